@@ -21,15 +21,15 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Telemetry of a stage's last bytes is not later than this. */
+/* Maximum delay of the telemetry of a stage's last bytes. */
 #define SETTLE_MS 3000
 
-#define PORTS_MS 60000
+#define PORTS_MS 60000          /* Interval of the use of ports. */
 
 struct history_feed {
     struct controller *ctl;
-    int64_t version;            /* Of the order that was written last. */
-    long long ports_since;      /* time_msec() of the last look at ports. */
+    int64_t version;            /* Of the last order written. */
+    long long ports_since;      /* time_msec() when ports were last written. */
 };
 
 struct history_feed *
@@ -89,7 +89,8 @@ put_order(struct history_feed *feed)
 }
 
 static void
-put_port(struct history_feed *feed, struct host *host, enum direction dir, int ms)
+put_port(struct history_feed *feed, struct host *host, enum direction dir,
+         int ms)
 {
     uint64_t bytes = host->moved[dir] - host->stored[dir];
 
@@ -118,7 +119,7 @@ put_ports(struct history_feed *feed, long long now)
     feed->ports_since = now;
 }
 
-/* Writes all that is not written, at the end. */
+/* Writes everything that is not written yet. */
 void
 history_feed_destroy(struct history_feed *feed)
 {

@@ -3,17 +3,16 @@
 #ifndef HISTORY_FEED_H
 #define HISTORY_FEED_H 1
 
-/* What of the cluster goes into the history, and when.
+/* Writes stages, orders and the use of ports to the history.
  *
- * A stage goes there some seconds after its end, when the last of its bytes
- * are counted; an order when the hosts get another version; each port once a
- * minute in which jobs used it.  Only the controller that leads writes.  Main
- * thread only. */
+ * A stage is written some seconds after its end, when its last bytes have been
+ * counted; an order when hosts get another version; the use of a port once per
+ * minute.  Only the leader writes.  Main thread only. */
 
 struct controller;
 struct history_feed;
 
-/* 'ctl' must outlive the feed; its history may be NULL, which does nothing. */
+/* 'ctl' must outlive the feed.  Without a history the feed does nothing. */
 struct history_feed *history_feed_create(struct controller *ctl);
 void history_feed_destroy(struct history_feed *);
 

@@ -45,14 +45,15 @@
 
 VLOG_DEFINE_THIS_MODULE(main);
 
-/* How long a new leader, that finds an order in force, waits for the hosts to
- * tell how far their jobs are before it makes one of its own. */
+/* A new leader waits this long for the progress reports of hosts that have an
+ * order, before it computes an order of its own. */
 #define GRACE_MS 2000
 
-/* For people: some minutes of a busy cluster. */
+/* Size of the decision log: some minutes of a busy cluster. */
 #define DECISIONS_KEPT 1000
 
-/* Who they are, of both databases; NULL: as the options say, for ever. */
+/* The members of both databases, or NULL if the remotes of the options do not
+ * change. */
 struct members {
     struct database_members *intent, *hosts;
 };
@@ -72,7 +73,8 @@ handle_signal(int signr)
     latch_set(&signalled);
 }
 
-/* Must come before libopenvswitch takes the signals that nobody handles. */
+/* Must be called before libopenvswitch installs handlers for signals without
+ * one. */
 static void
 handle_signals(void)
 {
@@ -85,7 +87,7 @@ handle_signals(void)
     sigaction(SIGHUP, &sa, NULL);
 }
 
-/* Ends the program with 'error', which says what was wrong. */
+/* Prints 'error' and ends the program. */
 OVS_NO_RETURN static void
 fail(char *error)
 {
@@ -108,8 +110,9 @@ count_named_hosts(const struct cluster *c)
     return n;
 }
 
-/* True once an active controller may decide.  A new leader first takes over
- * what is in force; '*since' is when it began to lead, 0 before. */
+/* Returns true once an active controller may decide.  A new leader first
+ * restores the order in force; '*since' is time_msec() when it became the
+ * leader, 0 before. */
 static bool
 is_ready(const struct controller *ctl, long long *since)
 {
@@ -133,7 +136,7 @@ is_ready(const struct controller *ctl, long long *since)
 }
 
 static void
-take_policy(struct controller *ctl)
+apply_policy(struct controller *ctl)
 {
     const struct policy *policy = policy_file_get(ctl->policy);
 
@@ -142,7 +145,7 @@ take_policy(struct controller *ctl)
 }
 
 static void
-tell_run_out(const struct override *ov, void *ctl_)
+log_expired_override(const struct override *ov, void *ctl_)
 {
     struct controller *ctl = ctl_;
 
@@ -152,11 +155,12 @@ tell_run_out(const struct override *ov, void *ctl_)
                     ov->id);
 }
 
-/* What people want takes effect, and ends when its time is over. */
+/* Applies new overrides and ends expired ones. */
 static void
 run_overrides(struct controller *ctl)
 {
-    if (overrides_run(&ctl->overrides, time_wall_msec(), tell_run_out, ctl)) {
+    if (overrides_run(&ctl->overrides, time_wall_msec(), log_expired_override,
+                      ctl)) {
         overrides_apply(&ctl->overrides, ctl->cluster);
         decide_touch(ctl->decide);
     }
@@ -164,7 +168,7 @@ run_overrides(struct controller *ctl)
     overrides_wait(&ctl->overrides, time_wall_msec());
 }
 
-/* When the last stage ended of those that can be replayed, 0 if none did. */
+/* Returns the end of the last stage that can be replayed, epoch ms, or 0. */
 static int64_t
 last_end(const struct controller *ctl)
 {
@@ -178,7 +182,7 @@ last_end(const struct controller *ctl)
     return 0;
 }
 
-/* Now and then it is asked what fair sharing would have given. */
+/* Compares the last stages with fair sharing at intervals. */
 static void
 run_fair_comparison(struct controller *ctl)
 {
@@ -199,9 +203,9 @@ run_fair_comparison(struct controller *ctl)
     fair_comparison_wait(ctl->fair, newest);
 }
 
-/* Everything that an active controller does, and another does not. */
+/* Does the work of an active controller. */
 static void
-lead(struct controller *ctl, long long *leading_since)
+run_leader(struct controller *ctl, long long *leading_since)
 {
     const struct policy *policy = policy_file_get(ctl->policy);
 
@@ -225,7 +229,7 @@ lead(struct controller *ctl, long long *leading_since)
     }
 }
 
-/* Tells who writes into the databases where their members are now. */
+/* Updates the remotes of the databases after their members have changed. */
 static void
 run_members(struct members *m, struct controller *ctl, struct rest *rest)
 {
@@ -279,13 +283,13 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         if ((reread && policy_file_reload(ctl->policy))
             || policy_file_run(ctl->policy) || ctl->policy_changed) {
             ctl->policy_changed = false;
-            take_policy(ctl);
+            apply_policy(ctl);
             intent_db_event(ctl->intent, DECISION_POLICY,
                             policy_file_get(ctl->policy)->name, "policy",
                             "in force (%s)",
                             policy_file_get(ctl->policy)->hash);
         }
-        lead(ctl, &leading_since);
+        run_leader(ctl, &leading_since);
         history_feed_run(feed);
         run_fair_comparison(ctl);
 
@@ -320,8 +324,8 @@ open_rest(const struct controller_options *o, struct controller *ctl,
     return rest_create(&options, ctl, restp);
 }
 
-/* Where the cables of a topology, which may be null, go is looked at if there
- * is a key. */
+/* Adds the switches of 'topology', which may be null; with a key, the links
+ * are probed. */
 static char *
 add_topology(const struct controller_options *o, struct topology *topology,
              struct switches *switches)
@@ -330,7 +334,7 @@ add_topology(const struct controller_options *o, struct topology *topology,
     char *error = NULL;
 
     if (o->link_key && !topology) {
-        return xstrdup("--link-key: there are no links to look at, a "
+        return xstrdup("--link-key: there are no links to probe, a "
                        "--topology is required");
     } else if (o->link_key) {
         error = lldp_key_read(o->link_key, &key);
@@ -397,7 +401,7 @@ main(int argc, char *argv[])
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
                                   &ctl.overrides, ctl.log);
     ctl.hosts = hosts_db_create(o.hosts, ctl.cluster);
-    take_policy(&ctl);
+    apply_policy(&ctl);
     control_register(&ctl);
     error = open_rest(&o, &ctl, &rest);
     if (!error && o.history) {

@@ -53,7 +53,7 @@ find_program(const char *name)
 }
 
 /* Returns the path of the schema file, in the build directory or where it is
- * installed, relative to this program.  Returns NULL if there is none. */
+ * installed, relative to this program.  Returns NULL if it is missing. */
 static char *
 find_schema_file(const struct database *db)
 {
@@ -182,9 +182,9 @@ database_join(const struct database *db, const char *dbfile,
 }
 
 /* Initializes 'argv' with the arguments that all servers have: sockets for
- * clients and for unixctl, and TLS.  'name' names the client socket, 'ctl' is
- * the unixctl socket, of which it takes ownership, and 'trust' is the CA file
- * in the site's TLS directory. */
+ * clients and for unixctl, and TLS.  'name' names the client socket and
+ * 'trust' is the CA file in the site's TLS directory.  Frees 'ctl', the
+ * unixctl socket. */
 static void
 init_server_argv(struct svec *argv, const struct database_site *site,
                  const char *name, char *ctl, const char *trust)
@@ -356,8 +356,8 @@ database_version_compare(const struct database_version *a,
            : a->z - b->z;
 }
 
-/* Calls 'method' at 'remote' with 'params', of which it takes ownership, and
- * stores the result, which the caller destroys, in '*resultp'. */
+/* Calls 'method' at 'remote', destroys 'params', and stores the result, which
+ * the caller destroys, in '*resultp'. */
 static char *
 call_server(const char *remote, const char *method, struct json *params,
             int timeout_ms, struct json **resultp)

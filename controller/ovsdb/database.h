@@ -19,8 +19,8 @@
  * On a single machine the servers listen on Unix sockets of the same user
  * only.  With an address they also accept TLS connections with a certificate
  * of the controllers' CA.  Agents reach neither server: they connect to a
- * relay of the hosts database, in which each agent can write only its own row,
- * and whose locks are separate.
+ * relay of the hosts database, in which each agent can write only its own row, and
+ * which has locks of its own.
  *
  *
  * Usage

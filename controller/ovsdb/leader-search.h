@@ -39,7 +39,7 @@ struct leader_search {
     long long next;             /* time_msec() of the next rotation, 0 if the
                                  * connection is stable. */
     long long connected;        /* time_msec() when the connection was first
-                                 * seen, 0 while there is none. */
+                                 * seen, 0 while disconnected. */
 };
 
 void leader_search_init(struct leader_search *, const char *remote);

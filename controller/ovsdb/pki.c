@@ -25,7 +25,7 @@
 
 #define CA_DAYS 3650
 
-/* A clock that is behind by less than this takes a new certificate. */
+/* A new certificate is valid at once where the clock is late by up to this. */
 #define CLOCK_SLACK_S 300
 
 const char *const pki_role_names[N_PKI_ROLES] = { "controller", "agent" };
@@ -60,8 +60,7 @@ ca_file(const char *dir, enum pki_role role)
     return xasprintf("%s/%ss-ca.pem", dir, pki_role_names[role]);
 }
 
-/* Replaces 'file' by 'bio's text, so that a reader gets all of the old or all
- * of the new. */
+/* Atomically replaces 'file' with the text of 'bio'. */
 static char *
 write_file(const char *file, BIO *bio, mode_t mode)
 {
@@ -118,7 +117,7 @@ write_certificates(const char *file, X509 *const *certs, size_t n)
     return error;
 }
 
-/* Reads the certificate in 'file', and its key if 'id->key' is wanted. */
+/* Reads the certificate in 'file', and its key if 'with_key'. */
 static char *
 read_identity(const char *file, bool with_key, struct identity *id)
 {
@@ -198,9 +197,9 @@ set_times(X509 *cert, double days)
            && ASN1_TIME_set(X509_getm_notAfter(cert), to);
 }
 
-/* Makes a key, and a certificate for 'name' that 'ca' signs, or that signs
- * itself if 'ca' is null.  'usage' is what a certificate that is no
- * authority's may be used for.  Returns false on failure. */
+/* Creates a key and a certificate for 'name' signed by 'ca', or a CA of its
+ * own if 'ca' is null.  'usage' is the extended key usage of a certificate
+ * that is not a CA.  Returns false on failure. */
 static bool
 identity_make(const char *name, double days, const struct identity *ca,
               const char *usage, struct identity *id)
@@ -232,7 +231,7 @@ identity_make(const char *name, double days, const struct identity *ca,
            && X509_sign(id->cert, ca ? ca->key : id->key, EVP_sha256());
 }
 
-/* Makes directory 'path', for its owner only. */
+/* Creates directory 'path', for its owner only. */
 static char *
 make_private_directory(const char *path)
 {
@@ -276,7 +275,7 @@ pki_init(const char *dir)
     return error;
 }
 
-/* Writes whom the owner of directory 'dir' trusts. */
+/* Writes the CA files of directory 'dir'. */
 static char *
 write_trust(const char *dir, enum pki_role role, X509 *controllers,
             X509 *agents)
@@ -305,8 +304,8 @@ write_trust(const char *dir, enum pki_role role, X509 *controllers,
     return error;
 }
 
-/* A name becomes a directory's, and what rows of the database are compared
- * with. */
+/* Checks the name of a directory and of a host or controller in the
+ * databases. */
 static char *
 check_name(const char *name)
 {
@@ -373,7 +372,7 @@ read_expiry(const char *file, int64_t *expiresp)
     struct tm tm;
 
     if (!error && !ASN1_TIME_to_tm(X509_get0_notAfter(id.cert), &tm)) {
-        error = ssl_error(file, "ends at no time");
+        error = ssl_error(file, "has no end of validity");
     } else if (!error) {
         *expiresp = timegm(&tm);
     }

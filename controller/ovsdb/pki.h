@@ -3,32 +3,31 @@
 #ifndef PKI_H
 #define PKI_H 1
 
-/* The certificates by which controllers and agents know each other.
+/* Certificates of controllers and agents.
  *
  *
  * Motivation
  * ==========
  *
- * OVSDB's access control says what a role may write, not who may connect, read
- * and take locks.  So there are two authorities: databases trust that of the
- * controllers alone, and agents reach only what trusts theirs, the relay and
- * the telemetry stream.  An agent's certificate is for clients: it is of no
- * use to somebody who wants to be taken for a controller.
+ * OVSDB's access control limits the rows that a role may write, but not
+ * connections, reads and locks.  So there are two CAs: databases trust the
+ * controllers' CA only, and agents reach only the relay and the telemetry
+ * listener, which trust the agents' CA.  An agent's certificate is for clients
+ * only, so it cannot be used to impersonate a controller.
  *
- * A key and its certificate are one file, because a program that reads them
- * again must never get one of the old and one of the new.
+ * A key and its certificate are in one file, so that a program that reads them
+ * again never gets an old key with a new certificate.
  *
  *    DIR/controllers-ca.pem, agents-ca.pem    Keys and certificates of the
- *                                             authorities; stay where they
- *                                             are.
- *    DIR/controllers/NAME/                    What goes to controller NAME:
- *        identity.pem                         its key and certificate,
- *        controllers-ca.pem                   whom its databases trust,
- *        agents-ca.pem                        whom its relay trusts,
- *        ca.pem                               and the controller: both.
- *    DIR/agents/NAME/                         What goes to host NAME:
- *        identity.pem
- *        ca.pem                               The controllers' authority.
+ *                                             CAs; not to be copied.
+ *    DIR/controllers/NAME/                    To be copied to controller NAME:
+ *        identity.pem                         Its key and certificate.
+ *        controllers-ca.pem                   CA for its databases.
+ *        agents-ca.pem                        CA for its relay.
+ *        ca.pem                               Both CAs, for the controller.
+ *    DIR/agents/NAME/                         To be copied to host NAME:
+ *        identity.pem                         Its key and certificate.
+ *        ca.pem                               The controllers' CA.
  *
  *
  * Usage
@@ -42,13 +41,13 @@
  * Ownership and thread-safety
  * ===========================
  *
- * No state.  Functions return NULL for success and otherwise a message that
- * the caller frees. */
+ * No state.  Functions return NULL for success and otherwise an error message
+ * that the caller frees. */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* How long certificates are valid unless somebody says otherwise. */
+/* Default and maximum validity of certificates, in days. */
 #define PKI_DAYS 90
 #define PKI_MAX_DAYS 825
 
@@ -66,15 +65,15 @@ struct pki_entry {
     int64_t expires;            /* Seconds since the epoch. */
 };
 
-/* Makes the two authorities; those that are there stay. */
+/* Creates the two CAs unless they exist. */
 char *pki_init(const char *dir);
 
-/* Makes a key and a certificate for 'name', valid for 'days'.  What 'name' had
- * before is replaced, in one step. */
+/* Creates a key and a certificate for 'name', valid for 'days', and replaces
+ * previous ones in one step. */
 char *pki_issue(const char *dir, enum pki_role, const char *name,
                 double days);
 
-/* Stores all that were issued, by role and name, in '*entriesp'. */
+/* Stores all issued certificates, by role and name, in '*entriesp'. */
 char *pki_list(const char *dir, struct pki_entry **entriesp, size_t *np);
 void pki_list_free(struct pki_entry *, size_t n);
 

@@ -15,7 +15,7 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Waits until 'rpc' has a reply with the 'id', or 'deadline'. */
+/* Waits for the reply with 'id' until 'deadline'. */
 static int
 await_reply(struct jsonrpc *rpc, const struct json *id, long long deadline,
             struct jsonrpc_msg **replyp)
@@ -45,10 +45,10 @@ await_reply(struct jsonrpc *rpc, const struct json *id, long long deadline,
     return ETIMEDOUT;
 }
 
-/* Connects to 'remote' ("unix:...", "tcp:...", "ssl:..."), sends 'request',
- * which is taken over, and stores the reply with its id in '*replyp', which
- * the caller must free with jsonrpc_msg_destroy().  Gives up after
- * 'timeout_ms'.  Returns 0 or a positive errno value; then '*replyp' is NULL. */
+/* Connects to 'remote' ("unix:...", "tcp:...", "ssl:..."), sends and destroys
+ * 'request', and stores the reply in '*replyp', which the caller must free
+ * with jsonrpc_msg_destroy().  Returns 0 or a positive errno value, ETIMEDOUT
+ * after 'timeout_ms'; then '*replyp' is NULL. */
 int
 rpc_call(const char *remote, struct jsonrpc_msg *request, int timeout_ms,
          struct jsonrpc_msg **replyp)
@@ -58,7 +58,7 @@ rpc_call(const char *remote, struct jsonrpc_msg *request, int timeout_ms,
     struct stream *stream;
     int error;
 
-    /* A server that hangs up while it is asked is an error and not our end. */
+    /* Closing by the server must be an error, not a SIGPIPE. */
     fatal_ignore_sigpipe();
     *replyp = NULL;
     error = stream_open_block(jsonrpc_stream_open(remote, &stream, 0),
@@ -86,10 +86,10 @@ string_or_json(const struct json *json)
            : json_to_string(json, JSSF_SORT);
 }
 
-/* Runs unixctl 'command' in the daemon that listens on 'socket' and stores
- * its answer in '*replyp', which the caller must free.  Returns NULL if
- * successful, otherwise a malloc()'d message; '*errnump' is then a positive
- * errno value if the daemon could not be reached, 0 if it refused. */
+/* Runs unixctl 'command' in the daemon that listens on 'socket' and stores its
+ * reply in '*replyp', which the caller frees.  Returns NULL if successful,
+ * otherwise an error message that the caller frees; '*errnump' is then a
+ * positive errno value if the daemon could not be reached, 0 if it refused. */
 char *
 rpc_unixctl(const char *socket, const char *command,
             size_t n_args, const char *const *args, int timeout_ms,
@@ -114,7 +114,7 @@ rpc_unixctl(const char *socket, const char *command,
         char *text = string_or_json(reply->error);
         size_t n = strlen(text);
 
-        /* unixctl ends errors with a line feed, and replies not. */
+        /* unixctl ends errors with a line feed. */
         message = xasprintf("%s: %.*s", command,
                             (int) (n && text[n - 1] == '\n' ? n - 1 : n),
                             text);

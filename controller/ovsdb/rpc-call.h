@@ -3,14 +3,14 @@
 #ifndef RPC_CALL_H
 #define RPC_CALL_H 1
 
-/* One JSON-RPC request to a daemon that may not answer.
+/* One JSON-RPC request to a daemon, with a timeout.
  *
  *
  * Motivation
  * ==========
  *
- * The blocking calls of jsonrpc.h and unixctl.h wait for ever for a daemon
- * that accepts a connection and then hangs.  A command must not.
+ * The blocking calls of jsonrpc.h and unixctl.h wait forever for a daemon that
+ * accepts a connection and then hangs.  A command must not.
  *
  *
  * Usage

@@ -135,7 +135,7 @@ def pages():
     _, _, page = ask("/")
     for path in re.findall(r'(?:src|href)="([^"#]+)"', page):
         expect(f"{path} is not there", ask(path)[0] == 200)
-    for row in ('<th scope="row">small/0</th>', "needs h", "nobody is before"):
+    for row in ('<th scope="row">small/0</th>', "needs h", "no stage is before"):
         expect(f"{row} is not in {page}", row in page)
 
 

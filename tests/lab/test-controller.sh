@@ -295,7 +295,7 @@ for place in tcp:80 unix: /x; do
         2>"$dir/bad"; then
         fail "--rest=$place is taken"
     fi
-    grep -q -- '--rest: ".*" is no place to listen, unix:PATH, pssl:' \
+    grep -q -- '--rest: ".*" is no address to listen on, unix:PATH, pssl:' \
         "$dir/bad" || fail "--rest=$place: $(cat "$dir/bad")"
 done
 status=0

@@ -84,11 +84,11 @@ gives_reasons(void **state OVS_UNUSED)
                     ROW("3", "d", "h0:tx", "\"h0:tx\": 3", "") ","
                     ROW("4", "e", "", "", "") "]}", HOSTS),
                "<th scope=\"row\">a/2</th>", "\">2 min</td>", "t0, t1</td>",
-               "needs h0:tx most, for 3.0 s; nobody is before it there</td>",
-               "needs h1:tx most, for 3.0 s; nobody is before it there</td>",
+               "needs h0:tx most, for 3.0 s; no stage is before it there</td>",
+               "needs h1:tx most, for 3.0 s; no stage is before it there</td>",
                "; 1 before it there needs 3.0 s</td>",
                "; 2 before it there need 93 s</td>",
-               "nothing is known of its traffic yet</td>", NULL);
+               "its traffic has not been measured yet</td>", NULL);
 }
 
 /* An operator's wishes, and what an operator should see to. */
@@ -130,7 +130,7 @@ bears_what_is_missing(void **state OVS_UNUSED)
     assert_has(page("{\"gap\": \"x\", \"state\": 3}",
                     "{\"order\": [{}, 3, {\"jobs\": [1, \"x\"]}]}",
                     "{\"hosts\": [{}]}"),
-               "0 of 1", "nothing is known of its traffic yet", NULL);
+               "0 of 1", "its traffic has not been measured yet", NULL);
 }
 
 static void

@@ -333,8 +333,8 @@ tls_needs_files_and_names_of_clients(void **state)
     } cases[] = {
         { "unix:/run/x", NULL, NULL },
         { "pssl:6644", NULL, "--rest: \"pssl:6644\" needs TLS, " },
-        { "unix:", "--rest: \"unix:\" is no place to listen, ", NULL },
-        { "tcp:1", "--rest: \"tcp:1\" is no place to listen, ", NULL },
+        { "unix:", "--rest: \"unix:\" is no address to listen on, ", NULL },
+        { "tcp:1", "--rest: \"tcp:1\" is no address to listen on, ", NULL },
     };
     struct svec names = SVEC_EMPTY_INITIALIZER;
     struct rest_tls none = { .clients = &names };

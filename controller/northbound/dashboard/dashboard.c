@@ -14,12 +14,12 @@
 #include "util.h"
 
 #define PAGE "/"                /* The template with the fragment in it. */
-#define FRAGMENT "/ui/now.html" /* State and order alone, for scripts. */
+#define FRAGMENT "/ui/now.html" /* State and order only, for scripts. */
 #define TEMPLATE "/ui/index.html"
-#define MARK "<!-- now -->"     /* Where the fragment goes in the template. */
+#define MARK "<!-- now -->"     /* Position of the fragment in the template. */
 
-/* With each answer.  Scripts, styles, pictures and requests come from here or
- * not at all; no other page may show this one. */
+/* Headers of each answer: all resources come from this server, and no other
+ * site may embed the page. */
 static const struct {
     const char *name, *value;
 } headers[] = {
@@ -42,7 +42,7 @@ find_file(const char *path)
 }
 
 static bool
-is_made(const char *path)
+is_generated(const char *path)
 {
     return !strcmp(path, PAGE) || !strcmp(path, FRAGMENT);
 }
@@ -51,7 +51,7 @@ is_made(const char *path)
 bool
 dashboard_owns(const char *path)
 {
-    return is_made(path) || (find_file(path) && strcmp(path, TEMPLATE));
+    return is_generated(path) || (find_file(path) && strcmp(path, TEMPLATE));
 }
 
 static struct json *
@@ -122,8 +122,8 @@ add_headers(struct MHD_Response *response, const char *type)
     return true;
 }
 
-/* Answers with 'file', or says that the client has it already: what a browser
- * keeps, it asks about each time, so that a new version is there at once. */
+/* Sends 'file', or status 304 if the client's copy is current.  A browser
+ * revalidates its copy each time, so that it gets a new version at once. */
 static enum MHD_Result
 send_file(struct MHD_Connection *mc, const struct ui_file *file)
 {
@@ -171,6 +171,6 @@ enum MHD_Result
 dashboard_answer(const struct controller *ctl, struct MHD_Connection *mc,
                  const char *path)
 {
-    return (is_made(path) ? send_page(ctl, mc, path)
+    return (is_generated(path) ? send_page(ctl, mc, path)
             : send_file(mc, find_file(path)));
 }

@@ -3,28 +3,26 @@
 #ifndef DASHBOARD_H
 #define DASHBOARD_H 1
 
-/* The page that a browser gets from the controller.
+/* The dashboard: pages and files for browsers.
  *
  *
  * Motivation
  * ==========
  *
- * Whether the order helps, and why a search waits, is asked at a phone in the
- * night as well as at a desk.  "/" answers with what matters most, the state
- * and the order with its reasons, as plain HTML that the controller made, so
- * that it is there without JavaScript, in a text browser and before anything
- * else has loaded.  Scripts of "/ui/" add the pictures and keep it fresh; all
- * that they know they read from "/v1/" as anybody can.
+ * "/" shows the state, alarms and the order with its reasons as plain HTML
+ * that the controller generates, so that it works without JavaScript, in a
+ * text browser and before scripts have loaded.  Scripts in "/ui/" add charts
+ * and updates; they read the same "/v1/" as all clients.
  *
- * Nothing is loaded from elsewhere and nothing is changed: the policy that
- * goes with each answer forbids a browser the former, and the page has no
- * form.
+ * The page loads nothing from other sites and changes nothing: the
+ * Content-Security-Policy of each answer forbids the former, and the page has
+ * no form.
  *
  *
  * Usage
  * =====
  *
- * Where a request for 'path' would be answered:
+ * For a request of 'path':
  *
  *    if (dashboard_owns(path) && ...it is GET or HEAD without a body...) {
  *        return dashboard_answer(ctl, connection, path);
@@ -34,7 +32,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * No state.  Main thread only, as the controller. */
+ * No state.  Main thread only. */
 
 #include <stdbool.h>
 

@@ -11,10 +11,10 @@
 #include "openvswitch/shash.h"
 #include "util.h"
 
-#define MAX_ROWS_SHOWN 200      /* More are counted, */
-#define MAX_JOBS_SHOWN 8        /* and so are those of a stage. */
+#define MAX_ROWS_SHOWN 200      /* Stages; the rest is counted. */
+#define MAX_JOBS_SHOWN 8        /* Jobs of a stage; the rest is counted. */
 
-/* What the stages so far need of a port. */
+/* Demand of the stages of the previous rows on one port. */
 struct ahead {
     double seconds;
     size_t n;                   /* Stages. */
@@ -79,7 +79,7 @@ get_array(const struct json *object, const char *name,
     return json ? json->array.n : 0;
 }
 
-/* A time as people say it: three digits at most. */
+/* Writes a duration with at most three digits. */
 static void
 put_seconds(struct ds *html, double s)
 {
@@ -109,8 +109,8 @@ put_tile(struct ds *html, const char *name, const char *format, ...)
     ds_destroy(&value);
 }
 
-/* How many hosts there are, are connected, have the order; and the share of
- * their bytes that has a tag, of those that are connected. */
+/* Writes the number of hosts, of connected hosts and of those that have
+ * applied the order, and the mean coverage of connected hosts. */
 static void
 put_host_tiles(struct ds *html, const struct json *hosts)
 {
@@ -137,7 +137,7 @@ put_host_tiles(struct ds *html, const struct json *hosts)
     }
 }
 
-/* What the running stages will have taken of what fair sharing would. */
+/* Writes the predicted difference to fair sharing. */
 static void
 put_gain_tile(struct ds *html, const struct json *status)
 {
@@ -146,7 +146,7 @@ put_gain_tile(struct ds *html, const struct json *status)
     double fair = predicted ? get_number(predicted, "fair_mean_s") : 0;
 
     if (order > 0 && fair > 0) {
-        put_tile(html, "Foreseen, against fair sharing", "%.0f %% %s",
+        put_tile(html, "Predicted, against fair sharing", "%.0f %% %s",
                  100 * (order < fair ? 1 - order / fair : order / fair - 1),
                  order < fair ? "less" : "more");
     }
@@ -173,7 +173,6 @@ put_tiles(struct ds *html, const struct json *status,
     ds_put_cstr(html, "</dl>\n");
 }
 
-/* What somebody should see to. */
 static void
 put_alarms(struct ds *html, const struct json *status)
 {
@@ -193,7 +192,7 @@ put_alarms(struct ds *html, const struct json *status)
     }
 }
 
-/* Adds what 'row' needs to 'aheads', by port. */
+/* Adds the demand of 'row' to 'aheads', by port name. */
 static void
 add_ahead(struct shash *aheads, const struct json *row)
 {
@@ -218,7 +217,8 @@ add_ahead(struct shash *aheads, const struct json *row)
     }
 }
 
-/* Why the stage of 'row' has its place, after those that made 'aheads'. */
+/* Writes why the stage of 'row' has its rank; 'aheads' has the demand of the
+ * previous rows. */
 static void
 put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
 {
@@ -233,7 +233,7 @@ put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
         ds_put_cstr(html, "; ");
     }
     if (!*port) {
-        ds_put_cstr(html, "nothing is known of its traffic yet");
+        ds_put_cstr(html, "its traffic has not been measured yet");
         return;
     }
     ds_put_cstr(html, "needs ");
@@ -246,10 +246,10 @@ put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
                       ahead->n, ahead->n == 1 ? "s" : "");
         put_seconds(html, ahead->seconds);
     } else {
-        ds_put_cstr(html, "; nobody is before it there");
+        ds_put_cstr(html, "; no stage is before it there");
     }
     if (weight != 1) {
-        ds_put_format(html, "; weighs %g", weight);
+        ds_put_format(html, "; weight %g", weight);
     }
 }
 
@@ -340,8 +340,7 @@ put_order(struct ds *html, const struct json *order)
     ds_put_cstr(html, "</tbody></table>\n");
 }
 
-/* Appends to 'html' what is now, of the objects that the views of the same
- * names have. */
+/* Appends alarms, state and order to 'html', from the JSON of the views. */
 void
 order_page_put(struct ds *html, const struct json *status,
                const struct json *order, const struct json *hosts)

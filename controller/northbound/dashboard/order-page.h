@@ -5,10 +5,10 @@
 
 /* State and order as HTML.
  *
- * The one place that makes the order table, for browsers that run scripts and
- * for those that do not.  It is made of what "/v1/status", "/v1/order" and
- * "/v1/hosts" answer; a member that is missing leaves its cell empty.  Names
- * come from other machines: all text is escaped.  No state. */
+ * The order table is generated here for all browsers, with and without
+ * scripts, from the JSON of "/v1/status", "/v1/order" and "/v1/hosts".  A
+ * missing member leaves its cell empty.  Names come from other machines, so
+ * all text is escaped.  No state. */
 
 struct ds;
 struct json;

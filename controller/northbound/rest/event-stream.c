@@ -25,29 +25,30 @@
 
 #define TELEMETRY_MS 1000
 
-/* Hosts that an event "telemetry" tells of. */
+/* Maximum number of hosts in an event "telemetry". */
 #define MAX_HOSTS 256
 
 struct event_stream {
     const struct controller *ctl;
     struct ovs_list clients;    /* Of struct event_client. */
 
-    /* What is kept: number 'id' is in 'ring[id % EVENTS_KEPT]', as it is
-     * sent.  Numbers are of this process, which 'origin' is the name of. */
+    /* Stored events.  Event 'id' is in 'ring[id % EVENTS_KEPT]', as text.  Ids
+     * are unique together with 'origin'. */
     char *ring[EVENTS_KEPT];
-    uint64_t last;              /* Newest number, 0: none yet. */
-    long long origin;           /* Epoch ms. */
+    uint64_t last;              /* Last id, 0: none yet. */
+    long long origin;           /* Start of this process, epoch ms. */
 
-    uint64_t decision;          /* Of the log, the last taken in. */
-    int64_t version;            /* Of the order, the last told. */
+    uint64_t decision;          /* Id of the last decision in 'ring'. */
+    int64_t version;            /* Version of the last order in 'ring'. */
 
-    char *telemetry;            /* The last event, as it is sent. */
-    uint64_t n_telemetry;       /* How many there have been. */
-    long long next_telemetry;   /* time_msec(). */
+    char *telemetry;            /* Last event "telemetry", as text. */
+    uint64_t n_telemetry;       /* Number of these events so far. */
+    long long next_telemetry;   /* time_msec() of the next one. */
     long long sampled;          /* time_msec() of the last one. */
-    struct shash moved;         /* Host -> struct moved, at the last one. */
+    struct shash moved;         /* Host name -> struct moved. */
 };
 
+/* Bytes of a host when the last event "telemetry" was made. */
 struct moved {
     uint64_t bytes[N_DIRS];
 };
@@ -57,11 +58,11 @@ struct event_client {
     struct event_stream *es;
     void (*wake)(void *aux);
     void *aux;
-    uint64_t seen;              /* Last number that was sent. */
-    uint64_t n_telemetry;       /* As of the stream, when it was sent. */
-    struct ds rest;             /* Of an event, that is not read yet ... */
-    size_t offset;              /* ... from here on. */
-    bool lost;                  /* The end comes after 'rest'. */
+    uint64_t seen;              /* Id of the last event sent. */
+    uint64_t n_telemetry;       /* Of the stream, when telemetry was sent. */
+    struct ds rest;             /* Text of the event that is being read. */
+    size_t offset;              /* Bytes of 'rest' that have been read. */
+    bool lost;                  /* The stream ends after 'rest'. */
 };
 
 struct event_stream *
@@ -90,8 +91,8 @@ event_stream_destroy(struct event_stream *es)
     }
 }
 
-/* Returns the event of 'type' as it is sent; 'json' is taken over.  Without an
- * 'id' it has none. */
+/* Returns the text of an event of 'type', without an id if 'id' is 0.
+ * Destroys 'json'. */
 static char *
 format_event(const struct event_stream *es, const char *type, uint64_t id,
              struct json *json)
@@ -109,7 +110,7 @@ format_event(const struct event_stream *es, const char *type, uint64_t id,
 }
 
 static void
-append(struct event_stream *es, const char *type, struct json *json)
+append_event(struct event_stream *es, const char *type, struct json *json)
 {
     char **slot = &es->ring[++es->last % EVENTS_KEPT];
 
@@ -118,21 +119,21 @@ append(struct event_stream *es, const char *type, struct json *json)
 }
 
 static void
-take_decisions(struct event_stream *es)
+add_decisions(struct event_stream *es)
 {
     const struct decision *d;
 
     while ((d = decision_log_after(es->ctl->log, es->decision)) != NULL) {
         es->decision = d->id;
-        append(es, "decision", decision_to_json(d));
+        append_event(es, "decision", decision_to_json(d));
         if (d->kind == DECISION_STAGE) {
-            append(es, "stage", decision_to_json(d));
+            append_event(es, "stage", decision_to_json(d));
         }
     }
 }
 
 static void
-take_order(struct event_stream *es)
+add_order(struct event_stream *es)
 {
     int64_t version = hosts_db_version(es->ctl->hosts);
 
@@ -144,11 +145,11 @@ take_order(struct event_stream *es)
         json_object_put(json, "at", json_integer_create(time_wall_msec()));
         json_object_put_string(json, "policy",
                                policy_file_get(es->ctl->policy)->name);
-        append(es, "order", json);
+        append_event(es, "order", json);
     }
 }
 
-/* Returns what jobs moved through 'host' since the last time. */
+/* Returns the rates of jobs at 'host' since the last event. */
 static struct json *
 host_rates(struct event_stream *es, const struct host *host, double seconds)
 {
@@ -199,7 +200,7 @@ telemetry_to_json(struct event_stream *es, double seconds)
 }
 
 static void
-take_telemetry(struct event_stream *es)
+update_telemetry(struct event_stream *es)
 {
     long long now = time_msec();
 
@@ -223,15 +224,15 @@ has_more(const struct event_client *client)
             || client->n_telemetry < client->es->n_telemetry);
 }
 
-/* Gathers what has happened since the last run. */
+/* Adds the events since the last run and wakes clients. */
 void
 event_stream_run(struct event_stream *es)
 {
     struct event_client *client;
 
-    take_decisions(es);
-    take_order(es);
-    take_telemetry(es);
+    add_decisions(es);
+    add_order(es);
+    update_telemetry(es);
     LIST_FOR_EACH (client, node, &es->clients) {
         if (has_more(client)) {
             client->wake(client->aux);
@@ -247,8 +248,8 @@ event_stream_wait(const struct event_stream *es)
     }
 }
 
-/* Returns the number of "ORIGIN-NUMBER" if that is one of ours; else 0, so
- * that who has followed another process gets all that is kept. */
+/* Returns the id in 'text', "ORIGIN-ID".  Returns 0 if it is from another
+ * process, so that the client gets all stored events. */
 static uint64_t
 parse_id(const struct event_stream *es, const char *text)
 {
@@ -275,7 +276,7 @@ event_client_create(struct event_stream *es, const char *last,
     }
     client->n_telemetry = es->n_telemetry;
     ds_init(&client->rest);
-    /* So that the client knows at once that it is heard. */
+    /* Confirms the subscription at once. */
     ds_put_cstr(&client->rest, "retry: 2000\n\n");
     ovs_list_push_back(&es->clients, &client->node);
     poll_immediate_wake();
@@ -292,9 +293,9 @@ event_client_destroy(struct event_client *client)
     }
 }
 
-/* Puts the next event, if there is one, into 'rest'. */
+/* Stores the text of the next event in 'rest', "" without an event. */
 static void
-next_event(struct event_client *client)
+load_next_event(struct event_client *client)
 {
     const struct event_stream *es = client->es;
 
@@ -320,7 +321,7 @@ event_client_read(struct event_client *client, char *buffer, size_t size)
         if (client->lost) {
             return -1;
         }
-        next_event(client);
+        load_next_event(client);
     }
     n = MIN(size, client->rest.length - client->offset);
     memcpy(buffer, ds_cstr(&client->rest) + client->offset, n);

@@ -3,38 +3,39 @@
 #ifndef EVENT_STREAM_H
 #define EVENT_STREAM_H 1
 
-/* What happens, as it happens: server-sent events.
+/* Server-sent events of "/v1/events".
  *
  *
  * Motivation
  * ==========
  *
- * A dashboard that asks each second is late and asks in vain.  Here it listens
- * instead, to four types of events: "decision" (an entry of the log of
- * decisions), "stage" (one that is about a stage's beginning or end), "order"
- * (another version is in force) and, once a second, "telemetry".
+ * Polling is late and mostly returns nothing new.  A dashboard subscribes
+ * instead to four types of events: "decision" (an entry of the decision log),
+ * "stage" (an entry about the begin or end of a stage), "order" (a new version
+ * is in force) and, once per second, "telemetry".
  *
- * The last EVENTS_KEPT events have numbers, by which a client that comes back
- * goes on where it was ("Last-Event-ID").  Telemetry has none: who missed it
- * gets the next.  A client is never waited for: one that has fallen behind
- * what is kept is told so by an event "lost", and its connection ends.
+ * The last EVENTS_KEPT events are stored with an id, from which a client that
+ * reconnects continues ("Last-Event-ID").  Telemetry has no id and is not
+ * repeated.  The server does not wait for a slow client: if events that the
+ * client has not read are no longer stored, it gets an event "lost" and its
+ * connection ends.
  *
  *
  * Usage
  * =====
  *
- *    event_stream_run(es);             // Gathers, wakes clients.
+ *    event_stream_run(es);             // Adds events, wakes clients.
  *    event_stream_wait(es);
  *
  *    client = event_client_create(es, last_event_id, wake, aux);
- *    n = event_client_read(client, buffer, size);  // 0: wake() comes, later.
+ *    n = event_client_read(client, buffer, size);  // 0: wait for wake().
  *    event_client_destroy(client);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Clients must be gone before the stream is; wake() must not destroy one.
+ * Clients must be destroyed before the stream.  wake() must not destroy one.
  * Main thread only. */
 
 #include <stddef.h>
@@ -51,14 +52,14 @@ void event_stream_destroy(struct event_stream *);
 void event_stream_run(struct event_stream *);
 void event_stream_wait(const struct event_stream *);
 
-/* 'last' may be NULL: only what is new. */
+/* Adds a client.  'last' is its Last-Event-ID, or NULL for new events only. */
 struct event_client *event_client_create(struct event_stream *,
                                          const char *last,
                                          void (*wake)(void *aux), void *aux);
 void event_client_destroy(struct event_client *);
 
-/* Returns how much was written to 'buffer', 0 if there is nothing now, or -1
- * at the end. */
+/* Returns the number of bytes written to 'buffer', 0 if there are none now, or
+ * -1 at the end of the stream. */
 ssize_t event_client_read(struct event_client *, char *buffer, size_t size);
 
 #endif /* controller/northbound/rest/event-stream.h */

@@ -10,15 +10,15 @@
 #include "base/json-check.h"
 #include "util.h"
 
-/* What messages of json-check begin with, and ours do not. */
+/* Prefix of json-check's messages, which ours do not have. */
 #define BODY "body"
 
 static const char *const roles[] = { "worker", "server", "peer", NULL };
 
-/* Takes the name off the front of 'error', which is from json-check and says
- * either "NAME: /POINTER: WHAT" or "NAME:LINE: WHAT"; takes 'error' over. */
+/* Removes the name from 'error', a message of json-check, "NAME: /POINTER:
+ * WHAT" or "NAME:LINE: WHAT".  Frees 'error'. */
 static char *
-strip(char *error)
+strip_name(char *error)
 {
     const char *place = error ? error + strlen(BODY ":") : NULL;
     char *message;
@@ -32,7 +32,7 @@ strip(char *error)
     return message;
 }
 
-/* A body that is not there is an object without members. */
+/* Opens a body.  An empty body is an object without members. */
 static char *
 open_body(const char *text, size_t size, struct json_check **jcp)
 {
@@ -77,8 +77,9 @@ read_jobs(const struct json_at *top, struct rest_change *change)
     change->edit.jobs = (const char *const *) change->jobs;
 }
 
-/* Reads the body of an edit of 'kind' into '*change'.  Returns NULL, or a
- * message that the caller frees; then '*change' need not be uninitialized. */
+/* Reads the body of an edit of 'kind' into '*change'.  Returns NULL, or an
+ * error message that the caller frees; then '*change' need not be
+ * uninitialized. */
 char *
 rest_body_change(enum intent_kind kind, const char *text, size_t size,
                  struct rest_change *change)
@@ -104,7 +105,7 @@ rest_body_change(enum intent_kind kind, const char *text, size_t size,
                                                1LL << 50);
         read_jobs(top, change);
     }
-    error = strip(json_check_close(jc));
+    error = strip_name(json_check_close(jc));
     if (error) {
         rest_change_uninit(change);
     }
@@ -125,7 +126,7 @@ rest_change_uninit(struct rest_change *change)
     *change = (struct rest_change) { .edit.n = 0 };
 }
 
-/* Reads how far a job is, as a progress datagram tells it. */
+/* Reads the progress of a job; members are those of a progress datagram. */
 char *
 rest_body_progress(const char *text, size_t size, struct rest_progress *p)
 {
@@ -146,7 +147,7 @@ rest_body_progress(const char *text, size_t size, struct rest_progress *p)
     }
     json_ignore(top, "stage");
     json_ignore(top, "time");
-    error = strip(json_check_close(jc));
+    error = strip_name(json_check_close(jc));
     if (error) {
         rest_progress_uninit(p);
     }

@@ -3,15 +3,15 @@
 #ifndef REST_BODY_H
 #define REST_BODY_H 1
 
-/* What a request's body says, checked member by member.
+/* Parses and checks the JSON body of a request.
  *
  *
  * Motivation
  * ==========
  *
- * A body comes from a person or a script.  Each kind has its members, as
- * docs/openapi.json describes them; what nobody asks for is an error, and the
- * message says where it is and what is allowed: "/rung: 9 is not ...".
+ * docs/openapi.json describes the members of each body.  An unknown member is
+ * an error, and error messages name the member and the allowed values: "/rung:
+ * 9 is not ...".
  *
  *
  * Usage
@@ -30,16 +30,16 @@
  * Ownership and thread-safety
  * ===========================
  *
- * A change owns what its edit points to, but for the names of cojob, job and
- * owner, which no body has.  No state. */
+ * A change owns the members of its edit, except the names of cojob, job and
+ * owner, which are not in the body.  No state. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "controller/intent/intent-edit.h"
 
-#define REST_MAX_WORKERS 1024   /* Of a job. */
-#define REST_MAX_JOBS 1024      /* Of a stage. */
+#define REST_MAX_WORKERS 1024   /* Workers of a job. */
+#define REST_MAX_JOBS 1024      /* Jobs of a stage. */
 #define REST_MAX_RUNG 1000
 
 struct rest_change {
@@ -53,9 +53,9 @@ char *rest_body_change(enum intent_kind, const char *text, size_t size,
 void rest_change_uninit(struct rest_change *);
 
 struct rest_progress {
-    int64_t iteration;          /* Completed, from the job's beginning. */
-    char *metric;               /* NULL: none is told. */
-    double value;
+    int64_t iteration;          /* Completed iterations of the job. */
+    char *metric;               /* Name of the metric, or NULL. */
+    double value;               /* Of 'metric'. */
 };
 
 char *rest_body_progress(const char *text, size_t size,

@@ -28,27 +28,28 @@ rest_listen_is_tls(const char *remote)
     return !strncmp(remote, "pssl:", 5);
 }
 
-/* Returns NULL if 'remote' is a place where 'tls' allows to listen, else a
- * message that the caller frees. */
+/* Returns NULL if the server can listen on 'remote' with the options 'tls',
+ * otherwise an error message that the caller frees. */
 char *
 rest_listen_check(const char *remote, const struct rest_tls *tls)
 {
     if (!rest_listen_is_tls(remote)) {
         return (!strncmp(remote, "unix:", 5) && remote[5] ? NULL
-                : xasprintf("--rest: \"%s\" is no place to listen, unix:PATH, "
-                            "pssl:PORT[:IP] or none is allowed", remote));
+                : xasprintf("--rest: \"%s\" is no address to listen on, "
+                            "unix:PATH, pssl:PORT[:IP] or none is allowed",
+                            remote));
     } else if (!tls->key || !tls->certificate || !tls->ca_cert) {
         return xasprintf("--rest: \"%s\" needs TLS, --private-key, "
                          "--certificate and --ca-cert are required", remote);
     } else if (svec_is_empty(tls->clients)) {
-        return xasprintf("--rest: \"%s\" would answer nobody, --rest-client "
-                         "with the name of a certificate is required",
+        return xasprintf("--rest: \"%s\" allows no client, --rest-client with "
+                         "the name of a certificate is required",
                          remote);
     }
     return NULL;
 }
 
-/* Listens on 'path' for clients of the same user. */
+/* Listens on the Unix socket 'path', for the same user only. */
 static int
 open_unix(const char *path, int backlog)
 {
@@ -64,8 +65,9 @@ open_unix(const char *path, int backlog)
     return fd;
 }
 
-/* Listens on 'remote'.  Returns a file descriptor, and in '*path' the file to
- * remove at the end or NULL; or a negative errno value. */
+/* Listens on 'remote'.  Returns a file descriptor or a negative errno value.
+ * Stores the path of a Unix socket, which the caller frees, or NULL in
+ * '*path'. */
 int
 rest_listen_open(const char *remote, int backlog, char **path)
 {
@@ -86,7 +88,8 @@ rest_listen_open(const char *remote, int backlog, char **path)
     return fd;
 }
 
-/* Reads what 'tls' names.  Returns NULL or a message that the caller frees. */
+/* Reads the files of 'tls'.  Returns NULL, or an error message that the caller
+ * frees. */
 char *
 rest_pem_read(const struct rest_tls *tls, struct rest_pem *pem)
 {
@@ -115,7 +118,8 @@ rest_pem_uninit(struct rest_pem *pem)
     *pem = (struct rest_pem) { NULL, NULL, NULL };
 }
 
-/* Returns the CN of the peer's certificate, if the authority has signed it. */
+/* Returns the CN of the client's certificate if it is valid, otherwise
+ * NULL. */
 static char *
 certificate_name(gnutls_session_t session)
 {
@@ -159,8 +163,8 @@ user_name(int fd)
     return xstrdup(pw.pw_name);
 }
 
-/* Returns who is at the other end of 'mc', NULL if it is nobody who may ask:
- * over TLS only 'clients' may. */
+/* Returns the name of the client of 'mc': its user on a Unix socket, or the CN
+ * of its certificate over TLS.  Returns NULL if the CN is not in 'clients'. */
 char *
 rest_peer_name(struct MHD_Connection *mc, const struct svec *clients)
 {

@@ -3,16 +3,15 @@
 #ifndef REST_LISTEN_H
 #define REST_LISTEN_H 1
 
-/* Where HTTP is answered, and who is there.
+/* Listening sockets of the HTTP server, and the identity of its clients.
  *
  *
  * Motivation
  * ==========
  *
- * On the machine itself a unix socket says which user asks.  Beyond it there
- * is only TLS, and a certificate is not enough: the same authority signs those
- * of hosts, whose root may be anybody, so that the names of those who may ask
- * are given too.
+ * A Unix socket identifies the client's user.  Other machines need TLS.  A
+ * valid certificate is not sufficient: the same CA signs the certificates of
+ * hosts, so the allowed names are configured too.
  *
  *
  * Usage
@@ -22,26 +21,26 @@
  *
  *    error = rest_listen_check("pssl:6644:10.0.0.1", &tls);
  *    fd = rest_listen_open("unix:/run/...", &path);
- *    actor = rest_peer_name(mc, &tls);         // NULL: not allowed.
+ *    actor = rest_peer_name(mc, &names);       // NULL: not allowed.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Strings that are returned are the caller's.  Main thread only. */
+ * The caller frees returned strings.  Main thread only. */
 
 #include <microhttpd.h>
 #include <stdbool.h>
 
 struct svec;
 
-/* As of the command line; NULL where there is none. */
+/* Options of the command line. */
 struct rest_tls {
-    const char *key, *certificate, *ca_cert;    /* Files. */
-    const struct svec *clients; /* Names that certificates may have. */
+    const char *key, *certificate, *ca_cert;    /* Files, or NULL. */
+    const struct svec *clients; /* Allowed CNs of certificates. */
 };
 
-/* What the files say. */
+/* The contents of the files. */
 struct rest_pem {
     char *key, *certificate, *ca_cert;
 };

@@ -58,7 +58,7 @@ rest_path_quote(const char *path)
     return quote;
 }
 
-/* Returns the answer 'json', of which it takes ownership. */
+/* Returns the answer 'json'; takes ownership of 'json'. */
 struct rest_answer
 rest_answer_json(struct json *json)
 {

@@ -42,7 +42,7 @@ struct rest_request {
     const struct rest_counts *counts;   /* Of the HTTP server. */
     const char *method, *path;
     const char *actor;          /* Client: user name, or certificate's CN. */
-    const char *body;           /* Null-terminated, "" if there is none. */
+    const char *body;           /* Null-terminated, "" without a body. */
     size_t body_size;           /* Bytes, including null bytes in the body. */
 
     /* Returns the value of parameter 'name' of the query, or NULL. */

@@ -204,7 +204,7 @@ send_answer(struct conn *conn, struct rest_answer answer)
     return rest_answer_send(conn->mc, &answer);
 }
 
-/* Returns the value of header Content-Length, 0 if there is none. */
+/* Returns the value of header Content-Length, 0 without one. */
 static unsigned long long
 get_content_length(struct MHD_Connection *mc)
 {
@@ -443,7 +443,7 @@ handle_request(void *rest OVS_UNUSED, struct MHD_Connection *mc,
     return handle_end(conn, path, method);
 }
 
-/* Closes connections whose request has timed out. */
+/* Closes connections after a timeout of their request. */
 static void
 close_slow_conns(struct rest *rest)
 {

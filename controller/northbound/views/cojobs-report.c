@@ -16,7 +16,7 @@ put_integer(struct json *json, const char *name, long long value)
     json_object_put(json, name, json_integer_create(value));
 }
 
-/* What only a job that tells of itself has. */
+/* Adds members that are absent while unknown. */
 static void
 put_progress(struct json *json, const struct job *job)
 {

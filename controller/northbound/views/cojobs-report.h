@@ -3,10 +3,11 @@
 #ifndef COJOBS_REPORT_H
 #define COJOBS_REPORT_H 1
 
-/* Cojobs and jobs as people and programs are told of them.
+/* Cojobs and jobs as JSON, for views and REST.
  *
- * docs/interfaces.md, "Controller's unixctl", has the members.  The caller
- * owns the JSON, NULL if there is no such thing.  Main thread only. */
+ * docs/interfaces.md, "Controller's unixctl", describes the members.  The
+ * functions return NULL if the cojob or job is unknown; the caller owns the
+ * JSON.  Main thread only. */
 
 struct cluster;
 struct json;

@@ -9,7 +9,7 @@
 #include "controller/decide/decide-rows.h"
 #include "util.h"
 
-/* What one job needs of one port. */
+/* Demand of one job on one port. */
 struct need {
     int port;
     size_t job;
@@ -25,7 +25,7 @@ compare_needs(const void *a_, const void *b_)
             : a->seconds < b->seconds ? -1 : a->seconds > b->seconds);
 }
 
-/* Returns what all jobs need of all ports, by port, the least first. */
+/* Returns the demands of all jobs, sorted by port and then by size. */
 static struct need *
 collect(const struct decide_rows *rows, size_t *np)
 {
@@ -51,8 +51,8 @@ collect(const struct decide_rows *rows, size_t *np)
     return needs;
 }
 
-/* The first 'n' of 'needs' are of one port.  Raises the 'ends' of their jobs
- * to when the port has served them. */
+/* Raises the 'ends' of jobs to the time at which their port has served them.
+ * The first 'n' of 'needs' are of this port. */
 static void
 share_port(const struct need *needs, size_t n, double *ends)
 {
@@ -66,7 +66,7 @@ share_port(const struct need *needs, size_t n, double *ends)
     }
 }
 
-/* Returns when each job ends if all share; the caller frees. */
+/* Returns the completion time of each job, which the caller frees. */
 static double *
 find_ends(const struct decide_rows *rows)
 {

@@ -78,7 +78,7 @@ port_to_name(const struct cluster *c, int port)
     OVS_NOT_REACHED();
 }
 
-/* Returns the answer of "controller/interleave" at 'now', epoch ms. */
+/* Returns the reply of "controller/interleave" at 'now', epoch ms. */
 struct json *
 interleave_report_to_json(const struct cluster *c,
                           const struct policy *policy, int64_t now)

@@ -3,13 +3,12 @@
 #ifndef INTERLEAVE_REPORT_H
 #define INTERLEAVE_REPORT_H 1
 
-/* Which of the running jobs could take turns on their ports.
+/* Reports which jobs could use their ports at different times.
  *
- * Jobs whose pace has been measured, and who communicate for a part of each
- * iteration only, are compared with those that they meet, see
- * order/interleave.h.  It is advice for whoever places jobs or lets
- * them begin: nothing here delays anybody.  No state; the caller owns the
- * JSON. */
+ * Jobs with a measured period that communicate in only a part of each
+ * iteration are compared with the other jobs on their ports (see
+ * order/interleave.h).  The report is advice for placing and starting jobs; no
+ * job is delayed.  No state; the caller owns the JSON. */
 
 #include <stdint.h>
 

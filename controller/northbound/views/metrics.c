@@ -25,7 +25,7 @@
 
 #define PREFIX "stagecoach_"
 
-/* What a metric's first lines say. */
+/* Writes the lines HELP and TYPE of a metric. */
 static void
 describe(struct ds *out, const char *name, const char *type, const char *help)
 {
@@ -41,7 +41,7 @@ put(struct ds *out, const char *name, const char *type, const char *help,
     ds_put_format(out, PREFIX "%s %.17g\n", name, value);
 }
 
-/* A member of what "controller/status" replies, 0 if it has none. */
+/* Returns a number of 'status', 0 if it is missing. */
 static double
 status_number(const struct json *status, const char *name)
 {
@@ -60,16 +60,17 @@ put_order(struct ds *out, const struct controller *ctl)
 
     decide_status(ctl->decide, status);
     put(out, "order_decisions_total", "counter",
-        "Orders that have been computed.",
+        "Number of orders computed.",
         status_number(status, "decisions"));
     put(out, "order_decision_seconds_max", "gauge",
-        "The longest computation of an order.",
+        "Longest computation of an order.",
         status_number(status, "decision_us_max") / 1e6);
     put(out, "order_estimate_seconds", "gauge",
-        "Sum of the completion times of the stages by the last order.",
+        "Sum of the stages' completion times, estimated for the last "
+        "order.",
         status_number(status, "estimate_s"));
     put(out, "order_bound_seconds", "gauge",
-        "Lower bound of that sum for any order.",
+        "Lower bound of the sum of completion times for any order.",
         status_number(status, "bound_s"));
     json_destroy(status);
 }
@@ -83,10 +84,12 @@ put_controller(struct ds *out, const struct controller *ctl)
     const char *now = intent_db_state(ctl->intent);
     size_t n_stages;
 
-    describe(out, "info", "gauge", "Always 1; what this controller is.");
+    describe(out, "info", "gauge",
+             "Always 1; version and policy of this controller.");
     ds_put_format(out, PREFIX "info{version=\"%s\",policy=\"%.64s\"} 1\n",
                   STAGECOACH_VERSION, policy_file_get(ctl->policy)->name);
-    describe(out, "state", "gauge", "1 for the state that it is in.");
+    describe(out, "state", "gauge",
+             "1 for the controller's current state, 0 for the others.");
     for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
         ds_put_format(out, PREFIX "state{state=\"%s\"} %d\n", states[i],
                       !strcmp(now, states[i]));
@@ -97,28 +100,28 @@ put_controller(struct ds *out, const struct controller *ctl)
     put(out, "order_version", "gauge", "Version of the order in force.",
         hosts_db_version(ctl->hosts));
     put(out, "policy_refused", "gauge",
-        "1 while the policy's file is not the policy in force.",
+        "1 while the policy file is refused and the previous policy stays.",
         policy_file_error(ctl->policy) != NULL);
     put(out, "database_intent_connected", "gauge",
-        "1 while the intent database answers.",
+        "1 while the intent database is connected.",
         intent_db_is_connected(ctl->intent));
     put(out, "database_hosts_connected", "gauge",
-        "1 while the hosts database answers.",
+        "1 while the hosts database is connected.",
         hosts_db_is_connected(ctl->hosts));
-    put(out, "agents_connected", "gauge", "Agents that are connected.",
+    put(out, "agents_connected", "gauge", "Number of connected agents.",
         telemetry_n_agents(ctl->telemetry));
     put(out, "switches_applied", "gauge",
-        "Part of what is wanted in switches that is there, 0 to 1.",
+        "Share of the desired entries that the switches have, 0 to 1.",
         switches_applied(ctl->switches));
     put(out, "cables_wrong", "gauge",
-        "Directions of links that do not lead where the topology has them.",
+        "Directions of links that lose probes or differ from the topology.",
         switches_n_alarms(ctl->switches));
     put(out, "decisions_logged_total", "counter",
-        "Entries that the log of decisions has had.",
+        "Number of entries in the decision log so far.",
         decision_log_last(ctl->log));
     free(cluster_running_stages(ctl->cluster, &n_stages));
-    put(out, "stages_running", "gauge", "Stages that run.", n_stages);
-    put(out, "cojobs", "gauge", "Cojobs that are known.",
+    put(out, "stages_running", "gauge", "Number of running stages.", n_stages);
+    put(out, "cojobs", "gauge", "Number of known cojobs.",
         shash_count(&ctl->cluster->cojobs));
 }
 
@@ -129,26 +132,27 @@ put_process(struct ds *out, const struct rest_counts *counts)
 
     if (!getrusage(RUSAGE_SELF, &usage)) {
         put(out, "process_cpu_seconds_total", "counter",
-            "Processor time of the controller.",
+            "CPU time of the controller.",
             usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
             + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
         put(out, "process_resident_memory_max_bytes", "gauge",
-            "The most memory that the controller has had.",
+            "Largest resident memory of the controller so far.",
             usage.ru_maxrss * 1024.0);
     }
     describe(out, "http_answers_total", "counter",
-             "Answers to HTTP requests, by their class.");
+             "HTTP requests answered, by class of the status.");
     for (int i = 2; i < 6; i++) {
         ds_put_format(out, PREFIX "http_answers_total{class=\"%dxx\"} %"
                       PRIu64"\n", i, counts->answers[i]);
     }
     put(out, "http_refused_total", "counter",
-        "Requests of clients that are not allowed.", counts->refused);
+        "HTTP requests of unauthorized clients.", counts->refused);
     put(out, "http_hung_up_total", "counter",
-        "HTTP connections that were too slow.", counts->hung_up);
-    put(out, "http_connections", "gauge", "HTTP connections.",
+        "HTTP connections closed by a timeout or to make room.",
+        counts->hung_up);
+    put(out, "http_connections", "gauge", "Open HTTP connections.",
         counts->connections);
-    put(out, "http_streams", "gauge", "Clients that follow events.",
+    put(out, "http_streams", "gauge", "Open event streams.",
         counts->streams);
 }
 
@@ -212,36 +216,36 @@ get_received(const struct host *host)
     return host->moved[DIR_RX];
 }
 
-/* Metrics of a host: agent and shim. */
+/* Metrics of a host, by name. */
 static const struct host_metric {
     const char *name, *type, *help;
     double (*get)(const struct host *);
 } host_metrics[] = {
     { "agent_connected", "gauge", "1 while the host's agent is connected.",
       get_connected },
-    { "agent_ordered", "gauge", "1 while the host obeys an order.",
+    { "agent_ordered", "gauge", "1 while the host applies an order.",
       get_ordered },
     { "agent_wanted_version", "gauge",
-      "Version of the order that the host shall have.", get_wanted },
+      "Desired version of the order on the host.", get_wanted },
     { "agent_applied_version", "gauge",
-      "Version of the order that the host has put in force.", get_applied },
+      "Version of the order that the host has applied.", get_applied },
     { "shim_bypassed", "gauge",
-      "1 while the kernel forwards in the shim's place, without order.",
+      "1 while the kernel bypass forwards traffic without priorities.",
       get_bypass },
     { "shim_capacity_bytes_per_second", "gauge",
-      "Rate of the host's ports, 0 while it is not known.", get_capacity },
+      "Rate of the host's ports, 0 while unknown.", get_capacity },
     { "shim_ip_bytes_total", "counter",
-      "Bytes sent that could be of a job.", get_ip_bytes },
+      "IP bytes sent.", get_ip_bytes },
     { "shim_untagged_bytes_total", "counter",
-      "Bytes sent that were of no job.", get_default_bytes },
+      "IP bytes sent that belong to no known job.", get_default_bytes },
     { "shim_jobs_sent_bytes_total", "counter",
-      "Bytes that jobs sent, since the controller began.", get_sent },
+      "Bytes sent by jobs since the controller started.", get_sent },
     { "shim_jobs_received_bytes_total", "counter",
-      "Bytes that jobs received, since the controller began.",
+      "Bytes received by jobs since the controller started.",
       get_received },
 };
 
-/* Metrics of the shims of the first 'n' hosts of 'nodes'. */
+/* Writes the metrics of the shims of the first 'n' hosts of 'nodes'. */
 static void
 put_shims(struct ds *out, const struct shash_node *const nodes[], size_t n)
 {
@@ -261,7 +265,8 @@ put_shims(struct ds *out, const struct shash_node *const nodes[], size_t n)
     }
 }
 
-/* The same by level: 'name' with 'counts' at 'offset' in a host's. */
+/* Writes metric 'name' by queue, from the array at 'offset' in the hosts'
+ * struct shim_counters. */
 static void
 put_levels(struct ds *out, const struct shash_node *const nodes[], size_t n,
            const char *name, const char *help, size_t offset)
@@ -287,9 +292,10 @@ put_hosts(struct ds *out, const struct cluster *c)
     size_t n = shash_count(&c->hosts);
     size_t shown = MIN(n, METRICS_MAX_HOSTS);
 
-    put(out, "hosts_known", "gauge", "Hosts that are known.", n);
+    put(out, "hosts_known", "gauge", "Number of known hosts.", n);
     put(out, "hosts_left_out", "gauge",
-        "Hosts that are too many for metrics of their own.", n - shown);
+        "Number of hosts beyond the limit, without metrics of their own.",
+        n - shown);
     for (size_t m = 0; m < ARRAY_SIZE(host_metrics); m++) {
         const struct host_metric *metric = &host_metrics[m];
 
@@ -303,10 +309,10 @@ put_hosts(struct ds *out, const struct cluster *c)
     }
     put_shims(out, nodes, shown);
     put_levels(out, nodes, shown, "shim_queue_sent_bytes_total",
-               "Bytes of jobs that the host sent, by the shim's queue.",
+               "Bytes sent by jobs, by queue of the shim.",
                offsetof(struct shim_counters, level_bytes));
     put_levels(out, nodes, shown, "shim_queue_jobs_dropped_packets_total",
-               "Packets of jobs that were dropped, by the shim's queue.",
+               "Dropped packets of jobs, by queue of the shim.",
                offsetof(struct shim_counters, level_dropped));
     free(nodes);
 }
@@ -333,11 +339,11 @@ static const struct job_metric {
     const char *name, *help;
     double (*get)(const struct job *);
 } job_metrics[] = {
-    { "job_iteration", "Iterations that the job has done, -1: not known.",
+    { "job_iteration", "Completed iterations of the job, -1 if unknown.",
       get_iteration },
-    { "job_level", "Level that the job has, 0 first, -1: none yet.",
+    { "job_level", "Level of the job, 0 is the best, -1 if it has none yet.",
       get_level },
-    { "job_stage_sent_bytes", "Bytes that the job has sent in its stage.",
+    { "job_stage_sent_bytes", "Bytes sent by the job in its stage.",
       get_stage_bytes },
 };
 
@@ -361,9 +367,10 @@ put_jobs(struct ds *out, const struct cluster *c)
         }
     }
     shown = MIN(n, METRICS_MAX_JOBS);
-    put(out, "jobs_live", "gauge", "Jobs that have not ended.", n);
+    put(out, "jobs_live", "gauge", "Number of jobs that have not ended.", n);
     put(out, "jobs_left_out", "gauge",
-        "Jobs that are too many for metrics of their own.", n - shown);
+        "Number of jobs beyond the limit, without metrics of their own.",
+        n - shown);
     for (size_t m = 0; m < ARRAY_SIZE(job_metrics); m++) {
         describe(out, job_metrics[m].name, "gauge", job_metrics[m].help);
         for (size_t i = 0; i < shown; i++) {

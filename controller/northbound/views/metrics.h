@@ -3,20 +3,20 @@
 #ifndef METRICS_H
 #define METRICS_H 1
 
-/* Counters and gauges in Prometheus's text format.
+/* Metrics in Prometheus's text format.
  *
  *
  * Motivation
  * ==========
  *
- * Who runs a cluster has Prometheus already.  What agents and shims count
- * reaches the controller five times a second anyway, so one place to scrape
- * tells of all hosts, and hosts need no port of their own for it.
+ * Agents report the counters of their shims to the controller five times a
+ * second.  The controller exports all of them, so hosts need no HTTP port of
+ * their own.
  *
- * A label costs memory in Prometheus for each value that it ever had.  Hosts
- * and jobs are labels up to METRICS_MAX_HOSTS and METRICS_MAX_JOBS; how many
- * have been left out is a metric itself.  A host has some fifty series.  No label is made of anything that
- * changes by itself, such as a rung, a rank or a message.
+ * Prometheus needs memory for each value of a label.  Hosts, with about fifty
+ * series each, are limited to METRICS_MAX_HOSTS and jobs to METRICS_MAX_JOBS;
+ * the number of those left out is a metric.  Values that change by themselves,
+ * such as a rung, a rank or a message, are not labels.
  *
  *
  * Ownership and thread-safety
@@ -32,13 +32,14 @@ struct controller;
 #define METRICS_MAX_HOSTS 2000
 #define METRICS_MAX_JOBS 2000
 
-/* What the HTTP server counts of itself. */
+/* Counters of the HTTP server. */
 struct rest_counts {
     uint64_t answers[6];        /* By the first digit of the status. */
-    uint64_t refused;           /* Connections of nobody who is allowed. */
-    uint64_t hung_up;           /* Connections that were too slow. */
-    uint64_t connections;       /* Now. */
-    uint64_t streams;           /* Now. */
+    uint64_t refused;           /* Requests that were not authorized. */
+    uint64_t hung_up;           /* Connections closed by a timeout or to make
+                                 * room for another. */
+    uint64_t connections;       /* Open connections. */
+    uint64_t streams;           /* Open event streams. */
 };
 
 char *metrics_to_string(const struct controller *,
