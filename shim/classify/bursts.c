@@ -73,7 +73,7 @@ add_burst(struct burst_trial *trial, float size, float busy, float period)
     trial->regularity = (1 - 1.0f / n) / (1 + score);
 }
 
-/* Ends the burst of 'trial', whose last packet came at 'end', after 'bytes' of
+/* Ends the burst of 'trial' with its last packet at 'end' and after 'bytes' of
  * the train. */
 static void
 end_burst(struct burst_trial *trial, uint64_t end, uint64_t bytes)

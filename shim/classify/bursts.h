@@ -16,13 +16,13 @@
  * between minutes of one job.
  *
  * So BURST_N_GAPS trials cut the same packets into bursts, each with twice the
- * gap threshold of the one before.  The published trial is the one whose
- * bursts are the most alike in bytes and in period: a threshold that is too
- * small cuts bursts into pieces of all sizes, and one that is too large joins
- * some of them, or never sees an end.  Averages cover about 16 bursts, and
- * restart after three bursts in a row that are far from them.  A trial without
- * a recent burst is ignored, and so is a burst of less than 1/16 of the usual
- * size: jobs send heartbeats.
+ * gap threshold of the one before.  The trial with the most regular bursts, in
+ * bytes and in period, is published: a threshold that is too small cuts bursts
+ * into pieces of all sizes, and one that is too large joins some of them, or
+ * never sees an end.  Averages cover about 16 bursts, and restart after three
+ * bursts in a row that are far from them.  A trial without a recent burst is
+ * ignored, and so is a burst of less than 1/16 of the usual size: jobs send
+ * heartbeats.
  *
  * A packet that follows within BURST_MIN_GAP costs two comparisons and two
  * stores; another one costs about ten nanoseconds for each trial.

@@ -50,8 +50,8 @@ af_packet_find(const char *iface)
 }
 
 /* Makes the socket's buffer larger than its ring of 'ring_bytes' (the kernel
- * counts some more for each frame), and keeps frames out that our own kernel
- * sends on the interface.  Returns 0 or the first errno; both are tried. */
+ * adds an overhead for each frame), and ignores frames that this kernel sends
+ * on the interface.  Returns 0 or the first errno; both are tried. */
 int
 af_packet_tune(int fd, uint32_t ring_bytes)
 {
@@ -67,8 +67,8 @@ af_packet_tune(int fd, uint32_t ring_bytes)
     return error;
 }
 
-/* Sends what is left in the transmit ring.  Returns the bytes sent, 0 if
- * nothing was left, or a negative errno: there is still something left. */
+/* Sends the frames left in the transmit ring.  Returns the bytes sent, 0 if
+ * there were none, or a negative errno if some are still left. */
 int
 af_packet_kick(int fd)
 {
@@ -77,8 +77,8 @@ af_packet_kick(int fd)
     return n < 0 ? -errno : n;
 }
 
-/* Returns how many frames the kernel dropped since the last call, because the
- * receive ring was full. */
+/* Returns how many frames were dropped since the last call because the receive
+ * ring was full. */
 uint32_t
 af_packet_dropped(int fd)
 {
@@ -89,7 +89,8 @@ af_packet_dropped(int fd)
            ? 0 : stats.tp_drops;
 }
 
-/* Forgets that the interface was down, or poll() would tell of it for ever. */
+/* Clears the error that the interface was down, which poll() would report for
+ * ever. */
 void
 af_packet_clear_error(int fd)
 {
@@ -99,7 +100,7 @@ af_packet_clear_error(int fd)
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
 }
 
-/* Does 'request', which leaves its answer in '*ifr'. */
+/* Executes 'request' with '*ifr'.  Returns 0 or a positive errno. */
 static int
 iface_ioctl(const char *iface, unsigned long request, struct ifreq *ifr)
 {
@@ -135,7 +136,7 @@ iface_set_mtu(const char *iface, uint32_t mtu)
     return iface_ioctl(iface, SIOCSIFMTU, &ifr);
 }
 
-/* Is it up, and something on its other end? */
+/* Returns true if 'iface' is up and has a carrier. */
 bool
 iface_is_up(const char *iface)
 {
@@ -146,7 +147,7 @@ iface_is_up(const char *iface)
             && ifr.ifr_flags & IFF_UP && ifr.ifr_flags & IFF_RUNNING);
 }
 
-/* Reads "NAME: rx-bytes packets errs drop fifo frame compressed multicast
+/* Parses "NAME: rx-bytes packets errs drop fifo frame compressed multicast
  * tx-bytes packets errs drop ..." */
 static bool
 parse_sent(char *line, const char *iface, uint64_t *n)
@@ -169,11 +170,10 @@ parse_sent(char *line, const char *iface, uint64_t *n)
     return true;
 }
 
-/* Stores in '*n' how many packets the kernel has taken off 'iface's transmit
- * side, one way or the other.  Returns 0 or a positive errno.
+/* Stores in '*n' how many packets the kernel has sent, failed to send or
+ * dropped on 'iface'.  Returns 0 or a positive errno.
  *
- * This reads /proc, since /sys shows the interfaces of the namespace in which
- * it was mounted. */
+ * Reads /proc, because /sys shows the namespace in which it was mounted. */
 int
 iface_sent(const char *iface, uint64_t *n)
 {

@@ -3,30 +3,30 @@
 #ifndef SHIM_AF_PACKET_H
 #define SHIM_AF_PACKET_H 1
 
-/* What DPDK's af_packet driver leaves to be done on its socket.
+/* The packet socket of DPDK's af_packet driver, and interfaces of the kernel.
  *
  *
  * Motivation
  * ==========
  *
- * The driver puts frames into the transmit ring and tells the kernel to send
- * them.  The kernel stops in the middle, with frames left in the ring, when
- * the socket's buffer is full or the device refuses one; the driver counts
- * them as sent, and nothing sends them until there is another packet.  At the
- * end of a burst that is the sender's timeout.  And a full ring makes the
- * driver wait in poll() without limit if the socket's buffer is full, too.
+ * The driver puts frames into the transmit ring and asks the kernel to send
+ * them.  If the socket's buffer is full or the device refuses a frame, the
+ * kernel stops with frames left in the ring.  The driver has counted them as
+ * sent, and nothing sends them until the next packet; after the last packet of
+ * a burst that is the sender's retransmission timeout.  If the ring and the
+ * socket's buffer are full, the driver waits in poll() without limit.
  *
- * So we find the driver's socket among our file descriptors, give it a buffer
- * that is larger than the ring (the limit is then the ring, which the driver
- * handles), and can tell the kernel again to send what is left.  The socket
- * also lets a loop sleep until a frame arrives, and knows what the kernel
- * dropped since the receive ring was full.
+ * So the driver's socket is found among the process's file descriptors and
+ * given a buffer larger than the ring, so that the ring, which the driver
+ * handles, is the limit; af_packet_kick() asks the kernel again to send what
+ * is left.  The socket also becomes readable when a frame arrives, and counts
+ * the frames that were dropped because the receive ring was full.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The socket is the driver's: none of this closes it.  Any thread. */
+ * The driver owns the socket.  Any thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ int af_packet_kick(int fd);
 uint32_t af_packet_dropped(int fd);
 void af_packet_clear_error(int fd);
 
-/* Of a network interface of the calling thread's network namespace. */
+/* For interfaces of the calling thread's network namespace. */
 int iface_mtu(const char *iface);
 bool iface_is_up(const char *iface);
 int iface_set_mtu(const char *iface, uint32_t mtu);

@@ -17,8 +17,8 @@
 #include "shim/ports/port-spec.h"
 
 #define MIB (1024 * 1024)
-#define MIN_MEMORY (96 * MIB)   /* Without huge pages DPDK takes it at once. */
-#define SPARE (8 * MIB)         /* Of huge pages, besides packet buffers. */
+#define MIN_MEMORY (96 * MIB)   /* DPDK's allocation without huge pages. */
+#define SPARE (8 * MIB)         /* Huge pages besides packet buffers. */
 
 static uint64_t
 free_huge_bytes(void)

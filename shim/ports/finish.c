@@ -17,16 +17,17 @@
 #define MAX_TAGS_SIZE 8         /* Two VLAN tags. */
 #define WANTED (RTE_PTYPE_L2_MASK | RTE_PTYPE_L3_MASK | RTE_PTYPE_L4_MASK)
 
-/* Where a frame's TCP or UDP is. */
+/* TCP or UDP of a frame. */
 struct l4 {
-    uint16_t *sum;              /* Its checksum. */
+    uint16_t *sum;              /* The checksum. */
     uint16_t pseudo;            /* Sum of the pseudo header. */
-    uint32_t at, size;          /* Of header and payload, in the frame. */
+    uint32_t at;                /* Offset of the header in the frame. */
+    uint32_t size;              /* Bytes of header and payload. */
     bool udp;
 };
 
-/* Returns how many bytes the IP packet at 'l3' says that it has, 0 if it is
- * none. */
+/* Returns the bytes of the IP packet at 'l3' by its header, 0 if it is not
+ * IP. */
 static uint32_t
 packet_size(const uint8_t *l3, uint32_t ptype)
 {
@@ -41,8 +42,8 @@ packet_size(const uint8_t *l3, uint32_t ptype)
     return 0;
 }
 
-/* The pseudo header has the protocol and the size of what comes after all
- * other headers. */
+/* Returns the sum of the pseudo header, which has the protocol and size of TCP
+ * or UDP without the headers before. */
 static uint16_t
 pseudo_sum(const uint8_t *l3, uint32_t ptype, const struct l4 *l4)
 {
@@ -57,8 +58,8 @@ pseudo_sum(const uint8_t *l3, uint32_t ptype, const struct l4 *l4)
     return rte_ipv6_phdr_cksum(&ip6, 0);
 }
 
-/* Finds what has a checksum in 'frame', whose IP packet has 'size' bytes.
- * Returns false if there is nothing like that, or not all of it. */
+/* Finds TCP or UDP in 'frame', whose IP packet has 'size' bytes.  Returns
+ * false if there is none, or it is truncated. */
 static bool
 find_l4(struct rte_mbuf *frame, uint32_t ptype,
         const struct rte_net_hdr_lens *h, uint32_t size, struct l4 *l4)
@@ -84,9 +85,9 @@ find_l4(struct rte_mbuf *frame, uint32_t ptype,
     return true;
 }
 
-/* Returns true if the checksum was partial and is complete now. */
+/* Returns true if the checksum was partial and has been completed. */
 static bool
-complete(const struct rte_mbuf *frame, const struct l4 *l4)
+complete_checksum(const struct rte_mbuf *frame, const struct l4 *l4)
 {
     uint32_t sum, whole;
 
@@ -101,7 +102,7 @@ complete(const struct rte_mbuf *frame, const struct l4 *l4)
     }
     *l4->sum = ~sum;
     if (l4->udp && !*l4->sum) {
-        *l4->sum = 0xffff;      /* 0 would say that there is none. */
+        *l4->sum = 0xffff;      /* 0 means no checksum. */
     }
     return true;
 }
@@ -125,9 +126,10 @@ finish_frame(struct rte_mbuf *frame, uint32_t max)
     }
     size = packet_size(rte_pktmbuf_mtod_offset(frame, uint8_t *, h.l2_len),
                        ptype);
-    if (size > max) {           /* The rest of it did not fit the ring. */
+    if (size > max) {           /* The ring has truncated it. */
         return FINISH_TOO_LONG;
     }
-    return (find_l4(frame, ptype, &h, size, &l4) && complete(frame, &l4)
+    return (find_l4(frame, ptype, &h, size, &l4)
+            && complete_checksum(frame, &l4)
             ? FINISH_COMPLETED : FINISH_WHOLE);
 }

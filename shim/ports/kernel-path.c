@@ -17,10 +17,11 @@
 
 #include "shim/ports/route-socket.h"
 
-#define PRIORITY 0x5363         /* By which we know our filters again. */
+#define PRIORITY 0x5363         /* Identifies the filters of the bypass. */
 #define INGRESS_QDISC 0xffff0000
-#define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)     /* Of clsact and
-                                                         * of ingress. */
+
+/* Parent of filters, for the qdiscs clsact and ingress. */
+#define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 
 struct kernel_path {
     struct route_socket *rs;
@@ -49,8 +50,8 @@ kernel_path_close(struct kernel_path *kp)
     }
 }
 
-/* The shim's sockets do this as long as they are there: frames for the host
- * carry its address and not the interface's. */
+/* Frames for the host have its address and not the interface's, so the
+ * interface must be promiscuous, as it is while a shim has it open. */
 static int
 set_promiscuous(struct kernel_path *kp, int ifindex, bool on)
 {
@@ -63,8 +64,8 @@ set_promiscuous(struct kernel_path *kp, int ifindex, bool on)
     return route_socket_transact(kp->rs, nlh, NULL, NULL);
 }
 
-/* Makes or removes the place for filters.  One that is there already, which
- * may be clsact as well, does. */
+/* Adds or removes the qdisc for the filters.  An existing one, ingress or
+ * clsact, is used. */
 static int
 change_qdisc(struct kernel_path *kp, int ifindex, bool make)
 {
@@ -104,7 +105,7 @@ put_redirect(struct nlmsghdr *nlh, int to)
     mnl_attr_nest_end(nlh, actions);
 }
 
-/* One key with an empty mask: every frame. */
+/* Matches every frame: one key with an empty mask. */
 static void
 put_match_all(struct nlmsghdr *nlh)
 {
@@ -183,15 +184,15 @@ count_filters(struct kernel_path *kp, int ifindex, struct filters *filters)
 }
 
 static bool
-is_there(struct kernel_path *kp, int ifindex)
+has_filter(struct kernel_path *kp, int ifindex)
 {
     struct filters filters;
 
     return !count_filters(kp, ifindex, &filters) && filters.ours;
 }
 
-/* Stores 0 for an interface that does not exist.  Returns the errno of the
- * first that does not. */
+/* Stores the indexes of both interfaces, 0 for a missing one.  Returns 0 or
+ * the errno of the first missing one. */
 static int
 find_both(struct kernel_path *kp, const char *iface, const char *other,
           int ifindex[2])
@@ -209,17 +210,17 @@ kernel_path_is_up(struct kernel_path *kp, const char *iface,
     int ifindex[2];
 
     return (!find_both(kp, iface, other, ifindex)
-            && is_there(kp, ifindex[0]) && is_there(kp, ifindex[1]));
+            && has_filter(kp, ifindex[0]) && has_filter(kp, ifindex[1]));
 }
 
-/* Undoes what kernel_path_raise() did to one interface, as far as it did. */
+/* Removes what kernel_path_raise() has added to one interface. */
 static int
-clear(struct kernel_path *kp, int ifindex)
+lower_one(struct kernel_path *kp, int ifindex)
 {
     struct filters filters;
     int error;
 
-    if (!is_there(kp, ifindex)) {
+    if (!has_filter(kp, ifindex)) {
         return 0;
     }
     error = delete_filter(kp, ifindex);
@@ -232,7 +233,7 @@ clear(struct kernel_path *kp, int ifindex)
     return error;
 }
 
-/* What is missing is no error: then there is nothing to take down. */
+/* A missing interface or filter is no error. */
 int
 kernel_path_lower(struct kernel_path *kp, const char *iface,
                   const char *other)
@@ -241,7 +242,7 @@ kernel_path_lower(struct kernel_path *kp, const char *iface,
 
     find_both(kp, iface, other, ifindex);
     for (int i = 0; i < 2; i++) {
-        int e = ifindex[i] ? clear(kp, ifindex[i]) : 0;
+        int e = ifindex[i] ? lower_one(kp, ifindex[i]) : 0;
 
         error = error ? error : e;
     }
@@ -249,7 +250,7 @@ kernel_path_lower(struct kernel_path *kp, const char *iface,
 }
 
 static int
-join(struct kernel_path *kp, int from, int to)
+redirect(struct kernel_path *kp, int from, int to)
 {
     int error = change_qdisc(kp, from, true);
 
@@ -259,7 +260,7 @@ join(struct kernel_path *kp, int from, int to)
     return error ? error : add_filter(kp, from, to);
 }
 
-/* After a failure nothing of it is left. */
+/* After an error, the bypass is removed completely. */
 int
 kernel_path_raise(struct kernel_path *kp, const char *iface,
                   const char *other)
@@ -272,10 +273,10 @@ kernel_path_raise(struct kernel_path *kp, const char *iface,
     kernel_path_lower(kp, iface, other);
     error = find_both(kp, iface, other, ifindex);
     if (!error) {
-        error = join(kp, ifindex[0], ifindex[1]);
+        error = redirect(kp, ifindex[0], ifindex[1]);
     }
     if (!error) {
-        error = join(kp, ifindex[1], ifindex[0]);
+        error = redirect(kp, ifindex[1], ifindex[0]);
     }
     if (error) {
         kernel_path_lower(kp, iface, other);

@@ -3,24 +3,24 @@
 #ifndef SHIM_KERNEL_PATH_H
 #define SHIM_KERNEL_PATH_H 1
 
-/* Two network interfaces that the kernel joins by itself.
+/* The kernel bypass: the kernel forwards between the two interfaces of a shim.
  *
  *
  * Motivation
  * ==========
  *
- * When a shim dies, its two interfaces are still there with nobody between
- * them.  The kernel can do without us: a filter at the ingress of each that
- * redirects every frame to the egress of the other.  The filters are the
- * kernel's, so they outlive whoever set them, and whoever comes next finds
+ * When a shim dies, its two interfaces remain without a connection.  The
+ * kernel can connect them: a filter at the ingress of each redirects every
+ * frame to the egress of the other.  The filters are in the kernel, so they
+ * outlive the process that added them, and another process can find and remove
  * them.
  *
- * A shim's own sockets see frames before the filters do.  While both are
- * there, every frame goes its way twice: who raises or takes down the path
- * must see to it that the shim does not forward meanwhile.
+ * A shim's sockets receive frames before the filters do.  While both exist,
+ * every frame is forwarded twice: the caller must make sure that the shim does
+ * not forward meanwhile.
  *
- * This is sch_ingress, cls_u32 and act_mirred, which kernels have where they
- * lack cls_matchall.  Filters of others on the same interfaces stay.
+ * Uses sch_ingress, cls_u32 and act_mirred, which also kernels without
+ * cls_matchall have.  Other filters on the same interfaces are kept.
  *
  *
  * Usage
@@ -36,9 +36,9 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The object keeps its namespace alive.  Closing it leaves the path as it is.
- * One thread at a time; a call waits for the kernel, at most half a second for
- * each of its answers. */
+ * The object keeps its namespace alive.  Closing it leaves the bypass as it
+ * is. One thread at a time; a call waits at most half a second for each reply
+ * of the kernel. */
 
 #include <stdbool.h>
 
@@ -54,7 +54,7 @@ int kernel_path_raise(struct kernel_path *, const char *iface,
 int kernel_path_lower(struct kernel_path *, const char *iface,
                       const char *other);
 
-/* Is it there in both directions? */
+/* Returns true if the bypass exists in both directions. */
 bool kernel_path_is_up(struct kernel_path *, const char *iface,
                        const char *other);
 

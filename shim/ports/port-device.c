@@ -19,8 +19,8 @@
 #include "shim/ports/offload.h"
 #include "shim/ports/port-spec.h"
 
-#define N_DESCRIPTORS 1024      /* Of a queue, fewer if the driver says. */
-#define MAX_UNTOLD 4            /* Waits until an interrupt is given up. */
+#define N_DESCRIPTORS 1024      /* Of a queue, unless the driver limits it. */
+#define MAX_MISSED_IRQS 4       /* After which an interrupt is not used. */
 #define FLOW_HASH (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 
 static bool
@@ -46,8 +46,8 @@ set_name(struct port_device *d)
     }
 }
 
-/* As many queues as are wanted, if the device has them and keeps each flow in
- * one of them; otherwise one. */
+/* Uses the wanted number of queues if the device has them and keeps each flow
+ * in one of them, otherwise one. */
 static void
 choose_queues(struct port_device *d, struct rte_eth_conf *conf)
 {
@@ -118,7 +118,7 @@ forget_fds(struct port_device *d)
 {
     for (uint16_t i = 0; i < PORT_MAX_QUEUES; i++) {
         d->fds[i] = -1;
-        d->untold[i] = 0;
+        d->missed_irqs[i] = 0;
     }
 }
 
@@ -135,7 +135,7 @@ find_fds(struct port_device *d, bool interrupt)
     }
 }
 
-/* Takes away what port_device_open() made of the device. */
+/* Removes the device that port_device_open() made. */
 static void
 remove_device(struct port_device *d)
 {
@@ -240,7 +240,7 @@ port_device_disarm(struct port_device *d, uint16_t queue)
     /* The file does not block. */
     if (has(d, PORT_EVENTFD) && d->fds[queue] >= 0
         && read(d->fds[queue], &n, sizeof n) > 0) {
-        d->untold[queue] = 0;
+        d->missed_irqs[queue] = 0;
     }
 }
 
@@ -252,10 +252,9 @@ is_readable(int fd)
     return poll(&pfd, 1, 0) > 0;
 }
 
-/* Some drivers have a file for an interrupt that never comes, such as DPDK's
- * (22.11) for the 82574 that qemu emulates.  So if there is a frame in
- * 'queue', again and again when a wait ends, then the queue must be asked for
- * frames from now on. */
+/* Some drivers have a file for an interrupt that never arrives, such as DPDK's
+ * (22.11) for the 82574 that qemu emulates.  So if waits time out repeatedly
+ * with a frame in 'queue', the loop must poll it from then on. */
 void
 port_device_check_rx_irq(struct port_device *d, uint16_t queue)
 {
@@ -264,8 +263,8 @@ port_device_check_rx_irq(struct port_device *d, uint16_t queue)
         || is_readable(d->fds[queue])) {
         return;
     }
-    if (++d->untold[queue] >= MAX_UNTOLD) {
+    if (++d->missed_irqs[queue] >= MAX_MISSED_IRQS) {
         d->fds[queue] = -1;
-        __atomic_store_n(&d->deaf, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&d->rx_irq_broken, true, __ATOMIC_RELAXED);
     }
 }

@@ -17,47 +17,51 @@
 #include "shim/ports/port-device.h"
 #include "shim/ports/port-spec.h"
 
-#define REFUSED_NS 200000000ull         /* The driver took nothing: stuck. */
-#define SILENT_NS 1000000000ull         /* The kernel sent nothing: stuck. */
+#define REFUSED_NS 200000000ull         /* A driver that accepts nothing for
+                                         * longer is stuck. */
+#define SILENT_NS 1000000000ull         /* A kernel that sends nothing for
+                                         * longer is stuck. */
 #define RETRY_NS 1000000000ull          /* Between two restarts. */
 
 struct port {
-    struct port *first;         /* The port that this is a queue of, which may
-                                 * be itself, ... */
-    uint16_t queue;             /* ...and which one. */
+    struct port *first;         /* Queue 0 of the same port. */
+    uint16_t queue;             /* Number of this queue. */
 
-    /* The loop's. */
-    struct rte_mbuf *held[PORT_BURST];  /* To be sent. */
+    /* Only for the loop. */
+    struct rte_mbuf *held[PORT_BURST];  /* Frames to be sent. */
     uint16_t n_held;
     bool kick;                  /* Frames may be left in the ring. */
-    uint64_t received;          /* Frames. */
-    uint64_t late_bytes;        /* That a kick sent.  Read by both. */
+    uint64_t received;          /* Frames received. */
 
-    /* The loop writes, the control thread reads. */
-    uint64_t refused_since;     /* Time, 0 if the driver takes frames. */
-    uint64_t offered;           /* Frames, to the driver; again if it refused
-                                 * them.  Counted before they can be sent. */
-    uint64_t too_long;          /* Frames dropped when sent... */
-    uint64_t refused;           /* ...or received. */
-    uint64_t completed;         /* Checksums. */
+    /* Written by the loop, read by the control thread. */
+    uint64_t late_bytes;        /* Bytes sent by port_kick(). */
+    uint64_t refused_since;     /* Time since when the driver accepts nothing,
+                                 * or 0. */
+    uint64_t offered;           /* Frames given to the driver, counted before
+                                 * they can be sent, and again after a
+                                 * refusal. */
+    uint64_t too_long;          /* Frames dropped instead of sent. */
+    uint64_t refused;           /* Frames dropped when received. */
+    uint64_t completed;         /* Checksums completed. */
 
-    /* The rest is only in the first one. */
+    /* The rest is only used in queue 0. */
     struct rte_mempool *pool;
     uint16_t n_queues;
     struct port *others[PORT_MAX_QUEUES];       /* Queues from 1 on. */
 
-    /* Changed by port_restart() while the loop keeps off. */
+    /* Changed by port_restart() while the loop is paused. */
     struct port_device device;
-    unsigned int ifindex;       /* 0 if the kernel has none. */
+    unsigned int ifindex;       /* 0 if it is no interface of the kernel. */
 
-    /* The control thread writes, the loop reads. */
-    uint32_t max_packet;        /* Bytes of IP: 'mtu' or the interface's MTU,
-                                 * whichever is less. */
+    /* Written by the control thread, read by the loop. */
+    uint32_t max_packet;        /* Bytes of IP: the smaller of the port's MTU
+                                 * and the interface's. */
 
-    /* The control thread's. */
+    /* Only for the control thread. */
     uint64_t ring_dropped;      /* Frames: the receive ring was full. */
-    uint64_t checked_offered, checked_sent;      /* At the last progress. */
-    uint64_t progress;          /* Time of it. */
+    uint64_t checked_offered, checked_sent;     /* Counters at 'progress'. */
+    uint64_t progress;          /* Time when the kernel last sent or nothing
+                                 * was offered, or 0. */
     uint64_t retry;             /* No restart before this time. */
 };
 
@@ -67,7 +71,7 @@ has_flag(const struct port *port, unsigned int flag)
     return port->first->device.spec.driver->flags & flag;
 }
 
-/* Lets packets be as long as the port's MTU and 'mtu', the interface's. */
+/* Limits packets to the port's MTU and 'mtu', the interface's. */
 static void
 set_max_packet(struct port *port, uint32_t mtu)
 {
@@ -102,7 +106,7 @@ add_queues(struct port *port)
     }
 }
 
-/* The port begins anew: nothing is known against it. */
+/* Resets the state of port_check() after a start. */
 static void
 reset_check(struct port *port)
 {
@@ -114,7 +118,7 @@ reset_check(struct port *port)
 }
 
 static char *
-set_up(struct port *port)
+open_device(struct port *port)
 {
     const char *iface = port->device.spec.iface;
     int mtu = has_flag(port, PORT_KERNEL) ? iface_mtu(iface)
@@ -131,7 +135,7 @@ set_up(struct port *port)
     return error;
 }
 
-/* Stores 'port', whose device is open unless 'error', in '*portp'. */
+/* Stores 'port', with an open device unless 'error', in '*portp'. */
 static char *
 finish_create(struct port *port, char *error, struct port **portp)
 {
@@ -156,7 +160,7 @@ port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
 
     port->device.spec = *spec;
     port->device.index = index;
-    error = set_up(port);
+    error = open_device(port);
     return finish_create(port, error, portp);
 }
 
@@ -188,14 +192,14 @@ port_destroy(struct port *port)
     free(port);
 }
 
-/* Takes the port down and sets it up again, with empty rings.  The loop must
- * not touch the port meanwhile.  Returns NULL or a malloc()'d message; then
- * the port neither receives nor sends until a later restart succeeds. */
+/* Closes the device and opens it again, with empty rings.  The loop must not
+ * use the port meanwhile.  Returns NULL or a malloc()'d message; then the port
+ * neither receives nor sends until a later restart succeeds. */
 char *
 port_restart(struct port *port)
 {
     port_device_close(&port->device);
-    return set_up(port);
+    return open_device(port);
 }
 
 const char *
@@ -217,8 +221,8 @@ port_queue(struct port *port, unsigned int i)
     return i ? port->others[i] : port;
 }
 
-/* Makes packets of the 'n' frames at 'frames', and drops those of which none
- * can be made.  Returns how many are left. */
+/* Completes the 'n' frames at 'frames', and drops those that are too long.
+ * Returns how many are left. */
 static uint16_t
 finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
 {
@@ -240,9 +244,9 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
     return left;
 }
 
-/* Puts each of the 'n' frames at 'frames' into one packet buffer, where all
- * that is done with them expects it, and drops those that have no room there.
- * Returns how many are left. */
+/* Puts each of the 'n' frames at 'frames' into one packet buffer, as the
+ * pipeline requires, and drops those that do not fit.  Returns how many are
+ * left. */
 static uint16_t
 join_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
 {
@@ -259,6 +263,7 @@ join_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
     return left;
 }
 
+/* Receives up to 'max' frames.  Returns their number. */
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
@@ -276,14 +281,14 @@ port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
     return has_flag(port, PORT_CHAINS) ? join_all(port, frames, n) : n;
 }
 
-/* Returns how many frames have been received, ever. */
+/* Returns how many frames have been received so far. */
 uint64_t
 port_received(const struct port *port)
 {
     return port->received;
 }
 
-/* Returns how many frames port_send() takes before the next flush. */
+/* Returns how many frames port_send() accepts before the next flush. */
 uint16_t
 port_tx_space(const struct port *port)
 {
@@ -296,8 +301,7 @@ max_packet(const struct port *port)
     return __atomic_load_n(&port->first->max_packet, __ATOMIC_RELAXED);
 }
 
-/* The kernel's limit is its MTU, with the Ethernet header and one VLAN tag
- * besides. */
+/* The kernel's limit is its MTU plus the Ethernet header and one VLAN tag. */
 static bool
 is_too_long(const struct port *port, const struct rte_mbuf *frame)
 {
@@ -310,8 +314,8 @@ is_too_long(const struct port *port, const struct rte_mbuf *frame)
     return rte_pktmbuf_pkt_len(frame) > max_packet(port) + header;
 }
 
-/* Takes 'frame' for the next port_flush(), which must have room for it.
- * Returns false if it had to be dropped. */
+/* Keeps 'frame' for the next port_flush(); port_tx_space() must not be 0.
+ * Returns false if the frame was dropped as too short or too long. */
 bool
 port_send(struct port *port, struct rte_mbuf *frame)
 {
@@ -325,8 +329,8 @@ port_send(struct port *port, struct rte_mbuf *frame)
     return true;
 }
 
-/* The same for 'n' frames, in their order.  Returns how many of them it took;
- * those that had to be dropped are NULL then. */
+/* port_send() for 'n' frames.  Returns how many were not dropped; the others
+ * become NULL. */
 uint16_t
 port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
 {
@@ -356,8 +360,7 @@ port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
     return taken;
 }
 
-/* Hands over what it holds, as much as the driver takes.  Returns true if that
- * was something. */
+/* Gives the kept frames to the driver.  Returns true if it accepted any. */
 bool
 port_flush(struct port *port, uint64_t now)
 {
@@ -384,8 +387,8 @@ port_flush(struct port *port, uint64_t now)
     return n > 0;
 }
 
-/* Sends what may be left in the ring since the last flush.  Returns true if
- * some is still there. */
+/* Asks the kernel to send frames left in the ring.  Returns true if some are
+ * still left. */
 bool
 port_kick(struct port *port)
 {
@@ -402,7 +405,7 @@ port_kick(struct port *port)
     return port->kick;
 }
 
-/* Returns a file descriptor that becomes readable when a frame arrives, with
+/* Returns a file descriptor that becomes readable when a frame arrives, for
  * some drivers only between port_arm() and port_disarm(), or -1. */
 int
 port_fd(const struct port *port)
@@ -422,18 +425,17 @@ port_disarm(struct port *port)
     port_device_disarm(&port->first->device, port->queue);
 }
 
-/* To be called between port_arm() and port_disarm() after a long wait in which
- * port_fd() has not become readable: if that happens although frames come,
- * port_fd() is -1 from then on. */
+/* To be called between port_arm() and port_disarm() after a long wait without
+ * an interrupt.  If frames arrive without interrupts, port_fd() becomes -1. */
 void
 port_check_rx_irq(struct port *port)
 {
     port_device_check_rx_irq(&port->first->device, port->queue);
 }
 
-/* Returns what 'counter', an offset in struct port, says of all queues. */
+/* Returns the sum of the counter at offset 'counter' of all queues. */
 static uint64_t
-sum(const struct port *port, size_t counter)
+sum_counter(const struct port *port, size_t counter)
 {
     uint64_t total = 0;
 
@@ -445,9 +447,9 @@ sum(const struct port *port, size_t counter)
     return total;
 }
 
-/* Is the kernel's counter standing still while we offer frames?  What it has
- * sent is read first, and includes no frame that 'offered' does not: an
- * increase of 'offered' must show there later. */
+/* Returns true if the interface's transmit counter stands still while frames
+ * are offered.  The counter is read first, so that it includes only frames
+ * that 'offered' includes. */
 static bool
 is_silent(struct port *port, uint64_t now)
 {
@@ -456,7 +458,7 @@ is_silent(struct port *port, uint64_t now)
     if (iface_sent(port->device.spec.iface, &sent)) {
         return false;
     }
-    offered = sum(port, offsetof(struct port, offered));
+    offered = sum_counter(port, offsetof(struct port, offered));
     if (!port->progress || sent != port->checked_sent
         || offered == port->checked_offered) {
         port->checked_sent = sent;
@@ -466,7 +468,7 @@ is_silent(struct port *port, uint64_t now)
     return now - port->progress >= SILENT_NS;
 }
 
-/* Since when has the driver taken nothing of a queue?  0 if it does. */
+/* Returns since when the driver accepts nothing of a queue, or 0. */
 static uint64_t
 refused_since(struct port *port)
 {
@@ -480,7 +482,7 @@ refused_since(struct port *port)
     return first;
 }
 
-/* Returns what is wrong with the port, whose interface is there, or NULL. */
+/* Returns the fault of the port, or NULL.  The interface must exist. */
 static const char *
 find_fault(struct port *port, uint64_t now)
 {
@@ -505,8 +507,8 @@ find_fault(struct port *port, uint64_t now)
     return is_silent(port, now) ? "the kernel sends nothing of it" : NULL;
 }
 
-/* Looks after the port.  Returns NULL if it is well, or cannot be helped now,
- * otherwise why it needs port_restart(). */
+/* Returns why the port needs port_restart(), or NULL if it does not, or cannot
+ * be restarted now. */
 const char *
 port_check(struct port *port, uint64_t now)
 {
@@ -529,9 +531,9 @@ port_check(struct port *port, uint64_t now)
     return fault;
 }
 
-/* Returns how many frames came when the device had no packet buffer. */
+/* Returns how many frames the device dropped for lack of a packet buffer. */
 static uint64_t
-missed(const struct port *port)
+count_missed(const struct port *port)
 {
     struct rte_eth_stats stats;
 
@@ -540,34 +542,33 @@ missed(const struct port *port)
             ? stats.imissed + stats.rx_nombuf : 0);
 }
 
-/* Returns how many frames the port could not receive or send so far. */
+/* Returns how many frames were dropped in the port so far. */
 uint64_t
 port_dropped(struct port *port)
 {
     if (has_flag(port, PORT_PACKET_SOCKET) && port_fd(port) >= 0) {
         port->ring_dropped += af_packet_dropped(port_fd(port));
     }
-    return (port->ring_dropped + missed(port)
-            + sum(port, offsetof(struct port, too_long))
+    return (port->ring_dropped + count_missed(port)
+            + sum_counter(port, offsetof(struct port, too_long))
             + port_refused(port));
 }
 
-/* Returns how many frames were too long when they came: a part of
- * port_dropped(). */
+/* Returns how many received frames were too long: a part of port_dropped(). */
 uint64_t
 port_refused(const struct port *port)
 {
-    return sum(port, offsetof(struct port, refused));
+    return sum_counter(port, offsetof(struct port, refused));
 }
 
-/* Returns how many checksums the port had to complete. */
+/* Returns how many checksums were completed. */
 uint64_t
 port_completed(const struct port *port)
 {
-    return sum(port, offsetof(struct port, completed));
+    return sum_counter(port, offsetof(struct port, completed));
 }
 
-/* Returns 0, or why frames may still come unfinished from the kernel. */
+/* Returns 0, or the errno for which unfinished frames may still arrive. */
 int
 port_unfinished(const struct port *port)
 {
@@ -577,13 +578,13 @@ port_unfinished(const struct port *port)
 uint64_t
 port_late_bytes(const struct port *port)
 {
-    return sum(port, offsetof(struct port, late_bytes));
+    return sum_counter(port, offsetof(struct port, late_bytes));
 }
 
-/* Returns true once if the port says that it can tell of frames and does
- * not. */
+/* Returns true once after the receive interrupt was found not to work. */
 bool
 port_lost_rx_irq(struct port *port)
 {
-    return __atomic_exchange_n(&port->device.deaf, false, __ATOMIC_RELAXED);
+    return __atomic_exchange_n(&port->device.rx_irq_broken, false,
+                               __ATOMIC_RELAXED);
 }

@@ -3,26 +3,26 @@
 #ifndef SHIM_PORT_H
 #define SHIM_PORT_H 1
 
-/* One of the shim's two network ports.
+/* A network port of the shim.
  *
  *
  * Motivation
  * ==========
  *
- * A port that no longer sends cuts the host off, silently: DPDK says "sent"
- * when a frame is in the ring.  So a port keeps what the driver refused and
- * tries it again, tells the kernel again to send what is left in the ring, and
- * can be taken down and set up anew while the process runs.  port_check()
- * says when that is needed:
+ * A port that no longer sends cuts the host off silently: DPDK reports a frame
+ * as sent when it is in the ring.  So a port keeps frames that the driver
+ * refused and tries them again, asks the kernel again to send what is left in
+ * the ring, and can be restarted while the process runs.  port_check() finds
+ * out when that is needed:
  *
- *   - the driver took nothing for 200 ms although frames were waiting,
- *   - the kernel counts nothing on the interface although frames were handed
- *     over all the time, or
- *   - the interface is another one than before (it was deleted and made
- *     again).
+ *   - the driver accepted nothing for 200 ms although frames were waiting,
+ *   - the interface's transmit counter stands still although frames were
+ *     offered all the time, or
+ *   - the interface was deleted and made again.
  *
- * Frames longer than the interface's MTU are dropped here, and counted.  What
- * a kernel left unfinished is finished when it is received; see finish.h.
+ * Frames longer than the interface's MTU are dropped here, and counted.
+ * Frames that a kernel left unfinished are completed when received; see
+ * finish.h.
  *
  *
  * Usage
@@ -30,41 +30,41 @@
  *
  * The loop:
  *
- *    n = port_receive(port, frames, 32);
+ *    n = port_receive(port, frames, PORT_BURST);
  *    if (port_tx_space(port)) {
  *        port_send(port, frame);         (or port_send_burst())
  *    }
  *    port_flush(port, now);
- *    ...when there is nothing to do:
+ *    ...when idle:
  *    if (port_kick(port)) {
- *        ...come back soon...
+ *        ...poll again soon...
  *    }
  *
- * Where it may have several threads, a port that keeps each flow in one of
- * several queues has a struct port for each queue, which all of the above goes
- * for.  The first one is the port itself:
+ * A port with several queues that keep each flow in one of them has a struct
+ * port for each queue, with which a thread uses the functions above.  The
+ * first one is the port itself:
  *
  *    if (port_n_queues(port) > 1) {
- *        n = port_receive(port_queue(port, 1), frames, 32);
+ *        n = port_receive(port_queue(port, 1), frames, PORT_BURST);
  *    }
  *
  * The control thread, a few times a second:
  *
  *    why = port_check(port, now);
  *    if (why) {
- *        ...make the loop keep its hands off...
+ *        ...pause the loop...
  *        error = port_restart(port);
- *        ...let it go on...
+ *        ...resume the loop...
  *    }
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * As above, with one thread for each queue; what both touch is atomic.  Frames
- * given to port_send() belong to the port, those from port_receive() to the
- * caller.  The control thread's functions are for the port itself, and speak
- * of all of its queues, which are destroyed with it. */
+ * As above, with one thread for each queue.  Frames given to port_send()
+ * belong to the port, those from port_receive() to the caller.  The control
+ * thread's functions are for the port itself and cover all its queues, which
+ * are destroyed with it. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,9 +83,9 @@ struct rte_ring;
 char *port_create(const struct port_spec *, unsigned int index, uint32_t mtu,
                   struct rte_mempool *, struct port **);
 
-/* A port between rings of packet buffers instead of an interface: each of its
- * 'n' queues receives what is in its ring of 'in', sends to that of 'out'.
- * 'name' is unique in the process. */
+/* Makes a port of rings of packet buffers: each of its 'n' queues receives
+ * from its ring of 'in' and sends to its ring of 'out'.  'name' is unique in
+ * the process. */
 char *port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *,
                         struct rte_ring *const in[],
                         struct rte_ring *const out[], unsigned int n,

@@ -34,8 +34,8 @@ open_socket(struct route_socket *rs)
     return mnl_socket_bind(rs->socket, 0, MNL_SOCKET_AUTOPID) ? errno : 0;
 }
 
-/* A socket stays in the namespace that it was made in, so the thread is there
- * only for a moment. */
+/* A socket stays in the namespace in which it was opened, so the thread can
+ * return to its own. */
 static int
 open_socket_in(struct route_socket *rs, int netns)
 {
@@ -44,7 +44,7 @@ open_socket_in(struct route_socket *rs, int netns)
 
     if (!error) {
         error = open_socket(rs);
-        /* Going on in the wrong namespace would be worse than to stop. */
+        /* The thread must not continue in the wrong namespace. */
         if (setns(home, CLONE_NEWNET)) {
             abort();
         }
@@ -111,7 +111,7 @@ route_socket_transact(struct route_socket *rs, const struct nlmsghdr *nlh,
         if (n < 0) {
             return errno;
         }
-        /* What comes late, to a request that was given up. */
+        /* A late reply to a request that has timed out. */
         if (n >= (ssize_t) sizeof *answer && answer->nlmsg_seq != seq) {
             continue;
         }

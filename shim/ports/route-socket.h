@@ -3,7 +3,7 @@
 #ifndef SHIM_ROUTE_SOCKET_H
 #define SHIM_ROUTE_SOCKET_H 1
 
-/* Requests to the kernel about interfaces and their queues.
+/* A netlink client for interfaces, qdiscs and filters.
  *
  *    error = route_socket_open(-1, &rs);
  *    nlh = route_socket_begin_tc(rs, RTM_NEWQDISC, NLM_F_ACK, ifindex, &tc);
@@ -11,9 +11,8 @@
  *    error = route_socket_transact(rs, nlh, see, aux);
  *    route_socket_close(rs);
  *
- * A request is in the socket's only buffer, where its answer goes as well.
- * One thread at a time; a call waits for the kernel, at most half a second for
- * each of its answers. */
+ * The socket has one buffer, for a request and then for its replies.  One
+ * thread at a time; a call waits at most half a second for each reply. */
 
 #include <stdint.h>
 
@@ -28,21 +27,21 @@ struct tcmsg;
 int route_socket_open(int netns, struct route_socket **);
 void route_socket_close(struct route_socket *);
 
-/* Begin a request; the second one, about the interface 'ifindex' as
- * linux/rtnetlink.h has it, stores where the caller says more. */
+/* Begin a request.  The second one is for qdiscs and filters of interface
+ * 'ifindex', and stores the header for the caller to complete. */
 struct nlmsghdr *route_socket_begin(struct route_socket *, uint16_t type,
                                     uint16_t flags);
 struct nlmsghdr *route_socket_begin_tc(struct route_socket *, uint16_t type,
                                        uint16_t flags, int ifindex,
                                        struct tcmsg **);
 
-/* Sends the request and calls 'see', which may be null, with 'aux' for each
- * message of the answer.  Returns 0 or a positive errno. */
+/* Sends the request and calls 'see', unless it is NULL, with 'aux' for each
+ * message of the reply.  Returns 0 or a positive errno. */
 int route_socket_transact(struct route_socket *, const struct nlmsghdr *,
                           mnl_cb_t see, void *aux);
 
-/* Stores 0 in '*ifindex', and returns a positive errno, if there is no
- * 'iface'. */
+/* Stores the index of 'iface' and returns 0, or stores 0 and returns a
+ * positive errno. */
 int route_socket_find(struct route_socket *, const char *iface,
                       int *ifindex);
 
