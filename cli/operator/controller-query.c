@@ -4,7 +4,6 @@
 
 #include "cli/operator/controller-query.h"
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,47 +25,33 @@ cli_rundir(void)
     return rundir && *rundir ? rundir : "/run/stagecoach";
 }
 
-/* Parses the options and, if 'what' is nonnull, the argument that it is a word
- * for.  Returns an exit status, or -1 to go on. */
-int
-controller_arguments(int argc, char *argv[], const char *what, bool *jsonp)
-{
-    int n_arguments = what ? 1 : 0;
-    static const struct option options[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int c;
+struct query_options {
+    bool json;
+};
 
-    *jsonp = false;
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "f:h", options, NULL)) != -1) {
-        if (c == 'h') {
-            printf("usage: stagecoach %s%s%s [--format table|json]\n",
-                   argv[0], what ? " " : "", what ? what : "");
-            return EXIT_OK;
-        } else if (c != 'f') {
-            return EXIT_USAGE;
-        } else if (!strcmp(optarg, "json")) {
-            *jsonp = true;
-        } else if (strcmp(optarg, "table")) {
-            fprintf(stderr, "stagecoach %s: --format: \"%s\" is not one of "
-                    "\"table\", \"json\"\n", argv[0], optarg);
-            return EXIT_USAGE;
-        }
-    }
-    if (optind + n_arguments < argc) {
-        fprintf(stderr, "stagecoach %s: \"%s\": unexpected argument, there "
-                "are only %soptions\n", argv[0], argv[optind + n_arguments],
-                what ? "one and " : "");
-        return EXIT_USAGE;
-    } else if (optind + n_arguments > argc) {
-        fprintf(stderr, "stagecoach %s: %s: missing, one is required\n",
-                argv[0], what);
-        return EXIT_USAGE;
-    }
-    return -1;
+static const struct option_row rows[] = {
+    FORMAT_ROW(struct query_options, json),
+    { .name = NULL },
+};
+
+int
+controller_arguments(int argc, char *argv[], const char *what, bool *jsonp,
+                     int *argument)
+{
+    char *name = xasprintf("stagecoach %s", argv[0]);
+    char *usage = xasprintf("usage: %s%s%s [--format table|json]\n", name,
+                            what ? " " : "", what ? what : "");
+    const struct option_table table = {
+        .name = name, .usage = usage, .rows = rows, .operand = what,
+        .min_operands = what ? 1 : 0, .max_operands = what ? 1 : 0,
+    };
+    struct query_options o;
+    int status = option_table_command(&table, argc, argv, &o, argument);
+
+    *jsonp = o.json;
+    free(usage);
+    free(name);
+    return status;
 }
 
 char *
@@ -120,17 +105,15 @@ controller_query_about(int argc, char *argv[], const char *what,
                        const char *request,
                        void (*print)(const struct json *))
 {
-    const char *argument;
+    int first, status;
     bool as_json;
-    int status;
 
-    status = controller_arguments(argc, argv, what, &as_json);
+    status = controller_arguments(argc, argv, what, &as_json, &first);
     if (status >= 0) {
         return status;
     }
-    argument = argv[optind];
-    return controller_ask(argv[0], request, what ? 1 : 0, &argument, as_json,
-                          print);
+    return controller_ask(argv[0], request, what ? 1 : 0,
+                          (const char *const *) &argv[first], as_json, print);
 }
 
 int

@@ -31,10 +31,11 @@ int controller_query_about(int argc, char *argv[], const char *what,
                            const char *request,
                            void (*print)(const struct json *));
 
-/* Parses "[WHAT] [--format table|json]"; 'what' may be null.  Returns an exit
- * status, or -1 to go on. */
+/* Parses "[WHAT] [--format table|json]"; 'what' may be null.  Stores the index
+ * of the argument in '*argument', which may be null.  Returns an exit status, or
+ * -1 to go on. */
 int controller_arguments(int argc, char *argv[], const char *what,
-                         bool *as_json);
+                         bool *as_json, int *argument);
 
 /* Asks the controller for 'request' with 'n_args' arguments on behalf of
  * command 'name' and prints the answer, an object, as it is or by 'print'.

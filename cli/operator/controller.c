@@ -5,7 +5,6 @@
 
 #include <config.h>
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -119,11 +118,13 @@ complain(char *error)
     free(error);
 }
 
-static void
-set_path(char **option, const char *value)
+/* Stores the absolute name of a file. */
+static char *
+set_path(const char *text, void *path)
 {
-    free(*option);
-    *option = abs_file_name(NULL, value);
+    free(*(char **) path);
+    *(char **) path = abs_file_name(NULL, text);
+    return NULL;
 }
 
 /* Returns 'address' as it is written before a port. */
@@ -134,76 +135,58 @@ bracket(const char *address)
             ? xasprintf("[%s]", address) : xstrdup(address));
 }
 
+static char *
+set_address(const char *text, void *address)
+{
+    free(*(char **) address);
+    *(char **) address = bracket(text);
+    return NULL;
+}
+
+#define AT(MEMBER) OPTION_AT(struct controller_options, MEMBER)
+
+static const struct option_row rows[] = {
+    { "rundir", OPTION_CUSTOM, AT(rundir), .value = "DIR", .parse = set_path,
+      .shown = "$STAGECOACH_RUNDIR or /run/stagecoach",
+      .help = "directory of sockets" },
+    { "dbdir", OPTION_CUSTOM, AT(dbdir), .value = "DIR", .parse = set_path,
+      .deflt = "/var/lib/stagecoach", .help = "directory of the databases" },
+    { "policy", OPTION_CUSTOM, AT(policy), .value = "FILE",
+      .parse = set_path, .help = "policy of the controller" },
+    { "address", OPTION_CUSTOM, AT(address), .value = "ADDRESS",
+      .parse = set_address,
+      .help = "address of this machine for agents and other members" },
+    { "tls", OPTION_CUSTOM, AT(tls), .value = "DIR", .parse = set_path,
+      .deflt = "/etc/stagecoach/tls", .help = "directory of certificates" },
+    FORMAT_ROW(struct controller_options, json),
+    { .name = NULL },
+};
+
 /* Returns an exit status, or -1 to go on. */
 static int
-parse(int argc, char *argv[], const struct verb *verb,
-      struct controller_options *o)
+parse_options(int argc, char *argv[], const struct verb *verb,
+              struct controller_options *o)
 {
-    static const struct option options[] = {
-        {"rundir", required_argument, NULL, 'r'},
-        {"dbdir", required_argument, NULL, 'd'},
-        {"policy", required_argument, NULL, 'p'},
-        {"address", required_argument, NULL, 'a'},
-        {"tls", required_argument, NULL, 't'},
-        {"format", required_argument, NULL, 'f'},
-        {NULL, 0, NULL, 0},
+    const struct option_table table = {
+        .name = "stagecoach controller", .rows = rows,
+        .usage = "usage: stagecoach controller COMMAND [ARG...]\n",
+        .operand = verb->operand, .min_operands = verb->operand ? 1 : 0,
+        .max_operands = verb->extra ? -1 : verb->operand ? 1 : 0,
     };
-    int c;
+    int first, status;
 
-    set_path(&o->rundir, cli_rundir());
-    set_path(&o->dbdir, "/var/lib/stagecoach");
-    set_path(&o->tls, "/etc/stagecoach/tls");
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (c) {
-        case 'r':
-            set_path(&o->rundir, optarg);
-            break;
-        case 'd':
-            set_path(&o->dbdir, optarg);
-            break;
-        case 'p':
-            set_path(&o->policy, optarg);
-            break;
-        case 't':
-            set_path(&o->tls, optarg);
-            break;
-        case 'a':
-            free(o->address);
-            o->address = bracket(optarg);
-            break;
-        case 'f':
-            o->json = !strcmp(optarg, "json");
-            if (!o->json && strcmp(optarg, "table")) {
-                fprintf(stderr, "stagecoach controller: --format: \"%s\" is "
-                        "not one of \"table\", \"json\"\n", optarg);
-                return EXIT_USAGE;
-            }
-            break;
-        default:
+    set_path(cli_rundir(), &o->rundir);
+    status = option_table_command(&table, argc, argv, o, &first);
+    if (status < 0 && verb->operand) {
+        o->name = argv[first];
+        o->extra = &argv[first + 1];
+        if (first + 1 < argc && strcmp(argv[first - 1], "--")) {
+            fprintf(stderr, "stagecoach controller: \"%s\": unexpected "
+                    "argument\n", argv[first + 1]);
             return EXIT_USAGE;
         }
     }
-    if (verb->operand) {
-        bool ended = !strcmp(argv[optind - 1], "--");
-
-        if (optind == argc) {
-            fprintf(stderr, "stagecoach controller: %s is needed\n",
-                    verb->operand);
-            return EXIT_USAGE;
-        }
-        o->name = argv[optind++];
-        o->extra = &argv[optind];
-        if (ended && verb->extra) {
-            return -1;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "stagecoach controller: \"%s\": unexpected argument, "
-                "there are only options\n", argv[optind]);
-        return EXIT_USAGE;
-    }
-    return -1;
+    return status;
 }
 
 static void
@@ -361,7 +344,7 @@ run_controller(int argc, char *argv[], const struct verb *verb)
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
-    status = parse(argc, argv, verb, &o);
+    status = parse_options(argc, argv, verb, &o);
     if (status < 0) {
         char *error = verb->action(&o);
 
@@ -402,8 +385,7 @@ cmd_controller_stop(int argc, char *argv[])
 static int
 cmd_controller_join(int argc, char *argv[])
 {
-    static const struct verb verb = { join, "PEER, a member's address,",
-                                      false };
+    static const struct verb verb = { join, "PEER", false };
 
     return run_controller(argc, argv, &verb);
 }
@@ -411,8 +393,7 @@ cmd_controller_join(int argc, char *argv[])
 static int
 cmd_controller_exec(int argc, char *argv[])
 {
-    static const struct verb verb = { controller_exec, "NAME, a program's,",
-                                      true };
+    static const struct verb verb = { controller_exec, "NAME", true };
 
     return run_controller(argc, argv, &verb);
 }

@@ -4,8 +4,8 @@
 
 #include <config.h>
 
-#include <getopt.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,22 @@
 /* Time between two looks. */
 #define FOLLOW_MS 500
 
-static const char usage[] =
-    "usage: stagecoach decisions [--follow] [--format table|json]\n";
+struct decisions_options {
+    bool follow, json;
+};
+
+static const struct option_row rows[] = {
+    { "follow", OPTION_FLAG, OPTION_AT(struct decisions_options, follow),
+      .help = "keep printing new decisions" },
+    FORMAT_ROW(struct decisions_options, json),
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach decisions", .rows = rows,
+    .usage = "usage: stagecoach decisions [--follow] "
+             "[--format table|json]\n",
+};
 
 /* The newest decision that was printed. */
 static int64_t last;
@@ -86,42 +100,20 @@ ask(const char *name, void (*print)(const struct json *))
 int
 cmd_decisions(int argc, char *argv[])
 {
-    static const struct option options[] = {
-        {"follow", no_argument, NULL, 'F'},
-        {"format", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    bool follow = false, as_json = false;
-    int c, status;
+    struct decisions_options o = { .follow = false };
+    int status = option_table_command(&table, argc, argv, &o, NULL);
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return EXIT_OK;
-        } else if (c == 'F') {
-            follow = true;
-        } else if (c == 'f' && (!strcmp(optarg, "json")
-                                || !strcmp(optarg, "table"))) {
-            as_json = !strcmp(optarg, "json");
-        } else {
-            fputs(usage, stderr);
-            return EXIT_USAGE;
-        }
-    }
-    if (optind < argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+    if (status >= 0) {
+        return status;
     }
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
     do {
-        status = ask(argv[0], as_json ? print_json_lines : print_decisions);
-        if (follow && !status) {
+        status = ask(argv[0], o.json ? print_json_lines : print_decisions);
+        if (o.follow && !status) {
             poll_timer_wait(FOLLOW_MS);
             poll_block();
         }
-    } while (follow && !status && !ferror(stdout));
+    } while (o.follow && !status && !ferror(stdout));
     return status;
 }

@@ -5,7 +5,6 @@
 
 #include <config.h>
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -41,74 +40,49 @@ user_name(void)
             : xasprintf("uid %ld", (long) getuid()));
 }
 
-static bool
-take_for(const char *name, struct override_options *o)
+static char *
+parse_for(const char *text, void *ms)
 {
-    if (!duration_parse(optarg, &o->for_ms)) {
-        fprintf(stderr, "stagecoach %s: --for: \"%s\" is not a duration, "
-                "such as 90s, 15m, 2h, 7d up to a year is allowed\n", name,
-                optarg);
-        return false;
-    }
-    return true;
+    return duration_parse(text, ms) ? NULL
+           : xasprintf("\"%s\" is not a duration, such as 90s, 15m, 2h, 7d up "
+                       "to a year is allowed", text);
 }
 
-static bool
-take_format(const char *name, struct override_options *o)
-{
-    o->as_json = !strcmp(optarg, "json");
-    if (!o->as_json && strcmp(optarg, "table")) {
-        fprintf(stderr, "stagecoach %s: --format: \"%s\" is not one of "
-                "\"table\", \"json\"\n", name, optarg);
-        return false;
-    }
-    return true;
-}
+#define OVERRIDE 1              /* Mode of a command that sets an override. */
+#define UNDO 2
+#define AT(MEMBER) OPTION_AT(struct override_options, MEMBER)
 
-/* Parses the options; from 'min' to 'max' arguments, which 'usage' describes,
- * are left at 'optind'.  Returns an exit status, or -1 to go on. */
+static const struct option_row rows[] = {
+    { "for", OPTION_CUSTOM, AT(for_ms), .value = "TIME", .modes = OVERRIDE,
+      .parse = parse_for, .help = "end of the override, such as 15m" },
+    { "reason", OPTION_TEXT, AT(reason), .value = "TEXT", .modes = OVERRIDE,
+      .help = "reason that is shown with the override" },
+    WAIT_HOSTS_ROW(struct override_options, wait),
+    FORMAT_ROW(struct override_options, as_json),
+    { .name = NULL },
+};
+
+/* Parses the options and 'min' to 'max' arguments, which 'usage' describes.
+ * Stores the index of the first argument in '*first'.  Returns an exit status,
+ * or -1 to go on. */
 static int
-parse(int argc, char *argv[], const char *usage, bool wishes, int min,
-      int max, struct override_options *o)
+parse_options(int argc, char *argv[], const char *usage, unsigned int mode,
+              int min, int max, struct override_options *o, int *first)
 {
-    static const struct option all[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},
-        {"wait", required_argument, NULL, 'w'},
-        {"for", required_argument, NULL, 'F'},
-        {"reason", required_argument, NULL, 'r'},
-        {NULL, 0, NULL, 0},
+    char *name = xasprintf("stagecoach %s", argv[0]);
+    char *text = xasprintf("usage: %s %s\n", name, usage);
+    const struct option_table table = {
+        .name = name, .usage = text, .rows = rows, .modes = mode,
+        .operand = mode == UNDO ? "ID" : "COJOB/JOB", .min_operands = min,
+        .max_operands = max,
     };
-    struct option options[ARRAY_SIZE(all)];
-    int c;
+    int status;
 
-    memcpy(options, all, sizeof all);
-    if (!wishes) {
-        options[3] = all[ARRAY_SIZE(all) - 1];
-    }
     *o = (struct override_options) { .reason = "" };
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (c == 'h') {
-            printf("usage: stagecoach %s %s\n", argv[0], usage);
-            return EXIT_OK;
-        } else if (c == 'r') {
-            o->reason = optarg;
-        } else if (c == 'w') {
-            o->wait = wait_hosts_parse(argv[0], optarg);
-            if (!o->wait) {
-                return EXIT_USAGE;
-            }
-        } else if (c == 'F' ? !take_for(argv[0], o)
-                   : c == 'f' ? !take_format(argv[0], o) : true) {
-            return EXIT_USAGE;
-        }
-    }
-    if (argc - optind < min || argc - optind > max) {
-        fprintf(stderr, "usage: stagecoach %s %s\n", argv[0], usage);
-        return EXIT_USAGE;
-    }
-    return -1;
+    status = option_table_command(&table, argc, argv, o, first);
+    free(text);
+    free(name);
+    return status;
 }
 
 static void
@@ -155,12 +129,14 @@ wish(int argc, char *argv[], bool has_target)
                          : "[--for TIME] [--reason TEXT] [--wait hosts] "
                            "[--format table|json]");
     struct override_options o;
-    int status = parse(argc, argv, usage, true, has_target, has_target, &o);
+    int first;
+    int status = parse_options(argc, argv, usage, OVERRIDE, has_target,
+                               has_target, &o, &first);
 
     if (status < 0) {
         char *who = user_name();
         char *ms = xasprintf("%"PRId64, o.for_ms);
-        const char *args[] = { argv[0], has_target ? argv[optind] : "", ms,
+        const char *args[] = { argv[0], has_target ? argv[first] : "", ms,
                                who, o.reason };
 
         status = controller_ask(argv[0], "controller/override", 5, args,
@@ -202,12 +178,14 @@ int
 cmd_undo(int argc, char *argv[])
 {
     struct override_options o;
-    int status = parse(argc, argv, "[ID] [--wait hosts] [--format table|json]",
-                       false, 0, 1, &o);
+    int first;
+    int status = parse_options(argc, argv,
+                               "[ID] [--wait hosts] [--format table|json]",
+                               UNDO, 0, 1, &o, &first);
 
     if (status < 0) {
         char *who = user_name();
-        const char *args[] = { optind < argc ? argv[optind] : "0", who };
+        const char *args[] = { first < argc ? argv[first] : "0", who };
 
         status = controller_ask(argv[0], "controller/undo", 2, args,
                                 o.as_json, print_undo);

@@ -4,7 +4,6 @@
 
 #include <config.h>
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,75 +15,34 @@
 #include "openvswitch/json.h"
 #include "util.h"
 
-/* What "rotate" takes for near its end. */
+/* Default of --within. */
 #define WITHIN_DAYS 30
 
 struct pki_options {
     const char *dir;
     double days, within;
     bool json;
-    char **args;                /* Not options. */
+    char **args;                /* Operands. */
     int n_args;
 };
 
-static char *
-parse_days(const char *option, double *daysp)
-{
-    char *tail;
-    double days = strtod(optarg, &tail);
+#define AT(MEMBER) OPTION_AT(struct pki_options, MEMBER)
 
-    if (tail == optarg || *tail || !(days >= 0.00001)
-        || days > PKI_MAX_DAYS) {
-        return xasprintf("%s: \"%s\" is not a number of days, up to %d is "
-                         "allowed", option, optarg, PKI_MAX_DAYS);
-    }
-    *daysp = days;
-    return NULL;
-}
+static const struct option_row rows[] = {
+    { "dir", OPTION_TEXT, AT(dir), .value = "DIR",
+      .deflt = "/etc/stagecoach/pki", .help = "folder of the authorities" },
+    { "days", OPTION_REAL, AT(days), 0.00001, PKI_MAX_DAYS, "N",
+      .help = "validity of new certificates, days" },
+    { "within", OPTION_REAL, AT(within), 0.00001, PKI_MAX_DAYS, "DAYS",
+      .help = "rotate: replace certificates that expire within this time" },
+    FORMAT_ROW(struct pki_options, json),
+    { .name = NULL },
+};
 
-/* Returns NULL or a message. */
-static char *
-parse(int argc, char *argv[], struct pki_options *o)
-{
-    static const struct option options[] = {
-        {"dir", required_argument, NULL, 'd'},
-        {"days", required_argument, NULL, 'n'},
-        {"within", required_argument, NULL, 'w'},
-        {"format", required_argument, NULL, 'f'},
-        {NULL, 0, NULL, 0},
-    };
-    char *error = NULL;
-    int c;
-
-    *o = (struct pki_options) { .dir = "/etc/stagecoach/pki",
-                                .days = PKI_DAYS, .within = WITHIN_DAYS };
-    optind = 0;
-    opterr = 0;
-    while (!error
-           && (c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        switch (c) {
-        case 'd': o->dir = optarg; break;
-        case 'n': error = parse_days("--days", &o->days); break;
-        case 'w': error = parse_days("--within", &o->within); break;
-        case 'f':
-            o->json = !strcmp(optarg, "json");
-            if (!o->json && strcmp(optarg, "table")) {
-                error = xasprintf("--format: \"%s\" is not one of \"table\", "
-                                  "\"json\"", optarg);
-            }
-            break;
-        case ':':
-            error = xasprintf("%s: needs a value", argv[optind - 1]);
-            break;
-        default:
-            error = xasprintf("%s: not an option, --dir, --days, --within and "
-                              "--format are allowed", argv[optind - 1]);
-        }
-    }
-    o->args = argv + optind;
-    o->n_args = argc - optind;
-    return error;
-}
+static const struct option_table table = {
+    .name = "stagecoach pki", .rows = rows, .max_operands = -1,
+    .usage = "usage: stagecoach pki COMMAND [ARG...]\n",
+};
 
 static char *
 init(const struct pki_options *o)
@@ -222,14 +180,18 @@ show(const struct pki_options *o)
 static int
 run_pki(int argc, char *argv[], char *(*action)(const struct pki_options *))
 {
-    struct pki_options o;
-    char *error = parse(argc, argv, &o);
-    int status = EXIT_USAGE;
+    struct pki_options o = { .days = PKI_DAYS, .within = WITHIN_DAYS };
+    int first, status;
+    char *error;
 
-    if (!error) {
-        error = action(&o);
-        status = error ? EXIT_NO : EXIT_OK;
+    status = option_table_command(&table, argc, argv, &o, &first);
+    if (status >= 0) {
+        return status;
     }
+    o.args = &argv[first];
+    o.n_args = argc - first;
+    error = action(&o);
+    status = error ? EXIT_NO : EXIT_OK;
     if (error) {
         fprintf(stderr, "stagecoach pki: %s\n", error);
         free(error);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach stage: tells the controller of stages of a search that cannot
- * tell by itself. */
+/* stagecoach stage: announces stages of a search that cannot announce them
+ * itself. */
 
 #include <config.h>
 
-#include <errno.h>
-#include <getopt.h>
-#include <limits.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,105 +21,45 @@
 #define TIMEOUT_MS 5000
 
 struct stage_options {
-    char *intent, *cojob;
-    long long rung, iterations; /* -1 if not given. */
+    char *intent;
+    const char *cojob;
+    int64_t rung, iterations;
     struct svec jobs;
-    bool wait;                  /* Until it is in force. */
+    bool wait;                  /* Until hosts have applied the order. */
 };
 
-/* Returns -1, with a message, if 'text' is not an integer from 'min'. */
-static long long
-parse_integer(const char *option, const char *text, long long min,
-              long long max)
+static char *
+parse_jobs(const char *text, void *jobs)
 {
-    char *end;
-    long long value;
+    char *copy = xstrdup(text);
 
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < min || value > max) {
-        fprintf(stderr, "stagecoach stage: --%s: \"%s\" is not an integer "
-                "from %lld to %lld\n", option, text, min, max);
-        return -1;
+    svec_clear(jobs);
+    for (char *save = NULL, *name = strtok_r(copy, ",", &save); name;
+         name = strtok_r(NULL, ",", &save)) {
+        svec_add(jobs, name);
     }
-    return value;
+    free(copy);
+    return NULL;
 }
 
-static bool
-is_given(bool given, const char *option)
-{
-    if (!given) {
-        fprintf(stderr, "stagecoach stage: --%s: required option is "
-                "missing\n", option);
-    }
-    return given;
-}
+#define AT(MEMBER) OPTION_AT(struct stage_options, MEMBER)
 
-static bool
-parse(int argc, char *argv[], struct stage_options *o)
-{
-    static const struct option options[] = {
-        {"intent", required_argument, NULL, 'i'},
-        {"cojob", required_argument, NULL, 'c'},
-        {"rung", required_argument, NULL, 'r'},
-        {"iterations", required_argument, NULL, 'n'},
-        {"jobs", required_argument, NULL, 'j'},
-        {"wait", required_argument, NULL, 'w'},
-        {NULL, 0, NULL, 0},
-    };
-    int c;
+static const struct option_row rows[] = {
+    { "intent", OPTION_COPY, AT(intent), .value = "REMOTE",
+      .shown = "unix:RUNDIR/intent.sock", .help = "intent database" },
+    { "cojob", OPTION_TEXT, AT(cojob), .value = "C", .required = true,
+      .help = "name of the search" },
+    { "rung", OPTION_INTEGER, AT(rung), 0, 1000, "R", .required = true,
+      .help = "rung of the stage" },
+    { "iterations", OPTION_INTEGER, AT(iterations), 1, 1e15, "N",
+      .help = "begin: iteration that all jobs must reach (required)" },
+    { "jobs", OPTION_CUSTOM, AT(jobs), .value = "A,B,...",
+      .parse = parse_jobs, .help = "begin: jobs of the stage (required)" },
+    WAIT_HOSTS_ROW(struct stage_options, wait),
+    { .name = NULL },
+};
 
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (c) {
-        case 'i':
-            free(o->intent);
-            o->intent = xstrdup(optarg);
-            break;
-        case 'c':
-            free(o->cojob);
-            o->cojob = xstrdup(optarg);
-            break;
-        case 'r':
-            o->rung = parse_integer("rung", optarg, 0, 1000);
-            if (o->rung < 0) {
-                return false;
-            }
-            break;
-        case 'n':
-            o->iterations = parse_integer("iterations", optarg, 1,
-                                          LLONG_MAX);
-            if (o->iterations < 0) {
-                return false;
-            }
-            break;
-        case 'j':
-            svec_clear(&o->jobs);
-            for (char *save = NULL, *name = strtok_r(optarg, ",", &save);
-                 name; name = strtok_r(NULL, ",", &save)) {
-                svec_add(&o->jobs, name);
-            }
-            break;
-        case 'w':
-            o->wait = wait_hosts_parse("stage", optarg);
-            if (!o->wait) {
-                return false;
-            }
-            break;
-        default:
-            return false;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "stagecoach stage: \"%s\": unexpected argument\n",
-                argv[optind]);
-        return false;
-    }
-    return is_given(o->cojob != NULL, "cojob")
-           && is_given(o->rung >= 0, "rung");
-}
-
-/* A cojob that nobody announced begins with its first stage. */
+/* Begins the cojob as well if it has not been announced. */
 static char *
 begin(struct intent_client *ic, const struct stage_options *o)
 {
@@ -147,15 +85,22 @@ begin(struct intent_client *ic, const struct stage_options *o)
 static int
 run_stage(int argc, char *argv[], bool begins)
 {
-    struct stage_options o = { .rung = -1, .iterations = -1,
-                               .jobs = SVEC_EMPTY_INITIALIZER };
-    int status = EXIT_USAGE;
+    static const struct option_table table = {
+        .name = "stagecoach stage", .rows = rows,
+        .usage = "usage: stagecoach stage begin|end [OPTION...]\n",
+    };
+    struct stage_options o = { .jobs = SVEC_EMPTY_INITIALIZER };
+    int status;
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
-    if (parse(argc, argv, &o)
-        && (!begins || (is_given(o.iterations > 0, "iterations")
-                        && is_given(o.jobs.n > 0, "jobs")))) {
+    status = option_table_command(&table, argc, argv, &o, NULL);
+    if (status < 0 && begins && (!o.iterations || !o.jobs.n)) {
+        fprintf(stderr, "stagecoach stage: --%s: required option is missing\n",
+                o.iterations ? "jobs" : "iterations");
+        status = EXIT_USAGE;
+    }
+    if (status < 0) {
         struct intent_client *ic;
         char *error;
 
@@ -176,7 +121,7 @@ run_stage(int argc, char *argv[], bool begins)
                      : EXIT_NO;
             free(error);
         } else if (o.wait) {
-            char *rung = xasprintf("%lld", o.rung);
+            char *rung = xasprintf("%"PRId64, o.rung);
             const char *args[] = { o.cojob, rung,
                                    begins ? "begun" : "ended" };
 
@@ -185,7 +130,6 @@ run_stage(int argc, char *argv[], bool begins)
         }
     }
     svec_destroy(&o.jobs);
-    free(o.cojob);
     free(o.intent);
     return status;
 }

@@ -126,6 +126,6 @@ cmd_stages(int argc, char *argv[])
         return controller_query(argc, argv, "controller/stages",
                                 print_stages);
     }
-    status = controller_arguments(argc, argv, NULL, &as_json);
+    status = controller_arguments(argc, argv, NULL, &as_json, NULL);
     return status >= 0 ? status : ask_history(argv[0], age_ms, as_json);
 }

@@ -18,15 +18,12 @@
 #define CALL_MS 3000            /* Timeout of a call of the controller. */
 #define PAUSE_MS 50             /* Pause between two calls. */
 
-bool
-wait_hosts_parse(const char *command, const char *argument)
+char *
+wait_hosts_parse(const char *text, void *wait)
 {
-    if (strcmp(argument, "hosts")) {
-        fprintf(stderr, "stagecoach %s: --wait: \"%s\", only hosts is "
-                "allowed\n", command, argument);
-        return false;
-    }
-    return true;
+    *(bool *) wait = true;
+    return (strcmp(text, "hosts")
+            ? xasprintf("\"%s\" is not one of \"hosts\"", text) : NULL);
 }
 
 /* Prints the hosts that have not applied the order. */

@@ -12,9 +12,14 @@
 /* How long that may take. */
 #define WAIT_HOSTS_MS 30000
 
-/* Checks the argument of --wait of 'command', "hosts".  Returns false, with a
- * message, if it is another. */
-bool wait_hosts_parse(const char *command, const char *argument);
+/* Row of the option --wait, stored in a bool. */
+#define WAIT_HOSTS_ROW(STRUCT, MEMBER)                                      \
+    { "wait", OPTION_CUSTOM, OPTION_AT(STRUCT, MEMBER), .value = "hosts",   \
+      .parse = wait_hosts_parse,                                            \
+      .help = "wait until all hosts have applied the change" }
+
+/* Sets the bool at 'wait' if 'text' is "hosts".  Returns NULL or a message. */
+char *wait_hosts_parse(const char *text, void *wait);
 
 /* Waits.  The 'n_args' 'args', none or three, are those of
  * "controller/rollout".  Returns an exit status, with a message if it is not

@@ -2,7 +2,6 @@
 
 #include "cli/simulate/policy-args.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,111 +15,58 @@
 #include "sim/run/by-policy.h"
 #include "sim/workload/workload.h"
 
-static const struct option all_options[] = {
-    { "trace", required_argument, NULL, 't' },
-    { "policy", required_argument, NULL, 'p' },
-    { "format", required_argument, NULL, 'f' },
-    { "live", no_argument, NULL, 'l' },
-    { "out", required_argument, NULL, 'O' },
-    { "objective", required_argument, NULL, 'b' },
-    { "budget", required_argument, NULL, 'u' },
-    { "seed", required_argument, NULL, 's' },
-    { "history", required_argument, NULL, 'H' },
-    { "since", required_argument, NULL, 'S' },
-    { "help", no_argument, NULL, 'h' },
-    { NULL, 0, NULL, 0 },
-};
+#define AT(MEMBER) OPTION_AT(struct policy_args, MEMBER)
 
-#define N_OPTIONS (sizeof all_options / sizeof *all_options)
-
-/* Copies those of 'all_options' that the command takes. */
-static void
-choose_options(const struct policy_syntax *syntax,
-               struct option options[N_OPTIONS])
+static char *
+add_policy(const char *text, void *args_)
 {
-    size_t n = 0;
+    struct policy_args *args = args_;
 
-    for (size_t i = 0; i < N_OPTIONS; i++) {
-        int c = all_options[i].val;
+    if (args->n_names == args->syntax->max_policies) {
+        char *error;
 
-        if (!c || c == 'h' || strchr(syntax->options, c)) {
-            options[n++] = all_options[i];
+        if (asprintf(&error, "\"%s\": unexpected policy, at most %d %s "
+                     "allowed", text, args->n_names,
+                     args->n_names == 1 ? "is" : "are") < 0) {
+            abort();
         }
+        return error;
     }
+    args->names[args->n_names++] = text;
+    return NULL;
 }
 
-static bool
-add_policy(const struct policy_syntax *syntax, const char *name,
-           struct policy_args *args)
-{
-    if (args->n_names == syntax->max_policies) {
-        fprintf(stderr, "%s: \"%s\": unexpected policy, at most %d %s "
-                "allowed\n", syntax->name, name, syntax->max_policies,
-                syntax->max_policies == 1 ? "is" : "are");
-        return false;
-    }
-    args->names[args->n_names++] = name;
-    return true;
-}
-
-static bool
-set_format(const char *format, struct policy_args *args)
-{
-    args->json = !strcmp(format, "json");
-    if (!args->json && strcmp(format, "table")) {
-        fprintf(stderr, "--format: \"%s\" is not one of \"table\", "
-                "\"json\"\n", format);
-        return false;
-    }
-    return true;
-}
-
-/* Takes option 'c'.  Returns -1 to go on, otherwise an exit status. */
-static int
-take_option(const struct policy_syntax *syntax, int c,
-            struct policy_args *args)
-{
-    bool good = true;
-
-    switch (c) {
-    case 't':
-        args->trace = optarg;
-        break;
-    case 'p':
-        good = add_policy(syntax, optarg, args);
-        break;
-    case 'f':
-        good = set_format(optarg, args);
-        break;
-    case 'l':
-        args->live = true;
-        break;
-    case 'O':
-        args->out = optarg;
-        break;
-    case 'b':
-        args->objective = optarg;
-        break;
-    case 'u':
-        args->budget = optarg;
-        break;
-    case 's':
-        args->seed = optarg;
-        break;
-    case 'H':
-        args->history = optarg;
-        break;
-    case 'S':
-        args->since = optarg;
-        break;
-    case 'h':
-        fputs(syntax->usage, stdout);
-        return EXIT_OK;
-    default:
-        good = false;
-    }
-    return good ? -1 : EXIT_USAGE;
-}
+static const struct option_row rows[] = {
+    { "trace", OPTION_TEXT, AT(trace), .value = "T", .modes = POLICY_TRACE,
+      .help = "any input of \"stagecoach sim\"" },
+#ifdef HAVE_OVS
+    { "history", OPTION_TEXT, AT(history), .value = "H",
+      .modes = POLICY_HISTORY,
+      .help = "history of a controller instead of T: an age, such as 24h, to "
+              "ask the running controller, or a file" },
+    { "since", OPTION_TEXT, AT(since), .value = "AGE",
+      .modes = POLICY_HISTORY,
+      .help = "read only stages of the file that ended within AGE" },
+#endif
+    { "policy", OPTION_CUSTOM, .value = "P", .modes = POLICY_POLICY,
+      .parse = add_policy, .help = "name or file of a policy" },
+    { "live", OPTION_FLAG, AT(live), .modes = POLICY_LIVE,
+      .help = "use the running stages of the controller" },
+    { "objective", OPTION_TEXT, AT(objective), .modes = POLICY_TUNE,
+      .value = "mean_sct|p95_sct|max_slowdown", .shown = "mean_sct",
+      .help = "metric to minimize" },
+    { "budget", OPTION_TEXT, AT(budget), .value = "B", .modes = POLICY_TUNE,
+      .shown = "60s",
+      .help = "limit: seconds, such as 60s, or a number of simulations, such "
+              "as 200" },
+    { "out", OPTION_TEXT, AT(out), .value = "FILE", .modes = POLICY_TUNE,
+      .help = "output file of the policy" },
+    { "seed", OPTION_TEXT, AT(seed), .value = "N", .modes = POLICY_TUNE,
+      .shown = "0", .help = "seed of the search" },
+    { "format", OPTION_CHOICE, AT(json), .value = "table|json",
+      .deflt = "table", .modes = POLICY_FORMAT, .help = "output format" },
+    { .name = NULL },
+};
 
 /* Says what is missing, if anything. */
 static bool
@@ -152,30 +98,25 @@ int
 policy_args_parse(const struct policy_syntax *syntax, int argc, char *argv[],
                   struct policy_args *args)
 {
-    struct option options[N_OPTIONS];
-    int c;
+    const struct option_table table = {
+        .name = syntax->name, .usage = syntax->usage, .rows = rows,
+        .modes = syntax->options, .max_operands = syntax->n_names ? -1 : 0,
+    };
+    int first, status;
 
-    *args = (struct policy_args) { .n_names = 0 };
-    choose_options(syntax, options);
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        int status = take_option(syntax, c, args);
+    *args = (struct policy_args) { .syntax = syntax };
+    status = option_table_command(&table, argc, argv, args, &first);
+    for (int i = first; status < 0 && i < argc; i++) {
+        char *error = add_policy(argv[i], args);
 
-        if (status >= 0) {
-            return status;
-        }
-    }
-    for (; optind < argc; optind++) {
-        if (!syntax->n_names) {
-            fprintf(stderr, "%s: \"%s\": unexpected argument, there are only "
-                    "options\n", syntax->name, argv[optind]);
-            return EXIT_USAGE;
-        }
-        if (!add_policy(syntax, argv[optind], args)) {
+        if (error) {
+            fprintf(stderr, "%s: %s\n", syntax->name, error);
+            free(error);
             return EXIT_USAGE;
         }
     }
-    return is_complete(syntax, args) ? -1 : EXIT_USAGE;
+    return status >= 0 ? status
+           : is_complete(syntax, args) ? -1 : EXIT_USAGE;
 }
 
 static char *

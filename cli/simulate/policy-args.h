@@ -18,14 +18,21 @@
 
 struct policy;
 
-/* Which arguments a command takes. */
+/* Groups of options. */
+enum policy_options {
+    POLICY_TRACE = 1 << 0,      /* --trace. */
+    POLICY_HISTORY = 1 << 1,    /* --history and --since. */
+    POLICY_POLICY = 1 << 2,     /* --policy. */
+    POLICY_FORMAT = 1 << 3,     /* --format. */
+    POLICY_LIVE = 1 << 4,       /* --live. */
+    POLICY_TUNE = 1 << 5,       /* --objective, --budget, --out, --seed. */
+};
+
+/* Arguments of a command. */
 struct policy_syntax {
     const char *name;           /* "stagecoach policy show", for messages. */
-    const char *usage;          /* For --help. */
-    const char *options;        /* Letters of those it takes: 't'race,
-                                 * 'p'olicy, 'f'ormat, 'l'ive, 'O'ut,
-                                 * o'b'jective, b'u'dget, 's'eed,
-                                 * 'H'istory and 'S'ince. */
+    const char *usage;          /* --help without the options. */
+    unsigned int options;       /* Bits of enum policy_options. */
     int n_names;                /* Policies that stand alone, at most 2. */
     int n_policies;             /* Policies in all, at least, */
     int max_policies;           /* and at most, 2 or less. */
@@ -33,6 +40,7 @@ struct policy_syntax {
 };
 
 struct policy_args {
+    const struct policy_syntax *syntax;
     const char *names[2];
     int n_names;
     const char *trace, *out, *objective, *budget, *seed;

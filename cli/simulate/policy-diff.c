@@ -26,20 +26,14 @@ static const struct policy_syntax syntax = {
         " [--live]"
 #endif
         "\n\n"
-        "Shows the members in which two policies, names or files, differ.\n\n"
-        "  --trace T     Also show how each policy orders the first stages\n"
-        "                of T if all are present at once, and the mean\n"
-        "                completion time of T under each.  T is any input\n"
-        "                of \"stagecoach sim\".\n"
+        "Shows the members in which two policies, names or files, differ.\n"
+        "With --trace or --live, also shows how each policy orders the first\n"
+        "stages of T, or the stages that the controller has now.  With\n"
+        "--trace, also shows the mean completion time of T under each.\n",
 #ifdef HAVE_OVS
-        "  --live        Also show how each policy orders the stages that\n"
-        "                the controller has now.\n"
-#endif
-        ,
-#ifdef HAVE_OVS
-    .options = "tl",
+    .options = POLICY_TRACE | POLICY_LIVE,
 #else
-    .options = "t",
+    .options = POLICY_TRACE,
 #endif
     .n_names = 2, .n_policies = 2, .max_policies = 2,
 };

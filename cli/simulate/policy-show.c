@@ -17,9 +17,8 @@ static const struct policy_syntax syntax = {
     .usage =
         "usage: stagecoach policy show NAME|FILE [--format table|json]\n\n"
         "Shows every member of a policy with its value and its origin: the\n"
-        "file or the default.\n\n"
-        "  --format F    Output: \"table\" (default) or \"json\".\n",
-    .options = "f", .n_names = 1, .n_policies = 1, .max_policies = 1,
+        "file or the default.\n",
+    .options = POLICY_FORMAT, .n_names = 1, .n_policies = 1, .max_policies = 1,
 };
 
 static void

@@ -32,25 +32,8 @@ static const struct policy_syntax syntax = {
         "Searches for better parameters of BASE's order on the first 60 % of\n"
         "T's searches or coflows by arrival, and validates the best ones on\n"
         "the rest.  Writes a policy only if it is better on both parts;\n"
-        "otherwise the exit status is 1.\n\n"
-        "  --trace T     Any input of \"stagecoach sim\".\n"
-#ifdef HAVE_OVS
-        "  --history H   History of a controller instead of T: an age, such\n"
-        "                as 24h, to ask the running controller, or a file.\n"
-        "  --since AGE   Read only stages of the file that ended within AGE.\n"
-#endif
-        "  --policy P    Name or file of the initial policy; default: stage.\n"
-        "  --objective O Metric to minimize: \"mean_sct\" (default),\n"
-        "                \"p95_sct\" or \"max_slowdown\".\n"
-        "  --budget B    Limit: seconds, such as \"60s\" (default), or a\n"
-        "                number of simulations, such as \"200\".\n"
-        "  --out FILE    Output file of the policy.\n"
-        "  --seed N      Seed of the search; default: 0.\n",
-#ifdef HAVE_OVS
-    .options = "tpbuOsHS",
-#else
-    .options = "tpbuOs",
-#endif
+        "otherwise the exit status is 1.\n",
+    .options = POLICY_TRACE | POLICY_HISTORY | POLICY_POLICY | POLICY_TUNE,
     .max_policies = 1, .needs_trace = true,
 };
 

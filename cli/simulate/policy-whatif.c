@@ -30,20 +30,8 @@ static const struct policy_syntax syntax = {
         "\n"
         "Simulates T under both policies and prints what B changes: in total\n"
         "and for the stages with the largest changes.  Levels are served as\n"
-        "in the data plane, unless T is a trace of coflows.\n\n"
-        "  --trace T     Any input of \"stagecoach sim\".\n"
-#ifdef HAVE_OVS
-        "  --history H   History of a controller instead of T: an age, such\n"
-        "                as 24h, to ask the running controller, or a file.\n"
-        "  --since AGE   Read only stages of the file that ended within AGE.\n"
-#endif
-        "  --policy P    Name or file of a policy.\n"
-        "  --format F    Output: \"table\" (default) or \"json\".\n",
-#ifdef HAVE_OVS
-    .options = "tpfHS",
-#else
-    .options = "tpf",
-#endif
+        "in the data plane, unless T is a trace of coflows.\n",
+    .options = POLICY_TRACE | POLICY_HISTORY | POLICY_POLICY | POLICY_FORMAT,
     .n_policies = 2, .max_policies = 2,
     .needs_trace = true,
 };

@@ -69,7 +69,7 @@ for bad in "--wait=switches" "--wait="; do
     "$stagecoach" stage end --cojob large --rung 0 "$bad" 2>"$dir/bad" ||
         status=$?
     [ $status = 2 ] || fail "$bad: exit $status"
-    grep -q 'only hosts is allowed' "$dir/bad" || fail "$(cat "$dir/bad")"
+    grep -q 'is not one of "hosts"' "$dir/bad" || fail "$(cat "$dir/bad")"
 done
 if rollout large 0 >"$dir/bad" 2>&1; then
     fail "rollout with two arguments"

@@ -147,7 +147,8 @@ def check_mistakes(trace):
                                        'unexpected policy, at most 1 is '
                                        'allowed'),
         (['show', 'stage', '--format', 'xml'], 2,
-         '--format: "xml" is not one of "table", "json"'),
+         'stagecoach policy show: --format: "xml" is not one of "table", '
+         '"json"'),
         (['diff', 'stage'], 2, 'stagecoach policy diff: 1 policy is named, 2 '
                                'are needed, ' + more.format('diff')),
         (['diff', 'stage', 'none'], 1,
