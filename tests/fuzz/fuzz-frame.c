@@ -25,16 +25,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 repair_frames(uint8_t *p, size_t size)
 {
-    while (size >= FRAME_HEADER_LENGTH) {
+    while (size >= FRAME_MAX_HEAD) {
+        uint8_t bytes[FRAME_MAX_HEAD];
+        size_t head_length;
         uint32_t sum, length;
+        char *error;
 
         p[4] = FRAME_MAGIC & 0xff;
         p[5] = FRAME_MAGIC >> 8;
         p[6] = FRAME_VERSION;
-        sum = XXH3_64bits(p, FRAME_HEADER_LENGTH - 4);
-        memcpy(p + FRAME_HEADER_LENGTH - 4, &sum, 4);
+        error = frame_check_envelope(p, &head_length);
+        if (error) {
+            free(error);
+            return;
+        }
+        memcpy(bytes, p, FRAME_ENVELOPE_LENGTH - 4);
+        memcpy(bytes + FRAME_ENVELOPE_LENGTH - 4, p + FRAME_ENVELOPE_LENGTH,
+               head_length - FRAME_ENVELOPE_LENGTH);
+        sum = XXH3_64bits(bytes, head_length - 4);
+        memcpy(p + FRAME_ENVELOPE_LENGTH - 4, &sum, 4);
         memcpy(&length, p, 4);
-        if (length < FRAME_HEADER_LENGTH || length > size) {
+        if (length < head_length || length > size) {
             return;
         }
         p += length;
@@ -42,88 +53,48 @@ repair_frames(uint8_t *p, size_t size)
     }
 }
 
-/* A frame that was taken can be said again. */
+/* A frame that was taken can be sent again, and is the same. */
 static void
 check_frame(const struct link *link)
 {
-    struct frame frame = link->frame;
-    uint8_t header[FRAME_HEADER_LENGTH];
+    struct frame frame = link->frame, again;
+    uint8_t head[FRAME_MAX_HEAD];
+    size_t head_length;
 
     must(frame.type >= FRAME_HELLO && frame.type < FRAME_N_TYPES);
-    must(frame.n <= FRAME_MAX_FLOATS);
-    frame_encode(&frame, header);
-    must(frame.body_length == link->frame.body_length);
-    must(!memcmp(header, link->header, sizeof header));
-}
-
-static void
-check_hello(const uint8_t *body)
-{
-    struct frame_hello hello;
-    uint8_t again[FRAME_HELLO_LENGTH];
-    char *error = frame_hello_decode(body, &hello);
-
-    if (!error) {
-        must(hello.rank < hello.n_workers);
-        must(hello.shard < hello.n_shards);
-        must(hello.width && hello.channel < FRAME_N_CHANNELS);
-        frame_hello_encode(&hello, again);
-        must(!memcmp(again, body, sizeof again));
+    must(frame.payload_length <= (size_t) FRAME_MAX_FLOATS
+                                 * (FRAME_MAX_WIDTH + 2) * sizeof(float));
+    frame_encode(&frame, head);
+    must(frame.payload_length == link->frame.payload_length);
+    must(!frame_check_envelope(head, &head_length));
+    must(head_length == frame_head_length(frame.type));
+    must(!frame_decode(head, &again));
+    must(!memcmp(&again, &link->frame, sizeof again));
+    if (frame.type == FRAME_HELLO) {
+        must(frame.hello.rank < frame.hello.n_workers);
+        must(frame.hello.shard < frame.hello.n_shards);
+        must(frame.hello.channel < FRAME_N_CHANNELS);
     }
-    free(error);
-}
-
-static void
-check_welcome(const uint8_t *body)
-{
-    struct frame_welcome welcome;
-    uint8_t again[FRAME_WELCOME_LENGTH];
-    char *error = frame_welcome_decode(body, &welcome);
-
-    if (!error) {
-        frame_welcome_encode(&welcome, again);
-        must(!memcmp(again, body, sizeof again));
-    }
-    free(error);
 }
 
 /* Keys that were taken ascend, and would be sent in as few bytes or fewer. */
 static void
-check_keys(const struct frame *frame, const uint8_t *body)
+check_keys(const struct frame_keys *body, const uint8_t *payload)
 {
     uint64_t *keys;
     int size;
 
-    if (frame->n > MAX_BODY) {
+    if (body->n > MAX_BODY) {
         return;                 /* As a server, which bounds the answer. */
     }
-    keys = malloc((frame->n + 1) * sizeof *keys);
+    keys = malloc((body->n + 1) * sizeof *keys);
     must(keys);
-    if (keys_decode(frame->first, body, frame->n, frame->key_size, keys)) {
-        size = keys_choose(keys, frame->n);
-        must(size != KEYS_UNSORTED && size <= frame->key_size);
-        must(!frame->n || keys[0] == frame->first);
+    if (keys_decode(body->first, payload, body->n, body->key_size, keys)) {
+        size = keys_choose(keys, body->n);
+        must(size != KEYS_UNSORTED && size <= body->key_size);
+        must(!body->n || keys[0] == body->first);
     }
     free(keys);
-}
-
-static void
-check_body(const struct link *link, const uint8_t *body)
-{
-    switch (link->frame.type) {
-    case FRAME_HELLO:
-        check_hello(body);
-        break;
-    case FRAME_WELCOME:
-        check_welcome(body);
-        break;
-    case FRAME_UPDATE_KEYS:
-    case FRAME_READ_KEYS:
-        check_keys(&link->frame, body);
-        break;
-    default:
-        break;
-    }
 }
 
 static void
@@ -135,20 +106,23 @@ receive_all(struct link *link)
 
     for (;;) {
         switch (link_receive(link, &error)) {
-        case LINK_HEADER:
+        case LINK_HEAD:
             check_frame(link);
-            if (link->frame.body_length > MAX_BODY) {
+            if (link->frame.payload_length > MAX_BODY) {
                 free(body);
                 return;         /* As a server does that did not ask. */
             }
             free(body);
-            body = malloc(link->frame.body_length + 1);
+            body = malloc(link->frame.payload_length + 1);
             must(body);
-            link_set_body(link, body);
+            link_set_payload(link, body);
             break;
         case LINK_FRAME:
             n_again = 0;
-            check_body(link, body);
+            if (link->frame.type == FRAME_UPDATE_KEYS
+                || link->frame.type == FRAME_READ_KEYS) {
+                check_keys(&link->frame.keys, body);
+            }
             break;
         case LINK_AGAIN:
             must(++n_again < 3);        /* The other end is closed. */

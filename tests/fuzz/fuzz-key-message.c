@@ -99,8 +99,10 @@ take_frame(struct node *node, const uint8_t *data, size_t size)
     size_t n = data[5] < (size - FRAME_BYTES) / 4
                ? data[5] : (size - FRAME_BYTES) / 4;
     struct frame frame = {
-        .type = FRAME_PEER, .samples = data[0], .first = data[1],
-        .sequence = data[3], .n = n,
+        .type = FRAME_KEY_ITEMS,
+        .items = {
+            .kind = data[0], .origin = data[1], .op = data[3], .n = n,
+        },
     };
     struct key_message m;
     struct key_item item;

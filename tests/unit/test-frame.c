@@ -18,38 +18,70 @@
 #include "trainer/net/link.h"
 #include "trainer/schemes/shard.h"
 
-static void
-encode(struct frame frame, uint8_t header[FRAME_HEADER_LENGTH])
+static const struct frame push = {
+    .type = FRAME_PUSH, .sequence = 77,
+    .gradient = {
+        .iteration = UINT64_C(1) << 40, .first = 12345, .n = 678,
+        .n_samples = 9, .loss = 1.5,
+    },
+};
+
+static size_t
+encode(struct frame frame, uint8_t head[FRAME_MAX_HEAD])
 {
-    frame_encode(&frame, header);
+    frame_encode(&frame, head);
+    return frame_head_length(frame.type);
+}
+
+static char *
+decode(const uint8_t *head, struct frame *frame)
+{
+    size_t length;
+    char *error = frame_check_envelope(head, &length);
+
+    return error ? error : frame_decode(head, frame);
 }
 
 static void
 decodes_what_was_encoded(void **state)
 {
-    struct frame in = {
-        .type = FRAME_PUSH, .iteration = UINT64_C(1) << 40, .first = 12345,
-        .n = 678, .samples = 9, .value = 1.5,
-    };
-    uint8_t header[FRAME_HEADER_LENGTH];
+    uint8_t head[FRAME_MAX_HEAD];
     struct frame out;
 
-    encode(in, header);
-    assert_null(frame_decode(header, &out));
-    assert_int_equal(out.type, in.type);
-    assert_int_equal(out.iteration, in.iteration);
-    assert_int_equal(out.first, in.first);
-    assert_int_equal(out.n, in.n);
-    assert_int_equal(out.samples, in.samples);
-    assert_true(out.value == in.value);
-    assert_int_equal(out.body_length, 678 * 4);
+    assert_int_equal(encode(push, head), FRAME_ENVELOPE_LENGTH + 28);
+    assert_null(decode(head, &out));
+    assert_int_equal(out.type, push.type);
+    assert_int_equal(out.sequence, push.sequence);
+    assert_memory_equal(&out.gradient, &push.gradient, 28);
+    assert_int_equal(out.payload_length, 678 * 4);
+}
+
+/* Every byte of a head belongs to a field: none is padding. */
+static void
+bodies_have_no_padding(void **state)
+{
+    static const size_t lengths[FRAME_N_TYPES] = {
+        [FRAME_HELLO] = 120, [FRAME_WELCOME] = 40, [FRAME_INIT] = 16,
+        [FRAME_PART] = 28, [FRAME_PUSH] = 28, [FRAME_WEIGHTS] = 24,
+        [FRAME_HEARTBEAT] = 8, [FRAME_ENLIST] = 8, [FRAME_GROUP] = 20,
+        [FRAME_RESTS] = 12, [FRAME_MEAN] = 20, [FRAME_MOVE] = 16,
+        [FRAME_JOIN] = 16, [FRAME_LOST] = 8, [FRAME_PEER] = 44,
+        [FRAME_KEY_ITEMS] = 28, [FRAME_UPDATE] = 16, [FRAME_READ] = 16,
+        [FRAME_UPDATE_KEYS] = 16, [FRAME_READ_KEYS] = 16, [FRAME_VALUES] = 4,
+    };
+
+    for (int i = FRAME_HELLO; i < FRAME_N_TYPES; i++) {
+        assert_non_null(frame_type_name(i));
+        assert_int_equal(frame_head_length(i),
+                         FRAME_ENVELOPE_LENGTH + lengths[i]);
+    }
 }
 
 static void
-assert_refused(const uint8_t header[FRAME_HEADER_LENGTH])
+assert_refused(const uint8_t *head)
 {
     struct frame frame;
-    char *error = frame_decode(header, &frame);
+    char *error = decode(head, &frame);
 
     assert_non_null(error);
     free(error);
@@ -59,101 +91,143 @@ assert_refused(const uint8_t header[FRAME_HEADER_LENGTH])
 static void
 refuses_every_changed_byte(void **state)
 {
-    struct frame frame = { .type = FRAME_WEIGHTS, .iteration = 3, .n = 10 };
-    uint8_t header[FRAME_HEADER_LENGTH];
+    struct frame frame = {
+        .type = FRAME_WEIGHTS, .weights = { .iteration = 3, .n = 10 },
+    };
+    uint8_t head[FRAME_MAX_HEAD];
 
-    for (int i = 0; i < FRAME_HEADER_LENGTH; i++) {
+    for (size_t i = 0; i < frame_head_length(FRAME_WEIGHTS); i++) {
         for (int bit = 0; bit < 8; bit++) {
-            encode(frame, header);
-            header[i] ^= 1 << bit;
-            assert_refused(header);
+            encode(frame, head);
+            head[i] ^= 1 << bit;
+            assert_refused(head);
         }
     }
 }
 
-/* Writes the sum that makes a header of any content formally right. */
+/* Version 4 had 48 bytes of header with the same first 8 bytes. */
 static void
-sign(uint8_t header[FRAME_HEADER_LENGTH])
+another_version_is_refused_by_one_line_that_names_both(void **state)
 {
-    uint32_t sum = XXH3_64bits(header, FRAME_HEADER_LENGTH - 4);
+    uint8_t old[48] = { 48, 0, 0, 0, 0x0a, 0x5c, 4, FRAME_HELLO };
+    struct link link;
+    char *error;
+    int fds[2];
 
-    memcpy(header + FRAME_HEADER_LENGTH - 4, &sum, 4);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0,
+                                fds), 0);
+    link_init(&link, fds[0]);
+    assert_int_equal(write(fds[1], old, sizeof old), sizeof old);
+    assert_int_equal(link_receive(&link, &error), LINK_END);
+    assert_string_equal(error,
+                        "frame: wire version 4, version 5 is allowed");
+    free(error);
+    link_close(&link);
+    close(fds[1]);
+}
+
+/* Writes the sum that makes a head of any content formally right. */
+static void
+sign(uint8_t *head)
+{
+    size_t length = frame_head_length(head[7] < FRAME_N_TYPES ? head[7] : 0);
+    uint8_t bytes[FRAME_MAX_HEAD];
+    uint32_t sum;
+
+    if (length < FRAME_ENVELOPE_LENGTH) {
+        length = FRAME_ENVELOPE_LENGTH;
+    }
+    memcpy(bytes, head, FRAME_ENVELOPE_LENGTH - 4);
+    memcpy(bytes + FRAME_ENVELOPE_LENGTH - 4, head + FRAME_ENVELOPE_LENGTH,
+           length - FRAME_ENVELOPE_LENGTH);
+    sum = XXH3_64bits(bytes, length - 4);
+    memcpy(head + FRAME_ENVELOPE_LENGTH - 4, &sum, 4);
 }
 
 static void
 refuses_lengths_that_do_not_fit(void **state)
 {
-    static const uint32_t lengths[] = {
-        0, 1, FRAME_HEADER_LENGTH - 1, FRAME_HEADER_LENGTH,
-        FRAME_HEADER_LENGTH + 39, FRAME_HEADER_LENGTH + 41, UINT32_MAX,
+    uint32_t head_length = frame_head_length(FRAME_PUSH);
+    const uint32_t lengths[] = {
+        0, 1, FRAME_ENVELOPE_LENGTH, head_length - 1, head_length,
+        head_length + 39, head_length + 41, UINT32_MAX,
     };
-    uint8_t header[FRAME_HEADER_LENGTH];
+    struct frame frame = { .type = FRAME_PUSH, .gradient.n = 10 };
+    uint8_t head[FRAME_MAX_HEAD];
 
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        encode((struct frame) { .type = FRAME_PUSH, .n = 10 }, header);
-        memcpy(header, &lengths[i], 4);
-        sign(header);
-        assert_refused(header);
+        encode(frame, head);
+        memcpy(head, &lengths[i], 4);
+        sign(head);
+        assert_refused(head);
     }
-    encode((struct frame) { .type = FRAME_PUSH, .n = 10 }, header);
-    sign(header);
-    assert_null(frame_decode(header, &(struct frame) { .n = 0 }));
+    encode(frame, head);
+    sign(head);
+    assert_null(decode(head, &frame));
 }
 
 static void
 refuses_more_values_than_fit_into_memory(void **state)
 {
-    uint32_t n = FRAME_MAX_FLOATS + 1, length = FRAME_HEADER_LENGTH + 4 * n;
-    uint8_t header[FRAME_HEADER_LENGTH];
+    static const enum frame_type types[] = {
+        FRAME_INIT, FRAME_PUSH, FRAME_WEIGHTS, FRAME_GROUP, FRAME_MEAN,
+        FRAME_PEER, FRAME_KEY_ITEMS, FRAME_UPDATE, FRAME_READ,
+        FRAME_READ_KEYS, FRAME_VALUES,
+    };
 
-    encode((struct frame) { .type = FRAME_PUSH, .n = 1 }, header);
-    memcpy(header, &length, 4);
-    memcpy(header + 32, &n, 4);
-    sign(header);
-    assert_refused(header);
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        struct frame frame = { .type = types[i] };
+        uint8_t head[FRAME_MAX_HEAD];
+
+        /* 0xff in every byte: 'n', wherever it is, is 2^32 - 1. */
+        memset(&frame.hello, 0xff, sizeof frame.hello);
+        encode(frame, head);
+        assert_refused(head);
+    }
 }
 
 static void
 refuses_long_texts(void **state)
 {
-    uint32_t length = FRAME_HEADER_LENGTH + FRAME_MAX_TEXT;
-    uint8_t header[FRAME_HEADER_LENGTH];
+    uint32_t length = FRAME_ENVELOPE_LENGTH + FRAME_MAX_TEXT;
+    uint8_t head[FRAME_MAX_HEAD];
     struct frame frame;
 
-    encode((struct frame) { .type = FRAME_ABORT, .body_length = 5 }, header);
-    memcpy(header, &length, 4);
-    sign(header);
-    assert_null(frame_decode(header, &frame));
+    encode((struct frame) { .type = FRAME_ABORT, .payload_length = 5 }, head);
+    memcpy(head, &length, 4);
+    sign(head);
+    assert_null(decode(head, &frame));
     length++;
-    memcpy(header, &length, 4);
-    sign(header);
-    assert_refused(header);
+    memcpy(head, &length, 4);
+    sign(head);
+    assert_refused(head);
 }
 
 static void
-random_headers_are_refused_or_bounded(void **state)
+random_heads_are_refused_or_bounded(void **state)
 {
     uint64_t x = 88172645463325252ULL;
 
     for (int i = 0; i < 100000; i++) {
-        uint8_t header[FRAME_HEADER_LENGTH];
+        uint8_t head[FRAME_MAX_HEAD];
         uint16_t magic = FRAME_MAGIC;
         struct frame frame;
         char *error;
 
-        for (int j = 0; j < FRAME_HEADER_LENGTH; j++) {
+        for (int j = 0; j < FRAME_MAX_HEAD; j++) {
             x ^= x << 13;
             x ^= x >> 7;
             x ^= x << 17;
-            header[j] = x >> 24;
+            head[j] = x >> 24;
         }
-        memcpy(header + 4, &magic, 2);
-        header[6] = FRAME_VERSION;
-        header[7] %= FRAME_N_TYPES + 1;
-        sign(header);
-        error = frame_decode(header, &frame);
+        memcpy(head + 4, &magic, 2);
+        head[6] = FRAME_VERSION;
+        head[7] %= FRAME_N_TYPES + 1;
+        sign(head);
+        error = decode(head, &frame);
         if (!error) {
-            assert_true(frame.body_length <= (size_t) FRAME_MAX_FLOATS * 4);
+            assert_true(frame.payload_length
+                        <= (size_t) FRAME_MAX_FLOATS * 4);
         }
         free(error);
     }
@@ -165,19 +239,22 @@ refuses_hellos_that_make_no_sense(void **state)
     const struct frame_hello right = {
         .rank = 1, .n_workers = 2, .shard = 0, .n_shards = 1,
         .n_parameters = 10, .learning_rate = 0.1f, .momentum = 0.9f,
-        .width = 1,
+        .width = 1, .channel = FRAME_STORE,
     };
-    struct frame_hello wrong[10] = {
+    struct frame_hello wrong[12] = {
         right, right, right, right, right, right, right, right, right, right,
+        right, right,
     };
-    uint8_t body[FRAME_HELLO_LENGTH];
-    struct frame_hello out;
+    uint8_t head[FRAME_MAX_HEAD];
+    struct frame out;
 
-    frame_hello_encode(&right, body);
-    assert_null(frame_hello_decode(body, &out));
+    encode((struct frame) { .type = FRAME_HELLO, .hello = right }, head);
+    assert_null(decode(head, &out));
+    assert_memory_equal(&out.hello, &right, sizeof right);
     wrong[0].rank = 2;
     wrong[1].shard = 1;
     wrong[2].n_parameters = 0;
+    wrong[2].channel = FRAME_TRAINING;
     wrong[3].n_parameters = (uint64_t) FRAME_MAX_FLOATS + 1;
     wrong[4].learning_rate = NAN;
     wrong[5].n_shards = 0;
@@ -185,13 +262,12 @@ refuses_hellos_that_make_no_sense(void **state)
     wrong[7].width = FRAME_MAX_WIDTH + 1;
     wrong[8].optimiser = 99;
     wrong[9].channel = FRAME_N_CHANNELS;
-    for (int i = 0; i < 10; i++) {
-        char *error;
-
-        frame_hello_encode(&wrong[i], body);
-        error = frame_hello_decode(body, &out);
-        assert_non_null(error);
-        free(error);
+    wrong[10].reserved = 1;
+    wrong[11].weight_decay = INFINITY;
+    for (int i = 0; i < 12; i++) {
+        encode((struct frame) { .type = FRAME_HELLO, .hello = wrong[i] },
+               head);
+        assert_refused(head);
     }
 }
 
@@ -218,7 +294,8 @@ static void
 links_take_frames_in_pieces(void **state)
 {
     float body[3] = { 1, 2, 3 }, got[3] = { 0 };
-    uint8_t bytes[FRAME_HEADER_LENGTH + sizeof body];
+    uint8_t bytes[FRAME_MAX_HEAD + sizeof body];
+    size_t head_length;
     enum link_state last = LINK_AGAIN;
     struct link link;
     char *error;
@@ -226,23 +303,25 @@ links_take_frames_in_pieces(void **state)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0,
                                 fds), 0);
-    encode((struct frame) { .type = FRAME_PUSH, .n = 3 }, bytes);
-    memcpy(bytes + FRAME_HEADER_LENGTH, body, sizeof body);
+    head_length = encode((struct frame) {
+        .type = FRAME_PUSH, .gradient.n = 3,
+    }, bytes);
+    memcpy(bytes + head_length, body, sizeof body);
     link_init(&link, fds[0]);
-    for (size_t i = 0; i < sizeof bytes; i++) {
+    for (size_t i = 0; i < head_length + sizeof body; i++) {
         assert_int_equal(last, LINK_AGAIN);
         assert_int_equal(write(fds[1], bytes + i, 1), 1);
         last = link_receive(&link, &error);
-        if (last == LINK_HEADER) {
-            assert_int_equal(i, FRAME_HEADER_LENGTH - 1);
-            link_set_body(&link, got);
+        if (last == LINK_HEAD) {
+            assert_int_equal(i, head_length - 1);
+            link_set_payload(&link, got);
             last = link_receive(&link, &error);
         }
     }
     assert_int_equal(last, LINK_FRAME);
     assert_memory_equal(got, body, sizeof body);
 
-    /* Half a header and then the end is an error, and says so. */
+    /* Half a head and then the end is an error, and says so. */
     assert_int_equal(write(fds[1], bytes, 7), 7);
     close(fds[1]);
     while ((last = link_receive(&link, &error)) == LINK_AGAIN) {
@@ -278,11 +357,14 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_what_was_encoded),
+        cmocka_unit_test(bodies_have_no_padding),
         cmocka_unit_test(refuses_every_changed_byte),
+        cmocka_unit_test(
+            another_version_is_refused_by_one_line_that_names_both),
         cmocka_unit_test(refuses_lengths_that_do_not_fit),
         cmocka_unit_test(refuses_more_values_than_fit_into_memory),
         cmocka_unit_test(refuses_long_texts),
-        cmocka_unit_test(random_headers_are_refused_or_bounded),
+        cmocka_unit_test(random_heads_are_refused_or_bounded),
         cmocka_unit_test(refuses_hellos_that_make_no_sense),
         cmocka_unit_test(hellos_of_stores_may_have_keys_only),
         cmocka_unit_test(links_take_frames_in_pieces),

@@ -333,7 +333,7 @@ a_group_server_that_workers_cannot_reach_is_replaced(void **state)
     struct server central = start_central("groups,groups=1", 0);
     const char *nowhere = "127.0.0.1:1";
     struct link link = say(&central, (struct frame) {
-        .type = FRAME_ENLIST, .body_length = strlen(nowhere),
+        .type = FRAME_ENLIST, .payload_length = strlen(nowhere),
     }, nowhere);
     struct pollfd readable = { .fd = link.fd, .events = POLLIN };
     struct server host;
@@ -370,14 +370,18 @@ strangers_do_not_disturb(void **state)
     enum { STEPS = 60 };
     static const float gradient[4] = { 1e9, 1e9, 1e9, 1e9 };
     static const struct frame frames[] = {
-        { .type = FRAME_PUSH, .n = 4, .iteration = 1, .samples = 1 },
-        { .type = FRAME_LOST, .iteration = 1 },
+        { .type = FRAME_PUSH,
+          .gradient = { .n = 4, .iteration = 1, .n_samples = 1 } },
+        { .type = FRAME_MEAN,
+          .mean = { .n = 4, .generation = 1, .n_samples = 1 } },
+        { .type = FRAME_LOST, .lost.generation = 1 },
         { .type = FRAME_PULL },
         { .type = FRAME_REST },
-        { .type = FRAME_RESTS, .n = 1, .iteration = 1 },
-        { .type = FRAME_MOVE, .body_length = 4 },
-        { .type = FRAME_GROUP, .n = 2, .first = 7, .iteration = 9 },
-        { .type = FRAME_JOIN, .first = 1, .iteration = 1 },
+        { .type = FRAME_RESTS, .rests = { .n = 1, .generation = 1 } },
+        { .type = FRAME_MOVE, .payload_length = 4 },
+        { .type = FRAME_GROUP,
+          .group = { .n = 2, .n_parameters = 7, .generation = 9 } },
+        { .type = FRAME_JOIN, .join = { .rank = 1, .generation = 1 } },
         { .type = FRAME_ENLIST },
     };
     struct server central = start_central("groups,groups=2", 0);
@@ -404,13 +408,15 @@ strangers_do_not_disturb_a_group(void **state)
     enum { STEPS = 60 };
     static const float gradient[N] = { 1e9 };
     static const struct frame frames[] = {
-        { .type = FRAME_PUSH, .n = N, .iteration = 1, .samples = 1 },
-        { .type = FRAME_JOIN, .iteration = 1, .first = 99 },
-        { .type = FRAME_JOIN, .iteration = 1, .first = 1 },
-        { .type = FRAME_JOIN, .iteration = 0, .first = 1 },
-        { .type = FRAME_WEIGHTS, .n = N, .iteration = 1 },
-        { .type = FRAME_RESTS, .n = 1, .iteration = 1 },
-        { .type = FRAME_GROUP, .n = 2, .first = 7, .iteration = 9 },
+        { .type = FRAME_PUSH,
+          .gradient = { .n = N, .iteration = 1, .n_samples = 1 } },
+        { .type = FRAME_JOIN, .join = { .generation = 1, .rank = 99 } },
+        { .type = FRAME_JOIN, .join = { .generation = 1, .rank = 1 } },
+        { .type = FRAME_JOIN, .join = { .generation = 0, .rank = 1 } },
+        { .type = FRAME_WEIGHTS, .weights = { .n = N, .iteration = 1 } },
+        { .type = FRAME_RESTS, .rests = { .n = 1, .generation = 1 } },
+        { .type = FRAME_GROUP,
+          .group = { .n = 2, .n_parameters = 7, .generation = 9 } },
         { .type = FRAME_HELLO },
     };
     struct server central = start_central("groups,groups=1", 0);

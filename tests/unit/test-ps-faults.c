@@ -25,8 +25,8 @@
 #include "trainer/ps/store-client.h"
 #include "trainer/schemes/sync.h"
 
-#define HELLO 136               /* Bytes of a hello's frame, */
-#define WELCOME 88              /* and of the answer's. */
+#define HELLO 140               /* Bytes of a hello's frame, */
+#define WELCOME 60              /* and of the answer's. */
 
 static struct store_client *
 connect_store(int port)
@@ -246,27 +246,28 @@ static bool
 is_refused(const struct server *server, struct frame frame,
            const uint8_t *body)
 {
-    struct frame_hello hello = {
-        .n_workers = 1, .n_shards = 2, .n_parameters = 100, .width = 2,
-        .key_space = 1000, .channel = FRAME_STORE, .epoch = FRAME_NONE,
-        .rewind = FRAME_NONE,
+    struct frame hello = {
+        .type = FRAME_HELLO,
+        .hello = {
+            .n_workers = 1, .n_shards = 2, .n_parameters = 100, .width = 2,
+            .key_space = 1000, .channel = FRAME_STORE, .epoch = FRAME_NONE,
+            .rewind = FRAME_NONE,
+        },
     };
-    uint8_t bytes[1024], text[FRAME_MAX_TEXT];
-    struct frame first = { .type = FRAME_HELLO };
+    uint8_t text[FRAME_MAX_TEXT];
     struct link link;
     bool aborted = false;
     char *error;
 
     link_init(&link, connect_blocking(server));
-    frame_hello_encode(&hello, bytes);
-    link_send_copy(&link, &first, bytes);
+    link_send(&link, &hello, NULL);
     link_send_copy(&link, &frame, body);
     assert_int_equal(link_flush(&link), 0);
     for (;;) {
         switch (link_receive(&link, &error)) {
-        case LINK_HEADER:
+        case LINK_HEAD:
             aborted = aborted || link.frame.type == FRAME_ABORT;
-            link_set_body(&link, text);
+            link_set_payload(&link, text);
             break;
         case LINK_FRAME:
         case LINK_AGAIN:
@@ -285,18 +286,19 @@ frames_that_do_not_fit_a_store_are_refused(void **state)
 {
     static const uint8_t body[1024] = { 0 };
     const struct frame frames[] = {
-        { .type = FRAME_UPDATE, .first = 47, .n = 4, .sequence = 1 },
-        { .type = FRAME_UPDATE, .first = UINT64_MAX, .n = 4, .sequence = 1 },
-        { .type = FRAME_READ, .first = 50, .n = 1 },
-        { .type = FRAME_READ, .first = 0, .n = 0 },
-        { .type = FRAME_UPDATE_KEYS, .first = 9, .n = 2, .width = 3 },
-        { .type = FRAME_UPDATE_KEYS, .first = 498, .n = 3, .width = 2 },
-        { .type = FRAME_UPDATE_KEYS, .first = 7, .n = 3, .width = 2,
-          .key_size = 8 },              /* 7, 0, 0. */
-        { .type = FRAME_READ_KEYS, .first = 7, .n = 3, .key_size = 3 },
-        { .type = FRAME_READ_KEYS, .first = 0, .n = FRAME_MAX_FLOATS },
-        { .type = FRAME_PUSH, .n = 4 },
-        { .type = FRAME_WEIGHTS, .n = 4 },
+        { .type = FRAME_UPDATE, .range = { 47, 4, 0 }, .sequence = 1 },
+        { .type = FRAME_UPDATE, .range = { UINT64_MAX, 4, 0 },
+          .sequence = 1 },
+        { .type = FRAME_READ, .range = { 50, 1, 0 } },
+        { .type = FRAME_READ, .range = { 0, 0, 0 } },
+        { .type = FRAME_UPDATE_KEYS, .keys = { 9, 2, 3, 0, 0 } },
+        { .type = FRAME_UPDATE_KEYS, .keys = { 498, 3, 2, 0, 0 } },
+        { .type = FRAME_UPDATE_KEYS,
+          .keys = { 7, 3, 2, 8, 0 } },  /* 7, 0, 0. */
+        { .type = FRAME_READ_KEYS, .keys = { 7, 3, 0, 3, 0 } },
+        { .type = FRAME_READ_KEYS, .keys = { 0, FRAME_MAX_FLOATS, 0, 0, 0 } },
+        { .type = FRAME_PUSH, .gradient.n = 4 },
+        { .type = FRAME_WEIGHTS, .weights.n = 4 },
         { .type = FRAME_HEARTBEAT },
         { .type = FRAME_SCHEME },
     };

@@ -29,8 +29,8 @@
 
 #define N 300000                /* Parameters: several parts of a gradient. */
 #define LAYER 41000             /* Parameters that become final together. */
-#define HELLO 136               /* Bytes of a hello's frame, */
-#define WELCOME 88              /* and of the answer's. */
+#define HELLO 140               /* Bytes of a hello's frame, */
+#define WELCOME 60              /* and of the answer's. */
 #define LAST 60                 /* Iterations of a whole training. */
 
 static float weights[N], gradient[N];
@@ -301,9 +301,9 @@ receive_frame(struct link *link, void *body)
         char *error;
 
         switch (link_receive(link, &error)) {
-        case LINK_HEADER:
-            assert_true(link->frame.body_length <= FRAME_MAX_TEXT);
-            link_set_body(link, body);
+        case LINK_HEAD:
+            assert_true(link->frame.payload_length <= FRAME_MAX_TEXT);
+            link_set_payload(link, body);
             break;
         case LINK_FRAME:
             return true;
@@ -321,21 +321,24 @@ join(struct link *link, const struct server *server, int rank,
      int n_workers)
 {
     static const float zeros[FEW];
-    struct frame_hello hello = {
-        .rank = rank, .n_workers = n_workers, .n_shards = 1,
-        .n_parameters = FEW, .width = 1, .channel = FRAME_TRAINING,
-        .epoch = FRAME_NONE, .rewind = FRAME_NONE,
+    struct frame hello = {
+        .type = FRAME_HELLO,
+        .hello = {
+            .rank = rank, .n_workers = n_workers, .n_shards = 1,
+            .n_parameters = FEW, .channel = FRAME_TRAINING,
+            .epoch = FRAME_NONE, .rewind = FRAME_NONE,
+        },
     };
     uint8_t body[FRAME_MAX_TEXT];
 
     link_init(link, connect_blocking(server));
-    frame_hello_encode(&hello, body);
-    send_frame(link, (struct frame) { .type = FRAME_HELLO }, body);
+    send_frame(link, hello, NULL);
     assert_true(receive_frame(link, body));
     assert_int_equal(link->frame.type, FRAME_WELCOME);
     if (!rank) {
-        send_frame(link, (struct frame) { .type = FRAME_INIT, .n = FEW },
-                   zeros);
+        send_frame(link, (struct frame) {
+            .type = FRAME_INIT, .range.n = FEW,
+        }, zeros);
     }
 }
 
@@ -347,9 +350,9 @@ assert_weights(struct link *link, uint64_t iteration, size_t first, size_t n,
 
     assert_true(receive_frame(link, body));
     assert_int_equal(link->frame.type, FRAME_WEIGHTS);
-    assert_int_equal(link->frame.iteration, iteration);
-    assert_int_equal(link->frame.first, first);
-    assert_int_equal(link->frame.n, n);
+    assert_int_equal(link->frame.weights.iteration, iteration);
+    assert_int_equal(link->frame.weights.first, first);
+    assert_int_equal(link->frame.weights.n, n);
     for (size_t i = 0; i < n; i++) {
         assert_true(body[i] == value);
     }
@@ -361,8 +364,8 @@ static struct frame
 part(uint64_t first, uint32_t n, uint32_t samples)
 {
     return (struct frame) {
-        .type = FRAME_PART, .first = first, .n = n, .sequence = 1,
-        .samples = samples,
+        .type = FRAME_PART, .sequence = 1,
+        .gradient = { .first = first, .n = n, .n_samples = samples },
     };
 }
 
@@ -425,11 +428,12 @@ parts_that_do_not_fit_are_refused(void **state)
         part(0, 6, 3),                  /* All, but not the last. */
         last_part(5, 3), last_part(FEW, 3), last_part(0, 3),
         part(5, 1, 4), last_part(6, 4),         /* Of other samples. */
-        { .type = FRAME_PART, .first = 5, .n = 1, .sequence = 2,
-          .samples = 3 },
-        { .type = FRAME_PART, .first = 5, .n = 1, .sequence = 1,
-          .samples = 3, .iteration = 1 },
-        { .type = FRAME_INIT, .first = 0, .n = FEW },
+        { .type = FRAME_PART, .sequence = 2,
+          .gradient = { .first = 5, .n = 1, .n_samples = 3 } },
+        { .type = FRAME_PART, .sequence = 1,
+          .gradient = { .first = 5, .n = 1, .n_samples = 3,
+                        .iteration = 1 } },
+        { .type = FRAME_INIT, .range.n = FEW },
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

@@ -81,8 +81,10 @@ drain(struct allreduce *ar, struct outlet *outlet)
            && peer_net_has_room(ar->net, outlet->to, 0)) {
         const struct chunk *chunk = &outlet->chunks[outlet->head++];
         struct frame frame = {
-            .samples = PEER_REDUCE, .iteration = ar->round.round,
-            .first = chunk->first, .n = chunk->n, .sequence = chunk->hop,
+            .peer = {
+                .message = PEER_REDUCE, .round = ar->round.round,
+                .first = chunk->first, .n = chunk->n, .hop = chunk->hop,
+            },
         };
 
         peer_net_send(ar->net, outlet->to, &frame,
@@ -204,19 +206,19 @@ static bool
 take_ring(struct allreduce *ar, const struct frame *frame, const float *body)
 {
     const struct allreduce_round *r = &ar->round;
-    uint32_t p = r->n_members, hop = frame->sequence;
-    float *data = r->data + frame->first;
+    uint32_t p = r->n_members, hop = frame->peer.hop;
+    float *data = r->data + frame->peer.first;
 
     if (hop < p - 1) {
-        add(data, body, frame->n);
+        add(data, body, frame->peer.n);
         if (hop == p - 2) {
-            scale(data, r->scale, frame->n);
+            scale(data, r->scale, frame->peer.n);
         }
     } else {
-        memcpy(data, body, frame->n * sizeof *data);
+        memcpy(data, body, frame->peer.n * sizeof *data);
     }
     if (hop < 2 * p - 3) {
-        put(ar, &ar->outlets[0], frame->first, frame->n, hop + 1);
+        put(ar, &ar->outlets[0], frame->peer.first, frame->peer.n, hop + 1);
     }
     return true;
 }
@@ -226,7 +228,7 @@ static void
 send_down(struct allreduce *ar, const struct frame *frame, int n)
 {
     for (int c = 0; c < n; c++) {
-        put(ar, &ar->outlets[c], frame->first, frame->n, 0);
+        put(ar, &ar->outlets[c], frame->peer.first, frame->peer.n, 0);
     }
 }
 
@@ -235,23 +237,23 @@ take_tree(struct allreduce *ar, int from, const struct frame *frame,
           const float *body)
 {
     const struct allreduce_round *r = &ar->round;
-    uint8_t *n_added = &ar->n_added[frame->first / CHUNK];
-    float *data = r->data + frame->first;
+    uint8_t *n_added = &ar->n_added[frame->peer.first / CHUNK];
+    float *data = r->data + frame->peer.first;
     int n = n_children(r);
 
     if (r->me > 0 && from == ar->outlets[n].to) {
-        memcpy(data, body, frame->n * sizeof *data);
+        memcpy(data, body, frame->peer.n * sizeof *data);
         send_down(ar, frame, n);
         return true;
     }
     if (from != ar->outlets[*n_added].to) {
         return false;           /* The other child's turn. */
     }
-    add(data, body, frame->n);
+    add(data, body, frame->peer.n);
     if (++*n_added == n && r->me > 0) {
-        put(ar, &ar->outlets[n], frame->first, frame->n, 0);
+        put(ar, &ar->outlets[n], frame->peer.first, frame->peer.n, 0);
     } else if (*n_added == n) {
-        scale(data, r->scale, frame->n);
+        scale(data, r->scale, frame->peer.n);
         send_down(ar, frame, n);
     }
     peer_net_retry(ar->net);
@@ -265,12 +267,12 @@ expected(const struct allreduce *ar, int from, const struct frame *frame)
     const struct allreduce_round *r = &ar->round;
     bool known = false;
 
-    if (frame->first > r->n || frame->n > r->n - frame->first
-        || frame->n > ar->left) {
+    if (frame->peer.first > r->n || frame->peer.n > r->n - frame->peer.first
+        || frame->peer.n > ar->left) {
         return false;
     }
     if (!r->tree) {
-        return frame->sequence <= 2 * (uint64_t) r->n_members - 3
+        return frame->peer.hop <= 2 * (uint64_t) r->n_members - 3
                && from == ar->members[(r->me + r->n_members - 1)
                                       % r->n_members];
     }
@@ -278,7 +280,7 @@ expected(const struct allreduce *ar, int from, const struct frame *frame)
         known = known || from == ar->outlets[i].to;
     }
     return known && (from == ar->members[(r->me - 1) / 2]
-                     || ar->n_added[frame->first / CHUNK] < n_children(r));
+                     || ar->n_added[frame->peer.first / CHUNK] < n_children(r));
 }
 
 bool
@@ -287,13 +289,13 @@ allreduce_take(struct allreduce *ar, int from, const struct frame *frame,
 {
     bool taken = true;
 
-    if (frame->iteration != ar->round.round || !ar->active) {
-        return frame->iteration < ar->round.round;
+    if (frame->peer.round != ar->round.round || !ar->active) {
+        return frame->peer.round < ar->round.round;
     }
     if (ar->left && expected(ar, from, frame)) {
         taken = ar->round.tree ? take_tree(ar, from, frame, body)
                                : take_ring(ar, frame, body);
-        ar->left -= taken ? frame->n : 0;
+        ar->left -= taken ? frame->peer.n : 0;
         if (!ar->left) {
             peer_net_notify(ar->net);
         }

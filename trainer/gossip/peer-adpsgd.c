@@ -66,13 +66,15 @@ send_chunk(struct peer_scheme *s)
     struct sync_peer *peer = s->peer;
     size_t left = peer->n_parameters - s->next;
     struct frame frame = {
-        .samples = PEER_MIX, .first = s->next, .n = left < CHUNK ? left
-                                                                 : CHUNK,
+        .peer = {
+            .message = PEER_MIX, .first = s->next,
+            .n = left < CHUNK ? left : CHUNK,
+        },
     };
 
-    if (left && peer_net_has_room(peer->net, s->with, frame.n)) {
+    if (left && peer_net_has_room(peer->net, s->with, frame.peer.n)) {
         peer_net_send_copy(peer->net, s->with, &frame, peer->x + s->next);
-        s->next += frame.n;
+        s->next += frame.peer.n;
     }
 }
 
@@ -144,21 +146,24 @@ answer(struct peer_scheme *s, int from, const struct frame *frame,
 {
     struct sync_peer *peer = s->peer;
     struct frame reply = {
-        .samples = PEER_MIXED, .first = frame->first, .n = frame->n,
+        .peer = {
+            .message = PEER_MIXED, .first = frame->peer.first,
+            .n = frame->peer.n,
+        },
     };
-    float *ours = peer->x + frame->first;
+    float *ours = peer->x + frame->peer.first;
 
-    if (!peer_net_has_room(peer->net, from, frame->n)
+    if (!peer_net_has_room(peer->net, from, frame->peer.n)
         || (s->atomic && s->busy >= 0 && s->busy != from)) {
         return false;
     }
     s->busy = from;
-    for (uint32_t i = 0; i < frame->n; i++) {
+    for (uint32_t i = 0; i < frame->peer.n; i++) {
         s->answer[i] = (ours[i] - theirs[i]) / 2;
         ours[i] -= s->answer[i];
     }
     peer_net_send_copy(peer->net, from, &reply, s->answer);
-    if (frame->first + frame->n == peer->n_parameters) {
+    if (frame->peer.first + frame->peer.n == peer->n_parameters) {
         set_free(s);
     }
     return true;
@@ -170,18 +175,18 @@ take(struct peer_scheme *s, int from, const struct frame *frame,
 {
     struct sync_peer *peer = s->peer;
 
-    if (frame->first > peer->n_parameters || frame->n > CHUNK
-        || frame->n > peer->n_parameters - frame->first) {
+    if (frame->peer.first > peer->n_parameters || frame->peer.n > CHUNK
+        || frame->peer.n > peer->n_parameters - frame->peer.first) {
         return true;
     }
-    if (frame->samples == PEER_MIX) {
+    if (frame->peer.message == PEER_MIX) {
         return answer(s, from, frame, body);
     }
-    if (frame->samples == PEER_MIXED) {
-        for (uint32_t i = 0; i < frame->n; i++) {
-            peer->x[frame->first + i] += body[i];
+    if (frame->peer.message == PEER_MIXED) {
+        for (uint32_t i = 0; i < frame->peer.n; i++) {
+            peer->x[frame->peer.first + i] += body[i];
         }
-        s->got += from == s->with ? frame->n : 0;
+        s->got += from == s->with ? frame->peer.n : 0;
         if (s->got >= peer->n_parameters) {
             peer_net_notify(peer->net);
         }

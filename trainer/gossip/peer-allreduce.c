@@ -77,7 +77,7 @@ static bool
 take(struct peer_scheme *s, int from, const struct frame *frame,
      const float *body)
 {
-    return frame->samples != PEER_REDUCE
+    return frame->peer.message != PEER_REDUCE
            || allreduce_take(s->ar, from, frame, body);
 }
 

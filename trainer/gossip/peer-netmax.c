@@ -219,9 +219,9 @@ static bool
 take(struct peer_scheme *s, int from, const struct frame *frame,
      const float *body)
 {
-    bool is_probe = frame->sequence > UINT64_MAX / 2;
+    bool is_probe = frame->peer.pull > UINT64_MAX / 2;
 
-    switch (frame->samples) {
+    switch (frame->peer.message) {
     case PEER_PULL:
     case PEER_GIVE_UP:
         pull_serve(is_probe ? &s->probed[from] : &s->serving[from], s->peer,

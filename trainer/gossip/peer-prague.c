@@ -159,7 +159,9 @@ finish(struct peer_scheme *s)
     sync_peer_step(peer, peer->gradient);
     if (s->n_queued == s->n_finished) {
         if (peer->rank) {
-            sync_peer_say(peer, 0, PEER_WANT_GROUP, s->n_finished, 0);
+            sync_peer_say(peer, 0, &(struct frame_peer) {
+                .message = PEER_WANT_GROUP, .round = s->n_finished,
+            });
         } else {
             want(s, 0, s->n_finished);
         }
@@ -180,28 +182,28 @@ is_group(const struct sync_peer *peer, int from, const struct frame *frame,
 {
     bool member = false;
 
-    for (uint32_t i = 0; i < frame->n && i < PEER_NET_MAX; i++) {
+    for (uint32_t i = 0; i < frame->peer.n && i < PEER_NET_MAX; i++) {
         if (!(ranks[i] >= 0 && ranks[i] < peer->n)) {
             return false;
         }
         member = member || ranks[i] == peer->rank;
     }
-    return !from && member && frame->n <= PEER_NET_MAX;
+    return !from && member && frame->peer.n <= PEER_NET_MAX;
 }
 
 static bool
 take(struct peer_scheme *s, int from, const struct frame *frame,
      const float *body)
 {
-    switch (frame->samples) {
+    switch (frame->peer.message) {
     case PEER_REDUCE:
         return allreduce_take(s->ar, from, frame, body);
     case PEER_GROUP:
         return !is_group(s->peer, from, frame, body)
-               || enqueue(s, frame->iteration, body, frame->n);
+               || enqueue(s, frame->peer.round, body, frame->peer.n);
     case PEER_WANT_GROUP:
         if (!s->peer->rank) {
-            want(s, from, frame->iteration);
+            want(s, from, frame->peer.round);
         }
         break;
     }

@@ -25,22 +25,24 @@ pull_start(struct pull *pull, struct sync_peer *peer, int with, size_t wanted,
     pull->done = false;
     pull->began_us = clock_monotonic_us();
     pull->bytes = peer_net_received_from(peer->net, with);
-    sync_peer_say(peer, with, PEER_PULL, wanted, pull->id);
+    sync_peer_say(peer, with, &(struct frame_peer) {
+        .message = PEER_PULL, .wanted = wanted, .pull = pull->id,
+    });
 }
 
 void
 pull_take(struct pull *pull, int from, const struct frame *frame,
           const float *body)
 {
-    if (from != pull->with || frame->sequence != pull->id || pull->done
-        || frame->first != pull->got
-        || frame->n > pull->wanted - pull->got) {
+    if (from != pull->with || frame->peer.pull != pull->id || pull->done
+        || frame->peer.first != pull->got
+        || frame->peer.n > pull->wanted - pull->got) {
         return;
     }
     if (pull->buffer) {
-        memcpy(pull->buffer + pull->got, body, frame->n * sizeof *body);
+        memcpy(pull->buffer + pull->got, body, frame->peer.n * sizeof *body);
     }
-    pull->got += frame->n;
+    pull->got += frame->peer.n;
     if (pull->got == pull->wanted) {
         pull->done = true;
         pull->ended_us = clock_monotonic_us();
@@ -51,7 +53,9 @@ pull_take(struct pull *pull, int from, const struct frame *frame,
 void
 pull_give_up(struct pull *pull)
 {
-    sync_peer_say(pull->peer, pull->with, PEER_GIVE_UP, 0, pull->id);
+    sync_peer_say(pull->peer, pull->with, &(struct frame_peer) {
+        .message = PEER_GIVE_UP, .pull = pull->id,
+    });
     pull->ended_us = clock_monotonic_us();
 }
 
@@ -82,12 +86,14 @@ send_chunk(struct pull_serving *serving, struct sync_peer *peer, int to)
 {
     size_t left = serving->end - serving->next;
     struct frame frame = {
-        .samples = PEER_PULLED, .first = serving->next,
-        .n = left < CHUNK ? left : CHUNK, .sequence = serving->id,
+        .peer = {
+            .message = PEER_PULLED, .first = serving->next,
+            .n = left < CHUNK ? left : CHUNK, .pull = serving->id,
+        },
     };
 
     peer_net_send_copy(peer->net, to, &frame, peer->x + serving->next);
-    serving->next += frame.n;
+    serving->next += frame.peer.n;
 }
 
 void
@@ -103,14 +109,14 @@ void
 pull_serve(struct pull_serving *serving, struct sync_peer *peer, int from,
            const struct frame *frame)
 {
-    if (frame->samples == PEER_GIVE_UP) {
+    if (frame->peer.message == PEER_GIVE_UP) {
         serving->end = serving->next;
         return;
     }
-    serving->id = frame->sequence;
+    serving->id = frame->peer.pull;
     serving->next = 0;
-    serving->end = frame->iteration < peer->n_parameters
-                   ? frame->iteration : peer->n_parameters;
+    serving->end = frame->peer.wanted < peer->n_parameters
+                   ? frame->peer.wanted : peer->n_parameters;
     if (!peer_net_busy(peer->net, from)) {
         pull_room(serving, peer, from);
     }

@@ -52,12 +52,10 @@ sync_peer_choose(struct sync_peer *peer)
 }
 
 void
-sync_peer_say(struct sync_peer *peer, int to, enum peer_kind kind,
-              uint64_t iteration, uint64_t sequence)
+sync_peer_say(struct sync_peer *peer, int to,
+              const struct frame_peer *message)
 {
-    struct frame frame = {
-        .samples = kind, .iteration = iteration, .sequence = sequence,
-    };
+    struct frame frame = { .peer = *message };
 
     if (peer_net_has_room(peer->net, to, 0)) {
         peer_net_send_copy(peer->net, to, &frame, NULL);
@@ -66,10 +64,10 @@ sync_peer_say(struct sync_peer *peer, int to, enum peer_kind kind,
 
 void
 sync_peer_tell(struct sync_peer *peer, int to, enum peer_kind kind,
-               uint64_t iteration, const float *floats, uint32_t n)
+               uint64_t round, const float *floats, uint32_t n)
 {
     struct frame frame = {
-        .samples = kind, .iteration = iteration, .n = n,
+        .peer = { .message = kind, .round = round, .n = n },
     };
 
     if (peer_net_has_room(peer->net, to, n)) {
@@ -107,7 +105,7 @@ take_message(void *e_, int from, const struct frame *frame,
     struct exchange *e = e_;
     struct sync_peer *peer = &e->peer;
 
-    if (frame->samples == PEER_DONE) {
+    if (frame->peer.message == PEER_DONE) {
         peer->done[from] = true;
         peer_net_notify(peer->net);
         return true;
@@ -199,7 +197,7 @@ open_net(struct exchange *e, const struct options *o)
             .rank = peer->rank, .n_workers = peer->n, .n_shards = peer->n,
             .n_parameters = peer->n_parameters,
             .learning_rate = o->learning_rate, .momentum = o->momentum,
-            .seed = o->seed, .key_space = o->batch, .width = 1 + scheme,
+            .seed = o->seed, .batch = o->batch, .scheme = scheme,
             .optimiser = optimiser_number(peer->optimiser.class),
             .channel = FRAME_PEERS,
         },
@@ -320,7 +318,9 @@ peers_pause(struct loop *loop)
     peer->done[peer->rank] = true;
     for (int i = 0; i < peer->n; i++) {
         if (peer_net_present(peer->net, i)) {
-            sync_peer_say(peer, i, PEER_DONE, peer->iteration, 0);
+            sync_peer_say(peer, i, &(struct frame_peer) {
+                .message = PEER_DONE, .round = peer->iteration,
+            });
         }
     }
     peer_net_unlock(peer->net);

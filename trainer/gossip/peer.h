@@ -51,22 +51,22 @@ struct control;
 struct options;
 struct peer_scheme;
 
-/* What a FRAME_PEER means.  The sender's 'n' floats are its body. */
+/* Kinds of FRAME_PEER: its 'message'.  Its 'n' values are the sender's. */
 enum peer_kind {
     PEER_DONE,                  /* I have reached my target. */
     PEER_REDUCE,                /* See allreduce.h. */
     PEER_MIX,                   /* My weights from 'first' on, for a mean. */
     PEER_MIXED,                 /* What to add to yours from there on. */
-    PEER_PULL,                  /* Send me the first 'iteration' weights. */
+    PEER_PULL,                  /* Send me the first 'wanted' weights. */
     PEER_GIVE_UP,               /* No more of them. */
-    PEER_PULLED,                /* From 'first' on, for pull 'sequence'. */
+    PEER_PULLED,                /* From 'first' on, for 'pull'. */
     PEER_TIMES,                 /* Seconds of pulls from each peer, NaN if
                                  * there is no news, of computing in one's own
                                  * place; then those that one's agent
                                  * foresees. */
     PEER_POLICY,                /* Probabilities of each peer, and 'ar'. */
-    PEER_WANT_GROUP,            /* After my 'iteration'th group. */
-    PEER_GROUP,                 /* Group 'iteration' of ranks. */
+    PEER_WANT_GROUP,            /* After my 'round'th group. */
+    PEER_GROUP,                 /* Group 'round' of ranks. */
 };
 
 struct sync_peer {
@@ -135,9 +135,8 @@ enum loop_result sync_peer_wait(struct sync_peer *, int64_t until_us);
 int sync_peer_choose(struct sync_peer *);
 
 /* Sends a message without a body, or with one of 'n' floats that is copied. */
-void sync_peer_say(struct sync_peer *, int to, enum peer_kind,
-                   uint64_t iteration, uint64_t sequence);
+void sync_peer_say(struct sync_peer *, int to, const struct frame_peer *);
 void sync_peer_tell(struct sync_peer *, int to, enum peer_kind,
-                    uint64_t iteration, const float *floats, uint32_t n);
+                    uint64_t round, const float *floats, uint32_t n);
 
 #endif /* trainer/gossip/peer.h */

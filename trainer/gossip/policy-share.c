@@ -193,7 +193,7 @@ static void
 take_policy(struct policy_share *s, int from, const struct frame *frame,
             const float *body)
 {
-    if (from == s->monitor_rank && frame->n == s->peer->n + 1) {
+    if (from == s->monitor_rank && frame->peer.n == s->peer->n + 1) {
         for (int i = 0; i < s->peer->n; i++) {
             s->p[i] = body[i];
         }
@@ -205,9 +205,9 @@ void
 policy_share_take(struct policy_share *s, int from, const struct frame *frame,
                   const float *body)
 {
-    if (frame->samples == PEER_POLICY) {
+    if (frame->peer.message == PEER_POLICY) {
         take_policy(s, from, frame, body);
-    } else if (frame->n == 2 * s->peer->n) {
+    } else if (frame->peer.n == 2 * s->peer->n) {
         take_times(s, from, body);
     }
 }

@@ -170,8 +170,11 @@ send_group(struct server *server, int group)
     struct central *c = server->central;
     const struct group_plan *p = groups_plan(server->sync);
     struct frame frame = {
-        .type = FRAME_GROUP, .iteration = c->groups[group].generation,
-        .first = server->shard.n, .n = p->n[group],
+        .type = FRAME_GROUP,
+        .group = {
+            .generation = c->groups[group].generation,
+            .n_parameters = server->shard.n, .n = p->n[group],
+        },
     };
     struct conn *conn = c->hosts[c->groups[group].host].conn;
     uint8_t *body = link_send_space(&conn->link, &frame);
@@ -195,7 +198,8 @@ send_rests(struct server *server, int group)
     struct central *c = server->central;
     const struct group_plan *p = groups_plan(server->sync);
     struct frame frame = {
-        .type = FRAME_RESTS, .iteration = c->groups[group].generation,
+        .type = FRAME_RESTS,
+        .rests.generation = c->groups[group].generation,
     };
     struct conn *conn = c->hosts[c->groups[group].host].conn;
     bool known = true;
@@ -207,12 +211,12 @@ send_rests(struct server *server, int group)
 
         known = known && c->rests[rank] == rests;
         c->rests[rank] = rests;
-        frame.n += rests;
+        frame.rests.n += rests;
     }
     if (known) {
         return;
     }
-    if (!link_has_room(&conn->link, 4 * (size_t) frame.n)) {
+    if (!link_has_room(&conn->link, 4 * (size_t) frame.rests.n)) {
         central_drop(server, conn, duplicate("does not read"));
         return;
     }
@@ -239,15 +243,18 @@ send_moves(struct server *server, int group)
         int rank = p->order[p->first[group] + i];
         struct conn *conn = server_find_conn(server, rank, false);
         struct frame frame = {
-            .type = FRAME_MOVE, .iteration = c->groups[group].generation,
-            .sequence = groups_counted(server->sync, rank),
-            .body_length = strlen(address),
+            .type = FRAME_MOVE,
+            .move = {
+                .generation = c->groups[group].generation,
+                .n_counted = groups_counted(server->sync, rank),
+            },
+            .payload_length = strlen(address),
         };
 
         if (!conn || conn->bye) {
             continue;
         }
-        if (!link_has_room(&conn->link, frame.body_length)) {
+        if (!link_has_room(&conn->link, frame.payload_length)) {
             server_fail(server, message("worker %d does not read its "
                                         "messages", rank));
             return;
@@ -330,16 +337,16 @@ give_weights(struct server *server)
     for (int i = 0; i < c->n_hosts; i++) {
         struct host *host = &c->hosts[i];
         struct frame frame = {
-            .type = FRAME_WEIGHTS, .n = server->shard.n,
+            .type = FRAME_WEIGHTS, .weights.n = server->shard.n,
         };
-        uint64_t iteration;
 
         if (!host->conn || !host->owed
             || !groups_ready(server->sync, host->group)) {
             continue;
         }
         host->owed = false;
-        server->class->ready(server->sync, 0, &iteration, &frame.value);
+        server->class->ready(server->sync, 0, &frame.weights.iteration,
+                             &frame.weights.loss);
         link_send(&host->conn->link, &frame,
                   server->class->weights(server->sync));
         link_flush(&host->conn->link);  /* An error shows when receiving. */
@@ -420,8 +427,8 @@ central_begin_enlist(void *conn_, struct link *link)
 {
     const struct conn *conn = conn_;
 
-    link_keep_body(link);
-    return conn->server->central && link->frame.body_length
+    link_keep_payload(link);
+    return conn->server->central && link->frame.payload_length
            ? NULL : message("enlist: not allowed here");
 }
 
@@ -436,9 +443,9 @@ central_end_enlist(void *conn_, struct link *link)
 
         if (!host->conn) {
             *host = (struct host) {
-                .conn = conn, .group = -1, .pid = link->frame.first,
-                .address = message("%.*s", (int) link->frame.body_length,
-                                   (const char *) link->body),
+                .conn = conn, .group = -1, .pid = link->frame.enlist.pid,
+                .address = message("%.*s", (int) link->frame.payload_length,
+                                   (const char *) link->payload),
             };
             heartbeat_start(&host->heartbeat,
                             conn->server->config->deadline_us,
@@ -456,26 +463,26 @@ central_end_enlist(void *conn_, struct link *link)
 
 /* The mean of a group. */
 static char *
-begin_push(void *conn_, struct link *link)
+begin_mean(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
     struct server *server = conn->server;
     const struct central *c = server->central;
     const struct host *host = central_host(server, conn);
-    const struct frame *frame = &link->frame;
+    const struct frame_mean *mean = &link->frame.mean;
 
-    if (host->group < 0 || host->owed || frame->n != server->shard.n
-        || c->groups[host->group].generation != frame->iteration
+    if (host->group < 0 || host->owed || mean->n != server->shard.n
+        || c->groups[host->group].generation != mean->generation
         || !groups_ready(server->sync, host->group)) {
         return message("mean of %u values, generation %"PRIu64": not allowed "
-                       "now", frame->n, frame->iteration);
+                       "now", mean->n, mean->generation);
     }
-    link_set_body(link, groups_inbox(server->sync, host->group));
+    link_set_payload(link, groups_inbox(server->sync, host->group));
     return NULL;
 }
 
 static char *
-end_push(void *conn_, struct link *link)
+end_mean(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
     struct server *server = conn->server;
@@ -484,8 +491,8 @@ end_push(void *conn_, struct link *link)
 
     heartbeat_heard(&host->heartbeat, clock_monotonic_us());
     if (!server->ending) {
-        error = groups_push(server->sync, host->group, link->frame.samples,
-                            link->frame.value);
+        error = groups_push(server->sync, host->group, link->frame.mean.n_samples,
+                            link->frame.mean.loss);
         host->owed = !error;
     }
     if (error) {
@@ -513,7 +520,7 @@ end_heartbeat(void *conn_, struct link *link)
 const struct dispatcher central_dispatcher = {
     .may_receive = conn_may_receive,
     .handlers = {
-        [FRAME_PUSH] = { begin_push, end_push },
+        [FRAME_MEAN] = { begin_mean, end_mean },
         [FRAME_HEARTBEAT] = { .end = end_heartbeat },
     },
 };
@@ -542,7 +549,7 @@ central_end_lost(void *conn_, struct link *link)
     const struct hosting *hosting = &c->groups[p->group[conn->rank]];
 
     if (c->n_plans == groups_n_plans(server->sync) && hosting->host >= 0
-        && hosting->generation == link->frame.iteration) {
+        && hosting->generation == link->frame.lost.generation) {
         central_drop(server, c->hosts[hosting->host].conn,
                      message("worker %d lost it", conn->rank));
     }

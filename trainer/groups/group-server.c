@@ -145,9 +145,10 @@ static void
 push_mean(struct group_server *gs)
 {
     struct frame frame = {
-        .type = FRAME_PUSH, .iteration = gs->generation,
-        .sequence = ++gs->n_steps, .n = gs->n_parameters,
+        .type = FRAME_MEAN, .sequence = ++gs->n_steps,
+        .mean = { .generation = gs->generation, .n = gs->n_parameters },
     };
+    struct frame_mean *mean = &frame.mean;
     double loss = 0;
 
     for (int i = 0; i < gs->n_seats; i++) {
@@ -156,13 +157,13 @@ push_mean(struct group_server *gs)
         seat->owed = seat->pushed;
         seat->pushed = false;
         seat->n_samples = seat->owed ? seat->n_samples : 0;
-        frame.samples += seat->n_samples;
+        mean->n_samples += seat->n_samples;
         loss += (double) seat->loss * seat->n_samples;
     }
-    frame.value = frame.samples ? loss / frame.samples : 0;
+    mean->loss = mean->n_samples ? loss / mean->n_samples : 0;
     memset(gs->mean, 0, gs->n_parameters * sizeof *gs->mean);
-    for (int i = 0; i < gs->n_seats && frame.samples; i++) {
-        float share = (double) gs->seats[i].n_samples / frame.samples;
+    for (int i = 0; i < gs->n_seats && mean->n_samples; i++) {
+        float share = (double) gs->seats[i].n_samples / mean->n_samples;
         const float *gradient = gs->seats[i].gradient;
 
         for (size_t k = 0; k < gs->n_parameters && share > 0; k++) {
@@ -225,8 +226,8 @@ end_join(void *v_, struct link *link)
     struct visitor *v = v_;
 
     v->joined = true;
-    v->generation = link->frame.iteration;
-    v->rank = link->frame.first;
+    v->generation = link->frame.join.generation;
+    v->rank = link->frame.join.rank;
     return take_seat(v->gs, v);
 }
 
@@ -236,12 +237,12 @@ begin_push(void *v_, struct link *link)
     const struct visitor *v = v_;
     struct seat *seat = find_seat(v->gs, v);
 
-    if (!seat || seat->pushed || link->frame.first
-        || link->frame.n != v->gs->n_parameters) {
+    if (!seat || seat->pushed || link->frame.gradient.first
+        || link->frame.gradient.n != v->gs->n_parameters) {
         return message("gradient of %u values from %"PRIu64": not allowed "
-                       "now", link->frame.n, link->frame.first);
+                       "now", link->frame.gradient.n, link->frame.gradient.first);
     }
-    link_set_body(link, seat->gradient);
+    link_set_payload(link, seat->gradient);
     return NULL;
 }
 
@@ -252,9 +253,9 @@ end_push(void *v_, struct link *link)
     struct seat *seat = find_seat(v->gs, v);
 
     seat->pushed = true;
-    seat->iteration = link->frame.iteration;
-    seat->n_samples = link->frame.samples;
-    seat->loss = link->frame.value;
+    seat->iteration = link->frame.gradient.iteration;
+    seat->n_samples = link->frame.gradient.n_samples;
+    seat->loss = link->frame.gradient.loss;
     push_mean_if_complete(v->gs);
     return NULL;
 }
@@ -360,27 +361,27 @@ hear_early_visitors(struct group_server *gs)
 static char *
 take_group(struct group_server *gs)
 {
-    const struct frame *frame = &gs->central.frame;
-    const uint8_t *ranks = gs->central.body;
+    const struct frame_group *group = &gs->central.frame.group;
+    const uint8_t *ranks = gs->central.payload;
 
-    if (frame->iteration <= gs->generation || !frame->n
-        || !frame->first || frame->first > FRAME_MAX_FLOATS
+    if (group->generation <= gs->generation || !group->n
+        || !group->n_parameters || group->n_parameters > FRAME_MAX_FLOATS
         || (gs->owed && !link_idle(&gs->central))) {
         return message("group of %u workers, %"PRIu64" parameters: not "
-                       "allowed", frame->n, frame->first);
+                       "allowed", group->n, group->n_parameters);
     }
     for (int i = 0; i < gs->n_visitors; i++) {
         struct visitor *v = gs->visitors[i];
 
         if (v->link.fd >= 0 && v->joined
-            && v->generation < frame->iteration) {
+            && v->generation < group->generation) {
             visitor_close(gs, v);
         }
     }
     free_group(gs);
-    gs->generation = frame->iteration;
-    gs->n_parameters = frame->first;
-    gs->n_seats = frame->n;
+    gs->generation = group->generation;
+    gs->n_parameters = group->n_parameters;
+    gs->n_seats = group->n;
     gs->seats = allocate(gs->n_seats, sizeof *gs->seats);
     gs->mean = allocate(gs->n_parameters, sizeof *gs->mean);
     gs->weights = allocate(gs->n_parameters, sizeof *gs->weights);
@@ -407,16 +408,16 @@ is_among(uint32_t rank, const uint8_t *ranks, uint32_t n)
 static char *
 take_rests(struct group_server *gs)
 {
-    const struct frame *frame = &gs->central.frame;
-    const uint8_t *ranks = gs->central.body;
+    const struct frame_rests *rests = &gs->central.frame.rests;
+    const uint8_t *ranks = gs->central.payload;
 
-    if (frame->iteration != gs->generation
-        || frame->n > (uint32_t) gs->n_seats) {
+    if (rests->generation != gs->generation
+        || rests->n > (uint32_t) gs->n_seats) {
         return message("%u workers of generation %"PRIu64" rest: not allowed",
-                       frame->n, frame->iteration);
+                       rests->n, rests->generation);
     }
     for (int i = 0; i < gs->n_seats; i++) {
-        gs->seats[i].rests = is_among(gs->seats[i].rank, ranks, frame->n);
+        gs->seats[i].rests = is_among(gs->seats[i].rank, ranks, rests->n);
     }
     push_mean_if_complete(gs);
     return NULL;
@@ -429,8 +430,11 @@ give_weights(struct group_server *gs)
     for (int i = 0; i < gs->n_seats; i++) {
         struct seat *seat = &gs->seats[i];
         struct frame frame = {
-            .type = FRAME_WEIGHTS, .iteration = seat->iteration + 1,
-            .n = gs->n_parameters, .value = gs->central.frame.value,
+            .type = FRAME_WEIGHTS,
+            .weights = {
+                .iteration = seat->iteration + 1, .n = gs->n_parameters,
+                .loss = gs->central.frame.weights.loss,
+            },
         };
         struct visitor *v = seat->visitor;
 
@@ -504,10 +508,10 @@ begin_weights(void *gs_, struct link *link)
 {
     const struct group_server *gs = gs_;
 
-    if (!gs->owed || link->frame.n != gs->n_parameters) {
-        return message("weights: %u values: not expected", link->frame.n);
+    if (!gs->owed || link->frame.weights.n != gs->n_parameters) {
+        return message("weights: %u values: not expected", link->frame.weights.n);
     }
-    link_set_body(link, gs->weights);
+    link_set_payload(link, gs->weights);
     return NULL;
 }
 
@@ -523,11 +527,12 @@ end_weights(void *gs_, struct link *link)
 static char *
 begin_ranks(void *gs, struct link *link)
 {
-    if (link->frame.body_length > FRAME_MAX_UPDATE) {
-        return message("%s: %u ranks: not allowed",
-                       frame_type_name(link->frame.type), link->frame.n);
+    if (link->frame.payload_length > FRAME_MAX_UPDATE) {
+        return message("%s: %zu bytes: not allowed",
+                       frame_type_name(link->frame.type),
+                       link->frame.payload_length);
     }
-    link_keep_body(link);
+    link_keep_payload(link);
     return NULL;
 }
 
@@ -565,8 +570,8 @@ static char *
 try_central(struct group_server *gs)
 {
     struct frame frame = {
-        .type = FRAME_ENLIST, .first = getpid(),
-        .body_length = strlen(gs->name),
+        .type = FRAME_ENLIST, .enlist.pid = getpid(),
+        .payload_length = strlen(gs->name),
     };
     struct pollfd writable = { .events = POLLOUT };
     int fd, status;
@@ -636,7 +641,7 @@ central_run(void *gs_, short revents)
             [FRAME_WEIGHTS] = { begin_weights, end_weights },
             [FRAME_GROUP] = { begin_ranks, end_group },
             [FRAME_RESTS] = { begin_ranks, end_rests },
-            [FRAME_ABORT] = { dispatch_keep_body, dispatch_abort },
+            [FRAME_ABORT] = { dispatch_keep_payload, dispatch_abort },
             [FRAME_BYE] = { .end = end_bye },
             [FRAME_HEARTBEAT] = { .end = dispatch_ignore },
         },

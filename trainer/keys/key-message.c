@@ -30,17 +30,17 @@ key_message_begin(struct key_message *m, uint8_t *body)
 {
     memset(m, 0, sizeof *m);
     m->body = body;
-    m->frame.type = FRAME_PEER;
-    m->frame.samples = ITEM_N_KINDS;
+    m->frame.type = FRAME_KEY_ITEMS;
+    m->frame.items.kind = ITEM_N_KINDS;
 }
 
 static bool
 is_of_message(const struct key_message *m, const struct key_item *item)
 {
-    return has_key(item->kind) && m->frame.samples == item->kind
-           && m->frame.first == (uint64_t) item->origin
-           && m->frame.sequence == item->op
-           && m->frame.iteration == item->clock;
+    return has_key(item->kind) && m->frame.items.kind == item->kind
+           && m->frame.items.origin == (uint32_t) item->origin
+           && m->frame.items.op == item->op
+           && m->frame.items.clock == item->clock;
 }
 
 static uint8_t *
@@ -57,15 +57,15 @@ key_message_add(struct key_message *m, const struct key_item *item,
     uint32_t length = !has_key(item->kind) ? 0
                       : 8 + (has_offset(item->kind) ? 4 : 0)
                         + (has_values(item->kind) ? 4 * width : 0);
-    uint8_t *to = m->body + m->frame.n * sizeof(float);
+    uint8_t *to = m->body + m->frame.items.n * sizeof(float);
 
-    if (m->frame.samples == ITEM_N_KINDS) {
-        m->frame.samples = item->kind;
-        m->frame.first = item->origin;
-        m->frame.sequence = item->op;
-        m->frame.iteration = item->clock;
+    if (m->frame.items.kind == ITEM_N_KINDS) {
+        m->frame.items.kind = item->kind;
+        m->frame.items.origin = item->origin;
+        m->frame.items.op = item->op;
+        m->frame.items.clock = item->clock;
     } else if (!is_of_message(m, item)
-               || m->frame.n * sizeof(float) + length > FRAME_MAX_UPDATE) {
+               || m->frame.items.n * sizeof(float) + length > FRAME_MAX_UPDATE) {
         return false;
     }
     if (length) {
@@ -75,7 +75,7 @@ key_message_add(struct key_message *m, const struct key_item *item,
             put(to, item->values, 4 * width);
         }
     }
-    m->frame.n += length / sizeof(float);
+    m->frame.items.n += length / sizeof(float);
     return true;
 }
 
@@ -86,7 +86,7 @@ key_message_open(struct key_message *m, const struct frame *frame,
     memset(m, 0, sizeof *m);
     m->frame = *frame;
     m->at = body;
-    m->end = m->at + (size_t) frame->n * sizeof(float);
+    m->end = m->at + (size_t) frame->items.n * sizeof(float);
 }
 
 /* Reads a key and what belongs to it. */
@@ -117,21 +117,21 @@ bool
 key_message_next(struct key_message *m, const struct local_store *store,
                  int n_nodes, struct key_item *item)
 {
-    const struct frame *frame = &m->frame;
+    const struct frame_key_items *items = &m->frame.items;
 
     memset(item, 0, sizeof *item);
     if (m->wrong || !m->at) {
         return false;
     }
-    m->wrong = frame->samples >= ITEM_N_KINDS
-               || frame->first >= (uint64_t) n_nodes;
+    m->wrong = items->kind >= ITEM_N_KINDS
+               || items->origin >= (uint32_t) n_nodes;
     if (m->wrong) {
         return false;
     }
-    item->kind = frame->samples;
-    item->origin = frame->first;
-    item->op = frame->sequence;
-    item->clock = frame->iteration;
+    item->kind = items->kind;
+    item->origin = items->origin;
+    item->op = items->op;
+    item->clock = items->clock;
     if (!has_key(item->kind)) {
         m->wrong = m->at < m->end;
         m->at = NULL;           /* There is one item, and no more. */

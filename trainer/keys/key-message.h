@@ -9,18 +9,11 @@
  * Motivation
  * ==========
  *
- * The protocols of nodes (localize.h, replica.h) speak about one key at a
- * time.  Here what is of one kind, and of one operation, becomes one frame: a
- * FRAME_PEER with
- *
- *    samples     enum item_kind
- *    first       the origin
- *    sequence    the operation
- *    iteration   the clock
- *
- * and in its body, for each key, 8 bytes of it, then 4 of the offset if the
- * kind is ITEM_PULL, ITEM_PULLED or ITEM_READ, then its values if the kind has
- * some.  A kind without a key has no body.
+ * The protocols of nodes (localize.h, replica.h) handle one key at a time.  Here
+ * the items of one kind, origin, operation and clock become one
+ * FRAME_KEY_ITEMS.  Its payload has for each key 8 bytes of the key, then 4 of
+ * the offset if the kind is ITEM_PULL, ITEM_PULLED or ITEM_READ, then its
+ * values if the kind has some.  A kind without a key has no payload.
  *
  *
  * Usage

@@ -51,13 +51,14 @@ static void
 send_or_keep(struct key_outbox *out, int to, struct frame *frame,
              const void *body)
 {
-    size_t length = frame->n * sizeof(float);
+    uint32_t n = frame->items.n;
+    size_t length = n * sizeof(float);
     struct key_backlog *waiting;
 
     if (!peer_net_present(out->net, to)) {
         return;
     }
-    if (!out->to[to].first && peer_net_has_room(out->net, to, frame->n)) {
+    if (!out->to[to].first && peer_net_has_room(out->net, to, n)) {
         peer_net_send_copy(out->net, to, frame, body);
         return;
     }
@@ -74,7 +75,7 @@ close_message(struct key_outbox *out, int to)
 {
     struct key_message *m = &out->to[to].open;
 
-    if (m->frame.samples != ITEM_N_KINDS) {
+    if (m->frame.items.kind != ITEM_N_KINDS) {
         send_or_keep(out, to, &m->frame, m->body);
         key_message_begin(m, m->body);
     }
@@ -117,9 +118,9 @@ key_outbox_on_writable(struct key_outbox *out, int to)
     out->woken = false;
     close_message(out, to);
     while ((waiting = out->to[to].first)
-           && peer_net_has_room(out->net, to, waiting->frame.n)) {
+           && peer_net_has_room(out->net, to, waiting->frame.items.n)) {
         peer_net_send_copy(out->net, to, &waiting->frame, waiting->body);
-        __atomic_fetch_sub(&out->backlog, waiting->frame.n * sizeof(float),
+        __atomic_fetch_sub(&out->backlog, waiting->frame.items.n * sizeof(float),
                            __ATOMIC_RELAXED);
         out->to[to].first = waiting->next;
         out->to[to].last = waiting->next ? out->to[to].last

@@ -346,8 +346,8 @@ key_net_open(struct key_store *store)
         .loop = c->variant == KEY_CLASSIC,
         .hello = {
             .rank = c->rank, .n_workers = c->n_nodes, .n_shards = c->n_nodes,
-            .seed = identity(c), .key_space = store->values.n_keys,
-            .width = 1 + c->variant, .channel = FRAME_NODES,
+            .identity = identity(c), .key_space = store->values.n_keys,
+            .scheme = c->variant, .channel = FRAME_NODES,
         },
     }, &store->net);
     store->outbox.net = store->net;

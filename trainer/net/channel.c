@@ -166,7 +166,8 @@ end_welcome(void *answer_, struct link *link)
     struct answer *answer = answer_;
 
     answer->done = true;
-    return frame_welcome_decode(link->body, answer->welcome);
+    *answer->welcome = link->frame.welcome;
+    return NULL;
 }
 
 static char *
@@ -175,8 +176,8 @@ end_abort(void *answer_, struct link *link)
     struct answer *answer = answer_;
 
     answer->done = true;
-    answer->refusal = message("%.*s", (int) link->frame.body_length,
-                              (const char *) link->body);
+    answer->refusal = message("%.*s", (int) link->frame.payload_length,
+                              (const char *) link->payload);
     return NULL;
 }
 
@@ -187,17 +188,15 @@ try_hello(struct channel *ch, int64_t deadline, bool *final)
     static const struct dispatcher dispatcher = {
         .may_receive = is_awaited,
         .handlers = {
-            [FRAME_WELCOME] = { dispatch_keep_body, end_welcome },
-            [FRAME_ABORT] = { dispatch_keep_body, end_abort },
+            [FRAME_WELCOME] = { .end = end_welcome },
+            [FRAME_ABORT] = { dispatch_keep_payload, end_abort },
         },
     };
     struct answer answer = { .welcome = &ch->welcome };
-    struct frame frame = { .type = FRAME_HELLO };
-    uint8_t body[FRAME_HELLO_LENGTH];
+    struct frame frame = { .type = FRAME_HELLO, .hello = ch->hello };
     char *error;
 
-    frame_hello_encode(&ch->hello, body);
-    link_send_copy(&ch->link, &frame, body);
+    link_send(&ch->link, &frame, NULL);
     link_flush(&ch->link);              /* An error shows when receiving. */
     error = channel_await(ch->control, &ch->link, &dispatcher, &answer,
                           &answer.done, deadline, final);

@@ -39,7 +39,7 @@ dispatch_frames(struct link *link, const struct dispatcher *dispatcher,
         switch (link_receive(link, errorp)) {
         case LINK_AGAIN:
             return DISPATCH_AGAIN;
-        case LINK_HEADER:
+        case LINK_HEAD:
             *errorp = handle_head(link, dispatcher, aux);
             break;
         case LINK_FRAME:
@@ -56,17 +56,17 @@ dispatch_frames(struct link *link, const struct dispatcher *dispatcher,
 }
 
 char *
-dispatch_keep_body(void *aux, struct link *link)
+dispatch_keep_payload(void *aux, struct link *link)
 {
-    link_keep_body(link);
+    link_keep_payload(link);
     return NULL;
 }
 
 char *
 dispatch_abort(void *aux, struct link *link)
 {
-    return message("%.*s", (int) link->frame.body_length,
-                   (const char *) link->body);
+    return message("%.*s", (int) link->frame.payload_length,
+                   (const char *) link->payload);
 }
 
 char *

@@ -32,8 +32,8 @@
 
 struct frame_handler {
     /* The head of a frame is there.  Returns NULL or why the frame is not
-     * allowed.  Says where the body goes, by link_set_body() or
-     * link_keep_body(); not needed for a kind without a body. */
+     * allowed.  Says where the body goes, by link_set_payload() or
+     * link_keep_payload(); not needed for a kind without a body. */
     char *(*begin)(void *aux, struct link *);
 
     /* The whole frame is there.  Returns NULL or why it is not allowed. */
@@ -60,7 +60,7 @@ enum dispatch_result dispatch_frames(struct link *, const struct dispatcher *,
 
 /* Handlers for many: keeps the body in the link; returns the text of a
  * FRAME_ABORT; does nothing. */
-char *dispatch_keep_body(void *aux, struct link *);
+char *dispatch_keep_payload(void *aux, struct link *);
 char *dispatch_abort(void *aux, struct link *);
 char *dispatch_ignore(void *aux, struct link *);
 

@@ -3,99 +3,75 @@
 #ifndef FRAME_H
 #define FRAME_H 1
 
-/* What workers and parameter servers say to each other.
+/* The messages of the trainer: one envelope, and a typed body per kind.
  *
  *
- * Motivation
- * ==========
+ * Format
+ * ======
  *
- * A worker has one connection to each of its servers for data, and one for
- * heartbeats.  Both directions are a sequence of frames: a header of fixed
- * length, then a body whose length the header's fields must agree with.
- * Numbers are little-endian.
+ * Both directions of a connection are sequences of frames.  A frame is an
+ * envelope, the body of its kind, and a payload of values, keys or text.
+ * Numbers are little-endian; there is no padding.
  *
- *    offset  bytes  field
- *         0      4  length of the frame, header included
+ *    offset  bytes  field of the envelope
+ *         0      4  length of the frame: envelope, body and payload
  *         4      2  FRAME_MAGIC
  *         6      1  FRAME_VERSION
- *         7      1  type
- *         8      8  iteration
- *        16      8  first: index of the first parameter, or the first key
- *        24      8  sequence: which of its sender's updates or requests
- *        32      4  n: float32 values in the body, or keys
- *        36      4  samples: weight of a gradient; of a store's frames
- *                   2 bytes width (values of a key), 1 byte key size, 1 byte
- *                   flags
- *        40      4  value: a loss, float32
- *        44      4  check sum: XXH3, 64 bits, of the 44 bytes before, of
- *                   which the low half is sent
+ *         7      1  kind
+ *         8      8  sequence number of the sender's update, request or
+ *                   gradient, from 1; an answer repeats it
+ *        16      4  check sum: low half of the XXH3 (64 bits) of the 16 bytes
+ *                   before and of the body
  *
- *    type               from    body                  means
- *    FRAME_HELLO        worker  struct frame_hello    I am rank r of n
- *    FRAME_WELCOME      server  struct frame_welcome  what I have of you
- *    FRAME_INIT         rank 0  n floats              first weights
- *    FRAME_PART         worker  n floats              part of the mean
- *                                                     gradient of 'samples'
- *                                                     samples at w[iteration]
- *    FRAME_PUSH         worker  n floats              the last part of it;
- *                                                     'value' is their loss
- *    FRAME_WEIGHTS      server  n floats              part of w[iteration];
- *                                                     'value' of the last one
- *                                                     is the loss of the
- *                                                     iteration before
- *    FRAME_BYE          both    -                     training has ended
- *    FRAME_ABORT        server  text                  training cannot go on
- *    FRAME_HEARTBEAT    both    -                     alive, at 'iteration'
- *    FRAME_SCHEME       both    struct sync_message   see sync.h
+ *    kind               from    body          payload, meaning
+ *    FRAME_HELLO        worker  hello         the sender, and what it trains
+ *    FRAME_WELCOME      server  welcome       what the server has of it
+ *    FRAME_INIT         rank 0  range         n floats: first weights
+ *    FRAME_PART         worker  gradient      n floats: a part of a gradient
+ *    FRAME_PUSH         worker  gradient      n floats: its last part
+ *    FRAME_WEIGHTS      server  weights       n floats
+ *    FRAME_SCHEME       both    -             struct sync_message
+ *    FRAME_HEARTBEAT    both    heartbeat
+ *    FRAME_BYE          both    -             training has ended
+ *    FRAME_ABORT        server  -             text: why it cannot go on
  *
- * Those of the scheme "groups", whose workers have a "central" server and,
- * for gradients, a group server, which pushes the mean to the central one:
+ * A pushed gradient is answered with the next weights, so that an iteration is
+ * one exchange.  Both may come in parts, each of which ends where the one
+ * before began: the gradient of the last layers is known first.  Gradients and
+ * updates are numbered per worker and server, so that one that is sent again
+ * over a new connection is not applied twice.
  *
- *    FRAME_ENLIST       group   text                  a group may push to me
- *                                                     at HOST:PORT; 'first'
- *                                                     is my process
- *    FRAME_GROUP        central n ranks, uint32       have these workers, of
- *                                                     'first' parameters
- *    FRAME_MOVE         central text                  push to HOST:PORT; of
- *                                                     yours I have 'sequence'
- *    FRAME_JOIN         worker  -                     I am rank 'first' of
- *                                                     your group
- *    FRAME_PULL         worker  -                     send me the weights; I
- *                                                     rest no more
- *    FRAME_LOST         worker  -                     my group server is away
- *    FRAME_REST         worker  -                     do not wait for me
- *    FRAME_RESTS        central n ranks, uint32       of your workers these,
- *                                                     and no others, rest
+ * Under the scheme "groups" workers have a central server and, for gradients,
+ * a group server, which pushes their mean to the central one:
  *
- * In all of these but the first and FRAME_REST, and in a group's pushes,
- * 'iteration' is the group's generation, which is greater for each later one.
+ *    FRAME_ENLIST       group   enlist        text: HOST:PORT for a group
+ *    FRAME_GROUP        central group         n ranks, uint32: its workers
+ *    FRAME_RESTS        central rests         n ranks: its paused workers
+ *    FRAME_MEAN         group   mean          n floats
+ *    FRAME_MOVE         central move          text: HOST:PORT to push to
+ *    FRAME_JOIN         worker  join
+ *    FRAME_PULL         worker  -             send the weights; I am active
+ *    FRAME_LOST         worker  lost          my group server is away
+ *    FRAME_REST         worker  -             I am paused
  *
- * Between peers that train without a server, and between nodes whose keys
- * move, there is one more, with 'samples' for what it means
- * (trainer/gossip/peer.h, trainer/keys/key-message.h):
+ * Between peers that train without a server (trainer/gossip/peer.h), and
+ * between nodes whose keys move (trainer/keys/key-message.h):
  *
- *    FRAME_PEER         both    n floats
+ *    FRAME_PEER         both    peer          n floats
+ *    FRAME_KEY_ITEMS    both    key_items     n words of 4 bytes
  *
- * Those of a store, whose workers push and pull as they like:
+ * Of a store, whose workers push and pull when they like:
  *
- *    FRAME_UPDATE       worker  n floats              gradient
- *    FRAME_READ         worker  -                     send n values
- *    FRAME_UPDATE_KEYS  worker  keys, n width floats  gradients
- *    FRAME_READ_KEYS    worker  keys                  send n width values
- *    FRAME_VALUES       server  n floats              answers 'sequence'
- *    FRAME_ACK          server  -                     all updates up to
- *                                                     'sequence' are made
+ *    FRAME_UPDATE       worker  range         n floats: gradients
+ *    FRAME_READ         worker  range         -
+ *    FRAME_UPDATE_KEYS  worker  keys          keys, n * width floats
+ *    FRAME_READ_KEYS    worker  keys          keys
+ *    FRAME_VALUES       server  values        n floats: answers 'sequence'
+ *    FRAME_ACK          server  -             all updates up to 'sequence' are
+ *                                             made
  *
- * Keys are coded as keys.h says.  FRAME_ANSWER among an update's flags asks
- * for the new values.
- *
- * A pushed gradient is answered with the next weights, so that one iteration
- * is one exchange; 'iteration' of weights is the worker's next one.  Both may
- * come in parts, each of which ends where the one before began: the last
- * layers' gradient is the first to be known.  Messages of the scheme go
- * beside.  Updates and gradients are numbered by each worker for each server:
- * what is sent again over a new connection is not made twice.
- * A frame that is wrong in any way ends its connection.
+ * Keys are coded as in keys.h.  A frame that is wrong in any way ends its
+ * connection, and so does one of another version.
  *
  *
  * Ownership and thread-safety
@@ -103,26 +79,29 @@
  *
  * Plain data; pure functions. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 4
-#define FRAME_HEADER_LENGTH 48
-#define FRAME_HELLO_LENGTH 88
-#define FRAME_WELCOME_LENGTH 40
+#define FRAME_VERSION 5
+#define FRAME_ENVELOPE_LENGTH 20
+#define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 128)    /* With the body. */
 #define FRAME_MAX_FLOATS ((uint32_t) 1 << 26)
 #define FRAME_MAX_TEXT 256
 #define FRAME_SCHEME_LENGTH 40
 #define FRAME_MAX_WIDTH 4096
 
-/* A store's updates and keys come in frames with at most so long a body, which
- * fits into a processor's cache and takes effect as a whole or not at all. */
+/* Longest payload of the frames of a store and of peers: it fits into a
+ * processor's cache and takes effect as a whole or not at all. */
 #define FRAME_MAX_UPDATE ((size_t) 1 << 17)
 
-/* Flags. */
-#define FRAME_ANSWER 1          /* The update is to be answered with values. */
-#define FRAME_MORE 2            /* No need to say yet that it was made. */
+/* Flags of updates. */
+#define FRAME_ANSWER 1          /* Answer with the new values. */
+#define FRAME_MORE 2            /* More follows: no need for a FRAME_ACK. */
+
+/* In a hello of FRAME_PEERS: factorisation without a store of keys. */
+#define FRAME_SCHEME_MANUAL UINT32_MAX
 
 #define FRAME_NONE UINT64_MAX   /* No epoch, no iteration. */
 
@@ -152,21 +131,9 @@ enum frame_type {
     FRAME_PEER,
     FRAME_REST,
     FRAME_RESTS,
+    FRAME_MEAN,
+    FRAME_KEY_ITEMS,
     FRAME_N_TYPES
-};
-
-struct frame {
-    enum frame_type type;
-    uint64_t iteration;
-    uint64_t first;             /* Parameter or key. */
-    uint64_t sequence;          /* From 1. */
-    uint32_t n;                 /* Values or keys. */
-    uint32_t samples;           /* Not of a store's frames. */
-    uint16_t width;             /* These three only of a store's frames. */
-    uint8_t key_size, flags;
-    float value;
-    size_t body_length;         /* Bytes; of a text set by the sender, in all
-                                 * others follows from the members above. */
 };
 
 /* What a connection is for. */
@@ -179,54 +146,186 @@ enum frame_channel {
     FRAME_N_CHANNELS
 };
 
-/* What a worker is, and what it takes its training to be.  All workers of a
- * job must agree in everything but the rank and the last three members. */
+/* All workers of a job must agree in all but 'rank' and the last three.  What
+ * a channel does not use is 0. */
 struct frame_hello {
     uint32_t rank, n_workers;
-    uint32_t shard, n_shards;
+    uint32_t shard, n_shards;   /* Of the receiver; among peers its rank. */
     uint64_t n_parameters;      /* Of the whole model; 0: only keys. */
-    float learning_rate, momentum;
     uint64_t seed;              /* Of model and data. */
     uint64_t key_space;         /* Keys are less; divided among servers. */
-    uint32_t width;             /* Values of a key. */
+    uint64_t batch;             /* FRAME_PEERS: samples of an iteration. */
+    uint64_t target;            /* FRAME_PEERS: epochs, where all must know
+                                 * them. */
+    uint64_t identity;          /* FRAME_NODES: hash of what is trained. */
+    float learning_rate, momentum, weight_decay;
+    uint32_t width;             /* FRAME_STORE: values of a key. */
     uint32_t optimiser;         /* optimiser_number(). */
+    uint32_t scheme;            /* FRAME_PEERS: number of the scheme;
+                                 * FRAME_NODES: enum key_variant. */
     uint32_t channel;           /* enum frame_channel. */
+    uint32_t reserved;          /* 0. */
 
-    uint64_t epoch;             /* That I know of you, or FRAME_NONE. */
-    uint64_t sequence;          /* Last push that I have the answer to. */
+    uint64_t epoch;             /* Of the server, as the worker knows it, or
+                                 * FRAME_NONE. */
+    uint64_t sequence;          /* Last push whose answer has arrived. */
     uint64_t rewind;            /* Go back to the checkpoint of this iteration
-                                 * if your epoch is 'epoch'; or FRAME_NONE. */
+                                 * if the server's epoch is 'epoch'; or
+                                 * FRAME_NONE. */
 };
 
-/* A server's state, as far as it concerns a worker that has come. */
+/* State of a server that concerns a worker which has said hello. */
 struct frame_welcome {
     uint64_t epoch;             /* Changes when the server has gone back. */
     uint64_t sequence;          /* The worker's last push that was made. */
     uint64_t iteration;         /* Of the weights. */
-    uint64_t from;              /* Of its next push all is there from this
-                                 * parameter on, to the shard's end. */
+    uint64_t from;              /* First parameter of the next push that has
+                                 * arrived; all behind it have too. */
     uint32_t begun;             /* 1: the first weights are there. */
-    uint32_t control_port;      /* Where heartbeats go; 0: nowhere. */
+    uint32_t control_port;      /* For heartbeats; 0: none. */
+};
+
+struct frame_gradient {
+    uint64_t iteration;         /* Of the weights that it was computed at. */
+    uint64_t first;             /* First parameter. */
+    uint32_t n;                 /* Values. */
+    uint32_t n_samples;         /* That it is the mean of. */
+    float loss;                 /* Of the samples; FRAME_PUSH only. */
+};
+
+struct frame_weights {
+    uint64_t iteration;         /* The worker's next one. */
+    uint64_t first;             /* First parameter. */
+    uint32_t n;                 /* Values. */
+    float loss;                 /* Of the iteration before, in the last part.*/
+};
+
+struct frame_heartbeat {
+    uint64_t iteration;         /* Of the sender. */
+};
+
+/* A group has a new generation whenever it gets a group server. */
+struct frame_enlist {
+    uint64_t pid;               /* Process id of the group server. */
+};
+
+struct frame_group {
+    uint64_t generation;
+    uint64_t n_parameters;
+    uint32_t n;                 /* Ranks. */
+};
+
+struct frame_rests {
+    uint64_t generation;
+    uint32_t n;                 /* Ranks. */
+};
+
+struct frame_mean {
+    uint64_t generation;
+    uint32_t n;                 /* Values. */
+    uint32_t n_samples;         /* That it is the mean of. */
+    float loss;
+};
+
+struct frame_move {
+    uint64_t generation;
+    uint64_t n_counted;         /* The worker's gradients that count. */
+};
+
+struct frame_join {
+    uint64_t generation;
+    uint64_t rank;
+};
+
+struct frame_lost {
+    uint64_t generation;
+};
+
+struct frame_peer {
+    uint64_t round;             /* Iteration, all-reduce round, group, turn or
+                                 * epoch that the message belongs to. */
+    uint64_t first;             /* Index of the first value in the vector. */
+    uint64_t pull;              /* Number of the pull: PEER_PULL,
+                                 * PEER_PULLED, PEER_GIVE_UP. */
+    uint64_t wanted;            /* PEER_PULL: values. */
+    uint32_t message;           /* enum peer_kind, or another one among peers
+                                 * of another kind. */
+    uint32_t hop;               /* PEER_REDUCE in a ring. */
+    uint32_t n;                 /* Values. */
+};
+
+struct frame_key_items {
+    uint64_t op;                /* See key-item.h. */
+    uint64_t clock;
+    uint32_t kind;              /* enum item_kind. */
+    uint32_t origin;            /* Rank. */
+    uint32_t n;                 /* Words of 4 bytes. */
+};
+
+struct frame_range {
+    uint64_t first;             /* First parameter. */
+    uint32_t n;                 /* Values. */
+    uint32_t flags;             /* Of FRAME_UPDATE. */
+};
+
+struct frame_keys {
+    uint64_t first;             /* First key. */
+    uint32_t n;                 /* Keys. */
+    uint16_t width;             /* Values of a key; 0: none follow. */
+    uint8_t key_size;           /* Bytes of each other key: keys.h. */
+    uint8_t flags;              /* Of FRAME_UPDATE_KEYS. */
+};
+
+struct frame_values {
+    uint32_t n;                 /* Values. */
+};
+
+struct frame {
+    enum frame_type type;
+    uint64_t sequence;          /* 0 if the kind has none. */
+    size_t payload_length;      /* Bytes.  Set by the sender for text; for all
+                                 * others it follows from the body. */
+    union {                     /* By 'type'. */
+        struct frame_hello hello;
+        struct frame_welcome welcome;
+        struct frame_gradient gradient;
+        struct frame_weights weights;
+        struct frame_heartbeat heartbeat;
+        struct frame_enlist enlist;
+        struct frame_group group;
+        struct frame_rests rests;
+        struct frame_mean mean;
+        struct frame_move move;
+        struct frame_join join;
+        struct frame_lost lost;
+        struct frame_peer peer;
+        struct frame_key_items items;
+        struct frame_range range;
+        struct frame_keys keys;
+        struct frame_values values;
+    };
 };
 
 /* For messages: "push". */
 const char *frame_type_name(enum frame_type);
 
-/* Encodes 'frame' and sets its 'body_length'. */
-void frame_encode(struct frame *, uint8_t header[FRAME_HEADER_LENGTH]);
+/* Bytes of the envelope and the body. */
+size_t frame_head_length(enum frame_type);
 
-/* Returns NULL or a message. */
-char *frame_decode(const uint8_t header[FRAME_HEADER_LENGTH],
-                   struct frame *);
+/* Writes frame_head_length() bytes and sets 'payload_length'. */
+void frame_encode(struct frame *, uint8_t *head);
 
-void frame_hello_encode(const struct frame_hello *,
-                        uint8_t body[FRAME_HELLO_LENGTH]);
-char *frame_hello_decode(const uint8_t body[FRAME_HELLO_LENGTH],
-                         struct frame_hello *);
+/* Checks an envelope.  Returns NULL and the length of the head, or a message
+ * that, for another version, names both. */
+char *frame_check_envelope(const uint8_t envelope[FRAME_ENVELOPE_LENGTH],
+                           size_t *head_length);
 
-void frame_welcome_encode(const struct frame_welcome *,
-                          uint8_t body[FRAME_WELCOME_LENGTH]);
-char *frame_welcome_decode(const uint8_t body[FRAME_WELCOME_LENGTH],
-                           struct frame_welcome *);
+/* Decodes a head whose envelope was checked.  Returns NULL or a message. */
+char *frame_decode(const uint8_t *head, struct frame *);
+
+/* Whether two workers train the same: all is equal but the rank, the shard and
+ * the last three members. */
+bool frame_hello_agrees(const struct frame_hello *,
+                        const struct frame_hello *);
 
 #endif /* trainer/net/frame.h */

@@ -17,6 +17,7 @@
 
 #define READ_AHEAD 65536       /* What a read for a header may take. */
 #define WAKE 524288             /* Bytes of a long body to be woken for. */
+#define NEXT_HEAD 52            /* Bytes: the head of a gradient. */
 #define SMALL 256               /* Bodies that are better copied. */
 /* Room for a burst while the receiver computes: the kernel's own choice grows
  * too late for values of some megabytes.  The system may allow less. */
@@ -107,7 +108,7 @@ receive(struct link *link, void *to, size_t n, size_t ahead,
         *state = LINK_END;
         if (got) {
             *errorp = message("%s", strerror(errno));
-        } else if (link->in_body || link->end > link->begin) {
+        } else if (link->in_payload || link->end > link->begin) {
             *errorp = message("closed in the middle of a frame");
         }
     }
@@ -129,8 +130,8 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
             link->end = have;
         }
 
-        /* Up to the next header, so that little has to be moved. */
-        n = wanted - have + FRAME_HEADER_LENGTH;
+        /* Up to the next head, so that little has to be moved. */
+        n = wanted - have + NEXT_HEAD;
         n = n > READ_AHEAD ? n : READ_AHEAD;
         n = n < LINK_BUFFER - link->end ? n : LINK_BUFFER - link->end;
         n = receive(link, link->buffer + link->end, n, 0, &state, errorp);
@@ -163,20 +164,20 @@ wait_for(struct link *link, size_t left)
 static enum link_state
 fill_body(struct link *link, char **errorp)
 {
-    size_t wanted = link->frame.body_length;
+    size_t wanted = link->frame.payload_length;
     size_t n = link->end - link->begin;
     enum link_state state;
 
     n = n < wanted - link->have ? n : wanted - link->have;
     if (n) {
-        memcpy(link->body + link->have, link->buffer + link->begin, n);
+        memcpy(link->payload + link->have, link->buffer + link->begin, n);
         link->begin += n;
         link->have += n;
     }
     while (link->have < wanted) {
         size_t left = wanted - link->have;
 
-        n = receive(link, link->body + link->have, left, FRAME_HEADER_LENGTH,
+        n = receive(link, link->payload + link->have, left, NEXT_HEAD,
                     &state, errorp);
         if (!n) {
             wait_for(link, left);
@@ -191,28 +192,36 @@ fill_body(struct link *link, char **errorp)
 }
 
 static enum link_state
-receive_header(struct link *link, char **errorp)
+receive_head(struct link *link, char **errorp)
 {
     enum link_state state;
+    size_t length;
 
     if (link->begin == link->end) {
         link->begin = link->end = 0;
     }
-    state = fill_buffer(link, FRAME_HEADER_LENGTH, errorp);
+    state = fill_buffer(link, FRAME_ENVELOPE_LENGTH, errorp);
     if (state != LINK_FRAME) {
         return state;
     }
-    memcpy(link->header, link->buffer + link->begin, FRAME_HEADER_LENGTH);
-    *errorp = frame_decode(link->header, &link->frame);
+    *errorp = frame_check_envelope(link->buffer + link->begin, &length);
     if (*errorp) {
         return LINK_END;
     }
-    link->begin += FRAME_HEADER_LENGTH;
-    link->in_body = true;
+    state = fill_buffer(link, length, errorp);
+    if (state != LINK_FRAME) {
+        return state;
+    }
+    *errorp = frame_decode(link->buffer + link->begin, &link->frame);
+    if (*errorp) {
+        return LINK_END;
+    }
+    link->begin += length;
+    link->in_payload = true;
     link->keep = false;
     link->have = 0;
-    link->body = NULL;
-    return LINK_HEADER;
+    link->payload = NULL;
+    return LINK_HEAD;
 }
 
 enum link_state
@@ -221,33 +230,33 @@ link_receive(struct link *link, char **errorp)
     enum link_state state;
 
     *errorp = NULL;
-    if (!link->in_body) {
-        return receive_header(link, errorp);
+    if (!link->in_payload) {
+        return receive_head(link, errorp);
     }
     if (link->keep) {
-        state = fill_buffer(link, link->frame.body_length, errorp);
-        link->body = link->buffer + link->begin;
+        state = fill_buffer(link, link->frame.payload_length, errorp);
+        link->payload = link->buffer + link->begin;
     } else {
-        assert(link->body || !link->frame.body_length);
+        assert(link->payload || !link->frame.payload_length);
         state = fill_body(link, errorp);
     }
     if (state == LINK_FRAME) {
-        link->in_body = false;
-        link->begin += link->keep ? link->frame.body_length : 0;
+        link->in_payload = false;
+        link->begin += link->keep ? link->frame.payload_length : 0;
     }
     return state;
 }
 
 void
-link_set_body(struct link *link, void *body)
+link_set_payload(struct link *link, void *body)
 {
-    link->body = body;
+    link->payload = body;
 }
 
 void
-link_keep_body(struct link *link)
+link_keep_payload(struct link *link)
 {
-    assert(link->frame.body_length <= FRAME_MAX_UPDATE);
+    assert(link->frame.payload_length <= FRAME_MAX_UPDATE);
     link->keep = true;
 }
 
@@ -255,7 +264,7 @@ bool
 link_has_room(const struct link *link, size_t copied)
 {
     return link->n_pieces + 3 <= LINK_MAX_PIECES
-           && link->arena_used + FRAME_HEADER_LENGTH + SMALL + copied
+           && link->arena_used + FRAME_MAX_HEAD + SMALL + copied
               <= LINK_ARENA;
 }
 
@@ -299,26 +308,23 @@ add_data(struct link *link, const void *data, size_t n, bool copy)
 }
 
 static void
-add_header(struct link *link, struct frame *frame)
+add_head(struct link *link, struct frame *frame)
 {
-    uint8_t header[FRAME_HEADER_LENGTH];
-
-    frame_encode(frame, header);
-    memcpy(add_space(link, sizeof header), header, sizeof header);
+    frame_encode(frame, add_space(link, frame_head_length(frame->type)));
 }
 
 void
 link_send(struct link *link, struct frame *frame, const void *body)
 {
-    add_header(link, frame);
-    add_data(link, body, frame->body_length, false);
+    add_head(link, frame);
+    add_data(link, body, frame->payload_length, false);
 }
 
 void
 link_send_copy(struct link *link, struct frame *frame, const void *body)
 {
-    add_header(link, frame);
-    add_data(link, body, frame->body_length, true);
+    add_head(link, frame);
+    add_data(link, body, frame->payload_length, true);
 }
 
 void *
@@ -327,21 +333,21 @@ link_send_keys(struct link *link, struct frame *frame, const void *keys,
 {
     void *space = NULL;
 
-    add_header(link, frame);
+    add_head(link, frame);
     if (keys) {
         add_data(link, keys, length, false);
     } else {
         space = add_space(link, length);
     }
-    add_data(link, values, frame->body_length - length, false);
+    add_data(link, values, frame->payload_length - length, false);
     return space;
 }
 
 void *
 link_send_space(struct link *link, struct frame *frame)
 {
-    add_header(link, frame);
-    return add_space(link, frame->body_length);
+    add_head(link, frame);
+    return add_space(link, frame->payload_length);
 }
 
 int

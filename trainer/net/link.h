@@ -20,11 +20,11 @@
  * =====
  *
  *    switch (link_receive(link, &error)) {
- *    case LINK_HEADER:
- *        ...look at link->frame, then link_set_body(link, buffer), or
- *        link_keep_body(link)...
+ *    case LINK_HEAD:
+ *        ...look at link->frame, then link_set_payload(link, buffer), or
+ *        link_keep_payload(link)...
  *    case LINK_FRAME:
- *        ...the body is at link->body, if kept until the next call...
+ *        ...the body is at link->payload, if kept until the next call...
  *    case LINK_AGAIN:
  *        ...poll for link_events(link)...
  *    case LINK_END:
@@ -61,11 +61,10 @@ struct link {
     uint64_t n_sent, n_received;        /* Bytes since link_init(). */
 
     /* Receiving. */
-    struct frame frame;         /* Of the last LINK_HEADER. */
-    uint8_t header[FRAME_HEADER_LENGTH];
-    uint8_t *body;              /* Of the caller, or in the buffer. */
+    struct frame frame;         /* Of the last LINK_HEAD. */
+    uint8_t *payload;            /* Of the caller, or in the buffer. */
     size_t have;                /* Bytes of the body, if not kept. */
-    bool in_body, keep;
+    bool in_payload, keep;
     bool drained;               /* The kernel had less than was asked for. */
     uint8_t *buffer;            /* LINK_BUFFER bytes. */
     size_t begin, end;          /* What is in the buffer. */
@@ -79,7 +78,7 @@ struct link {
 
 enum link_state {
     LINK_AGAIN,                 /* No more for now. */
-    LINK_HEADER,                /* A header: link_set_body() is next. */
+    LINK_HEAD,                /* A header: link_set_payload() is next. */
     LINK_FRAME,                 /* A whole frame. */
     LINK_END,                   /* Closed or broken. */
 };
@@ -100,8 +99,8 @@ enum link_state link_receive(struct link *, char **errorp);
 
 /* Where the body goes.  A body that is kept has at most FRAME_MAX_UPDATE
  * bytes. */
-void link_set_body(struct link *, void *body);
-void link_keep_body(struct link *);
+void link_set_payload(struct link *, void *body);
+void link_keep_payload(struct link *);
 
 /* Whether a frame whose copies take 'copied' bytes can be queued now; always
  * true for up to FRAME_MAX_UPDATE bytes if link_idle(). */

@@ -98,7 +98,8 @@ end_hello(void *arrival_, struct link *link)
     struct arrival *arrival = arrival_;
 
     arrival->done = true;
-    return frame_hello_decode(link->body, &arrival->hello);
+    arrival->hello = link->frame.hello;
+    return NULL;
 }
 
 /* Receives the hello of the other end of 'link'. */
@@ -108,7 +109,7 @@ receive_hello(struct peer_net *net, struct link *link,
 {
     static const struct dispatcher dispatcher = {
         .may_receive = is_awaited,
-        .handlers = { [FRAME_HELLO] = { dispatch_keep_body, end_hello } },
+        .handlers = { [FRAME_HELLO] = { .end = end_hello } },
     };
     struct arrival arrival = { .done = false };
     bool final;
@@ -125,15 +126,8 @@ static char *
 check_hello(const struct peer_net *net, const struct frame_hello *theirs)
 {
     const struct peer_net_config *c = &net->config;
-    const struct frame_hello *ours = &c->hello;
 
-    if (theirs->channel != ours->channel || theirs->n_workers != c->n
-        || theirs->n_parameters != ours->n_parameters
-        || theirs->learning_rate != ours->learning_rate
-        || theirs->momentum != ours->momentum || theirs->seed != ours->seed
-        || theirs->optimiser != ours->optimiser
-        || theirs->key_space != ours->key_space
-        || theirs->width != ours->width) {
+    if (!frame_hello_agrees(theirs, &c->hello)) {
         return message("rank %u trains something else than rank %d",
                        theirs->rank, c->rank);
     }
@@ -149,7 +143,7 @@ check_hello(const struct peer_net *net, const struct frame_hello *theirs)
 static void
 refuse(struct link *link, const char *why)
 {
-    struct frame frame = { .type = FRAME_ABORT, .body_length = strlen(why) };
+    struct frame frame = { .type = FRAME_ABORT, .payload_length = strlen(why) };
 
     link_send_copy(link, &frame, why);
     link_flush(link);
@@ -162,7 +156,6 @@ static char *
 welcome(struct peer_net *net, int fd, int *n)
 {
     struct frame frame = { .type = FRAME_WELCOME };
-    uint8_t body[FRAME_WELCOME_LENGTH];
     struct frame_hello hello;
     struct link link;
     char *error;
@@ -183,8 +176,7 @@ welcome(struct peer_net *net, int fd, int *n)
         refuse(&link, error);
         return error;
     }
-    frame_welcome_encode(&(struct frame_welcome) { .epoch = 0 }, body);
-    link_send_copy(&link, &frame, body);
+    link_send(&link, &frame, NULL);
     link_flush(&link);
     net->ends[hello.rank].channel.link = link;
     net->ends[hello.rank].present = true;
@@ -334,7 +326,7 @@ offer(struct peer_net *net, int i)
     struct link *link = link_to(net, i);
 
     net->ends[i].pending = !net->class->take(net->aux, i, &link->frame,
-                                             (const float *) link->body);
+                                             (const float *) link->payload);
 }
 
 static bool
@@ -348,11 +340,12 @@ may_receive(void *end_, const struct link *link)
 static char *
 begin_message(void *end_, struct link *link)
 {
-    if (link->frame.body_length > FRAME_MAX_UPDATE) {
-        return message("peer: %zu bytes, at most %zu are allowed",
-                       link->frame.body_length, FRAME_MAX_UPDATE);
+    if (link->frame.payload_length > FRAME_MAX_UPDATE) {
+        return message("%s: %zu bytes, at most %zu are allowed",
+                       frame_type_name(link->frame.type),
+                       link->frame.payload_length, FRAME_MAX_UPDATE);
     }
-    link_keep_body(link);
+    link_keep_payload(link);
     return NULL;
 }
 
@@ -381,6 +374,7 @@ receive_from(struct peer_end *end)
         .may_receive = may_receive,
         .handlers = {
             [FRAME_PEER] = { begin_message, end_message },
+            [FRAME_KEY_ITEMS] = { begin_message, end_message },
             [FRAME_HEARTBEAT] = { .end = dispatch_ignore },
             [FRAME_BYE] = { .begin = begin_bye },
         },
@@ -670,7 +664,8 @@ queue(struct peer_net *net, int to, struct frame *frame, const float *body,
     if (!net->ends[to].present) {
         return;
     }
-    frame->type = FRAME_PEER;
+    frame->type = net->config.hello.channel == FRAME_NODES ? FRAME_KEY_ITEMS
+                                                           : FRAME_PEER;
     if (copy) {
         link_send_copy(link, frame, body);
     } else {

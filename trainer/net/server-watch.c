@@ -65,9 +65,7 @@ target_connect(const struct server_watch *watch, struct target *target,
                const struct frame_hello *hello, uint16_t port)
 {
     const char *colon = strrchr(target->name, ':');
-    struct frame frame = { .type = FRAME_HELLO };
-    uint8_t body[FRAME_HELLO_LENGTH];
-    struct frame_hello control;
+    struct frame frame = { .type = FRAME_HELLO, .hello = *hello };
     char *name, *error;
     int fd;
 
@@ -90,11 +88,9 @@ target_connect(const struct server_watch *watch, struct target *target,
     link_init(&target->link, fd);
     heartbeat_start(&target->heartbeat, watch->timeout_us,
                     clock_monotonic_us());
-    control = *hello;
-    control.channel = FRAME_CONTROL;
-    control.rewind = FRAME_NONE;
-    frame_hello_encode(&control, body);
-    link_send_copy(&target->link, &frame, body);
+    frame.hello.channel = FRAME_CONTROL;
+    frame.hello.rewind = FRAME_NONE;
+    link_send(&target->link, &frame, NULL);
 }
 
 static char *
@@ -122,7 +118,7 @@ target_run(void *target_, short revents)
     static const struct dispatcher dispatcher = {
         .handlers = {
             [FRAME_HEARTBEAT] = { .end = end_frame },
-            [FRAME_ABORT] = { dispatch_keep_body, end_frame },
+            [FRAME_ABORT] = { dispatch_keep_payload, end_frame },
         },
     };
     struct target *target = target_;
@@ -143,7 +139,8 @@ static void
 target_beat(struct server_watch *watch, struct target *target)
 {
     struct frame frame = {
-        .type = FRAME_HEARTBEAT, .iteration = atomic_load(&watch->iteration),
+        .type = FRAME_HEARTBEAT,
+        .heartbeat.iteration = atomic_load(&watch->iteration),
     };
     struct frame_hello hello;
     uint16_t port;

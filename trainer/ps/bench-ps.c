@@ -22,8 +22,8 @@
 #define SYNC_OPS 50             /* A round. */
 #define PIPELINED_ROUNDS 11
 #define PIPELINED_OPS 100000
-#define SMALL_REQUEST (FRAME_HEADER_LENGTH + 4)
-#define SMALL_ANSWER FRAME_HEADER_LENGTH
+#define SMALL_REQUEST (FRAME_ENVELOPE_LENGTH + sizeof(struct frame_keys) + 4)
+#define SMALL_ANSWER FRAME_ENVELOPE_LENGTH
 #define MAX_ROUNDS 101
 
 struct bench {

@@ -23,11 +23,23 @@
 #define MAX_PATH 4096
 #define N_LENGTHS SYNC_MAX_SPANS
 
-/* A file: this, the spans one after the other, and the sum of it all.  Hello
- * and scheme say what training it is of. */
+/* The training that a checkpoint is of.  What is always 0 was used by earlier
+ * versions for what a checkpoint does not depend on. */
+struct identity {
+    uint32_t zero, n_workers, shard, n_shards;
+    uint64_t n_parameters;
+    float learning_rate, momentum;
+    uint64_t seed, zero2;
+    uint32_t one, optimiser;
+    uint64_t zero3[4];
+};
+
+_Static_assert(sizeof(struct identity) == 88, "as in all versions");
+
+/* A file: this, the spans one after the other, and the sum of it all. */
 struct head {
     char magic[8];
-    uint8_t hello[FRAME_HELLO_LENGTH];
+    struct identity identity;
     char scheme[16];
     uint64_t iteration;
     uint64_t lengths[N_LENGTHS];        /* Bytes of the spans. */
@@ -48,14 +60,14 @@ make_head(struct head *head, const struct frame_hello *hello,
           const struct sync_class *class, uint64_t iteration,
           const struct sync_span spans[], int n)
 {
-    struct frame_hello of_all = *hello;
-
-    of_all.rank = 0;
-    of_all.channel = FRAME_TRAINING;
-    of_all.epoch = of_all.sequence = of_all.rewind = 0;
     memset(head, 0, sizeof *head);
     memcpy(head->magic, MAGIC, sizeof head->magic);
-    frame_hello_encode(&of_all, head->hello);
+    head->identity = (struct identity) {
+        .n_workers = hello->n_workers, .shard = hello->shard,
+        .n_shards = hello->n_shards, .n_parameters = hello->n_parameters,
+        .learning_rate = hello->learning_rate, .momentum = hello->momentum,
+        .seed = hello->seed, .one = 1, .optimiser = hello->optimiser,
+    };
     snprintf(head->scheme, sizeof head->scheme, "%s", class->name);
     head->iteration = iteration;
     for (int i = 0; i < n; i++) {

@@ -93,9 +93,13 @@ send_range(const struct ps_client *client, struct client_server *server,
     struct frame frame = client->push;
 
     frame.type = type;
-    frame.iteration = server->iteration + server->n_owed - 1;
-    frame.first = first;
-    frame.n = n;
+    if (type == FRAME_INIT) {
+        frame.range = (struct frame_range) { .first = first, .n = n };
+    } else {
+        frame.gradient.iteration = server->iteration + server->n_owed - 1;
+        frame.gradient.first = first;
+        frame.gradient.n = n;
+    }
     frame.sequence = server->n_answers + server->n_owed - 1;
     link_send(&server->channel.link, &frame, client->gradient + first);
 }
@@ -319,13 +323,13 @@ client_reopen(struct ps_client *client, struct client_server *lost)
  * group server; 'last' is the frame that had the last of them. */
 static void
 client_take_answer(struct ps_client *client, struct client_server *server,
-                   const struct frame *last)
+                   const struct frame_weights *last)
 {
     server->got_from = shard_end(&server->shard);
     server->n_owed--;
     server->n_answers++;
     server->iteration = last->iteration;
-    client->loss = last->value;
+    client->loss = last->loss;
 }
 
 /* Under the scheme "groups" a gradient goes to the group server, and in one
@@ -350,16 +354,16 @@ client_move(struct ps_client *client, struct client_server *server)
     const struct frame *move = &server->channel.link.frame;
     bool waits = client->push.type == FRAME_PUSH && client->complete
                  && server->n_owed;
-    bool counted = waits && move->sequence > server->iteration;
+    bool counted = waits && move->move.n_counted > server->iteration;
     char *address;
 
     if (!client->group) {
         client->group = group_link_create(client->config.rank,
                                           client->config.congestion);
     }
-    address = message("%.*s", (int) move->body_length,
-                      (const char *) server->channel.link.body);
-    group_link_move(client->group, move->iteration, address, counted);
+    address = message("%.*s", (int) move->payload_length,
+                      (const char *) server->channel.link.payload);
+    group_link_move(client->group, move->move.generation, address, counted);
     free(address);
     if (counted && !client->pulled) {
         client->pulled = true;
@@ -373,8 +377,8 @@ client_send_to_group(struct ps_client *client)
     struct client_server *central = client->servers;
     struct frame push = client->push;
 
-    push.iteration = central->iteration;
-    push.n = client->config.n_parameters;
+    push.gradient.iteration = central->iteration;
+    push.gradient.n = client->config.n_parameters;
     push.sequence = central->n_answers;
     central->sent_from = central->shard.first;
     link_flush(&central->channel.link);     /* An error shows elsewhere. */
@@ -420,17 +424,18 @@ group_run(void *client_, short revents)
     struct ps_client *client = client_;
     struct client_server *central = client->servers;
     struct frame frame = { .type = FRAME_LOST };
+    struct frame_weights answer;
     char *error;
 
     switch (group_link_run(client->group, client->weights,
-                           client->config.n_parameters, &frame, &error)) {
+                           client->config.n_parameters, &answer, &error)) {
     case GROUP_LINK_AGAIN:
         break;
     case GROUP_LINK_ANSWER:
-        client_take_answer(client, central, &frame);
+        client_take_answer(client, central, &answer);
         break;
     case GROUP_LINK_LOST:
-        frame.iteration = client->group->generation;
+        frame.lost.generation = client->group->generation;
         link_send(&central->channel.link, &frame, NULL);
         link_flush(&central->channel.link); /* An error shows elsewhere. */
         break;
@@ -446,18 +451,18 @@ group_run(void *client_, short revents)
 static bool
 is_awaited(const struct client_server *server)
 {
-    const struct frame *frame = &server->channel.link.frame;
+    const struct frame_weights *w = &server->channel.link.frame.weights;
     const struct ps_client *client = server->client;
     bool pushes = client->push.type == FRAME_PUSH;
     bool begins = server->got_from == shard_end(&server->shard);
 
-    return client->weights && server->n_owed && frame->n
-           && frame->first >= (pushes ? server->sent_from
+    return client->weights && server->n_owed && w->n
+           && w->first >= (pushes ? server->sent_from
                                       : server->shard.first)
-           && frame->first <= server->got_from
-           && frame->n == server->got_from - frame->first
-           && (begins ? frame->iteration >= server->iteration + pushes
-                      : frame->iteration == server->next);
+           && w->first <= server->got_from
+           && w->n == server->got_from - w->first
+           && (begins ? w->iteration >= server->iteration + pushes
+                      : w->iteration == server->next);
 }
 
 static char *
@@ -467,25 +472,26 @@ begin_weights(void *server_, struct link *link)
 
     if (!is_awaited(server)) {
         return message("weights: %u values of iteration %llu: not expected",
-                       link->frame.n,
-                       (unsigned long long) link->frame.iteration);
+                       link->frame.weights.n,
+                       (unsigned long long) link->frame.weights.iteration);
     }
     transfers_header(&server->transfers, link->fd);
-    link_set_body(link, server->client->weights + link->frame.first);
+    link_set_payload(link,
+                     server->client->weights + link->frame.weights.first);
     return NULL;
 }
 
 static char *
 end_weights(void *server_, struct link *link)
 {
-    const struct frame *frame = &link->frame;
+    const struct frame_weights *w = &link->frame.weights;
     struct client_server *server = server_;
 
-    server->got_from = frame->first;
-    server->next = frame->iteration;
+    server->got_from = w->first;
+    server->next = w->iteration;
     transfers_end(&server->transfers, link->fd);
-    if (frame->first == server->shard.first) {
-        client_take_answer(server->client, server, frame);
+    if (w->first == server->shard.first) {
+        client_take_answer(server->client, server, w);
     }
     return NULL;
 }
@@ -501,7 +507,7 @@ begin_of_first(void *server_, struct link *link)
         return message("%s: not expected",
                        frame_type_name(link->frame.type));
     }
-    link_keep_body(link);
+    link_keep_payload(link);
     return NULL;
 }
 
@@ -522,7 +528,7 @@ end_scheme(void *server_, struct link *link)
 
     memcpy(&client->messages[(client->first_message + client->n_messages++)
                              % MAX_MESSAGES],
-           link->body, sizeof client->messages[0]);
+           link->payload, sizeof client->messages[0]);
     return NULL;
 }
 
@@ -579,7 +585,7 @@ server_run(void *server_, short revents)
             [FRAME_WEIGHTS] = { begin_weights, end_weights },
             [FRAME_MOVE] = { begin_of_first, end_move },
             [FRAME_SCHEME] = { begin_of_first, end_scheme },
-            [FRAME_ABORT] = { dispatch_keep_body, dispatch_abort },
+            [FRAME_ABORT] = { dispatch_keep_payload, dispatch_abort },
             [FRAME_BYE] = { .end = end_bye },
         },
     };
@@ -721,7 +727,7 @@ static bool
 is_awaiting(const struct ps_client *client, const struct client_server *s)
 {
     return s->n_owed > (client->gone_back ? 0 : client->ahead)
-           || (s->n_owed && s->channel.link.in_body);
+           || (s->n_owed && s->channel.link.in_payload);
 }
 
 static bool
@@ -848,7 +854,7 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
     client->final_from = client->config.n_parameters;
     client->complete = false;
     client->push = (struct frame) {
-        .type = FRAME_PUSH, .samples = n_samples,
+        .type = FRAME_PUSH, .gradient.n_samples = n_samples,
     };
     expect_answers(client);
 }
@@ -873,7 +879,7 @@ complete(struct ps_client *client, float loss)
 {
     client->final_from = 0;
     client->complete = true;
-    client->push.value = loss;
+    client->push.gradient.loss = loss;
     if (client->group) {
         client_send_to_group(client);
         return;

@@ -127,7 +127,8 @@ static bool
 connect_run(struct group_link *gl)
 {
     struct frame join = {
-        .type = FRAME_JOIN, .iteration = gl->generation, .first = gl->rank,
+        .type = FRAME_JOIN,
+        .join = { .generation = gl->generation, .rank = gl->rank },
     };
     struct pollfd fd = { .fd = gl->link.fd, .events = POLLOUT };
 
@@ -150,7 +151,7 @@ struct awaited {
     struct group_link *gl;
     float *weights;             /* Or NULL. */
     size_t n;
-    struct frame *answer;
+    struct frame_weights *answer;
     bool done;
 };
 
@@ -166,17 +167,17 @@ static char *
 begin_weights(void *awaited_, struct link *link)
 {
     const struct awaited *awaited = awaited_;
-    const struct frame *frame = &link->frame;
+    const struct frame_weights *w = &link->frame.weights;
     struct group_link *gl = awaited->gl;
 
-    if (!gl->push.type || !awaited->weights || frame->first
-        || frame->n != awaited->n
-        || frame->iteration != gl->push.iteration + 1) {
+    if (!gl->push.type || !awaited->weights || w->first
+        || w->n != awaited->n
+        || w->iteration != gl->push.gradient.iteration + 1) {
         return message("weights: %u values of iteration %llu: not expected",
-                       frame->n, (unsigned long long) frame->iteration);
+                       w->n, (unsigned long long) w->iteration);
     }
     transfers_header(&gl->transfers, link->fd);
-    link_set_body(link, awaited->weights);
+    link_set_payload(link, awaited->weights);
     return NULL;
 }
 
@@ -186,7 +187,7 @@ end_weights(void *awaited_, struct link *link)
     struct awaited *awaited = awaited_;
 
     transfers_end(&awaited->gl->transfers, link->fd);
-    *awaited->answer = link->frame;
+    *awaited->answer = link->frame.weights;
     awaited->gl->push.type = 0;
     awaited->done = true;
     return NULL;
@@ -194,7 +195,7 @@ end_weights(void *awaited_, struct link *link)
 
 enum group_link_state
 group_link_run(struct group_link *gl, float *weights, size_t n,
-               struct frame *answer, char **errorp)
+               struct frame_weights *answer, char **errorp)
 {
     static const struct dispatcher dispatcher = {
         .may_receive = may_receive,

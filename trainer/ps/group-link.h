@@ -82,7 +82,7 @@ short group_link_events(const struct group_link *);
 /* Connects, sends and receives what can be.  The answer's header is '*answer',
  * its vector 'weights', of which 'n' are expected. */
 enum group_link_state group_link_run(struct group_link *, float *weights,
-                                     size_t n, struct frame *answer,
+                                     size_t n, struct frame_weights *answer,
                                      char **errorp);
 
 #endif /* trainer/ps/group-link.h */

@@ -8,120 +8,168 @@
 #include "trainer/ps/store.h"
 
 static bool
-in_shard(const struct shard *shard, const struct frame *frame)
+in_shard(const struct shard *shard, const struct frame_range *range)
 {
-    return frame->first >= shard->first
-           && frame->first - shard->first <= shard->n
-           && frame->n <= shard->n - (frame->first - shard->first);
+    return range->first >= shard->first
+           && range->first - shard->first <= shard->n
+           && range->n <= shard->n - (range->first - shard->first);
 }
 
-/* The values that a frame of keys asks for are copied into the link. */
 static char *
-begin_frame(void *conn_, struct link *link)
+begin_range(void *conn_, struct link *link)
 {
     const struct server *server = ((struct conn *) conn_)->server;
-    const struct frame *frame = &link->frame;
-    uint32_t width = server->store->width;
-    bool right = server->begun && frame->n
-                 && frame->body_length <= FRAME_MAX_UPDATE;
+    const struct frame_range *range = &link->frame.range;
 
-    if (frame->type == FRAME_UPDATE || frame->type == FRAME_READ) {
-        right = right && in_shard(&server->shard, frame);
-    } else {
-        right = right
-                && frame->width == (frame->type == FRAME_READ_KEYS ? 0 : width)
-                && (size_t) frame->n * width * sizeof(float)
-                   <= FRAME_MAX_UPDATE;
+    if (!server->begun || !range->n || !in_shard(&server->shard, range)
+        || link->frame.payload_length > FRAME_MAX_UPDATE) {
+        return message("%s: %u values from %llu: not allowed here",
+                       frame_type_name(link->frame.type), range->n,
+                       (unsigned long long) range->first);
     }
-    link_keep_body(link);
-    return right ? NULL
-                 : message("%s: %u values from %llu: not allowed here",
-                           frame_type_name(frame->type), frame->n,
-                           (unsigned long long) frame->first);
+    link_keep_payload(link);
+    return NULL;
+}
+
+/* Values that are read are copied into the link. */
+static char *
+begin_keys(void *conn_, struct link *link)
+{
+    const struct server *server = ((struct conn *) conn_)->server;
+    const struct frame_keys *keys = &link->frame.keys;
+    uint32_t width = server->store->width;
+
+    if (!server->begun || !keys->n
+        || keys->width != (link->frame.type == FRAME_READ_KEYS ? 0 : width)
+        || link->frame.payload_length > FRAME_MAX_UPDATE
+        || (size_t) keys->n * width * sizeof(float) > FRAME_MAX_UPDATE) {
+        return message("%s: %u keys from %llu: not allowed here",
+                       frame_type_name(link->frame.type), keys->n,
+                       (unsigned long long) keys->first);
+    }
+    link_keep_payload(link);
+    return NULL;
 }
 
 /* Decodes the keys of the frame and checks that they are ours. */
 static char *
 take_keys(struct server *server, const struct link *link)
 {
-    const struct frame *frame = &link->frame;
+    const struct frame_keys *keys = &link->frame.keys;
     uint64_t last;
 
-    if (!keys_decode(frame->first, link->body, frame->n, frame->key_size,
+    if (!keys_decode(keys->first, link->payload, keys->n, keys->key_size,
                      server->scratch)) {
         return message("keys do not ascend");
     }
-    last = server->scratch[frame->n - 1];
-    if (frame->first < server->keys.first
+    last = server->scratch[keys->n - 1];
+    if (keys->first < server->keys.first
         || last - server->keys.first >= server->keys.n) {
         return message("keys %llu to %llu are of another server",
-                       (unsigned long long) frame->first,
+                       (unsigned long long) keys->first,
                        (unsigned long long) last);
     }
     return NULL;
 }
 
 static void
-answer_values(struct server *server, struct conn *conn)
+answer_range(struct conn *conn)
 {
     const struct frame *request = &conn->link.frame;
     struct frame frame = {
         .type = FRAME_VALUES, .sequence = request->sequence,
-        .first = request->first, .n = request->n,
+        .values.n = request->range.n,
     };
 
-    if (request->type == FRAME_UPDATE || request->type == FRAME_READ) {
-        link_send(&conn->link, &frame,
-                  store_values(server->store, request->first));
-    } else {
-        frame.n *= server->store->width;
-        sparse_read(server->store->sparse, server->scratch, request->n,
-                    link_send_space(&conn->link, &frame));
-    }
+    link_send(&conn->link, &frame,
+              store_values(conn->server->store, request->range.first));
 }
 
-/* Makes an update, unless it was made before its connection was lost: reads
- * and updates are numbered as they are sent, and sent again in that order. */
 static void
-make_update(struct server *server, struct conn *conn)
+answer_keys(struct conn *conn)
 {
-    struct link *link = &conn->link;
-    const struct frame *frame = &link->frame;
-    struct member *member = &server->members[conn->rank];
+    const struct frame *request = &conn->link.frame;
+    const struct server *server = conn->server;
+    struct frame frame = {
+        .type = FRAME_VALUES, .sequence = request->sequence,
+        .values.n = request->keys.n * server->store->width,
+    };
 
-    if (frame->sequence > member->sequence) {
-        member->sequence = frame->sequence;
-        if (frame->type == FRAME_UPDATE) {
-            store_update(server->store, frame->first, frame->n,
-                         (const float *) link->body);
-        } else {
-            size_t skip = keys_length(frame->n, frame->key_size);
+    sparse_read(server->store->sparse, server->scratch, request->keys.n,
+                link_send_space(&conn->link, &frame));
+}
 
-            sparse_update(server->store->sparse, server->scratch, frame->n,
-                          (const float *) (link->body + skip));
-        }
-    }
+/* Returns false for an update that was made before its connection was lost:
+ * reads and updates are numbered as they are sent, and sent again in that
+ * order. */
+static bool
+is_new_update(struct conn *conn, int flags)
+{
+    struct member *member = &conn->server->members[conn->rank];
+    bool new = conn->link.frame.sequence > member->sequence;
+
     conn->owes_ack = true;
-    conn->more = frame->flags & FRAME_MORE;
+    conn->more = flags & FRAME_MORE;
+    if (new) {
+        member->sequence = conn->link.frame.sequence;
+    }
+    return new;
 }
 
 static char *
-end_frame(void *conn_, struct link *link)
+end_update(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+    const struct frame_range *range = &link->frame.range;
+
+    if (is_new_update(conn, range->flags)) {
+        store_update(conn->server->store, range->first, range->n,
+                     (const float *) link->payload);
+    }
+    if (range->flags & FRAME_ANSWER) {
+        answer_range(conn);
+    }
+    return NULL;
+}
+
+static char *
+end_read(void *conn, struct link *link)
+{
+    answer_range(conn);
+    return NULL;
+}
+
+static char *
+end_update_keys(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
     struct server *server = conn->server;
-    const struct frame *frame = &link->frame;
-    bool update = frame->type == FRAME_UPDATE
-                  || frame->type == FRAME_UPDATE_KEYS;
-    bool keys = frame->type == FRAME_UPDATE_KEYS
-                || frame->type == FRAME_READ_KEYS;
-    char *error = keys ? take_keys(server, link) : NULL;
+    const struct frame_keys *keys = &link->frame.keys;
+    char *error = take_keys(server, link);
 
-    if (!error && update) {
-        make_update(server, conn);
+    if (error) {
+        return error;
     }
-    if (!error && (!update || frame->flags & FRAME_ANSWER)) {
-        answer_values(server, conn);
+    if (is_new_update(conn, keys->flags)) {
+        size_t skip = keys_length(keys->n, keys->key_size);
+
+        sparse_update(server->store->sparse, server->scratch, keys->n,
+                      (const float *) (link->payload + skip));
+    }
+    if (keys->flags & FRAME_ANSWER) {
+        answer_keys(conn);
+    }
+    return NULL;
+}
+
+static char *
+end_read_keys(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+    char *error = take_keys(conn->server, link);
+
+    if (!error) {
+        answer_keys(conn);
     }
     return error;
 }
@@ -129,10 +177,10 @@ end_frame(void *conn_, struct link *link)
 const struct dispatcher store_dispatcher = {
     .may_receive = conn_may_receive,
     .handlers = {
-        [FRAME_UPDATE] = { begin_frame, end_frame },
-        [FRAME_READ] = { begin_frame, end_frame },
-        [FRAME_UPDATE_KEYS] = { begin_frame, end_frame },
-        [FRAME_READ_KEYS] = { begin_frame, end_frame },
+        [FRAME_UPDATE] = { begin_range, end_update },
+        [FRAME_READ] = { begin_range, end_read },
+        [FRAME_UPDATE_KEYS] = { begin_keys, end_update_keys },
+        [FRAME_READ_KEYS] = { begin_keys, end_read_keys },
         [FRAME_BYE] = { .end = conn_end_bye },
     },
 };

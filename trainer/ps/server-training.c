@@ -36,17 +36,18 @@ send_messages(struct server *server)
     }
 }
 
-/* Sends 'conn' the weights from frame->first on that it does not have. */
+/* Sends 'conn' the weights from the frame's first on that it does not have. */
 static void
 send_range(struct server *server, struct conn *conn, struct frame *frame)
 {
     const float *weights = server->class->weights(server->sync);
 
+    struct frame_weights *w = &frame->weights;
+
     frame->type = FRAME_WEIGHTS;
-    frame->n = conn->sent_from - frame->first;
-    link_send(&conn->link, frame,
-              weights + (frame->first - server->shard.first));
-    conn->sent_from = frame->first;
+    w->n = conn->sent_from - w->first;
+    link_send(&conn->link, frame, weights + (w->first - server->shard.first));
+    conn->sent_from = w->first;
 }
 
 /* Sends what there is already of the weights that follow those which 'conn'
@@ -54,10 +55,11 @@ send_range(struct server *server, struct conn *conn, struct frame *frame)
 static void
 send_fresh(struct server *server, struct conn *conn)
 {
-    struct frame frame = { .first = server->shard.first };
+    struct frame frame = { .weights.first = server->shard.first };
 
-    frame.first += server->class->fresh(server->sync, &frame.iteration);
-    if (frame.first < conn->sent_from
+    frame.weights.first += server->class->fresh(server->sync,
+                                                &frame.weights.iteration);
+    if (frame.weights.first < conn->sent_from
         && conn->link.n_pieces < LINK_MAX_PIECES / 2) {
         send_range(server, conn, &frame);
     }
@@ -67,12 +69,13 @@ send_fresh(struct server *server, struct conn *conn)
 static void
 send_weights(struct server *server, struct conn *conn)
 {
-    struct frame frame = { .first = server->shard.first };
+    struct frame frame = { .weights.first = server->shard.first };
 
     if (conn->waiting
         && (!server->central || central_has_group(server, conn->rank))
-        && server->class->ready(server->sync, conn->rank, &frame.iteration,
-                                &frame.value)) {
+        && server->class->ready(server->sync, conn->rank,
+                                &frame.weights.iteration,
+                                &frame.weights.loss)) {
         conn->waiting--;
         send_range(server, conn, &frame);
         conn->sent_from = shard_end(&server->shard);
@@ -122,12 +125,12 @@ training_answer(struct server *server)
  * before began, and leaves something to come if it is not the last. */
 static bool
 fits_gradient(const struct server *server, const struct member *member,
-              const struct frame *frame, bool last)
+              const struct frame_gradient *g, bool last)
 {
-    return frame->n && frame->first <= member->from
-           && frame->n == member->from - frame->first
-           && (last ? frame->first == server->shard.first
-                    : frame->first > server->shard.first);
+    return g->n && g->first <= member->from
+           && g->n == member->from - g->first
+           && (last ? g->first == server->shard.first
+                    : g->first > server->shard.first);
 }
 
 /* How many of a worker's gradients may wait for weights. */
@@ -171,19 +174,20 @@ begin_push(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
     struct server *server = conn->server;
-    const struct frame *frame = &link->frame;
+    const struct frame_gradient *g = &link->frame.gradient;
     const struct member *member = &server->members[conn->rank];
 
     if (!server->begun || server->central
         || conn->waiting >= max_waiting(server)
-        || frame->sequence != member->sequence + 1
-        || !fits_gradient(server, member, frame, frame->type == FRAME_PUSH)) {
+        || link->frame.sequence != member->sequence + 1
+        || !fits_gradient(server, member, g,
+                          link->frame.type == FRAME_PUSH)) {
         return message("gradient %llu of %u values from %llu: not allowed "
-                       "now", (unsigned long long) frame->sequence, frame->n,
-                       (unsigned long long) frame->first);
+                       "now", (unsigned long long) link->frame.sequence, g->n,
+                       (unsigned long long) g->first);
     }
-    link_set_body(link, server->class->inbox(server->sync, conn->rank)
-                        + (frame->first - server->shard.first));
+    link_set_payload(link, server->class->inbox(server->sync, conn->rank)
+                        + (g->first - server->shard.first));
     return NULL;
 }
 
@@ -202,14 +206,14 @@ end_part(void *conn_, struct link *link)
 {
     const struct conn *conn = conn_;
     struct server *server = conn->server;
-    const struct frame *frame = &link->frame;
+    const struct frame_gradient *g = &link->frame.gradient;
 
-    server->members[conn->rank].from = frame->first;
+    server->members[conn->rank].from = g->first;
     return answer_unless(
         server, server->ending || !server->class->part ? NULL
-        : server->class->part(server->sync, conn->rank, frame->iteration,
-                              frame->samples,
-                              frame->first - server->shard.first));
+        : server->class->part(server->sync, conn->rank, g->iteration,
+                              g->n_samples,
+                              g->first - server->shard.first));
 }
 
 static char *
@@ -217,7 +221,7 @@ end_push(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
     struct server *server = conn->server;
-    const struct frame *frame = &link->frame;
+    const struct frame_gradient *g = &link->frame.gradient;
     struct member *member = &server->members[conn->rank];
     char *error = NULL;
 
@@ -226,8 +230,8 @@ end_push(void *conn_, struct link *link)
     member->from = shard_end(&server->shard);
     if (!server->ending) {
         error = server->class->push(server->sync, conn->rank,
-                                    frame->iteration, frame->samples,
-                                    frame->value);
+                                    g->iteration, g->n_samples,
+                                    g->loss);
     }
     if (!error) {
         training_keep(server);
@@ -243,12 +247,12 @@ begin_init(void *conn_, struct link *link)
     struct server *server = conn->server;
 
     if (conn->rank || server->begun
-        || link->frame.first != server->shard.first
-        || link->frame.n != server->shard.n) {
+        || link->frame.range.first != server->shard.first
+        || link->frame.range.n != server->shard.n) {
         return message("init: %u values of worker %d: not allowed now",
-                       link->frame.n, conn->rank);
+                       link->frame.range.n, conn->rank);
     }
-    link_set_body(link, server->class->weights(server->sync));
+    link_set_payload(link, server->class->weights(server->sync));
     return NULL;
 }
 
@@ -267,7 +271,7 @@ begin_scheme(void *conn_, struct link *link)
 {
     const struct server *server = ((struct conn *) conn_)->server;
 
-    link_keep_body(link);
+    link_keep_payload(link);
     return server->begun && server->class->message && server_complete(server)
            ? NULL : message("scheme: not allowed now");
 }
@@ -279,7 +283,7 @@ end_scheme(void *conn_, struct link *link)
     struct server *server = conn->server;
     struct sync_message body;
 
-    memcpy(&body, link->body, sizeof body);
+    memcpy(&body, link->payload, sizeof body);
     return answer_unless(
         server, server->ending ? NULL
         : server->class->message(server->sync, conn->rank, &body));

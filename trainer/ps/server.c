@@ -50,7 +50,7 @@ conn_send_last(struct conn *conn, enum frame_type type, const char *text)
 {
     struct frame frame = {
         .type = type,
-        .body_length = text ? strlen(text) : 0,
+        .payload_length = text ? strlen(text) : 0,
     };
 
     conn->bye = true;
@@ -65,7 +65,8 @@ void
 conn_send_heartbeat(const struct server *server, struct conn *conn)
 {
     struct frame frame = {
-        .type = FRAME_HEARTBEAT, .iteration = server->iteration,
+        .type = FRAME_HEARTBEAT,
+        .heartbeat.iteration = server->iteration,
     };
 
     if (link_has_room(&conn->link, 0)) {
@@ -74,22 +75,18 @@ conn_send_heartbeat(const struct server *server, struct conn *conn)
     }
 }
 
-/* All but the rank and the state must be the same; heartbeats say nothing
- * about the kind of job. */
+/* Whether 'hello' is of the server's job.  Heartbeats say nothing about the
+ * kind of job. */
 static bool
-hello_agrees(const struct frame_hello *a, const struct frame_hello *b)
+hello_agrees(const struct server *server, const struct frame_hello *hello)
 {
-    struct frame_hello same = *a;
-    uint8_t x[FRAME_HELLO_LENGTH], y[FRAME_HELLO_LENGTH];
+    struct frame_hello same = *hello;
 
-    same.rank = b->rank;
-    same.epoch = b->epoch;
-    same.sequence = b->sequence;
-    same.rewind = b->rewind;
-    same.channel = a->channel == FRAME_CONTROL ? b->channel : a->channel;
-    frame_hello_encode(&same, x);
-    frame_hello_encode(b, y);
-    return !memcmp(x, y, sizeof x);
+    if (same.channel == FRAME_CONTROL) {
+        same.channel = server->hello.channel;
+    }
+    return same.shard == server->hello.shard
+           && frame_hello_agrees(&same, &server->hello);
 }
 
 /* A number that no earlier state of this or another server had. */
@@ -310,19 +307,19 @@ reconcile(struct server *server, const struct frame_hello *hello)
 static void
 send_welcome(struct server *server, struct conn *conn)
 {
-    struct frame frame = { .type = FRAME_WELCOME };
-    struct frame_welcome welcome = {
-        .epoch = server->epoch,
-        .sequence = server->members[conn->rank].sequence,
-        .iteration = server->iteration,
-        .from = server->members[conn->rank].from,
-        .begun = server->begun,
-        .control_port = server->control_port,
+    struct frame frame = {
+        .type = FRAME_WELCOME,
+        .welcome = {
+            .epoch = server->epoch,
+            .sequence = server->members[conn->rank].sequence,
+            .iteration = server->iteration,
+            .from = server->members[conn->rank].from,
+            .begun = server->begun,
+            .control_port = server->control_port,
+        },
     };
-    uint8_t body[FRAME_WELCOME_LENGTH];
 
-    frame_welcome_encode(&welcome, body);
-    link_send_copy(&conn->link, &frame, body);
+    link_send(&conn->link, &frame, NULL);
     link_flush(&conn->link);            /* An error shows when receiving. */
 }
 
@@ -358,55 +355,54 @@ join_control(struct server *server, struct conn *conn,
 
 static char *
 server_take_hello(struct server *server, struct conn *conn,
-                  const uint8_t body[FRAME_HELLO_LENGTH])
+                  const struct frame_hello *hello)
 {
-    struct frame_hello hello;
     struct member *member;
-    char *error = frame_hello_decode(body, &hello);
+    char *error = NULL;
 
-    if (!error && hello.channel == FRAME_PEERS) {
+    if (hello->channel == FRAME_PEERS) {
         error = message("hello: of a peer, which trains without servers");
     }
-    if (!error && hello.n_workers != server->config->n_workers) {
+    if (!error && hello->n_workers != server->config->n_workers) {
         error = message("hello: one of %u workers, %d are expected",
-                        hello.n_workers, server->config->n_workers);
+                        hello->n_workers, server->config->n_workers);
     }
-    if (!error && hello.channel > FRAME_CONTROL) {
+    if (!error && hello->channel > FRAME_CONTROL) {
         error = message("hello: this is a server, not a peer or a node");
     }
-    if (!error && hello.channel == FRAME_CONTROL) {
-        return join_control(server, conn, &hello);
+    if (!error && hello->channel == FRAME_CONTROL) {
+        return join_control(server, conn, hello);
     }
-    if (!error && server->prepared && !hello_agrees(&hello, &server->hello)) {
+    if (!error && server->prepared && !hello_agrees(server, hello)) {
         error = message("hello: worker %u's model, data or servers differ "
-                        "from those of worker %u", hello.rank,
+                        "from those of worker %u", hello->rank,
                         server->hello.rank);
     }
     if (error) {
         return error;
     }
     if (!server->prepared) {
-        error = prepare(server, &hello);
+        error = prepare(server, hello);
         if (error) {
             server_fail(server, duplicate(error));
             return error;
         }
     }
-    error = reconcile(server, &hello);
+    error = reconcile(server, hello);
     if (error) {
         return error;
     }
-    member = &server->members[hello.rank];
+    member = &server->members[hello->rank];
     member->joined = member->present = true;
     member->lost_us = 0;
-    conn->rank = hello.rank;
-    conn->channel = hello.channel;
+    conn->rank = hello->rank;
+    conn->channel = hello->channel;
     conn->dispatcher = server->store ? &store_dispatcher
                                      : &training_dispatcher;
-    conn->waiting = hello.channel == FRAME_TRAINING
-                    && (hello.epoch != server->epoch
-                        || hello.rewind != FRAME_NONE
-                        || hello.sequence <= member->sequence);
+    conn->waiting = hello->channel == FRAME_TRAINING
+                    && (hello->epoch != server->epoch
+                        || hello->rewind != FRAME_NONE
+                        || hello->sequence <= member->sequence);
     conn->sent_from = shard_end(&server->shard);
     send_welcome(server, conn);
     return NULL;
@@ -574,7 +570,7 @@ static char *
 end_hello(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
-    char *error = server_take_hello(conn->server, conn, link->body);
+    char *error = server_take_hello(conn->server, conn, &link->frame.hello);
 
     if (!error && conn->server->sync) {
         training_answer(conn->server);
@@ -624,7 +620,7 @@ conn_end_bye(void *conn_, struct link *link)
 static const struct dispatcher hello_dispatcher = {
     .may_receive = may_receive_hello,
     .handlers = {
-        [FRAME_HELLO] = { dispatch_keep_body, end_hello },
+        [FRAME_HELLO] = { .end = end_hello },
         [FRAME_ENLIST] = { central_begin_enlist, central_end_enlist },
     },
 };

@@ -104,7 +104,7 @@ static void
 send_dense(struct link *link, struct frame *frame,
            const struct store_part *part, size_t at)
 {
-    frame->first = part->first + at;
+    frame->range.first = part->first + at;
     link_send(link, frame, part->type == FRAME_UPDATE
                            ? part_values(part, at) : NULL);
 }
@@ -116,23 +116,23 @@ send_sparse(struct link *link, struct frame *frame,
 {
     const uint64_t *keys = part->keys + at;
     const float *values = NULL;
-    int size = keys_choose(keys, frame->n);
+    int size = keys_choose(keys, frame->keys.n);
     size_t length;
 
     if (size == KEYS_UNSORTED) {
         return message("keys: do not ascend");
     }
     if (part->type == FRAME_UPDATE_KEYS) {
-        frame->width = part->width;
+        frame->keys.width = part->width;
         values = part_values(part, at);
     }
-    frame->first = keys[0];
-    frame->key_size = size;
-    length = keys_length(frame->n, size);
+    frame->keys.first = keys[0];
+    frame->keys.key_size = size;
+    length = keys_length(frame->keys.n, size);
     if (size == 8) {
         link_send_keys(link, frame, keys + 1, length, values);
     } else {
-        keys_encode(keys, frame->n, size,
+        keys_encode(keys, frame->keys.n, size,
                     link_send_keys(link, frame, NULL, length, values));
     }
     return NULL;
@@ -143,21 +143,21 @@ static char *
 send_frame(struct store_server *server, struct store_part *part, bool last)
 {
     size_t at = part->n_sent * part->per_frame;
+    size_t n = part->n - at < part->per_frame ? part->n - at
+                                              : part->per_frame;
+    int flags = (part->out ? FRAME_ANSWER : 0) | (last ? 0 : FRAME_MORE);
     struct frame frame = {
         .type = part->type, .sequence = part->sequence + part->n_sent,
-        .n = part->n - at < part->per_frame ? part->n - at : part->per_frame,
     };
 
-    if (part->out) {
-        frame.flags |= FRAME_ANSWER;
-    }
-    if (!last) {
-        frame.flags |= FRAME_MORE;
-    }
     part->n_sent++;
     if (part->keys) {
+        frame.keys.n = n;
+        frame.keys.flags = flags;
         return send_sparse(&server->channel.link, &frame, part, at);
     }
+    frame.range.n = n;
+    frame.range.flags = flags;
     send_dense(&server->channel.link, &frame, part, at);
     return NULL;
 }
@@ -232,10 +232,10 @@ expect_values(struct store_server *server)
     at = part->n_done * part->per_frame;
     n = part->n - at < part->per_frame ? part->n - at : part->per_frame;
     if (!part->out || frame->sequence != part->sequence + part->n_done
-        || part->n_done >= part->n_sent || frame->n != n * part->width) {
+        || part->n_done >= part->n_sent || frame->values.n != n * part->width) {
         return false;
     }
-    link_set_body(link, part->out + at * part->width);
+    link_set_payload(link, part->out + at * part->width);
     return true;
 }
 
@@ -318,7 +318,7 @@ server_receive(struct store_server *server)
         .handlers = {
             [FRAME_VALUES] = { begin_values, end_values },
             [FRAME_ACK] = { .end = end_ack },
-            [FRAME_ABORT] = { dispatch_keep_body, dispatch_abort },
+            [FRAME_ABORT] = { dispatch_keep_payload, dispatch_abort },
             [FRAME_BYE] = { .end = end_bye },
         },
     };
@@ -513,7 +513,7 @@ add_part(struct store_client *client, struct store_server *server,
         added->keys = &added->first;
     }
     server->tail++;
-    server->queued += FRAME_HEADER_LENGTH + bytes;
+    server->queued += FRAME_MAX_HEAD + bytes;
     if (server->queued >= EAGER) {
         store_client_send(client, server);
     }

@@ -19,15 +19,13 @@
 
 #define LOOK_US 100000          /* Time between checks for signals. */
 #define BYE_US 1000000          /* Time for others to receive the end. */
-#define PEER_WIDTH 100          /* Identifies this program, in place of
-                                 * gossip training. */
 
 /* Meaning of a FRAME_PEER. */
 enum kind {
     BLOCK,                      /* Part, from float 'first' on, of the block
                                  * that the receiver has in step
-                                 * 'iteration'. */
-    SUMS,                       /* Sums of epoch 'iteration'. */
+                                 * 'round'. */
+    SUMS,                       /* Sums of epoch 'round'. */
 };
 
 struct sums {
@@ -93,25 +91,25 @@ take(void *m_, int from, const struct frame *frame, const float *body)
 {
     struct manual *m = m_;
 
-    if (frame->samples == SUMS && frame->n == N_SUMS) {
-        if (frame->iteration != m->epoch || !m->n_sums) {
+    if (frame->peer.message == SUMS && frame->peer.n == N_SUMS) {
+        if (frame->peer.round != m->epoch || !m->n_sums) {
             return false;       /* A message for a later step. */
         }
         memcpy(&m->of_node[from], body, sizeof m->of_node[from]);
         m->n_sums++;
-    } else if (frame->samples == BLOCK) {
+    } else if (frame->peer.message == BLOCK) {
         size_t size = block_floats(m, block_of_turn(m, next_turn(m)));
 
-        if (frame->iteration != next_turn(m)) {
+        if (frame->peer.round != next_turn(m)) {
             return false;
         }
-        if (frame->first > size || frame->n > size - frame->first) {
+        if (frame->peer.first > size || frame->peer.n > size - frame->peer.first) {
             m->error = m->error ? m->error
                        : message("node %d (%s) sends too much of a block",
                                  from, m->in->names[from]);
         } else {
-            memcpy(m->next + frame->first, body, frame->n * sizeof *body);
-            m->n_next += frame->n;
+            memcpy(m->next + frame->peer.first, body, frame->peer.n * sizeof *body);
+            m->n_next += frame->peer.n;
         }
     }
     peer_net_notify(m->net);
@@ -170,7 +168,7 @@ send_block(struct manual *m, int to, uint64_t turn, size_t size)
         size_t n = size - i < PEER_NET_MAX_FLOATS ? size - i
                                                   : PEER_NET_MAX_FLOATS;
         struct frame frame = {
-            .samples = BLOCK, .iteration = turn, .first = i, .n = n,
+            .peer = { .message = BLOCK, .round = turn, .first = i, .n = n },
         };
 
         peer_net_send(m->net, to, &frame, m->block + i);
@@ -218,7 +216,7 @@ add_up(struct manual *m, struct sums *sums)
     m->n_sums = 1;
     for (int i = 0; i < m->n; i++) {
         struct frame frame = {
-            .samples = SUMS, .iteration = m->epoch, .n = N_SUMS,
+            .peer = { .message = SUMS, .round = m->epoch, .n = N_SUMS },
         };
 
         if (i != m->self) {
@@ -364,8 +362,9 @@ open_net(struct manual *m)
         .hello = {
             .rank = m->self, .n_workers = m->n, .n_shards = m->n,
             .n_parameters = (r->n_rows + (uint64_t) r->n_columns) * m->rank,
-            .learning_rate = o->learning_rate, .momentum = o->weight_decay,
-            .seed = o->seed, .key_space = o->target, .width = PEER_WIDTH,
+            .learning_rate = o->learning_rate, .weight_decay = o->weight_decay,
+            .seed = o->seed, .target = o->target,
+            .scheme = FRAME_SCHEME_MANUAL,
             .channel = FRAME_PEERS,
         },
     }, &m->net);
