@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 repair_frames(uint8_t *p, size_t size)
 {
-    while (size >= FRAME_MAX_HEAD) {
+    while (size >= FRAME_ENVELOPE_LENGTH) {
         uint8_t bytes[FRAME_MAX_HEAD];
         size_t head_length;
         uint32_t sum, length;
@@ -37,6 +37,9 @@ repair_frames(uint8_t *p, size_t size)
         error = frame_check_envelope(p, &head_length);
         if (error) {
             free(error);
+            return;
+        }
+        if (head_length > size) {
             return;
         }
         memcpy(bytes, p, FRAME_ENVELOPE_LENGTH - 4);
