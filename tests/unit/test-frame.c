@@ -275,18 +275,21 @@ refuses_hellos_that_make_no_sense(void **state)
 static void
 hellos_of_stores_may_have_keys_only(void **state)
 {
-    struct frame_hello hello = {
-        .n_workers = 1, .n_shards = 1, .key_space = 10, .width = 1,
-        .learning_rate = 0.1f, .channel = FRAME_STORE,
+    struct frame frame = {
+        .type = FRAME_HELLO,
+        .hello = {
+            .n_workers = 1, .n_shards = 1, .key_space = 10, .width = 1,
+            .learning_rate = 0.1f, .channel = FRAME_STORE,
+        },
     };
-    uint8_t body[FRAME_HELLO_LENGTH];
-    struct frame_hello out;
+    uint8_t head[FRAME_MAX_HEAD];
+    struct frame out;
 
-    frame_hello_encode(&hello, body);
-    assert_null(frame_hello_decode(body, &out));
-    hello.channel = FRAME_CONTROL;
-    frame_hello_encode(&hello, body);
-    assert_null(frame_hello_decode(body, &out));
+    encode(frame, head);
+    assert_null(decode(head, &out));
+    frame.hello.channel = FRAME_CONTROL;
+    encode(frame, head);
+    assert_null(decode(head, &out));
 }
 
 /* A frame whose bytes come one by one is still one frame. */
