@@ -35,16 +35,16 @@ struct port;
 struct rte_mbuf;
 struct rte_ring;
 
-/* 'tx' gets what is sent, 'rx' has what is received.  Returns NULL if DPDK
- * makes no port of them. */
+/* Frames are sent to 'tx' and received from 'rx'.  Returns NULL if DPDK cannot
+ * create the port. */
 struct port *ring_port_create(const char *name, struct rte_ring *tx,
                               struct rte_ring *rx);
 void ring_port_destroy(struct port *);
 
-/* Sends frames as testpmd does, with nothing between. */
+/* Sends frames directly, as testpmd does. */
 void ring_port_send_burst(struct port *, struct rte_mbuf **, uint16_t n);
 
-/* Makes the port hand each burst that it sends to 'change' before. */
+/* Makes the port pass each burst to 'change' before it sends it. */
 void ring_port_set_change(struct port *,
                           void (*change)(struct rte_mbuf **, uint16_t n));
 

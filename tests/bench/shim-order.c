@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What order and pace cost: cycles for each packet that is queued and taken
- * again, in bursts of 32, with frames that wait in between.
+/* Cost of order and pacing: cycles to queue and dequeue a packet, in bursts of
+ * 32, with other frames queued.
  *
- *    own_1          one job that is alone
- *    own_8          eight jobs of different rank and level, all waiting, with
- *                   the floor that policies have
+ *    own_1          a single job
+ *    own_8          eight jobs of different rank and level, all with queued
+ *                   packets, with the default minimum share of policies
  *    own_1000       a thousand jobs of different rank
  *    own_fair_1000  the same of equal rank
- *    own_paced_1000 a thousand flows of one job, each with a pace of its own
- *                   and not due most of the time
+ *    own_paced_1000 a thousand flows of one job, each with its own rate and
+ *                   not due most of the time
  *    rte_sched_1    DPDK's scheduler: one pipe, so that its traffic classes
  *                   are strict, six of them by level
  *    rte_sched_16   the same with 16 pipes, which share the link
  *
- * The uplink is so fast that its pace holds nothing up, but is asked.  Prints
- * one JSON object: the least of several rounds of each. */
+ * The uplink is so fast that its pacing delays nothing, but is computed.
+ * Prints one JSON object: the least of several rounds of each. */
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@
 #include "shim/queue/rank-queue.h"
 
 #define BURST 32
-#define BACKLOG 1024            /* Packets that wait. */
+#define BACKLOG 1024            /* Queued packets. */
 #define ROUNDS 9
 #define BURSTS 20000            /* In a round. */
 #define FRAME 64
@@ -42,8 +42,8 @@
 
 static const uint64_t uplink_bps = UINT64_C(800000000000);
 
-/* Returns the cycles a packet took in one round of 'rq', whose packets are
- * pushed back into the queue that they came from. */
+/* Returns the cycles per packet in one round of 'rq', whose packets are queued
+ * again where they came from. */
 static double
 one_round(struct rank_queues *rq, uint64_t *now)
 {
@@ -112,8 +112,8 @@ own(int n_jobs, bool equal)
     return cycles;
 }
 
-/* A thousand flows of which 32 packets are due every microsecond, as many as
- * are taken. */
+/* A thousand flows of which 32 packets are due, and dequeued, every
+ * microsecond. */
 static double
 own_paced(void)
 {
@@ -179,7 +179,7 @@ make_sched(int n_pipes)
     return sched;
 }
 
-/* Returns a negative number if DPDK cannot. */
+/* Returns a negative number if DPDK fails. */
 static double
 theirs(int n_pipes)
 {

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How many packets per CPU-second the pipeline moves, by how much of it runs.
+/* Packets per CPU-second of the pipeline, by the stages that run.
  *
  *    shim-pps MODE FLOWS FRAMES SECONDS [LANES]
  *
- * FRAMES packets of 64 bytes go round: host port, pipeline, uplink, and back
- * to the host port through a ring.  The table has FLOWS flows, of 64 jobs.
- * Every packet's header is rewritten each time, because two pipelines whose
- * jobs have other DSCPs take turns, one round each.  Each frame is of another
- * flow; with far more flows than frames, of another one in each round, which
- * costs a dozen instructions that testpmd does not have.
+ * FRAMES packets of 64 bytes circulate: host port, pipeline, uplink, and back
+ * to the host port through a ring.  The table has FLOWS flows of 64 jobs.  Two
+ * pipelines whose jobs have different DSCPs alternate, so that the header of
+ * each packet is rewritten in each round.  Each frame is of another flow.
+ * With many more flows than frames, it is of another one in each round, which
+ * costs a dozen instructions that testpmd does not need.
  *
- * "full" is the whole path with an uplink that is free whenever a burst comes,
- * for which its bucket, two frames of MTU 9000, has room; "queued" the same
- * where BACKLOG frames wait in each pipeline's queues all the time, so that
- * each is put there and found again.
+ * "full" is the whole path with an idle uplink, whose bucket holds two frames
+ * of MTU 9000.  "queued" is the same with BACKLOG frames always in the queues
+ * of each pipeline, so that each frame is queued and dequeued.
  *
- * With LANES, so many threads do that at the same time for SECONDS by the
- * clock, each on a CPU of its own and with frames of its own, from one table
- * and for the same jobs.  MODE is neither "full" nor "queued".
+ * With LANES, that many threads run for SECONDS by the clock, each on its own
+ * CPU and with its own frames, from one table and for the same jobs.  MODE is
+ * neither "full" nor "queued" then.
  *
- * Prints the packets, the CPU time (of lanes their mean), and the frequency of
- * the time-stamp counter, one number a line.  shim-pps.py runs it. */
+ * Prints the packets, the CPU time (the mean of all lanes), and the frequency
+ * of the timestamp counter, one number a line.  shim-pps.py runs it. */
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -51,13 +50,13 @@
 #include "tests/bench/ring-port.h"
 
 #define N_JOBS 64
-#define FIRST_ADDRESS (10u << 24)       /* As this machine stores it. */
-#define MANY 4                  /* So many times the frames are far more. */
+#define FIRST_ADDRESS (10u << 24)       /* In host byte order. */
+#define MANY 4                  /* Flows per frame that are "many more". */
 #define FRAME_SIZE 60           /* 64 with the FCS. */
-#define ROOM 2048               /* Of a frame's buffer, as testpmd's. */
+#define ROOM 2048               /* Bytes of a buffer, as in testpmd. */
 #define RATE UINT64_C(800000000000)
 #define MTU 9000
-#define LATE_NS 500000         /* As the shim's default. */
+#define LATE_NS 500000         /* The shim's default. */
 #define BACKLOG (3 * PORT_BURST)
 
 struct bench {
@@ -71,11 +70,11 @@ struct bench {
     struct job_slots *slots[2];
     struct forward *forwards[2];
     struct classifier classifiers[2];
-    uint64_t sum;               /* Of what the parser found. */
+    uint64_t sum;               /* Of the parser's results. */
 };
 
 static uint32_t n_flows, n_frames;
-static cpu_set_t cpus;          /* That the program may use. */
+static cpu_set_t cpus;          /* CPUs of this process. */
 
 static void
 die(const char *what)
@@ -101,7 +100,7 @@ start_dpdk(bool huge, unsigned int n_lanes)
     }
 }
 
-/* Flow 'i' as the host sees it. */
+/* Returns the key of flow 'i' at the host. */
 static struct shim_flow_key
 key_of(uint32_t i)
 {
@@ -135,7 +134,7 @@ fill_frame(struct rte_mbuf *frame, uint32_t flow)
     data[46] = 0x50;
 }
 
-/* Gives each frame the flow that comes n_frames after its own. */
+/* Gives each frame the flow n_frames after its own. */
 static void
 next_flows(struct rte_mbuf **frames, uint16_t n)
 {
@@ -288,7 +287,7 @@ stats_of(const struct bench *b, int which)
     return stats;
 }
 
-/* Holds frames back in the queues.  Returns how many came meanwhile. */
+/* Fills the queues.  Returns the number of frames received. */
 static uint64_t
 make_backlog(struct bench *b)
 {
@@ -315,7 +314,7 @@ turn_io(struct bench *b, int which)
     return n;
 }
 
-/* The stages up to 'last', from a frame's arrival to its counters. */
+/* Runs the stages up to 'last', from a frame's arrival to its counters. */
 enum stage { PARSE, LOOKUP, TAG, COUNT };
 
 static inline uint16_t
@@ -404,7 +403,7 @@ static const struct {
     { "queued", turn_full },
 };
 
-/* Returns NULL if there is no such mode. */
+/* Returns NULL if the mode is unknown. */
 static uint16_t
 (*turn_of(const char *mode))(struct bench *, int)
 {
@@ -425,7 +424,7 @@ cpu_ns(void)
     return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-/* Goes round until 'ns' have passed by 'clock'.  Returns the packets. */
+/* Runs for 'ns' of 'clock'.  Returns the number of packets. */
 static uint64_t
 run_for(struct bench *b, uint16_t (*turn)(struct bench *, int), uint64_t ns,
         uint64_t (*clock)(void))
@@ -448,7 +447,7 @@ struct lane_run {
     pthread_barrier_t *ready;
     uint16_t (*turn)(struct bench *, int);
     uint64_t seconds_ns;
-    uint64_t n, ns;             /* What was measured. */
+    uint64_t n, ns;             /* Results. */
 };
 
 /* Binds this thread to one of 'cpus', another one for each lane. */
@@ -525,7 +524,7 @@ measure_lanes(struct bench *b, uint16_t (*turn)(struct bench *, int),
     free(runs);
 }
 
-/* Every frame went through, and the table knew them all. */
+/* Checks that each frame passed, and that all lookups were hits. */
 static void
 check(struct bench *b, const char *mode, uint64_t n)
 {

@@ -3,7 +3,7 @@
 #ifndef FUZZ_CC_FRAMES_H
 #define FUZZ_CC_FRAMES_H 1
 
-/* Congestion control without an egress, and hostile frames for it. */
+/* Congestion control without an egress, with arbitrary frames. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ flow_start(void *aux, uint16_t queue, uint32_t bytes)
     starts[queue] = true;
 }
 
-/* What a flow may send to start with has always left. */
+/* The first bytes of a burst have always left. */
 static inline bool
 flow_started(void *aux, uint16_t queue)
 {
@@ -86,7 +86,7 @@ send_message(void *aux, const uint8_t *frame, size_t length)
     must(frame && length > 14 && length < 700);
 }
 
-/* Gives a frame of its own memory, so that what is beyond it is found out. */
+/* Passes on a copy of the frame, so that accesses beyond it are detected. */
 static inline void
 give(struct cc *cc, const uint8_t *data, size_t size, uint8_t how,
      uint64_t now)
@@ -129,9 +129,8 @@ create_cc(const struct job_slots *slots)
     return cc;
 }
 
-/* Gives a sequence of frames, each after two bytes of its length and one that
- * says where it comes from and how much later.  Returns the time of the
- * last. */
+/* Passes on a sequence of frames.  Each has a head of three bytes: two of its
+ * length, one of its direction and delay.  Returns the time of the last. */
 static inline uint64_t
 give_all(struct cc *cc, const uint8_t *data, size_t size, uint64_t now)
 {
@@ -151,7 +150,7 @@ give_all(struct cc *cc, const uint8_t *data, size_t size, uint64_t now)
     return now;
 }
 
-/* All flows are silent for three hours: nothing is held any more. */
+/* After three silent hours all queues must have been released. */
 static inline void
 destroy_cc(struct cc *cc, uint64_t now)
 {

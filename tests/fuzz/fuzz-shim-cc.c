@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Frames of a hostile host and a hostile network through congestion control:
- * it reads and writes nothing beyond them, moves their beginning by no more
- * than its option, and lets go of every queue that it took.  The input is what
- * give_all() takes. */
+/* Frames of a malicious host and a malicious network in congestion control: it
+ * reads and writes nothing beyond them, moves their start by at most its
+ * option, and releases all queues.  The input is that of give_all(). */
 
 #include "tests/fuzz/cc-frames.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What another shim claims to know of connections: whatever passes the check
- * does no harm, neither at once nor with the frames that follow, and can be
- * handed on.  The input is a body, of as many elements as its head says of
- * each kind, up to three, then what give_all() takes. */
+/* State of congestion control from an old shim: a body that passes the check
+ * does no harm, neither at once nor with later frames, and can be saved again.
+ * The input is a body with up to three elements of each kind, then the input
+ * of give_all(). */
 
 #include "shim/cc/takeover-state.h"
 #include "tests/fuzz/cc-frames.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a process of the host may say to a shim's control socket.  The server
- * is the real one; its tables never hold what the protocol forbids, and what
- * it answers is a sequence of messages. */
+/* Arbitrary bytes from a process of the host to the control socket.  The
+ * server is the real one; its tables never contain invalid values, and its
+ * replies are a sequence of messages. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 #include "shim/classify/miss.h"
 #include "tests/fuzz/must.h"
 
-#define MAX_FLOWS 64            /* Few, so that the table gets full. */
+#define MAX_FLOWS 64            /* Few, so that the table fills. */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -70,7 +70,7 @@ set_congestion(void *aux, const struct shim_congestion *law)
          || law->beta == SHIM_CONGESTION_DEFAULT);
 }
 
-/* By turns what may be told and what may not. */
+/* Fails every second time. */
 static int
 get_connections(void *aux, void *body, size_t *size)
 {
@@ -96,7 +96,7 @@ static struct server_config config = {
     .get_connections = get_connections,
 };
 
-/* The checks by themselves, on memory that ends where the bytes do. */
+/* Checks the functions of the protocol, on memory that ends with the bytes. */
 static void
 check_protocol(const uint8_t *data, size_t size)
 {
@@ -124,7 +124,7 @@ connect_to_server(void)
     return fd;
 }
 
-/* Reads what there is and checks that it is whole messages. */
+/* Reads the replies and checks that they are whole messages. */
 static void
 check_replies(int fd)
 {
@@ -170,10 +170,10 @@ talk(const uint8_t *data, size_t size)
 
     must(send(fd, data, half, MSG_NOSIGNAL) == (ssize_t) half);
     server_run(server);
-    send(fd, data + half, size - half, MSG_NOSIGNAL);   /* May be closed. */
+    send(fd, data + half, size - half, MSG_NOSIGNAL);   /* It may be closed. */
     server_run(server);
     server_run(server);
-    for (int i = 0; i < 100; i++) {             /* In case it captures. */
+    for (int i = 0; i < 100; i++) {             /* For a capture. */
         static const uint8_t frame[64];
 
         tap_see(config.tap, i % 3, i & 1, frame, i % 65, 64, i);
@@ -196,7 +196,7 @@ finish(void)
     flow_table_destroy(config.flows);
 }
 
-/* Once: a server for each input would be most of the work. */
+/* Once, since creating a server for each input would dominate the run time. */
 static void
 prepare(void)
 {
@@ -212,7 +212,7 @@ prepare(void)
     atexit(finish);
 }
 
-/* So that an input finds what every other one found. */
+/* So that each input starts with the same tables. */
 static void
 empty_tables(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A whole capture through the shim's pipeline.  Whatever is in it: no frame is
- * lost without being counted, none is changed but for the DSCP and the header
- * checksum, a checksum that was right is right, frames leave in the order of
- * time, and all packet buffers come back. */
+/* An arbitrary capture in the shim's pipeline: each lost frame is counted,
+ * only the DSCP and the header checksum of a frame change, a right checksum
+ * stays right, frames leave in the order of time, and all packet buffers are
+ * freed. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,14 +31,15 @@ static const char text[] =
 static struct replay_rules *rules;
 static struct replay *replay;
 
-/* What went in less what came out, frame by frame: sums of hashes, since
- * levels change the order. */
+/* Sums of the hashes of all frames that entered less those that left; sums,
+ * since levels change the order. */
 static struct {
-    uint64_t sum, right;        /* Of all, of those with right checksums. */
+    uint64_t sum, right;        /* Of all frames, of those with right
+                                 * checksums. */
     uint64_t n, n_out, now;
 } seen;
 
-/* Returns where the DSCP's header is, 0 if there is none whole. */
+/* Returns the offset of the IP header, 0 if it is missing or cut. */
 static size_t
 find_ip(const uint8_t *frame, uint32_t size, uint8_t *family)
 {
@@ -62,7 +63,7 @@ has_right_checksum(const uint8_t *ip)
     return sum == 0xffff;
 }
 
-/* A hash of 'frame' without what the shim may change. */
+/* Returns a hash of the parts of 'frame' that the shim must not change. */
 static uint64_t
 hash(const struct capture_frame *frame, bool *is_right)
 {
@@ -101,7 +102,7 @@ leave(const struct capture_frame *frame, bool to_host, void *aux)
     seen.now = frame->time;
     must(frame->number && frame->captured <= frame->length);
 
-    /* What was not captured is not there to look at; it must be zeros. */
+    /* The bytes that were not captured must be zeros. */
     h = hash(frame, &is_right);
     seen.sum -= h;
     seen.right -= is_right ? h : 0;
@@ -114,7 +115,7 @@ prepare(void)
     must(!replay_rules_parse("rules", text, &rules));
     must(!eal_init_offline(replay_memory(rules)));
     must(!replay_create(rules, leave, NULL, &replay));
-    atexit(eal_uninit);         /* It leaves a folder otherwise. */
+    atexit(eal_uninit);         /* Removes its folder. */
 }
 
 static void
@@ -151,7 +152,7 @@ check(void)
     must(c.in == c.sent + c.delivered + c.skipped + c.too_long
          + c.queue_dropped + c.port_dropped);
     if (!c.queue_dropped && !c.port_dropped) {
-        /* Otherwise it is not known which: the longest queue loses one. */
+        /* With drops the sums are not known. */
         must(!seen.sum && !seen.right);
     }
 }
@@ -170,7 +171,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!replay) {
         prepare();
     }
-    if (seen.n) {               /* It takes longer than most inputs. */
+    if (seen.n) {               /* Slower than most inputs. */
         must(!replay_rewind(replay, rules));
     }
     memset(&seen, 0, sizeof seen);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A link between two interfaces whose way from the first to the second is slow
- * and marks congestion, as a switch with ECN does.
+/* A link between two interfaces that is slow in one direction, and marks
+ * congestion there, as a switch with ECN does.
  *
  *    ce-link A B MBIT MARK LIMIT
  *        Passes frames that arrive at A on to B at MBIT Mbit/s, through a
- *        queue of LIMIT bytes, and those that arrive at B on to A at once.  A
- *        frame that finds more than MARK bytes waiting is marked (CE) if it
- *        says that it can be.  Prints, when SIGTERM ends it,
+ *        queue of LIMIT bytes, and those that arrive at B on to A at once.  If
+ *        more than MARK bytes are queued, marks ECN-capable frames (CE).
+ *        Prints, when SIGTERM ends it,
  *            passed N  able N  marked N  dropped N
  *        where "able" are those of A that could be marked. */
 
@@ -35,7 +35,7 @@ struct frame {
 };
 
 static struct frame queue[SLOTS];
-static unsigned int head, tail;         /* Of the queue; they run over. */
+static unsigned int head, tail;         /* Of the queue; they wrap around. */
 static size_t waiting;                  /* Bytes in it. */
 static uint64_t passed, able, marked, dropped;
 static volatile sig_atomic_t over;
@@ -78,7 +78,7 @@ open_port(const char *name)
     return fd;
 }
 
-/* Marks an IP packet that can be marked, if it has to be. */
+/* Counts an ECN-capable IP packet, and marks it if 'must'. */
 static void
 mark(uint8_t *ip, bool must)
 {
@@ -95,8 +95,7 @@ mark(uint8_t *ip, bool must)
     } else {
         uint32_t sum = (uint16_t) ~(ip[10] << 8 | ip[11]);
 
-        /* RFC 1624: the word with the old bits goes, that with the new
-         * ones comes. */
+        /* RFC 1624: subtracts the old word and adds the new one. */
         sum += (uint16_t) ~(ip[0] << 8 | ip[1]);
         ip[1] |= 3;
         sum += ip[0] << 8 | ip[1];
@@ -107,7 +106,7 @@ mark(uint8_t *ip, bool must)
     }
 }
 
-/* Queues what has arrived at 'fd'. */
+/* Queues the frames that have arrived at 'fd'. */
 static void
 take(int fd, size_t mark_bytes, size_t limit)
 {
@@ -167,14 +166,14 @@ main(int argc, char *argv[])
             .fd = open_port(argv[1 + i]), .events = POLLIN,
         };
     }
-    ns = 8000 / atof(argv[3]);          /* Of a byte. */
+    ns = 8000 / atof(argv[3]);          /* To send a byte. */
     while (!over) {
         int64_t now = now_ns();
         struct timespec ts = { 0, 100000000 };
 
         take(fds[0].fd, atol(argv[4]), atol(argv[5]));
         pass(fds[1].fd, fds[0].fd);
-        /* What a late thread missed it makes up for, a millisecond of it. */
+        /* Compensates up to a millisecond of delay of this thread. */
         free_at = free_at < now - 1000000 ? now - 1000000 : free_at;
         while (head != tail && free_at <= now) {
             const struct frame *f = &queue[head++ % SLOTS];

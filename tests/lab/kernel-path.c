@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Joins two interfaces of this network namespace, or takes it back.
+/* Bridges two interfaces of this network namespace, or ends the bridge.
  *
  *    kernel-path raise|lower|show IFACE OTHER
  *

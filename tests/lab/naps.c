@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What sleeping costs here: "naps MS" sleeps a millisecond at a time for so
- * long and prints how many permille of a CPU that took. */
+/* Measures the cost of sleeping: "naps MS" sleeps a millisecond at a time for
+ * MS milliseconds, and prints the CPU time in permille of a CPU. */
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Looks at a queue of the kernel's.
+/* Samples a queue of the kernel.
  *
  *    queue-sample IFACE HANDLE MS US
- *        Looks at the backlog of the qdisc with major number HANDLE
+ *        Reads the backlog of the qdisc with major number HANDLE
  *        (hexadecimal) of IFACE every US microseconds, for MS milliseconds,
  *        and prints
  *            samples N  p50 BYTES  p99 BYTES  max BYTES  sent BYTES  us TIME
- *        where "sent" is what left it meanwhile, in TIME microseconds. */
+ *        where "sent" are the bytes that left it in TIME microseconds. */
 
 #include <errno.h>
 #include <inttypes.h>

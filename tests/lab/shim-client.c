@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What an agent would say to a shim, by hand.
+/* Sends requests to a shim's control socket.
  *
  *    shim-client SOCKET COMMAND...
  *
@@ -11,8 +11,8 @@
  *    delete tcp|udp LOCAL PORT REMOTE PORT
  *    rate BITS-PER-SECOND
  *    guard MILLIONTHS
- *    stop            as who takes over...
- *    leave           ...does
+ *    stop            first step of a takeover
+ *    leave           second step of a takeover
  *    misses MS       prints the flows that the shim does not know
  *
  * Addresses are IPv4.  Exits 1 with the reply's status if that is not 0. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Preloaded into a shim, this keeps the kernel from sending what is in a
- * transmit ring while the file that STUCK names exists: the empty send() and
- * sendto() that tell it to do not get through.  To the driver it looks like a
- * busy kernel. */
+/* Preloaded into a shim, makes the kernel leave frames in a transmit ring
+ * while the file named by STUCK exists: it suppresses the empty send() and
+ * sendto() that start the transmission.  To the driver it looks like a busy
+ * kernel. */
 
 #include <dlfcn.h>
 #include <errno.h>

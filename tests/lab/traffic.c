@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Traffic for tests, and what arrives of it.
+/* Generates and measures traffic for tests.
  *
  *    traffic sink MS PORT...
- *        Takes TCP connections for MS milliseconds and prints, every 100 ms,
- *        "TIME PORT BYTES" for each port that got some.
+ *        Accepts TCP connections for MS milliseconds and prints, every 100 ms,
+ *        "TIME PORT BYTES" for each port that received data.
  *    traffic source ADDRESS PORT LOCAL-PORT TOS DELAY-MS MS
  *        Sends as much as it can for MS milliseconds, after DELAY-MS.  Prints
  *        "begin TIME" and "end TIME".
  *    traffic bulk ADDRESS PORT MS
- *        Sends as much as it can, with buffers as large as the kernel likes.
+ *        Sends as much as it can, with buffers of the kernel's choice.
  *    traffic drip ADDRESS PORT MS INTERVAL-US
  *        Sends 100 bytes over TCP every INTERVAL-US, each in a packet of its
  *        own, for MS milliseconds.
  *    traffic echo MS PORT
  *        Sends UDP datagrams back.
  *    traffic ping ADDRESS PORT N BYTES
- *        Sends N of them and prints "rtt US" for each that comes back, and
+ *        Sends N datagrams and prints "rtt US" for each that comes back, and
  *        "lost N" at the end.  Exits 1 if one does not within a second.
  *    traffic beat ADDRESS PORT N INTERVAL-US [TOS]
  *        Sends N small datagrams, one every INTERVAL-US whatever comes back,
  *        and prints "sent N", "received N", "duplicates N" and "gap_us US":
- *        the longest time without an answer between the first and the last
+ *        the longest time without a reply between the first and the last
  *        one.
  *    traffic flood ADDRESS PORT N BYTES
- *        Sends N of them and waits for nothing.
+ *        Sends N datagrams without waiting for replies.
  *    traffic dscp MS IFACE
  *        Prints "PORT DSCP PACKETS" for IPv4 TCP and UDP packets that arrive
- *        on IFACE, by destination port, after MS milliseconds or when it is told
- *        to end (SIGTERM).  0 packets of wrong header checksums are allowed:
- *        exits 1 if there is one.
+ *        on IFACE, by destination port, after MS milliseconds or on SIGTERM.
+ *        Exits 1 if a header checksum is wrong.
  *
  * TIME is in milliseconds of CLOCK_MONOTONIC, the same in all namespaces. */
 
@@ -80,7 +79,7 @@ die(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* An address of IPv4 or, with colons, of IPv6. */
+/* Returns an address of IPv4 or, if it has colons, of IPv6. */
 static struct sockaddr_storage
 address_of(const char *address, const char *port)
 {
@@ -116,7 +115,7 @@ bound_socket(int family, int type, const char *port)
     return fd;
 }
 
-/* The same for who serves both versions of IP, if the kernel has both. */
+/* As bound_socket(), for both versions of IP if the kernel has both. */
 static int
 server_socket(int type, const char *port)
 {
@@ -126,7 +125,7 @@ server_socket(int type, const char *port)
     return bound_socket(fd < 0 ? AF_INET : AF_INET6, type, port);
 }
 
-/* What the sink reads: the first 'n_ports' sockets listen. */
+/* Sockets of the sink, of which the first 'n_ports' listen. */
 struct sink {
     struct pollfd fds[MAX_SOCKETS];
     int port[MAX_SOCKETS];      /* Index of the socket's port. */
@@ -324,10 +323,10 @@ ping(int argc, char *argv[])
     return lost ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* What came back of a beat. */
+/* Replies to a beat. */
 struct answers {
-    uint8_t *seen;              /* By number. */
-    uint32_t n;                 /* Of these numbers. */
+    uint8_t *seen;              /* Per number. */
+    uint32_t n;                 /* Numbers sent. */
     uint64_t received, duplicates;
     int64_t last, gap;          /* Microseconds. */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The control socket with peers of all sorts: a real server and real clients
+/* The control socket with all kinds of clients: a real server and real clients
  * in one thread, so that nothing depends on timing. */
 
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static struct {
     uint64_t rate, now;
     uint32_t min_share;
     struct shim_congestion congestion;
-    size_t learned;             /* Bytes, 0: not to be told now. */
+    size_t learned;             /* Bytes, 0: EINVAL. */
 } t;
 
 static void
@@ -151,7 +151,7 @@ teardown(void **state)
     miss_destroy(t.misses);
     job_slots_destroy(t.slots);
     flow_table_destroy(t.flows);
-    return access(t.path, F_OK) == 0;   /* It must be gone. */
+    return access(t.path, F_OK) == 0;   /* It must have been removed. */
 }
 
 static struct shim_client *
@@ -404,7 +404,8 @@ raw_connect(void)
     return fd;
 }
 
-/* Is the other end closed, after at most one reply with EPROTO? */
+/* Returns true if the server has closed the connection, after at most one
+ * reply with EPROTO. */
 static bool
 is_rejected(int fd)
 {
@@ -496,7 +497,7 @@ random_bytes_do_no_harm(void **state)
         for (size_t j = 0; j < sizeof bytes; j++) {
             bytes[j] = random() >> 9;
         }
-        if (i % 2) {                    /* A good header, a random body. */
+        if (i % 2) {                    /* A valid header, a random body. */
             struct shim_msg msg = { .length = 16 + random() % 500,
                                     .version = 1, .type = random() % 30 };
 
@@ -559,8 +560,8 @@ a_client_that_does_not_read_is_disconnected(void **state)
         flow_table_set(t.flows, &flow.key, 1);
     }
 
-    /* Each reply has 440 kB.  The server stops to read at some point, so that
-     * the requests fill the socket. */
+    /* Each reply has 440 kB.  The server stops reading at some point, and the
+     * requests fill the socket. */
     for (int i = 0; i < 100000 && n_sent < 50000; i++) {
         ssize_t n = send(fd, &msg, sizeof msg, MSG_NOSIGNAL);
 
@@ -671,7 +672,7 @@ a_dead_socket_is_replaced_a_live_one_is_not(void **state)
     free(error);
     unlink(t.path);
 
-    /* As a killed shim leaves it: bound, and nobody listens. */
+    /* As a killed shim leaves it: bound, without a listener. */
     fd = socket(AF_UNIX, SOCK_STREAM, 0);
     struct sockaddr_un address = { .sun_family = AF_UNIX };
 
@@ -714,7 +715,7 @@ a_new_shim_gets_the_state_and_the_socket(void **state)
     assert_int_equal(ask(c, SHIM_TAKE_OVER, &nonsense, sizeof nonsense, NULL,
                          NULL), EINVAL);
 
-    /* The name is the old one's until the new one publishes. */
+    /* The path is the old server's until the new one publishes its own. */
     assert_int_equal(stat(t.path, &old), 0);
     assert_null(server_create(t.path, &config, &successor));
     assert_int_equal(stat(t.path, &st), 0);
@@ -723,7 +724,7 @@ a_new_shim_gets_the_state_and_the_socket(void **state)
     assert_int_equal(stat(t.path, &st), 0);
     assert_int_not_equal(st.st_ino, old.st_ino);
 
-    /* From then on the old one must not remove it. */
+    /* The old server must not remove it then. */
     server_abandon(t.server);
     server_destroy(t.server);
     assert_int_equal(access(t.path, F_OK), 0);
@@ -731,7 +732,7 @@ a_new_shim_gets_the_state_and_the_socket(void **state)
     shim_client_close(c);
 }
 
-/* It may be half a message, and not every server has somebody who knows. */
+/* The state may fill half a message, and a server may have none. */
 static void
 connections_are_sent_during_a_takeover_only(void **state)
 {

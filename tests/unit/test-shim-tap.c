@@ -85,7 +85,7 @@ captures_only_the_wanted_slot(void **state)
 }
 
 static void
-drops_and_counts_frames_that_do_not_fit(void **state)
+counts_frames_that_do_not_fit(void **state)
 {
     struct shim_captured record = { .size = 0 };
     int n = 0;
@@ -106,7 +106,7 @@ drops_and_counts_frames_that_do_not_fit(void **state)
     memcpy(&record, taken, sizeof record);
     assert_int_equal(record.dropped, 7);
 
-    start(0, true, 65535);              /* Counts from 0 again. */
+    start(0, true, 65535);              /* Each capture counts from 0. */
     see(1, 1000, 11);
     tap_take(tap, taken, sizeof taken);
     memcpy(&record, taken, sizeof record);
@@ -198,7 +198,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(captures_only_the_wanted_slot, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(drops_and_counts_frames_that_do_not_fit,
+        cmocka_unit_test_setup_teardown(counts_frames_that_do_not_fit,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_ring_wraps_around, set_up,
                                         tear_down),
