@@ -194,8 +194,8 @@ run_fair_comparison(struct controller *ctl)
     }
     if (fair_comparison_is_due(ctl->fair, newest)) {
         stages = (ctl->history
-                  ? history_stages_to_json(ctl->history, 0,
-                                           FAIR_COMPARISON_STAGES)
+                  ? history_to_json(ctl->history, "stages", 0,
+                                    FAIR_COMPARISON_STAGES)
                   : stage_history_ended(ctl->cluster, FAIR_COMPARISON_STAGES));
     }
     fair_comparison_run(ctl->fair, stages, newest,

@@ -16,6 +16,7 @@
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 static const char *const unit_names[] = {
     [ORDER_UNIT_STAGE] = "stage",
@@ -190,18 +191,6 @@ decide_rows_set(struct decide_rows *rows, const struct cluster *c,
 }
 
 static void
-put_integer(struct json *json, const char *name, long long value)
-{
-    json_object_put(json, name, json_integer_create(value));
-}
-
-static void
-put_real(struct json *json, const char *name, double value)
-{
-    json_object_put(json, name, json_real_create(value));
-}
-
-static void
 put_port(struct json *json, const char *name, const struct decide_rows *rows,
          int port)
 {
@@ -214,7 +203,7 @@ demands_to_json(const struct decide_rows *rows, const struct stage_row *row)
     struct json *json = json_object_create();
 
     for (size_t i = 0; i < row->n_demands; i++) {
-        put_real(json, rows->ports[row->demands[i].port],
+        json_put_real(json, rows->ports[row->demands[i].port],
                  row->demands[i].seconds);
     }
     return json;
@@ -232,8 +221,8 @@ put_jobs(struct json *json, const struct decide_rows *rows, size_t rank)
         const struct job_row *job = &rows->jobs[k];
 
         if (job->stage == rank) {
-            put_integer(ranks, job->name, k);
-            put_integer(levels, job->name, job->level);
+            json_put_integer(ranks, job->name, k);
+            json_put_integer(levels, job->name, job->level);
             json_array_add(jobs, json_string_create(job->name));
         }
     }
@@ -251,18 +240,18 @@ decide_rows_to_json(const struct decide_rows *rows)
         const struct stage_row *row = &rows->stages[k];
         struct json *o = json_object_create();
 
-        put_integer(o, "rank", k);
-        put_integer(o, "level", row->level);
-        put_integer(o, "dscp", rows->dscp[row->level]);
+        json_put_integer(o, "rank", k);
+        json_put_integer(o, "level", row->level);
+        json_put_integer(o, "dscp", rows->dscp[row->level]);
         json_object_put_string(o, "cojob", row->cojob);
-        put_integer(o, "rung", row->rung);
+        json_put_integer(o, "rung", row->rung);
         put_jobs(o, rows, k);
         json_object_put_string(o, "override", override_names[row->override]);
-        put_real(o, "weight", row->weight);
-        put_real(o, "age_s", row->age);
-        put_real(o, "completion_s", row->completion);
+        json_put_real(o, "weight", row->weight);
+        json_put_real(o, "age_s", row->age);
+        json_put_real(o, "completion_s", row->completion);
         json_object_put(o, "demand", demands_to_json(rows, row));
-        put_real(o, "remaining_s", row->remaining);
+        json_put_real(o, "remaining_s", row->remaining);
         put_port(o, "bottleneck", rows, row->bottleneck);
         json_array_add(order, o);
     }
@@ -297,9 +286,9 @@ before_to_json(const struct decide_rows *rows, size_t rank)
             struct json *o = json_object_create();
 
             json_object_put_string(o, "job", job->name);
-            put_integer(o, "rank", k);
-            put_integer(o, "level", job->level);
-            put_real(o, "seconds", seconds);
+            json_put_integer(o, "rank", k);
+            json_put_integer(o, "level", job->level);
+            json_put_real(o, "seconds", seconds);
             json_array_add(before, o);
         }
     }
@@ -327,26 +316,26 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json = json_object_create();
     json_object_put_string(json, "job", row->name);
     json_object_put_string(json, "cojob", stage->cojob);
-    put_integer(json, "rung", stage->rung);
+    json_put_integer(json, "rung", stage->rung);
     json_object_put_string(json, "order", order_names[rows->kind]);
     json_object_put_string(json, "unit",
                            unit_names[order_classes[rows->kind].unit]);
-    put_integer(json, "rank", k);
-    put_integer(json, "level", row->level);
-    put_integer(json, "dscp", rows->dscp[row->level]);
+    json_put_integer(json, "rank", k);
+    json_put_integer(json, "level", row->level);
+    json_put_integer(json, "dscp", rows->dscp[row->level]);
     json_object_put_string(json, "override", override_names[row->override]);
-    put_integer(json, "override_id", row->override_id);
-    put_integer(json, "stage_rank", row->stage);
-    put_real(json, "completion_s", stage->completion);
-    put_integer(json, "iterations_left", row->iterations);
-    put_real(json, "period_s", row->period);
-    put_real(json, "alone_s", row->isolated);
-    put_real(json, "slack_s", row->slack);
-    put_real(json, "remaining_s", row->remaining);
+    json_put_integer(json, "override_id", row->override_id);
+    json_put_integer(json, "stage_rank", row->stage);
+    json_put_real(json, "completion_s", stage->completion);
+    json_put_integer(json, "iterations_left", row->iterations);
+    json_put_real(json, "period_s", row->period);
+    json_put_real(json, "alone_s", row->isolated);
+    json_put_real(json, "slack_s", row->slack);
+    json_put_real(json, "remaining_s", row->remaining);
     put_port(json, "bottleneck", rows, row->bottleneck);
-    json_object_put(json, "early", json_boolean_create(row->early));
+    json_put_boolean(json, "early", row->early);
     if (isfinite(row->gain)) {
-        put_real(json, "gain", row->gain);
+        json_put_real(json, "gain", row->gain);
     }
     json_object_put(json, "before", before_to_json(rows, k));
     return json;

@@ -22,6 +22,7 @@
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 /* Time until an order is computed again without a change. */
 #define REFRESH_MS 1000
@@ -408,10 +409,9 @@ ratio(double estimate, double bound)
 static void
 put_quality(const struct decide *d, struct json *json)
 {
-    json_object_put(json, "bound_s", json_real_create(d->bound));
-    json_object_put(json, "estimate_s", json_real_create(d->estimate));
-    json_object_put(json, "gap",
-                    json_real_create(ratio(d->estimate, d->bound)));
+    json_put_real(json, "bound_s", d->bound);
+    json_put_real(json, "estimate_s", d->estimate);
+    json_put_real(json, "gap", ratio(d->estimate, d->bound));
 }
 
 void
@@ -433,8 +433,8 @@ decide_last(const struct decide *d)
 void
 decide_status(const struct decide *d, struct json *json)
 {
-    json_object_put(json, "decisions", json_integer_create(d->n_decisions));
-    json_object_put(json, "decision_us_max", json_integer_create(d->us_max));
+    json_put_integer(json, "decisions", d->n_decisions);
+    json_put_integer(json, "decision_us_max", d->us_max);
     put_quality(d, json);
 }
 
@@ -464,10 +464,8 @@ decide_stages_to_json(const struct decide *d)
 {
     struct json *json = stage_history_to_json(d->cluster);
 
-    json_object_put(json, "gap_mean",
-                    json_real_create(d->n_gaps ? d->gap_sum / d->n_gaps : 1));
-    json_object_put(json, "gap_worst",
-                    json_real_create(d->n_gaps ? d->gap_worst : 1));
-    json_object_put(json, "decisions", json_integer_create(d->n_decisions));
+    json_put_real(json, "gap_mean", d->n_gaps ? d->gap_sum / d->n_gaps : 1);
+    json_put_real(json, "gap_worst", d->n_gaps ? d->gap_worst : 1);
+    json_put_integer(json, "decisions", d->n_decisions);
     return json;
 }

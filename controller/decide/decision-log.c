@@ -10,6 +10,7 @@
 #include "openvswitch/json.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 static const char *const kind_names[N_DECISION_KINDS] = {
     [DECISION_ORDER] = "order",
@@ -101,8 +102,8 @@ decision_to_json(const struct decision *d)
 {
     struct json *json = json_object_create();
 
-    json_object_put(json, "id", json_integer_create(d->id));
-    json_object_put(json, "at", json_integer_create(d->at));
+    json_put_integer(json, "id", d->id);
+    json_put_integer(json, "at", d->at);
     json_object_put_string(json, "kind", kind_names[d->kind]);
     json_object_put_string(json, "subject", d->subject);
     json_object_put_string(json, "actor", d->actor);
@@ -128,7 +129,7 @@ decision_log_to_json(const struct decision_log *log, uint64_t after,
         json_array_add(array, decision_to_json(d));
         id = d->id;
     }
-    json_object_put(json, "last", json_integer_create(log->last));
+    json_put_integer(json, "last", log->last);
     json_object_put(json, "decisions", array);
     return json;
 }

@@ -12,6 +12,7 @@
 #include "order/primal-dual/primal-dual.h"
 #include "openvswitch/json.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 /* Number of ended stages, the last ones, that the bound includes. */
 #define MAX_BOUND_STAGES 1000
@@ -34,9 +35,9 @@ stage_history_row(const struct stage *stage)
         }
     }
     json_object_put_string(json, "cojob", stage->cojob_name);
-    json_object_put(json, "rung", json_integer_create(stage->rung));
-    json_object_put(json, "began", json_integer_create(stage->began));
-    json_object_put(json, "ended", json_integer_create(stage->ended));
+    json_put_integer(json, "rung", stage->rung);
+    json_put_integer(json, "began", stage->began);
+    json_put_integer(json, "ended", stage->ended);
     json_object_put(json, "demand", demand);
     return json;
 }
@@ -117,6 +118,6 @@ stage_history_to_json(const struct cluster *c)
     free(running);
 
     json_object_put(json, "stages", array);
-    json_object_put(json, "bound_mean_s", json_real_create(bound_mean(c)));
+    json_put_real(json, "bound_mean_s", bound_mean(c));
     return json;
 }

@@ -23,6 +23,7 @@
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(fair_comparison);
 
@@ -394,17 +395,14 @@ fair_comparison_to_json(const struct fair_comparison *fc)
     struct json *json = json_object_create();
 
     if (fc->known) {
-        json_object_put(json, "at", json_integer_create(fc->at));
-        json_object_put(json, "stages", json_integer_create(fc->n_stages));
+        json_put_integer(json, "at", fc->at);
+        json_put_integer(json, "stages", fc->n_stages);
         json_object_put_string(json, "policy", fc->policy);
-        json_object_put(json, "measured_mean_s",
-                        json_real_create(fc->measured_s));
-        json_object_put(json, "policy_mean_s",
-                        json_real_create(fc->policy_s));
-        json_object_put(json, "fair_mean_s", json_real_create(fc->fair_s));
-        json_object_put(json, "ratio",
-                        json_real_create(fc->fair_s > 0
-                                         ? fc->policy_s / fc->fair_s : 1));
+        json_put_real(json, "measured_mean_s", fc->measured_s);
+        json_put_real(json, "policy_mean_s", fc->policy_s);
+        json_put_real(json, "fair_mean_s", fc->fair_s);
+        json_put_real(json, "ratio",
+                      fc->fair_s > 0 ? fc->policy_s / fc->fair_s : 1);
     }
     return json;
 }

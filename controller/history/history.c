@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "openvswitch/json.h"
@@ -15,14 +16,14 @@
 #include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(history);
 
-/* Time between two transactions, and between two looks for what is old. */
-#define WRITE_MS 1000
-#define PRUNE_MS 60000
+#define WRITE_MS 1000           /* Time between two transactions. */
+#define PRUNE_MS 60000          /* Time between two deletions of old rows. */
 
-/* Of the tables; another number is another program's, and put aside. */
+/* Version of the tables.  A file with another version is renamed. */
 #define USER_VERSION 1
 
 static const char schema[] =
@@ -46,28 +47,39 @@ enum table { STAGE, ORDERS, PORT, N_TABLES };
 
 static const struct table_class {
     const char *name;
+    const char *kind;           /* Of history_to_json(). */
+    const char *columns;        /* Of history_to_json(). */
     const char *insert;
 } tables[N_TABLES] = {
-    [STAGE] = { "stage", "INSERT INTO stage VALUES (?, ?, ?, ?, ?, ?)" },
-    [ORDERS] = { "orders", "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)" },
-    [PORT] = { "port", "INSERT INTO port VALUES (?, ?, ?, ?, ?)" },
+    [STAGE] = {
+        "stage", "stages", "record, policy",
+        "INSERT INTO stage VALUES (?, ?, ?, ?, ?, ?)",
+    },
+    [ORDERS] = {
+        "orders", "orders", "at, policy, version, stages, estimate_s, bound_s",
+        "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)",
+    },
+    [PORT] = {
+        "port", "ports", "at, port, ms, bytes, capacity_bps",
+        "INSERT INTO port VALUES (?, ?, ?, ?, ?)",
+    },
 };
 
 struct history {
     sqlite3 *db;
     char *file;
     sqlite3_stmt *insert[N_TABLES];
-    bool in_transaction;        /* Rows wait to be committed. */
+    bool in_transaction;        /* Rows are to be committed. */
     long long next_write, next_prune;   /* time_msec(). */
 };
 
 static bool
-check(struct history *h, int status)
+check_status(struct history *h, int status)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
 
     if (status != SQLITE_OK && status != SQLITE_DONE) {
-        VLOG_WARN_RL(&rl, "%s: a part of the history is lost (%s)", h->file,
+        VLOG_WARN_RL(&rl, "%s: cannot write, rows are lost (%s)", h->file,
                      sqlite3_errmsg(h->db));
         return false;
     }
@@ -77,7 +89,7 @@ check(struct history *h, int status)
 static bool
 execute(struct history *h, const char *sql)
 {
-    return check(h, sqlite3_exec(h->db, sql, NULL, NULL, NULL));
+    return check_status(h, sqlite3_exec(h->db, sql, NULL, NULL, NULL));
 }
 
 static int
@@ -96,8 +108,7 @@ user_version(sqlite3 *db)
     return version;
 }
 
-/* Opens 'h->file' and sees that it has our tables.  Returns a status of
- * SQLite. */
+/* Opens 'h->file' and creates the tables.  Returns a status of SQLite. */
 static int
 open_tables(struct history *h)
 {
@@ -134,9 +145,9 @@ close_tables(struct history *h)
     h->db = NULL;
 }
 
-/* Renames the file that cannot be read, and what belongs to it. */
+/* Renames the file and those that belong to it. */
 static void
-put_aside(const struct history *h)
+rename_file(const struct history *h)
 {
     static const char *const suffixes[] = { "", "-wal", "-shm" };
 
@@ -163,10 +174,10 @@ history_open(const char *file, struct history **hp)
     h->file = xstrdup(file);
     status = open_tables(h);
     if (status == SQLITE_NOTADB || status == SQLITE_CORRUPT) {
-        VLOG_WARN("%s: not a history of this version, put aside as %s.bad",
+        VLOG_WARN("%s: not a history of this version, renamed to %s.bad",
                   file, file);
         close_tables(h);
-        put_aside(h);
+        rename_file(h);
         status = open_tables(h);
     }
     if (status != SQLITE_OK) {
@@ -203,7 +214,7 @@ history_close(struct history *h)
     }
 }
 
-/* Returns the statement that adds a row to 't', to be bound. */
+/* Returns the statement that inserts a row into 't'; the caller binds it. */
 static sqlite3_stmt *
 begin_row(struct history *h, enum table t)
 {
@@ -216,7 +227,7 @@ begin_row(struct history *h, enum table t)
 static void
 end_row(struct history *h, sqlite3_stmt *stmt)
 {
-    check(h, sqlite3_step(stmt));
+    check_status(h, sqlite3_step(stmt));
     sqlite3_reset(stmt);
     sqlite3_clear_bindings(stmt);
 }
@@ -279,7 +290,7 @@ prune(struct history *h)
     }
 }
 
-/* Writes what waits, if it is time to. */
+/* Commits the rows, at most every WRITE_MS. */
 void
 history_run(struct history *h)
 {
@@ -304,123 +315,81 @@ history_wait(const struct history *h)
     }
 }
 
-/* Returns the array of what 'row' makes of each row of 'sql', whose first
- * parameter is 'since' and whose second is 'limit'. */
-static struct json *
-query(struct history *h, const char *sql, int64_t since, size_t limit,
-      struct json *(*row)(sqlite3_stmt *))
-{
-    struct json *array = json_array_create_empty();
-    sqlite3_stmt *stmt;
-
-    if (!check(h, sqlite3_prepare_v2(h->db, sql, -1, &stmt, NULL))) {
-        return array;
-    }
-    sqlite3_bind_int64(stmt, 1, since);
-    sqlite3_bind_int64(stmt, 2, MIN(limit, HISTORY_MAX_ROWS));
-    while (sqlite3_step(stmt) == SQLITE_ROW) {
-        struct json *json = row(stmt);
-
-        if (json) {
-            json_array_add(array, json);
-        }
-    }
-    sqlite3_finalize(stmt);
-    return array;
-}
-
 static const char *
-text(sqlite3_stmt *stmt, int column)
+column_text(sqlite3_stmt *stmt, int column)
 {
     const unsigned char *s = sqlite3_column_text(stmt, column);
 
     return s ? (const char *) s : "";
 }
 
-/* Returns the record and the policy; NULL if somebody else wrote it. */
+/* Returns the columns of a row, by name.  The column "record" is a JSON object
+ * of which the other columns become members; returns NULL if it is not. */
 static struct json *
-stage_row(sqlite3_stmt *stmt)
+row_to_json(sqlite3_stmt *stmt)
 {
-    struct json *json = json_from_string(text(stmt, 0));
+    struct json *json = json_object_create();
 
-    if (json->type != JSON_OBJECT) {
-        json_destroy(json);
-        return NULL;
+    for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+        const char *name = sqlite3_column_name(stmt, i);
+
+        if (!strcmp(name, "record")) {
+            json_destroy(json);
+            json = json_from_string(column_text(stmt, i));
+            if (json->type != JSON_OBJECT) {
+                json_destroy(json);
+                return NULL;
+            }
+        } else if (sqlite3_column_type(stmt, i) == SQLITE_INTEGER) {
+            json_put_integer(json, name, sqlite3_column_int64(stmt, i));
+        } else if (sqlite3_column_type(stmt, i) == SQLITE_FLOAT) {
+            json_put_real(json, name, sqlite3_column_double(stmt, i));
+        } else {
+            json_object_put_string(json, name, column_text(stmt, i));
+        }
     }
-    json_object_put_string(json, "policy", text(stmt, 1));
-    return json;
-}
-
-struct json *
-history_stages_to_json(struct history *h, int64_t since, size_t limit)
-{
-    struct json *json = json_object_create();
-
-    json_object_put(json, "stages", query(
-        h, "SELECT record, policy FROM (SELECT rowid AS id, * FROM stage"
-        " WHERE at > ? ORDER BY rowid DESC LIMIT ?) ORDER BY at, id",
-        since, limit, stage_row));
     return json;
 }
 
 static struct json *
-order_row(sqlite3_stmt *stmt)
+query_rows(struct history *h, const struct table_class *table, int64_t since,
+           size_t limit)
 {
-    struct json *json = json_object_create();
+    struct json *array = json_array_create_empty();
+    char *sql = xasprintf(
+        "SELECT %s FROM (SELECT rowid AS id, * FROM %s WHERE at > ?"
+        " ORDER BY rowid DESC LIMIT ?) ORDER BY at, id",
+        table->columns, table->name);
+    sqlite3_stmt *stmt = NULL;
 
-    json_object_put(json, "at",
-                    json_integer_create(sqlite3_column_int64(stmt, 0)));
-    json_object_put_string(json, "policy", text(stmt, 1));
-    json_object_put(json, "version",
-                    json_integer_create(sqlite3_column_int64(stmt, 2)));
-    json_object_put(json, "stages",
-                    json_integer_create(sqlite3_column_int64(stmt, 3)));
-    json_object_put(json, "estimate_s",
-                    json_real_create(sqlite3_column_double(stmt, 4)));
-    json_object_put(json, "bound_s",
-                    json_real_create(sqlite3_column_double(stmt, 5)));
-    return json;
+    if (check_status(h, sqlite3_prepare_v2(h->db, sql, -1, &stmt, NULL))) {
+        sqlite3_bind_int64(stmt, 1, since);
+        sqlite3_bind_int64(stmt, 2, MIN(limit, HISTORY_MAX_ROWS));
+        while (sqlite3_step(stmt) == SQLITE_ROW) {
+            struct json *json = row_to_json(stmt);
+
+            if (json) {
+                json_array_add(array, json);
+            }
+        }
+        sqlite3_finalize(stmt);
+    }
+    free(sql);
+    return array;
 }
 
 struct json *
-history_orders_to_json(struct history *h, int64_t since, size_t limit)
+history_to_json(struct history *h, const char *kind, int64_t since,
+                size_t limit)
 {
-    struct json *json = json_object_create();
+    for (int t = 0; t < N_TABLES; t++) {
+        if (!strcmp(kind, tables[t].kind)) {
+            struct json *json = json_object_create();
 
-    json_object_put(json, "orders", query(
-        h, "SELECT at, policy, version, stages, estimate_s, bound_s FROM"
-        " (SELECT rowid AS id, * FROM orders WHERE at > ?"
-        " ORDER BY rowid DESC LIMIT ?) ORDER BY at, id",
-        since, limit, order_row));
-    return json;
-}
-
-static struct json *
-port_row(sqlite3_stmt *stmt)
-{
-    struct json *json = json_object_create();
-
-    json_object_put(json, "at",
-                    json_integer_create(sqlite3_column_int64(stmt, 0)));
-    json_object_put_string(json, "port", text(stmt, 1));
-    json_object_put(json, "ms",
-                    json_integer_create(sqlite3_column_int64(stmt, 2)));
-    json_object_put(json, "bytes",
-                    json_integer_create(sqlite3_column_int64(stmt, 3)));
-    json_object_put(json, "capacity_bps",
-                    json_real_create(sqlite3_column_double(stmt, 4)));
-    return json;
-}
-
-struct json *
-history_ports_to_json(struct history *h, int64_t since, size_t limit)
-{
-    struct json *json = json_object_create();
-
-    json_object_put(json, "ports", query(
-        h, "SELECT at, port, ms, bytes, capacity_bps FROM"
-        " (SELECT rowid AS id, * FROM port WHERE at > ?"
-        " ORDER BY rowid DESC LIMIT ?) ORDER BY at, id",
-        since, limit, port_row));
-    return json;
+            json_object_put(json, kind,
+                            query_rows(h, &tables[t], since, limit));
+            return json;
+        }
+    }
+    return NULL;
 }

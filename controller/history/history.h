@@ -3,20 +3,19 @@
 #ifndef HISTORY_H
 #define HISTORY_H 1
 
-/* What has been: stages, orders and the use of ports, in a file.
+/* History of stages, orders and the use of ports, in a file.
  *
  *
  * Motivation
  * ==========
  *
- * Whether another policy would have been better is asked of weeks, and a
- * controller's memory holds hours and ends with it.  The history is a SQLite
- * database of one writer: rows are gathered and written once a second, so that
- * an order never waits for a disk; what is older than it may be goes, as does
- * the oldest of more than there may be.
+ * To compare policies, weeks of stages are needed; the controller's memory has
+ * hours of them and ends with the process.  The history is a SQLite database
+ * with one writer.  Rows are written once a second, so that an order never
+ * waits for a disk.  Rows that are too old or too many are deleted.
  *
- * History is of use and not of need.  A file that cannot be read is put aside
- * and a new one begun; a disk that is full loses rows and nothing else.
+ * The controller works without a history.  A file that cannot be read is
+ * renamed and replaced; a full disk only loses rows.
  *
  *
  * Usage
@@ -29,15 +28,14 @@
  *        history_wait(history);
  *        poll_block();
  *    }
- *    json = history_stages_to_json(history, since, 1000);
+ *    json = history_to_json(history, "stages", since, 1000);
  *    history_close(history);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Copies what it is given.  Main thread only; any number of other processes
- * may read the file. */
+ * Copies its input.  Main thread only; other processes may read the file. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,8 +43,7 @@
 struct history;
 struct json;
 
-/* The most rows of a table, and their greatest age. */
-#define HISTORY_MAX_ROWS 200000
+#define HISTORY_MAX_ROWS 200000         /* Of each table. */
 #define HISTORY_MAX_AGE_MS (90LL * 24 * 3600 * 1000)
 
 /* A stage that has ended. */
@@ -58,16 +55,16 @@ struct history_stage {
     const struct json *record;  /* As in "controller/stages". */
 };
 
-/* An order that was another than the one before. */
+/* An order that differs from the previous one. */
 struct history_order {
     int64_t at;                 /* Epoch ms. */
     const char *policy;
     int64_t version;
     int n_stages;
-    double estimate_s, bound_s; /* Sums over stages, of completion. */
+    double estimate_s, bound_s; /* Sums of completion times. */
 };
 
-/* What one port carried in the 'ms' before 'at'. */
+/* Traffic of one port in the 'ms' before 'at'. */
 struct history_port {
     int64_t at;                 /* Epoch ms. */
     const char *port;           /* "h0:tx". */
@@ -88,13 +85,10 @@ void history_add_port(struct history *, const struct history_port *);
 void history_run(struct history *);
 void history_wait(const struct history *);
 
-/* The last 'limit' rows of what ended, or was, after 'since', epoch ms, oldest
- * first, what waits to be written included. */
-struct json *history_stages_to_json(struct history *, int64_t since,
-                                    size_t limit);
-struct json *history_orders_to_json(struct history *, int64_t since,
-                                    size_t limit);
-struct json *history_ports_to_json(struct history *, int64_t since,
-                                   size_t limit);
+/* Returns {KIND: [...]}: the last 'limit' rows after 'since', epoch ms, oldest
+ * first.  'kind' is "stages", "orders" or "ports"; returns NULL for others.
+ * Includes rows that have not been written yet. */
+struct json *history_to_json(struct history *, const char *kind, int64_t since,
+                             size_t limit);
 
 #endif /* controller/history/history.h */

@@ -20,6 +20,7 @@
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
 
@@ -322,11 +323,10 @@ lease_to_json(int64_t generation, int64_t version, int64_t lease_ms,
 {
     struct json *lease = json_object_create();
 
-    json_object_put(lease, "generation", json_integer_create(generation));
-    json_object_put(lease, "version", json_integer_create(version));
-    json_object_put(lease, "lease_ms", json_integer_create(lease_ms));
-    json_object_put(lease, "report_ms",
-                    json_integer_create(report_ms(n_agents)));
+    json_put_integer(lease, "generation", generation);
+    json_put_integer(lease, "version", version);
+    json_put_integer(lease, "lease_ms", lease_ms);
+    json_put_integer(lease, "report_ms", report_ms(n_agents));
     return lease;
 }
 

@@ -12,6 +12,7 @@
 #include "openvswitch/poll-loop.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 const char *const override_names[N_OVERRIDE_KINDS] = {
     [OVERRIDE_NONE] = "none",
@@ -396,14 +397,14 @@ override_to_json(const struct override *ov)
 {
     struct json *json = json_object_create();
 
-    json_object_put(json, "id", json_integer_create(ov->id));
+    json_put_integer(json, "id", ov->id);
     json_object_put_string(json, "kind", override_names[ov->kind]);
     json_object_put_string(json, "target", ov->target);
     json_object_put_string(json, "who", ov->actor);
     json_object_put_string(json, "reason", ov->reason);
-    json_object_put(json, "at", json_integer_create(ov->at));
-    json_object_put(json, "until", json_integer_create(ov->until));
-    json_object_put(json, "ended", json_integer_create(ov->ended));
+    json_put_integer(json, "at", ov->at);
+    json_put_integer(json, "until", ov->until);
+    json_put_integer(json, "ended", ov->ended);
     return json;
 }
 

@@ -120,13 +120,13 @@ test_keeps(void **state)
     char *ended = xasprintf("%lld", (long long) now);
 
     add_stage(h, now);
-    expect(history_stages_to_json(h, 0, 10), "stages", 1, "ended", ended);
-    expect(history_stages_to_json(h, 0, 10), "stages", 1, "policy",
+    expect(history_to_json(h, "stages", 0, 10), "stages", 1, "ended", ended);
+    expect(history_to_json(h, "stages", 0, 10), "stages", 1, "policy",
            "\"stage\"");
     history_close(h);
 
     h = open_history(*state);
-    expect(history_stages_to_json(h, 0, 10), "stages", 1, "demand",
+    expect(history_to_json(h, "stages", 0, 10), "stages", 1, "demand",
            "{\"h0:tx\":1.5}");
     history_close(h);
     free(ended);
@@ -142,10 +142,10 @@ test_since_and_limit(void **state)
     for (int i = 0; i < 4; i++) {
         add_stage(h, now + i);
     }
-    expect(history_stages_to_json(h, now + 1, 10), "stages", 2, "ended",
+    expect(history_to_json(h, "stages", now + 1, 10), "stages", 2, "ended",
            middle);
-    expect(history_stages_to_json(h, 0, 2), "stages", 2, "ended", middle);
-    expect(history_stages_to_json(h, now + 3, 10), "stages", 0, NULL, NULL);
+    expect(history_to_json(h, "stages", 0, 2), "stages", 2, "ended", middle);
+    expect(history_to_json(h, "stages", now + 3, 10), "stages", 0, NULL, NULL);
     history_close(h);
     free(middle);
 }
@@ -163,11 +163,11 @@ test_orders_and_ports(void **state)
         .at = time_wall_msec(), .port = "h1:rx", .ms = 60000, .bytes = 123,
         .capacity_bps = 1e9,
     });
-    expect(history_orders_to_json(h, 0, 10), "orders", 1, "estimate_s",
+    expect(history_to_json(h, "orders", 0, 10), "orders", 1, "estimate_s",
            "3.5");
-    expect(history_ports_to_json(h, 0, 10), "ports", 1, "port",
+    expect(history_to_json(h, "ports", 0, 10), "ports", 1, "port",
            "\"h1:rx\"");
-    expect(history_ports_to_json(h, 0, 10), "ports", 1, "bytes", "123");
+    expect(history_to_json(h, "ports", 0, 10), "ports", 1, "bytes", "123");
     history_close(h);
 }
 
@@ -182,7 +182,7 @@ test_forgets(void **state)
     add_stage(h, now - HISTORY_MAX_AGE_MS - 1000);
     add_stage(h, now);
     history_run(h);
-    expect(history_stages_to_json(h, 0, 10), "stages", 1, "ended", ended);
+    expect(history_to_json(h, "stages", 0, 10), "stages", 1, "ended", ended);
     history_close(h);
     free(ended);
 }
@@ -195,7 +195,7 @@ expect_put_aside(const struct place *p)
 
     assert_int_equal(access(aside, F_OK), 0);
     add_stage(h, time_wall_msec());
-    expect(history_stages_to_json(h, 0, 10), "stages", 1, "rung", "0");
+    expect(history_to_json(h, "stages", 0, 10), "stages", 1, "rung", "0");
     history_close(h);
     free(aside);
 }

@@ -470,14 +470,6 @@ char *
 control_history(const struct controller *ctl, const char *kind,
                 const char *since, const char *limit, struct json **json)
 {
-    static const struct {
-        const char *name;
-        struct json *(*build)(struct history *, int64_t, size_t);
-    } kinds[] = {
-        { "stages", history_stages_to_json },
-        { "orders", history_orders_to_json },
-        { "ports", history_ports_to_json },
-    };
     unsigned int rows = HISTORY_MAX_ROWS;
     long long at;
 
@@ -488,14 +480,9 @@ control_history(const struct controller *ctl, const char *kind,
         return xstrdup("SINCE or LIMIT: not a number, epoch ms and rows are "
                        "allowed");
     }
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-        if (!strcmp(kind, kinds[i].name)) {
-            *json = kinds[i].build(ctl->history, at, rows);
-            return NULL;
-        }
-    }
-    return xstrdup("not a kind of history, stages, orders and ports are "
-                   "allowed");
+    *json = history_to_json(ctl->history, kind, at, rows);
+    return *json ? NULL : xstrdup("not a kind of history, stages, orders and "
+                                  "ports are allowed");
 }
 
 /* "controller/history stages|orders|ports SINCE [LIMIT]" */
