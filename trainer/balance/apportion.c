@@ -4,16 +4,16 @@
 
 #include <math.h>
 
-/* What part 'i' is if a weight of 1 is worth 'scale'. */
+/* Returns part 'i', within its bounds, if a weight of 1 is worth 'scale'. */
 static double
 bounded(const double *weights, const uint32_t *max, double scale, int i)
 {
     return fmax(1, fmin(max[i], scale * weights[i]));
 }
 
-/* Fills 'quotas', fractions within the bounds whose sum is 'total' but for
- * rounding.  That sum grows with the scale, which halving of an interval finds
- * however many bounds are hit. */
+/* Stores fractional parts within the bounds in 'quotas', with the sum 'total'
+ * except for rounding.  The sum grows with the scale, which is found by
+ * bisection. */
 static void
 find_quotas(int n, uint32_t total, const double *weights,
             const uint32_t *max, double *quotas)
@@ -52,7 +52,7 @@ apportion(int n, uint32_t total, const double *weights,
 
     find_quotas(n, total, weights, max, remainders);
     for (int i = 0; i < n; i++) {
-        parts[i] = remainders[i] + 1e-9;        /* 7 is not to be 6.999. */
+        parts[i] = remainders[i] + 1e-9;        /* Rounds 6.999... up to 7. */
         remainders[i] -= parts[i];
         sum += parts[i];
     }

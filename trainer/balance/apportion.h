@@ -6,9 +6,9 @@
 /* Divides 'total' into whole parts in proportion to 'weights', by largest
  * remainder.
  *
- * Each part is at least 1 and at most its 'max'; what a bound takes from or
- * gives to one part, the others share.  'n' <= 'total' <= the sum of 'max',
- * weights are positive, and 'scratch' is of 'n' numbers. */
+ * Each part is at least 1 and at most its 'max'; the other parts share the
+ * difference.  'n' <= 'total' <= the sum of 'max', weights are positive, and
+ * 'scratch' has 'n' elements. */
 
 #include <stdint.h>
 

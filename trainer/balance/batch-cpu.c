@@ -11,22 +11,24 @@
 #include "trainer/balance/predictor.h"
 #include "base/memory.h"
 
-/* New sizes are worth it if the iteration is to be shorter by a part that is
- * more than the predictions are wrong in general, or if the workers would end
- * that many times it apart. */
+/* Sizes change if the iteration becomes shorter by more than the usual error
+ * of predictions, within these limits, or if the workers would finish that
+ * many times further apart. */
 #define LEAST_WORTH 0.01
 #define MOST_WORTH 0.06
-#define ERRORS 1.5              /* Typical errors that are not a change. */
+#define ERRORS 1.5              /* Multiple of the typical error that counts
+                                 * as a change. */
 #define APART 4
 
-#define KEEP_ERROR 0.95         /* Of the mean error, an iteration, */
-#define MAX_ERROR 0.1           /* which steps hardly change. */
+#define KEEP_ERROR 0.95         /* Decay of the mean error per iteration. */
+#define MAX_ERROR 0.1           /* Limit of one error, so that a step of the
+                                 * speed hardly changes the mean. */
 
 struct batch_mode {
     const struct batch_size_config *config;
     struct predictor **predictors;
-    double *speeds;             /* As predicted. */
-    double error;               /* Of the predictions, relative, typically. */
+    double *speeds;             /* Predicted speeds. */
+    double error;               /* Typical relative error of predictions. */
     double *scratch;
     uint32_t *target;
 };
@@ -77,8 +79,8 @@ cpu_report(struct batch_mode *m, int worker, uint32_t n, double seconds,
     predictor_update(m->predictors[worker], speed, cpu, memory);
 }
 
-/* The seconds of an iteration with 'sizes' at the predicted speeds, of its
- * slowest worker and of its fastest. */
+/* Stores the time of the slowest and of the fastest worker with 'sizes' at the
+ * predicted speeds. */
 static double
 seconds_of(const struct batch_mode *m, const uint32_t *sizes,
            double *shortest)
@@ -95,8 +97,8 @@ seconds_of(const struct batch_mode *m, const uint32_t *sizes,
     return longest;
 }
 
-/* True if the target is better than 'sizes' by more than jitter makes it look
- * so. */
+/* Returns true if the target is better than 'sizes' beyond the error of
+ * predictions. */
 static bool
 is_worth_it(const struct batch_mode *m, const uint32_t *sizes)
 {
@@ -119,7 +121,7 @@ cpu_decide(struct batch_mode *m, uint32_t *sizes)
     for (int i = 0; i < c->n_workers; i++) {
         m->speeds[i] = predictor_predict(m->predictors[i]);
         if (!(m->speeds[i] > 0)) {
-            return;             /* Nothing is known of this worker yet. */
+            return;             /* A worker has no speed yet. */
         }
     }
     apportion(c->n_workers, c->batch, m->speeds, c->max, m->scratch,

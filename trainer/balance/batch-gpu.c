@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Samples go from the straggler to the leader, window by window.
+/* Moves samples from the slowest worker, the straggler, to the fastest, the
+ * leader, window by window.
  *
  *                oscillation                 gap closed, or nothing to move
  *   FAST ------------------------> FINE ---------------------> SETTLED
@@ -9,16 +10,16 @@
  *    `------------------------------------------------------------'
  *                 gap out of the dead band for a while
  *
- * FAST moves as many samples as close the gap if a worker's time is in
- * proportion to its samples, between several pairs if there are many workers.
- * Overheads and communication only make that too few, so exact times do not
- * overshoot.  When one does, by jitter mostly, FINE halves the step each time.
- * A gap that may be jitter makes the window longer instead.  FAST settles as
- * FINE does if there is no oscillation at all.
+ * FAST moves the number of samples that would close the gap if times were
+ * proportional to samples, between several pairs if there are many workers.
+ * With overheads and communication this is too few, so exact times do not
+ * overshoot.  After an overshoot, mostly by jitter, FINE halves the step each
+ * time.  A gap that may be jitter makes the window longer instead.  Without
+ * oscillation FAST settles as FINE does.
  *
- * A straggler whose time does not fall with its samples is in the flat part
- * of its time: it gets them back and no more are taken from it until a
- * restart. */
+ * A straggler that does not become faster with fewer samples is in the flat
+ * part of its time: it gets them back, and no more are moved from it before
+ * a restart. */
 
 #include <math.h>
 #include <stdbool.h>
@@ -29,33 +30,39 @@
 #include "base/memory.h"
 
 #define FIRST_WINDOW 2          /* Iterations of a window in FAST. */
-#define SETTLED_WINDOW 8        /* At least, when watching for a change. */
+#define SETTLED_WINDOW 8        /* Minimum window while settled. */
 #define MAX_WINDOW 16
-#define CLOSED 1.04             /* Slowest / fastest that is good enough, */
-#define DEAD_BAND 1.08          /* and that makes it begin again, if for */
-#define N_OUTSIDE 3             /* so many iterations. */
-#define WORKERS_PER_PAIR 4      /* In FAST, when several pairs move. */
-#define FLAT 0.15               /* Of the fall if times were in proportion, */
-#define STEEP 0.45              /* and what overheads leave of it at least. */
-#define SURE 2.0                /* Deviations that are not taken for jitter, */
-#define SURE_MORE 0.4           /* more with each doubling of the workers. */
+#define CLOSED 1.04             /* Ratio of slowest to fastest that is good
+                                 * enough. */
+#define DEAD_BAND 1.08          /* Ratio above which balancing restarts. */
+#define N_OUTSIDE 3             /* Iterations above DEAD_BAND before a
+                                 * restart. */
+#define WORKERS_PER_PAIR 4      /* In FAST, workers per pair that moves
+                                 * samples. */
+#define FLAT 0.15               /* Part of the proportional decrease below
+                                 * which a time is flat. */
+#define STEEP 0.45              /* Smallest part of the proportional
+                                 * decrease that overheads leave. */
+#define SURE 2.0                /* Deviations beyond jitter. */
+#define SURE_MORE 0.4           /* Increase of SURE with each doubling of
+                                 * the workers. */
 
 enum phase { FAST, FINE, SETTLED };
 
 struct gpu_worker {
-    double seconds[MAX_WINDOW]; /* Of the last iterations, a ring. */
-    double last;                /* Of the last one. */
-    double mean;                /* Of the window. */
-    uint32_t floor;             /* No fewer samples are of use. */
+    double seconds[MAX_WINDOW]; /* Times of the last iterations, a ring. */
+    double last;                /* Time of the last iteration. */
+    double mean;                /* Mean of the window. */
+    uint32_t floor;             /* Fewer samples do not make it faster. */
 
-    /* Before samples were taken of it that have not been seen to make it
-     * faster.  0: none were. */
+    /* Size and time before samples were moved whose effect is not visible yet;
+     * 0 if none. */
     uint32_t base_size;
     double base_seconds;
-    bool used;                  /* In this decision's moves already. */
+    bool used;                  /* Takes part in a move of this decision. */
 };
 
-/* Samples that have been moved. */
+/* A move of samples. */
 struct move {
     int from, to;
     uint32_t n;
@@ -66,14 +73,15 @@ struct batch_mode {
     struct gpu_worker *workers;
     enum phase phase;
     uint64_t n_iterations;
-    int n_since;                /* Iterations with the sizes as they are. */
+    int n_since;                /* Iterations since the last change of
+                                 * sizes. */
     int window;
-    uint32_t step;              /* At most so many move in FINE. */
+    uint32_t step;              /* Largest move in FINE, samples. */
     double jitter;              /* Relative deviation of an iteration. */
-    double sure;                /* SURE for so many workers. */
-    struct move *moves;         /* The last ones, the widest gap's first. */
+    double sure;                /* SURE for this number of workers. */
+    struct move *moves;         /* Last moves, that of the widest gap first. */
     int n_moves;
-    double settled;             /* Slowest / fastest that could be had. */
+    double settled;             /* Ratio that could be reached. */
     int n_outside;
 };
 
@@ -120,7 +128,7 @@ gpu_report(struct batch_mode *m, int worker, uint32_t n, double seconds,
     }
 }
 
-/* Takes each worker's mean of the last 'n' iterations, and what they teach of
+/* Computes the mean of each worker over the last 'n' iterations, and updates
  * the jitter. */
 static void
 average(struct batch_mode *m, int n)
@@ -147,14 +155,14 @@ average(struct batch_mode *m, int n)
     m->jitter = m->jitter ? 0.8 * m->jitter + 0.2 * variance : variance;
 }
 
-/* The part by which the means of two workers may differ by jitter alone. */
+/* Returns the relative difference of two means that jitter alone explains. */
 static double
 noise(const struct batch_mode *m)
 {
     return m->sure * m->jitter * sqrt(2.0 / m->window);
 }
 
-/* Slowest over fastest. */
+/* Returns the ratio of slowest to fastest. */
 static double
 spread(const struct batch_mode *m)
 {
@@ -176,7 +184,7 @@ settle(struct batch_mode *m)
     m->n_outside = 0;
 }
 
-/* True if the sizes no longer suit the times. */
+/* Returns true if the sizes no longer fit the times. */
 static bool
 has_changed(struct batch_mode *m)
 {
@@ -194,8 +202,9 @@ has_changed(struct batch_mode *m)
     return ++m->n_outside >= N_OUTSIDE;
 }
 
-/* True if the worker that gave samples by 'move' is no faster for it.  Where
- * jitter hides what they did, they count with those that it gives next. */
+/* Returns true if the worker that gave samples by 'move' has not become
+ * faster.  If jitter hides the effect, it is judged together with the next
+ * move. */
 static bool
 is_flat(struct batch_mode *m, const struct move *move, const uint32_t *sizes)
 {
@@ -208,13 +217,13 @@ is_flat(struct batch_mode *m, const struct move *move, const uint32_t *sizes)
     expected = 1 - (double) sizes[move->from] / w->base_size;
     fall = 1 - w->mean / w->base_seconds;
     if (fall > FLAT * expected + noise(m)) {
-        w->base_size = 0;       /* It is faster. */
+        w->base_size = 0;       /* It has become faster. */
         return false;
     }
     return fall <= FLAT * expected && (STEEP - FLAT) * expected >= noise(m);
 }
 
-/* Gives back what was taken in vain.  Returns true if there was any. */
+/* Returns samples of moves without effect.  Returns true if there were any. */
 static bool
 undo_if_flat(struct batch_mode *m, uint32_t *sizes)
 {
@@ -238,8 +247,8 @@ undo_if_flat(struct batch_mode *m, uint32_t *sizes)
     return undone;
 }
 
-/* Finds, among those not used yet, who can take samples soonest and who
- * should give some.  Returns false if there are no such two. */
+/* Finds the unused workers that can take samples soonest and that should give
+ * some.  Returns false if there is no such pair. */
 static bool
 find_pair(const struct batch_mode *m, const uint32_t *sizes,
           int *leader, int *straggler)
@@ -263,15 +272,15 @@ find_pair(const struct batch_mode *m, const uint32_t *sizes,
            && sizes[*straggler] > m->workers[*straggler].floor;
 }
 
-/* By how much the straggler is slower, as a part. */
+/* Returns the relative gap between straggler and leader. */
 static double
 gap_of(const struct batch_mode *m, int leader, int straggler)
 {
     return m->workers[straggler].mean / m->workers[leader].mean - 1;
 }
 
-/* The samples that make both as fast as each other, if times are in
- * proportion to samples. */
+/* Returns the samples to move for equal times, if times are proportional to
+ * samples. */
 static double
 samples_of_gap(const struct batch_mode *m, const uint32_t *sizes,
                int leader, int straggler)
@@ -283,7 +292,7 @@ samples_of_gap(const struct batch_mode *m, const uint32_t *sizes,
            / (slow->mean / sizes[straggler] + fast->mean / sizes[leader]);
 }
 
-/* Changes the phase by how the widest gap's pair compares with the last
+/* Updates the phase by comparing the pair of the widest gap with the last
  * one. */
 static void
 choose_phase(struct batch_mode *m, const uint32_t *sizes,
@@ -326,8 +335,8 @@ move(struct batch_mode *m, uint32_t *sizes, int leader, int straggler)
     w->used = m->workers[leader].used = true;
 }
 
-/* True if the last move was of one sample and this would undo it: the sizes
- * are as good as they can be. */
+/* Returns true if the last move was of one sample and this one would undo it:
+ * the sizes are optimal. */
 static bool
 is_undoing(const struct batch_mode *m, int leader, int straggler)
 {
@@ -335,7 +344,7 @@ is_undoing(const struct batch_mode *m, int leader, int straggler)
            && leader == m->moves[0].from && straggler == m->moves[0].to;
 }
 
-/* Moves samples between the pair, and in FAST between further ones. */
+/* Moves samples within the pair, and in FAST within further pairs. */
 static void
 move_all(struct batch_mode *m, uint32_t *sizes, int leader, int straggler)
 {
@@ -369,7 +378,7 @@ balance(struct batch_mode *m, uint32_t *sizes)
     }
     gap = gap_of(m, leader, straggler);
     if (gap <= noise(m) && m->window < MAX_WINDOW) {
-        m->window *= 2;         /* Perhaps only jitter: look for longer. */
+        m->window *= 2;         /* It may be jitter: use a longer window. */
     } else if (gap <= fmax(CLOSED - 1, noise(m))
                || is_undoing(m, leader, straggler)) {
         settle(m);
@@ -386,7 +395,7 @@ gpu_decide(struct batch_mode *m, uint32_t *sizes)
         struct gpu_worker *w = &m->workers[i];
 
         if (!w->last) {
-            return;             /* Nothing is known of this worker yet. */
+            return;             /* A worker has no times yet. */
         }
         w->seconds[m->n_iterations % MAX_WINDOW] = w->last;
     }

@@ -3,10 +3,10 @@
 #ifndef BATCH_MODE_H
 #define BATCH_MODE_H 1
 
-/* A way to decide batch sizes: between the manager and its two modes.
+/* Interface between the batch size manager and its two modes.
  *
- * The manager owns the sizes; a mode hears of each report and changes them
- * when all workers have reported.  Both allocate at creation only. */
+ * The manager owns the sizes.  A mode receives each report and changes the
+ * sizes after all workers have reported.  Both allocate at creation only. */
 
 #include <stdint.h>
 
@@ -14,7 +14,7 @@ struct batch_mode;
 struct batch_size_config;
 
 struct batch_mode_class {
-    /* 'config' and its 'max', which is not null and never 0, outlive the
+    /* 'config' and its 'max', which is not NULL and never 0, must outlive the
      * mode. */
     struct batch_mode *(*create)(const struct batch_size_config *config);
     void (*destroy)(struct batch_mode *);

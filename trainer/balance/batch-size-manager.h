@@ -3,23 +3,23 @@
 #ifndef BATCH_SIZE_MANAGER_H
 #define BATCH_SIZE_MANAGER_H 1
 
-/* How much of a batch each worker gets: semi-dynamic load balancing.
+/* Division of a batch among workers: semi-dynamic load balancing.
  *
  *
  * Motivation
  * ==========
  *
- * With bulk synchronous training an iteration takes as long as its slowest
- * worker.  Workers that get samples in proportion to their speeds end
- * together, and the update stays exact: with the workers' mean gradients
- * weighted by their shares it is the mean over the whole batch, whatever the
- * split.  Sizes change between iterations only.
+ * With bulk synchronous training an iteration lasts as long as its slowest
+ * worker.  Workers with samples in proportion to their speeds finish together,
+ * and the update stays exact: the mean gradients of the workers, weighted by
+ * their shares, give the mean over the batch for any division.  Sizes change
+ * between iterations only.
  *
  *
  * Usage
  * =====
  *
- * This header needs nothing else of the trainer:
+ * This header includes nothing else of the trainer:
  *
  *    struct batch_size_config config = {
  *        .mode = BATCH_SIZE_CPU, .n_workers = 8, .batch = 1024, .seed = 1,
@@ -34,18 +34,17 @@
  *                                  memory[i]);          // For each worker.
  *    }
  *
- * BATCH_SIZE_CPU is for workers whose time grows with their samples: it
- * predicts each one's speed (predictor.h) and divides the batch accordingly.
- * 'seconds' are those of computing.
+ * BATCH_SIZE_CPU is for workers whose time is proportional to their samples.
+ * It predicts the speed of each (predictor.h) and divides the batch
+ * accordingly.  'seconds' is the computing time.
  *
- * BATCH_SIZE_GPU is for workers whose time has a flat start, an overhead and
- * communication in it, so that there is no such thing as their speed: it
- * moves samples from the slowest worker, the straggler, to the fastest, the
- * leader, until they are about equal.  'seconds' are those of the whole
- * iteration without waiting for others; 'cpu' and 'memory' are not looked at.
+ * BATCH_SIZE_GPU is for workers whose time has a fixed part, an overhead and
+ * communication.  It moves samples from the slowest worker to the fastest
+ * until the times are about equal.  'seconds' is the time of the whole
+ * iteration without waiting for others; 'cpu' and 'memory' are ignored.
  *
- * Sizes stay as they are unless a change is worth it, so that jitter moves no
- * samples.  Each worker has at least one sample.
+ * Sizes change only for a noticeable gain, so that jitter moves no samples.
+ * Each worker has at least one sample.
  *
  *
  * Ownership and thread-safety
@@ -68,34 +67,34 @@ enum batch_size_mode {
 struct batch_size_config {
     enum batch_size_mode mode;
     int n_workers;
-    uint32_t batch;             /* Samples of an iteration, of all workers. */
-    const uint32_t *max;        /* [n_workers]: samples for which a worker
-                                 * has memory, 0: any number.  NULL: no
-                                 * worker is bounded. */
-    const char *predictor;      /* BATCH_SIZE_CPU.  NULL: "narx". */
-    uint64_t seed;              /* Of the predictors. */
+    uint32_t batch;             /* Samples of an iteration over all workers. */
+    const uint32_t *max;        /* [n_workers]: largest batch of each
+                                 * worker, 0 if unlimited.  NULL if none is
+                                 * limited. */
+    const char *predictor;      /* For BATCH_SIZE_CPU; NULL for "narx". */
+    uint64_t seed;              /* Seed of the predictors. */
 };
 
-/* Stores a manager in '*bsmp' whose first sizes are about equal.  Returns
- * NULL, or a message that the caller frees if there can be none: fewer samples
- * than workers, less memory than samples, a predictor that does not exist. */
+/* Stores a manager with about equal initial sizes in '*bsmp'.  Returns NULL,
+ * or a message that the caller frees: fewer samples than workers, less memory
+ * than samples, an unknown predictor. */
 char *batch_size_manager_create(const struct batch_size_config *,
                                 struct batch_size_manager **bsmp);
 void batch_size_manager_destroy(struct batch_size_manager *);
 
-/* 'worker' has taken 'seconds' for 'n' samples.  'cpu' and 'memory' are what
- * others use of its machine now, 0 to 1.  A time that is not positive and
- * finite says nothing of the worker but that it is done. */
+/* Reports that 'worker' took 'seconds' for 'n' samples.  'cpu' and 'memory'
+ * are the current load of its machine by other programs, 0 to 1.  A time that
+ * is not positive and finite is ignored, but the worker counts as done. */
 void batch_size_manager_report(struct batch_size_manager *, int worker,
                                uint32_t n, double seconds,
                                double cpu, double memory);
 
-/* The sizes of the next iteration, [n_workers], whose sum is the batch.  They
- * are decided anew when all workers have reported since the last time. */
+/* Returns the sizes of the next iteration, [n_workers], with the sum of the
+ * batch.  They are computed again after all workers have reported. */
 const uint32_t *batch_size_manager_next(struct batch_size_manager *);
 
-/* What the mean gradient of 'worker' weighs in the iteration of the sizes
- * last given. */
+/* Returns the weight of the mean gradient of 'worker' with the current
+ * sizes. */
 double batch_size_manager_share(const struct batch_size_manager *,
                                 int worker);
 

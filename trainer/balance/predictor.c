@@ -44,7 +44,7 @@ predictor_destroy(struct predictor *p)
     }
 }
 
-/* A use that cannot be read counts as none. */
+/* An unknown load counts as 0. */
 static double
 share(double use)
 {

@@ -3,22 +3,22 @@
 #ifndef PREDICTOR_H
 #define PREDICTOR_H 1
 
-/* The speed of a worker in the iteration that comes.
+/* Prediction of a worker's speed in the next iteration.
  *
  *
  * Motivation
  * ==========
  *
- * Batches that suit the workers' last speeds suit nobody once a speed has
- * changed, and batches that follow every hiccup suit nobody either.  What
- * others use of the machine at this moment tells a lasting change from a
- * hiccup before the speed itself does.
+ * Batches for the last speeds are wrong as soon as a speed changes, and
+ * batches that follow every short disturbance are wrong too.  The current load
+ * by other programs tells a lasting change from a disturbance before the speed
+ * does.
  *
  *
  * Usage
  * =====
  *
- * One predictor for each worker, told once an iteration:
+ * One predictor per worker, updated once per iteration:
  *
  *    p = predictor_create("narx", seed);
  *    for (;;) {
@@ -27,25 +27,25 @@
  *        predictor_update(p, measured, cpu, memory);
  *    }
  *
- * 'cpu' and 'memory' are what others use of the worker's machine after the
- * iteration that was measured, so just before the one to predict.  Any scale
- * will do for speeds; the uses go from 0 to 1.
+ * 'cpu' and 'memory' are the load by other programs on the worker's machine
+ * after the measured iteration, that is before the one to predict, from 0 to
+ * 1.  Speeds may have any unit.
  *
- *    memoryless  as fast as last time
+ *    memoryless  the last speed
  *    ema         exponential moving average
  *    arima       ARIMA(2,1,1), by recursive extended least squares
  *    rnn, lstm   recurrent networks over the last 10 speeds
- *    lstm-x      as lstm, with the uses
- *    narx        a network over the last 3 speeds and uses, those of now too
+ *    lstm-x      as lstm, with the loads
+ *    narx        a network over the last 3 speeds and loads, and the current load
  *
- * All learn as they go and start as "ema" until they have seen enough.
+ * All learn online and predict as "ema" until they have enough data.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * A predictor allocates at creation only.  The same seed and updates give the
- * same predictions.  One thread. */
+ * A predictor allocates memory at creation only.  The same seed and updates
+ * give the same predictions.  One thread. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,7 +61,7 @@ struct predictor_class {
     double (*predict)(struct predictor *);
 };
 
-/* What every predictor begins with. */
+/* First member of every predictor. */
 struct predictor {
     const struct predictor_class *class;
 };
@@ -69,19 +69,19 @@ struct predictor {
 /* Null-terminated. */
 extern const struct predictor_class *const predictor_classes[];
 
-/* NULL if there is none of that name. */
+/* Returns NULL if there is no such class. */
 const struct predictor_class *predictor_class_find(const char *name);
 
 struct predictor *predictor_create(const struct predictor_class *,
                                    uint64_t seed);
 void predictor_destroy(struct predictor *);
 
-/* A speed that is not finite and positive, as of an iteration without
- * samples, is none, and nothing changes. */
+/* Adds a measurement.  A speed that is not finite and positive, as in an
+ * iteration without samples, is ignored. */
 void predictor_update(struct predictor *, double speed, double cpu,
                       double memory);
 
-/* More than 0, or 0 before the first update. */
+/* Returns a speed above 0, or 0 before the first update. */
 double predictor_predict(struct predictor *);
 
 extern const struct predictor_class predictor_arima;

@@ -3,7 +3,7 @@
 #ifndef RECURRENT_H
 #define RECURRENT_H 1
 
-/* What the recurrent predictors share: everything but the cell.
+/* Common part of the recurrent predictors: everything but the cell.
  *
  * A cell is run over the last iterations, the oldest first; the output is
  * linear in its last state and in the last speed.  It learns by truncated

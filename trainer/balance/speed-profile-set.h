@@ -3,8 +3,8 @@
 #ifndef SPEED_PROFILE_SET_H
 #define SPEED_PROFILE_SET_H 1
 
-/* The numbers of a speed profile: between its reader and its arithmetic.
- * Others use speed-profile.h, which says what they mean. */
+/* Numbers of a speed profile, for its reader and its arithmetic; see
+ * speed-profile.h. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
 
 /* "stagecoach-trainer compare SPEC.json [--format text|json] [--svg FILE]".
  *
- * 'argv' is what follows "compare".  Returns NULL or a message; '*usage' is
- * true if that is about the command line. */
+ * 'argv' has the arguments after "compare".  Returns NULL or a message;
+ * '*usage' is true if that is about the command line. */
 
 #include <stdbool.h>
 

@@ -23,7 +23,7 @@ read_strings(const struct json_at *array)
     return strings;
 }
 
-/* 'file' as seen from the folder of 'name'. */
+/* Returns the path of 'file' relative to the folder of 'name'. */
 static char *
 beside(const char *name, char *file)
 {

@@ -11,7 +11,7 @@
 #define WIDTH 760
 #define HEIGHT 420
 #define LEFT 60
-#define RIGHT 200               /* Room for the names. */
+#define RIGHT 200               /* Space for the names. */
 #define TOP 20
 #define BOTTOM 50
 #define N_TICKS 5
@@ -99,7 +99,7 @@ draw_curve(const struct plot *p, const struct compare_curve *curve,
             WIDTH - RIGHT + 12, y, colour, scheme);
 }
 
-/* The names of schemes have no character that XML would mind. */
+/* Names of schemes contain no special characters of XML. */
 char *
 compare_write_svg(const struct compare_spec *spec,
                   const struct compare_curve *curves, const char *file)

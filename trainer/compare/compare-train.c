@@ -14,8 +14,9 @@
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
 
-#define START_S 30              /* For everybody to be there. */
-#define END_S 5                 /* For everybody to end by themselves. */
+#define START_S 30              /* Time limit for all members to start. */
+#define END_S 5                 /* Time limit for all members to end by
+                                 * themselves. */
 #define MAX_ARGV 80
 
 static const struct search_host this_host = {
@@ -24,8 +25,8 @@ static const struct search_host this_host = {
 
 struct member {
     struct child child;
-    bool ready;                 /* It listens, or waits for its target. */
-    bool at_target;             /* It waits for another one. */
+    bool ready;                 /* It listens, or waits for a target. */
+    bool at_target;             /* It has reached its target. */
     int port;
 };
 
@@ -35,7 +36,7 @@ struct team {
     struct member *members;     /* Servers, then workers. */
     int n_servers, n;
     struct compare_curve *curve;
-    double began;               /* Monotonic seconds; NAN: not yet. */
+    double began;               /* Monotonic seconds, NAN before the begin. */
     char *error;
 };
 
@@ -57,7 +58,7 @@ number(const cJSON *event, const char *name)
     return cJSON_IsNumber(value) ? value->valuedouble : NAN;
 }
 
-/* Takes down what rank 0 has evaluated. */
+/* Stores an evaluation of rank 0. */
 static void
 add_point(struct team *team, const cJSON *event)
 {
@@ -105,7 +106,7 @@ take_line(struct team *team, struct member *m, const char *line)
     cJSON_Delete(event);
 }
 
-/* Takes what the members say for up to 'seconds'. */
+/* Handles reports of the members for up to 'seconds'. */
 static void
 listen_to(struct team *team, double seconds)
 {
@@ -216,7 +217,7 @@ say(struct team *team, const char *text)
     }
 }
 
-/* Until the target, the last iteration, or the limit. */
+/* Trains until the target, the last iteration, or the limit. */
 static void
 train(struct team *team)
 {
@@ -235,7 +236,7 @@ train(struct team *team)
     say(team, "stop\n");
 }
 
-/* True if all have ended. */
+/* Returns true if all have ended. */
 static bool
 all_ended(const struct team *team)
 {

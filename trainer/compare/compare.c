@@ -17,7 +17,7 @@ compare_run(const struct compare_spec *spec, const char *program,
     struct compare_curve *curves = allocate(spec->n_schemes, sizeof *curves);
     char *error = NULL;
 
-    signal(SIGPIPE, SIG_IGN);   /* A member that has ended reads nothing. */
+    signal(SIGPIPE, SIG_IGN);   /* A member may have ended. */
     for (size_t i = 0; i < spec->n_schemes && !error; i++) {
         fprintf(stderr, "%s\n", spec->schemes[i]);
         error = compare_train(spec, program, spec->schemes[i], &curves[i]);
@@ -40,7 +40,7 @@ compare_curves_destroy(const struct compare_spec *spec,
     free(curves);
 }
 
-/* The last point, or one that says nothing. */
+/* Returns the last point, or an empty one. */
 static struct compare_point
 last_point(const struct compare_curve *curve)
 {

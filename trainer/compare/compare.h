@@ -9,11 +9,10 @@
  * Motivation
  * ==========
  *
- * A scheme is better if it reaches a loss sooner, and that is two things at
- * once: how many iterations it needs, and how long they take.  A comparison
- * runs the real programs over loopback, one scheme after the other, with
- * workers that stand for the machines of a cluster, and takes down rank 0's
- * loss against time.
+ * The time until a loss depends on the number of iterations and on their
+ * duration.  A comparison runs the real programs over loopback, one scheme
+ * after the other, with emulated speeds of workers, and records the loss of
+ * rank 0 against time.
  *
  *
  * Usage
@@ -33,8 +32,8 @@
  *    servers         default 1
  *    profile         file of a speed profile, from the specification's folder
  *    arguments       array of strings, the workers' options
- *    target_loss     of the held-out samples: a scheme ends there
- *    iterations      or after so many of rank 0; default 1000
+ *    target_loss     validation loss at which a scheme ends
+ *    iterations      or after so many iterations of rank 0; default 1000
  *    limit_s         or after so many seconds; default 60
  *
  *
@@ -49,29 +48,29 @@
 #include <stdint.h>
 
 struct compare_spec {
-    char *name;                 /* The file's. */
+    char *name;                 /* Name of the file. */
     char **schemes;
     size_t n_schemes;
     int64_t n_workers, n_servers;
-    char *profile;              /* NULL: none. */
+    char *profile;              /* NULL if none. */
     char **arguments;
     size_t n_arguments;
-    double target_loss;         /* NAN: none. */
+    double target_loss;         /* NAN if none. */
     int64_t iterations;
     double limit_s;
 };
 
 struct compare_point {
-    double seconds;             /* Since all workers were told to begin. */
+    double seconds;             /* Since the start of all workers. */
     uint64_t iteration;
-    double loss, accuracy;      /* Of the held-out samples. */
+    double loss, accuracy;      /* Of the validation samples. */
 };
 
-/* One for each scheme. */
+/* Result of one scheme. */
 struct compare_curve {
     struct compare_point *points;
     size_t n_points, max_points;
-    bool reached;               /* The last point is at the target. */
+    bool reached;               /* The last point has reached the target. */
 };
 
 /* Return NULL or a message. */
@@ -86,19 +85,20 @@ char *compare_run(const struct compare_spec *, const char *program,
 void compare_curves_destroy(const struct compare_spec *,
                             struct compare_curve *);
 
-/* Trains under one scheme: for compare_run(). */
+/* Trains under one scheme; called by compare_run(). */
 char *compare_train(const struct compare_spec *, const char *program,
                     const char *scheme, struct compare_curve *);
 
-/* Mean seconds of an iteration of rank 0, NAN if there was none. */
+/* Returns the mean duration of an iteration of rank 0 in seconds, NAN if there
+ * was none. */
 double compare_iteration_s(const struct compare_curve *);
 
-/* A table, or one JSON object, on standard output. */
+/* Print a table, or one JSON object, on standard output. */
 void compare_print(const struct compare_spec *, const struct compare_curve *);
 void compare_print_json(const struct compare_spec *,
                         const struct compare_curve *);
 
-/* Loss against time. */
+/* Writes a chart of loss against time. */
 char *compare_write_svg(const struct compare_spec *,
                         const struct compare_curve *, const char *file);
 

@@ -3,10 +3,10 @@
 #ifndef SEARCH_EVENTS_H
 #define SEARCH_EVENTS_H 1
 
-/* What a search says about itself, as the JSON of docs/interfaces.md.
+/* Events of a search, as the JSON of docs/interfaces.md.
  *
- * Each function makes one object with "event" and "time", and gives it to the
- * search's callback.  Numbers that are not known are null. */
+ * Each function creates an object with "event" and "time" and passes it to the
+ * callback of the search.  Unknown numbers are null. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ void events_job_end(const struct events *, const struct job *,
 void events_search_end(const struct events *, const struct job *best,
                        double seconds);
 
-/* One line on standard error: why a job has failed. */
+/* Prints the reason of a failed job on standard error. */
 void events_warning(const struct events *, const struct job *);
 
 #endif /* trainer/search/events.h */

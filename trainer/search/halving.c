@@ -40,7 +40,7 @@ halving_reached(struct halving *h, int job, double loss)
     }
 }
 
-/* A job that was judged already cannot fail any more. */
+/* A job that has been ranked cannot fail any more. */
 void
 halving_failed(struct halving *h, int job)
 {

@@ -3,16 +3,16 @@
 #ifndef HALVING_H
 #define HALVING_H 1
 
-/* Successive halving: who goes on, and when.
+/* Successive halving: which jobs continue, and when.
  *
  *
  * Motivation
  * ==========
  *
- * All jobs run to the first rung's iterations, the best 'keep' of them go on
- * to the next rung's, and so on.  Nobody goes on before the last job of the
- * stage is there: this barrier is what the network is scheduled for.  A job
- * that fails leaves the ranking; the search goes on without it.
+ * All jobs run until the iterations of the first rung; the best 'keep' of them
+ * continue to the next rung, and so on.  No job continues before the last job
+ * of the stage has arrived: the network is scheduled for this barrier.  A
+ * failed job leaves the ranking, and the search continues without it.
  *
  *
  * Usage
@@ -24,7 +24,7 @@
  *           halving_reached(&h, job, loss) or halving_failed(&h, job)...
  *        if (halving_stage_is_over(&h)) {
  *            n = halving_end_stage(&h, ranking);
- *            ...h.jobs[j].state is HALVING_RUNNING for those who go on...
+ *            ...h.jobs[j].state is HALVING_RUNNING if job j continues...
  *        }
  *    }
  *    halving_uninit(&h);
@@ -33,7 +33,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * No input or output, no time.  The rungs must outlive it.  One thread. */
+ * No I/O and no time.  The rungs must outlive the object.  One thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,21 +42,23 @@
 struct search_rung;
 
 enum halving_state {
-    HALVING_RUNNING,            /* On the way to the target. */
-    HALVING_REACHED,            /* There, waits for the stage's end. */
-    HALVING_STOPPED,            /* Judged, does not go on. */
+    HALVING_RUNNING,            /* Running until the target. */
+    HALVING_REACHED,            /* At the target, waits for the end of the
+                                 * stage. */
+    HALVING_STOPPED,            /* Ranked too low to continue. */
     HALVING_DONE,               /* Kept by the last rung. */
     HALVING_FAILED,
 };
 
 struct halving_job {
     enum halving_state state;
-    double loss;                /* When it last reached a target. */
+    double loss;                /* Loss when it last reached a target. */
 };
 
 struct halving {
     const struct search_rung *rungs;
-    int n_rungs, rung;          /* 'rung' is 'n_rungs' when all is over. */
+    int n_rungs, rung;          /* Number of rungs, and the current one;
+                                 * equal at the end of the search. */
     int n_jobs;
     struct halving_job *jobs;
 };
@@ -71,12 +73,12 @@ void halving_failed(struct halving *, int job);
 
 bool halving_stage_is_over(const struct halving *);
 
-/* Judges those who have reached the target.  Stores them in 'ranking', which
- * has room for all jobs, best first, and returns how many they are.  A loss
- * that is not a number is the worst. */
+/* Ends the stage.  Stores the jobs that have reached the target in 'ranking',
+ * which has space for all jobs, best first, and returns their number.  NaN is
+ * the worst loss. */
 int halving_end_stage(struct halving *, int ranking[]);
 
-/* True after the last stage's end, or when no job is left. */
+/* Returns true after the end of the last stage, or if no job remains. */
 bool halving_is_over(const struct halving *);
 
 #endif /* trainer/search/halving.h */

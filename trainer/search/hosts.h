@@ -3,17 +3,17 @@
 #ifndef SEARCH_HOSTS_H
 #define SEARCH_HOSTS_H 1
 
-/* The machines that a search may use, as a cluster file says.
+/* Hosts that a search may use: the cluster file.
  *
  *    {"hosts": [{"name": "h0", "address": "10.77.0.1", "launch": "netns",
  *                "netns": "lab-h0", "rundir": "/run/stagecoach/h0",
  *                "cgroup": "stagecoach/h0", "slots": 4}]}
  *
- * "launch" is how a program gets there; launch.h has one implementation for
- * each.  'rundir' and 'cgroup' become the programs' STAGECOACH_RUNDIR and
- * STAGECOACH_CGROUP; without them, they have what the search has.
+ * "launch" selects how programs are started there (launch.h).  'rundir' and
+ * 'cgroup' become STAGECOACH_RUNDIR and STAGECOACH_CGROUP of the programs; the
+ * default is the environment of the search.
  *
- * Plain data, owned by the caller, immutable after it is read. */
+ * Plain data, owned by the caller, immutable after parsing. */
 
 #include <stddef.h>
 
@@ -25,11 +25,11 @@ extern const char *const launch_names[];        /* Null-terminated. */
 
 struct search_host {
     char *name;
-    char *address;              /* Where its servers listen. */
+    char *address;              /* Address on which servers listen. */
     enum launch_kind launch;
-    char *netns;                /* As "ip netns" calls it; NULL if local. */
-    char *rundir, *cgroup;      /* NULL: as the search has. */
-    int slots;                  /* Processes at once. */
+    char *netns;                /* Name for "ip netns", NULL if local. */
+    char *rundir, *cgroup;      /* NULL for the values of the search. */
+    int slots;                  /* Largest number of processes. */
 };
 
 struct search_hosts {

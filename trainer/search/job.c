@@ -16,20 +16,22 @@
 #include "trainer/search/launch.h"
 
 #define MAX_ARGS 192
-#define START_MS 60000          /* Until all workers wait. */
+#define START_MS 60000          /* Time limit until all workers wait. */
 #define STOP_MS 5000            /* From "stop" to SIGTERM. */
 #define TERM_MS 2000            /* From SIGTERM to SIGKILL. */
 
 struct job_process {
     struct child child;
     const struct search_host *host;
-    int index;                  /* Among those of its role. */
-    int port;                   /* Where a server listens, 0 if not yet. */
-    int64_t paused;             /* Where a worker waits, -1 if not yet. */
-    bool reported;              /* A worker said "done": its bytes count. */
+    int index;                  /* Index within its role. */
+    int port;                   /* Port of a server, 0 if unknown. */
+    int64_t paused;             /* Iteration at which a worker waits, -1 if
+                                 * none. */
+    bool reported;              /* The worker has reported "done" with its
+                                 * bytes. */
 };
 
-/* An argument list that owns its strings. */
+/* Argument list that owns its strings. */
 struct args {
     const char *argv[MAX_ARGS + 1];
     int n;
@@ -206,7 +208,7 @@ job_start(struct job *job)
     start_some(job, 0, job->n_servers);
 }
 
-/* Telling. */
+/* Commands to processes. */
 
 static void
 tell_workers(struct job *job, const char *text)
@@ -256,7 +258,7 @@ job_kill(struct job *job, int grace_ms)
     }
 }
 
-/* Hearing. */
+/* Reports of processes. */
 
 static double
 number_of(const cJSON *object, const char *name)
@@ -358,7 +360,7 @@ job_has_reached(const struct job *job)
     return job->state == JOB_RUNNING && all_paused(job, job->target);
 }
 
-/* Ends what did not end by itself in time. */
+/* Signals processes that have not ended in time. */
 static void
 run_ending(struct job *job)
 {

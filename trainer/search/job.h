@@ -3,23 +3,23 @@
 #ifndef SEARCH_JOB_H
 #define SEARCH_JOB_H 1
 
-/* One job of a search: its processes, and how far they are.
+/* One job of a search: its processes and their progress.
  *
  *
  * Motivation
  * ==========
  *
- * A job's servers start first, since its workers need their ports; its workers
- * connect, get their first weights and wait.  From then on they are told how
- * far to go.  A job is as far as the last of its workers, and has failed as
- * soon as one of its processes ends without being told to.
+ * The servers of a job start first, since its workers need their ports.  The
+ * workers connect, get their initial weights and wait.  From then on they
+ * receive iteration targets.  The progress of a job is that of its slowest
+ * worker; a job has failed as soon as one of its processes ends by itself.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The search owns its jobs, reads their members and calls these functions;
- * nothing here waits.  One thread. */
+ * The search owns its jobs, reads their members and calls these functions,
+ * which never block.  One thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,15 +32,15 @@ struct pollfd;
 struct search_hosts;
 
 enum job_state {
-    JOB_SERVERS,                /* Its servers start. */
-    JOB_WORKERS,                /* Its workers start. */
-    JOB_READY,                  /* All workers wait. */
-    JOB_RUNNING,                /* On the way to 'target'. */
-    JOB_ENDING,                 /* Told to end. */
-    JOB_GONE,                   /* No process is left. */
+    JOB_SERVERS,                /* Servers are starting. */
+    JOB_WORKERS,                /* Workers are starting. */
+    JOB_READY,                  /* All workers wait for a target. */
+    JOB_RUNNING,                /* Running until 'target'. */
+    JOB_ENDING,                 /* Requested to end. */
+    JOB_GONE,                   /* All processes have ended. */
 };
 
-/* How processes are started; the same for all jobs. */
+/* Programs of all jobs. */
 struct job_programs {
     const char *trainer;        /* Path of stagecoach-trainer. */
     const char *wrapper;        /* Path of stagecoach, whose "run" starts the
@@ -56,20 +56,22 @@ struct job {
 
     enum job_state state;
     bool failed;
-    char *error;                /* Why, if it failed to start. */
-    int64_t deadline_ms;        /* Of starting, or of the next signal. */
-    int signal;                 /* Sent last. */
+    char *error;                /* Reason of a failed start, else NULL. */
+    int64_t deadline_ms;        /* Time limit of the start, or time of the
+                                 * next signal. */
+    int signal;                 /* Last signal sent. */
 
     int n_servers, n_children;  /* Servers come first. */
     struct job_process *processes;
-    int64_t target;             /* Iterations. */
+    int64_t target;             /* Iteration target. */
 
-    /* As rank 0 says. */
+    /* Last report of rank 0. */
     int64_t iteration;
-    double loss, accuracy;      /* NAN if not known. */
-    bool has_news;              /* Since the search looked last. */
-    int64_t bytes;              /* That all workers sent and received, known
-                                 * when they have ended in good order. */
+    double loss, accuracy;      /* NAN if unknown. */
+    bool has_news;              /* Reports have arrived since the search
+                                 * last checked. */
+    int64_t bytes;              /* Bytes that all workers have sent and
+                                 * received; known after a regular end. */
 };
 
 void job_init(struct job *, const struct search_spec *,
@@ -79,17 +81,17 @@ void job_uninit(struct job *);
 
 void job_start(struct job *);
 void job_run_until(struct job *, int64_t iterations);
-void job_stop(struct job *);                    /* In good order. */
-void job_kill(struct job *, int grace_ms);      /* By signals. */
+void job_stop(struct job *);    /* Requests a regular end. */
+void job_kill(struct job *, int grace_ms);      /* Ends by signals. */
 
-/* Takes what the processes say and do; sends signals that are due.  Afterwards
- * 'state', 'failed' and 'has_news' say what has changed. */
+/* Handles reports and ends of processes, and sends signals that are due.
+ * Updates 'state', 'failed' and 'has_news'. */
 void job_run(struct job *);
 
-/* True if all workers have reached the target. */
+/* Returns true if all workers have reached the target. */
 bool job_has_reached(const struct job *);
 
-/* Fills in what to poll for, job_n_fds() elements. */
+/* Stores the descriptors to poll, job_n_fds() elements. */
 int job_n_fds(const struct job *);
 void job_poll_fds(const struct job *, struct pollfd *);
 

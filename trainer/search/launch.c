@@ -17,8 +17,8 @@
 #include "base/memory.h"
 #include "trainer/search/hosts.h"
 
-/* Enters the network namespace only: "ip netns exec" would also replace /sys,
- * and with it the cgroup file system. */
+/* Enters the network namespace only.  "ip netns exec" would also replace /sys
+ * and thereby the cgroup file system. */
 static int
 enter_netns(const struct search_host *host)
 {
@@ -76,7 +76,8 @@ set_environment(const struct search_host *host, const char *const env[])
     }
 }
 
-/* In the new process: becomes the program, or writes an errno to 'report'. */
+/* Runs in the new process: executes the program, or writes an errno value to
+ * 'report'. */
 static void
 become(const struct search_host *host, const char *const argv[],
        const char *const env[], const int in[2], const int out[2],
@@ -92,7 +93,8 @@ become(const struct search_host *host, const char *const argv[],
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) {
-        _exit(127);             /* It died before we said so. */
+        _exit(127);             /* The parent died before the signal was
+                                 * set. */
     }
     if (dup2(in[0], STDIN_FILENO) < 0 || dup2(out[1], STDOUT_FILENO) < 0) {
         error = errno;
@@ -106,12 +108,12 @@ become(const struct search_host *host, const char *const argv[],
         error = errno;
     }
     if (write(report, &error, sizeof error) < 0) {
-        /* The parent sees the end of the pipe. */
+        /* The parent reads the end of the pipe. */
     }
     _exit(127);
 }
 
-/* Returns 0 if the program runs, otherwise an errno. */
+/* Returns 0 if the program runs, otherwise an errno value. */
 static int
 fork_and_become(struct child *child, const struct search_host *host,
                 const char *const argv[], const char *const env[],
@@ -133,7 +135,8 @@ fork_and_become(struct child *child, const struct search_host *host,
     }
     close(report[1]);
     if (!error) {
-        setpgid(child->pid, child->pid);        /* Whoever comes first. */
+        setpgid(child->pid, child->pid);        /* Parent and child both set
+                                                 * it: either may run first. */
         while (read(report[0], &error, sizeof error) < 0 && errno == EINTR) {
             continue;
         }
@@ -178,7 +181,7 @@ child_start(struct child *child, const struct search_host *host,
                            strerror(error)) : NULL;
 }
 
-/* Reads once.  Returns false if there is nothing now, or never again. */
+/* Reads once.  Returns false if there are no data. */
 static bool
 child_read(struct child *child)
 {
@@ -231,7 +234,7 @@ child_line(struct child *child)
     }
 }
 
-/* What a child does not read is its own loss: nobody waits for it. */
+/* Data that a child does not read are dropped: the search never waits. */
 void
 child_say(struct child *child, const char *text)
 {
@@ -265,7 +268,7 @@ child_reap(struct child *child)
                            != child->pid) {
         return false;
     }
-    child_kill(child, SIGKILL);         /* Whatever it left of its group. */
+    child_kill(child, SIGKILL); /* Remaining processes of its group. */
     child->pid = 0;
     child_hang_up(child);
     return true;

@@ -9,7 +9,7 @@
 
 #define MAX_SAMPLES (1 << 24)
 #define MAX_FEATURES (1 << 26)
-#define N_IMAGE_CLASSES 10      /* Of images, generated or not. */
+#define N_IMAGE_CLASSES 10      /* Classes of images, generated or not. */
 
 static const char *const model_names[] = {
     "mlp", "cifarnet", "resnet32", "linear", NULL,
@@ -20,9 +20,9 @@ static const char *const data_names[] = {
 static const char *const loss_names[] = { "logistic", "hinge", NULL };
 
 static const struct {
-    struct image image;         /* Of the files. */
-    int64_t n_samples;          /* By default. */
-    const char *prefix;         /* Of '--data'. */
+    struct image image;         /* Dimensions of the images in the files. */
+    int64_t n_samples;          /* Default number of samples. */
+    const char *prefix;         /* Prefix of the value of '--data'. */
 } sources[] = {
     [SEARCH_GENERATED] = { { 32, 32, 3 }, 8192, NULL },
     [SEARCH_MNIST] = { { 28, 28, 1 }, 60000, "mnist" },
@@ -61,7 +61,7 @@ read_mlp(struct search_model *m, const struct json_at *model,
     }
 }
 
-/* Height, width and channels as the trainer allows them. */
+/* Reads height, width and channels within the limits of the trainer. */
 static void
 read_image(struct search_model *m, const struct json_at *model)
 {
@@ -130,8 +130,8 @@ shape_of(const struct search_model *m, int width)
     return shape;
 }
 
-/* Two convolutions of 5 by 5 with biases, each of which the pooling behind it
- * makes a quarter, and two dense layers. */
+/* Two 5x5 convolutions with biases, each followed by pooling that divides the
+ * pixels by four, and two dense layers. */
 static size_t
 cifarnet_n_parameters(const struct image *image)
 {
@@ -144,9 +144,8 @@ cifarnet_n_parameters(const struct image *image)
            + (n_hidden + 1) * N_IMAGE_CLASSES;
 }
 
-/* A convolution of 3 by 3, three stages of ten, each twice as wide as the one
- * before, all followed by a scale and a shift for each channel, and a dense
- * layer. */
+/* A 3x3 convolution, three stages of ten, each twice as wide as the previous
+ * one, all followed by a scale and a shift per channel, and a dense layer. */
 static size_t
 resnet32_n_parameters(const struct image *image)
 {

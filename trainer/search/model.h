@@ -3,16 +3,15 @@
 #ifndef SEARCH_MODEL_H
 #define SEARCH_MODEL_H 1
 
-/* What the jobs of a search train, and on what: its members "model" and
- * "data".
+/* Model and data of a search: its members "model" and "data".
  *
  *
  * Motivation
  * ==========
  *
- * Whoever plans a search, or simulates it, has to know how many parameters go
- * over the network, but has no use for the arithmetic.  So this knows of each
- * model as much as its options and its size:
+ * Planning and simulating a search needs the number of parameters that are
+ * transferred, but not the arithmetic.  So this module has only the options
+ * and the size of each model:
  *
  *    {"inputs": 64, "hidden_layers": 2, "classes": 10}     "name": "mlp"
  *    {"name": "cifarnet", "image": [32, 32, 3]}            or "resnet32"
@@ -22,14 +21,14 @@
  *    {"kind": "mnist", "path": FOLDER}                     or "cifar10"
  *    {"kind": "libsvm", "path": FILE}
  *
- * Images have the size that the files' have; "image" is of generated ones.
- * Only "mlp" has widths to choose from.
+ * The size of images is that of the files; "image" is for generated ones.
+ * Only "mlp" has a width to search.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data; whoever reads one frees it with search_model_uninit(). */
+ * Plain data; free with search_model_uninit(). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,13 +55,13 @@ enum search_model_kind {
 
 struct search_model {
     enum search_model_kind kind;
-    int n_inputs, n_hidden, n_classes;  /* Of an MLP. */
-    struct image image;         /* Of what sees images. */
-    int64_t n_features;         /* Of a linear model, */
+    int n_inputs, n_hidden, n_classes;  /* Dimensions of an MLP. */
+    struct image image;         /* Dimensions of images. */
+    int64_t n_features;         /* Features of a linear model. */
     const char *loss;           /* "logistic" or "hinge".  Static. */
 
     enum search_data data;
-    int64_t n_samples;          /* To train on; of files at most so many. */
+    int64_t n_samples;          /* Training samples; of files: maximum. */
     char *path;                 /* Folder or file; NULL if generated. */
 };
 
@@ -70,14 +69,14 @@ struct search_model {
 void search_model_read(struct search_model *, const struct json_at *at);
 void search_model_uninit(struct search_model *);
 
-/* Whether a trial of it has a width. */
+/* Returns true if its trials have a width. */
 bool search_model_has_width(const struct search_model *);
 
-/* Of the model with hidden layers of 'width'. */
+/* Returns the number of parameters with hidden layers of 'width'. */
 size_t search_model_n_parameters(const struct search_model *, int width);
 
-/* The trainer's options for it, the next one's name and value each time, which
- * the caller frees; '*i' counts from 0.  Returns false behind the last. */
+/* Stores name and value of the next option for the trainer; the caller frees
+ * the value, and '*i' starts at 0.  Returns false after the last one. */
 bool search_model_option(const struct search_model *, int width, int *i,
                          const char **name, char **value);
 

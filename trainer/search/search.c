@@ -19,8 +19,9 @@
 #include "trainer/search/job.h"
 #include "trainer/search/spec.h"
 
-#define INTERRUPT_MS 1000       /* From a signal to us to the jobs' SIGKILL. */
-#define WAKE_MS 250             /* Deadlines are looked at so often. */
+#define INTERRUPT_MS 1000       /* Time from a signal to the search until
+                                 * SIGKILL of its jobs. */
+#define WAKE_MS 250             /* Interval of checks of time limits. */
 
 struct search {
     const struct search_config *config;
@@ -30,17 +31,18 @@ struct search {
     struct halving halving;
     int n_jobs;
     struct job *jobs;
-    bool *ended;                /* By job: its end was told. */
+    bool *ended;                /* By job: its end has been announced. */
 
-    bool begun;                 /* The first stage has. */
-    bool judged;                /* No stage will begin any more. */
+    bool begun;                 /* The first stage has begun. */
+    bool judged;                /* No further stage will begin. */
     int64_t begin_ms, stage_ms, answer_ms;      /* Monotonic. */
-    const char **names;         /* Room for those of all jobs. */
-    int *ranking;               /* Of the last stage, 'n_ranked' jobs. */
+    const char **names;         /* Names of all jobs. */
+    int *ranking;               /* Ranking of the last stage, 'n_ranked'
+                                 * jobs. */
     int n_ranked;
-    int best;                   /* -1 as long as there is none. */
+    int best;                   /* Best job, -1 if none yet. */
     int signal_fd;
-    int signal;                 /* Got one: the search is being ended. */
+    int signal;                 /* Received signal: the search is ending. */
     struct pollfd *fds;
     int n_fds;
 };
@@ -55,7 +57,7 @@ announce(const struct search *s, struct intent_edit edit)
     }
 }
 
-/* Jobs begin and end. */
+/* Begin and end of jobs. */
 
 static void
 announce_job(struct search *s, const struct job *job)
@@ -82,9 +84,9 @@ announce_job(struct search *s, const struct job *job)
     free(workers);
 }
 
-/* The controller hears of the jobs before they start, so that their first
- * bytes are tagged already; if it is away, this costs what an announcement may
- * cost, once. */
+/* Starts the jobs after their announcement, so that their first bytes are
+ * tagged.  If the controller is away, this costs the time limit of one
+ * announcement. */
 static void
 begin_jobs(struct search *s)
 {
@@ -118,9 +120,9 @@ outcome(const struct search *s, int i)
     return "stopped";
 }
 
-/* Tells the end of jobs of which nothing is left. */
+/* Announces the end of jobs without processes. */
 static void
-tell_ends(struct search *s)
+announce_ends(struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
         if (s->jobs[i].state == JOB_GONE && !s->ended[i]) {
@@ -130,9 +132,9 @@ tell_ends(struct search *s)
     }
 }
 
-/* Stages begin and end. */
+/* Begin and end of stages. */
 
-/* The names of all who are on their way to the target. */
+/* Stores the names of the running jobs and returns their number. */
 static size_t
 running_jobs(const struct search *s, const char **names)
 {
@@ -146,8 +148,8 @@ running_jobs(const struct search *s, const char **names)
     return n;
 }
 
-/* Lets the jobs run.  The controller is told afterwards, by
- * announce_stage_begin(): no job waits for it. */
+/* Starts the stage. announce_stage_begin() follows it: no job waits for the
+ * controller. */
 static void
 begin_stage(struct search *s)
 {
@@ -176,8 +178,7 @@ announce_stage_begin(struct search *s)
     });
 }
 
-/* Tells the controller of the end of stage 'rung' and of the jobs that were
- * judged at it. */
+/* Announces the end of stage 'rung' and of the jobs that do not continue. */
 static void
 announce_stage_end(struct search *s, int rung)
 {
@@ -248,7 +249,7 @@ all_ready(const struct search *s)
     return true;
 }
 
-/* Goes on with what the jobs have done. */
+/* Handles the progress of the jobs. */
 static void
 search_step(struct search *s)
 {
@@ -269,7 +270,7 @@ search_step(struct search *s)
     if (!s->judged && !s->signal) {
         if (!s->begun && all_ready(s)) {
             if (halving_is_over(&s->halving)) {
-                s->judged = true;       /* All have failed to start. */
+                s->judged = true;       /* All jobs have failed to start. */
                 s->answer_ms = job_monotonic_ms();
             } else {
                 begin_stage(s);
@@ -279,10 +280,10 @@ search_step(struct search *s)
             end_stage(s);
         }
     }
-    tell_ends(s);
+    announce_ends(s);
 }
 
-/* The loop. */
+/* Main loop. */
 
 static void
 take_signals(struct search *s)
@@ -291,7 +292,7 @@ take_signals(struct search *s)
 
     while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo != SIGCHLD) {
-            /* The second signal is for those who cannot wait. */
+            /* A second signal ends the search at once. */
             int grace_ms = s->signal ? 0 : INTERRUPT_MS;
 
             s->signal = info.ssi_signo;

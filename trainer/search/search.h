@@ -3,15 +3,15 @@
 #ifndef SEARCH_H
 #define SEARCH_H 1
 
-/* Runs a search: starts its jobs, halves them, tells the world.
+/* Runs a search: starts its jobs, halves them, announces its stages.
  *
  *
  * Motivation
  * ==========
  *
- * This is the search whose stages the network is scheduled for, so it says
- * when they begin and end: to the controller by announce.h, which may be
- * away, and to whoever started the search through events.
+ * The network is scheduled by the stages of such searches, so a search
+ * announces their begin and end to the controller (wire/announce.h), which may
+ * be away, and reports them to its caller by events.
  *
  * All jobs start, connect and wait before the first stage begins, so that
  * starting up is part of no stage.
@@ -27,9 +27,9 @@
  * Ownership and thread-safety
  * ===========================
  *
- * search_execute() blocks until the search has ended and no process of it is
- * left.  Meanwhile SIGTERM, SIGINT and SIGCHLD are its own; the first two end
- * the search.  One thread. */
+ * search_execute() blocks until the search and all its processes have ended.
+ * Meanwhile it handles SIGTERM, SIGINT and SIGCHLD; the first two end the
+ * search.  One thread. */
 
 #include <stdbool.h>
 
@@ -43,22 +43,22 @@ struct search_config {
     const struct search_spec *spec;
     const struct search_hosts *hosts;
     const char *trainer;        /* Path of stagecoach-trainer. */
-    const char *wrapper;        /* Path of stagecoach, to start jobs by its
-                                 * "run"; NULL to start them directly. */
-    announce_func *announce;    /* Gets each change of the search.  NULL: no
-                                 * announcements. */
+    const char *wrapper;        /* Path of stagecoach, whose "run" starts
+                                 * the jobs; NULL to start them directly. */
+    announce_func *announce;    /* Called with each change of the search;
+                                 * NULL for none. */
     void *announce_aux;
 
-    /* Gets each event of docs/interfaces.md, an object that it may not
-     * keep.  NULL: nobody. */
+    /* Called with each event of docs/interfaces.md, which it must not keep;
+     * NULL for none. */
     void (*event)(void *aux, const struct cJSON *);
     void *event_aux;
 };
 
 struct search_result {
-    int best;                   /* Trial, -1 if all jobs failed. */
-    int n_failed;               /* Jobs. */
-    int signal;                 /* That ended the search, 0 if none. */
+    int best;                   /* Best trial, -1 if all jobs failed. */
+    int n_failed;               /* Number of failed jobs. */
+    int signal;                 /* Signal that ended the search, 0 if none. */
 };
 
 /* Returns NULL, or a message if the search could not begin. */

@@ -14,7 +14,8 @@
 #define MAX_CHOICES 256
 #define MAX_RUNGS 32
 #define MAX_PLACEMENTS 1024
-#define MAX_PROCESSES 256       /* Workers, or servers, of a job. */
+#define MAX_PROCESSES 256       /* Largest number of workers, and of
+                                 * servers, of a job. */
 #define MAX_SERVERS 64
 #define MAX_ITERATIONS INT64_C(1000000000)
 #define MAX_BATCH 65536
@@ -163,7 +164,7 @@ check_size(struct search_spec *spec, const struct json_at *at)
     }
 }
 
-/* All placements' workers and servers must suit the scheme. */
+/* Checks that the workers and servers of all placements fit the scheme. */
 static void
 read_sync(struct search_spec *spec, const struct json_at *at)
 {
@@ -285,7 +286,7 @@ check_names(const struct json_at *array, const struct search_spec *spec,
         int count;
 
         if (!names[i]) {
-            continue;           /* An error that is reported already. */
+            continue;           /* Already reported. */
         }
         host = search_hosts_find(hosts, names[i]);
         if (!host) {

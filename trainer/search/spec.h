@@ -3,14 +3,14 @@
 #ifndef SEARCH_SPEC_H
 #define SEARCH_SPEC_H 1
 
-/* What a search shall try, read from JSON.
+/* Specification of a search, in JSON.
  *
  *
  * Motivation
  * ==========
  *
- * A search file says which hyper-parameters to choose from, when to judge the
- * jobs and how many to keep, and where the jobs run:
+ * A search file has the hyper-parameters to choose from, the rungs with the
+ * number of jobs to keep, and the hosts of the jobs:
  *
  *    {"name": "asha", "weight": 1, "seed": 1, "trials": 9,
  *     "space": {"learning_rate": {"min": 0.001, "max": 1, "scale": "log"},
@@ -22,12 +22,12 @@
  *     "sync": "ssp,staleness=3", "momentum": 0.9, "sample_cost_us": 0,
  *     "eval_every": 10, "congestion": "cubic", "backend": "cpu"}
  *
- * "learning_rate" is a list or a range.  "batch" is an iteration's samples of
- * all workers together.  "iterations" counts from a job's beginning, "keep" of
- * the last rung is 1 unless given.  Trial i uses placement i modulo their
- * number.  "sync" is what the trainer's '--sync' takes, but for "groups",
- * whose workers cannot pause between rungs.  model.h has the other models and
- * data.
+ * "learning_rate" is a list or a range.  "batch" is the number of samples of
+ * an iteration over all workers.  "iterations" counts from the beginning of a
+ * job; "keep" of the last rung is 1 by default.  Trial i uses placement i
+ * modulo their number.  "sync" is a value of the trainer's '--sync', except
+ * "groups", whose workers cannot pause between rungs. model.h lists other
+ * models and data.
  *
  *
  * Usage
@@ -37,7 +37,7 @@
  *
  *    error = search_spec_from_file(file, hosts, &spec);
  *
- * A search inside of something else, whose reader reports the errors:
+ * A search inside another document, whose reader reports the errors:
  *
  *    search_spec_from_json(at, &spec);
  *    search_spec_check(at, spec, hosts);
@@ -47,9 +47,9 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data, owned by the caller, immutable after it is read.  After an error
- * of the JSON a specification is incomplete: good for search_spec_destroy(),
- * search_spec_check() and nothing else. */
+ * Plain data, owned by the caller, immutable after parsing.  After an error a
+ * specification is incomplete: use it only for search_spec_destroy() and
+ * search_spec_check(). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,29 +60,29 @@
 struct json_at;
 struct search_hosts;
 
-/* Where the jobs of some trials run. */
+/* Hosts of the jobs of some trials. */
 struct search_placement {
     size_t n_workers, n_servers;
     char **workers, **servers;  /* Names of hosts; may repeat. */
 };
 
-/* One judgement. */
+/* One rung. */
 struct search_rung {
-    int64_t iterations;         /* Since a job's beginning; rising. */
-    int keep;                   /* Jobs that go on, at least 1. */
+    int64_t iterations;         /* Since the beginning of a job; ascending. */
+    int keep;                   /* Jobs that continue, at least 1. */
 };
 
 struct search_spec {
-    char *name;                 /* Of the cojob. */
-    double weight;              /* 1 is an ordinary search. */
-    int64_t seed;               /* Of the choices, and of all jobs. */
+    char *name;                 /* Name of the cojob. */
+    double weight;              /* Weight of the search, 1 by default. */
+    int64_t seed;               /* Seed of the choices and of all jobs. */
     int n_trials;
 
-    /* Learning rates: a list, or if 'n_rates' is 0 a range. */
+    /* Learning rates: a list, or a range if 'n_rates' is 0. */
     size_t n_rates;
     double *rates;
     double rate_min, rate_max;
-    bool rate_log;              /* The range is even in the logarithm. */
+    bool rate_log;              /* The range is logarithmic. */
     size_t n_widths, n_batches; /* A model without widths has one, 0. */
     int64_t *widths, *batches;
 
@@ -92,12 +92,14 @@ struct search_spec {
     struct search_placement *placements;
 
     struct search_model model;
-    char *sync;                 /* Of the jobs; NULL: the trainer's own. */
+    char *sync;                 /* Synchronisation of the jobs; NULL for the
+                                 * trainer's default. */
     double momentum;
-    double sample_cost_us;      /* Emulated, of one sample. */
-    int64_t eval_every;         /* Iterations. */
-    char *congestion;           /* TCP's, NULL for the system's. */
-    const char *backend;        /* Where workers compute: "auto", "cpu" or
+    double sample_cost_us;      /* Emulated time of one sample. */
+    int64_t eval_every;         /* Iterations between evaluations. */
+    char *congestion;           /* TCP congestion control, NULL for the
+                                 * system's default. */
+    const char *backend;        /* Backend of workers: "auto", "cpu" or
                                  * "cuda".  Static. */
 };
 
@@ -111,24 +113,24 @@ struct search_trial {
 void search_spec_from_json(const struct json_at *, struct search_spec **);
 void search_spec_destroy(struct search_spec *);
 
-/* Reports hosts that do not exist, or have too few slots for all of the
- * search's jobs at once. */
+/* Reports unknown hosts, and hosts with too few slots for all jobs of the
+ * search. */
 void search_spec_check(const struct json_at *, const struct search_spec *,
                        const struct search_hosts *);
 
-/* Processes that the search has at most on 'host'. */
+/* Returns the largest number of processes of the search on 'host'. */
 int search_spec_processes(const struct search_spec *, const char *host);
 
-/* Reads a file, and checks it against 'hosts' if that is nonnull.  Returns
+/* Reads a file, and checks it against 'hosts' unless that is NULL.  Returns
  * NULL or a message. */
 char *search_spec_from_file(const char *file, const struct search_hosts *,
                             struct search_spec **);
 
-/* The choices of trial 'i', the same whenever asked, spread evenly over the
- * space and without repetition while it lasts. */
+/* Returns the choices of trial 'i', which depend on 'i' and the seed only, are
+ * spread evenly over the space, and do not repeat before it is exhausted. */
 struct search_trial search_spec_trial(const struct search_spec *, int i);
 
-/* Of the model of 'trial'. */
+/* Returns the number of parameters of the model of 'trial'. */
 size_t search_spec_n_parameters(const struct search_spec *,
                                 const struct search_trial *);
 

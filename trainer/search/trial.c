@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which hyper-parameters each trial of a search gets. */
+/* Hyper-parameters of each trial of a search. */
 
 #include "trainer/search/spec.h"
 
@@ -8,15 +8,15 @@
 
 #include "trainer/data/seeded.h"
 
-/* Element 'i' of a sequence that goes through 0 .. n - 1 in random order, and
- * then again in another. */
+/* Returns element 'i' of a sequence that goes through 0 .. n - 1 in random
+ * order, and then again in another order. */
 static uint64_t
 without_repetition(uint64_t seed, uint64_t i, uint64_t n)
 {
     return seeded_permute(seed + i / n, i % n, n);
 }
 
-/* A rate of the range: each trial has a stratum of its own. */
+/* Returns a rate of the range: each trial has its own stratum. */
 static double
 rate_of_range(const struct search_spec *spec, int i)
 {
