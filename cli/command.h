@@ -9,16 +9,16 @@
 
 /* The commands of "stagecoach".
  *
- * Each command is one file of this folder with one function; the table in
- * stagecoach.c names them all.  A command gets its own name as argv[0] and
- * returns an exit status: */
+ * Each command is a function; the table in stagecoach.c names them all.  A
+ * command gets its own name as argv[0] and returns an exit status: */
 
 enum {
     EXIT_OK = 0,
-    EXIT_NO = 1,                /* The answer is no, or the file is invalid. */
+    EXIT_NO = 1,                /* The result is negative, or a file is
+                                 * invalid. */
     EXIT_USAGE = 2,
-    EXIT_UNREACHABLE = 3,       /* The daemon or database does not answer. */
-    EXIT_PARTIAL = 4,           /* Some of it was done. */
+    EXIT_UNREACHABLE = 3,       /* A daemon or database does not reply. */
+    EXIT_PARTIAL = 4,           /* Partly done. */
 };
 
 /* Row of the option --format, stored in a bool that is true for JSON. */
@@ -33,13 +33,14 @@ struct command {
     int (*run)(int argc, char *argv[]);
 };
 
-/* Finds 'argv[0]' in the null-terminated 'commands' and runs it; unknown names
- * get one line and EXIT_USAGE.  'parent' is for messages ("stagecoach"). */
+/* Finds 'argv[0]' in the null-terminated 'commands' and runs it.  For an
+ * unknown name it prints a message and returns EXIT_USAGE.  'parent' is used
+ * in messages ("stagecoach"). */
 int command_dispatch(const struct command *commands, const char *parent,
                      int argc, char *argv[]);
 
-/* Answers "COMMAND --help" from the table, for commands that say no more of
- * themselves.  Returns true if it did. */
+/* Prints the help of "COMMAND --help" from the table, for commands without a
+ * longer help text.  Returns true if it did. */
 bool command_help(const struct command *commands, const char *parent,
                   int argc, char *argv[]);
 

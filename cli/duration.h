@@ -3,16 +3,16 @@
 #ifndef DURATION_H
 #define DURATION_H 1
 
-/* Lengths of time as people write them: "90s", "15m", "2h", "7d". */
+/* Durations such as "90s", "15m", "2h", "7d". */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Stores the milliseconds of 'text', which are more than 0 and at most a
- * year's, or returns false. */
+/* Stores the milliseconds of 'text', more than 0 and at most a year.  Returns
+ * false if 'text' is invalid. */
 bool duration_parse(const char *text, int64_t *msp);
 
-/* Stores what 'ms' are, roughly, such as "2h". */
+/* Formats 'ms', rounded, such as "2h". */
 void duration_format(int64_t ms, char *buffer, int size);
 
 #endif /* cli/duration.h */

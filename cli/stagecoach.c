@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach: what people type. */
+/* stagecoach: the table of commands. */
 
 #include <stdbool.h>
 #include <stdio.h>

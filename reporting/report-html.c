@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A report as a page: tables, which need no JavaScript, and the JSON of which
- * ui/report.js makes pictures. */
+/* Writes a report as a page: tables, which need no JavaScript, and JSON, from
+ * which ui/report.js draws charts. */
 
 #include "reporting/report.h"
 
@@ -160,7 +160,7 @@ put_remarks(const struct report *r, FILE *stream)
     fputs("</div>\n", stream);
 }
 
-/* Seconds from the start of each stage to its end, by policy. */
+/* Puts the completion time of each stage, by policy. */
 static void
 put_stage_times(const struct report *r, FILE *stream)
 {
@@ -193,7 +193,7 @@ put_stage_times(const struct report *r, FILE *stream)
     end_table(stream);
 }
 
-/* Start and end of each stage, one row for each policy. */
+/* Puts the start and the end of each stage, one row for each policy. */
 static void
 put_stage_spans(const struct report *r, FILE *stream)
 {
@@ -220,7 +220,7 @@ put_stage_spans(const struct report *r, FILE *stream)
     end_table(stream);
 }
 
-/* Mean and maximum use of each port, by policy. */
+/* Puts the mean and maximum use of each port, by policy. */
 static void
 put_use(const struct report *r, FILE *stream)
 {
@@ -244,7 +244,7 @@ put_use(const struct report *r, FILE *stream)
     end_table(stream);
 }
 
-/* The last loss and accuracy of each job, one row for each policy. */
+/* Puts the last loss and accuracy of each job, one row for each policy. */
 static void
 put_jobs(const struct report *r, FILE *stream)
 {
@@ -283,7 +283,8 @@ put_section(const struct report *r, FILE *stream, const char *class,
     fprintf(stream, "<section class=\"%s\" aria-labelledby=\"%s-title\"%s>\n"
             "<h2 id=\"%s-title\">%s</h2>\n<div id=\"%s\"%s></div>\n"
             "<p class=\"note\">%s</p>\n", class, id,
-            put_numbers ? "" : " hidden", id, title, id, *class ? " class=\"columns\"" : "", caption);
+            put_numbers ? "" : " hidden", id, title, id,
+            *class ? " class=\"columns\"" : "", caption);
     if (put_numbers) {
         fprintf(stream, "<details open><summary>As a table</summary>\n"
                 "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "

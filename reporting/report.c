@@ -130,8 +130,8 @@ find_search(const struct report_policy *p, const char *cojob)
     return NULL;
 }
 
-/* The order of these calls is that of the rows in pictures.  A search that has
- * begun already begins again at 't'. */
+/* Rows of charts are in the order of these calls.  A second call for a search
+ * replaces its start. */
 void
 report_search_begin(struct report_policy *p, const char *cojob, double t)
 {
@@ -194,7 +194,7 @@ report_stage_begin(struct report_policy *p, const char *cojob, int rung,
     report_set(&s->cojob, cojob);
     for (size_t i = 0; i < p->n_jobs; i++) {
         if (!strcmp(p->jobs[i].cojob, cojob)) {
-            /* It has waited for others since its last iteration. */
+            /* The job has waited for others since its last iteration. */
             p->jobs[i].time = t;
         }
     }
@@ -213,7 +213,7 @@ report_stage_end(struct report_policy *p, const char *cojob, int rung,
     }
 }
 
-/* When the stage of 'cojob' that runs began, NAN if none does. */
+/* Returns the start of the running stage of 'cojob', NAN without one. */
 static double
 stage_start(const struct report_policy *p, const char *cojob)
 {
@@ -245,7 +245,7 @@ get_job(struct report_policy *p, const char *cojob, const char *job)
     return j;
 }
 
-/* 'loss' and 'accuracy' are NAN if they were not told this time. */
+/* 'loss' and 'accuracy' are NAN if they were not reported. */
 void
 report_progress(struct report_policy *p, const char *cojob, const char *job,
                 double t, long long iteration, double loss, double accuracy)
@@ -280,7 +280,7 @@ report_job_end(struct report_policy *p, const char *cojob, const char *job,
     report_set(&get_job(p, cojob, job)->outcome, outcome);
 }
 
-/* 'cojob' is one of commands, for which its hosts sent 'tagged' bytes. */
+/* Adds a cojob of commands, for which its hosts sent 'tagged' bytes. */
 void
 report_cojob(struct report_policy *p, const char *cojob, double tagged,
              double untagged)
@@ -376,7 +376,7 @@ report_stage_times(const struct report_policy *p, size_t *np)
     return times;
 }
 
-/* The row of 'stage' in pictures. */
+/* Returns the sort key of 'stage': its search, then its rung. */
 static long long
 stage_row(const struct report_policy *p, const struct report_stage *stage)
 {
@@ -386,7 +386,7 @@ stage_row(const struct report_policy *p, const struct report_stage *stage)
            + stage->rung;
 }
 
-/* Sorts stages by search and rung; there are few. */
+/* Sorts stages by search and rung. */
 static void
 sort_stages(struct report_policy *p)
 {
@@ -444,7 +444,8 @@ summarize_searches(struct report_policy *p)
         first = fmin(first, s->start);
         last = fmax(last, s->end);
         if (!find_cojob(p, s->cojob)) {
-            accuracy += s->accuracy;    /* NAN if one is not known. */
+            accuracy += s->accuracy;    /* NAN if the accuracy of one search
+                                         * is. */
             n++;
         }
         complete = complete && !isnan(s->end);

@@ -3,15 +3,15 @@
 #ifndef REPORT_H
 #define REPORT_H 1
 
-/* What happened when the same searches ran under several policies.
+/* Results of the same searches under several policies.
  *
  *
  * Motivation
  * ==========
  *
- * The lab and the simulator both compare policies.  Each fills this with what
- * it saw, and from here come the table that people read first, the JSON that
- * programs read, and one HTML page with pictures that needs no network.
+ * The lab and the simulator both compare policies.  Each stores its results in
+ * a report, which is printed as a table, written as JSON for programs, and
+ * written as an HTML page with charts that needs no network.
  *
  *
  * Usage
@@ -28,14 +28,14 @@
  *    report_put_table(r, stdout);
  *    error = report_write(r, "report");  // report.json, report.html
  *
- * All times are seconds from the beginning of the policy's run.
+ * All times are seconds since the start of the policy's run.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The report owns everything in it and copies what it is given.  A numeric
- * member that nobody has set is NAN and is not shown. */
+ * The report owns all its data and copies its arguments.  A numeric member is
+ * NAN until it is set, and is not shown then. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,20 +54,21 @@ struct report_point {
     double time;
     long long iteration;
     double loss;
-    double accuracy;            /* NAN if not told. */
+    double accuracy;            /* NAN if not reported. */
 };
 
 struct report_job {
     char *cojob, *job;
     char *outcome;              /* NULL until it has ended. */
     long long iteration;
-    double loss, accuracy;      /* The last ones told. */
+    double loss, accuracy;      /* Last reported values. */
 
-    /* Of its stages, from their beginnings to the last iteration told. */
-    double time;                /* When 'iteration' was told, or its stage
-                                 * began. */
-    double busy_s;              /* The sum, of... */
-    long long n_iterations;     /* ...so many. */
+    /* Times within stages, for the mean time of an iteration. */
+    double time;                /* Time of the last iteration, or of the start
+                                 * of the stage. */
+    double busy_s;              /* Sum of the time of 'n_iterations'
+                                 * iterations. */
+    long long n_iterations;
     size_t n_points, allocated_points;
     struct report_point *points;
 };
@@ -77,37 +78,42 @@ struct report_search {
     double start;
     double end;                 /* NAN if it did not end. */
     char *best;                 /* Name of the best job, or NULL. */
-    double accuracy, loss;      /* Of the best job. */
+    double accuracy, loss;      /* Values of the best job. */
 };
 
-/* A cojob of commands, which tell no accuracy. */
+/* A cojob of commands, which report no accuracy. */
 struct report_cojob {
     char *cojob;
-    double tagged;              /* Bytes that its hosts sent for it, and for
-                                 * nobody meanwhile. */
-    double untagged;
+    double tagged;              /* Bytes that its hosts sent in its class. */
+    double untagged;            /* Unclassified bytes that they sent
+                                 * meanwhile. */
 };
 
-/* What faults did that a lab made, see lab/run/faults.h. */
+/* Effects of faults that a lab caused (lab/run/faults.h). */
 struct report_ha {
-    unsigned int faults;        /* 0 if the lab made none. */
-    unsigned int back;          /* After which the order came back. */
-    double order_back_s;        /* The longest time that took. */
-    unsigned int switch_changes;        /* That came to the switch. */
-    unsigned int switch_refused;        /* Roles and changes it refused. */
-    unsigned int double_masters;        /* Changes that the switch took from
-                                         * who was not its primary. */
-    unsigned int same_leads;    /* Looks at which two had one generation. */
-    double overlap_s;           /* The longest time that one did not know yet
-                                 * that another one led. */
-    unsigned int flows_flushed; /* Of the switch. */
-    unsigned int stages_lost;   /* That ended, but not for the controller. */
+    unsigned int faults;        /* Number of faults. */
+    unsigned int back;          /* Faults after which hosts got an order
+                                 * again. */
+    double order_back_s;        /* Longest time until then, seconds. */
+    unsigned int switch_changes;        /* Changes received by the switch. */
+    unsigned int switch_refused;        /* Role requests and changes that it
+                                         * refused. */
+    unsigned int double_masters;        /* Changes that it accepted from a
+                                         * connection that was not primary. */
+    unsigned int same_leads;    /* Samples in which two controllers had the
+                                 * same generation. */
+    double overlap_s;           /* Longest time with two active controllers,
+                                 * seconds. */
+    unsigned int flows_flushed; /* Flows that the switch lost. */
+    unsigned int stages_lost;   /* Ended stages that are missing in the
+                                 * database. */
 };
 
-/* One policy's run. */
+/* The run of one policy. */
 struct report_policy {
     char *name;
-    char *failure;              /* Why the run did not complete, or NULL. */
+    char *failure;              /* Reason why the run did not complete, or
+                                 * NULL. */
 
     size_t n_stages, allocated_stages;
     struct report_stage *stages;
@@ -125,41 +131,48 @@ struct report_policy {
     double *sample_times;
     float *use;                 /* n_samples rows of n_ports. */
 
-    double coverage;            /* IP bytes of jobs that were tagged. */
-    double coverage_fabric;     /* The same as the switch saw it. */
-    double cpu_busy;            /* Of the machine, mean, 0 to 1. */
-    double cpu_daemons_s;       /* Processor time of our programs... */
-    double cpu_jobs_s;          /* ...and of the training. */
+    double coverage;            /* Share of the hosts' IP bytes that was sent
+                                 * in the class of a job. */
+    double coverage_fabric;     /* Share of the bytes in the switch that had a
+                                 * level of a job. */
+    double cpu_busy;            /* Mean CPU load of the machine, 0 to 1. */
+    double cpu_daemons_s;       /* CPU time of the daemons. */
+    double cpu_jobs_s;          /* CPU time of the jobs. */
     double bound_mean_s;        /* Certificate: lower bound on the mean SCT. */
-    double gap_mean;            /* Of the orders: estimate / bound. */
-    double decision_us_max;     /* Of the controller. */
+    double gap_mean;            /* Mean over the orders of estimate / bound. */
+    double decision_us_max;     /* Longest decision of the controller, us. */
     double decisions;           /* Orders that the controller computed. */
-    unsigned int restarts;      /* Daemons that had to be started again. */
-    unsigned int stalls;        /* Times a job stood still, see the lab. */
+    unsigned int restarts;      /* Restarts of daemons. */
+    unsigned int stalls;        /* Stalls of jobs
+                                 * (lab/measure/stall-watch.h). */
     struct report_ha ha;
     double tcp_timeouts;        /* TCP retransmission timeouts of all hosts. */
 
-    /* From report_finish(). */
-    size_t n_ended;             /* Stages that ended. */
+    /* Set by report_finish(). */
+    size_t n_ended;             /* Number of ended stages. */
     double mean_sct_s, p95_sct_s, makespan_s;
-    double accuracy;            /* Mean over searches of the best job's. */
-    double iteration_s;         /* Mean over jobs of an iteration's time. */
-    double ratio;               /* mean_sct_s / that of the baseline. */
+    double accuracy;            /* Mean over searches of the accuracy of the
+                                 * best job. */
+    double iteration_s;         /* Mean over jobs of the time of an
+                                 * iteration. */
+    double ratio;               /* mean_sct_s divided by that of the
+                                 * baseline. */
 };
 
 struct report {
     char *title;
     char *kind;                 /* "lab" or "sim". */
-    char *description;          /* NULL if there is none. */
-    char *setting;              /* Hosts, rate...: one line, or NULL. */
+    char *description;          /* NULL if missing. */
+    char *setting;              /* One line about hosts and rates, or NULL. */
     long long when;             /* Seconds since the epoch. */
     size_t n_policies;
     struct report_policy **policies;
 
-    /* From report_finish(): "fair" or else the first is what others are
-     * compared with, NULL if there is only one policy. */
+    /* Set by report_finish(): policy "fair", otherwise the first one; NULL
+     * with only one policy. */
     const struct report_policy *baseline;
-    const struct report_policy *candidate;  /* The last other one, or NULL. */
+    const struct report_policy *candidate;  /* Last policy other than the
+                                             * baseline, or NULL. */
 };
 
 struct report *report_create(const char *title, const char *kind);
@@ -210,8 +223,9 @@ struct report_column {
     int width;                  /* Characters in a table. */
     int decimals;
     const char *unit;           /* Such as " s". */
-    double scale;               /* The value's factor for 'unit'. */
-    size_t offset;              /* Of a double in struct report_policy. */
+    double scale;               /* Factor from the member to 'unit'. */
+    size_t offset;              /* Offset of a double in struct
+                                 * report_policy. */
 };
 
 extern const struct report_column report_columns[];
@@ -219,7 +233,7 @@ extern const size_t report_n_columns;
 double report_column_value(const struct report_column *,
                            const struct report_policy *);
 
-/* Write lines of text: problems of a run, and the results of the comparison. */
+/* Print lines of text: problems of a run, and the result of the comparison. */
 void report_put_remarks(const struct report_policy *, FILE *);
 void report_put_conclusion(const struct report *, FILE *);
 
@@ -228,8 +242,8 @@ void report_put_json(const struct report *, FILE *);
 void report_put_page_json(const struct report *, FILE *);
 void report_put_html(const struct report *, FILE *);
 
-/* Makes directory 'dir' and in it report.json and report.html.  Returns NULL
- * or a malloc()'d message. */
+/* Creates directory 'dir' with report.json and report.html.  Returns NULL or a
+ * malloc()'d message. */
 char *report_write(const struct report *, const char *dir);
 
 #endif /* reporting/report.h */

@@ -20,7 +20,7 @@
 struct doctor_options {
     struct doctor_config config;
     struct svec ports;
-    char *defaults[3];          /* What the configuration points to. */
+    char *defaults[3];          /* Strings that 'config' points to. */
     bool json;
 };
 

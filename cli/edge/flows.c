@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach flows: what is in a capture, and which flows could be a job. */
+/* stagecoach flows: profiles a capture. */
 
 #include <arpa/inet.h>
 #include <cjson/cJSON.h>
@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "shim/capture/profile.h"
 
-#define TABLE_FLOWS 32          /* More are only in the JSON. */
+#define TABLE_FLOWS 32          /* Flows in the table; the JSON has all. */
 
 struct flows_options {
     bool json;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach run: one process of a job.
+/* stagecoach run: runs a command as a process of a job.
  *
- * Puts itself into the job's cgroup, tells the agent, and becomes the command.
- * None of this may keep the command from running: what fails costs one line,
- * and the command's traffic is treated like everybody's. */
+ * Moves itself into the cgroup of the job, notifies the agent, and executes
+ * the command.  A failure of the first two is only a warning: then the traffic
+ * of the command is unclassified. */
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -27,16 +27,18 @@
 struct print_env {
     const char *rundir;
     const char *cojob, *job;
-    const char *level;          /* Of --level, for a job that has none. */
-    const char *interface;      /* Of --interface, NULL to look for it. */
+    const char *level;          /* Value of --level, for a job without a
+                                 * level. */
+    const char *interface;      /* Value of --interface, NULL to search for
+                                 * it. */
 };
 
 #define PRINT_ENV_MS 1000       /* Timeout of a call of the agent, */
 #define RUN_MS 200              /* and before the command starts. */
 #define MAX_LEVEL 5
 
-/* The DSCP of job 'name' in what "agent/jobs" answered, if the controller has
- * given it a place. */
+/* Stores the DSCP of job 'name' from a reply to "agent/jobs".  Returns false
+ * if the job has no rank. */
 static bool
 find_dscp(const cJSON *jobs, const char *name, int *dscp)
 {
@@ -57,7 +59,8 @@ find_dscp(const cJSON *jobs, const char *name, int *dscp)
     return false;
 }
 
-/* Asks the agent.  An agent's result is a string that is JSON again. */
+/* Reads the DSCP of the job from the agent.  The result in a reply of the
+ * agent is a string that contains JSON. */
 static bool
 ask_agent(const struct print_env *e, int *dscp)
 {
@@ -84,7 +87,7 @@ ask_agent(const struct print_env *e, int *dscp)
     return found;
 }
 
-/* The interface of the IPv4 default route with the least metric. */
+/* Stores the interface of the IPv4 default route with the lowest metric. */
 static bool
 find_default_route(char name[IF_NAMESIZE])
 {
@@ -111,7 +114,8 @@ find_default_route(char name[IF_NAMESIZE])
     return found;
 }
 
-/* The interface with an address, if there is one and no other. */
+/* Stores the only interface with an address.  Returns false unless there is
+ * exactly one. */
 static bool
 find_only_interface(char name[IF_NAMESIZE])
 {
@@ -134,7 +138,7 @@ find_only_interface(char name[IF_NAMESIZE])
     return found && !several;
 }
 
-/* A name that a shell does not take for more than a name. */
+/* Returns true if a shell does not interpret any character of 'name'. */
 static bool
 is_plain(const char *name)
 {
@@ -209,7 +213,7 @@ print_interface(const struct print_env *e)
     }
 }
 
-/* Prints the variables, one a line.  Returns an exit status. */
+/* Prints the variables, one on each line.  Returns an exit status. */
 static int
 print_env(const struct print_env *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach search: a hyper-parameter search, from its file to its answer. */
+/* stagecoach search: runs or checks a hyper-parameter search. */
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -21,10 +21,11 @@
 #endif
 
 struct options {
-    const char *file;           /* The search's. */
-    const char *cluster;        /* The hosts'. */
+    const char *file;           /* Search file. */
+    const char *cluster;        /* Cluster file. */
     const char *intent;         /* OVSDB remote, NULL for none. */
-    const char *bin;            /* Folder of our programs, NULL: beside us. */
+    const char *bin;            /* Folder of the programs, NULL for the folder
+                                 * of this program. */
     bool json;
     bool bare;
 };
@@ -118,7 +119,7 @@ read_files(const struct options *o, struct search_hosts **hosts,
     return error ? error : search_spec_from_file(o->file, *hosts, spec);
 }
 
-/* Says 'error' and frees it. */
+/* Prints and frees 'error'.  Returns the exit status. */
 static int
 refuse(char *error)
 {
@@ -182,7 +183,7 @@ print_ranking(const cJSON *ranking)
     fputc('\n', stderr);
 }
 
-/* For people: stages as they come, then a row for each job. */
+/* Prints the stages as they happen, and at the end a row for each job. */
 static void
 print_table(void *aux, const cJSON *event)
 {
@@ -219,8 +220,8 @@ print_table(void *aux, const cJSON *event)
 }
 
 #ifdef HAVE_OVS
-/* Keeps what concerns a person of what the library says, which takes a search
- * that waits for its jobs for a program that hangs. */
+/* Disables log messages of libraries that would confuse users, such as
+ * warnings about a hanging program while the search waits for its jobs. */
 static void
 quieten(void)
 {
@@ -259,7 +260,7 @@ execute(const struct options *o, struct search_config *config)
     return result.best < 0 ? EXIT_NO : EXIT_OK;
 }
 
-/* Fills in where the programs are.  Returns EXIT_OK or says what is wrong. */
+/* Finds the programs.  Returns EXIT_OK, or another status after a message. */
 static int
 find_programs(const struct options *o, char **trainer, char **wrapper)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach shim: what a shim of this host knows and sees. */
+/* stagecoach shim: shows the counters of a shim, or captures its frames.  The
+ * shim only sends copies of frames, so that a slow disk does not delay it, and
+ * the file belongs to the user of this program. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,20 +24,19 @@
 
 struct options {
     char *socket;
-    const char *job;            /* NULL: all frames. */
+    const char *job;            /* NULL for all frames. */
     const char *write;
-    uint64_t packets;           /* 0: as many as come. */
-    double seconds;             /* 0: until a signal. */
+    uint64_t packets;           /* Number of frames, 0 without a limit. */
+    double seconds;             /* Duration, 0 without a limit. */
     uint32_t snap;
 };
 
 struct capture {
     struct shim_client *client;
     struct pcapng *file;
-    uint64_t n, max;            /* Frames. */
+    uint64_t n, max;            /* Number of frames, written and at most. */
     uint32_t dropped;
-    uint64_t epoch;             /* Nanoseconds from CLOCK_MONOTONIC to the
-                                 * time since the epoch, at present. */
+    uint64_t epoch;             /* CLOCK_REALTIME minus CLOCK_MONOTONIC, ns. */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -123,7 +124,7 @@ clock_ns(clockid_t clock)
     return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-/* Writes the records of an event.  Returns 0, or EPROTO if it is none. */
+/* Writes the records of an event.  Returns 0, or EPROTO if it is malformed. */
 static int
 write_frames(struct capture *c, const uint8_t *body, size_t size)
 {
@@ -154,7 +155,7 @@ write_frames(struct capture *c, const uint8_t *body, size_t size)
     return 0;
 }
 
-/* Receives what there is.  Returns 0 or a positive errno. */
+/* Receives the available events.  Returns 0 or a positive errno value. */
 static int
 receive(struct capture *c)
 {
@@ -177,7 +178,7 @@ receive(struct capture *c)
     return error == EAGAIN ? 0 : error;
 }
 
-/* Captures until it is enough.  Returns 0 or a positive errno. */
+/* Captures until a limit is reached.  Returns 0 or a positive errno value. */
 static int
 capture(struct capture *c, double seconds)
 {
@@ -207,7 +208,7 @@ interrupt(int signal_number)
     interrupted = 1;
 }
 
-/* Says what went wrong with 'place' and returns the exit status for it. */
+/* Prints a message about 'error' at 'place'.  Returns the exit status. */
 static int
 refuse(const char *place, int error)
 {

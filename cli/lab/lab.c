@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach lab: its commands, and the one that compares policies. */
+/* stagecoach lab: runs a cluster on this machine. "up" leaves a process in the
+ * background that holds the lock of the lab and keeps the cluster running;
+ * "down" and "exec" find it by that lock. */
 
 #include <config.h>
 
@@ -35,13 +37,14 @@
 struct lab_options {
     const char *name;
     const char *rundir;         /* NULL for the default. */
-    const char *out;            /* Directory of the report. */
+    const char *out;            /* Folder of the report. */
     const char *bin_dir;        /* NULL for the default. */
     bool keep;
     bool json;
     bool ha;
-    struct svec policies;       /* Instead of the scenario's, if any. */
-    char **args;                /* Not options, null-terminated. */
+    struct svec policies;       /* Policies that replace those of the
+                                 * scenario. */
+    char **args;                /* Other arguments, null-terminated. */
 };
 
 /* A policy of the scenario or the command line, and its file. */
@@ -53,7 +56,7 @@ struct lab_policy {
 struct lab_setting {
     struct scenario *scenario;
     struct plan *plan;
-    struct lab_policy *policies;        /* That are to run, in this order. */
+    struct lab_policy *policies;        /* Policies to run, in this order. */
     size_t n_policies;
 };
 
@@ -156,7 +159,7 @@ choose_policies(const struct lab_options *o, const char *file,
 static char *
 need_root(void)
 {
-    /* The tools are not always in the path of whom became root by su. */
+    /* PATH may lack these folders after su. */
     char *path = xasprintf("%s:/usr/sbin:/sbin",
                            getenv("PATH") ? getenv("PATH") : "/usr/bin");
 
@@ -215,12 +218,12 @@ lab_fail(char *error)
     return interrupt_signal() ? 128 + interrupt_signal() : EXIT_NO;
 }
 
-/* How long "lab down" waits for the lab to be gone, and "lab up" for it to be
- * there. */
+/* Timeout of "lab down" and "lab up". */
 #define UP_DOWN_MS 60000
 
-/* The background half of "lab up": tells 'ready_fd' that the cluster is up by
- * a zero byte, or else why not, and then looks after it. */
+/* The background process of "lab up": writes a zero byte to 'ready_fd' when
+ * the cluster is up, or a message on failure, and then keeps the cluster
+ * running. */
 static void OVS_NO_RETURN
 keep_up(const struct plan *plan, const char *policy_file, int ready_fd)
 {
@@ -319,7 +322,7 @@ lab_up(const struct lab_options *o)
     return status;
 }
 
-/* Ends a lab that is up, or removes what one that was killed has left. */
+/* Stops a running lab, or removes the leftovers of a killed one. */
 static int
 lab_down(const struct lab_options *o)
 {
@@ -354,7 +357,7 @@ lab_down(const struct lab_options *o)
     return error ? lab_fail(error) : EXIT_OK;
 }
 
-/* Replaces this process by the command, on the host. */
+/* Executes the command on 'host'.  Returns only with a message. */
 static char *
 exec_on_host(const struct plan *plan, const char *rundir, int host,
              char *argv[])
@@ -423,7 +426,7 @@ describe(struct report *r, const struct lab_setting *setting)
 }
 
 /* Runs the scenario under each policy in turn.  Returns NULL or the message of
- * the last run that failed; an interrupt ends all. */
+ * the last run that failed.  An interrupt ends all runs. */
 static char *
 compare(struct cluster *cluster, const struct lab_setting *setting,
         const struct lab_options *o, struct report *r)
@@ -449,7 +452,7 @@ compare(struct cluster *cluster, const struct lab_setting *setting,
     return error;
 }
 
-/* The table or the JSON, and the files. */
+/* Prints the table or the JSON, and writes the files. */
 static char *
 publish(struct report *r, const struct lab_options *o)
 {
@@ -469,7 +472,7 @@ publish(struct report *r, const struct lab_options *o)
     return error;
 }
 
-/* After everything was found valid. */
+/* Runs a comparison with valid options. */
 static int
 run_valid(const struct lab_options *o, const struct lab_setting *setting)
 {

@@ -20,15 +20,15 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Where agents with TLS bring their telemetry. */
+/* TCP port of telemetry with TLS. */
 #define TELEMETRY_PORT 6650
 
 const struct database *const controller_databases[] = {
     &database_intent, &database_hosts,
 };
 
-/* Returns the first of 'places', relative to this program, where 'name' can be
- * accessed, or NULL. */
+/* Returns 'name' in the first of 'places', relative to the folder of this
+ * program, where it can be accessed, or NULL. */
 static char *
 find_beside(const char *const places[], const char *name, int mode)
 {
@@ -77,7 +77,7 @@ get_site(const struct controller_options *o)
     };
 }
 
-/* Creates 'dir' and what leads to it. */
+/* Creates 'dir' and its ancestors. */
 static char *
 make_directory(const char *dir)
 {
@@ -118,7 +118,7 @@ controller_database_file(const struct database *db,
     return xasprintf("%s/%s.db", o->dbdir, db->name);
 }
 
-/* Creates 'db' if it is not there. */
+/* Creates 'db' if it does not exist. */
 static char *
 init_database(const struct controller_options *o, const struct database *db)
 {
@@ -129,7 +129,6 @@ init_database(const struct controller_options *o, const struct database *db)
     return error;
 }
 
-/* Creates the databases that are not there. */
 char *
 controller_init_databases(const struct controller_options *o)
 {
@@ -155,7 +154,8 @@ controller_await_database(const struct controller_options *o,
     return error;
 }
 
-/* Adds where 'db' is: here, and wherever else its cluster has members now. */
+/* Adds the remote of 'db': this machine and the other members of its
+ * cluster. */
 static char *
 add_database(const struct controller_options *o, const struct database *db,
              struct svec *argv)
@@ -173,7 +173,7 @@ add_database(const struct controller_options *o, const struct database *db,
     return error;
 }
 
-/* Adds where agents reach the controller, and how they are known. */
+/* Adds the address for agents, and the keys. */
 static void
 add_telemetry(const struct controller_options *o, struct svec *argv)
 {
@@ -189,7 +189,7 @@ add_telemetry(const struct controller_options *o, struct svec *argv)
     svec_add_nocopy(argv, xasprintf("--ca-cert=%s/ca.pem", o->tls));
 }
 
-/* What only the controller's own options say. */
+/* Adds the other options of the controller. */
 static void
 add_files(const struct controller_options *o, const char *policy,
           struct svec *argv)
@@ -275,7 +275,7 @@ controller_daemon_argv(const struct controller_options *o, const char *name,
     return error;
 }
 
-/* What must be there before 'o->name' can run. */
+/* Prepares for running 'o->name'. */
 static char *
 prepare(const struct controller_options *o)
 {
@@ -306,7 +306,7 @@ controller_exec(struct controller_options *o)
             svec_add(&argv, o->extra[i]);
         }
         svec_terminate(&argv);
-        /* Its sockets are for its user. */
+        /* Only its user may access its sockets. */
         umask(077);
         execvp(argv.names[0], argv.names);
         error = xasprintf("%s: cannot be started (%s)", argv.names[0],
@@ -337,7 +337,7 @@ daemon_start(const char *rundir, const char *name, char *const args[])
     svec_add(&argv, "--detach");
     svec_terminate(&argv);
 
-    /* Its sockets and logs are for its user. */
+    /* Only its user may access its sockets and logs. */
     mask = umask(077);
     errnum = posix_spawnp(&pid, argv.names[0], NULL, NULL, argv.names,
                           environ);

@@ -3,16 +3,14 @@
 #ifndef CLI_CONTROLLER_DAEMONS_H
 #define CLI_CONTROLLER_DAEMONS_H 1
 
-/* The programs of a machine that keeps databases and a controller, and with
- * what arguments they run.
+/* Programs of a controller machine, and their arguments.
  *
  *
  * Motivation
  * ==========
  *
- * "stagecoach controller start" starts them all, systemd's units one each; both
- * mean the same programs.  So the units say no more than which one, and the
- * arguments are made here.
+ * "stagecoach controller start" starts all programs, and each systemd unit one
+ * of them.  The arguments are composed here for both.
  *
  *
  * Ownership and thread-safety
@@ -32,10 +30,10 @@ struct svec;
 
 struct controller_options {
     char *rundir, *dbdir, *policy, *tls;        /* Absolute. */
-    char *address;              /* Of this machine, for the others and for
-                                 * agents; NULL: sockets only. */
-    const char *name;           /* A positional argument, or NULL. */
-    char **extra;               /* What follows "--". */
+    char *address;              /* Address of this machine for other members
+                                 * and agents; NULL: only unix sockets. */
+    const char *name;           /* First positional argument, or NULL. */
+    char **extra;               /* Arguments after "--". */
     bool json;
 };
 
@@ -47,16 +45,16 @@ char *controller_database_file(const struct database *,
 char *controller_make_directories(const struct controller_options *);
 char *controller_init_databases(const struct controller_options *);
 
-/* Waits until 'db' is served beside this program and has its schema. */
+/* Waits until the local server of 'db' replies, and upgrades its schema. */
 char *controller_await_database(const struct controller_options *,
                                 const struct database *db);
 
-/* Stores in '*argv' what the program 'name' is run with: "intent", "hosts",
- * "relay" or "controller".  For the last the databases must be served. */
+/* Stores the command line of program 'name' in '*argv': "intent", "hosts",
+ * "relay" or "controller".  The databases must run before "controller". */
 char *controller_daemon_argv(const struct controller_options *,
                              const char *name, struct svec *argv);
 
-/* Becomes the program 'o->name'.  Returns only with an error. */
+/* Executes the program 'o->name'.  Returns only with a message. */
 char *controller_exec(struct controller_options *o);
 
 /* Daemons with files RUNDIR/NAME.pid and RUNDIR/NAME.log.
@@ -68,7 +66,7 @@ char *daemon_start(const char *rundir, const char *name, char *const args[]);
 /* Returns the process of daemon 'name', or 0 if it does not run. */
 pid_t daemon_find(const char *rundir, const char *name);
 
-/* Ends daemon 'name' and waits until it is gone. */
+/* Stops daemon 'name' and waits until it has ended. */
 char *daemon_stop(const char *rundir, const char *name);
 
 #endif /* cli/operator/controller-daemons.h */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach controller: creates the databases, alone or as members of others'
- * clusters, starts and stops them, the relay and the controller. */
+/* stagecoach controller: creates the databases, alone or as members of a
+ * cluster, and starts and stops databases, relay and controller. */
 
 #include <config.h>
 
@@ -104,11 +104,13 @@ controller_status(const char *rundir,
     return error;
 }
 
-/* A command's action, and what it takes beside options. */
+/* Function and arguments of a command. */
 struct verb {
     char *(*action)(struct controller_options *);
-    const char *operand;        /* What it is called, NULL if there is none. */
-    bool extra;                 /* Arguments of another program, after "--". */
+    const char *operand;        /* Name of its positional argument, NULL if it
+                                 * has none. */
+    bool extra;                 /* True if arguments of another program may
+                                 * follow "--". */
 };
 
 static void
@@ -127,7 +129,7 @@ set_path(const char *text, void *path)
     return NULL;
 }
 
-/* Returns 'address' as it is written before a port. */
+/* Returns 'address' in the form that precedes ":PORT". */
 static char *
 bracket(const char *address)
 {
@@ -199,7 +201,7 @@ options_uninit(struct controller_options *o)
     free(o->address);
 }
 
-/* Starts 'name', whose files are called 'file', unless it runs. */
+/* Starts 'name' with pid file and log 'file', unless it runs. */
 static char *
 start_daemon(const struct controller_options *o, const char *name,
              const char *file)
@@ -226,7 +228,7 @@ start_database(const struct controller_options *o, const struct database *db)
     return error ? error : controller_await_database(o, db);
 }
 
-/* What agents reach of the hosts database. */
+/* Starts the relay, through which agents access the hosts database. */
 static char *
 start_relay(const struct controller_options *o)
 {
@@ -243,7 +245,7 @@ start_relay(const struct controller_options *o)
     return error;
 }
 
-/* Waits until the controller leads, or stands by because another one does. */
+/* Waits until the controller is active or standby. */
 static char *
 await_controller(const struct controller_options *o)
 {
@@ -308,8 +310,7 @@ init(struct controller_options *o)
     return controller_init_databases(o);
 }
 
-/* Makes this machine's databases members of the clusters that the machine
- * 'o->name' has members of. */
+/* Creates the databases as members of the clusters of machine 'o->name'. */
 static char *
 join(struct controller_options *o)
 {

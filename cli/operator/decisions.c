@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach decisions: what was decided, by whom and why. */
+/* stagecoach decisions: lists decisions with actor and reason. */
 
 #include <config.h>
 
@@ -18,7 +18,7 @@
 #include "openvswitch/vlog.h"
 #include "util.h"
 
-/* Time between two looks. */
+/* Interval of calls with --follow. */
 #define FOLLOW_MS 500
 
 struct decisions_options {
@@ -38,7 +38,7 @@ static const struct option_table table = {
              "[--format table|json]\n",
 };
 
-/* The newest decision that was printed. */
+/* Number of the last printed decision. */
 static int64_t last;
 
 static void
@@ -56,7 +56,8 @@ print_line(const struct json *d)
            member_string(d, "reason"), member_string(d, "actor"));
 }
 
-/* What is new; a controller that was started again begins with 1. */
+/* Prints the new decisions.  The numbers of a restarted controller begin with
+ * 1. */
 static void
 print_decisions(const struct json *json)
 {
@@ -84,7 +85,7 @@ print_json_lines(const struct json *json)
     fflush(stdout);
 }
 
-/* Asks for what came after the last one. */
+/* Reads the decisions after 'last'. */
 static int
 ask(const char *name, void (*print)(const struct json *))
 {

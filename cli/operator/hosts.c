@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach hosts: which hosts there are and what they have in force. */
+/* stagecoach hosts: lists the hosts and the order that they have applied. */
 
 #include <config.h>
 
@@ -24,7 +24,7 @@ print_hosts(const struct json *json)
         table_add(t, "%s", member_string(row, "host"));
         table_add(t, "%s", member_number(row, "connected") ? "connected"
                            : "away");
-        /* An order that nobody carries out is not in force. */
+        /* The kernel bypass does not apply the order. */
         table_add(t, "%s", member_number(row, "bypass") ? "bypass"
                            : member_string(row, "state"));
         table_add(t, "%.0f", member_number(row, "wanted"));

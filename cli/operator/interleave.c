@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach interleave: which jobs could take turns on their ports. */
+/* stagecoach interleave: lists periodic jobs that could use their ports
+ * alternately. */
 
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach pin, pause, exclude, observe, undo, overrides: what a person
- * decides over the order's head. */
+/* stagecoach pin, pause, exclude, observe, undo, overrides: manual overrides
+ * of the order. */
 
 #include <config.h>
 
@@ -23,12 +23,13 @@
 
 struct override_options {
     bool as_json;
-    bool wait;                  /* Until hosts have it in force. */
-    int64_t for_ms;             /* 0: no end. */
+    bool wait;                  /* Wait until the hosts have applied the
+                                 * order. */
+    int64_t for_ms;             /* Duration, 0 without an end. */
     const char *reason;
 };
 
-/* Who types.  Of somebody who became root by sudo, the own name. */
+/* Returns the name of the user, before sudo if root uses that. */
 static char *
 user_name(void)
 {

@@ -102,8 +102,8 @@ check_names(const struct pki_options *o, const struct pki_entry *entries,
     return NULL;
 }
 
-/* New keys and certificates for those who are named, or, if nobody is, for all
- * that end soon. */
+/* Replaces the keys and certificates of the named machines, or without names
+ * those that expire soon. */
 static char *
 rotate(const struct pki_options *o)
 {

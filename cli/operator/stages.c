@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach stages: what stages took of the network. */
+/* stagecoach stages: lists the network use of stages. */
 
 #include <config.h>
 
@@ -18,8 +18,8 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Returns the most seconds that a stage took of a port, and whose port that
- * is. */
+/* Returns the largest number of seconds that a stage used a port, and stores
+ * the port. */
 static double
 find_busiest(const struct json *row, const char **portp)
 {
@@ -76,7 +76,7 @@ print_stages(const struct json *json)
            member_number(json, "bound_mean_s"));
 }
 
-/* What the history has of the stages that ended within 'age_ms'. */
+/* Prints the stages of the history that ended within 'age_ms'. */
 static int
 ask_history(const char *name, int64_t age_ms, bool as_json)
 {
@@ -89,7 +89,8 @@ ask_history(const char *name, int64_t age_ms, bool as_json)
     return status;
 }
 
-/* Takes "--since AGE" out of the arguments.  Returns false if it is wrong. */
+/* Removes "--since AGE" from the arguments.  Returns false after a message if
+ * AGE is invalid. */
 static bool
 take_since(int *argcp, char *argv[], int64_t *age_msp)
 {

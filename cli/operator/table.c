@@ -8,11 +8,11 @@
 
 struct table {
     size_t n_columns;
-    char **cells;               /* Headings, then row by row. */
+    char **cells;               /* Headings, then the cells of each row. */
     size_t n, allocated;
 };
 
-/* The command line has nothing to go on with without memory. */
+/* Returns 'p', or ends the program if memory allocation has failed. */
 static void *
 check_memory(void *p)
 {
@@ -33,7 +33,7 @@ add_cell(struct table *t, char *text)
     t->cells[t->n++] = text;
 }
 
-/* Makes a table of the headings given, the last argument being NULL. */
+/* Creates a table with the given headings, the last argument being NULL. */
 struct table *
 table_create(const char *heading, ...)
 {

@@ -3,7 +3,7 @@
 #ifndef TABLE_H
 #define TABLE_H 1
 
-/* Prints rows of text in columns that are as wide as they must be.
+/* Prints rows of text in columns of the necessary width.
  *
  *    struct table *t = table_create("host", "state", NULL);
  *    table_add(t, "%s", host);             // Cell by cell, row by row.
@@ -11,7 +11,7 @@
  *    table_print(t, stdout);
  *    table_destroy(t);
  *
- * A cell that looks like a number is put to the right. */
+ * Cells with numbers are right-aligned. */
 
 #include <stdio.h>
 

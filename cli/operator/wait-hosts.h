@@ -3,13 +3,13 @@
 #ifndef WAIT_HOSTS_H
 #define WAIT_HOSTS_H 1
 
-/* "--wait=hosts" of commands that change the order: they come back when it is
- * in force, as controller/northbound/views/rollout.h has it. */
+/* Option "--wait=hosts": waits until the hosts have applied a change of the
+ * order (controller/northbound/views/rollout.h). */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How long that may take. */
+/* Timeout. */
 #define WAIT_HOSTS_MS 30000
 
 /* Row of the option --wait, stored in a bool. */
@@ -21,9 +21,9 @@
 /* Sets the bool at 'wait' if 'text' is "hosts".  Returns NULL or a message. */
 char *wait_hosts_parse(const char *text, void *wait);
 
-/* Waits.  The 'n_args' 'args', none or three, are those of
- * "controller/rollout".  Returns an exit status, with a message if it is not
- * EXIT_OK that names the hosts that are behind. */
+/* Waits.  'args' are the arguments of "controller/rollout"; 'n_args' is 0 or
+ * 3.  Returns an exit status, after a message with the lagging hosts unless it is
+ * EXIT_OK. */
 int wait_hosts(const char *command, const char *const args[], size_t n_args);
 
 #endif /* cli/operator/wait-hosts.h */

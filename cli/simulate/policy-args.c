@@ -68,7 +68,8 @@ static const struct option_row rows[] = {
     { .name = NULL },
 };
 
-/* Says what is missing, if anything. */
+/* Returns true if all required arguments are there, otherwise false after a
+ * message. */
 static bool
 is_complete(const struct policy_syntax *syntax,
             const struct policy_args *args)
@@ -153,11 +154,11 @@ policy_args_uninit(struct policy_args *args)
     workload_input_uninit(&args->input);
 }
 
-/* What a terminal shows while it waits. */
+/* Progress on a terminal. */
 struct progress {
     const struct policy_args *args;
     const char *policy;
-    time_t last;                /* When it was shown. */
+    time_t last;                /* Time of the last output. */
 };
 
 static void

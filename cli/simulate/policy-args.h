@@ -3,12 +3,12 @@
 #ifndef POLICY_ARGS_H
 #define POLICY_ARGS_H 1
 
-/* What the commands of "stagecoach policy" have in common.
+/* Arguments of the commands "stagecoach policy".
  *
- * Their arguments: policies, one trace, a format, and some of their own.
- * policy_args_parse() returns -1 to go on, otherwise an exit status; what is
- * wrong it has said.  policy_args_open() reads what was named and returns NULL
- * or a message that the caller frees.  After either, policy_args_uninit(). */
+ * policy_args_parse() returns -1 to continue, otherwise an exit status, after
+ * a message on failure.  policy_args_open() reads the named policies and the
+ * workload, and returns NULL or a malloc()'d message.  Call
+ * policy_args_uninit() after either. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,8 +44,8 @@ struct policy_args {
     const char *names[2];
     int n_names;
     const char *trace, *out, *objective, *budget, *seed;
-    const char *history, *since;        /* In place of 'trace', which is then
-                                         * the same as 'history'. */
+    const char *history, *since;        /* Replace 'trace', which is then equal
+                                         * to 'history'. */
     bool live, json;
 
     struct policy *policies[2];
@@ -57,11 +57,12 @@ int policy_args_parse(const struct policy_syntax *, int argc, char *argv[],
 char *policy_args_open(struct policy_args *);
 void policy_args_uninit(struct policy_args *);
 
-/* How the workload is served: levels, as the data plane does, but a trace of
- * coflows exactly, as in the literature. */
+/* Returns the service for the workload: levels as in the data plane, but the
+ * exact order for a trace of coflows, as in the literature. */
 enum sim_service policy_args_service(const struct policy_args *);
 
-/* Simulates the workload by one of the policies; a terminal sees how far. */
+/* Simulates the workload under one of the policies, with progress on a
+ * terminal. */
 void policy_args_replay(const struct policy_args *, int policy,
                         struct sim_result *);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy check: whether files are policies, or rules for logs. */
+/* stagecoach policy check: checks policies, and rules for log readers. */
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -14,8 +14,8 @@
 #include "base/json-check.h"
 #include "policies/policy.h"
 
-/* Returns true if 'text' is a JSON schema, such as the one that is installed
- * beside the policies. */
+/* Returns true if 'text' is a JSON schema, such as the installed schema of
+ * policies. */
 static bool
 is_schema(const char *text)
 {
@@ -29,7 +29,7 @@ is_schema(const char *text)
     return result;
 }
 
-/* Returns true if 'text' is rules for the readers of logs, good or bad. */
+/* Returns true if 'text' contains rules for log readers, valid or not. */
 static bool
 is_readers(const char *text)
 {
@@ -50,7 +50,7 @@ readers_error(const char *file, const char *text)
     return error;
 }
 
-/* Prints what is to be said of 'file'.  Returns true if nothing is wrong. */
+/* Checks 'file' and prints the result.  Returns true if it is valid. */
 static bool
 check(const char *file)
 {
@@ -74,7 +74,7 @@ check(const char *file)
     return good;
 }
 
-/* A file that is no policy does not keep the rest from being checked. */
+/* Checks all files, also after an invalid one. */
 int
 policy_check(int argc, char *argv[])
 {

@@ -22,7 +22,7 @@
 #define HISTORY_TIMEOUT_MS 20000
 #define MAX_STAGES "20000"
 
-/* Names of ports; the index is the port. */
+/* Names of ports by number. */
 struct ports {
     size_t n, allocated;
     char **names;

@@ -46,8 +46,8 @@ print_member(const char *member, const struct policy_row *a,
            b ? b->value : "-");
 }
 
-/* Says what of 'a' is otherwise or not at all in 'b', and the other way round;
- * names and descriptions are what policies are told apart by. */
+/* Prints the members that differ between 'a' and 'b' or exist in only one of
+ * them, except name and description. */
 static void
 print_members(const struct policy_rows *a, const struct policy_rows *b)
 {
@@ -90,7 +90,7 @@ diff_members(struct policy *const policies[2])
     }
 }
 
-/* Lists in the first policy's order the stages that get another place. */
+/* Lists the stages whose rank differs, in the order of the first policy. */
 static void
 print_places(const struct snapshot *snapshot,
              const struct order_result results[2])
@@ -156,7 +156,8 @@ diff_trace(const struct policy_args *args)
     printf("mean completion time: %.3f s, %.3f s\n", means[0], means[1]);
 }
 
-/* Returns an exit status. */
+/* Compares the orders of the controller's present stages.  Returns an exit
+ * status. */
 static int
 diff_live(const struct policy_args *args)
 {

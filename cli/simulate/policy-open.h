@@ -5,15 +5,15 @@
 
 /* Policies by name.
  *
- * A name that has a '/' or ends in ".json" is a file; any other name is that of
- * an installed policy, in which '+' stands for '-', so that "stage+early" is
- * the policy "stage-early".
+ * A name that has a '/' or ends in ".json" is a file.  Any other name is an
+ * installed policy; '+' stands for '-', so that "stage+early" is the policy
+ * "stage-early".
  *
  * Each function returns NULL or a malloc()'d message. */
 
 struct policy;
 
-/* Stores the name of the policy's file, which the caller must free, or NULL. */
+/* Stores the path of the policy, which the caller must free, or NULL. */
 char *policy_find(const char *name, char **filep);
 
 /* Reads the policy, which the caller must free.  Stores NULL on failure. */

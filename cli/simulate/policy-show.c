@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy show: all that is in force with a policy. */
+/* stagecoach policy show: shows every member of a policy. */
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

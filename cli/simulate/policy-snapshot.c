@@ -47,7 +47,7 @@ snapshot_uninit(struct snapshot *snapshot)
     free(snapshot->stages);
 }
 
-/* Adds what 'job' does in 'times' iterations to 'stage'. */
+/* Adds the demand of 'times' iterations of 'job' to 'stage'. */
 static void
 add_job(struct snapshot_stage *stage, const struct workload *w,
         const struct workload_job *job, double times)

@@ -17,7 +17,7 @@
 #include "sim/workload/workload.h"
 
 #define DEFAULT_BUDGET "60s"
-#define MAX_NAME 31             /* Characters of a policy's name. */
+#define MAX_NAME 31             /* Maximum length of the name of a policy. */
 
 static const struct policy_syntax syntax = {
     .name = "stagecoach policy tune",
@@ -104,7 +104,7 @@ print_score(const char *policy, const struct tune_score scores[TUNE_N_PARTS])
     putchar('\n');
 }
 
-/* Prints in what 'tuned' differs from 'base'. */
+/* Prints the differences of 'tuned' from 'base'. */
 static void
 print_changes(const struct policy *base, const struct policy *tuned)
 {
@@ -125,7 +125,7 @@ print_changes(const struct policy *base, const struct policy *tuned)
     policy_rows_uninit(&new);
 }
 
-/* The objective's gain in percent on 'part'. */
+/* Returns the gain of the objective on 'part', in percent. */
 static double
 gain(const struct tune_options *options, const struct tune_result *r,
      enum tune_part part)
@@ -136,7 +136,7 @@ gain(const struct tune_options *options, const struct tune_result *r,
            ? 100 * (1 - r->tuned[part].of[options->objective] / base) : 0;
 }
 
-/* Says a gain in percent; what got worse is more, not less than nothing. */
+/* Returns the word for a gain in percent: "more" for a loss. */
 static const char *
 more_or_less(double gain)
 {
@@ -200,8 +200,8 @@ write_policy(const struct policy_args *args,
     return error;
 }
 
-/* Returns NULL or a message that the caller frees; '*betterp' is whether the
- * policy has been made better. */
+/* Tunes the policy.  Returns NULL or a malloc()'d message.  Stores in
+ * '*betterp' whether the result is better. */
 static char *
 run(const struct policy_args *args, struct tune_options *options,
     bool *betterp)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy whatif: the same workload under two policies. */
+/* stagecoach policy whatif: simulates a workload under two policies. */
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 
-/* Stages of which is told that they gain, or lose, most. */
+/* Number of stages with the largest gains, and losses, that are listed. */
 #define N_NAMED 5
 
 static const struct policy_syntax syntax = {
@@ -36,7 +36,7 @@ static const struct policy_syntax syntax = {
     .needs_trace = true,
 };
 
-/* A stage under both policies; they need not begin in the same order. */
+/* A stage under both policies, which may run it in different orders. */
 struct change {
     size_t cojob, rung;
     double seconds[2];          /* Completion time under A and B. */
@@ -57,7 +57,7 @@ gain(const struct change *c)
     return c->seconds[0] - c->seconds[1];
 }
 
-/* The largest gain first, then as in the workload. */
+/* Compares by gain, the largest first, then by position in the workload. */
 static int
 compare_changes(const void *a_, const void *b_)
 {
@@ -68,8 +68,8 @@ compare_changes(const void *a_, const void *b_)
             : a->rung < b->rung ? -1 : a->rung > b->rung);
 }
 
-/* Returns what changes for each stage, the largest gain first; the caller
- * frees.  Sorts the stages of both results. */
+/* Returns the change of each stage, the largest gain first, to be freed by the
+ * caller.  Sorts the stages of both results. */
 static struct change *
 find_changes(struct sim_result results[2])
 {
@@ -94,8 +94,8 @@ find_changes(struct sim_result results[2])
     return changes;
 }
 
-/* Stages that gain (sign 1) or lose (-1), the most first: the 'i'th of them,
- * or NULL. */
+/* Returns the 'i'th of the stages with the largest gain (sign 1) or loss (sign
+ * -1), or NULL. */
 static const struct change *
 nth_change(const struct change *changes, size_t n, size_t i, int sign)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy: what an operator asks of policies. */
+/* stagecoach policy: checks, compares and tunes policies. */
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach sim: what an order is worth, without a cluster. */
+/* stagecoach sim: simulates a workload under policies. */
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -35,28 +35,29 @@ enum sim_format { SIM_FORMAT_TABLE, SIM_FORMAT_JSON };
 
 /* One policy's simulation. */
 struct sim_run_policy {
-    const char *name;           /* As the user says it. */
+    const char *name;           /* Name or file on the command line. */
     struct policy *policy;
     struct sim_result result;
     struct results results;
-    struct port_use use;        /* Only if a page is to be written. */
+    struct port_use use;        /* Initialized only if a page is written. */
 };
 
 struct sim_run {
-    const char *what;           /* File, or what is generated. */
-    const char *fabric;         /* Instead of the workload's, or NULL. */
+    const char *what;           /* Workload argument. */
+    const char *fabric;         /* Argument of --fabric, or NULL. */
     bool offline;               /* Everything arrives at time 0. */
     bool lp;                    /* Bounds by linear programming. */
     uint64_t seed_value;        /* Argument of --seed, or NO_SEED. */
     const uint64_t *seed;       /* 'seed_value', or NULL for the seed in
                                  * 'what'. */
-    int n_levels;               /* 0: what the policy or the order says. */
+    int n_levels;               /* Number of strict levels, 0 for the
+                                 * default. */
     enum sim_format format;
     const char *html;           /* File of a page to write, or NULL. */
     size_t n_policies;
     struct sim_run_policy policies[SIM_RUN_MAX_POLICIES];
     struct workload_input input;
-    struct workload *workload;  /* The input's. */
+    struct workload *workload;  /* Workload of 'input'. */
 };
 
 /* Returns the mean of policy 'i' divided by the mean of the first policy. */
@@ -78,7 +79,7 @@ put_number(double x, int decimals)
     }
 }
 
-/* The stages' times, by which policies are compared. */
+/* Prints the completion times of stages. */
 static void
 put_stages(const struct sim_run *run)
 {
@@ -93,7 +94,7 @@ put_stages(const struct sim_run *run)
     }
 }
 
-/* What that mean cost whom. */
+/* Prints the other completion times and the fairness. */
 static void
 put_others(const struct sim_run *run)
 {
@@ -128,7 +129,7 @@ sim_run_print_table(const struct sim_run *run)
     put_others(run);
 }
 
-/* What is not known is null. */
+/* Adds 'x', or null if it is not finite. */
 static void
 add_number(cJSON *o, const char *name, double x)
 {
@@ -237,7 +238,7 @@ sim_run_print_json(const struct sim_run *run)
     cJSON_Delete(top);
 }
 
-#define MAX_PORTS 64            /* Of the heat map. */
+#define MAX_PORTS 64            /* Ports in the heat map. */
 
 static void
 report_stages(const struct sim_run *run, const struct sim_result *result,
@@ -275,8 +276,8 @@ port_name(const struct sim_fabric *fabric, int port)
     return name;
 }
 
-/* Stores the ports that carried most, at most MAX_PORTS of them, by their
- * numbers.  Returns how many there are. */
+/* Stores at most MAX_PORTS ports with the most traffic, by number.  Returns
+ * their number. */
 static size_t
 choose_ports(const struct port_use *use, int ports[MAX_PORTS])
 {
@@ -468,8 +469,7 @@ read_policies(struct sim_run *run)
     return NULL;
 }
 
-/* Reads the workload, and which policies to run if the command line does not
- * say. */
+/* Reads the workload, and its policies if the command line names none. */
 static char *
 read_workload(struct sim_run *run)
 {
@@ -494,12 +494,13 @@ read_workload(struct sim_run *run)
     return NULL;
 }
 
-/* What the simulator calls back for. */
+/* Argument of the simulator's callbacks. */
 struct watch {
     const char *policy;
     const char *noun;
     struct timespec begin;
-    double shown;               /* Seconds after 'begin'. */
+    double shown;               /* Time of the last output, seconds after
+                                 * 'begin'. */
     struct port_use *use;
 };
 
@@ -564,7 +565,7 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     }
 }
 
-/* Returns what the first policy without an order found, or NULL. */
+/* Returns the result of the first policy without an order, or NULL. */
 static const struct sim_result *
 find_fair(const struct sim_run *run)
 {
@@ -617,7 +618,7 @@ sim_run_uninit(struct sim_run *run)
     workload_input_uninit(&run->input);
 }
 
-/* Prints, and returns NULL or a message. */
+/* Prints the results.  Returns NULL or a message. */
 static char *
 show(const struct sim_run *run)
 {

@@ -25,7 +25,7 @@
 
 #define GENERATE "generate:"
 
-/* Returns true if 'line' begins like JSON; no trace does. */
+/* Returns true if 'line' begins like JSON, unlike traces. */
 static bool
 is_json(const char *line)
 {
@@ -112,8 +112,8 @@ open_generated(const char *text, const uint64_t *seed,
     return error;
 }
 
-/* Opens the trace of jobs "FILE,NAME=VALUE...".  'n' characters of it are the
- * file's name. */
+/* Opens the trace of jobs "FILE,NAME=VALUE...".  The name of the file has 'n'
+ * characters. */
 static char *
 open_jobs(const char *what, size_t n, const uint64_t *seed,
           struct workload_input *input)
@@ -140,8 +140,8 @@ open_jobs(const char *what, size_t n, const uint64_t *seed,
     return error;
 }
 
-/* Returns how many characters of 'what' are a file's name: all before the
- * first comma that a setting stands after. */
+/* Returns the length of the file's name in 'what': up to the first comma that
+ * precedes a setting. */
 static size_t
 file_length(const char *what)
 {

@@ -3,17 +3,17 @@
 #ifndef WORKLOAD_OPEN_H
 #define WORKLOAD_OPEN_H 1
 
-/* Opens whatever can be simulated: the one place that knows which file is
- * what, for "stagecoach sim" and "stagecoach policy".
+/* Opens workloads, and fabrics, for "stagecoach sim" and "stagecoach
+ * policy".
  *
  *    char *error = workload_open("trace.txt", NULL, &input);
  *
- * "generate:SEED,NAME=VALUE..." is made by chance, see
- * sim/workload/workload-generate.h.  A file that begins like JSON is a scenario of the
- * simulator if it has "cojobs", what a controller recorded if it has "stages",
- * else a scenario of the lab.  One that begins like a trace of jobs, see
- * sim/workload/job-trace.h, is one, and "FILE,NAME=VALUE..." says how to read it, see
- * sim/workload/workload-jobs.h.  Any other is a trace of coflow-benchmark. */
+ * "generate:SEED,NAME=VALUE..." generates random searches
+ * (sim/workload/workload-generate.h).  A JSON file is a scenario of the
+ * simulator if it has "cojobs", a recording of a controller if it has
+ * "stages", otherwise a scenario of the lab.  "FILE,NAME=VALUE..." and files
+ * in its format are traces of jobs (sim/workload/job-trace.h,
+ * workload-jobs.h). Other files are traces of coflow-benchmark. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,20 +23,24 @@ struct workload;
 
 struct workload_input {
     struct workload *workload;
-    bool levels;                /* A lab's: its switches serve levels. */
+    bool levels;                /* True for a lab scenario, which is served in
+                                 * levels. */
     size_t n_policies;
-    char **policies;            /* Names and files that the file names. */
+    char **policies;            /* Policies of the workload, by name or
+                                 * file. */
 };
 
-/* Opens 'what'.  '*seed', if not null, replaces the one of what is made by
- * chance.  Returns NULL or a malloc()'d message, then '*input' is empty.
- * The caller frees both with workload_input_uninit(). */
+/* Opens 'what'.  '*seed', unless null, replaces the seed of random searches.
+ * Returns NULL or a malloc()'d message, in which case '*input' is empty.  The
+ * caller must call workload_input_uninit(). */
 char *workload_open(const char *what, const uint64_t *seed,
                     struct workload_input *);
 void workload_input_uninit(struct workload_input *);
 
-/* Replaces the fabric of 'w' by 'what', the argument of --fabric.  Returns NULL
- * or a malloc()'d message. */
+/* Replaces the fabric of 'w' by 'what', with the same hosts and link rates:
+ * "switch", "leaf-spine,leaf=16,over=4" (leaves of 16 hosts, 4 times
+ * oversubscribed) or "FILE.csv,over=4" (a topology, sim/fabric/topology.c).
+ * Returns NULL, or a malloc()'d message and leaves 'w' unchanged. */
 char *fabric_open(const char *what, struct workload *w);
 
 #endif /* cli/simulate/workload-open.h */

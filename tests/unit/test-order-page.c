@@ -69,8 +69,8 @@ tells_the_state(void **state OVS_UNUSED)
                "<dt>Controller</dt><dd>active</dd>",
                "<dt>Hosts connected</dt><dd>2 of 3</dd>",
                "<dt>Order applied</dt><dd>1 of 2</dd>",
-               "<dt>Traffic with a tag</dt><dd>75.0 %</dd>",
-               "<dt>From the best, at most</dt><dd>25.0 %</dd>",
+               "<dt>Coverage</dt><dd>75.0 %</dd>",
+               "<dt>Distance from the optimum, at most</dt><dd>25.0 %</dd>",
                "No stage is running.", NULL);
 }
 
@@ -86,12 +86,12 @@ gives_reasons(void **state OVS_UNUSED)
                "<th scope=\"row\">a/2</th>", "\">2 min</td>", "t0, t1</td>",
                "needs h0:tx most, for 3.0 s; no stage is before it there</td>",
                "needs h1:tx most, for 3.0 s; no stage is before it there</td>",
-               "; 1 before it there needs 3.0 s</td>",
-               "; 2 before it there need 93 s</td>",
+               "; 1 stage before it needs 3.0 s</td>",
+               "; 2 stages before it need 93 s</td>",
                "its traffic has not been measured yet</td>", NULL);
 }
 
-/* An operator's wishes, and what an operator should see to. */
+/* Overrides and alarms. */
 static void
 tells_operators(void **state OVS_UNUSED)
 {
@@ -106,7 +106,7 @@ tells_operators(void **state OVS_UNUSED)
                "<dd>active, only observes</dd>",
                "<li>no agent on h1</li>\n<li>&lt;x&gt;</li>\n</ul>",
                "fair sharing</dt><dd>25 % less</dd>",
-               ">an operator's pin; needs h0:tx", ">needs h0:tx", NULL);
+               ">override: pin; needs h0:tx", ">needs h0:tx", NULL);
 }
 
 static void
@@ -122,7 +122,7 @@ escapes_names(void **state OVS_UNUSED)
                "needs &lt;i&gt; most", NULL);
 }
 
-/* What another version of a view may answer. */
+/* Another version of a view may lack members. */
 static void
 bears_what_is_missing(void **state OVS_UNUSED)
 {
@@ -145,7 +145,7 @@ counts_what_is_too_much(void **state OVS_UNUSED)
     }
     ds_put_cstr(&order, "]}");
     assert_has(page(STATUS, ds_cstr(&order), HOSTS),
-               "; 199 before it there need 2 min</td>", ">And 50 more.</td>",
+               "; 199 stages before it need 2 min</td>", ">And 50 more.</td>",
                NULL);
     ds_destroy(&order);
 }

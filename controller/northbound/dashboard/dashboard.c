@@ -166,7 +166,7 @@ send_page(const struct controller *ctl, struct MHD_Connection *mc,
     return result;
 }
 
-/* Answers a request for 'path', which dashboard_owns(). */
+/* Replies to a request for 'path', for which dashboard_owns() is true. */
 enum MHD_Result
 dashboard_answer(const struct controller *ctl, struct MHD_Connection *mc,
                  const char *path)

@@ -132,7 +132,7 @@ put_host_tiles(struct ds *html, const struct json *hosts)
     put_tile(html, "Order applied", "%"PRIuSIZE" of %"PRIuSIZE, n_applied,
              n_connected);
     if (n_connected) {
-        put_tile(html, "Traffic with a tag", "%.1f %%",
+        put_tile(html, "Coverage", "%.1f %%",
                  100 * coverage / n_connected);
     }
 }
@@ -167,7 +167,8 @@ put_tiles(struct ds *html, const struct json *status,
     put_tile(html, "Jobs", "%.0f", get_number(status, "jobs"));
     put_host_tiles(html, hosts);
     if (get_number(status, "bound_s") > 0) {
-        put_tile(html, "From the best, at most", "%.1f %%", 100 * (gap - 1));
+        put_tile(html, "Distance from the optimum, at most", "%.1f %%",
+                 100 * (gap - 1));
     }
     put_gain_tile(html, status);
     ds_put_cstr(html, "</dl>\n");
@@ -228,7 +229,7 @@ put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
     const struct ahead *ahead;
 
     if (*override && strcmp(override, "none")) {
-        ds_put_cstr(html, "an operator's ");
+        ds_put_cstr(html, "override: ");
         put_escaped(html, override);
         ds_put_cstr(html, "; ");
     }
@@ -242,8 +243,9 @@ put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
     put_seconds(html, get_number(row, "remaining_s"));
     ahead = shash_find_data(aheads, port);
     if (ahead) {
-        ds_put_format(html, "; %"PRIuSIZE" before it there need%s ",
-                      ahead->n, ahead->n == 1 ? "s" : "");
+        ds_put_format(html, "; %"PRIuSIZE" stage%s before it need%s ",
+                      ahead->n, ahead->n == 1 ? "" : "s",
+                      ahead->n == 1 ? "s" : "");
         put_seconds(html, ahead->seconds);
     } else {
         ds_put_cstr(html, "; no stage is before it there");
@@ -292,13 +294,13 @@ put_row(struct ds *html, const struct json *row, const struct shash *aheads)
     begin_cell(html, "Ends in");
     put_seconds(html, get_number(row, "completion_s"));
     ds_put_cstr(html, "</td>");
-    begin_cell(html, "Runs for");
+    begin_cell(html, "Running for");
     put_seconds(html, get_number(row, "age_s"));
     ds_put_cstr(html, "</td>");
     begin_cell(html, "Jobs");
     put_jobs(html, row);
     ds_put_cstr(html, "</td>");
-    begin_cell(html, "Why there");
+    begin_cell(html, "Reason");
     put_reason(html, row, aheads);
     ds_put_cstr(html, "</td></tr>\n");
 }
@@ -333,8 +335,8 @@ put_order(struct ds *html, const struct json *order)
     ds_put_cstr(html, "<table class=\"order\"><caption>Order of the running "
                 "stages</caption>\n<thead><tr><th scope=\"col\">Rank</th>"
                 "<th scope=\"col\">Stage</th><th scope=\"col\">Level</th>"
-                "<th scope=\"col\">Ends in</th><th scope=\"col\">Runs for"
-                "</th><th scope=\"col\">Jobs</th><th scope=\"col\">Why there"
+                "<th scope=\"col\">Ends in</th><th scope=\"col\">Running for"
+                "</th><th scope=\"col\">Jobs</th><th scope=\"col\">Reason"
                 "</th></tr></thead>\n<tbody>\n");
     put_rows(html, rows, n);
     ds_put_cstr(html, "</tbody></table>\n");

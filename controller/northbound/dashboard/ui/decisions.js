@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What was decided, why and by whom, the newest first.
+// Decisions with reason and actor, the newest first.
 
 import { clock, el, note, show, table } from "./dom.js";
 
-const KINDS = { all: "all", order: "places in the order", stage: "stages",
-                policy: "policies", lead: "who leads",
+const KINDS = { all: "all", order: "ranks", stage: "stages",
+                policy: "policies", lead: "leadership",
                 operator: "operators" };
 
 let rows = [];
@@ -17,13 +17,13 @@ function draw() {
 
     list.replaceChildren(
         shown.length ? table(
-            "decisions", ["Time", "What", "Of", "Why", "Who"],
+            "decisions", ["Time", "Kind", "Subject", "Reason", "Actor"],
             shown.map(row => [clock(row.at), row.kind, row.subject,
                               row.reason, row.actor]))
-        : note("Nothing of that kind was decided lately."));
+        : note("No recent decisions of this kind."));
 }
 
-// The choice and the list stay the same elements: a reader may be in them.
+// Creates the elements once: the reader may have focused one of them.
 function make() {
     const choice = el("select", { id: "kind" },
                       ...Object.entries(KINDS).map(

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What fair sharing would have made of stages that have ended.
+// Predicts the completion times of stages under fair sharing.
 //
 // Each port serves the stages that still need it at equal rates, ports are
-// independent, and a stage ends when its last port is done with it.  Computing
-// takes no time here, so what comes out is the least that fair sharing takes:
-// a measured time below it is a gain, one above it proves nothing.
+// independent, and a stage ends when its last port has served it.  Computing
+// takes no time, so the result is a lower bound: a shorter measured time is a
+// gain, a longer one proves nothing.
 
-// Returns the times at which one port, shared fairly, is done with 'items' of
+// Returns the times at which one port, shared fairly, has served 'items' of
 // {release, work}, in seconds, in the order of 'items'.
 export function shareOnePort(items) {
     const byRelease = items.map((item, i) => ({ ...item, i, left: item.work }))
@@ -29,7 +29,7 @@ export function shareOnePort(items) {
         const step = Math.min(first * active.length, arrival - now);
         const served = step / active.length;
 
-        // Whoever has the least is done, whatever rounding says.
+        // The item with the least work ends, in spite of rounding.
         const done = step < arrival - now ? first : -1;
         now += step;
         active = active.filter(item => {
@@ -44,8 +44,8 @@ export function shareOnePort(items) {
     return ends;
 }
 
-// Returns the seconds that each of 'stages', rows of "/v1/stages" that have
-// ended, would have taken.
+// Returns the predicted completion time in seconds of each of 'stages', rows
+// of "/v1/stages" that have ended.
 export function predictFair(stages) {
     const times = stages.map(() => 0);
     const ports = new Map();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether the order helps: completion times of stages beside what fair sharing
-// would have taken at the least.
+// Compares completion times of stages with a lower bound for fair sharing.
 //
-// Those that run count too, for as long as serving them by rank takes: what
-// has ended is what the order put first, and would flatter it.
+// Running stages are included, with their predicted completion times: the
+// stages that have ended are those that the order served first, which would
+// bias the comparison.
 
 import { predictFair } from "./fair.js";
 import { groupedBars } from "./bars.js";
 import { asTable, el, legend, note, percent, seconds, show, widthFor }
     from "./dom.js";
 
-const MAX_STAGES = 200;         // That are compared, of each kind.
-const MAX_BARS = 12;            // That are drawn, the last ones.
+const MAX_STAGES = 200;         // Compared stages, ended and running each.
+const MAX_BARS = 12;            // Drawn stages, the last ones.
 
 function mean(numbers) {
     return numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
@@ -34,10 +34,9 @@ function bars(rows) {
         ] })));
 }
 
-// Returns places {demand, left} of the rows of 'order', by name: what each
-// needs, and the seconds until the last of its ports has served it and all
-// before it.
-function placesOf(order) {
+// Returns {demand, left} of each row of 'order', by name: its demand, and the
+// seconds until its last port has served it and all stages before it.
+function forecastsOf(order) {
     const ahead = {};
 
     return new Map(order.map(row => {
@@ -51,27 +50,27 @@ function placesOf(order) {
     }));
 }
 
-// What 'stage', which runs, will have taken and needed, from its place.
-function foresee(stage, place, now) {
+// Returns 'stage', which runs, as it will be when it has ended.
+function predictEnd(stage, forecast, now) {
     const demand = { ...stage.demand };
 
-    for (const [port, work] of Object.entries(place.demand)) {
+    for (const [port, work] of Object.entries(forecast.demand)) {
         demand[port] = (demand[port] ?? 0) + work;
     }
-    return { ...stage, demand, ended: now + 1000 * place.left, runs: true };
+    return { ...stage, demand, ended: now + 1000 * forecast.left, runs: true };
 }
 
-// Returns rows {name, measured, fair, runs}, by end.
+// Returns rows {name, measured, fair, runs}, ordered by end.
 function compare(stages, order) {
     const now = Date.now();
     const ended = stages.filter(stage => stage.ended)
         .sort((a, b) => a.ended - b.ended).slice(-MAX_STAGES);
-    const places = placesOf(order);
+    const forecasts = forecastsOf(order);
     const running = stages.filter(stage => !stage.ended)
         .slice(-MAX_STAGES).flatMap(stage => {
-            const place = places.get(nameOf(stage));
+            const forecast = forecasts.get(nameOf(stage));
 
-            return place ? [foresee(stage, place, now)] : [];
+            return forecast ? [predictEnd(stage, forecast, now)] : [];
         }).sort((a, b) => a.ended - b.ended);
     const all = [...ended, ...running];
     const fair = predictFair(all);
@@ -87,17 +86,17 @@ function verdict(rows, boundMean) {
     const measured = mean(rows.map(row => row.measured));
     const fair = mean(rows.map(row => row.fair));
     const text = measured < fair
-        ? `Yes: stages take ${percent(1 - measured / fair)} less`
-        : "Not shown: stages take longer than a fair network alone would";
+        ? `Yes: stages complete ${percent(1 - measured / fair)} sooner`
+        : "Unclear: completion times exceed the lower bound for fair sharing";
 
     return [
         el("p", { class: "big" }, text),
-        note(`Mean of the last ${n} that ended and of ${rows.length - n} that `
-             + `run, as they are expected to end: ${seconds(measured)}; `
-             + `predicted for fair sharing: at least ${seconds(fair)}`
-             + (boundMean > 0 ? `. No order could have ended the former `
-                + `sooner than after ${seconds(boundMean)}, in the mean.`
-                : ".")),
+        note(`Mean completion time of the last ${n} ended stages and ${
+             rows.length - n} running stages (predicted): ${
+             seconds(measured)}; under fair sharing: at least ${
+             seconds(fair)}.`
+             + (boundMean > 0 ? ` Lower bound on the mean of the ended stages `
+                + `under any order: ${seconds(boundMean)}.` : "")),
     ];
 }
 
@@ -107,14 +106,14 @@ export function drawHelping(stages, order) {
     const last = rows.slice(-MAX_BARS);
 
     if (!rows.some(row => !row.runs)) {
-        show("helping", note("No stage with traffic has ended yet."));
+        show("helping", note("No stage with traffic has ended so far."));
         return;
     }
     show("helping", ...verdict(rows, stages.bound_mean_s), bars(last),
          legend([["f0", "measured (dashed: running)"],
                  ["f1", "fair sharing, predicted lower bound"]]),
-         asTable(["Stage", "Measured", "Fair, at least"],
+         asTable(["Stage", "Measured", "Fair sharing, at least"],
                  last.map(row => [row.name, seconds(row.measured)
-                                  + (row.runs ? ", expected" : ""),
+                                  + (row.runs ? ", predicted" : ""),
                                   seconds(row.fair)])));
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// News from the controller: its events where there are any, else questions.
+// Follows changes in the controller: by events, or by polling without them.
 //
-// An event says only that something changed; what it is now is asked of
-// "/v1/", so that a page that missed some is right all the same.
+// An event only announces that something has changed.  The page reads the new
+// state from "/v1/", so that it is correct even if it has missed events.
 
 const POLL_MS = 2000;
-const RETRY_MS = 30000;     // Without events, they are tried again so often.
+const RETRY_MS = 30000;     // Interval of new attempts to get events.
 
-// What comes of an event is asked for no more often than this: telemetry is
-// there each second, and a controller's stages are many.
+// Minimum interval of reads for a kind of event: telemetry arrives every second,
+// and a controller has many stages.
 const LEAST_MS = { stage: 10000, telemetry: POLL_MS };
 
 const EVENTS = ["order", "stage", "decision", "telemetry"];
-const LOST = "lost";        // There were more than the controller keeps.
+const LOST = "lost";        // Event: earlier events were dropped.
 
-// What get() and getText() throw if the controller does not answer.
+// Thrown by get() and getText() if the controller does not reply.
 class Away extends Error {
 }
 
@@ -29,7 +29,7 @@ async function ask(path, read) {
     }
 }
 
-// Returns the object at 'path', or null if there is none there.
+// Returns the object at 'path', or null if there is none.
 export function get(path) {
     return ask(path, answer => answer.json());
 }
@@ -38,9 +38,9 @@ export function getText(path) {
     return ask(path, answer => answer.text());
 }
 
-// Calls 'changed' with the set of kinds of events that came, at most once a
-// second, for some kinds less often, and never while it runs.  Calls 'state'
-// with "live", "polling" or "away" when that changes.
+// Calls 'changed' with the set of kinds of new events, at most once a second,
+// less often for some kinds, and never while it runs.  Calls 'state' with
+// "live", "polling" or "away" when the state of the connection changes.
 export function follow(changed, state) {
     const waiting = new Set();
     let busy = false;
@@ -48,7 +48,7 @@ export function follow(changed, state) {
     let known = "";
     const due = {};
 
-    function tell(now) {
+    function setState(now) {
         if (now !== known) {
             known = now;
             state(now);
@@ -73,7 +73,7 @@ export function follow(changed, state) {
         }
         try {
             await changed(kinds);
-            tell(source?.readyState === EventSource.OPEN ? "live" : "polling");
+            setState(source?.readyState === EventSource.OPEN ? "live" : "polling");
         } catch (error) {
             if (!(error instanceof Away)) {
                 throw error;
@@ -82,7 +82,7 @@ export function follow(changed, state) {
                 waiting.add(kind);
                 delete due[kind];
             }
-            tell("away");
+            setState("away");
         } finally {
             busy = false;
         }
@@ -96,7 +96,7 @@ export function follow(changed, state) {
         for (const kind of EVENTS) {
             source.addEventListener(kind, () => waiting.add(kind));
         }
-        // What was missed before, or will be, is not known.
+        // Events may have been missed.
         for (const event of ["open", "error", LOST]) {
             source.addEventListener(event, askAll);
         }

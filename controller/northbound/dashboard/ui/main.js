@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Keeps the page fresh: asks for what events say has changed, and draws it.
+// Updates the page: reads what events announce as changed, and draws it.
 
 import { drawDecisions } from "./decisions.js";
 import { drawHelping } from "./helping.js";
@@ -12,11 +12,11 @@ import { drawStages } from "./stages.js";
 const HOUR_MS = 3600 * 1000;
 const STATES = {
     live: "live",
-    polling: "live, asking every two seconds",
-    away: "the controller does not answer; the page is as it was",
+    polling: "live, updated every two seconds",
+    away: "the controller does not reply; the page shows the last state",
 };
 
-// State and order come as the controller made them, see order-page.h.
+// State and order are HTML of the controller, see order-page.h.
 async function refreshNow() {
     const html = await getText("/ui/now.html");
 
@@ -60,7 +60,7 @@ async function refreshDecisions() {
     }
 }
 
-// What each kind of event may have changed.
+// Functions to call for each kind of event.
 const REFRESH = {
     order: [refreshNow, refreshOrder],
     stage: [refreshNow, refreshStages],
@@ -73,7 +73,7 @@ async function changed(kinds) {
 
     await Promise.all([...all].map(refresh => refresh()));
     if (stages) {
-        // Running stages get longer, also when there is no news of them.
+        // Running stages grow even without events.
         drawStages(stages);
         if (kinds.has("stage")) {
             drawHelping(stages, order?.order ?? []);
@@ -81,7 +81,7 @@ async function changed(kinds) {
     }
 }
 
-function tellState(state) {
+function showState(state) {
     const live = document.getElementById("live");
 
     live.dataset.state = state;
@@ -97,7 +97,7 @@ async function begin() {
     if (past) {
         seedUse(past.ports);
     }
-    follow(changed, tellState);
+    follow(changed, showState);
 }
 
 begin();

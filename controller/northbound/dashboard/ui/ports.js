@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Ports: what running stages still need of them, and how busy they were.
+// Ports: the remaining demand of running stages, and the past use.
 
 import { asTable, clock, note, percent, seconds, show, widthFor }
     from "./dom.js";
 import { heatMap } from "./heat.js";
 
-const MAX_PORTS = 24;           // The busiest ones.
-const MAX_STAGES = 16;          // The first ones.
+const MAX_PORTS = 24;           // Shown ports, the busiest ones.
+const MAX_STAGES = 16;          // Shown stages, the first ones.
 const MAX_SAMPLES = 90;
-const BIN_MS = 2000;            // Of a sample of use.
+const BIN_MS = 2000;            // Length of a sample of use.
 
 const bins = [];                // {at, use: Map port -> share}, oldest first.
-let last = null;                // The hosts that the newest bin began with.
+let last = null;                // {at, hosts} at the start of the next bin.
 
 function sum(numbers) {
     return numbers.reduce((total, x) => total + x, 0);
 }
 
-// Seconds of each port, by stage in their order.
+// Draws the seconds that each stage needs of each port, in their order.
 export function drawAhead(order) {
     const stages = order.order.slice(0, MAX_STAGES);
     const need = (stage, port) => stage.demand[port] ?? 0;
@@ -29,7 +29,7 @@ export function drawAhead(order) {
         .slice(0, MAX_PORTS);
 
     if (!busiest.length) {
-        show("ahead", note("No running stage is known to need a port."));
+        show("ahead", note("No running stage has known demand."));
         return;
     }
     const most = Math.max(...stages.flatMap(
@@ -45,14 +45,15 @@ export function drawAhead(order) {
          heatMap("Seconds that each stage still needs of each port",
                  widthFor(document.getElementById("ahead")), busiest, columns,
                  ["0 s", seconds(most)]),
-         note("Stages from left to right as they are served."),
+         note("Stages in the order in which they are served."),
          asTable(["Port", "All", ...columns.map(column => column.name)],
                  busiest.map(port => [
                      port, seconds(total(port)),
                      ...stages.map(stage => seconds(need(stage, port)))])));
 }
 
-// Share of each port's capacity that jobs took between two looks at 'hosts'.
+// Returns the share of each port's capacity that jobs used between two samples
+// of "/v1/hosts" that are 'ms' apart.
 function useBetween(before, after, ms) {
     const use = new Map();
 
@@ -72,7 +73,7 @@ function useBetween(before, after, ms) {
     return use;
 }
 
-// Begins with what the controller wrote down, rows of "/v1/history/ports".
+// Begins with the history, rows of "/v1/history/ports".
 export function seedUse(rows) {
     const byTime = new Map();
 
@@ -87,7 +88,7 @@ export function seedUse(rows) {
         .map(([at, use]) => ({ at, use })).slice(-MAX_SAMPLES / 2));
 }
 
-// Takes a look at "/v1/hosts" into account.
+// Adds a sample of "/v1/hosts".
 export function addUse(hosts) {
     const now = Date.now();
 
@@ -110,7 +111,7 @@ export function drawUse() {
         .slice(0, MAX_PORTS);
 
     if (!busiest.length) {
-        show("use", note("Two looks at the hosts are needed; soon."));
+        show("use", note("Waiting for the second sample."));
         return;
     }
     const columns = bins.map(bin => ({
