@@ -63,11 +63,11 @@ look queue
 ended=$(now)
 
 for i in 0 1 3; do
-    echo "host $i: $(no_ports $i) datagrams for nobody"
+    echo "host $i: $(no_ports $i) datagrams without a socket"
     [ "$(no_ports $i)" = 0 ] || fail "host $i has seen a shim's message"
 done
 [ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "no window was lowered"
-[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 was told nothing"
+[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 got no grants"
 
 # Other shims take over: of the receiver, then of a sender.
 gone() { ! kill -0 "$1" 2>/dev/null; }
@@ -76,14 +76,14 @@ for i in 0 1; do
     shim_start $i --cc on --control-port 7000 --lanes "$LANES" --take-over
     wait_until gone "$old"
 done
-grep "are known from" "$TMP/shims"
+grep "copied from the old shim" "$TMP/shims"
 [ "$(grep -c " [1-9][0-9]* connections and [1-9]" "$TMP/shims")" = 2 ] ||
-    fail "the new shims were told of no connection"
+    fail "the new shims got no connections"
 succeeded=$(now)
 look queue-then
 looked=$(now)
 [ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "the new shim lowers no window"
-[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 is told nothing"
+[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 gets no grants"
 
 # The receiver's shim dies, and comes back without its memory.
 old=$(shim_pid 0)
@@ -102,9 +102,9 @@ for i in 1 2 3; do
     before=$(mbps "$began" "$ended" 600$i)
     then=$(mbps "$succeeded" "$looked" 600$i)
     after=$(mbps $((killed + 3000)) $((killed + 5000)) 600$i)
-    echo "flow $i: $before Mbit/s, $then with a successor, $after with a new shim"
+    echo "flow $i: $before Mbit/s, $then after a takeover, $after with a new shim"
     [ "$before" -ge 15 ] || fail "flow $i: $before Mbit/s"
-    [ "$then" -ge 15 ] || fail "flow $i, with a successor: $then Mbit/s"
+    [ "$then" -ge 15 ] || fail "flow $i, after a takeover: $then Mbit/s"
     # The new shim does not know these connections' windows, so this is how TCP
     # shares a queue: 11 to 68 Mbit/s were seen, with three lanes 8 to 55.
     [ "$after" -ge "$LEAST" ] || fail "flow $i, with a new shim: $after Mbit/s"
