@@ -36,7 +36,7 @@
  *    arima       ARIMA(2,1,1), by recursive extended least squares
  *    rnn, lstm   recurrent networks over the last 10 speeds
  *    lstm-x      as lstm, with the loads
- *    narx        a network over the last 3 speeds and loads, and the current load
+ *    narx        a network over the last 3 speeds and loads and the current load
  *
  * All learn online and predict as "ema" until they have enough data.
  *
