@@ -16,6 +16,7 @@
 #include "shim/clock/counter.h"
 #include "shim/ports/port.h"
 #include "shim/queue/pace.h"
+#include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
 
 #define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
@@ -31,6 +32,7 @@
 struct egress {
     struct egress_config config;
     struct rank_queues *queues;
+    struct job_queues *jobs;    /* rank_queues_jobs() of 'queues'. */
     struct pace pace;           /* Of the uplink. */
     uint32_t min_share_applied; /* 'min_share' of the queues. */
     uint32_t classes_seen;      /* See job_slots_classes(). */
@@ -147,6 +149,7 @@ egress_create(const struct egress_config *config)
     e->queues = rank_queues_create(
         queued_packets(config->rate_bps, config->mtu),
         max_frame(config->mtu));
+    e->jobs = rank_queues_jobs(e->queues);
     rank_queues_set_late(e->queues, config->late_ns);
     apply_rate(e, 0);
     return e;
@@ -190,14 +193,14 @@ egress_is_empty(const struct egress *e)
 uint16_t
 egress_flow_queue(struct egress *e, uint16_t slot)
 {
-    return rank_queues_flow_new(e->queues, slot);
+    return job_queues_flow_new(e->jobs, slot);
 }
 
 void
 egress_flow_free(struct egress *e, uint16_t queue)
 {
     if (queue) {
-        rank_queues_flow_free(e->queues, queue);
+        job_queues_flow_free(e->jobs, queue);
     }
 }
 
@@ -213,20 +216,20 @@ void
 egress_flow_start(struct egress *e, uint16_t queue, uint32_t bytes)
 {
     if (queue) {
-        rank_queues_flow_start(e->queues, e->now, queue, bytes);
+        job_queues_flow_start(e->jobs, e->now, queue, bytes);
     }
 }
 
 bool
 egress_flow_started(const struct egress *e, uint16_t queue)
 {
-    return queue && rank_queues_flow_started(e->queues, e->now, queue);
+    return queue && job_queues_flow_started(e->jobs, e->now, queue);
 }
 
 bool
 egress_flow_empty(const struct egress *e, uint16_t queue)
 {
-    return !queue || rank_queues_flow_empty(e->queues, queue);
+    return !queue || job_queues_flow_empty(e->jobs, queue);
 }
 
 void

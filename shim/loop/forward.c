@@ -55,32 +55,6 @@ struct forward {
 #define RECLASSIFY_NS 300       /* Time between reclassifications for each
                                  * queued frame, which takes about 30 ns. */
 
-/* Makes the other lanes.  Returns false without file descriptors. */
-static bool
-add_lanes(struct forward *f)
-{
-    const struct forward_config *c = &f->config;
-    struct lanes_config config = {
-        .n = c->n_lanes,
-        .host = c->host,
-        .uplink = c->uplink,
-        .flows = c->flows,
-        .slots = c->slots,
-        .misses = c->misses,
-        .tap = c->tap,
-        .all_arrive = c->cc != NULL,
-        .tag = c->tag && !c->cc,
-        .vxlan = c->vxlan,
-        .ending = &f->ending,
-        .ended = &f->ended,
-    };
-
-    if (c->n_lanes > 1) {
-        f->lanes = lanes_create(&config);
-    }
-    return f->lanes || c->n_lanes <= 1;
-}
-
 /* Returns NULL without file descriptors, or memory for congestion control. */
 struct forward *
 forward_create(const struct forward_config *config)
@@ -106,7 +80,11 @@ forward_create(const struct forward_config *config)
     f->egress = egress_create(&egress);
     f->congestion = (config->cc ? congestion_create(config->cc, f->egress)
                      : NULL);
-    if ((config->cc && !f->congestion) || !add_lanes(f)) {
+    if (config->n_lanes > 1) {
+        f->lanes = lanes_create(config, &f->ending, &f->ended);
+    }
+    if ((config->cc && !f->congestion)
+        || (config->n_lanes > 1 && !f->lanes)) {
         forward_destroy(f);
         return NULL;
     }

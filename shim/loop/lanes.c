@@ -17,6 +17,7 @@
 #include "shim/classify/parse.h"
 #include "shim/classify/tag.h"
 #include "shim/clock/counter.h"
+#include "shim/loop/forward.h"
 #include "shim/ports/port.h"
 
 #define RING 512                /* Packets from lane 0 to a lane, for each
@@ -40,9 +41,11 @@ struct lane_sent {
 };
 
 struct lane {
-    /* 'host' and 'uplink' are this lane's queues, NULL if lane 0 receives for
-     * all lanes; 'misses' is this lane's. */
-    struct lanes_config config;
+    struct forward_config config;       /* With this lane's 'misses'; 'host'
+                                         * and 'uplink' are this lane's
+                                         * queues, NULL if lane 0 receives for
+                                         * all lanes. */
+    const bool *ending, *main_ended;    /* Of lane 0. */
     unsigned int number;        /* From 1 on. */
     struct wake *main_wake;     /* Wakes lane 0. */
     struct wake wake;           /* Wakes this lane. */
@@ -129,19 +132,21 @@ queue_of(struct port *port, unsigned int i, unsigned int n)
 
 /* Returns NULL without file descriptors. */
 static struct lane *
-create_lane(struct lanes *ls, const struct lanes_config *config,
-            unsigned int i)
+create_lane(struct lanes *ls, const struct forward_config *config,
+            unsigned int i, const bool *ending, const bool *ended)
 {
     struct lane *l = allocate_lines(sizeof *l);
 
     memset(l, 0, sizeof *l);
     l->config = *config;
-    l->config.host = queue_of(config->host, i, config->n);
-    l->config.uplink = queue_of(config->uplink, i, config->n);
+    l->config.host = queue_of(config->host, i, ls->n);
+    l->config.uplink = queue_of(config->uplink, i, ls->n);
     l->config.misses = miss_add(config->misses);
+    l->ending = ending;
+    l->main_ended = ended;
     l->number = i;
     l->main_wake = &ls->main_wake;
-    l->hands_over = !l->config.host || config->all_arrive;
+    l->hands_over = !l->config.host || config->cc;
     l->classifier = (struct classifier) {
         .flows = config->flows,
         .slots = config->slots,
@@ -159,13 +164,13 @@ create_lane(struct lanes *ls, const struct lanes_config *config,
     return l;
 }
 
-/* Returns NULL without file descriptors. */
 struct lanes *
-lanes_create(const struct lanes_config *config)
+lanes_create(const struct forward_config *config, const bool *ending,
+             const bool *ended)
 {
     struct lanes *ls = allocate(1, sizeof *ls);
 
-    ls->n = config->n;
+    ls->n = config->n_lanes;
     ls->share_host = !queue_of(config->host, 1, ls->n);
     ls->share_uplink = !queue_of(config->uplink, 1, ls->n);
     job_slots_add_lanes(config->slots, ls->n);
@@ -174,7 +179,7 @@ lanes_create(const struct lanes_config *config)
         return NULL;
     }
     for (unsigned int i = 1; i < ls->n; i++) {
-        ls->lanes[i] = create_lane(ls, config, i);
+        ls->lanes[i] = create_lane(ls, config, i, ending, ended);
         if (!ls->lanes[i]) {
             lanes_destroy(ls);
             return NULL;
@@ -226,7 +231,7 @@ receive_frames(struct lane *l, struct port *queue, struct rte_ring *ring,
 static bool
 receive_from_host(struct lane *l, uint64_t now)
 {
-    const struct lanes_config *c = &l->config;
+    const struct forward_config *c = &l->config;
     struct rte_mbuf *frames[PORT_BURST];
     struct packet packets[PORT_BURST];
     struct verdict verdicts[PORT_BURST];
@@ -240,7 +245,7 @@ receive_from_host(struct lane *l, uint64_t now)
     fetch_packets(frames, n, packets);
     classify_burst_from_host(&l->classifier, packets, n, now,
                              job_slots_leased(c->slots, now), verdicts);
-    if (c->tag) {
+    if (c->tag && !c->cc) {
         tag_burst(packets, verdicts, n);
     }
     for (uint16_t i = 0; i < n; i++) {
@@ -257,9 +262,9 @@ receive_from_host(struct lane *l, uint64_t now)
 static void
 choose_path_to_host(struct lane *l)
 {
-    const struct lanes_config *c = &l->config;
+    const struct forward_config *c = &l->config;
 
-    if (!c->host || c->all_arrive || tap_is_on(c->tap)) {
+    if (!c->host || c->cc || tap_is_on(c->tap)) {
         l->hands_over = true;
     } else if (l->hands_over && rte_ring_empty(l->arrived)) {
         l->hands_over = false;
@@ -344,7 +349,7 @@ receive_from_uplink(struct lane *l)
 static void
 follow_end(struct lane *l, bool main_ended, bool received)
 {
-    if (!LOAD(l->config.ending)) {
+    if (!LOAD(l->ending)) {
         l->last_polls = 0;
         STORE(&l->ended, false);
     } else if (main_ended && (!received
@@ -358,7 +363,7 @@ follow_end(struct lane *l, bool main_ended, bool received)
 bool
 lane_poll(struct lane *l, uint64_t now)
 {
-    bool main_ended = LOAD(l->config.ended);
+    bool main_ended = LOAD(l->main_ended);
     bool received;
 
     l->blocked = false;
@@ -426,7 +431,7 @@ lane_take_arrived(struct lane *l, struct lane_arrived *arrived, uint16_t max)
 bool
 lane_is_ending(const struct lane *l)
 {
-    return LOAD(l->config.ending);
+    return LOAD(l->ending);
 }
 
 /* Returns true if 'l' receives no more and lane 0 has taken all its frames. */

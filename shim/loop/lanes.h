@@ -38,7 +38,7 @@
  *
  * forward.c is lane 0:
  *
- *    ls = lanes_create(&config);
+ *    ls = lanes_create(&config, &ending, &ended);
  *    ...start a thread for each lanes_get(ls, 1), ...
  *
  *    n = port_receive(port, frames, PORT_BURST);
@@ -64,28 +64,14 @@
 #include "shim/classify/classify.h"
 #include "shim/loop/wake.h"
 
+struct forward_config;
 struct lane;
 struct lanes;
-struct port;
 struct rte_mbuf;
 struct shim_stats;
-struct tap;
 
 #define LANES_MAX 16
 #define LANE_PACKETS 1536       /* Packet buffers that a lane may hold. */
-
-struct lanes_config {
-    unsigned int n;             /* Lanes including lane 0: 2 to LANES_MAX. */
-    struct port *host, *uplink;
-    struct flow_table *flows;
-    struct job_slots *slots;
-    struct miss *misses;        /* Lane 0's. */
-    struct tap *tap;            /* NULL: frames are not captured. */
-    bool all_arrive;            /* Lane 0 sends all frames for the host. */
-    bool tag;                   /* The lanes write DSCPs. */
-    bool vxlan;                 /* Classify by the frame in a tunnel. */
-    const bool *ending, *ended; /* Lane 0's: see forward_end(). */
-};
 
 /* From a lane to lane 0: a frame for the host, or without 'frame' the bytes of
  * frames that the lane has sent to the host. */
@@ -95,7 +81,10 @@ struct lane_arrived {
     uint16_t slot;
 };
 
-struct lanes *lanes_create(const struct lanes_config *);
+/* 'ending' and 'ended' are lane 0's, see forward_end().  Returns NULL without
+ * file descriptors. */
+struct lanes *lanes_create(const struct forward_config *, const bool *ending,
+                           const bool *ended);
 void lanes_destroy(struct lanes *);
 struct lane *lanes_get(struct lanes *, unsigned int number);
 struct wake *lanes_main_wake(struct lanes *);

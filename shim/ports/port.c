@@ -11,6 +11,7 @@
 #include <rte_mbuf.h>
 
 #include "base/memory.h"
+#include "wire/shim-protocol.h"
 #include "shim/clock/counter.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/finish.h"
@@ -221,15 +222,26 @@ port_queue(struct port *port, unsigned int i)
     return i ? port->others[i] : port;
 }
 
-/* Completes the 'n' frames at 'frames', and drops those that are too long.
- * Returns how many are left. */
-static uint16_t
-finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
+static enum finish
+join_buffers(struct rte_mbuf *frame)
+{
+    return (frame->nb_segs > 1 && rte_pktmbuf_linearize(frame)
+            ? FINISH_TOO_LONG : FINISH_WHOLE);
+}
+
+/* Puts each of the 'n' frames at 'frames' into one packet buffer, as the
+ * pipeline requires, and completes it if it may be 'unfinished'.  Drops those
+ * that are too long.  Returns how many are left. */
+static inline uint16_t
+finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n,
+           bool unfinished)
 {
     uint16_t left = 0;
 
     for (uint16_t i = 0; i < n; i++) {
-        enum finish f = finish_frame(frames[i], port->first->device.mtu);
+        enum finish f = (unfinished ? finish_frame(frames[i],
+                                                   port->first->device.mtu)
+                         : join_buffers(frames[i]));
 
         if (f == FINISH_TOO_LONG) {
             rte_pktmbuf_free(frames[i]);
@@ -238,25 +250,6 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
         }
         if (f == FINISH_COMPLETED) {
             counter_add(&port->completed, 1);
-        }
-        frames[left++] = frames[i];
-    }
-    return left;
-}
-
-/* Puts each of the 'n' frames at 'frames' into one packet buffer, as the
- * pipeline requires, and drops those that do not fit.  Returns how many are
- * left. */
-static uint16_t
-join_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
-{
-    uint16_t left = 0;
-
-    for (uint16_t i = 0; i < n; i++) {
-        if (frames[i]->nb_segs > 1 && rte_pktmbuf_linearize(frames[i])) {
-            rte_pktmbuf_free(frames[i]);
-            counter_add(&port->refused, 1);
-            continue;
         }
         frames[left++] = frames[i];
     }
@@ -276,9 +269,10 @@ port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
     n = rte_eth_rx_burst(device->id, port->queue, frames, max);
     port->received += n;
     if (has_flag(port, PORT_UNFINISHED)) {
-        return finish_all(port, frames, n);
+        return finish_all(port, frames, n, true);
     }
-    return has_flag(port, PORT_CHAINS) ? join_all(port, frames, n) : n;
+    return (has_flag(port, PORT_CHAINS) ? finish_all(port, frames, n, false)
+            : n);
 }
 
 /* Returns how many frames have been received so far. */
@@ -542,30 +536,22 @@ count_missed(const struct port *port)
             ? stats.imissed + stats.rx_nombuf : 0);
 }
 
-/* Returns how many frames were dropped in the port so far. */
-uint64_t
-port_dropped(struct port *port)
+/* Adds the counters of the port to 'stats'. */
+void
+port_add_stats(struct port *port, struct shim_stats *stats)
 {
+    uint64_t refused = sum_counter(port, offsetof(struct port, refused));
+
     if (has_flag(port, PORT_PACKET_SOCKET) && port_fd(port) >= 0) {
         port->ring_dropped += af_packet_dropped(port_fd(port));
     }
-    return (port->ring_dropped + count_missed(port)
-            + sum_counter(port, offsetof(struct port, too_long))
-            + port_refused(port));
-}
-
-/* Returns how many received frames were too long: a part of port_dropped(). */
-uint64_t
-port_refused(const struct port *port)
-{
-    return sum_counter(port, offsetof(struct port, refused));
-}
-
-/* Returns how many checksums were completed. */
-uint64_t
-port_completed(const struct port *port)
-{
-    return sum_counter(port, offsetof(struct port, completed));
+    stats->port_dropped += (port->ring_dropped + count_missed(port) + refused
+                            + sum_counter(port,
+                                          offsetof(struct port, too_long)));
+    stats->long_refused += refused;
+    stats->checksums_completed += sum_counter(port, offsetof(struct port,
+                                                             completed));
+    stats->late_bytes += sum_counter(port, offsetof(struct port, late_bytes));
 }
 
 /* Returns 0, or the errno for which unfinished frames may still arrive. */
@@ -573,12 +559,6 @@ int
 port_unfinished(const struct port *port)
 {
     return port->device.unfinished;
-}
-
-uint64_t
-port_late_bytes(const struct port *port)
-{
-    return sum_counter(port, offsetof(struct port, late_bytes));
 }
 
 /* Returns true once after the receive interrupt was found not to work. */

@@ -77,6 +77,7 @@ struct port;
 struct rte_mbuf;
 struct rte_mempool;
 struct rte_ring;
+struct shim_stats;
 
 /* 'index' is 0 or 1 and unique in the process.  Returns NULL or a malloc()'d
  * message. */
@@ -112,10 +113,7 @@ void port_check_rx_irq(struct port *);
 const char *port_check(struct port *, uint64_t now);
 char *port_restart(struct port *);
 const char *port_iface(const struct port *);
-uint64_t port_dropped(struct port *);
-uint64_t port_refused(const struct port *);
-uint64_t port_completed(const struct port *);
-uint64_t port_late_bytes(const struct port *);
+void port_add_stats(struct port *, struct shim_stats *);
 int port_unfinished(const struct port *);
 bool port_lost_rx_irq(struct port *);
 

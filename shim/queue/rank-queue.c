@@ -425,21 +425,13 @@ rank_queues_due(const struct rank_queues *rq)
            : rq->jq.heap.n ? due_heap_first(&rq->jq.heap) : UINT64_MAX;
 }
 
-/* See job_queues_flow_new(), job_queues_flow_free(), job_queues_flow_rate(),
- * job_queues_flow_start(), job_queues_flow_started(),
- * job_queues_flow_empty(). */
-uint16_t
-rank_queues_flow_new(struct rank_queues *rq, uint16_t slot)
+struct job_queues *
+rank_queues_jobs(struct rank_queues *rq)
 {
-    return job_queues_flow_new(&rq->jq, slot);
+    return &rq->jq;
 }
 
-void
-rank_queues_flow_free(struct rank_queues *rq, uint16_t flow_queue)
-{
-    job_queues_flow_free(&rq->jq, flow_queue);
-}
-
+/* See job_queues_flow_rate(). */
 void
 rank_queues_flow_rate(struct rank_queues *rq, uint64_t now,
                       uint16_t flow_queue, uint64_t bps)
@@ -448,26 +440,6 @@ rank_queues_flow_rate(struct rank_queues *rq, uint64_t now,
 
     job_queues_flow_rate(&rq->jq, now, flow_queue, bps,
                          is_large ? rq->order.quantum : 0);
-}
-
-void
-rank_queues_flow_start(struct rank_queues *rq, uint64_t now,
-                       uint16_t flow_queue, uint32_t bytes)
-{
-    job_queues_flow_start(&rq->jq, now, flow_queue, bytes);
-}
-
-bool
-rank_queues_flow_started(const struct rank_queues *rq, uint64_t now,
-                         uint16_t flow_queue)
-{
-    return job_queues_flow_started(&rq->jq, now, flow_queue);
-}
-
-bool
-rank_queues_flow_empty(const struct rank_queues *rq, uint16_t flow_queue)
-{
-    return job_queues_flow_empty(&rq->jq, flow_queue);
 }
 
 uint64_t

@@ -71,6 +71,7 @@
 #define RANK_QUEUE_CONTROL 100  /* Control gets 1/100 of the uplink. */
 #define RANK_QUEUE_CONTROL_FRAMES 4     /* Longest burst of control. */
 
+struct job_queues;
 struct pace;
 struct rank_queues;
 
@@ -113,13 +114,8 @@ uint32_t rank_queues_reclassify(struct rank_queues *,
 
 uint64_t rank_queues_due(const struct rank_queues *);
 
-uint16_t rank_queues_flow_new(struct rank_queues *, uint16_t slot);
-void rank_queues_flow_free(struct rank_queues *, uint16_t flow_queue);
-void rank_queues_flow_start(struct rank_queues *, uint64_t now,
-                            uint16_t flow_queue, uint32_t bytes);
-bool rank_queues_flow_started(const struct rank_queues *, uint64_t now,
-                              uint16_t flow_queue);
-bool rank_queues_flow_empty(const struct rank_queues *, uint16_t flow_queue);
+/* The queues of flows, for job_queues_flow_new() and others. */
+struct job_queues *rank_queues_jobs(struct rank_queues *);
 void rank_queues_flow_rate(struct rank_queues *, uint64_t now,
                            uint16_t flow_queue, uint64_t bps);
 

@@ -139,7 +139,11 @@ destroy_tables(struct replay *r)
 static uint64_t
 count_port_dropped(const struct replay *r)
 {
-    return port_dropped(r->host.port) + port_dropped(r->uplink.port);
+    struct shim_stats stats = { .port_dropped = 0 };
+
+    port_add_stats(r->host.port, &stats);
+    port_add_stats(r->uplink.port, &stats);
+    return stats.port_dropped;
 }
 
 static char *

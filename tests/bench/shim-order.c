@@ -31,6 +31,7 @@
 
 #include "shim/classify/job-slot.h"
 #include "shim/queue/pace.h"
+#include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
 
 #define BURST 32
@@ -123,7 +124,7 @@ own_paced(void)
 
     rank_queues_set_rate(rq, 0, uplink_bps, UINT64_MAX);
     for (int i = 0; i < 1000; i++) {
-        uintptr_t queue = rank_queues_flow_new(rq, 1);
+        uintptr_t queue = job_queues_flow_new(rank_queues_jobs(rq), 1);
         struct queue_item dropped, item = {
             .packet = (void *) queue, .length = FRAME, .slot = 1,
         };

@@ -17,6 +17,7 @@
 #include "shim/classify/job-slot.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/class-order.h"
+#include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -203,11 +204,12 @@ flows_keep_their_order_whatever_happens(void **state)
         switch (random() % 200) {
         case 0:
             if (!flow->queue) {
-                flow->queue = rank_queues_flow_new(m.rq, flow->slot);
+                flow->queue = job_queues_flow_new(rank_queues_jobs(m.rq),
+                                                  flow->slot);
                 assert_true(flow->queue);
                 break;
             }
-            rank_queues_flow_free(m.rq, flow->queue);
+            job_queues_flow_free(rank_queues_jobs(m.rq), flow->queue);
             flow->queue = 0;
             break;
         case 1:
@@ -230,7 +232,7 @@ flows_keep_their_order_whatever_happens(void **state)
     /* When nobody paces them they all leave. */
     for (int i = 0; i < N_FLOWS; i++) {
         if (m.flows[i].queue) {
-            rank_queues_flow_free(m.rq, m.flows[i].queue);
+            job_queues_flow_free(rank_queues_jobs(m.rq), m.flows[i].queue);
         }
     }
     m.paced = false;
@@ -329,7 +331,7 @@ a_pace_is_kept_and_holds_nobody_up(void **state)
         pace_set_rate(&pace, now, 100000000, MAX_FRAME);
         pace_forget(&pace, now, 0);
         for (int i = 1; i <= 4; i++) {
-            queues[i] = rank_queues_flow_new(rq, 1);
+            queues[i] = job_queues_flow_new(rank_queues_jobs(rq), 1);
             assert_true(queues[i]);
         }
         rank_queues_flow_rate(rq, now, queues[1], rates[r]);
@@ -373,27 +375,30 @@ a_flow_that_starts_waits_for_its_rate(void **state)
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     struct pace pace = { .bps = 0 };
     struct queue_item item, dropped;
-    uint16_t queue = rank_queues_flow_new(rq, 3);
+    uint16_t queue = job_queues_flow_new(rank_queues_jobs(rq), 3);
     uint64_t now = SECOND;
 
     (void) state;
     rank_queues_flow_rate(rq, now, queue, 1000000);
     for (int again = 0; again < 2; again++) {
-        rank_queues_flow_start(rq, now, queue, 3 * MAX_FRAME);
-        assert_false(rank_queues_flow_started(rq, now, queue));
+        job_queues_flow_start(rank_queues_jobs(rq), now, queue, 3 * MAX_FRAME);
+        assert_false(job_queues_flow_started(rank_queues_jobs(rq), now,
+                                             queue));
         for (int i = 0; i < 7; i++) {
             push(rq, 3, queue, false, MAX_FRAME, &dropped);
         }
         for (int i = 0; i < 4; i++) {
-            assert_false(rank_queues_flow_started(rq, now, queue));
+            assert_false(job_queues_flow_started(rank_queues_jobs(rq), now,
+                                                 queue));
             assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
         }
-        assert_true(rank_queues_flow_started(rq, now, queue));
+        assert_true(job_queues_flow_started(rank_queues_jobs(rq), now, queue));
         now += MAX_FRAME * 80000 - 10;      /* At 100 kbit/s. */
         assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
 
         rank_queues_flow_rate(rq, now, queue, 1000000);
-        assert_false(rank_queues_flow_started(rq, now, queue));
+        assert_false(job_queues_flow_started(rank_queues_jobs(rq), now,
+                                             queue));
         assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
         assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
         assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
@@ -412,7 +417,7 @@ says_when_a_paced_flow_is_due(void **state)
     uint64_t now = SECOND, wait = MAX_FRAME * 800000 + 1;
     struct pace pace = { .bps = 0 };
     struct queue_item item, dropped;
-    uint16_t queue = rank_queues_flow_new(rq, 3);
+    uint16_t queue = job_queues_flow_new(rank_queues_jobs(rq), 3);
 
     (void) state;
     assert_int_equal(rank_queues_due(rq), UINT64_MAX);
@@ -429,7 +434,7 @@ says_when_a_paced_flow_is_due(void **state)
     assert_int_equal(rank_queues_take(rq, now - 1, &pace, &item, 1), 0);
     assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
     assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
-    rank_queues_flow_free(rq, queue);
+    job_queues_flow_free(rank_queues_jobs(rq), queue);
     assert_int_equal(rank_queues_due(rq), 0);
     assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
     assert_int_equal(rank_queues_due(rq), UINT64_MAX);
@@ -444,13 +449,14 @@ gives_all_its_flows_queues_and_no_more(void **state)
     int n = 0;
 
     (void) state;
-    while ((queues[n] = rank_queues_flow_new(rq, n % SHIM_MAX_SLOTS))) {
+    while ((queues[n] = job_queues_flow_new(rank_queues_jobs(rq),
+                                            n % SHIM_MAX_SLOTS))) {
         n++;
     }
     assert_int_equal(n, 4096);
-    rank_queues_flow_free(rq, queues[77]);
-    assert_int_equal(rank_queues_flow_new(rq, 9), queues[77]);
-    assert_int_equal(rank_queues_flow_new(rq, 9), 0);
+    job_queues_flow_free(rank_queues_jobs(rq), queues[77]);
+    assert_int_equal(job_queues_flow_new(rank_queues_jobs(rq), 9), queues[77]);
+    assert_int_equal(job_queues_flow_new(rank_queues_jobs(rq), 9), 0);
     rank_queues_destroy(rq);
 }
 
@@ -459,7 +465,7 @@ a_job_is_bounded_in_bytes(void **state)
 {
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     struct queue_item dropped;
-    uint16_t queue = rank_queues_flow_new(rq, 5);
+    uint16_t queue = job_queues_flow_new(rank_queues_jobs(rq), 5);
 
     (void) state;
     rank_queues_set_rate(rq, SECOND, 100000000, 3000);
@@ -670,7 +676,7 @@ changes_of_pace_change_no_sum(void **state)
 
         rank_queues_set_late(rq, 500000);
         pace_set_rate(&pace, SECOND, 1000000000, MAX_FRAME);
-        queue = rank_queues_flow_new(rq, 1);
+        queue = job_queues_flow_new(rank_queues_jobs(rq), 1);
         rank_queues_flow_rate(rq, SECOND, queue, rates[r]);
         for (int i = 0; i < 20; i++) {
             push(rq, 1, queue, false, MAX_FRAME, &dropped);
@@ -703,7 +709,7 @@ run_paced(struct rank_queues *rq, const struct cc_share *shares, int n,
     pace_forget(&pace, SECOND, 0);
     for (int i = 0; i < n; i++) {
         got[i] = 0;
-        queues[i] = rank_queues_flow_new(rq, i + 1);
+        queues[i] = job_queues_flow_new(rank_queues_jobs(rq), i + 1);
         rank_queues_flow_rate(rq, SECOND, queues[i], shares[i].demand);
         for (int k = 0; k < 4; k++) {
             push(rq, i + 1, queues[i], false, MAX_FRAME, &dropped);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "shim/queue/pace.h"
+#include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
 
 #define MAX_FRAME 1518
@@ -114,7 +115,9 @@ drop(void *f_, const struct queue_item *item)
 static uint32_t
 claim(struct fixture *f)
 {
-    return rank_queues_reclassify(f->rq, &(struct reclassify_cb) { find, drop, f });
+    return rank_queues_reclassify(f->rq, &(struct reclassify_cb) {
+        find, drop, f,
+    });
 }
 
 static void
@@ -192,7 +195,7 @@ queues_that_wait_are_let_go_in_time(void **state)
     for (int i = 0; i < 10; i++) {
         push(&f, i % 2, 0);
     }
-    queue = rank_queues_flow_new(f.rq, 0);
+    queue = job_queues_flow_new(rank_queues_jobs(f.rq), 0);
     push(&f, 0, queue);
     f.slots[1] = 1;
     claim(&f);
@@ -201,21 +204,21 @@ queues_that_wait_are_let_go_in_time(void **state)
         assert_int_equal(flow_of(&item), 1);
     }
     for (int i = 0; i < 5; i++) {
-        assert_false(rank_queues_flow_empty(f.rq, queue));
+        assert_false(job_queues_flow_empty(rank_queues_jobs(f.rq), queue));
         assert_true(take(&f, &item));
     }
     assert_true(take(&f, &item));
-    assert_true(rank_queues_flow_empty(f.rq, queue));
+    assert_true(job_queues_flow_empty(rank_queues_jobs(f.rq), queue));
 
     /* Nothing is left before it. */
     push(&f, 2, 0);
     push(&f, 2, 0);
-    queue = rank_queues_flow_new(f.rq, 0);
+    queue = job_queues_flow_new(rank_queues_jobs(f.rq), 0);
     push(&f, 0, queue);
     f.slots[2] = 1;
     claim(&f);
     take_all(&f);
-    assert_true(rank_queues_flow_empty(f.rq, queue));
+    assert_true(job_queues_flow_empty(rank_queues_jobs(f.rq), queue));
     tear_down(&f);
 }
 

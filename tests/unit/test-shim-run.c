@@ -17,6 +17,7 @@
 #include "shim/queue/long-queue.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/packet-fifo.h"
+#include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -146,14 +147,15 @@ twins_flow(struct twins *t, int i)
     uint64_t bps = random() % 3 * 20000000;
 
     if (!*queue) {
-        *queue = rank_queues_flow_new(t->one, slot);
-        assert_int_equal(*queue, rank_queues_flow_new(t->all, slot));
+        *queue = job_queues_flow_new(rank_queues_jobs(t->one), slot);
+        assert_int_equal(*queue, job_queues_flow_new(rank_queues_jobs(t->all),
+                                                     slot));
     } else if (random() % 2) {
         rank_queues_flow_rate(t->one, t->now, *queue, bps);
         rank_queues_flow_rate(t->all, t->now, *queue, bps);
     } else {
-        rank_queues_flow_free(t->one, *queue);
-        rank_queues_flow_free(t->all, *queue);
+        job_queues_flow_free(rank_queues_jobs(t->one), *queue);
+        job_queues_flow_free(rank_queues_jobs(t->all), *queue);
         *queue = 0;
     }
 }
