@@ -31,7 +31,8 @@ struct rest_route {
     const char *path;           /* Pattern for rest_path_match(). */
     bool body;                  /* The request may have a body. */
     const char *query[3];       /* Allowed query parameters, then NULL. */
-    struct rest_answer (*handle)(struct rest_request *);
+    struct rest_answer (*handle)(struct rest_request *);        /* Or NULL. */
+    enum intent_kind kind;      /* Change to prepare if 'handle' is null. */
 };
 
 /* Handlers.  An answer with status 0 means that the request's 'next' is to be
@@ -169,17 +170,27 @@ get_job(struct rest_request *r)
     return answer_or_404(r, json);
 }
 
-/* Reads the change of 'kind' from the body of 'r' into 'r->change'. */
+/* Reads the change of 'kind' from the path, query and body of 'r' into
+ * 'r->change'. */
 static struct rest_answer
 prepare_change(struct rest_request *r, enum intent_kind kind)
 {
     struct intent_edit *edit = &r->change.edit;
-    char *error = rest_body_change(kind, r->body, r->body_size, &r->change);
+    unsigned int rung = 0;
+    char *error;
 
+    if (kind >= INTENT_STAGE_BEGIN
+        && (!str_to_uint(r->args[1], 10, &rung) || rung > REST_MAX_RUNG)) {
+        return rest_answer_error(MHD_HTTP_BAD_REQUEST, "/rung: \"%s\" is no "
+                                 "rung, 0 to %d are allowed", r->args[1],
+                                 REST_MAX_RUNG);
+    }
+    error = rest_body_change(kind, r->body, r->body_size, &r->change);
     if (!error) {
         edit->cojob = r->args[0];
         edit->job = r->args[1];
         edit->owner = r->actor;
+        edit->rung = rung;
         error = intent_edit_check(edit);
         if (error) {
             rest_change_uninit(&r->change);
@@ -190,24 +201,6 @@ prepare_change(struct rest_request *r, enum intent_kind kind)
     }
     r->next = REST_CHANGE;
     return (struct rest_answer) { .status = 0 };
-}
-
-static struct rest_answer
-put_cojob(struct rest_request *r)
-{
-    return prepare_change(r, INTENT_COJOB_BEGIN);
-}
-
-static struct rest_answer
-delete_cojob(struct rest_request *r)
-{
-    return prepare_change(r, INTENT_COJOB_END);
-}
-
-static struct rest_answer
-put_job(struct rest_request *r)
-{
-    return prepare_change(r, INTENT_JOB_BEGIN);
 }
 
 static struct rest_answer
@@ -231,34 +224,6 @@ delete_job(struct rest_request *r)
                                quote);
     free(quote);
     return answer;
-}
-
-static struct rest_answer
-prepare_stage_change(struct rest_request *r, enum intent_kind kind)
-{
-    struct rest_answer answer;
-    unsigned int rung;
-
-    if (!str_to_uint(r->args[1], 10, &rung) || rung > REST_MAX_RUNG) {
-        return rest_answer_error(MHD_HTTP_BAD_REQUEST, "/rung: \"%s\" is no "
-                                 "rung, 0 to %d are allowed", r->args[1],
-                                 REST_MAX_RUNG);
-    }
-    answer = prepare_change(r, kind);
-    r->change.edit.rung = rung;
-    return answer;
-}
-
-static struct rest_answer
-put_stage(struct rest_request *r)
-{
-    return prepare_stage_change(r, INTENT_STAGE_BEGIN);
-}
-
-static struct rest_answer
-delete_stage(struct rest_request *r)
-{
-    return prepare_stage_change(r, INTENT_STAGE_END);
 }
 
 /* Progress is not stored in a database, so it is answered at once. */
@@ -296,14 +261,14 @@ static struct rest_answer get_index(struct rest_request *);
 static const struct rest_route routes[] = {
     { "GET", "/v1", false, { NULL }, get_index },
     { "GET", COJOB, false, { NULL }, get_cojob },
-    { "PUT", COJOB, true, { NULL }, put_cojob },
-    { "DELETE", COJOB, false, { NULL }, delete_cojob },
+    { "PUT", COJOB, true, { NULL }, NULL, INTENT_COJOB_BEGIN },
+    { "DELETE", COJOB, false, { NULL }, NULL, INTENT_COJOB_END },
     { "GET", JOB, false, { NULL }, get_job },
-    { "PUT", JOB, true, { NULL }, put_job },
+    { "PUT", JOB, true, { NULL }, NULL, INTENT_JOB_BEGIN },
     { "DELETE", JOB, false, { "outcome" }, delete_job },
     { "POST", JOB "/progress", true, { NULL }, post_progress },
-    { "PUT", STAGE, true, { NULL }, put_stage },
-    { "DELETE", STAGE, false, { NULL }, delete_stage },
+    { "PUT", STAGE, true, { NULL }, NULL, INTENT_STAGE_BEGIN },
+    { "DELETE", STAGE, false, { NULL }, NULL, INTENT_STAGE_END },
     { "GET", "/v1/events", false, { NULL }, get_events },
     { "GET", "/v1/explain/{cojob}/{job}", false, { NULL }, get_explain },
     { "GET", "/v1/history/{kind}", false, { "since", "limit" },
@@ -315,8 +280,7 @@ static const struct rest_route routes[] = {
 };
 
 /* The route of each of the control views. */
-static const struct rest_route view_route = { "GET", "/v1/VIEW", false,
-                                              { NULL }, NULL };
+static const struct rest_route view_route = { "GET", "/v1/VIEW" };
 
 static const struct control_view *
 find_view(const char *path)
@@ -475,7 +439,9 @@ rest_route(struct rest_request *r)
         return answer_query(r, route);
     }
     return (route->handle ? route->handle(r)
-            : rest_answer_json(find_view(r->path)->build(r->ctl)));
+            : route == &view_route
+            ? rest_answer_json(find_view(r->path)->build(r->ctl))
+            : prepare_change(r, route->kind));
 }
 
 static void

@@ -48,47 +48,26 @@ put_integer(struct json *json, const char *name, long long value)
     json_object_put(json, name, json_integer_create(value));
 }
 
-static size_t
-count_running_cojobs(const struct cluster *c)
-{
-    const struct shash_node *node;
-    size_t n = 0;
-
-    SHASH_FOR_EACH (node, &c->cojobs) {
-        const struct cojob *cojob = node->data;
-
-        n += cojob->running;
-    }
-    return n;
-}
-
-static size_t
-count_live_jobs(const struct cluster *c)
-{
-    const struct shash_node *node;
-    size_t n = 0;
-
-    SHASH_FOR_EACH (node, &c->jobs) {
-        const struct job *job = node->data;
-
-        n += job->live;
-    }
-    return n;
-}
-
 static struct json *
 status_to_json(const struct controller *ctl)
 {
     struct json *json = json_object_create();
-    size_t n_stages;
+    size_t n_stages, n_cojobs = 0, n_jobs = 0;
+    const struct shash_node *node;
 
+    SHASH_FOR_EACH (node, &ctl->cluster->cojobs) {
+        n_cojobs += ((const struct cojob *) node->data)->running;
+    }
+    SHASH_FOR_EACH (node, &ctl->cluster->jobs) {
+        n_jobs += ((const struct job *) node->data)->live;
+    }
     free(cluster_running_stages(ctl->cluster, &n_stages));
     json_object_put_string(json, "state", intent_db_state(ctl->intent));
     put_integer(json, "generation", intent_db_generation(ctl->intent));
     put_integer(json, "version", hosts_db_version(ctl->hosts));
     json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
-    put_integer(json, "cojobs", count_running_cojobs(ctl->cluster));
-    put_integer(json, "jobs", count_live_jobs(ctl->cluster));
+    put_integer(json, "cojobs", n_cojobs);
+    put_integer(json, "jobs", n_jobs);
     put_integer(json, "stages", n_stages);
     put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
     put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
@@ -360,38 +339,32 @@ check_leader(const struct controller *ctl)
                         intent_db_state(ctl->intent)));
 }
 
-/* Returns "for N s", or "until undone" for 0; the caller frees. */
+/* Adds an override by operator 'actor'.  'target' is "" for OVERRIDE_OBSERVE.
+ * Stores the override in '*json' and returns NULL, or returns an error. */
 static char *
-duration_to_string(int64_t for_ms)
-{
-    return (for_ms ? xasprintf("for %"PRId64" s", (for_ms + 999) / 1000)
-            : xstrdup("until undone"));
-}
-
-char *
-control_override(struct controller *ctl, enum override_kind kind,
-                 const char *target, int64_t for_ms, const char *who,
-                 const char *reason, struct json **json)
+add_override(struct controller *ctl, enum override_kind kind,
+             const char *target, int64_t for_ms, const char *actor,
+             const char *reason, struct json **json)
 {
     char *error = check_leader(ctl);
     char *duration;
     int64_t id;
 
-    *json = NULL;
     if (!error) {
         error = override_check(kind, target, reason, for_ms, ctl->cluster);
     }
     if (error) {
         return error;
     }
-    id = overrides_add(&ctl->overrides, kind, target, who, reason, for_ms,
+    id = overrides_add(&ctl->overrides, kind, target, actor, reason, for_ms,
                        time_wall_msec());
     if (!id) {
         return xasprintf("%.64s: too many overrides, up to %d are allowed, "
                          "undo some", target, OVERRIDES_MAX);
     }
-    duration = duration_to_string(for_ms);
-    intent_db_operator_event(ctl->intent, who, *target ? target : "cluster",
+    duration = (for_ms ? xasprintf("for %"PRId64" s", (for_ms + 999) / 1000)
+                : xstrdup("until undone"));
+    intent_db_operator_event(ctl->intent, actor, *target ? target : "cluster",
                              override_names[kind], "%"PRId64", %s%s%s", id,
                              duration, *reason ? ": " : "", reason);
     free(duration);
@@ -399,14 +372,14 @@ control_override(struct controller *ctl, enum override_kind kind,
     return NULL;
 }
 
-char *
-control_undo(struct controller *ctl, int64_t id, const char *who,
-             struct json **json)
+/* Ends override 'id', 0 for the last, by operator 'actor'. */
+static char *
+undo_override(struct controller *ctl, int64_t id, const char *actor,
+              struct json **json)
 {
     const struct override *ov = overrides_find(&ctl->overrides, id);
     char *error = check_leader(ctl);
 
-    *json = NULL;
     if (error) {
         return error;
     }
@@ -419,7 +392,7 @@ control_undo(struct controller *ctl, int64_t id, const char *who,
         return xasprintf("%"PRId64": is not in force any more, one that is "
                          "is allowed", ov->id);
     }
-    intent_db_operator_event(ctl->intent, who,
+    intent_db_operator_event(ctl->intent, actor,
                              *ov->target ? ov->target : "cluster", "undo",
                              "%s %"PRId64" by %s", override_names[ov->kind],
                              ov->id, ov->actor);
@@ -427,7 +400,7 @@ control_undo(struct controller *ctl, int64_t id, const char *who,
     return NULL;
 }
 
-/* "controller/override KIND TARGET MS WHO REASON" */
+/* "controller/override KIND TARGET MS ACTOR REASON" */
 static void
 override(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
          void *ctl_)
@@ -444,13 +417,13 @@ override(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
         error = xstrdup("KIND or MS: not one, pin, pause, exclude and "
                         "observe, and a number are allowed");
     } else {
-        error = control_override(ctl_, kind, argv[2], for_ms, argv[4],
-                                 argv[5], &json);
+        error = add_override(ctl_, kind, argv[2], for_ms, argv[4], argv[5],
+                             &json);
     }
     reply_or_error(conn, error, json);
 }
 
-/* "controller/undo ID WHO" */
+/* "controller/undo ID ACTOR" */
 static void
 undo(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
      void *ctl_)
@@ -460,7 +433,7 @@ undo(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     char *error;
 
     error = (str_to_llong(argv[1], 10, &id)
-             ? control_undo(ctl_, id, argv[2], &json)
+             ? undo_override(ctl_, id, argv[2], &json)
              : xasprintf("%.32s: not the number of an override, 0 for the "
                          "last is allowed", argv[1]));
     reply_or_error(conn, error, json);
@@ -534,9 +507,9 @@ control_register(struct controller *ctl)
     unixctl_command_register("controller/explain", "COJOB/JOB", 1, 1, explain,
                              ctl);
     unixctl_command_register("controller/override",
-                             "KIND TARGET MS WHO REASON", 5, 5, override,
-                             ctl);
-    unixctl_command_register("controller/undo", "ID WHO", 2, 2, undo, ctl);
+                             "KIND TARGET MS ACTOR REASON", 5, 5,
+                             override, ctl);
+    unixctl_command_register("controller/undo", "ID ACTOR", 2, 2, undo, ctl);
     unixctl_command_register("controller/history",
                              "stages|orders|ports SINCE [LIMIT]", 2, 3,
                              history, ctl);

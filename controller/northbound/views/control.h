@@ -57,16 +57,6 @@ char *control_explain(const struct controller *, const char *job,
 /* Returns true while orders are computed but not sent to hosts. */
 bool control_observes(const struct controller *);
 
-/* Adds an override by the operator 'who', see overrides.h.  'target' is "" for
- * OVERRIDE_OBSERVE; 'for_ms' is the duration in ms, 0 for no end. */
-char *control_override(struct controller *, enum override_kind,
-                       const char *target, int64_t for_ms, const char *who,
-                       const char *reason, struct json **json);
-
-/* Ends override 'id', 0 for the last, by the operator 'who'. */
-char *control_undo(struct controller *, int64_t id, const char *who,
-                   struct json **json);
-
 /* Reads rows of 'kind' from the history, from epoch ms 'since' on; 'limit' may
  * be NULL. */
 char *control_history(const struct controller *, const char *kind,

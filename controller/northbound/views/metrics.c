@@ -156,94 +156,51 @@ put_process(struct ds *out, const struct rest_counts *counts)
         counts->streams);
 }
 
-static double
-get_connected(const struct host *host)
-{
-    return host->connected;
-}
+/* Writes the metric NAME of the first 'n' hosts of 'nodes'; VALUE is an
+ * expression of 'host'. */
+#define PUT_HOSTS(NAME, TYPE, HELP, VALUE)                              \
+    describe(out, NAME, TYPE, HELP);                                    \
+    for (size_t i_ = 0; i_ < n; i_++) {                                 \
+        const struct host *host = nodes[i_]->data;                      \
+                                                                        \
+        ds_put_format(out, PREFIX NAME "{host=\"%s\"} %.17g\n",         \
+                      host->name, (double) (VALUE));                    \
+    }
 
-static double
-get_ordered(const struct host *host)
+static void
+put_agents(struct ds *out, const struct shash_node *const nodes[], size_t n)
 {
-    return host->state && !strcmp(host->state, "ordered");
+    PUT_HOSTS("agent_connected", "gauge",
+              "1 while the host's agent is connected.",
+              host->connected);
+    PUT_HOSTS("agent_ordered", "gauge",
+              "1 while the host applies an order.",
+              host->state && !strcmp(host->state, "ordered"));
+    PUT_HOSTS("agent_wanted_version", "gauge",
+              "Desired version of the order on the host.",
+              host->wanted);
+    PUT_HOSTS("agent_applied_version", "gauge",
+              "Version of the order that the host has applied.",
+              host->applied);
+    PUT_HOSTS("shim_bypassed", "gauge",
+              "1 while the kernel bypass forwards traffic without priorities.",
+              host->bypass);
+    PUT_HOSTS("shim_capacity_bytes_per_second", "gauge",
+              "Rate of the host's ports, 0 while unknown.",
+              host->capacity_bps / 8);
+    PUT_HOSTS("shim_ip_bytes_total", "counter",
+              "IP bytes sent.",
+              host->ip_bytes);
+    PUT_HOSTS("shim_untagged_bytes_total", "counter",
+              "IP bytes sent that belong to no known job.",
+              host->default_bytes);
+    PUT_HOSTS("shim_jobs_sent_bytes_total", "counter",
+              "Bytes sent by jobs since the controller started.",
+              host->moved[DIR_TX]);
+    PUT_HOSTS("shim_jobs_received_bytes_total", "counter",
+              "Bytes received by jobs since the controller started.",
+              host->moved[DIR_RX]);
 }
-
-static double
-get_bypass(const struct host *host)
-{
-    return host->bypass;
-}
-
-static double
-get_wanted(const struct host *host)
-{
-    return host->wanted;
-}
-
-static double
-get_applied(const struct host *host)
-{
-    return host->applied;
-}
-
-static double
-get_capacity(const struct host *host)
-{
-    return host->capacity_bps / 8;
-}
-
-static double
-get_ip_bytes(const struct host *host)
-{
-    return host->ip_bytes;
-}
-
-static double
-get_default_bytes(const struct host *host)
-{
-    return host->default_bytes;
-}
-
-static double
-get_sent(const struct host *host)
-{
-    return host->moved[DIR_TX];
-}
-
-static double
-get_received(const struct host *host)
-{
-    return host->moved[DIR_RX];
-}
-
-/* Metrics of a host, by name. */
-static const struct host_metric {
-    const char *name, *type, *help;
-    double (*get)(const struct host *);
-} host_metrics[] = {
-    { "agent_connected", "gauge", "1 while the host's agent is connected.",
-      get_connected },
-    { "agent_ordered", "gauge", "1 while the host applies an order.",
-      get_ordered },
-    { "agent_wanted_version", "gauge",
-      "Desired version of the order on the host.", get_wanted },
-    { "agent_applied_version", "gauge",
-      "Version of the order that the host has applied.", get_applied },
-    { "shim_bypassed", "gauge",
-      "1 while the kernel bypass forwards traffic without priorities.",
-      get_bypass },
-    { "shim_capacity_bytes_per_second", "gauge",
-      "Rate of the host's ports, 0 while unknown.", get_capacity },
-    { "shim_ip_bytes_total", "counter",
-      "IP bytes sent.", get_ip_bytes },
-    { "shim_untagged_bytes_total", "counter",
-      "IP bytes sent that belong to no known job.", get_default_bytes },
-    { "shim_jobs_sent_bytes_total", "counter",
-      "Bytes sent by jobs since the controller started.", get_sent },
-    { "shim_jobs_received_bytes_total", "counter",
-      "Bytes received by jobs since the controller started.",
-      get_received },
-};
 
 /* Writes the metrics of the shims of the first 'n' hosts of 'nodes'. */
 static void
@@ -296,17 +253,7 @@ put_hosts(struct ds *out, const struct cluster *c)
     put(out, "hosts_left_out", "gauge",
         "Number of hosts beyond the limit, without metrics of their own.",
         n - shown);
-    for (size_t m = 0; m < ARRAY_SIZE(host_metrics); m++) {
-        const struct host_metric *metric = &host_metrics[m];
-
-        describe(out, metric->name, metric->type, metric->help);
-        for (size_t i = 0; i < shown; i++) {
-            const struct host *host = nodes[i]->data;
-
-            ds_put_format(out, PREFIX "%s{host=\"%s\"} %.17g\n",
-                          metric->name, host->name, metric->get(host));
-        }
-    }
+    put_agents(out, nodes, shown);
     put_shims(out, nodes, shown);
     put_levels(out, nodes, shown, "shim_queue_sent_bytes_total",
                "Bytes sent by jobs, by queue of the shim.",
@@ -317,35 +264,17 @@ put_hosts(struct ds *out, const struct cluster *c)
     free(nodes);
 }
 
-static double
-get_iteration(const struct job *job)
-{
-    return job->iteration;
-}
-
-static double
-get_level(const struct job *job)
-{
-    return job->level;
-}
-
-static double
-get_stage_bytes(const struct job *job)
-{
-    return job->sent;
-}
-
-static const struct job_metric {
-    const char *name, *help;
-    double (*get)(const struct job *);
-} job_metrics[] = {
-    { "job_iteration", "Completed iterations of the job, -1 if unknown.",
-      get_iteration },
-    { "job_level", "Level of the job, 0 is the best, -1 if it has none yet.",
-      get_level },
-    { "job_stage_sent_bytes", "Bytes sent by the job in its stage.",
-      get_stage_bytes },
-};
+/* Writes the metric NAME of the first 'n' jobs of 'nodes'; VALUE is an
+ * expression of 'job'. */
+#define PUT_JOBS(NAME, HELP, VALUE)                                     \
+    describe(out, NAME, "gauge", HELP);                                 \
+    for (size_t i_ = 0; i_ < n; i_++) {                                 \
+        const struct job *job = nodes[i_]->data;                        \
+                                                                        \
+        ds_put_format(out, PREFIX NAME                                  \
+                      "{cojob=\"%s\",job=\"%s\"} %.17g\n",              \
+                      job->cojob->name, job->name, (double) (VALUE));   \
+    }
 
 static bool
 is_live(const struct shash_node *node)
@@ -359,29 +288,37 @@ static void
 put_jobs(struct ds *out, const struct cluster *c)
 {
     const struct shash_node **nodes = shash_sort(&c->jobs);
-    size_t n = 0, shown;
+    size_t n = 0, n_live;
 
     for (size_t i = 0; i < shash_count(&c->jobs); i++) {
         if (is_live(nodes[i])) {
             nodes[n++] = nodes[i];
         }
     }
-    shown = MIN(n, METRICS_MAX_JOBS);
-    put(out, "jobs_live", "gauge", "Number of jobs that have not ended.", n);
+    n_live = n;
+    n = MIN(n, METRICS_MAX_JOBS);
+    put(out, "jobs_live", "gauge", "Number of jobs that have not ended.",
+        n_live);
     put(out, "jobs_left_out", "gauge",
         "Number of jobs beyond the limit, without metrics of their own.",
-        n - shown);
-    for (size_t m = 0; m < ARRAY_SIZE(job_metrics); m++) {
-        describe(out, job_metrics[m].name, "gauge", job_metrics[m].help);
-        for (size_t i = 0; i < shown; i++) {
-            const struct job *job = nodes[i]->data;
-
-            ds_put_format(out, PREFIX "%s{cojob=\"%s\",job=\"%s\"} %.17g\n",
-                          job_metrics[m].name, job->cojob->name, job->name,
-                          job_metrics[m].get(job));
-        }
-    }
+        n_live - n);
+    PUT_JOBS("job_iteration",
+             "Completed iterations of the job, -1 if unknown.",
+             job->iteration);
+    PUT_JOBS("job_level",
+             "Level of the job, 0 is the best, -1 if it has none yet.",
+             job->level);
+    PUT_JOBS("job_stage_sent_bytes",
+             "Bytes sent by the job in its stage.",
+             job->sent);
     free(nodes);
+}
+
+void
+metrics_put_cluster(struct ds *out, const struct cluster *c)
+{
+    put_hosts(out, c);
+    put_jobs(out, c);
 }
 
 char *
@@ -393,7 +330,6 @@ metrics_to_string(const struct controller *ctl,
     put_controller(&out, ctl);
     put_order(&out, ctl);
     put_process(&out, counts);
-    put_hosts(&out, ctl->cluster);
-    put_jobs(&out, ctl->cluster);
+    metrics_put_cluster(&out, ctl->cluster);
     return ds_steal_cstr(&out);
 }

@@ -26,7 +26,9 @@
 
 #include <stdint.h>
 
+struct cluster;
 struct controller;
+struct ds;
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 #define METRICS_MAX_HOSTS 2000
@@ -44,5 +46,8 @@ struct rest_counts {
 
 char *metrics_to_string(const struct controller *,
                         const struct rest_counts *);
+
+/* Appends the metrics of hosts and jobs to 'out'. */
+void metrics_put_cluster(struct ds *out, const struct cluster *);
 
 #endif /* controller/northbound/views/metrics.h */
