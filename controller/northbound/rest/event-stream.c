@@ -109,8 +109,8 @@ format_event(const struct event_stream *es, const char *type, uint64_t id,
     return ds_steal_cstr(&text);
 }
 
-static void
-append_event(struct event_stream *es, const char *type, struct json *json)
+void
+event_stream_add(struct event_stream *es, const char *type, struct json *json)
 {
     char **slot = &es->ring[++es->last % EVENTS_KEPT];
 
@@ -125,9 +125,9 @@ add_decisions(struct event_stream *es)
 
     while ((d = decision_log_after(es->ctl->log, es->decision)) != NULL) {
         es->decision = d->id;
-        append_event(es, "decision", decision_to_json(d));
+        event_stream_add(es, "decision", decision_to_json(d));
         if (d->kind == DECISION_STAGE) {
-            append_event(es, "stage", decision_to_json(d));
+            event_stream_add(es, "stage", decision_to_json(d));
         }
     }
 }
@@ -145,7 +145,7 @@ add_order(struct event_stream *es)
         json_object_put(json, "at", json_integer_create(time_wall_msec()));
         json_object_put_string(json, "policy",
                                policy_file_get(es->ctl->policy)->name);
-        append_event(es, "order", json);
+        event_stream_add(es, "order", json);
     }
 }
 

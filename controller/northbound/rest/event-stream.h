@@ -44,6 +44,7 @@
 struct controller;
 struct event_client;
 struct event_stream;
+struct json;
 
 #define EVENTS_KEPT 1000
 
@@ -51,6 +52,10 @@ struct event_stream *event_stream_create(const struct controller *);
 void event_stream_destroy(struct event_stream *);
 void event_stream_run(struct event_stream *);
 void event_stream_wait(const struct event_stream *);
+
+/* Adds an event of 'type' and destroys 'json', its data. */
+void event_stream_add(struct event_stream *, const char *type,
+                      struct json *);
 
 /* Adds a client.  'last' is its Last-Event-ID, or NULL for new events only. */
 struct event_client *event_client_create(struct event_stream *,

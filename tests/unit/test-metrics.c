@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/model/cluster.h"
+#include "controller/northbound/views/metrics.h"
+#include "openvswitch/dynamic-string.h"
+#include "util.h"
+
+/* Returns the metrics of 'c', which the caller frees. */
+static char *
+metrics(const struct cluster *c)
+{
+    struct ds out = DS_EMPTY_INITIALIZER;
+
+    metrics_put_cluster(&out, c);
+    return ds_steal_cstr(&out);
+}
+
+static void
+assert_has(const char *text, const char *line)
+{
+    if (!strstr(text, line)) {
+        fail_msg("no \"%s\" in:\n%s", line, text);
+    }
+}
+
+static void
+each_host_and_live_job_has_its_values(void **state OVS_UNUSED)
+{
+    struct cluster *c = cluster_create();
+    struct host *host = cluster_get_host(c, "h0");
+    struct cojob *cojob;
+    struct job *job;
+    char *text;
+
+    host->connected = true;
+    host->capacity_bps = 8e9;
+    host->moved[DIR_TX] = 7;
+    host_set_wanted(host, 5);
+    cluster_intent_begin(c);
+    cojob = cluster_put_cojob(c, "a", 1, true);
+    job = cojob_put_job(c, cojob, "live", true, 1000, 1);
+    cojob_put_job(c, cojob, "over", false, 1000, 1);
+    cluster_intent_end(c);
+    job->level = 3;
+
+    text = metrics(c);
+    assert_has(text, "# TYPE stagecoach_agent_connected gauge\n"
+               "stagecoach_agent_connected{host=\"h0\"} 1\n");
+    assert_has(text, "\nstagecoach_agent_ordered{host=\"h0\"} 0\n");
+    assert_has(text, "\nstagecoach_agent_wanted_version{host=\"h0\"} 5\n");
+    assert_has(text, "\nstagecoach_shim_capacity_bytes_per_second"
+               "{host=\"h0\"} 1000000000\n");
+    assert_has(text, "\nstagecoach_shim_jobs_sent_bytes_total"
+               "{host=\"h0\"} 7\n");
+    assert_has(text, "\nstagecoach_jobs_live 1\n");
+    assert_has(text, "\nstagecoach_job_level{cojob=\"a\",job=\"live\"} 3\n");
+    assert_null(strstr(text, "over"));
+    free(text);
+    cluster_destroy(c);
+}
+
+static void
+counters_of_a_shim_are_absent_until_known(void **state OVS_UNUSED)
+{
+    struct cluster *c = cluster_create();
+    struct host *host = cluster_get_host(c, "h0");
+    char *text = metrics(c);
+
+    assert_null(strstr(text, "stagecoach_shim_queue_sent_bytes_total{"));
+    free(text);
+    host->shim.known = true;
+    host->shim.level_bytes[2] = 9;
+    text = metrics(c);
+    assert_has(text, "\nstagecoach_shim_queue_sent_bytes_total{host=\"h0\","
+               "queue=\"2\"} 9\n");
+    free(text);
+    cluster_destroy(c);
+}
+
+static void
+hosts_beyond_the_limit_are_counted_only(void **state OVS_UNUSED)
+{
+    struct cluster *c = cluster_create();
+    char *text;
+
+    for (int i = 0; i < METRICS_MAX_HOSTS + 2; i++) {
+        char *name = xasprintf("h%05d", i);
+
+        cluster_get_host(c, name);
+        free(name);
+    }
+    text = metrics(c);
+    assert_has(text, "\nstagecoach_hosts_known 2002\n");
+    assert_has(text, "\nstagecoach_hosts_left_out 2\n");
+    assert_has(text, "{host=\"h01999\"}");
+    assert_null(strstr(text, "{host=\"h02000\"}"));
+    free(text);
+    cluster_destroy(c);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_host_and_live_job_has_its_values),
+        cmocka_unit_test(counters_of_a_shim_are_absent_until_known),
+        cmocka_unit_test(hosts_beyond_the_limit_are_counted_only),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
