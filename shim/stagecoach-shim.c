@@ -22,6 +22,7 @@
 #include "shim/shim.h"
 
 #define EXIT_BAD_USAGE 2
+#define EXIT_NO_SHIM 3
 
 /* Returns a message if the port's interface is missing or its MTU is larger
  * than the shim's. */
@@ -113,17 +114,16 @@ serve(struct shim *s, char *argv[], int argc)
     return EXIT_SUCCESS;
 }
 
+/* Prints 'error'.  Returns 'status', or success if there is no error. */
 static int
-show(const char *path)
+finish(char *error, int status)
 {
-    char *error = shim_show(path, stdout);
-
-    if (error) {
-        fprintf(stderr, "%s\n", error);
-        free(error);
-        return 3;
+    if (!error) {
+        return EXIT_SUCCESS;
     }
-    return EXIT_SUCCESS;
+    fprintf(stderr, "%s\n", error);
+    free(error);
+    return status;
 }
 
 int
@@ -142,7 +142,7 @@ main(int argc, char *argv[])
         return EXIT_SUCCESS;
     }
     if (!error && o->show) {
-        return show(o->show);
+        return finish(shim_show(o->show, stdout), EXIT_NO_SHIM);
     }
     if (!error && o->replay) {
         const struct replay_files files = {
@@ -152,15 +152,9 @@ main(int argc, char *argv[])
             .to_host = o->to_host,
         };
 
-        return replay_command(&files);
+        return finish(replay_command(&files), EXIT_FAILURE);
     }
-    if (!error) {
-        error = check_ifaces(o);
-    }
-    if (error) {
-        fprintf(stderr, "%s\n", error);
-        free(error);
-        return EXIT_BAD_USAGE;
-    }
-    return serve(&shim, argv, argc);
+    error = error ? error : check_ifaces(o);
+    return (error ? finish(error, EXIT_BAD_USAGE)
+            : serve(&shim, argv, argc));
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
 #define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
 
@@ -19,11 +21,7 @@ tap_create(size_t size)
     if (t) {
         memset(t, 0, sizeof *t);
         t->size = size;
-        t->ring = malloc(size);
-        if (!t->ring) {
-            free(t);
-            t = NULL;
-        }
+        t->ring = allocate(1, size);
     }
     return t;
 }

@@ -5,10 +5,11 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "shim/cc/state.h"
 #include "shim/classify/classify.h"
-#include "shim/clock/counter.h"
 #include "shim/classify/job-slot.h"
+#include "shim/clock/counter.h"
 
 #define MS UINT64_C(1000000)
 #define SWEEP_NS MS             /* Between two searches for old flows. */
@@ -19,11 +20,8 @@ struct cc *
 cc_create(const struct cc_config *config)
 {
     struct cc_law law = CC_LAW_DEFAULT;
-    struct cc *cc = calloc(1, sizeof *cc);
+    struct cc *cc = allocate(1, sizeof *cc);
 
-    if (!cc) {
-        return NULL;
-    }
     cc->config = *config;
     cc->law = law;
     cc->gamma = law.gamma * UNIT;
@@ -31,11 +29,7 @@ cc_create(const struct cc_config *config)
     cc->floor = law.floor * UNIT;
     cc->flows = cc_flows_create(config->max_flows, config->seed);
     cc->remotes = remote_shims_create(config->seed * 0x9e3779b97f4a7c15 + 1);
-    cc->frame = malloc(MAX_MESSAGE_FRAME);
-    if (!cc->flows || !cc->remotes || !cc->frame) {
-        cc_destroy(cc);
-        return NULL;
-    }
+    cc->frame = allocate(1, MAX_MESSAGE_FRAME);
     return cc;
 }
 

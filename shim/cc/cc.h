@@ -102,7 +102,6 @@ struct cc_config {
     void (*send)(void *aux, const uint8_t *frame, size_t length);
 };
 
-/* Returns NULL if there is not enough memory. */
 struct cc *cc_create(const struct cc_config *);
 void cc_destroy(struct cc *);
 

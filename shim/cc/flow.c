@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "shim/clock/counter.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -27,40 +28,24 @@ struct cc_flows {
     uint64_t seed;
 };
 
-static void
-clear_table(struct cc_flows *f)
-{
-    for (uint32_t i = 0; i <= f->mask; i++) {
-        f->buckets[i] = CC_NONE;
-    }
-    for (uint32_t i = 0; i < f->max; i++) {
-        f->records[i].next = i + 1 < f->max ? i + 1 : CC_NONE;
-    }
-}
-
-/* Returns NULL without memory. */
 struct cc_flows *
 cc_flows_create(uint32_t max, uint64_t seed)
 {
-    struct cc_flows *f = calloc(1, sizeof *f);
+    struct cc_flows *f = allocate(1, sizeof *f);
     uint32_t n = 1;
 
-    if (!f) {
-        return NULL;
-    }
     while (n < max) {
         n *= 2;
     }
     f->mask = n - 1;
     f->max = max;
     f->seed = seed;
-    f->records = calloc(max, sizeof *f->records);
-    f->buckets = calloc(n, sizeof *f->buckets);
-    if (!f->records || !f->buckets) {
-        cc_flows_destroy(f);
-        return NULL;
+    f->records = allocate(max, sizeof *f->records);
+    f->buckets = allocate(n, sizeof *f->buckets);
+    memset(f->buckets, 0xff, n * sizeof *f->buckets);   /* CC_NONE. */
+    for (uint32_t i = 0; i < max; i++) {
+        f->records[i].next = i + 1 < max ? i + 1 : CC_NONE;
     }
-    clear_table(f);
     return f;
 }
 
@@ -77,13 +62,11 @@ cc_flows_destroy(struct cc_flows *f)
 static uint32_t *
 bucket_of(const struct cc_flows *f, const struct shim_flow_key *key)
 {
-    uint64_t words[sizeof *key / 8], hash = f->seed;
+    uint64_t words[sizeof *key / 8];
+    uint64_t hash;
 
     memcpy(words, key, sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15;
-        hash ^= hash >> 29;
-    }
+    hash = cc_hash(f->seed, words, sizeof words / sizeof *words);
     return &f->buckets[(hash ^ hash >> 32) & f->mask];
 }
 

@@ -137,6 +137,17 @@ struct cc_flow {
 
 struct cc_flows;
 
+/* Mixes 'n' words into a hash with 'seed'. */
+static inline uint64_t
+cc_hash(uint64_t seed, const uint64_t *words, int n)
+{
+    for (int i = 0; i < n; i++) {
+        seed = (seed ^ words[i]) * 0x9e3779b97f4a7c15;
+        seed ^= seed >> 29;
+    }
+    return seed;
+}
+
 struct cc_flows *cc_flows_create(uint32_t max, uint64_t seed);
 void cc_flows_destroy(struct cc_flows *);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "shim/cc/flow.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -19,11 +20,9 @@ struct remote_shims {
 struct remote_shims *
 remote_shims_create(uint64_t seed)
 {
-    struct remote_shims *p = calloc(1, sizeof *p);
+    struct remote_shims *p = allocate(1, sizeof *p);
 
-    if (p) {
-        p->seed = seed;
-    }
+    p->seed = seed;
     return p;
 }
 
@@ -36,14 +35,11 @@ remote_shims_destroy(struct remote_shims *p)
 static uint64_t
 hash_of(const struct remote_shims *p, const struct shim_flow_key *key)
 {
-    uint64_t words[4], hash = p->seed ^ key->family;
+    uint64_t words[4], hash;
 
     memcpy(words, key->local, sizeof key->local);
     memcpy(words + 2, key->remote, sizeof key->remote);
-    for (int i = 0; i < 4; i++) {
-        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15;
-        hash ^= hash >> 29;
-    }
+    hash = cc_hash(p->seed ^ key->family, words, 4);
     return hash * 0xd6e8feb86659fd93 ^ hash >> 32;
 }
 

@@ -155,7 +155,7 @@ replay(struct files *files, const struct replay_rules *rules)
     return error;
 }
 
-int
+char *
 replay_command(const struct replay_files *names)
 {
     struct replay_rules *rules;
@@ -167,10 +167,5 @@ replay_command(const struct replay_files *names)
     error = error ? error : replay(&files, rules);
     error = close_files(&files, error);
     replay_rules_destroy(rules);
-    if (error) {
-        fprintf(stderr, "%s\n", error);
-        free(error);
-        return EXIT_FAILURE;
-    }
-    return EXIT_SUCCESS;
+    return error;
 }

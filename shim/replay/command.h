@@ -13,7 +13,7 @@ struct replay_files {
     const char *to_host;        /* Frames sent to the host, or NULL. */
 };
 
-/* Returns an exit status. */
-int replay_command(const struct replay_files *);
+/* Returns NULL or a message. */
+char *replay_command(const struct replay_files *);
 
 #endif /* shim/replay/command.h */
