@@ -20,10 +20,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct agent_links_view view;
     bool useful = agent_links_parse(reply, &view);
 
-    must(useful || (!view.n && isnan(view.left_bps)));
+    must(useful || (!view.n && isnan(view.available_bps)));
     must(view.n >= 0 && view.n <= AGENT_LINKS_MAX);
     for (int i = 0; i < view.n; i++) {
-        double bps = agent_links_find(&view, view.ways[i].remote);
+        double bps = agent_links_find(&view, view.paths[i].remote);
 
         must(bps > 0 && isfinite(bps));
     }

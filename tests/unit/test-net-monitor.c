@@ -50,10 +50,10 @@ foreseen(const float times[4])
 
     net_monitor_init(&monitor, 4, 0, 1000);
     for (int i = 0; i < 4; i++) {
-        net_monitor_foresee(&monitor, i,
+        net_monitor_estimate(&monitor, i,
                             (float[]) { 0.2f, 0.2f, 0.2f, 0.2f }, 0);
     }
-    net_monitor_foresee(&monitor, 1, times, 10);
+    net_monitor_estimate(&monitor, 1, times, 10);
     return monitor;
 }
 
@@ -78,7 +78,7 @@ what_agents_foresee_counts_until_it_is_measured(void **state)
     assert_true(net_monitor_link(&monitor, 1, 2, 60 * 1000000) > 3);
     /* And without an agent the last that is known is what there is. */
     for (int i = 1; i < 3; i++) {
-        net_monitor_foresee(&monitor, i, (float[]) { NAN, NAN, NAN, NAN }, 50);
+        net_monitor_estimate(&monitor, i, (float[]) { NAN, NAN, NAN, NAN }, 50);
     }
     assert_true(net_monitor_link(&monitor, 1, 2, 60 * 1000000) < 0.2);
 }
@@ -91,11 +91,11 @@ what_was_measured_changes_as_agents_figures_do(void **state)
 
     net_monitor_report(&monitor, 1, (float[]) { NAN, NAN, 0.1f, NAN }, 0.02,
                        1);
-    net_monitor_foresee(&monitor, 1, (float[]) { NAN, NAN, 0.3f, NAN }, 2);
+    net_monitor_estimate(&monitor, 1, (float[]) { NAN, NAN, 0.3f, NAN }, 2);
     assert_false(net_monitor_due(&monitor, 3));
     assert_true(net_monitor_link(&monitor, 1, 2, 3) < 0.11);
     /* It creeps, and is twice what it was in the end. */
-    net_monitor_foresee(&monitor, 1, (float[]) { NAN, NAN, 0.5f, NAN }, 3);
+    net_monitor_estimate(&monitor, 1, (float[]) { NAN, NAN, 0.5f, NAN }, 3);
     assert_true(net_monitor_due(&monitor, 4));
     assert_true(fabs(net_monitor_link(&monitor, 2, 1, 4) - 0.25) < 1e-6);
 }

@@ -48,7 +48,7 @@ room(void *r_, int to)
 {
     struct reducing *r = r_;
 
-    allreduce_room(r->ar, to);
+    allreduce_on_writable(r->ar, to);
 }
 
 static void

@@ -14,16 +14,16 @@
 #include "base/memory.h"
 #include "trainer/process/thread.h"
 
-#define ASK_MS 200              /* For an answer. */
+#define REQUEST_MS 200          /* Timeout of a request. */
 #define EVERY_MS 500
 
 struct agent_links {
-    const char *cojob, *job, *rundir;   /* Of the environment. */
+    const char *cojob, *job, *rundir;   /* From the environment. */
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t ending;
-    bool end;                   /* With the lock, as what follows. */
-    struct agent_links_view view;
+    bool end;                   /* The thread is to end.  Under 'mutex'. */
+    struct agent_links_view view;       /* Last reply.  Under 'mutex'. */
 };
 
 static bool
@@ -40,7 +40,7 @@ get_bps(const cJSON *object, const char *name, double *bps)
 }
 
 static void
-take_ways(const cJSON *links, struct agent_links_view *view)
+parse_paths(const cJSON *links, struct agent_links_view *view)
 {
     const cJSON *link;
 
@@ -49,10 +49,10 @@ take_ways(const cJSON *links, struct agent_links_view *view)
         double bps;
 
         if (view->n < AGENT_LINKS_MAX && cJSON_IsString(remote)
-            && strlen(remote->valuestring) < sizeof view->ways[0].remote
+            && strlen(remote->valuestring) < sizeof view->paths[0].remote
             && get_bps(link, "bps", &bps)) {
-            strcpy(view->ways[view->n].remote, remote->valuestring);
-            view->ways[view->n++].bps = bps;
+            strcpy(view->paths[view->n].remote, remote->valuestring);
+            view->paths[view->n++].bps = bps;
         }
     }
 }
@@ -66,35 +66,36 @@ agent_links_parse(const char *reply, struct agent_links_view *view)
                                          : NULL;
 
     view->n = 0;
-    if (!get_bps(result, "left_bps", &view->left_bps)) {
-        view->left_bps = NAN;
+    if (!get_bps(result, "left_bps", &view->available_bps)) {
+        view->available_bps = NAN;
     }
-    take_ways(cJSON_GetObjectItem(result, "links"), view);
+    parse_paths(cJSON_GetObjectItem(result, "links"), view);
     cJSON_Delete(result);
     cJSON_Delete(rpc);
-    return view->n || !isnan(view->left_bps);
+    return view->n || !isnan(view->available_bps);
 }
 
-/* A way cannot carry more than the uplink leaves. */
+/* A path has at most the bandwidth available at the uplink. */
 double
 agent_links_find(const struct agent_links_view *view, const char *address)
 {
     for (int i = 0; i < view->n; i++) {
-        if (!strcmp(view->ways[i].remote, address)) {
-            return fmin(view->ways[i].bps, view->left_bps);
+        if (!strcmp(view->paths[i].remote, address)) {
+            return fmin(view->paths[i].bps, view->available_bps);
         }
     }
-    return view->left_bps;
+    return view->available_bps;
 }
 
 static void
-ask(struct agent_links *al)
+request_links(struct agent_links *al)
 {
     const char *const words[] = { "agent/links", al->cojob, al->job };
-    struct agent_links_view view = { .left_bps = NAN };
+    struct agent_links_view view = { .available_bps = NAN };
     char *reply;
 
-    if (!agent_call(al->rundir, agent_call_until(ASK_MS), words, 3, &reply)) {
+    if (!agent_call(al->rundir, agent_call_until(REQUEST_MS), words, 3,
+                    &reply)) {
         agent_links_parse(reply, &view);
         free(reply);
     }
@@ -112,7 +113,7 @@ thread_main(void *al_)
     while (!end) {
         struct timespec ts;
 
-        ask(al);
+        request_links(al);
         clock_gettime(CLOCK_MONOTONIC, &ts);
         ts.tv_nsec += EVERY_MS * 1000000L;
         ts.tv_sec += ts.tv_nsec / 1000000000;
@@ -126,6 +127,14 @@ thread_main(void *al_)
         pthread_mutex_unlock(&al->mutex);
     }
     return NULL;
+}
+
+static void
+agent_links_free(struct agent_links *al)
+{
+    pthread_cond_destroy(&al->ending);
+    pthread_mutex_destroy(&al->mutex);
+    free(al);
 }
 
 struct agent_links *
@@ -145,7 +154,7 @@ agent_links_create(void)
     al->cojob = cojob;
     al->job = job;
     al->rundir = rundir ? rundir : AGENT_RUNDIR;
-    al->view.left_bps = NAN;
+    al->view.available_bps = NAN;
     pthread_mutex_init(&al->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -155,9 +164,7 @@ agent_links_create(void)
     if (error) {
         fprintf(stderr, "%s; going on without them\n", error);
         free(error);
-        pthread_cond_destroy(&al->ending);
-        pthread_mutex_destroy(&al->mutex);
-        free(al);
+        agent_links_free(al);
         return NULL;
     }
     return al;
@@ -172,9 +179,7 @@ agent_links_destroy(struct agent_links *al)
         pthread_cond_signal(&al->ending);
         pthread_mutex_unlock(&al->mutex);
         pthread_join(al->thread, NULL);
-        pthread_cond_destroy(&al->ending);
-        pthread_mutex_destroy(&al->mutex);
-        free(al);
+        agent_links_free(al);
     }
 }
 

@@ -20,7 +20,7 @@ struct chunk {
     uint32_t hop;
 };
 
-/* Chunks that are to go to 'to'; a queue that is long enough for a round. */
+/* Queue of the chunks of a round that are to be sent to 'to'. */
 struct outlet {
     int to;
     struct chunk *chunks;
@@ -32,15 +32,15 @@ struct allreduce {
     struct allreduce_round round;
     int members[PEER_NET_MAX];
     bool active;
-    size_t left;                /* Floats that are still to come. */
+    size_t left;                /* Floats still to be received. */
 
     struct outlet outlets[MAX_OUTLETS];
     int n_outlets;
-    uint8_t *n_added;           /* Of a tree: children's part in a chunk. */
+    uint8_t *n_added;           /* Tree: children added to each chunk. */
 };
 
-/* The most chunks of a round in one outlet: a ring's segments may each end
- * with a short one, and go around twice. */
+/* Returns the maximum number of chunks of a round in one outlet: each segment
+ * of a ring may end with a short one, and is sent twice. */
 static size_t
 max_chunks(size_t n)
 {
@@ -73,9 +73,9 @@ allreduce_destroy(struct allreduce *ar)
     }
 }
 
-/* Sends what the link has room for. */
+/* Sends the chunks for which the link has space. */
 static void
-drain(struct allreduce *ar, struct outlet *outlet)
+send_chunks(struct allreduce *ar, struct outlet *outlet)
 {
     while (outlet->head < outlet->tail
            && peer_net_has_room(ar->net, outlet->to, 0)) {
@@ -93,20 +93,20 @@ drain(struct allreduce *ar, struct outlet *outlet)
 }
 
 static void
-put(struct allreduce *ar, struct outlet *outlet, size_t first, uint32_t n,
-    uint32_t hop)
+queue_chunk(struct allreduce *ar, struct outlet *outlet, size_t first,
+            uint32_t n, uint32_t hop)
 {
     outlet->chunks[outlet->tail++] = (struct chunk) { first, n, hop };
-    drain(ar, outlet);
+    send_chunks(ar, outlet);
 }
 
 static void
-put_all(struct allreduce *ar, struct outlet *outlet, struct shard range)
+queue_range(struct allreduce *ar, struct outlet *outlet, struct shard range)
 {
     for (size_t i = 0; i < range.n; i += CHUNK) {
         size_t n = range.n - i < CHUNK ? range.n - i : CHUNK;
 
-        put(ar, outlet, range.first + i, n, 0);
+        queue_chunk(ar, outlet, range.first + i, n, 0);
     }
 }
 
@@ -120,8 +120,8 @@ add_outlet(struct allreduce *ar, int member)
     return outlet;
 }
 
-/* What a member begins with is its own segment; the one before it, of which
- * its next has the sum first, does not come back to it as a sum. */
+/* A member first sends its own segment.  The sum of the next member's segment
+ * is first complete here, so it does not arrive. */
 static void
 start_ring(struct allreduce *ar)
 {
@@ -131,7 +131,7 @@ start_ring(struct allreduce *ar)
                                     r->n_members);
 
     ar->left = r->n - own.n + r->n - last.n;
-    put_all(ar, add_outlet(ar, (r->me + 1) % r->n_members), own);
+    queue_range(ar, add_outlet(ar, (r->me + 1) % r->n_members), own);
 }
 
 static int
@@ -142,7 +142,7 @@ n_children(const struct allreduce_round *r)
     return n < 0 ? 0 : n < 2 ? n : 2;
 }
 
-/* The outlets are those of children, then the parent's. */
+/* The outlets are the children, then the parent. */
 static void
 start_tree(struct allreduce *ar)
 {
@@ -158,7 +158,7 @@ start_tree(struct allreduce *ar)
         struct outlet *parent = add_outlet(ar, (r->me - 1) / 2);
 
         if (!n) {
-            put_all(ar, parent, (struct shard) { 0, r->n });
+            queue_range(ar, parent, (struct shard) { 0, r->n });
         }
     }
 }
@@ -218,17 +218,17 @@ take_ring(struct allreduce *ar, const struct frame *frame, const float *body)
         memcpy(data, body, frame->peer.n * sizeof *data);
     }
     if (hop < 2 * p - 3) {
-        put(ar, &ar->outlets[0], frame->peer.first, frame->peer.n, hop + 1);
+        queue_chunk(ar, &ar->outlets[0], frame->peer.first, frame->peer.n,
+                    hop + 1);
     }
     return true;
 }
 
-/* Sends a chunk of the sum to all children. */
 static void
 send_down(struct allreduce *ar, const struct frame *frame, int n)
 {
     for (int c = 0; c < n; c++) {
-        put(ar, &ar->outlets[c], frame->peer.first, frame->peer.n, 0);
+        queue_chunk(ar, &ar->outlets[c], frame->peer.first, frame->peer.n, 0);
     }
 }
 
@@ -247,11 +247,11 @@ take_tree(struct allreduce *ar, int from, const struct frame *frame,
         return true;
     }
     if (from != ar->outlets[*n_added].to) {
-        return false;           /* The other child's turn. */
+        return false;           /* The other child is first. */
     }
     add(data, body, frame->peer.n);
     if (++*n_added == n && r->me > 0) {
-        put(ar, &ar->outlets[n], frame->peer.first, frame->peer.n, 0);
+        queue_chunk(ar, &ar->outlets[n], frame->peer.first, frame->peer.n, 0);
     } else if (*n_added == n) {
         scale(data, r->scale, frame->peer.n);
         send_down(ar, frame, n);
@@ -260,11 +260,12 @@ take_tree(struct allreduce *ar, int from, const struct frame *frame,
     return true;
 }
 
-/* Whether 'frame' may come from 'from' in this round. */
+/* Returns true if 'from' may send 'frame' in this round. */
 static bool
-expected(const struct allreduce *ar, int from, const struct frame *frame)
+is_expected(const struct allreduce *ar, int from, const struct frame *frame)
 {
     const struct allreduce_round *r = &ar->round;
+    size_t chunk = frame->peer.first / CHUNK;
     bool known = false;
 
     if (frame->peer.first > r->n || frame->peer.n > r->n - frame->peer.first
@@ -280,7 +281,7 @@ expected(const struct allreduce *ar, int from, const struct frame *frame)
         known = known || from == ar->outlets[i].to;
     }
     return known && (from == ar->members[(r->me - 1) / 2]
-                     || ar->n_added[frame->peer.first / CHUNK] < n_children(r));
+                     || ar->n_added[chunk] < n_children(r));
 }
 
 bool
@@ -292,7 +293,7 @@ allreduce_take(struct allreduce *ar, int from, const struct frame *frame,
     if (frame->peer.round != ar->round.round || !ar->active) {
         return frame->peer.round < ar->round.round;
     }
-    if (ar->left && expected(ar, from, frame)) {
+    if (ar->left && is_expected(ar, from, frame)) {
         taken = ar->round.tree ? take_tree(ar, from, frame, body)
                                : take_ring(ar, frame, body);
         ar->left -= taken ? frame->peer.n : 0;
@@ -304,11 +305,11 @@ allreduce_take(struct allreduce *ar, int from, const struct frame *frame,
 }
 
 void
-allreduce_room(struct allreduce *ar, int to)
+allreduce_on_writable(struct allreduce *ar, int to)
 {
     for (int i = 0; ar->active && i < ar->n_outlets; i++) {
         if (ar->outlets[i].to == to) {
-            drain(ar, &ar->outlets[i]);
+            send_chunks(ar, &ar->outlets[i]);
             if (!ar->left) {
                 peer_net_notify(ar->net);
             }

@@ -3,23 +3,20 @@
 #ifndef ALLREDUCE_H
 #define ALLREDUCE_H 1
 
-/* The sum of a vector of each member of a group, for all of them.
+/* All-reduce: gives all members of a group the sum of their vectors.
  *
  *
  * Motivation
  * ==========
  *
- * Around a ring each member sends 2 (P - 1) / P of the vector, the least there
- * is: segment after segment is added up on its way once around, and goes
- * around once more.  Along a binary tree a sum has only 2 log P hops, which is
- * better for short vectors.  Either goes in chunks, each of which moves on as
- * soon as it is there, so that the links are busy all the time.
+ * Around a ring each of P members sends 2 (P - 1) / P of the vector, which is
+ * the minimum: each segment is added up on one way around, and the sum is
+ * distributed on a second one.  Along a binary tree a sum takes only 2 log P
+ * hops, which is better for short vectors.  A chunk is forwarded as
+ * soon as it has arrived, so that the links are always busy.
  *
- * The order in which a value's terms are added depends on nothing but its
- * place: all members get the same bits, and get them again in another run.
- *
- * Messages have the round as 'iteration', the place as 'first' and the number
- * of hops so far as 'sequence'.
+ * The order in which the terms of a value are added depends only on its index:
+ * all members get the same bits, in every run.
  *
  *
  * Usage
@@ -27,18 +24,19 @@
  *
  *    ar = allreduce_create(net, n);
  *    allreduce_start(ar, &(struct allreduce_round) { ... });
- *    ...allreduce_take() and allreduce_room() when messages come and go...
+ *    ...call allreduce_take() and allreduce_on_writable() from the network...
  *    if (allreduce_done(ar)) {
- *        ...'data' is the same at all...
+ *        ...'data' is the same at all members...
+ *    }
  *
- * Messages of a round that has not been started are not taken.
+ * allreduce_take() refuses messages of a round that has not been started.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * 'data' is the caller's, who must not touch it until the round is done.  With
- * the lock of 'net'. */
+ * The caller owns 'data', and must not use it until the round is done.  All
+ * functions need the lock of 'net'. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,12 +48,12 @@ struct peer_net;
 
 struct allreduce_round {
     uint64_t round;             /* Grows; the same at all members. */
-    bool tree;
-    const int *members;         /* Ranks, in the same order at all. */
+    bool tree;                  /* Otherwise a ring. */
+    const int *members;         /* Ranks, in the same order at all members. */
     int n_members, me;          /* members[me] is this peer. */
     float *data;
-    size_t n;                   /* At most that of allreduce_create(). */
-    float scale;                /* Of the sum. */
+    size_t n;                   /* Floats; at most 'max_n' of the creation. */
+    float scale;                /* Factor of the sum. */
 };
 
 struct allreduce *allreduce_create(struct peer_net *, size_t max_n);
@@ -64,7 +62,7 @@ void allreduce_destroy(struct allreduce *);
 void allreduce_start(struct allreduce *, const struct allreduce_round *);
 bool allreduce_take(struct allreduce *, int from, const struct frame *,
                     const float *body);
-void allreduce_room(struct allreduce *, int to);
+void allreduce_on_writable(struct allreduce *, int to);
 bool allreduce_done(struct allreduce *);
 
 #endif /* trainer/gossip/allreduce.h */

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SURPRISE 2              /* Times what it was. */
-#define ALIKE 1.7               /* Times the usual is the usual. */
-#define OLD_US 5000000          /* Links are looked at each second. */
+#define CHANGE 2                /* Factor that counts as a change. */
+#define NEAR 1.7                /* Factor that counts as the median. */
+#define OLD_US 5000000          /* Links are probed each second. */
 
 void
 net_monitor_init(struct net_monitor *monitor, int n, int64_t now_us,
@@ -20,15 +20,15 @@ net_monitor_init(struct net_monitor *monitor, int n, int64_t now_us,
     monitor->due_us = now_us + every_us;
     for (int i = 0; i < n; i++) {
         for (int m = 0; m < n; m++) {
-            monitor->link_s[i][m] = monitor->foreseen_s[i][m] = NAN;
+            monitor->link_s[i][m] = monitor->estimate_s[i][m] = NAN;
         }
     }
 }
 
 bool
-net_monitor_surprising(double before, double now)
+net_monitor_differs(double before, double now)
 {
-    return !(now < before * SURPRISE && now > before / SURPRISE);
+    return !(now < before * CHANGE && now > before / CHANGE);
 }
 
 static void
@@ -36,9 +36,9 @@ set_link(struct net_monitor *monitor, int i, int m, double seconds)
 {
     double before = monitor->link_s[i][m];
 
-    monitor->surprised = monitor->surprised
+    monitor->changed = monitor->changed
                          || (!isnan(before)
-                             && net_monitor_surprising(before, seconds));
+                             && net_monitor_differs(before, seconds));
     monitor->link_s[i][m] = monitor->link_s[m][i] = seconds;
 }
 
@@ -49,7 +49,7 @@ net_monitor_report(struct net_monitor *monitor, int i, const float times[],
     for (int m = 0; m < monitor->n; m++) {
         if (m != i && times[m] > 0 && isfinite(times[m])) {
             set_link(monitor, i, m, times[m]);
-            monitor->known_us[i][m] = monitor->known_us[m][i] = now_us;
+            monitor->measured_us[i][m] = monitor->measured_us[m][i] = now_us;
         }
     }
     if (compute_s > 0 && isfinite(compute_s)) {
@@ -59,29 +59,29 @@ net_monitor_report(struct net_monitor *monitor, int i, const float times[],
 
 /* A link is as slow as its slower direction. */
 static double
-foreseen(const struct net_monitor *monitor, int i, int m)
+estimated(const struct net_monitor *monitor, int i, int m)
 {
-    return fmax(monitor->foreseen_s[i][m], monitor->foreseen_s[m][i]);
+    return fmax(monitor->estimate_s[i][m], monitor->estimate_s[m][i]);
 }
 
 void
-net_monitor_foresee(struct net_monitor *monitor, int i, const float times[],
-                    int64_t now_us)
+net_monitor_estimate(struct net_monitor *monitor, int i, const float times[],
+                     int64_t now_us)
 {
     for (int m = 0; m < monitor->n; m++) {
-        double *figure = &monitor->foreseen_s[i][m];
-        double before = foreseen(monitor, i, m), now;
+        double *figure = &monitor->estimate_s[i][m];
+        double before = estimated(monitor, i, m), now;
 
-        /* What creeps is compared with what it was, not with its last step. */
-        if (m == i || !net_monitor_surprising(*figure, times[m])) {
+        /* Small steps add up: compares with the last change. */
+        if (m == i || !net_monitor_differs(*figure, times[m])) {
             continue;
         }
         *figure = times[m] > 0 && isfinite(times[m]) ? times[m] : NAN;
-        now = foreseen(monitor, i, m);
+        now = estimated(monitor, i, m);
         if (!isnan(before) && !isnan(now) && !isnan(monitor->link_s[i][m])
-            && net_monitor_surprising(before, now)) {
+            && net_monitor_differs(before, now)) {
             set_link(monitor, i, m, monitor->link_s[i][m] * now / before);
-            monitor->known_us[i][m] = monitor->known_us[m][i] = now_us;
+            monitor->measured_us[i][m] = monitor->measured_us[m][i] = now_us;
         }
     }
 }
@@ -90,8 +90,8 @@ double
 net_monitor_link(const struct net_monitor *monitor, int i, int m,
                  int64_t now_us)
 {
-    double s = monitor->link_s[i][m], other = foreseen(monitor, i, m);
-    bool old = now_us - monitor->known_us[i][m] > OLD_US;
+    double s = monitor->link_s[i][m], other = estimated(monitor, i, m);
+    bool old = now_us - monitor->measured_us[i][m] > OLD_US;
 
     return isnan(s) || (old && !isnan(other)) ? other : s;
 }
@@ -99,7 +99,7 @@ net_monitor_link(const struct net_monitor *monitor, int i, int m,
 bool
 net_monitor_due(const struct net_monitor *monitor, int64_t now_us)
 {
-    return monitor->surprised || now_us >= monitor->due_us;
+    return monitor->changed || now_us >= monitor->due_us;
 }
 
 static int
@@ -110,7 +110,7 @@ compare_seconds(const void *a_, const void *b_)
     return a < b ? -1 : a > b;
 }
 
-/* The median of the links of which something is known; 0 if nothing is. */
+/* Returns the median of the known links, or 0. */
 static double
 usual_time(const struct net_monitor *monitor, int64_t now_us)
 {
@@ -137,16 +137,15 @@ net_monitor_decide(struct net_monitor *monitor, const bool present[],
     double usual = usual_time(monitor, now_us);
     netmax_matrix t;
 
-    monitor->surprised = false;
+    monitor->changed = false;
     monitor->due_us = now_us + monitor->every_us;
     for (int i = 0; i < monitor->n; i++) {
         for (int m = 0; m < monitor->n; m++) {
             double s = net_monitor_link(monitor, i, m, now_us);
 
-            /* Differences that are noise would cost even probabilities, by
-             * which models come together fastest.  Pulling goes on beside
-             * computing. */
-            s = s > usual * ALIKE || s < usual / ALIKE ? s : usual;
+            /* Noise would make probabilities uneven, and models converge
+             * fastest with even ones.  Pulls overlap with computing. */
+            s = s > usual * NEAR || s < usual / NEAR ? s : usual;
             t[i][m] = fmax(s, monitor->compute_s[i]);
         }
     }

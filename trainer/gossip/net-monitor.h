@@ -3,27 +3,26 @@
 #ifndef NET_MONITOR_H
 #define NET_MONITOR_H 1
 
-/* What is known of the links between peers, and the policy that follows.
+/* Times of all links between peers, and the policy for them.
  *
  *
  * Motivation
  * ==========
  *
- * Each peer knows how long it takes to get the weights of those that it asks.
- * One of them collects that of all and makes the policy for all.  A link has
- * two ends: what one finds out counts for the other as well, so that a link
- * that has become slow is found once.
+ * Each peer measures its pulls.  One peer collects the measurements of all and
+ * makes the policy for all.  A measurement counts for both directions of its
+ * link, so that a slow link is found once.
  *
- * What the host's agent foresees of a link counts until there is a
- * measurement, and again where the last one is old.  When the agent's figure
- * becomes another, what was measured before becomes another by as much: agents
- * and pulls measure different things, and what is alike must stay so.
+ * The estimate of a host's agent counts until there is a measurement, and
+ * again when the last one is old.  When an estimate changes, the measurement
+ * changes by the same factor: agents and pulls measure different quantities,
+ * and only changes are comparable.
  *
- * A policy is made again when 'every_us' are over or, at once, when a link
- * has become much faster or slower than it was.  It replaces the one before
- * only if all models come together under it (netmax-policy.h); otherwise, and
- * as long as no time is known, all are asked alike.  Times that differ little
- * from the median count as the median.
+ * A policy is made again after 'every_us' or, at once, when a link has become
+ * much faster or slower.  It is used only if all models converge under it
+ * (netmax-policy.h); otherwise, and while no time is known, all peers are
+ * pulled from with the same probability.  Times near the median count as the
+ * median.
  *
  *
  * Usage
@@ -31,14 +30,14 @@
  *
  *    net_monitor_init(&monitor, n, now_us, every_us);
  *    net_monitor_report(&monitor, i, times, compute_s, now_us);
- *    net_monitor_foresee(&monitor, i, times, now_us);    // By i's agent.
+ *    net_monitor_estimate(&monitor, i, times, now_us);   // By i's agent.
  *    if (net_monitor_due(&monitor, now_us)) {
  *        net_monitor_decide(&monitor, present, now_us, &policy);
- *        ...tell everybody...
+ *        ...send it to all...
  *    }
  *
  * Ownership: plain data of the caller; no locks.  Deciding takes some
- * milliseconds among 8 peers. */
+ * milliseconds for 8 peers. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,28 +46,28 @@
 
 struct net_monitor {
     int n;
-    netmax_matrix link_s;       /* Seconds of a pull; NAN: not known. */
-    netmax_matrix foreseen_s;   /* By the first one's agent; NAN: it is
-                                 * silent. */
-    int64_t known_us[NETMAX_MAX_PEERS][NETMAX_MAX_PEERS];
-    double compute_s[NETMAX_MAX_PEERS];
-    int64_t every_us, due_us;
-    bool surprised;             /* A link is not what it was. */
+    netmax_matrix link_s;       /* Seconds of a pull; NAN: not measured. */
+    netmax_matrix estimate_s;   /* By the agent of the first index; NAN: no
+                                 * estimate. */
+    int64_t measured_us[NETMAX_MAX_PEERS][NETMAX_MAX_PEERS];
+    double compute_s[NETMAX_MAX_PEERS]; /* Seconds of a gradient. */
+    int64_t every_us, due_us;   /* Interval, and time of the next policy. */
+    bool changed;               /* A link differs from the last policy's. */
 };
 
 void net_monitor_init(struct net_monitor *, int n, int64_t now_us,
                       int64_t every_us);
 
-/* 'times' of peer 'i' with the others, NAN for those that it knows nothing
- * new of; and the seconds that it computes. */
+/* Takes the pull times of peer 'i', NAN for links without a new measurement,
+ * and the seconds of its last gradient. */
 void net_monitor_report(struct net_monitor *, int i, const float times[],
                         double compute_s, int64_t now_us);
 
-/* What the agent of 'i' says of 'i' and the others, likewise. */
-void net_monitor_foresee(struct net_monitor *, int i, const float times[],
-                         int64_t now_us);
+/* Takes the estimates of the agent of 'i', NAN for links without one. */
+void net_monitor_estimate(struct net_monitor *, int i, const float times[],
+                          int64_t now_us);
 
-/* Seconds of a pull between 'i' and 'm' by all that is known, or NAN. */
+/* Returns the seconds of a pull between 'i' and 'm', or NAN. */
 double net_monitor_link(const struct net_monitor *, int i, int m,
                         int64_t now_us);
 
@@ -76,7 +75,7 @@ bool net_monitor_due(const struct net_monitor *, int64_t now_us);
 void net_monitor_decide(struct net_monitor *, const bool present[],
                         int64_t now_us, struct netmax_policy *);
 
-/* Whether 'now' is so different from 'before' that it matters. */
-bool net_monitor_surprising(double before, double now);
+/* Returns true if 'now' is at least twice or at most half of 'before'. */
+bool net_monitor_differs(double before, double now);
 
 #endif /* trainer/gossip/net-monitor.h */

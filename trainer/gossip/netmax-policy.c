@@ -5,18 +5,17 @@
 #include <math.h>
 #include <string.h>
 
-#define N_RHO 14                /* Least probabilities that are tried, */
-#define RHO_RATIO 0.6           /* each that part of the one before; */
-#define N_TBAR 12               /* and times for each. */
+#define N_RHO 14                /* Minimum probabilities to try. */
+#define RHO_RATIO 0.6           /* Each of them is this part of the last. */
+#define N_TBAR 12               /* Mean times to try for each. */
 #define MAX_CUTS 4              /* Links that may be left out. */
-#define MIN_GAP 1e-6            /* Of lambda2 from 1. */
+#define MIN_GAP 1e-6            /* Of 1 - lambda2. */
 #define SWEEPS 30               /* Jacobi converges in less than 10. */
 #define TINY 1e-12              /* Rounding, relative. */
 
-/* Divides 'rest' among the used peers as evenly as lets their mean time be
- * 'mean', which lies between the least and the greatest of them: with one
- * part for all and one by their times, without those that would get less than
- * nothing. */
+/* Divides 'rest' among the used peers as evenly as possible with mean time
+ * 'mean', which is between their least and greatest times: a linear function
+ * of the times, without the peers for which it is negative. */
 static void
 spread(int n, const bool used[], const double t[], double rest, double mean,
        double p[])
@@ -109,7 +108,7 @@ netmax_policy_mixing(const struct netmax_policy *policy, const bool present[],
             if (m == i) {
                 continue;
             }
-            /* All steps take equally long, so each is anybody's. */
+            /* All steps take equally long: each is any peer's. */
             y[i][m] = here > 0 && there > 0
                       ? (2 * ar - ar * ar * (1 / here + 1 / there)) / count
                       : 0;
@@ -147,8 +146,7 @@ netmax_policy_lambda2(int n, const bool present[], const netmax_matrix y)
     netmax_matrix a;
     int k = 0;
 
-    /* Agreement, an eigenvector of 1, is moved to -1, where it is nobody's
-     * second. */
+    /* Moves the eigenvalue 1, the one of agreement, to -1. */
     for (int i = 0; i < n; i++) {
         k += present[i];
     }
@@ -204,7 +202,7 @@ netmax_policy_uniform(int n, const bool present[],
     policy->lambda2 = netmax_policy_lambda2(n, present, y);
 }
 
-/* The network of those present with 'links', and the best policy for it. */
+/* The present peers with 'links', and the best policy so far. */
 struct attempt {
     int n, count;
     const bool *present;
@@ -213,7 +211,7 @@ struct attempt {
     netmax_matrix more;         /* 'times' less 'alone'. */
     netmax_links links;
     struct netmax_policy best;
-    double score;               /* INFINITY: there is none yet. */
+    double score;               /* Of 'best'; INFINITY: no policy so far. */
 };
 
 static int
@@ -227,7 +225,7 @@ degree(const struct attempt *a, int i)
     return d;
 }
 
-/* Tries 'least' and steps of 'total' seconds. */
+/* Tries minimum probability 'least' and steps of 'total' seconds. */
 static void
 try_policy(struct attempt *a, double least, double total)
 {
@@ -261,7 +259,7 @@ try_policy(struct attempt *a, double least, double total)
     }
 }
 
-/* The range of times in which all rows have a solution. */
+/* Tries times of the range in which all rows have a solution. */
 static void
 try_times(struct attempt *a, double least)
 {
@@ -303,7 +301,7 @@ try_links(struct attempt *a)
             least = fmin(least, 1.0 / d);
         }
     }
-    /* The greatest would leave nothing to choose. */
+    /* The greatest leaves no choice. */
     least *= 0.98;
     for (int k = 0; k < N_RHO; k++) {
         try_times(a, least);
@@ -311,7 +309,7 @@ try_links(struct attempt *a)
     }
 }
 
-/* Leaves out the slowest link.  False if there is none left. */
+/* Leaves out the slowest link.  Returns false if there is no link. */
 static bool
 cut_slowest(struct attempt *a)
 {

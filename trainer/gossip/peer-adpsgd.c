@@ -1,41 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* While its gradient is computed, a peer and another chosen at random both get
- * the mean of their models.
+/* AD-PSGD (Lian et al., 2018): while a peer computes its gradient, it and a
+ * random other peer both get the mean of their models.
  *
- * As AD-PSGD (Lian et al., 2018), on any graph: the one that is asked answers
- * with half of the difference, at once and chunk by chunk, and subtracts it
- * from its own weights.  What one gives the other gets, whatever else happens
- * to either meanwhile, so the sum of all models stays what it was, nobody
- * locks anybody, and links carry both directions at the same time.
+ * The peer that is asked replies to each chunk at once with half of the
+ * difference, and subtracts that from its own weights.  What one peer gives
+ * the other one receives, whatever else happens to either meanwhile, so the
+ * sum of all models stays the same, no peer locks another, and links carry
+ * both directions at the same time.
  *
- * As published, a mean is atomic: who takes part in one is in no other until
- * it is done, and so that nobody waits in a circle, half of the peers only ask
- * and the others only answer.  That is "adpsgd-atomic", for comparisons: who
- * wants an answerer that is held up by a slow link waits for that link. */
+ * As published, a mean is atomic: a peer takes part in one at a time, and to
+ * prevent a deadlock half of the peers only ask and the others only reply.
+ * That is "adpsgd-atomic", for comparisons: a slow link to one asker delays
+ * the other askers too. */
 
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
-#include "trainer/process/report.h"
 #include "trainer/gossip/peer.h"
 
 #define CHUNK 2048              /* Floats. */
-#define PATIENT_US 1000000      /* Nothing happens by itself meanwhile. */
 
 struct peer_scheme {
     struct sync_peer *peer;
-    int with;                   /* Whom we asked; -1: nobody. */
-    size_t next, got;           /* Floats sent and answered. */
+    int with;                   /* The peer that we asked; -1: none. */
+    size_t next, got;           /* Floats sent, and replies received. */
     bool atomic;
-    int busy;                   /* Who gets our answers, if 'atomic'; -1:
-                                 * nobody. */
-    float answer[CHUNK];
+    int busy;                   /* The peer that we reply to, if 'atomic'; -1:
+                                 * none. */
+    float reply[CHUNK];
 };
 
 static struct peer_scheme *
-create(struct sync_peer *peer)
+adpsgd_create(struct sync_peer *peer)
 {
     struct peer_scheme *s = allocate(1, sizeof *s);
 
@@ -45,21 +42,20 @@ create(struct sync_peer *peer)
 }
 
 static struct peer_scheme *
-create_atomic(struct sync_peer *peer)
+adpsgd_create_atomic(struct sync_peer *peer)
 {
-    struct peer_scheme *s = create(peer);
+    struct peer_scheme *s = adpsgd_create(peer);
 
     s->atomic = true;
     return s;
 }
 
 static void
-destroy(struct peer_scheme *s)
+adpsgd_destroy(struct peer_scheme *s)
 {
     free(s);
 }
 
-/* Sends the next chunk of our weights. */
 static void
 send_chunk(struct peer_scheme *s)
 {
@@ -79,14 +75,14 @@ send_chunk(struct peer_scheme *s)
 }
 
 static bool
-only_answers(int rank)
+only_replies(int rank)
 {
     return rank % 2;
 }
 
-/* A random one of those whom we may ask, or -1. */
+/* Returns a random peer that we may ask, or -1. */
 static int
-choose(struct peer_scheme *s)
+choose_peer(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
     int there[PEER_NET_MAX], n = 0;
@@ -94,8 +90,8 @@ choose(struct peer_scheme *s)
     if (!s->atomic) {
         return sync_peer_choose(peer);
     }
-    for (int i = 0; i < peer->n && !only_answers(peer->rank); i++) {
-        if (only_answers(i) && peer_net_present(peer->net, i)) {
+    for (int i = 0; i < peer->n && !only_replies(peer->rank); i++) {
+        if (only_replies(i) && peer_net_present(peer->net, i)) {
             there[n++] = i;
         }
     }
@@ -103,9 +99,9 @@ choose(struct peer_scheme *s)
 }
 
 static void
-begin(struct peer_scheme *s)
+adpsgd_begin(struct peer_scheme *s)
 {
-    s->with = choose(s);
+    s->with = choose_peer(s);
     s->next = s->got = 0;
     if (s->with >= 0) {
         send_chunk(s);
@@ -113,13 +109,12 @@ begin(struct peer_scheme *s)
 }
 
 static enum loop_result
-finish(struct peer_scheme *s)
+adpsgd_finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
 
     while (s->with >= 0 && s->got < peer->n_parameters) {
-        enum loop_result result
-            = sync_peer_wait(peer, clock_monotonic_us() + PATIENT_US);
+        enum loop_result result = sync_peer_wait(peer, INT64_MAX);
 
         if (result != LOOP_OK) {
             return result;
@@ -131,7 +126,7 @@ finish(struct peer_scheme *s)
 }
 
 static void
-set_free(struct peer_scheme *s)
+end_replies(struct peer_scheme *s)
 {
     s->busy = -1;
     if (s->atomic) {
@@ -139,13 +134,13 @@ set_free(struct peer_scheme *s)
     }
 }
 
-/* Gives 'from' half of what we differ by. */
+/* Sends 'from' half of the difference. */
 static bool
-answer(struct peer_scheme *s, int from, const struct frame *frame,
-       const float *theirs)
+send_reply(struct peer_scheme *s, int from, const struct frame *frame,
+           const float *theirs)
 {
     struct sync_peer *peer = s->peer;
-    struct frame reply = {
+    struct frame header = {
         .peer = {
             .message = PEER_MIXED, .first = frame->peer.first,
             .n = frame->peer.n,
@@ -159,19 +154,19 @@ answer(struct peer_scheme *s, int from, const struct frame *frame,
     }
     s->busy = from;
     for (uint32_t i = 0; i < frame->peer.n; i++) {
-        s->answer[i] = (ours[i] - theirs[i]) / 2;
-        ours[i] -= s->answer[i];
+        s->reply[i] = (ours[i] - theirs[i]) / 2;
+        ours[i] -= s->reply[i];
     }
-    peer_net_send_copy(peer->net, from, &reply, s->answer);
+    peer_net_send_copy(peer->net, from, &header, s->reply);
     if (frame->peer.first + frame->peer.n == peer->n_parameters) {
-        set_free(s);
+        end_replies(s);
     }
     return true;
 }
 
 static bool
-take(struct peer_scheme *s, int from, const struct frame *frame,
-     const float *body)
+adpsgd_take(struct peer_scheme *s, int from, const struct frame *frame,
+            const float *body)
 {
     struct sync_peer *peer = s->peer;
 
@@ -180,7 +175,7 @@ take(struct peer_scheme *s, int from, const struct frame *frame,
         return true;
     }
     if (frame->peer.message == PEER_MIX) {
-        return answer(s, from, frame, body);
+        return send_reply(s, from, frame, body);
     }
     if (frame->peer.message == PEER_MIXED) {
         for (uint32_t i = 0; i < frame->peer.n; i++) {
@@ -195,7 +190,7 @@ take(struct peer_scheme *s, int from, const struct frame *frame,
 }
 
 static void
-room(struct peer_scheme *s, int to)
+adpsgd_on_writable(struct peer_scheme *s, int to)
 {
     if (to == s->with) {
         send_chunk(s);
@@ -203,24 +198,26 @@ room(struct peer_scheme *s, int to)
 }
 
 static void
-gone(struct peer_scheme *s, int i)
+adpsgd_gone(struct peer_scheme *s, int i)
 {
     if (i == s->with) {
         s->with = -1;
     }
     if (i == s->busy) {
-        set_free(s);
+        end_replies(s);
     }
 }
 
 const struct peer_scheme_class peer_adpsgd = {
-    .name = "adpsgd", .survives = true, .create = create, .destroy = destroy,
-    .begin = begin, .finish = finish, .take = take, .room = room,
-    .gone = gone,
+    .name = "adpsgd", .survives = true, .create = adpsgd_create,
+    .destroy = adpsgd_destroy, .begin = adpsgd_begin,
+    .finish = adpsgd_finish, .take = adpsgd_take,
+    .on_writable = adpsgd_on_writable, .gone = adpsgd_gone,
 };
 
 const struct peer_scheme_class peer_adpsgd_atomic = {
-    .name = "adpsgd-atomic", .survives = true, .create = create_atomic,
-    .destroy = destroy, .begin = begin, .finish = finish, .take = take,
-    .room = room, .gone = gone,
+    .name = "adpsgd-atomic", .survives = true,
+    .create = adpsgd_create_atomic, .destroy = adpsgd_destroy,
+    .begin = adpsgd_begin, .finish = adpsgd_finish, .take = adpsgd_take,
+    .on_writable = adpsgd_on_writable, .gone = adpsgd_gone,
 };

@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* All step by the mean of all gradients. */
+/* All-reduce: all peers step by the mean of all gradients. */
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
-#include "trainer/process/report.h"
 #include "trainer/gossip/allreduce.h"
 #include "trainer/gossip/peer.h"
 
-#define PATIENT_US 1000000      /* Nothing happens by itself meanwhile. */
 
 struct peer_scheme {
     struct sync_peer *peer;
     struct allreduce *ar;
-    float *sum;                 /* The gradient, and the loss behind it. */
+    float *sum;                 /* Sum of the gradients, then the loss. */
     int members[PEER_NET_MAX];
     bool tree;
 };
 
 static struct peer_scheme *
-create(struct sync_peer *peer)
+mean_create(struct sync_peer *peer)
 {
     struct peer_scheme *s = allocate(1, sizeof *s);
 
@@ -39,7 +36,7 @@ create(struct sync_peer *peer)
 }
 
 static void
-destroy(struct peer_scheme *s)
+mean_destroy(struct peer_scheme *s)
 {
     allreduce_destroy(s->ar);
     free(s->sum);
@@ -47,7 +44,7 @@ destroy(struct peer_scheme *s)
 }
 
 static enum loop_result
-finish(struct peer_scheme *s)
+mean_finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
     size_t n = peer->n_parameters;
@@ -63,7 +60,7 @@ finish(struct peer_scheme *s)
         .scale = 1.0f / peer->o->batch,
     });
     while (!allreduce_done(s->ar)) {
-        result = sync_peer_wait(peer, clock_monotonic_us() + PATIENT_US);
+        result = sync_peer_wait(peer, INT64_MAX);
         if (result != LOOP_OK) {
             return result;
         }
@@ -74,25 +71,27 @@ finish(struct peer_scheme *s)
 }
 
 static bool
-take(struct peer_scheme *s, int from, const struct frame *frame,
-     const float *body)
+mean_take(struct peer_scheme *s, int from, const struct frame *frame,
+          const float *body)
 {
     return frame->peer.message != PEER_REDUCE
            || allreduce_take(s->ar, from, frame, body);
 }
 
 static void
-room(struct peer_scheme *s, int to)
+mean_on_writable(struct peer_scheme *s, int to)
 {
-    allreduce_room(s->ar, to);
+    allreduce_on_writable(s->ar, to);
 }
 
 const struct peer_scheme_class peer_allreduce = {
-    .name = "allreduce", .create = create, .destroy = destroy,
-    .finish = finish, .take = take, .room = room,
+    .name = "allreduce", .create = mean_create, .destroy = mean_destroy,
+    .finish = mean_finish, .take = mean_take,
+    .on_writable = mean_on_writable,
 };
 
 const struct peer_scheme_class peer_allreduce_tree = {
-    .name = "allreduce-tree", .create = create, .destroy = destroy,
-    .finish = finish, .take = take, .room = room,
+    .name = "allreduce-tree", .create = mean_create, .destroy = mean_destroy,
+    .finish = mean_finish, .take = mean_take,
+    .on_writable = mean_on_writable,
 };

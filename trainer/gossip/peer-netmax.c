@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* While its gradient is computed, a peer gets the model of another one that
- * the policy chooses, moves towards it, and steps.
+/* NetMax: while a peer computes its gradient, it pulls the model of another
+ * peer that the policy chooses; then it moves towards that model, and steps.
  *
- * As NetMax, with six things of our own.  The move comes before the step and
- * not after it: what was pulled is from before the other one's step, and half
- * of the way back to it would undo half of ours.  It is compared with our
- * weights of half a step ago: we have just stepped when we ask, who answers
- * has been computing for half of its step on average, and without this all
- * hold each other back.  A pull that takes several times what pulls usually
- * take is given up, and the step goes on without it.  Links that the policy
- * leaves out, or of which a pull was given up, are looked at by a pull of a
- * few weights that nobody waits for.  A link that turns out to be another than
- * it was is reported at once.  And a peer whose model is far from what it
- * pulls goes half of the way, whatever the policy says. */
+ * Differences to the published method:
+ *
+ * - The move comes before the step: the pulled model is from before the other
+ *   peer's step, and half of the way back to it would undo half of ours.
+ * - The pulled model is compared with our weights of half a step ago.  We have
+ *   just stepped when we ask, and the other peer has been computing for half
+ *   of its step on average; without this all peers slow each other down.
+ * - A pull that takes several times the usual time is aborted, and the step is
+ *   made without it.
+ * - Links that the policy avoids, and links of aborted pulls, are probed by a
+ *   pull of a few weights for which the step does not wait.
+ * - A change in the time of a link is reported at once.
+ * - If the pulled model is far from its own, a peer moves half of the way,
+ *   whatever the policy is. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,29 +24,48 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "trainer/process/report.h"
-#include "trainer/gossip/peer-pull.h"
 #include "trainer/gossip/peer.h"
 #include "trainer/gossip/policy-share.h"
+#include "trainer/net/frame.h"
 
-#define PATIENCE 3              /* Usual times until a pull is given up. */
-#define PROBE 8192              /* Floats. */
-#define PROBE_EVERY_US 1000000  /* For links that are not used. */
-#define DOUBT_US 250000         /* Then what came of a probe must do. */
-#define LAG 0.5f                /* Steps that what is pulled is older. */
-#define FAR 0.25                /* Of the square of the weights' norm. */
+#define ABORT_RATIO 3           /* Usual times until a pull is aborted. */
+#define PROBE 8192              /* Floats of a probe. */
+#define PROBE_EVERY_US 1000000  /* Interval of probes of an unused link. */
+#define SUSPECT_US 250000       /* Longest probe of a suspect link. */
+#define LAG 0.5f                /* Age of the pulled model, steps. */
+#define FAR 0.25                /* Part of the squared norm of the weights. */
+#define CHUNK 2048              /* Floats of a message. */
+#define MAX_SLOW 50             /* Largest extrapolation of an aborted pull. */
+
+/* A pull of the first 'wanted' weights of peer 'from', which arrive in chunks
+ * as they are when each is sent. */
+struct pull {
+    int from;                   /* -1: no pull. */
+    uint64_t id;
+    float *buffer;              /* NULL for a probe. */
+    size_t wanted, got;         /* Floats. */
+    bool done;
+    int64_t began_us, ended_us;
+    uint64_t bytes;             /* Received from 'from' before the pull. */
+};
+
+/* A pull of our weights that another peer has requested. */
+struct serving {
+    uint64_t id;
+    size_t next, end;           /* Floats to send. */
+};
 
 struct peer_scheme {
     struct sync_peer *peer;
     float *pulled;
     float *before;              /* Our weights before the last step. */
     struct pull pull, probe;
-    struct pull_serving serving[PEER_NET_MAX], probed[PEER_NET_MAX];
+    struct serving pulls[PEER_NET_MAX], probes[PEER_NET_MAX];
     struct policy_share share;
 };
 
 static struct peer_scheme *
-create(struct sync_peer *peer)
+netmax_create(struct sync_peer *peer)
 {
     struct peer_scheme *s = allocate(1, sizeof *s);
 
@@ -51,14 +73,14 @@ create(struct sync_peer *peer)
     s->pulled = allocate(peer->n_parameters, sizeof *s->pulled);
     s->before = allocate(peer->n_parameters, sizeof *s->before);
     memcpy(s->before, peer->x, peer->n_parameters * sizeof *s->before);
-    s->pull.with = s->probe.with = -1;
-    s->probe.id = UINT64_MAX / 2;       /* Other numbers than pulls'. */
+    s->pull.from = s->probe.from = -1;
+    s->probe.id = UINT64_MAX / 2;       /* Pulls have smaller ones. */
     policy_share_init(&s->share, peer);
     return s;
 }
 
 static void
-destroy(struct peer_scheme *s)
+netmax_destroy(struct peer_scheme *s)
 {
     policy_share_uninit(&s->share);
     free(s->pulled);
@@ -66,70 +88,175 @@ destroy(struct peer_scheme *s)
     free(s);
 }
 
-/* Takes in how long 'pull' of all weights takes. */
 static void
-learn(struct peer_scheme *s, const struct pull *pull, bool certain)
+start_pull(struct peer_scheme *s, struct pull *pull, int from, size_t wanted,
+           float *buffer)
 {
-    if (link_times_take(&s->share.times, pull->with, pull_seconds(pull),
-                        certain, clock_monotonic_us())) {
-        policy_share_hurry(&s->share);
+    pull->from = from;
+    pull->id++;
+    pull->buffer = buffer;
+    pull->wanted = wanted;
+    pull->got = 0;
+    pull->done = false;
+    pull->began_us = clock_monotonic_us();
+    pull->bytes = peer_net_received_from(s->peer->net, from);
+    sync_peer_send(s->peer, from, &(struct frame_peer) {
+        .message = PEER_PULL, .wanted = wanted, .pull = pull->id,
+    });
+}
+
+static void
+abort_pull(struct peer_scheme *s, struct pull *pull)
+{
+    sync_peer_send(s->peer, pull->from, &(struct frame_peer) {
+        .message = PEER_ABORT_PULL, .pull = pull->id,
+    });
+    pull->ended_us = clock_monotonic_us();
+}
+
+static void
+take_pulled(struct peer_scheme *s, struct pull *pull, int from,
+            const struct frame *frame, const float *body)
+{
+    if (from != pull->from || frame->peer.pull != pull->id || pull->done
+        || frame->peer.first != pull->got
+        || frame->peer.n > pull->wanted - pull->got) {
+        return;
+    }
+    if (pull->buffer) {
+        memcpy(pull->buffer + pull->got, body, frame->peer.n * sizeof *body);
+    }
+    pull->got += frame->peer.n;
+    if (pull->got == pull->wanted) {
+        pull->done = true;
+        pull->ended_us = clock_monotonic_us();
+        peer_net_notify(s->peer->net);
     }
 }
 
-/* Looks at a link of which nothing was heard for long. */
+/* Returns the seconds that 'pull' would take for all weights.  An aborted one
+ * is extrapolated from the bytes that arrived. */
+static double
+pull_seconds(const struct peer_scheme *s, const struct pull *pull)
+{
+    const struct sync_peer *peer = s->peer;
+    double least = (double) peer->n_parameters / MAX_SLOW;
+    double part, seconds = (pull->ended_us - pull->began_us) * 1e-6;
+    uint64_t bytes = peer_net_received_from(peer->net, pull->from)
+                     - pull->bytes;
+
+    if (pull->done) {
+        part = pull->wanted;
+    } else {
+        part = (double) bytes / sizeof(float);
+        part = part > least ? part : least;
+        part = part < pull->wanted ? part : pull->wanted;
+    }
+    return seconds * (part < peer->n_parameters ? peer->n_parameters / part
+                                                : 1);
+}
+
 static void
-probe(struct peer_scheme *s, int64_t now)
+serve_chunk(struct peer_scheme *s, struct serving *serving, int to)
 {
     struct sync_peer *peer = s->peer;
-    struct pull *pull = &s->probe;
+    size_t left = serving->end - serving->next;
+    struct frame frame = {
+        .peer = {
+            .message = PEER_PULLED, .first = serving->next,
+            .n = left < CHUNK ? left : CHUNK, .pull = serving->id,
+        },
+    };
+
+    if (left && peer_net_has_room(peer->net, to, CHUNK)) {
+        peer_net_send_copy(peer->net, to, &frame, peer->x + serving->next);
+        serving->next += frame.peer.n;
+    }
+}
+
+static void
+take_request(struct peer_scheme *s, struct serving *serving, int from,
+             const struct frame *frame)
+{
+    struct sync_peer *peer = s->peer;
+
+    if (frame->peer.message == PEER_ABORT_PULL) {
+        serving->end = serving->next;
+        return;
+    }
+    serving->id = frame->peer.pull;
+    serving->next = 0;
+    serving->end = frame->peer.wanted < peer->n_parameters
+                   ? frame->peer.wanted : peer->n_parameters;
+    if (!peer_net_busy(peer->net, from)) {
+        serve_chunk(s, serving, from);
+    }
+}
+
+static void
+add_measurement(struct peer_scheme *s, const struct pull *pull, bool reliable)
+{
+    if (pull_times_add(&s->share.times, pull->from, pull_seconds(s, pull),
+                       reliable, clock_monotonic_us())) {
+        policy_share_report_soon(&s->share);
+    }
+}
+
+/* Ends the probe that is done or late, or probes the link that was measured
+ * longest ago. */
+static void
+run_probe(struct peer_scheme *s, int64_t now)
+{
+    struct sync_peer *peer = s->peer;
+    struct pull *probe = &s->probe;
     int64_t longest_ago = 0;
     int oldest = -1;
 
-    if (pull->with >= 0) {
-        bool doubtful = s->share.times.links[pull->with].doubtful;
-        bool late = now - pull->began_us > (doubtful ? DOUBT_US
+    if (probe->from >= 0) {
+        bool suspect = s->share.times.links[probe->from].suspect;
+        bool late = now - probe->began_us > (suspect ? SUSPECT_US
                                                      : PROBE_EVERY_US);
 
-        if (pull->done || late) {
-            if (!pull->done) {
-                pull_give_up(pull);
+        if (probe->done || late) {
+            if (!probe->done) {
+                abort_pull(s, probe);
             }
-            learn(s, pull, true);
-            pull->with = -1;
+            add_measurement(s, probe, true);
+            probe->from = -1;
         }
         return;
     }
     for (int i = 0; i < peer->n; i++) {
-        int64_t known_us = s->share.times.links[i].known_us;
+        int64_t measured_us = s->share.times.links[i].measured_us;
 
-        if (peer_net_present(peer->net, i) && i != s->pull.with
-            && now - known_us > PROBE_EVERY_US
-            && (oldest < 0 || known_us < longest_ago)) {
+        if (peer_net_present(peer->net, i) && i != s->pull.from
+            && now - measured_us > PROBE_EVERY_US
+            && (oldest < 0 || measured_us < longest_ago)) {
             oldest = i;
-            longest_ago = known_us;
+            longest_ago = measured_us;
         }
     }
     if (oldest >= 0) {
-        pull_start(pull, peer, oldest,
+        start_pull(s, probe, oldest,
                    PROBE < peer->n_parameters ? PROBE : peer->n_parameters,
                    NULL);
     }
 }
 
-/* By the policy, of those whose links are not in doubt.  Returns our own rank,
- * or -1, if nobody is to be asked. */
+/* Draws a peer by the policy, without suspect links.  Returns our own rank, or
+ * -1, for no pull. */
 static int
-choose(struct peer_scheme *s)
+choose_peer(struct peer_scheme *s)
 {
     int n = s->peer->n;
     double sum = 0, x;
 
     for (int i = 0; i < n; i++) {
-        sum += s->share.times.links[i].doubtful ? 0 : s->share.p[i];
+        sum += s->share.times.links[i].suspect ? 0 : s->share.p[i];
     }
     x = sum * seeded_uniform(&s->peer->random);
     for (int i = 0; i < n; i++) {
-        x -= s->share.times.links[i].doubtful ? 0 : s->share.p[i];
+        x -= s->share.times.links[i].suspect ? 0 : s->share.p[i];
         if (x < 0) {
             return i;
         }
@@ -138,29 +265,29 @@ choose(struct peer_scheme *s)
 }
 
 static void
-begin(struct peer_scheme *s)
+netmax_begin(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
     int64_t now = clock_monotonic_us();
-    int with;
+    int from;
 
     policy_share_run(&s->share, now);
-    probe(s, now);
-    with = choose(s);
-    s->pull.with = -1;
-    if (with >= 0 && with != peer->rank && with != s->probe.with
-        && peer_net_present(peer->net, with)) {
-        pull_start(&s->pull, peer, with, peer->n_parameters, s->pulled);
+    run_probe(s, now);
+    from = choose_peer(s);
+    s->pull.from = -1;
+    if (from >= 0 && from != peer->rank && from != s->probe.from
+        && peer_net_present(peer->net, from)) {
+        start_pull(s, &s->pull, from, peer->n_parameters, s->pulled);
     }
 }
 
-/* Moves towards what was pulled from 'with'. */
+/* Moves towards the weights that were pulled from 'from'. */
 static enum loop_result
-mix(struct peer_scheme *s, int with)
+mix(struct peer_scheme *s, int from)
 {
     struct sync_peer *peer = s->peer;
     double apart = 0, size = 0;
-    double p = s->share.p[with];
+    double p = s->share.p[from];
     float c = p > 0 ? fmin(s->share.ar / p, 0.5) : 0;
 
     for (size_t i = 0; i < peer->n_parameters; i++) {
@@ -171,7 +298,7 @@ mix(struct peer_scheme *s, int with)
     }
     if (!isfinite(apart)) {
         peer->error = message("weights of peer %d or %d are not finite",
-                              with, peer->rank);
+                              from, peer->rank);
         return LOOP_FAILED;
     }
     c = apart > FAR * size ? 0.5f : c;
@@ -184,31 +311,28 @@ mix(struct peer_scheme *s, int with)
 }
 
 static enum loop_result
-finish(struct peer_scheme *s)
+netmax_finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
     struct pull *pull = &s->pull;
-    double usual = link_times_usual(&s->share.times);
+    double usual = pull_times_median(&s->share.times);
     double most = usual > peer->compute_s ? usual : peer->compute_s;
-    int64_t limit = usual > 0 ? pull->began_us + PATIENCE * most * 1e6
+    int64_t limit = usual > 0 ? pull->began_us + ABORT_RATIO * most * 1e6
                               : INT64_MAX;
-    enum loop_result result;
+    enum loop_result result = LOOP_OK;
 
-    while (pull->with >= 0 && !pull->done && clock_monotonic_us() < limit) {
+    while (pull->from >= 0 && !pull->done && clock_monotonic_us() < limit) {
         result = sync_peer_wait(peer, limit);
         if (result != LOOP_OK) {
             return result;
         }
     }
-    result = LOOP_OK;
-    if (pull->with >= 0) {
-        if (pull->done) {
-            learn(s, pull, false);
-            result = mix(s, pull->with);
-        } else {
-            pull_give_up(pull);
-            link_times_doubt(&s->share.times, pull->with);
-        }
+    if (pull->from >= 0 && pull->done) {
+        add_measurement(s, pull, false);
+        result = mix(s, pull->from);
+    } else if (pull->from >= 0) {
+        abort_pull(s, pull);
+        pull_times_suspect(&s->share.times, pull->from);
     }
     memcpy(s->before, peer->x, peer->n_parameters * sizeof *s->before);
     sync_peer_step(peer, peer->gradient);
@@ -216,19 +340,19 @@ finish(struct peer_scheme *s)
 }
 
 static bool
-take(struct peer_scheme *s, int from, const struct frame *frame,
-     const float *body)
+netmax_take(struct peer_scheme *s, int from, const struct frame *frame,
+            const float *body)
 {
     bool is_probe = frame->peer.pull > UINT64_MAX / 2;
 
     switch (frame->peer.message) {
     case PEER_PULL:
-    case PEER_GIVE_UP:
-        pull_serve(is_probe ? &s->probed[from] : &s->serving[from], s->peer,
-                   from, frame);
+    case PEER_ABORT_PULL:
+        take_request(s, is_probe ? &s->probes[from] : &s->pulls[from], from,
+                     frame);
         break;
     case PEER_PULLED:
-        pull_take(is_probe ? &s->probe : &s->pull, from, frame, body);
+        take_pulled(s, is_probe ? &s->probe : &s->pull, from, frame, body);
         break;
     case PEER_TIMES:
     case PEER_POLICY:
@@ -239,24 +363,25 @@ take(struct peer_scheme *s, int from, const struct frame *frame,
 }
 
 static void
-room(struct peer_scheme *s, int to)
+netmax_on_writable(struct peer_scheme *s, int to)
 {
-    pull_room(&s->serving[to], s->peer, to);
-    pull_room(&s->probed[to], s->peer, to);
+    serve_chunk(s, &s->pulls[to], to);
+    serve_chunk(s, &s->probes[to], to);
 }
 
 static void
-gone(struct peer_scheme *s, int i)
+netmax_gone(struct peer_scheme *s, int i)
 {
-    s->pull.with = s->pull.with == i ? -1 : s->pull.with;
-    s->probe.with = s->probe.with == i ? -1 : s->probe.with;
-    s->serving[i].end = s->serving[i].next = 0;
-    s->probed[i].end = s->probed[i].next = 0;
+    s->pull.from = s->pull.from == i ? -1 : s->pull.from;
+    s->probe.from = s->probe.from == i ? -1 : s->probe.from;
+    s->pulls[i].end = s->pulls[i].next = 0;
+    s->probes[i].end = s->probes[i].next = 0;
     policy_share_gone(&s->share, i);
 }
 
 const struct peer_scheme_class peer_netmax = {
-    .name = "netmax", .survives = true, .create = create, .destroy = destroy,
-    .begin = begin, .finish = finish, .take = take, .room = room,
-    .gone = gone,
+    .name = "netmax", .survives = true, .create = netmax_create,
+    .destroy = netmax_destroy, .begin = netmax_begin,
+    .finish = netmax_finish, .take = netmax_take,
+    .on_writable = netmax_on_writable, .gone = netmax_gone,
 };

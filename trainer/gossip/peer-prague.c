@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* After its own step a peer takes the mean with a random group.
+/* Prague (Luo et al., 2020): after its own step a peer takes the mean with a
+ * random group.
  *
- * As Prague (Luo et al., 2020): rank 0 draws the groups.  Who is ready asks
- * for one, unless it already is in a group that somebody else asked for.  All
- * members get their groups in the order in which these were drawn, so groups
- * that share a member follow each other, and none waits for one that waits
- * for it. */
+ * Rank 0 draws the groups.  A peer that is ready asks for one, unless it is
+ * already in a group that another peer asked for.  All members get their
+ * groups in the order in which these were drawn, so groups that share a member
+ * follow each other and cannot deadlock. */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
-#include "trainer/process/report.h"
 #include "trainer/gossip/allreduce.h"
 #include "trainer/gossip/peer.h"
 
 #define MAX_QUEUE (2 * PEER_NET_MAX)
-#define PATIENT_US 1000000      /* Nothing happens by itself meanwhile. */
 
 struct group {
     uint64_t id;
@@ -29,15 +26,16 @@ struct group {
 struct peer_scheme {
     struct sync_peer *peer;
     struct allreduce *ar;
-    struct group queue[MAX_QUEUE];      /* That this peer is a member of. */
-    uint64_t n_queued, n_finished;
+    struct group queue[MAX_QUEUE];      /* Groups with this peer. */
+    uint64_t n_queued, n_finished;      /* Groups with this peer so far. */
 
-    uint64_t n_drawn;           /* Of rank 0: groups so far, */
-    uint64_t n_given[PEER_NET_MAX];     /* and those of each peer. */
+    /* Rank 0 only. */
+    uint64_t n_drawn;           /* Groups so far. */
+    uint64_t n_given[PEER_NET_MAX];     /* Groups of each peer so far. */
 };
 
 static struct peer_scheme *
-create(struct sync_peer *peer)
+prague_create(struct sync_peer *peer)
 {
     struct peer_scheme *s = allocate(1, sizeof *s);
 
@@ -47,7 +45,7 @@ create(struct sync_peer *peer)
 }
 
 static void
-destroy(struct peer_scheme *s)
+prague_destroy(struct peer_scheme *s)
 {
     allreduce_destroy(s->ar);
     free(s);
@@ -71,9 +69,9 @@ enqueue(struct peer_scheme *s, uint64_t id, const float *ranks, uint32_t n)
     return true;
 }
 
-/* Draws a group with 'from' in it. */
+/* Draws a group with 'from', and sends it to its members. */
 static void
-draw(struct peer_scheme *s, int from)
+draw_group(struct peer_scheme *s, int from)
 {
     struct sync_peer *peer = s->peer;
     float ranks[PEER_NET_MAX];
@@ -99,17 +97,18 @@ draw(struct peer_scheme *s, int from)
         if (member == peer->rank) {
             enqueue(s, s->n_drawn, ranks, n);
         } else {
-            sync_peer_tell(peer, member, PEER_GROUP, s->n_drawn, ranks, n);
+            sync_peer_send_floats(peer, member, PEER_GROUP, s->n_drawn, ranks,
+                                  n);
         }
     }
 }
 
-/* Rank 0: 'from' has finished so many groups and wants one. */
+/* Rank 0: 'from' has finished 'n_finished' groups and asks for one. */
 static void
-want(struct peer_scheme *s, int from, uint64_t n_finished)
+take_request(struct peer_scheme *s, int from, uint64_t n_finished)
 {
     if (s->n_given[from] <= n_finished) {
-        draw(s, from);
+        draw_group(s, from);
     }
 }
 
@@ -124,7 +123,7 @@ index_of(const struct group *group, int rank)
     return i;
 }
 
-/* Takes the mean with the next group, for which this peer may have to wait. */
+/* Waits for the next group, and takes the mean with it. */
 static enum loop_result
 reduce_next(struct peer_scheme *s)
 {
@@ -133,7 +132,7 @@ reduce_next(struct peer_scheme *s)
     struct group *group;
 
     while (s->n_queued == s->n_finished && result == LOOP_OK) {
-        result = sync_peer_wait(peer, clock_monotonic_us() + PATIENT_US);
+        result = sync_peer_wait(peer, INT64_MAX);
     }
     if (result != LOOP_OK) {
         return result;
@@ -145,33 +144,33 @@ reduce_next(struct peer_scheme *s)
         .data = peer->x, .n = peer->n_parameters, .scale = 1.0f / group->n,
     });
     while (!allreduce_done(s->ar) && result == LOOP_OK) {
-        result = sync_peer_wait(peer, clock_monotonic_us() + PATIENT_US);
+        result = sync_peer_wait(peer, INT64_MAX);
     }
     s->n_finished++;
     return result;
 }
 
 static enum loop_result
-finish(struct peer_scheme *s)
+prague_finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
 
     sync_peer_step(peer, peer->gradient);
     if (s->n_queued == s->n_finished) {
         if (peer->rank) {
-            sync_peer_say(peer, 0, &(struct frame_peer) {
+            sync_peer_send(peer, 0, &(struct frame_peer) {
                 .message = PEER_WANT_GROUP, .round = s->n_finished,
             });
         } else {
-            want(s, 0, s->n_finished);
+            take_request(s, 0, s->n_finished);
         }
     }
     return reduce_next(s);
 }
 
-/* Groups drawn before others knew that this peer is done. */
+/* A group may have been drawn before rank 0 knew that this peer is done. */
 static enum loop_result
-idle(struct peer_scheme *s)
+prague_idle(struct peer_scheme *s)
 {
     return s->n_queued == s->n_finished ? LOOP_OK : reduce_next(s);
 }
@@ -192,8 +191,8 @@ is_group(const struct sync_peer *peer, int from, const struct frame *frame,
 }
 
 static bool
-take(struct peer_scheme *s, int from, const struct frame *frame,
-     const float *body)
+prague_take(struct peer_scheme *s, int from, const struct frame *frame,
+            const float *body)
 {
     switch (frame->peer.message) {
     case PEER_REDUCE:
@@ -203,7 +202,7 @@ take(struct peer_scheme *s, int from, const struct frame *frame,
                || enqueue(s, frame->peer.round, body, frame->peer.n);
     case PEER_WANT_GROUP:
         if (!s->peer->rank) {
-            want(s, from, frame->peer.round);
+            take_request(s, from, frame->peer.round);
         }
         break;
     }
@@ -211,12 +210,13 @@ take(struct peer_scheme *s, int from, const struct frame *frame,
 }
 
 static void
-room(struct peer_scheme *s, int to)
+prague_on_writable(struct peer_scheme *s, int to)
 {
-    allreduce_room(s->ar, to);
+    allreduce_on_writable(s->ar, to);
 }
 
 const struct peer_scheme_class peer_prague = {
-    .name = "prague", .create = create, .destroy = destroy,
-    .finish = finish, .idle = idle, .take = take, .room = room,
+    .name = "prague", .create = prague_create, .destroy = prague_destroy,
+    .finish = prague_finish, .idle = prague_idle, .take = prague_take,
+    .on_writable = prague_on_writable,
 };

@@ -52,8 +52,8 @@ sync_peer_choose(struct sync_peer *peer)
 }
 
 void
-sync_peer_say(struct sync_peer *peer, int to,
-              const struct frame_peer *message)
+sync_peer_send(struct sync_peer *peer, int to,
+               const struct frame_peer *message)
 {
     struct frame frame = { .peer = *message };
 
@@ -63,8 +63,8 @@ sync_peer_say(struct sync_peer *peer, int to,
 }
 
 void
-sync_peer_tell(struct sync_peer *peer, int to, enum peer_kind kind,
-               uint64_t round, const float *floats, uint32_t n)
+sync_peer_send_floats(struct sync_peer *peer, int to, enum peer_kind kind,
+                      uint64_t round, const float *floats, uint32_t n)
 {
     struct frame frame = {
         .peer = { .message = kind, .round = round, .n = n },
@@ -118,7 +118,7 @@ on_writable(void *e_, int to)
 {
     struct exchange *e = e_;
 
-    e->peer.class->room(e->peer.scheme, to);
+    e->peer.class->on_writable(e->peer.scheme, to);
 }
 
 static void
@@ -318,7 +318,7 @@ peers_pause(struct loop *loop)
     peer->done[peer->rank] = true;
     for (int i = 0; i < peer->n; i++) {
         if (peer_net_present(peer->net, i)) {
-            sync_peer_say(peer, i, &(struct frame_peer) {
+            sync_peer_send(peer, i, &(struct frame_peer) {
                 .message = PEER_DONE, .round = peer->iteration,
             });
         }

@@ -10,33 +10,32 @@
  * ==========
  *
  * All peers begin with the same weights, take their shares of the same
- * sequence of samples, and step by gradients.  Schemes differ in how the
- * models are kept together:
+ * sequence of samples, and step by gradients.  Schemes differ in how they keep
+ * the models together:
  *
- *    allreduce       all step by the mean of all gradients, summed up around
- *    allreduce-tree  a ring or along a tree: the models stay the same bit for
- *                    bit
- *    adpsgd          a step on one's own, and the mean of one's model and a
- *                    random other's for both, while the gradient is computed
- *    adpsgd-atomic   likewise, as published: one mean at a time
- *    prague          a step on one's own, then the mean of a random group
- *    netmax          a step on one's own, then a bit towards the model of
- *                    another, chosen by the times of links
+ *    allreduce       all step by the mean of all gradients, added up around a
+ *    allreduce-tree  ring or along a tree: models stay the same bit for bit
+ *    adpsgd          while the gradient is computed, a peer and a random other
+ *                    one both get the mean of their models; then it steps
+ *    adpsgd-atomic   likewise, as published: a peer is in one mean at a time
+ *    prague          a step, then the mean of a random group
+ *    netmax          a move towards the model of a peer that is chosen by the
+ *                    times of links, then a step
  *
- * A scheme is a struct peer_scheme_class.  Its functions run with the lock of
- * peer-net.h; begin() and finish(), around the computing of a gradient, by the
- * thread that computes, and may wait; take(), room() and gone() by that of the
- * network, and may not.
+ * A scheme is a struct peer_scheme_class.  Its functions are called with the
+ * lock of the network (net/mesh.h).  The thread that computes calls begin()
+ * and finish(), which may wait, before and after it computes a gradient; the
+ * thread of the network calls take(), on_writable() and gone(), which may not.
  *
- * The end of a peer: a scheme either goes on without it ('survives'), or ends,
- * as failed if the peer died.
+ * If a peer ends, a scheme either continues without it ('survives'), or ends:
+ * with an error if the peer died.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Members of struct sync_peer are read and written with the lock, but for
- * those that say otherwise. */
+ * The lock protects the members of struct sync_peer, except where they say
+ * otherwise. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,42 +50,43 @@ struct control;
 struct options;
 struct peer_scheme;
 
-/* Kinds of FRAME_PEER: its 'message'.  Its 'n' values are the sender's. */
+/* Kinds of FRAME_PEER, in its 'message'.  The body is 'n' floats. */
 enum peer_kind {
-    PEER_DONE,                  /* I have reached my target. */
+    PEER_DONE,                  /* The sender has reached its target. */
     PEER_REDUCE,                /* See allreduce.h. */
-    PEER_MIX,                   /* My weights from 'first' on, for a mean. */
-    PEER_MIXED,                 /* What to add to yours from there on. */
-    PEER_PULL,                  /* Send me the first 'wanted' weights. */
-    PEER_GIVE_UP,               /* No more of them. */
-    PEER_PULLED,                /* From 'first' on, for 'pull'. */
+    PEER_MIX,                   /* adpsgd: weights from 'first' on. */
+    PEER_MIXED,                 /* adpsgd: reply, to be added from 'first'
+                                 * on. */
+    PEER_PULL,                  /* Requests the first 'wanted' weights. */
+    PEER_ABORT_PULL,            /* Aborts that. */
+    PEER_PULLED,                /* Weights from 'first' on, for 'pull'. */
     PEER_TIMES,                 /* Seconds of pulls from each peer, NaN if
-                                 * there is no news, of computing in one's own
-                                 * place; then those that one's agent
-                                 * foresees. */
-    PEER_POLICY,                /* Probabilities of each peer, and 'ar'. */
-    PEER_WANT_GROUP,            /* After my 'round'th group. */
-    PEER_GROUP,                 /* Group 'round' of ranks. */
+                                 * not measured since the last message, and of
+                                 * a gradient at the sender's rank; then the
+                                 * estimates of the sender's agent. */
+    PEER_POLICY,                /* Probability of each peer, and 'ar'. */
+    PEER_WANT_GROUP,            /* prague: 'round' groups are finished. */
+    PEER_GROUP,                 /* prague: ranks of group 'round'. */
 };
 
 struct sync_peer {
     const struct options *o;    /* Without the lock. */
-    struct control *control;    /* Likewise, by the thread that computes. */
+    struct control *control;    /* Only for the thread that computes. */
     struct peer_net *net;
     int rank, n;
 
     size_t n_parameters;
     float *x;                   /* This peer's weights. */
-    float *gradient;            /* The thread's that computes. */
-    uint32_t n_samples;         /* Of the gradient's mean, */
-    double loss;                /* and the sum of their losses. */
-    double compute_s;           /* What it took to compute it. */
+    float *gradient;            /* Only for the thread that computes. */
+    uint32_t n_samples;         /* Samples of 'gradient', which is a mean. */
+    double loss;                /* Sum of their losses. */
+    double compute_s;           /* Time to compute the last gradient. */
     uint64_t iteration;
     struct seeded random;
 
-    bool done[PEER_NET_MAX];    /* Those who have reached their targets. */
-    bool ended;
-    char *error;
+    bool done[PEER_NET_MAX];    /* Peers that have reached their targets. */
+    bool ended;                 /* A peer has ended that the scheme needs. */
+    char *error;                /* Message if training has failed. */
 
     const struct peer_scheme_class *class;
     struct peer_scheme *scheme;
@@ -97,20 +97,20 @@ struct sync_peer {
 
 struct peer_scheme_class {
     const char *name;
-    bool survives;
+    bool survives;              /* Continues after a peer's death. */
     struct peer_scheme *(*create)(struct sync_peer *);
     void (*destroy)(struct peer_scheme *);
 
     void (*begin)(struct peer_scheme *);        /* Optional. */
     enum loop_result (*finish)(struct peer_scheme *);
 
-    /* Optional: what others still need of who has reached its target. */
+    /* Optional: called while this peer is paused; does what others need. */
     enum loop_result (*idle)(struct peer_scheme *);
 
-    /* Those of struct peer_net_class; 'gone' is optional. */
+    /* As in struct peer_net_class; 'gone' is optional. */
     bool (*take)(struct peer_scheme *, int from, const struct frame *,
                  const float *body);
-    void (*room)(struct peer_scheme *, int to);
+    void (*on_writable)(struct peer_scheme *, int to);
     void (*gone)(struct peer_scheme *, int i);
 };
 
@@ -124,19 +124,19 @@ extern const struct peer_scheme_class peer_netmax;
 /* The training loop's exchange with other peers (loop/loop.h). */
 extern const struct exchange_class exchange_peers;
 
-/* For schemes.  A step of the optimiser by 'gradient'. */
+/* For schemes.  Steps by 'gradient'. */
 void sync_peer_step(struct sync_peer *, const float *gradient);
 
-/* Waits for a change, at most until 'until_us', and not long.  LOOP_OK unless
- * there is nothing to wait for any more. */
+/* Waits for a notification, at most until 'until_us' and at most 100 ms.
+ * Returns LOOP_OK if training is to continue. */
 enum loop_result sync_peer_wait(struct sync_peer *, int64_t until_us);
 
-/* A random one of the others that are there, or -1. */
+/* Returns a random other peer that is present, or -1. */
 int sync_peer_choose(struct sync_peer *);
 
-/* Sends a message without a body, or with one of 'n' floats that is copied. */
-void sync_peer_say(struct sync_peer *, int to, const struct frame_peer *);
-void sync_peer_tell(struct sync_peer *, int to, enum peer_kind,
-                    uint64_t round, const float *floats, uint32_t n);
+/* Sends a message without a body, or with a copy of 'n' floats. */
+void sync_peer_send(struct sync_peer *, int to, const struct frame_peer *);
+void sync_peer_send_floats(struct sync_peer *, int to, enum peer_kind,
+                           uint64_t round, const float *, uint32_t n);
 
 #endif /* trainer/gossip/peer.h */

@@ -12,9 +12,8 @@
 
 #define REPORT_EVERY_US 500000
 #define DECIDE_EVERY_US 1000000
-#define RARE 0.25               /* Of an even part: a link is avoided. */
+#define RARE 0.25               /* Part of an even probability: avoided. */
 
-/* Whoever is the first that is there is the monitor. */
 static void
 choose_monitor(struct policy_share *s)
 {
@@ -28,7 +27,7 @@ choose_monitor(struct policy_share *s)
 }
 
 static void
-present(const struct policy_share *s, bool is[])
+find_present(const struct policy_share *s, bool is[])
 {
     for (int i = 0; i < s->peer->n; i++) {
         is[i] = i == s->peer->rank || peer_net_present(s->peer->net, i);
@@ -41,15 +40,16 @@ use_uniform(struct policy_share *s)
     struct netmax_policy policy;
     bool is[PEER_NET_MAX];
 
-    present(s, is);
+    find_present(s, is);
     netmax_policy_uniform(s->peer->n, is, &policy);
     memcpy(s->p, policy.p[s->peer->rank], s->peer->n * sizeof *s->p);
     s->ar = policy.ar;
 }
 
-/* What a pull of all weights takes by what the agent knows of each link. */
+/* Stores the seconds of a pull of all weights, as the agent estimates each
+ * link. */
 static void
-foresee(struct policy_share *s, float times[])
+estimate_times(struct policy_share *s, float times[])
 {
     struct sync_peer *peer = s->peer;
     double bits = peer->n_parameters * sizeof(float) * 8.0;
@@ -70,24 +70,24 @@ take_times(struct policy_share *s, int from, const float *times)
 {
     int64_t now = clock_monotonic_us();
 
-    net_monitor_foresee(&s->monitor, from, times + s->peer->n, now);
+    net_monitor_estimate(&s->monitor, from, times + s->peer->n, now);
     net_monitor_report(&s->monitor, from, times, times[from], now);
 }
 
-/* Tells the monitor what has been measured and is foreseen. */
+/* Sends measurements and estimates to the monitor. */
 static void
-report(struct policy_share *s)
+send_report(struct policy_share *s)
 {
     struct sync_peer *peer = s->peer;
     float times[2 * PEER_NET_MAX];
 
-    link_times_news(&s->times, times);
+    pull_times_report(&s->times, times);
     times[peer->rank] = peer->compute_s;
-    foresee(s, times + peer->n);
+    estimate_times(s, times + peer->n);
     if (s->monitor_rank == peer->rank) {
         take_times(s, peer->rank, times);
     } else {
-        sync_peer_tell(peer, s->monitor_rank, PEER_TIMES, 0, times,
+        sync_peer_send_floats(peer, s->monitor_rank, PEER_TIMES, 0, times,
                        2 * peer->n);
     }
 }
@@ -108,15 +108,15 @@ use_policy(struct policy_share *s, const struct netmax_policy *policy)
             memcpy(s->p, policy->p[i], peer->n * sizeof *s->p);
             s->ar = policy->ar;
         } else {
-            sync_peer_tell(peer, i, PEER_POLICY, 0, row, peer->n + 1);
+            sync_peer_send_floats(peer, i, PEER_POLICY, 0, row, peer->n + 1);
         }
     }
 }
 
-/* Says which links are avoided, whenever it is others than before. */
+/* Prints the links that the policy avoids, if they have changed. */
 static void
-say_policy(struct policy_share *s, const struct netmax_policy *policy,
-           const bool is[])
+print_policy(struct policy_share *s, const struct netmax_policy *policy,
+             const bool is[])
 {
     int n = s->peer->n, count = 0, pairs[PEER_NET_MAX * PEER_NET_MAX][2];
     uint64_t hash = 0;
@@ -131,22 +131,22 @@ say_policy(struct policy_share *s, const struct netmax_policy *policy,
             }
         }
     }
-    if (hash != s->said) {
-        s->said = hash;
+    if (hash != s->printed) {
+        s->printed = hash;
         report_policy(policy->lambda2, pairs, count);
     }
 }
 
 static void
-decide(struct policy_share *s, int64_t now)
+make_policy(struct policy_share *s, int64_t now)
 {
     struct netmax_policy policy;
     bool is[PEER_NET_MAX];
 
-    present(s, is);
+    find_present(s, is);
     net_monitor_decide(&s->monitor, is, now, &policy);
     use_policy(s, &policy);
-    say_policy(s, &policy, is);
+    print_policy(s, &policy, is);
 }
 
 void
@@ -156,8 +156,8 @@ policy_share_init(struct policy_share *s, struct sync_peer *peer)
 
     s->peer = peer;
     s->report_us = now + REPORT_EVERY_US;
-    s->said = 0;
-    link_times_init(&s->times, peer->n, now);
+    s->printed = 0;
+    pull_times_init(&s->times, peer->n, now);
     net_monitor_init(&s->monitor, peer->n, now, DECIDE_EVERY_US);
     s->agent = agent_links_create();
     choose_monitor(s);
@@ -175,16 +175,16 @@ policy_share_run(struct policy_share *s, int64_t now)
 {
     if (now >= s->report_us) {
         s->report_us = now + REPORT_EVERY_US;
-        report(s);
+        send_report(s);
     }
     if (s->monitor_rank == s->peer->rank
         && net_monitor_due(&s->monitor, now)) {
-        decide(s, now);
+        make_policy(s, now);
     }
 }
 
 void
-policy_share_hurry(struct policy_share *s)
+policy_share_report_soon(struct policy_share *s)
 {
     s->report_us = 0;
 }
@@ -215,7 +215,7 @@ policy_share_take(struct policy_share *s, int from, const struct frame *frame,
 void
 policy_share_gone(struct policy_share *s, int i)
 {
-    link_times_forget(&s->times, i);
+    pull_times_forget(&s->times, i);
     choose_monitor(s);
     use_uniform(s);
 }

@@ -3,31 +3,23 @@
 #ifndef POLICY_SHARE_H
 #define POLICY_SHARE_H 1
 
-/* How peers come to have one policy.
+/* Distributes one policy to all peers of netmax.
  *
- *
- * Motivation
- * ==========
- *
- * Each peer measures its links and has an agent that may foresee them; one of
- * them, the first that is there, is the monitor and decides for all.  This is
- * what goes between: times to the monitor each half second, or at once if a
- * link has changed, and probabilities back.
- *
- *
- * Usage
- * =====
+ * Each peer measures its links, and has an agent that may estimate them.  The
+ * present peer with the lowest rank is the monitor (net-monitor.h): the others
+ * send it their times each half second, or at once if a link has changed, and
+ * it replies with their probabilities.
  *
  *    policy_share_init(&share, peer);
- *    policy_share_run(&share, now_us);           // Often.
- *    ...share.p, share.ar; link_times_...(&share.times, ...)...
+ *    policy_share_run(&share, now_us);           // Before each step.
+ *    ...share.p, share.ar; pull_times_add(&share.times, ...)...
  *    policy_share_take(&share, from, &frame, body);
  *    policy_share_gone(&share, i);
  *    policy_share_uninit(&share);
  *
  * Ownership: plain data of a scheme, under the lock of its peer's network. */
 
-#include "trainer/gossip/link-times.h"
+#include "trainer/gossip/pull-times.h"
 #include "trainer/gossip/net-monitor.h"
 #include "trainer/net/mesh.h"
 
@@ -37,16 +29,15 @@ struct sync_peer;
 
 struct policy_share {
     struct sync_peer *peer;
-    double p[PEER_NET_MAX];     /* Of asking each peer. */
-    double ar;
-    struct link_times times;    /* Written by the scheme as well. */
-    int64_t report_us;          /* When the next report is due. */
-    uint64_t said;              /* Hash of the links that were said to be
-                                 * avoided. */
+    double p[PEER_NET_MAX];     /* Probability of a pull from each peer. */
+    double ar;                  /* See netmax-policy.h. */
+    struct pull_times times;    /* The scheme adds measurements. */
+    int64_t report_us;          /* Time of the next report. */
+    uint64_t printed;           /* Hash of the avoided links printed last. */
 
-    struct agent_links *agent;  /* NULL: there is none to ask. */
+    struct agent_links *agent;  /* NULL outside of a job. */
     int monitor_rank;
-    struct net_monitor monitor; /* Used where that is this peer. */
+    struct net_monitor monitor; /* Used if 'monitor_rank' is this peer. */
 };
 
 void policy_share_init(struct policy_share *, struct sync_peer *);
@@ -54,10 +45,10 @@ void policy_share_uninit(struct policy_share *);
 
 void policy_share_run(struct policy_share *, int64_t now_us);
 
-/* A link is another than it was: the next run reports it. */
-void policy_share_hurry(struct policy_share *);
+/* Makes the next run report. */
+void policy_share_report_soon(struct policy_share *);
 
-/* PEER_TIMES and PEER_POLICY. */
+/* Takes PEER_TIMES and PEER_POLICY. */
 void policy_share_take(struct policy_share *, int from, const struct frame *,
                        const float *body);
 void policy_share_gone(struct policy_share *, int i);

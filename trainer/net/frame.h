@@ -246,7 +246,7 @@ struct frame_peer {
                                  * epoch that the message belongs to. */
     uint64_t first;             /* Index of the first value in the vector. */
     uint64_t pull;              /* Number of the pull: PEER_PULL,
-                                 * PEER_PULLED, PEER_GIVE_UP. */
+                                 * PEER_PULLED, PEER_ABORT_PULL. */
     uint64_t wanted;            /* PEER_PULL: values. */
     uint32_t message;           /* enum peer_kind, or another one among peers
                                  * of another kind. */
