@@ -22,10 +22,6 @@
  * Jobs that have reached the end of their stage, or have ended, are omitted.
  * Stages without other jobs are included.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Owns all except 'op', which the caller keeps to reuse its memory, and the
  * cluster's jobs and stages.  Main thread only. */
 

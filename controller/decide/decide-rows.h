@@ -18,10 +18,6 @@
  *    json = decide_rows_explain(&rows, "asha/t0");
  *    decide_rows_clear(&rows);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Owns all that it refers to.  Main thread only. */
 
 #include <stddef.h>

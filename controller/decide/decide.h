@@ -28,10 +28,6 @@
  *    }
  *    decide_wait(d);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The cluster, the log and the policy belong to the caller and must outlive
  * the next decide_run(); main thread only. */
 

@@ -30,10 +30,6 @@
  *        seen = d->id;
  *    }
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The log owns its decisions; one is valid until the next append.  Main thread
  * only. */
 

@@ -19,10 +19,6 @@
  *       assigned.stages[k] is the stage of rank k...
  *    job_assignments_uninit(&assigned);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Owns its arrays; refers to the problem, which must outlive it.  Reads the
  * jobs' previous ranks and changes nothing.  Main thread only. */
 

@@ -19,10 +19,6 @@
  *    }
  *    policy_file_wait(pf);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * A policy lives until the policy_file_run() or policy_file_reload() after the
  * one that replaced it.  Main thread only. */
 

@@ -69,26 +69,23 @@ static double
 bound_mean(const struct cluster *c)
 {
     struct order_problem *problem = order_problem_create(demand_n_ports(c));
-    const struct stage *stage;
+    const struct stage *stages[MAX_BOUND_STAGES], *stage;
     int64_t first = INT64_MAX;
     double releases = 0, bound = 0;
     size_t n = 0;
 
     LIST_FOR_EACH (stage, node, &c->ended) {
+        if (n >= MAX_BOUND_STAGES) {
+            break;
+        }
         first = MIN(first, stage->began);
-        if (++n >= MAX_BOUND_STAGES) {
-            break;
-        }
+        stages[n++] = stage;
     }
-    n = 0;
-    LIST_FOR_EACH (stage, node, &c->ended) {
-        double release = (stage->began - first) / 1000.0;
+    for (size_t i = 0; i < n; i++) {
+        double release = (stages[i]->began - first) / 1000.0;
 
-        demand_add_ended(stage, problem, release, n);
+        demand_add_ended(stages[i], problem, release, i);
         releases += release;
-        if (++n >= MAX_BOUND_STAGES) {
-            break;
-        }
     }
     if (n) {
         bound = MAX(0, certificate_bound(problem) - releases) / n;

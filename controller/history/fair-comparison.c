@@ -21,6 +21,7 @@
 #include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
 #include "policies/policy.h"
+#include "socket-util.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
@@ -151,26 +152,23 @@ run_child(const char *program, int output, const int inputs[N_CHILD_FDS])
 static int
 memory_file(const char *text)
 {
-    int fd = memfd_create("stagecoach-whatif", MFD_CLOEXEC);
-    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, N_CHILD_FDS);
-    size_t n = strlen(text);
+    int low = memfd_create("stagecoach-whatif", MFD_CLOEXEC);
+    int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, N_CHILD_FDS);
+    size_t n;
 
-    if (fd >= 0) {
-        close(fd);
+    if (low >= 0) {
+        close(low);
     }
-    for (size_t done = 0; high >= 0 && done < n; ) {
-        ssize_t written = write(high, text + done, n - done);
+    if (fd >= 0) {
+        int error = write_fully(fd, text, strlen(text), &n);
 
-        if (written < 0) {
-            int error = errno;
-
-            close(high);
+        if (error) {
+            close(fd);
             errno = error;
             return -1;
         }
-        done += written;
     }
-    return high;
+    return fd;
 }
 
 /* Returns 'policy' with the order "fair"; the caller frees. */
@@ -186,47 +184,43 @@ fair_policy(const struct policy *policy)
     return text;
 }
 
-/* Starts a child with three inputs.  Returns 0 or a positive errno value. */
+/* Starts a child with the inputs 'texts'.  Returns 0 or a positive errno
+ * value. */
 static int
 start_child(struct fair_comparison *fc,
             const char *const texts[N_CHILD_FDS])
 {
-    int inputs[N_CHILD_FDS], fds[2] = { -1, -1 };
-    int error = pipe2(fds, O_CLOEXEC) ? errno : 0;
     char *program = find_stagecoach();
+    int inputs[N_CHILD_FDS], fds[2];
+    int error = pipe2(fds, O_CLOEXEC) ? errno : 0;
 
+    if (error) {
+        free(program);
+        return error;
+    }
     for (int fd = RECORDING_FD; fd < N_CHILD_FDS; fd++) {
-        inputs[fd] = error ? -1 : memory_file(texts[fd]);
-        error = error ? error : inputs[fd] < 0 ? errno : 0;
+        inputs[fd] = memory_file(texts[fd]);
+        error = inputs[fd] < 0 ? errno : error;
     }
-    if (!error) {
-        fc->pid = fork();
-        if (!fc->pid) {
-            run_child(program, fds[1], inputs);
-        }
-        if (fc->pid < 0) {
-            error = errno;
-            fc->pid = 0;
-        }
+    fc->pid = error ? -1 : fork();
+    if (!fc->pid) {
+        run_child(program, fds[1], inputs);
+    } else if (fc->pid < 0) {
+        error = error ? error : errno;
+        fc->pid = 0;
+        close(fds[0]);
+    } else {
+        fcntl(fds[0], F_SETFL, O_NONBLOCK);
+        fc->fd = fds[0];
     }
-    free(program);
+    close(fds[1]);
     for (int fd = RECORDING_FD; fd < N_CHILD_FDS; fd++) {
         if (inputs[fd] >= 0) {
             close(inputs[fd]);
         }
     }
-    if (fds[1] >= 0) {
-        close(fds[1]);
-    }
-    if (error) {
-        if (fds[0] >= 0) {
-            close(fds[0]);
-        }
-        return error;
-    }
-    fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    fc->fd = fds[0];
-    return 0;
+    free(program);
+    return error;
 }
 
 static const struct json *

@@ -32,10 +32,6 @@
  *    fair_comparison_wait(fc, newest);
  *    json = fair_comparison_to_json(fc);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Main thread only. */
 
 #include <stdbool.h>

@@ -31,10 +31,6 @@
  *    json = history_to_json(history, "stages", since, 1000);
  *    history_close(history);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Copies its input.  Main thread only; other processes may read the file. */
 
 #include <stddef.h>

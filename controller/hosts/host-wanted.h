@@ -19,10 +19,6 @@
  *    }
  *    host_wanted_uninit(&w);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Owns its arrays; the names are the cluster's.  Only host_wanted_write() uses
  * the database.  Main thread only. */
 

@@ -34,10 +34,6 @@
  *    }
  *    hosts_db_commit(hdb);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Main thread only. */
 
 #include <stdbool.h>

@@ -27,10 +27,6 @@
  *    telemetry_send_leases(t, generation, version, lease_ms);
  *    telemetry_wait(t);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Main thread only. */
 
 #include <stdbool.h>

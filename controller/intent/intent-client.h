@@ -22,10 +22,6 @@
  *    });
  *    intent_client_destroy(ic);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Blocking; one thread. */
 
 #include "wire/announce.h"

@@ -9,14 +9,13 @@
 #include <string.h>
 
 #include "controller/model/cluster.h"
-#include "controller/intent/intent-events.h"
 #include "wire/intent-idl.h"
 #include "controller/intent/intent-gc.h"
 #include "controller/intent/leadership.h"
 #include "controller/ovsdb/leader-search.h"
-#include "controller/intent/overrides-db.h"
 #include "controller/model/overrides.h"
 #include "controller/model/inactive.h"
+#include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -38,6 +37,16 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 /* Time between two garbage collections. */
 #define GC_MS 1000
 
+/* Events to be written; the oldest are dropped if there are more. */
+#define MAX_PENDING 200
+
+/* An event that is not in the database yet. */
+struct event {
+    struct ovs_list node;       /* In struct intent_db's 'events'. */
+    int64_t at;                 /* Epoch ms. */
+    char *actor, *what, *why;
+};
+
 struct intent_db {
     struct ovsdb_idl_loop loop;
     struct leader_search search;
@@ -51,7 +60,8 @@ struct intent_db {
     unsigned int seqno;         /* Of the database, last loaded. */
     struct leadership leadership;
 
-    struct intent_events *events;       /* To be written. */
+    struct ovs_list events;     /* Of struct event, oldest first. */
+    size_t n_events;
     char *policy_name, *policy_text, *policy_hash;      /* To be written. */
     bool policy_dirty;
     long long next_write;       /* time_msec() of the next transaction. */
@@ -75,8 +85,22 @@ intent_db_create(const char *remote, const char *address,
     idb->log = log;
     idb->remote = xstrdup(remote);
     idb->address = xstrdup(address);
-    idb->events = intent_events_create();
+    ovs_list_init(&idb->events);
     return idb;
+}
+
+/* Removes the oldest event from the queue. */
+static void
+drop_event(struct intent_db *idb)
+{
+    struct event *event = CONTAINER_OF(ovs_list_pop_front(&idb->events),
+                                       struct event, node);
+
+    idb->n_events--;
+    free(event->actor);
+    free(event->what);
+    free(event->why);
+    free(event);
 }
 
 void
@@ -85,7 +109,9 @@ intent_db_destroy(struct intent_db *idb)
     if (!idb) {
         return;
     }
-    intent_events_destroy(idb->events);
+    while (idb->n_events) {
+        drop_event(idb);
+    }
     ovsdb_idl_loop_destroy(&idb->loop);
     leader_search_uninit(&idb->search);
     free(idb->policy_name);
@@ -193,6 +219,33 @@ log_stages(struct intent_db *idb)
     }
 }
 
+static enum override_kind
+kind_from_string(const char *s)
+{
+    for (int kind = OVERRIDE_PIN; kind < N_OVERRIDE_KINDS; kind++) {
+        if (!strcmp(s, override_names[kind])) {
+            return kind;
+        }
+    }
+    return OVERRIDE_NONE;       /* A newer controller's: ignored. */
+}
+
+static void
+load_overrides(struct overrides *o, const struct ovsdb_idl *idl)
+{
+    const struct intentrec_override *row;
+
+    overrides_begin_rows(o);
+    INTENTREC_OVERRIDE_FOR_EACH (row, idl) {
+        overrides_put_row(o, &(struct override) {
+            .id = row->id, .kind = kind_from_string(row->kind),
+            .target = row->target, .actor = row->who, .reason = row->reason,
+            .at = row->at, .until = row->until, .ended = row->ended,
+        });
+    }
+    overrides_end_rows(o);
+}
+
 static void
 load_rows(struct intent_db *idb)
 {
@@ -203,7 +256,7 @@ load_rows(struct intent_db *idb)
         load_cojob(idb->cluster, row);
     }
     cluster_intent_end(idb->cluster);
-    overrides_db_read(idb->overrides, idb->loop.idl);
+    load_overrides(idb->overrides, idb->loop.idl);
     overrides_apply(idb->overrides, idb->cluster);
     log_stages(idb);
 }
@@ -299,6 +352,105 @@ intent_db_note_generation(struct intent_db *idb, int64_t generation)
     idb->leadership.newest = MAX(idb->leadership.newest, generation);
 }
 
+/* Returns true if an override differs from the database. */
+static bool
+overrides_are_pending(const struct overrides *o)
+{
+    const struct override *ov;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        if (!ov->stored) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct intentrec_override *
+find_override_row(const struct ovsdb_idl *idl, int64_t id)
+{
+    const struct intentrec_override *row;
+
+    INTENTREC_OVERRIDE_FOR_EACH (row, idl) {
+        if (row->id == id) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static void
+write_override(const struct override *ov, struct ovsdb_idl *idl,
+               struct ovsdb_idl_txn *txn)
+{
+    const struct intentrec_override *row = find_override_row(idl, ov->id);
+
+    if (!row) {
+        row = intentrec_override_insert(txn);
+        intentrec_override_set_id(row, ov->id);
+        intentrec_override_set_kind(row, override_names[ov->kind]);
+        intentrec_override_set_target(row, ov->target);
+        intentrec_override_set_who(row, ov->actor);
+        intentrec_override_set_reason(row, ov->reason);
+        intentrec_override_set_at(row, ov->at);
+        intentrec_override_set_until(row, ov->until);
+    }
+    intentrec_override_set_ended(row, ov->ended);
+}
+
+static void
+delete_old_overrides(struct ovsdb_idl *idl, int64_t now)
+{
+    const struct intentrec_override *row;
+    int64_t last = 0;
+
+    INTENTREC_OVERRIDE_FOR_EACH (row, idl) {
+        last = MAX(last, row->id);
+    }
+    INTENTREC_OVERRIDE_FOR_EACH_SAFE (row, idl) {
+        if (override_is_expired(row->id, row->ended, last, now)) {
+            intentrec_override_delete(row);
+        }
+    }
+}
+
+/* Writes the overrides that differ from the database and deletes expired ones,
+ * unless the database has an old schema without the table. */
+static void
+write_overrides(const struct overrides *o, struct ovsdb_idl *idl,
+                struct ovsdb_idl_txn *txn, int64_t now)
+{
+    const struct override *ov;
+
+    if (!intentrec_server_has_override_table(idl)) {
+        return;
+    }
+    LIST_FOR_EACH (ov, node, &o->all) {
+        if (!ov->stored) {
+            write_override(ov, idl, txn);
+        }
+    }
+    delete_old_overrides(idl, now);
+}
+
+static void
+write_events(struct intent_db *idb)
+{
+    struct event *event;
+
+    LIST_FOR_EACH (event, node, &idb->events) {
+        const struct intentrec_event *row = intentrec_event_insert(idb->txn);
+
+        intentrec_event_set_at(row, event->at);
+        intentrec_event_set_who(row, event->actor);
+        intentrec_event_set_what(row, event->what);
+        intentrec_event_set_why(row, event->why);
+    }
+    while (idb->n_events) {
+        drop_event(idb);
+    }
+}
+
 static void
 write_policy(struct intent_db *idb)
 {
@@ -327,7 +479,6 @@ collect_garbage(struct intent_db *idb)
     if (time_msec() >= idb->next_gc) {
         inactive_run(idb->cluster, now);
         intent_gc(idb->loop.idl, idb->cluster, now, add_stage_event, idb);
-        intent_events_prune(idb->loop.idl);
         idb->next_gc = time_msec() + GC_MS;
     }
     poll_timer_wait_until(idb->next_gc);
@@ -339,21 +490,20 @@ void
 intent_db_commit(struct intent_db *idb)
 {
     const struct leadership_view view = get_view(idb);
-    bool overrides = overrides_db_is_behind(idb->overrides);
+    bool overrides = overrides_are_pending(idb->overrides);
+    bool others = idb->n_events || idb->policy_dirty;
 
     if (leadership_may_write(&idb->leadership, &view)) {
         collect_garbage(idb);
-        if (overrides || ((intent_events_waiting(idb->events)
-                           || idb->policy_dirty)
-                          && time_msec() >= idb->next_write)) {
-            intent_events_write(idb->events, idb->loop.idl, idb->txn);
-            overrides_db_write(idb->overrides, idb->loop.idl, idb->txn,
-                               time_wall_msec());
+        if (overrides || (others && time_msec() >= idb->next_write)) {
+            write_events(idb);
+            write_overrides(idb->overrides, idb->loop.idl, idb->txn,
+                            time_wall_msec());
             if (idb->policy_dirty) {
                 write_policy(idb);
             }
             idb->next_write = time_msec() + WRITE_MS;
-        } else if (intent_events_waiting(idb->events) || idb->policy_dirty) {
+        } else if (others) {
             poll_timer_wait_until(idb->next_write);
         }
     }
@@ -408,11 +558,21 @@ static void
 add_event(struct intent_db *idb, enum decision_kind kind, const char *actor,
           const char *who, const char *subject, const char *what, char *text)
 {
+    struct event *event;
+
     VLOG_INFO("%s: %s: %s", what, subject, text);
     decision_log_append(idb->log, kind, subject, actor, "%s: %s", what,
                         text);
-    intent_events_add(idb->events, who, what,
-                      xasprintf("%s: %s", subject, text));
+    if (idb->n_events >= MAX_PENDING) {
+        drop_event(idb);
+    }
+    event = xmalloc(sizeof *event);
+    *event = (struct event) {
+        .at = time_wall_msec(), .actor = xstrdup(who), .what = xstrdup(what),
+        .why = xasprintf("%s: %s", subject, text),
+    };
+    ovs_list_push_back(&idb->events, &event->node);
+    idb->n_events++;
     free(text);
 }
 

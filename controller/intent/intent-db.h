@@ -20,10 +20,6 @@
  *    }
  *    intent_db_commit(idb);            // Last in each iteration.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Main thread only. */
 
 #include <stdbool.h>

@@ -19,10 +19,6 @@
  *
  * intent-writer.h does all of this except the check.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * An edit does not own its strings, unless it comes from intent_edit_clone().
  * No state; one thread for each 'idl'. */
 

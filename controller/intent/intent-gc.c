@@ -107,6 +107,39 @@ end_cojob(const struct intentrec_cojob *row, int64_t now)
     intentrec_cojob_set_state(row, "done");
 }
 
+static int
+compare_events(const void *a_, const void *b_)
+{
+    const struct intentrec_event *a = *(struct intentrec_event *const *) a_;
+    const struct intentrec_event *b = *(struct intentrec_event *const *) b_;
+
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* Deletes the oldest events if there are too many, down to 90 %. */
+static void
+delete_events(const struct ovsdb_idl *idl)
+{
+    const struct intentrec_event *row, **rows;
+    size_t n = 0, i = 0;
+
+    INTENTREC_EVENT_FOR_EACH (row, idl) {
+        n++;
+    }
+    if (n <= INTENT_GC_EVENTS) {
+        return;
+    }
+    rows = xcalloc(n, sizeof *rows);
+    INTENTREC_EVENT_FOR_EACH (row, idl) {
+        rows[i++] = row;
+    }
+    qsort(rows, n, sizeof *rows, compare_events);
+    for (i = 0; i < n - INTENT_GC_EVENTS * 9 / 10; i++) {
+        intentrec_event_delete(rows[i]);
+    }
+    free(rows);
+}
+
 void
 intent_gc(const struct ovsdb_idl *idl, const struct cluster *c, int64_t now,
           intent_gc_event_func *event, void *aux)
@@ -128,4 +161,5 @@ intent_gc(const struct ovsdb_idl *idl, const struct cluster *c, int64_t now,
         }
     }
     delete_finished(idl, now);
+    delete_events(idl);
 }

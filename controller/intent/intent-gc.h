@@ -4,7 +4,7 @@
 #define INTENT_GC_H 1
 
 /* Garbage collection of the intent database: ends inactive stages and cojobs,
- * and deletes old finished cojobs.
+ * and deletes old finished cojobs and events.
  *
  * A search announces its end, but not when its rows are no longer needed, and
  * a search that is killed announces nothing.  So cojobs are deleted
@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 #define INTENT_GC_MS 600000
-#define INTENT_GC_MAX 1000
+#define INTENT_GC_MAX 1000      /* Finished cojobs. */
+#define INTENT_GC_EVENTS 1000   /* Rows of the Event table. */
 
 struct cluster;
 struct intentrec_cojob;

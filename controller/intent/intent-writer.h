@@ -27,10 +27,6 @@
  *
  * intent-client.h is for programs that wait for the result.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Copies the edits.  Main thread only. */
 
 #include <stdbool.h>

@@ -32,10 +32,6 @@
  *
  * demand.h adds telemetry.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The cluster owns everything; pointers to cojobs, jobs and stages live until
  * cluster_intent_end(), pointers to hosts as long as the cluster.  Main thread
  * only. */

@@ -23,10 +23,6 @@
  *    remaining = demand_remaining_iterations(stage, job);
  *    n = demand_of_iteration(job, &demands);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Works on the cluster of the caller; main thread only. */
 
 #include <stdbool.h>

@@ -32,10 +32,6 @@
  *    ...p.period...
  *    job_progress_score(&p, policy, iteration, now, &traits);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Owns the metric's name.  Main thread only.  All times are time_msec(): a
  * change of the wall clock must not change a measurement. */
 

@@ -112,6 +112,14 @@ count_in_force(const struct overrides *o)
     return n;
 }
 
+static void
+end_override(struct overrides *o, struct override *ov, int64_t now)
+{
+    ov->ended = now;
+    ov->stored = false;
+    o->changed = true;
+}
+
 /* Adds an override from 'now', epoch ms, for 'for_ms', 0: until it is undone.
  * Ends other overrides of the same target.  Returns its number, or 0 if too
  * many are in force. */
@@ -126,8 +134,7 @@ overrides_add(struct overrides *o, enum override_kind kind,
     LIST_FOR_EACH (ov, node, &o->all) {
         id = MAX(id, ov->id + 1);
         if (!ov->ended && !strcmp(ov->target, target)) {
-            ov->ended = now;
-            ov->stored = false;
+            end_override(o, ov, now);
         }
     }
     if (count_in_force(o) >= OVERRIDES_MAX) {
@@ -144,10 +151,12 @@ overrides_add(struct overrides *o, enum override_kind kind,
     return id;
 }
 
-static struct override *
-find_override(const struct overrides *o, int64_t id)
+/* Returns override 'id', or the newest one in force if 'id' is 0; NULL if
+ * there is none. */
+const struct override *
+overrides_find(const struct overrides *o, int64_t id)
 {
-    struct override *ov, *last = NULL;
+    const struct override *ov, *last = NULL;
 
     LIST_FOR_EACH (ov, node, &o->all) {
         if (ov->id == id) {
@@ -158,12 +167,10 @@ find_override(const struct overrides *o, int64_t id)
     return id ? NULL : last;
 }
 
-/* Returns override 'id', or the newest one in force if 'id' is 0; NULL if
- * there is none. */
-const struct override *
-overrides_find(const struct overrides *o, int64_t id)
+static struct override *
+find_override(const struct overrides *o, int64_t id)
 {
-    return find_override(o, id);
+    return CONST_CAST(struct override *, overrides_find(o, id));
 }
 
 /* Ends override 'id' at 'now'.  Returns false if it is not in force. */
@@ -175,9 +182,7 @@ overrides_undo(struct overrides *o, int64_t id, int64_t now)
     if (!ov || ov->ended) {
         return false;
     }
-    ov->ended = now;
-    ov->stored = false;
-    o->changed = true;
+    end_override(o, ov, now);
     return true;
 }
 
@@ -270,9 +275,7 @@ overrides_run(struct overrides *o, int64_t now,
 
     LIST_FOR_EACH (ov, node, &o->all) {
         if (!ov->ended && ov->until && now >= ov->until) {
-            ov->ended = now;
-            ov->stored = false;
-            o->changed = true;
+            end_override(o, ov, now);
             ran_out(ov, aux);
         }
     }

@@ -39,11 +39,7 @@
  *    }
  *    overrides_undo(o, id, now);
  *
- * overrides-db.h stores them in the database.
- *
- *
- * Ownership and thread-safety
- * ===========================
+ * intent-db.h stores them in the database.
  *
  * Owns all; an override is valid until the next call that takes a non-const
  * pointer.  Main thread only. */
