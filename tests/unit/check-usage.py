@@ -54,6 +54,7 @@ def declarations(text):
         else:
             yield match[1], len(names), len(names)
     code = re.sub(r"^#.*?(?<!\\)$", "", code, flags=re.M | re.S)
+    code = code.replace('extern "C" {', "")
     code = re.sub(r"\{[^{}]*(\{[^{}]*\}[^{}]*)*\}", ";", code)
     for match in CALL.finditer(code):
         if match[1] in KEYWORDS:

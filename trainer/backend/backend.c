@@ -60,8 +60,8 @@ backend_close(struct backend *b)
     }
 }
 
-/* Everything is allocated before the first iteration, where there is nothing
- * better to do about a lack of memory than to end. */
+/* Memory is allocated before the first iteration; without it the program
+ * ends. */
 void *
 backend_alloc(struct backend *b, size_t bytes)
 {

@@ -3,16 +3,16 @@
 #ifndef BACKEND_H
 #define BACKEND_H 1
 
-/* Where the trainer's arithmetic runs.
+/* Arithmetic of the trainer: backends for CPU and GPU.
  *
  *
  * Motivation
  * ==========
  *
- * Model and parameter server are written once against a table of functions.
- * "cpu" (OpenBLAS) is always there and is the reference that every other
- * backend is compared with.  "cuda" is there if it was built, and opens if the
- * machine has a GPU and its driver.
+ * Models and parameter servers use a table of functions.  "cpu" (OpenBLAS) is
+ * always available and is the reference for tests of other backends.  "cuda"
+ * is optional at build time, and opens if the machine has a GPU and its
+ * driver.
  *
  *
  * Usage
@@ -24,7 +24,7 @@
  *    b->class->gemm(b, false, false, m, n, k, d_x, d_w, 0, d_y);
  *    backend_sync(b);
  *    if (backend_failure(b)) {
- *        ...what was computed is worthless...
+ *        ...the results are invalid...
  *    }
  *    backend_free(b, d_x);
  *    backend_close(b);
@@ -33,14 +33,14 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Names with 'd_' are pointers to memory of the same backend.  Work may be
- * queued and is complete only after backend_sync(); download() and losses()
- * wait by themselves, and upload() is done with the host's memory when it
- * returns.  One thread a backend.
+ * Pointers named 'd_...' are memory of the same backend.  Operations may be
+ * queued and are complete only after backend_sync(); download() and losses()
+ * wait by themselves, and upload() has read the host's memory when it returns.
+ * One thread per backend.
  *
- * Matrices are row-major: m rows, then n columns.  Images have their channels
- * side by side: a batch of images is a matrix of n times height times width
- * rows, one a pixel, and of as many columns as channels. */
+ * Matrices are row-major: m rows, n columns.  The channels of images are
+ * interleaved: a batch of images is a matrix with one row per pixel, n times
+ * height times width, and one column per channel. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,25 +55,26 @@ struct backend {
     const struct backend_class *class;
 };
 
-/* Parts that backend_class.leave() knows. */
+/* Largest number of parts of leave(). */
 #define BACKEND_MAX_PARTS 192
 
 struct backend_class {
     const char *name;
 
-    /* Opens device 'index' with 'n_threads' threads, as far as that has a
-     * meaning there.  Returns ENODEV if there is no such device, ELIBACC if a
-     * library that it needs is not there. */
+    /* Opens device 'index' with 'n_threads' threads, if that has a meaning.
+     * Returns ENODEV if there is no such device, ELIBACC if a library is
+     * missing. */
     int (*open)(int index, int n_threads, struct backend **);
     void (*close)(struct backend *);
 
-    /* Memory, zeroed.  Returns NULL if there is none. */
+    /* Allocates zeroed memory.  Returns NULL if out of memory. */
     void *(*alloc)(struct backend *, size_t bytes);
     void (*free)(struct backend *, void *d_buffer);
     void (*upload)(struct backend *, void *d_to, const void *, size_t);
     void (*download)(struct backend *, void *to, const void *d_from, size_t);
 
-    /* Optional: where the host reads and writes 'd_buffer' in place. */
+    /* Optional: returns the address at which the host can access
+     * 'd_buffer'. */
     void *(*map)(struct backend *, void *d_buffer);
 
     /* C = A B + beta C, A (after transposing, if 't_a') is m by k, B k by
@@ -81,46 +82,46 @@ struct backend_class {
     void (*gemm)(struct backend *, bool t_a, bool t_b, int m, int n, int k,
                  const float *d_a, const float *d_b, float beta, float *d_c);
 
-    /* Adds 'd_bias' to each of the m rows of 'd_y', then cuts at 0 if
+    /* Adds 'd_bias' to each of the m rows of 'd_y', then applies ReLU if
      * 'relu'. */
     void (*bias)(struct backend *, int m, int n, const float *d_bias,
                  bool relu, float *d_y);
 
-    /* Makes the gradient 'd_dy' of a cut layer 0 where its output was. */
+    /* Sets the gradient 'd_dy' to 0 where the output of the ReLU was 0. */
     void (*relu_gradient)(struct backend *, size_t n, const float *d_y,
                           float *d_dy);
 
-    /* d_sums[j] is the sum of column j. */
+    /* Stores the sum of column j in d_sums[j]. */
     void (*column_sums)(struct backend *, int m, int n, const float *d_y,
                         float *d_sums);
 
-    /* The cross entropy of softmax(row) against 'd_labels' of m rows.  If
-     * 'd_dy' is nonnull, it gets the gradient of the mean over the rows. */
+    /* Cross entropy of softmax(row) against 'd_labels', m rows.  Stores the
+     * gradient of the mean over the rows in 'd_dy' unless that is NULL. */
     void (*cross_entropy)(struct backend *, int m, int n, const float *d_y,
                           const int32_t *d_labels, float *d_dy);
 
-    /* The loss of m values against labels 0 and 1, which stand for signs: of
-     * the margin 'a', max(0, 1 - a) if 'hinge', else log(1 + exp(-a)).
-     * 'd_dy' is as above. */
+    /* Loss of m values against labels 0 and 1, which stand for signs: with the
+     * margin 'a', max(0, 1 - a) if 'hinge', else log(1 + exp(-a)).  'd_dy' as
+     * above. */
     void (*margin_loss)(struct backend *, int m, bool hinge,
                         const float *d_y, const int32_t *d_labels,
                         float *d_dy);
 
-    /* Of the last of those two: the sum of the rows' losses, and how many rows
-     * have the label's value as their largest, or its sign. */
+    /* Results of the last of these two losses: the sum over the rows, and the
+     * number of rows whose largest value, or sign, is that of the label. */
     void (*losses)(struct backend *, double *loss_sum, int *n_correct);
 
-    /* One row for each pixel of the output: the pixels of the input under the
-     * kernel, all channels of each, 0 outside.  col2im() adds to each pixel
-     * of the input what its copies have; if not 'add', to 0. */
+    /* im2col() stores a row per pixel of the output: the pixels of the input
+     * under the kernel, all channels of each, 0 outside. col2im() adds to each
+     * pixel of the input its copies; if not 'add', starting from 0. */
     void (*im2col)(struct backend *, const struct convolution *, int n,
                    const float *d_x, float *d_columns);
     void (*col2im)(struct backend *, const struct convolution *, int n,
                    const float *d_columns, bool add, float *d_x);
 
-    /* Optional: a convolution of n images, and its gradients; the one by the
-     * input is added to 'd_dx' if 'add'.  Return false if there is no better
-     * way than im2col(); call backend_convolve() and so on instead. */
+    /* Optional: convolution of n images, and its gradients; the gradient of
+     * the input is added to 'd_dx' if 'add'.  Return false if im2col() should
+     * be used; backend_convolve() etc. do that. */
     bool (*convolve)(struct backend *, const struct convolution *, int n,
                      const float *d_x, const float *d_w, float *d_y);
     bool (*convolve_weights)(struct backend *, const struct convolution *,
@@ -130,14 +131,14 @@ struct backend_class {
                            int n, const float *d_dy, const float *d_w,
                            bool add, float *d_dx);
 
-    /* The largest of each square; its gradient goes to the first such. */
+    /* Maximum of each square; its gradient goes to the first maximum. */
     void (*max_pool)(struct backend *, const struct pooling *, int n,
                      const float *d_x, float *d_y);
     void (*max_pool_gradient)(struct backend *, const struct pooling *, int n,
                               const float *d_x, const float *d_dy,
                               float *d_dx);
 
-    /* The mean of all pixels of each image. */
+    /* Mean of all pixels of each image. */
     void (*mean_pool)(struct backend *, int n, int n_pixels, int n_channels,
                       const float *d_x, float *d_y);
     void (*mean_pool_gradient)(struct backend *, int n, int n_pixels,
@@ -145,12 +146,12 @@ struct backend_class {
                                float *d_dx);
 
     /* Batch normalisation of each column, then times 'd_scale', plus
-     * 'd_shift', cut at 0 if 'relu'.  'd_stats' has 4 n elements: mean and 1
-     * / deviation of this batch, which norm() writes, and the running mean and
-     * variance, which it moves on by BACKEND_NORM_RATE and by which
-     * norm_fixed() goes instead.  norm_gradient() makes of the gradient
-     * 'd_dy' of the output 'd_y', which it may change, that of the input
-     * 'd_x'; 'd_dx' may be the same memory. */
+     * 'd_shift', ReLU if 'relu'.  'd_stats' has 4 n elements: mean and 1 /
+     * deviation of this batch, which norm() writes, and the running mean and
+     * variance, which norm() updates by BACKEND_NORM_RATE and norm_fixed()
+     * uses. norm_gradient() computes the gradient of the input 'd_x' from
+     * 'd_dy', the gradient of the output 'd_y', which it may change; 'd_dx'
+     * may be the same memory. */
     void (*norm)(struct backend *, int m, int n, const float *d_x,
                  const float *d_scale, const float *d_shift, bool relu,
                  float *d_stats, float *d_y);
@@ -162,8 +163,8 @@ struct backend_class {
                           const float *d_stats, float *d_dy, float *d_dx,
                           float *d_dscale, float *d_dshift);
 
-    /* 'd_y', of the shape of the output, plus the way around it for 'd_x', cut
-     * at 0.  The gradient is that of the way around. */
+    /* Residual join: adds the shortcut from 'd_x' to 'd_y' and applies ReLU.
+     * join_gradient() computes the gradient of the shortcut. */
     void (*join)(struct backend *, const struct shortcut *, int n,
                  const float *d_x, float *d_y);
     void (*join_gradient)(struct backend *, const struct shortcut *, int n,
@@ -175,7 +176,7 @@ struct backend_class {
                    const uint32_t *d_at, const float *d_values,
                    const float *d_x, float *d_y);
 
-    /* d_sum = d_sum + scale d_x. */
+    /* Computes d_sum += scale d_x. */
     void (*accumulate)(struct backend *, size_t n, float scale,
                        const float *d_x, float *d_sum);
 
@@ -183,28 +184,27 @@ struct backend_class {
     void (*sgd)(struct backend *, size_t n, float rate, float momentum,
                 const float *d_g, float *d_v, float *d_w);
 
-    /* Optional: waits for what is queued. */
+    /* Optional: waits for queued operations. */
     void (*sync)(struct backend *);
 
-    /* Optional: host memory that the following copy from and to without
-     * waiting. */
+    /* Optional: pinned host memory, for the asynchronous copies below. */
     void *(*alloc_host)(struct backend *, size_t bytes);
     void (*free_host)(struct backend *, void *);
 
-    /* Optional, together: send() queues an upload.  leave() queues a download
-     * of what the work that is queued before it makes, beside the work that is
-     * queued after it, and await() waits for that, by the number of the part,
-     * as it is in the step that step() began last. */
+    /* Optional, together: send() queues an upload. leave() queues a download
+     * of the result of the operations queued before it, in parallel with those
+     * queued after it; await() waits for it, by the number of the part in the
+     * step that step() began last. */
     void (*step)(struct backend *);
     void (*send)(struct backend *, void *d_to, const void *, size_t);
     void (*leave)(struct backend *, int part, void *to, const void *d_from,
                   size_t);
     void (*await)(struct backend *, int part);
 
-    /* Optional, together: what is queued between record() and record_end(),
-     * one step, is not done but kept, and replay() queues all of it at once.
-     * Nothing that waits, and no memory, may be asked for meanwhile.
-     * record_end() returns NULL if it cannot be kept. */
+    /* Optional, together: operations queued between record() and record_end()
+     * are stored instead of executed, and replay() queues all of them.  No
+     * waiting or allocation is allowed in between. record_end() returns NULL
+     * if they cannot be stored. */
     void (*record)(struct backend *);
     struct backend_recording *(*record_end)(struct backend *);
     void (*replay)(struct backend *, struct backend_recording *);
@@ -213,15 +213,16 @@ struct backend_class {
     /* Optional: lets products round their factors to TF32 (10 bits). */
     void (*set_tf32)(struct backend *, bool);
 
-    /* Optional: the first thing that has gone wrong since the opening, in
-     * words, or NULL.  A backend that has failed stays so. */
+    /* Optional: returns a description of the first error since opening, or
+     * NULL.  A failed backend stays failed. */
     const char *(*failure)(const struct backend *);
 };
 
 extern const struct backend_class backend_cpu;
-extern const struct backend_class backend_cuda; /* If built: HAVE_CUDA. */
+/* Only with HAVE_CUDA. */
+extern const struct backend_class backend_cuda;
 
-/* Those of this build, the preferred one first, then NULL. */
+/* Backends of this build, the preferred one first, terminated by NULL. */
 extern const struct backend_class *const backend_classes[];
 
 int backend_open(const struct backend_class *, int index, int n_threads,
@@ -234,12 +235,12 @@ void backend_close(struct backend *);
 void *backend_alloc(struct backend *, size_t bytes);    /* Never null. */
 void backend_free(struct backend *, void *d_buffer);
 
-/* Memory of the host, zeroed, from which the backend copies fastest. */
+/* Allocates zeroed host memory, pinned if the backend supports that. */
 void *backend_alloc_host(struct backend *, size_t bytes);   /* Never null. */
 void backend_free_host(struct backend *, void *);
 void backend_sync(struct backend *);
 
-/* See backend_class.convolve(): as it can, or by im2col(). */
+/* See backend_class.convolve(); uses im2col() if necessary. */
 void backend_convolve(struct backend *, const struct convolution *, int n,
                       const float *d_x, const float *d_w, float *d_y);
 void backend_convolve_weights(struct backend *, const struct convolution *,
@@ -248,6 +249,7 @@ void backend_convolve_weights(struct backend *, const struct convolution *,
 void backend_convolve_input(struct backend *, const struct convolution *,
                             int n, const float *d_dy, const float *d_w,
                             bool add, float *d_dx);
-const char *backend_failure(const struct backend *);    /* NULL: none. */
+/* NULL if none. */
+const char *backend_failure(const struct backend *);
 
 #endif /* trainer/backend/backend.h */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Convolutions as products of matrices, a few samples at a time: as many as
- * the memory that the caller lends has room for. */
+/* Convolutions by matrix products, with as many samples at a time as fit into
+ * the working memory of the caller. */
 
 #include "trainer/backend/backend.h"
 
@@ -35,7 +35,7 @@ convolution_columns(const struct convolution *c)
     return out_pixels(c) * row_size(c);
 }
 
-/* How many of 'n' samples fit at once. */
+/* Returns the number of samples that fit at once, at most 'n'. */
 static int
 chunk_size(const struct convolution *c, int n)
 {

@@ -6,7 +6,8 @@
 
 /* Convolution. */
 
-/* One row of im2col(): what is under the kernel at output pixel (oy, ox). */
+/* Stores a row of im2col(): the pixels under the kernel at output pixel (oy,
+ * ox). */
 static void
 copy_under_kernel(const struct convolution *c, int oy, int ox,
                   const float *x, float *row)
@@ -32,7 +33,7 @@ copy_under_kernel(const struct convolution *c, int oy, int ox,
     }
 }
 
-/* The reverse: adds a row to what it was copied from. */
+/* Adds a row to the pixels that it was copied from. */
 static void
 add_under_kernel(const struct convolution *c, int oy, int ox,
                  const float *row, float *x)
@@ -92,7 +93,7 @@ cpu_col2im(struct backend *b, const struct convolution *c, int n,
 
 /* Pooling. */
 
-/* The first of the largest pixels of a square whose first is 'x'. */
+/* Returns the first maximum of the square at 'x'. */
 static size_t
 largest_of_square(const struct pooling *p, const float *x)
 {
@@ -108,7 +109,7 @@ largest_of_square(const struct pooling *p, const float *x)
     return best;
 }
 
-/* Where the square 's' of an image begins. */
+/* Returns the index of the square 's' of an image. */
 static size_t
 square_at(const struct pooling *p, int s)
 {

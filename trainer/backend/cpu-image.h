@@ -5,9 +5,9 @@
 
 /* The CPU backend's operations on images and on columns.
  *
- * They are what the members of struct backend_class of the same name say.
- * One core each: what takes long in a net is the products, which OpenBLAS
- * spreads over its threads. */
+ * They implement the members of struct backend_class of the same name on one
+ * core: most of the time of a net is in the products, for which OpenBLAS uses
+ * its threads. */
 
 #include "trainer/backend/backend.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Batch normalisation.  Sums are in double, for so many columns at a time. */
+/* Batch normalisation.  Sums are computed in double, for several columns at a
+ * time. */
 
 #include "trainer/backend/cpu-image.h"
 
@@ -14,7 +15,7 @@ min(int a, int b)
     return a < b ? a : b;
 }
 
-/* Mean and variance of 'k' columns from 'x' on. */
+/* Computes mean and variance of 'k' columns from 'x' on. */
 static void
 moments(int m, int n, int k, const float *x, double mean[], double var[])
 {
@@ -100,8 +101,8 @@ cpu_norm_fixed(struct backend *b, int m, int n, const float *x,
     }
 }
 
-/* Sums over the rows of the gradient, and of the gradient times the
- * normalised value, of 'k' columns. */
+/* Computes the sums over the rows of the gradient, and of the gradient times
+ * the normalised value, of 'k' columns. */
 static void
 gradient_sums(int m, int n, int k, const float *x, const float *mean,
               const float *factor, const float *dy, double sum[],

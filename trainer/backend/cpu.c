@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT 64            /* A cache line, and the widest vector. */
+#define ALIGNMENT 64            /* Size of a cache line and of the widest
+                                 * vector. */
 
 struct cpu {
     struct backend up;
@@ -121,7 +122,7 @@ cpu_column_sums(struct backend *b, int m, int n, const float *y, float *sums)
     }
 }
 
-/* The cross entropy of one row; see struct backend_class. */
+/* Returns the cross entropy of one row; see struct backend_class. */
 static double
 row_cross_entropy(int n, const float *y, int label, float scale, float *dy,
                   bool *correct)

@@ -11,9 +11,10 @@
 #define TEXT_OF(X) #X
 #define TEXT(X) TEXT_OF(X)
 #define CUBLAS_FILE "libcublas.so." TEXT(CUBLAS_VER_MAJOR)
-#define WORKSPACE ((size_t) 32 << 20)   /* What it asks for on an H100. */
+#define WORKSPACE ((size_t) 32 << 20)   /* Recommended size for an H100. */
 
-/* Sets '*function'.  Returns false if there is none of that name. */
+/* Stores the address of a function.  Returns false if the library has no such
+ * function. */
 static bool
 load(struct cuda_blas *blas, const char *name, void *function)
 {
@@ -83,8 +84,8 @@ cuda_blas_set_tf32(struct cuda *cuda, bool tf32)
     }
 }
 
-/* cuBLAS takes matrices by columns: what it sees of ours are the transposed
- * ones, and (A B)' is B' A'. */
+/* cuBLAS has column-major matrices: it sees the transposed ones, and (A B)' is
+ * B' A'. */
 void
 cuda_gemm(struct backend *b, bool t_a, bool t_b, int m, int n, int k,
           const float *d_a, const float *d_b, float beta, float *d_c)

@@ -9,15 +9,15 @@
  *                   m, n, plan.length, v, d_sums, d_others);
  *    LAUNCH_MEETING(end, n, COLUMN_BLOCK, stream, plan.n_chunks, d_sums, ...);
  *
- * A value is a class that adds what row and column have to two sums, of which
- * the second may not be wanted.  The end is a kernel of a block a column,
- * whose first thread gets the total by column_total(). */
+ * A value is a class that adds an element to one or two sums.  The end is a
+ * kernel with a block per column; its first thread gets the total from
+ * column_total(). */
 
 #include "trainer/backend/cuda-launch.h"
 
 #define COLUMN_BLOCK 128        /* Threads of the second step. */
 
-/* Adds up 'sums' of the rows of a block; thread row 0 has the total. */
+/* Adds the 'sums' of the rows of a block; thread row 0 returns the total. */
 static __device__ inline double
 add_rows(double *sums, double sum)
 {
@@ -65,7 +65,8 @@ column_chunks(int m, int n, int length, value v, double *sums, double *others)
     }
 }
 
-/* The sum of column blockIdx.x's chunks, for all threads of the block. */
+/* Returns the sum of the chunks of column blockIdx.x, to all threads of the
+ * block. */
 static __device__ inline double
 column_total(int n_chunks, const double *work)
 {

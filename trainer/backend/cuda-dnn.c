@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Convolutions by cuDNN, if its header was there to build with and the library
- * is there to run with.  Without, they are products of matrices.
+/* Convolutions by cuDNN, if its header was present at build time and the
+ * library is present at run time; otherwise by matrix products.
  *
- * Which of its algorithms is the fastest depends on the form, so the first
- * convolution of each form tries all of them.  Only those are taken whose
- * result is the same each time, and which need no more memory than there is
- * to work with; if there is none, false says so. */
+ * The fastest algorithm depends on the dimensions, so the first convolution of
+ * each size measures all deterministic ones that fit into the working memory.
+ * Functions return false if there is none. */
 
 #include "trainer/backend/cuda.h"
 
@@ -24,7 +23,7 @@
 #define MAX_PLANS 256
 #define MAX_TRIED 8             /* Algorithms of one kind. */
 
-/* What is used of it. */
+/* Functions of cuDNN in use. */
 #define FUNCTIONS                               \
     FUNCTION(cudnnCreate)                       \
     FUNCTION(cudnnDestroy)                      \
@@ -52,12 +51,12 @@ enum kind {
     INPUT,
 };
 
-/* How one form is convolved. */
+/* Algorithm for one size. */
 struct plan {
     enum kind kind;
     int n;
     struct convolution c;
-    int algorithm;              /* -1: by products. */
+    int algorithm;              /* -1 for matrix products. */
     size_t workspace;           /* Bytes. */
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
@@ -186,7 +185,7 @@ describe(struct cuda_dnn *dnn, struct plan *plan, bool tf32)
                plan->form, tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
 }
 
-/* The results are in order of time, the fastest first. */
+/* The results are sorted by time. */
 #define CHOOSE(PLAN, TRIED, N, LIMIT)                                   \
     for (int i = 0; i < (N); i++) {                                     \
         if (!(TRIED)[i].status                                          \
@@ -228,7 +227,7 @@ choose(struct cuda_dnn *dnn, struct plan *plan)
     }
 }
 
-/* Returns NULL if it is to be done by products. */
+/* Returns NULL if matrix products must be used. */
 static struct plan *
 get_plan(struct cuda *cuda, enum kind kind, const struct convolution *c,
          int n)
@@ -248,7 +247,7 @@ get_plan(struct cuda *cuda, enum kind kind, const struct convolution *c,
         }
     }
     if (cuda->recording) {
-        return NULL;            /* Now is not the time to try. */
+        return NULL;            /* Measuring is impossible while recording. */
     }
     if (dnn->n_plans == MAX_PLANS) {
         cuda_dnn_forget(cuda);
@@ -262,7 +261,7 @@ get_plan(struct cuda *cuda, enum kind kind, const struct convolution *c,
     if (describe(dnn, plan, cuda->tf32)) {
         choose(dnn, plan);
     }
-    cudaGetLastError();         /* What was tried may have failed. */
+    cudaGetLastError();         /* An attempt may have failed. */
     return plan->algorithm < 0 ? NULL : plan;
 }
 

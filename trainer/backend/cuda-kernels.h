@@ -9,26 +9,25 @@
  * Motivation
  * ==========
  *
- * Kernels are C++ to nvcc, and all else of the backend is C: this header is
- * what both understand.  An operation here does what the member of struct
- * backend_class of the same name says.
+ * Kernels are C++ for nvcc and the rest of the backend is C; this header is
+ * valid in both.  A function implements the member of struct backend_class of
+ * the same name.
  *
- * No kernel uses atomics, and what adds up numbers adds them in an order that
- * depends on the sizes only, so that two runs on a device agree to the bit.
+ * No kernel uses atomics, and the order of each sum depends on sizes only, so
+ * that two runs on a device are equal to the bit.
  *
  *
  * Usage
  * =====
  *
- *    cudaError_t error = cuda_kernels_sgd(stream, n, rate, momentum, d_g, d_v,
- *                                         d_w);
+ *    cudaError_t error = cuda_kernels_count(stream, d_counter);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * All vectors are device memory of the caller.  Calls only queue work on
- * 'stream'; they return what is wrong with the launch. */
+ * All vectors are device memory of the caller.  Functions queue work on
+ * 'stream' and return the error of the launch. */
 
 #include <cuda_runtime_api.h>
 #include <stddef.h>
@@ -42,8 +41,8 @@ struct convolution;
 struct pooling;
 struct shortcut;
 
-/* Summands of a loss: each is the sum of every CUDA_KERNELS_N_PARTIALS'th
- * row. */
+/* Number of partial sums of a loss; each is over every
+ * CUDA_KERNELS_N_PARTIALS-th row. */
 #define CUDA_KERNELS_N_PARTIALS 512
 
 struct cuda_partial {
@@ -61,7 +60,7 @@ cudaError_t cuda_kernels_column_sums(cudaStream_t, int m, int n,
                                      const float *d_y, double *d_work,
                                      float *d_sums);
 
-/* The caller adds up the CUDA_KERNELS_N_PARTIALS 'd_partials'. */
+/* The caller adds the CUDA_KERNELS_N_PARTIALS 'd_partials'. */
 cudaError_t cuda_kernels_cross_entropy(cudaStream_t, int m, int n,
                                        const float *d_y,
                                        const int32_t *d_labels, float *d_dy,
@@ -79,7 +78,7 @@ cudaError_t cuda_kernels_gather(cudaStream_t, int m, const uint32_t *d_starts,
                                 const uint32_t *d_at, const float *d_values,
                                 const float *d_x, float *d_y);
 
-/* Adds 1. */
+/* Adds 1 to the counter. */
 cudaError_t cuda_kernels_count(cudaStream_t, uint32_t *d_counter);
 
 /* Images. */
@@ -92,7 +91,7 @@ cudaError_t cuda_kernels_col2im(cudaStream_t, const struct convolution *,
 cudaError_t cuda_kernels_max_pool(cudaStream_t, const struct pooling *, int n,
                                   const float *d_x, float *d_y);
 
-/* Writes only what is not 0. */
+/* Writes only the elements that are not 0. */
 cudaError_t cuda_kernels_max_pool_gradient(cudaStream_t,
                                            const struct pooling *, int n,
                                            const float *d_x,

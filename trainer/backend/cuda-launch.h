@@ -3,16 +3,16 @@
 #ifndef CUDA_LAUNCH_H
 #define CUDA_LAUNCH_H 1
 
-/* How kernels start and share out elements and columns.
+/* Launch of kernels, and their division of elements and columns.
  *
  *
  * Motivation
  * ==========
  *
- * What all .cu files need.  Kernels start by LAUNCH(), whose threads never
- * meet, or by LAUNCH_MEETING(), whose threads do, by __syncthreads() or
- * __shfl_*_sync().  To the compiler both are the same; a host that runs
- * kernels without a GPU needs to know, and defines both before.
+ * Common to all .cu files.  LAUNCH() is for kernels without synchronisation
+ * between threads, LAUNCH_MEETING() for kernels with __syncthreads() or
+ * __shfl_*_sync().  They are equal for nvcc; an emulator that runs kernels
+ * without a GPU defines both before including this header.
  *
  *
  * Usage
@@ -24,14 +24,15 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Nothing is kept. */
+ * No state. */
 
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define BLOCK 256               /* Threads. */
-#define MAX_BLOCKS 4096         /* Beyond, a thread takes several elements. */
+#define BLOCK 256               /* Threads of a block. */
+#define MAX_BLOCKS 4096         /* With more blocks, a thread processes
+                                 * several elements. */
 #define WARP 32
 
 #ifndef LAUNCH
@@ -53,7 +54,7 @@ n_blocks(size_t n)
     return blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS;
 }
 
-/* Division, in 32 bits where that is enough: 64 take five times as long. */
+/* Division in 32 bits if possible; 64 bits take five times as long. */
 static __host__ __device__ inline size_t
 over(size_t i, unsigned int n)
 {
@@ -66,20 +67,21 @@ rest(size_t i, unsigned int n)
     return i >> 32 ? i % n : (uint32_t) i % n;
 }
 
-/* Sums over columns, in two steps.  First each block, of 'block' threads of
- * which a row reads neighbours, sums 'length' rows of 'block.x' columns; then
- * a block for each column adds what those found.  Both in double, in an order
- * that depends on the sizes only. */
+/* Sums over columns, in two steps.  First each block of threads, whose rows
+ * read neighbouring elements, sums 'length' rows of 'block.x' columns; then a
+ * block per column adds these sums.  Both use double and an order that depends
+ * on the sizes only. */
 struct column_plan {
-    dim3 block, grid;           /* Of the first step. */
+    dim3 block, grid;           /* Dimensions of the first step. */
     int length;
     int n_chunks;               /* grid.y. */
 };
 
-#define PLAN_ROWS 8             /* Of a thread, at least if there are. */
+#define PLAN_ROWS 8             /* Least number of rows per thread, if there
+                                 * are as many. */
 #define PLAN_MAX_CHUNKS 512
 
-/* Chunks times columns is never more than half of CUDA_KERNELS_WORK. */
+/* Chunks times columns is at most half of CUDA_KERNELS_WORK. */
 static inline struct column_plan
 column_plan(int m, int n, int max_sums)
 {

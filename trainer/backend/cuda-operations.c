@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The rows of the table that are kernels, and the table. */
+/* Operations by kernels, and the table of the backend. */
 
 #include "trainer/backend/cuda.h"
 
@@ -36,7 +36,7 @@ cuda_column_sums(struct backend *b, int m, int n, const float *d_y,
                                         d_sums));
 }
 
-/* What a loss left on the device, to where losses() will look. */
+/* Copies the partial sums of a loss to the memory that losses() reads. */
 static void
 post_partials(struct cuda *cuda)
 {

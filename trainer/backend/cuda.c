@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A GPU of NVIDIA's: device, memory, copies, recordings.
+/* NVIDIA GPU: device, memory, copies, recordings.
  *
- * The runtime library is linked statically, so that the program starts on a
- * machine without driver and without toolkit, and says there that it has no
- * device. */
+ * The runtime library is linked statically, so that the program starts on
+ * machines without driver and toolkit and reports that there is no device. */
 
 #include "trainer/backend/cuda.h"
 
@@ -46,7 +45,7 @@ cuda_failure(const struct backend *b)
 
 /* Opening. */
 
-/* Whatever was opened of it. */
+/* Closes a backend, also one that is partly open. */
 void
 cuda_close(struct backend *b)
 {
@@ -106,7 +105,7 @@ open_memory(struct cuda *cuda)
            ? 0 : ENOMEM;
 }
 
-/* No driver, a driver that is too old and no device are all the same here. */
+/* No driver, an old driver and no device are equal here. */
 int
 cuda_open(int index, int n_threads, struct backend **backendp)
 {
@@ -151,7 +150,7 @@ cuda_set_tf32(struct backend *b, bool tf32)
     cuda_dnn_forget(cuda);
 }
 
-/* Memory and copies that wait. */
+/* Memory and synchronous copies. */
 
 void
 cuda_sync(struct backend *b)
@@ -229,8 +228,8 @@ cuda_send(struct backend *b, void *d_to, const void *from, size_t bytes)
                                cuda->stream));
 }
 
-/* The device counts steps too, so that what it tells the host of a part is of
- * which step it is. */
+/* The device counts steps too, so that the arrival of a part is reported with
+ * the number of its step. */
 void
 cuda_step(struct backend *b)
 {

@@ -3,22 +3,22 @@
 #ifndef CUDA_H
 #define CUDA_H 1
 
-/* What the files of the CUDA backend share: cuda.c (device, memory, copies,
- * recordings), cuda-blas.c, cuda-dnn.c (the libraries), cuda-operations.c (the
- * rows of the table that are kernels).
+/* Internals of the CUDA backend, shared by cuda.c (device, memory, copies,
+ * recordings), cuda-blas.c and cuda-dnn.c (libraries), and cuda-operations.c
+ * (operations by kernels).
  *
  *
  * Motivation
  * ==========
  *
- * All work is queued on one stream, copies of what leaves early on a second
- * one.  What is kept of a step is a CUDA graph.
+ * All operations are queued on one stream, and early downloads on a second one.
+ * A recorded step is a CUDA graph.
  *
  *
  * Usage
  * =====
  *
- *    cuda_check(cuda, "sgd", cuda_kernels_sgd(cuda->stream, ...));
+ *    cuda_check(cuda, "count", cuda_kernels_count(cuda->stream, d_counter));
  *
  *
  * Ownership and thread-safety
@@ -51,7 +51,7 @@ struct cuda_blas {
 /* What the host sees of the device without asking, in pinned memory. */
 struct cuda_mailbox {
     struct cuda_partial partials[CUDA_KERNELS_N_PARTIALS];
-    uint32_t left[BACKEND_MAX_PARTS];   /* Step of which the part is here. */
+    uint32_t left[BACKEND_MAX_PARTS];   /* Step whose part has arrived. */
 };
 
 struct cuda {
@@ -60,7 +60,7 @@ struct cuda {
     cudaStream_t copies;        /* What leaves early. */
     cudaEvent_t fork, join;     /* Between the two. */
     struct cuda_blas blas;
-    struct cuda_dnn *dnn;       /* NULL: there is none. */
+    struct cuda_dnn *dnn;       /* NULL if unavailable. */
     bool tf32;
     bool recording;
     bool leaves;                /* Something does, in this recording. */
