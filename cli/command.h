@@ -39,6 +39,15 @@ struct command {
 int command_dispatch(const struct command *commands, const char *parent,
                      int argc, char *argv[]);
 
+/* Runs command 'argv[1]' of a group of commands, or prints its help from the
+ * table. */
+int command_group(const struct command *commands, const char *parent,
+                  int argc, char *argv[]);
+
+/* Prints and destroys 'json'. */
+struct cJSON;
+void command_print_json(struct cJSON *json);
+
 /* Prints the help of "COMMAND --help" from the table, for commands without a
  * longer help text.  Returns true if it did. */
 bool command_help(const struct command *commands, const char *parent,
@@ -55,9 +64,7 @@ int cmd_order(int argc, char *argv[]);
 int cmd_explain(int argc, char *argv[]);
 int cmd_interleave(int argc, char *argv[]);
 int cmd_decisions(int argc, char *argv[]);
-int cmd_pin(int argc, char *argv[]);
-int cmd_pause(int argc, char *argv[]);
-int cmd_exclude(int argc, char *argv[]);
+int cmd_override(int argc, char *argv[]);
 int cmd_observe(int argc, char *argv[]);
 int cmd_undo(int argc, char *argv[]);
 int cmd_overrides(int argc, char *argv[]);

@@ -2,6 +2,7 @@
 
 /* stagecoach: the table of commands. */
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +33,12 @@ static const struct command commands[] = {
     { "decisions", "[--follow] [--format table|json]",
       "List decisions with actor and reason.", cmd_decisions },
     { "pin", "COJOB/JOB|COJOB/RUNG|COJOB [--for TIME] [--reason TEXT]",
-      "Serve the target before everything else.", cmd_pin },
+      "Serve the target before everything else.", cmd_override },
     { "pause", "COJOB/JOB|COJOB/RUNG|COJOB [--for TIME] [--reason TEXT]",
       "Serve everything else before the target; it continues to train.",
-      cmd_pause },
+      cmd_override },
     { "exclude", "COJOB/JOB|COJOB/RUNG|COJOB [--for TIME] [--reason TEXT]",
-      "Leave the target out of the order.", cmd_exclude },
+      "Leave the target out of the order.", cmd_override },
     { "observe", "[--for TIME] [--reason TEXT]",
       "Apply no order, but compute and report it.", cmd_observe },
     { "undo", "[ID] [--format table|json]",
@@ -126,6 +127,27 @@ command_dispatch(const struct command *table, const char *parent,
     fprintf(stderr, "%s: \"%s\" is not a command, \"%s --help\" lists them\n",
             parent, argv[0], parent);
     return EXIT_USAGE;
+}
+
+int
+command_group(const struct command *table, const char *parent, int argc,
+              char *argv[])
+{
+    return command_help(table, parent, argc - 1, argv + 1) ? EXIT_OK
+           : command_dispatch(table, parent, argc - 1, argv + 1);
+}
+
+void
+command_print_json(cJSON *json)
+{
+    char *text = cJSON_Print(json);
+
+    if (!text) {
+        abort();
+    }
+    puts(text);
+    cJSON_free(text);
+    cJSON_Delete(json);
 }
 
 int

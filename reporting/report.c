@@ -504,43 +504,47 @@ report_finish(struct report *r)
 }
 
 static char *
-write_file(const struct report *r, const char *dir, const char *name,
+write_file(const struct report *r, const char *file,
            void (*put)(const struct report *, FILE *))
 {
+    FILE *stream = fopen(file, "we");
+    bool failed = !stream;
     char *error = NULL;
-    char *path;
-    FILE *stream;
-    bool failed;
 
-    if (asprintf(&path, "%s/%s", dir, name) < 0) {
-        must(NULL);
-    }
-    stream = fopen(path, "we");
-    failed = !stream;
     if (stream) {
         put(r, stream);
         failed = ferror(stream);
         failed = fclose(stream) || failed;
     }
-    if (failed && asprintf(&error, "%s: %s", path, strerror(errno)) < 0) {
+    if (failed && asprintf(&error, "%s: %s", file, strerror(errno)) < 0) {
         must(NULL);
     }
-    free(path);
     return error;
+}
+
+char *
+report_write_html(const struct report *r, const char *file)
+{
+    return write_file(r, file, report_put_html);
 }
 
 char *
 report_write(const struct report *r, const char *dir)
 {
-    char *error = NULL;
+    char *json, *html, *error = NULL;
 
+    if (asprintf(&json, "%s/report.json", dir) < 0
+        || asprintf(&html, "%s/report.html", dir) < 0) {
+        must(NULL);
+    }
     if (mkdir(dir, 0755) && errno != EEXIST) {
         if (asprintf(&error, "%s: %s", dir, strerror(errno)) < 0) {
             must(NULL);
         }
-        return error;
     }
-    error = write_file(r, dir, "report.json", report_put_json);
-    return error ? error : write_file(r, dir, "report.html",
-                                      report_put_html);
+    error = error ? error : write_file(r, json, report_put_json);
+    error = error ? error : report_write_html(r, html);
+    free(html);
+    free(json);
+    return error;
 }

@@ -242,6 +242,9 @@ void report_put_json(const struct report *, FILE *);
 void report_put_page_json(const struct report *, FILE *);
 void report_put_html(const struct report *, FILE *);
 
+/* Writes the page.  Returns NULL or a malloc()'d message. */
+char *report_write_html(const struct report *, const char *file);
+
 /* Creates directory 'dir' with report.json and report.html.  Returns NULL or a
  * malloc()'d message. */
 char *report_write(const struct report *, const char *dir);

@@ -98,7 +98,6 @@ print_json(const struct doctor *d)
 {
     cJSON *top = cJSON_CreateObject();
     cJSON *findings = cJSON_AddArrayToObject(top, "findings");
-    char *text;
 
     cJSON_AddBoolToObject(top, "well", doctor_is_well(d));
     for (size_t i = 0; i < d->n; i++) {
@@ -115,10 +114,7 @@ print_json(const struct doctor *d)
         }
         cJSON_AddItemToArray(findings, o);
     }
-    text = cJSON_Print(top);
-    puts(text);
-    free(text);
-    cJSON_Delete(top);
+    command_print_json(top);
 }
 
 static void

@@ -32,9 +32,9 @@ int controller_query_about(int argc, char *argv[], const char *what,
                            const char *request,
                            void (*print)(const struct json *));
 
-/* Parses "[WHAT] [--format table|json]"; 'what' may be null.  Stores the index
- * of the argument in '*argument', which may be null.  Returns an exit status, or
- * -1 to go on. */
+/* Parses "[ARG] [--format table|json]".  There is no ARG if 'what' is null.
+ * Stores the index of ARG in '*argument', which may be null.  Returns an exit
+ * status, or -1 to continue. */
 int controller_arguments(int argc, char *argv[], const char *what,
                          bool *as_json, int *argument);
 

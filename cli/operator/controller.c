@@ -106,6 +106,7 @@ controller_status(const char *rundir,
 
 /* Function and arguments of a command. */
 struct verb {
+    const char *name;
     char *(*action)(struct controller_options *);
     const char *operand;        /* Name of its positional argument, NULL if it
                                  * has none. */
@@ -338,10 +339,23 @@ show_status(struct controller_options *o)
 }
 
 static int
-run_controller(int argc, char *argv[], const struct verb *verb)
+run_controller(int argc, char *argv[])
 {
+    static const struct verb verbs[] = {
+        { "init", init, NULL, false },
+        { "join", join, "PEER", false },
+        { "start", start, NULL, false },
+        { "stop", stop, NULL, false },
+        { "exec", controller_exec, "NAME", true },
+        { "status", show_status, NULL, false },
+    };
     struct controller_options o = { .rundir = NULL };
+    const struct verb *verb = verbs;
     int status;
+
+    while (strcmp(verb->name, argv[0])) {
+        verb++;
+    }
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
@@ -359,80 +373,28 @@ run_controller(int argc, char *argv[], const struct verb *verb)
     return status;
 }
 
-static int
-cmd_controller_init(int argc, char *argv[])
-{
-    static const struct verb verb = { init, NULL, false };
-
-    return run_controller(argc, argv, &verb);
-}
-
-static int
-cmd_controller_start(int argc, char *argv[])
-{
-    static const struct verb verb = { start, NULL, false };
-
-    return run_controller(argc, argv, &verb);
-}
-
-static int
-cmd_controller_stop(int argc, char *argv[])
-{
-    static const struct verb verb = { stop, NULL, false };
-
-    return run_controller(argc, argv, &verb);
-}
-
-static int
-cmd_controller_join(int argc, char *argv[])
-{
-    static const struct verb verb = { join, "PEER", false };
-
-    return run_controller(argc, argv, &verb);
-}
-
-static int
-cmd_controller_exec(int argc, char *argv[])
-{
-    static const struct verb verb = { controller_exec, "NAME", true };
-
-    return run_controller(argc, argv, &verb);
-}
-
-static int
-cmd_controller_status(int argc, char *argv[])
-{
-    static const struct verb verb = { show_status, NULL, false };
-
-    return run_controller(argc, argv, &verb);
-}
-
 int
 cmd_controller(int argc, char *argv[])
 {
     static const struct command commands[] = {
         { "init", "[--address ADDRESS] [--dbdir DIR]",
-          "Create the databases.", cmd_controller_init },
+          "Create the databases.", run_controller },
         { "join", "PEER --address ADDRESS [--dbdir DIR]",
           "Create the databases as members of the clusters of machine PEER.",
-          cmd_controller_join },
+          run_controller },
         { "start", "[--address ADDRESS [--tls DIR]] [--policy FILE] "
           "[--rundir DIR] [--dbdir DIR]",
-          "Start the databases and the controller.", cmd_controller_start },
+          "Start the databases and the controller.", run_controller },
         { "stop", "[--rundir DIR]", "Stop the controller and the databases.",
-          cmd_controller_stop },
+          run_controller },
         { "exec", "NAME [OPTIONS as of start] [-- ARGUMENT...]",
           "Run one program: intent, hosts, relay or controller.",
-          cmd_controller_exec },
+          run_controller },
         { "status", "[--rundir DIR] [--format table|json]",
           "Show the database clusters from the view of this machine.",
-          cmd_controller_status },
+          run_controller },
         { NULL, NULL, NULL, NULL },
     };
 
-    if (command_help(commands, "stagecoach controller", argc - 1, argv + 1)) {
-        return EXIT_OK;
-    }
-    return command_dispatch(commands, "stagecoach controller", argc - 1,
-                            argv + 1);
+    return command_group(commands, "stagecoach controller", argc, argv);
 }

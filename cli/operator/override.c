@@ -102,7 +102,7 @@ print_time(struct table *t, double ms, const char *otherwise)
 }
 
 static void
-print_wish(const struct json *json)
+print_override(const struct json *json)
 {
     const char *target = member_string(json, "target");
 
@@ -121,7 +121,7 @@ print_undo(const struct json *json)
 }
 
 static int
-wish(int argc, char *argv[], bool has_target)
+set_override(int argc, char *argv[], bool has_target)
 {
     const char *usage = (has_target
                          ? "COJOB/JOB|COJOB/RUNG|COJOB [--for TIME] "
@@ -141,7 +141,7 @@ wish(int argc, char *argv[], bool has_target)
                                who, o.reason };
 
         status = controller_ask(argv[0], "controller/override", 5, args,
-                                o.as_json, print_wish);
+                                o.as_json, print_override);
         if (status == EXIT_OK && o.wait) {
             status = wait_hosts(argv[0], NULL, 0);
         }
@@ -151,28 +151,17 @@ wish(int argc, char *argv[], bool has_target)
     return status;
 }
 
+/* pin, pause and exclude. */
 int
-cmd_pin(int argc, char *argv[])
+cmd_override(int argc, char *argv[])
 {
-    return wish(argc, argv, true);
-}
-
-int
-cmd_pause(int argc, char *argv[])
-{
-    return wish(argc, argv, true);
-}
-
-int
-cmd_exclude(int argc, char *argv[])
-{
-    return wish(argc, argv, true);
+    return set_override(argc, argv, true);
 }
 
 int
 cmd_observe(int argc, char *argv[])
 {
-    return wish(argc, argv, false);
+    return set_override(argc, argv, false);
 }
 
 int

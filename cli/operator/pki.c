@@ -178,8 +178,16 @@ show(const struct pki_options *o)
 }
 
 static int
-run_pki(int argc, char *argv[], char *(*action)(const struct pki_options *))
+run_pki(int argc, char *argv[])
 {
+    static const struct {
+        const char *name;
+        char *(*run)(const struct pki_options *);
+    } actions[] = {
+        { "init", init }, { "issue", issue }, { "rotate", rotate },
+        { "show", show },
+    };
+    size_t i = 0;
     struct pki_options o = { .days = PKI_DAYS, .within = WITHIN_DAYS };
     int first, status;
     char *error;
@@ -190,7 +198,10 @@ run_pki(int argc, char *argv[], char *(*action)(const struct pki_options *))
     }
     o.args = &argv[first];
     o.n_args = argc - first;
-    error = action(&o);
+    while (strcmp(actions[i].name, argv[0])) {
+        i++;
+    }
+    error = actions[i].run(&o);
     status = error ? EXIT_NO : EXIT_OK;
     if (error) {
         fprintf(stderr, "stagecoach pki: %s\n", error);
@@ -199,48 +210,21 @@ run_pki(int argc, char *argv[], char *(*action)(const struct pki_options *))
     return status;
 }
 
-static int
-cmd_pki_init(int argc, char *argv[])
-{
-    return run_pki(argc, argv, init);
-}
-
-static int
-cmd_pki_issue(int argc, char *argv[])
-{
-    return run_pki(argc, argv, issue);
-}
-
-static int
-cmd_pki_rotate(int argc, char *argv[])
-{
-    return run_pki(argc, argv, rotate);
-}
-
-static int
-cmd_pki_show(int argc, char *argv[])
-{
-    return run_pki(argc, argv, show);
-}
-
 int
 cmd_pki(int argc, char *argv[])
 {
     static const struct command commands[] = {
         { "init", "[--dir DIR]", "Create the two certificate authorities.",
-          cmd_pki_init },
+          run_pki },
         { "issue", "controller|agent NAME... [--days N] [--dir DIR]",
-          "Create keys and certificates.", cmd_pki_issue },
+          "Create keys and certificates.", run_pki },
         { "rotate", "[NAME...] [--within DAYS] [--days N] [--dir DIR]",
           "Replace the named certificates, or those that expire soon.",
-          cmd_pki_rotate },
+          run_pki },
         { "show", "[--format table|json] [--dir DIR]",
-          "List certificates and their remaining days.", cmd_pki_show },
+          "List certificates and their remaining days.", run_pki },
         { NULL, NULL, NULL, NULL },
     };
 
-    if (command_help(commands, "stagecoach pki", argc - 1, argv + 1)) {
-        return EXIT_OK;
-    }
-    return command_dispatch(commands, "stagecoach pki", argc - 1, argv + 1);
+    return command_group(commands, "stagecoach pki", argc, argv);
 }

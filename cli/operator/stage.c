@@ -159,9 +159,5 @@ cmd_stage(int argc, char *argv[])
         { NULL, NULL, NULL, NULL },
     };
 
-    if (command_help(commands, "stagecoach stage", argc - 1, argv + 1)) {
-        return EXIT_OK;
-    }
-    return command_dispatch(commands, "stagecoach stage", argc - 1,
-                            argv + 1);
+    return command_group(commands, "stagecoach stage", argc, argv);
 }

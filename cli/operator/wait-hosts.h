@@ -22,8 +22,8 @@
 char *wait_hosts_parse(const char *text, void *wait);
 
 /* Waits.  'args' are the arguments of "controller/rollout"; 'n_args' is 0 or
- * 3.  Returns an exit status, after a message with the lagging hosts unless it is
- * EXIT_OK. */
+ * 3.  Returns an exit status, after a message with the lagging hosts unless it
+ * is EXIT_OK. */
 int wait_hosts(const char *command, const char *const args[], size_t n_args);
 
 #endif /* cli/operator/wait-hosts.h */

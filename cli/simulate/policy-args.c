@@ -95,9 +95,10 @@ is_complete(const struct policy_syntax *syntax,
     return true;
 }
 
-int
-policy_args_parse(const struct policy_syntax *syntax, int argc, char *argv[],
-                  struct policy_args *args)
+/* Returns -1 to continue, otherwise an exit status. */
+static int
+parse_args(const struct policy_syntax *syntax, int argc, char *argv[],
+           struct policy_args *args)
 {
     const struct option_table table = {
         .name = syntax->name, .usage = syntax->usage, .rows = rows,
@@ -134,24 +135,41 @@ open_workload(struct policy_args *args)
                        : NULL;
 }
 
-char *
-policy_args_open(struct policy_args *args)
+static char *
+open_args(struct policy_args *args)
 {
     char *error = NULL;
 
+    if (!args->n_names && args->syntax->policy) {
+        args->names[args->n_names++] = args->syntax->policy;
+    }
     for (int i = 0; !error && i < args->n_names; i++) {
         error = policy_open(args->names[i], &args->policies[i]);
     }
     return error ? error : open_workload(args);
 }
 
-void
-policy_args_uninit(struct policy_args *args)
+int
+policy_command(const struct policy_syntax *syntax, int argc, char *argv[],
+               int (*run)(struct policy_args *))
 {
-    for (int i = 0; i < 2; i++) {
-        policy_destroy(args->policies[i]);
+    struct policy_args args;
+    int status = parse_args(syntax, argc, argv, &args);
+    char *error;
+
+    if (status >= 0) {
+        return status;
     }
-    workload_input_uninit(&args->input);
+    error = open_args(&args);
+    status = error ? policy_args_fail(error) : run(&args);
+    if (fflush(stdout)) {
+        status = EXIT_NO;
+    }
+    for (int i = 0; i < 2; i++) {
+        policy_destroy(args.policies[i]);
+    }
+    workload_input_uninit(&args.input);
+    return status;
 }
 
 /* Progress on a terminal. */

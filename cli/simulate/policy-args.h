@@ -3,12 +3,7 @@
 #ifndef POLICY_ARGS_H
 #define POLICY_ARGS_H 1
 
-/* Arguments of the commands "stagecoach policy".
- *
- * policy_args_parse() returns -1 to continue, otherwise an exit status, after
- * a message on failure.  policy_args_open() reads the named policies and the
- * workload, and returns NULL or a malloc()'d message.  Call
- * policy_args_uninit() after either. */
+/* Frame of the commands "stagecoach policy": arguments, policies, workload. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +31,8 @@ struct policy_syntax {
     int n_names;                /* Policies that stand alone, at most 2. */
     int n_policies;             /* Policies in all, at least, */
     int max_policies;           /* and at most, 2 or less. */
-    bool needs_trace;           /* Or a history. */
+    const char *policy;         /* Default policy, or NULL. */
+    bool needs_trace;           /* True if a trace or a history is required. */
 };
 
 struct policy_args {
@@ -52,10 +48,10 @@ struct policy_args {
     struct workload_input input;        /* Empty without 'trace'. */
 };
 
-int policy_args_parse(const struct policy_syntax *, int argc, char *argv[],
-                      struct policy_args *);
-char *policy_args_open(struct policy_args *);
-void policy_args_uninit(struct policy_args *);
+/* Parses the arguments, opens the policies and the workload, and calls 'run',
+ * which returns an exit status.  Returns the exit status of the command. */
+int policy_command(const struct policy_syntax *, int argc, char *argv[],
+                   int (*run)(struct policy_args *));
 
 /* Returns the service for the workload: levels as in the data plane, but the
  * exact order for a trace of coflows, as in the literature. */

@@ -176,29 +176,18 @@ diff_live(const struct policy_args *args)
     return EXIT_OK;
 }
 
+static int
+diff(struct policy_args *args)
+{
+    diff_members(args->policies);
+    if (args->trace) {
+        diff_trace(args);
+    }
+    return args->live ? diff_live(args) : EXIT_OK;
+}
+
 int
 policy_diff(int argc, char *argv[])
 {
-    struct policy_args args;
-    int status = policy_args_parse(&syntax, argc, argv, &args);
-    char *error;
-
-    if (status >= 0) {
-        return status;
-    }
-    error = policy_args_open(&args);
-    if (error) {
-        status = policy_args_fail(error);
-    } else {
-        diff_members(args.policies);
-        if (args.trace) {
-            diff_trace(&args);
-        }
-        status = args.live ? diff_live(&args) : EXIT_OK;
-        if (fflush(stdout)) {
-            status = EXIT_NO;
-        }
-    }
-    policy_args_uninit(&args);
-    return status;
+    return policy_command(&syntax, argc, argv, diff);
 }

@@ -34,7 +34,7 @@ static const struct policy_syntax syntax = {
         "the rest.  Writes a policy only if it is better on both parts;\n"
         "otherwise the exit status is 1.\n",
     .options = POLICY_TRACE | POLICY_HISTORY | POLICY_POLICY | POLICY_TUNE,
-    .max_policies = 1, .needs_trace = true,
+    .max_policies = 1, .policy = "stage", .needs_trace = true,
 };
 
 static bool
@@ -203,8 +203,8 @@ write_policy(const struct policy_args *args,
 /* Tunes the policy.  Returns NULL or a malloc()'d message.  Stores in
  * '*betterp' whether the result is better. */
 static char *
-run(const struct policy_args *args, struct tune_options *options,
-    bool *betterp)
+run_tune(const struct policy_args *args, struct tune_options *options,
+         bool *betterp)
 {
     struct tune_result result;
     char *error;
@@ -229,33 +229,26 @@ run(const struct policy_args *args, struct tune_options *options,
            ? write_policy(args, options, &result) : NULL;
 }
 
+static int
+parse_and_tune(struct policy_args *args)
+{
+    struct tune_options options = { .objective = TUNE_MEAN_SCT };
+    bool better = false;
+    char *error;
+
+    if (!parse_objective(args->objective ? args->objective : "mean_sct",
+                         &options)
+        || !parse_budget(args->budget ? args->budget : DEFAULT_BUDGET,
+                         &options)
+        || !parse_seed(args->seed ? args->seed : "0", &options)) {
+        return EXIT_USAGE;
+    }
+    error = run_tune(args, &options, &better);
+    return error ? policy_args_fail(error) : better ? EXIT_OK : EXIT_NO;
+}
+
 int
 policy_tune(int argc, char *argv[])
 {
-    struct tune_options options = { .objective = TUNE_MEAN_SCT };
-    struct policy_args args;
-    bool better = false;
-    int status = policy_args_parse(&syntax, argc, argv, &args);
-    char *error;
-
-    if (status >= 0) {
-        return status;
-    }
-    if (!parse_objective(args.objective ? args.objective : "mean_sct",
-                         &options)
-        || !parse_budget(args.budget ? args.budget : DEFAULT_BUDGET, &options)
-        || !parse_seed(args.seed ? args.seed : "0", &options)) {
-        return EXIT_USAGE;
-    }
-    if (!args.n_names) {
-        args.names[args.n_names++] = "stage";
-    }
-    error = policy_args_open(&args);
-    if (!error) {
-        error = run(&args, &options, &better);
-    }
-    status = (error ? policy_args_fail(error)
-              : fflush(stdout) || !better ? EXIT_NO : EXIT_OK);
-    policy_args_uninit(&args);
-    return status;
+    return policy_command(&syntax, argc, argv, parse_and_tune);
 }

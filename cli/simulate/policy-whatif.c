@@ -177,7 +177,6 @@ print_json(const struct policy_args *args,
 {
     cJSON *top = cJSON_CreateObject();
     cJSON *policies;
-    char *text;
 
     cJSON_AddNumberToObject(top, "stages", results[0].n_stages);
     policies = cJSON_AddArrayToObject(top, "policies");
@@ -194,17 +193,11 @@ print_json(const struct policy_args *args,
     }
     add_named(top, "gain", args, changes, results[0].n_stages, 1);
     add_named(top, "lose", args, changes, results[0].n_stages, -1);
-    text = cJSON_Print(top);
-    if (!text) {
-        abort();
-    }
-    puts(text);
-    cJSON_free(text);
-    cJSON_Delete(top);
+    command_print_json(top);
 }
 
-static void
-whatif(const struct policy_args *args)
+static int
+whatif(struct policy_args *args)
 {
     struct sim_result results[2];
     struct change *changes;
@@ -222,25 +215,11 @@ whatif(const struct policy_args *args)
     for (int p = 0; p < 2; p++) {
         sim_result_uninit(&results[p]);
     }
+    return EXIT_OK;
 }
 
 int
 policy_whatif(int argc, char *argv[])
 {
-    struct policy_args args;
-    int status = policy_args_parse(&syntax, argc, argv, &args);
-    char *error;
-
-    if (status >= 0) {
-        return status;
-    }
-    error = policy_args_open(&args);
-    if (error) {
-        status = policy_args_fail(error);
-    } else {
-        whatif(&args);
-        status = fflush(stdout) ? EXIT_NO : EXIT_OK;
-    }
-    policy_args_uninit(&args);
-    return status;
+    return policy_command(&syntax, argc, argv, whatif);
 }

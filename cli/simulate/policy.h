@@ -3,10 +3,8 @@
 #ifndef CLI_POLICY_H
 #define CLI_POLICY_H 1
 
-/* The commands of "stagecoach policy", one file each; see command.h. */
+/* The commands of "stagecoach policy", see command.h. */
 
-int policy_check(int argc, char *argv[]);
-int policy_show(int argc, char *argv[]);
 int policy_diff(int argc, char *argv[]);
 int policy_whatif(int argc, char *argv[]);
 int policy_tune(int argc, char *argv[]);

@@ -216,7 +216,6 @@ sim_run_print_json(const struct sim_run *run)
 {
     cJSON *top = cJSON_CreateObject();
     cJSON *policies, *stages;
-    char *text;
 
     cJSON_AddStringToObject(top, "file", run->what);
     cJSON_AddStringToObject(top, "measured", run->workload->noun);
@@ -229,13 +228,7 @@ sim_run_print_json(const struct sim_run *run)
         cJSON_AddItemToArray(policies, policy_to_json(run, i));
         add_stages(stages, run, i);
     }
-    text = cJSON_Print(top);
-    if (!text) {
-        abort();
-    }
-    puts(text);
-    cJSON_free(text);
-    cJSON_Delete(top);
+    command_print_json(top);
 }
 
 #define MAX_PORTS 64            /* Ports in the heat map. */
@@ -343,24 +336,6 @@ report_simulation(const struct sim_run *run, const struct sim_run_policy *p,
 }
 
 static char *
-write_page(const struct report *report, const char *file)
-{
-    FILE *stream = fopen(file, "we");
-    char *error = NULL;
-    bool failed = !stream;
-
-    if (stream) {
-        report_put_html(report, stream);
-        failed = ferror(stream);
-        failed = fclose(stream) || failed;
-    }
-    if (failed && asprintf(&error, "%s: %s", file, strerror(errno)) < 0) {
-        abort();
-    }
-    return error;
-}
-
-static char *
 sim_run_write_html(const struct sim_run *run)
 {
     const struct workload *w = run->workload;
@@ -378,7 +353,7 @@ sim_run_write_html(const struct sim_run *run)
         report_simulation(run, &run->policies[i], ports, n_ports, report);
     }
     report_finish(report);
-    error = write_page(report, run->html);
+    error = report_write_html(report, run->html);
     report_destroy(report);
     return error;
 }

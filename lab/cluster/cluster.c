@@ -266,59 +266,20 @@ wait_until(struct cluster *c, const char *what, const char *daemon,
     return NULL;
 }
 
-/* The steps of cluster_up(), between which it can be interrupted. */
 static char *
-up_switch(struct cluster *c, const char *policy_file OVS_UNUSED)
-{
-    return (c->daemons.plan->fabric == FABRIC_OVS
-            ? daemons_switch(&c->daemons) : NULL);
-}
-
-static char *
-up_directories(struct cluster *c, const char *policy_file OVS_UNUSED)
+make_supervisor(struct cluster *c)
 {
     char *log_dir = xasprintf("%s/log", c->daemons.plan->rundir);
     char *cgroup = xasprintf("%s/daemons", c->daemons.plan->cgroup);
-    char *error = daemons_make_directories(c->daemons.plan);
 
     c->daemons.sv = supervisor_create(log_dir, cgroup);
     free(log_dir);
     free(cgroup);
-    return error;
+    return daemons_make_directories(c->daemons.plan);
 }
 
 static char *
-up_links(struct cluster *c, const char *policy_file OVS_UNUSED)
-{
-    return fabric_create(c->daemons.plan);
-}
-
-static char *
-up_intent(struct cluster *c, const char *policy_file OVS_UNUSED)
-{
-    return daemons_database(&c->daemons, &database_intent);
-}
-
-static char *
-up_hosts(struct cluster *c, const char *policy_file OVS_UNUSED)
-{
-    return daemons_database(&c->daemons, &database_hosts);
-}
-
-static char *
-up_controllers(struct cluster *c, const char *policy_file)
-{
-    return daemons_controllers(&c->daemons, policy_file);
-}
-
-static char *
-up_ports(struct cluster *c, const char *policy_file OVS_UNUSED)
-{
-    return fabric_join(c->daemons.plan);
-}
-
-static char *
-up_daemons(struct cluster *c, const char *policy_file OVS_UNUSED)
+start_host_daemons(struct cluster *c)
 {
     char *error = NULL;
 
@@ -332,7 +293,7 @@ up_daemons(struct cluster *c, const char *policy_file OVS_UNUSED)
 }
 
 static char *
-up_ready(struct cluster *c, const char *policy_file OVS_UNUSED)
+wait_until_ready(struct cluster *c)
 {
     char *error = wait_until(c, "shims", "shim-h0", shims_ready);
 
@@ -340,18 +301,36 @@ up_ready(struct cluster *c, const char *policy_file OVS_UNUSED)
                                       agents_ready);
 }
 
+#define N_STEPS 9
+
+/* Runs a step of cluster_up(), which can be interrupted between steps. */
+static char *
+run_step(struct cluster *c, int step, const char *policy_file)
+{
+    struct daemons *d = &c->daemons;
+
+    switch (step) {
+    case 0: return make_supervisor(c);
+    case 1: return fabric_create(d->plan);
+    case 2: return d->plan->fabric == FABRIC_OVS ? daemons_switch(d) : NULL;
+    case 3: return daemons_database(d, &database_intent);
+    case 4: return daemons_database(d, &database_hosts);
+    case 5: return daemons_controllers(d, policy_file);
+    case 6: return fabric_join(d->plan);
+    case 7: return start_host_daemons(c);
+    case 8: return wait_until_ready(c);
+    default: OVS_NOT_REACHED();
+    }
+}
+
 char *
 cluster_up(struct cluster *c, const char *policy_file)
 {
-    static char *(*const steps[])(struct cluster *, const char *) = {
-        up_directories, up_links, up_switch, up_intent, up_hosts,
-        up_controllers, up_ports, up_daemons, up_ready,
-    };
     char *error = NULL;
 
-    for (size_t i = 0; !error && i < ARRAY_SIZE(steps); i++) {
+    for (int step = 0; !error && step < N_STEPS; step++) {
         error = interrupt_signal() ? xstrdup(interrupted)
-                                   : steps[i](c, policy_file);
+                                   : run_step(c, step, policy_file);
     }
     return error;
 }

@@ -125,6 +125,14 @@ add(struct svec *svec, char *allocated)
     svec_add_nocopy(svec, allocated);
 }
 
+/* Adds option 'name' with 'value', which is freed. */
+static void
+add_option(struct svec *argv, const char *name, char *value)
+{
+    svec_add(argv, name);
+    svec_add_nocopy(argv, value);
+}
+
 /* Adds options of libopenvswitch: log to standard error only, and a control
  * socket. */
 static void
@@ -237,19 +245,14 @@ start_controller(const struct daemons *d, int i, const char *policy_file)
     char *error;
 
     add(&argv, plan_program(plan, "stagecoach-controller"));
-    svec_add(&argv, "--intent");
-    add(&argv, members_remote(plan, &database_intent));
-    svec_add(&argv, "--hosts");
-    add(&argv, members_remote(plan, &database_hosts));
-    svec_add(&argv, "--telemetry");
-    add(&argv, xasprintf("punix:%s", telemetry));
-    svec_add(&argv, "--rest");
-    add(&argv, xasprintf("unix:%s", rest));
-    svec_add(&argv, "--policy");
-    svec_add(&argv, policy_file);
+    add_option(&argv, "--intent", members_remote(plan, &database_intent));
+    add_option(&argv, "--hosts", members_remote(plan, &database_hosts));
+    add_option(&argv, "--telemetry", xasprintf("punix:%s", telemetry));
+    add_option(&argv, "--rest", xasprintf("unix:%s", rest));
+    add_option(&argv, "--policy", xstrdup(policy_file));
     if (plan->fabric == FABRIC_OVS) {
-        svec_add(&argv, "--switch");
-        add(&argv, xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
+        add_option(&argv, "--switch",
+                   xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
     }
     add_ovs_options(&argv, members_controller_file(plan, i, "controller",
                                                    "ctl"));
@@ -283,19 +286,14 @@ daemons_shim(const struct daemons *d, int i)
     char *error;
 
     add(&argv, plan_program(plan, "stagecoach-shim"));
-    svec_add(&argv, "--name");
-    add(&argv, xasprintf("%s-h%d", plan->name, i));
-    svec_add(&argv, "--host-port");
-    svec_add(&argv, "af_packet:host");
-    svec_add(&argv, "--uplink");
-    svec_add(&argv, "af_packet:uplink");
-    svec_add(&argv, "--rate");
-    add(&argv, xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
-    svec_add(&argv, "--mtu");
-    add(&argv, xasprintf("%d", plan->mtu));
+    add_option(&argv, "--name", xasprintf("%s-h%d", plan->name, i));
+    add_option(&argv, "--host-port", xstrdup("af_packet:host"));
+    add_option(&argv, "--uplink", xstrdup("af_packet:uplink"));
+    add_option(&argv, "--rate",
+               xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
+    add_option(&argv, "--mtu", xasprintf("%d", plan->mtu));
     svec_add(&argv, plan->cc ? "--cc=on" : "--cc=off");
-    svec_add(&argv, "--control");
-    add(&argv, xasprintf("%s/shim.sock", dir));
+    add_option(&argv, "--control", xasprintf("%s/shim.sock", dir));
 
     /* DPDK puts its files into RUNTIME_DIRECTORY, which systemd sets. */
     add(&env, xasprintf("RUNTIME_DIRECTORY=%s", dir));
@@ -318,20 +316,13 @@ daemons_agent(const struct daemons *d, int i)
     char *error;
 
     add(&argv, plan_program(plan, "stagecoach-agent"));
-    svec_add(&argv, "--host");
-    add(&argv, xasprintf("h%d", i));
-    svec_add(&argv, "--db");
-    add(&argv, members_remote(plan, &database_hosts));
-    svec_add(&argv, "--controller");
-    add(&argv, members_telemetry(plan));
-    svec_add(&argv, "--shim");
-    add(&argv, xasprintf("%s/shim.sock", dir));
-    svec_add(&argv, "--bypass");
-    add(&argv, xasprintf("%s:host,uplink", node));
-    svec_add(&argv, "--rundir");
-    svec_add(&argv, dir);
-    svec_add(&argv, "--cgroup");
-    add(&argv, plan_host_cgroup(plan, i));
+    add_option(&argv, "--host", xasprintf("h%d", i));
+    add_option(&argv, "--db", members_remote(plan, &database_hosts));
+    add_option(&argv, "--controller", members_telemetry(plan));
+    add_option(&argv, "--shim", xasprintf("%s/shim.sock", dir));
+    add_option(&argv, "--bypass", xasprintf("%s:host,uplink", node));
+    add_option(&argv, "--rundir", xstrdup(dir));
+    add_option(&argv, "--cgroup", plan_host_cgroup(plan, i));
     svec_add(&argv, "-vconsole:info");
     svec_add(&argv, "-vsyslog:off");
     add_ovs_env(plan, &env);
