@@ -116,7 +116,7 @@ get_rate(void *s_)
 {
     struct shim *s = s_;
 
-    return forward_rate(s->forward);
+    return egress_rate(forward_egress(s->forward));
 }
 
 static void
@@ -124,7 +124,7 @@ set_rate(void *s_, uint64_t bps)
 {
     struct shim *s = s_;
 
-    forward_set_rate(s->forward, bps);
+    egress_set_rate(forward_egress(s->forward), bps);
     shim_log(s, "uplink rate set to %"PRIu64" bit/s", bps);
 }
 
@@ -133,7 +133,7 @@ set_min_share(void *s_, uint32_t share)
 {
     struct shim *s = s_;
 
-    forward_set_min_share(s->forward, share);
+    egress_set_min_share(forward_egress(s->forward), share);
 }
 
 static void
@@ -154,8 +154,8 @@ take_over(void *s_, uint32_t step, struct shim_state *state)
     struct shim *s = s_;
     int error;
 
-    state->rate_bps = forward_rate(s->forward);
-    state->min_share = forward_min_share(s->forward);
+    state->rate_bps = egress_rate(forward_egress(s->forward));
+    state->min_share = egress_min_share(forward_egress(s->forward));
     error = takeover_step(s, step);
     if (s->old_side.leaving) {
         server_abandon(s->server);

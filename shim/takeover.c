@@ -18,6 +18,7 @@
 #include "shim/classify/job-slot.h"
 #include "shim/clock/clock.h"
 #include "shim/control/server.h"
+#include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/loop.h"
 #include "shim/shim.h"
@@ -278,8 +279,8 @@ takeover_finish(struct shim *s)
     s->old->stopped = true;
     copy_connections(s);
     forward_discard(s->forward);
-    forward_set_rate(s->forward, state.rate_bps);
-    forward_set_min_share(s->forward, state.min_share);
+    egress_set_rate(forward_egress(s->forward), state.rate_bps);
+    egress_set_min_share(forward_egress(s->forward), state.min_share);
     job_slots_lease(s->slots, clock_now(), state.lease_left_ms,
                     state.default_dscp);
     server_publish(s->server);

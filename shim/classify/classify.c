@@ -265,22 +265,3 @@ classify_burst_again(struct classifier *c, const struct packet *packets,
 {
     find_slots(c, packets, n, true, slots);
 }
-
-void
-classify_from_host(struct classifier *c, const uint8_t *frame, size_t length,
-                   uint64_t now, bool leased, struct verdict *v)
-{
-    struct packet packet = { (uint8_t *) frame, length };
-
-    classify_burst_from_host(c, &packet, 1, now, leased, v);
-}
-
-uint16_t
-classify_to_host(struct classifier *c, const uint8_t *frame, size_t length)
-{
-    struct packet packet = { (uint8_t *) frame, length };
-    uint16_t slot;
-
-    classify_burst_to_host(c, &packet, 1, &slot);
-    return slot;
-}

@@ -75,11 +75,4 @@ void classify_burst_to_host(struct classifier *, const struct packet *,
 void classify_burst_again(struct classifier *, const struct packet *,
                           uint32_t n, uint16_t *slots);
 
-/* Classify one packet. */
-void classify_from_host(struct classifier *, const uint8_t *frame,
-                        size_t length, uint64_t now, bool leased,
-                        struct verdict *);
-uint16_t classify_to_host(struct classifier *, const uint8_t *frame,
-                          size_t length);
-
 #endif /* shim/classify/classify.h */

@@ -181,32 +181,8 @@ congestion_from_uplink(struct congestion *c, struct rte_mbuf **frames,
     return n_left;
 }
 
-void
-congestion_poll(struct congestion *c, uint64_t now)
+struct cc *
+congestion_cc(struct congestion *c)
 {
-    cc_poll(c->cc, now);
-}
-
-size_t
-congestion_save(const struct congestion *c, void *body)
-{
-    return cc_save(c->cc, body);
-}
-
-void
-congestion_restore(struct congestion *c, const void *body, uint64_t now)
-{
-    cc_restore(c->cc, body, now);
-}
-
-void
-congestion_set_law(struct congestion *c, const struct shim_congestion *told)
-{
-    cc_set_law(c->cc, told);
-}
-
-void
-congestion_stats(const struct congestion *c, struct shim_stats *stats)
-{
-    cc_stats(c->cc, stats);
+    return c->cc;
 }

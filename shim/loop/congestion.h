@@ -21,25 +21,22 @@
  *    c = congestion_create(&config, egress);
  *    congestion_from_host(c, frames, packets, verdicts, n, now);
  *    n = congestion_from_uplink(c, frames, packets, slots, n, now);
- *    congestion_poll(c, now);
+ *    cc_poll(congestion_cc(c), now);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The egress stays the caller's.  One thread, that of the egress, except for
- * the last two functions, which are for the control thread. */
+ * The egress stays the caller's.  One thread, that of the egress. */
 
-#include <stddef.h>
 #include <stdint.h>
 
+struct cc;
 struct cc_config;
 struct congestion;
 struct egress;
 struct packet;
 struct rte_mbuf;
-struct shim_congestion;
-struct shim_stats;
 struct verdict;
 
 /* Sets the callbacks of the configuration.  Returns NULL without memory. */
@@ -57,13 +54,8 @@ void congestion_from_host(struct congestion *, struct rte_mbuf **frames,
 uint32_t congestion_from_uplink(struct congestion *, struct rte_mbuf **frames,
                                 struct packet *packets, uint16_t *slots,
                                 uint32_t n, uint64_t now);
-void congestion_poll(struct congestion *, uint64_t now);
 
-/* See cc_save() and cc_restore(). */
-size_t congestion_save(const struct congestion *, void *body);
-void congestion_restore(struct congestion *, const void *body, uint64_t now);
-
-void congestion_set_law(struct congestion *, const struct shim_congestion *);
-void congestion_stats(const struct congestion *, struct shim_stats *);
+/* For cc_poll() and others. */
+struct cc *congestion_cc(struct congestion *);
 
 #endif /* shim/loop/congestion.h */

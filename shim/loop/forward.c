@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "shim/capture/tap.h"
+#include "shim/cc/cc.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/classify.h"
 #include "shim/classify/fetch.h"
@@ -315,14 +316,6 @@ deliver_from_all(struct forward *f, uint64_t now)
     return any;
 }
 
-/* Returns the nanoseconds until a queued packet is due, UINT64_MAX if there is
- * none. */
-uint64_t
-forward_until_due(const struct forward *f, uint64_t now)
-{
-    return egress_until_due(f->egress, now);
-}
-
 /* Stops receiving after the first poll without frames, so that none is left in
  * the ports, or after MAX_LAST_POLLS. */
 static void
@@ -357,7 +350,7 @@ forward_poll(struct forward *f, uint64_t now)
                 : f->ended ? port_flush(f->config.host, now)
                 : receive_from_uplink(f, now);
     if (f->congestion && !at_rest) {
-        congestion_poll(f->congestion, now);
+        cc_poll(congestion_cc(f->congestion), now);
     }
     STORE(&f->at_rest, at_rest);
     follow_end(f, received);
@@ -417,46 +410,28 @@ forward_discard(struct forward *f)
 size_t
 forward_save(const struct forward *f, void *body)
 {
-    return f->congestion ? congestion_save(f->congestion, body) : 0;
+    return f->congestion ? cc_save(congestion_cc(f->congestion), body) : 0;
 }
 
 void
 forward_restore(struct forward *f, const void *body)
 {
     if (f->congestion) {
-        congestion_restore(f->congestion, body, clock_now());
+        cc_restore(congestion_cc(f->congestion), body, clock_now());
     }
 }
 
-uint32_t
-forward_min_share(const struct forward *f)
+struct egress *
+forward_egress(struct forward *f)
 {
-    return egress_min_share(f->egress);
-}
-
-void
-forward_set_rate(struct forward *f, uint64_t bps)
-{
-    egress_set_rate(f->egress, bps);
-}
-
-uint64_t
-forward_rate(const struct forward *f)
-{
-    return egress_rate(f->egress);
-}
-
-void
-forward_set_min_share(struct forward *f, uint32_t share)
-{
-    egress_set_min_share(f->egress, share);
+    return f->egress;
 }
 
 void
 forward_set_congestion(struct forward *f, const struct shim_congestion *told)
 {
     if (f->congestion) {
-        congestion_set_law(f->congestion, told);
+        cc_set_law(congestion_cc(f->congestion), told);
     }
 }
 
@@ -465,7 +440,7 @@ forward_stats(const struct forward *f, struct shim_stats *stats)
 {
     egress_stats(f->egress, stats);
     if (f->congestion) {
-        congestion_stats(f->congestion, stats);
+        cc_stats(congestion_cc(f->congestion), stats);
     }
     stats->rx_packets = counter_get(&f->rx_packets);
     stats->rx_bytes = counter_get(&f->rx_bytes);

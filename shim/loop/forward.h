@@ -24,7 +24,7 @@
  *    f = forward_create(&config);
  *    for (;;) {
  *        if (!forward_poll(f, now)) {
- *            ...sleep until a frame arrives or forward_until_due(f, now)...
+ *            ...sleep until a frame arrives or its queues are due...
  *        }
  *    }
  *
@@ -33,8 +33,8 @@
  * ===========================
  *
  * The ports, tables and misses stay the caller's and must outlive it.
- * forward_poll() and forward_until_due() are for one thread, the others for
- * the control thread. */
+ * forward_poll() is for one thread, the other functions for the control
+ * thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,6 +44,7 @@
 
 struct bursts;
 struct cc_config;
+struct egress;
 struct flow_table;
 struct forward;
 struct job_slots;
@@ -75,12 +76,10 @@ struct forward *forward_create(const struct forward_config *);
 void forward_destroy(struct forward *);
 
 bool forward_poll(struct forward *, uint64_t now);
-uint64_t forward_until_due(const struct forward *, uint64_t now);
 
-void forward_set_rate(struct forward *, uint64_t bps);
-uint64_t forward_rate(const struct forward *);
-void forward_set_min_share(struct forward *, uint32_t share);
-uint32_t forward_min_share(const struct forward *);
+/* For egress_until_due(), egress_set_rate() and others. */
+struct egress *forward_egress(struct forward *);
+
 void forward_set_congestion(struct forward *, const struct shim_congestion *);
 
 /* Returns lane 'number', from 1 on, for a thread of its own. */

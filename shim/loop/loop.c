@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "shim/clock/clock.h"
+#include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/lanes.h"
 #include "shim/loop/idle.h"
@@ -52,18 +53,27 @@ struct loop {
 #define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
 #define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
 
+static struct loop *
+new_loop(struct port *host, struct port *uplink, struct wake *wake,
+         enum loop_poll poll)
+{
+    struct loop *l = allocate(1, sizeof *l);
+
+    l->host = host;
+    l->uplink = uplink;
+    l->wake = wake;
+    l->polled = clock_now();
+    l->poll = poll;
+    return l;
+}
+
 struct loop *
 loop_create(struct forward *forward, struct port *host, struct port *uplink,
             enum loop_poll poll)
 {
-    struct loop *l = allocate(1, sizeof *l);
+    struct loop *l = new_loop(host, uplink, forward_wake(forward), poll);
 
     l->forward = forward;
-    l->host = host;
-    l->uplink = uplink;
-    l->wake = forward_wake(forward);
-    l->polled = clock_now();
-    l->poll = poll;
     return l;
 }
 
@@ -71,14 +81,9 @@ struct loop *
 loop_add_lane(struct loop *first, struct lane *lane, struct port *host,
               struct port *uplink)
 {
-    struct loop *l = allocate(1, sizeof *l);
+    struct loop *l = new_loop(host, uplink, lane_wake(lane), first->poll);
 
     l->lane = lane;
-    l->host = host;
-    l->uplink = uplink;
-    l->wake = lane_wake(lane);
-    l->polled = clock_now();
-    l->poll = first->poll;
     l->next = first->next;
     first->next = l;
     return l;
@@ -207,7 +212,7 @@ static uint64_t
 until_due(const struct loop *l, uint64_t now)
 {
     return (l->lane || holds_frames(l->host) || holds_frames(l->uplink)
-            ? UINT64_MAX : forward_until_due(l->forward, now));
+            ? UINT64_MAX : egress_until_due(forward_egress(l->forward), now));
 }
 
 /* Sleeps or blocks after a poll that found nothing. */

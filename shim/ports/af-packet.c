@@ -119,9 +119,8 @@ iface_ioctl(const char *iface, unsigned long request, struct ifreq *ifr)
 int
 iface_mtu(const char *iface)
 {
-    struct ifreq ifr;
+    struct ifreq ifr = { .ifr_name = "" };
 
-    memset(&ifr, 0, sizeof ifr);
     return iface_ioctl(iface, SIOCGIFMTU, &ifr) ? -1 : ifr.ifr_mtu;
 }
 
@@ -129,10 +128,8 @@ iface_mtu(const char *iface)
 int
 iface_set_mtu(const char *iface, uint32_t mtu)
 {
-    struct ifreq ifr;
+    struct ifreq ifr = { .ifr_mtu = mtu };
 
-    memset(&ifr, 0, sizeof ifr);
-    ifr.ifr_mtu = mtu;
     return iface_ioctl(iface, SIOCSIFMTU, &ifr);
 }
 
@@ -140,9 +137,8 @@ iface_set_mtu(const char *iface, uint32_t mtu)
 bool
 iface_is_up(const char *iface)
 {
-    struct ifreq ifr;
+    struct ifreq ifr = { .ifr_name = "" };
 
-    memset(&ifr, 0, sizeof ifr);
     return (!iface_ioctl(iface, SIOCGIFFLAGS, &ifr)
             && ifr.ifr_flags & IFF_UP && ifr.ifr_flags & IFF_RUNNING);
 }

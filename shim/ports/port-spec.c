@@ -55,26 +55,15 @@ virtio_user_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
 /* The buffer size is that of the longest frame, so that frames need no
  * chains. */
 static void
-memif_devargs(const struct port_spec *spec, const char *role, uint32_t mtu,
-              char *args, size_t size)
+memif_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
+              size_t size)
 {
+    bool is_client = !strcmp(spec->driver->name, "memif_client");
+
     snprintf(args, size,
-             "role=%s,socket=%s,socket-abstract=no,bsize=%u,rsize=9", role,
-             spec->what, port_frame_size(mtu));
-}
-
-static void
-memif_server_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
-                     size_t size)
-{
-    memif_devargs(spec, "server", mtu, args, size);
-}
-
-static void
-memif_client_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
-                     size_t size)
-{
-    memif_devargs(spec, "client", mtu, args, size);
+             "role=%s,socket=%s,socket-abstract=no,bsize=%u,rsize=9",
+             is_client ? "client" : "server", spec->what,
+             port_frame_size(mtu));
 }
 
 static void
@@ -140,7 +129,7 @@ const struct port_driver port_drivers[] = {
         .example = "/run/a.sock",
         .flags = PORT_UNFINISHED,
         .max_mtu = MAX_IP,
-        .devargs = memif_server_devargs,
+        .devargs = memif_devargs,
         .help = "memory shared with another process, which connects",
     }, {
         .name = "memif_client",
@@ -149,7 +138,7 @@ const struct port_driver port_drivers[] = {
         .example = "/run/a.sock",
         .flags = PORT_UNFINISHED,
         .max_mtu = MAX_IP,
-        .devargs = memif_client_devargs,
+        .devargs = memif_devargs,
         .help = "memory shared with another process, which listens",
     }, {
         .name = "pcap",

@@ -176,7 +176,7 @@ begin_capture(struct replay *r)
         return duplicate("no memory");
     }
     r->port_dropped = count_port_dropped(r);
-    forward_set_min_share(r->forward, r->rules->min_share);
+    egress_set_min_share(forward_egress(r->forward), r->rules->min_share);
     for (size_t i = 0; i < r->rules->n_jobs; i++) {
         bursts_reset(r->bursts, r->rules->jobs[i].slot);
         job_slots_set(r->slots, &r->rules->jobs[i]);
@@ -312,7 +312,7 @@ static void
 run_until(struct replay *r, uint64_t time)
 {
     for (;;) {
-        uint64_t wait = forward_until_due(r->forward, r->now);
+        uint64_t wait = egress_until_due(forward_egress(r->forward), r->now);
 
         if (wait > time - r->now) {
             break;
@@ -408,7 +408,8 @@ replay_finish(struct replay *r)
 {
     uint64_t wait;
 
-    while ((wait = forward_until_due(r->forward, r->now)) != UINT64_MAX) {
+    while ((wait = egress_until_due(forward_egress(r->forward), r->now))
+           != UINT64_MAX) {
         run_until(r, r->now + wait + STUCK_NS);
     }
 }

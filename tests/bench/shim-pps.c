@@ -294,11 +294,11 @@ make_backlog(struct bench *b)
     uint64_t n = 0;
 
     for (int i = 0; i < 2; i++) {
-        forward_set_rate(b->forwards[i], SHIM_MIN_RATE);
+        egress_set_rate(forward_egress(b->forwards[i]), SHIM_MIN_RATE);
         do {
             n += turn_full(b, i);
         } while (stats_of(b, i).queued_bytes < BACKLOG * FRAME_SIZE);
-        forward_set_rate(b->forwards[i], RATE);
+        egress_set_rate(forward_egress(b->forwards[i]), RATE);
     }
     return n;
 }

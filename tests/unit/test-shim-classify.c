@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "shim/classify/classify.h"
+#include "tests/unit/classify-one.h"
 
 #define MS UINT64_C(1000000)
 

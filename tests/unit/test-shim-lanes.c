@@ -18,6 +18,7 @@
 
 #include "shim/cc/cc.h"
 #include "shim/classify/flow-table.h"
+#include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
 #include "shim/classify/job-slot.h"
 #include "shim/loop/lanes.h"
@@ -548,7 +549,7 @@ acknowledgements_of_all_lanes_overtake_data(void **state)
     (void) state;
     for (unsigned int n = 1; n <= MAX_LANES; n++) {
         set_up(&b, n, false);
-        forward_set_rate(b.forward, 1000000);
+        egress_set_rate(forward_egress(b.forward), 1000000);
         for (uint32_t i = 0; i < N_JOBS; i++) {
             /* The first one makes the queue, which begins behind them. */
             place_of_acknowledgement(&b, i, i + N_JOBS, 200);
