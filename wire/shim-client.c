@@ -18,8 +18,8 @@ struct shim_client {
     int error;                  /* Of the connection, 0: it works. */
     uint32_t xid;               /* Of the last request. */
     struct buffer rx, tx;
-    struct shim_msg msg;        /* Last message received... */
-    char *body;                 /* ...and its body. */
+    struct shim_msg msg;        /* Last message received. */
+    char *body;                 /* Body of 'msg'. */
 };
 
 static int

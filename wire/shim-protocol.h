@@ -337,8 +337,8 @@ struct shim_stats {
     uint64_t flows_aged;        /* Flows deleted: they had no packets. */
     uint64_t cc_flows;          /* Connections of congestion control now. */
     uint64_t cc_windows;        /* ACKs whose window was lowered. */
-    uint64_t cc_grants_sent;    /* Grants to remote shims... */
-    uint64_t cc_grants_taken;   /* ...and from remote shims. */
+    uint64_t cc_grants_sent;    /* Grants sent to remote shims. */
+    uint64_t cc_grants_taken;   /* Grants received from remote shims. */
     uint64_t cc_marks;          /* Packets marked by the network (ECN CE). */
     uint64_t lane_lost;         /* Packets dropped: a lane was too slow. */
 };

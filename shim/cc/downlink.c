@@ -11,21 +11,23 @@
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
+/* Measuring a flow. */
 #define MIN_WINDOW_NS (2 * MS)  /* Shortest window in which a rate is
-                                 * measured... */
-#define WINDOW_SEGMENTS 3       /* ...and segments that the grant would have
-                                 * carried in it. */
-#define QUIET_SEGMENTS 2        /* A flow is quiet if its grant would have
-                                 * carried these segments... */
-#define QUIET_NS MS             /* ...besides a round trip and this time, for
-                                 * the sender's shim may have slept. */
-#define PUSHED_NS MS            /* A flow is quiet this long after the end of a
-                                 * burst... */
-#define SLOW_NS (5 * MS)        /* ...unless a segment takes longer than
-                                 * this. */
+                                 * measured. */
+#define WINDOW_SEGMENTS 3       /* Segments that the grant must have been able
+                                 * to carry in a window. */
+#define QUIET_SEGMENTS 2        /* Segments that the grant must have been able
+                                 * to carry before a silent flow is quiet. */
+#define QUIET_NS MS             /* Time besides the round trip before a silent
+                                 * flow is quiet: its shim may have slept. */
+#define PUSHED_NS MS            /* Time after the end of a burst before a flow
+                                 * is quiet. */
+#define SLOW_NS (5 * MS)        /* Time for a segment above which the end of a
+                                 * burst is not detected. */
 #define IDLE_NS (10 * MS)       /* A quiet flow leaves the downlink. */
 #define FORGET_NS NS_PER_S      /* A flow may be a small one again. */
 
+/* Limiting a flow. */
 #define TAU_NS 10000u           /* Added to the round trip for the window. */
 #define PACED_TAU_NS (20 * MS)  /* Added instead if the sender is also paced:
                                  * the excess waits in the sender's shim. */
@@ -34,15 +36,19 @@
 #define HOLD_MS 100             /* Validity of a grant. */
 #define RENEW_NS (30 * MS)      /* Time after which a grant is sent again. */
 #define LATER_NS (10 * MS)      /* Minimum time between two grants if the
-                                 * change matters only to the flow... */
-#define SOON_NS (1 * MS)        /* ...if a small one matters to the link... */
-#define NOW_NS (MS / 5)         /* ...and if a large one does. */
+                                 * change matters only to the flow. */
+#define SOON_NS (1 * MS)        /* Minimum time if a small change matters to
+                                 * the link. */
+#define NOW_NS (MS / 5)         /* Minimum time if a large change matters to
+                                 * the link. */
 #define LINK_PARTS 256          /* A change of 1/LINK_PARTS of the link matters
                                  * to the link. */
-#define MIN_RTT (MS / 2)        /* Of the law, since loops sleep. */
+
+/* The law. */
+#define MIN_RTT (MS / 2)        /* Round trip of the law, as loops sleep. */
 #define SLACK_FRAMES 4          /* See struct cc_load. */
 #define OTHER_NS (20 * MS)      /* Time constant of other traffic. */
-#define ALPHA_GAIN (1.0 / 16)
+#define ALPHA_GAIN (1.0 / 16)   /* As in DCTCP. */
 #define CORE_LEAST_NS (50 * MS) /* Longest time between two segments under the
                                  * core's limit: TCP's timeouts are longer. */
 #define CORE_STEPS 32           /* Round trips in which the core's limit rises

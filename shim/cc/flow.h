@@ -51,18 +51,19 @@
 struct cc_arriving {
     struct cc_rate rate;        /* Measured. */
     uint64_t last;              /* Time of the last data. */
-    uint64_t small_since;       /* Start of the current CC_SMALL_NS... */
-    uint32_t small_bytes;       /* ...and the bytes that arrived in it. */
+    uint64_t small_since;       /* Start of the current period of
+                                 * CC_SMALL_NS. */
+    uint32_t small_bytes;       /* Bytes that have arrived in that period. */
     bool bulk;                  /* Not a small flow: it is limited. */
     bool active;                /* In the list of flows that share the
                                  * downlink. */
     bool quiet;                 /* Active, but has nothing to send now. */
     bool pushed;                /* The last segment may be the end of a
                                  * burst. */
-    double could;               /* Bytes that its granted rate would have
-                                 * carried since the last data... */
-    double window_could;        /* ...and since the window of 'rate'
-                                 * opened. */
+    double could;               /* Bytes that its grant would have carried
+                                 * since the last data. */
+    double window_could;        /* Bytes that its grant would have carried in
+                                 * the current window of 'rate'. */
     uint64_t step_bytes;        /* Arrived since the last division. */
     double excess;              /* Bytes of the phantom queue that arrived
                                  * beyond its grants. */
@@ -98,8 +99,8 @@ struct cc_leaving {
                                  * until a grant arrives. */
     bool unanswered;            /* No grant arrived in time: do not wait
                                  * again. */
-    uint64_t burst_at;          /* Start of the burst without a grant... */
-    uint32_t burst_bytes;       /* ...and its bytes so far. */
+    uint64_t burst_at;          /* Start of the burst without a grant. */
+    uint32_t burst_bytes;       /* Bytes of that burst so far. */
     uint64_t empty_since;       /* Time since which its queue is empty, 0: it
                                  * is not. */
     uint64_t empty_sent_at;     /* When the receiver's shim was informed of

@@ -76,8 +76,8 @@ struct takeover_connection {
     uint64_t last;              /* Time of the last packet. */
     uint64_t rtt_ns;            /* Shortest recent round trip, 0 if not
                                  * known. */
-    uint64_t out_bps;           /* Rate granted for data to the uplink... */
-    uint64_t out_until;         /* ...and when the grant ends. */
+    uint64_t out_bps;           /* Rate granted for data to the uplink. */
+    uint64_t out_until;         /* Time at which that grant ends. */
     uint64_t core_bps;          /* Limit by ECN marks of data to the host, 0:
                                  * none. */
     uint32_t marked;            /* Share of marked data, smoothed, in
@@ -89,8 +89,8 @@ struct takeover_connection {
     uint16_t flags;             /* CONNECTION_*. */
     uint16_t slot;              /* 0 .. SHIM_MAX_SLOTS - 1. */
     uint16_t mss;               /* Of data to the host. */
-    uint8_t host_shift;         /* Window scale that the host uses... */
-    uint8_t wire_shift;         /* ...and the one that the remote end uses. */
+    uint8_t host_shift;         /* Window scale that the host uses. */
+    uint8_t wire_shift;         /* Window scale that the remote end uses. */
 };
 
 /* Returns the size of a body. */

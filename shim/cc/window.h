@@ -52,8 +52,8 @@ struct cc_window {
     bool has_edge;              /* 'edge' is valid. */
     bool host_syn_seen, remote_syn_seen;
     bool host_scales, remote_scales;    /* The SYN had a window scale. */
-    uint8_t host_shift;         /* Window scale that the host uses... */
-    uint8_t wire_shift;         /* ...and the one that the remote end uses. */
+    uint8_t host_shift;         /* Window scale that the host uses. */
+    uint8_t wire_shift;         /* Window scale that the remote end uses. */
 };
 
 /* Learns the host's window scale, and lowers it in the SYN. */
