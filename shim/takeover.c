@@ -27,19 +27,22 @@
 
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 
-/* Longest times without forwarding: see SHIM_TAKE_OVER. */
-#define STOP_NS (100 * MS)      /* The loop, which may sleep until a frame
-                                 * arrives, stops receiving. */
-#define DRAIN_NS (30 * MS)      /* The queues drain. */
+/* Longest times, see SHIM_TAKE_OVER. */
+#define STOP_NS (100 * MS)      /* Until the loops, which may sleep until a
+                                 * frame arrives, have stopped. */
+#define DRAIN_NS (30 * MS)      /* Until the queues are empty. */
 #define LEAVE_NS (300 * MS)     /* From STOP to LEAVE. */
 
-#define TABLES_MS 2000          /* For a reply while the old shim forwards. */
-#define STEP_MS 250             /* For a reply while no shim forwards. */
+#define TABLES_MS 2000          /* Longest wait for a reply while the old shim
+                                 * forwards. */
+#define STEP_MS 250             /* Longest wait for a reply while no shim
+                                 * forwards. */
 
 /* The new shim's connection to the old one. */
 struct takeover {
     struct shim_client *client;
-    uint32_t pid;               /* Of the old shim, 0 if not known. */
+    uint32_t pid;               /* Process id of the old shim, 0 if not
+                                 * known. */
     bool stopped;               /* STOP has succeeded. */
 };
 

@@ -15,8 +15,8 @@
 
 struct shim_client {
     int fd;
-    int error;                  /* Of the connection, 0: it works. */
-    uint32_t xid;               /* Of the last request. */
+    int error;                  /* Error of the connection, 0: it works. */
+    uint32_t xid;               /* xid of the last request. */
     struct buffer rx, tx;
     struct shim_msg msg;        /* Last message received. */
     char *body;                 /* Body of 'msg'. */

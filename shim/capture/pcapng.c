@@ -30,8 +30,8 @@ enum {
 struct pcapng {
     char *name;
     FILE *stream;
-    uint64_t n;                 /* Packets. */
-    uint64_t last;              /* Time of the last one. */
+    uint64_t n;                 /* Packets written. */
+    uint64_t last;              /* Time of the last packet. */
 };
 
 /* A block without the packet's bytes. */

@@ -11,9 +11,9 @@
 #include "shim/capture/file.h"
 #include "shim/classify/parse.h"
 
-#define MIN_PACKETS 16          /* Of a side before its bursts are measured. */
+#define MIN_PACKETS 16          /* Packets before bursts are measured. */
 #define MIN_BIN_NS 1000000u
-#define MIN_BINS 8              /* Fewer are too few for a correlation. */
+#define MIN_BINS 8              /* Fewest intervals for a correlation. */
 
 /* Flows by key, with open addressing.  A cell holds an index in the profile's
  * 'flows' plus 1, or 0 if it is free. */

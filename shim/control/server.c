@@ -19,7 +19,7 @@
 #include "shim/control/request.h"
 #include "wire/buffer.h"
 
-#define CAPTURE_MS 10           /* Between two reads of the tap. */
+#define CAPTURE_MS 10           /* Time between two reads of the tap. */
 #define MAX_BACKLOG (4u << 20)  /* Bytes that wait for a client before it is
                                  * disconnected. */
 #define MAX_EVENTS (64u << 10)  /* Bytes that wait for a client before it
@@ -29,8 +29,8 @@
 
 struct client {
     int fd;                     /* -1: this element is free. */
-    bool subscribed;            /* To misses. */
-    bool captures;
+    bool subscribed;            /* Receives misses. */
+    bool captures;              /* Receives captured frames. */
     bool closing;               /* Disconnect when its replies are sent. */
     struct buffer rx, tx;
 };
@@ -39,8 +39,9 @@ struct server {
     struct server_config config;
     char *path;                 /* Removed at the end; NULL: not ours. */
     char *published_path;       /* 'path' after server_publish(), or NULL. */
-    int fd;                     /* Listens. */
-    bool captures;              /* For one of the clients. */
+    int fd;                     /* Listening socket. */
+    bool captures;              /* One of the clients receives captured
+                                 * frames. */
     void *request, *reply;      /* Aligned bodies of the current request and
                                  * of its reply, SHIM_MAX_MESSAGE bytes. */
     struct client clients[SERVER_MAX_CLIENTS];

@@ -28,7 +28,7 @@
 #define LEASE_MS 3600000        /* Renewed in each poll. */
 #define STUCK_NS 1000           /* Step of time if a poll does nothing. */
 
-/* Of the frame in a packet buffer. */
+/* Origin of the frame in a packet buffer. */
 struct origin {
     uint64_t number;
     uint32_t captured;
@@ -46,7 +46,7 @@ struct replay {
     int origin_at;              /* Offset of struct origin in a packet
                                  * buffer. */
 
-    uint32_t mtu;               /* Of the pool and the ports. */
+    uint32_t mtu;               /* MTU of the pool and the ports. */
     struct rte_mempool *pool;
     struct end host, uplink;
 
@@ -58,7 +58,8 @@ struct replay {
 
     uint64_t now;               /* Time of the capture; 0 before the first
                                  * frame. */
-    uint64_t port_dropped;      /* By the ports before this capture. */
+    uint64_t port_dropped;      /* Drops of the ports before this
+                                 * capture. */
     struct replay_counts counts;        /* Without the shim's counters. */
 };
 

@@ -16,7 +16,7 @@
 
 #define MAX_JOBS (SHIM_MAX_SLOTS - 1)
 #define MAX_ADDRESSES 1024
-#define MAX_FLOW_RULES 4096     /* Of a job. */
+#define MAX_FLOW_RULES 4096     /* Flow rules of a job. */
 
 static const char *const protocol_names[] = { "any", "tcp", "udp", NULL };
 static const char *const otherwise_names[] = { "from-host", "to-host",

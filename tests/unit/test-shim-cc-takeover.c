@@ -347,5 +347,5 @@ main(void)
         TEST(a_bad_body_is_refused),
     };
 
-    return cmocka_run_group_tests_name("shim-cc-handover", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("shim-cc-takeover", tests, NULL, NULL);
 }
