@@ -349,7 +349,7 @@ peers_idle(struct loop *loop)
         result = peer->class->idle(peer->scheme);
     }
     if (result == LOOP_OK) {
-        result = control_silent(loop->control) && all_done(peer)
+        result = control_input_closed(loop->control) && all_done(peer)
                  ? LOOP_ENDED : sync_peer_wait(peer, INT64_MAX);
     }
     result = pass_error(loop, result);

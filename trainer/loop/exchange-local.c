@@ -115,7 +115,7 @@ local_idle(struct loop *loop)
         { .fd = control_input_fd(loop->control), .events = POLLIN },
     };
 
-    if (control_silent(loop->control)) {
+    if (control_input_closed(loop->control)) {
         return LOOP_ENDED;
     }
     poll(fds, 2, -1);

@@ -2,8 +2,8 @@
 
 /* The exchange with parameter servers.
  *
- * A worker pushes its gradient to all servers, each of which has a range of
- * the vector, and receives the next weights.  The scheme, which runs at the
+ * A worker pushes its gradient to all servers, which each have a range of the
+ * vector, and receives the next weights.  The scheme, which runs at the
  * first server, may change the worker's share of the batch and may ask for
  * the time of its steps. */
 
@@ -53,7 +53,7 @@ set_role(struct loop *loop, const struct sync_message *m)
         ps_client_run_ahead(e->client, m->total);
     }
 
-    /* A machine that listens only between gradients is told too late. */
+    /* A worker that receives only between gradients receives too late. */
     if (!e->pieces && (e->role & SYNC_ROLE_STEALS
                        || (e->role & SYNC_ROLE_SKIPS
                            && (m->total > 1 || pace_emulates(loop->pace))))) {
@@ -198,7 +198,7 @@ server_idle(struct loop *loop)
 {
     enum ps_result result;
 
-    if (control_silent(loop->control)) {
+    if (control_input_closed(loop->control)) {
         return LOOP_ENDED;
     }
     result = ps_client_idle(loop->exchange->client, loop->model->weights,

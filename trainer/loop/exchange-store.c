@@ -217,7 +217,7 @@ store_exchange_load(struct loop *loop)
 static enum loop_result
 store_exchange_idle(struct loop *loop)
 {
-    return control_silent(loop->control) ? LOOP_ENDED
+    return control_input_closed(loop->control) ? LOOP_ENDED
            : result_of_store(loop, store_idle(loop->exchange->client));
 }
 

@@ -81,7 +81,7 @@ struct loop {
                                          * 'batch_loss' and 'step_s'. */
     uint64_t evaluated;         /* Iteration of progress.loss; UINT64_MAX if
                                  * there was no evaluation. */
-    char *error;                /* Set by whoever returns LOOP_FAILED. */
+    char *error;                /* Message, after LOOP_FAILED. */
 
     const struct exchange_class *class;
     struct exchange *exchange;
@@ -134,8 +134,8 @@ extern const struct exchange_class exchange_local;
 extern const struct exchange_class exchange_server;
 extern const struct exchange_class exchange_store;
 
-/* Trains as 'o' says.  Returns NULL if the training was ended from outside or
- * reached its last target, otherwise a message. */
+/* Trains.  Returns NULL if the training was stopped or reached its last
+ * target, otherwise a message. */
 char *loop_run(const struct options *, struct control *,
                const struct exchange_class *);
 
@@ -155,7 +155,8 @@ void loop_compute(struct loop *, model_part_func *part, void *aux,
 char *loop_parse_names(const struct options *, const char *option,
                        const char *list, int max, char *names[], int *n);
 
-/* The port to listen at: --port, or that of the name of this rank. */
+/* Returns the port to listen at: --port, or the one in the name of this
+ * rank. */
 int loop_own_port(const struct options *, char *const names[]);
 
 #endif /* trainer/loop/loop.h */

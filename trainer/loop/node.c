@@ -213,7 +213,7 @@ run_with_store(struct node *node)
     if (!error) {
         report_end(node);
     } else if (node->store && key_store_ended(node->store)) {
-        free(error);            /* Not a failure: one was told to end. */
+        free(error);            /* Another node was stopped. */
         error = NULL;
     }
     return error;
@@ -231,9 +231,9 @@ node_run(const struct options *o, struct control *control)
                                            : run_manually(&node);
     }
     node_uninit(&node);
-    control_run(control);       /* Others may have been told before us. */
+    control_run(control);       /* Other nodes may have been stopped first. */
     if (error && control_stopped(control)) {
-        free(error);            /* Not a failure: we were told to end. */
+        free(error);            /* A consequence of being stopped. */
         error = NULL;
     }
     return error;

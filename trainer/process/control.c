@@ -15,18 +15,18 @@
 #include "base/memory.h"
 
 struct control {
-    bool heard;                 /* Standard input is one that can speak. */
-    bool at_end;                /* Of standard input. */
+    bool has_input;             /* Standard input may have commands. */
+    bool at_end;                /* Standard input has ended. */
     bool stop;
     uint64_t target;
     int n_targets;
-    char line[128];             /* The line that is not yet complete. */
+    char line[128];             /* Start of the next line. */
     size_t length;
 };
 
-/* Readable after a signal; -1 if there is none.  A handler and not a
- * signalfd, because that needs every thread to block the signal, and the
- * arithmetic library has started some before main(). */
+/* Readable after a signal; -1 if it could not be created.  A signalfd would
+ * need all threads to block the signals, and the arithmetic library starts
+ * some before main(). */
 static int signal_fd = -1;
 
 static void
@@ -36,14 +36,14 @@ take_signal(int signal)
     int saved = errno;
 
     if (write(signal_fd, &one, sizeof one) < 0) {
-        /* There is no better way to say it. */
+        /* A handler cannot report an error. */
     }
     errno = saved;
 }
 
-/* A device that is no terminal, such as /dev/null, says nothing. */
+/* A device other than a terminal, such as /dev/null, has no commands. */
 static bool
-input_can_speak(void)
+input_has_commands(void)
 {
     struct stat st;
 
@@ -64,7 +64,7 @@ control_create(uint64_t until)
         sigaction(SIGTERM, &action, NULL);
         sigaction(SIGINT, &action, NULL);
     }
-    control->heard = input_can_speak();
+    control->has_input = input_has_commands();
     control->target = until;
     control->n_targets = until > 0;
     return control;
@@ -74,7 +74,7 @@ void
 control_destroy(struct control *control)
 {
     if (control) {
-        /* The end is near: there is nothing left to interrupt. */
+        /* The process ends: there is nothing to interrupt. */
         signal(SIGTERM, SIG_IGN);
         signal(SIGINT, SIG_IGN);
         if (signal_fd >= 0) {
@@ -94,7 +94,7 @@ control_signal_fd(const struct control *control)
 int
 control_input_fd(const struct control *control)
 {
-    return control->heard && !control->at_end ? STDIN_FILENO : -1;
+    return control->has_input && !control->at_end ? STDIN_FILENO : -1;
 }
 
 static void
@@ -171,9 +171,9 @@ control_ended(const struct control *control)
 }
 
 bool
-control_silent(const struct control *control)
+control_input_closed(const struct control *control)
 {
-    return !control->heard || control->at_end;
+    return !control->has_input || control->at_end;
 }
 
 uint64_t

@@ -3,40 +3,39 @@
 #ifndef TRAINER_CONTROL_H
 #define TRAINER_CONTROL_H 1
 
-/* What a trainer process is told while it runs.
+/* Commands to a running trainer process.
  *
- * Whoever started the process tells it by lines on its standard input, "until
- * M" or "stop", and by ending the input; anybody by SIGTERM or SIGINT, which
- * this turns into something to poll for.  A terminal, a pipe, a file or a
- * socket counts as standard input; /dev/null says nothing and never ends.
+ * They are lines on standard input, "until M" and "stop", and its end; SIGTERM
+ * and SIGINT mean "stop".  Standard input is read if it is a terminal, a pipe,
+ * a file or a socket; /dev/null has no commands and no end.
  *
- *    struct control *control = control_create();
+ *    struct control *control = control_create(until);
  *    poll({ control_signal_fd(control), control_input_fd(control), ...});
  *    control_run(control);
  *    if (control_stopped(control)) ...
  *
- * One a process; one thread. */
+ * One per process; one thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct control;
 
-/* 'until' is the first target. */
+/* 'until' is the first target, iterations. */
 struct control *control_create(uint64_t until);
 void control_destroy(struct control *);
 
-/* Descriptors to poll for input; -1, which poll() skips, if there is none. */
+/* Descriptors to poll for input; -1, which poll() ignores, for none. */
 int control_signal_fd(const struct control *);
 int control_input_fd(const struct control *);
 
-/* Takes what there is to take, without waiting. */
+/* Reads signals and commands, without waiting. */
 void control_run(struct control *);
 
 bool control_stopped(const struct control *);   /* "stop" or a signal. */
-bool control_ended(const struct control *);     /* That, or no more input. */
-bool control_silent(const struct control *);    /* Nobody can say more. */
+bool control_ended(const struct control *);     /* Or the input's end. */
+bool control_input_closed(const struct control *);      /* No more commands. */
 uint64_t control_target(const struct control *);        /* Iterations. */
-int control_n_targets(const struct control *);  /* Other than 0, so far. */
+int control_n_targets(const struct control *);  /* So far, without 0. */
 
 #endif /* trainer/process/control.h */

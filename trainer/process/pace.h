@@ -3,19 +3,19 @@
 #ifndef PACE_H
 #define PACE_H 1
 
-/* How long a worker's steps take on the machine that it stands for.
+/* Emulation of slower machines.
  *
- * A worker computes for real and then waits until the step has taken what it
- * would have taken there.  '--speed-profile' says what that is, or
- * '--sample-cost-us', the same for every sample and always.
+ * A worker computes for real and then waits until the step has taken as long
+ * as on the emulated machine: as '--speed-profile' defines, or
+ * '--sample-cost-us' for each sample.
  *
  *    error = pace_create(options, &pace);
- *    pace_begin(pace);                         // The profile's time 0.
+ *    pace_begin(pace);                         // Time 0 of the profile.
  *    for (;;) {
  *        pace_step(pace);
  *        ...compute 'n' samples...
  *        pace_wait(pace, n, control);
- *        ...pace_elapsed(pace) is what it took...
+ *        ...pace_elapsed(pace) seconds...
  *    }
  *
  * One thread. */
@@ -33,22 +33,22 @@ void pace_destroy(struct pace *);
 void pace_begin(struct pace *);
 void pace_step(struct pace *);
 
-/* When the step, of 'n' samples, is to end, on clock_monotonic_us()'s
- * clock.  To be asked once a step: chance may be in it. */
+/* Returns the time of clock_monotonic_us() at which a step of 'n' samples is
+ * to end.  To be called once in a step: a profile may be random. */
 int64_t pace_end_us(struct pace *, uint32_t n);
 
-/* Whether steps take longer than their computing. */
+/* Returns true if a slower machine is emulated. */
 bool pace_emulates(const struct pace *);
 
-/* Waits until a step of 'n' samples is over, or we are told to stop by
- * 'control', which may be NULL. */
+/* Waits until the end of a step of 'n' samples, or a stop by 'control', which
+ * may be NULL. */
 void pace_wait(struct pace *, uint32_t n, struct control *);
 
 /* Seconds since the step began. */
 double pace_elapsed(const struct pace *);
 
-/* What others use of the machine now, and the samples it has memory for, 0:
- * any number. */
+/* Stores the fractions of the machine that other processes use now.  Returns
+ * the samples for which there is memory, 0 for no limit. */
 void pace_use(const struct pace *, double *cpu, double *memory);
 uint32_t pace_max_batch(const struct pace *);
 

@@ -15,10 +15,10 @@
 #include "base/memory.h"
 
 struct report {
-    int64_t last_us;            /* When progress went out last. */
-    int fd;                     /* Of datagrams, -1 for none. */
+    int64_t last_us;            /* Time of the last line of progress. */
+    int fd;                     /* Socket for datagrams, or -1. */
     struct sockaddr_un agent;
-    const char *cojob, *job;    /* Names without a character to escape. */
+    const char *cojob, *job;    /* Names that need no escaping. */
 };
 
 static bool
@@ -82,20 +82,47 @@ number(double x)
     return n;
 }
 
+/* Starts a line of JSON; end_event() ends it. */
+static void
+begin_event(const char *name)
+{
+    printf("{\"event\": \"%s\", \"time\": %"PRId64, name, clock_wall_ms());
+}
+
+static void
+end_event(void)
+{
+    puts("}");
+    fflush(stdout);
+}
+
+static void
+put_number(const char *name, double value)
+{
+    printf(", \"%s\": %s", name, number(value).text);
+}
+
+static void
+put_count(const char *name, uint64_t value)
+{
+    printf(", \"%s\": %"PRIu64, name, value);
+}
+
 void
 report_listening(const char *address, uint16_t port)
 {
-    printf("{\"event\": \"listening\", \"time\": %"PRId64", "
-           "\"address\": \"%s\", \"port\": %u}\n", clock_wall_ms(), address, port);
-    fflush(stdout);
+    begin_event("listening");
+    printf(", \"address\": \"%s\"", address);
+    put_count("port", port);
+    end_event();
 }
 
 void
 report_backend(const char *name)
 {
-    printf("{\"event\": \"backend\", \"time\": %"PRId64", "
-           "\"name\": \"%s\"}\n", clock_wall_ms(), name);
-    fflush(stdout);
+    begin_event("backend");
+    printf(", \"name\": \"%s\"", name);
+    end_event();
 }
 
 static void
@@ -124,12 +151,13 @@ report_progress(struct report *report, const struct report_progress *p,
         return;
     }
     report->last_us = now;
-    printf("{\"event\": \"progress\", \"time\": %"PRId64", "
-           "\"iteration\": %"PRIu64", \"loss\": %s, \"accuracy\": %s, "
-           "\"batch_loss\": %s, \"step_s\": %s}\n", clock_wall_ms(), p->iteration,
-           number(p->loss).text, number(p->accuracy).text,
-           number(p->batch_loss).text, number(p->step_s).text);
-    fflush(stdout);
+    begin_event("progress");
+    put_count("iteration", p->iteration);
+    put_number("loss", p->loss);
+    put_number("accuracy", p->accuracy);
+    put_number("batch_loss", p->batch_loss);
+    put_number("step_s", p->step_s);
+    end_event();
     if (report->fd >= 0) {
         send_datagram(report, p);
     }
@@ -138,57 +166,60 @@ report_progress(struct report *report, const struct report_progress *p,
 void
 report_policy(double lambda2, const int avoided[][2], int n)
 {
-    printf("{\"event\": \"policy\", \"time\": %"PRId64", \"lambda2\": %s, "
-           "\"avoided\": [", clock_wall_ms(), number(lambda2).text);
+    begin_event("policy");
+    put_number("lambda2", lambda2);
+    printf(", \"avoided\": [");
     for (int i = 0; i < n; i++) {
         printf("%s[%d, %d]", i ? ", " : "", avoided[i][0], avoided[i][1]);
     }
-    puts("]}");
-    fflush(stdout);
+    putchar(']');
+    end_event();
 }
 
 void
 report_epoch(const struct report_epoch *e)
 {
-    printf("{\"event\": \"epoch\", \"time\": %"PRId64", "
-           "\"epoch\": %"PRIu64", \"updates\": %"PRIu64", "
-           "\"seconds\": %s, \"cpu_s\": %s, \"loss\": %s", clock_wall_ms(),
-           e->epoch, e->updates, number(e->seconds).text,
-           number(e->cpu_s).text, number(e->loss).text);
+    begin_event("epoch");
+    put_count("epoch", e->epoch);
+    put_count("updates", e->updates);
+    put_number("seconds", e->seconds);
+    put_number("cpu_s", e->cpu_s);
+    put_number("loss", e->loss);
     for (int i = 0; i < 2; i++) {
         if (e->names[i]) {
-            printf(", \"%s\": %s", e->names[i], number(e->qualities[i]).text);
+            put_number(e->names[i], e->qualities[i]);
         }
     }
-    puts("}");
-    fflush(stdout);
+    end_event();
 }
 
 void
 report_keys(uint64_t local, uint64_t remote, uint64_t moved)
 {
-    printf("{\"event\": \"keys\", \"time\": %"PRId64", \"local\": %"PRIu64", "
-           "\"remote\": %"PRIu64", \"moved\": %"PRIu64"}\n", clock_wall_ms(), local,
-           remote, moved);
-    fflush(stdout);
+    begin_event("keys");
+    put_count("local", local);
+    put_count("remote", remote);
+    put_count("moved", moved);
+    end_event();
 }
 
 void
 report_paused(uint64_t iteration)
 {
-    printf("{\"event\": \"paused\", \"time\": %"PRId64", "
-           "\"iteration\": %"PRIu64"}\n", clock_wall_ms(), iteration);
-    fflush(stdout);
+    begin_event("paused");
+    put_count("iteration", iteration);
+    end_event();
 }
 
 void
 report_done(const struct report_progress *p, uint64_t bytes_sent,
             uint64_t bytes_received)
 {
-    printf("{\"event\": \"done\", \"time\": %"PRId64", "
-           "\"iteration\": %"PRIu64", \"loss\": %s, \"accuracy\": %s, "
-           "\"bytes_sent\": %"PRIu64", \"bytes_received\": %"PRIu64"}\n",
-           clock_wall_ms(), p->iteration, number(p->loss).text,
-           number(p->accuracy).text, bytes_sent, bytes_received);
-    fflush(stdout);
+    begin_event("done");
+    put_count("iteration", p->iteration);
+    put_number("loss", p->loss);
+    put_number("accuracy", p->accuracy);
+    put_count("bytes_sent", bytes_sent);
+    put_count("bytes_received", bytes_received);
+    end_event();
 }

@@ -3,14 +3,14 @@
 #ifndef TRAINER_REPORT_H
 #define TRAINER_REPORT_H 1
 
-/* What a trainer process tells the world.
+/* Output of a trainer process.
  *
- * JSON lines on standard output, for whoever started it, and, from rank 0 of
- * a job that was told its name, datagrams for the host's agent.  The agent may
- * be away or slow: a datagram that does not go at once is dropped.
+ * JSON lines on standard output, for the program that started the process, and
+ * from rank 0 of a job with a name, datagrams for the host's agent.  If a
+ * datagram cannot be sent at once, it is dropped.
  *
- * Both have at most REPORT_MAX_HZ lines of progress a second, except that
- * 'force' always goes.  One a process; one thread. */
+ * Both have at most REPORT_MAX_HZ lines of progress a second, plus those with
+ * 'force'.  One per process; one thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,29 +21,32 @@
 
 struct report;
 
-/* The state of a job after an iteration.  Numbers that are not known, or not
- * finite, are null in JSON. */
+/* The state of a job after an iteration.  A number that is unknown is NAN,
+ * and null in JSON. */
 struct report_progress {
     uint64_t iteration;         /* Updates made. */
     int stage;                  /* Targets reached before. */
-    double loss, accuracy;      /* Of the held-out samples, NAN if unknown. */
+    double loss, accuracy;      /* Of the validation samples. */
     double batch_loss;          /* Of the last iteration's samples, before
-                                 * its update; NAN if unknown. */
-    double step_s;              /* Of this process's last iteration, to
-                                 * compute and to transfer, without waiting
-                                 * for others; NAN if unknown. */
+                                 * its update. */
+    double step_s;              /* Seconds of this process's last iteration:
+                                 * computing and transfers, without waiting
+                                 * for other processes. */
 };
 
 /* An epoch of a task whose parameters are keys (tasks/node-task.h). */
 struct report_epoch {
-    uint64_t epoch, updates;    /* Epochs made, and samples of the last. */
-    double seconds, cpu_s;      /* It took, at all nodes. */
-    double loss;                /* Mean of its samples. */
-    const char *names[2];       /* Of what held-out samples say, or NULL. */
-    double qualities[2];
+    uint64_t epoch;             /* Epochs made. */
+    uint64_t updates;           /* Samples of the epoch. */
+    double seconds, cpu_s;      /* Time of the epoch, processors of all
+                                 * nodes. */
+    double loss;                /* Mean loss of its samples. */
+    const char *names[2];       /* Of metrics of validation samples, or
+                                 * NULL. */
+    double qualities[2];        /* Values of these metrics. */
 };
 
-/* 'datagrams': STAGECOACH_COJOB, _JOB and _RUNDIR say what to send where. */
+/* 'datagrams': send them if STAGECOACH_COJOB and STAGECOACH_JOB are set. */
 struct report *report_create(bool datagrams);
 void report_destroy(struct report *);
 
@@ -52,11 +55,12 @@ void report_backend(const char *name);
 void report_progress(struct report *, const struct report_progress *,
                      bool force);
 void report_epoch(const struct report_epoch *);
-/* Of a node, at its end: what became of accesses of keys. */
+
+/* At a node's end: accesses to keys, and keys that moved to the node. */
 void report_keys(uint64_t local, uint64_t remote, uint64_t moved);
 void report_paused(uint64_t iteration);
 
-/* Which links between peers a new policy avoids. */
+/* A new policy, and the links between peers that it avoids. */
 void report_policy(double lambda2, const int avoided[][2], int n);
 void report_done(const struct report_progress *, uint64_t bytes_sent,
                  uint64_t bytes_received);

@@ -7,7 +7,6 @@
 #include "trainer/process/options.h"
 #include "trainer/models/model.h"
 
-/* Makes the kind of samples that the model wants. */
 static struct dataset *
 generate(const struct model_class *class, const struct dataset_config *config)
 {

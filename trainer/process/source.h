@@ -3,7 +3,7 @@
 #ifndef SOURCE_H
 #define SOURCE_H 1
 
-/* What the options mean: which samples, and which model of them.
+/* The samples and the model that the options select.
  *
  *    error = source_open_data(&options, &data);
  *    error = source_open_model(&options, data, backend, max_batch, &model);
