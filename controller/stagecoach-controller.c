@@ -233,27 +233,24 @@ run_leader(struct controller *ctl, long long *leading_since)
 static void
 run_members(struct members *m, struct controller *ctl, struct rest *rest)
 {
-    char *remote = m->intent ? database_members_run(m->intent) : NULL;
+    char *remote;
 
+    if (!m->intent) {
+        return;
+    }
+    remote = database_members_run(m->intent);
     if (remote) {
         intent_db_set_remote(ctl->intent, remote);
         rest_set_intent(rest, remote);
         free(remote);
     }
-    remote = m->hosts ? database_members_run(m->hosts) : NULL;
+    remote = database_members_run(m->hosts);
     if (remote) {
         hosts_db_set_remote(ctl->hosts, remote);
         free(remote);
     }
-}
-
-static void
-wait_members(struct members *m)
-{
-    if (m->intent) {
-        database_members_wait(m->intent);
-        database_members_wait(m->hosts);
-    }
+    database_members_wait(m->intent);
+    database_members_wait(m->hosts);
 }
 
 static void
@@ -295,7 +292,6 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
 
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
-        wait_members(m);
         telemetry_wait(ctl->telemetry);
         switches_wait(ctl->switches);
         policy_file_wait(ctl->policy);

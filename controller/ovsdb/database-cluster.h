@@ -36,10 +36,6 @@
  *    database_members_wait(dm);
  *    database_members_destroy(dm);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The caller frees returned strings.  Main thread only. */
 
 #include "svec.h"

@@ -19,8 +19,8 @@
  * On a single machine the servers listen on Unix sockets of the same user
  * only.  With an address they also accept TLS connections with a certificate
  * of the controllers' CA.  Agents reach neither server: they connect to a
- * relay of the hosts database, in which each agent can write only its own row, and
- * which has locks of its own.
+ * relay of the hosts database, in which each agent can write only its own row,
+ * and which has locks of its own.
  *
  *
  * Usage
@@ -32,10 +32,6 @@
  *    remote = database_remote(&database_intent, rundir);
  *    error = database_wait(&database_intent, remote, 5000);
  *    error = database_upgrade(&database_intent, remote, 5000);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * No state.  Functions that return "char *" errors return NULL for success
  * and otherwise an error message that the caller frees. */

@@ -37,10 +37,6 @@
  *    error = pki_issue("/etc/stagecoach/pki", PKI_AGENT, "h0", 90);
  *    error = pki_list("/etc/stagecoach/pki", &entries, &n);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * No state.  Functions return NULL for success and otherwise an error message
  * that the caller frees. */
 

@@ -21,10 +21,6 @@
  *                              "controller/status", 0, NULL, 2000, &reply,
  *                              &errnum);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Blocking; one thread, outside of a main loop. */
 
 #include <stddef.h>

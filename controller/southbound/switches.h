@@ -35,10 +35,6 @@
  *        poll_block();
  *    }
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Owns the topology.  Main thread only. */
 
 #include <stddef.h>

@@ -215,7 +215,8 @@ static void
 reads_groups(void **state OVS_UNUSED)
 {
     static const uint32_t ports[] = { 10, 11, 12 };
-    struct ofpbuf *request = openflow_groups_request(OFP13_VERSION);
+    struct ofpbuf *request = ofputil_encode_group_desc_request(OFP13_VERSION,
+                                                               OFPG_ALL);
     struct flow_table *wanted = flow_table_create();
     struct flow_table *there = flow_table_create();
     struct ofputil_group_desc gd = { .type = OFPGT11_SELECT };

@@ -54,23 +54,12 @@ dashboard_owns(const char *path)
     return is_generated(path) || (find_file(path) && strcmp(path, TEMPLATE));
 }
 
-static struct json *
-build_view(const struct controller *ctl, const char *name)
-{
-    for (size_t i = 0; i < n_control_views; i++) {
-        if (!strcmp(control_views[i].name, name)) {
-            return control_views[i].build(ctl);
-        }
-    }
-    OVS_NOT_REACHED();
-}
-
 static void
 put_fragment(const struct controller *ctl, struct ds *html)
 {
-    struct json *status = build_view(ctl, "status");
-    struct json *order = build_view(ctl, "order");
-    struct json *hosts = build_view(ctl, "hosts");
+    struct json *status = control_find_view("status")->build(ctl);
+    struct json *order = control_find_view("order")->build(ctl);
+    struct json *hosts = control_find_view("hosts")->build(ctl);
 
     order_page_put(html, status, order, hosts);
     json_destroy(status);

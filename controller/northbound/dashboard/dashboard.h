@@ -28,10 +28,6 @@
  *        return dashboard_answer(ctl, connection, path);
  *    }
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * No state.  Main thread only. */
 
 #include <stdbool.h>

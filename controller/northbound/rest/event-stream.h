@@ -31,10 +31,6 @@
  *    n = event_client_read(client, buffer, size);  // 0: wait for wake().
  *    event_client_destroy(client);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Clients must be destroyed before the stream.  wake() must not destroy one.
  * Main thread only. */
 

@@ -26,10 +26,6 @@
  *        rest_change_uninit(&change);
  *    }
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * A change owns the members of its edit, except the names of cojob, job and
  * owner, which are not in the body.  No state. */
 

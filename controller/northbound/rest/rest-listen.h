@@ -23,10 +23,6 @@
  *    fd = rest_listen_open("unix:/run/...", &path);
  *    actor = rest_peer_name(mc, &names);       // NULL: not allowed.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The caller frees returned strings.  Main thread only. */
 
 #include <microhttpd.h>

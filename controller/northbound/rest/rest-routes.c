@@ -285,14 +285,8 @@ static const struct rest_route view_route = { "GET", "/v1/VIEW" };
 static const struct control_view *
 find_view(const char *path)
 {
-    if (!strncmp(path, "/v1/", 4)) {
-        for (size_t i = 0; i < n_control_views; i++) {
-            if (!strcmp(path + 4, control_views[i].name)) {
-                return &control_views[i];
-            }
-        }
-    }
-    return NULL;
+    return (strncmp(path, "/v1/", 4) || strchr(path + 4, '/') ? NULL
+            : control_find_view(path + 4));
 }
 
 static bool

@@ -30,10 +30,6 @@
  *    rest_wait(rest);
  *    rest_destroy(rest);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The struct controller must outlive the server.  Main thread only:
  * libmicrohttpd runs without threads of its own. */
 

@@ -34,7 +34,7 @@ put_progress(struct json *json, const struct job *job)
 }
 
 static struct json *
-hosts_to_json(const struct job *job)
+job_hosts_to_json(const struct job *job)
 {
     const struct shash_node **nodes = shash_sort(&job->traffic);
     struct json *hosts = json_array_create_empty();
@@ -47,8 +47,9 @@ hosts_to_json(const struct job *job)
 }
 
 static struct json *
-job_to_json(const struct job *job)
+job_to_json(const void *job_)
 {
+    const struct job *job = job_;
     struct json *json = json_object_create();
 
     json_object_put_string(json, "job", job->full_name);
@@ -63,7 +64,7 @@ job_to_json(const struct job *job)
         put_integer(json, "rung", job->stage->rung);
         put_integer(json, "sent_bytes", job->sent);
     }
-    json_object_put(json, "hosts", hosts_to_json(job));
+    json_object_put(json, "hosts", job_hosts_to_json(job));
     put_progress(json, job);
     return json;
 }
@@ -85,8 +86,9 @@ stage_to_json(const struct stage *stage)
 }
 
 static struct json *
-cojob_to_json(const struct cojob *cojob)
+cojob_to_json(const void *cojob_)
 {
+    const struct cojob *cojob = cojob_;
     const struct shash_node **nodes = shash_sort(&cojob->jobs);
     struct json *json = json_object_create();
     struct json *jobs = json_array_create_empty();
@@ -109,19 +111,60 @@ cojob_to_json(const struct cojob *cojob)
     return json;
 }
 
+static struct json *
+host_to_json(const void *host_)
+{
+    const struct host *host = host_;
+    double tagged = (host->ip_bytes > host->default_bytes
+                     ? host->ip_bytes - host->default_bytes : 0);
+    struct json *ports = json_object_create();
+    struct json *moved = json_object_create();
+    struct json *json = json_object_create();
+    const struct simap_node *node;
+
+    SIMAP_FOR_EACH (node, &host->ports) {
+        put_integer(ports, node->name, node->data * 1000LL);
+    }
+    json_object_put_string(json, "host", host->name);
+    json_object_put(json, "connected", json_boolean_create(host->connected));
+    json_object_put_string(json, "state", host->state);
+    json_object_put(json, "bypass", json_boolean_create(host->bypass));
+    put_integer(json, "wanted", host->wanted);
+    put_integer(json, "applied", host->applied);
+    json_object_put(json, "ports", ports);
+    put_integer(moved, "tx", host->moved[DIR_TX]);
+    put_integer(moved, "rx", host->moved[DIR_RX]);
+    json_object_put(json, "moved", moved);
+    if (host->connected && host->queued_bytes >= 0) {
+        put_integer(json, "queued_bytes", host->queued_bytes);
+    }
+    json_object_put(json, "coverage",
+                    json_real_create(host->ip_bytes
+                                     ? tagged / host->ip_bytes : 1));
+    return json;
+}
+
+/* Returns {'name': [...]} with the objects in 'map', sorted by name. */
+static struct json *
+map_to_json(const struct shash *map, const char *name,
+            struct json *(*to_json)(const void *))
+{
+    const struct shash_node **nodes = shash_sort(map);
+    struct json *array = json_array_create_empty();
+    struct json *json = json_object_create();
+
+    for (size_t i = 0; i < shash_count(map); i++) {
+        json_array_add(array, to_json(nodes[i]->data));
+    }
+    free(nodes);
+    json_object_put(json, name, array);
+    return json;
+}
+
 struct json *
 cojobs_report(const struct cluster *c)
 {
-    const struct shash_node **nodes = shash_sort(&c->cojobs);
-    struct json *cojobs = json_array_create_empty();
-    struct json *json = json_object_create();
-
-    for (size_t i = 0; i < shash_count(&c->cojobs); i++) {
-        json_array_add(cojobs, cojob_to_json(nodes[i]->data));
-    }
-    free(nodes);
-    json_object_put(json, "cojobs", cojobs);
-    return json;
+    return map_to_json(&c->cojobs, "cojobs", cojob_to_json);
 }
 
 struct json *
@@ -135,16 +178,7 @@ cojobs_report_cojob(const struct cluster *c, const char *name)
 struct json *
 cojobs_report_jobs(const struct cluster *c)
 {
-    const struct shash_node **nodes = shash_sort(&c->jobs);
-    struct json *jobs = json_array_create_empty();
-    struct json *json = json_object_create();
-
-    for (size_t i = 0; i < shash_count(&c->jobs); i++) {
-        json_array_add(jobs, job_to_json(nodes[i]->data));
-    }
-    free(nodes);
-    json_object_put(json, "jobs", jobs);
-    return json;
+    return map_to_json(&c->jobs, "jobs", job_to_json);
 }
 
 struct json *
@@ -153,4 +187,10 @@ cojobs_report_job(const struct cluster *c, const char *name)
     const struct job *job = shash_find_data(&c->jobs, name);
 
     return job ? job_to_json(job) : NULL;
+}
+
+struct json *
+cojobs_report_hosts(const struct cluster *c)
+{
+    return map_to_json(&c->hosts, "hosts", host_to_json);
 }

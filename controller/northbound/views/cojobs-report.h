@@ -3,7 +3,7 @@
 #ifndef COJOBS_REPORT_H
 #define COJOBS_REPORT_H 1
 
-/* Cojobs and jobs as JSON, for views and REST.
+/* Cojobs, jobs and hosts as JSON, for views and REST.
  *
  * docs/interfaces.md, "Controller's unixctl", describes the members.  The
  * functions return NULL if the cojob or job is unknown; the caller owns the
@@ -15,6 +15,7 @@ struct json;
 struct json *cojobs_report(const struct cluster *);
 struct json *cojobs_report_cojob(const struct cluster *, const char *cojob);
 struct json *cojobs_report_jobs(const struct cluster *);
+struct json *cojobs_report_hosts(const struct cluster *);
 
 /* 'job' is "COJOB/JOB". */
 struct json *cojobs_report_job(const struct cluster *, const char *job);

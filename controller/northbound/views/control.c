@@ -186,50 +186,9 @@ interleave_to_json(const struct controller *ctl)
 }
 
 static struct json *
-host_to_json(const struct host *host)
-{
-    double tagged = (host->ip_bytes > host->default_bytes
-                     ? host->ip_bytes - host->default_bytes : 0);
-    struct json *ports = json_object_create();
-    struct json *moved = json_object_create();
-    struct json *json = json_object_create();
-    const struct simap_node *node;
-
-    SIMAP_FOR_EACH (node, &host->ports) {
-        put_integer(ports, node->name, node->data * 1000LL);
-    }
-    json_object_put_string(json, "host", host->name);
-    json_object_put(json, "connected", json_boolean_create(host->connected));
-    json_object_put_string(json, "state", host->state);
-    json_object_put(json, "bypass", json_boolean_create(host->bypass));
-    put_integer(json, "wanted", host->wanted);
-    put_integer(json, "applied", host->applied);
-    json_object_put(json, "ports", ports);
-    put_integer(moved, "tx", host->moved[DIR_TX]);
-    put_integer(moved, "rx", host->moved[DIR_RX]);
-    json_object_put(json, "moved", moved);
-    if (host->connected && host->queued_bytes >= 0) {
-        put_integer(json, "queued_bytes", host->queued_bytes);
-    }
-    json_object_put(json, "coverage",
-                    json_real_create(host->ip_bytes
-                                     ? tagged / host->ip_bytes : 1));
-    return json;
-}
-
-static struct json *
 hosts_to_json(const struct controller *ctl)
 {
-    const struct shash_node **nodes = shash_sort(&ctl->cluster->hosts);
-    struct json *hosts = json_array_create_empty();
-    struct json *json = json_object_create();
-
-    for (size_t i = 0; i < shash_count(&ctl->cluster->hosts); i++) {
-        json_array_add(hosts, host_to_json(nodes[i]->data));
-    }
-    free(nodes);
-    json_object_put(json, "hosts", hosts);
-    return json;
+    return cojobs_report_hosts(ctl->cluster);
 }
 
 static struct json *
@@ -285,18 +244,24 @@ const struct control_view control_views[] = {
 };
 const size_t n_control_views = ARRAY_SIZE(control_views);
 
+const struct control_view *
+control_find_view(const char *name)
+{
+    for (size_t i = 0; i < n_control_views; i++) {
+        if (!strcmp(name, control_views[i].name)
+            || !strcmp(name, control_views[i].command)) {
+            return &control_views[i];
+        }
+    }
+    return NULL;
+}
+
 /* Replies with the view of the command 'argv[0]'. */
 static void
 show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
-          void *ctl_)
+          void *ctl)
 {
-    for (size_t i = 0; i < n_control_views; i++) {
-        if (!strcmp(argv[0], control_views[i].command)) {
-            reply(conn, control_views[i].build(ctl_));
-            return;
-        }
-    }
-    OVS_NOT_REACHED();
+    reply(conn, control_find_view(argv[0])->build(ctl));
 }
 
 /* Replies with 'error' if it is not null, otherwise with 'json'.  Takes

@@ -47,6 +47,9 @@ struct control_view {
 extern const struct control_view control_views[];
 extern const size_t n_control_views;
 
+/* Returns the view with 'name' or command 'name', or NULL. */
+const struct control_view *control_find_view(const char *name);
+
 /* Functions that return "char *" return NULL and store the reply in '*json' if
  * successful, otherwise an error message that the caller frees. */
 

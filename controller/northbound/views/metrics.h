@@ -18,10 +18,6 @@
  * the number of those left out is a metric.  Values that change by themselves,
  * such as a rung, a rank or a message, are not labels.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The caller frees the string.  Main thread only. */
 
 #include <stdint.h>

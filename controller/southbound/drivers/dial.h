@@ -26,10 +26,6 @@
  *    }
  *    dial_wait(d);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The caller owns the connection.  Main thread only. */
 
 #include <stdint.h>

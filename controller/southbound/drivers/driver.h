@@ -32,10 +32,6 @@
  * not connect before the first want(), so that a standby controller does not
  * touch switches.  leave() disconnects again.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Arguments are copied.  Main thread only. */
 
 #include <stdbool.h>

@@ -30,10 +30,6 @@
  *    error = flow_table_add_groups(there, reply);    // dump.
  *    n = flow_table_diff(wanted, there, protocol, 1000, &messages);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Arguments are copied; the caller owns the messages of a difference.  Main
  * thread only. */
 

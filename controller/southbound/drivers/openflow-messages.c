@@ -22,12 +22,6 @@
 #include "openvswitch/ofpbuf.h"
 
 struct ofpbuf *
-openflow_features_request(enum ofp_version version)
-{
-    return ofpraw_alloc(OFPRAW_OFPT_FEATURES_REQUEST, version, 0);
-}
-
-struct ofpbuf *
 openflow_role_request(enum ofp_version version, uint64_t generation)
 {
     struct ofpbuf *msg = ofpraw_alloc(OFPRAW_OFPT12_ROLE_REQUEST, version,
@@ -91,12 +85,6 @@ openflow_packet_out(enum ofp_version version, uint32_t port,
         &po, ofputil_protocol_from_ofp_version(version));
     ofpbuf_uninit(&ofpacts);
     return msg;
-}
-
-struct ofpbuf *
-openflow_groups_request(enum ofp_version version)
-{
-    return ofputil_encode_group_desc_request(version, OFPG_ALL);
 }
 
 struct ofpbuf *

@@ -18,8 +18,6 @@
 struct ofpbuf;
 struct ovs_list;
 
-struct ofpbuf *openflow_features_request(enum ofp_version);
-
 /* Requests the primary role for the leader of 'generation'. */
 struct ofpbuf *openflow_role_request(enum ofp_version, uint64_t generation);
 
@@ -34,8 +32,7 @@ struct ofpbuf *openflow_set_config(enum ofp_version);
 struct ofpbuf *openflow_packet_out(enum ofp_version, uint32_t port,
                                    const void *packet, size_t size);
 
-/* Request dumps of all groups, and of our flows. */
-struct ofpbuf *openflow_groups_request(enum ofp_version);
+/* Requests a dump of our flows. */
 struct ofpbuf *openflow_flows_request(enum ofp_version);
 
 /* Converts 'messages' into an ordered, atomic bundle.  Requires OpenFlow

@@ -20,6 +20,7 @@
 #include "openvswitch/ofp-actions.h"
 #include "openvswitch/ofp-connection.h"
 #include "openvswitch/ofp-errors.h"
+#include "openvswitch/ofp-group.h"
 #include "openvswitch/ofp-msgs.h"
 #include "openvswitch/ofp-packet.h"
 #include "openvswitch/ofp-port.h"
@@ -198,7 +199,7 @@ handle_error(struct openflow *of, const struct ofp_header *oh)
         refuse_switch(of, xstrdup(DEMOTED));
     } else if (of->state == ST_ROLE && oh->xid == of->xid) {
         refuse_switch(of, xasprintf("refuses generation %"PRIu64": another "
-                             "controller is newer", of->generation));
+                                    "controller is newer", of->generation));
     } else if (of->state == ST_GROUPS && oh->xid == of->xid) {
         /* The switch does not support groups, so it has none. */
         send_request(of, openflow_flows_request(v), ST_FLOWS);
@@ -242,7 +243,7 @@ handle_features(struct openflow *of, const struct ofp_header *oh)
         refuse_switch(of, reason);
     } else {
         send_request(of, openflow_role_request(get_version(of),
-                                                   of->generation), ST_ROLE);
+                                               of->generation), ST_ROLE);
     }
 }
 
@@ -283,7 +284,7 @@ handle_dump(struct openflow *of, struct ofpbuf *msg)
     of->deadline = time_msec() + REPLY_MSEC;
     if (error) {
         refuse_switch(of, xstrdup(error == E2BIG ? "the dump is too long"
-                           : "the dump is invalid"));
+                                  : "the dump is invalid"));
     } else if (!more && groups) {
         send_request(of, openflow_flows_request(v), ST_FLOWS);
     } else if (!more) {
@@ -333,9 +334,8 @@ handle_reply(struct openflow *of, struct ofpbuf *msg)
     } else if (of->state == ST_ROLE) {
         rconn_send(of->rconn, openflow_set_config(v), NULL);
         rconn_send(of->rconn, openflow_set_async(v, of->events.packet), NULL);
-        send_request(of, ofputil_encode_port_desc_stats_request(v,
-                                                                OFPP_ANY),
-                         ST_PORTS);
+        send_request(of, ofputil_encode_port_desc_stats_request(v, OFPP_ANY),
+                     ST_PORTS);
     } else if (of->state == ST_PORTS) {
         handle_ports(of, msg);
     } else {
@@ -441,8 +441,8 @@ openflow_want(struct driver *driver, const struct driver_want *want)
 static void
 request_features(struct openflow *of)
 {
-    send_request(of, openflow_features_request(get_version(of)),
-                     ST_FEATURES);
+    send_request(of, ofpraw_alloc(OFPRAW_OFPT_FEATURES_REQUEST,
+                                  get_version(of), 0), ST_FEATURES);
 }
 
 /* Tries to connect if there is no connection. */
@@ -486,8 +486,9 @@ run_timers(struct openflow *of)
     if (of->state == ST_IDLE && now >= of->next) {
         flow_table_destroy(of->dump);
         of->dump = flow_table_create();
-        send_request(of, openflow_groups_request(get_version(of)),
-                         ST_GROUPS);
+        send_request(of, ofputil_encode_group_desc_request(get_version(of),
+                                                           OFPG_ALL),
+                     ST_GROUPS);
     } else if (of->state == ST_REFUSED && now >= of->next) {
         reconnect(of);
     } else if (reply_types[of->state] != OFPTYPE_HELLO

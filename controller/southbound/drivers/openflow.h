@@ -24,10 +24,6 @@
  * unexpected messages are ignored, and dumps become rarer while a switch does
  * not apply the changes.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * See driver.h.  Memory is bounded for a slow switch: at most one dump or one
  * batch of changes is in flight. */
 

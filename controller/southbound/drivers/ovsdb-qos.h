@@ -30,10 +30,6 @@
  * vSwitch's userspace datapath creates queues of kernel interfaces and ignores
  * set_queue.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * See driver.h.  The driver uses 'queues' of struct driver_want. */
 
 #include <stdint.h>

@@ -33,10 +33,6 @@
  *    link_check_heard(lc, sw, port, frame, size);
  *    link_check_alarms(lc, alarms);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The topology must outlive the check; the key is copied.  Main thread
  * only. */
 

@@ -27,10 +27,6 @@
  *    paths = routes_paths(r, &n_paths);
  *    routes_destroy(r);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The topology must outlive the routes.  Paths are valid until the next call
  * that takes a non-const struct.  Main thread only. */
 

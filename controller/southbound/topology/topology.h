@@ -23,10 +23,6 @@
  *    }
  *    topology_destroy(t);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * A topology does not change after topology_read(), so indexes into its arrays
  * identify switches, links and hosts. */
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/model/cluster.h"
+#include "controller/northbound/views/cojobs-report.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+/* Checks and destroys 'json'. */
+static void
+assert_json(struct json *json, const char *expected)
+{
+    char *text = json ? json_to_string(json, JSSF_SORT) : NULL;
+
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+    json_destroy(json);
+}
+
+/* Search "a" with job "t0" on host h0, which has a running stage, and "t1",
+ * which has ended. */
+static struct cluster *
+make_cluster(void)
+{
+    struct cluster *c = cluster_create();
+    struct cojob *cojob;
+    struct job *job;
+
+    cluster_intent_begin(c);
+    cojob = cluster_put_cojob(c, "a", 2, true);
+    job = cojob_put_job(c, cojob, "t0", true, 1000, 8);
+    job_put_worker(c, job, "h0", ROLE_WORKER);
+    stage_put_job(cojob_put_stage(cojob, 3, 1000, 0, 50), job);
+    cojob_put_job(c, cojob, "t1", false, 1000, 8);
+    cluster_intent_end(c);
+    return c;
+}
+
+#define T0 \
+    "{\"began\":1000,\"hosts\":[\"h0\"],\"job\":\"a/t0\"," \
+    "\"live\":true,\"model_bytes\":8,\"rung\":3,\"sent_bytes\":0}"
+#define T1 \
+    "{\"began\":1000,\"hosts\":[],\"job\":\"a/t1\",\"live\":false," \
+    "\"model_bytes\":8}"
+#define COJOB \
+    "{\"cojob\":\"a\",\"jobs\":[" T0 "," T1 "],\"stages\":[{\"began\":" \
+    "1000,\"iterations\":50,\"jobs\":[\"t0\"],\"rung\":3}],\"state\":" \
+    "\"running\",\"weight\":2}"
+
+static void
+unknown_values_are_absent(void **state OVS_UNUSED)
+{
+    struct cluster *c = make_cluster();
+    struct job *job = shash_find_data(&c->jobs, "a/t0");
+
+    assert_json(cojobs_report_job(c, "a/t0"), T0);
+    job->level = 1;
+    job->rank = 4;
+    assert_json(cojobs_report_job(c, "a/t0"), "{\"began\":1000,\"hosts\":"
+                "[\"h0\"],\"job\":\"a/t0\",\"level\":1,\"live\":true,"
+                "\"model_bytes\":8,\"rank\":4,\"rung\":3,\"sent_bytes\":0}");
+    assert_null(cojobs_report_job(c, "a/t2"));
+    assert_null(cojobs_report_cojob(c, "b"));
+    cluster_destroy(c);
+}
+
+static void
+lists_are_sorted_by_name(void **state OVS_UNUSED)
+{
+    struct cluster *c = make_cluster();
+
+    assert_json(cojobs_report_cojob(c, "a"), COJOB);
+    assert_json(cojobs_report(c), "{\"cojobs\":[" COJOB "]}");
+    assert_json(cojobs_report_jobs(c), "{\"jobs\":[" T0 "," T1 "]}");
+    cluster_destroy(c);
+}
+
+static void
+coverage_of_a_host_is_its_tagged_share(void **state OVS_UNUSED)
+{
+    struct cluster *c = cluster_create();
+    struct host *host = cluster_get_host(c, "h0");
+
+#define HOST(COVERAGE) \
+    "{\"hosts\":[{\"applied\":0,\"bypass\":false,\"connected\":false," \
+    "\"coverage\":" COVERAGE ",\"host\":\"h0\",\"moved\":{\"rx\":0," \
+    "\"tx\":0},\"ports\":{},\"state\":\"\",\"wanted\":0}]}"
+    assert_json(cojobs_report_hosts(c), HOST("1"));
+    host->ip_bytes = 100;
+    host->default_bytes = 25;
+    assert_json(cojobs_report_hosts(c), HOST("0.75"));
+    host->default_bytes = 101;          /* Counted at different times. */
+    assert_json(cojobs_report_hosts(c), HOST("0"));
+    cluster_destroy(c);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_values_are_absent),
+        cmocka_unit_test(lists_are_sorted_by_name),
+        cmocka_unit_test(coverage_of_a_host_is_its_tagged_share),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
