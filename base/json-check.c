@@ -1,9 +1,604 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/json-place.h"
+#include "base/json-check.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/memory.h"
+
+#define MAX_ERRORS 20           /* Messages that are kept of one text. */
+#define MAX_EXACT 9007199254740992.0    /* 2^53: integers are exact so far. */
+#define MAX_FILE (16u << 20)    /* Bytes. */
+#define MAX_FOUND 40            /* Characters of a wrong value in messages. */
+#define MAX_NAME 31             /* Characters of the name of a cojob, job or
+                                 * host. */
+#define N_BUCKETS 4096          /* 2^12; a recording has 100,000 items. */
+#define NAME_RULE "a name of 1 to 31 letters, digits, '.', '_' and '-' that " \
+                  "begins with a letter or digit"
+
+/* An item of the text that a reader has visited. */
+struct json_at {
+    struct json_check *jc;
+    const struct json_at *parent;       /* NULL for the top. */
+    struct json_at *next;               /* In json_check's 'visited'. */
+    struct json_at *next_in_bucket;
+    const cJSON *item;
+    size_t index;                       /* Of an element of an array. */
+    size_t n_read, allocated_read;
+    const cJSON **read;                 /* Members that were read. */
+};
+
+struct json_check {
+    char *name;
+    cJSON *root;                /* NULL if the text is not JSON. */
+    size_t n_errors;            /* Number of 'errors'; further ones are
+                                 * dropped. */
+    char *errors[MAX_ERRORS];
+    struct json_at *visited;    /* Newest first. */
+    struct json_at *buckets[N_BUCKETS]; /* 'visited', hashed by 'item'. */
+};
+
+static FILE *
+open_text(char **text, size_t *size)
+{
+    FILE *stream = open_memstream(text, size);
+
+    if (!stream) {
+        fputs("out of memory\n", stderr);
+        abort();
+    }
+    return stream;
+}
+
+/* The first 12 bits of a product that spreads addresses. */
+static size_t
+bucket(const cJSON *item)
+{
+    return ((uintptr_t) item / sizeof *item * 0x9e3779b97f4a7c15) >> 52;
+}
+
+static struct json_at *
+find_visited(const struct json_check *jc, const cJSON *item)
+{
+    for (struct json_at *at = jc->buckets[bucket(item)]; at;
+         at = at->next_in_bucket) {
+        if (at->item == item) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+static struct json_at *
+visit(struct json_check *jc, const struct json_at *parent,
+           const cJSON *item, size_t index)
+{
+    struct json_at *at = find_visited(jc, item);
+
+    if (at) {
+        return at;
+    }
+    at = allocate(1, sizeof *at);
+    at->jc = jc;
+    at->parent = parent;
+    at->next = jc->visited;
+    at->item = item;
+    at->index = index;
+    jc->visited = at;
+    at->next_in_bucket = jc->buckets[bucket(item)];
+    jc->buckets[bucket(item)] = at;
+    return at;
+}
+
+static bool
+was_read(const struct json_at *at, const cJSON *member)
+{
+    for (size_t i = 0; i < at->n_read; i++) {
+        if (at->read[i] == member) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+note_read(struct json_at *at, const cJSON *member)
+{
+    if (was_read(at, member)) {
+        return;
+    }
+    if (at->n_read == at->allocated_read) {
+        at->allocated_read = 2 * at->allocated_read + 8;
+        at->read = reallocate(at->read, at->allocated_read,
+                              sizeof *at->read);
+    }
+    at->read[at->n_read++] = member;
+}
+
+static void
+print_escaped(const char *s, size_t n, FILE *stream)
+{
+    for (size_t i = 0; i < n && s[i]; i++) {
+        if (iscntrl((unsigned char) s[i])) {
+            fprintf(stream, "\\u%04x", (unsigned char) s[i]);
+        } else {
+            fputc(s[i], stream);
+        }
+    }
+}
+
+/* Appends one step of a JSON pointer (RFC 6901). */
+static void
+print_step(const char *member, FILE *stream)
+{
+    fputc('/', stream);
+    for (const char *s = member; *s; s++) {
+        if (*s == '~' || *s == '/') {
+            fputs(*s == '~' ? "~0" : "~1", stream);
+        } else {
+            print_escaped(s, 1, stream);
+        }
+    }
+}
+
+/* Appends the JSON pointer of 'at' to 'stream'. */
+static void
+print_pointer(const struct json_at *at, FILE *stream)
+{
+    if (!at->parent) {
+        return;
+    }
+    print_pointer(at->parent, stream);
+    if (cJSON_IsArray(at->parent->item)) {
+        fprintf(stream, "/%zu", at->index);
+    } else {
+        print_step(at->item->string, stream);
+    }
+}
+
+static void
+fail_args(const struct json_at *at, const char *member, const char *format,
+          va_list args)
+{
+    struct json_check *jc = at->jc;
+    size_t size;
+    char *text;
+    FILE *stream;
+
+    if (jc->n_errors == MAX_ERRORS) {
+        return;
+    }
+    if (vasprintf(&text, format, args) < 0) {
+        abort();
+    }
+    stream = open_text(&jc->errors[jc->n_errors++], &size);
+    fprintf(stream, "%s: ", jc->name);
+    print_pointer(at, stream);
+    if (member) {
+        print_step(member, stream);
+    } else if (!at->parent) {
+        fputc('/', stream);
+    }
+    fputs(": ", stream);
+    print_escaped(text, strlen(text), stream);       /* May quote. */
+    fclose(stream);
+    free(text);
+}
+
+void
+json_fail(const struct json_at *at, const char *member,
+          const char *format, ...)
+{
+    if (at) {
+        va_list args;
+
+        va_start(args, format);
+        fail_args(at, member, format, args);
+        va_end(args);
+    }
+}
+
+void
+json_fail_at(const struct json_at *at, const char *format, ...)
+{
+    if (at) {
+        va_list args;
+
+        va_start(args, format);
+        fail_args(at, NULL, format, args);
+        va_end(args);
+    }
+}
+
+/* Reports that the value of 'at' is not 'allowed'. */
+static void
+refuse_value(const struct json_at *at, const char *allowed)
+{
+    char *found = cJSON_IsNumber(at->item) && !isfinite(at->item->valuedouble)
+        ? strdup("a number beyond all bounds")
+        : cJSON_PrintUnformatted(at->item);
+
+    if (found && strlen(found) > MAX_FOUND) {
+        strcpy(found + MAX_FOUND - 3, "...");
+    }
+    json_fail_at(at, "%s is not %s", found ? found : "this", allowed);
+    cJSON_free(found);
+}
+
+bool
+json_at_is_string(const struct json_at *at)
+{
+    return at && cJSON_IsString(at->item);
+}
+
+bool
+json_at_is_number(const struct json_at *at)
+{
+    return at && cJSON_IsNumber(at->item);
+}
+
+bool
+json_at_is_object(const struct json_at *at)
+{
+    return at && cJSON_IsObject(at->item);
+}
+
+char *
+json_at_string(const struct json_at *at)
+{
+    if (at && !cJSON_IsString(at->item)) {
+        refuse_value(at, "a string");
+        at = NULL;
+    }
+    return duplicate(at ? at->item->valuestring : "");
+}
+
+static bool
+is_name(const char *s)
+{
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz"
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return isalnum((unsigned char) s[0]) && !s[n] && n <= MAX_NAME;
+}
+
+char *
+json_at_name(const struct json_at *at)
+{
+    char *s = json_at_string(at);
+
+    if (at && cJSON_IsString(at->item) && !is_name(s)) {
+        refuse_value(at, NAME_RULE);
+    }
+    return s;
+}
+
+double
+json_at_number(const struct json_at *at, double min, double max)
+{
+    if (!at) {
+        return min;
+    }
+    if (!cJSON_IsNumber(at->item) || !(at->item->valuedouble >= min)
+        || !(at->item->valuedouble <= max)) {
+        char *allowed = message("a number from %g to %g", min, max);
+
+        refuse_value(at, allowed);
+        free(allowed);
+        return min;
+    }
+    return at->item->valuedouble;
+}
+
+int64_t
+json_at_integer(const struct json_at *at, int64_t min, int64_t max)
+{
+    double x;
+
+    if (!at) {
+        return min;
+    }
+    x = cJSON_IsNumber(at->item) ? at->item->valuedouble : NAN;
+    if (!(x >= min && x <= max && fabs(x) <= MAX_EXACT) || x != floor(x)) {
+        char *allowed = message("an integer from %"PRId64" to %"PRId64,
+                                min, max);
+
+        refuse_value(at, allowed);
+        free(allowed);
+        return min;
+    }
+    return x;
+}
+
+/* Returns 'member' of 'at' and notes that it was read.  Returns NULL if there
+ * is none, which is an error if 'required'. */
+static const struct json_at *
+get_member(const struct json_at *at, const char *member, bool required)
+{
+    const cJSON *item;
+
+    if (!at || !cJSON_IsObject(at->item)) {
+        return NULL;
+    }
+    item = cJSON_GetObjectItemCaseSensitive(at->item, member);
+    if (!item) {
+        if (required) {
+            json_fail(at, member, "required member is missing");
+        }
+        return NULL;
+    }
+    note_read((struct json_at *) at, item);
+    return visit(at->jc, at, item, 0);
+}
+
+bool
+json_has(const struct json_at *at, const char *member)
+{
+    return at && cJSON_IsObject(at->item)
+        && cJSON_GetObjectItemCaseSensitive(at->item, member);
+}
+
+/* Returns true if 'member' is an object, for members that may have other types
+ * as well. */
+bool
+json_has_object(const struct json_at *at, const char *member)
+{
+    return at && cJSON_IsObject(at->item)
+        && cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(at->item, member));
+}
+
+void
+json_ignore(const struct json_at *at, const char *member)
+{
+    get_member(at, member, false);
+}
+
+char *
+json_string(const struct json_at *at, const char *member)
+{
+    return json_at_string(get_member(at, member, true));
+}
+
+char *
+json_string_or(const struct json_at *at, const char *member,
+               const char *deflt)
+{
+    const struct json_at *value = get_member(at, member, false);
+
+    if (value) {
+        return json_at_string(value);
+    }
+    return duplicate(deflt);
+}
+
+double
+json_number(const struct json_at *at, const char *member,
+            double min, double max)
+{
+    return json_at_number(get_member(at, member, true), min, max);
+}
+
+double
+json_number_or(const struct json_at *at, const char *member,
+               double min, double max, double deflt)
+{
+    const struct json_at *value = get_member(at, member, false);
+
+    return value ? json_at_number(value, min, max) : deflt;
+}
+
+int64_t
+json_integer(const struct json_at *at, const char *member,
+             int64_t min, int64_t max)
+{
+    return json_at_integer(get_member(at, member, true), min, max);
+}
+
+int64_t
+json_integer_or(const struct json_at *at, const char *member,
+                int64_t min, int64_t max, int64_t deflt)
+{
+    const struct json_at *value = get_member(at, member, false);
+
+    return value ? json_at_integer(value, min, max) : deflt;
+}
+
+bool
+json_bool_or(const struct json_at *at, const char *member, bool deflt)
+{
+    const struct json_at *value = get_member(at, member, false);
+
+    if (value && !cJSON_IsBool(value->item)) {
+        refuse_value(value, "true or false");
+        return deflt;
+    }
+    return value ? cJSON_IsTrue(value->item) : deflt;
+}
+
+static int
+enum_value(const struct json_at *value, const char *const names[], int deflt)
+{
+    size_t size;
+    char *allowed;
+    FILE *stream;
+
+    if (!value) {
+        return deflt;
+    }
+    for (int i = 0; cJSON_IsString(value->item) && names[i]; i++) {
+        if (!strcmp(names[i], value->item->valuestring)) {
+            return i;
+        }
+    }
+    stream = open_text(&allowed, &size);
+    fputs("one of", stream);
+    for (int i = 0; names[i]; i++) {
+        fprintf(stream, "%s \"%s\"", i ? "," : "", names[i]);
+    }
+    fclose(stream);
+    refuse_value(value, allowed);
+    free(allowed);
+    return deflt;
+}
+
+int
+json_enum(const struct json_at *at, const char *member,
+          const char *const names[])
+{
+    return enum_value(get_member(at, member, true), names, 0);
+}
+
+int
+json_enum_or(const struct json_at *at, const char *member,
+             const char *const names[], int deflt)
+{
+    return enum_value(get_member(at, member, false), names, deflt);
+}
+
+int64_t
+json_rate(const struct json_at *at, const char *member)
+{
+    static const struct {
+        const char *unit;
+        double bps;
+    } units[] = {
+        { "kbit", 1e3 }, { "Mbit", 1e6 }, { "Gbit", 1e9 },
+    };
+    const struct json_at *value = get_member(at, member, true);
+    char *end;
+
+    if (!value) {
+        return 0;
+    }
+    if (cJSON_IsString(value->item)
+        && isdigit((unsigned char) value->item->valuestring[0])) {
+        double x = strtod(value->item->valuestring, &end);
+
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+            double bps = x * units[i].bps;
+
+            if (!strcmp(end, units[i].unit) && bps >= 1e3 && bps <= 1e13) {
+                return bps;
+            }
+        }
+    }
+    refuse_value(value, "a rate from \"1kbit\" to \"10000Gbit\", "
+                      "such as \"50Mbit\"");
+    return 0;
+}
+
+char *
+json_name(const struct json_at *at, const char *member)
+{
+    return json_at_name(get_member(at, member, true));
+}
+
+static const struct json_at *
+object_value(const struct json_at *value)
+{
+    if (value && !cJSON_IsObject(value->item)) {
+        refuse_value(value, "an object");
+        return NULL;
+    }
+    return value;
+}
+
+const struct json_at *
+json_object(const struct json_at *at, const char *member)
+{
+    return object_value(get_member(at, member, true));
+}
+
+const struct json_at *
+json_object_or_null(const struct json_at *at, const char *member)
+{
+    return object_value(get_member(at, member, false));
+}
+
+static const struct json_at *
+array_value(const struct json_at *value, size_t min_n, size_t max_n)
+{
+    size_t n;
+
+    if (!value) {
+        return NULL;
+    }
+    if (!cJSON_IsArray(value->item)) {
+        refuse_value(value, "an array");
+        return NULL;
+    }
+    n = json_n(value);
+    if (n < min_n || n > max_n) {
+        json_fail_at(value, "%zu elements, %zu to %zu are allowed",
+                     n, min_n, max_n);
+        return NULL;
+    }
+    return value;
+}
+
+const struct json_at *
+json_array(const struct json_at *at, const char *member,
+           size_t min_n, size_t max_n)
+{
+    return array_value(get_member(at, member, true), min_n, max_n);
+}
+
+const struct json_at *
+json_array_or_null(const struct json_at *at, const char *member,
+                   size_t min_n, size_t max_n)
+{
+    return array_value(get_member(at, member, false), min_n, max_n);
+}
+
+size_t
+json_n(const struct json_at *at)
+{
+    return at ? cJSON_GetArraySize(at->item) : 0;
+}
+
+const struct json_at *
+json_element(const struct json_at *at, size_t index)
+{
+    const cJSON *item = at ? cJSON_GetArrayItem(at->item, index) : NULL;
+
+    return item ? visit(at->jc, at, item, index) : NULL;
+}
+
+const struct json_at *
+json_element_object(const struct json_at *at, size_t index)
+{
+    return object_value(json_element(at, index));
+}
+
+const struct json_at *
+json_member(const struct json_at *at, size_t index, const char **namep)
+{
+    const struct json_at *value;
+    const cJSON *item;
+
+    if (!at || !cJSON_IsObject(at->item)) {
+        return NULL;
+    }
+    item = cJSON_GetArrayItem(at->item, index);
+    if (!item) {
+        return NULL;
+    }
+    value = get_member(at, item->string, false);
+    if (!is_name(item->string)) {
+        json_fail_at(value, "its name is not " NAME_RULE);
+    }
+    *namep = item->string;
+    return value;
+}
 
 static size_t
 line_of(const char *text, const char *end)
@@ -16,13 +611,13 @@ line_of(const char *text, const char *end)
     return line;
 }
 
-/* Stops at the first member that stands twice in an object: cJSON would let
- * the first one win in silence. */
+/* Reports the first duplicate member of an object, of which cJSON would
+ * silently use the first one. */
 static void
-refuse_twins(struct json_check *jc, const struct json_at *parent,
+refuse_duplicates(struct json_check *jc, const struct json_at *parent,
              const cJSON *item, size_t index)
 {
-    struct json_at *at = json_place(jc, parent, item, index);
+    struct json_at *at = visit(jc, parent, item, index);
     const cJSON *child;
     size_t i = 0;
 
@@ -31,13 +626,13 @@ refuse_twins(struct json_check *jc, const struct json_at *parent,
             for (const cJSON *c = item->child; c != child; c = c->next) {
                 if (!strcmp(c->string, child->string)) {
                     json_fail(at, child->string, "stands here twice");
-                    json_place_ask(at, child);  /* One error is enough. */
+                    note_read(at, child);  /* One error is enough. */
                     return;
                 }
             }
         }
         if (child->child) {
-            refuse_twins(jc, at, child, i);
+            refuse_duplicates(jc, at, child, i);
         }
         i++;
     }
@@ -46,27 +641,27 @@ refuse_twins(struct json_check *jc, const struct json_at *parent,
 struct json_check *
 json_check_open(const char *name, const char *text)
 {
-    struct json_check *jc = json_must(calloc(1, sizeof *jc));
+    struct json_check *jc = allocate(1, sizeof *jc);
     const char *end = text;
 
-    jc->name = json_must(strdup(name));
+    jc->name = duplicate(name);
     jc->root = cJSON_ParseWithOpts(text, &end, true);
     if (!jc->root) {
         size_t n = strcspn(end, "\n");
         size_t size;
-        FILE *stream = json_must(open_memstream(&jc->errors[0], &size));
+        FILE *stream = open_text(&jc->errors[0], &size);
 
         jc->n_errors = 1;
         fprintf(stream, "%s:%zu: not valid JSON near ", name,
                 line_of(text, end));
         fputs(n ? "\"" : "the end of the line", stream);
-        json_place_print(end, n < JSON_MAX_FOUND ? n : JSON_MAX_FOUND, stream);
+        print_escaped(end, n < MAX_FOUND ? n : MAX_FOUND, stream);
         fputs(n ? "\"" : "", stream);
         fclose(stream);
     } else {
-        refuse_twins(jc, NULL, jc->root, 0);
+        refuse_duplicates(jc, NULL, jc->root, 0);
         if (!cJSON_IsObject(jc->root)) {
-            json_place_refuse(json_check_top(jc), "an object");
+            refuse_value(json_check_top(jc), "an object");
         }
     }
     return jc;
@@ -75,7 +670,7 @@ json_check_open(const char *name, const char *text)
 const struct json_at *
 json_check_top(struct json_check *jc)
 {
-    return jc->root ? json_place(jc, NULL, jc->root, 0) : NULL;
+    return jc->root ? visit(jc, NULL, jc->root, 0) : NULL;
 }
 
 bool
@@ -90,16 +685,16 @@ json_n_errors(const struct json_check *jc)
     return jc->n_errors;
 }
 
-/* Reports the members that nobody asked for, in the order of the text. */
+/* Reports the members that were not read, in the order of the text. */
 static void
 refuse_unknown(struct json_check *jc, const cJSON *item)
 {
-    const struct json_at *at = json_place_find(jc, item);
+    const struct json_at *at = find_visited(jc, item);
     const cJSON *child;
 
     cJSON_ArrayForEach (child, item) {
         if (cJSON_IsObject(item)
-            && (!at || !json_place_was_asked(at, child))) {
+            && (!at || !was_read(at, child))) {
             json_fail(at, child->string, "unknown member");
         } else {
             refuse_unknown(jc, child);
@@ -107,7 +702,7 @@ refuse_unknown(struct json_check *jc, const cJSON *item)
     }
 }
 
-/* Returns the first 'n' errors, one a line, or NULL. */
+/* Returns the first 'n' errors, one per line, or NULL. */
 static char *
 join_errors(const struct json_check *jc, size_t n)
 {
@@ -118,7 +713,7 @@ join_errors(const struct json_check *jc, size_t n)
     if (!jc->n_errors) {
         return NULL;
     }
-    stream = json_must(open_memstream(&text, &size));
+    stream = open_text(&text, &size);
     for (size_t i = 0; i < jc->n_errors && i < n; i++) {
         fprintf(stream, "%s%s", i ? "\n" : "", jc->errors[i]);
     }
@@ -131,9 +726,9 @@ json_check_destroy(struct json_check *jc)
 {
     struct json_at *at, *next;
 
-    for (at = jc->places; at; at = next) {
+    for (at = jc->visited; at; at = next) {
         next = at->next;
-        free(at->asked);
+        free(at->read);
         free(at);
     }
     for (size_t i = 0; i < jc->n_errors; i++) {
@@ -145,8 +740,8 @@ json_check_destroy(struct json_check *jc)
 }
 
 /* Frees 'jc' and returns the first error of the text, which the caller frees,
- * or NULL.  What nobody asked for is an error only if there is no other, since
- * a reader may stop early. */
+ * or NULL.  Unread members are an error only if there is no other, since a
+ * reader may stop early. */
 char *
 json_check_close(struct json_check *jc)
 {
@@ -160,8 +755,8 @@ json_check_close(struct json_check *jc)
     return error;
 }
 
-/* As json_check_close(), but returns all errors, one a line.  For a reader
- * that asks for everything whatever it finds. */
+/* Like json_check_close(), but returns all errors, one per line.  For a reader
+ * that reads all members in spite of errors. */
 char *
 json_check_close_all(struct json_check *jc)
 {
@@ -170,7 +765,54 @@ json_check_close_all(struct json_check *jc)
     if (jc->root) {
         refuse_unknown(jc, jc->root);
     }
-    errors = join_errors(jc, JSON_MAX_ERRORS);
+    errors = join_errors(jc, MAX_ERRORS);
     json_check_destroy(jc);
     return errors;
+}
+
+char *
+json_read_file(const char *file, char **textp)
+{
+    FILE *stream = fopen(file, "r");
+    size_t n, allocated = 4096;
+    char *text;
+
+    *textp = NULL;
+    if (!stream) {
+        return message("%s: %s", file, strerror(errno));
+    }
+    text = allocate(allocated, 1);
+    n = 0;
+    while (n < MAX_FILE) {
+        size_t got = fread(text + n, 1, allocated - n - 1, stream);
+
+        if (!got) {
+            break;
+        }
+        n += got;
+        if (n + 1 == allocated) {
+            allocated *= 2;
+            text = reallocate(text, allocated, 1);
+        }
+    }
+    if (ferror(stream) || n >= MAX_FILE) {
+        char *error = ferror(stream)
+            ? message("%s: %s", file, strerror(errno))
+            : message("%s: longer than %u MiB", file, MAX_FILE >> 20);
+
+        fclose(stream);
+        free(text);
+        return error;
+    }
+    fclose(stream);
+    text[n] = '\0';
+    if (strlen(text) != n) {
+        char *error = message("%s: byte %zu is 0, only text is "
+                                   "allowed", file, strlen(text));
+
+        free(text);
+        return error;
+    }
+    *textp = text;
+    return NULL;
 }

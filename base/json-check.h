@@ -3,23 +3,23 @@
 #ifndef JSON_CHECK_H
 #define JSON_CHECK_H 1
 
-/* Reads JSON that a person wrote, and says what is wrong with it.
+/* Reads JSON that a person wrote and reports precise errors.
  *
  *
  * Motivation
  * ==========
  *
- * Policies, scenarios and searches are written by hand.  A misspelt member
- * that is silently ignored costs an operator a day, so every member must be
- * asked for by name, and what nobody asked for is an error.  All messages have
- * one form, "FILE: /json/pointer: what was found and what is allowed".
+ * Policies, scenarios and searches are written by hand.  A misspelled member
+ * that is silently ignored costs an operator a day, so each member must be
+ * read by name, and unread members are errors.  All messages have one form,
+ * "FILE: /json/pointer: what was found and what is allowed".
  *
  *
  * Usage
  * =====
  *
- * The reader asks for members one after the other without looking at errors,
- * which stick: after the first, every call returns a harmless default.
+ * The reader reads members one after the other without checking for errors.
+ * After the first error every call returns a valid default.
  *
  *    struct json_check *jc = json_check_open(name, text);
  *    const struct json_at *top = json_check_top(jc);
@@ -31,20 +31,20 @@
  *        policy->dscp[i] = json_at_integer(json_element(levels, i), 0, 63);
  *    }
  *    if (a_rule_between_members_is_broken) {
- *        json_fail(top, "levels", "%d levels, at most %d are allowed", ...);
+ *        json_fail(top, "levels", "%d levels, at most %d are allowed", n, 8);
  *    }
- *    error = json_check_close(jc);       // First error, or unknown member.
+ *    error = json_check_close(jc);       // First error, or unread member.
  *
- * A caller that allocates by what it has read must look at json_ok() first; a
- * rule between members is left alone if json_n_errors() grew as they were
- * read.
+ * A caller that allocates by values that it has read must check json_ok()
+ * first.  A rule between members is not checked if json_n_errors() grew while
+ * they were read.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * A 'struct json_at' is a place in the text and lives until
- * json_check_close().  Every function takes a null place and then does
+ * A 'struct json_at' is an item of the text and lives until
+ * json_check_close().  Every function accepts a null item and then does
  * nothing.  Strings returned are copies that the caller frees. */
 
 #include <stdbool.h>
@@ -58,8 +58,8 @@
 #endif
 
 /* libopenvswitch has functions of these names (openvswitch/json.h).  Programs
- * link both, so ours have other names for the linker; no file includes both
- * headers. */
+ * link both, so these functions have other names for the linker.  No file
+ * includes both headers. */
 #define json_array json_check_array
 #define json_integer json_check_integer
 #define json_object json_check_object
@@ -68,8 +68,9 @@
 struct json_check;
 struct json_at;
 
-/* 'name' is what messages begin with, usually the file's.  Never null: a text
- * that is not JSON, or whose top is not an object, is the first error. */
+/* Messages begin with 'name', usually that of the file.  Never returns NULL.
+ * If the text is not JSON, or its top is not an object, that is the first
+ * error. */
 struct json_check *json_check_open(const char *name, const char *text);
 const struct json_at *json_check_top(struct json_check *);
 bool json_ok(const struct json_check *);
@@ -110,8 +111,8 @@ int64_t json_rate(const struct json_at *, const char *member);
  * letter or digit: of a cojob, a job, a host. */
 char *json_name(const struct json_at *, const char *member);
 
-/* Places inside.  The "_or_null" ones return NULL if there is no such member.
- * An array must have 'min_n' to 'max_n' elements. */
+/* Objects and arrays inside.  The "_or_null" functions return NULL if there is
+ * no such member.  An array must have 'min_n' to 'max_n' elements. */
 const struct json_at *json_object(const struct json_at *, const char *member);
 const struct json_at *json_object_or_null(const struct json_at *,
                                           const char *member);
@@ -127,13 +128,13 @@ const struct json_at *json_element(const struct json_at *, size_t index);
 const struct json_at *json_element_object(const struct json_at *,
                                           size_t index);
 
-/* A member of an object whose names are the writer's own, by its index from
- * 0; 'namep' is left alone if there is none.  The name must be one that
- * json_name() allows. */
+/* Returns the member of an object by its index from 0, for objects whose names
+ * the writer chooses.  If there is none, '*namep' does not change.  The name
+ * must be one that json_name() allows. */
 const struct json_at *json_member(const struct json_at *, size_t index,
                                   const char **namep);
 
-/* The value at a place itself. */
+/* The value of an item itself. */
 bool json_at_is_string(const struct json_at *);
 bool json_at_is_number(const struct json_at *);
 bool json_at_is_object(const struct json_at *);
@@ -142,16 +143,15 @@ char *json_at_name(const struct json_at *);
 double json_at_number(const struct json_at *, double min, double max);
 int64_t json_at_integer(const struct json_at *, int64_t min, int64_t max);
 
-/* Lets 'member' pass without reading it: "$schema", "description". */
+/* Accepts 'member' without reading it: "$schema", "description". */
 void json_ignore(const struct json_at *, const char *member);
 
-/* Reports an error at 'member' of the place, or at the place itself if
- * 'member' is null.  The first error of a text is the one that
- * json_check_close() returns. */
+/* Reports an error at 'member' of the item, or at the item itself if 'member'
+ * is null.  json_check_close() returns the first error of a text. */
 void json_fail(const struct json_at *, const char *member,
                const char *format, ...) JSON_PRINTF(3, 4);
 
-/* json_fail() for an element of array 'member' of the place. */
+/* Reports an error at the item itself. */
 void json_fail_at(const struct json_at *, const char *format, ...)
     JSON_PRINTF(2, 3);
 

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/json-check.h"
-#include "policies/policy-members.h"
+#include "base/memory.h"
 
 #define MAX_DSCP 63
 
@@ -19,17 +21,98 @@ static const uint8_t default_levels[POLICY_MAX_LEVELS] = {
     48, 40, 32, 24, 16, 8,      /* CS6 to CS1. */
 };
 
-static void *
-must(void *p)
+#define ROW(SECTION, NAME, TYPE, MEMBER, SCALE, MIN, MAX)               \
+    { SECTION, NAME, NULL, POLICY_##TYPE,                               \
+      offsetof(struct policy, MEMBER), SCALE, MIN, MAX }
+
+const struct policy_member policy_members[POLICY_N_MEMBERS] = {
+    ROW(NULL, "lease_ms", INT64, lease_ms, 1, 100, 600000),
+    ROW(NULL, "coalesce_ms", INT64, coalesce_ms, 1, 10, 50),
+    ROW(NULL, "retag_ms", INT64, retag_ms, 1, 0, 60000),
+    ROW(NULL, "aging_s", DOUBLE, aging_s, 1, 0, 1e6),
+    ROW(NULL, "aging_slowdown", DOUBLE, aging_slowdown, 1, 0, 1e6),
+    ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5),
+    { NULL, "min_share", "guard_share", POLICY_DOUBLE,
+      offsetof(struct policy, min_share), 1, 0, 0.2 },
+    ROW("congestion", "gamma", DOUBLE, congestion_gamma, 1, 0.5, 1),
+    ROW("congestion", "beta", DOUBLE, congestion_beta, 1, 0, 1),
+    ROW("congestion", "floor", DOUBLE, congestion_floor, 1, 0, 0.5),
+    ROW("early", "theta", DOUBLE, order.early_theta, 1, 0.1, 1),
+    ROW("early", "samples", INT, early_samples, 1, 0, 1000),
+    ROW("early", "boot_s", DOUBLE, early_boot_s, 1, 0, 86400),
+    ROW("early", "period_s", DOUBLE, early_period_s, 1, 0.1, 3600),
+    ROW("early", "boost", DOUBLE, order.early_boost, 1, 0, 100),
+    ROW("improve", "moves", INT, order.improve_moves, 1, 0, 1e6),
+    ROW("improve", "budget_ms", DOUBLE, order.improve_s, 1e-3, 0, 1000),
+    ROW("sincronia", "epoch_ms", DOUBLE, order.epoch_s, 1e-3, 0, 60000),
+    ROW("fifo_lm", "heavy_mb", DOUBLE, order.heavy_bytes, 1e6, 1e-3, 1e6),
+    ROW("dclas", "first_mb", DOUBLE, order.first_bytes, 1e6, 1e-3, 1e6),
+    ROW("dclas", "factor", DOUBLE, order.factor, 1, 1.1, 1000),
+    ROW("dclas", "queues", INT, order.n_queues, 1, 1, 64),
+};
+
+/* Returns 'x' without the rounding errors of a change of unit. */
+static double
+rounded(double x)
 {
-    if (!p) {
-        fputs("out of memory\n", stderr);
-        abort();
-    }
-    return p;
+    char text[32];
+
+    snprintf(text, sizeof text, "%.12g", x);
+    return strtod(text, NULL);
 }
 
-/* FNV-1a, 64 bits: tells one text from another, protects nothing. */
+double
+policy_member_get(const struct policy_member *m, const struct policy *policy)
+{
+    const char *p = (const char *) policy + m->offset;
+
+    switch (m->type) {
+    case POLICY_INT:
+        return *(const int *) p / m->scale;
+    case POLICY_INT64:
+        return *(const int64_t *) p / m->scale;
+    case POLICY_DOUBLE:
+        return rounded(*(const double *) p / m->scale);
+    }
+    abort();
+}
+
+void
+policy_member_set(const struct policy_member *m, struct policy *policy,
+                  double value)
+{
+    char *p = (char *) policy + m->offset;
+
+    switch (m->type) {
+    case POLICY_INT:
+        *(int *) p = value * m->scale;
+        break;
+    case POLICY_INT64:
+        *(int64_t *) p = value * m->scale;
+        break;
+    case POLICY_DOUBLE:
+        *(double *) p = value * m->scale;
+        break;
+    }
+}
+
+const struct policy_member *
+policy_member_find(const char *section, const char *name)
+{
+    for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
+        const struct policy_member *m = &policy_members[i];
+
+        if (!strcmp(m->name, name)
+            && (section && m->section ? !strcmp(section, m->section)
+                : section == m->section)) {
+            return m;
+        }
+    }
+    return NULL;
+}
+
+/* Returns the 64-bit FNV-1a hash, which identifies texts but does not
+ * authenticate them. */
 static uint64_t
 hash_text(const char *text)
 {
@@ -41,12 +124,14 @@ hash_text(const char *text)
     return hash;
 }
 
-/* A DSCP value and where it stands. */
+/* A DSCP value and its location in the text. */
 struct dscp {
     int value;
-    char name[24];              /* In "levels": "control_dscp", "dscp/2". */
-    const struct json_at *place;        /* NULL if it is a default. */
-    const char *member;         /* Of 'place'; NULL for the place itself. */
+    char name[24];              /* Name in "levels": "control_dscp",
+                                 * "dscp/2". */
+    const struct json_at *location;     /* NULL for a default. */
+    const char *member;         /* Member of 'location'; NULL for the location
+                                 * itself. */
 };
 
 static struct dscp
@@ -54,7 +139,7 @@ dscp_member(const struct json_at *levels, const char *member, int value)
 {
     struct dscp dscp = {
         .value = value,
-        .place = json_has(levels, member) ? levels : NULL,
+        .location = json_has(levels, member) ? levels : NULL,
         .member = member,
     };
 
@@ -62,30 +147,30 @@ dscp_member(const struct json_at *levels, const char *member, int value)
     return dscp;
 }
 
-/* 'place' is the level's element, NULL for a default. */
+/* 'location' is the level's element, NULL for a default. */
 static struct dscp
-dscp_level(const struct json_at *place, int level, int value)
+dscp_level(const struct json_at *location, int level, int value)
 {
-    struct dscp dscp = { .value = value, .place = place };
+    struct dscp dscp = { .value = value, .location = location };
 
     snprintf(dscp.name, sizeof dscp.name, "dscp/%d", level);
     return dscp;
 }
 
-/* Fails if a switch would not put 'low' behind 'high'.  The place of the
- * message is one that stands in the text. */
+/* Reports an error if a switch would not serve 'low' after 'high'.  The message
+ * names the one that the text has. */
 static void
 check_falls(const struct dscp *high, const struct dscp *low)
 {
-    const struct dscp *at = low->place ? low : high;
+    const struct dscp *at = low->location ? low : high;
     const struct dscp *other = at == low ? high : low;
 
     if (low->value >= high->value) {
-        json_fail(at->place, at->member, "%d is not %s %d of /levels/%s",
+        json_fail(at->location, at->member, "%d is not %s %d of /levels/%s",
                   at->value, at == low ? "below" : "above", other->value,
                   other->name);
     } else if (low->value >> 3 == high->value >> 3) {
-        json_fail(at->place, at->member,
+        json_fail(at->location, at->member,
                   "%d has the same first three bits as %d of /levels/%s, a "
                   "switch could not tell them apart",
                   at->value, other->value, other->name);
@@ -147,13 +232,13 @@ read_factors(const struct json_at *weights, const char *member,
                   n, POLICY_MAX_FACTORS);
         n = 0;
     }
-    f->factors = must(calloc(n ? n : 1, sizeof *f->factors));
+    f->factors = allocate(n, sizeof *f->factors);
     for (; f->n < n; f->n++) {
         const char *name = "";
         const struct json_at *at = json_member(map, f->n, &name);
 
         f->factors[f->n].factor = json_at_number(at, 0.001, 1000);
-        f->factors[f->n].name = must(strdup(name));
+        f->factors[f->n].name = duplicate(name);
     }
 }
 
@@ -174,11 +259,23 @@ read_weights(const struct json_at *weights, bool has_aging,
     }
 }
 
-/* Reads the numbers that are there; the others keep what they have. */
+/* Reads the number 'name' of 'object' if it is there. */
+static void
+read_member(const struct json_at *object, const struct policy_member *m,
+            const char *name, struct policy *policy)
+{
+    if (json_has(object, name)) {
+        policy_member_set(m, policy, m->type == POLICY_DOUBLE
+                          ? json_number(object, name, m->min, m->max)
+                          : json_integer(object, name, m->min, m->max));
+    }
+}
+
+/* Reads the numbers of the text; the others keep their defaults. */
 static void
 read_members(const struct json_at *top, struct policy *policy)
 {
-    const struct json_at *place = top;
+    const struct json_at *object = top;
     const char *section = NULL;
 
     for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
@@ -186,13 +283,16 @@ read_members(const struct json_at *top, struct policy *policy)
 
         if (m->section && (!section || strcmp(m->section, section))) {
             section = m->section;
-            place = json_object_or_null(top, section);
+            object = json_object_or_null(top, section);
         }
-        if (json_has(place, m->name)) {
-            policy_member_set(
-                m, policy, m->type == POLICY_DOUBLE
-                ? json_number(place, m->name, m->min, m->max)
-                : json_integer(place, m->name, m->min, m->max));
+        read_member(object, m, m->name, policy);
+        if (m->alias && json_has(object, m->name)
+            && json_has(object, m->alias)) {
+            json_fail(object, m->alias, "is the old name of /%s, only one of "
+                      "them is allowed", m->name);
+            json_ignore(object, m->alias);
+        } else if (m->alias) {
+            read_member(object, m, m->alias, policy);
         }
     }
 }
@@ -205,7 +305,7 @@ read_policy(struct json_check *jc, struct policy *policy)
 
     *policy = (struct policy) {
         .lease_ms = 10000, .coalesce_ms = 20, .retag_ms = 100,
-        .aging_slowdown = 4.5, .hysteresis = 0.02, .guard_share = 0.02,
+        .aging_slowdown = 4.5, .hysteresis = 0.02, .min_share = 0.02,
         .congestion_gamma = 0.97, .congestion_beta = 0.3,
         .congestion_floor = 0.02,
         .early_samples = 4, .early_boot_s = 300, .early_period_s = 5,
@@ -225,12 +325,12 @@ char *
 policy_from_string(const char *name, const char *text,
                    struct policy **policyp)
 {
-    struct policy *policy = must(calloc(1, sizeof *policy));
+    struct policy *policy = allocate(1, sizeof *policy);
     struct json_check *jc = json_check_open(name, text);
     char *error;
 
     read_policy(jc, policy);
-    policy->text = must(strdup(text));
+    policy->text = duplicate(text);
     snprintf(policy->hash, sizeof policy->hash, "%016"PRIx64,
              hash_text(text));
     error = json_check_close(jc);
@@ -245,7 +345,7 @@ policy_from_string(const char *name, const char *text,
 char *
 policy_errors(const char *name, const char *text)
 {
-    struct policy *policy = must(calloc(1, sizeof *policy));
+    struct policy *policy = allocate(1, sizeof *policy);
     struct json_check *jc = json_check_open(name, text);
 
     read_policy(jc, policy);
@@ -305,4 +405,211 @@ policy_weight(const struct policy *policy, const char *user,
               const char *cojob)
 {
     return factor_of(&policy->users, user) * factor_of(&policy->cojobs, cojob);
+}
+
+static void *
+must(void *p)
+{
+    if (!p) {
+        fputs("out of memory\n", stderr);
+        abort();
+    }
+    return p;
+}
+
+/* Returns object 'name' in 'json', a new one if there is none. */
+static cJSON *
+get_section(cJSON *json, const char *name)
+{
+    cJSON *object = cJSON_GetObjectItemCaseSensitive(json, name);
+
+    return object ? object : must(cJSON_AddObjectToObject(json, name));
+}
+
+static void
+add_factors(cJSON *weights, const char *name, const struct policy_factors *f)
+{
+    cJSON *map = get_section(weights, name);
+
+    for (size_t i = 0; i < f->n; i++) {
+        cJSON_AddNumberToObject(map, f->factors[i].name,
+                                f->factors[i].factor);
+    }
+}
+
+static void
+add_levels(cJSON *levels, const struct policy *policy)
+{
+    cJSON *dscp = cJSON_AddArrayToObject(levels, "dscp");
+
+    for (int i = 0; i < policy->n_levels; i++) {
+        cJSON_AddItemToArray(dscp, cJSON_CreateNumber(policy->dscp[i]));
+    }
+    cJSON_AddNumberToObject(levels, "default_dscp", policy->default_dscp);
+    cJSON_AddNumberToObject(levels, "control_dscp", policy->control_dscp);
+    cJSON_AddStringToObject(levels, "fold",
+                            policy_folds[policy->order.truncate]);
+}
+
+/* Returns all members of 'policy', including defaults. */
+static cJSON *
+policy_to_json(const struct policy *policy)
+{
+    cJSON *json = must(cJSON_CreateObject());
+
+    cJSON_AddStringToObject(json, "name", policy->name);
+    cJSON_AddStringToObject(json, "description", policy->description);
+    cJSON_AddStringToObject(json, "order", order_names[policy->order.kind]);
+    add_factors(get_section(json, "weights"), "users", &policy->users);
+    add_factors(get_section(json, "weights"), "cojobs", &policy->cojobs);
+    add_levels(get_section(json, "levels"), policy);
+    for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
+        const struct policy_member *m = &policy_members[i];
+
+        cJSON_AddNumberToObject(m->section ? get_section(json, m->section) : json,
+                                m->name, policy_member_get(m, policy));
+    }
+    return json;
+}
+
+/* Returns the JSON of 'policy' with old names replaced by current ones. */
+static cJSON *
+parse_text(const struct policy *policy)
+{
+    cJSON *json = must(cJSON_Parse(policy->text));
+    cJSON *weights = cJSON_GetObjectItemCaseSensitive(json, "weights");
+    cJSON *age = cJSON_DetachItemFromObjectCaseSensitive(weights, "age_s");
+
+    if (age) {
+        cJSON_AddItemToObject(json, "aging_s", age);
+    }
+    for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
+        const struct policy_member *m = &policy_members[i];
+        cJSON *old = m->alias
+            ? cJSON_DetachItemFromObjectCaseSensitive(json, m->alias) : NULL;
+
+        if (old) {
+            cJSON_AddItemToObject(json, m->name, old);
+        }
+    }
+    return json;
+}
+
+/* Adds the members of 'item' to 'rows'.  'given' is the same item of the text,
+ * or NULL if it is a default. */
+static void
+add_rows(struct policy_rows *rows, const char *pointer, const cJSON *item,
+         const cJSON *given)
+{
+    const cJSON *child;
+
+    if (!cJSON_IsObject(item)) {
+        if (rows->n == rows->allocated) {
+            rows->allocated = 2 * rows->allocated + 32;
+            rows->rows = reallocate(rows->rows, rows->allocated,
+                                    sizeof *rows->rows);
+        }
+        rows->rows[rows->n++] = (struct policy_row) {
+            .member = message("%s", pointer),
+            .value = must(cJSON_PrintUnformatted(item)),
+            .given = given != NULL,
+        };
+        return;
+    }
+    cJSON_ArrayForEach (child, item) {
+        char *inside = message("%s/%s", pointer, child->string);
+
+        add_rows(rows, inside, child,
+                 cJSON_GetObjectItemCaseSensitive(given, child->string));
+        free(inside);
+    }
+}
+
+void
+policy_rows_init(struct policy_rows *rows, const struct policy *policy)
+{
+    cJSON *json = policy_to_json(policy);
+    cJSON *given = parse_text(policy);
+
+    *rows = (struct policy_rows) { 0 };
+    add_rows(rows, "", json, given);
+    cJSON_Delete(given);
+    cJSON_Delete(json);
+}
+
+void
+policy_rows_uninit(struct policy_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        free(rows->rows[i].member);
+        cJSON_free(rows->rows[i].value);
+    }
+    free(rows->rows);
+}
+
+const struct policy_row *
+policy_rows_find(const struct policy_rows *rows, const char *member)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        if (!strcmp(rows->rows[i].member, member)) {
+            return &rows->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* Replaces member 'name' of 'object' by 'value', or appends it. */
+static void
+put_member(cJSON *object, const char *name, cJSON *value)
+{
+    if (cJSON_GetObjectItemCaseSensitive(object, name)) {
+        cJSON_ReplaceItemInObjectCaseSensitive(object, name, value);
+    } else {
+        cJSON_AddItemToObject(object, name, value);
+    }
+}
+
+/* Puts the value of 'row' into 'json'. */
+static void
+put_row(cJSON *json, const struct policy_row *row)
+{
+    const char *name = row->member + 1;
+    const char *slash = strchr(name, '/');
+    cJSON *object = json;
+
+    if (slash) {
+        char *outer = message("%.*s", (int) (slash - name), name);
+
+        object = get_section(json, outer);
+        free(outer);
+        name = slash + 1;
+    }
+    put_member(object, name, must(cJSON_Parse(row->value)));
+}
+
+char *
+policy_rewrite(const struct policy *policy, const struct policy *changed,
+               const char *name, const char *description)
+{
+    cJSON *json = parse_text(policy);
+    struct policy_rows old, new;
+    char *text;
+
+    policy_rows_init(&old, policy);
+    policy_rows_init(&new, changed);
+    put_member(json, "name", cJSON_CreateString(name));
+    put_member(json, "description", cJSON_CreateString(description));
+    for (size_t i = 0; i < new.n; i++) {
+        const struct policy_row *row = policy_rows_find(&old,
+                                                        new.rows[i].member);
+
+        if (!row || strcmp(row->value, new.rows[i].value)) {
+            put_row(json, &new.rows[i]);
+        }
+    }
+    policy_rows_uninit(&old);
+    policy_rows_uninit(&new);
+    text = must(cJSON_Print(json));
+    cJSON_Delete(json);
+    return text;
 }

@@ -3,20 +3,20 @@
 #ifndef POLICY_H
 #define POLICY_H 1
 
-/* What an operator can tune, read from JSON.
+/* Policies: parameters that an operator can tune, read from JSON.
  *
  *
  * Motivation
  * ==========
  *
- * A policy says by which objective stages are ordered, whose stages weigh
- * more, into how many levels the order is folded, which DSCP each level has,
- * and how long an order holds when the controller is gone.  policy.schema.json
- * documents every member; policy_from_string() is what runs, and a test keeps
- * the two equal.  Only rules between members are the reader's alone.
+ * A policy sets the objective by which stages are ordered, the weights of
+ * users and cojobs, the number of levels and their DSCP, and how long an order
+ * is valid without the controller.  policy.schema.json documents every member;
+ * policy_from_string() is the reader, and a test keeps the two equal.  Rules
+ * between members are in the reader only.
  *
- * A policy may have numbers for orders that it does not name; they wait until
- * its "order" is another one.
+ * A policy may have numbers for orders that it does not name.  They take
+ * effect when "order" names these orders.
  *
  *
  * Usage
@@ -28,27 +28,35 @@
  *        ...report, keep the old policy, free(error)...
  *    }
  *
+ * policy_members[] describes each number: name, location, range.  It serves
+ * all programs that read, show, compare or tune numbers.
+ *
+ * policy_rows_init() lists all members with their values, including defaults.
+ * policy_rewrite() changes numbers in the text that a person wrote.
+ *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data, owned by the caller, immutable after it is read. */
+ * Plain data, owned by the caller, immutable after it is read.  Rows own their
+ * text. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "order/order.h"
 
-/* Of the eight queues of a switch the first is for control, the last for what
- * belongs to no job. */
+/* A switch has eight queues: the first is for control traffic, the last for
+ * traffic without a job. */
 #define POLICY_MAX_LEVELS 6
 
-/* Entries of each of the tables of weights, at most. */
+/* Maximum number of entries of each table of weights. */
 #define POLICY_MAX_FACTORS 1000
 
-/* By what the weight of somebody's stages is multiplied. */
+/* Factor of the weights of a user's or a cojob's stages. */
 struct policy_factor {
-    char *name;                 /* What json_name() allows. */
+    char *name;                 /* Valid for json_name(). */
     double factor;              /* 0.001 to 1000. */
 };
 
@@ -58,73 +66,130 @@ struct policy_factors {
 };
 
 struct policy {
-    char *name;                 /* In logs, metrics and reports: what
-                                 * json_name() allows. */
+    char *name;                 /* For logs, metrics and reports; valid for
+                                 * json_name(). */
     char *description;          /* For people; may be empty. */
-    char *text;                 /* The JSON it was read from. */
-    char hash[17];              /* Of 'text', 16 hex digits. */
-    struct order_options order; /* Its 'n_levels' is that of this policy. */
+    char *text;                 /* The JSON of the policy. */
+    char hash[17];              /* Hash of 'text', 16 hex digits. */
+    struct order_options order; /* 'n_levels' is that of this policy. */
     struct policy_factors users, cojobs;        /* See policy_weight(). */
 
     /* DSCP values, 0..63.  control_dscp, dscp[0], dscp[1], ..., default_dscp
      * fall, and so do their first three bits, by which a switch may choose
      * the queue. */
-    int n_levels;               /* Levels that ordered stages share, 1 to
+    int n_levels;               /* Number of levels of ordered stages, 1 to
                                  * POLICY_MAX_LEVELS. */
-    uint8_t dscp[POLICY_MAX_LEVELS];    /* Of each level, level 0 first. */
-    uint8_t default_dscp;       /* Of traffic that belongs to no job; its
-                                 * queue is the last. */
-    uint8_t control_dscp;       /* Of heartbeats and clocks; its queue is the
-                                 * first. */
+    uint8_t dscp[POLICY_MAX_LEVELS];    /* DSCP of each level, 0 first. */
+    uint8_t default_dscp;       /* DSCP of traffic without a job; its queue is
+                                 * the last. */
+    uint8_t control_dscp;       /* DSCP of heartbeats and clocks; its queue is
+                                 * the first. */
 
-    int64_t lease_ms;           /* An order that is not renewed for so long
-                                 * ends, and everything is fair. */
-    int64_t coalesce_ms;        /* Events within so long make one order. */
-    int64_t retag_ms;           /* A job's level changes at most once in so
-                                 * long. */
-    double aging_s;             /* A stage's weight grows with its age by */
-    double aging_slowdown;      /* these, see order_problem_age(). */
-    double hysteresis;          /* Stages swap places only if that gains more
-                                 * than this share of the estimate, 0 to
-                                 * 0.5.  For the orders of stages, sincronia
-                                 * and interleave. */
-    double guard_share;         /* Of a link for each level that waits, at
-                                 * least, so that none starves: 0 to 0.2. */
+    int64_t lease_ms;           /* Time after which an order that is not
+                                 * renewed expires; all jobs are then equal. */
+    int64_t coalesce_ms;        /* Time window in which events are coalesced
+                                 * into one order. */
+    int64_t retag_ms;           /* Minimum time between two changes of a job's
+                                 * level. */
+    double aging_s;             /* See order_problem_age(). */
+    double aging_slowdown;      /* See order_problem_age(). */
+    double hysteresis;          /* Stages swap ranks only if that improves the
+                                 * estimate by more than this share, 0 to 0.5.
+                                 * For the orders of stages, sincronia and
+                                 * interleave. */
+    double min_share;           /* Minimum share of a link for each level with
+                                 * queued traffic, 0 to 0.2.  It prevents
+                                 * starvation. */
 
-    /* How a shim divides its downlink, if it does: see shim/cc/allocate.h. */
-    double congestion_gamma;    /* Share of the link to be used, 0.5 to 1. */
-    double congestion_beta;     /* Share of the phantom queue to be drained in
-                                 * a round trip, 0 to 1. */
-    double congestion_floor;    /* Share that all flows have alike, whatever
-                                 * their rank, 0 to 0.5. */
+    /* Congestion control of the shims: see shim/cc/allocate.h. */
+    double congestion_gamma;    /* Maximum share of the link to grant, 0.5 to
+                                 * 1. */
+    double congestion_beta;     /* Share of the phantom queue to drain in a
+                                 * round trip, 0 to 1. */
+    double congestion_floor;    /* Share that all flows get regardless of their
+                                 * rank, 0 to 0.5. */
 
-    /* How early stages are known, for who fits the curves of metrics; what
-     * order_compute() reads of it is in 'order'. */
-    int early_samples;          /* A job with fewer, or fewer iterations, is
-                                 * early in any case, */
-    double early_boot_s;        /* but for so many seconds at most. */
-    double early_period_s;      /* Improvement is predicted for so many
-                                 * seconds, and that often. */
+    /* Fit of the metric curves, see progress-curve.h; further members are in
+     * 'order'. */
+    int early_samples;          /* A job with fewer samples or iterations is
+                                 * early. */
+    double early_boot_s;        /* Maximum time for which that holds,
+                                 * seconds. */
+    double early_period_s;      /* Interval and horizon of predictions,
+                                 * seconds. */
 };
 
 /* Read a policy into '*policyp', which the caller frees with policy_destroy().
- * Return NULL or a message that the caller frees; then '*policyp' is NULL.
- * 'name' is what messages begin with. */
+ * Return NULL or a message that the caller frees, in which case '*policyp' is
+ * NULL.  Messages begin with 'name'. */
 char *policy_from_string(const char *name, const char *text,
                          struct policy **policyp);
 char *policy_from_file(const char *file, struct policy **policyp);
 void policy_destroy(struct policy *);
 
-/* Returns all that is wrong with 'text', one message a line, or NULL. */
+/* Returns all errors of 'text', one message per line, or NULL. */
 char *policy_errors(const char *name, const char *text);
 
-/* By what the weight of 'user's 'cojob' is multiplied: the product of what the
- * policy has for both, where nothing is 1.  'user' may be null. */
+/* Returns the factor of the weight of 'cojob' of 'user': the product of the
+ * policy's factors of both, which are 1 by default.  'user' may be null. */
 double policy_weight(const struct policy *, const char *user,
                      const char *cojob);
 
-/* The names of ways to fold the order into levels, null-terminated; the index
- * is order.truncate. */
+/* Methods of assigning levels, null-terminated; the index is
+ * order.truncate. */
 extern const char *const policy_folds[];
+
+enum policy_type { POLICY_INT, POLICY_INT64, POLICY_DOUBLE };
+
+/* A number of a policy. */
+struct policy_member {
+    const char *section;        /* Object that has it; NULL for the top. */
+    const char *name;           /* Name in the JSON, with its unit. */
+    const char *alias;          /* Old name, accepted; or NULL. */
+    enum policy_type type;      /* Type of the member of struct policy. */
+    size_t offset;              /* Offset of that member. */
+    double scale;               /* Unit of the JSON in units of the member. */
+    double min, max;            /* Range in the JSON, inclusive. */
+};
+
+#define POLICY_N_MEMBERS 22
+
+/* Members of a section are adjacent. */
+extern const struct policy_member policy_members[POLICY_N_MEMBERS];
+
+/* Values are in the units of the JSON. */
+double policy_member_get(const struct policy_member *, const struct policy *);
+void policy_member_set(const struct policy_member *, struct policy *,
+                       double value);
+
+/* Returns NULL if there is none.  'section' is as in struct policy_member. */
+const struct policy_member *policy_member_find(const char *section,
+                                               const char *name);
+
+/* One member with its value. */
+struct policy_row {
+    char *member;               /* JSON pointer: "/early/theta". */
+    char *value;                /* JSON, on one line. */
+    bool given;                 /* True if the policy's text has it, false for
+                                 * a default. */
+};
+
+struct policy_rows {
+    size_t n, allocated;
+    struct policy_row *rows;
+};
+
+/* Lists all members in the order of the schema, by their current names. */
+void policy_rows_init(struct policy_rows *, const struct policy *);
+void policy_rows_uninit(struct policy_rows *);
+
+/* Returns the row of 'member', or NULL. */
+const struct policy_row *policy_rows_find(const struct policy_rows *,
+                                          const char *member);
+
+/* Returns the text of a policy with another name and description, and with the
+ * values of 'changed' where they differ.  The caller frees it. */
+char *policy_rewrite(const struct policy *, const struct policy *changed,
+                     const char *name, const char *description);
 
 #endif /* policies/policy.h */

@@ -222,7 +222,7 @@ doctor_check_tcp(struct doctor *d)
 
     if (!text) {
         doctor_add(d, "tcp", DOCTOR_NOTE,
-                   "keep the policy's guard_share above 0, or Linux 6.15",
+                   "keep the policy's min_share above 0, or Linux 6.15",
                    "the kernel has no tcp_rto_max_ms: a job that was starved "
                    "may sleep for up to 120 s after its link is free");
     } else if (ms > LONG_RTO_MS) {

@@ -11,7 +11,6 @@
 #include "cli/simulate/policy-controller.h"
 #include "cli/simulate/policy-snapshot.h"
 #include "cli/simulate/policy.h"
-#include "policies/policy-json.h"
 #include "policies/policy.h"
 #include "sim/run/simulate.h"
 

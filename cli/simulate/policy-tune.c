@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/simulate/policy-args.h"
 #include "cli/simulate/policy.h"
-#include "policies/policy-json.h"
+#include "policies/policy.h"
 #include "sim/run/tune.h"
 #include "sim/workload/workload.h"
 

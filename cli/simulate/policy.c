@@ -14,7 +14,6 @@
 #include "base/json-check.h"
 #include "cli/command.h"
 #include "cli/simulate/policy-args.h"
-#include "policies/policy-json.h"
 #include "policies/policy.h"
 #include "wire/log-spec.h"
 

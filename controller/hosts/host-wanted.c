@@ -183,7 +183,7 @@ host_wanted_differs(const struct host_wanted *w,
             || (ctx->has_guard_share
                 && (row->n_guard_share != 1
                     || numbers_differ(row->guard_share[0],
-                                      policy->guard_share)))
+                                      policy->min_share)))
             || (ctx->has_congestion && congestion_differs(row, policy)));
 }
 
@@ -199,7 +199,7 @@ host_wanted_write(const struct host_wanted *w,
     hostsrec_host_wanted_set_lease_ms(row, policy->lease_ms);
     hostsrec_host_wanted_set_default_dscp(row, policy->default_dscp);
     if (ctx->has_guard_share) {
-        hostsrec_host_wanted_set_guard_share(row, &policy->guard_share, 1);
+        hostsrec_host_wanted_set_guard_share(row, &policy->min_share, 1);
     }
     if (ctx->has_congestion) {
         const char *keys[ARRAY_SIZE(congestion_keys)];

@@ -18,7 +18,7 @@
  *
  *   pin      First in the order.
  *   pause    Last in the order, in the last level.  The job still gets the
- *            min share of the policy's guard_share.
+ *            min share of the policy's min_share.
  *   exclude  Not ordered: treated like traffic of no job.
  *   observe  Excludes the whole cluster: orders are computed and reported, but
  *            not applied.

@@ -183,13 +183,13 @@ share_update(struct rates *r, double now)
         return;
     }
     s->restart = NO_STEP;
-    if (r->guard_share > 0) {
+    if (r->min_share > 0) {
         restart = level = 0;
     }
     water_filling_undo(&s->water, restart);
     remove_emptied(s);
-    if (r->guard_share > 0) {
-        water_filling_fill_floors(&s->water, r->guard_share);
+    if (r->min_share > 0) {
+        water_filling_fill_min_shares(&s->water, r->min_share);
     }
     for (; level < s->bundles.n_levels; level++) {
         water_filling_fill(&s->water, level);

@@ -55,7 +55,7 @@ struct sim_flow {
 struct rates {
     const struct rates_class *class;
     const struct paths *paths;
-    double guard_share;         /* See struct sim_options; 0 to 1. */
+    double min_share;           /* See struct sim_options; 0 to 1. */
     bool watches;               /* Units have limits, so their 'rate' is to be
                                  * kept.  From rates_reorder() on, before
                                  * which it is 0. */

@@ -217,15 +217,15 @@ water_filling_fill(struct water_filling *w, size_t level)
 }
 
 void
-water_filling_fill_floors(struct water_filling *w, double guard_share)
+water_filling_fill_min_shares(struct water_filling *w, double min_share)
 {
     const struct sim_fabric *fabric = w->bundles->paths->fabric;
     double *taken = order_alloc(fabric->n_ports, sizeof *taken);
-    double guard = fmin(guard_share, 1.0 / w->bundles->n_levels);
+    double share = fmin(min_share, 1.0 / w->bundles->n_levels);
 
     for (size_t l = 0; l < w->bundles->n_levels; l++) {
         for (int p = 0; p < fabric->n_ports; p++) {
-            w->left[p] = guard * fabric->capacity[p];
+            w->left[p] = share * fabric->capacity[p];
         }
         water_filling_fill(w, l);
         for (size_t i = 0; i < w->n_filled; i++) {

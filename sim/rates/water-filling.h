@@ -87,9 +87,9 @@ void water_filling_undo(struct water_filling *, size_t first);
  * levels before it. */
 void water_filling_fill(struct water_filling *, size_t level);
 
-/* Gives each level a small part of each port before any level gets the rest,
- * so that none starves. */
-void water_filling_fill_floors(struct water_filling *, double guard_share);
+/* Gives each level 'min_share' of each port before any level gets the rest, so
+ * that no level starves. */
+void water_filling_fill_min_shares(struct water_filling *, double min_share);
 
 /* Behind the last of the bundles of 'step' in 'filled'. */
 static inline size_t

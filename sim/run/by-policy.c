@@ -13,7 +13,7 @@ sim_policy_options(const struct policy *policy)
     struct sim_options options = {
         .order = policy->order,
         .service = SIM_SERVICE_LEVELS,
-        .guard_share = policy->guard_share,
+        .min_share = policy->min_share,
         .aging_s = policy->aging_s,
         .aging_slowdown = policy->aging_slowdown,
         .early = {

@@ -339,7 +339,7 @@ simulate(const struct workload *w, const struct sim_options *options,
     if (options->service == SIM_SERVICE_EXACT) {
         sim.order_options.n_levels = INT_MAX;
     } else {
-        sim.live.rates->guard_share = options->guard_share;
+        sim.live.rates->min_share = options->min_share;
     }
     sim.order_options.uncertified = !options->certify;
     sim.problem = order_problem_create(fabric->n_ports);

@@ -63,9 +63,9 @@ enum sim_service {
 struct sim_options {
     struct order_options order;
     enum sim_service service;
-    double guard_share;         /* Each level first gets what a network of so
-                                 * much of each port, at most an equal part,
-                                 * would give it; only with levels. */
+    double min_share;           /* Share of each port that each level gets
+                                 * first, at most an equal part; only with
+                                 * levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
     struct progress_options early;      /* How metrics are judged by orders

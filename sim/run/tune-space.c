@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "policies/policy-members.h"
 #include "policies/policy.h"
 
 #define BIT(KIND) (1u << ORDER_##KIND)

@@ -71,7 +71,7 @@ run(const struct workload *w, const char *name, int n_levels,
         options.order.n_levels = INT_MAX;
     } else if (n_levels > 0) {
         options.order.n_levels = n_levels;
-        options.guard_share = 0;
+        options.min_share = 0;
     }
     simulate_by_policy(w, policy, &options, result);
     policy_destroy(policy);

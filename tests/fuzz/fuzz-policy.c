@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/policy-json.h"
-#include "policies/policy-members.h"
 #include "policies/policy.h"
 #include "tests/fuzz/must.h"
 

@@ -106,7 +106,7 @@ expect({"proc/kallsyms": None}, [], 0, "queueing", "note", "sch_ingress")
 expect({"proc/kallsyms": None}, ["--bypass"], 1, "queueing", "missing",
        "CONFIG_NET_CLS_U32")
 rto = "proc/sys/net/ipv4/tcp_rto_max_ms"
-expect({rto: None}, [], 0, "tcp", "note", "guard_share")
+expect({rto: None}, [], 0, "tcp", "note", "min_share")
 expect({rto: "120000\n"}, [], 0, "tcp", "note", "120000", "sysctl")
 expect({"sys/devices/system/clocksource/clocksource0/current_clocksource":
         "hpet\n"}, [], 0, "clock", "note", "hpet")

@@ -111,7 +111,7 @@ def check_tune(folder):
         f'{2 * i} {100000 * i} 1 0 1 1:2560\n'
         f'{2 * i + 1} {100000 * i + 1000} 1 0 1 1:256\n' for i in range(8)))
     base = write(folder, 'old-first.json', json.dumps(
-        {'name': 'old-first', 'order': 'stage', 'guard_share': 0,
+        {'name': 'old-first', 'order': 'stage', 'min_share': 0,
          'aging_s': 0.01, 'lease_ms': 500}))
     tuned = os.path.join(folder, 'tuned.json')
     args = ('tune', '--trace', trace, '--policy', base, '--budget', '40')
@@ -178,9 +178,9 @@ with tempfile.TemporaryDirectory() as temporary:
     # Floors are left out: hand-computed times are those of strict levels.
     files = (
         write(temporary, 'plain.json', json.dumps(
-            {'name': 'plain', 'order': 'stage', 'guard_share': 0})),
+            {'name': 'plain', 'order': 'stage', 'min_share': 0})),
         write(temporary, 'heavy.json', json.dumps(
-            {'name': 'heavy', 'order': 'stage', 'guard_share': 0,
+            {'name': 'heavy', 'order': 'stage', 'min_share': 0,
              'aging_slowdown': 0, 'weights': {'cojobs': {'3': 100}}})),
         write(temporary, 'trace.txt', '2 3\n1 0 1 0 1 1:128\n'
               '2 0 1 0 1 1:128\n3 0 1 0 1 1:256\n'))

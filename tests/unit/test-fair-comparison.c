@@ -28,7 +28,7 @@ static struct policy *
 read_policy(const char *order)
 {
     char *text = xasprintf("{\"name\": \"p\", \"order\": \"%s\","
-                           " \"guard_share\": 0}", order);
+                           " \"min_share\": 0}", order);
     struct policy *policy;
 
     assert_null(policy_from_string("p", text, &policy));

@@ -68,7 +68,7 @@ set_up(void **state)
         f->dscps[i] = f->policy->dscp[!i];
         f->weights[i] = 2;
     }
-    f->guard_share = f->policy->guard_share;
+    f->guard_share = f->policy->min_share;
     f->congestion_keys[0] = CONST_CAST(char *, "beta");
     f->congestion_keys[1] = CONST_CAST(char *, "floor");
     f->congestion_keys[2] = CONST_CAST(char *, "gamma");

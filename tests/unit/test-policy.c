@@ -12,8 +12,6 @@
 #include <glob.h>
 #include <stdio.h>
 
-#include "policies/policy-json.h"
-#include "policies/policy-members.h"
 #include "policies/policy.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
@@ -167,7 +165,7 @@ has_defaults_for_all_but_name_and_order(void **state)
     assert_true(policy->aging_s == 0);
     assert_true(policy->aging_slowdown == 4.5);
     assert_true(policy->hysteresis == 0.02);
-    assert_true(policy->guard_share == 0.02);
+    assert_true(policy->min_share == 0.02);
     assert_int_equal(policy->early_samples, 4);
     assert_true(policy->early_boot_s == 300);
     assert_true(policy->early_period_s == 5);
@@ -208,7 +206,7 @@ reads_the_numbers_of_orders(void **state)
 {
     struct policy *policy = read_policy(WITH(
         "\"aging_slowdown\": 20,"
-        "\"hysteresis\": 0.25, \"guard_share\": 0.125,"
+        "\"hysteresis\": 0.25, \"min_share\": 0.125,"
         "\"levels\": {\"fold\": \"truncate\"},"
         "\"congestion\": {\"gamma\": 0.75, \"beta\": 0.5, \"floor\": 0.25},"
         "\"early\": {\"theta\": 0.5, \"samples\": 7, \"boot_s\": 8,"
@@ -220,7 +218,7 @@ reads_the_numbers_of_orders(void **state)
 
     assert_true(policy->aging_slowdown == 20);
     assert_true(policy->hysteresis == 0.25);
-    assert_true(policy->guard_share == 0.125);
+    assert_true(policy->min_share == 0.125);
     assert_true(policy->congestion_gamma == 0.75);
     assert_true(policy->congestion_beta == 0.5);
     assert_true(policy->congestion_floor == 0.25);
@@ -308,7 +306,7 @@ lists_what_is_in_force(void **state)
     struct policy *policy = read_policy(WITH(
         "\"weights\": {\"cojobs\": {\"asha\": 2}, \"age_s\": 60},"
         "\"levels\": {\"dscp\": [40, 24]}, \"improve\": {\"moves\": 7},"
-        "\"guard_share\": 0.02"));
+        "\"min_share\": 0.02"));
     struct policy_rows rows;
 
     policy_rows_init(&rows, policy);
@@ -320,7 +318,7 @@ lists_what_is_in_force(void **state)
     assert_row(&rows, "/levels/fold", "\"neighbours\"", false);
     assert_row(&rows, "/improve/moves", "7", true);
     assert_row(&rows, "/improve/budget_ms", "5", false);
-    assert_row(&rows, "/guard_share", "0.02", true);
+    assert_row(&rows, "/min_share", "0.02", true);
     assert_row(&rows, "/dclas/first_mb", "10.48576", false);
     policy_rows_uninit(&rows);
     policy_destroy(policy);

@@ -144,9 +144,9 @@ knows_when_it_is_another(void **state OVS_UNUSED)
     b->ports[2].rate_bps++;
     assert_false(queue_plan_equal(a, b));
     b->ports[2].rate_bps--;
-    b->guard_share /= 2;
+    b->min_share /= 2;
     assert_false(queue_plan_equal(a, b));
-    b->guard_share = a->guard_share;
+    b->min_share = a->min_share;
     b->kind = QUEUES_NOOP;
     assert_false(queue_plan_equal(a, b));
     queue_plan_destroy(a);

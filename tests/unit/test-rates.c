@@ -690,7 +690,7 @@ a_guard_is_a_floor(void **state)
     struct world w;
 
     world_init(&w, sim_fabric_create(4, 100), &rates_share);
-    w.rates->guard_share = 0.1;
+    w.rates->min_share = 0.1;
     world_add(&w, 0, 0, 1, 1000);
     world_add(&w, 1, 0, 2, 1000);
     world_add(&w, 2, 0, 3, 1000);

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "policies/policy-json.h"
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/simulate.h"

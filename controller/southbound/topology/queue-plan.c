@@ -46,7 +46,7 @@ queue_plan_create(const struct policy *policy, const struct topology *t,
 
     plan->kind = t->switches[sw].queues;
     plan->n_levels = policy->n_levels;
-    plan->guard_share = policy->guard_share;
+    plan->min_share = policy->min_share;
     plan->ports = xcalloc(2 * t->n_links + t->n_hosts + 1,
                           sizeof *plan->ports);
     if (plan->kind != QUEUES_NONE) {
@@ -84,7 +84,7 @@ bool
 queue_plan_equal(const struct queue_plan *a, const struct queue_plan *b)
 {
     if (a->kind != b->kind || a->n_levels != b->n_levels
-        || a->guard_share != b->guard_share || a->n_ports != b->n_ports) {
+        || a->min_share != b->min_share || a->n_ports != b->n_ports) {
         return false;
     }
     for (size_t i = 0; i < a->n_ports; i++) {
@@ -130,7 +130,7 @@ queue_plan_queue_config(const struct queue_plan *plan,
                         const struct queue_plan_port *port, size_t i,
                         struct smap *config)
 {
-    int64_t guard = port->rate_bps * plan->guard_share;
+    int64_t guard = port->rate_bps * plan->min_share;
 
     smap_add_format(config, "min-rate", "%"PRId64,
                     MIN(MAX(guard, MIN_RATE_BPS), port->rate_bps));

@@ -34,7 +34,7 @@ extern const char *const queue_kind_names[N_QUEUE_KINDS + 1];
 struct queue_plan {
     enum queue_kind kind;
     int n_levels;
-    double guard_share;
+    double min_share;
     size_t n_ports;             /* 0 if 'kind' is QUEUES_NONE. */
     struct queue_plan_port {
         uint32_t port;          /* OpenFlow port number. */
