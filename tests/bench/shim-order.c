@@ -88,17 +88,17 @@ static double
 own(int n_jobs, bool equal)
 {
     struct rank_queues *rq = rank_queues_create(2 * BACKLOG, FRAME);
-    job_class places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
     double cycles;
 
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        int place = equal ? 0 : i ? i - 1 : 0;
+        int number = equal ? 0 : i ? i - 1 : 0;
 
-        places[i] = i && i <= n_jobs
-                    ? JOB_CLASS(place, equal ? 1 : 1 + place * 6 / n_jobs)
+        classes[i] = i && i <= n_jobs
+                    ? JOB_CLASS(number, equal ? 1 : 1 + number * 6 / n_jobs)
                     : JOB_CLASS_LAST;
     }
-    rank_queues_set_classes(rq, places);
+    rank_queues_set_classes(rq, classes);
     rank_queues_set_min_share(rq, 20000);
     rank_queues_set_rate(rq, 0, uplink_bps, UINT64_MAX);
     for (int i = 0; i < BACKLOG; i++) {

@@ -70,7 +70,7 @@ make(struct frame *f, int family, uint8_t flags, uint32_t options,
 }
 
 static void
-only_what_acknowledges_is_taken(void **state)
+only_pure_acknowledgements_are_steered(void **state)
 {
     static const struct {
         uint8_t flags;
@@ -107,7 +107,7 @@ only_what_acknowledges_is_taken(void **state)
 }
 
 static void
-what_is_not_plain_tcp_is_not(void **state)
+other_packets_are_not_steered(void **state)
 {
     struct frame f;
 
@@ -132,7 +132,7 @@ what_is_not_plain_tcp_is_not(void **state)
 /* Whatever a header says, nothing behind the frame's end is read: the frame is
  * as long as its memory, and sanitizers look. */
 static void
-lengths_that_lie_are_survived(void **state)
+wrong_lengths_are_survived(void **state)
 {
     (void) state;
     srandom(1);
@@ -196,9 +196,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_acknowledges_is_taken),
-        cmocka_unit_test(what_is_not_plain_tcp_is_not),
-        cmocka_unit_test(lengths_that_lie_are_survived),
+        cmocka_unit_test(only_pure_acknowledgements_are_steered),
+        cmocka_unit_test(other_packets_are_not_steered),
+        cmocka_unit_test(wrong_lengths_are_survived),
         cmocka_unit_test(each_job_has_its_own_queue),
     };
 

@@ -429,7 +429,7 @@ received_frames_are_counted(void **state)
 }
 
 static void
-lanes_counters_are_one_jobs(void **state)
+counters_of_lanes_are_summed(void **state)
 {
     struct job_slots *js = job_slots_create();
     struct shim_slot slot = { .slot = 3, .level = 2, .dscp = 10 };
@@ -451,7 +451,7 @@ lanes_counters_are_one_jobs(void **state)
 }
 
 static void
-what_several_threads_miss_is_taken_together(void **state)
+misses_of_several_threads_are_taken_together(void **state)
 {
     struct shim_flow_key a = key_of(1), b = key_of(2), c = key_of(3), got[4];
     struct miss *m = miss_create(), *other = miss_add(m), *third = miss_add(m);
@@ -529,7 +529,7 @@ reports_in(struct miss *m, uint64_t *now, int ms)
 
 /* After 20, 40, 80, 160 ms and then each 320 ms. */
 static void
-who_stays_unknown_is_reported_less_often(void **state)
+a_flow_that_stays_unknown_is_reported_less_often(void **state)
 {
     struct miss *m = miss_create(), *other = miss_add(m);
     uint64_t now = 1000 * MS;
@@ -629,7 +629,7 @@ an_unknown_flow_of_ipv6_is_a_miss(void **state)
 /* A burst of all kinds gets what each of its packets gets alone, also where
  * one kind is next to another. */
 static void
-a_burst_is_its_packets(void **state)
+a_burst_equals_its_packets(void **state)
 {
     struct shim_slot row = { .slot = 9, .level = 2, .dscp = 40 };
     struct flow_table *ft = flow_table_create(16, 1);
@@ -711,12 +711,12 @@ main(void)
         cmocka_unit_test(a_new_job_counts_from_0),
         cmocka_unit_test(received_frames_are_counted),
         cmocka_unit_test(a_miss_is_reported_once_in_20_ms),
-        cmocka_unit_test(who_stays_unknown_is_reported_less_often),
-        cmocka_unit_test(lanes_counters_are_one_jobs),
-        cmocka_unit_test(what_several_threads_miss_is_taken_together),
+        cmocka_unit_test(a_flow_that_stays_unknown_is_reported_less_often),
+        cmocka_unit_test(counters_of_lanes_are_summed),
+        cmocka_unit_test(misses_of_several_threads_are_taken_together),
         cmocka_unit_test(joins_the_tables),
         cmocka_unit_test(an_unknown_flow_of_ipv6_is_a_miss),
-        cmocka_unit_test(a_burst_is_its_packets),
+        cmocka_unit_test(a_burst_equals_its_packets),
     };
 
     return cmocka_run_group_tests_name("shim-classify", tests, NULL, NULL);

@@ -31,7 +31,7 @@ static struct rte_mempool *pool;
 
 /* Collects what is sent.  A frame's hash says whose it is and which. */
 struct port {
-    uint16_t room;
+    uint16_t space;
     uint32_t limit;             /* Longer frames are dropped. */
     struct rte_mbuf *held[PORT_BURST];
     uint16_t n_held;
@@ -54,7 +54,7 @@ slot_of(const struct rte_mbuf *frame)
 uint16_t
 port_tx_space(const struct port *port)
 {
-    return port->room - port->n_held;
+    return port->space - port->n_held;
 }
 
 bool
@@ -62,7 +62,7 @@ port_send(struct port *port, struct rte_mbuf *frame)
 {
     uint32_t slot = slot_of(frame), number = frame->hash.usr & 0xffffff;
 
-    assert_true(port->n_held < port->room);
+    assert_true(port->n_held < port->space);
     if (rte_pktmbuf_pkt_len(frame) > port->limit) {
         port->refused++;
         rte_pktmbuf_free(frame);
@@ -129,7 +129,7 @@ set_up(struct fixture *f, uint64_t rate_bps)
 
     memset(f, 0, sizeof *f);
     f->now = 10 * SECOND;
-    f->port.room = PORT_BURST;
+    f->port.space = PORT_BURST;
     f->port.limit = UINT32_MAX;
     f->slots = job_slots_create();
     for (uint16_t i = 1; i < N_SLOTS; i++) {
@@ -230,7 +230,7 @@ send_rest(struct fixture *f)
 }
 
 static void
-what_finds_the_uplink_free_is_not_queued(void **state)
+frames_are_not_queued_when_the_uplink_is_free(void **state)
 {
     static const uint16_t slots[] = { 3, 1, 0, 9, 9, 2 };
     struct fixture f;
@@ -257,7 +257,7 @@ what_finds_the_uplink_free_is_not_queued(void **state)
 }
 
 static void
-those_that_wait_leave_by_rank(void **state)
+queued_frames_leave_by_rank(void **state)
 {
     static const uint16_t slots[] = { 5, 6, 9, 0, 3, 2, 4, 2 };
     static const uint16_t sent[] = { 1, 1, 2, 2, 3, 4, 9, 0 };
@@ -282,7 +282,7 @@ those_that_wait_leave_by_rank(void **state)
 /* Nothing passes a frame that waits and may go, were it for its own pace
  * only. */
 static void
-nobody_overtakes(void **state)
+frames_of_a_flow_do_not_overtake(void **state)
 {
     struct verdict v;
     struct rte_mbuf *frame;
@@ -348,7 +348,7 @@ many_slow_flows_do_not_meet_in_pairs(void **state)
 
 /* A level that changes while a frame waits is the one that it leaves with. */
 static void
-what_waits_leaves_with_its_new_level(void **state)
+queued_frames_leave_with_their_new_level(void **state)
 {
     static const uint16_t slots[] = { 1, 1, 8, 9, 0 };
     struct shim_slot slot = { .slot = 9, .level = 1, .rank = 0, .dscp = 40 };
@@ -393,7 +393,7 @@ what_waits_leaves_with_its_new_level(void **state)
 
 /* What was nobody's when it came leaves as its job's, before what still is. */
 static void
-what_becomes_known_leaves_with_its_job(void **state)
+queued_frames_of_a_new_flow_leave_with_its_job(void **state)
 {
     static const uint16_t slots[] = { 6, 6, 9, 6, 5, 6, 9, 6, 5, 6 };
     static const uint16_t order[] = { 5, 5, 9, 9, 6, 6, 6, 6 };
@@ -504,7 +504,7 @@ check_counters(const struct fixture *f)
     }
 }
 
-/* Fast and slow uplinks, ports with little room that refuse long frames, and
+/* Fast and slow uplinks, ports with little space that refuse long frames, and
  * flows with queues of their own. */
 static void
 every_frame_is_sent_or_counted_as_dropped(void **state)
@@ -530,13 +530,13 @@ every_frame_is_sent_or_counted_as_dropped(void **state)
         }
         for (int i = 0; i < 3000; i++) {
             f.now += random() % 3000;
-            f.port.room = 1 + random() % PORT_BURST;
+            f.port.space = 1 + random() % PORT_BURST;
             if (rte_mempool_avail_count(pool) >= PORT_BURST) {
                 pushed += push_anything(&f, queues);
             }
             egress_send(f.e, f.now);
         }
-        f.port.room = PORT_BURST;
+        f.port.space = PORT_BURST;
         assert_true(f.port.bytes <= (f.now - start + 500000) / 1e9 * rate / 8
                     + 2 * (FULL + 4));
         send_rest(&f);
@@ -579,12 +579,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_finds_the_uplink_free_is_not_queued),
-        cmocka_unit_test(those_that_wait_leave_by_rank),
-        cmocka_unit_test(nobody_overtakes),
+        cmocka_unit_test(frames_are_not_queued_when_the_uplink_is_free),
+        cmocka_unit_test(queued_frames_leave_by_rank),
+        cmocka_unit_test(frames_of_a_flow_do_not_overtake),
         cmocka_unit_test(many_slow_flows_do_not_meet_in_pairs),
-        cmocka_unit_test(what_waits_leaves_with_its_new_level),
-        cmocka_unit_test(what_becomes_known_leaves_with_its_job),
+        cmocka_unit_test(queued_frames_leave_with_their_new_level),
+        cmocka_unit_test(queued_frames_of_a_new_flow_leave_with_its_job),
         cmocka_unit_test(control_is_policed_on_a_free_uplink_too),
         cmocka_unit_test(every_frame_is_sent_or_counted_as_dropped),
     };

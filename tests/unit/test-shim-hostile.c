@@ -210,7 +210,7 @@ frames_may_end_anywhere_and_lie_about_it(void **state)
 /* The parts of a datagram that overlap, in any order, are no flow's, so that
  * they cannot look like one. */
 static void
-fragments_are_nobodys(void **state)
+ip_fragments_go_to_the_default_class(void **state)
 {
     static const uint16_t fragments[] = { 0x2000, 0x2001, 0x0001, 0x1fff,
                                           0x3fff, 0x2000 };
@@ -269,8 +269,8 @@ main(void)
             a_full_table_refuses_and_keeps_what_it_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             frames_may_end_anywhere_and_lie_about_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(fragments_are_nobodys, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            ip_fragments_go_to_the_default_class, set_up, tear_down),
         cmocka_unit_test_setup_teardown(chains_of_headers_end, set_up,
                                         tear_down),
     };

@@ -34,7 +34,7 @@
 #define N_FRAMES 20000          /* In each direction. */
 #define IN_FLIGHT 256           /* Less than a lane's ring holds. */
 #define FRAME_SIZE 64
-#define MAX_TURNS 100000000
+#define MAX_POLLS 100000000
 #define RATE UINT64_C(400000000000)
 
 enum { HOST, UPLINK };
@@ -288,8 +288,8 @@ exchange(struct bed *b)
     uint32_t sent[2][N_FLOWS] = { { 0 } }, got[2][N_FLOWS] = { { 0 } };
     uint32_t n_sent = 0, n_got[2] = { 0 }, chance = 1;
 
-    for (int turn = 0; n_got[HOST] + n_got[UPLINK] < 2 * N_FRAMES; turn++) {
-        assert_true(turn < MAX_TURNS);
+    for (int poll = 0; n_got[HOST] + n_got[UPLINK] < 2 * N_FRAMES; poll++) {
+        assert_true(poll < MAX_POLLS);
         while (n_sent < N_FRAMES && n_sent - n_got[HOST] < IN_FLIGHT
                && n_sent - n_got[UPLINK] < IN_FLIGHT) {
             uint32_t flow;
@@ -507,8 +507,8 @@ next_flow(struct bed *b)
     struct rte_mbuf *frame = NULL;
     uint32_t flow;
 
-    for (int turn = 0; !frame; turn++) {
-        assert_true(turn < MAX_TURNS);
+    for (int poll = 0; !frame; poll++) {
+        assert_true(poll < MAX_POLLS);
         for (unsigned int q = 0; q < b->n_queues && !frame; q++) {
             rte_ring_dequeue(b->ends[UPLINK].out[q], (void **) &frame);
         }
@@ -600,7 +600,7 @@ the_end_waits_for_all_lanes(void **state)
 }
 
 static void
-what_is_left_in_rings_is_freed(void **state)
+frames_left_in_rings_are_freed(void **state)
 {
     struct bed b;
 
@@ -653,10 +653,10 @@ all_lanes_loops_pause_and_leave(void **state)
     }
     assert_true(loop_pause(loops[0]));
     for (int i = 0; i < 3; i++) {
-        uint64_t turns = loop_polls(loops[i]);
+        uint64_t polls = loop_polls(loops[i]);
 
         sched_yield();
-        assert_int_equal(loop_polls(loops[i]), turns);
+        assert_int_equal(loop_polls(loops[i]), polls);
     }
     loop_resume(loops[0]);
     assert_true(loop_leave(loops[0], UINT64_C(10000000000)));
@@ -677,7 +677,7 @@ main(void)
         cmocka_unit_test(congestion_control_sees_all_lanes),
         cmocka_unit_test(acknowledgements_of_all_lanes_overtake_data),
         cmocka_unit_test(the_end_waits_for_all_lanes),
-        cmocka_unit_test(what_is_left_in_rings_is_freed),
+        cmocka_unit_test(frames_left_in_rings_are_freed),
         cmocka_unit_test(all_lanes_loops_pause_and_leave),
     };
     char *error = eal_init_offline(32 << 20);

@@ -133,7 +133,7 @@ bytes_of(const char *text, size_t *n)
 }
 
 static void
-tells_kinds_apart(void **state)
+distinguishes_kinds(void **state)
 {
     (void) state;
     for (size_t i = 0; i < N_CASES; i++) {
@@ -205,7 +205,7 @@ assert_common_agrees(const uint8_t *frame, size_t n, bool from_host,
 }
 
 static void
-takes_the_common_short_cut(void **state)
+common_frames_need_no_full_parse(void **state)
 {
     static const struct {
         const char *name;
@@ -241,7 +241,7 @@ takes_the_common_short_cut(void **state)
 #define VXLAN(FLAGS) "c001 12b5 003a 0000 " FLAGS "000000 00000700 "
 
 static void
-a_tunnel_is_what_is_inside(void **state)
+a_tunnel_has_the_key_of_its_inner_frame(void **state)
 {
     static const struct {
         const char *frame;
@@ -314,10 +314,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_kinds_apart),
+        cmocka_unit_test(distinguishes_kinds),
         cmocka_unit_test(local_is_the_hosts_side),
-        cmocka_unit_test(takes_the_common_short_cut),
-        cmocka_unit_test(a_tunnel_is_what_is_inside),
+        cmocka_unit_test(common_frames_need_no_full_parse),
+        cmocka_unit_test(a_tunnel_has_the_key_of_its_inner_frame),
         cmocka_unit_test(survives_anything),
     };
 

@@ -44,23 +44,23 @@ take(struct rank_queues *rq, uint64_t now, struct queue_item *item)
     return rank_queues_take(rq, now, &pace, item, 1) == 1;
 }
 
-/* A slot's place and level, the others are last. */
+/* A slot's class; the others have the last. */
 struct at {
-    uint16_t slot, place, level;
+    uint16_t slot, number, level;
 };
 
 static void
-set_places(struct rank_queues *rq, const struct at *at, size_t n)
+set_classes(struct rank_queues *rq, const struct at *at, size_t n)
 {
-    job_class places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
 
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        places[i] = JOB_CLASS_LAST;
+        classes[i] = JOB_CLASS_LAST;
     }
     for (size_t i = 0; i < n; i++) {
-        places[at[i].slot] = JOB_CLASS(at[i].place, at[i].level);
+        classes[at[i].slot] = JOB_CLASS(at[i].number, at[i].level);
     }
-    rank_queues_set_classes(rq, places);
+    rank_queues_set_classes(rq, classes);
 }
 
 static void
@@ -76,7 +76,7 @@ serves_jobs_by_rank_and_each_in_order(void **state)
 
     (void) state;
     rank_queues_set_min_share(rq, 0);
-    set_places(rq, at, 4);
+    set_classes(rq, at, 4);
     assert_false(take(rq, 0, &item));
     push(rq, 5, 100);
     push(rq, 5, 200);
@@ -130,13 +130,13 @@ static const uint32_t three_lengths[8] = { [2] = 1500, [4] = 9000,
                                            [7] = 300 };
 
 static void
-keeps_a_floor_for_those_that_wait(void **state)
+waiting_levels_get_a_minimum_share(void **state)
 {
     struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
     uint64_t permille[8];
 
     (void) state;
-    set_places(rq, three, 3);
+    set_classes(rq, three, 3);
     share_out(rq, three_lengths, 8, permille);
     assert_in_range(permille[4], 500 / 21 - 1, 500 / 21 + 1);
     assert_in_range(permille[7], 500 / 21 - 1, 500 / 21 + 1);
@@ -144,7 +144,7 @@ keeps_a_floor_for_those_that_wait(void **state)
 }
 
 static void
-guards_each_level_as_it_is_told(void **state)
+each_level_gets_its_configured_minimum_share(void **state)
 {
     static const struct {
         uint32_t share;         /* Millionths. */
@@ -161,7 +161,7 @@ guards_each_level_as_it_is_told(void **state)
         uint64_t permille[8];
 
         rank_queues_set_min_share(rq, cases[i].share);
-        set_places(rq, three, 3);
+        set_classes(rq, three, 3);
         share_out(rq, three_lengths, 8, permille);
         assert_in_range(permille[2] + 1, cases[i].rest, cases[i].rest + 2);
         assert_in_range(permille[4] + 1, cases[i].low, cases[i].low + 2);
@@ -170,10 +170,10 @@ guards_each_level_as_it_is_told(void **state)
     }
 }
 
-/* Fourteen jobs that wait in two levels have two levels' floors together, and
- * each of them an equal part of its level's. */
+/* Fourteen jobs that wait in two levels have the minimum shares of two levels,
+ * and each of them an equal part of its level's. */
 static void
-a_floor_is_of_a_level_and_goes_round_its_jobs(void **state)
+a_minimum_share_goes_round_the_jobs_of_a_level(void **state)
 {
     struct rank_queues *rq = rank_queues_create(1024, MAX_FRAME);
     uint32_t lengths[16] = { 0 };
@@ -186,7 +186,7 @@ a_floor_is_of_a_level_and_goes_round_its_jobs(void **state)
         lengths[i + 1] = 1000;
     }
     rank_queues_set_min_share(rq, 140000);
-    set_places(rq, at, 15);
+    set_classes(rq, at, 15);
     share_out(rq, lengths, 16, permille);
     assert_in_range(permille[1], 719, 721);
     for (int slot = 2; slot <= 15; slot++) {
@@ -208,7 +208,7 @@ jobs_of_equal_rank_share_by_bytes(void **state)
         uint64_t permille[4];
 
         if (leased) {
-            set_places(rq, same, 3);
+            set_classes(rq, same, 3);
         }
         share_out(rq, lengths, 4, permille);
         for (int i = 1; i < 4; i++) {
@@ -219,14 +219,14 @@ jobs_of_equal_rank_share_by_bytes(void **state)
 }
 
 static void
-saves_up_no_floor_while_nobody_waits(void **state)
+no_minimum_share_is_saved_up_while_none_waits(void **state)
 {
     static const struct at at[] = { { 1, 0, 1 }, { 5, 1, 5 } };
     struct rank_queues *rq = rank_queues_create(16, MAX_FRAME);
     struct queue_item item;
 
     (void) state;
-    set_places(rq, at, 2);
+    set_classes(rq, at, 2);
     for (int i = 0; i < 1000; i++) {
         push(rq, 1, 1500);
         assert_true(take(rq, 0, &item));
@@ -313,7 +313,7 @@ sends_two_frames_at_once_at_most(void **state)
 }
 
 static void
-says_when_the_next_frame_is_due(void **state)
+returns_when_the_next_frame_is_due(void **state)
 {
     struct pace pace = { .full = 0 };
     uint64_t now = SECOND;
@@ -331,7 +331,7 @@ says_when_the_next_frame_is_due(void **state)
 
 /* Who comes late makes up for what he knows to have missed, no more. */
 static void
-catches_up_only_with_what_waited(void **state)
+catches_up_only_for_queued_frames(void **state)
 {
     struct pace pace = { .full = 0 };
     uint64_t now = SECOND;
@@ -368,15 +368,15 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(serves_jobs_by_rank_and_each_in_order),
-        cmocka_unit_test(keeps_a_floor_for_those_that_wait),
-        cmocka_unit_test(guards_each_level_as_it_is_told),
-        cmocka_unit_test(a_floor_is_of_a_level_and_goes_round_its_jobs),
+        cmocka_unit_test(waiting_levels_get_a_minimum_share),
+        cmocka_unit_test(each_level_gets_its_configured_minimum_share),
+        cmocka_unit_test(a_minimum_share_goes_round_the_jobs_of_a_level),
         cmocka_unit_test(jobs_of_equal_rank_share_by_bytes),
-        cmocka_unit_test(saves_up_no_floor_while_nobody_waits),
+        cmocka_unit_test(no_minimum_share_is_saved_up_while_none_waits),
         cmocka_unit_test(keeps_the_rate),
         cmocka_unit_test(sends_two_frames_at_once_at_most),
-        cmocka_unit_test(says_when_the_next_frame_is_due),
-        cmocka_unit_test(catches_up_only_with_what_waited),
+        cmocka_unit_test(returns_when_the_next_frame_is_due),
+        cmocka_unit_test(catches_up_only_for_queued_frames),
         cmocka_unit_test(a_new_rate_holds_at_once),
     };
 

@@ -36,7 +36,7 @@ struct flow {
 struct model {
     struct rank_queues *rq;
     struct flow flows[N_FLOWS];
-    job_class places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
     uint32_t n[N_SLOTS];        /* Packets of each slot. */
     uint32_t n_all, n_dropped;
     uint64_t bytes;
@@ -50,7 +50,7 @@ model_init(struct model *m, uint32_t max_packets)
     memset(m, 0, sizeof *m);
     m->rq = rank_queues_create(max_packets, MAX_FRAME);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        m->places[i] = JOB_CLASS_LAST;
+        m->classes[i] = JOB_CLASS_LAST;
     }
     for (int i = 0; i < N_FLOWS; i++) {
         m->flows[i].slot = i % N_SLOTS;
@@ -111,9 +111,9 @@ model_take(struct model *m, uint64_t now)
         return false;
     }
     for (int i = 0; !m->paced && i < N_SLOTS; i++) {
-        /* Nobody of a lower place waits. */
-        assert_true(!m->n[i] || JOB_CLASS_NUMBER(m->places[i])
-                    >= JOB_CLASS_NUMBER(m->places[item.slot]));
+        /* No packet of an earlier class waits. */
+        assert_true(!m->n[i] || JOB_CLASS_NUMBER(m->classes[i])
+                    >= JOB_CLASS_NUMBER(m->classes[item.slot]));
     }
     forget(m, &item, false);
     return true;
@@ -123,12 +123,12 @@ static void
 model_rank(struct model *m)
 {
     for (int i = 1; i < N_SLOTS; i++) {
-        int place = random() % 8;
+        int number = random() % 8;
 
-        m->places[i] = place == 7 ? JOB_CLASS_LAST
-                       : JOB_CLASS(place * 100, 1 + place * 6 / 7);
+        m->classes[i] = number == 7 ? JOB_CLASS_LAST
+                       : JOB_CLASS(number * 100, 1 + number * 6 / 7);
     }
-    rank_queues_set_classes(m->rq, m->places);
+    rank_queues_set_classes(m->rq, m->classes);
 }
 
 static void
@@ -178,7 +178,7 @@ any_order_is_kept_and_nothing_is_lost(void **state)
 }
 
 /* Flows get queues and paces, change and lose them, while all is short of
- * room, jobs become control and back, floors are served, and the order
+ * room, jobs become control and back, minimum shares are served, and the order
  * changes.  Frames are so short that the queue of control never has 64 long
  * ones, which is when order is given up for it. */
 static void
@@ -237,9 +237,9 @@ flows_keep_their_order_whatever_happens(void **state)
     }
     m.paced = false;
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        m.places[i] = JOB_CLASS_LAST;
+        m.classes[i] = JOB_CLASS_LAST;
     }
-    rank_queues_set_classes(m.rq, m.places);
+    rank_queues_set_classes(m.rq, m.classes);
     while (model_take(&m, now)) {
         continue;
     }
@@ -284,16 +284,16 @@ run_with_control(struct rank_queues *rq, uint64_t bps, uint64_t bytes[3])
 static void
 control_goes_first_for_a_hundredth(void **state)
 {
-    job_class places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
     struct rank_queues *rq;
     uint64_t bytes[3];
 
     (void) state;
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        places[i] = i == 1 ? JOB_CLASS(0, 1) : JOB_CLASS_LAST;
+        classes[i] = i == 1 ? JOB_CLASS(0, 1) : JOB_CLASS_LAST;
     }
     rq = rank_queues_create(100, MAX_FRAME);
-    rank_queues_set_classes(rq, places);
+    rank_queues_set_classes(rq, classes);
     rank_queues_set_min_share(rq, 0);
     rank_queues_set_rate(rq, SECOND, 100000000, 1000000);
     run_with_control(rq, 100000000, bytes);
@@ -315,7 +315,7 @@ control_goes_first_for_a_hundredth(void **state)
 /* A job of four flows, of which one is paced, against one of a single flow of
  * equal rank. */
 static void
-a_pace_is_kept_and_holds_nobody_up(void **state)
+a_pace_is_kept_and_delays_no_other_flow(void **state)
 {
     static const uint64_t rates[] = { 10000, 100000, 3000000, 30000000 };
 
@@ -411,7 +411,7 @@ a_flow_that_starts_waits_for_its_rate(void **state)
 
 /* A pace of 10 kbit/s makes frames wait for more than a second. */
 static void
-says_when_a_paced_flow_is_due(void **state)
+returns_when_a_paced_flow_is_due(void **state)
 {
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     uint64_t now = SECOND, wait = MAX_FRAME * 800000 + 1;
@@ -583,16 +583,16 @@ set_slot(struct job_slots *js, uint16_t slot, uint32_t rank, uint8_t level)
 }
 
 static void
-slots_have_places_by_rank_and_level(void **state)
+slots_have_classes_by_rank_and_level(void **state)
 {
     struct job_slots *js = job_slots_create();
-    job_class places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
     uint32_t seen = UINT32_MAX;
 
     (void) state;
-    assert_true(job_slots_classes(js, &seen, places));
-    assert_int_equal(places[1], JOB_CLASS_LAST);
-    assert_false(job_slots_classes(js, &seen, places));
+    assert_true(job_slots_classes(js, &seen, classes));
+    assert_int_equal(classes[1], JOB_CLASS_LAST);
+    assert_false(job_slots_classes(js, &seen, classes));
     set_slot(js, 1, 9, 4);
     set_slot(js, 2, 3, 1);
     set_slot(js, 3, UINT32_MAX, 6);
@@ -600,33 +600,33 @@ slots_have_places_by_rank_and_level(void **state)
     set_slot(js, 5, 3, 2);
     set_slot(js, 6, 0, SHIM_LEVEL_DEFAULT);
     set_slot(js, 7, 0, SHIM_LEVEL_CONTROL);
-    assert_true(job_slots_classes(js, &seen, places));
-    assert_int_equal(places[2], JOB_CLASS(0, 1));
-    assert_int_equal(places[4], JOB_CLASS(0, 1));
-    assert_int_equal(places[5], JOB_CLASS(1, 2));
-    assert_int_equal(places[1], JOB_CLASS(2, 4));
-    assert_int_equal(places[3], JOB_CLASS(3, 6));
-    assert_int_equal(places[6], JOB_CLASS_LAST);
-    assert_int_equal(places[7], JOB_CLASS_LAST);
-    assert_int_equal(places[8], JOB_CLASS_LAST);
+    assert_true(job_slots_classes(js, &seen, classes));
+    assert_int_equal(classes[2], JOB_CLASS(0, 1));
+    assert_int_equal(classes[4], JOB_CLASS(0, 1));
+    assert_int_equal(classes[5], JOB_CLASS(1, 2));
+    assert_int_equal(classes[1], JOB_CLASS(2, 4));
+    assert_int_equal(classes[3], JOB_CLASS(3, 6));
+    assert_int_equal(classes[6], JOB_CLASS_LAST);
+    assert_int_equal(classes[7], JOB_CLASS_LAST);
+    assert_int_equal(classes[8], JOB_CLASS_LAST);
 
     set_slot(js, 2, 100, 6);
     job_slots_clear(js, 1);
-    assert_true(job_slots_classes(js, &seen, places));
-    assert_int_equal(places[4], JOB_CLASS(0, 1));
-    assert_int_equal(places[5], JOB_CLASS(1, 2));
-    assert_int_equal(places[2], JOB_CLASS(2, 6));
-    assert_int_equal(places[1], JOB_CLASS_LAST);
+    assert_true(job_slots_classes(js, &seen, classes));
+    assert_int_equal(classes[4], JOB_CLASS(0, 1));
+    assert_int_equal(classes[5], JOB_CLASS(1, 2));
+    assert_int_equal(classes[2], JOB_CLASS(2, 6));
+    assert_int_equal(classes[1], JOB_CLASS_LAST);
     job_slots_destroy(js);
 }
 
 /* Against a count of those with a lower key, with all slots in use. */
 static void
-places_are_right_after_any_changes(void **state)
+classes_are_right_after_any_changes(void **state)
 {
     static uint64_t keys[SHIM_MAX_SLOTS];
     struct job_slots *js = job_slots_create();
-    job_class places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
     uint32_t seen = UINT32_MAX;
 
     (void) state;
@@ -644,14 +644,15 @@ places_are_right_after_any_changes(void **state)
             keys[slot] = 0;
         }
     }
-    assert_true(job_slots_classes(js, &seen, places));
+    assert_true(job_slots_classes(js, &seen, classes));
     for (int i = 1; i < SHIM_MAX_SLOTS; i++) {
         for (int j = 1; j < SHIM_MAX_SLOTS; j++) {
             if (!keys[i]) {
-                assert_int_equal(places[i], JOB_CLASS_LAST);
+                assert_int_equal(classes[i], JOB_CLASS_LAST);
             } else if (keys[j]) {
-                assert_int_equal(keys[i] < keys[j], JOB_CLASS_NUMBER(places[i])
-                                 < JOB_CLASS_NUMBER(places[j]));
+                assert_int_equal(keys[i] < keys[j],
+                                 JOB_CLASS_NUMBER(classes[i])
+                                 < JOB_CLASS_NUMBER(classes[j]));
             }
         }
     }
@@ -724,11 +725,11 @@ run_paced(struct rank_queues *rq, const struct cc_share *shares, int n,
     }
 }
 
-/* Flows that were told more than the uplink carries have of it what the
+/* Flows that were granted more than the uplink carries have of it what the
  * allocation of congestion control would give them: by rank, and in a rank as
  * equal as their rates allow. */
 static void
-flows_told_too_much_share_as_if_allocated(void **state)
+flows_granted_too_much_share_as_if_allocated(void **state)
 {
     const uint64_t bps = 100000000;
 
@@ -736,7 +737,7 @@ flows_told_too_much_share_as_if_allocated(void **state)
     srandom(7);
     for (int round = 0; round < 30; round++) {
         struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
-        job_class places[SHIM_MAX_SLOTS] = { 0 };
+        job_class classes[SHIM_MAX_SLOTS] = { 0 };
         struct cc_share shares[8], wanted[8];
         uint64_t got[8], sum = 0;
 
@@ -745,12 +746,12 @@ flows_told_too_much_share_as_if_allocated(void **state)
                 .demand = 1000000 + random() % 50000000,
                 .rank = random() % 3, .id = i,
             };
-            places[i + 1] = JOB_CLASS(shares[i].rank * 100,
+            classes[i + 1] = JOB_CLASS(shares[i].rank * 100,
                                       1 + shares[i].rank);
             sum += shares[i].demand;
         }
         memcpy(wanted, shares, sizeof wanted);
-        rank_queues_set_classes(rq, places);
+        rank_queues_set_classes(rq, classes);
         rank_queues_set_min_share(rq, 0);
         rank_queues_set_late(rq, 500000);
         run_paced(rq, shares, 8, bps, got);
@@ -774,18 +775,18 @@ main(void)
         cmocka_unit_test(any_order_is_kept_and_nothing_is_lost),
         cmocka_unit_test(flows_keep_their_order_whatever_happens),
         cmocka_unit_test(control_goes_first_for_a_hundredth),
-        cmocka_unit_test(a_pace_is_kept_and_holds_nobody_up),
+        cmocka_unit_test(a_pace_is_kept_and_delays_no_other_flow),
         cmocka_unit_test(changes_of_pace_change_no_sum),
-        cmocka_unit_test(flows_told_too_much_share_as_if_allocated),
+        cmocka_unit_test(flows_granted_too_much_share_as_if_allocated),
         cmocka_unit_test(a_flow_that_starts_waits_for_its_rate),
-        cmocka_unit_test(says_when_a_paced_flow_is_due),
+        cmocka_unit_test(returns_when_a_paced_flow_is_due),
         cmocka_unit_test(gives_all_its_flows_queues_and_no_more),
         cmocka_unit_test(a_job_is_bounded_in_bytes),
         cmocka_unit_test(the_longest_queue_loses),
         cmocka_unit_test(a_heap_gives_what_is_due_first),
         cmocka_unit_test(a_map_finds_the_first_and_the_next),
-        cmocka_unit_test(slots_have_places_by_rank_and_level),
-        cmocka_unit_test(places_are_right_after_any_changes),
+        cmocka_unit_test(slots_have_classes_by_rank_and_level),
+        cmocka_unit_test(classes_are_right_after_any_changes),
     };
 
     return cmocka_run_group_tests_name("shim-rank", tests, NULL, NULL);

@@ -39,15 +39,15 @@ flow_of(const struct queue_item *item)
 static void
 set_up(struct fixture *f, uint32_t max_packets)
 {
-    job_class places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
 
     memset(f, 0, sizeof *f);
     f->rq = rank_queues_create(max_packets, MAX_FRAME);
     rank_queues_set_min_share(f->rq, 0);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        places[i] = i && i < 4 ? JOB_CLASS(i, i) : JOB_CLASS_LAST;
+        classes[i] = i && i < 4 ? JOB_CLASS(i, i) : JOB_CLASS_LAST;
     }
-    rank_queues_set_classes(f->rq, places);
+    rank_queues_set_classes(f->rq, classes);
 }
 
 static void
@@ -113,7 +113,7 @@ drop(void *f_, const struct queue_item *item)
 }
 
 static uint32_t
-claim(struct fixture *f)
+reclassify(struct fixture *f)
 {
     return rank_queues_reclassify(f->rq, &(struct reclassify_cb) {
         find, drop, f,
@@ -135,7 +135,7 @@ take_all(struct fixture *f)
 
 /* Flow 1's job is before 0, which stays nobody's. */
 static void
-what_becomes_known_goes_to_its_job(void **state)
+packets_of_a_new_flow_go_to_its_job(void **state)
 {
     struct queue_item item;
     struct fixture f;
@@ -145,24 +145,24 @@ what_becomes_known_goes_to_its_job(void **state)
     for (int i = 0; i < 200; i++) {
         push(&f, i % 2, 0);
     }
-    assert_int_equal(claim(&f), 200);
+    assert_int_equal(reclassify(&f), 200);
     f.slots[1] = 3;
-    assert_int_equal(claim(&f), 200);
+    assert_int_equal(reclassify(&f), 200);
     push(&f, 1, 0);
     for (int i = 0; i < 101; i++) {
         assert_true(take(&f, &item));
         assert_int_equal(item.slot, 3);
     }
     assert_int_equal(rank_queues_bytes(f.rq), f.bytes);
-    assert_int_equal(claim(&f), 100);
+    assert_int_equal(reclassify(&f), 100);
     take_all(&f);
-    assert_int_equal(claim(&f), 0);
+    assert_int_equal(reclassify(&f), 0);
     tear_down(&f);
 }
 
 /* A job that has all it may have does not get more. */
 static void
-what_has_no_room_is_dropped(void **state)
+packets_without_space_are_dropped(void **state)
 {
     struct fixture f;
 
@@ -173,7 +173,7 @@ what_has_no_room_is_dropped(void **state)
     }
     rank_queues_set_rate(f.rq, 1, 1000000000, 1);
     f.slots[1] = 1;
-    assert_int_equal(claim(&f), 300);
+    assert_int_equal(reclassify(&f), 300);
     assert_int_equal(f.n_dropped, 100);
     f.n_gone[1] = f.n_pushed[1];
     assert_int_equal(rank_queues_bytes(f.rq), f.bytes);
@@ -184,7 +184,7 @@ what_has_no_room_is_dropped(void **state)
 /* A flow's own queue waits for what was before it in the common one, and for
  * nothing else. */
 static void
-queues_that_wait_are_let_go_in_time(void **state)
+held_queues_are_released_in_time(void **state)
 {
     struct queue_item item;
     uint16_t queue;
@@ -198,7 +198,7 @@ queues_that_wait_are_let_go_in_time(void **state)
     queue = job_queues_flow_new(rank_queues_jobs(f.rq), 0);
     push(&f, 0, queue);
     f.slots[1] = 1;
-    claim(&f);
+    reclassify(&f);
     for (int i = 0; i < 5; i++) {
         assert_true(take(&f, &item));
         assert_int_equal(flow_of(&item), 1);
@@ -216,7 +216,7 @@ queues_that_wait_are_let_go_in_time(void **state)
     queue = job_queues_flow_new(rank_queues_jobs(f.rq), 0);
     push(&f, 0, queue);
     f.slots[2] = 1;
-    claim(&f);
+    reclassify(&f);
     take_all(&f);
     assert_true(job_queues_flow_empty(rank_queues_jobs(f.rq), queue));
     tear_down(&f);
@@ -245,7 +245,7 @@ flows_keep_their_order(void **state)
             } else if (random() % 100 == 0) {
                 f.slots[flow] = f.slots[flow] ? f.slots[flow]
                                 : 1 + random() % 5;
-                claim(&f);
+                reclassify(&f);
             } else {
                 waiting -= take(&f, &item);
             }
@@ -261,9 +261,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_becomes_known_goes_to_its_job),
-        cmocka_unit_test(what_has_no_room_is_dropped),
-        cmocka_unit_test(queues_that_wait_are_let_go_in_time),
+        cmocka_unit_test(packets_of_a_new_flow_go_to_its_job),
+        cmocka_unit_test(packets_without_space_are_dropped),
+        cmocka_unit_test(held_queues_are_released_in_time),
         cmocka_unit_test(flows_keep_their_order),
     };
 

@@ -118,16 +118,16 @@ twins_take(struct twins *t, uint32_t max)
 static void
 twins_rank(struct twins *t)
 {
-    job_class places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
 
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        int place = random() % 6;
+        int number = random() % 6;
 
-        places[i] = !i || i >= N_SLOTS || place == 5 ? JOB_CLASS_LAST
-                    : JOB_CLASS(place, 1 + place);
+        classes[i] = !i || i >= N_SLOTS || number == 5 ? JOB_CLASS_LAST
+                    : JOB_CLASS(number, 1 + number);
     }
-    rank_queues_set_classes(t->one, places);
-    rank_queues_set_classes(t->all, places);
+    rank_queues_set_classes(t->one, classes);
+    rank_queues_set_classes(t->all, classes);
 }
 
 static void
@@ -164,18 +164,18 @@ twins_flow(struct twins *t, int i)
 static void
 twins_change(struct twins *t)
 {
-    static const uint32_t guards[] = {
+    static const uint32_t shares[] = {
         0, 20000, 200000, SHIM_MIN_SHARE_DEFAULT,
     };
-    uint32_t guard = guards[random() % 4];
+    uint32_t share = shares[random() % 4];
 
     switch (random() % 5) {
     case 0:
         twins_rank(t);
         break;
     case 1:
-        rank_queues_set_min_share(t->one, guard);
-        rank_queues_set_min_share(t->all, guard);
+        rank_queues_set_min_share(t->one, share);
+        rank_queues_set_min_share(t->all, share);
         break;
     case 2:
         twins_pace(t, random() % 2 ? UINT64_C(10000000000) : 100000000);
@@ -202,7 +202,7 @@ push_some(struct twins *t)
 }
 
 static void
-many_at_once_are_as_one_by_one(void **state)
+runs_equal_single_packets(void **state)
 {
     (void) state;
     for (int round = 0; round < 20; round++) {
@@ -230,12 +230,12 @@ many_at_once_are_as_one_by_one(void **state)
     }
 }
 
-/* The same where jobs of one place always have packets, so that turns end in
- * the middle of a burst, and levels wait for their floors. */
+/* The same where jobs of one class always have packets, so that dispatches end
+ * in the middle of a burst, and levels wait for their minimum shares. */
 static void
-turns_and_floors_end_where_they_should(void **state)
+dispatches_and_minimum_shares_end_in_time(void **state)
 {
-    static const uint32_t guards[] = { 0, 1, 20000, 150000 };
+    static const uint32_t shares[] = { 0, 1, 20000, 150000 };
 
     (void) state;
     for (int round = 0; round < 16; round++) {
@@ -244,8 +244,8 @@ turns_and_floors_end_where_they_should(void **state)
         srandom(100 + round);
         twins_init(&t, 4000);
         twins_rank(&t);
-        rank_queues_set_min_share(t.one, guards[round % 4]);
-        rank_queues_set_min_share(t.all, guards[round % 4]);
+        rank_queues_set_min_share(t.one, shares[round % 4]);
+        rank_queues_set_min_share(t.all, shares[round % 4]);
         for (int i = 0; i < 10000; i++) {
             uint16_t slot = random() % N_SLOTS;
 
@@ -265,23 +265,23 @@ turns_and_floors_end_where_they_should(void **state)
 
 /* Against a look at the bucket before each frame. */
 static void
-a_bucket_has_room_for_what_it_would_let_go(void **state)
+the_allowance_equals_the_frames_that_may_leave(void **state)
 {
     (void) state;
     srandom(1);
     for (int i = 0; i < 100000; i++) {
         uint64_t bps = 100000 + random() % 1000 * (random() % 2000000000);
         struct pace pace = { .full = 0 };
-        uint64_t now = SECOND + random(), bytes = 0, room;
+        uint64_t now = SECOND + random(), bytes = 0, allowance;
 
         pace_set_rate(&pace, now, bps, random() % 2 ? 1518 : 9018);
         pace_forget(&pace, now, 0);
         now += random() % 3 ? random() % 100000 : 0;
-        room = pace_allowance(&pace, now);
+        allowance = pace_allowance(&pace, now);
         for (int k = 0; k < BURST; k++) {
             uint32_t length = 60 + random() % 1459;
 
-            assert_int_equal(bytes < room, pace_due(&pace) <= now);
+            assert_int_equal(bytes < allowance, pace_due(&pace) <= now);
             pace_take(&pace, length);
             bytes += length;
         }
@@ -354,9 +354,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_at_once_are_as_one_by_one),
-        cmocka_unit_test(turns_and_floors_end_where_they_should),
-        cmocka_unit_test(a_bucket_has_room_for_what_it_would_let_go),
+        cmocka_unit_test(runs_equal_single_packets),
+        cmocka_unit_test(dispatches_and_minimum_shares_end_in_time),
+        cmocka_unit_test(the_allowance_equals_the_frames_that_may_leave),
         cmocka_unit_test(a_fifo_gives_back_runs_in_their_order),
         cmocka_unit_test(a_queue_moves_when_its_length_has_another_logarithm),
     };
