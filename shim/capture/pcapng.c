@@ -112,7 +112,7 @@ write_head(struct pcapng *p, const char *interface)
     put_32(&section, UINT32_MAX);
     put_option(&section, SECTION_APPLICATION, application,
                strlen(application));
-    put_option(&section, OPTION_END, NULL, 0);
+    put_16s(&section, OPTION_END, 0);
     write_block(p, SECTION, &section, section.n, NULL, 0);
 
     put_16s(&iface, ETHERNET, 0);
@@ -120,7 +120,7 @@ write_head(struct pcapng *p, const char *interface)
     put_option(&iface, INTERFACE_NAME, interface,
                strnlen(interface, sizeof iface.bytes / 2));
     put_option(&iface, INTERFACE_RESOLUTION, &nanoseconds, 1);
-    put_option(&iface, OPTION_END, NULL, 0);
+    put_16s(&iface, OPTION_END, 0);
     write_block(p, INTERFACE, &iface, iface.n, NULL, 0);
 }
 
@@ -155,7 +155,7 @@ pcapng_write(struct pcapng *p, const struct pcapng_packet *packet)
     put_32(&b, packet->length);
     split = b.n;
     put_option(&b, PACKET_FLAGS, &flags, sizeof flags);
-    put_option(&b, OPTION_END, NULL, 0);
+    put_16s(&b, OPTION_END, 0);
     write_block(p, PACKET, &b, split, packet->data, packet->captured);
     p->n++;
     p->last = packet->time;
@@ -171,7 +171,7 @@ pcapng_finish(struct pcapng *p, uint64_t dropped)
     put_time(&b, p->last);
     put_option(&b, STATISTICS_RECEIVED, &p->n, sizeof p->n);
     put_option(&b, STATISTICS_DROPPED, &dropped, sizeof dropped);
-    put_option(&b, OPTION_END, NULL, 0);
+    put_16s(&b, OPTION_END, 0);
     write_block(p, STATISTICS, &b, b.n, NULL, 0);
     errno = 0;
     if (fflush(p->stream) || ferror(p->stream)) {

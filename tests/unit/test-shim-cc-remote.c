@@ -221,5 +221,5 @@ main(void)
         TEST(ecn_of_the_hosts_is_left_alone),
     };
 
-    return cmocka_run_group_tests_name("shim-cc-peer", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("shim-cc-remote", tests, NULL, NULL);
 }
