@@ -29,8 +29,9 @@ run(const struct options *o, struct control *control)
         return group_server_run(&(struct group_server_config) {
             .central = o->central, .address = o->address, .port = o->port,
             .congestion = o->congestion,
-            .patience_us = o->reconnect_timeout * 1e6,
-            .deadline_us = o->heartbeat_timeout * 1e6, .control = control,
+            .reconnect_timeout_us = o->reconnect_timeout * 1e6,
+            .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
+            .control = control,
         });
     }
     if (o->role == ROLE_SERVER) {
@@ -39,8 +40,8 @@ run(const struct options *o, struct control *control)
             .n_workers = o->n_workers, .n_threads = o->n_threads,
             .congestion = o->congestion, .sync = &o->sync,
             .control_port = o->control_port,
-            .patience_us = o->reconnect_timeout * 1e6,
-            .deadline_us = o->heartbeat_timeout * 1e6,
+            .reconnect_timeout_us = o->reconnect_timeout * 1e6,
+            .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
             .checkpoint = o->checkpoint,
             .checkpoint_every = o->checkpoint_every, .resume = o->resume,
             .group_program = o->group_servers_elsewhere ? NULL

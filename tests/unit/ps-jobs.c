@@ -42,23 +42,24 @@ remove_folder(const struct folder *folder, int shard)
 
 char *
 try_training(const struct server servers[], int n_servers,
-             int64_t patience_us, int64_t deadline_us,
+             int64_t reconnect_timeout_us, int64_t heartbeat_timeout_us,
              struct ps_client **clientp)
 {
     return try_client(servers, n_servers, (struct ps_client_config) {
         .rank = my_rank, .n_workers = n_workers, .n_parameters = N,
-        .patience_us = patience_us, .deadline_us = deadline_us,
+        .reconnect_timeout_us = reconnect_timeout_us,
+        .heartbeat_timeout_us = heartbeat_timeout_us,
         .control = my_control,
     }, clientp);
 }
 
 struct ps_client *
 connect_training(const struct server servers[], int n_servers,
-                 int64_t deadline_us)
+                 int64_t heartbeat_timeout_us)
 {
     struct ps_client *client;
-    char *error = try_training(servers, n_servers, 10000000, deadline_us,
-                               &client);
+    char *error = try_training(servers, n_servers, 10000000,
+                               heartbeat_timeout_us, &client);
 
     if (error) {
         fail_msg("%s", error);

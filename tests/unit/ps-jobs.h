@@ -33,10 +33,11 @@ extern int my_rank, n_workers;
 extern struct control *my_control;
 
 char *try_training(const struct server servers[], int n_servers,
-                   int64_t patience_us, int64_t deadline_us,
+                   int64_t reconnect_timeout_us, int64_t heartbeat_timeout_us,
                    struct ps_client **);
 struct ps_client *connect_training(const struct server servers[],
-                                   int n_servers, int64_t deadline_us);
+                                   int n_servers,
+                                   int64_t heartbeat_timeout_us);
 void assert_counts(const float *weights, uint64_t iteration);
 
 /* One exchange of a gradient of ones. */

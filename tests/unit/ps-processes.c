@@ -117,7 +117,7 @@ start_group_server(const struct server *central)
     if (!server.pid) {
         _exit(group_server_run(&(struct group_server_config) {
             .central = target, .address = "127.0.0.1",
-            .patience_us = 200000, .control = become_server(out[1]),
+            .reconnect_timeout_us = 200000, .control = become_server(out[1]),
         }) != NULL);
     }
     close(out[1]);

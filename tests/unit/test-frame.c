@@ -64,7 +64,7 @@ bodies_have_no_padding(void **state)
         [FRAME_HELLO] = 120, [FRAME_WELCOME] = 40, [FRAME_INIT] = 16,
         [FRAME_PART] = 28, [FRAME_PUSH] = 28, [FRAME_WEIGHTS] = 24,
         [FRAME_HEARTBEAT] = 8, [FRAME_ENLIST] = 8, [FRAME_GROUP] = 20,
-        [FRAME_RESTS] = 12, [FRAME_MEAN] = 20, [FRAME_MOVE] = 16,
+        [FRAME_PAUSED] = 12, [FRAME_MEAN] = 20, [FRAME_MOVE] = 16,
         [FRAME_JOIN] = 16, [FRAME_LOST] = 8, [FRAME_PEER] = 44,
         [FRAME_KEY_ITEMS] = 28, [FRAME_UPDATE] = 16, [FRAME_READ] = 16,
         [FRAME_UPDATE_KEYS] = 16, [FRAME_READ_KEYS] = 16, [FRAME_VALUES] = 4,

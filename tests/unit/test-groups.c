@@ -38,15 +38,15 @@ struct board {
 static struct board *board;
 
 static struct server
-start_central(const char *scheme, int64_t deadline_us)
+start_central(const char *scheme, int64_t heartbeat_timeout_us)
 {
     struct sync_spec spec;
 
     memset(board, 0, sizeof *board);
     assert_null(sync_spec_parse(scheme, &spec));
     return start_server((struct ps_server_config) {
-        .n_workers = WORKERS, .sync = &spec, .patience_us = 1000000,
-        .deadline_us = deadline_us,
+        .n_workers = WORKERS, .sync = &spec, .reconnect_timeout_us = 1000000,
+        .heartbeat_timeout_us = heartbeat_timeout_us,
     });
 }
 
@@ -376,8 +376,8 @@ strangers_do_not_disturb(void **state)
           .mean = { .n = 4, .generation = 1, .n_samples = 1 } },
         { .type = FRAME_LOST, .lost.generation = 1 },
         { .type = FRAME_PULL },
-        { .type = FRAME_REST },
-        { .type = FRAME_RESTS, .rests = { .n = 1, .generation = 1 } },
+        { .type = FRAME_PAUSE },
+        { .type = FRAME_PAUSED, .paused = { .n = 1, .generation = 1 } },
         { .type = FRAME_MOVE, .payload_length = 4 },
         { .type = FRAME_GROUP,
           .group = { .n = 2, .n_parameters = 7, .generation = 9 } },
@@ -414,7 +414,7 @@ strangers_do_not_disturb_a_group(void **state)
         { .type = FRAME_JOIN, .join = { .generation = 1, .rank = 1 } },
         { .type = FRAME_JOIN, .join = { .generation = 0, .rank = 1 } },
         { .type = FRAME_WEIGHTS, .weights = { .n = N, .iteration = 1 } },
-        { .type = FRAME_RESTS, .rests = { .n = 1, .generation = 1 } },
+        { .type = FRAME_PAUSED, .paused = { .n = 1, .generation = 1 } },
         { .type = FRAME_GROUP,
           .group = { .n = 2, .n_parameters = 7, .generation = 9 } },
         { .type = FRAME_HELLO },

@@ -40,7 +40,7 @@ connect_store(int port)
     assert_null(store_client_create(&(struct store_client_config) {
         .servers = servers, .n_servers = 1, .n_workers = 1,
         .n_parameters = N, .key_space = UINT64_MAX, .width = 2,
-        .optimiser = optimiser_find("sum"), .patience_us = 5000000,
+        .optimiser = optimiser_find("sum"), .reconnect_timeout_us = 5000000,
     }, &client));
     return client;
 }
@@ -63,7 +63,7 @@ count_through(const struct cut cuts[], int n_cuts)
 {
     enum { ROUNDS = 40 };
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 5000000,
+        .n_workers = 1, .reconnect_timeout_us = 5000000,
     });
     struct server proxy = start_proxy(&server, cuts, n_cuts);
     struct store_client *client = connect_store(proxy.port);
@@ -152,7 +152,7 @@ train_through_cuts(const char *scheme, int n_cuts)
     struct sync_spec spec;
     char *wrong = sync_spec_parse(scheme, &spec);
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 5000000, .sync = &spec,
+        .n_workers = 1, .reconnect_timeout_us = 5000000, .sync = &spec,
     });
     static float weights[N];
     struct ps_client *client;
@@ -228,7 +228,7 @@ a_scheme_with_messages_ends_with_a_connection(void **state)
         struct sync_spec spec;
         char *wrong = sync_spec_parse(schemes[i], &spec);
         struct server server = start_server((struct ps_server_config) {
-            .n_workers = 1, .patience_us = 60000000, .sync = &spec,
+            .n_workers = 1, .reconnect_timeout_us = 60000000, .sync = &spec,
         });
         struct server proxy = start_proxy(&server, &cut, 1);
         pid_t pusher = start_pusher(&proxy);
@@ -305,7 +305,7 @@ frames_that_do_not_fit_a_store_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
         struct server server = start_server((struct ps_server_config) {
-            .n_workers = 1, .patience_us = 100000,
+            .n_workers = 1, .reconnect_timeout_us = 100000,
         });
 
         assert_true(is_refused(&server, frames[i], body));
@@ -319,7 +319,7 @@ static void
 a_peer_that_trains_without_servers_is_refused(void **state)
 {
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 1000000,
+        .n_workers = 1, .reconnect_timeout_us = 1000000,
     });
     char *name = message("127.0.0.1:%d", server.port), *error;
     static float weights[N];

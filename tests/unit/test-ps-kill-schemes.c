@@ -125,7 +125,7 @@ push_until_it_fails(const struct scheme *scheme, struct shared *shared,
 
         while (ps_client_receive(client, &m)) {
             if (m.kind == SYNC_ROLE && m.n & SYNC_ROLE_PIPELINE) {
-                ps_client_run_ahead(client, m.total);
+                ps_client_set_max_in_flight(client, m.total);
             }
         }
         shared->begun[my_rank]++;
@@ -175,7 +175,7 @@ run_begin(struct run *run, const struct scheme *scheme)
     run->shared = make_shared();
     assert_null(sync_spec_parse(scheme->name, &run->spec));
     run->server = start_server((struct ps_server_config) {
-        .n_workers = N_WORKERS, .patience_us = PATIENCE_US,
+        .n_workers = N_WORKERS, .reconnect_timeout_us = PATIENCE_US,
         .sync = &run->spec,
     });
     for (int i = 0; i < run->spec.groups; i++) {

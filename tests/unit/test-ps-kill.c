@@ -56,7 +56,8 @@ kill_servers_of(int n)
 {
     struct folder folder = make_folder();
     struct ps_server_config config = {
-        .n_workers = n, .patience_us = 10000000, .checkpoint = folder.path,
+        .n_workers = n, .reconnect_timeout_us = 10000000,
+        .checkpoint = folder.path,
         .checkpoint_every = 10, .resume = true,
     };
     struct server servers[2] = {
@@ -131,7 +132,7 @@ a_killed_worker_may_come_back(void **state)
 
         for (int i = 0; i < 2; i++) {
             servers[i] = start_server((struct ps_server_config) {
-                .n_workers = 1, .patience_us = 3000000,
+                .n_workers = 1, .reconnect_timeout_us = 3000000,
                 .checkpoint = keep ? folder.path : NULL,
                 .checkpoint_every = 10,
             });
@@ -175,7 +176,8 @@ checkpoints_are_checked_when_they_are_read(void **state)
 {
     struct folder folder = make_folder();
     struct ps_server_config config = {
-        .n_workers = 1, .patience_us = 1000000, .checkpoint = folder.path,
+        .n_workers = 1, .reconnect_timeout_us = 1000000,
+        .checkpoint = folder.path,
         .checkpoint_every = 10, .resume = true,
     };
     static float weights[N];

@@ -41,7 +41,7 @@ connect_worker(const struct server servers[], int n_servers, int rank,
 {
     return try_client(servers, n_servers, (struct ps_client_config) {
         .rank = rank, .n_workers = n_workers, .n_parameters = N,
-        .patience_us = 10000000,
+        .reconnect_timeout_us = 10000000,
     }, clientp);
 }
 
@@ -139,7 +139,7 @@ train_through(const char *scheme, const struct cut cuts[], int n_cuts)
     struct sync_spec spec;
     char *wrong = sync_spec_parse(scheme, &spec);
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 5000000, .sync = &spec,
+        .n_workers = 1, .reconnect_timeout_us = 5000000, .sync = &spec,
     });
     struct server proxy = start_proxy(&server, cuts, n_cuts);
 
@@ -189,7 +189,8 @@ start_job(struct job *job)
     strcpy(job->folder, "/tmp/test-ps-parts.XXXXXX");
     assert_non_null(mkdtemp(job->folder));
     job->config = (struct ps_server_config) {
-        .n_workers = 2, .patience_us = 10000000, .checkpoint = job->folder,
+        .n_workers = 2, .reconnect_timeout_us = 10000000,
+        .checkpoint = job->folder,
         .checkpoint_every = 10, .resume = true,
     };
     for (int i = 0; i < 2; i++) {
@@ -385,7 +386,7 @@ ranges_come_back_when_all_have_sent_them(void **state)
 {
     static const float fives[FEW] = { 5, 5, 5, 5, 5, 5, 5, 5, 5, 5 };
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 2, .patience_us = 100000,
+        .n_workers = 2, .reconnect_timeout_us = 100000,
     });
     struct link a, b;
 
@@ -438,7 +439,7 @@ parts_that_do_not_fit_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct server server = start_server((struct ps_server_config) {
-            .n_workers = 1, .patience_us = 100000,
+            .n_workers = 1, .reconnect_timeout_us = 100000,
         });
         float body[FRAME_MAX_TEXT];
         struct link link;

@@ -68,7 +68,7 @@ take_messages(struct ps_client *client)
 
     while (ps_client_receive(client, &m)) {
         if (m.kind == SYNC_ROLE && m.n & SYNC_ROLE_PIPELINE) {
-            ps_client_run_ahead(client, m.total);
+            ps_client_set_max_in_flight(client, m.total);
         }
     }
 }
@@ -165,7 +165,7 @@ run_begin(struct run *run, const char *scheme, int n_servers)
     run->folder = make_folder();
     run->n_servers = n_servers;
     run->config = (struct ps_server_config) {
-        .n_workers = N_WORKERS, .patience_us = PATIENCE_US,
+        .n_workers = N_WORKERS, .reconnect_timeout_us = PATIENCE_US,
         .sync = &run->spec, .checkpoint = run->folder.path,
         .checkpoint_every = EVERY, .resume = true,
     };

@@ -23,7 +23,7 @@ static void
 a_silent_server_is_noticed(void **state)
 {
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 1000000,
+        .n_workers = 1, .reconnect_timeout_us = 1000000,
     });
     struct ps_client *client = connect_training(&server, 1, 1000000);
     static float weights[N], gradient[N];
@@ -55,7 +55,8 @@ static void
 a_silent_worker_is_noticed(void **state)
 {
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 1000000, .deadline_us = 2000000,
+        .n_workers = 1, .reconnect_timeout_us = 1000000,
+        .heartbeat_timeout_us = 2000000,
     });
     pid_t worker = start_process();
     int status;

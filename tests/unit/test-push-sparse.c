@@ -74,7 +74,7 @@ train(const char *push, const char *optimiser, const char *scheme, int n)
     assert_null(sync_spec_parse(scheme, &sync));
     server = start_server((struct ps_server_config) {
         .n_workers = n, .n_threads = 1, .sync = &sync,
-        .patience_us = 5000000, .deadline_us = 10000000,
+        .reconnect_timeout_us = 5000000, .heartbeat_timeout_us = 10000000,
     });
     for (int i = 0; i < n; i++) {
         int out = crew_fork(&crew, i);

@@ -26,7 +26,7 @@ static float values[N];
 
 static struct store_client *
 join(const struct server servers[], int n_servers, int rank,
-     int n_workers, int64_t deadline_us)
+     int n_workers, int64_t heartbeat_timeout_us)
 {
     struct store_client *client;
     static char targets[2][32];
@@ -40,7 +40,8 @@ join(const struct server servers[], int n_servers, int rank,
         .servers = names, .n_servers = n_servers, .rank = rank,
         .n_workers = n_workers, .n_parameters = N, .key_space = UINT64_MAX,
         .width = 1, .optimiser = optimiser_find("sum"),
-        .patience_us = 500000, .deadline_us = deadline_us,
+        .reconnect_timeout_us = 500000,
+        .heartbeat_timeout_us = heartbeat_timeout_us,
     }, &client));
     return client;
 }
@@ -88,7 +89,7 @@ a_killed_server_is_named(void **state)
 
     for (int i = 0; i < 2; i++) {
         servers[i] = start_server((struct ps_server_config) {
-            .n_workers = 1, .patience_us = 500000,
+            .n_workers = 1, .reconnect_timeout_us = 500000,
         });
     }
     client = join(servers, 2, 0, 1, 0);
@@ -106,7 +107,7 @@ static void
 a_server_that_was_started_again_is_another_one(void **state)
 {
     struct ps_server_config config = {
-        .n_workers = 1, .patience_us = 500000,
+        .n_workers = 1, .reconnect_timeout_us = 500000,
     };
     struct server server = start_server(config);
     struct store_client *client = join(&server, 1, 0, 1, 0);
@@ -124,7 +125,7 @@ static void
 a_silent_server_is_noticed(void **state)
 {
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 500000,
+        .n_workers = 1, .reconnect_timeout_us = 500000,
     });
     struct store_client *client = join(&server, 1, 0, 1, 1000000);
     char *error = use(client, 3);
@@ -140,7 +141,7 @@ static void
 a_killed_worker_ends_the_others(void **state)
 {
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 2, .patience_us = 300000,
+        .n_workers = 2, .reconnect_timeout_us = 300000,
     });
     pid_t worker = start_process();
 
@@ -161,7 +162,8 @@ static void
 a_worker_may_end_before_the_last_one_comes(void **state)
 {
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 2, .patience_us = 300000, .deadline_us = 300000,
+        .n_workers = 2, .reconnect_timeout_us = 300000,
+        .heartbeat_timeout_us = 300000,
     });
     struct store_client *client = join(&server, 1, 0, 2, 300000);
 

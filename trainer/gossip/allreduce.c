@@ -78,7 +78,7 @@ static void
 send_chunks(struct allreduce *ar, struct outlet *outlet)
 {
     while (outlet->head < outlet->tail
-           && peer_net_has_room(ar->net, outlet->to, 0)) {
+           && peer_net_has_space(ar->net, outlet->to, 0)) {
         const struct chunk *chunk = &outlet->chunks[outlet->head++];
         struct frame frame = {
             .peer = {

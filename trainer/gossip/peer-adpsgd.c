@@ -68,7 +68,7 @@ send_chunk(struct peer_scheme *s)
         },
     };
 
-    if (left && peer_net_has_room(peer->net, s->with, frame.peer.n)) {
+    if (left && peer_net_has_space(peer->net, s->with, frame.peer.n)) {
         peer_net_send_copy(peer->net, s->with, &frame, peer->x + s->next);
         s->next += frame.peer.n;
     }
@@ -148,7 +148,7 @@ send_reply(struct peer_scheme *s, int from, const struct frame *frame,
     };
     float *ours = peer->x + frame->peer.first;
 
-    if (!peer_net_has_room(peer->net, from, frame->peer.n)
+    if (!peer_net_has_space(peer->net, from, frame->peer.n)
         || (s->atomic && s->busy >= 0 && s->busy != from)) {
         return false;
     }

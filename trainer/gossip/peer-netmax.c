@@ -168,7 +168,7 @@ serve_chunk(struct peer_scheme *s, struct serving *serving, int to)
         },
     };
 
-    if (left && peer_net_has_room(peer->net, to, CHUNK)) {
+    if (left && peer_net_has_space(peer->net, to, CHUNK)) {
         peer_net_send_copy(peer->net, to, &frame, peer->x + serving->next);
         serving->next += frame.peer.n;
     }

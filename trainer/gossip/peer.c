@@ -57,7 +57,7 @@ sync_peer_send(struct sync_peer *peer, int to,
 {
     struct frame frame = { .peer = *message };
 
-    if (peer_net_has_room(peer->net, to, 0)) {
+    if (peer_net_has_space(peer->net, to, 0)) {
         peer_net_send_copy(peer->net, to, &frame, NULL);
     }
 }
@@ -70,7 +70,7 @@ sync_peer_send_floats(struct sync_peer *peer, int to, enum peer_kind kind,
         .peer = { .message = kind, .round = round, .n = n },
     };
 
-    if (peer_net_has_room(peer->net, to, n)) {
+    if (peer_net_has_space(peer->net, to, n)) {
         peer_net_send_copy(peer->net, to, &frame, floats);
     }
 }
@@ -191,7 +191,8 @@ open_net(struct exchange *e, const struct options *o)
         .rank = peer->rank, .n = peer->n,
         .names = (const char *const *) e->names, .address = o->address,
         .port = loop_own_port(o, e->names), .congestion = o->congestion,
-        .connect_us = CONNECT_US, .deadline_us = o->heartbeat_timeout * 1e6,
+        .connect_us = CONNECT_US,
+        .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
         .control = peer->control,
         .hello = {
             .rank = peer->rank, .n_workers = peer->n, .n_shards = peer->n,

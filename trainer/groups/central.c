@@ -49,7 +49,7 @@ struct central {
     struct host *hosts;
     int n_hosts;                /* Places. */
     struct hosting *groups;
-    bool *rests;                /* Workers, as their hosts know. */
+    bool *paused;                /* Workers, as their hosts know. */
     uint64_t n_plans;           /* The plan that 'groups' are of. */
     uint64_t generation;        /* The last one. */
     int n_losses;
@@ -72,7 +72,7 @@ central_create(struct server *server, uint16_t port)
     c->n_hosts = config->n_workers + MAX_EXTRA_HOSTS;
     c->hosts = allocate(c->n_hosts, sizeof *c->hosts);
     c->groups = allocate(config->n_workers, sizeof *c->groups);
-    c->rests = allocate(config->n_workers, sizeof *c->rests);
+    c->paused = allocate(config->n_workers, sizeof *c->paused);
     for (int i = 0; i < config->n_workers; i++) {
         c->groups[i].host = -1;
     }
@@ -104,7 +104,7 @@ central_destroy(struct server *server)
         group_children_destroy(c->children);
         free(c->hosts);
         free(c->groups);
-        free(c->rests);
+        free(c->paused);
         free(c);
     }
 }
@@ -183,12 +183,12 @@ send_group(struct server *server, int group)
         uint32_t rank = p->order[p->first[group] + i];
 
         memcpy(body + 4 * i, &rank, 4);
-        c->rests[rank] = false;
+        c->paused[rank] = false;
     }
     link_flush(&conn->link);            /* An error shows when receiving. */
 }
 
-/* Tells the group server of 'group' who of it rests, unless it knows.  It may
+/* Tells the group server of 'group' who of it paused, unless it knows.  It may
  * hear of a rest at any time, since it cannot have gone on without the worker;
  * of the end of one it hears between two steps, so that here and there the
  * same ones are taken to have made each mean. */
@@ -198,8 +198,8 @@ send_rests(struct server *server, int group)
     struct central *c = server->central;
     const struct group_plan *p = groups_plan(server->sync);
     struct frame frame = {
-        .type = FRAME_RESTS,
-        .rests.generation = c->groups[group].generation,
+        .type = FRAME_PAUSED,
+        .paused.generation = c->groups[group].generation,
     };
     struct conn *conn = c->hosts[c->groups[group].host].conn;
     bool known = true;
@@ -207,16 +207,16 @@ send_rests(struct server *server, int group)
 
     for (int i = 0; i < p->n[group]; i++) {
         int rank = p->order[p->first[group] + i];
-        bool rests = groups_is_paused(server->sync, rank);
+        bool paused = groups_is_paused(server->sync, rank);
 
-        known = known && c->rests[rank] == rests;
-        c->rests[rank] = rests;
-        frame.rests.n += rests;
+        known = known && c->paused[rank] == paused;
+        c->paused[rank] = paused;
+        frame.paused.n += paused;
     }
     if (known) {
         return;
     }
-    if (!link_has_room(&conn->link, 4 * (size_t) frame.rests.n)) {
+    if (!link_has_space(&conn->link, 4 * (size_t) frame.paused.n)) {
         central_drop(server, conn, duplicate("does not read"));
         return;
     }
@@ -224,7 +224,7 @@ send_rests(struct server *server, int group)
     for (int i = 0; i < p->n[group]; i++) {
         uint32_t rank = p->order[p->first[group] + i];
 
-        if (c->rests[rank]) {
+        if (c->paused[rank]) {
             memcpy(body, &rank, 4);
             body += 4;
         }
@@ -254,7 +254,7 @@ send_moves(struct server *server, int group)
         if (!conn || conn->bye) {
             continue;
         }
-        if (!link_has_room(&conn->link, frame.payload_length)) {
+        if (!link_has_space(&conn->link, frame.payload_length)) {
             server_fail(server, message("worker %d does not read its "
                                         "messages", rank));
             return;
@@ -271,14 +271,14 @@ find_free_host(const struct central *c)
         const struct conn *conn = c->hosts[i].conn;
 
         if (conn && c->hosts[i].group < 0
-            && link_has_room(&conn->link, FRAME_MAX_UPDATE)) {
+            && link_has_space(&conn->link, FRAME_MAX_UPDATE)) {
             return i;
         }
     }
     return -1;
 }
 
-/* Gives hosts to groups that have none, and tells hosts who rests.  Returns
+/* Gives hosts to groups that have none, and tells hosts who paused.  Returns
  * how many groups lack one still. */
 static int
 assign(struct server *server)
@@ -448,7 +448,7 @@ central_end_enlist(void *conn_, struct link *link)
                                    (const char *) link->payload),
             };
             heartbeat_start(&host->heartbeat,
-                            conn->server->config->deadline_us,
+                            conn->server->config->heartbeat_timeout_us,
                             clock_monotonic_us());
             conn->host = i + 1;
             conn->dispatcher = &central_dispatcher;

@@ -87,16 +87,18 @@ static void
 become(const struct group_children *children, pid_t parent)
 {
     const struct ps_server_config *config = children->config;
-    char patience[32], deadline[32];
+    char reconnect[32], heartbeat[32];
     const char *argv[16] = {
         config->group_program, "server", "--central", children->central,
-        "--address", config->address, "--reconnect-timeout", patience,
-        "--heartbeat-timeout", deadline,
+        "--address", config->address, "--reconnect-timeout", reconnect,
+        "--heartbeat-timeout", heartbeat,
     };
     int null = open("/dev/null", O_RDWR);
 
-    snprintf(patience, sizeof patience, "%.6f", config->patience_us * 1e-6);
-    snprintf(deadline, sizeof deadline, "%.6f", config->deadline_us * 1e-6);
+    snprintf(reconnect, sizeof reconnect, "%.6f",
+             config->reconnect_timeout_us * 1e-6);
+    snprintf(heartbeat, sizeof heartbeat, "%.6f",
+             config->heartbeat_timeout_us * 1e-6);
     if (config->congestion) {
         argv[10] = "--congestion";
         argv[11] = config->congestion;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_GROUP_CHILDREN_H
-#define PS_GROUP_CHILDREN_H 1
+#ifndef GROUP_CHILDREN_H
+#define GROUP_CHILDREN_H 1
 
 /* Group servers that a central server starts on its own machine.
  *
  *    children = group_children_create(config, port);
- *    error = group_children_keep(children, 3);     // Starts what lacks.
+ *    error = group_children_keep(children, 3);
  *    group_children_destroy(children);
  *
- * They are this program with "server --central", listen at the central
- * server's address, and get SIGTERM when it dies.
+ * They run this program with "server --central", listen at the central
+ * server's address, and get SIGTERM when the central server dies.
  *
- * The caller owns 'config', which must live as long.  One thread. */
+ * 'config' is the caller's and must outlive the children.  One thread. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,10 +24,10 @@ struct ps_server_config;
 struct group_children *group_children_create(const struct ps_server_config *,
                                              uint16_t port);
 
-/* Waits for all to end, and kills those that do not soon. */
+/* Ends all, at last by SIGKILL, and waits for them. */
 void group_children_destroy(struct group_children *);
 
-/* Makes 'n' of them run.  Returns NULL, or why they do not. */
+/* Starts as many as are missing from 'n'.  Returns NULL or a message. */
 char *group_children_keep(struct group_children *, int n);
 
 /* Kills 'pid' if it is one of them. */

@@ -47,7 +47,7 @@ struct visitor {
 struct seat {
     uint32_t rank;
     struct visitor *visitor;    /* Or NULL. */
-    bool rests;                 /* It is not waited for. */
+    bool paused;                 /* It is not waited for. */
     bool pushed;                /* For the mean that comes next. */
     bool owed;                  /* It gets weights, for the last mean. */
     uint64_t iteration;         /* These three of its last push. */
@@ -122,7 +122,7 @@ clear_seats(struct group_server *gs)
     free_group(gs);
 }
 
-/* Whether nobody is waited for: one that rests has no samples in this step,
+/* Whether nobody is waited for: one that paused has no samples in this step,
  * but if all rest there is none. */
 static bool
 is_complete(const struct group_server *gs)
@@ -130,7 +130,7 @@ is_complete(const struct group_server *gs)
     bool any = false;
 
     for (int i = 0; i < gs->n_seats; i++) {
-        if (!gs->seats[i].pushed && !gs->seats[i].rests) {
+        if (!gs->seats[i].pushed && !gs->seats[i].paused) {
             return false;
         }
         any = any || gs->seats[i].pushed;
@@ -408,16 +408,16 @@ is_among(uint32_t rank, const uint8_t *ranks, uint32_t n)
 static char *
 take_rests(struct group_server *gs)
 {
-    const struct frame_rests *rests = &gs->central.frame.rests;
+    const struct frame_paused *paused = &gs->central.frame.paused;
     const uint8_t *ranks = gs->central.payload;
 
-    if (rests->generation != gs->generation
-        || rests->n > (uint32_t) gs->n_seats) {
+    if (paused->generation != gs->generation
+        || paused->n > (uint32_t) gs->n_seats) {
         return message("%u workers of generation %"PRIu64" rest: not allowed",
-                       rests->n, rests->generation);
+                       paused->n, paused->generation);
     }
     for (int i = 0; i < gs->n_seats; i++) {
-        gs->seats[i].rests = is_among(gs->seats[i].rank, ranks, rests->n);
+        gs->seats[i].paused = is_among(gs->seats[i].rank, ranks, paused->n);
     }
     push_mean_if_complete(gs);
     return NULL;
@@ -438,7 +438,7 @@ give_weights(struct group_server *gs)
         };
         struct visitor *v = seat->visitor;
 
-        if (v && seat->owed && link_has_room(&v->link, 0)) {
+        if (v && seat->owed && link_has_space(&v->link, 0)) {
             link_send(&v->link, &frame, gs->weights);
             link_flush(&v->link);       /* An error shows when receiving. */
         }
@@ -481,7 +481,7 @@ listener_run(void *gs_, short revents)
         return;
     }
     link_init(&v->link, fd);
-    v->name = address_peer(fd);
+    v->name = address_of_peer(fd);
     v->since_us = clock_monotonic_us();
 }
 
@@ -589,7 +589,7 @@ try_central(struct group_server *gs)
                        strerror(status));
     }
     link_init(&gs->central, fd);
-    heartbeat_start(&gs->heartbeat, gs->config->deadline_us,
+    heartbeat_start(&gs->heartbeat, gs->config->heartbeat_timeout_us,
                     clock_monotonic_us());
     link_send_copy(&gs->central, &frame, gs->name);
     link_flush(&gs->central);           /* An error shows when receiving. */
@@ -640,7 +640,7 @@ central_run(void *gs_, short revents)
         .handlers = {
             [FRAME_WEIGHTS] = { begin_weights, end_weights },
             [FRAME_GROUP] = { begin_ranks, end_group },
-            [FRAME_RESTS] = { begin_ranks, end_rests },
+            [FRAME_PAUSED] = { begin_ranks, end_rests },
             [FRAME_ABORT] = { dispatch_keep_payload, dispatch_abort },
             [FRAME_BYE] = { .end = end_bye },
             [FRAME_HEARTBEAT] = { .end = dispatch_ignore },
@@ -663,7 +663,7 @@ central_run(void *gs_, short revents)
         free(error);
         clear_seats(gs);
         link_close(&gs->central);
-        connect_central(gs, gs->config->patience_us);
+        connect_central(gs, gs->config->reconnect_timeout_us);
         break;
     case DISPATCH_REFUSED:
         gs->failure = message("server %s: %s", gs->config->central, error);
@@ -683,7 +683,7 @@ send_heartbeat(struct group_server *gs)
     struct frame frame = { .type = FRAME_HEARTBEAT };
 
     if (heartbeat_due(&gs->heartbeat, now)
-        && link_has_room(&gs->central, 0)) {
+        && link_has_space(&gs->central, 0)) {
         link_send(&gs->central, &frame, NULL);
         link_flush(&gs->central);
     }

@@ -1,35 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_GROUP_SERVER_H
-#define PS_GROUP_SERVER_H 1
+#ifndef GROUP_SERVER_H
+#define GROUP_SERVER_H 1
 
-/* A server of one group of workers, under the scheme "groups".
+/* The server of one group of workers, under the scheme "groups".
  *
+ * It pushes the mean of its workers' gradients to the central server and gives
+ * them the weights that come back.  So the traffic of a group stays near it,
+ * and the central server receives one gradient per group.
  *
- * Motivation
- * ==========
- *
- * The workers of a group wait for each other, and need a server for that
- * only: it makes one mean of their gradients, pushes it to the central
- * server, and gives them the weights that it gets back.  So a group's traffic
- * stays near it, and the central server has one gradient a group.
- *
- * A group server knows nothing for longer than a step.  The central server
- * says who is in its group, and may say so again at any time; when the group
- * server is gone, its workers push what was not counted to another one.
- *
- *
- * Usage
- * =====
- *
- *    error = group_server_run(&config);
- *
- * The central server ends it.  If the connection to that one breaks, it comes
- * back as a new server, without a group.
- *
- *
- * Ownership and thread-safety
- * ===========================
+ * The central server assigns the workers, and may assign others at any time.
+ * A group server keeps nothing beyond a step: when it dies, its workers push
+ * the gradients that did not count to another one.  After a lost connection to
+ * the central server it enlists as a new group server.
  *
  * group_server_run() blocks until the end; one thread. */
 
@@ -42,9 +25,10 @@ struct group_server_config {
     const char *address;        /* To listen at; workers connect to it. */
     uint16_t port;              /* 0: the kernel's choice. */
     const char *congestion;     /* TCP congestion control, or NULL. */
-    int64_t patience_us;        /* How long the central one may be away. */
-    int64_t deadline_us;        /* How long it may be silent; 0: for ever. */
-    struct control *control;    /* Whose end, or stop, ends the server. */
+    int64_t reconnect_timeout_us;       /* Of the central server. */
+    int64_t heartbeat_timeout_us;       /* Of the central server; 0: silence is
+                                         * never too long. */
+    struct control *control;    /* Its end, or stop, ends the server. */
 };
 
 /* Returns NULL if the training ended, or the server was told to, otherwise a

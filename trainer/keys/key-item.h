@@ -1,55 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_KEY_ITEM_H
-#define PS_KEY_ITEM_H 1
+#ifndef KEY_ITEM_H
+#define KEY_ITEM_H 1
 
-/* What nodes say to each other about one key, or about none.
+/* What nodes send each other about one key, or about none.
  *
  * The protocols, localize.h and replica.h, take and send items; key-message.h
- * makes frames of many.  Plain data; values belong to whoever made the item
- * and are there as long as the call that gets it. */
+ * makes frames of many.  Plain data; values belong to the sender of the item
+ * and are valid during the call that gets it. */
 
 #include <stdint.h>
 
 enum item_kind {
     /* Of localize.h. */
-    ITEM_PULL,                  /* Answer the origin. */
-    ITEM_PUSH,                  /* Likewise, after adding the values. */
-    ITEM_LOCALIZE,              /* The origin wants to have the key. */
-    ITEM_HAND_OVER,             /* Send it to the origin. */
-    ITEM_TRANSFER,              /* Here it is. */
-    ITEM_PULLED,                /* Values, for the origin's operation. */
-    ITEM_PUSHED,                /* It was made. */
-    ITEM_LANDED,                /* Never sent: a ITEM_LOCALIZE is done. */
+    ITEM_PULL,                  /* Send the values to the origin. */
+    ITEM_PUSH,                  /* Add the values, answer the origin. */
+    ITEM_LOCALIZE,              /* The origin asks for the key. */
+    ITEM_HAND_OVER,             /* Transfer the key to the origin. */
+    ITEM_TRANSFER,              /* The key and its values. */
+    ITEM_PULLED,                /* Values for the origin's operation. */
+    ITEM_PUSHED,                /* The origin's push was made. */
+    ITEM_LANDED,                /* Never sent: an ITEM_LOCALIZE is done. */
 
     /* Of replica.h. */
     ITEM_READ,                  /* Send the row as of 'clock' or later. */
     ITEM_DELTA,                 /* Add the values. */
-    ITEM_ROW,                   /* The row as of 'clock', with your flushes
-                                 * up to 'op'. */
+    ITEM_ROW,                   /* The row as of 'clock'; 'op' is the home's
+                                 * barrier. */
 
     /* Those from here on have no key. */
-    ITEM_FLUSH,                 /* That was my flush 'op'; I am at 'clock'. */
-    ITEM_FLUSHED,               /* Your flush 'op' is made. */
-    ITEM_CLOCK,                 /* All nodes are at 'clock' or later, and
-                                 * rows that you read were sent. */
+    ITEM_FLUSH,                 /* End of flush 'op' of the sender, whose clock
+                                 * is 'clock'. */
+    ITEM_FLUSHED,               /* The receiver's flush 'op' is applied. */
+    ITEM_CLOCK,                 /* All nodes have reached 'clock', and changed
+                                 * rows were sent before; 'op' is the home's
+                                 * barrier. */
 
     /* Of key-store.c. */
-    ITEM_ARRIVED,               /* At barrier 'op'. */
+    ITEM_ARRIVED,               /* The sender is at barrier 'op'. */
     ITEM_RELEASED,              /* All are at barrier 'op'. */
-
-    /* Of key-net.c. */
     ITEM_LOST,                  /* The origin has died. */
     ITEM_N_KINDS
 };
 
 struct key_item {
     enum item_kind kind;
-    int origin;                 /* Whose operation or wish it is. */
-    uint64_t op;                /* Of the origin, or as above. */
+    int origin;                 /* Rank of the node that began the
+                                 * operation. */
+    uint64_t op;                /* Number at the origin, or as above. */
     uint64_t clock;             /* Of replica.h. */
     uint64_t key;
-    uint32_t offset;            /* Where its values go in the operation's. */
+    uint32_t offset;            /* Where the values go in the operation's. */
     const float *values;        /* Or NULL. */
 };
 

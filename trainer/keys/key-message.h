@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_KEY_MESSAGE_H
-#define PS_KEY_MESSAGE_H 1
+#ifndef KEY_MESSAGE_H
+#define KEY_MESSAGE_H 1
 
-/* What nodes say about many keys in one frame.
- *
- *
- * Motivation
- * ==========
+/* Frames with the items of many keys.
  *
  * The protocols of nodes (localize.h, replica.h) handle one key at a time.  Here
  * the items of one kind, origin, operation and clock become one
@@ -15,24 +11,16 @@
  * the offset if the kind is ITEM_PULL, ITEM_PULLED or ITEM_READ, then its
  * values if the kind has some.  A kind without a key has no payload.
  *
- *
- * Usage
- * =====
- *
  *    key_message_begin(&m, buffer);
  *    while (key_message_add(&m, &item, width)) {...}
- *    ...send m.frame with the body m.body...
+ *    ...send m.frame with the payload m.body...
  *
  *    key_message_open(&m, &frame, body);
  *    while (key_message_next(&m, &store, n_nodes, &item)) {...}
  *    ...m.wrong...
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * A message points to the body, which is the caller's, and so do the values
- * of items.  Plain functions. */
+ * A message and the values of its items point into the payload, which is the
+ * caller's.  Pure functions. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,24 +31,23 @@
 struct local_store;
 
 struct key_message {
-    struct frame frame;
+    struct frame frame;         /* A FRAME_KEY_ITEMS. */
     uint8_t *body;
-    const uint8_t *at, *end;    /* Of one that is read. */
-    bool wrong;
+    const uint8_t *at, *end;    /* Rest of a message that is read. */
+    bool wrong;                 /* The message is not allowed. */
 };
 
-/* An empty one, whose body may grow to FRAME_MAX_UPDATE bytes. */
+/* Begins a message in 'body', of FRAME_MAX_UPDATE bytes. */
 void key_message_begin(struct key_message *, uint8_t *body);
 
-/* False if 'item' does not fit, or needs a message of its own.  'width' is the
- * number of its values. */
+/* Returns false if 'item', with 'width' values, needs another message. */
 bool key_message_add(struct key_message *, const struct key_item *,
                      uint32_t width);
 
 void key_message_open(struct key_message *, const struct frame *,
                       const void *body);
 
-/* False at the end, and when what follows is wrong. */
+/* Returns false at the end, and if the rest is wrong. */
 bool key_message_next(struct key_message *, const struct local_store *,
                       int n_nodes, struct key_item *);
 

@@ -58,7 +58,7 @@ send_or_keep(struct key_outbox *out, int to, struct frame *frame,
     if (!peer_net_present(out->net, to)) {
         return;
     }
-    if (!out->to[to].first && peer_net_has_room(out->net, to, n)) {
+    if (!out->to[to].first && peer_net_has_space(out->net, to, n)) {
         peer_net_send_copy(out->net, to, frame, body);
         return;
     }
@@ -118,7 +118,7 @@ key_outbox_on_writable(struct key_outbox *out, int to)
     out->woken = false;
     close_message(out, to);
     while ((waiting = out->to[to].first)
-           && peer_net_has_room(out->net, to, waiting->frame.items.n)) {
+           && peer_net_has_space(out->net, to, waiting->frame.items.n)) {
         peer_net_send_copy(out->net, to, &waiting->frame, waiting->body);
         __atomic_fetch_sub(&out->backlog, waiting->frame.items.n * sizeof(float),
                            __ATOMIC_RELAXED);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_KEY_STORE_PRIVATE_H
-#define PS_KEY_STORE_PRIVATE_H 1
+#ifndef KEY_STORE_PRIVATE_H
+#define KEY_STORE_PRIVATE_H 1
 
 /* The key store as replica.c, whose functions key-store.c calls, sees it.
  *
- * One lock, that of the network, guards all but what workers find in memory,
- * which the locks of local-store.h do.  It is taken first. */
+ * The lock of the mesh guards everything but vectors in memory, which have the
+ * locks of local-store.h; it is taken before those. */
 
 #include "trainer/keys/key-item.h"
 #include "trainer/keys/key-outbox.h"
@@ -15,18 +15,19 @@
 #include "trainer/keys/localize.h"
 #include "trainer/net/mesh.h"
 
-#define KEY_STORE_OPS 1024      /* Of a worker, at a time: a power of 2. */
+#define KEY_STORE_OPS 1024      /* Per worker, at a time; a power of 2. */
 
-/* An operation is told to others by its worker and its handle. */
+/* An operation is known to other nodes by its worker, from this bit on, and
+ * its handle. */
 #define KEY_WORKER_SHIFT 48
 
 struct replica;
 
 struct key_op {
     uint64_t handle;            /* 0: none yet. */
-    uint32_t left;              /* Keys to be answered; atomic. */
+    uint32_t left;              /* Keys without an answer; atomic. */
     uint32_t n_values;
-    float *values;              /* Of a pull. */
+    float *values;              /* Of a pull; NULL: of a push or localize. */
 };
 
 struct key_worker {
@@ -34,9 +35,9 @@ struct key_worker {
     int index;
     key_handle last;
     struct key_op ops[KEY_STORE_OPS];
-    struct key_item *rest;      /* Of a call, what is not in memory. */
+    struct key_item *rest;      /* Keys of a call that are not in memory. */
     size_t n_rest, max_rest;
-    uint64_t local, remote;     /* For statistics. */
+    uint64_t local, remote;     /* Accesses: see key_store_stats. */
     uint64_t clock;             /* Of replica.h; with the lock. */
 } __attribute__((aligned(64)));
 
@@ -46,18 +47,19 @@ struct key_store {
     struct local_store values;
     struct localize localize;
     struct replica *replica;    /* Of KEY_SSP and KEY_ESSP, else NULL. */
-    bool shared;                /* Workers use 'values' in place. */
+    bool shared;                /* Workers access 'values' in place. */
     struct key_worker *workers;
     struct peer_net *net;
 
     struct key_outbox outbox;
-    char *error;                /* First failure. */
-    bool failed;                /* Likewise; atomic. */
+    char *error;                /* First failure, or NULL. */
+    bool failed;                /* 'error' is not NULL; atomic. */
     bool finishing;             /* Nodes may end. */
-    bool ended;                 /* The failure: a node was told to stop. */
+    bool ended;                 /* 'error' is that a node was told to stop. */
 
-    uint64_t barrier;           /* Those that are over. */
-    int n_here, n_arrived;      /* Workers at this node, nodes at rank 0. */
+    uint64_t barrier;           /* Number of barriers that are over. */
+    int n_here;                 /* Workers of this node at the next one. */
+    int n_arrived;              /* At rank 0: nodes at the next one. */
 };
 
 /* Answers a worker's operation for one key.  False if there is no such

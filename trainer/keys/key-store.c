@@ -25,12 +25,6 @@ static const char *const variants[] = {
     [KEY_ESSP] = "essp",
 };
 
-const char *
-key_variant_name(enum key_variant variant)
-{
-    return variants[variant];
-}
-
 bool
 key_variant_find(const char *name, enum key_variant *variantp)
 {
@@ -341,7 +335,8 @@ key_net_open(struct key_store *store)
     error = peer_net_create(&(struct peer_net_config) {
         .rank = c->rank, .n = c->n_nodes, .names = c->names,
         .address = c->address, .port = c->port, .congestion = c->congestion,
-        .connect_us = c->connect_us, .deadline_us = c->deadline_us,
+        .connect_us = c->connect_us,
+        .heartbeat_timeout_us = c->heartbeat_timeout_us,
         .control = c->control,
         .loop = c->variant == KEY_CLASSIC,
         .hello = {

@@ -1,48 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_LOCAL_STORE_H
-#define PS_LOCAL_STORE_H 1
+#ifndef LOCAL_STORE_H
+#define LOCAL_STORE_H 1
 
-/* The vectors of keys that are in a node's memory, for all its threads.
+/* The vectors of the keys that a node holds, shared by all its threads.
  *
+ * A worker reads and writes such a vector in place, under one lock: no copy,
+ * no message.  A hash divides the keys among a thousand locks, so that threads
+ * rarely meet.  A lock is held for one access, or while a key arrives or
+ * leaves.
  *
- * Motivation
- * ==========
- *
- * A worker that finds a parameter in its own memory reads and writes it in
- * place: no copy, no message, one lock.  A thousand locks are divided among
- * keys by a hash, so that threads hardly ever meet; a lock is held for one
- * access, and for the moment in which a key comes or leaves.
- *
- * Where there is one worker, it meets nobody but the thread of the network,
- * and then one lock for all keys is much less work than one for each.  The
- * worker takes it again and again, so it lets the other thread go first.
- *
- *
- * Usage
- * =====
+ * With one worker, only the thread of the network competes with it, and one
+ * lock for all keys is cheaper than one for each.  Because the worker takes it
+ * again and again, it lets the other thread go first.
  *
  *    local_store_init(&ls, ranges, n_ranges);
- *    vector = local_store_vector(&ls, key);            // Of nobody's yet.
- *    ...fill it...
+ *    vector = local_store_vector(&ls, key);            // Not installed yet.
  *    local_store_install(&ls, key, vector);
  *
- *    vector = local_store_lock(&ls, key);
- *    ...NULL if the key is not here...
+ *    vector = local_store_lock(&ls, key);              // NULL: not here.
  *    local_store_unlock(&ls, key);
  *
  *    vector = local_store_remove(&ls, key);
- *    ...send it...
  *    local_store_recycle(&ls, key, vector);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * Keys come and leave, and vectors are taken and recycled, under a lock of the
- * caller's; who has that may look at local_store_peek() without another.
- * Locking is for any thread.  Memory grows with the most vectors that there
- * were at a time and is kept. */
+ * Vectors are installed, removed and recycled under a lock of the caller,
+ * which may use local_store_peek() without another one.  Locking is for any
+ * thread.  Memory grows with the largest number of vectors and is kept. */
 
 #include <pthread.h>
 #include <stdbool.h>

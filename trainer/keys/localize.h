@@ -1,56 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_LOCALIZE_H
-#define PS_LOCALIZE_H 1
+#ifndef LOCALIZE_H
+#define LOCALIZE_H 1
 
-/* How keys move among nodes, and how accesses find them: one node's part.
+/* The protocol by which keys move among nodes, and accesses find them: one
+ * node's part.
  *
+ * Each key has a home, a node that never changes and knows the owner, which
+ * has the only copy of the values.  An access of a key that is not here goes
+ * to the home, which forwards it to the owner, which answers the node that
+ * asked.  Moving keys takes three messages, however many keys they contain:
  *
- * Motivation
- * ==========
- *
- * Each key has a home, a node that never changes and knows the owner, who has
- * the values; there is no other copy.  An access of a key that is not here
- * goes to the home, which passes it on to the owner, who answers the one that
- * asked.  To move a key takes three messages, however many keys are in each:
- *
- *    requester  LOCALIZE   home       which takes the requester for the owner
- *                                     from now on
- *    home       HAND_OVER  old owner  which serves until this comes
+ *    requester  LOCALIZE   home       from now on the requester is the owner
+ *                                     for the home
+ *    home       HAND_OVER  old owner  which serves accesses until this arrives
  *    old owner  TRANSFER   requester
  *
- * and fewer if the home is one of the two others.  From its LOCALIZE on the
- * requester holds the key to be coming: accesses by its own workers, and those
- * that the home already sends, wait in their order and are made when the
- * values land.  If the key is called away meanwhile, which can be once, it
- * goes on after that.
+ * or fewer if the home is one of the other two.  From its LOCALIZE on the
+ * requester queues accesses of the key, by its own workers and from the home,
+ * and executes them in order when the values arrive.  If the key is localized
+ * elsewhere meanwhile, which can happen once, it is handed over after that.
  *
- * All messages about a key that one node sends to another stay in order.
- * That is all it takes: the operations of a worker on a key follow the same
- * path as the key's HAND_OVER, so none overtakes another one, none is lost and
- * none made twice.  With 'caches' an access goes straight to the node
- * that had the key last; if it has gone, it is passed on to the home.  Such an
- * access can be overtaken by a later one, on another path.
+ * All messages about a key from one node to another stay in order.  The
+ * operations of a worker on a key follow the same path as its HAND_OVER, so
+ * none is overtaken, lost or made twice.  With 'caches' an access goes to the
+ * node that had the key last, which forwards it to the home if the key has
+ * gone; such an access can be overtaken by a later one on another path.
  *
- * With neither 'moves' nor 'shared' this is a classic parameter server.
- *
- *
- * Usage
- * =====
+ * Without 'moves' and 'shared' this is a classic parameter server.
  *
  *    localize_init(&l, &config, &local_store);
  *    localize_access(&l, &item);               // ITEM_PULL, ITEM_PUSH, or
- *                                              // ITEM_LOCALIZE of our own.
+ *                                              // ITEM_LOCALIZE of this node.
  *    ok = localize_take(&l, from, &item);      // A message.
  *
- * Both call send() and answer() of the class.
- *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * All functions are for the caller's one lock; values in items are copied if
- * they are kept. */
+ * Both call send() and answer() of the class.  All functions require the
+ * caller's one lock; values in items are copied if they are kept. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,9 +55,9 @@ struct localize_class {
 struct localize_config {
     int rank, n;
     bool moves;                 /* ITEM_LOCALIZE has an effect. */
-    bool shared;                /* Workers reach what is here in memory; else
-                                 * by messages to this node itself. */
-    bool caches;                /* Accesses go where keys were last. */
+    bool shared;                /* Workers access local keys in memory, not by
+                                 * messages to their own node. */
+    bool caches;                /* Accesses go to the last known owner. */
     const struct localize_class *class;
     void *aux;
 };
@@ -87,18 +72,19 @@ struct localize_waiter {
 struct localize_coming {
     struct localize_coming *next_free;
     struct localize_waiter *first, **last;
-    int next_owner;             /* Who has called it away, or -1. */
+    int next_owner;             /* Node that has localized it since, or -1. */
 };
 
 struct localize {
     struct localize_config config;
     struct local_store *store;
-    uint8_t *where;             /* Of a key whose home is here the owner; else
-                                 * a guess, or LOCALIZE_UNKNOWN. */
-    struct localize_coming **coming;    /* Of keys that are on their way. */
+    uint8_t *where;             /* Owner of a key whose home is here; of other
+                                 * keys the last known owner, or
+                                 * LOCALIZE_UNKNOWN. */
+    struct localize_coming **coming;    /* Per key; NULL: not requested. */
     struct localize_coming *free_coming;
     struct localize_waiter *free_waiters;
-    uint64_t n_landed;
+    uint64_t n_landed;          /* Keys that have arrived here. */
 };
 
 #define LOCALIZE_UNKNOWN UINT8_MAX
@@ -113,7 +99,7 @@ void localize_uninit(struct localize *);
 
 void localize_access(struct localize *, const struct key_item *);
 
-/* Returns false for what the node 'from' cannot have meant. */
+/* Returns false for a message that node 'from' must not send. */
 bool localize_take(struct localize *, int from, const struct key_item *);
 
 #endif /* trainer/keys/localize.h */

@@ -1,37 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_REPLICA_H
-#define PS_REPLICA_H 1
+#ifndef REPLICA_H
+#define REPLICA_H 1
 
-/* Bounded staleness: copies of rows at each node, and their homes' clocks.
+/* Bounded staleness: copies of rows at each node, and the clocks of homes.
  *
+ * Keys stay at their homes, and nodes work on copies.  A push is added to the
+ * node's copy at once, gathered per key, and sent when the slowest worker of
+ * the node begins its next clock: a flush.  Homes apply flushes and know the
+ * clock that all nodes have reached.  A worker at clock c needs rows that
+ * include all clocks before c - staleness:
  *
- * Motivation
- * ==========
+ *    ssp     a row has the clock at which its home sent it; if it is too old
+ *            the node asks again, and the home answers when its clock is there
+ *    essp    a node that has asked for a row once gets it again whenever the
+ *            home's clock advances and the row has changed, and then the
+ *            clock, which is valid for all rows of the home
  *
- * Keys stay at their homes, and nodes work on copies.  What a node's workers
- * push is added to its copy at once, gathered for each key, and sent when the
- * slowest of them begins its next clock: a flush.  Homes add it up, and know
- * the clock that all nodes have reached.  A worker at clock c needs a row with
- * all of the clocks before c - staleness:
+ * A node always sees its own pushes.  A row that arrives includes the node's
+ * flushes up to the home's last ITEM_FLUSHED, since messages stay in order; to
+ * these the node adds the one flush that may be under way, and what it has not
+ * flushed yet.
  *
- *    ssp     a row has the clock as of which its home sent it; if that is too
- *            old the node asks again, and the home answers when its clock is
- *            there
- *    essp    who has once asked for a row gets it again whenever the home's
- *            clock moves on and it has changed, and then the clock, which
- *            holds for all rows of the home
- *
- * A node sees what it pushed itself: values that come have its flushes that
- * the home has taken, which it knows from the home's last ITEM_FLUSHED, since
- * messages stay in order.  To these it adds the flush that is under way, of
- * which there is one at most, and what is not flushed yet.
- *
- * A barrier flushes, and after it no row counts that may lack something.
- *
- *
- * Usage
- * =====
+ * A barrier flushes; rows from before it are not used after it.
  *
  *    replica_push(r, key, deltas);
  *    if (!replica_pull(r, worker, key, values)) {
@@ -39,12 +30,8 @@
  *    }
  *    replica_clock(r, worker);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * replica_push() and replica_pull() want no lock and lock a row; all others
- * want the lock of the key store. */
+ * replica_push() and replica_pull() lock a row; all others require the lock of
+ * the key store. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,31 +41,30 @@ struct key_store;
 struct key_worker;
 struct replica;
 
-/* Of a store whose keys are at their homes. */
 struct replica *replica_create(struct key_store *);
 void replica_destroy(struct replica *);
 
 void replica_push(struct replica *, uint64_t key, const float *deltas);
 
-/* False if the row has to be asked for.  Waits under essp, if the home's clock
- * is behind. */
+/* Returns false if the row must be requested.  Under essp waits while the
+ * home's clock is behind. */
 bool replica_pull(struct replica *, struct key_worker *, uint64_t key,
                   float *values);
 
-/* Asks for the row of 'item', a ITEM_PULL. */
+/* Requests the row of 'item', an ITEM_PULL. */
 void replica_read(struct replica *, struct key_worker *,
                   const struct key_item *);
 
-/* The worker begins its next clock.  Waits for the flush before. */
+/* Begins the next clock of the worker.  Waits for the previous flush. */
 void replica_clock(struct replica *, struct key_worker *);
 
-/* Before a barrier: flushes, and waits until the homes have it. */
+/* Before a barrier: flushes, and waits until the homes have applied it. */
 void replica_settle(struct replica *, struct key_worker *);
 
-/* After it. */
+/* After a barrier. */
 void replica_settled(struct replica *);
 
-/* Returns false for what the node 'from' cannot have meant. */
+/* Returns false for a message that node 'from' must not send. */
 bool replica_take(struct replica *, int from, const struct key_item *);
 
 #endif /* trainer/keys/replica.h */

@@ -50,7 +50,7 @@ set_role(struct loop *loop, const struct sync_message *m)
 
     e->role = m->n;
     if (e->role & SYNC_ROLE_PIPELINE) {
-        ps_client_run_ahead(e->client, m->total);
+        ps_client_set_max_in_flight(e->client, m->total);
     }
 
     /* A worker that receives only between gradients receives too late. */
@@ -115,8 +115,8 @@ server_start(struct loop *loop)
         .optimiser = optimiser_find(o->optimiser),
         .congestion = o->congestion, .control = loop->control,
         .whole = !strcmp(o->overlap, "off"),
-        .patience_us = o->reconnect_timeout * 1e6,
-        .deadline_us = o->heartbeat_timeout * 1e6,
+        .reconnect_timeout_us = o->reconnect_timeout * 1e6,
+        .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
     }, &e->client);
     if (loop->error) {
         return LOOP_FAILED;

@@ -161,8 +161,8 @@ store_exchange_start(struct loop *loop)
             .optimiser = optimiser_find(o->optimiser),
             .learning_rate = o->learning_rate, .momentum = o->momentum,
             .congestion = o->congestion,
-            .patience_us = o->reconnect_timeout * 1e6,
-            .deadline_us = o->heartbeat_timeout * 1e6,
+            .reconnect_timeout_us = o->reconnect_timeout * 1e6,
+            .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
             .control = loop->control,
         }, &e->client));
 }

@@ -61,7 +61,8 @@ open_store(struct node *node)
         .n_nodes = node->n, .rank = o->rank, .address = o->address,
         .port = loop_own_port(o, node->names), .n_workers = o->n_threads,
         .congestion = o->congestion, .connect_us = CONNECT_US,
-        .deadline_us = o->heartbeat_timeout * 1e6, .control = node->control,
+        .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
+        .control = node->control,
         .init = node_task_init, .aux = node->task,
     };
 

@@ -73,7 +73,7 @@ pieces_take(struct pieces *p, const struct sync_message *m)
 static bool
 is_obsolete(const struct pieces *p)
 {
-    return p->skipped || ps_client_has_gone_back(p->client);
+    return p->skipped || ps_client_has_rewound(p->client);
 }
 
 /* Receives messages until 'until_us', and takes at least those that have
@@ -142,7 +142,7 @@ pieces_compute(struct pieces *p, struct loop_step *step, char **errorp)
             result = receive_messages(p, INT64_MAX, errorp);
         }
     }
-    if (ps_client_has_gone_back(p->client)) {
+    if (ps_client_has_rewound(p->client)) {
         send_posts(p);          /* The client drops them. */
     }
     *step = p->skipped ? (struct loop_step) { 0 } : p->step;

@@ -141,7 +141,7 @@ address_connected(int fd)
 }
 
 char *
-address_peer(int fd)
+address_of_peer(int fd)
 {
     struct sockaddr_storage ss;
     socklen_t length = sizeof ss;

@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_CHANNEL_H
-#define PS_CHANNEL_H 1
+#ifndef CHANNEL_H
+#define CHANNEL_H 1
 
-/* A worker's connection for data to one server, and the next one if it
- * breaks.
- *
- *
- * Motivation
- * ==========
- *
- * Clients of trainings and of stores differ in what they send, not in how
- * they come to be known: connect, hello, welcome.  A connection that breaks
- * may be opened again; the welcome then says what the server has, and whether
- * it is still the one that was talked to before.
- *
- *
- * Usage
- * =====
+/* A worker's data connection to one server: connect, hello, welcome, and the
+ * same again after the connection was lost.
  *
  *    channel_init(&channel, "h0:4000", &hello, congestion, control);
  *    error = channel_open(&channel, timeout_us);
  *    ...use channel.link; when it breaks...
- *    error = channel_open(&channel, patience_us);
+ *    error = channel_open(&channel, reconnect_timeout_us);
  *    if (channel.welcome.epoch == epoch) {
- *        ...send again what channel.welcome.sequence has not...
+ *        ...send again what is newer than channel.welcome.sequence...
  *    }
  *    channel_end(&channel);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * 'congestion' and 'control' are the caller's.  channel_open() blocks,
- * but a signal ends it.  One thread. */
+ * 'congestion' and 'control' are the caller's.  channel_open() blocks until a
+ * signal, at most.  One thread.  Times are of clock_monotonic_us(). */
 
 #include <stdint.h>
 
@@ -46,10 +29,10 @@ struct control;
 struct channel {
     struct link link;
     char *name;                 /* "HOST:PORT". */
-    const char *congestion;
+    const char *congestion;     /* TCP congestion control, or NULL. */
     struct control *control;    /* Or NULL. */
-    struct frame_hello hello;   /* Epoch, sequence and rewind are kept up to
-                                 * date by the client. */
+    struct frame_hello hello;   /* The client updates its last three members
+                                 * before it opens the channel again. */
     struct frame_welcome welcome;       /* The last one. */
 };
 
@@ -57,13 +40,13 @@ void channel_init(struct channel *, const char *name,
                   const struct frame_hello *, const char *congestion,
                   struct control *);
 
-/* (Re)connects; tries again until 'timeout_us' are over unless the server
- * refuses.  Returns NULL or a message that names the server.  Sets 'hello's
- * epoch to the server's. */
+/* Connects, or connects again.  Retries for 'timeout_us', unless the server
+ * refuses the hello.  Sets the epoch of 'hello'.  Returns NULL or a message
+ * that names the server. */
 char *channel_open(struct channel *, int64_t timeout_us);
 void channel_close(struct channel *);
 
-/* Says bye if it can, closes, and frees what the channel has. */
+/* Says bye if nothing else is queued, closes, and frees all. */
 void channel_end(struct channel *);
 
 /* Waits for 'events' of 'fd' until 'until_us'.  Returns 0 or an errno:
@@ -76,7 +59,7 @@ char *channel_await(struct control *, struct link *,
                     const struct dispatcher *, void *aux, const bool *done,
                     int64_t until_us, bool *final);
 
-/* A message that names the server; takes ownership of 'why'. */
+/* Returns a message that names the server; takes ownership of 'why'. */
 char *channel_failure(const struct channel *, char *why);
 
 #endif /* trainer/net/channel.h */

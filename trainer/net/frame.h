@@ -46,13 +46,13 @@
  *
  *    FRAME_ENLIST       group   enlist        text: HOST:PORT for a group
  *    FRAME_GROUP        central group         n ranks, uint32: its workers
- *    FRAME_RESTS        central rests         n ranks: its paused workers
+ *    FRAME_PAUSED        central paused         n ranks: its paused workers
  *    FRAME_MEAN         group   mean          n floats
  *    FRAME_MOVE         central move          text: HOST:PORT to push to
  *    FRAME_JOIN         worker  join
  *    FRAME_PULL         worker  -             send the weights; I am active
  *    FRAME_LOST         worker  lost          my group server is away
- *    FRAME_REST         worker  -             I am paused
+ *    FRAME_PAUSE         worker  -             I am paused
  *
  * Between peers that train without a server (trainer/gossip/peer.h), and
  * between nodes whose keys move (trainer/keys/key-message.h):
@@ -129,8 +129,8 @@ enum frame_type {
     FRAME_PULL,
     FRAME_LOST,
     FRAME_PEER,
-    FRAME_REST,
-    FRAME_RESTS,
+    FRAME_PAUSE,
+    FRAME_PAUSED,
     FRAME_MEAN,
     FRAME_KEY_ITEMS,
     FRAME_N_TYPES
@@ -215,7 +215,7 @@ struct frame_group {
     uint32_t n;                 /* Ranks. */
 };
 
-struct frame_rests {
+struct frame_paused {
     uint64_t generation;
     uint32_t n;                 /* Ranks. */
 };
@@ -293,7 +293,7 @@ struct frame {
         struct frame_heartbeat heartbeat;
         struct frame_enlist enlist;
         struct frame_group group;
-        struct frame_rests rests;
+        struct frame_paused paused;
         struct frame_mean mean;
         struct frame_move move;
         struct frame_join join;

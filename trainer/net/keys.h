@@ -1,31 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_KEYS_H
-#define PS_KEYS_H 1
+#ifndef TRAINER_KEYS_H
+#define TRAINER_KEYS_H 1
 
-/* Sorted keys as they are on the wire.
+/* Coding of ascending keys on the wire.
  *
- *
- * Motivation
- * ==========
- *
- * A push of sparse values is mostly keys: 8 bytes each, with 4 of value.  Keys
- * are sorted and often near each other, so that what is between two of them
- * fits into fewer bytes.  All the keys of a frame take the same number, which
- * needs no branch for each key; if 8 are needed the keys go as they are, out
- * of the caller's memory.
- *
- *
- * Usage
- * =====
+ * Keys of a push are often near each other.  After the first key, which is in
+ * the frame's body, each key is sent as its distance from the one before, less
+ * 1, in 0, 1, 2 or 4 bytes, the same for all keys of a frame.  If 8 bytes are
+ * needed the keys are sent as they are, from the caller's memory.
  *
  *    size = keys_choose(keys, n);              // KEYS_UNSORTED: an error.
  *    length = keys_length(n, size);
- *    keys_encode(keys, n, size, bytes);        // And keys[0] in the header.
+ *    keys_encode(keys, n, size, bytes);
  *
  *    ok = keys_decode(first, bytes, n, size, keys);
  *
- * Ownership: plain functions. */
+ * Pure functions. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,11 +24,11 @@
 
 #define KEYS_UNSORTED (-1)
 
-/* The least of 0, 1, 2, 4 and 8 bytes a key that do, or KEYS_UNSORTED if the
- * keys do not strictly ascend. */
+/* Returns the least number of bytes per key, or KEYS_UNSORTED if the keys do
+ * not strictly ascend. */
 int keys_choose(const uint64_t keys[], size_t n);
 
-/* What 'n' keys but the first take, a multiple of 4. */
+/* Bytes of 'n' keys without the first, a multiple of 4. */
 static inline size_t
 keys_length(size_t n, int size)
 {
@@ -47,7 +38,7 @@ keys_length(size_t n, int size)
 /* Writes keys_length() bytes. */
 void keys_encode(const uint64_t keys[], size_t n, int size, uint8_t *to);
 
-/* False if the keys do not ascend, which only a hostile peer sends. */
+/* Returns false if the keys do not ascend. */
 bool keys_decode(uint64_t first, const uint8_t *from, size_t n, int size,
                  uint64_t keys[]);
 

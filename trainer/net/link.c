@@ -261,7 +261,7 @@ link_keep_payload(struct link *link)
 }
 
 bool
-link_has_room(const struct link *link, size_t copied)
+link_has_space(const struct link *link, size_t copied)
 {
     return link->n_pieces + 3 <= LINK_MAX_PIECES
            && link->arena_used + FRAME_MAX_HEAD + SMALL + copied

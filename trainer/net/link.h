@@ -3,46 +3,34 @@
 #ifndef LINK_H
 #define LINK_H 1
 
-/* One connection that carries frames, without ever blocking.
+/* One connection that carries frames and never blocks.
  *
- *
- * Motivation
- * ==========
- *
- * Workers and servers both wait for several connections at once, and bodies
- * are megabytes or a few bytes: a link takes what the kernel has and goes on
- * later.  It receives a long body straight into where the caller wants it,
- * and many short frames by one system call into a buffer of its own.  Frames
- * to send are gathered, and leave by one system call too.
- *
- *
- * Usage
- * =====
+ * A link receives a long payload directly into the caller's memory, and many
+ * short frames by one system call into its buffer.  Frames to send are queued
+ * and leave together by one system call.
  *
  *    switch (link_receive(link, &error)) {
  *    case LINK_HEAD:
- *        ...look at link->frame, then link_set_payload(link, buffer), or
+ *        ...look at link->frame, then link_set_payload(link, memory), or
  *        link_keep_payload(link)...
  *    case LINK_FRAME:
- *        ...the body is at link->payload, if kept until the next call...
+ *        ...a kept payload is at link->payload until the next call...
  *    case LINK_AGAIN:
  *        ...poll for link_events(link)...
  *    case LINK_END:
- *        ...closed, or 'error' says what was wrong...
+ *        ...closed, or 'error' is what was wrong...
  *    }
  *
- *    if (link_has_room(link, 0)) {
- *        link_send(link, &frame, body);
+ *    if (link_has_space(link, 0)) {
+ *        link_send(link, &frame, payload);
  *    }
  *    link_flush(link);
  *
+ * dispatch.h calls link_receive() for all users.
  *
- * Ownership and thread-safety
- * ===========================
- *
- * A link owns its socket.  Bodies that are sent belong to the caller and must
- * stay as they are until link_idle(), but for those that link_send_copy()
- * takes.  One thread. */
+ * A link owns its socket.  Payloads that are sent belong to the caller and
+ * must not change until link_idle(), except those of link_send_copy().  One
+ * thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,29 +44,30 @@
 #define LINK_MAX_PIECES 256
 
 struct link {
-    int fd;                     /* -1 if none. */
-    int low_water;              /* Of the socket, 0 if it was never set. */
+    int fd;                     /* -1: closed. */
+    int low_water;              /* SO_RCVLOWAT of the socket; 0: not set. */
     uint64_t n_sent, n_received;        /* Bytes since link_init(). */
 
     /* Receiving. */
     struct frame frame;         /* Of the last LINK_HEAD. */
-    uint8_t *payload;            /* Of the caller, or in the buffer. */
-    size_t have;                /* Bytes of the body, if not kept. */
-    bool in_payload, keep;
+    uint8_t *payload;           /* In the caller's memory or in 'buffer'. */
+    size_t have;                /* Bytes of the payload, if it is not kept. */
+    bool in_payload;            /* The head is complete, the payload is not. */
+    bool keep;                  /* The payload stays in 'buffer'. */
     bool drained;               /* The kernel had less than was asked for. */
     uint8_t *buffer;            /* LINK_BUFFER bytes. */
-    size_t begin, end;          /* What is in the buffer. */
+    size_t begin, end;          /* Of the data in 'buffer'. */
 
     /* Sending. */
-    uint8_t *arena;             /* Headers and copies: LINK_ARENA bytes. */
+    uint8_t *arena;             /* Heads and copies: LINK_ARENA bytes. */
     size_t arena_used;
-    struct iovec pieces[LINK_MAX_PIECES];       /* Not yet sent. */
-    int piece, n_pieces;
+    struct iovec pieces[LINK_MAX_PIECES];       /* The send queue. */
+    int piece, n_pieces;        /* First and end of what is not yet sent. */
 };
 
 enum link_state {
     LINK_AGAIN,                 /* No more for now. */
-    LINK_HEAD,                /* A header: link_set_payload() is next. */
+    LINK_HEAD,                  /* link_set_payload() is next. */
     LINK_FRAME,                 /* A whole frame. */
     LINK_END,                   /* Closed or broken. */
 };
@@ -86,40 +75,39 @@ enum link_state {
 void link_init(struct link *, int fd);
 void link_close(struct link *);
 
-/* Makes 'fd' what links need: nonblocking, no delay, keepalive, and the
+/* Prepares 'fd' for a link: nonblocking, no delay, keepalive, and the
  * congestion control 'congestion' if nonnull.  Returns 0 or an errno. */
 int link_tune(int fd, const char *congestion);
 
-/* Gives what 'fd' sends the class of control traffic, as far as the system
- * lets us. */
+/* Marks the traffic of 'fd' as control traffic, if the system allows it. */
 void link_mark_control(int fd);
 
-/* '*errorp' is NULL for a connection that was closed between two frames. */
+/* '*errorp' is NULL if the connection was closed between two frames. */
 enum link_state link_receive(struct link *, char **errorp);
 
-/* Where the body goes.  A body that is kept has at most FRAME_MAX_UPDATE
- * bytes. */
-void link_set_payload(struct link *, void *body);
+/* Says where the payload goes.  A payload that is kept has at most
+ * FRAME_MAX_UPDATE bytes. */
+void link_set_payload(struct link *, void *payload);
 void link_keep_payload(struct link *);
 
-/* Whether a frame whose copies take 'copied' bytes can be queued now; always
+/* Whether a frame of which 'copied' bytes are copied can be queued; always
  * true for up to FRAME_MAX_UPDATE bytes if link_idle(). */
-bool link_has_room(const struct link *, size_t copied);
+bool link_has_space(const struct link *, size_t copied);
 
-/* Queue a frame.  link_send_keys() takes a body in two parts: 'keys' of
- * 'length' bytes, and the rest.  If 'keys' is null, it returns where they,
- * in the link, must be written before the next call. */
-void link_send(struct link *, struct frame *, const void *body);
-void link_send_copy(struct link *, struct frame *, const void *body);
+/* Queue a frame.  link_send_keys() takes a payload in two parts: 'length'
+ * bytes of keys, and the rest.  If 'keys' is null it returns the memory, in
+ * the link, to which they must be written before the next call. */
+void link_send(struct link *, struct frame *, const void *payload);
+void link_send_copy(struct link *, struct frame *, const void *payload);
 void *link_send_keys(struct link *, struct frame *, const void *keys,
                      size_t length, const void *values);
 
-/* Queues a frame and returns where its body, which is in the link, must be
- * written before the next call. */
+/* Queues a frame and returns the memory, in the link, to which its payload
+ * must be written before the next call. */
 void *link_send_space(struct link *, struct frame *);
 
 int link_flush(struct link *);          /* 0 even if not all is sent. */
-bool link_idle(const struct link *);
+bool link_idle(const struct link *);    /* The send queue is empty. */
 
 /* The events to poll for. */
 short link_events(const struct link *);

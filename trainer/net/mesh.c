@@ -66,8 +66,9 @@ static void
 tune(const struct peer_net *net, int fd)
 {
     int unsent = UNSENT, probes = KEEPALIVE_PARTS;
-    unsigned int deadline_ms = net->config.deadline_us / 1000;
-    int idle = net->config.deadline_us / 1000000 / (KEEPALIVE_PARTS + 1) + 1;
+    unsigned int deadline_ms = net->config.heartbeat_timeout_us / 1000;
+    int idle = net->config.heartbeat_timeout_us / 1000000
+               / (KEEPALIVE_PARTS + 1) + 1;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     if (deadline_ms) {
@@ -406,7 +407,7 @@ send_to(struct peer_net *net, int i)
         }
         more = link_idle(link);
         if (more) {
-            net->class->room(net->aux, i);
+            net->class->on_writable(net->aux, i);
             more = !link_idle(link);
         }
     }
@@ -497,7 +498,7 @@ static void *
 thread_main(void *net_)
 {
     struct peer_net *net = net_;
-    bool beats = net->config.deadline_us;
+    bool beats = net->config.heartbeat_timeout_us;
 
     pthread_mutex_lock(&net->mutex);
     while (!net->stopping) {
@@ -538,11 +539,12 @@ peer_net_start(struct peer_net *net, const struct peer_net_class *class,
     event_loop_init(&net->loop, NULL, NULL);
     net->loop.mutex = &net->mutex;
     event_loop_add(&net->loop, &wake_class, net);
-    net->heartbeat.timeout_us = net->config.deadline_us;
+    net->heartbeat.timeout_us = net->config.heartbeat_timeout_us;
     for (int i = 0; i < net->config.n; i++) {
         event_loop_add(&net->loop, &end_class, &net->ends[i]);
         net->ends[i].ready = true;
-        heartbeat_start(&net->ends[i].heartbeat, net->config.deadline_us,
+        heartbeat_start(&net->ends[i].heartbeat,
+                        net->config.heartbeat_timeout_us,
                         clock_monotonic_us());
     }
     peer_net_lock(net);
@@ -648,9 +650,9 @@ peer_net_busy(const struct peer_net *net, int i)
 }
 
 bool
-peer_net_has_room(const struct peer_net *net, int i, uint32_t n)
+peer_net_has_space(const struct peer_net *net, int i, uint32_t n)
 {
-    return net->ends[i].present && link_has_room(&net->ends[i].channel.link,
+    return net->ends[i].present && link_has_space(&net->ends[i].channel.link,
                                                  n * sizeof(float));
 }
 

@@ -159,7 +159,7 @@ target_beat(struct server_watch *watch, struct target *target)
     if (target->link.fd < 0) {
         target_connect(watch, target, &hello, port);
     }
-    if (target->link.fd >= 0 && link_has_room(&target->link, 0)) {
+    if (target->link.fd >= 0 && link_has_space(&target->link, 0)) {
         link_send(&target->link, &frame, NULL);
     }
 }

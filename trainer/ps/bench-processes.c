@@ -170,7 +170,7 @@ server_main(int out)
     error = ps_server_run(&(struct ps_server_config) {
         .address = "127.0.0.1", .n_workers = 1, .n_threads = 1,
         .sync = &(struct sync_spec) { .class = &sync_bsp },
-        .patience_us = 1000000,
+        .reconnect_timeout_us = 1000000,
         .control = control_create(0),
     });
     if (error) {

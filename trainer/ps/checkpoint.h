@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_CHECKPOINT_H
-#define PS_CHECKPOINT_H 1
+#ifndef CHECKPOINT_H
+#define CHECKPOINT_H 1
 
 /* A server's shard on disk.
  *
+ * A server that was killed can be started again from a checkpoint; the job
+ * then goes back to the last checkpoint that all its servers have.  A file is
+ * written beside the old one, synced and renamed, and its check sum is
+ * verified when it is read, so that it is either whole or refused.
  *
- * Motivation
- * ==========
- *
- * A server that dies takes its weights with it.  With checkpoints it can be
- * started again and the job goes back to the last one that all its servers
- * have.  A file is either whole and right, or refused: it is written beside
- * the old one, carried to the disk, given its name, and its sum is checked
- * when it is read.
- *
- * The files of one job's servers may share a folder; each is called
+ * The servers of a job may share a folder: a file is called
  * "shard-INDEX-of-N.ITERATION".
- *
- *
- * Usage
- * =====
  *
  *    error = checkpoint_write(dir, &hello, class, sync, iteration);
  *    checkpoint_remove(dir, &hello, older);
@@ -28,7 +19,7 @@
  *    iteration = checkpoint_last(dir, shard, n_shards);
  *    error = checkpoint_read(dir, &hello, iteration, class, sync);
  *
- * Ownership: plain functions that return NULL or a message. */
+ * Functions return NULL or a message. */
 
 #include <stdint.h>
 
@@ -40,16 +31,14 @@ char *checkpoint_write(const char *dir, const struct frame_hello *,
                        const struct sync_class *, struct sync *,
                        uint64_t iteration);
 
-/* Does nothing if there is none. */
+/* Does nothing if there is no such checkpoint. */
 void checkpoint_remove(const char *dir, const struct frame_hello *,
                        uint64_t iteration);
 
-/* The iteration of the last checkpoint of shard 'shard' of 'n_shards' in
- * 'dir', or FRAME_NONE. */
+/* Iteration of the last checkpoint in 'dir', or FRAME_NONE. */
 uint64_t checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards);
 
-/* Replaces the state of 'sync' by that of 'iteration', or leaves it alone if
- * the file is not right. */
+/* Replaces the state of 'sync'; leaves it unchanged if the file is wrong. */
 char *checkpoint_read(const char *dir, const struct frame_hello *,
                       uint64_t iteration, const struct sync_class *,
                       struct sync *);

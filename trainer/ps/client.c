@@ -56,7 +56,7 @@ struct ps_client {
     struct server_watch *watch;
     struct group_link *group;   /* Where gradients go instead, if nonnull. */
     bool pulled;                /* In this exchange, from the central one. */
-    bool rests;                 /* And has said so to the central one. */
+    bool paused;                 /* And has said so to the central one. */
 
     /* Of the exchange that is going on. */
     struct frame push;          /* What we send; 'type' 0 if nothing. */
@@ -68,13 +68,13 @@ struct ps_client {
     char *error;                /* and why they could not. */
     float *weights;             /* NULL if no answer is expected. */
     double loss;                /* Of the iteration before, by the servers. */
-    bool gone_back;             /* To a checkpoint. */
+    bool rewound;             /* To a checkpoint. */
     bool opened;                /* A connection was opened: its link may hold
                                  * more than the welcome. */
     bool receive_all;           /* 'opened' at the last step. */
     enum ps_result outcome;     /* Of this step, */
     char *why;                  /* and the message if it is PS_FAILED. */
-    uint32_t ahead;             /* Answers that we need not wait for. */
+    uint32_t max_in_flight;     /* Gradients without an answer. */
 
     struct sync_message messages[MAX_MESSAGES];  /* A ring. */
     size_t first_message, n_messages;
@@ -230,7 +230,8 @@ go_back(struct ps_client *client, const uint64_t epochs[])
                 || s->channel.welcome.iteration != least) {
                 agreed = false;
                 s->channel.hello.rewind = least;
-                error = client_open(client, s, client->config.patience_us);
+                error = client_open(client, s,
+                                    client->config.reconnect_timeout_us);
             }
         }
         if (error || agreed) {
@@ -245,10 +246,10 @@ client_start_again(struct ps_client *client, const uint64_t epochs[])
 {
     char *error = go_back(client, epochs);
 
-    client->gone_back = true;
+    client->rewound = true;
     client->push.type = 0;
     client->n_messages = 0;
-    client->rests = false;
+    client->paused = false;
     if (client->group) {
         group_link_move(client->group, 0, "", true);
     }
@@ -309,7 +310,7 @@ client_reopen(struct ps_client *client, struct client_server *lost)
     for (int i = 0; i < client->config.n_servers; i++) {
         epochs[i] = client->servers[i].channel.hello.epoch;
     }
-    error = client_open(client, lost, client->config.patience_us);
+    error = client_open(client, lost, client->config.reconnect_timeout_us);
     if (!error) {
         error = lost->channel.welcome.epoch != epochs[lost - client->servers]
                 ? client_start_again(client, epochs)
@@ -388,9 +389,9 @@ client_send_to_group(struct ps_client *client)
 static void
 client_rest(struct ps_client *client)
 {
-    if (client->group && !client->rests) {
-        client->rests = true;
-        say(client, FRAME_REST);
+    if (client->group && !client->paused) {
+        client->paused = true;
+        say(client, FRAME_PAUSE);
     }
 }
 
@@ -566,12 +567,12 @@ server_wait(void *server_, short *events, int64_t *until_us)
 static void
 server_closed(struct ps_client *client, struct client_server *server)
 {
-    bool gone_back = client->gone_back;
+    bool rewound = client->rewound;
     char *error = client_reopen(client, server);
 
     if (error) {
         end_step(client, PS_FAILED, error);
-    } else if (client->gone_back != gone_back) {
+    } else if (client->rewound != rewound) {
         event_loop_break(&client->loop);
     }
 }
@@ -687,9 +688,9 @@ ps_client_create(const struct ps_client_config *config,
         client->servers[i].shard = shard_range(config->n_parameters, i,
                                                config->n_servers);
     }
-    if (config->deadline_us) {
+    if (config->heartbeat_timeout_us) {
         error = server_watch_create(config->servers, config->n_servers,
-                                 config->deadline_us, &client->watch);
+                                 config->heartbeat_timeout_us, &client->watch);
     }
     for (int i = 0; i < config->n_servers && !error; i++) {
         error = client_open(client, &client->servers[i], CONNECT_US);
@@ -726,7 +727,7 @@ ps_client_destroy(struct ps_client *client)
 static bool
 is_awaiting(const struct ps_client *client, const struct client_server *s)
 {
-    return s->n_owed > (client->gone_back ? 0 : client->ahead)
+    return s->n_owed > (client->rewound ? 0 : client->max_in_flight)
            || (s->n_owed && s->channel.link.in_payload);
 }
 
@@ -765,7 +766,7 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     enum ps_result result = PS_OK;
 
     client->weights = weights;
-    if (client->ahead) {                /* Takes what is there. */
+    if (client->max_in_flight) {                /* Takes what is there. */
         result = client_step(client, false, 0, errorp);
     }
     while (result == PS_OK && !is_finished(client)) {
@@ -773,10 +774,10 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     }
     client->weights = NULL;
     client->push.type = 0;
-    if (client->gone_back) {
+    if (client->rewound) {
         go_on_together(client);
     }
-    client->gone_back = client->pulled = false;
+    client->rewound = client->pulled = false;
 
     /* Gradients whose answers are to come count, but for one that we waited
      * for in vain. */
@@ -847,7 +848,7 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
     if (client->watch) {
         server_watch_set_iteration(client->watch, iteration);
     }
-    if (client->gone_back) {
+    if (client->rewound) {
         return;                 /* The gradient is of other weights. */
     }
     client->gradient = gradient;
@@ -862,7 +863,7 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
 void
 ps_client_part(struct ps_client *client, size_t first, size_t n)
 {
-    if (!client->push.type || client->result != PS_OK || client->ahead
+    if (!client->push.type || client->result != PS_OK || client->max_in_flight
         || client->group || first + n != client->final_from) {
         return;                 /* Leaves in the end, if at all. */
     }
@@ -916,9 +917,9 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
 }
 
 void
-ps_client_run_ahead(struct ps_client *client, uint32_t n)
+ps_client_set_max_in_flight(struct ps_client *client, uint32_t n)
 {
-    client->ahead = n;
+    client->max_in_flight = n;
 }
 
 bool
@@ -940,15 +941,15 @@ ps_client_send(struct ps_client *client, const struct sync_message *m)
 {
     struct frame frame = { .type = FRAME_SCHEME };
 
-    if (!client->gone_back) {
+    if (!client->rewound) {
         link_send_copy(&client->servers->channel.link, &frame, m);
     }
 }
 
 bool
-ps_client_has_gone_back(const struct ps_client *client)
+ps_client_has_rewound(const struct ps_client *client)
 {
-    return client->gone_back;
+    return client->rewound;
 }
 
 enum ps_result
@@ -959,7 +960,7 @@ ps_client_wait(struct ps_client *client, int64_t until_us, char **errorp)
     *errorp = NULL;
     do {
         result = client_step(client, false, until_us, errorp);
-    } while (result == PS_OK && !client->n_messages && !client->gone_back
+    } while (result == PS_OK && !client->n_messages && !client->rewound
              && report_monotonic_us() < until_us);
     return result;
 }
@@ -972,10 +973,10 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
 
     *errorp = NULL;
     client_rest(client);
-    client->weights = client->ahead ? weights : NULL;
+    client->weights = client->max_in_flight ? weights : NULL;
     result = client_step(client, true, INT64_MAX, errorp);
     client->weights = NULL;
-    if (result == PS_OK && client->gone_back) {
+    if (result == PS_OK && client->rewound) {
         result = client_finish(client, weights, iteration, errorp);
     }
     return result;
@@ -988,10 +989,10 @@ ps_client_resume(struct ps_client *client, float *weights,
     struct client_server *central = client->servers;
 
     *errorp = NULL;
-    if (!client->rests) {
+    if (!client->paused) {
         return PS_OK;
     }
-    client->rests = false;
+    client->paused = false;
     central->n_owed++;
     central->got_from = shard_end(&central->shard);
     say(client, FRAME_PULL);

@@ -5,32 +5,23 @@
 
 /* A worker's side of its parameter servers.
  *
+ * The worker has one flat vector; the client knows the range of each server
+ * and talks to all at once.
  *
- * Motivation
- * ==========
+ * A lost connection is opened again, and what the server has not taken is sent
+ * again; nothing is applied twice.  A server that was started again goes on
+ * from a checkpoint: then all servers and workers go back to it ("rewind"),
+ * and the iteration that a call returns is smaller than expected.
  *
- * The worker sees one flat vector; the client knows which range each server
- * has, and talks to all of them at once.
- *
- * A connection that breaks is opened again, and what the server has not taken
- * is sent again; nothing counts twice.  A server that was started again goes
- * on from a checkpoint: then all go back to it, and the iteration that a call
- * returns is less than was expected.
- *
- * A gradient leaves as it is computed, the last layers' first, while earlier
- * layers are still being worked on; servers update what all workers have sent,
- * and those weights come back while the rest is on its way.  A network carries
- * both directions at once, and no longer waits for the processor.
- *
- *
- * Usage
- * =====
+ * A gradient leaves while it is computed, the last layers first.  Servers
+ * update the ranges that all workers have sent, and those weights come back
+ * while the rest is being sent.
  *
  *    error = ps_client_create(&config, &client);
  *    ps_client_begin(client, weights, &k, &error);     // Waits for all.
- *    while (k < ...) {
+ *    while (k < target) {
  *        while (ps_client_receive(client, &message)) {
- *            ...what the scheme says...
+ *            ...handle a message of the scheme...
  *        }
  *        ps_client_offer(client, k, gradient, n_samples, weights);
  *        ...for each part of the gradient, the last one first...
@@ -40,13 +31,9 @@
  *    }
  *    ps_client_destroy(client);                        // Says bye.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * Vectors are the caller's, 'n_parameters' long.  Calls block, but a signal
- * or a server's end ends each of them.  One thread; a second one, inside,
- * sends heartbeats. */
+ * Vectors are the caller's, 'n_parameters' long.  Calls block until a signal,
+ * or the end of a server, at most.  One thread; a second one, inside, sends
+ * heartbeats. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,76 +54,76 @@ struct ps_client_config {
     const struct optimiser_class *optimiser;
     const char *congestion;     /* TCP congestion control, or NULL. */
     bool whole;                 /* Gradients leave in one piece each. */
-    int64_t patience_us;        /* How long a server may be away. */
-    int64_t deadline_us;        /* How long one may be silent; 0: for ever,
-                                 * and no heartbeats. */
+    int64_t reconnect_timeout_us;       /* Of a lost server. */
+    int64_t heartbeat_timeout_us;       /* Silence of a server that is a
+                                         * failure; 0: none is, and no
+                                         * heartbeats are sent. */
     struct control *control;    /* Or NULL. */
 };
 
 enum ps_result {
     PS_OK,
-    PS_ENDED,                   /* We were told to stop, or others were. */
-    PS_FAILED,                  /* '*errorp' says why. */
+    PS_ENDED,                   /* This worker, or another one, was told to
+                                 * stop. */
+    PS_FAILED,                  /* '*errorp' is a message. */
 };
 
-/* Connects.  Servers that are not there yet are tried again for a while. */
+/* Connects; retries for a while if servers are not there yet. */
 char *ps_client_create(const struct ps_client_config *, struct ps_client **);
 void ps_client_destroy(struct ps_client *);
 
-/* Rank 0's 'weights' are the first ones, unless the servers go on from a
- * checkpoint; everybody's are replaced.  '*iteration' is theirs. */
+/* The 'weights' of rank 0 are the first ones, unless the servers go on from a
+ * checkpoint.  Replaces 'weights', and sets '*iteration', by the servers'. */
 enum ps_result ps_client_begin(struct ps_client *, float *weights,
                                uint64_t *iteration, char **errorp);
 
-/* Optionally, before ps_client_exchange() with the same arguments, and from
- * when on 'gradient' is being computed: parts of it that are final may leave,
- * and their 'weights' change.  Parts are to begin at the end of the vector,
- * each where the one before ended; what comes otherwise waits for
- * ps_client_exchange(), which also says what has gone wrong. */
+/* Optional, before ps_client_exchange() with the same arguments, while
+ * 'gradient' is being computed: its final parts may leave, and 'weights'
+ * change.  Each part must end where the one before began, the first one at the
+ * end of the vector; other parts are sent by ps_client_exchange(), which also
+ * returns any error. */
 void ps_client_offer(struct ps_client *, uint64_t iteration,
                      const float *gradient, uint32_t n_samples,
                      float *weights);
 void ps_client_part(struct ps_client *, size_t first, size_t n);
 
 /* Pushes the mean gradient of 'n_samples' samples at the weights of
- * '*iteration'.  '*loss' is that of our samples, and becomes that of all
- * workers'.  'weights' become the next ones, and '*iteration' the one that the
- * first server has us begin. */
+ * '*iteration'.  Replaces 'weights' by the next ones, '*iteration' by the one
+ * to begin, and '*loss', which is that of the samples, by that of all
+ * workers'. */
 enum ps_result ps_client_exchange(struct ps_client *, uint64_t *iteration,
                                   const float *gradient, uint32_t n_samples,
                                   double *loss, float *weights,
                                   char **errorp);
 
-/* From now on an exchange ends although answers to the last 'n' gradients are
- * still to come: 'weights' are then the last that came, also after
- * ps_client_idle().  For schemes with SYNC_ROLE_PIPELINE. */
-void ps_client_run_ahead(struct ps_client *, uint32_t n);
+/* From now on an exchange returns while up to 'n' gradients have no answer
+ * yet: 'weights' are the last that have come, also after ps_client_idle().
+ * For schemes with SYNC_ROLE_PIPELINE. */
+void ps_client_set_max_in_flight(struct ps_client *, uint32_t n);
 
-/* Messages from and to the scheme of the first server, which leads.  Sent
- * ones leave at the latest with the next exchange, before its gradient. */
+/* Messages from and to the scheme of the first server, which leads.  They are
+ * sent at the latest with the next exchange, before its gradient. */
 bool ps_client_receive(struct ps_client *, struct sync_message *);
 void ps_client_send(struct ps_client *, const struct sync_message *);
 
-/* Sends and receives messages until 'until_us' of report_monotonic_us(), or
- * until one has come, or until the job has gone back to a checkpoint.  Then
- * what is being computed is of no use, and ps_client_exchange() says where the
- * worker is. */
-bool ps_client_has_gone_back(const struct ps_client *);
+/* Sends and receives messages until one has come, or 'until_us' of
+ * clock_monotonic_us(), or a rewind.  After a rewind the gradient that is
+ * being computed is of no use; ps_client_exchange() returns the iteration. */
+bool ps_client_has_rewound(const struct ps_client *);
 enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
                               char **errorp);
 
-/* Waits until the control has something to take.  'weights' and '*iteration'
- * change if the job has gone back to a checkpoint.  Before the next exchange
- * ps_client_resume() is to be called: where others go on without a worker that
- * idles, it waits until they take it in again, and gets 'weights'. */
+/* Pauses the worker until the control has input.  Changes 'weights' and
+ * '*iteration' after a rewind.  ps_client_resume() must be called before the
+ * next exchange: where others have gone on without the worker, it waits until
+ * they include it again, and gets their weights. */
 enum ps_result ps_client_idle(struct ps_client *, float *weights,
                               uint64_t *iteration, char **errorp);
 enum ps_result ps_client_resume(struct ps_client *, float *weights,
                                 uint64_t *iteration, char **errorp);
 
-/* Seconds for which gradient and weights of the last exchange were on their
- * way, with the server for which that was longest; waiting for others is not
- * in it. */
+/* Transfer time of gradient and weights of the last exchange, in seconds, of
+ * the server for which it was longest, without the wait for other workers. */
 double ps_client_transfer_s(const struct ps_client *);
 
 uint64_t ps_client_bytes_sent(const struct ps_client *);

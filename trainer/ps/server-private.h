@@ -3,17 +3,15 @@
 #ifndef PS_SERVER_PRIVATE_H
 #define PS_SERVER_PRIVATE_H 1
 
-/* What the parts of a server share.
- *
- * server.c has the connections and the workers that come and go,
+/* What the files of a server share: server.c has connections and members,
  * server-training.c the frames of a scheme, server-store.c those of a store,
  * trainer/groups/central.c those of group servers.
  *
- * A "conn" is a connection, a "member" one of the job's workers, which may
- * lose its connection and come back with another one.  What a member has
- * sent is numbered, so that what it sends again is not taken twice.
+ * A "conn" is a connection.  A "member" is a worker of the job, which may lose
+ * its connection and come back with another one.  What a member sends is
+ * numbered, so that what it sends again is not applied twice.
  *
- * Functions that return a message leave it to their caller to end the
+ * A function that returns a message leaves it to the caller to close the
  * connection. */
 
 #include <stdbool.h>
@@ -31,7 +29,7 @@
 struct central;
 struct store;
 
-#define MAX_EXTRA_HOSTS 8      /* Group servers, more than workers. */
+#define MAX_EXTRA_HOSTS 8       /* Group servers beyond one per worker. */
 
 struct conn {
     struct server *server;
@@ -39,16 +37,16 @@ struct conn {
     struct link link;           /* Without a socket if it is unused. */
     char *name;                 /* For messages. */
     int rank;                   /* -1 until its hello. */
-    int host;                   /* Of central.c, if it is a group server; 0:
-                                 * it is not. */
+    int host;                   /* Number in central.c of a group server; 0:
+                                 * it is not one. */
     enum frame_channel channel;
     int64_t since_us;           /* When it connected. */
-    uint32_t waiting;           /* For weights, so many times. */
-    size_t sent_from;           /* Of its next weights it was sent what is
-                                 * from here on, to the shard's end. */
-    bool bye;                   /* It, or we, have said so. */
-    bool owes_ack;              /* Updates were made, */
-    bool more;                  /* and the last one said that more follow. */
+    uint32_t waiting;           /* Gradients without an answer. */
+    size_t sent_from;           /* Its next weights are sent from this
+                                 * parameter on, to the shard's end. */
+    bool bye;                   /* One side has said bye. */
+    bool owes_ack;              /* Updates were made and not acknowledged. */
+    bool more;                  /* The last update had FRAME_MORE. */
 };
 
 struct member {
@@ -56,9 +54,10 @@ struct member {
     bool joined;                /* Since the server's epoch began. */
     bool present;               /* Has a connection for data. */
     uint64_t sequence;          /* Its last push or update that was made. */
-    size_t from;                /* Of its next push all has come from this
+    size_t from;                /* Its next gradient has arrived from this
                                  * parameter on, to the shard's end. */
-    int64_t lost_us;            /* Since when it is away; 0: it is not. */
+    int64_t lost_us;            /* When it lost its connection; 0: it has
+                                 * one. */
     struct heartbeat heartbeat; /* Stopped until it sends one. */
 };
 
@@ -66,11 +65,11 @@ struct server {
     const struct ps_server_config *config;
     const struct sync_class *class;
     struct backend *backend;
-    struct sync *sync;          /* Of a training that has been prepared, */
-    struct store *store;        /* of a store. */
-    struct central *central;    /* NULL but under "groups". */
+    struct sync *sync;          /* Of a training that is prepared, or NULL. */
+    struct store *store;        /* Of a store that is prepared, or NULL. */
+    struct central *central;    /* Under the scheme "groups", or NULL. */
     bool prepared;              /* The first hello, or a checkpoint, came. */
-    struct frame_hello hello;   /* What all workers agree in. */
+    struct frame_hello hello;   /* The first one; others must agree. */
     struct shard shard;         /* Of the dense vector. */
     struct shard keys;          /* Of the sparse keys. */
     int64_t first_hello_us;
@@ -89,12 +88,12 @@ struct server {
     uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
     struct event_loop loop;
     uint64_t *scratch;          /* Keys of a frame. */
-    char *failure;              /* Why the training cannot go on. */
+    char *failure;              /* Why the job cannot go on, or NULL. */
 };
 
 /* server.c */
 
-/* Ends the training for everybody; takes ownership of 'why'. */
+/* Ends the job with an abort to all; takes ownership of 'why'. */
 void server_fail(struct server *, char *why);
 
 /* Whether all workers have joined since the server's epoch began. */
@@ -106,7 +105,7 @@ struct conn *server_find_conn(struct server *, int rank, bool control);
 
 void conn_close(struct server *, struct conn *);
 
-/* Sends a last frame, as far as it goes without waiting. */
+/* Sends a last frame, if that is possible without waiting. */
 void conn_send_last(struct conn *, enum frame_type, const char *text);
 
 /* Answers a heartbeat, unless its answers are not read. */
@@ -137,7 +136,7 @@ extern const struct dispatcher central_dispatcher;
 char *central_begin_enlist(void *conn, struct link *);
 char *central_end_enlist(void *conn, struct link *);
 
-/* What workers say about their group. */
+/* What workers send about their groups. */
 char *central_begin_worker(void *conn, struct link *);
 char *central_end_lost(void *conn, struct link *);
 char *central_end_pull(void *conn, struct link *);

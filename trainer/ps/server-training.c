@@ -27,7 +27,7 @@ send_messages(struct server *server)
         if (!conn || conn->bye) {
             continue;
         }
-        if (!link_has_room(&conn->link, sizeof body)) {
+        if (!link_has_space(&conn->link, sizeof body)) {
             server_fail(server, message("worker %d does not read its "
                                         "messages", rank));
             return;
@@ -299,6 +299,6 @@ const struct dispatcher training_dispatcher = {
         [FRAME_BYE] = { .end = conn_end_bye },
         [FRAME_LOST] = { central_begin_worker, central_end_lost },
         [FRAME_PULL] = { central_begin_worker, central_end_pull },
-        [FRAME_REST] = { central_begin_worker, central_end_rest },
+        [FRAME_PAUSE] = { central_begin_worker, central_end_rest },
     },
 };

@@ -55,7 +55,7 @@ conn_send_last(struct conn *conn, enum frame_type type, const char *text)
 
     conn->bye = true;
     conn->waiting = false;
-    if (link_has_room(&conn->link, FRAME_MAX_TEXT)) {
+    if (link_has_space(&conn->link, FRAME_MAX_TEXT)) {
         link_send_copy(&conn->link, &frame, text);
         link_flush(&conn->link);
     }
@@ -69,7 +69,7 @@ conn_send_heartbeat(const struct server *server, struct conn *conn)
         .heartbeat.iteration = server->iteration,
     };
 
-    if (link_has_room(&conn->link, 0)) {
+    if (link_has_space(&conn->link, 0)) {
         link_send(&conn->link, &frame, NULL);
         link_flush(&conn->link);        /* An error shows when receiving. */
     }
@@ -329,7 +329,8 @@ hear_member(struct server *server, int rank)
 {
     if (server->members[rank].present) {
         heartbeat_start(&server->members[rank].heartbeat,
-                        server->config->deadline_us, clock_monotonic_us());
+                        server->config->heartbeat_timeout_us,
+                        clock_monotonic_us());
     }
 }
 
@@ -428,7 +429,7 @@ server_lose(struct server *server, struct conn *conn, char *why)
     heartbeat_stop(&member->heartbeat); /* It begins again too. */
     fprintf(stderr, "server: worker %d at %s is away (%s), waiting %"PRId64
             " s for it\n", conn->rank, conn->name, why ? why : "closed",
-            server->config->patience_us / 1000000);
+            server->config->reconnect_timeout_us / 1000000);
     conn_close(server, conn);
     free(why);
 }
@@ -439,7 +440,8 @@ expire_member(struct server *server, int rank, int64_t now)
     const struct ps_server_config *config = server->config;
     struct member *member = &server->members[rank];
 
-    if (member->lost_us && now - member->lost_us > config->patience_us) {
+    if (member->lost_us
+        && now - member->lost_us > config->reconnect_timeout_us) {
         server_fail(server, message("worker %d is gone at iteration %"PRIu64,
                                     rank, server->iteration));
     } else if (heartbeat_is_silent(&member->heartbeat, now)) {
@@ -544,7 +546,7 @@ conn_wrong(struct server *server, struct conn *conn, char *error)
 static bool
 conn_can_answer(const struct conn *conn)
 {
-    return link_has_room(&conn->link,
+    return link_has_space(&conn->link,
                          conn->channel == FRAME_STORE ? FRAME_MAX_UPDATE : 0);
 }
 
@@ -730,7 +732,7 @@ server_accept(struct server *server, int listener)
         return;
     }
     link_init(&conn->link, fd);
-    conn->name = address_peer(fd);
+    conn->name = address_of_peer(fd);
     conn->since_us = clock_monotonic_us();
 }
 

@@ -3,32 +3,20 @@
 #ifndef PS_SERVER_H
 #define PS_SERVER_H 1
 
-/* A parameter server: one shard of one job's parameters.
+/* A parameter server: one shard of the parameters of one job.
  *
+ * A server knows the number of workers; the model it learns from their hellos,
+ * so that it can be started first.  It ends when they have ended.
  *
- * Motivation
- * ==========
+ * A worker that has lost its connection may come back within the reconnect
+ * timeout.  After that, or when its heartbeats stop, the job fails and the
+ * other workers are told so.  Under a scheme with messages of its own no
+ * worker may come back, because messages may have been lost.
  *
- * A server is told how many workers to expect and learns the rest from their
- * hellos, so it can be started before anybody knows the model.  It ends when
- * they have ended.
+ * With checkpoints, a server or a worker that was killed may be started again:
+ * the job goes back to the last checkpoint.
  *
- * A worker that loses its connection may come back for 'patience_us'; after
- * that, or when its heartbeats stop, the others are told that it is gone,
- * since under most schemes they would wait for ever.
- *
- * Under a scheme that has messages of its own nobody may come back: what was
- * said on the lost connection is lost too.
- *
- * With checkpoints, a server that was killed may be started again, and a
- * worker too: the job then goes back to the last checkpoint.
- *
- * Somebody else's connection costs one line on standard error and nothing
- * else.
- *
- *
- * Ownership and thread-safety
- * ===========================
+ * A connection that is not of the job costs one line on standard error.
  *
  * ps_server_run() blocks until the end; one thread. */
 
@@ -45,15 +33,15 @@ struct ps_server_config {
     int n_threads;
     const char *congestion;     /* TCP congestion control, or NULL. */
     const struct sync_spec *sync;
-    uint16_t control_port;      /* Of heartbeats; 0: the kernel's choice. */
-    int64_t patience_us;        /* How long a worker may be away. */
-    int64_t deadline_us;        /* How long one may be silent; 0: for ever. */
+    uint16_t control_port;      /* For heartbeats; 0: the kernel's choice. */
+    int64_t reconnect_timeout_us;       /* Of a lost worker. */
+    int64_t heartbeat_timeout_us;       /* 0: silence is never too long. */
     const char *checkpoint;     /* Folder, or NULL. */
     uint64_t checkpoint_every;  /* Iterations. */
     bool resume;                /* From the last checkpoint, if any. */
-    const char *group_program;  /* What starts group servers, if the scheme
-                                 * has them; NULL: somebody else does. */
-    struct control *control;    /* Whose end, or stop, ends the server. */
+    const char *group_program;  /* Starts group servers, if the scheme has
+                                 * them; NULL: they are started elsewhere. */
+    struct control *control;    /* Its end, or stop, ends the server. */
 };
 
 /* Returns NULL if the workers ended, or the server was told to, otherwise a

@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 
-#define FILL (SPARSE_LEAF * 3 / 4)      /* Of leaves that were split. */
+#define LEAF 1024               /* Keys, at most. */
+#define FILL (LEAF * 3 / 4)     /* Keys of leaves after a split. */
 #define COMPARE 64              /* Keys that are compared at a time. */
 
 struct leaf {
@@ -30,11 +31,11 @@ struct sparse {
 static struct leaf *
 leaf_create(const struct sparse *s)
 {
-    size_t vector = (size_t) SPARSE_LEAF * s->width;
+    size_t vector = (size_t) LEAF * s->width;
     struct leaf *leaf = allocate(1, sizeof *leaf);
     float *values;
 
-    leaf->keys = allocate(SPARSE_LEAF, sizeof *leaf->keys);
+    leaf->keys = allocate(LEAF, sizeof *leaf->keys);
     values = allocate(vector * s->n_vectors, sizeof *values);
     for (int v = 0; v < s->n_vectors; v++) {
         leaf->vectors[v] = values + v * vector;
@@ -94,21 +95,6 @@ sparse_n_keys(const struct sparse *s)
     return s->n_keys;
 }
 
-size_t
-sparse_n_leaves(const struct sparse *s)
-{
-    return s->n_leaves;
-}
-
-size_t
-sparse_leaf(const struct sparse *s, size_t i, const uint64_t **keysp,
-            float *const **vectorsp)
-{
-    *keysp = s->leaves[i]->keys;
-    *vectorsp = s->leaves[i]->vectors;
-    return s->leaves[i]->n;
-}
-
 /* Replaces 'n_old' leaves at 'at' by 'n_new' ones. */
 static void
 replace_leaves(struct sparse *s, size_t at, size_t n_old,
@@ -130,21 +116,6 @@ replace_leaves(struct sparse *s, size_t at, size_t n_old,
         s->firsts[at + i] = new[i]->keys[0];
     }
     s->n_leaves = n;
-}
-
-void
-sparse_append(struct sparse *s, const uint64_t keys[], size_t n,
-              float *const vectors[])
-{
-    struct leaf *leaf = leaf_create(s);
-
-    memcpy(leaf->keys, keys, n * sizeof *keys);
-    for (int v = 0; v < s->n_vectors; v++) {
-        memcpy(leaf->vectors[v], vectors[v], n * s->width * sizeof(float));
-    }
-    leaf->n = n;
-    s->n_keys += n;
-    replace_leaves(s, s->n_leaves, 0, &leaf, 1);
 }
 
 /* The leaf that has 'key' if any has it: the last one that does not begin
@@ -285,7 +256,7 @@ insert(struct sparse *s, size_t at, const uint64_t keys[], size_t n)
     struct leaf none = { .n = 0 }, *old = s->n_leaves ? s->leaves[at] : &none;
     bool behind = !old->n || (at + 1 == s->n_leaves
                               && keys[0] > old->keys[old->n - 1]);
-    struct split split = { .fill = behind ? SPARSE_LEAF : FILL };
+    struct split split = { .fill = behind ? LEAF : FILL };
     size_t i = 0, j = 0;
 
     split.leaves = allocate((old->n + n) / split.fill + 1,

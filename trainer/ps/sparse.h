@@ -1,39 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_SPARSE_H
-#define PS_SPARSE_H 1
+#ifndef SPARSE_H
+#define SPARSE_H 1
 
-/* Values of 64-bit keys, of which only few are in use.
+/* Values of 64-bit keys of which only a few are used.
  *
- *
- * Motivation
- * ==========
- *
- * Pushes come in sorted batches, often of the same keys again.  A hash table
- * would miss the cache for every key; here keys are kept sorted in leaves of
- * some thousand, so that a batch walks through memory in order and runs of
- * equal keys are compared and updated many at a time.
- *
- *
- * Usage
- * =====
+ * Pushes are sorted batches, often of the same keys.  A hash table would miss
+ * the cache for every key; here sorted leaves of a thousand keys let a batch
+ * walk through memory in order, and runs of equal keys are compared and
+ * updated together.
  *
  *    struct sparse *sparse = sparse_create(width, &optimiser);
  *    sparse_update(sparse, keys, n, gradients);        // Adds missing keys.
  *    sparse_read(sparse, keys, n, values);             // Missing ones are 0.
  *    sparse_destroy(sparse);
- *
- * A checkpoint goes over the leaves:
- *
- *    for (i = 0; i < sparse_n_leaves(sparse); i++) {
- *        n = sparse_leaf(sparse, i, &keys, &values);
- *    }
- *    ...
- *    sparse_append(sparse, keys, n, values);           // Ascending.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Owns its memory, which grows with the number of keys.  One thread. */
 
@@ -54,18 +34,5 @@ void sparse_update(struct sparse *, const uint64_t keys[], size_t n,
 void sparse_read(const struct sparse *, const uint64_t keys[], size_t n,
                  float *values);
 size_t sparse_n_keys(const struct sparse *);
-
-/* Leaf 'i' has as many keys as this returns.  '*vectorsp' points to
- * 1 + n_states vectors, the weights first, each with that many times 'width'
- * values. */
-size_t sparse_n_leaves(const struct sparse *);
-size_t sparse_leaf(const struct sparse *, size_t i, const uint64_t **keysp,
-                   float *const **vectorsp);
-
-/* Adds 'n' keys, at most SPARSE_LEAF, behind all others, with vectors as
- * above. */
-#define SPARSE_LEAF 1024
-void sparse_append(struct sparse *, const uint64_t keys[], size_t n,
-                   float *const vectors[]);
 
 #endif /* trainer/ps/sparse.h */

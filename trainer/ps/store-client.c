@@ -169,7 +169,7 @@ store_client_send(struct store_client *client, struct store_server *server)
 
     do {
         while (server->cursor != server->tail
-               && link_has_room(link, FRAME_MAX_UPDATE)) {
+               && link_has_space(link, FRAME_MAX_UPDATE)) {
             struct store_part *part = store_part_at(server, server->cursor);
             bool last = part->n_sent + 1 == part->n_frames;
             char *error = send_frame(server, part,
@@ -245,7 +245,7 @@ static void
 reopen(struct store_client *client, struct store_server *server)
 {
     char *error = store_client_open(client, server,
-                                    client->config.patience_us);
+                                    client->config.reconnect_timeout_us);
 
     if (!error && server->channel.welcome.epoch != server->epoch) {
         error = channel_failure(&server->channel, duplicate(
@@ -427,9 +427,9 @@ store_client_create(const struct store_client_config *config,
         server->parts = allocate(MAX_PARTS, sizeof *server->parts);
         server->next_sequence = 1;
     }
-    if (config->deadline_us) {
+    if (config->heartbeat_timeout_us) {
         error = server_watch_create(config->servers, config->n_servers,
-                                 config->deadline_us, &client->watch);
+                                 config->heartbeat_timeout_us, &client->watch);
     }
     for (int i = 0; i < config->n_servers && !error; i++) {
         error = store_client_open(client, &client->servers[i], CONNECT_US);
@@ -632,13 +632,6 @@ store_pull(struct store_client *client, size_t first, size_t n,
            float *values)
 {
     return add_dense(client, first, n, NULL, values);
-}
-
-ps_handle
-store_push_pull(struct store_client *client, size_t first, size_t n,
-                const float *gradients, float *values)
-{
-    return add_dense(client, first, n, gradients, values);
 }
 
 ps_handle

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_STORE_H
-#define PS_STORE_H 1
+#ifndef STORE_H
+#define STORE_H 1
 
-/* What one server keeps for workers that push and pull as they like: its
- * range of a dense vector, and the values of its sparse keys.
+/* The values of one server of a store: its range of the dense vector, and its
+ * sparse keys.
  *
- * An update takes effect at once, through the optimiser.  A read sees each
- * value before or after an update of another worker, and all of one's own
- * updates that were sent before it.
+ * An update is applied at once by the optimiser.  A read returns the updates
+ * that the same worker has sent before it, and any of other workers'.
  *
- *    struct store *store = store_create(&config);
+ *    struct store *store = store_create(shard, width, &optimiser);
  *    store_update(store, first, n, gradients);
  *    values = store_values(store, first);
- *    sparse_update(store->sparse, ...);
+ *    sparse_update(store->sparse, keys, n, gradients);
  *    store_destroy(store);
  *
  * Owns its memory.  One thread. */
@@ -30,7 +29,8 @@ struct store {
     struct optimiser_config optimiser;
     struct shard shard;         /* Of the dense vector; may be empty. */
     uint32_t width;             /* Values of a key. */
-    float *vectors[1 + OPTIMISER_MAX_STATES];   /* Dense; weights first. */
+    float *vectors[1 + OPTIMISER_MAX_STATES];   /* Dense: the weights, then the
+                                                 * optimiser's states. */
     struct sparse *sparse;
 };
 
@@ -38,7 +38,7 @@ struct store *store_create(struct shard, uint32_t width,
                            const struct optimiser_config *);
 void store_destroy(struct store *);
 
-/* 'first' ... 'first + n - 1' are in the shard. */
+/* Parameters 'first' to 'first + n - 1' are in the shard. */
 void store_update(struct store *, uint64_t first, size_t n,
                   const float *gradients);
 float *store_values(const struct store *, uint64_t first);

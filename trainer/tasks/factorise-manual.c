@@ -358,7 +358,8 @@ open_net(struct manual *m)
         .rank = m->self, .n = m->n, .names = m->in->names,
         .address = o->address, .port = m->in->port,
         .congestion = o->congestion, .connect_us = m->in->connect_us,
-        .deadline_us = o->heartbeat_timeout * 1e6, .control = m->in->control,
+        .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
+        .control = m->in->control,
         .hello = {
             .rank = m->self, .n_workers = m->n, .n_shards = m->n,
             .n_parameters = (r->n_rows + (uint64_t) r->n_columns) * m->rank,
