@@ -306,7 +306,7 @@ check_name(const char *option, const char *name)
 /* Leaves 'log' where the agent looks for it: in the environment of the
  * command, with a path that does not depend on where it runs. */
 static void
-tell_log(const char *log)
+export_log(const char *log)
 {
     const char *colon = strchr(log, ':');
     char *absolute = NULL;
@@ -399,7 +399,7 @@ cmd_run(int argc, char *argv[])
         setenv("STAGECOACH_JOB", o.job, 1);
         setenv("STAGECOACH_RUNDIR", rundir, 1);
         if (o.log) {
-            tell_log(o.log);
+            export_log(o.log);
         }
         if (enter_cgroup(o.cojob, o.job)) {
             tell_agent(rundir, o.cojob, o.job);

@@ -90,7 +90,7 @@ static const struct option_table check_table = {
     .operand = "SEARCH.json", .min_operands = 1, .max_operands = 1,
 };
 
-/* Reads options into '*o'.  Returns -1 to go on, or an exit status. */
+/* Parses the options into '*o'.  Returns -1 to continue, or an exit status. */
 static int
 parse_options(const struct option_table *table, int argc, char *argv[],
               struct options *o)

@@ -165,7 +165,7 @@ static const struct option_row rows[] = {
     { .name = NULL },
 };
 
-/* Returns an exit status, or -1 to go on. */
+/* Parses the options.  Returns an exit status, or -1 to continue. */
 static int
 parse_options(int argc, char *argv[], const struct verb *verb,
               struct controller_options *o)

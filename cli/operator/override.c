@@ -65,7 +65,7 @@ static const struct option_row rows[] = {
 
 /* Parses the options and 'min' to 'max' arguments, which 'usage' describes.
  * Stores the index of the first argument in '*first'.  Returns an exit status,
- * or -1 to go on. */
+ * or -1 to continue. */
 static int
 parse_options(int argc, char *argv[], const char *usage, unsigned int mode,
               int min, int max, struct override_options *o, int *first)

@@ -567,7 +567,7 @@ simulate_policies(struct sim_run *run)
     }
 }
 
-/* Returns -1 to go on, otherwise an exit status. */
+/* Parses the options.  Returns -1 to continue, otherwise an exit status. */
 static int
 parse_options(int argc, char *argv[], struct sim_run *run)
 {

@@ -16,13 +16,13 @@
  * Usage
  * =====
  *
- *    error = cluster_lock(plan, &cluster);   // And clean up after the dead.
+ *    error = cluster_lock(plan, &cluster);   // Removes leftovers.
  *    error = cluster_up(cluster, "policies/stage.json");
  *    ...
- *    error = cluster_run(cluster);           // Often: restarts daemons.
+ *    error = cluster_run(cluster);           // Periodically.
  *    cluster_wait(cluster);
  *    ...
- *    cluster_down(cluster);                  // May be followed by an up.
+ *    error = cluster_down(cluster);          // May be followed by an up.
  *    cluster_unlock(cluster);
  *
  * cluster_down() may be called at any time after cluster_lock(), also if

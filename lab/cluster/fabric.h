@@ -24,7 +24,7 @@
  * =====
  *
  *    error = fabric_create(plan);          // Namespaces, links, rates.
- *    ...start Open vSwitch by fabric_switch_programs()...
+ *    error = daemons_switch(daemons);      // Unless the fabric is a bridge.
  *    error = fabric_join(plan);            // The ports into the bridge.
  *    fabric_destroy(plan);
  *

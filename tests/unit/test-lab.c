@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The parts of the lab that need no namespace. */
+/* Tests of the parts of the lab that need no namespace. */
 
 #include <config.h>
 
@@ -24,7 +24,7 @@
 #include "util.h"
 
 static void
-shapes_a_port_in_eight_levels(void **state OVS_UNUSED)
+a_port_has_eight_levels(void **state OVS_UNUSED)
 {
     struct ds ds = DS_EMPTY_INITIALIZER;
     const char *text;
@@ -46,7 +46,7 @@ shapes_a_port_in_eight_levels(void **state OVS_UNUSED)
 }
 
 static void
-names_follow_from_the_lab(void **state OVS_UNUSED)
+names_derive_from_the_lab(void **state OVS_UNUSED)
 {
     struct plan *plan;
     char *ns;
@@ -64,7 +64,7 @@ names_follow_from_the_lab(void **state OVS_UNUSED)
 }
 
 static void
-refuses_names_that_could_be_anothers(void **state OVS_UNUSED)
+names_that_could_collide_are_refused(void **state OVS_UNUSED)
 {
     static const char *const bad[] = {
         "", "a-b", "../x", "ninechars", "a b",
@@ -81,12 +81,12 @@ refuses_names_that_could_be_anothers(void **state OVS_UNUSED)
 }
 
 static void
-tells_a_stall_once_and_only_then(void **state OVS_UNUSED)
+a_stall_is_reported_once(void **state OVS_UNUSED)
 {
     struct stall_watch *sw = stall_watch_create(50000000);
     int told = 0;
 
-    /* Moves for 3 s, then only tries again now and then. */
+    /* Traffic for 3 s, then only retransmissions. */
     for (int ms = 0; ms <= 12000; ms += 500) {
         bool stalled = stall_watch_job(sw, "a", "t0", 7,
                                        ms <= 3000 ? 1000000
@@ -97,14 +97,14 @@ tells_a_stall_once_and_only_then(void **state OVS_UNUSED)
     }
     assert_int_equal(told, 1);
 
-    /* It goes on, and stops again. */
+    /* The job continues, and stalls again. */
     assert_false(stall_watch_job(sw, "a", "t0", 8, 1000000, 12500));
     for (int ms = 13000; ms <= 20000; ms += 500) {
         told += stall_watch_job(sw, "a", "t0", 8, 0, ms);
     }
     assert_int_equal(told, 2);
 
-    /* Between stages nobody looks, and that is no stall. */
+    /* Time between stages, without samples, is not a stall. */
     assert_false(stall_watch_job(sw, "a", "t0", 8, 0, 90000));
     stall_watch_destroy(sw);
 }
@@ -120,9 +120,9 @@ computing_is_not_a_stall(void **state OVS_UNUSED)
     stall_watch_destroy(sw);
 }
 
-/* What a search says ends up in the report and in what others watch. */
+/* Events of a search change the report and the list of running jobs. */
 static void
-follows_a_search_by_its_events(void **state OVS_UNUSED)
+events_update_the_state_of_a_search(void **state OVS_UNUSED)
 {
     static const char *const lines[] = {
         "{\"event\": \"search-begin\", \"time\": 1000500, \"cojob\": \"a\","
@@ -160,7 +160,7 @@ follows_a_search_by_its_events(void **state OVS_UNUSED)
         search_run_event(sr, lines[i]);
     }
 
-    /* t0 has got there, t1 still trains. */
+    /* t0 has reached the target, t1 trains. */
     assert_int_equal(search_run_jobs(sr, jobs, 4), 1);
     assert_string_equal(jobs[0].job, "t1");
     assert_int_equal(jobs[0].hosts, 1 << 1);
@@ -174,7 +174,7 @@ follows_a_search_by_its_events(void **state OVS_UNUSED)
                      " \"cojob\": \"a\", \"best\": \"t1\", \"seconds\": 2}");
     assert_int_equal(search_run_jobs(sr, jobs, 4), 0);
     assert_int_equal(p->n_stages, 1);
-    assert_float_equal(p->stages[0].start, 0.5, 1e-9);  /* As the search. */
+    assert_float_equal(p->stages[0].start, 0.5, 1e-9);  /* Start of the search. */
     assert_float_equal(p->stages[0].end, 3, 1e-9);
     assert_float_equal(p->searches[0].accuracy, 0.25, 1e-9);
 
@@ -214,9 +214,9 @@ tools_fail_with_their_last_line(void **state OVS_UNUSED)
     free(output);
 }
 
-/* As the kernel writes it, with less in it. */
+/* Shortened output of the kernel. */
 static void
-finds_tcp_counters(void **state)
+tcp_counters_are_found_by_name(void **state)
 {
     static const char text[] =
         "TcpExt: SyncookiesSent TCPTimeouts TCPTimeoutsOther TCPLast\n"
@@ -258,14 +258,14 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_a_port_in_eight_levels),
-        cmocka_unit_test(names_follow_from_the_lab),
-        cmocka_unit_test(refuses_names_that_could_be_anothers),
-        cmocka_unit_test(tells_a_stall_once_and_only_then),
+        cmocka_unit_test(a_port_has_eight_levels),
+        cmocka_unit_test(names_derive_from_the_lab),
+        cmocka_unit_test(names_that_could_collide_are_refused),
+        cmocka_unit_test(a_stall_is_reported_once),
         cmocka_unit_test(computing_is_not_a_stall),
-        cmocka_unit_test(follows_a_search_by_its_events),
+        cmocka_unit_test(events_update_the_state_of_a_search),
         cmocka_unit_test(tools_fail_with_their_last_line),
-        cmocka_unit_test(finds_tcp_counters),
+        cmocka_unit_test(tcp_counters_are_found_by_name),
     };
 
     return cmocka_run_group_tests_name("lab", tests, NULL, NULL);

@@ -77,7 +77,7 @@ put(const struct report *r, void (*function)(const struct report *, FILE *))
 }
 
 static void
-summarizes_stages(void **state)
+stages_are_summarized(void **state)
 {
     struct report *r = example();
     const struct report_policy *stage = r->policies[0];
@@ -92,7 +92,7 @@ summarizes_stages(void **state)
     assert_float_equal(stage->makespan_s, 7, 1e-9);
     assert_float_equal(stage->ratio, 0.5, 1e-9);
     assert_float_equal(fair->ratio, 1, 1e-9);
-    assert_true(isnan(stage->accuracy));        /* b's is not known. */
+    assert_true(isnan(stage->accuracy));        /* That of b is unknown. */
     report_destroy(r);
 }
 
@@ -114,7 +114,7 @@ check_points(const cJSON *jobs)
 }
 
 static void
-json_has_what_programs_read(void **state)
+json_has_summaries_stages_and_points(void **state)
 {
     struct report *r = example();
     char *text = put(r, report_put_json);
@@ -245,8 +245,9 @@ html_has_tables_without_javascript(void **state)
     }
     assert_int_equal(count(text, "<table"), 5);
     assert_int_equal(count(text, "<details open>"), 4);
-    assert_non_null(strstr(text, ">stage</th><td data-label=\"mean SCT\">3.00 s"
-                           "</td><td data-label=\"p95 SCT\">4.00 s</td>"));
+    assert_non_null(strstr(text, ">stage</th>"
+                           "<td data-label=\"mean SCT\">3.00 s</td>"
+                           "<td data-label=\"p95 SCT\">4.00 s</td>"));
     assert_non_null(strstr(text, SEARCH_IN_HTML "/0</th>"
                            "<td data-label=\"stage\">4.00 s</td>"
                            "<td data-label=\"fair\">8.00 s</td></tr>"));
@@ -296,7 +297,7 @@ check_data(const char *html)
 }
 
 static void
-html_has_json_that_ends_no_script(void **state)
+json_in_html_cannot_end_its_script(void **state)
 {
     struct report *r = example();
     char *text = put(r, report_put_html);
@@ -345,10 +346,9 @@ html_stays_small(void **state)
     report_destroy(r);
 }
 
-/* What a job waits for others between two rungs is no iteration's time, nor is
- * what it is told again. */
+/* Neither the time between two rungs nor a repeated report counts. */
 static void
-counts_iterations_within_stages(void **state)
+iteration_time_excludes_waiting_between_rungs(void **state)
 {
     struct report *r = report_create("x", "lab");
     struct report_policy *p = report_add_policy(r, "fair");
@@ -369,7 +369,7 @@ counts_iterations_within_stages(void **state)
 
 /* A run that ended early: stages without an end, no links, no jobs. */
 static void
-shows_what_there_is_of_a_failed_run(void **state)
+a_failed_run_has_a_page_and_a_table(void **state)
 {
     struct report *r = report_create("x", "lab");
     struct report_policy *p = report_add_policy(r, "fair");
@@ -397,7 +397,7 @@ shows_what_there_is_of_a_failed_run(void **state)
 }
 
 static void
-says_that_the_processors_were_the_limit(void **state)
+high_cpu_load_is_reported(void **state)
 {
     struct report *r = example();
     char *text;
@@ -430,15 +430,15 @@ int
 main(int argc, char *argv[])
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(summarizes_stages),
-        cmocka_unit_test(json_has_what_programs_read),
+        cmocka_unit_test(stages_are_summarized),
+        cmocka_unit_test(json_has_summaries_stages_and_points),
         cmocka_unit_test(html_has_tables_without_javascript),
         cmocka_unit_test(html_needs_no_network),
-        cmocka_unit_test(html_has_json_that_ends_no_script),
+        cmocka_unit_test(json_in_html_cannot_end_its_script),
         cmocka_unit_test(html_stays_small),
-        cmocka_unit_test(counts_iterations_within_stages),
-        cmocka_unit_test(shows_what_there_is_of_a_failed_run),
-        cmocka_unit_test(says_that_the_processors_were_the_limit),
+        cmocka_unit_test(iteration_time_excludes_waiting_between_rungs),
+        cmocka_unit_test(a_failed_run_has_a_page_and_a_table),
+        cmocka_unit_test(high_cpu_load_is_reported),
     };
 
     if (argc == 2) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A browser of Debian's, and pages that complain.
+// Debian's Chromium, and pages that collect complaints.
 
 import { chromium } from "playwright-core";
 
@@ -11,8 +11,8 @@ export function openBrowser() {
     });
 }
 
-// Opens 'url'.  The page's 'complaints' fill with what must not happen:
-// errors, violations of its policy, requests to anybody else.
+// Opens 'url'.  'complaints' collects errors, violations of the page's policy,
+// and requests to other servers.
 export async function openPage(browser, url, options = {}) {
     const context = await browser.newContext(options);
     const page = await context.newPage();
@@ -26,7 +26,7 @@ export async function openPage(browser, url, options = {}) {
     });
     page.on("pageerror", error => complaints.push(`error: ${error}`));
     page.on("console", message => {
-        // A path that is not there is asked for once, and told by browsers.
+        // Browsers report a missing path, which the page tries once.
         if (message.type() === "error"
             && !message.text().includes("404 (Not Found)")) {
             complaints.push(message.text());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// pictures.js DIR: takes the pictures of docs/dashboard.md of the controller
-// at $REST_SOCKET, in the middle of what it does.
+// pictures.js DIR: takes the pictures of docs/dashboard.md, of the controller
+// at $REST_SOCKET.
 
 import { openBrowser, openPage } from "./browser.js";
 import { openProxy } from "./proxy.js";

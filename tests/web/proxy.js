@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A port for browsers, in front of the controller's unix socket.
+// A TCP port for browsers in front of the controller's unix socket.
 
 import http from "node:http";
 
-// Who listens to made-up events, see openProxy().
+// Streams simulated events, see openProxy().
 function openEvents(listeners, answer) {
     answer.writeHead(200, { "Content-Type": "text/event-stream",
                             "Cache-Control": "no-store" });
@@ -27,10 +27,10 @@ function pass(socketPath, request, answer) {
     answer.on("close", () => onward.destroy());
 }
 
-// Listens on a free port.  'events' is where "/v1/events" comes from: "made",
-// by push(kind), "none", or "controller".  'made' has objects for paths that
-// the controller shall not answer itself.  While 'away' is set nobody gets an
-// answer.
+// Listens on a free port.  'events' is the source of "/v1/events": "made" for
+// events of push(kind), "none", or "controller".  'made' has objects that
+// replace the controller's reply for some paths.  While 'away' is set no
+// request gets a reply.
 export async function openProxy(socketPath, events, made = {}) {
     const listeners = new Set();
     const seen = [];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The dashboard in a browser, in front of a controller with three stages of
-// made-up agents: test-dashboard.sh starts all that.
+// Tests of the dashboard in a browser.  test-dashboard.sh starts a controller
+// with three stages and simulated agents.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -17,7 +17,7 @@ const PICTURES = ["#helping svg[role=img]", "#timeline svg", "#ahead svg",
 const PHONE = { width: 360, height: 740 };
 
 let browser;
-let quiet;                      // A controller without events.
+let quiet;                      // Proxy of the controller without events.
 
 before(async () => {
     browser = await openBrowser();
@@ -29,7 +29,7 @@ after(async () => {
     await quiet?.close();
 });
 
-// A page, or a proxy, that is gone when test 't' is over, however it ends.
+// Opens a page that is closed at the end of test 't'.
 async function pageFor(t, url, options) {
     const opened = await openPage(browser, url, options);
 
@@ -48,7 +48,7 @@ function stagecoach(...args) {
     execFileSync(process.env.STAGECOACH, args);
 }
 
-// Waits until all pictures of 'page' are there, and returns it.
+// Waits until all charts of 'page' are drawn, and returns it.
 async function drawn(page) {
     for (const picture of PICTURES) {
         await page.waitForSelector(picture, { timeout: 20000 });
@@ -56,7 +56,7 @@ async function drawn(page) {
     return page;
 }
 
-test("the order is there without JavaScript", async t => {
+test("the order is shown without JavaScript", async t => {
     const { page } = await pageFor(t, quiet.url,
                                    { javaScriptEnabled: false });
     const first = page.locator(".order tbody tr").first();
@@ -69,7 +69,7 @@ test("the order is there without JavaScript", async t => {
     assert.equal(await page.locator("#pictures").isVisible(), false);
 });
 
-test("all pictures are drawn, and no policy is violated", async t => {
+test("all charts are drawn without violations of the policy", async t => {
     const { page, complaints } = await pageFor(t, quiet.url);
 
     await drawn(page);
@@ -82,7 +82,7 @@ test("all pictures are drawn, and no policy is violated", async t => {
     assert.deepEqual(complaints, []);
 });
 
-test("the use of ports begins with what was written down", async t => {
+test("the use of ports begins with the history", async t => {
     const at = Date.now() - 120000;
     const proxy = await proxyFor(t, "none", {
         "/v1/history/ports": { ports: [0, 60000].map(later => ({
@@ -113,7 +113,7 @@ test("a foreign script does not run", async t => {
     assert.ok(complaints.some(line => line.startsWith("policy: script-src")));
 });
 
-test("events change the page, and nothing is asked without", async t => {
+test("events update the page, and nothing is read without them", async t => {
     const proxy = await proxyFor(t, "made");
     const { page, complaints } = await pageFor(t, proxy.url);
     const row = page.locator(".order tbody th", { hasText: "late/0" });
@@ -135,7 +135,7 @@ test("events change the page, and nothing is asked without", async t => {
     proxy.push("order");
     await row.waitFor({ state: "detached" });
 
-    // Who has missed something asks for all.
+    // After lost events everything is read.
     proxy.seen.length = 0;
     proxy.push("lost");
     await page.waitForTimeout(1500);
@@ -144,13 +144,13 @@ test("events change the page, and nothing is asked without", async t => {
     assert.deepEqual(complaints, []);
 });
 
-test("the controller's own events change the page", async t => {
+test("events of the controller update the page", async t => {
     const proxy = await proxyFor(t, "controller");
     const probe = await fetch(`${proxy.url}/v1/events`);
 
     await probe.body.cancel();
     if (!probe.ok) {
-        t.skip("it has none");
+        t.skip("the controller has no events");
         return;
     }
     const { page, complaints } = await pageFor(t, proxy.url);
@@ -167,7 +167,7 @@ test("the controller's own events change the page", async t => {
     assert.deepEqual(complaints, []);
 });
 
-test("a controller that goes away is told, and comes back", async t => {
+test("a disconnected controller is shown, and the page recovers", async t => {
     const proxy = await proxyFor(t, "none");
     const { page } = await pageFor(t, proxy.url);
 
@@ -179,7 +179,7 @@ test("a controller that goes away is told, and comes back", async t => {
     await page.waitForSelector("#live[data-state=polling]");
 });
 
-test("a phone shows it without scrolling sideways", async t => {
+test("a phone needs no horizontal scrolling", async t => {
     for (const colorScheme of ["light", "dark"]) {
         const { page, complaints } = await pageFor(
             t, quiet.url, { viewport: PHONE, colorScheme });
@@ -197,7 +197,7 @@ test("a phone shows it without scrolling sideways", async t => {
     }
 });
 
-test("the keyboard reaches everything, and shows where it is", async t => {
+test("the keyboard reaches everything, and the focus is visible", async t => {
     const { page } = await pageFor(t, quiet.url);
     const reached = [];
 
@@ -222,7 +222,7 @@ test("the keyboard reaches everything, and shows where it is", async t => {
         "To the order", "helping-title", "timeline-title", "ahead-title",
         "use-title", "queue-title", "coverage-title", "decisions-title"]);
 
-    // A choice is made, and what was opened stays open over a refresh.
+    // The selection and an open table survive an update.
     await page.locator("#timeline summary").focus();
     await page.keyboard.press("Enter");
     await page.locator("#kind").focus();
@@ -281,7 +281,7 @@ function contrast(a, b) {
     return (x + 0.05) / (y + 0.05);
 }
 
-test("text can be read, and pictures told from the page", async t => {
+test("text and charts have enough contrast", async t => {
     for (const colorScheme of ["light", "dark"]) {
         const { page } = await pageFor(t, quiet.url, { colorScheme });
         const colour = await page.evaluate(names => {

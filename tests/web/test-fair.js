@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The prediction of fair sharing, against what is known by hand.
+// Compares the prediction of fair sharing with results computed by hand.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -17,36 +17,36 @@ function assertNear(got, wanted) {
                                     `${got} is not ${wanted}`));
 }
 
-test("one alone takes what it needs", () => {
+test("one item takes its work", () => {
     assertNear(shareOnePort([{ release: 5, work: 3 }]), [8]);
 });
 
-test("two share until the smaller one is done", () => {
+test("two items share until the smaller one ends", () => {
     assertNear(shareOnePort([{ release: 0, work: 3 },
                              { release: 0, work: 1 }]), [4, 2]);
 });
 
-test("who comes later shares from then on", () => {
+test("a later item shares from its release on", () => {
     assertNear(shareOnePort([{ release: 0, work: 4 },
                              { release: 2, work: 1 }]), [5, 4]);
 });
 
-test("a port idles until the next one comes", () => {
+test("a port idles until the next release", () => {
     assertNear(shareOnePort([{ release: 10, work: 1 },
                              { release: 0, work: 1 }]), [11, 1]);
 });
 
-test("who ends as another one comes does not wait for it", () => {
+test("an item that ends at the release of another does not wait", () => {
     assertNear(shareOnePort([{ release: 0, work: 1 },
                              { release: 1, work: 1 }]), [1, 2]);
 });
 
-test("none is nothing", () => {
+test("no items have no ends", () => {
     assertNear(shareOnePort([]), []);
     assertNear(predictFair([]), []);
 });
 
-test("work is conserved whatever the numbers", () => {
+test("work is conserved for random items", () => {
     const items = Array.from({ length: 200 }, (_, i) => (
         { release: 0, work: ((i * 7919) % 101 + 1) / 7 }));
     const ends = shareOnePort(items);

@@ -39,7 +39,7 @@ function inkOf(canvas) {
     return 4 * n / data.length;
 }
 
-test("all pictures are drawn, and no policy is violated", async t => {
+test("all charts are drawn without violations of the policy", async t => {
     const { page, complaints } = await pageFor(t, EXAMPLE);
 
     await page.waitForSelector("#loss canvas");
@@ -66,7 +66,7 @@ test("names are text", async t => {
         .textContent(), `${SEARCH}/0, 2 jobs: 0.50 to 4.50 s`);
 });
 
-test("tables are there without JavaScript", async t => {
+test("tables are shown without JavaScript", async t => {
     const { page } = await pageFor(t, EXAMPLE, { javaScriptEnabled: false });
 
     assert.equal(await page.locator("table:visible").count(), 5);
@@ -75,7 +75,7 @@ test("tables are there without JavaScript", async t => {
     assert.equal(await page.locator("#cdf-title").isVisible(), false);
 });
 
-test("the page of a simulation has its pictures", async t => {
+test("the page of a simulation has its charts", async t => {
     const { page, complaints } = await pageFor(t, SIMULATION);
 
     await page.waitForSelector("#cdf canvas");
@@ -85,7 +85,7 @@ test("the page of a simulation has its pictures", async t => {
     assert.deepEqual(complaints, []);
 });
 
-test("a phone shows it without scrolling sideways", async t => {
+test("a phone needs no horizontal scrolling", async t => {
     for (const colorScheme of ["light", "dark"]) {
         const { page, complaints } = await pageFor(
             t, EXAMPLE, { viewport: PHONE, colorScheme });

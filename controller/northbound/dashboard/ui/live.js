@@ -8,8 +8,8 @@
 const POLL_MS = 2000;
 const RETRY_MS = 30000;     // Interval of new attempts to get events.
 
-// Minimum interval of reads for a kind of event: telemetry arrives every second,
-// and a controller has many stages.
+// Minimum interval of reads for a kind of event: telemetry arrives every
+// second, and a controller has many stages.
 const LEAST_MS = { stage: 10000, telemetry: POLL_MS };
 
 const EVENTS = ["order", "stage", "decision", "telemetry"];
@@ -73,7 +73,8 @@ export function follow(changed, state) {
         }
         try {
             await changed(kinds);
-            setState(source?.readyState === EventSource.OPEN ? "live" : "polling");
+            setState(source?.readyState === EventSource.OPEN ? "live"
+                : "polling");
         } catch (error) {
             if (!(error instanceof Away)) {
                 throw error;
