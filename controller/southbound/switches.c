@@ -23,6 +23,7 @@
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 /* A switch that OpenFlow programs, or the queues of a switch, which OVSDB
  * programs. */
@@ -482,8 +483,8 @@ switch_to_json(const struct sw *sw)
     json_object_put_string(json, "name", sw->name);
     json_object_put_string(json, "driver", sw->driver->class->name);
     json_object_put_string(json, "state", states[status.state]);
-    json_object_put(json, "applied", json_real_create(
-                        applied_share(status.n_applied, status.n_wanted)));
+    json_put_real(json, "applied",
+                  applied_share(status.n_applied, status.n_wanted));
     return json;
 }
 
@@ -496,9 +497,8 @@ path_to_json(const struct switches *ss, const struct route_path *path)
 
     json_object_put_string(json, "from", t->hosts[path->demand.src].name);
     json_object_put_string(json, "to", t->hosts[path->demand.dst].name);
-    json_object_put(json, "dscp", json_integer_create(path->demand.dscp));
-    json_object_put(json, "bytes",
-                    json_integer_create(path->demand.bits / 8));
+    json_put_integer(json, "dscp", path->demand.dscp);
+    json_put_integer(json, "bytes", path->demand.bits / 8);
     for (size_t i = 0; i < path->n_hops; i++) {
         const struct topology_link *link = &t->links[path->hops[i].link];
         int end = link->ends[0].sw == path->hops[i].out.sw;
@@ -542,8 +542,7 @@ switches_status(const struct switches *ss)
         json_array_add(array, switch_to_json(&ss->switches[i]));
     }
     json_object_put(status, "switches", array);
-    json_object_put(status, "applied",
-                    json_real_create(switches_applied(ss)));
+    json_put_real(status, "applied", switches_applied(ss));
     if (ss->topology) {
         struct json *paths = json_array_create_empty();
         size_t n;
@@ -556,8 +555,7 @@ switches_status(const struct switches *ss)
         if (ss->links) {
             json_object_put(status, "wiring", link_check_to_json(ss->links));
         }
-        json_object_put(status, "links_down", json_integer_create(
-                            routes_n_down(ss->routes)));
+        json_put_integer(status, "links_down", routes_n_down(ss->routes));
     }
     return status;
 }

@@ -22,6 +22,7 @@
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 #define TELEMETRY_MS 1000
 
@@ -141,8 +142,8 @@ add_order(struct event_stream *es)
         struct json *json = json_object_create();
 
         es->version = version;
-        json_object_put(json, "version", json_integer_create(version));
-        json_object_put(json, "at", json_integer_create(time_wall_msec()));
+        json_put_integer(json, "version", version);
+        json_put_integer(json, "at", time_wall_msec());
         json_object_put_string(json, "policy",
                                policy_file_get(es->ctl->policy)->name);
         event_stream_add(es, "order", json);
@@ -171,7 +172,7 @@ host_rates(struct event_stream *es, const struct host *host, double seconds)
                             first || seconds <= 0 ? 0 : bytes * 8 / seconds));
         last->bytes[dir] = host->moved[dir];
     }
-    json_object_put(json, "connected", json_boolean_create(host->connected));
+    json_put_boolean(json, "connected", host->connected);
     return json;
 }
 
@@ -191,10 +192,9 @@ telemetry_to_json(struct event_stream *es, double seconds)
     }
     free(nodes);
     free(cluster_running_stages(c, &n_stages));
-    json_object_put(json, "at", json_integer_create(time_wall_msec()));
-    json_object_put(json, "agents", json_integer_create(
-                        telemetry_n_agents(es->ctl->telemetry)));
-    json_object_put(json, "stages", json_integer_create(n_stages));
+    json_put_integer(json, "at", time_wall_msec());
+    json_put_integer(json, "agents", telemetry_n_agents(es->ctl->telemetry));
+    json_put_integer(json, "stages", n_stages);
     json_object_put(json, "hosts", hosts);
     return json;
 }

@@ -21,6 +21,7 @@
 #include "sset.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 #define COJOB "/v1/cojobs/{cojob}"
 #define JOB COJOB "/jobs/{job}"
@@ -65,7 +66,7 @@ get_readyz(struct rest_request *r)
                                  intent_db_state(r->ctl->intent));
     }
     json = json_object_create();
-    json_object_put(json, "ready", json_boolean_create(true));
+    json_put_boolean(json, "ready", true);
     return rest_answer_json(json);
 }
 
@@ -250,8 +251,7 @@ post_progress(struct rest_request *r)
     json = job ? json_object_create() : NULL;
     if (json) {
         json_object_put_string(json, "job", job->full_name);
-        json_object_put(json, "iteration",
-                        json_integer_create(job->iteration));
+        json_put_integer(json, "iteration", job->iteration);
     }
     return answer_or_404(r, json);
 }

@@ -29,6 +29,7 @@
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(rest);
 
@@ -237,12 +238,11 @@ answer_change(const struct change *change, enum intent_result result,
     json = json_object_create();
     json_object_put_string(json, "cojob", r->args[0]);
     if (r->change.edit.kind >= INTENT_STAGE_BEGIN) {
-        json_object_put(json, "rung",
-                        json_integer_create(r->change.edit.rung));
+        json_put_integer(json, "rung", r->change.edit.rung);
     } else if (r->change.edit.kind >= INTENT_JOB_BEGIN) {
         json_object_put_string(json, "job", r->args[1]);
     }
-    json_object_put(json, "changed", json_boolean_create(changed));
+    json_put_boolean(json, "changed", changed);
     return rest_answer_json(json);
 }
 

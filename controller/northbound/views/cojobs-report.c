@@ -9,27 +9,21 @@
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "util.h"
-
-static void
-put_integer(struct json *json, const char *name, long long value)
-{
-    json_object_put(json, name, json_integer_create(value));
-}
+#include "wire/json-put.h"
 
 /* Adds members that are absent while unknown. */
 static void
 put_progress(struct json *json, const struct job *job)
 {
     if (job->iteration >= 0) {
-        put_integer(json, "iteration", job->iteration);
-        json_object_put(json, "counted", json_boolean_create(job->estimated));
+        json_put_integer(json, "iteration", job->iteration);
+        json_put_boolean(json, "counted", job->estimated);
     }
     if (job->progress.metric) {
         json_object_put_string(json, "metric", job->progress.metric);
     }
     if (job->progress.period > 0) {
-        json_object_put(json, "period_s",
-                        json_real_create(job->progress.period));
+        json_put_real(json, "period_s", job->progress.period);
     }
 }
 
@@ -53,16 +47,16 @@ job_to_json(const void *job_)
     struct json *json = json_object_create();
 
     json_object_put_string(json, "job", job->full_name);
-    json_object_put(json, "live", json_boolean_create(job->live));
-    put_integer(json, "began", job->began);
-    put_integer(json, "model_bytes", job->model_bytes);
+    json_put_boolean(json, "live", job->live);
+    json_put_integer(json, "began", job->began);
+    json_put_integer(json, "model_bytes", job->model_bytes);
     if (job->level >= 0) {
-        put_integer(json, "level", job->level);
-        put_integer(json, "rank", job->rank);
+        json_put_integer(json, "level", job->level);
+        json_put_integer(json, "rank", job->rank);
     }
     if (job->stage && stage_is_running(job->stage)) {
-        put_integer(json, "rung", job->stage->rung);
-        put_integer(json, "sent_bytes", job->sent);
+        json_put_integer(json, "rung", job->stage->rung);
+        json_put_integer(json, "sent_bytes", job->sent);
     }
     json_object_put(json, "hosts", job_hosts_to_json(job));
     put_progress(json, job);
@@ -78,9 +72,9 @@ stage_to_json(const struct stage *stage)
     for (size_t i = 0; i < stage->n_jobs; i++) {
         json_array_add(jobs, json_string_create(stage->jobs[i]->name));
     }
-    put_integer(json, "rung", stage->rung);
-    put_integer(json, "began", stage->began);
-    put_integer(json, "iterations", stage->iterations);
+    json_put_integer(json, "rung", stage->rung);
+    json_put_integer(json, "began", stage->began);
+    json_put_integer(json, "iterations", stage->iterations);
     json_object_put(json, "jobs", jobs);
     return json;
 }
@@ -105,7 +99,7 @@ cojob_to_json(const void *cojob_)
     json_object_put_string(json, "cojob", cojob->name);
     json_object_put_string(json, "state",
                            cojob->running ? "running" : "done");
-    json_object_put(json, "weight", json_real_create(cojob->weight));
+    json_put_real(json, "weight", cojob->weight);
     json_object_put(json, "jobs", jobs);
     json_object_put(json, "stages", stages);
     return json;
@@ -123,24 +117,23 @@ host_to_json(const void *host_)
     const struct simap_node *node;
 
     SIMAP_FOR_EACH (node, &host->ports) {
-        put_integer(ports, node->name, node->data * 1000LL);
+        json_put_integer(ports, node->name, node->data * 1000LL);
     }
     json_object_put_string(json, "host", host->name);
-    json_object_put(json, "connected", json_boolean_create(host->connected));
+    json_put_boolean(json, "connected", host->connected);
     json_object_put_string(json, "state", host->state);
-    json_object_put(json, "bypass", json_boolean_create(host->bypass));
-    put_integer(json, "wanted", host->wanted);
-    put_integer(json, "applied", host->applied);
+    json_put_boolean(json, "bypass", host->bypass);
+    json_put_integer(json, "wanted", host->wanted);
+    json_put_integer(json, "applied", host->applied);
     json_object_put(json, "ports", ports);
-    put_integer(moved, "tx", host->moved[DIR_TX]);
-    put_integer(moved, "rx", host->moved[DIR_RX]);
+    json_put_integer(moved, "tx", host->moved[DIR_TX]);
+    json_put_integer(moved, "rx", host->moved[DIR_RX]);
     json_object_put(json, "moved", moved);
     if (host->connected && host->queued_bytes >= 0) {
-        put_integer(json, "queued_bytes", host->queued_bytes);
+        json_put_integer(json, "queued_bytes", host->queued_bytes);
     }
-    json_object_put(json, "coverage",
-                    json_real_create(host->ip_bytes
-                                     ? tagged / host->ip_bytes : 1));
+    json_put_real(json, "coverage",
+                  host->ip_bytes ? tagged / host->ip_bytes : 1);
     return json;
 }
 

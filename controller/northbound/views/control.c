@@ -27,6 +27,7 @@
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 /* Number of decisions in a reply; "controller/decisions-after" has more. */
 #define DECISIONS_SHOWN 100
@@ -40,12 +41,6 @@ reply(struct unixctl_conn *conn, struct json *json)
     unixctl_command_reply(conn, text);
     free(text);
     json_destroy(json);
-}
-
-static void
-put_integer(struct json *json, const char *name, long long value)
-{
-    json_object_put(json, name, json_integer_create(value));
 }
 
 static struct json *
@@ -63,18 +58,18 @@ status_to_json(const struct controller *ctl)
     }
     free(cluster_running_stages(ctl->cluster, &n_stages));
     json_object_put_string(json, "state", intent_db_state(ctl->intent));
-    put_integer(json, "generation", intent_db_generation(ctl->intent));
-    put_integer(json, "version", hosts_db_version(ctl->hosts));
+    json_put_integer(json, "generation", intent_db_generation(ctl->intent));
+    json_put_integer(json, "version", hosts_db_version(ctl->hosts));
     json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
-    put_integer(json, "cojobs", n_cojobs);
-    put_integer(json, "jobs", n_jobs);
-    put_integer(json, "stages", n_stages);
-    put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
-    put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
-    json_object_put(json, "intent_connected", json_boolean_create(
-                        intent_db_is_connected(ctl->intent)));
-    json_object_put(json, "hosts_connected", json_boolean_create(
-                        hosts_db_is_connected(ctl->hosts)));
+    json_put_integer(json, "cojobs", n_cojobs);
+    json_put_integer(json, "jobs", n_jobs);
+    json_put_integer(json, "stages", n_stages);
+    json_put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
+    json_put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
+    json_put_boolean(json, "intent_connected",
+                     intent_db_is_connected(ctl->intent));
+    json_put_boolean(json, "hosts_connected",
+                     hosts_db_is_connected(ctl->hosts));
     decide_status(ctl->decide, json);
     status_report_put(json, ctl);
     return json;
@@ -112,7 +107,7 @@ switches_to_json(const struct controller *ctl)
 static void
 put_version(const struct controller *ctl, struct json *json)
 {
-    put_integer(json, "version", hosts_db_version(ctl->hosts));
+    json_put_integer(json, "version", hosts_db_version(ctl->hosts));
     json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
 }
 
@@ -139,10 +134,9 @@ bursts_to_json(const struct job *job)
             struct json *json = json_object_create();
 
             json_object_put_string(json, "host", node->name);
-            json_object_put(json, "period_s",
-                            json_real_create(t->burst_period));
-            put_integer(json, "burst_bytes", t->burst_bytes);
-            json_object_put(json, "duty", json_real_create(t->burst_duty));
+            json_put_real(json, "period_s", t->burst_period);
+            json_put_integer(json, "burst_bytes", t->burst_bytes);
+            json_put_real(json, "duty", t->burst_duty);
             json_array_add(hosts, json);
         }
     }
@@ -162,9 +156,8 @@ control_explain(const struct controller *ctl, const char *job,
                         : json_array_create_empty());
         if (found) {
             if (found->iteration >= 0) {
-                put_integer(*json, "iteration", found->iteration);
-                json_object_put(*json, "counted",
-                                json_boolean_create(found->estimated));
+                json_put_integer(*json, "iteration", found->iteration);
+                json_put_boolean(*json, "counted", found->estimated);
             }
             explain_report_put(*json, decide_last(ctl->decide),
                                policy_file_get(ctl->policy), &ctl->overrides,

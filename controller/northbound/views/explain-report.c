@@ -18,6 +18,7 @@
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 /* Maximum number of stages that a sentence lists. */
 #define MAX_NAMED 3
@@ -345,10 +346,9 @@ put_ends(const struct explanation *e, struct json *json)
 {
     struct json *ends = json_object_create();
 
-    json_object_put(ends, "earliest_s", json_real_create(find_earliest(e)));
-    json_object_put(ends, "estimate_s",
-                    json_real_create(e->stage->completion));
-    json_object_put(ends, "latest_s", json_real_create(find_latest(e)));
+    json_put_real(ends, "earliest_s", find_earliest(e));
+    json_put_real(ends, "estimate_s", e->stage->completion);
+    json_put_real(ends, "latest_s", find_latest(e));
     json_object_put(json, "ends", ends);
 }
 

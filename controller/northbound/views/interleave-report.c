@@ -12,12 +12,7 @@
 #include "order/baselines/interleave.h"
 #include "openvswitch/json.h"
 #include "util.h"
-
-static void
-put_real(struct json *json, const char *name, double value)
-{
-    json_object_put(json, name, json_real_create(value));
-}
+#include "wire/json-put.h"
 
 static struct json *
 port_to_json(const struct interleave_port *port, char *name,
@@ -33,11 +28,10 @@ port_to_json(const struct interleave_port *port, char *name,
     }
     json_object_put(json, "port", json_string_create_nocopy(name));
     json_object_put(json, "jobs", jobs);
-    put_real(json, "utilisation", port->utilisation);
-    json_object_put(json, "compatible",
-                    json_boolean_create(port->compatible));
-    put_real(json, "unshifted", port->unshifted);
-    put_real(json, "excess", port->excess);
+    json_put_real(json, "utilisation", port->utilisation);
+    json_put_boolean(json, "compatible", port->compatible);
+    json_put_real(json, "unshifted", port->unshifted);
+    json_put_real(json, "excess", port->excess);
     return json;
 }
 
@@ -54,9 +48,9 @@ jobs_to_json(const struct decide_problem *dp, const struct interleave *il)
             struct json *o = json_object_create();
 
             json_object_put_string(o, "job", dp->jobs[i].job->full_name);
-            put_real(o, "period_s", s->traits.period);
-            put_real(o, "burst_s", s->traits.burst);
-            put_real(o, "shift_s", il->shift[i]);
+            json_put_real(o, "period_s", s->traits.period);
+            json_put_real(o, "burst_s", s->traits.burst);
+            json_put_real(o, "shift_s", il->shift[i]);
             json_array_add(array, o);
         }
     }

@@ -16,6 +16,7 @@
 #include "openvswitch/json.h"
 #include "unixctl.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 /* Appends the names of connected hosts that have not applied their order to
  * 'behind'.  Returns the number of connected hosts. */
@@ -46,14 +47,12 @@ rollout_to_json(const struct cluster *c, bool settled, int64_t version,
     size_t n_behind = behind->array.n;
     struct json *json = json_object_create();
 
-    json_object_put(json, "done", json_boolean_create(
-                        settled && !n_behind && switches >= 1));
-    json_object_put(json, "version", json_integer_create(version));
-    json_object_put(json, "hosts", json_integer_create(n));
-    json_object_put(json, "hosts_applied", json_integer_create(n - n_behind));
-    json_object_put(json, "applied", json_real_create(
-                        n ? (n - n_behind) / (double) n : 1));
-    json_object_put(json, "switches_applied", json_real_create(switches));
+    json_put_boolean(json, "done", settled && !n_behind && switches >= 1);
+    json_put_integer(json, "version", version);
+    json_put_integer(json, "hosts", n);
+    json_put_integer(json, "hosts_applied", n - n_behind);
+    json_put_real(json, "applied", n ? (n - n_behind) / (double) n : 1);
+    json_put_real(json, "switches_applied", switches);
     json_object_put(json, "behind", behind);
     return json;
 }
@@ -105,7 +104,7 @@ show_rollout(struct unixctl_conn *conn, int argc, const char *argv[],
     json = rollout_report(ctl);
     if (argc > 1
         && rollout_stage_runs(ctl->cluster, argv[1], rung) != begun) {
-        json_object_put(json, "done", json_boolean_create(false));
+        json_put_boolean(json, "done", false);
     }
     text = json_to_string(json, JSSF_SORT);
     unixctl_command_reply(conn, text);

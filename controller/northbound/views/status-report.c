@@ -19,6 +19,7 @@
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 /* A share of bytes of known jobs below LEAST_COVERAGE raises an alarm, once
  * COVERAGE_BYTES have been sent. */
@@ -161,10 +162,9 @@ prediction_to_json(const struct controller *ctl)
     double order_s, fair_s;
 
     fair_estimate(decide_last(ctl->decide), &order_s, &fair_s);
-    json_object_put(json, "order_mean_s", json_real_create(order_s));
-    json_object_put(json, "fair_mean_s", json_real_create(fair_s));
-    json_object_put(json, "ratio",
-                    json_real_create(fair_s > 0 ? order_s / fair_s : 1));
+    json_put_real(json, "order_mean_s", order_s);
+    json_put_real(json, "fair_mean_s", fair_s);
+    json_put_real(json, "ratio", fair_s > 0 ? order_s / fair_s : 1);
     return json;
 }
 
@@ -178,9 +178,8 @@ put_overrides(struct json *json, const struct controller *ctl)
     LIST_FOR_EACH (ov, node, &ctl->overrides.all) {
         n += !ov->ended && ov->kind != OVERRIDE_OBSERVE;
     }
-    json_object_put(json, "overrides", json_integer_create(n));
-    json_object_put(json, "observe",
-                    json_boolean_create(control_observes(ctl)));
+    json_put_integer(json, "overrides", n);
+    json_put_boolean(json, "observe", control_observes(ctl));
     if (observe) {
         json_object_put(json, "observed_by", override_to_json(observe));
     }
@@ -202,8 +201,8 @@ status_report_put(struct json *json, const struct controller *ctl)
     summary_init(&s, ctl->cluster);
     add_alarms(alarms, &facts, &s);
     switches_alarms(ctl->switches, alarms);
-    json_object_put(json, "hosts_applied", json_integer_create(s.applied));
-    json_object_put(json, "coverage", json_real_create(coverage(&s)));
+    json_put_integer(json, "hosts_applied", s.applied);
+    json_put_real(json, "coverage", coverage(&s));
     json_object_put(json, "predicted", prediction_to_json(ctl));
     json_object_put(json, "gain", fair_comparison_to_json(ctl->fair));
     put_overrides(json, ctl);

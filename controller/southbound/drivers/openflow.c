@@ -34,6 +34,7 @@
 #include "socket-util.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(openflow);
 
@@ -600,17 +601,14 @@ level_to_json(const struct of_flow *flow, const struct of_flow *there)
     struct json *json = json_object_create();
     const struct ofpact *a;
 
-    json_object_put(json, "dscp", json_integer_create(flow->cookie & 63));
+    json_put_integer(json, "dscp", flow->cookie & 63);
     OFPACT_FOR_EACH (a, flow->ofpacts, flow->ofpacts_len) {
         if (a->type == OFPACT_SET_QUEUE) {
-            json_object_put(json, "queue", json_integer_create(
-                                ofpact_get_SET_QUEUE(a)->queue_id));
+            json_put_integer(json, "queue", ofpact_get_SET_QUEUE(a)->queue_id);
         }
     }
-    json_object_put(json, "packets",
-                    json_integer_create(there ? there->packets : 0));
-    json_object_put(json, "bytes",
-                    json_integer_create(there ? there->bytes : 0));
+    json_put_integer(json, "packets", there ? there->packets : 0);
+    json_put_integer(json, "bytes", there ? there->bytes : 0);
     return json;
 }
 

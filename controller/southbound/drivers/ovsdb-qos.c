@@ -19,6 +19,7 @@
 #include "util.h"
 #include "uuid.h"
 #include "vswitch-idl.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(ovsdb_qos);
 
@@ -620,12 +621,9 @@ ovsdb_qos_to_json(const struct driver *driver)
     for (size_t i = 0; plan && i < plan->n_ports; i++) {
         struct json *port = json_object_create();
 
-        json_object_put(port, "port",
-                        json_integer_create(plan->ports[i].port));
-        json_object_put(port, "rate_bps",
-                        json_integer_create(plan->ports[i].rate_bps));
-        json_object_put(port, "queues",
-                        json_integer_create(queue_plan_n_queues(plan)));
+        json_put_integer(port, "port", plan->ports[i].port);
+        json_put_integer(port, "rate_bps", plan->ports[i].rate_bps);
+        json_put_integer(port, "queues", queue_plan_n_queues(plan));
         json_array_add(ports, port);
     }
     json_object_put_string(json, "switch", oq->remote);
