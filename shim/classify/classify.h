@@ -21,10 +21,6 @@
  * looked up, so that the memory for one is prefetched while others are
  * processed.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * A classifier is for one thread, which reports the misses. */
 
 #include <stdbool.h>

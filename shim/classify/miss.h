@@ -5,10 +5,6 @@
 
 /* Reports misses, packets of unknown flows, from the loop to the agent.
  *
- *
- * Motivation
- * ==========
- *
  * The agent should learn of a new flow at its first packet, but not of each
  * packet while it looks for the owner, and a host with many unknown flows must
  * not slow the loop down.  So a small filter remembers what was reported: a
@@ -16,10 +12,6 @@
  * to 320 ms.  A ring of fixed size passes the reports to the control thread.
  * A report that does not fit is not lost: the next packet of the flow repeats
  * it.
- *
- *
- * Usage
- * =====
  *
  *    miss_report(m, &key, hash, now);        (loop)
  *    miss_notify(m);                         (loop, after a burst)
@@ -31,10 +23,6 @@
  * has a separate struct, whose reports are taken from the first one:
  *
  *    other = miss_add(m);                    (before the threads start)
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread reports, one takes.  miss_destroy() is for the first struct, and
  * destroys the added ones as well. */

@@ -5,10 +5,6 @@
 
 /* Separate queues for TCP acknowledgements.
  *
- *
- * Motivation
- * ==========
- *
  * A host that sends at the full rate of its uplink has up to 400 ms of data in
  * its queue.  An acknowledgement of data in the other direction that waited
  * behind it would add 400 ms to the round trip of that connection, which then
@@ -23,18 +19,10 @@
  * it carries no byte of the stream.  SYN, FIN and RST stay in line.  Packets
  * are only inspected while others are queued.
  *
- *
- * Usage
- * =====
- *
  *    if (!egress_is_empty(egress)) {
  *        ack_queues_steer(&acks, egress, packets, verdicts, n);
  *    }
  *    egress_push_burst(egress, frames, verdicts, n, now);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * All zeros initially.  The queues belong to the egress and stay with the slot
  * when it gets another job.  The thread of the egress. */

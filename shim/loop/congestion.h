@@ -5,27 +5,15 @@
 
 /* Connects congestion control (shim/cc/) to the pipeline.
  *
- *
- * Motivation
- * ==========
- *
  * shim/cc/ knows bytes, flows and rates, but no packet buffers, so that tests
  * and fuzzers need no DPDK.  This module passes it the frames of a burst,
  * moves the start of frames as it requests, applies its rates to the queues of
  * the egress, and sends its messages as packets.
  *
- *
- * Usage
- * =====
- *
  *    c = congestion_create(&config, egress);
  *    congestion_from_host(c, frames, packets, verdicts, n, now);
  *    n = congestion_from_uplink(c, frames, packets, slots, n, now);
  *    cc_poll(congestion_cc(c), now);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The egress stays the caller's.  One thread, that of the egress. */
 

@@ -5,10 +5,6 @@
 
 /* How long an idle forwarding loop sleeps, and when it waits for an interrupt.
  *
- *
- * Motivation
- * ==========
- *
  * An idle loop can block until the next frame arrives, or sleep for a fixed
  * time and poll again.  Blocking costs one wake-up per frame; sleeping gathers
  * the frames that arrive meanwhile into one burst.  At high frame rates
@@ -20,10 +16,6 @@
  * The frame rate is measured over at least 1 ms.  Above 50,000 frames per
  * second a loop sleeps first, from 10 us doubling to 160 us, and then blocks.
  * A loop whose port has no receive interrupt only sleeps, up to IDLE_MAX_NS.
- *
- *
- * Usage
- * =====
  *
  *    if (idle_sleeps_first(idle)) {      (a poll found nothing)
  *        ...sleep idle_next(idle)...

@@ -5,19 +5,11 @@
 
 /* Wakes a thread that waits for elements in rings.
  *
- *
- * Motivation
- * ==========
- *
  * A thread that is awake reads its rings all the time, so waking it is only
  * worth a system call while it sleeps.  The sleeper sets 'asleep' and then
  * reads its rings once more; the writer puts an element into a ring and then
  * reads 'asleep'.  A full barrier between the two steps on both sides makes
  * sure that at least one of them sees what the other did.
- *
- *
- * Usage
- * =====
  *
  *    wake_prepare(w);                        (the thread that sleeps)
  *    if (...the rings are empty...) {
@@ -27,10 +19,6 @@
  *
  *    ...put something into a ring...         (any other thread)
  *    wake_up(w);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread sleeps, any number wake it. */
 

@@ -5,10 +5,6 @@
 
 /* The packet socket of DPDK's af_packet driver, and interfaces of the kernel.
  *
- *
- * Motivation
- * ==========
- *
  * The driver puts frames into the transmit ring and asks the kernel to send
  * them.  If the socket's buffer is full or the device refuses a frame, the
  * kernel stops with frames left in the ring.  The driver has counted them as
@@ -21,10 +17,6 @@
  * handles, is the limit; af_packet_kick() asks the kernel again to send what
  * is left.  The socket also becomes readable when a frame arrives, and counts
  * the frames that were dropped because the receive ring was full.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The driver owns the socket.  Any thread. */
 

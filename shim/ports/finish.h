@@ -5,10 +5,6 @@
 
 /* Completes frames that a kernel left unfinished.
  *
- *
- * Motivation
- * ==========
- *
  * A kernel leaves work to the network card: it sends packets of up to 64 kB to
  * be segmented, and TCP and UDP checksums that cover only the pseudo header.
  * A veth pair has no card that does it, and a packet socket receives such
@@ -25,10 +21,6 @@
  * damaged to have exactly this value becomes wrongly valid.
  *
  * Not completed: frames in tunnels, and SCTP.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The frame stays the caller's. */
 

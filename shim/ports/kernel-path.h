@@ -5,10 +5,6 @@
 
 /* The kernel bypass: the kernel forwards between the two interfaces of a shim.
  *
- *
- * Motivation
- * ==========
- *
  * When a shim dies, its two interfaces remain without a connection.  The
  * kernel can connect them: a filter at the ingress of each redirects every
  * frame to the egress of the other.  The filters are in the kernel, so they
@@ -22,19 +18,11 @@
  * Uses sch_ingress, cls_u32 and act_mirred, which also kernels without
  * cls_matchall have.  Other filters on the same interfaces are kept.
  *
- *
- * Usage
- * =====
- *
  *    error = kernel_path_open(netns_fd, &kp);
  *    error = kernel_path_raise(kp, "host", "uplink");
  *    ...
  *    kernel_path_lower(kp, "host", "uplink");
  *    kernel_path_close(kp);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The object keeps its namespace alive.  Closing it leaves the bypass as it
  * is. One thread at a time; a call waits at most half a second for each reply

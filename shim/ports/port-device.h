@@ -8,10 +8,6 @@
  * The differences between drivers at the start of a device are here; port.c is
  * the same for all drivers.
  *
- *
- * Usage
- * =====
- *
  *    struct port_device d = { .spec = spec, .index = 0, .mtu = 1500 };
  *
  *    error = port_device_open(&d, pool);
@@ -20,10 +16,6 @@
  *    ...poll d.fds[0]...
  *    port_device_disarm(&d, 0);
  *    port_device_close(&d);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The driver owns the files of 'fds'.  One thread at a time; while 'up', one
  * for each queue. */

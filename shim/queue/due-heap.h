@@ -5,27 +5,15 @@
 
 /* A priority queue by time.
  *
- *
- * Motivation
- * ==========
- *
  * The next packet of a paced flow may be due in a microsecond or in a second.
  * A timing wheel has a horizon: a packet beyond it must be dropped, or leaves
  * too early and the flow exceeds its rate.  A heap has no horizon, is exact,
  * and with four children to a node is six levels deep for 4,096 flows.
  *
- *
- * Usage
- * =====
- *
  *    due_heap_add(&heap, due, index);
  *    while (heap.n && due_heap_first(&heap) <= now) {
  *        index = due_heap_pop(&heap);
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * An index may be in the heap once.  One thread. */
 

@@ -5,27 +5,15 @@
 
 /* Finds the longest queue, to within a factor of two.
  *
- *
- * Motivation
- * ==========
- *
  * When there is no space for a packet, the longest queue loses one.  During a
  * flood that happens for each packet, so it must not search five thousand
  * queues.  Queues are in lists by the logarithm of their length, which changes
  * rarely; queues of less than LONG_QUEUE_MIN packets are in none.
  *
- *
- * Usage
- * =====
- *
  *    if (long_queue_moves(before, n)) {  (n after pushes or pops)
  *        long_queue_move(&lengths, &queue->node, n);
  *    }
  *    node = long_queue_longest(&lengths);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Nodes stay the caller's; nodes and lists are all zeros initially.  One
  * thread. */
