@@ -70,7 +70,7 @@
  * Level SHIM_LEVEL_CONTROL goes first for up to 1 % of the uplink; packets
  * above that are treated as SHIM_LEVEL_DEFAULT, which goes last whatever the
  * rank.  SHIM_MIN_SHARE sets the minimum share of each level with queued
- * packets; the default is to divide PLACE_ORDER_FLOOR among them.
+ * packets; by default these levels divide 1/21 of the uplink among them.
  *
  * When the lease ends, all slots have level SHIM_LEVEL_DEFAULT and the default
  * DSCP until the next SHIM_LEASE; the tables stay.  A shim starts without a
