@@ -21,7 +21,6 @@
 #include "trainer/backend/backend.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "trainer/process/report.h"
 #include "trainer/models/model.h"
 
 #define SKIPPED 77

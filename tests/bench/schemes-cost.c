@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "trainer/backend/backend.h"
 #include "trainer/balance/batch-size-manager.h"
-#include "trainer/process/report.h"
 #include "trainer/data/dataset.h"
 #include "trainer/models/model.h"
 

@@ -83,7 +83,7 @@ take_weights(struct cluster *c, int i)
     float loss;
 
     while (c->owed[i] && class->ready(c->sync, i, &iteration, &loss)) {
-        c->w[i] = *class->weights(c->sync);
+        c->w[i] = *sync_weights(c->sync);
         c->iteration[i] = iteration;
         c->owed[i]--;
         if (class->sent) {
@@ -126,7 +126,7 @@ finish_step(struct cluster *c, int i)
             .seconds = c->n[i] / c->speeds[i],
         }));
     }
-    *class->inbox(c->sync, i) = c->w_used[i] - 1;
+    *sync_inbox(c->sync, i) = c->w_used[i] - 1;
     assert_null(class->push(c->sync, i, clock_of(c, i),
                             c->skips[i] ? 0 : c->n[i],
                             (c->w_used[i] - 1) * (c->w_used[i] - 1) / 2));

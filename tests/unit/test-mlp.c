@@ -144,11 +144,11 @@ train(struct fixture *f, int n_workers, const int parts[], float *weights)
     uint64_t iteration;
     float loss;
 
-    model_init_weights(f->model, 3, sync_bsp.weights(sync));
+    model_init_weights(f->model, 3, sync_weights(sync));
     for (uint64_t k = 0; k < 10; k++) {
         uint64_t position = k * BATCH;
 
-        memcpy(f->model->weights, sync_bsp.weights(sync),
+        memcpy(f->model->weights, sync_weights(sync),
                f->n * sizeof *weights);
         model_weights_changed(f->model);
         for (int i = 0; i < n_workers; i++) {
@@ -159,7 +159,7 @@ train(struct fixture *f, int n_workers, const int parts[], float *weights)
             dataset_fill(f->ds, 3, position, parts[i], f->batch);
             position += parts[i];
             model_gradient(f->model, f->batch, NULL, NULL, &sum);
-            memcpy(sync_bsp.inbox(sync, i), f->model->gradient,
+            memcpy(sync_inbox(sync, i), f->model->gradient,
                    f->n * sizeof *weights);
             assert_null(sync_bsp.push(sync, i, k, parts[i],
                                       parts[i] ? sum / parts[i] : 0));
@@ -168,7 +168,7 @@ train(struct fixture *f, int n_workers, const int parts[], float *weights)
             }
         }
     }
-    memcpy(weights, sync_bsp.weights(sync), f->n * sizeof *weights);
+    memcpy(weights, sync_weights(sync), f->n * sizeof *weights);
     sync_bsp.destroy(sync);
 }
 

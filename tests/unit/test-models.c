@@ -168,7 +168,7 @@ train(struct fixture *f, const struct task *task, int n_workers, int n_steps,
     uint64_t iteration;
     float loss;
 
-    memcpy(sync_bsp.weights(sync), f->model->weights, n * sizeof(float));
+    memcpy(sync_weights(sync), f->model->weights, n * sizeof(float));
     for (int k = 0; k < n_steps; k++) {
         for (int i = 0; i < n_workers; i++) {
             int first = task->batch * i / n_workers;
@@ -178,13 +178,13 @@ train(struct fixture *f, const struct task *task, int n_workers, int n_steps,
             dataset_fill(f->data, SEED, (uint64_t) k * task->batch + first,
                          share, f->batch);
             model_gradient(f->model, f->batch, NULL, NULL, &sum);
-            memcpy(sync_bsp.inbox(sync, i), f->model->gradient,
+            memcpy(sync_inbox(sync, i), f->model->gradient,
                    n * sizeof(float));
             assert_null(sync_bsp.push(sync, i, k, share, sum / share));
         }
         assert_true(sync_bsp.ready(sync, 0, &iteration, &loss));
         losses[k] = loss;
-        memcpy(f->model->weights, sync_bsp.weights(sync), n * sizeof(float));
+        memcpy(f->model->weights, sync_weights(sync), n * sizeof(float));
         model_weights_changed(f->model);
     }
     sync_bsp.destroy(sync);

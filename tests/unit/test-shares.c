@@ -184,7 +184,7 @@ train(const char *scheme, size_t part, uint64_t seed, float result[N])
 
         take_shares(&job);
         for (int i = 0; i < N_WORKERS; i++) {
-            float *inbox = job.spec.class->inbox(job.sync, i);
+            float *inbox = sync_inbox(job.sync, i);
 
             from[i] = N;
             for (int j = 0; j < N; j++) {
@@ -207,7 +207,7 @@ train(const char *scheme, size_t part, uint64_t seed, float result[N])
             }
         }
     }
-    memcpy(result, job.spec.class->weights(job.sync), N * sizeof *result);
+    memcpy(result, sync_weights(job.sync), N * sizeof *result);
     job_uninit(&job);
 }
 

@@ -241,16 +241,16 @@ weights_of_the_others_stay_right(void **state)
     (void) state;
     cluster_init(&c, "groups,groups=1", N, mixed);
     for (int i = 0; i < N - 2; i++) {
-        *c.spec.class->inbox(c.sync, i) = 1;
+        *sync_inbox(c.sync, i) = 1;
         assert_null(c.spec.class->push(c.sync, i, 0, 64, 2));
     }
     assert_null(groups_pause_worker(c.sync, N - 1));
-    assert_near(*c.spec.class->weights(c.sync), 0);
+    assert_near(*sync_weights(c.sync), 0);
     assert_null(groups_pause_worker(c.sync, N - 2));
-    assert_near(*c.spec.class->weights(c.sync), -0.1 * (N - 2) / N);
+    assert_near(*sync_weights(c.sync), -0.1 * (N - 2) / N);
     *groups_inbox(c.sync, 0) = 1;
     assert_null(groups_push(c.sync, 0, 64 * (N - 2), 2));
-    assert_near(*c.spec.class->weights(c.sync), -0.2 * (N - 2) / N);
+    assert_near(*sync_weights(c.sync), -0.2 * (N - 2) / N);
     assert_int_equal(groups_counted(c.sync, 0), 2);
     assert_int_equal(groups_counted(c.sync, N - 1), 0);
     cluster_uninit(&c);
@@ -298,14 +298,14 @@ means_of_groups_count_as_their_workers(void **state)
         for (int i = 0; i < plan->n[1]; i++) {
             int worker = plan->order[plan->first[1] + i];
 
-            *c.spec.class->inbox(c.sync, worker) = i;
+            *sync_inbox(c.sync, worker) = i;
             sum += i;
             assert_null(c.spec.class->push(c.sync, worker, k, 64, 2));
         }
         *groups_inbox(means.sync, 1) = sum / plan->n[1];
         assert_null(groups_push(means.sync, 1, 64 * plan->n[1], 2));
-        assert_near(*c.spec.class->weights(c.sync),
-                    *means.spec.class->weights(means.sync));
+        assert_near(*sync_weights(c.sync),
+                    *sync_weights(means.sync));
         assert_int_equal(groups_counted(means.sync, 0), 0);
         assert_int_equal(groups_counted(means.sync, N - 1), k + 1);
         assert_true(groups_ready(means.sync, 1));

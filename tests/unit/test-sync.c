@@ -114,13 +114,13 @@ backup_does_not_wait_for_those_who_skip(void **state)
 
     (void) state;
     cluster_init(&c, "backup", 3, mixed);
-    *c.spec.class->inbox(c.sync, 1) = *c.spec.class->inbox(c.sync, 2) = 1;
+    *sync_inbox(c.sync, 1) = *sync_inbox(c.sync, 2) = 1;
     assert_null(c.spec.class->push(c.sync, 0, 0, 0, 0));
     assert_null(c.spec.class->push(c.sync, 1, 0, 64, 0));
     assert_false(c.spec.class->ready(c.sync, 1, &iteration, &loss));
     assert_null(c.spec.class->push(c.sync, 2, 0, 64, 0));
     assert_true(c.spec.class->ready(c.sync, 0, &iteration, &loss));
-    assert_near(*c.spec.class->weights(c.sync), -0.1);
+    assert_near(*sync_weights(c.sync), -0.1);
     for (int i = 0; i < 3; i++) {
         assert_null(c.spec.class->push(c.sync, i, 1, 0, 0));
     }
@@ -215,7 +215,7 @@ every_scheme_converges(void **state)
 
         cluster_init(&c, schemes[i], N, mixed);
         cluster_run(&c, 150);
-        assert_true(fabs(*c.spec.class->weights(c.sync) - 1) < 0.01);
+        assert_true(fabs(*sync_weights(c.sync) - 1) < 0.01);
         cluster_uninit(&c);
     }
 }

@@ -348,7 +348,7 @@ give_weights(struct server *server)
         server->class->ready(server->sync, 0, &frame.weights.iteration,
                              &frame.weights.loss);
         link_send(&host->conn->link, &frame,
-                  server->class->weights(server->sync));
+                  sync_weights(server->sync));
         link_flush(&host->conn->link);  /* An error shows when receiving. */
     }
 }
@@ -491,7 +491,8 @@ end_mean(void *conn_, struct link *link)
 
     heartbeat_heard(&host->heartbeat, clock_monotonic_us());
     if (!server->ending) {
-        error = groups_push(server->sync, host->group, link->frame.mean.n_samples,
+        error = groups_push(server->sync, host->group,
+                            link->frame.mean.n_samples,
                             link->frame.mean.loss);
         host->owed = !error;
     }
@@ -581,9 +582,11 @@ central_end_rest(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
     struct server *server = conn->server;
-    char *error = server->ending ? NULL
-                                 : groups_pause_worker(server->sync, conn->rank);
+    char *error = NULL;
 
+    if (!server->ending) {
+        error = groups_pause_worker(server->sync, conn->rank);
+    }
     if (!error) {
         central_run(server);
     }

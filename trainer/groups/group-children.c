@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/ps/server.h"
-#include "trainer/process/report.h"
 
 #define MAX_STARTS 100          /* More than those that are wanted. */
 #define END_US 2000000          /* For them to end by themselves. */
@@ -58,7 +58,7 @@ reap(struct group_children *children)
 void
 group_children_destroy(struct group_children *children)
 {
-    int64_t deadline = report_monotonic_us() + END_US;
+    int64_t deadline = clock_monotonic_us() + END_US;
 
     if (!children) {
         return;
@@ -70,7 +70,7 @@ group_children_destroy(struct group_children *children)
     }
     for (reap(children); children->n; reap(children)) {
         for (int i = 0; i < children->max; i++) {
-            if (children->pids[i] && report_monotonic_us() > deadline) {
+            if (children->pids[i] && clock_monotonic_us() > deadline) {
                 kill(children->pids[i], SIGKILL);
             }
         }

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/keys/replica.h"
 #include "trainer/process/control.h"
-#include "trainer/process/report.h"
 
 #define BYE_US 1000000          /* For others to hear that we end. */
 #define BACKLOG_HIGH ((size_t) 1 << 24) /* Bytes; above, workers wait. */
@@ -158,7 +158,7 @@ key_store_wait(struct key_worker *worker)
     struct key_store *store = worker->store;
 
     if (!store->error) {
-        peer_net_wait(store->net, report_monotonic_us() + LOOK_US);
+        peer_net_wait(store->net, clock_monotonic_us() + LOOK_US);
         key_store_look(worker);
     }
     return !store->error;
@@ -217,10 +217,10 @@ key_barrier_take(struct key_store *store, const struct key_item *item)
 static void
 key_barrier_bye(struct key_store *store)
 {
-    int64_t until_us = report_monotonic_us() + BYE_US;
+    int64_t until_us = clock_monotonic_us() + BYE_US;
 
     key_outbox_flush(&store->outbox);
-    while (store->outbox.backlog && report_monotonic_us() < until_us) {
+    while (store->outbox.backlog && clock_monotonic_us() < until_us) {
         peer_net_wait(store->net, until_us);
     }
     peer_net_bye(store->net, until_us);

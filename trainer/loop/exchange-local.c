@@ -51,7 +51,7 @@ local_start(struct loop *loop)
                                         o->learning_rate, o->momentum),
     });
     model_init_weights(model, o->seed, model->weights);
-    memcpy(sync_bsp.weights(e->sync), model->weights,
+    memcpy(sync_weights(e->sync), model->weights,
            model->n_parameters * sizeof *model->weights);
     model_weights_changed(model);
     return LOOP_OK;
@@ -99,10 +99,10 @@ local_finish(struct loop *loop, const struct loop_step *step)
         return LOOP_OK;
     }
     p->step_s = pace_elapsed(loop->pace);
-    memcpy(sync_bsp.inbox(sync, 0), model->gradient, bytes);
+    memcpy(sync_inbox(sync, 0), model->gradient, bytes);
     loop->error = sync_bsp.push(sync, 0, p->iteration++, step->n,
                                 p->batch_loss);
-    memcpy(model->weights, sync_bsp.weights(sync), bytes);
+    memcpy(model->weights, sync_weights(sync), bytes);
     model_weights_changed(model);
     return loop->error ? LOOP_FAILED : LOOP_OK;
 }

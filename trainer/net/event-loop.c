@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/control.h"
-#include "trainer/process/report.h"
 
 #define N_FIXED 2               /* Descriptors of the control. */
 
@@ -78,7 +78,7 @@ fill_fds(struct event_loop *loop, int64_t until_us)
 static int
 poll_until(struct event_loop *loop, int64_t until_us)
 {
-    int64_t left = until_us <= 0 ? 0 : until_us - report_monotonic_us();
+    int64_t left = until_us <= 0 ? 0 : until_us - clock_monotonic_us();
     struct timespec ts = { .tv_sec = 0 };
     int error;
 
@@ -101,7 +101,7 @@ poll_until(struct event_loop *loop, int64_t until_us)
 static void
 run_sources(struct event_loop *loop)
 {
-    int64_t now = report_monotonic_us();
+    int64_t now = clock_monotonic_us();
 
     loop->broken = false;
     for (int i = 0; i < loop->n && !loop->broken; i++) {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "trainer/process/report.h"
+#include "base/clock.h"
 
 /* Microseconds for which 'fd' has had something to send or unacknowledged;
  * 0 if the kernel does not say. */
@@ -33,7 +33,7 @@ transfers_begin(struct transfers *t, int fd)
 void
 transfers_header(struct transfers *t, int fd)
 {
-    t->header_us = report_monotonic_us();
+    t->header_us = clock_monotonic_us();
     t->header_busy_us = busy_us(fd);
 }
 
@@ -49,7 +49,7 @@ transfers_end(struct transfers *t, int fd)
 {
     uint64_t busy = busy_us(fd);
 
-    t->received_us += report_monotonic_us() - t->header_us;
+    t->received_us += clock_monotonic_us() - t->header_us;
     t->both_us += since(busy, t->header_busy_us);
     t->seconds = (since(busy, t->busy_us) + since(t->received_us, t->both_us))
                  * 1e-6;

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
-#include "trainer/process/report.h"
 
 struct pace {
     struct speed_profile *profile;

@@ -15,8 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-
 #define REPORT_MAX_HZ 20
 
 struct report;
@@ -64,8 +62,5 @@ void report_paused(uint64_t iteration);
 void report_policy(double lambda2, const int avoided[][2], int n);
 void report_done(const struct report_progress *, uint64_t bytes_sent,
                  uint64_t bytes_received);
-
-/* Old name. */
-#define report_monotonic_us clock_monotonic_us
 
 #endif /* trainer/process/report.h */

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "trainer/ps/bench-processes.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/frame.h"
 #include "trainer/ps/store-client.h"
@@ -37,15 +37,6 @@ struct series {
     double values[MAX_ROUNDS];
     int n;
 };
-
-static double
-now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
 
 static int
 compare_doubles(const void *a_, const void *b_)
@@ -90,11 +81,11 @@ finish(struct bench *b, ps_handle handle)
 static double
 plain_exchange(struct bench *b, size_t to, size_t from)
 {
-    double begin = now();
+    double begin = clock_monotonic_s();
 
     note_error(b, bench_processes_exchange(&b->processes, b->bytes, to,
                                            from));
-    return now() - begin;
+    return clock_monotonic_s() - begin;
 }
 
 /* What is printed, in order; names in the words of the goals. */
@@ -133,19 +124,19 @@ run_pair(struct bench *b, const struct pair *pair, void *aux, int round,
 static double
 push_value(struct bench *b, void *value)
 {
-    double begin = now();
+    double begin = clock_monotonic_s();
 
     finish(b, store_push(b->processes.client, 0, BIG, value));
-    return now() - begin;
+    return clock_monotonic_s() - begin;
 }
 
 static double
 pull_value(struct bench *b, void *value)
 {
-    double begin = now();
+    double begin = clock_monotonic_s();
 
     finish(b, store_pull(b->processes.client, 0, BIG, value));
-    return now() - begin;
+    return clock_monotonic_s() - begin;
 }
 
 static double
@@ -216,10 +207,10 @@ static double
 push_keys(struct bench *b, const uint64_t *keys, size_t n,
           const float *values)
 {
-    double begin = now();
+    double begin = clock_monotonic_s();
 
     finish(b, store_push_keys(b->processes.client, keys, n, values));
-    return n / (now() - begin) / 1e6;
+    return n / (clock_monotonic_s() - begin) / 1e6;
 }
 
 /* Pushes parts of the keys that the store has, evenly spread, as a worker of a
@@ -261,9 +252,9 @@ measure_bulk(struct bench *b, struct figures *f)
 
         note(&push, push_keys(b, keys, N_KEYS, values));
         note(&ratio, push.values[i] * 1e6 / N_KEYS * plain);
-        begin = now();
+        begin = clock_monotonic_s();
         finish(b, store_pull_keys(b->processes.client, keys, N_KEYS, values));
-        note(&pull, N_KEYS / (now() - begin) / 1e6);
+        note(&pull, N_KEYS / (clock_monotonic_s() - begin) / 1e6);
     }
     measure_parts(b, keys, values, f);
     make_keys(keys, 100);       /* Keys near each other take one byte. */
@@ -283,7 +274,7 @@ static double
 push_small(struct bench *b, void *aux)
 {
     const float one = 1;
-    double begin = now();
+    double begin = clock_monotonic_s();
 
     (void) aux;
     for (int j = 0; j < SYNC_OPS; j++) {
@@ -291,19 +282,19 @@ push_small(struct bench *b, void *aux)
 
         finish(b, store_push_keys(b->processes.client, &key, 1, &one));
     }
-    return (now() - begin) / SYNC_OPS;
+    return (clock_monotonic_s() - begin) / SYNC_OPS;
 }
 
 static double
 plain_small(struct bench *b, void *aux)
 {
-    double begin = now();
+    double begin = clock_monotonic_s();
 
     (void) aux;
     for (int j = 0; j < SYNC_OPS; j++) {
         plain_exchange(b, SMALL_REQUEST, SMALL_ANSWER);
     }
-    return (now() - begin) / SYNC_OPS;
+    return (clock_monotonic_s() - begin) / SYNC_OPS;
 }
 
 /* One key at a time, each awaited. */
@@ -334,7 +325,7 @@ measure_pipelined(struct bench *b, struct figures *f)
     const float one = 1;
 
     for (int i = 0; i < PIPELINED_ROUNDS && !b->error; i++) {
-        double begin = now();
+        double begin = clock_monotonic_s();
         ps_handle last = 0;
 
         for (int j = 0; j < PIPELINED_OPS; j++) {
@@ -343,7 +334,7 @@ measure_pipelined(struct bench *b, struct figures *f)
             last = store_push_keys(b->processes.client, &key, 1, &one);
         }
         finish(b, last);
-        note(&rate, PIPELINED_OPS / (now() - begin) / 1e3);
+        note(&rate, PIPELINED_OPS / (clock_monotonic_s() - begin) / 1e3);
     }
     f->pipelined_kops_per_s = median(&rate);
 }

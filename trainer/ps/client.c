@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/channel.h"
 #include "trainer/net/dispatch.h"
@@ -18,7 +19,6 @@
 #include "trainer/net/server-watch.h"
 #include "trainer/net/transfers.h"
 #include "trainer/process/control.h"
-#include "trainer/process/report.h"
 #include "trainer/ps/group-link.h"
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/shard.h"
@@ -961,7 +961,7 @@ ps_client_wait(struct ps_client *client, int64_t until_us, char **errorp)
     do {
         result = client_step(client, false, until_us, errorp);
     } while (result == PS_OK && !client->n_messages && !client->rewound
-             && report_monotonic_us() < until_us);
+             && clock_monotonic_us() < until_us);
     return result;
 }
 

@@ -40,7 +40,7 @@ send_messages(struct server *server)
 static void
 send_range(struct server *server, struct conn *conn, struct frame *frame)
 {
-    const float *weights = server->class->weights(server->sync);
+    const float *weights = sync_weights(server->sync);
 
     struct frame_weights *w = &frame->weights;
 
@@ -186,7 +186,7 @@ begin_push(void *conn_, struct link *link)
                        "now", (unsigned long long) link->frame.sequence, g->n,
                        (unsigned long long) g->first);
     }
-    link_set_payload(link, server->class->inbox(server->sync, conn->rank)
+    link_set_payload(link, sync_inbox(server->sync, conn->rank)
                         + (g->first - server->shard.first));
     return NULL;
 }
@@ -252,7 +252,7 @@ begin_init(void *conn_, struct link *link)
         return message("init: %u values of worker %d: not allowed now",
                        link->frame.range.n, conn->rank);
     }
-    link_set_payload(link, server->class->weights(server->sync));
+    link_set_payload(link, sync_weights(server->sync));
     return NULL;
 }
 

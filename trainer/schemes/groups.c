@@ -379,7 +379,7 @@ groups_counted(const struct sync *sync, int worker)
 float *
 groups_inbox(struct sync *sync, int group)
 {
-    return sync_state_inbox(sync, *members(sync->own, group));
+    return sync_inbox(sync, *members(sync->own, group));
 }
 
 char *
@@ -480,8 +480,6 @@ const struct sync_class sync_groups = {
     .name = "groups",
     .create = groups_create,
     .destroy = groups_destroy,
-    .weights = sync_state_weights,
-    .inbox = sync_state_inbox,
     .push = groups_take_push,
     .ready = groups_worker_ready,
     .message = groups_message,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,18 +45,6 @@ parse_count(const char *value, int64_t min, int64_t max, int64_t *to)
 }
 
 static char *
-parse_staleness(const char *value, struct sync_spec *spec)
-{
-    return parse_count(value, 0, 1000000, &spec->staleness);
-}
-
-static char *
-parse_backups(const char *value, struct sync_spec *spec)
-{
-    return parse_count(value, 0, 1023, &spec->backups);
-}
-
-static char *
 parse_ratios(const char *value, struct sync_spec *spec)
 {
     for (const char *p = value; ; p++) {
@@ -85,16 +74,36 @@ parse_predictor(const char *value, struct sync_spec *spec)
     return NULL;
 }
 
-static char *
-parse_pieces(const char *value, struct sync_spec *spec)
-{
-    return parse_count(value, 1, 1000, &spec->pieces);
-}
+/* A parameter is a count from 'min' to 'max' at 'offset' in struct sync_spec,
+ * unless it has a parser of its own. */
+static const struct {
+    const char *name;
+    enum sync_parameter parameter;
+    size_t offset;
+    int64_t min, max;
+    char *(*parse)(const char *, struct sync_spec *);
+} parameters[] = {
+    { "staleness", SYNC_STALENESS, offsetof(struct sync_spec, staleness),
+      0, 1000000, NULL },
+    { "backups", SYNC_BACKUPS, offsetof(struct sync_spec, backups),
+      0, 1023, NULL },
+    { "groups", SYNC_GROUPS, offsetof(struct sync_spec, groups),
+      0, 512, NULL },
+    { "pieces", SYNC_PIECES, offsetof(struct sync_spec, pieces),
+      1, 1000, NULL },
+    { "tau", SYNC_TAU, offsetof(struct sync_spec, tau), 1, 1000000, NULL },
+    { "ratios", SYNC_RATIOS, .parse = parse_ratios },
+    { "predictor", SYNC_PREDICTOR, .parse = parse_predictor },
+};
 
 static char *
-parse_groups(const char *value, struct sync_spec *spec)
+set_parameter(size_t i, const char *value, struct sync_spec *spec)
 {
-    char *error = parse_count(value, 0, 512, &spec->groups);
+    char *error = parameters[i].parse
+                  ? parameters[i].parse(value, spec)
+                  : parse_count(value, parameters[i].min, parameters[i].max,
+                                (int64_t *) ((char *) spec
+                                             + parameters[i].offset));
 
     if (!error && spec->groups & (spec->groups - 1)) {
         error = message("%lld is not a power of 2",
@@ -102,26 +111,6 @@ parse_groups(const char *value, struct sync_spec *spec)
     }
     return error;
 }
-
-static char *
-parse_tau(const char *value, struct sync_spec *spec)
-{
-    return parse_count(value, 1, 1000000, &spec->tau);
-}
-
-static const struct {
-    const char *name;
-    enum sync_parameter parameter;
-    char *(*parse)(const char *, struct sync_spec *);
-} parameters[] = {
-    { "staleness", SYNC_STALENESS, parse_staleness },
-    { "backups", SYNC_BACKUPS, parse_backups },
-    { "ratios", SYNC_RATIOS, parse_ratios },
-    { "predictor", SYNC_PREDICTOR, parse_predictor },
-    { "groups", SYNC_GROUPS, parse_groups },
-    { "pieces", SYNC_PIECES, parse_pieces },
-    { "tau", SYNC_TAU, parse_tau },
-};
 
 static char *
 parse_parameter(char *text, struct sync_spec *spec)
@@ -134,7 +123,7 @@ parse_parameter(char *text, struct sync_spec *spec)
              i++) {
             if (!strcmp(parameters[i].name, text)
                 && spec->parameters & parameters[i].parameter) {
-                char *error = parameters[i].parse(value, spec);
+                char *error = set_parameter(i, value, spec);
                 char *whole = error ? message("%s: %s", text, error) : NULL;
 
                 free(error);

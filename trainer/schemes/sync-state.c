@@ -70,7 +70,7 @@ map(struct sync *sync, float *vector)
 }
 
 float *
-sync_state_weights(struct sync *sync)
+sync_weights(struct sync *sync)
 {
     return map(sync, sync->weights);
 }
@@ -81,7 +81,7 @@ sync_state_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
     size_t length = sync->config.n * sizeof(float);
     int n = 0;
 
-    spans[n++] = (struct sync_span) { sync_state_weights(sync), length };
+    spans[n++] = (struct sync_span) { sync_weights(sync), length };
     for (int i = 0; i < sync->config.optimiser.class->n_states; i++) {
         spans[n++] = (struct sync_span) {
             map(sync, sync->state[i]), length,
@@ -121,7 +121,7 @@ sync_state_least_pushed(const struct sync *sync)
 }
 
 float *
-sync_state_inbox(struct sync *sync, int worker)
+sync_inbox(struct sync *sync, int worker)
 {
     return map(sync, sync->workers[worker].gradient);
 }
@@ -240,7 +240,7 @@ sync_state_update_range(struct sync *sync, size_t first, size_t n)
         state[i] = map(sync, sync->state[i]) + first;
     }
     c->optimiser.class->step(&c->optimiser, n, map(sync, sync->sum) + first,
-                             state, sync_state_weights(sync) + first);
+                             state, sync_weights(sync) + first);
 }
 
 void

@@ -50,8 +50,6 @@ struct sync *sync_state_create(const struct sync_config *, size_t own_size);
 /* Functions for struct sync_class.  The spans of sync_state_count_spans()
  * include 'n_pushed' of all workers. */
 void sync_state_destroy(struct sync *);
-float *sync_state_weights(struct sync *);
-float *sync_state_inbox(struct sync *, int worker);
 int sync_state_spans(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
 int sync_state_count_spans(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
 uint64_t sync_state_least_pushed(const struct sync *);

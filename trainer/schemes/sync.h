@@ -20,21 +20,21 @@
  *
  *    error = sync_spec_parse("ssp,staleness=3", &spec);
  *    struct sync *sync = spec.class->create(&config);
- *    ...write the first weights to class->weights(sync)...
- *    ...receive worker 2's gradient into class->inbox(sync, 2)...
+ *    ...write the first weights to sync_weights(sync)...
+ *    ...receive worker 2's gradient into sync_inbox(sync, 2)...
  *    error = class->push(sync, 2, iteration, n_samples, loss);
  *    while (class->take(sync, &to, &message)) {
  *        ...send it to worker 'to'...
  *    }
  *    if (class->ready(sync, 2, &iteration, &loss)) {
- *        ...send class->weights(sync)...
+ *        ...send sync_weights(sync)...
  *    }
  *
  * Under most schemes a worker has its weights before it pushes again.  A
  * scheme with max_in_flight() sends weights whenever there are new ones:
  *
  *    while (class->ready(sync, 2, &iteration, &loss)) {
- *        ...send class->weights(sync)...
+ *        ...send sync_weights(sync)...
  *        class->sent(sync, 2);
  *    }
  *
@@ -148,9 +148,6 @@ struct sync_class {
     struct sync *(*create)(const struct sync_config *);
     void (*destroy)(struct sync *);
 
-    float *(*weights)(struct sync *);
-    float *(*inbox)(struct sync *, int worker);
-
     /* The inbox of 'worker' has the mean gradient of 'n_samples' samples at
      * the weights of 'iteration'; 'loss' is their mean loss.  Returns NULL, or
      * a message if the worker may not push that now. */
@@ -236,6 +233,11 @@ extern const struct sync_class sync_groups;
 
 /* All of them, then NULL. */
 extern const struct sync_class *const sync_classes[];
+
+/* Vectors of the scheme: the weights, and where to write the gradient of
+ * 'worker'. */
+float *sync_weights(struct sync *);
+float *sync_inbox(struct sync *, int worker);
 
 enum sync_parameter {
     SYNC_STALENESS = 1 << 0,
