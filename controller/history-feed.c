@@ -28,7 +28,7 @@
 
 struct history_feed {
     struct controller *ctl;
-    int64_t version;            /* Of the last order written. */
+    int64_t version;            /* Last order version written. */
     long long ports_since;      /* time_msec() when ports were last written. */
 };
 

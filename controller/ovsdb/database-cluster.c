@@ -19,8 +19,8 @@
 
 VLOG_DEFINE_THIS_MODULE(database_cluster);
 
-#define STATUS_TIMEOUT_MS 2000  /* Of database_cluster_get(). */
-#define STATUS_INTERVAL_MS 2000 /* Of database_members_run(). */
+#define STATUS_TIMEOUT_MS 2000  /* Timeout of database_cluster_get(). */
+#define STATUS_INTERVAL_MS 2000 /* Interval of requests. */
 
 /* If 'line' is "NAME: VALUE", replaces '*valuep' by VALUE. */
 static void

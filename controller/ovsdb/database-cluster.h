@@ -47,8 +47,8 @@ struct database_cluster {
     char *status;               /* "cluster member", or an error. */
     char *role;                 /* "leader", "follower" or "candidate". */
     char *leader;               /* "self", an id, or "unknown". */
-    char *term;                 /* Of RAFT, decimal. */
-    char *address;              /* Of this member, "ssl:ADDRESS:PORT". */
+    char *term;                 /* RAFT term, decimal. */
+    char *address;              /* This member's, "ssl:ADDRESS:PORT". */
     struct svec members;        /* Addresses of all members, sorted. */
 };
 

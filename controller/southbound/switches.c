@@ -43,9 +43,9 @@ struct identity {
 
 /* Inputs of the desired state.  It is computed again if they change. */
 struct basis {
-    char hash[17];              /* Of the policy. */
-    int64_t generation;         /* Of the leader; 0: nothing is desired. */
-    int64_t version;            /* Of the order. */
+    char hash[17];              /* Hash of the policy. */
+    int64_t generation;         /* Leader's; 0: nothing is desired. */
+    int64_t version;            /* Version of the order. */
     unsigned int links;         /* Sum of 'links' of all drivers' status. */
 };
 
@@ -57,7 +57,7 @@ struct switches {
     size_t n, allocated;
     size_t *forwarding;         /* Index in the topology -> index in
                                  * 'switches' of the OpenFlow driver. */
-    struct hmap identities;     /* Of struct identity. */
+    struct hmap identities;     /* Map of struct identity. */
     struct basis basis;
 };
 

@@ -31,7 +31,7 @@
 
 struct event_stream {
     const struct controller *ctl;
-    struct ovs_list clients;    /* Of struct event_client. */
+    struct ovs_list clients;    /* List of struct event_client. */
 
     /* Stored events.  Event 'id' is in 'ring[id % EVENTS_KEPT]', as text.  Ids
      * are unique together with 'origin'. */
@@ -60,7 +60,7 @@ struct event_client {
     void (*wake)(void *aux);
     void *aux;
     uint64_t seen;              /* Id of the last event sent. */
-    uint64_t n_telemetry;       /* Of the stream, when telemetry was sent. */
+    uint64_t n_telemetry;       /* Last 'n_telemetry' that was sent. */
     struct ds rest;             /* Text of the event that is being read. */
     size_t offset;              /* Bytes of 'rest' that have been read. */
     bool lost;                  /* The stream ends after 'rest'. */

@@ -51,7 +51,7 @@ void rest_change_uninit(struct rest_change *);
 struct rest_progress {
     int64_t iteration;          /* Completed iterations of the job. */
     char *metric;               /* Name of the metric, or NULL. */
-    double value;               /* Of 'metric'. */
+    double value;               /* Value of 'metric'. */
 };
 
 char *rest_body_progress(const char *text, size_t size,

@@ -31,7 +31,7 @@ struct rest_counts;
 #define REST_MAX_BODY (64 * 1024)       /* Bytes. */
 #define REST_MAX_QUOTE 64       /* Characters of a path that errors show. */
 
-/* What must be done before a request without an answer can be answered. */
+/* Action required before a request can be answered. */
 enum rest_next {
     REST_CHANGE,                /* Write 'change' to the intent database. */
     REST_STREAM,                /* Stream events. */
@@ -39,7 +39,7 @@ enum rest_next {
 
 struct rest_request {
     struct controller *ctl;
-    const struct rest_counts *counts;   /* Of the HTTP server. */
+    const struct rest_counts *counts;   /* Counters of the server. */
     const char *method, *path;
     const char *actor;          /* Client: user name, or certificate's CN. */
     const char *body;           /* Null-terminated, "" without a body. */

@@ -49,8 +49,8 @@ struct rest {
     struct intent_writer *writer;
     struct event_stream *events;
     struct svec clients;        /* Allowed names of TLS certificates. */
-    struct ovs_list listeners;  /* Of struct listener. */
-    struct ovs_list conns;      /* Of struct conn, soonest deadline first. */
+    struct ovs_list listeners;  /* List of struct listener. */
+    struct ovs_list conns;      /* List of struct conn, by deadline. */
     struct rest_counts counts;
     bool again;                 /* libmicrohttpd must run again: a connection
                                  * was resumed or closed. */
@@ -59,7 +59,7 @@ struct rest {
 struct listener {
     struct ovs_list node;       /* In struct rest's 'listeners'. */
     struct MHD_Daemon *daemon;
-    char *path;                 /* Of a Unix socket, or NULL. */
+    char *path;                 /* Path of the Unix socket, or NULL. */
 };
 
 /* A client's connection and its current request. */
@@ -74,7 +74,7 @@ struct conn {
 
     struct ds body;
     struct rest_request request;
-    struct change *change;      /* That is being written, or NULL. */
+    struct change *change;      /* Change being written, or NULL. */
     struct rest_answer answer;  /* To the change, once written. */
     struct event_client *stream;        /* Or NULL. */
 };

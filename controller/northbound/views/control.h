@@ -40,7 +40,7 @@ struct controller {
 
 struct control_view {
     const char *name;           /* In REST paths; unique. */
-    const char *command;        /* Of the control socket. */
+    const char *command;        /* Command of the control socket. */
     struct json *(*build)(const struct controller *);
 };
 

@@ -37,13 +37,13 @@ struct explanation {
     const struct policy *policy;
     const struct overrides *overrides;
     const struct job *job;
-    const struct job_row *row;  /* Of 'job', in 'rows'. */
-    const struct stage_row *stage;      /* Of 'row', in 'rows'. */
-    size_t rank;                /* Of the job among all jobs, from 0. */
+    const struct job_row *row;  /* Row of 'job'. */
+    const struct stage_row *stage;      /* Row of the job's stage. */
+    size_t rank;                /* Rank of the job among all jobs, from 0. */
     struct json *why;           /* Array of sentences. */
 };
 
-/* What an override of each kind does to a job. */
+/* The state and the effect of each kind of override. */
 static const struct {
     const char *state, *effect;
 } override_texts[N_OVERRIDE_KINDS] = {

@@ -22,7 +22,7 @@ void status_report_put(struct json *, const struct controller *);
 struct status_facts {
     const struct cluster *cluster;      /* Its hosts. */
     bool intent_connected, hosts_connected;     /* To the databases. */
-    const char *policy_error;   /* Of the policy file, NULL if it is valid. */
+    const char *policy_error;   /* Error in the policy file, or NULL. */
     bool observes;              /* Hosts get no order by request. */
 };
 

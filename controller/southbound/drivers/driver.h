@@ -47,7 +47,7 @@ struct driver {
 };
 
 struct driver_want {
-    uint64_t generation;        /* Of the leader. */
+    uint64_t generation;        /* Leader's generation. */
     const struct flow_table *flows;     /* For OpenFlow. */
     const struct queue_plan *queues;    /* For ovsdb-qos. */
 };

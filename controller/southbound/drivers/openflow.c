@@ -77,23 +77,23 @@ struct openflow {
     char *target;
     struct dial *dial;          /* Opens connections. */
     struct rconn *rconn;        /* Keeps the current connection. */
-    struct rconn_packet_counter *packets;       /* Of queued packet-outs. */
+    struct rconn_packet_counter *packets;       /* Queued packet-outs. */
     struct driver_events events;
     void *aux;                  /* For 'events'. */
     unsigned int seqno;         /* rconn's connection number for 'state'. */
     bool active;                /* After want(), until leave(). */
-    uint64_t generation;        /* Of the leader, for the role request. */
+    uint64_t generation;        /* Leader's, for the role request. */
     uint64_t datapath;          /* Datapath id, 0 if not known. */
     enum openflow_state state;
-    char *reason;               /* Of ST_REFUSED. */
-    ovs_be32 xid;               /* Of the request that 'state' waits for. */
+    char *reason;               /* Reason of ST_REFUSED. */
+    ovs_be32 xid;               /* Id of the request that 'state' waits for. */
     long long int deadline;     /* time_msec() when that request times out. */
     long long int next;         /* time_msec() of the next dump or retry. */
     bool in_sync;               /* The last dump was as desired. */
     unsigned int failed;        /* Consecutive dumps without the changes that
                                  * were sent before, up to MAX_FAILED. */
     bool sent;                  /* Changes were sent since the last dump. */
-    uint32_t bundle_id;         /* Of the last bundle. */
+    uint32_t bundle_id;         /* Id of the last bundle. */
     struct flow_table *wanted;  /* Desired state. */
     struct flow_table *there;   /* State of the switch in the last dump. */
     size_t n_applied;           /* Entries of 'wanted' that are in 'there'. */

@@ -29,7 +29,7 @@ VLOG_DEFINE_THIS_MODULE(ovsdb_qos);
 /* Keys of external_ids. */
 #define OURS "stagecoach"       /* Name of a QoS or Queue row of ours. */
 #define BEFORE "stagecoach-qos-before"  /* UUID of a port's previous QoS. */
-#define GENERATION "stagecoach-generation"      /* Of the bridge's leader. */
+#define GENERATION "stagecoach-generation"      /* Generation of the leader. */
 #define NOTHING "none"          /* Value of BEFORE without a previous QoS. */
 
 
@@ -396,14 +396,15 @@ struct ovsdb_qos {
     uint64_t datapath;
     struct ovsdb_idl *idl;      /* NULL until the first want(). */
     struct ovsdb_idl_txn *txn;  /* In progress, or NULL. */
-    uint64_t generation;        /* Of the leader. */
+    uint64_t generation;        /* Leader's generation. */
     struct queue_plan *wanted;  /* Desired queues. */
-    unsigned int seqno;         /* Of 'idl' at the last reconcile(). */
+    unsigned int seqno;         /* Sequence number of 'idl' at the last
+                                 * reconcile(). */
     bool stale;                 /* reconcile() is due whatever 'seqno' is. */
     long long int next;         /* time_msec() before which it must wait. */
     enum driver_state state;
     char *reason;               /* For DRIVER_REFUSED or a missing port. */
-    struct rows_count count;    /* Of the last reconcile(). */
+    struct rows_count count;    /* Result of the last reconcile(). */
 };
 
 static struct ovsdb_qos *

@@ -25,7 +25,7 @@
 #define TLV_PORT 2
 #define TLV_TTL 3
 #define TLV_OWN 127
-#define SUBTYPE_LOCAL 7         /* Of a chassis and of a port: a name. */
+#define SUBTYPE_LOCAL 7         /* Id of a chassis or port: a local name. */
 #define TTL_SECONDS 20
 #define MAC_SIZE 32
 

@@ -13,7 +13,7 @@
 #include "util.h"
 
 #define DEFAULT_QUEUE 7
-#define MIN_RATE_BPS 12000      /* Of a queue: minimum of HTB. */
+#define MIN_RATE_BPS 12000      /* Minimum rate of an HTB queue. */
 
 /* Burst of a policer: this time at its rate, at least MIN_BURST_BYTES. */
 #define BURST_SECONDS 0.01
