@@ -204,8 +204,8 @@ receive_probe(const struct driver *driver, uint32_t port, const void *packet,
 
     for (size_t i = 0; i < ss->n && ss->links; i++) {
         if (ss->switches[i].driver == driver && ss->switches[i].index >= 0) {
-            link_check_heard(ss->links, ss->switches[i].index, port, packet,
-                             size);
+            link_check_receive(ss->links, ss->switches[i].index, port, packet,
+                               size);
         }
     }
 }
@@ -472,7 +472,7 @@ static struct json *
 switch_to_json(const struct sw *sw)
 {
     static const char *const states[] = {
-        [DRIVER_AWAY] = "away",
+        [DRIVER_DISCONNECTED] = "away",
         [DRIVER_REFUSED] = "refused",
         [DRIVER_WRITING] = "writing",
         [DRIVER_IN_SYNC] = "in sync",

@@ -71,7 +71,7 @@ take_packet(const struct driver *d, uint32_t port, const void *packet,
     size_t n;
 
     (void) d;
-    link_check_heard(w->lc, 0, port, packet, size);
+    link_check_receive(w->lc, 0, port, packet, size);
     if (size < 4) {
         return;
     }
@@ -80,8 +80,8 @@ take_packet(const struct driver *d, uint32_t port, const void *packet,
     if (p[0] & 2 && p[2] < n) {
         frame[p[2]] ^= p[3];
     }
-    link_check_heard(w->lc, p[0] >> 2 & 1, p[1], frame, n);
-    link_check_heard(w->lc, p[0] >> 3 & 1, 1, frame, n);
+    link_check_receive(w->lc, p[0] >> 2 & 1, p[1], frame, n);
+    link_check_receive(w->lc, p[0] >> 3 & 1, 1, frame, n);
 }
 
 static const struct driver_events events = {

@@ -62,7 +62,7 @@ deliver(struct fabric *f, int end, const struct lldp_frame *frame)
 {
     const struct topology_port *at = &f->t->links[end / 2].ends[end % 2];
 
-    link_check_heard(f->lc, at->sw, at->port, frame->bytes, frame->n);
+    link_check_receive(f->lc, at->sw, at->port, frame->bytes, frame->n);
 }
 
 static bool

@@ -53,7 +53,7 @@ struct driver_want {
 };
 
 enum driver_state {
-    DRIVER_AWAY,                /* Not connected. */
+    DRIVER_DISCONNECTED,
     DRIVER_REFUSED,             /* By the switch or by the controller. */
     DRIVER_WRITING,             /* Differs from the desired state. */
     DRIVER_IN_SYNC,             /* Was as desired in the last dump. */

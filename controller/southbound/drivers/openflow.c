@@ -50,7 +50,7 @@ VLOG_DEFINE_THIS_MODULE(openflow);
 
 /* State of the connection, in the order of its setup. */
 enum openflow_state {
-    ST_AWAY,                    /* Not connected. */
+    ST_DISCONNECTED,
     ST_FEATURES,                /* Waits for the features reply. */
     ST_ROLE,                    /* Waits for the role reply. */
     ST_PORTS,                   /* Waits for the port descriptions. */
@@ -62,7 +62,7 @@ enum openflow_state {
 
 /* The type of reply that each state waits for, OFPTYPE_HELLO for none. */
 static const enum ofptype reply_types[] = {
-    [ST_AWAY] = OFPTYPE_HELLO,
+    [ST_DISCONNECTED] = OFPTYPE_HELLO,
     [ST_FEATURES] = OFPTYPE_FEATURES_REPLY,
     [ST_ROLE] = OFPTYPE_ROLE_REPLY,
     [ST_PORTS] = OFPTYPE_PORT_DESC_STATS_REPLY,
@@ -392,7 +392,7 @@ static void
 clear_connection(struct openflow *of)
 {
     if (of->state != ST_REFUSED) {
-        of->state = ST_AWAY;
+        of->state = ST_DISCONNECTED;
     }
     of->in_sync = false;
     of->datapath = 0;
@@ -402,7 +402,7 @@ clear_connection(struct openflow *of)
 static void
 reconnect(struct openflow *of)
 {
-    of->state = ST_AWAY;
+    of->state = ST_DISCONNECTED;
     clear_connection(of);
     rconn_disconnect(of->rconn);
     dial_restart(of->dial);
@@ -450,7 +450,7 @@ request_features(struct openflow *of)
 static void
 connect_switch(struct openflow *of)
 {
-    if (of->state == ST_AWAY && !rconn_is_alive(of->rconn)) {
+    if (of->state == ST_DISCONNECTED && !rconn_is_alive(of->rconn)) {
         struct vconn *vconn = dial_run(of->dial);
 
         if (vconn) {
@@ -467,7 +467,7 @@ follow_connection(struct openflow *of)
 
     if (!rconn_is_connected(of->rconn)) {
         clear_connection(of);
-    } else if (of->state == ST_AWAY || of->seqno != seqno) {
+    } else if (of->state == ST_DISCONNECTED || of->seqno != seqno) {
         if (of->state != ST_REFUSED || time_msec() >= of->next) {
             of->seqno = seqno;
             of->in_sync = false;
@@ -495,7 +495,7 @@ run_timers(struct openflow *of)
     } else if (reply_types[of->state] != OFPTYPE_HELLO
                && now >= of->deadline) {
         VLOG_WARN_RL(&rl, "%s: no reply, reconnecting", of->target);
-        of->state = ST_AWAY;
+        of->state = ST_DISCONNECTED;
         rconn_disconnect(of->rconn);
     }
 }
@@ -505,7 +505,7 @@ openflow_test_answer(struct driver *driver, struct ofpbuf *msg)
 {
     struct openflow *of = openflow_cast(driver);
 
-    if (of->state == ST_AWAY || of->state == ST_REFUSED) {
+    if (of->state == ST_DISCONNECTED || of->state == ST_REFUSED) {
         request_features(of);
     } else if (of->state == ST_IDLE) {
         of->next = 0;
@@ -546,12 +546,12 @@ openflow_wait(struct driver *driver)
     if (of->active) {
         rconn_run_wait(of->rconn);
         rconn_recv_wait(of->rconn);
-        if (of->state == ST_AWAY && !rconn_is_alive(of->rconn)) {
+        if (of->state == ST_DISCONNECTED && !rconn_is_alive(of->rconn)) {
             dial_wait(of->dial);
         }
         if (of->state == ST_IDLE || of->state == ST_REFUSED) {
             poll_timer_wait_until(of->next);
-        } else if (of->state != ST_AWAY) {
+        } else if (of->state != ST_DISCONNECTED) {
             poll_timer_wait_until(of->deadline);
         }
     }
@@ -585,7 +585,7 @@ openflow_get_status(const struct driver *driver, struct driver_status *status)
 
     *status = (struct driver_status) {
         .state = (of->state == ST_REFUSED ? DRIVER_REFUSED
-                  : of->state < ST_IDLE ? DRIVER_AWAY
+                  : of->state < ST_IDLE ? DRIVER_DISCONNECTED
                   : of->in_sync ? DRIVER_IN_SYNC : DRIVER_WRITING),
         .datapath = of->datapath,
         .n_wanted = flow_table_count(of->wanted),

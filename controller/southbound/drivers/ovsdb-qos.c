@@ -428,7 +428,7 @@ ovsdb_qos_leave(struct driver *driver)
     oq->txn = NULL;
     oq->idl = NULL;
     oq->reason = NULL;
-    oq->state = DRIVER_AWAY;
+    oq->state = DRIVER_DISCONNECTED;
 }
 
 static void
@@ -569,7 +569,7 @@ ovsdb_qos_run(struct driver *driver)
     }
     if (!ovsdb_idl_has_ever_connected(oq->idl)
         || !ovsdb_idl_is_connected(oq->idl)) {
-        set_state(oq, DRIVER_AWAY, NULL);
+        set_state(oq, DRIVER_DISCONNECTED, NULL);
         oq->stale = true;
     } else if (!oq->txn && time_msec() >= oq->next
                && (oq->stale || ovsdb_idl_get_seqno(oq->idl) != oq->seqno)) {
@@ -593,7 +593,7 @@ ovsdb_qos_wait(struct driver *driver)
     ovsdb_idl_wait(oq->idl);
     if (oq->txn) {
         ovsdb_idl_txn_wait(oq->txn);
-    } else if (oq->stale && oq->state != DRIVER_AWAY) {
+    } else if (oq->stale && oq->state != DRIVER_DISCONNECTED) {
         poll_timer_wait_until(oq->next);
     }
 }

@@ -260,8 +260,8 @@ is_fresh(const struct link_check *lc, size_t i, uint64_t number)
 }
 
 void
-link_check_heard(struct link_check *lc, int sw, uint32_t port,
-                 const void *frame, size_t size)
+link_check_receive(struct link_check *lc, int sw, uint32_t port,
+                   const void *frame, size_t size)
 {
     struct listener *listener = &lc->listeners[sw];
     struct lldp_probe probe;

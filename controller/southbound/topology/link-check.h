@@ -30,7 +30,7 @@
  *
  *    link_check_run(lc, send, aux);          // Sends probes that are due.
  *    link_check_wait(lc);
- *    link_check_heard(lc, sw, port, frame, size);
+ *    link_check_receive(lc, sw, port, frame, size);
  *    link_check_alarms(lc, alarms);
  *
  * The topology must outlive the check; the key is copied.  Main thread
@@ -65,8 +65,8 @@ void link_check_run(struct link_check *, link_check_send_func *, void *aux);
 void link_check_wait(const struct link_check *);
 
 /* Handles a frame that was received at 'port' of switch 'sw'. */
-void link_check_heard(struct link_check *, int sw, uint32_t port,
-                      const void *frame, size_t size);
+void link_check_receive(struct link_check *, int sw, uint32_t port,
+                        const void *frame, size_t size);
 
 /* Appends a text for each end of a link that is silent or wrong. */
 void link_check_alarms(const struct link_check *, struct json *alarms);

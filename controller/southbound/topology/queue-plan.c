@@ -130,10 +130,10 @@ queue_plan_queue_config(const struct queue_plan *plan,
                         const struct queue_plan_port *port, size_t i,
                         struct smap *config)
 {
-    int64_t guard = port->rate_bps * plan->min_share;
+    int64_t min_rate = port->rate_bps * plan->min_share;
 
     smap_add_format(config, "min-rate", "%"PRId64,
-                    MIN(MAX(guard, MIN_RATE_BPS), port->rate_bps));
+                    MIN(MAX(min_rate, MIN_RATE_BPS), port->rate_bps));
     smap_add_format(config, "max-rate", "%"PRId64, port->rate_bps);
     smap_add_format(config, "priority", "%"PRId64,
                     queue_plan_number(plan, i));
