@@ -116,7 +116,7 @@ serve(struct shim *s, char *argv[], int argc)
 
 /* Prints 'error'.  Returns 'status', or success if there is no error. */
 static int
-finish(char *error, int status)
+report_error(char *error, int status)
 {
     if (!error) {
         return EXIT_SUCCESS;
@@ -142,7 +142,7 @@ main(int argc, char *argv[])
         return EXIT_SUCCESS;
     }
     if (!error && o->show) {
-        return finish(shim_show(o->show, stdout), EXIT_NO_SHIM);
+        return report_error(shim_show(o->show, stdout), EXIT_NO_SHIM);
     }
     if (!error && o->replay) {
         const struct replay_files files = {
@@ -152,9 +152,9 @@ main(int argc, char *argv[])
             .to_host = o->to_host,
         };
 
-        return finish(replay_command(&files), EXIT_FAILURE);
+        return report_error(replay_command(&files), EXIT_FAILURE);
     }
     error = error ? error : check_ifaces(o);
-    return (error ? finish(error, EXIT_BAD_USAGE)
+    return (error ? report_error(error, EXIT_BAD_USAGE)
             : serve(&shim, argv, argc));
 }

@@ -41,7 +41,7 @@ struct block {
 };
 
 static void
-put(struct block *b, const void *data, size_t size)
+put_bytes(struct block *b, const void *data, size_t size)
 {
     memcpy(b->bytes + b->n, data, size);
     b->n += size;
@@ -53,7 +53,7 @@ put(struct block *b, const void *data, size_t size)
 static void
 put_32(struct block *b, uint32_t value)
 {
-    put(b, &value, sizeof value);
+    put_bytes(b, &value, sizeof value);
 }
 
 static void
@@ -61,7 +61,7 @@ put_16s(struct block *b, uint16_t first, uint16_t second)
 {
     uint16_t both[] = { first, second };
 
-    put(b, both, sizeof both);
+    put_bytes(b, both, sizeof both);
 }
 
 static void
@@ -75,7 +75,7 @@ static void
 put_option(struct block *b, uint16_t code, const void *data, uint16_t size)
 {
     put_16s(b, code, size);
-    put(b, data, size);
+    put_bytes(b, data, size);
 }
 
 /* Writes a block: 'b', with 'size' bytes of 'data' after its first 'split'

@@ -314,7 +314,7 @@ apply_law(struct cc *cc)
 }
 
 static void
-sweep(struct cc *cc, uint64_t now)
+sweep_flows(struct cc *cc, uint64_t now)
 {
     struct cc_flow *flow;
 
@@ -335,7 +335,7 @@ cc_poll(struct cc *cc, uint64_t now)
 {
     downlink_poll(cc, now);
     uplink_poll(cc, now);
-    sweep(cc, now);
+    sweep_flows(cc, now);
 }
 
 static void

@@ -23,7 +23,7 @@ enum {
 };
 
 static uint32_t
-fold(uint32_t sum)
+fold_sum(uint32_t sum)
 {
     sum = (sum & 0xffff) + (sum >> 16);
     return (sum & 0xffff) + (sum >> 16);
@@ -32,7 +32,7 @@ fold(uint32_t sum)
 uint16_t
 checksum_change(uint16_t sum, uint16_t old, uint16_t new)
 {
-    return ~fold((uint16_t) ~sum + (uint16_t) ~old + (uint32_t) new);
+    return ~fold_sum((uint16_t) ~sum + (uint16_t) ~old + (uint32_t) new);
 }
 
 uint16_t
@@ -41,12 +41,12 @@ checksum_of(const void *data, size_t size, uint32_t start)
     const uint8_t *p = data;
 
     for (; size > 1; size -= 2, p += 2) {
-        start = fold(start + get_be16(p));
+        start = fold_sum(start + get_be16(p));
     }
     if (size) {
         start += *p << 8;
     }
-    return ~fold(start);
+    return ~fold_sum(start);
 }
 
 /* Finds the TCP header.  Returns false if it does not follow the IP header.

@@ -38,7 +38,7 @@ cc_window_known(const struct cc_window *w)
 
 /* Windows are scaled only if both SYNs had a window scale. */
 static bool
-scales(const struct cc_window *w)
+is_scaled(const struct cc_window *w)
 {
     return w->host_scales && w->remote_scales;
 }
@@ -46,7 +46,7 @@ scales(const struct cc_window *w)
 bool
 cc_window_translates(const struct cc_window *w)
 {
-    return (cc_window_known(w) && scales(w)
+    return (cc_window_known(w) && is_scaled(w)
             && w->host_shift != w->wire_shift);
 }
 
@@ -62,7 +62,8 @@ note_edge(struct cc_window *w, uint32_t edge)
 /* Returns the window to advertise at 'ack', of the 'has' bytes that the host
  * advertises: at most 'limit', but not left of the last right edge. */
 static uint32_t
-allow(const struct cc_window *w, uint32_t ack, uint32_t has, uint32_t limit)
+allowed_window(const struct cc_window *w, uint32_t ack, uint32_t has,
+               uint32_t limit)
 {
     int32_t before = w->has_edge ? (int32_t) (w->edge - ack) : 0;
     uint32_t most = limit;
@@ -77,15 +78,15 @@ bool
 cc_window_apply(struct cc_window *w, uint8_t *frame, struct segment *seg,
                 uint32_t limit)
 {
-    uint8_t from = scales(w) ? w->host_shift : 0;
-    uint8_t to = scales(w) ? w->wire_shift : 0;
+    uint8_t from = is_scaled(w) ? w->host_shift : 0;
+    uint8_t to = is_scaled(w) ? w->wire_shift : 0;
     uint32_t has = (uint32_t) seg->window << from, may, field;
 
     if (!cc_window_known(w) || !(seg->flags & SEGMENT_ACK)
         || seg->flags & SEGMENT_RST) {
         return false;
     }
-    may = allow(w, seg->ack, has, limit ? limit : 1);
+    may = allowed_window(w, seg->ack, has, limit ? limit : 1);
     field = (may + (1u << to) - 1) >> to;
     if (field > LARGEST_FIELD) {
         field = LARGEST_FIELD;

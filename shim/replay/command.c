@@ -137,7 +137,7 @@ print_counts(const struct replay *r, const struct replay_rules *rules)
 }
 
 static char *
-replay(struct files *files, const struct replay_rules *rules)
+run_replay(struct files *files, const struct replay_rules *rules)
 {
     struct replay *r = NULL;
     char *error = eal_init_offline(replay_memory(rules));
@@ -164,7 +164,7 @@ replay_command(const struct replay_files *names)
 
     memset(&files, 0, sizeof files);
     error = error ? error : open_files(names, &files);
-    error = error ? error : replay(&files, rules);
+    error = error ? error : run_replay(&files, rules);
     error = close_files(&files, error);
     replay_rules_destroy(rules);
     return error;

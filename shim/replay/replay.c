@@ -253,24 +253,24 @@ replay_destroy(struct replay *r)
 }
 
 static struct origin *
-origin(const struct replay *r, struct rte_mbuf *m)
+origin_of(const struct replay *r, struct rte_mbuf *m)
 {
     return RTE_MBUF_DYNFIELD(m, r->origin_at, struct origin *);
 }
 
 /* Passes on the frames that leave at 'end'.  Returns their number. */
 static unsigned int
-collect(struct replay *r, struct end *end, bool to_host)
+collect_frames(struct replay *r, struct end *end, bool to_host)
 {
     unsigned int n = 0;
     void *m;
 
     while (!rte_ring_dequeue(end->out, &m)) {
         struct capture_frame frame = {
-            .number = origin(r, m)->number,
+            .number = origin_of(r, m)->number,
             .time = r->now,
             .data = rte_pktmbuf_mtod((struct rte_mbuf *) m, uint8_t *),
-            .captured = origin(r, m)->captured,
+            .captured = origin_of(r, m)->captured,
             .length = rte_pktmbuf_pkt_len((struct rte_mbuf *) m),
         };
 
@@ -300,10 +300,10 @@ poll_pipeline(struct replay *r)
 
     job_slots_lease(r->slots, r->now, LEASE_MS, r->rules->default_dscp);
     worked = forward_poll(r->forward, r->now);
-    n = collect(r, &r->uplink, false);
+    n = collect_frames(r, &r->uplink, false);
     r->counts.sent += n;
     worked |= n > 0;
-    n = collect(r, &r->host, true);
+    n = collect_frames(r, &r->host, true);
     r->counts.delivered += n;
     return worked || n;
 }
@@ -365,7 +365,7 @@ make_packet(struct replay *r, const struct capture_frame *frame)
     }
     memcpy(data, frame->data, frame->captured);
     memset(data + frame->captured, 0, frame->length - frame->captured);
-    *origin(r, m) = (struct origin) {
+    *origin_of(r, m) = (struct origin) {
         .number = frame->number,
         .captured = frame->captured,
     };
