@@ -14,7 +14,7 @@
 #include "trainer/gossip/net-monitor.h"
 
 static void
-a_link_that_changed_is_decided_on_at_once(void **state)
+a_link_that_changed_makes_a_policy_at_once(void **state)
 {
     const bool present[NETMAX_MAX_PEERS] = { true, true, true, true };
     struct netmax_policy policy;
@@ -58,7 +58,7 @@ foreseen(const float times[4])
 }
 
 static void
-what_agents_foresee_counts_until_it_is_measured(void **state)
+estimates_count_until_there_are_measurements(void **state)
 {
     const bool present[NETMAX_MAX_PEERS] = { true, true, true, true };
     const float times[4] = { 0.2f, NAN, 4, 0.2f };
@@ -78,13 +78,14 @@ what_agents_foresee_counts_until_it_is_measured(void **state)
     assert_true(net_monitor_link(&monitor, 1, 2, 60 * 1000000) > 3);
     /* And without an agent the last that is known is what there is. */
     for (int i = 1; i < 3; i++) {
-        net_monitor_estimate(&monitor, i, (float[]) { NAN, NAN, NAN, NAN }, 50);
+        net_monitor_estimate(&monitor, i,
+                             (float[]) { NAN, NAN, NAN, NAN }, 50);
     }
     assert_true(net_monitor_link(&monitor, 1, 2, 60 * 1000000) < 0.2);
 }
 
 static void
-what_was_measured_changes_as_agents_figures_do(void **state)
+measurements_change_by_the_factor_of_estimates(void **state)
 {
     struct net_monitor monitor
         = foreseen((float[]) { 0.2f, NAN, 0.2f, 0.2f });
@@ -101,7 +102,7 @@ what_was_measured_changes_as_agents_figures_do(void **state)
 }
 
 static void
-answers_of_agents_are_read(void **state)
+replies_of_agents_are_parsed(void **state)
 {
     struct agent_links_view view;
 
@@ -127,10 +128,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_link_that_changed_is_decided_on_at_once),
-        cmocka_unit_test(what_agents_foresee_counts_until_it_is_measured),
-        cmocka_unit_test(what_was_measured_changes_as_agents_figures_do),
-        cmocka_unit_test(answers_of_agents_are_read),
+        cmocka_unit_test(a_link_that_changed_makes_a_policy_at_once),
+        cmocka_unit_test(estimates_count_until_there_are_measurements),
+        cmocka_unit_test(measurements_change_by_the_factor_of_estimates),
+        cmocka_unit_test(replies_of_agents_are_parsed),
     };
 
     return cmocka_run_group_tests_name("net-monitor", tests, NULL, NULL);

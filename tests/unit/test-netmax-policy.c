@@ -161,7 +161,7 @@ lambda2_is_that_of_a_ring(void **state)
 }
 
 static void
-equal_links_are_asked_equally(void **state)
+equal_links_have_equal_probabilities(void **state)
 {
     struct netmax_policy policy;
     netmax_matrix t;
@@ -178,7 +178,7 @@ equal_links_are_asked_equally(void **state)
 }
 
 static void
-a_slow_link_is_hardly_asked_and_nobody_waits_for_it(void **state)
+a_slow_link_is_rarely_used_and_delays_no_peer(void **state)
 {
     static const double factors[] = { 3, 10, 30, 100 };
 
@@ -202,7 +202,7 @@ a_slow_link_is_hardly_asked_and_nobody_waits_for_it(void **state)
 /* However seldom slow links are asked, no step is shorter than its gradient;
  * and where all links take as long as that, all are asked. */
 static void
-asking_nobody_is_not_free(void **state)
+a_step_without_a_pull_takes_time(void **state)
 {
     double alone[NETMAX_MAX_PEERS];
     struct netmax_policy policy;
@@ -225,7 +225,7 @@ asking_nobody_is_not_free(void **state)
 }
 
 static void
-those_who_are_gone_are_not_asked(void **state)
+peers_that_are_gone_have_probability_0(void **state)
 {
     bool present[NETMAX_MAX_PEERS];
     struct netmax_policy policy;
@@ -252,10 +252,10 @@ main(void)
         cmocka_unit_test(a_row_is_as_good_as_the_lp),
         cmocka_unit_test(mixing_is_symmetric_and_doubly_stochastic),
         cmocka_unit_test(lambda2_is_that_of_a_ring),
-        cmocka_unit_test(equal_links_are_asked_equally),
-        cmocka_unit_test(a_slow_link_is_hardly_asked_and_nobody_waits_for_it),
-        cmocka_unit_test(asking_nobody_is_not_free),
-        cmocka_unit_test(those_who_are_gone_are_not_asked),
+        cmocka_unit_test(equal_links_have_equal_probabilities),
+        cmocka_unit_test(a_slow_link_is_rarely_used_and_delays_no_peer),
+        cmocka_unit_test(a_step_without_a_pull_takes_time),
+        cmocka_unit_test(peers_that_are_gone_have_probability_0),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,7 +178,7 @@ workers_may_be_threads(void **state)
 }
 
 static void
-all_end_with_the_name_of_who_died(void **state)
+all_end_with_the_name_of_the_node_that_died(void **state)
 {
     static const char *const stores[] = { "localize", "essp", "classic" };
 
@@ -203,7 +203,7 @@ all_end_with_the_name_of_who_died(void **state)
 }
 
 static void
-a_signal_ends_all_as_told(void **state)
+a_signal_to_all_ends_all_without_an_error(void **state)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -219,7 +219,7 @@ a_signal_ends_all_as_told(void **state)
 }
 
 static void
-a_signal_to_one_ends_all_as_told(void **state)
+a_signal_to_one_ends_all_without_an_error(void **state)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -233,7 +233,7 @@ a_signal_to_one_ends_all_as_told(void **state)
 }
 
 static void
-a_signal_ends_one_that_is_alone(void **state)
+a_signal_ends_a_single_node(void **state)
 {
     static const char *const stores[] = { "localize", "manual" };
 
@@ -332,10 +332,10 @@ main(void)
         cmocka_unit_test(knowledge_is_learned),
         cmocka_unit_test(words_are_learned),
         cmocka_unit_test(workers_may_be_threads),
-        cmocka_unit_test(all_end_with_the_name_of_who_died),
-        cmocka_unit_test(a_signal_ends_all_as_told),
-        cmocka_unit_test(a_signal_to_one_ends_all_as_told),
-        cmocka_unit_test(a_signal_ends_one_that_is_alone),
+        cmocka_unit_test(all_end_with_the_name_of_the_node_that_died),
+        cmocka_unit_test(a_signal_to_all_ends_all_without_an_error),
+        cmocka_unit_test(a_signal_to_one_ends_all_without_an_error),
+        cmocka_unit_test(a_signal_ends_a_single_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

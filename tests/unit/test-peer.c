@@ -159,7 +159,7 @@ check_sums(int n)
 }
 
 static void
-all_get_the_same_sum_of_rings_and_trees(void **state)
+rings_and_trees_give_all_peers_the_same_sum(void **state)
 {
     check_sums(N);
     check_sums(2);
@@ -261,7 +261,7 @@ end_one(const char *scheme, int signal, bool survives)
 }
 
 static void
-gossip_goes_on_without_one_who_died(void **state)
+gossip_continues_after_a_peer_died(void **state)
 {
     end_one("netmax", SIGKILL, true);
     end_one("adpsgd", SIGKILL, true);
@@ -271,7 +271,7 @@ gossip_goes_on_without_one_who_died(void **state)
 }
 
 static void
-all_end_with_one_line_where_all_are_needed(void **state)
+schemes_that_need_all_peers_end_with_one_line(void **state)
 {
     end_one("allreduce", SIGKILL, false);
     end_one("prague", SIGKILL, false);
@@ -282,7 +282,7 @@ all_end_with_one_line_where_all_are_needed(void **state)
 
 /* Who finds nobody to wait for does not train on. */
 static void
-one_left_alone_ends_where_all_are_needed(void **state)
+a_peer_left_alone_ends_under_prague(void **state)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -302,7 +302,7 @@ one_left_alone_ends_where_all_are_needed(void **state)
 }
 
 static void
-strangers_and_other_trainings_are_refused(void **state)
+peers_of_another_training_are_refused(void **state)
 {
     struct crew crew;
     char line[CREW_LINE];
@@ -325,12 +325,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_get_the_same_sum_of_rings_and_trees),
+        cmocka_unit_test(rings_and_trees_give_all_peers_the_same_sum),
         cmocka_unit_test(all_schemes_train_to_their_targets),
-        cmocka_unit_test(gossip_goes_on_without_one_who_died),
-        cmocka_unit_test(all_end_with_one_line_where_all_are_needed),
-        cmocka_unit_test(one_left_alone_ends_where_all_are_needed),
-        cmocka_unit_test(strangers_and_other_trainings_are_refused),
+        cmocka_unit_test(gossip_continues_after_a_peer_died),
+        cmocka_unit_test(schemes_that_need_all_peers_end_with_one_line),
+        cmocka_unit_test(a_peer_left_alone_ends_under_prague),
+        cmocka_unit_test(peers_of_another_training_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

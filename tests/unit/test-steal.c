@@ -254,7 +254,7 @@ every_sample_is_computed_once_in_any_order(void **state)
 
 /* A claim for what has been begun meanwhile, or of another iteration. */
 static void
-gives_only_what_is_not_begun(void **state)
+gives_only_samples_that_were_not_started(void **state)
 {
     struct steal s = { .n_posts = 0 };
     struct sync_message help = {
@@ -290,7 +290,7 @@ gives_only_what_is_not_begun(void **state)
 }
 
 static void
-refuses_messages_for_nobody(void **state)
+refuses_messages_to_unknown_workers(void **state)
 {
     struct world w;
     char *error;
@@ -316,8 +316,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_is_computed_once_in_any_order),
-        cmocka_unit_test(gives_only_what_is_not_begun),
-        cmocka_unit_test(refuses_messages_for_nobody),
+        cmocka_unit_test(gives_only_samples_that_were_not_started),
+        cmocka_unit_test(refuses_messages_to_unknown_workers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

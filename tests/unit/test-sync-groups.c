@@ -47,7 +47,7 @@ throughput(const char *scheme, int slow)
 }
 
 static void
-groups_bound_what_a_straggler_costs(void **state)
+groups_bound_the_cost_of_a_straggler(void **state)
 {
     static const char *const schemes[] = {
         "groups,groups=2", "groups,groups=4", "groups,groups=8", "groups",
@@ -70,7 +70,7 @@ groups_bound_what_a_straggler_costs(void **state)
 /* The worker that is slow is alone soon, and not for longer than it is slow.
  * When another one is, that one is alone instead. */
 static void
-groups_follow_who_is_slow(void **state)
+groups_follow_the_slow_worker(void **state)
 {
     double speeds[N] = { 800, 800, 800, 200, 800, 800, 800, 800 };
     const struct group_plan *plan;
@@ -117,7 +117,7 @@ groups_are_as_many_as_servers(void **state)
 
 /* One worker is 20 times slower. */
 static void
-groups_keep_gradients_young(void **state)
+groups_bound_the_age_of_gradients(void **state)
 {
     static const struct {
         const char *scheme;
@@ -192,7 +192,7 @@ assert_counted(const struct cluster *c)
 /* Neither one of a group nor a whole one: the others make more steps than
  * 'tau' lets them while it runs. */
 static void
-groups_go_on_without_those_who_rest(void **state)
+groups_continue_without_paused_workers(void **state)
 {
     double speeds[N];
     struct cluster c;
@@ -234,7 +234,7 @@ groups_go_on_without_those_who_rest(void **state)
 
 /* A gradient is one of all, whoever rests. */
 static void
-weights_of_the_others_stay_right(void **state)
+updates_without_paused_workers_keep_their_weight(void **state)
 {
     struct cluster c;
 
@@ -257,7 +257,7 @@ weights_of_the_others_stay_right(void **state)
 }
 
 static void
-nobody_rests_twice_or_while_it_has_pushed(void **state)
+a_worker_pauses_once_and_not_after_its_push(void **state)
 {
     struct cluster c;
     char *error;
@@ -366,13 +366,13 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_bound_what_a_straggler_costs),
-        cmocka_unit_test(groups_follow_who_is_slow),
+        cmocka_unit_test(groups_bound_the_cost_of_a_straggler),
+        cmocka_unit_test(groups_follow_the_slow_worker),
         cmocka_unit_test(groups_are_as_many_as_servers),
-        cmocka_unit_test(groups_keep_gradients_young),
-        cmocka_unit_test(groups_go_on_without_those_who_rest),
-        cmocka_unit_test(weights_of_the_others_stay_right),
-        cmocka_unit_test(nobody_rests_twice_or_while_it_has_pushed),
+        cmocka_unit_test(groups_bound_the_age_of_gradients),
+        cmocka_unit_test(groups_continue_without_paused_workers),
+        cmocka_unit_test(updates_without_paused_workers_keep_their_weight),
+        cmocka_unit_test(a_worker_pauses_once_and_not_after_its_push),
         cmocka_unit_test(means_of_groups_count_as_their_workers),
         cmocka_unit_test(plans_put_slow_workers_together),
     };

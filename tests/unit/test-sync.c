@@ -66,7 +66,7 @@ lbbsp_comes_near_the_sum_of_speeds(void **state)
 }
 
 static void
-backup_does_without_the_slowest(void **state)
+backup_does_not_wait_for_the_slowest(void **state)
 {
     struct cluster c;
 
@@ -86,7 +86,7 @@ backup_does_without_the_slowest(void **state)
 /* One is late in the first iteration and another one in the third, in which
  * the first one would still be at its first. */
 static void
-backup_has_the_late_join_at_once(void **state)
+backup_lets_late_workers_join_at_once(void **state)
 {
     double speeds[N] = { 800, 800, 800, 80, 800, 800, 800, 800 };
     struct cluster c;
@@ -106,7 +106,7 @@ backup_has_the_late_join_at_once(void **state)
 /* What another server's scheme had a worker drop is none of the gradients that
  * are waited for here, unless no others can come. */
 static void
-backup_does_not_wait_for_those_who_skip(void **state)
+backup_does_not_wait_for_workers_that_skip(void **state)
 {
     struct cluster c;
     uint64_t iteration;
@@ -130,7 +130,7 @@ backup_does_not_wait_for_those_who_skip(void **state)
 }
 
 static void
-asp_waits_for_nobody(void **state)
+asp_workers_do_not_wait(void **state)
 {
     struct cluster c;
 
@@ -169,7 +169,7 @@ ssp_keeps_its_bound(void **state)
 /* Everybody gets weights as often as all have pushed, and once for each push,
  * also whoever is at work. */
 static void
-essp_sends_weights_to_workers_at_work(void **state)
+essp_sends_weights_to_computing_workers(void **state)
 {
     const struct sync_class *class = &sync_essp;
     struct cluster c;
@@ -222,7 +222,7 @@ every_scheme_converges(void **state)
 
 /* A worker that pushes what it was not asked for. */
 static void
-refuses_gradients_out_of_turn(void **state)
+refuses_gradients_of_another_iteration(void **state)
 {
     static const char *const schemes[] = {
         "bsp", "asp", "ssp", "essp", "backup",
@@ -262,7 +262,7 @@ refuses_a_batch_that_is_too_small_to_divide(void **state)
 
 /* What another server's scheme decides, one that follows does not repeat. */
 static void
-followers_are_silent(void **state)
+followers_send_no_messages(void **state)
 {
     struct cluster c;
     struct sync *sync;
@@ -341,16 +341,16 @@ main(void)
         cmocka_unit_test(bsp_is_as_slow_as_its_slowest),
         cmocka_unit_test(static_ratios_make_all_end_together),
         cmocka_unit_test(lbbsp_comes_near_the_sum_of_speeds),
-        cmocka_unit_test(backup_does_without_the_slowest),
-        cmocka_unit_test(backup_has_the_late_join_at_once),
-        cmocka_unit_test(backup_does_not_wait_for_those_who_skip),
-        cmocka_unit_test(asp_waits_for_nobody),
+        cmocka_unit_test(backup_does_not_wait_for_the_slowest),
+        cmocka_unit_test(backup_lets_late_workers_join_at_once),
+        cmocka_unit_test(backup_does_not_wait_for_workers_that_skip),
+        cmocka_unit_test(asp_workers_do_not_wait),
         cmocka_unit_test(ssp_keeps_its_bound),
-        cmocka_unit_test(essp_sends_weights_to_workers_at_work),
+        cmocka_unit_test(essp_sends_weights_to_computing_workers),
         cmocka_unit_test(every_scheme_converges),
-        cmocka_unit_test(refuses_gradients_out_of_turn),
+        cmocka_unit_test(refuses_gradients_of_another_iteration),
         cmocka_unit_test(refuses_a_batch_that_is_too_small_to_divide),
-        cmocka_unit_test(followers_are_silent),
+        cmocka_unit_test(followers_send_no_messages),
         cmocka_unit_test(names_what_is_wrong_with_a_scheme),
     };
 

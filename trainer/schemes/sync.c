@@ -1,12 +1,276 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/schemes/sync.h"
+#include "trainer/schemes/sync-state.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "trainer/backend/backend.h"
 #include "trainer/schemes/shard.h"
+
+static float *
+vector(struct sync *sync)
+{
+    return backend_alloc(sync->config.backend,
+                         sync->config.n * sizeof(float));
+}
+
+struct sync *
+sync_state_create(const struct sync_config *config, size_t own_size)
+{
+    struct sync *sync = allocate(1, sizeof *sync);
+
+    assert(config->backend->class->map);
+    sync->config = *config;
+    sync->config.spec = NULL;
+    sync->weights = vector(sync);
+    for (int i = 0; i < config->optimiser.class->n_states; i++) {
+        sync->state[i] = vector(sync);
+    }
+    sync->sum = vector(sync);
+    sync->workers = allocate(config->n_workers, sizeof *sync->workers);
+    for (int i = 0; i < config->n_workers; i++) {
+        sync->workers[i].gradient = vector(sync);
+    }
+    sync->counts = allocate(config->n_workers, sizeof *sync->counts);
+    sync->max_posts = 2 * config->n_workers;
+    sync->posts = allocate(sync->max_posts, sizeof *sync->posts);
+    sync->own = own_size ? allocate(1, own_size) : NULL;
+    sync_state_await_parts(sync);
+    return sync;
+}
+
+void
+sync_state_destroy(struct sync *sync)
+{
+    if (sync) {
+        struct backend *b = sync->config.backend;
+
+        for (int i = 0; i < sync->config.n_workers; i++) {
+            backend_free(b, sync->workers[i].gradient);
+        }
+        free(sync->workers);
+        free(sync->counts);
+        free(sync->posts);
+        free(sync->own);
+        backend_free(b, sync->weights);
+        for (int i = 0; i < sync->config.optimiser.class->n_states; i++) {
+            backend_free(b, sync->state[i]);
+        }
+        backend_free(b, sync->sum);
+        free(sync);
+    }
+}
+
+static float *
+map(struct sync *sync, float *vector)
+{
+    return sync->config.backend->class->map(sync->config.backend, vector);
+}
+
+float *
+sync_weights(struct sync *sync)
+{
+    return map(sync, sync->weights);
+}
+
+int
+sync_state_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
+{
+    size_t length = sync->config.n * sizeof(float);
+    int n = 0;
+
+    spans[n++] = (struct sync_span) { sync_weights(sync), length };
+    for (int i = 0; i < sync->config.optimiser.class->n_states; i++) {
+        spans[n++] = (struct sync_span) {
+            map(sync, sync->state[i]), length,
+        };
+    }
+    spans[n++] = (struct sync_span) { &sync->loss, sizeof sync->loss };
+    return n;
+}
+
+int
+sync_state_count_spans(struct sync *sync,
+                       struct sync_span spans[SYNC_MAX_SPANS])
+{
+    int n = sync_state_spans(sync, spans), n_workers = sync->config.n_workers;
+
+    for (int i = 0; i < n_workers; i++) {
+        sync->counts[i] = sync->workers[i].n_pushed;
+    }
+    spans[n++] = (struct sync_span) {
+        sync->counts, n_workers * sizeof *sync->counts,
+    };
+    return n;
+}
+
+/* Returns the number of iterations that all workers have pushed. */
+uint64_t
+sync_state_least_pushed(const struct sync *sync)
+{
+    uint64_t least = sync->workers[0].n_pushed;
+
+    for (int i = 1; i < sync->config.n_workers; i++) {
+        uint64_t n_pushed = sync->workers[i].n_pushed;
+
+        least = n_pushed < least ? n_pushed : least;
+    }
+    return least;
+}
+
+float *
+sync_inbox(struct sync *sync, int worker)
+{
+    return map(sync, sync->workers[worker].gradient);
+}
+
+void
+sync_state_post(struct sync *sync, int worker,
+                const struct sync_message *message)
+{
+    struct sync_post *post;
+
+    if (sync->config.follows) {
+        return;
+    }
+    assert(sync->n_posts < sync->max_posts);
+    post = &sync->posts[(sync->first_post + sync->n_posts++)
+                        % sync->max_posts];
+    post->worker = worker;
+    post->message = *message;
+}
+
+void
+sync_state_post_all(struct sync *sync, const struct sync_message *message)
+{
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, message);
+    }
+}
+
+bool
+sync_state_take(struct sync *sync, int *worker, struct sync_message *message)
+{
+    const struct sync_post *post = &sync->posts[sync->first_post];
+
+    if (!sync->n_posts) {
+        return false;
+    }
+    *worker = post->worker;
+    *message = post->message;
+    sync->first_post = (sync->first_post + 1) % sync->max_posts;
+    sync->n_posts--;
+    return true;
+}
+
+void
+sync_state_await_parts(struct sync *sync)
+{
+    sync->fresh = sync->config.n;
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync->workers[i].from = sync->config.n;
+    }
+}
+
+void
+sync_state_resume(struct sync *sync, uint64_t iteration)
+{
+    sync->iteration = iteration;
+    sync->n_arrived = 0;
+    sync->n_posts = 0;
+    sync_state_await_parts(sync);
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        struct sync_worker *w = &sync->workers[i];
+
+        w->n_pushed = w->next = iteration;
+        w->n_samples = 0;
+        w->resumed = false;
+    }
+}
+
+void
+sync_state_resume_counts(struct sync *sync, uint64_t iteration)
+{
+    sync_state_resume(sync, iteration);
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        struct sync_worker *w = &sync->workers[i];
+
+        w->n_pushed = w->next = sync->counts[i];
+        w->resumed = true;
+    }
+}
+
+void
+sync_state_clear_range(struct sync *sync, size_t first, size_t n)
+{
+    memset(map(sync, sync->sum) + first, 0, n * sizeof *sync->sum);
+}
+
+void
+sync_state_clear(struct sync *sync)
+{
+    sync_state_clear_range(sync, 0, sync->config.n);
+}
+
+void
+sync_state_add_range(struct sync *sync, const float *gradient, float share,
+                     size_t first, size_t n)
+{
+    struct backend *b = sync->config.backend;
+
+    b->class->accumulate(b, n, share, gradient + first, sync->sum + first);
+}
+
+void
+sync_state_add(struct sync *sync, const float *gradient, float share)
+{
+    sync_state_add_range(sync, gradient, share, 0, sync->config.n);
+}
+
+void
+sync_state_update_range(struct sync *sync, size_t first, size_t n)
+{
+    const struct sync_config *c = &sync->config;
+    float *state[OPTIMISER_MAX_STATES];
+
+    backend_sync(c->backend);
+    for (int i = 0; i < c->optimiser.class->n_states; i++) {
+        state[i] = map(sync, sync->state[i]) + first;
+    }
+    c->optimiser.class->step(&c->optimiser, n, map(sync, sync->sum) + first,
+                             state, sync_weights(sync) + first);
+}
+
+void
+sync_state_update(struct sync *sync)
+{
+    sync_state_update_range(sync, 0, sync->config.n);
+}
+
+char *
+sync_state_refuse(uint64_t iteration, uint64_t allowed)
+{
+    return message("gradient of iteration %llu, %llu is allowed",
+                   (unsigned long long) iteration,
+                   (unsigned long long) allowed);
+}
+
+float
+sync_state_mean_loss(const struct sync *sync)
+{
+    double loss = 0, n = 0;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        const struct sync_worker *w = &sync->workers[i];
+
+        loss += (double) w->loss * w->n_samples;
+        n += w->n_samples;
+    }
+    return n ? loss / n : 0;
+}
 
 const struct sync_class *const sync_classes[] = {
     &sync_bsp, &sync_asp, &sync_ssp, &sync_essp, &sync_backup, &sync_static,
