@@ -16,45 +16,42 @@
 #include "trainer/schemes/group-plan.h"
 #include "trainer/schemes/groups.h"
 
-/* What makes a server a central one: group servers, and who pushes to which
- * of them.
- *
- * Each group has a generation while it has a group server.  Workers and group
- * servers say it with what they send, so that nothing of an earlier one is
- * taken for something of this one.  A group server that is lost is not asked
- * what it had: what has been counted is known here, and its workers are told
- * where to go and how many of their gradients count. */
+/* The central server of the scheme "groups": group servers ("hosts"), and
+ * which workers push to which of them.  A group gets a new generation with
+ * each group server.  Frames of workers and group servers carry it, so that
+ * frames of an earlier one are ignored.  When a group server is lost, this
+ * server knows which gradients count: it sends the workers to another one with
+ * their numbers. */
 
-#define WAIT_US 60000000        /* For a group server that is needed. */
-#define MAX_LOSSES 100          /* More is something else than bad luck. */
-#define SPARE_HOSTS 1           /* For when one is lost. */
+#define WAIT_US 60000000        /* Time limit for a missing group server. */
+#define MAX_LOSSES 100          /* Of group servers; then the job fails. */
+#define SPARE_HOSTS 1           /* Started in advance. */
 
 struct host {
-    struct conn *conn;          /* NULL if the place is unused. */
-    char *address;              /* Where workers reach it. */
-    pid_t pid;                  /* As it says. */
-    int group;                  /* Or -1. */
-    bool owed;                  /* It has pushed and gets weights. */
+    struct conn *conn;          /* NULL: the entry is unused. */
+    char *address;              /* HOST:PORT for workers. */
+    pid_t pid;                  /* As the group server has reported. */
+    int group;                  /* Index, or -1. */
+    bool owed;                  /* It has pushed and waits for weights. */
     struct heartbeat heartbeat;
 };
 
-/* A group of the plan. */
+/* Which host a group of the plan has. */
 struct hosting {
-    int host;                   /* Or -1. */
+    int host;                   /* Index, or -1. */
     uint64_t generation;        /* 0 without a host. */
 };
 
 struct central {
-    struct group_children *children;    /* NULL: others start servers. */
+    struct group_children *children;    /* NULL: started elsewhere. */
     struct host *hosts;
-    int n_hosts;                /* Places. */
+    int n_hosts;                /* Entries. */
     struct hosting *groups;
-    bool *paused;                /* Workers, as their hosts know. */
-    uint64_t n_plans;           /* The plan that 'groups' are of. */
-    uint64_t generation;        /* The last one. */
+    bool *paused;               /* Per worker: as last sent to its host. */
+    uint64_t n_plans;           /* Number of the plan of 'groups'. */
+    uint64_t generation;        /* Last one assigned. */
     int n_losses;
-    int64_t lacking_us;         /* Since when a group has no host; 0: all
-                                 * have. */
+    int64_t lacking_us;         /* Since when a group lacks a host; 0: none. */
 };
 
 static struct host *
@@ -85,7 +82,7 @@ central_create(struct server *server, uint16_t port)
     return NULL;
 }
 
-/* Tells all group servers that it is over. */
+/* Ends all group servers. */
 void
 central_destroy(struct server *server)
 {
@@ -122,8 +119,8 @@ n_present(const struct central *c)
 
 /* Losing group servers. */
 
-/* The group server of 'conn' is not one any more; takes ownership of 'why',
- * which may be null. */
+/* Forgets the group server of 'conn'; takes ownership of 'why', which may be
+ * null. */
 void
 central_drop(struct server *server, struct conn *conn, char *why)
 {
@@ -147,8 +144,8 @@ central_drop(struct server *server, struct conn *conn, char *why)
     }
 }
 
-/* The job has gone back: what group servers have is of no use, be it on its
- * way to us. */
+/* The job has rewound: drops the group servers with a group, since their
+ * gradients, also those under way, are of no use. */
 void
 central_rewind(struct server *server)
 {
@@ -162,7 +159,7 @@ central_rewind(struct server *server)
     }
 }
 
-/* Giving groups to them. */
+/* Assigning groups. */
 
 static void
 send_group(struct server *server, int group)
@@ -188,10 +185,10 @@ send_group(struct server *server, int group)
     link_flush(&conn->link);            /* An error shows when receiving. */
 }
 
-/* Tells the group server of 'group' who of it paused, unless it knows.  It may
- * hear of a rest at any time, since it cannot have gone on without the worker;
- * of the end of one it hears between two steps, so that here and there the
- * same ones are taken to have made each mean. */
+/* Sends the paused workers of 'group' to its group server if they have
+ * changed.  A pause may be sent at any time, since the group server cannot
+ * have gone on without the worker.  The end of a pause is sent between two
+ * steps, so that both servers agree on which workers made each mean. */
 static void
 send_rests(struct server *server, int group)
 {
@@ -278,8 +275,8 @@ find_free_host(const struct central *c)
     return -1;
 }
 
-/* Gives hosts to groups that have none, and tells hosts who paused.  Returns
- * how many groups lack one still. */
+/* Assigns hosts to groups without one, and sends the paused workers.  Returns
+ * the number of groups that still lack a host. */
 static int
 assign(struct server *server)
 {
@@ -313,7 +310,7 @@ assign(struct server *server)
     return n_lacking;
 }
 
-/* The scheme has another plan, whose groups are others. */
+/* The scheme has a new plan: no group has a host. */
 static void
 unassign(struct server *server)
 {
@@ -353,7 +350,8 @@ give_weights(struct server *server)
     }
 }
 
-/* Ends group servers that say nothing, and a wait that is too long. */
+/* Drops silent group servers, and fails if a group lacks a host for too
+ * long. */
 static void
 expire(struct server *server, int n_lacking)
 {
@@ -420,7 +418,7 @@ central_has_group(const struct server *server, int rank)
            && c->groups[groups_plan(server->sync)->group[rank]].host >= 0;
 }
 
-/* Frames of group servers and, about their groups, of workers. */
+/* Frames of group servers, and of workers about their groups. */
 
 char *
 central_begin_enlist(void *conn_, struct link *link)
@@ -539,7 +537,7 @@ central_begin_worker(void *conn_, struct link *link)
            ? NULL : message("%s: not allowed now", frame_type_name(type));
 }
 
-/* A worker cannot reach the group server of the frame's generation. */
+/* A worker has lost the group server of the frame's generation. */
 char *
 central_end_lost(void *conn_, struct link *link)
 {
@@ -558,8 +556,8 @@ central_end_lost(void *conn_, struct link *link)
     return NULL;
 }
 
-/* A worker asks for weights.  One that was paused is resumed: it gets them
- * when its group's next step begins. */
+/* A worker asks for weights.  A paused one is resumed: it gets them when the
+ * next step of its group begins. */
 char *
 central_end_pull(void *conn_, struct link *link)
 {

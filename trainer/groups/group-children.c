@@ -17,15 +17,15 @@
 #include "base/memory.h"
 #include "trainer/ps/server.h"
 
-#define MAX_STARTS 100          /* More than those that are wanted. */
-#define END_US 2000000          /* For them to end by themselves. */
+#define MAX_STARTS 100          /* Starts beyond the number of entries. */
+#define END_US 2000000          /* Time limit for SIGTERM. */
 
 struct group_children {
     const struct ps_server_config *config;
     char *central;              /* "HOST:PORT". */
-    pid_t *pids;                /* 0: an unused place. */
-    int n, max;                 /* Running, and places. */
-    int n_started;              /* So far. */
+    pid_t *pids;                /* 0: unused. */
+    int n, max;                 /* Running processes, and entries of 'pids'. */
+    int n_started;              /* Processes started so far. */
 };
 
 struct group_children *
@@ -42,7 +42,7 @@ group_children_create(const struct ps_server_config *config, uint16_t port)
     return children;
 }
 
-/* Forgets those that have ended. */
+/* Reaps the processes that have ended. */
 static void
 reap(struct group_children *children)
 {
@@ -65,7 +65,7 @@ group_children_destroy(struct group_children *children)
     }
     for (int i = 0; i < children->max; i++) {
         if (children->pids[i]) {
-            kill(children->pids[i], SIGTERM);   /* It may be on its way. */
+            kill(children->pids[i], SIGTERM);   /* It may be starting. */
         }
     }
     for (reap(children); children->n; reap(children)) {
@@ -81,8 +81,8 @@ group_children_destroy(struct group_children *children)
     free(children);
 }
 
-/* In the new process.  It says nothing on our standard output, which is ours
- * alone, and does not hear our standard input. */
+/* In the new process: detaches standard input and output, which are the
+ * central server's, and runs the program. */
 static void
 become(const struct group_children *children, pid_t parent)
 {

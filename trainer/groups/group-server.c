@@ -25,32 +25,32 @@
 #include "trainer/process/control.h"
 #include "trainer/process/report.h"
 
-#define CONNECT_US 15000000     /* The central server must be there by then. */
+#define CONNECT_US 15000000     /* Time limit for the first connection. */
 #define RETRY_MS 50
-#define POLL_US 500000          /* Between looks at the clock. */
-#define HELLO_US 10000000       /* A stranger must join in so long, and
-                                 * the group be here that it joins. */
-#define MAX_UNKNOWN 8   /* Visitors, more than two a seat. */
+#define POLL_US 500000          /* Longest time between checks of timeouts. */
+#define HELLO_US 10000000       /* Time limit for a join and for its group. */
+#define MAX_UNKNOWN 8           /* Visitors beyond two per seat. */
 
-/* A worker's connection. */
+/* A connection of a worker. */
 struct visitor {
     struct group_server *gs;
-    struct link link;           /* Without a socket if it is unused. */
-    char *name;                 /* For messages. */
+    struct link link;           /* Closed: the entry is unused. */
+    char *name;                 /* HOST:PORT, for messages. */
     int64_t since_us;
     bool joined;
-    uint64_t generation;        /* These two once it has joined. */
+    uint64_t generation;        /* Valid if 'joined', like 'rank'. */
     uint64_t rank;
 };
 
-/* A worker's place in the group. */
+/* A worker of the group, with or without a connection. */
 struct seat {
     uint32_t rank;
     struct visitor *visitor;    /* Or NULL. */
-    bool paused;                 /* It is not waited for. */
-    bool pushed;                /* For the mean that comes next. */
-    bool owed;                  /* It gets weights, for the last mean. */
-    uint64_t iteration;         /* These three of its last push. */
+    bool paused;                /* The mean does not wait for it. */
+    bool pushed;                /* Its gradient for the next mean is here. */
+    bool owed;                  /* It waits for the weights of the last
+                                 * mean. */
+    uint64_t iteration;         /* Of its last push, like the next two. */
     uint32_t n_samples;
     float loss;
     float *gradient;
@@ -59,19 +59,19 @@ struct seat {
 struct group_server {
     const struct group_server_config *config;
     struct link central;
-    char *name;                 /* "HOST:PORT" of ours. */
+    char *name;                 /* HOST:PORT of this server. */
     int listener;
     struct visitor **visitors;
     int n_visitors;             /* With and without a connection. */
     struct event_loop loop;
 
-    uint64_t generation;        /* Of the group; 0: there is none yet. */
+    uint64_t generation;        /* Of the group; 0: no group yet. */
     struct seat *seats;
     int n_seats;
-    bool owed;                  /* We get weights for our last mean. */
+    bool owed;                  /* The last mean has no answer yet. */
     size_t n_parameters;
     float *mean, *weights;
-    uint64_t n_steps;           /* Of all groups. */
+    uint64_t n_steps;           /* Means pushed, of all groups. */
     struct heartbeat heartbeat; /* Of the central server. */
     uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
     bool over;
@@ -122,8 +122,8 @@ clear_seats(struct group_server *gs)
     free_group(gs);
 }
 
-/* Whether nobody is waited for: one that paused has no samples in this step,
- * but if all rest there is none. */
+/* Whether the mean can be made: all workers that are not paused have pushed,
+ * and at least one has. */
 static bool
 is_complete(const struct group_server *gs)
 {
@@ -138,9 +138,7 @@ is_complete(const struct group_server *gs)
     return any;
 }
 
-/* The mean of those who have pushed goes to the central server.  It may get
- * there before a worker that has just woken knows that its next push is for
- * the mean after this one. */
+/* Pushes the mean of the gradients to the central server. */
 static void
 push_mean(struct group_server *gs)
 {
@@ -195,7 +193,7 @@ find_seat(struct group_server *gs, const struct visitor *v)
     return NULL;
 }
 
-/* Gives 'v' its seat once the group that it comes for is here. */
+/* Gives 'v' its seat, unless its group is not here yet. */
 static char *
 take_seat(struct group_server *gs, struct visitor *v)
 {
@@ -260,7 +258,7 @@ end_push(void *v_, struct link *link)
     return NULL;
 }
 
-/* A visitor that has joined a group that is not here yet is heard later. */
+/* Frames of a visitor whose group is not here yet wait in its link. */
 static bool
 hears_visitor(void *v_, const struct link *link)
 {
@@ -269,7 +267,7 @@ hears_visitor(void *v_, const struct link *link)
     return !v->joined || v->generation <= v->gs->generation;
 }
 
-/* Closes 'v' for what it has sent; takes ownership of 'why'. */
+/* Closes 'v' with a line on standard error; takes ownership of 'why'. */
 static void
 refuse_visitor(struct visitor *v, char *why)
 {
@@ -290,8 +288,8 @@ visitor_wait(void *v_, short *events, int64_t *until_us)
     return v->link.fd;
 }
 
-/* What a worker whose connection has ended does next, the central server
- * says. */
+/* The central server tells a worker that has lost its connection what to
+ * do. */
 static void
 visitor_run(void *v_, short revents)
 {
@@ -321,7 +319,7 @@ visitor_run(void *v_, short revents)
     }
 }
 
-/* Makes 'n' visitors possible. */
+/* Makes 'n' entries for visitors, each a source of the loop. */
 static void
 reserve_visitors(struct group_server *gs, int n)
 {
@@ -341,7 +339,7 @@ reserve_visitors(struct group_server *gs, int n)
     }
 }
 
-/* Those who came for the group before it did. */
+/* Handles the visitors that came before their group. */
 static void
 hear_early_visitors(struct group_server *gs)
 {
@@ -357,7 +355,8 @@ hear_early_visitors(struct group_server *gs)
     }
 }
 
-/* The workers of the last group are told by the central server where to go. */
+/* The central server assigns a group.  It also sends the workers of the last
+ * group elsewhere. */
 static char *
 take_group(struct group_server *gs)
 {
@@ -485,7 +484,7 @@ listener_run(void *gs_, short revents)
     v->since_us = clock_monotonic_us();
 }
 
-/* Closes the connections of which nothing is heard for too long. */
+/* Closes connections that have not joined in time. */
 static void
 expire_visitors(struct group_server *gs)
 {
@@ -501,7 +500,6 @@ expire_visitors(struct group_server *gs)
     }
 }
 
-/* The central server. */
 
 static char *
 begin_weights(void *gs_, struct link *link)
@@ -565,7 +563,7 @@ may_receive(void *gs_, const struct link *link)
     return !gs->over;
 }
 
-/* One attempt to connect.  NULL, or why not. */
+/* Tries to connect once.  Returns NULL or a message. */
 static char *
 try_central(struct group_server *gs)
 {

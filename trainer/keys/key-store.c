@@ -12,9 +12,11 @@
 #include "trainer/keys/replica.h"
 #include "trainer/process/control.h"
 
-#define BYE_US 1000000          /* For others to hear that we end. */
+#define BYE_US 1000000          /* Time limit for the other nodes to say
+                                 * bye. */
 #define BACKLOG_HIGH ((size_t) 1 << 24) /* Bytes; above, workers wait. */
-#define LOOK_US 100000          /* Between looks for signals. */
+#define LOOK_US 100000          /* Longest time between checks of the
+                                 * control. */
 #define MAX_WORKERS (1 << 15)
 
 static const char *const variants[] = {
@@ -86,7 +88,8 @@ worker_of(struct key_store *store, uint64_t op)
     return i < (uint64_t) store->config.n_workers ? &store->workers[i] : NULL;
 }
 
-/* After a failure nobody waits any more: where values went may be gone. */
+/* After a failure values are not written: the worker no longer waits, and
+ * their memory may be freed. */
 bool
 key_store_answer(struct key_store *store, const struct key_item *item)
 {
@@ -111,8 +114,7 @@ key_store_answer(struct key_store *store, const struct key_item *item)
         memcpy(op->values + item->offset, item->values,
                width * sizeof *op->values);
     }
-    /* Only who has the lock counts down, so that this needs no more than to be
-     * seen by the worker. */
+    /* Only the holder of the lock writes it; the worker reads it without. */
     __atomic_store_n(&op->left, op->left - 1, __ATOMIC_RELEASE);
     if (!op->left) {
         peer_net_notify(store->net);
@@ -173,7 +175,7 @@ key_net_say(struct key_store *store, int to, enum item_kind kind, uint64_t op,
     });
 }
 
-/* All are here. */
+/* Ends the barrier of this node. */
 static void
 release(struct key_store *store)
 {
@@ -273,7 +275,7 @@ on_writable(void *store_, int to)
     key_outbox_on_writable(&store->outbox, to);
 }
 
-/* Tells the others: they might else hear first that this node ends. */
+/* Tells the other nodes which one died, before they see this node end. */
 static void
 tell_who_died(struct key_store *store, int i)
 {
@@ -312,7 +314,8 @@ mix(uint64_t sum, uint64_t x)
     return x ^ x >> 29;
 }
 
-/* Of all that nodes must agree in and that has no member of a hello. */
+/* Returns a hash of what nodes must agree in and the hello has no member
+ * for. */
 static uint64_t
 identity(const struct key_store_config *c)
 {
@@ -498,8 +501,8 @@ key_store_stats(struct key_store *store, struct key_store_stats *stats)
     peer_net_unlock(store->net);
 }
 
-/* What a worker does with keys: in memory where it can, and the rest of a call
- * as one operation, which the protocol's answers end. */
+/* Operations of workers.  Keys in memory are accessed at once; the other keys
+ * of a call become one operation, which the protocol's answers end. */
 
 static bool
 is_done(struct key_worker *worker, key_handle handle)
@@ -516,7 +519,7 @@ key_is_done(struct key_worker *worker, key_handle handle)
     return is_done(worker, handle);
 }
 
-/* Without the lock. */
+/* Waits until the operation is done.  Called without the lock. */
 static void
 wait_for(struct key_worker *worker, key_handle handle)
 {
@@ -576,7 +579,7 @@ begin(struct key_worker *worker, size_t n, float *values, size_t n_values)
     return op->handle;
 }
 
-/* Lets others send before we add to what waits. */
+/* Waits while the backlog is large. */
 static void
 wait_for_room(struct key_worker *worker)
 {
@@ -593,7 +596,7 @@ wait_for_room(struct key_worker *worker)
     }
 }
 
-/* Keeps what is not in memory for issue(). */
+/* Keeps a key that is not in memory for issue(). */
 static void
 add_rest(struct key_worker *worker, const struct key_item *item)
 {
@@ -605,7 +608,7 @@ add_rest(struct key_worker *worker, const struct key_item *item)
     worker->rest[worker->n_rest++] = *item;
 }
 
-/* Gives the rest to the protocol, as one operation. */
+/* Gives the rest of the keys to the protocol, as one operation. */
 static key_handle
 issue(struct key_worker *worker, float *values, size_t n_values)
 {
@@ -739,7 +742,7 @@ barrier(struct key_worker *worker, bool finish)
         return error;
     }
     peer_net_lock(store->net);
-    key_store_look(worker);     /* Who is alone waits for nothing. */
+    key_store_look(worker);     /* A single worker does not wait below. */
     before = store->barrier;
     if (++store->n_here == store->config.n_workers) {
         store->n_here = 0;

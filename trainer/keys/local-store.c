@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 
-#define ALIGNMENT 64            /* Of long vectors: a line of the cache. */
+#define ALIGNMENT 64            /* Of long vectors, in bytes: a cache line. */
 #define CHUNK ((size_t) 1 << 16)
 
 void
@@ -71,7 +71,7 @@ push_free(struct local_pool *pool, void *vector)
     pool->free = vector;
 }
 
-/* Divides a chunk, whose first line has the pointer to the one before. */
+/* Divides a new chunk into vectors.  Its first line links it to the others. */
 static void
 grow(struct local_pool *pool)
 {
@@ -116,7 +116,7 @@ local_store_install(struct local_store *ls, uint64_t key, float *vector)
     __atomic_store_n(&ls->vectors[key], vector, __ATOMIC_RELEASE);
 }
 
-/* Nobody may be at work on the vector when it goes. */
+/* Locked, because a worker may be using the vector. */
 float *
 local_store_remove(struct local_store *ls, uint64_t key)
 {
@@ -158,7 +158,7 @@ local_store_copy(struct local_store *ls, uint64_t key, float *values)
     return true;
 }
 
-/* The stripes of 'keys', ascending and each once. */
+/* Stores the stripes of 'keys', ascending and without repetition. */
 static size_t
 find_stripes(const uint64_t keys[], size_t n, unsigned int stripes[])
 {
@@ -182,7 +182,7 @@ find_stripes(const uint64_t keys[], size_t n, unsigned int stripes[])
     return m;
 }
 
-/* Finds all vectors; false if one is not here. */
+/* Finds all vectors.  Returns false if one is not here. */
 static bool
 find_vectors(const struct local_store *ls, const uint64_t keys[], size_t n,
              float *vectors[])
@@ -197,7 +197,7 @@ find_vectors(const struct local_store *ls, const uint64_t keys[], size_t n,
     return true;
 }
 
-/* Likewise, with the only lock, if all are. */
+/* Finds and locks all vectors under the only lock. */
 static bool
 lock_only(struct local_store *ls, const uint64_t keys[], size_t n,
           float *vectors[])

@@ -36,7 +36,7 @@ send(struct localize *l, int to, const struct key_item *item)
     l->config.class->send(l->config.aux, to, item);
 }
 
-/* Sends an item of another kind than the one it is about. */
+/* Sends 'item' as another kind. */
 static void
 send_kind(struct localize *l, int to, enum item_kind kind, int origin,
           uint64_t key, const float *values)
@@ -99,7 +99,7 @@ localize_uninit(struct localize *l)
     free(l->coming);
 }
 
-/* From now on 'key' is on its way here. */
+/* Begins to queue accesses of 'key', which was requested. */
 static void
 begin_coming(struct localize *l, uint64_t key)
 {
@@ -140,7 +140,7 @@ add_waiter(struct localize *l, const struct key_item *item)
     coming->last = &w->next;
 }
 
-/* Says to the origin of 'item' that it is done. */
+/* Sends the answer to the origin of 'item'. */
 static void
 reply(struct localize *l, const struct key_item *item, const float *values)
 {
@@ -155,7 +155,7 @@ reply(struct localize *l, const struct key_item *item, const float *values)
     }
 }
 
-/* Makes an access of a key that is here. */
+/* Executes an access of a key that is here. */
 static void
 perform(struct localize *l, const struct key_item *item)
 {
@@ -163,13 +163,14 @@ perform(struct localize *l, const struct key_item *item)
         local_store_add(l->store, item->key, item->values);
         reply(l, item, NULL);
     } else {
-        /* Nobody must write while it is copied. */
+        /* Locked, because workers may write it meanwhile. */
         reply(l, item, local_store_lock(l->store, item->key));
         local_store_unlock(l->store, item->key);
     }
 }
 
-/* Makes what has waited for a key, in 'vector', which nobody sees yet. */
+/* Executes a queued access on 'vector', which is not visible to other threads
+ * yet. */
 static void
 perform_waiter(struct localize *l, const struct localize_waiter *w,
                float *vector)
@@ -194,7 +195,7 @@ perform_waiter(struct localize *l, const struct localize_waiter *w,
     reply(l, item, item->kind == ITEM_PULL ? vector : NULL);
 }
 
-/* Notes who has a key that has left; a home knows anyway. */
+/* Remembers the owner of a key that has left; a home knows it anyway. */
 static void
 note_owner(struct localize *l, uint64_t key, int owner)
 {
@@ -232,7 +233,7 @@ land(struct localize *l, const struct key_item *item)
     l->free_coming = coming;
 }
 
-/* Gives 'key' to 'to', now or when it has come. */
+/* Transfers 'key' to 'to', now or when it has arrived. */
 static bool
 hand_over(struct localize *l, uint64_t key, int to)
 {
@@ -253,7 +254,7 @@ hand_over(struct localize *l, uint64_t key, int to)
     return true;
 }
 
-/* At the home: 'to' gets the key. */
+/* At the home: makes 'to' the owner. */
 static bool
 move(struct localize *l, uint64_t key, int to)
 {
@@ -311,7 +312,7 @@ localize_access(struct localize *l, const struct key_item *item)
     }
 }
 
-/* An access by another node, or one of ours that comes back. */
+/* An access by another node, or one of this node that comes back. */
 static bool
 take_access(struct localize *l, int from, const struct key_item *item)
 {

@@ -10,20 +10,23 @@
 
 #define NO_KEY UINT64_MAX
 
-/* A node's copy, which the lock of its stripe guards. */
+/* A node's copy of a row, guarded by the lock of its stripe. */
 struct replica_row {
-    uint64_t clock;             /* Of ssp: the home's when it was sent. */
-    uint64_t barrier;           /* Of ssp: the barrier after which it was. */
-    uint64_t flush;             /* The flush in which 'sent' is. */
-    uint64_t next_dirty;        /* The next key, if 'dirty', or NO_KEY. */
-    bool cached;                /* It has come at least once. */
+    uint64_t clock;             /* ssp: clock of the home when it sent the
+                                 * row. */
+    uint64_t barrier;           /* ssp: number of barriers before that. */
+    uint64_t flush;             /* Number of the flush that contains 'sent'. */
+    uint64_t next_dirty;        /* Next dirty key of the stripe, or NO_KEY. */
+    bool cached;                /* The row has arrived at least once. */
     bool dirty;                 /* 'pending' is not 0. */
-    float *sent;                /* Flushed last; behind 'seen'. */
-    float *pending;             /* Not flushed yet; behind that. */
-    float seen[];               /* What workers see. */
+    float *sent;                /* Deltas of the last flush; memory after
+                                 * 'seen'. */
+    float *pending;             /* Deltas not flushed yet; memory after
+                                 * 'sent'. */
+    float seen[];               /* Values for the workers. */
 };
 
-/* A ITEM_PULL that its home cannot answer yet. */
+/* An ITEM_READ that the home cannot answer yet. */
 struct replica_reader {
     struct replica_reader *next;
     struct key_item item;
@@ -32,25 +35,31 @@ struct replica_reader {
 
 struct replica {
     struct key_store *store;
-    bool pushes;                /* essp. */
+    bool pushes;                /* The variant is essp. */
 
     /* As a node. */
     struct replica_row **rows;
-    uint64_t dirty[LOCAL_STORE_STRIPES];        /* First keys, or NO_KEY. */
+    uint64_t dirty[LOCAL_STORE_STRIPES];        /* Per stripe: its first dirty
+                                                 * key, or NO_KEY. */
     uint64_t clock;             /* Of the last flush. */
-    uint64_t flush;             /* Its number, */
-    int n_unmade;               /* and homes that have not made it. */
-    uint64_t made[KEY_STORE_MAX_NODES]; /* Last flush that each home made. */
-    uint64_t home_clocks[KEY_STORE_MAX_NODES];  /* Of essp; atomic. */
-    uint64_t home_barriers[KEY_STORE_MAX_NODES];        /* Likewise. */
+    uint64_t flush;             /* Number of the last flush. */
+    int n_unmade;               /* Homes that have not applied it. */
+    uint64_t made[KEY_STORE_MAX_NODES]; /* Last flush that each home has
+                                         * applied. */
+    uint64_t home_clocks[KEY_STORE_MAX_NODES];  /* essp: last ITEM_CLOCK;
+                                                 * atomic. */
+    uint64_t home_barriers[KEY_STORE_MAX_NODES];        /* essp: barriers
+                                                         * before that;
+                                                         * atomic. */
 
     /* As a home. */
-    uint64_t clocks[KEY_STORE_MAX_NODES];       /* Of all nodes, */
-    uint64_t slowest;           /* and the least of them. */
-    struct replica_reader *readers;     /* In the order in which they came. */
-    uint32_t *subscribers;      /* Of essp: a bit for each node. */
-    uint8_t *changed;           /* Whether a key is among the next. */
-    uint64_t *changes;          /* Keys to be sent when the clock moves. */
+    uint64_t clocks[KEY_STORE_MAX_NODES];       /* Of each node's last
+                                                 * flush. */
+    uint64_t slowest;           /* The least of 'clocks'. */
+    struct replica_reader *readers;     /* In the order of arrival. */
+    uint32_t *subscribers;      /* essp: per key, a bit for each node. */
+    uint8_t *changed;           /* Per key: it is in 'changes'. */
+    uint64_t *changes;          /* Keys to send when the clock advances. */
     size_t n_changes;
 };
 
@@ -121,7 +130,7 @@ replica_say(struct replica *r, int to, enum item_kind kind, uint64_t op,
     });
 }
 
-/* The home's values of 'key' are others now. */
+/* The home's values of 'key' have changed. */
 static void
 replica_note_change(struct replica *r, uint64_t key)
 {
@@ -131,7 +140,7 @@ replica_note_change(struct replica *r, uint64_t key)
     }
 }
 
-/* Sends what has changed to those who have once read it, then the clock. */
+/* Sends the changed rows to their subscribers, then the clock to all. */
 static void
 push_changes(struct replica *r)
 {
@@ -170,7 +179,7 @@ answer(struct replica *r, int to, const struct key_item *read)
     });
 }
 
-/* Answers those who waited for the clock. */
+/* Answers the readers that waited for the clock. */
 static void
 answer_readers(struct replica *r)
 {
@@ -289,7 +298,7 @@ replica_destroy(struct replica *r)
     free(r);
 }
 
-/* Locks and returns the row of 'key', which there is from now on. */
+/* Locks and returns the row of 'key'; creates it if necessary. */
 static struct replica_row *
 lock_row(struct replica *r, uint64_t key)
 {
@@ -332,7 +341,7 @@ replica_push(struct replica *r, uint64_t key, const float *deltas)
     unlock_row(r, key);
 }
 
-/* Of essp: whether what home 'h' sent is new enough. */
+/* essp: whether the clock of home 'h' is new enough for 'worker'. */
 static bool
 home_is_there(const struct replica *r, const struct key_worker *worker,
               int h)
@@ -395,8 +404,7 @@ replica_read(struct replica *r, struct key_worker *worker,
     replica_deliver(r, replica_home(r, item->key), &read);
 }
 
-/* Adds what was gathered for 'key' to its home's values.  Its row is
- * locked. */
+/* Sends the pending deltas of 'key' to its home.  Its row is locked. */
 static void
 flush_row(struct replica *r, uint64_t key, struct replica_row *row)
 {
@@ -418,7 +426,7 @@ flush_row(struct replica *r, uint64_t key, struct replica_row *row)
     replica_note_change(r, key);
 }
 
-/* Sends what was gathered, and 'clock', to all. */
+/* Flushes all dirty rows, and sends 'clock' to all homes. */
 static void
 flush(struct replica *r, uint64_t clock)
 {
@@ -481,7 +489,7 @@ replica_settle(struct replica *r, struct key_worker *worker)
     }
 }
 
-/* Puts new values from its home into the row of a key, and locks it. */
+/* Stores new values of its home in the row of a key, and locks it. */
 static struct replica_row *
 lock_new_row(struct replica *r, int from, const struct key_item *item,
              uint64_t barrier)
@@ -510,7 +518,7 @@ take_row(struct replica *r, int from, const struct key_item *item)
     return true;
 }
 
-/* The row that an operation of ours waits for. */
+/* The row for an operation of this node. */
 static bool
 take_pulled(struct replica *r, int from, const struct key_item *item)
 {

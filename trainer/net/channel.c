@@ -59,7 +59,7 @@ channel_end(struct channel *ch)
     ch->name = NULL;
 }
 
-/* A descriptor that somebody waits for. */
+/* The descriptor of channel_wait(). */
 struct waiting {
     int fd;
     short events;
@@ -122,7 +122,7 @@ channel_await(struct control *control, struct link *link,
     return error ? error : duplicate("closed the connection");
 }
 
-/* One attempt to connect.  '*final' is set if another one is no use. */
+/* Tries to connect once.  Sets '*final' if another attempt is of no use. */
 static char *
 try_connect(struct channel *ch, int64_t deadline, bool *final)
 {
@@ -140,7 +140,7 @@ try_connect(struct channel *ch, int64_t deadline, bool *final)
     status = status ? status : address_connected(fd);
     status = status ? status : link_tune(fd, ch->congestion);
     link_init(&ch->link, fd);
-    ch->link.n_sent = n_sent;           /* Those of all connections. */
+    ch->link.n_sent = n_sent;   /* Of all connections so far. */
     ch->link.n_received = n_received;
     return status ? channel_failure(ch, duplicate(strerror(status))) : NULL;
 }
@@ -212,7 +212,7 @@ char *
 channel_open(struct channel *ch, int64_t timeout_us)
 {
     int64_t deadline = clock_monotonic_us() + timeout_us;
-    char *last = NULL;          /* Says more than that time is over. */
+    char *last = NULL;          /* Previous error: better than a timeout. */
 
     for (;;) {
         bool final;

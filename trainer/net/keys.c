@@ -21,7 +21,7 @@ keys_choose(const uint64_t keys[], size_t n)
            : bits <= UINT32_MAX ? 4 : 8;
 }
 
-/* One less than the difference is sent, because 0 cannot be. */
+/* The distance less 1 is sent, since distances are at least 1. */
 #define ENCODE(TYPE)                                            \
     for (size_t i = 1; i < n; i++) {                            \
         TYPE gap = keys[i] - keys[i - 1] - 1;                   \
@@ -51,7 +51,7 @@ keys_encode(const uint64_t keys[], size_t n, int size, uint8_t *to)
     }
 }
 
-/* Keys beyond the largest number would begin again at 0. */
+/* A sum that overflows would be less than the first key. */
 #define DECODE(TYPE)                                            \
     for (size_t i = 1; i < n; i++) {                            \
         TYPE gap;                                               \

@@ -15,12 +15,12 @@
 
 #include "base/memory.h"
 
-#define READ_AHEAD 65536       /* What a read for a header may take. */
-#define WAKE 524288             /* Bytes of a long body to be woken for. */
+#define READ_AHEAD 65536        /* Bytes that a read for a head may take. */
+#define WAKE 524288             /* Bytes of a long payload per wake-up. */
 #define NEXT_HEAD 52            /* Bytes: the head of a gradient. */
-#define SMALL 256               /* Bodies that are better copied. */
-/* Room for a burst while the receiver computes: the kernel's own choice grows
- * too late for values of some megabytes.  The system may allow less. */
+#define SMALL 256               /* Bytes; shorter payloads are copied. */
+/* Space for a burst while the receiver computes, in bytes: the kernel's
+ * automatic size grows too late for megabytes.  The system may allow less. */
 #define RECEIVE_BUFFER ((int) 1 << 22)
 
 #define CONTROL_TOS 0xe0        /* DSCP 56: the class of control traffic. */
@@ -72,8 +72,8 @@ link_mark_control(int fd)
 {
     int tos = CONTROL_TOS, priority = CONTROL_PRIORITY;
 
-    /* One of the first two fails, by the family; without a mark the traffic
-     * is what everybody's is. */
+    /* One of the first two fails, depending on the family; unmarked traffic is
+     * sent in the default class. */
     if (setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos)) {
         setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
     }
@@ -115,7 +115,7 @@ receive(struct link *link, void *to, size_t n, size_t ahead,
     return 0;
 }
 
-/* Makes 'wanted' bytes be in the buffer. */
+/* Receives until the buffer has 'wanted' bytes. */
 static enum link_state
 fill_buffer(struct link *link, size_t wanted, char **errorp)
 {
@@ -130,7 +130,7 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
             link->end = have;
         }
 
-        /* Up to the next head, so that little has to be moved. */
+        /* Not far beyond the next head: little must be moved later. */
         n = wanted - have + NEXT_HEAD;
         n = n > READ_AHEAD ? n : READ_AHEAD;
         n = n < LINK_BUFFER - link->end ? n : LINK_BUFFER - link->end;
@@ -143,10 +143,10 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
     return LINK_FRAME;
 }
 
-/* Has poll() call the socket readable only with WAKE bytes of a long body, or
- * with anything if 'left' bytes of it are not long.  A wake-up costs 10-100 us,
- * which is the time of a megabyte.  The kernel never waits for more than half the
- * receive buffer, and tells an end or an error at once. */
+/* Makes poll() report the socket as readable only with WAKE bytes of a long
+ * payload, or with any data if 'left' is small.  A wake-up costs 10 to 100 us,
+ * the time of a megabyte.  The kernel never waits for more than half the
+ * receive buffer, and reports an end or an error at once. */
 static void
 wait_for(struct link *link, size_t left)
 {
@@ -158,9 +158,9 @@ wait_for(struct link *link, size_t left)
     }
 }
 
-/* Moves the body to where the caller wants it: first what is in the buffer,
- * then what the kernel has, with the next frame's header and nothing more, so
- * that its body, if it is as long, need not be moved. */
+/* Fills the caller's memory with the payload: first from the buffer, then from
+ * the kernel, together with the next frame's head but not more, so that a long
+ * payload after it need not be moved. */
 static enum link_state
 fill_body(struct link *link, char **errorp)
 {

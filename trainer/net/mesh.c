@@ -26,20 +26,24 @@
 #include "trainer/process/report.h"
 #include "trainer/process/thread.h"
 
-#define HELLO_US 2000000        /* From connecting to a hello. */
-#define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent. */
-#define KEEPALIVE_PARTS 3       /* Probes before a deadline. */
+#define HELLO_US 2000000        /* Time limit for a hello. */
+#define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent, at
+                                 * most. */
+#define KEEPALIVE_PARTS 3       /* Keepalive probes within the heartbeat
+                                 * timeout. */
 
 struct peer_end {
     struct peer_net *net;
     int rank;
-    struct channel channel;     /* Of a lower rank; else only its link. */
+    struct channel channel;     /* For a higher rank only its link is used. */
     bool pending;               /* The link holds a message that the scheme
                                  * has not taken yet. */
     bool present;               /* Neither dead nor ended. */
-    bool ready;                 /* May have data that no poll() reports. */
+    bool ready;                 /* The link may hold data that poll() does not
+                                 * report. */
     struct heartbeat heartbeat;
-    uint64_t n_heard;           /* Bytes received at the last look. */
+    uint64_t n_heard;           /* Bytes received at the last check for
+                                 * silence. */
 };
 
 struct peer_net {
@@ -50,18 +54,18 @@ struct peer_net {
 
     pthread_t thread;
     bool started, stopping, said_bye;
-    bool retry;                 /* Offer pending messages again, in the next
-                                 * poll; */
-    bool retrying;              /* in this one. */
+    bool retry;                 /* Offer pending messages again after the next
+                                 * poll(). */
+    bool retrying;              /* 'retry' as of this poll(). */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int wake_fd;                /* Ends the thread's poll(). */
-    struct heartbeat heartbeat; /* Says when to send heartbeats to all. */
+    struct heartbeat heartbeat; /* When to send heartbeats to all. */
     struct event_loop loop;
 };
 
-/* What a link of peers needs besides what all links do; a kernel that lacks
- * one of these finds out later that a machine is gone. */
+/* Sets the socket options of links between peers, which all may fail: then the
+ * death of a machine is noticed later. */
 static void
 tune(const struct peer_net *net, int fd)
 {
@@ -122,7 +126,7 @@ receive_hello(struct peer_net *net, struct link *link,
     return error;
 }
 
-/* NULL if 'theirs' is a peer that we wait for, else what is wrong. */
+/* Returns NULL if 'theirs' is of an expected peer, otherwise a message. */
 static char *
 check_hello(const struct peer_net *net, const struct frame_hello *theirs)
 {
@@ -151,8 +155,8 @@ refuse(struct link *link, const char *why)
     link_close(link);
 }
 
-/* Makes 'fd' one of our peers.  A stranger is told so and nothing else
- * happens; a peer that trains something else ends ours. */
+/* Makes 'fd' the connection of a peer.  A connection without a hello is
+ * refused; a peer that trains something else is an error. */
 static char *
 welcome(struct peer_net *net, int fd, int *n)
 {
@@ -222,7 +226,7 @@ connect_lower(struct peer_net *net, int i, int64_t until_us)
     return error;
 }
 
-/* Connects a socket to itself. */
+/* Connects a socket to itself, for messages to oneself. */
 static char *
 connect_self(struct peer_net *net)
 {
@@ -320,7 +324,7 @@ lose(struct peer_net *net, int i, bool died)
     }
 }
 
-/* Gives the frame that the link holds to the scheme. */
+/* Offers the link's frame to the scheme. */
 static void
 offer(struct peer_net *net, int i)
 {
@@ -393,7 +397,7 @@ receive_from(struct peer_end *end)
     end->ready = end->pending;
 }
 
-/* Sends what waits, and asks for more as long as the kernel takes all. */
+/* Sends the queue and calls on_writable(), as long as the kernel takes all. */
 static void
 send_to(struct peer_net *net, int i)
 {
@@ -411,12 +415,12 @@ send_to(struct peer_net *net, int i)
             more = !link_idle(link);
         }
     }
-    /* A message may have waited for room for its answer. */
+    /* A pending message may have waited for space for its answer. */
     net->retry = net->retry || (waited && link_idle(link));
 }
 
-/* Loses 'end' if it has been silent for too long.  An end with a pending
- * message cannot be heard, and one that ends need not be. */
+/* Loses 'end' if it was silent for too long.  An end with a pending message is
+ * not received from, so it is not silent. */
 static void
 check_silence(struct peer_end *end, int64_t now)
 {
@@ -560,7 +564,7 @@ peer_net_wake(struct peer_net *net)
     uint64_t one = 1;
 
     if (write(net->wake_fd, &one, sizeof one) < 0) {
-        /* It is awake as often as can be counted. */
+        /* The counter is full: the thread will wake up. */
         return;
     }
 }
@@ -673,7 +677,7 @@ queue(struct peer_net *net, int to, struct frame *frame, const float *body,
     } else {
         link_send(link, frame, body);
     }
-    /* Otherwise the thread knows already that it has something to send. */
+    /* Otherwise the thread sends the queue anyway. */
     if (idle && !pthread_equal(pthread_self(), net->thread)) {
         peer_net_wake(net);
     }

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 
-/* Microseconds for which 'fd' has had something to send or unacknowledged;
- * 0 if the kernel does not say. */
+/* Returns the time for which 'fd' had data to send or unacknowledged, in
+ * microseconds; 0 if unknown. */
 static uint64_t
 busy_us(int fd)
 {
@@ -37,7 +37,7 @@ transfers_header(struct transfers *t, int fd)
     t->header_busy_us = busy_us(fd);
 }
 
-/* A connection that was opened anew has been busy for less. */
+/* After a reconnection the new time is less: 0. */
 static uint64_t
 since(uint64_t now, uint64_t then)
 {

@@ -40,7 +40,7 @@ move_all(int fd, uint8_t *bytes, size_t n, bool out)
     return true;
 }
 
-/* Takes and gives bytes until the connection ends. */
+/* Receives and sends bytes until the connection ends. */
 static void
 plain_main(int fd)
 {
@@ -62,11 +62,10 @@ plain_main(int fd)
     free(bytes);
 }
 
-/* Has this process run on the 'place'th of the processors that it may use, if
+/* Pins this process to processor number 'place' of those that it may use, if
  * there are two: the client on one, the server and the plain process on the
- * other.  Else the kernel puts one pair together and the other pair apart, for
- * as long as a run takes, and a message within a processor takes half the time
- * of one between two. */
+ * other.  Otherwise the kernel may place one pair together and the other apart
+ * for a whole run, and a message within a processor takes half the time. */
 static void
 pin(int place)
 {
@@ -137,7 +136,7 @@ start_plain(pid_t *pidp, int *fdp)
     return error;
 }
 
-/* The server's first line says where it listens. */
+/* Reads the port from the server's first line. */
 static int
 read_port(int fd)
 {
@@ -166,7 +165,7 @@ server_main(int out)
 
     dup2(null, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
-    signal(SIGPIPE, SIG_IGN);           /* Nobody reads its last line. */
+    signal(SIGPIPE, SIG_IGN);   /* Its last line is not read. */
     error = ps_server_run(&(struct ps_server_config) {
         .address = "127.0.0.1", .n_workers = 1, .n_threads = 1,
         .sync = &(struct sync_spec) { .class = &sync_bsp },
@@ -228,7 +227,7 @@ bench_processes_exchange(const struct bench_processes *p, uint8_t *bytes,
     return ok ? NULL : message("plain socket: %s", strerror(errno));
 }
 
-/* Both end when their connections do. */
+/* Both end with their connections. */
 void
 bench_processes_stop(struct bench_processes *p)
 {

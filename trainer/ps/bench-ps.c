@@ -13,13 +13,13 @@
 #include "trainer/net/frame.h"
 #include "trainer/ps/store-client.h"
 
-#define BIG BENCH_PROCESSES_VALUES      /* Floats of the one big value. */
+#define BIG BENCH_PROCESSES_VALUES      /* Floats of the big value. */
 #define BIG_ROUNDS 101
-#define N_KEYS 10000000         /* Of the bulk push. */
+#define N_KEYS 10000000         /* Keys of the bulk push. */
 #define BULK_ROUNDS 9
 #define N_PARTS 3               /* Pushes of 1, 10 and 100 % of the keys. */
 #define SYNC_ROUNDS 101
-#define SYNC_OPS 50             /* A round. */
+#define SYNC_OPS 50             /* Per round. */
 #define PIPELINED_ROUNDS 11
 #define PIPELINED_OPS 100000
 #define SMALL_REQUEST (FRAME_ENVELOPE_LENGTH + sizeof(struct frame_keys) + 4)
@@ -28,11 +28,11 @@
 
 struct bench {
     struct bench_processes processes;
-    uint8_t *bytes;             /* 12 N_KEYS of them. */
-    char *error;                /* The first one. */
+    uint8_t *bytes;             /* 12 * N_KEYS bytes. */
+    char *error;                /* First error, or NULL. */
 };
 
-/* A series of one measurement. */
+/* The values of one measurement. */
 struct series {
     double values[MAX_ROUNDS];
     int n;
@@ -60,7 +60,7 @@ median(struct series *series)
     return series->values[series->n / 2];
 }
 
-/* Ends the bench with 'error', or NULL, if nothing has ended it before. */
+/* Keeps the first error; 'error' may be NULL. */
 static void
 note_error(struct bench *b, char *error)
 {
@@ -77,7 +77,7 @@ finish(struct bench *b, ps_handle handle)
     note_error(b, store_wait(b->processes.client, handle));
 }
 
-/* Seconds that it takes to send 'to' bytes and get 'from'. */
+/* Returns the seconds for sending 'to' bytes and receiving 'from'. */
 static double
 plain_exchange(struct bench *b, size_t to, size_t from)
 {
@@ -88,7 +88,7 @@ plain_exchange(struct bench *b, size_t to, size_t from)
     return clock_monotonic_s() - begin;
 }
 
-/* What is printed, in order; names in the words of the goals. */
+/* The figures, in the order of printing. */
 struct figures {
     double big_value_vs_socket, push_vs_socket, pull_vs_socket;
     double push_gb_per_s, pull_gb_per_s, socket_gb_per_s;
@@ -99,15 +99,14 @@ struct figures {
     double pipelined_kops_per_s;
 };
 
-/* A pair of the same work, ours and the plain socket's.  Who is first changes
- * from round to round: what the first one leaves in caches, or a processor's
- * clock, helps the second one. */
+/* The same work by the server and by the plain socket.  The order alternates,
+ * because caches and the clock rate favour the second one. */
 struct pair {
     double (*ours)(struct bench *, void *aux);
     double (*plain)(struct bench *, void *aux);
 };
 
-/* Seconds of both. */
+/* Stores the seconds of both. */
 static void
 run_pair(struct bench *b, const struct pair *pair, void *aux, int round,
          double *ours, double *plain)
@@ -154,7 +153,7 @@ plain_pull(struct bench *b, void *aux)
                           BIG * sizeof(float));
 }
 
-/* One value of 4 MB there, and back. */
+/* One value of 4 MB, pushed and pulled. */
 static void
 measure_big(struct bench *b, struct figures *f)
 {
@@ -187,7 +186,7 @@ measure_big(struct bench *b, struct figures *f)
     free(value);
 }
 
-/* Ascending keys with gaps of up to 'gap'. */
+/* Makes ascending keys with gaps of up to 'gap'. */
 static void
 make_keys(uint64_t *keys, uint64_t gap)
 {
@@ -213,8 +212,8 @@ push_keys(struct bench *b, const uint64_t *keys, size_t n,
     return n / (clock_monotonic_s() - begin) / 1e6;
 }
 
-/* Pushes parts of the keys that the store has, evenly spread, as a worker of a
- * sparse model does for a batch. */
+/* Pushes evenly spread parts of the store's keys, as a worker of a sparse
+ * model does for a batch. */
 static void
 measure_parts(struct bench *b, const uint64_t *keys, const float *values,
               struct figures *f)
@@ -236,7 +235,7 @@ measure_parts(struct bench *b, const uint64_t *keys, const float *values,
     free(part);
 }
 
-/* Ten million keys, all over the 64 bits, whose 8 bytes are all sent. */
+/* Ten million keys over the whole key space, sent with 8 bytes each. */
 static void
 measure_bulk(struct bench *b, struct figures *f)
 {
@@ -257,7 +256,7 @@ measure_bulk(struct bench *b, struct figures *f)
         note(&pull, N_KEYS / (clock_monotonic_s() - begin) / 1e6);
     }
     measure_parts(b, keys, values, f);
-    make_keys(keys, 100);       /* Keys near each other take one byte. */
+    make_keys(keys, 100);       /* Near keys take one byte each. */
     push_keys(b, keys, N_KEYS, values);
     for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
         note(&near, push_keys(b, keys, N_KEYS, values));
@@ -297,7 +296,7 @@ plain_small(struct bench *b, void *aux)
     return (clock_monotonic_s() - begin) / SYNC_OPS;
 }
 
-/* One key at a time, each awaited. */
+/* One key at a time, waiting for each. */
 static void
 measure_sync(struct bench *b, struct figures *f)
 {
@@ -317,7 +316,7 @@ measure_sync(struct bench *b, struct figures *f)
     f->sync_vs_pingpong = median(&ratio);
 }
 
-/* One key at a time, awaited together. */
+/* One key at a time, waiting once for all. */
 static void
 measure_pipelined(struct bench *b, struct figures *f)
 {

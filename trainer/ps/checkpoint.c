@@ -23,8 +23,8 @@
 #define MAX_PATH 4096
 #define N_LENGTHS SYNC_MAX_SPANS
 
-/* The training that a checkpoint is of.  What is always 0 was used by earlier
- * versions for what a checkpoint does not depend on. */
+/* Identifies the training.  The constants keep the layout of earlier versions,
+ * which had a whole hello here. */
 struct identity {
     uint32_t zero, n_workers, shard, n_shards;
     uint64_t n_parameters;
@@ -36,16 +36,16 @@ struct identity {
 
 _Static_assert(sizeof(struct identity) == 88, "as in all versions");
 
-/* A file: this, the spans one after the other, and the sum of it all. */
+/* A file has this head, the spans, and the XXH3 of both. */
 struct head {
     char magic[8];
     struct identity identity;
     char scheme[16];
     uint64_t iteration;
-    uint64_t lengths[N_LENGTHS];        /* Bytes of the spans. */
+    uint64_t lengths[N_LENGTHS];        /* Of the spans, in bytes. */
 };
 
-/* False if it does not fit. */
+/* Returns false if the name is too long. */
 static bool
 file_name(char path[MAX_PATH], const char *dir, uint32_t shard,
           uint32_t n_shards, uint64_t iteration, const char *suffix)
@@ -54,7 +54,7 @@ file_name(char path[MAX_PATH], const char *dir, uint32_t shard,
                     shard, n_shards, iteration, suffix) < MAX_PATH;
 }
 
-/* What must be the same when a checkpoint is read. */
+/* Makes the head that a file must have to be read. */
 static void
 make_head(struct head *head, const struct frame_hello *hello,
           const struct sync_class *class, uint64_t iteration,
@@ -139,7 +139,7 @@ write_file(int fd, const struct head *head, const struct sync_span spans[],
     return ok;
 }
 
-/* A new name is only there for sure when the folder is on the disk. */
+/* A rename is durable only when the folder is synced. */
 static bool
 sync_folder(const char *dir)
 {
@@ -225,8 +225,7 @@ checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
     return last;
 }
 
-/* Reads the spans into memory of their own, so that a file that is wrong
- * changes nothing. */
+/* Reads the spans into new memory, so that a wrong file changes nothing. */
 static char *
 read_spans(int fd, const char *path, const struct head *wanted, int n,
            uint8_t *to[])

@@ -24,13 +24,12 @@
 #include "trainer/schemes/shard.h"
 #include "trainer/schemes/sync.h"
 
-#define CONNECT_US 15000000     /* A server must be there in so long. */
-#define MAX_MESSAGES 256        /* That the worker has not asked for yet. */
-#define MAX_REWINDS 10          /* More is a quarrel among servers. */
+#define CONNECT_US 15000000     /* Time limit for connecting to a server. */
+#define MAX_MESSAGES 256        /* Received and not yet read. */
+#define MAX_REWINDS 10          /* More means that servers never agree. */
 
-/* A gradient leaves in parts of so many values, so that servers work on what
- * is there, and answer it, while the rest is on its way; but not in more parts
- * than a link has room for. */
+/* Values of a part of a gradient.  Servers work on the first parts, and answer
+ * them, while the rest is sent.  A link has space for MAX_PARTS. */
 #define PART_LENGTH ((size_t) 1 << 15)
 #define MAX_PARTS 64
 
@@ -38,14 +37,15 @@ struct client_server {
     struct ps_client *client;
     struct channel channel;
     struct shard shard;
-    uint64_t n_answers;         /* Weights that have come, in this epoch. */
-    uint64_t iteration;         /* Of the weights it gave us last. */
+    uint64_t n_answers;         /* Answers received in this epoch. */
+    uint64_t iteration;         /* Iteration of the last weights. */
 
-    /* In this exchange, of the gradient and of the next weights: what has
-     * been queued, and what has come, from here on to the shard's end. */
+    /* In this exchange the gradient is queued from parameter 'sent_from' on,
+     * and the next weights have arrived from 'got_from' on, both to the
+     * shard's end. */
     size_t sent_from, got_from;
-    uint64_t next;              /* Iteration of what has come. */
-    uint32_t n_owed;            /* Answers that are to come. */
+    uint64_t next;              /* Iteration of the weights that arrive. */
+    uint32_t n_owed;            /* Gradients without an answer. */
     struct transfers transfers;
 };
 
@@ -54,26 +54,27 @@ struct ps_client {
     struct client_server *servers;
     struct event_loop loop;
     struct server_watch *watch;
-    struct group_link *group;   /* Where gradients go instead, if nonnull. */
-    bool pulled;                /* In this exchange, from the central one. */
-    bool paused;                 /* And has said so to the central one. */
+    struct group_link *group;   /* Receives the gradients; NULL: the servers
+                                 * do. */
+    bool pulled;                /* FRAME_PULL was sent in this exchange. */
+    bool paused;                /* FRAME_PAUSE was sent. */
 
-    /* Of the exchange that is going on. */
-    struct frame push;          /* What we send; 'type' 0 if nothing. */
-    const float *gradient;      /* Its vector, */
-    size_t final_from;          /* which is final from here on. */
-    bool complete;              /* It is, and so is 'push'. */
-    bool offered;               /* By ps_client_offer(). */
-    enum ps_result result;      /* Of parts that have left since, */
-    char *error;                /* and why they could not. */
-    float *weights;             /* NULL if no answer is expected. */
-    double loss;                /* Of the iteration before, by the servers. */
-    bool rewound;             /* To a checkpoint. */
+    /* The current exchange. */
+    struct frame push;          /* Frame to send; 'type' 0: none. */
+    const float *gradient;      /* Values of the frame. */
+    size_t final_from;          /* 'gradient' is final from here on. */
+    bool complete;              /* All of 'gradient' and 'push' are final. */
+    bool offered;               /* ps_client_offer() was called. */
+    enum ps_result result;      /* Result of sending parts. */
+    char *error;                /* Message if 'result' is PS_FAILED. */
+    float *weights;             /* Where answers go; NULL: none is expected. */
+    double loss;                /* All workers', of the last iteration. */
+    bool rewound;               /* In this exchange, to a checkpoint. */
     bool opened;                /* A connection was opened: its link may hold
                                  * more than the welcome. */
     bool receive_all;           /* 'opened' at the last step. */
-    enum ps_result outcome;     /* Of this step, */
-    char *why;                  /* and the message if it is PS_FAILED. */
+    enum ps_result outcome;     /* Outcome of this step. */
+    char *why;                  /* Message if 'outcome' is PS_FAILED. */
     uint32_t max_in_flight;     /* Gradients without an answer. */
 
     struct sync_message messages[MAX_MESSAGES];  /* A ring. */
@@ -84,8 +85,8 @@ struct ps_client {
     for (struct client_server *S = (CLIENT)->servers;           \
          S < (CLIENT)->servers + (CLIENT)->config.n_servers; S++)
 
-/* In a frame like 'push', which is of the iteration that follows those whose
- * answers are to come, but for the answer to this. */
+/* Queues a frame like 'push' with a range of the values.  Its iteration
+ * follows those of the gradients without an answer. */
 static void
 send_range(const struct ps_client *client, struct client_server *server,
            enum frame_type type, size_t first, size_t n)
@@ -114,7 +115,7 @@ part_length(const struct ps_client *client,
            : n > PART_LENGTH ? n : PART_LENGTH;
 }
 
-/* What is final, but for what the last frame is to have. */
+/* Queues the parts that are final, except what the last frame needs. */
 static void
 send_parts(const struct ps_client *client, struct client_server *server)
 {
@@ -176,7 +177,7 @@ client_open(struct ps_client *client, struct client_server *server,
     return error;
 }
 
-/* Whether 's' has left the epoch that it has to leave. */
+/* Whether the epoch of 's' is another one than in 'epochs'. */
 static bool
 has_left(const struct ps_client *client, const struct client_server *s,
          const uint64_t epochs[])
@@ -184,8 +185,8 @@ has_left(const struct ps_client *client, const struct client_server *s,
     return s->channel.welcome.epoch != epochs[s - client->servers];
 }
 
-/* The least iteration of those who have gone back, which may be a checkpoint
- * apart. */
+/* The least iteration of the servers that have rewound; they may differ by a
+ * checkpoint. */
 static uint64_t
 least_iteration(const struct ps_client *client, const uint64_t epochs[])
 {
@@ -212,8 +213,8 @@ check_begun(const struct ps_client *client, const uint64_t epochs[])
     return NULL;
 }
 
-/* Makes all servers go back to the last checkpoint that all have.  'epochs'
- * are those that they have to leave; at least one has. */
+/* Makes all servers rewind to the last checkpoint that all have.  'epochs' are
+ * the epochs before; at least one server has another one already. */
 static char *
 go_back(struct ps_client *client, const uint64_t epochs[])
 {
@@ -275,8 +276,8 @@ client_lacks_push(const struct ps_client *client,
     }
 }
 
-/* The server is the one that it was.  Sends it what it does not have, and
- * expects again what it has not answered. */
+/* The server is in the same epoch.  Sends again what it does not have, and
+ * expects its answers again. */
 static char *
 go_on(struct ps_client *client, struct client_server *server)
 {
@@ -320,8 +321,8 @@ client_reopen(struct ps_client *client, struct client_server *lost)
     return error;
 }
 
-/* All of the weights that answer a gradient have come, from 'server' or its
- * group server; 'last' is the frame that had the last of them. */
+/* All weights that answer a gradient have arrived, from 'server' or its group
+ * server; 'last' is the body of the last frame. */
 static void
 client_take_answer(struct ps_client *client, struct client_server *server,
                    const struct frame_weights *last)
@@ -333,9 +334,8 @@ client_take_answer(struct ps_client *client, struct client_server *server,
     client->loss = last->loss;
 }
 
-/* Under the scheme "groups" a gradient goes to the group server, and in one
- * piece: another server may get our group at any time, and a part of a
- * gradient would have been for nothing. */
+/* Under the scheme "groups" a gradient goes to the group server in one piece:
+ * the group may get another server at any time, and parts would be lost. */
 
 static void
 say(struct ps_client *client, enum frame_type type)
@@ -347,8 +347,8 @@ say(struct ps_client *client, enum frame_type type)
     link_flush(link);                   /* An error shows elsewhere. */
 }
 
-/* What we pushed to the last one either counts, and the answer comes from the
- * central server, or goes to the new one. */
+/* Uses another group server.  A gradient that was pushed to the old one either
+ * counts, and the central server sends the answer, or is pushed again. */
 static void
 client_move(struct ps_client *client, struct client_server *server)
 {
@@ -446,9 +446,9 @@ group_run(void *client_, short revents)
     }
 }
 
-/* Weights may be of any iteration that follows the gradient's: a scheme may
- * have let others go on without us.  But they must not come before what was
- * sent for them, since we may still compute with the old ones. */
+/* Weights may be of any iteration after the gradient's: a scheme may have let
+ * others go on without this worker.  But they must not arrive before the
+ * gradient was sent, since the worker may still compute with the old ones. */
 static bool
 is_awaited(const struct client_server *server)
 {
@@ -562,8 +562,8 @@ server_wait(void *server_, short *events, int64_t *until_us)
     return server->channel.link.fd;
 }
 
-/* Opens a connection that has ended.  If the job has gone back to a
- * checkpoint, all connections are others now. */
+/* Opens a connection that has ended.  After a rewind all connections are
+ * new. */
 static void
 server_closed(struct ps_client *client, struct client_server *server)
 {
@@ -630,8 +630,8 @@ watch_run(void *client_, short revents)
     end_step(client, PS_FAILED, server_watch_failure(client->watch));
 }
 
-/* Waits for the control, if 'input' for its input too, and for the servers,
- * at most until 'until_us'.  Sends and receives what can be. */
+/* Polls the servers and the control, with its input if 'input' is true, at
+ * most until 'until_us', and sends and receives what is possible. */
 static enum ps_result
 client_step(struct ps_client *client, bool input, int64_t until_us,
             char **errorp)
@@ -703,8 +703,8 @@ ps_client_create(const struct ps_client_config *config,
     return error;
 }
 
-/* A server that hears a bye tells the other workers; one that does not waits
- * for the worker to come back. */
+/* A server that receives a bye ends the other workers; otherwise it waits for
+ * the worker to come back. */
 void
 ps_client_destroy(struct ps_client *client)
 {
@@ -721,9 +721,9 @@ ps_client_destroy(struct ps_client *client)
     }
 }
 
-/* Whether 's' owes us weights that we cannot do without.  Those that have
- * come in part are as good as there, and nothing follows a way back but the
- * weights there. */
+/* Whether the exchange must wait for weights of 's': after a rewind for all,
+ * otherwise while more than 'max_in_flight' gradients have no answer, or an
+ * answer has arrived in part. */
 static bool
 is_awaiting(const struct ps_client *client, const struct client_server *s)
 {
@@ -743,8 +743,9 @@ is_finished(const struct ps_client *client)
     return true;
 }
 
-/* Where nobody waits for all, one server's checkpoint may have more of our
- * gradients than another's: those are pushed to all again. */
+/* Under asynchronous schemes the checkpoints of servers may include different
+ * numbers of this worker's gradients.  Restarts from the smallest: the others
+ * are pushed to all servers again, and a server does not apply one twice. */
 static void
 go_on_together(struct ps_client *client)
 {
@@ -766,7 +767,7 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     enum ps_result result = PS_OK;
 
     client->weights = weights;
-    if (client->max_in_flight) {                /* Takes what is there. */
+    if (client->max_in_flight) {        /* Takes what has arrived. */
         result = client_step(client, false, 0, errorp);
     }
     while (result == PS_OK && !is_finished(client)) {
@@ -779,14 +780,14 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     }
     client->rewound = client->pulled = false;
 
-    /* Gradients whose answers are to come count, but for one that we waited
-     * for in vain. */
+    /* Gradients without an answer count, except one whose answer did not
+     * arrive. */
     *iteration = first->iteration + first->n_owed
                  - (result != PS_OK && first->n_owed);
     return result;
 }
 
-/* Another answer is to come of each server; nothing of it has. */
+/* Each server is to send another answer. */
 static void
 expect_answers(struct ps_client *client)
 {
@@ -796,7 +797,7 @@ expect_answers(struct ps_client *client)
     }
 }
 
-/* Whether the servers go on from a checkpoint. */
+/* Whether the servers have resumed from a checkpoint. */
 static bool
 is_resumed(const struct ps_client *client)
 {
@@ -849,7 +850,8 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
         server_watch_set_iteration(client->watch, iteration);
     }
     if (client->rewound) {
-        return;                 /* The gradient is of other weights. */
+        return;                 /* The gradient is of weights before the
+                                 * rewind. */
     }
     client->gradient = gradient;
     client->final_from = client->config.n_parameters;
@@ -865,7 +867,7 @@ ps_client_part(struct ps_client *client, size_t first, size_t n)
 {
     if (!client->push.type || client->result != PS_OK || client->max_in_flight
         || client->group || first + n != client->final_from) {
-        return;                 /* Leaves in the end, if at all. */
+        return;                 /* Sent by ps_client_exchange(), if at all. */
     }
     client->final_from = first;
     FOR_EACH_SERVER (s, client) {
@@ -874,7 +876,7 @@ ps_client_part(struct ps_client *client, size_t first, size_t n)
     client->result = client_step(client, false, 0, &client->error);
 }
 
-/* Pushes what has not left yet. */
+/* Sends the rest of the gradient. */
 static void
 complete(struct ps_client *client, float loss)
 {
@@ -934,8 +936,8 @@ ps_client_receive(struct ps_client *client, struct sync_message *m)
     return true;
 }
 
-/* There is room: what we send is little, and each exchange empties it.  What
- * was to be said of an iteration that is no more is not said. */
+/* The link has space: messages are short, and each exchange flushes it.
+ * Messages of iterations before a rewind are dropped. */
 void
 ps_client_send(struct ps_client *client, const struct sync_message *m)
 {

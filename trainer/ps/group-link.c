@@ -51,7 +51,7 @@ send_push(struct group_link *gl)
     }
 }
 
-/* An attempt that fails at once shows when the link is run. */
+/* An error is seen when the link is run. */
 static void
 begin_connection(struct group_link *gl)
 {
@@ -122,7 +122,7 @@ lose(struct group_link *gl)
     return known ? GROUP_LINK_AGAIN : GROUP_LINK_LOST;
 }
 
-/* Goes on if the attempt to connect is over.  False if it has failed. */
+/* Joins the group if the connection is there.  Returns false if it failed. */
 static bool
 connect_run(struct group_link *gl)
 {

@@ -51,7 +51,7 @@ begin_keys(void *conn_, struct link *link)
     return NULL;
 }
 
-/* Decodes the keys of the frame and checks that they are ours. */
+/* Decodes the keys of the frame and checks that this server has them. */
 static char *
 take_keys(struct server *server, const struct link *link)
 {

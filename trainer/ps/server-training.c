@@ -12,7 +12,7 @@
 _Static_assert(sizeof(struct sync_message) == FRAME_SCHEME_LENGTH,
                "messages are sent as they lie in memory");
 
-/* Sends what the scheme has to say. */
+/* Sends the messages of the scheme. */
 static void
 send_messages(struct server *server)
 {
@@ -36,7 +36,8 @@ send_messages(struct server *server)
     }
 }
 
-/* Sends 'conn' the weights from the frame's first on that it does not have. */
+/* Sends 'conn' the weights from 'first' of the frame on that it does not
+ * have. */
 static void
 send_range(struct server *server, struct conn *conn, struct frame *frame)
 {
@@ -50,8 +51,8 @@ send_range(struct server *server, struct conn *conn, struct frame *frame)
     conn->sent_from = w->first;
 }
 
-/* Sends what there is already of the weights that follow those which 'conn'
- * has, but not so much that the rest has no room. */
+/* Sends the ranges of the next weights that are final already, while the send
+ * queue has space for the rest. */
 static void
 send_fresh(struct server *server, struct conn *conn)
 {
@@ -87,7 +88,7 @@ send_weights(struct server *server, struct conn *conn)
     }
 }
 
-/* Whether 'conn' may wait for something, be it a message. */
+/* Whether 'conn' may wait for weights or a message. */
 static bool
 listens(const struct server *server, const struct conn *conn)
 {
@@ -121,8 +122,8 @@ training_answer(struct server *server)
     }
 }
 
-/* Whether a part of a gradient, the last one if 'last', ends where the one
- * before began, and leaves something to come if it is not the last. */
+/* Whether a part of a gradient ends where the one before began, and begins at
+ * the shard's first parameter if and only if it is the last one. */
 static bool
 fits_gradient(const struct server *server, const struct member *member,
               const struct frame_gradient *g, bool last)
@@ -133,7 +134,7 @@ fits_gradient(const struct server *server, const struct member *member,
                     : g->first > server->shard.first);
 }
 
-/* How many of a worker's gradients may wait for weights. */
+/* How many gradients of a worker may be without an answer. */
 static uint32_t
 max_waiting(const struct server *server)
 {
@@ -141,7 +142,7 @@ max_waiting(const struct server *server)
            ? server->class->max_in_flight(server->sync) + 1 : 1;
 }
 
-/* Keeps what the weights are now if it is time for it. */
+/* Writes a checkpoint if it is time for one. */
 void
 training_keep(struct server *server)
 {
@@ -161,14 +162,14 @@ training_keep(struct server *server)
         return;
     }
 
-    /* Another server may still be one behind, and ask us to go back. */
+    /* Keep the previous one: another server may still be there. */
     checkpoint_remove(config->checkpoint, &server->hello,
                       server->saved - config->checkpoint_every);
     server->saved = iteration;
 }
 
-/* A gradient goes to the inbox.  Of a part that a lost connection has left
- * there unfinished, nothing counts until the worker sends it again. */
+/* A gradient goes directly to the inbox.  A part that a lost connection left
+ * unfinished does not count until the worker sends it again. */
 static char *
 begin_push(void *conn_, struct link *link)
 {
@@ -191,7 +192,7 @@ begin_push(void *conn_, struct link *link)
     return NULL;
 }
 
-/* Sends what a frame of 'conn' has made possible, unless it is wrong. */
+/* Sends the answers that a frame has made possible, unless it was wrong. */
 static char *
 answer_unless(struct server *server, char *error)
 {

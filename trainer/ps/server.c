@@ -24,10 +24,11 @@
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 
-#define HELLO_US 10000000       /* A stranger must say hello in so long. */
-#define JOIN_US 60000000        /* After the first hello all must come. */
+#define HELLO_US 10000000       /* Time limit for a hello. */
+#define JOIN_US 60000000        /* Time limit for all hellos after the
+                                 * first. */
 #define MAX_UNKNOWN 8         /* Connections without a hello. */
-#define POLL_US 500000          /* Between looks at the clock. */
+#define POLL_US 500000          /* Longest time between checks of timeouts. */
 
 static const struct dispatcher hello_dispatcher, control_dispatcher;
 
@@ -75,8 +76,8 @@ conn_send_heartbeat(const struct server *server, struct conn *conn)
     }
 }
 
-/* Whether 'hello' is of the server's job.  Heartbeats say nothing about the
- * kind of job. */
+/* Whether 'hello' is of the server's job.  Heartbeats have their own
+ * channel. */
 static bool
 hello_agrees(const struct server *server, const struct frame_hello *hello)
 {
@@ -89,7 +90,7 @@ hello_agrees(const struct server *server, const struct frame_hello *hello)
            && frame_hello_agrees(&same, &server->hello);
 }
 
-/* A number that no earlier state of this or another server had. */
+/* Chooses a number that no earlier state of this or another server had. */
 static void
 new_epoch(struct server *server)
 {
@@ -101,7 +102,7 @@ new_epoch(struct server *server)
     } while (server->epoch == FRAME_NONE);
 }
 
-/* Everybody has to join anew, and begins to count anew. */
+/* Begins an epoch, in which all workers must join again and count from 1. */
 static void
 begin_epoch(struct server *server, int64_t lost_us)
 {
@@ -198,8 +199,8 @@ server_complete(const struct server *server)
     return true;
 }
 
-/* Goes back to the checkpoint of 'iteration'.  All workers are to come again
- * and are told that the epoch is another one. */
+/* Goes back to the checkpoint of 'iteration'.  Closes all connections: workers
+ * come back and are welcomed to a new epoch. */
 static char *
 server_rewind(struct server *server, uint64_t iteration)
 {
@@ -210,7 +211,8 @@ server_rewind(struct server *server, uint64_t iteration)
         return message("there are no checkpoints to go back to");
     }
 
-    /* Another server may be ahead of us: then it is to go back further. */
+    /* Another server may have a later checkpoint: then it must go back
+     * further. */
     if (server->saved != FRAME_NONE && iteration > server->saved) {
         iteration = server->saved;
     }
@@ -251,8 +253,8 @@ server_find_conn(struct server *server, int rank, bool control)
     return NULL;
 }
 
-/* Whether the scheme has said, or may have, what it does not say again, unless
- * all begin again at a checkpoint. */
+/* Whether a lost connection may have lost a message of the scheme, which is
+ * not repeated unless the job rewinds. */
 static bool
 cannot_lose(const struct server *server)
 {
@@ -266,7 +268,8 @@ has_checkpoints(const struct server *server)
     return server->sync && server->config->checkpoint;
 }
 
-/* Makes 'hello' be one of our epoch, or says why it cannot. */
+/* Brings the server and the worker to the same epoch.  Returns NULL or a
+ * message. */
 static char *
 reconcile(struct server *server, const struct frame_hello *hello)
 {
@@ -292,14 +295,14 @@ reconcile(struct server *server, const struct frame_hello *hello)
         return message("hello: there is a worker %u already", hello->rank);
     }
     if (!ours && member->joined) {
-        /* The worker was started again and knows nothing. */
+        /* The worker was started again. */
         return has_checkpoints(server)
                ? server_rewind(server, server->saved)
                : message("hello: worker %u was started again, and there are "
                          "no checkpoints", hello->rank);
     }
     if (other) {
-        conn_close(server, other);      /* It knows better than we. */
+        conn_close(server, other);      /* The worker has given it up. */
     }
     return NULL;
 }
@@ -323,7 +326,7 @@ send_welcome(struct server *server, struct conn *conn)
     link_flush(&conn->link);            /* An error shows when receiving. */
 }
 
-/* A heartbeat of worker 'rank' has come. */
+/* A heartbeat of worker 'rank' has arrived. */
 static void
 hear_member(struct server *server, int rank)
 {
@@ -409,7 +412,7 @@ server_take_hello(struct server *server, struct conn *conn,
     return NULL;
 }
 
-/* The connection of 'conn', a worker's, has ended; it may come back. */
+/* A worker has lost its connection 'conn'; it may come back. */
 static void
 server_lose(struct server *server, struct conn *conn, char *why)
 {
@@ -426,7 +429,7 @@ server_lose(struct server *server, struct conn *conn, char *why)
     }
     member->present = false;
     member->lost_us = clock_monotonic_us();
-    heartbeat_stop(&member->heartbeat); /* It begins again too. */
+    heartbeat_stop(&member->heartbeat); /* Until the worker's next one. */
     fprintf(stderr, "server: worker %d at %s is away (%s), waiting %"PRId64
             " s for it\n", conn->rank, conn->name, why ? why : "closed",
             server->config->reconnect_timeout_us / 1000000);
@@ -452,8 +455,8 @@ expire_member(struct server *server, int rank, int64_t now)
     }
 }
 
-/* Ends strangers that say nothing, workers that do not come back, and a job
- * that never becomes complete. */
+/* Checks the timeouts: connections without a hello, lost or silent workers,
+ * and a job that does not become complete. */
 static void
 server_expire(struct server *server)
 {
@@ -496,8 +499,8 @@ all_gone(const struct server *server)
     return true;
 }
 
-/* The connection of 'conn' has ended by itself; takes ownership of 'error',
- * which is NULL for one that the conn closed between two frames. */
+/* The other end has closed 'conn', or it broke; takes ownership of 'error',
+ * which is NULL if it was closed between two frames. */
 static void
 conn_lost(struct server *server, struct conn *conn, char *error)
 {
@@ -506,7 +509,8 @@ conn_lost(struct server *server, struct conn *conn, char *error)
         return;
     }
     if (conn->rank >= 0 && conn->channel == FRAME_CONTROL) {
-        conn_close(server, conn);       /* The deadline sees to the rest. */
+        conn_close(server, conn);       /* The heartbeat timeout handles the
+                                         * rest. */
     } else if (conn->rank < 0) {
         if (error) {
             fprintf(stderr, "server: %s: %s, closed\n", conn->name, error);
@@ -527,7 +531,7 @@ conn_lost(struct server *server, struct conn *conn, char *error)
     free(error);
 }
 
-/* The conn has said what it must not say. */
+/* The other end of 'conn' has sent what is not allowed. */
 static void
 conn_wrong(struct server *server, struct conn *conn, char *error)
 {
@@ -558,7 +562,7 @@ conn_may_receive(void *conn_, const struct link *link)
     return !conn->server->over && conn_can_answer(conn);
 }
 
-/* The hello, after which another dispatcher is used. */
+/* The dispatcher changes with the hello. */
 static bool
 may_receive_hello(void *conn_, const struct link *link)
 {
@@ -821,7 +825,7 @@ server_init(struct server *server, const struct ps_server_config *config)
     server->listener = server->control_listener = -1;
     server->saved = FRAME_NONE;
 
-    /* A worker has two connections, and two more while it comes back. */
+    /* A worker has two connections, and two more while it reconnects. */
     server->n_conns = 4 * config->n_workers + MAX_UNKNOWN;
     if (server->class == &sync_groups) {
         server->n_conns += config->n_workers + MAX_EXTRA_HOSTS;

@@ -118,8 +118,8 @@ replace_leaves(struct sparse *s, size_t at, size_t n_old,
     s->n_leaves = n;
 }
 
-/* The leaf that has 'key' if any has it: the last one that does not begin
- * behind it, or the first.  'hint' is one that does not begin behind it. */
+/* Returns the leaf for 'key': the last one whose first key is not greater, or
+ * the first leaf.  'hint' is a leaf whose first key is not greater. */
 static size_t
 find_leaf(const struct sparse *s, uint64_t key, size_t hint)
 {
@@ -140,8 +140,8 @@ find_leaf(const struct sparse *s, uint64_t key, size_t hint)
     return low;
 }
 
-/* The first of keys[i ... n - 1] that is not less than 'key'.  It is likely
- * to be near, so the steps begin small. */
+/* Returns the first of keys[i ... n - 1] that is not less than 'key'.  It is
+ * probably near, so the search begins with small steps. */
 static size_t
 gallop(const uint64_t keys[], size_t i, size_t n, uint64_t key)
 {
@@ -167,7 +167,7 @@ gallop(const uint64_t keys[], size_t i, size_t n, uint64_t key)
     return n;
 }
 
-/* How many keys at 'a' and 'b' are the same one by one. */
+/* Returns the number of equal keys at the beginning of 'a' and 'b'. */
 static size_t
 equal_run(const uint64_t *a, const uint64_t *b, size_t n)
 {
@@ -183,7 +183,7 @@ equal_run(const uint64_t *a, const uint64_t *b, size_t n)
     return i;
 }
 
-/* Where the keys for leaf 'at' end. */
+/* Returns the end of the keys for leaf 'at'. */
 static size_t
 batch_end(const struct sparse *s, size_t at, const uint64_t keys[], size_t j,
           size_t n)
@@ -208,8 +208,8 @@ step(struct sparse *s, struct leaf *leaf, size_t i, size_t n,
                              leaf->vectors[0] + at);
 }
 
-/* Updates keys[j ... end - 1], which belong to 'leaf'.  Returns the first
- * that is not there, or 'end'. */
+/* Updates keys[j ... end - 1] of 'leaf'.  Returns the first one that it lacks,
+ * or 'end'. */
 static size_t
 leaf_update(struct sparse *s, struct leaf *leaf, const uint64_t keys[],
             size_t j, size_t end, const float *gradients)
@@ -248,8 +248,8 @@ split_add(const struct sparse *s, struct split *split, uint64_t key,
     leaf_add(s, split->leaves[split->n - 1], key, from, i);
 }
 
-/* Adds those of the 'n' keys that leaf 'at' lacks; it may become several.
- * Keys behind all others fill leaves, because more are likely to follow. */
+/* Adds the keys that leaf 'at' lacks; it may be split.  Keys after all others
+ * fill leaves completely, because more of them probably follow. */
 static void
 insert(struct sparse *s, size_t at, const uint64_t keys[], size_t n)
 {

@@ -22,20 +22,23 @@
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/shard.h"
 
-#define CONNECT_US 15000000     /* A server must be there in so long. */
-#define EAGER 65536             /* Bytes that are worth a system call. */
-#define MAX_PARTS 16384         /* Under way at a server; a power of 2. */
+#define CONNECT_US 15000000     /* Time limit for connecting to a server. */
+#define EAGER 65536             /* Bytes; queued operations are sent from here
+                                 * on. */
+#define MAX_PARTS 16384         /* Per server, without an answer; a power of
+                                 * 2. */
 
-/* What one server has to do of one operation: one frame or many. */
+/* The part of an operation that one server does: one frame or more. */
 struct store_part {
     enum frame_type type;
     ps_handle handle;
-    uint64_t sequence;          /* Of the first frame. */
-    uint64_t first;             /* Of a dense range, or the only key. */
+    uint64_t sequence;          /* Sequence number of the first frame. */
+    uint64_t first;             /* First parameter of a range, or a single
+                                 * key. */
     const uint64_t *keys;       /* NULL: a dense range. */
     size_t n;                   /* Values or keys. */
-    size_t per_frame;           /* Of them. */
-    uint32_t width;             /* Floats of each. */
+    size_t per_frame;           /* Values or keys per frame. */
+    uint32_t width;             /* Values per parameter or key. */
     const float *in;            /* NULL: in 'small', or none. */
     float *out;                 /* NULL: no values are wanted. */
     uint64_t n_frames, n_sent, n_done;
@@ -49,7 +52,7 @@ struct store_server {
     uint64_t epoch, next_sequence;
     struct store_part *parts;   /* A ring. */
     size_t head, cursor, tail;  /* Done, sent, queued; only grow. */
-    size_t queued;              /* Bytes behind the cursor, about. */
+    size_t queued;              /* Approximate bytes from 'cursor' on. */
 };
 
 struct store_client {
@@ -109,7 +112,7 @@ send_dense(struct link *link, struct frame *frame,
                            ? part_values(part, at) : NULL);
 }
 
-/* Keys that need all their bytes go from where they are. */
+/* Keys that need 8 bytes are sent from the caller's memory. */
 static char *
 send_sparse(struct link *link, struct frame *frame,
             const struct store_part *part, size_t at)
@@ -189,8 +192,8 @@ store_client_send(struct store_client *client, struct store_server *server)
 
 /* Receiving. */
 
-/* All frames up to 'sequence' are done.  Returns false if that cannot be,
- * because values of one are awaited. */
+/* Marks all frames up to 'sequence' as done.  Returns false if one of them is
+ * to be answered by values. */
 static bool
 done_to(struct store_server *server, uint64_t sequence)
 {
@@ -215,7 +218,7 @@ done_to(struct store_server *server, uint64_t sequence)
     return true;
 }
 
-/* Says where the values belong; false if no such values are expected. */
+/* Sets where the values go.  Returns false if none are expected. */
 static bool
 expect_values(struct store_server *server)
 {
@@ -239,8 +242,7 @@ expect_values(struct store_server *server)
     return true;
 }
 
-/* Opens the connection again and makes everything that was not answered be
- * sent again. */
+/* Opens the connection again; all frames without an answer are sent again. */
 static void
 reopen(struct store_client *client, struct store_server *server)
 {
@@ -483,7 +485,7 @@ store_wait(struct store_client *client, ps_handle handle)
 
 /* Operations. */
 
-/* Queues a part for 'server'; '*part' has everything but its place. */
+/* Queues a part for 'server'. */
 static void
 add_part(struct store_client *client, struct store_server *server,
          const struct store_part *part)
@@ -551,7 +553,7 @@ add_dense(struct store_client *client, size_t first, size_t n,
     return part.handle;
 }
 
-/* The number of keys at the beginning that are less than 'end'. */
+/* Returns the number of keys less than 'end'; they ascend. */
 static size_t
 keys_before(const uint64_t keys[], size_t n, uint64_t end)
 {
