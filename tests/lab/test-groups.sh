@@ -61,7 +61,7 @@ children() {
 }
 
 n_gone() {
-    [ "$(grep -c "is gone" "$dir/server.err")" -ge "$1" ]
+    [ "$(grep -c "lost at iteration" "$dir/server.err")" -ge "$1" ]
 }
 
 # Killed children.

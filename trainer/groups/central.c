@@ -127,7 +127,7 @@ central_drop(struct server *server, struct conn *conn, char *why)
     struct central *c = server->central;
     struct host *host = central_host(server, conn);
 
-    fprintf(stderr, "server: group server at %s is gone at iteration %"PRIu64
+    fprintf(stderr, "server: group server at %s lost at iteration %"PRIu64
             " (%s)\n", host->address, server->iteration,
             why ? why : "closed");
     free(why);
@@ -154,7 +154,7 @@ central_rewind(struct server *server)
     for (int i = 0; i < c->n_hosts; i++) {
         if (c->hosts[i].conn && c->hosts[i].group >= 0) {
             central_drop(server, c->hosts[i].conn,
-                         duplicate("the job goes back"));
+                         duplicate("the job rewinds"));
         }
     }
 }
@@ -372,7 +372,7 @@ expire(struct server *server, int n_lacking)
     } else if (!c->lacking_us) {
         c->lacking_us = now;
     } else if (now - c->lacking_us > WAIT_US) {
-        server_fail(server, message("%d group servers of %d are lacking for "
+        server_fail(server, message("%d group servers of %d are missing for "
                                     "%d s", n_lacking,
                                     groups_plan(server->sync)->n_groups,
                                     WAIT_US / 1000000));
@@ -450,7 +450,7 @@ central_end_enlist(void *conn_, struct link *link)
                             clock_monotonic_us());
             conn->host = i + 1;
             conn->dispatcher = &central_dispatcher;
-            fprintf(stderr, "server: group server at %s is there\n",
+            fprintf(stderr, "server: group server at %s has enlisted\n",
                     host->address);
             central_run(conn->server);
             return NULL;

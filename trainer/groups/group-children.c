@@ -145,7 +145,7 @@ group_children_keep(struct group_children *children, int n)
     while (!error && children->n < n) {
         error = children->n_started < children->max + MAX_STARTS
                 ? start(children)
-                : message("group servers: %d were started, and do not live",
+                : message("group servers: giving up after %d starts",
                           children->n_started);
     }
     return error;

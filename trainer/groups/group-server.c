@@ -238,7 +238,8 @@ begin_push(void *v_, struct link *link)
     if (!seat || seat->pushed || link->frame.gradient.first
         || link->frame.gradient.n != v->gs->n_parameters) {
         return message("gradient of %u values from %"PRIu64": not allowed "
-                       "now", link->frame.gradient.n, link->frame.gradient.first);
+                       "now", link->frame.gradient.n,
+                       link->frame.gradient.first);
     }
     link_set_payload(link, seat->gradient);
     return NULL;
@@ -258,7 +259,7 @@ end_push(void *v_, struct link *link)
     return NULL;
 }
 
-/* Frames of a visitor whose group is not here yet wait in its link. */
+/* Frames for a group that is not here yet wait in the link. */
 static bool
 hears_visitor(void *v_, const struct link *link)
 {
@@ -412,7 +413,8 @@ take_rests(struct group_server *gs)
 
     if (paused->generation != gs->generation
         || paused->n > (uint32_t) gs->n_seats) {
-        return message("%u workers of generation %"PRIu64" rest: not allowed",
+        return message("%u paused workers of generation %"PRIu64": not "
+                       "allowed",
                        paused->n, paused->generation);
     }
     for (int i = 0; i < gs->n_seats; i++) {
@@ -507,7 +509,8 @@ begin_weights(void *gs_, struct link *link)
     const struct group_server *gs = gs_;
 
     if (!gs->owed || link->frame.weights.n != gs->n_parameters) {
-        return message("weights: %u values: not expected", link->frame.weights.n);
+        return message("weights: %u values: not expected",
+                       link->frame.weights.n);
     }
     link_set_payload(link, gs->weights);
     return NULL;

@@ -29,8 +29,8 @@ enum item_kind {
                                  * barrier. */
 
     /* Those from here on have no key. */
-    ITEM_FLUSH,                 /* End of flush 'op' of the sender, whose clock
-                                 * is 'clock'. */
+    ITEM_FLUSH,                 /* End of the sender's flush 'op', at
+                                 * 'clock'. */
     ITEM_FLUSHED,               /* The receiver's flush 'op' is applied. */
     ITEM_CLOCK,                 /* All nodes have reached 'clock', and changed
                                  * rows were sent before; 'op' is the home's

@@ -65,7 +65,8 @@ key_message_add(struct key_message *m, const struct key_item *item,
         m->frame.items.op = item->op;
         m->frame.items.clock = item->clock;
     } else if (!is_of_message(m, item)
-               || m->frame.items.n * sizeof(float) + length > FRAME_MAX_UPDATE) {
+               || m->frame.items.n * sizeof(float) + length
+                  > FRAME_MAX_UPDATE) {
         return false;
     }
     if (length) {

@@ -5,8 +5,8 @@
 
 /* Frames with the items of many keys.
  *
- * The protocols of nodes (localize.h, replica.h) handle one key at a time.  Here
- * the items of one kind, origin, operation and clock become one
+ * The protocols of nodes (localize.h, replica.h) handle one key at a time.
+ * Here the items of one kind, origin, operation and clock become one
  * FRAME_KEY_ITEMS.  Its payload has for each key 8 bytes of the key, then 4 of
  * the offset if the kind is ITEM_PULL, ITEM_PULLED or ITEM_READ, then its
  * values if the kind has some.  A kind without a key has no payload.

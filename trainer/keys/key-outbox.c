@@ -120,7 +120,8 @@ key_outbox_on_writable(struct key_outbox *out, int to)
     while ((waiting = out->to[to].first)
            && peer_net_has_space(out->net, to, waiting->frame.items.n)) {
         peer_net_send_copy(out->net, to, &waiting->frame, waiting->body);
-        __atomic_fetch_sub(&out->backlog, waiting->frame.items.n * sizeof(float),
+        __atomic_fetch_sub(&out->backlog,
+                           waiting->frame.items.n * sizeof(float),
                            __ATOMIC_RELAXED);
         out->to[to].first = waiting->next;
         out->to[to].last = waiting->next ? out->to[to].last

@@ -3,7 +3,7 @@
 #ifndef KEY_STORE_PRIVATE_H
 #define KEY_STORE_PRIVATE_H 1
 
-/* The key store as replica.c, whose functions key-store.c calls, sees it.
+/* The members of a key store, for key-store.c and replica.c.
  *
  * The lock of the mesh guards everything but vectors in memory, which have the
  * locks of local-store.h; it is taken before those. */

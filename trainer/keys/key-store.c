@@ -128,8 +128,9 @@ answer(void *store_, const struct key_item *item)
     struct key_store *store = store_;
 
     if (!key_store_answer(store, item)) {
-        key_store_fail(store, message("node %d was answered what it did not "
-                                      "ask for", store->config.rank));
+        key_store_fail(store, message("node %d: received a reply without an "
+                                      "outstanding request",
+                                      store->config.rank));
     }
 }
 
@@ -275,7 +276,7 @@ on_writable(void *store_, int to)
     key_outbox_on_writable(&store->outbox, to);
 }
 
-/* Tells the other nodes which one died, before they see this node end. */
+/* Reports the dead node to the others, before they see this node end. */
 static void
 tell_who_died(struct key_store *store, int i)
 {

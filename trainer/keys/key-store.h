@@ -147,7 +147,7 @@ struct key_store_config {
     struct control *control;    /* Ends waiting; or NULL. */
 
     /* Sets the first values of 'key', which are 0 otherwise; or NULL.  Called
-     * by key_store_create() for keys whose home is this node. */
+     * by key_store_create() for the keys of this home. */
     void (*init)(void *aux, uint64_t key, float *values);
     void *aux;
 };
@@ -159,7 +159,7 @@ struct key_store_stats {
     uint64_t moved;             /* Keys that were transferred here. */
 };
 
-/* Finds the variant of --store 'name'; false if there is none. */
+/* Finds the variant by its name in --store; false for an unknown name. */
 bool key_variant_find(const char *name, enum key_variant *);
 
 /* Functions that return char * return NULL or a message that the caller
@@ -167,7 +167,7 @@ bool key_variant_find(const char *name, enum key_variant *);
 char *key_store_create(const struct key_store_config *, struct key_store **);
 void key_store_destroy(struct key_store *);
 
-/* Makes all functions of the store fail with 'error', which the store frees. */
+/* Makes all functions of the store fail with 'error'; takes ownership. */
 void key_store_abort(struct key_store *, char *error);
 
 /* Whether the failure is that a node was told to stop.  To be called when the

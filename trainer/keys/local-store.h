@@ -42,7 +42,7 @@ struct local_stripe {
     pthread_mutex_t mutex;
 } __attribute__((aligned(64)));
 
-/* Vectors of one width that nobody uses. */
+/* Unused vectors of one width. */
 struct local_pool {
     void *free;                 /* Each begins with a pointer to the next. */
     void *chunks;               /* Likewise, what they are parts of. */

@@ -78,9 +78,8 @@ struct localize_coming {
 struct localize {
     struct localize_config config;
     struct local_store *store;
-    uint8_t *where;             /* Owner of a key whose home is here; of other
-                                 * keys the last known owner, or
-                                 * LOCALIZE_UNKNOWN. */
+    uint8_t *where;             /* At the home of a key its owner, elsewhere
+                                 * the last known one, or LOCALIZE_UNKNOWN. */
     struct localize_coming **coming;    /* Per key; NULL: not requested. */
     struct localize_coming *free_coming;
     struct localize_waiter *free_waiters;
@@ -92,7 +91,7 @@ struct localize {
 /* The node that is the home of 'key'. */
 int localize_home(uint64_t key, int n);
 
-/* Creates all keys whose home is here, with values 0. */
+/* Creates all keys of this home, with values 0. */
 void localize_init(struct localize *, const struct localize_config *,
                    struct local_store *);
 void localize_uninit(struct localize *);

@@ -150,7 +150,7 @@ address_of_peer(int fd)
     if (getpeername(fd, (struct sockaddr *) &ss, &length)
         || getnameinfo((struct sockaddr *) &ss, length, host, sizeof host,
                        port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV)) {
-        return duplicate("a stranger");
+        return duplicate("unknown address");
     }
     return message("%s:%s", host, port);
 }

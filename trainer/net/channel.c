@@ -181,7 +181,7 @@ end_abort(void *answer_, struct link *link)
     return NULL;
 }
 
-/* Says hello and waits for the welcome. */
+/* Sends the hello and waits for the welcome. */
 static char *
 try_hello(struct channel *ch, int64_t deadline, bool *final)
 {

@@ -46,15 +46,15 @@ void channel_init(struct channel *, const char *name,
 char *channel_open(struct channel *, int64_t timeout_us);
 void channel_close(struct channel *);
 
-/* Says bye if nothing else is queued, closes, and frees all. */
+/* Sends a bye if nothing else is queued, closes, and frees all. */
 void channel_end(struct channel *);
 
 /* Waits for 'events' of 'fd' until 'until_us'.  Returns 0 or an errno:
- * ECANCELED if 'control', which may be NULL, says to stop. */
+ * ECANCELED if 'control', which may be NULL, was told to stop. */
 int channel_wait(struct control *, int fd, short events, int64_t until_us);
 
 /* Receives frames until a handler has set '*done'.  Returns NULL or a message;
- * then '*final' is set if the control says to stop. */
+ * then '*final' is set if the control was told to stop. */
 char *channel_await(struct control *, struct link *,
                     const struct dispatcher *, void *aux, const bool *done,
                     int64_t until_us, bool *final);

@@ -17,9 +17,9 @@
  *    case DISPATCH_AGAIN:
  *        ...poll for link_events(link)...
  *    case DISPATCH_CLOSED:
- *        ...'error' says why, or is NULL for an end between two frames...
+ *        ...'error' is the reason, or NULL for an end between two frames...
  *    case DISPATCH_REFUSED:
- *        ...'error' says what the other end must not send...
+ *        ...'error' is what the other end must not send...
  *    }
  *
  * A kind without a handler is refused by one line that names it.  A handler
@@ -31,12 +31,12 @@
 #include "trainer/net/link.h"
 
 struct frame_handler {
-    /* The head of a frame is there.  Returns NULL or why the frame is not
-     * allowed.  Says where the body goes, by link_set_payload() or
-     * link_keep_payload(); not needed for a kind without a body. */
+    /* The head of a frame has arrived.  Returns NULL or why the frame is not
+     * allowed.  Sets where the payload goes, by link_set_payload() or
+     * link_keep_payload(), unless the kind has none. */
     char *(*begin)(void *aux, struct link *);
 
-    /* The whole frame is there.  Returns NULL or why it is not allowed. */
+    /* The whole frame has arrived.  Returns NULL or why it is not allowed. */
     char *(*end)(void *aux, struct link *);
 };
 

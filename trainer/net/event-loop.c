@@ -97,7 +97,7 @@ poll_until(struct event_loop *loop, int64_t until_us)
     return error;
 }
 
-/* Runs the sources that have an event, or whose time has come. */
+/* Runs the sources that have an event or have reached their time. */
 static void
 run_sources(struct event_loop *loop)
 {

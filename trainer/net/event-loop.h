@@ -19,7 +19,7 @@
  *        int error = event_loop_run(&loop, until_us);
  *
  *        if (error) {
- *            ...ECANCELED: the control has said to stop...
+ *            ...ECANCELED: the process was told to stop...
  *        }
  *        ...what is to be done after each poll...
  *    }
@@ -72,7 +72,7 @@ void event_loop_add(struct event_loop *, const struct event_class *,
 
 /* Polls once, at most until 'until_us' of clock_monotonic_us(), and runs the
  * sources for which something has happened.  Returns 0, ECANCELED if the
- * control has said to stop, without running a source, or another errno. */
+ * process was told to stop, without running a source, or another errno. */
 int event_loop_run(struct event_loop *, int64_t until_us);
 
 /* For run(): no other source runs after this poll. */

@@ -36,8 +36,8 @@
  *    FRAME_ABORT        server  -             text: why it cannot go on
  *
  * A pushed gradient is answered with the next weights, so that an iteration is
- * one exchange.  Both may come in parts, each of which ends where the one
- * before began: the gradient of the last layers is known first.  Gradients and
+ * one exchange.  Both may come in parts.  Each part ends where the one before
+ * began: the gradient of the last layers is known first.  Gradients and
  * updates are numbered per worker and server, so that one that is sent again
  * over a new connection is not applied twice.
  *
@@ -55,12 +55,12 @@
  *    FRAME_PAUSE         worker  -             I am paused
  *
  * Between peers that train without a server (trainer/gossip/peer.h), and
- * between nodes whose keys move (trainer/keys/key-message.h):
+ * between nodes with moving keys (trainer/keys/key-message.h):
  *
  *    FRAME_PEER         both    peer          n floats
  *    FRAME_KEY_ITEMS    both    key_items     n words of 4 bytes
  *
- * Of a store, whose workers push and pull when they like:
+ * Of a store, where workers push and pull at any time:
  *
  *    FRAME_UPDATE       worker  range         n floats: gradients
  *    FRAME_READ         worker  range         -
@@ -168,7 +168,7 @@ struct frame_hello {
 
     uint64_t epoch;             /* Of the server, as the worker knows it, or
                                  * FRAME_NONE. */
-    uint64_t sequence;          /* Last push whose answer has arrived. */
+    uint64_t sequence;          /* Last push that was answered. */
     uint64_t rewind;            /* Go back to the checkpoint of this iteration
                                  * if the server's epoch is 'epoch'; or
                                  * FRAME_NONE. */
@@ -320,7 +320,7 @@ void frame_encode(struct frame *, uint8_t *head);
 char *frame_check_envelope(const uint8_t envelope[FRAME_ENVELOPE_LENGTH],
                            size_t *head_length);
 
-/* Decodes a head whose envelope was checked.  Returns NULL or a message. */
+/* Decodes a head with a checked envelope.  Returns NULL or a message. */
 char *frame_decode(const uint8_t *head, struct frame *);
 
 /* Whether two workers train the same: all is equal but the rank, the shard and

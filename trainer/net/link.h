@@ -85,12 +85,12 @@ void link_mark_control(int fd);
 /* '*errorp' is NULL if the connection was closed between two frames. */
 enum link_state link_receive(struct link *, char **errorp);
 
-/* Says where the payload goes.  A payload that is kept has at most
+/* Sets where the payload goes.  A payload that is kept has at most
  * FRAME_MAX_UPDATE bytes. */
 void link_set_payload(struct link *, void *payload);
 void link_keep_payload(struct link *);
 
-/* Whether a frame of which 'copied' bytes are copied can be queued; always
+/* Whether a frame can be queued if 'copied' of its bytes are copied; always
  * true for up to FRAME_MAX_UPDATE bytes if link_idle(). */
 bool link_has_space(const struct link *, size_t copied);
 

@@ -148,7 +148,9 @@ check_hello(const struct peer_net *net, const struct frame_hello *theirs)
 static void
 refuse(struct link *link, const char *why)
 {
-    struct frame frame = { .type = FRAME_ABORT, .payload_length = strlen(why) };
+    struct frame frame = {
+        .type = FRAME_ABORT, .payload_length = strlen(why),
+    };
 
     link_send_copy(link, &frame, why);
     link_flush(link);
@@ -200,7 +202,7 @@ accept_higher(struct peer_net *net, int listener, int64_t until_us)
                                       until_us);
 
         if (status) {
-            return message("%d of %d peers did not come: %s", wanted - n,
+            return message("%d of %d peers did not connect: %s", wanted - n,
                            wanted, strerror(status));
         }
         fd = accept(listener, NULL, NULL);
@@ -435,7 +437,7 @@ check_silence(struct peer_end *end, int64_t now)
     }
 }
 
-/* Sends heartbeats to all ends whose links are idle. */
+/* Sends heartbeats to all ends with idle links. */
 static void
 send_heartbeats(struct peer_net *net)
 {

@@ -62,7 +62,7 @@ struct peer_net_config {
 };
 
 struct peer_net_class {
-    /* Takes a message, whose 'body' is valid until the function returns.
+    /* Takes a message.  'body' is valid until the function returns.
      * Returns false if it cannot yet: it is offered again after
      * peer_net_retry(). */
     bool (*take)(void *aux, int from, const struct frame *,
@@ -113,7 +113,7 @@ void peer_net_send_copy(struct peer_net *, int to, struct frame *,
 void peer_net_address(const struct peer_net *, int i, char address[],
                       size_t size);
 
-/* Says bye to all after what is queued, and waits until they have done so too,
+/* Sends a bye to all after the queued frames, and waits for their byes,
  * or 'until_us': closing earlier could drop the last messages. */
 void peer_net_bye(struct peer_net *, int64_t until_us);
 

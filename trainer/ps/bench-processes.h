@@ -3,20 +3,12 @@
 #ifndef BENCH_PROCESSES_H
 #define BENCH_PROCESSES_H 1
 
-/* Whom a parameter server's bench exchanges bytes with.
+/* The processes that the bench of the parameter server talks to.
  *
- *
- * Motivation
- * ==========
- *
- * A parameter server is judged beside a process that takes and gives bytes
- * over a plain socket and does nothing with them.  Both are children of this
+ * A parameter server is measured beside a process that receives and sends
+ * bytes over a plain socket.  Both are children of this
  * process, reached over the loopback interface, and have one processor while
  * this process has another one.
- *
- *
- * Usage
- * =====
  *
  *    struct bench_processes p;
  *
@@ -26,10 +18,6 @@
  *        error = bench_processes_exchange(&p, bytes, 4096, 1);
  *    }
  *    bench_processes_stop(&p);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The client and the processes are bench_processes_stop()'s to end, also
  * after bench_processes_start() has failed.  One thread. */
@@ -50,9 +38,9 @@ struct bench_processes {
     pid_t server_pid, plain_pid;        /* 0: not started. */
 };
 
-/* What the bytes to the plain process begin with. */
+/* The first bytes to the plain process. */
 struct bench_request {
-    uint64_t to, from;          /* Bytes that follow, that are wanted. */
+    uint64_t to, from;          /* Bytes that follow, bytes to answer. */
 };
 
 /* Returns NULL or a message. */

@@ -294,7 +294,7 @@ go_on(struct ps_client *client, struct client_server *server)
         if (welcome->from < server->sent_from
             || welcome->from > shard_end(&server->shard)) {
             return channel_failure(&server->channel, duplicate(
-                "has what was not sent"));
+                "has received what was not sent"));
         }
         server->sent_from = welcome->from;
     }
@@ -780,8 +780,7 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     }
     client->rewound = client->pulled = false;
 
-    /* Gradients without an answer count, except one whose answer did not
-     * arrive. */
+    /* Gradients without an answer count, except the one that failed. */
     *iteration = first->iteration + first->n_owed
                  - (result != PS_OK && first->n_owed);
     return result;

@@ -29,7 +29,7 @@
  *        ps_client_exchange(client, &k, gradient, n_samples, &loss, weights,
  *                           &error);
  *    }
- *    ps_client_destroy(client);                        // Says bye.
+ *    ps_client_destroy(client);                        // Sends a bye.
  *
  * Vectors are the caller's, 'n_parameters' long.  Calls block until a signal,
  * or the end of a server, at most.  One thread; a second one, inside, sends
@@ -89,8 +89,7 @@ void ps_client_part(struct ps_client *, size_t first, size_t n);
 
 /* Pushes the mean gradient of 'n_samples' samples at the weights of
  * '*iteration'.  Replaces 'weights' by the next ones, '*iteration' by the one
- * to begin, and '*loss', which is that of the samples, by that of all
- * workers'. */
+ * to begin, and '*loss', of the samples, by the loss of all workers. */
 enum ps_result ps_client_exchange(struct ps_client *, uint64_t *iteration,
                                   const float *gradient, uint32_t n_samples,
                                   double *loss, float *weights,

@@ -115,7 +115,7 @@ void conn_send_heartbeat(const struct server *, struct conn *);
  * A worker that takes no answers is not listened to either. */
 bool conn_may_receive(void *conn, const struct link *);
 
-/* For dispatchers: a worker says bye. */
+/* For dispatchers: a worker has sent a bye. */
 char *conn_end_bye(void *conn, struct link *);
 
 /* server-training.c */

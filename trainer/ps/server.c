@@ -153,7 +153,7 @@ prepare_training(struct server *server)
     if (!error) {
         server->begun = true;
         server->iteration = server->saved = last;
-        fprintf(stderr, "server: goes on from iteration %"PRIu64"\n", last);
+        fprintf(stderr, "server: resumed from iteration %"PRIu64"\n", last);
     }
     return error;
 }
@@ -221,7 +221,7 @@ server_rewind(struct server *server, uint64_t iteration)
     if (error) {
         return error;
     }
-    fprintf(stderr, "server: goes back to iteration %"PRIu64"\n", iteration);
+    fprintf(stderr, "server: rewound to iteration %"PRIu64"\n", iteration);
     checkpoint_remove(config->checkpoint, &server->hello,
                       iteration + config->checkpoint_every);
     server->begun = true;
@@ -284,12 +284,13 @@ reconcile(struct server *server, const struct frame_hello *hello)
         return server_rewind(server, server->saved);
     }
     if (ours && cannot_lose(server)) {
-        return message("hello: worker %u lost its connection, which scheme "
-                       "%s cannot bear", hello->rank, server->class->name);
+        return message("hello: worker %u: scheme %s cannot reconnect without "
+                       "checkpoints", hello->rank, server->class->name);
     }
     if (ours && hello->sequence > member->sequence + 1) {
-        return message("hello: worker %u has answers that were not given",
-                       hello->rank);
+        return message("hello: worker %u: sequence %"PRIu64" is ahead of the "
+                       "server's, at most %"PRIu64" is allowed", hello->rank,
+                       hello->sequence, member->sequence + 1);
     }
     if (!ours && other) {
         return message("hello: there is a worker %u already", hello->rank);
@@ -344,7 +345,7 @@ join_control(struct server *server, struct conn *conn,
     struct conn *other = server_find_conn(server, hello->rank, true);
 
     if (hello->epoch != server->epoch || !server->prepared) {
-        return message("hello: heartbeats of a worker that is not known");
+        return message("hello: heartbeats of an unknown worker");
     }
     if (other) {
         conn_close(server, other);
@@ -421,7 +422,8 @@ server_lose(struct server *server, struct conn *conn, char *why)
     if (cannot_lose(server) && !has_checkpoints(server)) {
         server_fail(server, message(
             "worker %d at %s lost its connection (%s) at iteration %"PRIu64
-            ", which scheme %s cannot bear", conn->rank, conn->name,
+            ": scheme %s cannot reconnect without checkpoints", conn->rank,
+            conn->name,
             why ? why : "closed", server->iteration, server->class->name));
         conn_close(server, conn);
         free(why);
@@ -430,8 +432,9 @@ server_lose(struct server *server, struct conn *conn, char *why)
     member->present = false;
     member->lost_us = clock_monotonic_us();
     heartbeat_stop(&member->heartbeat); /* Until the worker's next one. */
-    fprintf(stderr, "server: worker %d at %s is away (%s), waiting %"PRId64
-            " s for it\n", conn->rank, conn->name, why ? why : "closed",
+    fprintf(stderr, "server: worker %d at %s: connection lost (%s), waiting "
+            "%"PRId64" s for a reconnect\n", conn->rank, conn->name,
+            why ? why : "closed",
             server->config->reconnect_timeout_us / 1000000);
     conn_close(server, conn);
     free(why);
@@ -445,7 +448,8 @@ expire_member(struct server *server, int rank, int64_t now)
 
     if (member->lost_us
         && now - member->lost_us > config->reconnect_timeout_us) {
-        server_fail(server, message("worker %d is gone at iteration %"PRIu64,
+        server_fail(server, message("worker %d did not reconnect, iteration "
+                                    "%"PRIu64,
                                     rank, server->iteration));
     } else if (heartbeat_is_silent(&member->heartbeat, now)) {
         server_fail(server, message(
@@ -481,7 +485,7 @@ server_expire(struct server *server)
     if (server->prepared && !server->over && !server->ending
         && n_joined < server->config->n_workers
         && now - server->first_hello_us > JOIN_US) {
-        server_fail(server, message("only %d of %d workers came in %d s",
+        server_fail(server, message("only %d of %d workers joined within %d s",
                                     n_joined, server->config->n_workers,
                                     JOIN_US / 1000000));
     }

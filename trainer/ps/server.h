@@ -10,7 +10,7 @@
  *
  * A worker that has lost its connection may come back within the reconnect
  * timeout.  After that, or when its heartbeats stop, the job fails and the
- * other workers are told so.  Under a scheme with messages of its own no
+ * other workers are aborted.  Under a scheme with messages of its own no
  * worker may come back, because messages may have been lost.
  *
  * With checkpoints, a server or a worker that was killed may be started again:

@@ -3,7 +3,7 @@
 #ifndef SPARSE_H
 #define SPARSE_H 1
 
-/* Values of 64-bit keys of which only a few are used.
+/* Values of sparsely used 64-bit keys.
  *
  * Pushes are sorted batches, often of the same keys.  A hash table would miss
  * the cache for every key; here sorted leaves of a thousand keys let a batch

@@ -235,7 +235,8 @@ expect_values(struct store_server *server)
     at = part->n_done * part->per_frame;
     n = part->n - at < part->per_frame ? part->n - at : part->per_frame;
     if (!part->out || frame->sequence != part->sequence + part->n_done
-        || part->n_done >= part->n_sent || frame->values.n != n * part->width) {
+        || part->n_done >= part->n_sent
+        || frame->values.n != n * part->width) {
         return false;
     }
     link_set_payload(link, part->out + at * part->width);
