@@ -20,7 +20,7 @@
  *    struct rest_tls tls = { key, certificate, ca_cert, &names };
  *
  *    error = rest_listen_check("pssl:6644:10.0.0.1", &tls);
- *    fd = rest_listen_open("unix:/run/...", &path);
+ *    fd = rest_listen_open("unix:/run/x.sock", 64, &path);
  *    actor = rest_peer_name(mc, &names);       // NULL: not allowed.
  *
  * The caller frees returned strings.  Main thread only. */
