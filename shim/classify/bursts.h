@@ -94,7 +94,7 @@ struct burst_trial {
 
 struct burst_train {
     uint64_t last;              /* Time of the last packet, 0: none yet. */
-    uint64_t bytes;             /* Of all packets. */
+    uint64_t bytes;             /* Bytes of all packets. */
     uint64_t bin_end;           /* End of the current bin: a multiple of
                                  * BURST_BIN, 0 before the first packet. */
     uint64_t bin_base;          /* Bytes before the current bin. */

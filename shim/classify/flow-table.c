@@ -15,7 +15,7 @@
 #include "base/memory.h"
 
 #define HUGE_PAGE (2u << 20)
-#define AGE_STEPS 16            /* Of a timeout. */
+#define AGE_STEPS 16            /* Steps of age in a timeout. */
 #define N_WAYS 8                /* Words of a bucket. */
 #define NONE UINT32_MAX         /* No flow. */
 
@@ -52,7 +52,7 @@ struct flow_table {
 
     /* Only for the thread that changes flows. */
     void *mapping;              /* 'words' are in it, from a huge page on. */
-    size_t bytes;               /* Of 'mapping'. */
+    size_t bytes;               /* Size of 'mapping'. */
     uint32_t *numbers;          /* By word: the flow's index in 'flows'. */
     struct shim_flow *flows;    /* A free one has family 0 and the index of the
                                  * next free one in its key's 'local'. */

@@ -103,7 +103,7 @@ flow_id_init(uint64_t addresses, uint32_t ports, uint8_t protocol)
     return (struct flow_id) { (uint64_t) ports << 8 | protocol, addresses };
 }
 
-/* What hashing and prefetching need of the table, copied for a burst. */
+/* The part of the table for hashing and prefetching, copied for a burst. */
 struct flow_hasher {
     uint64_t secrets[2];
     const uint8_t *buckets;     /* Each one a cache line. */

@@ -14,8 +14,8 @@ enum {
     MAX_EXTENSIONS = 4,
     TCP_SIZE = 20,
     UDP_SIZE = 8,
-    FIRST_NEIGHBOUR_TYPE = 133, /* ICMPv6 router solicitation... */
-    LAST_NEIGHBOUR_TYPE = 137,  /* ...to redirect. */
+    FIRST_NEIGHBOUR_TYPE = 133, /* ICMPv6 router solicitation. */
+    LAST_NEIGHBOUR_TYPE = 137,  /* ICMPv6 redirect. */
     VXLAN_PORT = 4789,
     VXLAN_SIZE = 8,
     VXLAN_HAS_ID = 0x08,

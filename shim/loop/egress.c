@@ -26,20 +26,20 @@
 #define QUEUE_MIN_FRAMES 64     /* A job's queues, at least. */
 #define FULL_JOBS 8             /* Jobs with full queues that fit at once. */
 #define JOB_MIN_PACKETS 512     /* Packets of such a job, at least. */
-#define JOB_MAX_PACKETS 4096    /* And at most, to limit memory. */
+#define JOB_MAX_PACKETS 4096    /* Packets of such a job, at most. */
 #define POOL_SPARE 512          /* Packets in bursts and caches. */
 
 struct egress {
     struct egress_config config;
     struct rank_queues *queues;
     struct job_queues *jobs;    /* rank_queues_jobs() of 'queues'. */
-    struct pace pace;           /* Of the uplink. */
+    struct pace pace;           /* Pace of the uplink. */
     uint32_t min_share_applied; /* 'min_share' of the queues. */
     uint32_t classes_seen;      /* See job_slots_classes(). */
     bool leased;                /* The queues have the slots' classes. */
     bool behind;                /* Packets were due after the last send. */
     uint8_t n_orders;           /* Changes of classes; wraps around. */
-    uint64_t now;               /* Of the last push or send. */
+    uint64_t now;               /* Time of the last push or send. */
 
     /* Written by the forwarding thread, read by the control thread. */
     uint64_t tx_packets, tx_bytes;

@@ -70,7 +70,7 @@ struct egress_config {
     struct port *uplink;
     struct job_slots *slots;
     struct tap *tap;            /* NULL: frames are not captured. */
-    uint64_t rate_bps;          /* Of the uplink. */
+    uint64_t rate_bps;          /* Rate of the uplink, bit/s. */
     uint32_t mtu;
     uint64_t late_ns;           /* Longest delay of the loop that pacing
                                  * compensates. */

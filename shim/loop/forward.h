@@ -62,7 +62,7 @@ struct forward_config {
     struct miss *misses;
     struct bursts *bursts;      /* NULL: not counted. */
     struct tap *tap;            /* NULL: frames are not captured. */
-    uint64_t rate_bps;          /* Of the uplink. */
+    uint64_t rate_bps;          /* Rate of the uplink, bit/s. */
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */

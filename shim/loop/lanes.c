@@ -45,7 +45,7 @@ struct lane {
                                          * and 'uplink' are this lane's
                                          * queues, NULL if lane 0 receives for
                                          * all lanes. */
-    const bool *ending, *main_ended;    /* Of lane 0. */
+    const bool *ending, *main_ended;    /* Lane 0's, see forward_end(). */
     unsigned int number;        /* From 1 on. */
     struct wake *main_wake;     /* Wakes lane 0. */
     struct wake wake;           /* Wakes this lane. */

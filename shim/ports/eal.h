@@ -24,7 +24,7 @@ enum huge_pages {
 
 struct eal_config {
     const struct port_spec *host, *uplink;
-    const char *name;           /* Of DPDK's runtime directory. */
+    const char *name;           /* Name of DPDK's runtime directory. */
     const char *cpus;           /* "0-1"; NULL: all allowed CPUs. */
     unsigned int n_lcores;
     bool own_directory;         /* Adds the process id to 'name': during a

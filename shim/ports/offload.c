@@ -27,8 +27,8 @@
 /* The other end of a veth pair. */
 struct peer {
     int ifindex;                /* 0: there is none. */
-    int nsid;                   /* Id of its namespace in ours; -1: it is in
-                                 * ours. */
+    int nsid;                   /* Id of its namespace; -1: the same as this
+                                 * thread's. */
 };
 
 static bool
@@ -92,7 +92,7 @@ read_nsid(const struct nlmsghdr *nlh, void *nsid)
     return MNL_CB_OK;
 }
 
-/* Returns the id in our namespace of that of the file 'fd', or -1. */
+/* Returns the id of the namespace of file 'fd', or -1. */
 static int
 get_nsid(struct route_socket *rs, int fd)
 {
@@ -105,7 +105,7 @@ get_nsid(struct route_socket *rs, int fd)
     return nsid;
 }
 
-/* Returns a file of the namespace with id 'nsid' in ours, or -1.  Searches the
+/* Returns a file of the namespace with id 'nsid', or -1.  Searches the
  * namespaces that have a name or a process. */
 static int
 open_namespace(struct route_socket *rs, int nsid)
@@ -173,9 +173,9 @@ disable_rx_offload(const char *iface)
     return error == EOPNOTSUPP ? 0 : error;
 }
 
-/* The interface that sends to ours. */
+/* The interface at the other end. */
 struct sender {
-    int ns;                     /* A file of its namespace, -1: ours. */
+    int ns;                     /* File of its namespace, -1: this thread's. */
     int ifindex;
     int error;                  /* Result: 0 or a positive errno. */
 };

@@ -19,7 +19,7 @@
 #include "shim/ports/offload.h"
 #include "shim/ports/port-spec.h"
 
-#define N_DESCRIPTORS 1024      /* Of a queue, unless the driver limits it. */
+#define N_DESCRIPTORS 1024      /* In a queue, unless the driver limits it. */
 #define MAX_MISSED_IRQS 4       /* After which an interrupt is not used. */
 #define FLOW_HASH (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 

@@ -42,7 +42,7 @@
 
 struct port_spec;
 
-/* What follows "KIND:". */
+/* The kind of text after "KIND:". */
 enum port_argument {
     PORT_ARG_NONE,              /* Nothing, and no colon. */
     PORT_ARG_IFACE,             /* An interface of the kernel. */
@@ -86,7 +86,7 @@ struct port_driver {
     const char *device;         /* Name of DPDK's virtual device without its
                                  * number, NULL for real ones. */
     enum port_argument argument;
-    const char *example;        /* Of the argument. */
+    const char *example;        /* An example of the argument. */
     unsigned int flags;         /* enum port_flags. */
     uint32_t max_mtu;           /* Bytes of IP. */
     uint32_t pool_packets;      /* Packet buffers in the rings of one queue in

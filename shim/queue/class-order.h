@@ -90,7 +90,7 @@ struct class_order {
     struct class_level levels[SHIM_N_LEVELS];
     struct class_ring {
         struct class_member *head;      /* The next to send. */
-        uint8_t level;          /* Of its members, while it has any. */
+        uint8_t level;          /* Level of the members, if any. */
     } classes[CLASS_MAP_SIZE];
 };
 

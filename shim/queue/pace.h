@@ -50,7 +50,7 @@ struct pace {
     uint64_t bps;               /* Bits per second, 0 before the first rate. */
     uint64_t full;              /* When the bucket is full, nanoseconds. */
     uint64_t part;              /* Fraction of 'full', in 2^-28 ns. */
-    uint64_t cost;              /* Of a byte, in 2^-28 ns. */
+    uint64_t cost;              /* Time of a byte, in 2^-28 ns. */
     uint64_t depth;             /* Nanoseconds to fill it from empty. */
 };
 

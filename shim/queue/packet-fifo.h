@@ -58,7 +58,7 @@
 struct queue_item {
     void *packet;
     uint32_t length;            /* Bytes of the frame. */
-    uint16_t slot;              /* Of its job, 0 if none. */
+    uint16_t slot;              /* Slot of the job, 0 if none. */
     uint8_t marks;
     uint8_t order;              /* 'n_orders' of struct egress when queued. */
 };
@@ -66,7 +66,7 @@ struct queue_item {
 #define PACKET_CHUNK_ITEMS 15
 
 struct packet_chunk {
-    struct packet_chunk *next;  /* Of its FIFO, or of the pool's stack. */
+    struct packet_chunk *next;  /* In the FIFO, or in the pool's stack. */
     uint64_t pad;
     struct queue_item items[PACKET_CHUNK_ITEMS];
 };

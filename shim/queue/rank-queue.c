@@ -17,7 +17,7 @@
 
 struct rank_queues {
     struct job *control;        /* The queue of the control class. */
-    uint64_t bps;               /* Of the uplink. */
+    uint64_t bps;               /* Rate of the uplink. */
     struct pace police;         /* The share of control. */
     uint32_t n_packets, max_packets;    /* In all queues. */
     uint64_t max_job_bytes;
