@@ -54,7 +54,7 @@ struct job_row {
     size_t stage;               /* Its stage's rank. */
     int level;
     enum override_kind override;
-    int64_t override_id;        /* 0 if there is none. */
+    int64_t override_id;        /* 0 without an override. */
     int64_t iterations;         /* Remaining. */
     double period;              /* Seconds per iteration, 0 if unknown. */
     double isolated;            /* Predicted seconds to the end of its rung
@@ -89,8 +89,8 @@ struct json *decide_rows_to_json(const struct decide_rows *);
 struct json *decide_rows_explain(const struct decide_rows *,
                                  const char *job);
 
-/* Appends the stages whose order has changed to 'log'.  'old_ranks' has, by
- * the rank of now, the previous rank of each stage, -1 if it is new. */
+/* Appends new stages, and stages that overtook others, to 'log'.  'old_ranks'
+ * has, by the current rank, the previous rank of each stage, -1 if new. */
 void decide_rows_log_changes(const struct decide_rows *, const int *old_ranks,
                              struct decision_log *log);
 

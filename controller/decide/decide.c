@@ -45,14 +45,14 @@ struct decide {
     unsigned int minor;         /* The cluster's, at the last order. */
     unsigned int samples;       /* The cluster's, at the last order. */
     long long due;              /* time_msec() of the next order because of
-                                 * changes, LLONG_MAX if there are none. */
+                                 * changes, LLONG_MAX without changes. */
     long long minor_due;        /* The same for minor changes. */
     long long minor_since;      /* time_msec() of the first minor change. */
     long long refresh;          /* time_msec() of the next order without
                                  * changes. */
     long long retag;            /* time_msec() when a job may get the level
-                                 * that 'retag_ms' has delayed, LLONG_MAX if
-                                 * there is none. */
+                                 * that 'retag_ms' has delayed, LLONG_MAX
+                                 * without such a job. */
 
     struct order_problem *problem;      /* Kept to reuse its memory. */
     struct order_result result;         /* Kept to reuse its memory. */
@@ -144,7 +144,7 @@ follow_order(const struct policy *policy, const struct order_problem *op,
     assign_levels(policy, op, r);
 }
 
-/* Returns the previous rank of 'entry', -1 if there is none.  The estimate
+/* Returns the previous rank of 'entry', -1 for a new one.  The estimate
  * underrates early stages, so hysteresis does not apply to them. */
 static int
 old_rank(const struct decide *d, const struct decide_problem *dp,
@@ -270,7 +270,7 @@ store_assignments(struct decide *d, const struct decide_problem *dp,
     }
 }
 
-/* Returns, by the rank of now, the previous rank of each stage. */
+/* Returns, by the current rank, the previous rank of each stage. */
 static int *
 ranks_before(const struct decide_problem *dp,
              const struct job_assignments *assigned)

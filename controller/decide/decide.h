@@ -42,7 +42,7 @@ struct policy;
 struct decide;
 struct decide_rows;
 
-/* 'log' gets the stages whose order has changed; NULL for none. */
+/* 'log' gets the changes of the order of stages; it may be NULL. */
 struct decide *decide_create(struct cluster *, struct decision_log *log);
 void decide_destroy(struct decide *);
 

@@ -9,7 +9,7 @@
  * Motivation
  * ==========
  *
- * An operator who sees a job slow down needs to know what changed just before.
+ * When a job slows down, an operator needs to know what changed just before.
  * The Event table of the intent database has the actions of operators and
  * leaders; this log also has the changes of the order, which are too frequent
  * for a database, and keeps only the last decisions.

@@ -6,7 +6,7 @@
 /* Reports on ended stages: their measured demand, and a lower bound.
  *
  * The bound is computed afterwards from measured demand: no schedule has a
- * smaller mean completion time for the same stages with the same begins.
+ * smaller mean completion time for the same stages with the same start times.
  * "stagecoach sim" replays the report.  No state; the caller owns the JSON. */
 
 #include <stddef.h>

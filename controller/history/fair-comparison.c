@@ -233,7 +233,7 @@ get_member(const struct json *object, const char *name, enum json_type type)
     return json && json->type == type ? json : NULL;
 }
 
-/* Returns a number, or 0 if there is none. */
+/* Returns 0 without such a member. */
 static double
 get_number(const struct json *object, const char *name)
 {

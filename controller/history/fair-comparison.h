@@ -58,7 +58,7 @@ void fair_comparison_run(struct fair_comparison *, struct json *stages,
                          int64_t newest, const struct policy *);
 void fair_comparison_wait(const struct fair_comparison *, int64_t newest);
 
-/* The last result; an object without members if there is none. */
+/* The last result; an object without members before the first. */
 struct json *fair_comparison_to_json(const struct fair_comparison *);
 
 #endif /* controller/history/fair-comparison.h */

@@ -323,8 +323,8 @@ column_text(sqlite3_stmt *stmt, int column)
     return s ? (const char *) s : "";
 }
 
-/* Returns the columns of a row, by name.  The column "record" is a JSON object
- * of which the other columns become members; returns NULL if it is not. */
+/* Returns the columns of a row, by name.  The column "record" must be a JSON
+ * object; the other columns become its members.  Otherwise returns NULL. */
 static struct json *
 row_to_json(sqlite3_stmt *stmt)
 {

@@ -21,47 +21,35 @@ rank_of(const struct job *job, const struct policy *policy)
             ? job->level : job->rank);
 }
 
-static void
-add_job(struct host_wanted *w, const struct job *job,
-        const struct policy *policy)
-{
-    if (w->n >= w->allocated) {
-        size_t n = MAX(16, w->allocated * 2);
-
-        w->names = xrealloc(w->names, n * sizeof *w->names);
-        w->ranks = xrealloc(w->ranks, n * sizeof *w->ranks);
-        w->levels = xrealloc(w->levels, n * sizeof *w->levels);
-        w->dscps = xrealloc(w->dscps, n * sizeof *w->dscps);
-        w->weights = xrealloc(w->weights, n * sizeof *w->weights);
-        w->allocated = n;
-    }
-    w->names[w->n] = job->full_name;
-    w->ranks[w->n] = rank_of(job, policy);
-    w->levels[w->n] = job->level;
-    w->dscps[w->n] = policy->dscp[job->level];
-    w->weights[w->n] = job->cojob->weight;
-    w->n++;
-}
-
 /* Collects the live jobs that have traffic or a process on 'host', except
  * excluded ones. */
 void
 host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
                  const struct host *host)
 {
+    const struct policy *policy = ctx->policy;
     const struct shash_node *node;
+    size_t max = ctx->observe ? 0 : shash_count(&ctx->cluster->jobs);
 
-    *w = (struct host_wanted) { .n = 0 };
-    if (ctx->observe) {
-        return;
-    }
+    *w = (struct host_wanted) {
+        .names = xmalloc(max * sizeof *w->names),
+        .ranks = xmalloc(max * sizeof *w->ranks),
+        .levels = xmalloc(max * sizeof *w->levels),
+        .dscps = xmalloc(max * sizeof *w->dscps),
+        .weights = xmalloc(max * sizeof *w->weights),
+    };
     SHASH_FOR_EACH (node, &ctx->cluster->jobs) {
         const struct job *job = node->data;
 
-        if (job->live && job->level >= 0
+        if (!ctx->observe && job->live && job->level >= 0
             && job->override != OVERRIDE_EXCLUDE
             && shash_find(&job->traffic, host->name)) {
-            add_job(w, job, ctx->policy);
+            w->names[w->n] = job->full_name;
+            w->ranks[w->n] = rank_of(job, policy);
+            w->levels[w->n] = job->level;
+            w->dscps[w->n] = policy->dscp[job->level];
+            w->weights[w->n] = job->cojob->weight;
+            w->n++;
         }
     }
 }

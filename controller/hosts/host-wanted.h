@@ -47,7 +47,7 @@ struct host_wanted {
     const char **names;         /* "COJOB/JOB". */
     int64_t *ranks, *levels, *dscps;
     double *weights;
-    size_t n, allocated;        /* Of each array. */
+    size_t n;                   /* Of each array. */
 };
 
 void host_wanted_init(struct host_wanted *, const struct host_wanted_ctx *,

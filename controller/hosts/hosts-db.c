@@ -53,35 +53,15 @@ follow_tables(struct ovsdb_idl *idl)
 {
     static const struct ovsdb_idl_table_class *const tables[] = {
         &hostsrec_table_host_wanted, &hostsrec_table_host_reported,
-        &hostsrec_table_global,
-        &hostsrec_table_connection,
-        &hostsrec_table_rbac_role,
-        &hostsrec_table_rbac_permission,
-    };
-    static const struct ovsdb_idl_column *const columns[] = {
-        &hostsrec_global_col_connections,
-        &hostsrec_connection_col_target,
-        &hostsrec_connection_col_role,
-        &hostsrec_connection_col_inactivity_probe,
-        &hostsrec_rbac_role_col_name,
-        &hostsrec_rbac_role_col_permissions,
-        &hostsrec_rbac_permission_col_table,
-        &hostsrec_rbac_permission_col_authorization,
-        &hostsrec_rbac_permission_col_insert_delete,
-        &hostsrec_rbac_permission_col_update,
+        &hostsrec_table_global, &hostsrec_table_connection,
+        &hostsrec_table_rbac_role, &hostsrec_table_rbac_permission,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
         ovsdb_idl_add_table(idl, tables[i]);
-    }
-    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
-        ovsdb_idl_add_column(idl, &hostsrec_host_wanted_columns[i]);
-    }
-    for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
-        ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
-        ovsdb_idl_add_column(idl, columns[i]);
+        for (size_t k = 0; k < tables[i]->n_columns; k++) {
+            ovsdb_idl_add_column(idl, &tables[i]->columns[k]);
+        }
     }
 }
 
@@ -355,8 +335,8 @@ write_reported(struct hosts_db *hdb, const char *host)
     hostsrec_host_reported_set_state(row, "fair");
 }
 
-/* Writes the row of 'host', NULL if there is none, if it differs.  Returns
- * true if it did. */
+/* Writes the row of 'host' if it differs; inserts it if 'row' is NULL.
+ * Returns true if it was written. */
 static bool
 write_wanted(struct hosts_db *hdb, const struct host_wanted_ctx *ctx,
              const struct host *host, const struct hostsrec_host_wanted *row)

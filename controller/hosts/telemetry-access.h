@@ -14,10 +14,10 @@
  * the telemetry server, otherwise a message. */
 char *telemetry_check_remote(const char *passive);
 
-/* Returns NULL if a message from 'host' is allowed on a connection whose
- * client has a certificate of 'certificate', NULL if none, and whose earlier
- * messages were from 'known', NULL if this is the first one.  Otherwise
- * returns a message. */
+/* Checks a message from 'host'.  'certificate' is the common name of the
+ * client, NULL without TLS.  'known' is the host of the connection's earlier
+ * messages, NULL before the first.  Returns NULL if the message is allowed,
+ * otherwise an error message. */
 char *telemetry_check_host(const char *certificate, const char *known,
                            const char *host);
 

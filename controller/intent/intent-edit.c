@@ -16,7 +16,7 @@
 struct edit_ctx {
     const struct intent_edit *edit;
     struct ovsdb_idl_txn *txn;
-    const struct intentrec_cojob *cojob;        /* NULL if there is none. */
+    const struct intentrec_cojob *cojob;        /* NULL if unknown. */
     bool *changed;              /* Set if the edit changes the database. */
 };
 
@@ -27,36 +27,12 @@ intent_edit_follow(struct ovsdb_idl *idl)
         &intentrec_table_cojob, &intentrec_table_job,
         &intentrec_table_worker, &intentrec_table_stage,
     };
-    static const struct ovsdb_idl_column *const columns[] = {
-        &intentrec_cojob_col_name,
-        &intentrec_cojob_col_owner,
-        &intentrec_cojob_col_weight,
-        &intentrec_cojob_col_began,
-        &intentrec_cojob_col_state,
-        &intentrec_cojob_col_jobs,
-        &intentrec_cojob_col_stages,
-        &intentrec_job_col_name,
-        &intentrec_job_col_state,
-        &intentrec_job_col_began,
-        &intentrec_job_col_ended,
-        &intentrec_job_col_model_bytes,
-        &intentrec_job_col_workers,
-        &intentrec_worker_col_host,
-        &intentrec_worker_col_role,
-        &intentrec_worker_col_index,
-        &intentrec_stage_col_rung,
-        &intentrec_stage_col_iterations,
-        &intentrec_stage_col_state,
-        &intentrec_stage_col_began,
-        &intentrec_stage_col_ended,
-        &intentrec_stage_col_jobs,
-    };
 
     for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
         ovsdb_idl_add_table(idl, tables[i]);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
-        ovsdb_idl_add_column(idl, columns[i]);
+        for (size_t k = 0; k < tables[i]->n_columns; k++) {
+            ovsdb_idl_add_column(idl, &tables[i]->columns[k]);
+        }
     }
 }
 

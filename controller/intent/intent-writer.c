@@ -27,7 +27,7 @@ struct write {
     intent_done_func *done;
     void *aux;
     int timeout_ms;
-    long long deadline;         /* time_msec(), LLONG_MAX if there is none. */
+    long long deadline;         /* time_msec(); LLONG_MAX: no timeout. */
     bool changed;               /* The transaction changes the database. */
 };
 

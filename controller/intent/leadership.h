@@ -51,7 +51,7 @@ struct leadership_view {
     bool has_lock;
     bool lock_contended;        /* Another client has the lock. */
     bool has_txn;               /* A transaction may be made now. */
-    int64_t generation;         /* Of the Leader row, 0 if there is none. */
+    int64_t generation;         /* Of the Leader row, 0 without a row. */
     bool is_own_row;            /* The row has this controller's address. */
 };
 

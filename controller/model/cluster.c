@@ -382,8 +382,8 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
     return job;
 }
 
-/* Adds a process of 'job' on 'host'.  Does nothing for an ended job whose
- * hosts are known: cojobs that have ended stay in the intent for a while. */
+/* Adds a process of 'job' on 'host'.  Does nothing if the job has ended
+ * and its hosts are known: ended cojobs stay in the intent for a while. */
 void
 job_put_worker(struct cluster *c, struct job *job, const char *host,
                enum role role)
@@ -416,7 +416,7 @@ cojob_find_stage(const struct cojob *cojob, int rung, int64_t began)
 }
 
 /* Adds or updates a stage of 'cojob', which is identified by its rung and
- * begin.  Returns NULL for an unknown stage that has ended. */
+ * start time.  Returns NULL for an unknown stage that has ended. */
 struct stage *
 cojob_put_stage(struct cojob *cojob, int rung, int64_t began, int64_t ended,
                 int64_t iterations)

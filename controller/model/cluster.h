@@ -117,13 +117,13 @@ struct job_traffic {
                                  * host. */
 
     /* Measurement of bytes per iteration. */
-    int64_t mark_iteration;     /* Iteration at its begin, -1 if none runs. */
-    uint64_t mark_bytes[N_DIRS];        /* 'bytes' at its begin. */
+    int64_t mark_iteration;     /* Iteration at its start, -1 if none runs. */
+    uint64_t mark_bytes[N_DIRS];        /* 'bytes' at its start. */
     double per_iteration[N_DIRS];       /* Bytes, moving average. */
     double measured;            /* Iterations behind the average, 0: none. */
 
     /* Bursts, as the host's shim sees them. */
-    double burst_period;        /* Seconds between two begins, 0 if unknown. */
+    double burst_period;        /* Seconds from burst to burst, 0: unknown. */
     uint64_t burst_bytes;       /* Bytes of one burst, 0 if unknown. */
     double burst_duty;          /* Duration of a burst by the period. */
 
@@ -160,7 +160,7 @@ struct job {
 
     /* Written by overrides_apply(). */
     enum override_kind override;
-    int64_t override_id;        /* 0 if there is none. */
+    int64_t override_id;        /* 0 without an override. */
     bool forced;                /* The rank comes from an override that has
                                  * ended or changed, so hysteresis must not
                                  * preserve it.  Cleared by decide.h. */
@@ -176,7 +176,7 @@ struct stage {
     int rank;                   /* In the last order, -1 before the first. */
     enum override_kind override;        /* Written by overrides_apply(). */
     bool seen;                  /* Added since cluster_intent_begin(). */
-    bool begin_logged;          /* There is an event of its begin. */
+    bool begin_logged;          /* There is an event of its start. */
     bool end_logged;            /* There is an event of its end. */
     bool stored;                /* The history has it. */
     int64_t last_active;        /* Epoch ms of the last check at which one of

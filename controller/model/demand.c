@@ -77,7 +77,7 @@ limit_expected(double expected, double moved, int64_t n)
                         : moved / n;
 }
 
-/* Adds the bytes since the begin of the measurement to the moving average, if
+/* Adds the bytes since the start of the measurement to the moving average, if
  * the job has done enough iterations.  A few estimated ones are less accurate
  * than the formula.  Bytes before the end of the first iteration include the
  * initial parameters. */

@@ -52,9 +52,9 @@ struct job_progress {
     bool waited;                /* Another job had priority during the running
                                  * measurement. */
     int64_t last;               /* Last iteration, -1 if none. */
-    int64_t mark_iteration;     /* Iteration at the begin of the running
+    int64_t mark_iteration;     /* Iteration at the start of the running
                                  * measurement, -1 if none runs. */
-    int64_t mark_at;            /* time_msec() at its begin; 0 if the iteration
+    int64_t mark_at;            /* time_msec() at its start; 0 if the iteration
                                  * may have ended long before its report. */
 
     char *metric;               /* Name, NULL before the first sample. */

@@ -152,7 +152,7 @@ overrides_add(struct overrides *o, enum override_kind kind,
 }
 
 /* Returns override 'id', or the newest one in force if 'id' is 0; NULL if
- * there is none. */
+ * not found. */
 const struct override *
 overrides_find(const struct overrides *o, int64_t id)
 {
@@ -229,7 +229,7 @@ overrides_put_row(struct overrides *o, const struct override *row)
     o->changed = true;
 }
 
-/* Removes the overrides whose rows have been deleted. */
+/* Removes the overrides that are no longer in the database. */
 void
 overrides_end_rows(struct overrides *o)
 {
@@ -264,7 +264,7 @@ override_is_expired(int64_t id, int64_t ended, int64_t last, int64_t now)
     return ended && id != last && now > ended + OVERRIDES_KEEP_MS;
 }
 
-/* Ends the overrides whose time is over and calls 'ran_out' for each.  Returns
+/* Ends the overrides that have expired and calls 'ran_out' for each.  Returns
  * true if any override has changed since the last call. */
 bool
 overrides_run(struct overrides *o, int64_t now,

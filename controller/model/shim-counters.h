@@ -31,7 +31,7 @@ struct shim_counter {
 
 extern const struct shim_counter shim_counters_list[SHIM_COUNTERS_N];
 
-/* Reads "shim" of telemetry; NULL if there is none.  Returns NULL or a
+/* Reads "shim" of telemetry, which may be NULL.  Returns NULL or a
  * message. */
 char *shim_counters_from_json(const struct json *, struct shim_counters *);
 
