@@ -301,7 +301,7 @@ put_limit(const struct report *r, FILE *stream)
 {
     for (size_t i = 0; i < r->n_policies; i++) {
         if (r->policies[i]->n_stages > MAX_ROWS) {
-            fprintf(stream, "<p class=\"note\">Pictures and tables with a row "
+            fprintf(stream, "<p class=\"note\">Charts and tables with a row "
                     "for each stage or search have the first %d.</p>\n",
                     MAX_ROWS);
             return;
@@ -349,7 +349,7 @@ put_content(const struct report *r, FILE *stream)
     put_comparison(r, stream);
     put_remarks(r, stream);
     put_limit(r, stream);
-    fputs("<noscript><p>Pictures need JavaScript; the tables have their "
+    fputs("<noscript><p>Charts need JavaScript; the tables have their "
           "numbers.</p></noscript>\n<div class=\"columns\">\n", stream);
     put_section(r, stream, "", "bars", "Completion time of each stage",
                 "From the start of a stage to the last iteration of its "
