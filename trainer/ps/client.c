@@ -44,6 +44,7 @@ struct client_server {
      * and the next weights have arrived from 'got_from' on, both to the
      * shard's end. */
     size_t sent_from, got_from;
+    uint64_t old_epoch;         /* Epoch before a rewind. */
     uint64_t next;              /* Iteration of the weights that arrive. */
     uint32_t n_owed;            /* Gradients without an answer. */
     struct transfers transfers;
@@ -105,22 +106,14 @@ send_range(const struct ps_client *client, struct client_server *server,
     link_send(&server->channel.link, &frame, client->gradient + first);
 }
 
-static size_t
-part_length(const struct ps_client *client,
-            const struct client_server *server)
-{
-    size_t n = (server->shard.n + MAX_PARTS - 1) / MAX_PARTS;
-
-    return client->config.whole ? server->shard.n
-           : n > PART_LENGTH ? n : PART_LENGTH;
-}
-
 /* Queues the parts that are final, except what the last frame needs. */
 static void
 send_parts(const struct ps_client *client, struct client_server *server)
 {
-    size_t n = part_length(client, server);
+    size_t n = (server->shard.n + MAX_PARTS - 1) / MAX_PARTS;
 
+    n = client->config.whole ? server->shard.n
+        : n > PART_LENGTH ? n : PART_LENGTH;
     while (server->sent_from >= client->final_from + n
            && server->sent_from >= server->shard.first + 2 * n) {
         server->sent_from -= n;
@@ -146,16 +139,7 @@ client_send(const struct ps_client *client, struct client_server *server)
     link_flush(&server->channel.link);  /* An error shows when receiving. */
 }
 
-static void
-watch_heart(struct ps_client *client, const struct client_server *server)
-{
-    if (client->watch) {
-        server_watch_set(client->watch, server - client->servers,
-                        &server->channel.hello,
-                        server->channel.welcome.control_port);
-    }
-}
-
+/* Connects to a server, for the first time or again. */
 static char *
 client_open(struct ps_client *client, struct client_server *server,
             int64_t timeout_us)
@@ -168,67 +152,56 @@ client_open(struct ps_client *client, struct client_server *server,
     error = channel_open(ch, timeout_us);
     ch->hello.rewind = FRAME_NONE;
     client->opened = true;
-    if (!error) {
-        if (ch->welcome.epoch != epoch) {
-            server->n_answers = 0;
-        }
-        watch_heart(client, server);
+    if (!error && ch->welcome.epoch != epoch) {
+        server->n_answers = 0;
+    }
+    if (!error && client->watch) {
+        server_watch_set(client->watch, server - client->servers, &ch->hello,
+                         ch->welcome.control_port);
     }
     return error;
 }
 
-/* Whether the epoch of 's' is another one than in 'epochs'. */
+/* Whether 's' has rewound since 'old_epoch' was set. */
 static bool
-has_left(const struct ps_client *client, const struct client_server *s,
-         const uint64_t epochs[])
+has_rewound(const struct client_server *s)
 {
-    return s->channel.welcome.epoch != epochs[s - client->servers];
+    return s->channel.welcome.epoch != s->old_epoch;
 }
 
-/* The least iteration of the servers that have rewound; they may differ by a
- * checkpoint. */
-static uint64_t
-least_iteration(const struct ps_client *client, const uint64_t epochs[])
-{
-    uint64_t least = FRAME_NONE;
-
-    FOR_EACH_SERVER (s, client) {
-        if (has_left(client, s, epochs)
-            && s->channel.welcome.iteration < least) {
-            least = s->channel.welcome.iteration;
-        }
-    }
-    return least;
-}
-
+/* Stores the least iteration of the servers that have rewound; they may differ
+ * by a checkpoint. */
 static char *
-check_begun(const struct ps_client *client, const uint64_t epochs[])
+find_least_iteration(const struct ps_client *client, uint64_t *least)
 {
+    *least = FRAME_NONE;
     FOR_EACH_SERVER (s, client) {
-        if (has_left(client, s, epochs) && !s->channel.welcome.begun) {
+        const struct frame_welcome *welcome = &s->channel.welcome;
+
+        if (has_rewound(s) && !welcome->begun) {
             return channel_failure(&s->channel, duplicate(
                 "was started again without a checkpoint"));
+        }
+        if (has_rewound(s) && welcome->iteration < *least) {
+            *least = welcome->iteration;
         }
     }
     return NULL;
 }
 
-/* Makes all servers rewind to the last checkpoint that all have.  'epochs' are
- * the epochs before; at least one server has another one already. */
+/* Makes all servers rewind to the last checkpoint that all have; at least one
+ * has rewound already. */
 static char *
-go_back(struct ps_client *client, const uint64_t epochs[])
+rewind_servers(struct ps_client *client)
 {
     for (int i = 0; i < MAX_REWINDS; i++) {
-        char *error = check_begun(client, epochs);
-        uint64_t least = least_iteration(client, epochs);
+        uint64_t least;
+        char *error = find_least_iteration(client, &least);
         bool agreed = true;
 
         FOR_EACH_SERVER (s, client) {
-            if (error) {
-                return error;
-            }
-            if (!has_left(client, s, epochs)
-                || s->channel.welcome.iteration != least) {
+            if (!error && (!has_rewound(s)
+                           || s->channel.welcome.iteration != least)) {
                 agreed = false;
                 s->channel.hello.rewind = least;
                 error = client_open(client, s,
@@ -243,9 +216,9 @@ go_back(struct ps_client *client, const uint64_t epochs[])
 }
 
 static char *
-client_start_again(struct ps_client *client, const uint64_t epochs[])
+client_rewind(struct ps_client *client)
 {
-    char *error = go_back(client, epochs);
+    char *error = rewind_servers(client);
 
     client->rewound = true;
     client->push.type = 0;
@@ -262,6 +235,7 @@ client_start_again(struct ps_client *client, const uint64_t epochs[])
     return error;
 }
 
+/* Whether the server does not have the frame that was sent. */
 static bool
 client_lacks_push(const struct ps_client *client,
                   const struct client_server *server)
@@ -279,7 +253,7 @@ client_lacks_push(const struct ps_client *client,
 /* The server is in the same epoch.  Sends again what it does not have, and
  * expects its answers again. */
 static char *
-go_on(struct ps_client *client, struct client_server *server)
+resend(struct ps_client *client, struct client_server *server)
 {
     const struct frame_welcome *welcome = &server->channel.welcome;
 
@@ -305,20 +279,15 @@ go_on(struct ps_client *client, struct client_server *server)
 static char *
 client_reopen(struct ps_client *client, struct client_server *lost)
 {
-    uint64_t *epochs = allocate(client->config.n_servers, sizeof *epochs);
     char *error;
 
-    for (int i = 0; i < client->config.n_servers; i++) {
-        epochs[i] = client->servers[i].channel.hello.epoch;
+    FOR_EACH_SERVER (s, client) {
+        s->old_epoch = s->channel.hello.epoch;
     }
     error = client_open(client, lost, client->config.reconnect_timeout_us);
-    if (!error) {
-        error = lost->channel.welcome.epoch != epochs[lost - client->servers]
-                ? client_start_again(client, epochs)
-                : go_on(client, lost);
-    }
-    free(epochs);
-    return error;
+    return error ? error
+           : has_rewound(lost) ? client_rewind(client)
+           : resend(client, lost);
 }
 
 /* All weights that answer a gradient have arrived, from 'server' or its group
@@ -349,27 +318,30 @@ say(struct ps_client *client, enum frame_type type)
 
 /* Uses another group server.  A gradient that was pushed to the old one either
  * counts, and the central server sends the answer, or is pushed again. */
-static void
-client_move(struct ps_client *client, struct client_server *server)
+static char *
+client_move(void *server_, struct link *link)
 {
-    const struct frame *move = &server->channel.link.frame;
+    struct client_server *server = server_;
+    struct ps_client *client = server->client;
+    const struct frame_move *move = &link->frame.move;
     bool waits = client->push.type == FRAME_PUSH && client->complete
                  && server->n_owed;
-    bool counted = waits && move->move.n_counted > server->iteration;
+    bool counted = waits && move->n_counted > server->iteration;
     char *address;
 
     if (!client->group) {
         client->group = group_link_create(client->config.rank,
                                           client->config.congestion);
     }
-    address = message("%.*s", (int) move->payload_length,
-                      (const char *) server->channel.link.payload);
-    group_link_move(client->group, move->move.generation, address, counted);
+    address = message("%.*s", (int) link->frame.payload_length,
+                      (const char *) link->payload);
+    group_link_move(client->group, move->generation, address, counted);
     free(address);
     if (counted && !client->pulled) {
         client->pulled = true;
         say(client, FRAME_PULL);
     }
+    return NULL;
 }
 
 static void
@@ -513,15 +485,6 @@ begin_of_first(void *server_, struct link *link)
 }
 
 static char *
-end_move(void *server_, struct link *link)
-{
-    struct client_server *server = server_;
-
-    client_move(server->client, server);
-    return NULL;
-}
-
-static char *
 end_scheme(void *server_, struct link *link)
 {
     const struct client_server *server = server_;
@@ -584,7 +547,7 @@ server_run(void *server_, short revents)
         .may_receive = may_receive,
         .handlers = {
             [FRAME_WEIGHTS] = { begin_weights, end_weights },
-            [FRAME_MOVE] = { begin_of_first, end_move },
+            [FRAME_MOVE] = { begin_of_first, client_move },
             [FRAME_SCHEME] = { begin_of_first, end_scheme },
             [FRAME_ABORT] = { dispatch_keep_payload, dispatch_abort },
             [FRAME_BYE] = { .end = end_bye },
@@ -812,17 +775,14 @@ enum ps_result
 ps_client_begin(struct ps_client *client, float *weights,
                 uint64_t *iteration, char **errorp)
 {
-    uint64_t *none = allocate(client->config.n_servers, sizeof *none);
-
     *errorp = NULL;
     expect_answers(client);
     if (is_resumed(client)) {
-        for (int i = 0; i < client->config.n_servers; i++) {
-            none[i] = FRAME_NONE;
+        FOR_EACH_SERVER (s, client) {
+            s->old_epoch = FRAME_NONE;
         }
-        *errorp = client_start_again(client, none);
+        *errorp = client_rewind(client);
     }
-    free(none);
     if (*errorp) {
         return PS_FAILED;
     }
@@ -1018,8 +978,8 @@ ps_client_transfer_s(const struct ps_client *client)
 uint64_t
 ps_client_bytes_sent(const struct ps_client *client)
 {
-    const struct group_link *group = client->group;
-    uint64_t n = group ? group->n_sent + group->link.n_sent : 0;
+    const struct group_link *gl = client->group;
+    uint64_t n = gl ? gl->n_sent + gl->link.n_sent : 0;
 
     FOR_EACH_SERVER (s, client) {
         n += s->channel.link.n_sent;
@@ -1030,8 +990,8 @@ ps_client_bytes_sent(const struct ps_client *client)
 uint64_t
 ps_client_bytes_received(const struct ps_client *client)
 {
-    const struct group_link *group = client->group;
-    uint64_t n = group ? group->n_received + group->link.n_received : 0;
+    const struct group_link *gl = client->group;
+    uint64_t n = gl ? gl->n_received + gl->link.n_received : 0;
 
     FOR_EACH_SERVER (s, client) {
         n += s->channel.link.n_received;
