@@ -136,7 +136,7 @@ assert_changes(const struct flow_table *wanted,
 }
 
 static void
-sends_nothing_if_nothing_differs(void **state OVS_UNUSED)
+equal_tables_need_no_messages(void **state OVS_UNUSED)
 {
     struct flow_table *wanted = flow_table_create();
     struct flow_table *there = flow_table_create();
@@ -157,7 +157,7 @@ sends_nothing_if_nothing_differs(void **state OVS_UNUSED)
 }
 
 static void
-sends_what_differs(void **state OVS_UNUSED)
+only_differences_are_sent(void **state OVS_UNUSED)
 {
     static const uint32_t ports[] = { 10, 11 };
     struct flow_table *wanted = flow_table_create();
@@ -188,7 +188,7 @@ sends_what_differs(void **state OVS_UNUSED)
 }
 
 static void
-mends_a_time_out_and_leaves_others_flows(void **state OVS_UNUSED)
+a_changed_timeout_is_repaired_and_foreign_flows_stay(void **state OVS_UNUSED)
 {
     struct flow_table *wanted = flow_table_create();
     struct flow_table *others = flow_table_create();
@@ -212,7 +212,7 @@ mends_a_time_out_and_leaves_others_flows(void **state OVS_UNUSED)
 }
 
 static void
-reads_groups(void **state OVS_UNUSED)
+dumped_groups_are_compared(void **state OVS_UNUSED)
 {
     static const uint32_t ports[] = { 10, 11, 12 };
     struct ofpbuf *request = ofputil_encode_group_desc_request(OFP13_VERSION,
@@ -259,7 +259,7 @@ reads_groups(void **state OVS_UNUSED)
 }
 
 static void
-refuses_what_is_cut_off(void **state OVS_UNUSED)
+a_truncated_dump_is_refused(void **state OVS_UNUSED)
 {
     struct flow_table *wanted = flow_table_create();
     struct ofpbuf *whole;
@@ -291,11 +291,11 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sends_nothing_if_nothing_differs),
-        cmocka_unit_test(sends_what_differs),
-        cmocka_unit_test(mends_a_time_out_and_leaves_others_flows),
-        cmocka_unit_test(reads_groups),
-        cmocka_unit_test(refuses_what_is_cut_off),
+        cmocka_unit_test(equal_tables_need_no_messages),
+        cmocka_unit_test(only_differences_are_sent),
+        cmocka_unit_test(a_changed_timeout_is_repaired_and_foreign_flows_stay),
+        cmocka_unit_test(dumped_groups_are_compared),
+        cmocka_unit_test(a_truncated_dump_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,7 +141,7 @@ n_alarms(const struct fabric *f, const char *first)
 }
 
 static void
-is_content_with_the_right_cables(void **state OVS_UNUSED)
+right_cables_raise_no_alarm(void **state OVS_UNUSED)
 {
     struct fabric f;
 
@@ -159,7 +159,7 @@ is_content_with_the_right_cables(void **state OVS_UNUSED)
 }
 
 static void
-tells_of_two_cables_that_were_swapped(void **state OVS_UNUSED)
+two_swapped_cables_raise_alarms(void **state OVS_UNUSED)
 {
     struct fabric f;
 
@@ -189,7 +189,7 @@ tells_of_two_cables_that_were_swapped(void **state OVS_UNUSED)
 }
 
 static void
-tells_of_a_cable_that_leads_nowhere(void **state OVS_UNUSED)
+a_silent_cable_raises_an_alarm(void **state OVS_UNUSED)
 {
     struct fabric f;
 
@@ -208,7 +208,7 @@ tells_of_a_cable_that_leads_nowhere(void **state OVS_UNUSED)
 }
 
 static void
-believes_nobody_who_has_not_the_key(void **state OVS_UNUSED)
+a_probe_without_the_key_is_ignored(void **state OVS_UNUSED)
 {
     struct fabric f;
     struct lldp_frame forged;
@@ -240,7 +240,7 @@ believes_nobody_who_has_not_the_key(void **state OVS_UNUSED)
 }
 
 static void
-believes_a_frame_once(void **state OVS_UNUSED)
+a_probe_counts_once(void **state OVS_UNUSED)
 {
     struct fabric f, other;
     struct lldp_frame old;
@@ -272,7 +272,7 @@ believes_a_frame_once(void **state OVS_UNUSED)
 
 /* Somebody copies frames on their way, and is faster each time. */
 static void
-is_not_misled_by_a_faster_copy(void **state OVS_UNUSED)
+a_copy_that_overtakes_a_probe_raises_no_alarm(void **state OVS_UNUSED)
 {
     struct fabric f;
 
@@ -294,7 +294,7 @@ is_not_misled_by_a_faster_copy(void **state OVS_UNUSED)
 }
 
 static void
-looks_at_no_more_than_can_come(void **state OVS_UNUSED)
+frames_above_the_limit_are_ignored(void **state OVS_UNUSED)
 {
     struct lldp_frame junk = { .n = 60 };
     struct fabric f;
@@ -333,7 +333,7 @@ read_key(size_t n, mode_t mode, struct lldp_key *k)
 }
 
 static void
-says_what_is_wrong_with_a_key(void **state OVS_UNUSED)
+an_invalid_key_file_is_refused(void **state OVS_UNUSED)
 {
     static const struct {
         size_t n;
@@ -369,14 +369,14 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_content_with_the_right_cables),
-        cmocka_unit_test(tells_of_two_cables_that_were_swapped),
-        cmocka_unit_test(tells_of_a_cable_that_leads_nowhere),
-        cmocka_unit_test(believes_nobody_who_has_not_the_key),
-        cmocka_unit_test(believes_a_frame_once),
-        cmocka_unit_test(is_not_misled_by_a_faster_copy),
-        cmocka_unit_test(looks_at_no_more_than_can_come),
-        cmocka_unit_test(says_what_is_wrong_with_a_key),
+        cmocka_unit_test(right_cables_raise_no_alarm),
+        cmocka_unit_test(two_swapped_cables_raise_alarms),
+        cmocka_unit_test(a_silent_cable_raises_an_alarm),
+        cmocka_unit_test(a_probe_without_the_key_is_ignored),
+        cmocka_unit_test(a_probe_counts_once),
+        cmocka_unit_test(a_copy_that_overtakes_a_probe_raises_no_alarm),
+        cmocka_unit_test(frames_above_the_limit_are_ignored),
+        cmocka_unit_test(an_invalid_key_file_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ assert_has(char *html, ...)
 }
 
 static void
-tells_the_state(void **state OVS_UNUSED)
+the_page_shows_the_state(void **state OVS_UNUSED)
 {
     assert_has(page(STATUS, "{\"order\": []}", HOSTS),
                "<dt>Controller</dt><dd>active</dd>",
@@ -75,7 +75,7 @@ tells_the_state(void **state OVS_UNUSED)
 }
 
 static void
-gives_reasons(void **state OVS_UNUSED)
+the_page_shows_why_a_stage_has_its_rank(void **state OVS_UNUSED)
 {
     assert_has(page(STATUS, "{\"order\": ["
                     ROW("0", "a", "h0:tx", "\"h0:tx\": 3", "") ","
@@ -93,7 +93,7 @@ gives_reasons(void **state OVS_UNUSED)
 
 /* Overrides and alarms. */
 static void
-tells_operators(void **state OVS_UNUSED)
+the_page_shows_overrides_and_alarms(void **state OVS_UNUSED)
 {
     assert_has(page("{\"state\": \"active\", \"observe\": true,"
                     " \"alarms\": [\"no agent on h1\", 3, \"<x>\"],"
@@ -110,7 +110,7 @@ tells_operators(void **state OVS_UNUSED)
 }
 
 static void
-escapes_names(void **state OVS_UNUSED)
+names_are_escaped(void **state OVS_UNUSED)
 {
     char *html = page("{\"policy\": \"<b>&'\\\"\"}", "{\"order\": ["
                       ROW("0", "<script>", "<i>", "", "") "]}", "{}");
@@ -124,7 +124,7 @@ escapes_names(void **state OVS_UNUSED)
 
 /* Another version of a view may lack members. */
 static void
-bears_what_is_missing(void **state OVS_UNUSED)
+missing_members_leave_cells_empty(void **state OVS_UNUSED)
 {
     assert_has(page("{}", "{}", "{}"), "0 of 0", "No stage is running.", NULL);
     assert_has(page("{\"gap\": \"x\", \"state\": 3}",
@@ -134,7 +134,7 @@ bears_what_is_missing(void **state OVS_UNUSED)
 }
 
 static void
-counts_what_is_too_much(void **state OVS_UNUSED)
+rows_above_the_limit_are_counted(void **state OVS_UNUSED)
 {
     struct ds order = DS_EMPTY_INITIALIZER;
 
@@ -151,7 +151,7 @@ counts_what_is_too_much(void **state OVS_UNUSED)
 }
 
 static void
-has_files(void **state OVS_UNUSED)
+the_dashboard_has_its_files(void **state OVS_UNUSED)
 {
     assert_true(dashboard_owns("/"));
     assert_true(dashboard_owns("/ui/now.html"));
@@ -171,13 +171,13 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_the_state),
-        cmocka_unit_test(gives_reasons),
-        cmocka_unit_test(tells_operators),
-        cmocka_unit_test(escapes_names),
-        cmocka_unit_test(bears_what_is_missing),
-        cmocka_unit_test(counts_what_is_too_much),
-        cmocka_unit_test(has_files),
+        cmocka_unit_test(the_page_shows_the_state),
+        cmocka_unit_test(the_page_shows_why_a_stage_has_its_rank),
+        cmocka_unit_test(the_page_shows_overrides_and_alarms),
+        cmocka_unit_test(names_are_escaped),
+        cmocka_unit_test(missing_members_leave_cells_empty),
+        cmocka_unit_test(rows_above_the_limit_are_counted),
+        cmocka_unit_test(the_dashboard_has_its_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ tear_down(void **state)
 }
 
 static void
-databases_take_controllers_only(void **state)
+databases_accept_controllers_only(void **state)
 {
     time_t now = time(NULL);
     const char *ca = "controllers/c1/controllers-ca.pem";
@@ -113,7 +113,7 @@ databases_take_controllers_only(void **state)
 }
 
 static void
-relays_take_agents_only(void **state)
+relays_accept_agents_only(void **state)
 {
     time_t now = time(NULL);
     const char *ca = "controllers/c1/agents-ca.pem";
@@ -137,7 +137,7 @@ an_agent_cannot_be_a_server(void **state)
 }
 
 static void
-certificates_end(void **state)
+certificates_expire(void **state)
 {
     const char *ca = "controllers/c1/ca.pem";
     time_t now = time(NULL);
@@ -179,7 +179,7 @@ keys_are_private(void **state)
 }
 
 static void
-issuing_again_replaces(void **state)
+issuing_again_replaces_the_certificate(void **state)
 {
     X509 *old = read_cert("agents/h0/identity.pem");
     X509 *new;
@@ -219,13 +219,13 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(databases_take_controllers_only),
-        cmocka_unit_test(relays_take_agents_only),
+        cmocka_unit_test(databases_accept_controllers_only),
+        cmocka_unit_test(relays_accept_agents_only),
         cmocka_unit_test(an_agent_cannot_be_a_server),
-        cmocka_unit_test(certificates_end),
+        cmocka_unit_test(certificates_expire),
         cmocka_unit_test(the_common_name_is_the_host),
         cmocka_unit_test(keys_are_private),
-        cmocka_unit_test(issuing_again_replaces),
+        cmocka_unit_test(issuing_again_replaces_the_certificate),
         cmocka_unit_test(names_are_checked),
     };
 

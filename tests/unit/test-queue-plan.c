@@ -44,7 +44,7 @@ assert_config(struct smap *config, const char *key, const char *value)
 }
 
 static void
-gives_each_port_of_a_switch_its_queues(void **state OVS_UNUSED)
+each_port_of_a_switch_has_its_queues(void **state OVS_UNUSED)
 {
     struct topology *t = fabric();
     struct policy *policy = stage_policy();
@@ -85,7 +85,7 @@ gives_each_port_of_a_switch_its_queues(void **state OVS_UNUSED)
 
 /* The other ways, and links so slow that a share of them cannot be counted. */
 static void
-does_what_the_kind_says(void **state OVS_UNUSED)
+the_kind_selects_the_configuration(void **state OVS_UNUSED)
 {
     struct topology *t = fabric();
     struct policy *policy = stage_policy();
@@ -133,7 +133,7 @@ does_what_the_kind_says(void **state OVS_UNUSED)
 }
 
 static void
-knows_when_it_is_another(void **state OVS_UNUSED)
+plans_that_differ_are_not_equal(void **state OVS_UNUSED)
 {
     struct topology *t = fabric();
     struct policy *policy = stage_policy();
@@ -159,9 +159,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_each_port_of_a_switch_its_queues),
-        cmocka_unit_test(does_what_the_kind_says),
-        cmocka_unit_test(knows_when_it_is_another),
+        cmocka_unit_test(each_port_of_a_switch_has_its_queues),
+        cmocka_unit_test(the_kind_selects_the_configuration),
+        cmocka_unit_test(plans_that_differ_are_not_equal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

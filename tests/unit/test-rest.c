@@ -20,7 +20,7 @@
 #include "util.h"
 
 static void
-paths_are_taken_apart(void **state)
+segments_of_a_path_are_extracted(void **state)
 {
     static const struct {
         const char *pattern, *path;
@@ -50,7 +50,7 @@ paths_are_taken_apart(void **state)
 }
 
 static void
-long_segments_are_of_no_path(void **state)
+long_segments_do_not_match(void **state)
 {
     char args[REST_MAX_ARGS][REST_MAX_ARG];
     char path[REST_MAX_ARG + 2] = "/";
@@ -63,7 +63,7 @@ long_segments_are_of_no_path(void **state)
 }
 
 static void
-quotes_are_short_and_plain(void **state)
+quoted_paths_are_short_and_printable(void **state)
 {
     char *quote = rest_path_quote("/a b\n\xff~");
 
@@ -72,7 +72,7 @@ quotes_are_short_and_plain(void **state)
 }
 
 static void
-bodies_are_read(void **state)
+members_of_a_body_are_read(void **state)
 {
     const char *text = "{\"workers\": [{\"host\": \"h0\"}, {\"host\": \"h1\", "
                        "\"role\": \"server\", \"index\": 0}], "
@@ -91,7 +91,7 @@ bodies_are_read(void **state)
 }
 
 static void
-no_body_has_the_defaults(void **state)
+an_empty_body_has_the_defaults(void **state)
 {
     struct rest_change change;
 
@@ -101,7 +101,7 @@ no_body_has_the_defaults(void **state)
 }
 
 static void
-messages_say_where(void **state)
+errors_name_the_member(void **state)
 {
     static const struct {
         enum intent_kind kind;
@@ -134,7 +134,7 @@ messages_say_where(void **state)
 }
 
 static void
-null_bytes_are_no_text(void **state)
+null_bytes_are_refused(void **state)
 {
     struct rest_progress p;
     char *error = rest_body_progress("{}\0", 3, &p);
@@ -161,7 +161,7 @@ progress_needs_metric_and_value(void **state)
     free(error);
 }
 
-/* The status and the start of the error of 'answer', which is uninitialized. */
+/* Checks the status and the start of the error of 'answer', and frees it. */
 static void
 assert_error(struct rest_answer answer, unsigned int status, const char *start)
 {
@@ -369,13 +369,13 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_are_taken_apart),
-        cmocka_unit_test(long_segments_are_of_no_path),
-        cmocka_unit_test(quotes_are_short_and_plain),
-        cmocka_unit_test(bodies_are_read),
-        cmocka_unit_test(no_body_has_the_defaults),
-        cmocka_unit_test(messages_say_where),
-        cmocka_unit_test(null_bytes_are_no_text),
+        cmocka_unit_test(segments_of_a_path_are_extracted),
+        cmocka_unit_test(long_segments_do_not_match),
+        cmocka_unit_test(quoted_paths_are_short_and_printable),
+        cmocka_unit_test(members_of_a_body_are_read),
+        cmocka_unit_test(an_empty_body_has_the_defaults),
+        cmocka_unit_test(errors_name_the_member),
+        cmocka_unit_test(null_bytes_are_refused),
         cmocka_unit_test(progress_needs_metric_and_value),
         cmocka_unit_test(clients_need_a_name_and_changes_no_origin),
         cmocka_unit_test(requests_without_a_route_are_refused),

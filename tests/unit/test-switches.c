@@ -20,7 +20,7 @@
 
 /* What an operator may get wrong, and the words for it. */
 static void
-says_what_is_wrong_with_an_identity(void **state OVS_UNUSED)
+an_invalid_identity_is_refused(void **state OVS_UNUSED)
 {
     static const char *const bad[] = {
         "", "leaf0", "1:leaf0", "0000000000000000:leaf0",
@@ -45,7 +45,7 @@ says_what_is_wrong_with_an_identity(void **state OVS_UNUSED)
 }
 
 static void
-takes_one_identity_a_switch(void **state OVS_UNUSED)
+a_switch_has_one_identity(void **state OVS_UNUSED)
 {
     struct switches *ss = switches_create();
     char *error;
@@ -89,7 +89,7 @@ is_closed(struct stream *stream)
 }
 
 static void
-only_who_leads_is_connected(void **state OVS_UNUSED)
+only_the_leader_connects_to_switches(void **state OVS_UNUSED)
 {
     char *listener = xasprintf("punix:/tmp/test-switches.%ld.sock",
                                (long) getpid());
@@ -127,9 +127,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_is_wrong_with_an_identity),
-        cmocka_unit_test(takes_one_identity_a_switch),
-        cmocka_unit_test(only_who_leads_is_connected),
+        cmocka_unit_test(an_invalid_identity_is_refused),
+        cmocka_unit_test(a_switch_has_one_identity),
+        cmocka_unit_test(only_the_leader_connects_to_switches),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ leaf_spine(void)
 }
 
 static void
-reads_what_is_good(void **state OVS_UNUSED)
+a_valid_file_is_read(void **state OVS_UNUSED)
 {
     struct topology *t = leaf_spine();
 
@@ -60,7 +60,7 @@ reads_what_is_good(void **state OVS_UNUSED)
 
 /* Bad files and where each is wrong. */
 static void
-names_the_place_at_fault(void **state OVS_UNUSED)
+an_error_names_the_member(void **state OVS_UNUSED)
 {
     static const struct {
         const char *name, *error;
@@ -112,7 +112,7 @@ names_the_place_at_fault(void **state OVS_UNUSED)
 }
 
 static void
-takes_every_shortest_way(void **state OVS_UNUSED)
+all_shortest_paths_are_used(void **state OVS_UNUSED)
 {
     struct topology *t = leaf_spine();
     struct routes *r = routes_create(t);
@@ -133,7 +133,7 @@ takes_every_shortest_way(void **state OVS_UNUSED)
 }
 
 static void
-goes_round_what_is_down(void **state OVS_UNUSED)
+links_that_are_down_are_avoided(void **state OVS_UNUSED)
 {
     struct topology *t = leaf_spine();
     struct routes *r = routes_create(t);
@@ -162,7 +162,7 @@ spine_of(const struct route_path *path)
 }
 
 static void
-spreads_elephants_and_lets_them_stay(void **state OVS_UNUSED)
+elephants_are_distributed_and_keep_their_paths(void **state OVS_UNUSED)
 {
     static const struct route_demand demands[] = {
         { .src = 0, .dst = 2, .dscp = 48, .bits = 8e9 },
@@ -211,11 +211,11 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_is_good),
-        cmocka_unit_test(names_the_place_at_fault),
-        cmocka_unit_test(takes_every_shortest_way),
-        cmocka_unit_test(goes_round_what_is_down),
-        cmocka_unit_test(spreads_elephants_and_lets_them_stay),
+        cmocka_unit_test(a_valid_file_is_read),
+        cmocka_unit_test(an_error_names_the_member),
+        cmocka_unit_test(all_shortest_paths_are_used),
+        cmocka_unit_test(links_that_are_down_are_avoided),
+        cmocka_unit_test(elephants_are_distributed_and_keep_their_paths),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
