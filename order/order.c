@@ -86,9 +86,9 @@ const char *const order_names[] = {
     [ORDER_N_KINDS] = NULL,
 };
 
-/* Puts all stages at level 0, listed by id.  The estimate assumes that each port
- * is shared equally among its stages, each port regarded alone.  Real flows
- * compete on two ports, and stages have different numbers of flows. */
+/* Puts all stages at level 0, listed by id.  The estimate assumes that each
+ * port is shared equally among its stages, each port regarded alone.  Real
+ * flows compete on two ports, and stages have different numbers of flows. */
 static void
 compute_fair(const struct order_options *options,
              const struct order_problem *op, struct order_result *result)

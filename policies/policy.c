@@ -157,8 +157,8 @@ dscp_level(const struct json_at *location, int level, int value)
     return dscp;
 }
 
-/* Reports an error if a switch would not serve 'low' after 'high'.  The message
- * names the one that the text has. */
+/* Reports an error if a switch would not serve 'low' after 'high'.  The
+ * message names the one that the text has. */
 static void
 check_falls(const struct dscp *high, const struct dscp *low)
 {
@@ -466,7 +466,8 @@ policy_to_json(const struct policy *policy)
     for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
         const struct policy_member *m = &policy_members[i];
 
-        cJSON_AddNumberToObject(m->section ? get_section(json, m->section) : json,
+        cJSON_AddNumberToObject(m->section
+                                ? get_section(json, m->section) : json,
                                 m->name, policy_member_get(m, policy));
     }
     return json;

@@ -15,7 +15,7 @@ snapshot_add(struct snapshot *snapshot, char *cojob, int rung, double weight)
     struct snapshot_stage *stage;
 
     snapshot->stages = order_grow(snapshot->stages, snapshot->n + 1,
-                                &snapshot->allocated,
+                                  &snapshot->allocated,
                                 sizeof *snapshot->stages);
     stage = &snapshot->stages[snapshot->n++];
     *stage = (struct snapshot_stage) {
@@ -29,7 +29,7 @@ void
 snapshot_add_demand(struct snapshot_stage *stage, int port, double seconds)
 {
     stage->demands = order_grow(stage->demands, stage->n_demands + 1,
-                              &stage->allocated_demands,
+                                &stage->allocated_demands,
                               sizeof *stage->demands);
     stage->demands[stage->n_demands++] = (struct order_demand) {
         .port = port, .seconds = seconds,

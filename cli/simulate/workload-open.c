@@ -59,7 +59,7 @@ open_lab_scenario(const char *file, const char *text,
         input->levels = true;
         input->n_policies = scenario->n_policies;
         input->policies = order_alloc(scenario->n_policies,
-                                     sizeof *input->policies);
+                                      sizeof *input->policies);
         for (size_t i = 0; i < scenario->n_policies; i++) {
             input->policies[i] = order_strdup(scenario->policies[i]);
         }

@@ -36,9 +36,9 @@ order_compute_func order_compute_intensity;
 order_compute_func order_compute_interleave;
 
 /* Stores the begin and end of the sincronia epoch that contains 'now' in
- * '*begin' and '*end', all in seconds of the same clock.  The first epoch takes
- * 'epoch_s' > 0, each next one twice as long.  After SINCRONIA_EPOCHS epochs,
- * counted from 0, the sequence repeats. */
+ * '*begin' and '*end', all in seconds of the same clock.  The first epoch
+ * takes 'epoch_s' > 0, each next one twice as long.  After SINCRONIA_EPOCHS
+ * epochs, counted from 0, the sequence repeats. */
 void sincronia_epoch(double epoch_s, double now, double *begin, double *end);
 
 #define SINCRONIA_EPOCHS 8

@@ -4,9 +4,9 @@
  * 2014).
  *
  * Limited multiplexing: a stage that has sent 'heavy_bytes' shares with the
- * next stage, so that a large stage does not delay all later ones.  If the next
- * stage is heavy too, both share with the one after it, and so on.  The first
- * light stage closes the group. */
+ * next stage, so that a large stage does not delay all later ones.  If the
+ * next stage is heavy too, both share with the one after it, and so on.  The
+ * first light stage closes the group. */
 
 #include "order/baselines/baselines.h"
 

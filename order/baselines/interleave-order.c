@@ -106,8 +106,8 @@ time_share(const struct order_stage *stage, size_t i, double most)
     return duty > 0 ? duty * stage->demands[i].seconds / most : INFINITY;
 }
 
-/* Returns true if 'stage' can share the level before 'next' on all of its ports
- * that have this level. */
+/* Returns true if 'stage' can share the level before 'next' on all of its
+ * ports that have this level. */
 static bool
 can_share(const struct order_stage *stage, double most, int next,
          const struct last_level *last)
@@ -115,7 +115,8 @@ can_share(const struct order_stage *stage, double most, int next,
     for (size_t i = 0; i < stage->n_demands; i++) {
         const struct last_level *l = &last[stage->demands[i].port];
 
-        if (l->next == next && l->used + time_share(stage, i, most) > 1 + 1e-9) {
+        if (l->next == next
+            && l->used + time_share(stage, i, most) > 1 + 1e-9) {
             return false;
         }
     }

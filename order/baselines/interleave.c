@@ -165,8 +165,8 @@ draw_circle(struct circle *c)
 }
 
 /* Adds 'times' times the bursts of stage 's', which use 'share' of a port, to
- * the port's 'load'.  Returns by how much the bursts exceed the port's rate, in
- * slots. */
+ * the port's 'load'.  Returns by how much the bursts exceed the port's rate,
+ * in slots. */
 static double
 add_on_port(const struct circle *c, int s, int shift, double share,
             double times, double *load)
@@ -188,7 +188,8 @@ add_on_port(const struct circle *c, int s, int shift, double share,
     return excess;
 }
 
-/* Calls add_on_port() for all shared ports of stage 's' and returns the sum. */
+/* Calls add_on_port() for all shared ports of stage 's' and returns the sum.
+ * */
 static double
 add_bursts(const struct circle *c, int s, int shift, double times)
 {

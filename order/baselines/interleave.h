@@ -29,8 +29,8 @@
  * that an iteration needs of the stage's busiest port.  During the burst, the
  * other ports are used in proportion to the stage's demands.
  *
- * A job has one shift for all its ports.  Jobs are shifted one by one, in a few
- * passes, to where their load exceeds the rates of their ports least: the
+ * A job has one shift for all its ports.  Jobs are shifted one by one, in a
+ * few passes, to where their load exceeds the rates of their ports least: the
  * shifts are good, not optimal.  The circle has a limited number of slots.
  * Periods are rounded to slots; if they have no short common multiple, only
  * the limited number of slots is compared.
@@ -78,8 +78,8 @@ void interleave_destroy(struct interleave *);
  * not periodic. */
 double interleave_duty(const struct order_stage *);
 
-/* Returns true if two stages are periodic, have the same busiest port, and need
- * at most all of the time on every port that they share. */
+/* Returns true if two stages are periodic, have the same busiest port, and
+ * need at most all of the time on every port that they share. */
 bool interleave_fits(const struct order_stage *, const struct order_stage *);
 
 #endif /* order/baselines/interleave.h */

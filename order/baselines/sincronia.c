@@ -73,7 +73,8 @@ busiest_port(struct bssi *bssi)
         bssi->load[p] = 0;
     }
     for (size_t i = 0; i < bssi->n_remaining; i++) {
-        const struct order_stage *stage = &bssi->op->stages[bssi->remaining[i]];
+        const struct order_stage *stage
+            = &bssi->op->stages[bssi->remaining[i]];
 
         for (size_t j = 0; j < stage->n_demands; j++) {
             bssi->load[stage->demands[j].port] += stage->demands[j].seconds;
@@ -219,8 +220,8 @@ is_orphan(const struct order_problem *op, const struct order_stage *stage,
     return op->now + order_stage_arrival(stage) > begin + 1e-9 * epoch_s;
 }
 
-/* Sorts orphans by their bottleneck divided by the time waited plus the longest
- * epoch. */
+/* Sorts orphans by their bottleneck divided by the time waited plus the
+ * longest epoch. */
 static struct order_key
 orphan_key(const struct order_stage *stage,
            const struct order_options *options)
@@ -299,8 +300,8 @@ order_part(const struct order_options *options,
     return part.op.n_stages;
 }
 
-/* The stages that are not orphans are ordered by their remaining demand, not by
- * that at the beginning of the epoch. */
+/* The stages that are not orphans are ordered by their remaining demand, not
+ * by that at the beginning of the epoch. */
 void
 order_compute_sincronia(const struct order_options *options,
                         const struct order_problem *op,

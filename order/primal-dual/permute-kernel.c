@@ -43,7 +43,8 @@ portable_match(const double *price, size_t n, double limit, int *match)
 }
 
 static void
-portable_charge(const struct permute_list *list, double price, double *remaining)
+portable_charge(const struct permute_list *list, double price,
+                double *remaining)
 {
     for (size_t i = 0; i < list->n; i++) {
         remaining[list->stage[i]] -= price * list->share[i];
@@ -95,8 +96,10 @@ least_of(__m256d x)
 AVX2 static inline __m256d
 load_remaining(const double *remaining, const int *stage)
 {
-    __m128d low = _mm_loadh_pd(_mm_load_sd(&remaining[stage[0]]), &remaining[stage[1]]);
-    __m128d high = _mm_loadh_pd(_mm_load_sd(&remaining[stage[2]]), &remaining[stage[3]]);
+    __m128d low = _mm_loadh_pd(_mm_load_sd(&remaining[stage[0]]),
+                               &remaining[stage[1]]);
+    __m128d high = _mm_loadh_pd(_mm_load_sd(&remaining[stage[2]]),
+                                &remaining[stage[3]]);
 
     return _mm256_insertf128_pd(_mm256_castpd128_pd256(low), high, 1);
 }

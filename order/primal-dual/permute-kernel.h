@@ -30,8 +30,8 @@
  * errors do not decide between them. */
 #define PERMUTE_TIE 1e-12
 
-/* Lists, and all arrays that kernels write to, are padded to a multiple of this
- * number of elements. */
+/* Lists, and all arrays that kernels write to, are padded to a multiple of
+ * this number of elements. */
 #define PERMUTE_LANES 8
 
 /* Stages on one port. */
@@ -52,8 +52,8 @@ struct permute_kernel {
     double (*price)(const struct permute_list *, const double *remaining,
                     double *price, size_t *n_placed);
 
-    /* Stores the indexes of the elements of 'price' that are at most 'limit' in
-     * 'match' and returns their number. */
+    /* Stores the indexes of the elements of 'price' that are at most 'limit'
+     * in 'match' and returns their number. */
     size_t (*match)(const double *price, size_t n, double limit, int *match);
 
     /* Subtracts 'price' times 'share' from 'remaining' of each stage of the

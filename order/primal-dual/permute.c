@@ -3,11 +3,11 @@
 /* The primal-dual permutation, from the last rank to the first.
  *
  * The busiest port bounds the completion of the last of the remaining stages.
- * The stage that is cheapest to delay there (weight per second) goes last.  Its
- * price, y = weight / seconds, is charged to all remaining stages on the port
- * in proportion to their seconds, which changes which stage is the cheapest
- * next.  The charges are a solution of the dual of the linear program over
- * completion times C
+ * The stage that is cheapest to delay there (weight per second) goes last.
+ * Its price, y = weight / seconds, is charged to all remaining stages on the
+ * port in proportion to their seconds, which changes which stage is the
+ * cheapest next.  The charges are a solution of the dual of the linear program
+ * over completion times C
  *
  *     min sum w_s C_s
  *     sum_{s in A} d_sp C_s >= ((sum_A d_sp)^2 + sum_A d_sp^2) / 2,  all p, A
@@ -482,7 +482,8 @@ allocate_permuter(struct permuter *pm, size_t n)
 }
 
 static void
-permuter_start(struct permuter *pm, const struct order_problem *op, double kappa)
+permuter_start(struct permuter *pm, const struct order_problem *op,
+               double kappa)
 {
     pm->op = op;
     pm->kappa = kappa;
@@ -594,8 +595,8 @@ choose_match(struct permuter *pm, const struct permute_list *list,
     return last;
 }
 
-/* Raises the dual variable of ('port', remaining stages) by 'price'.  'load' is
- * the remaining load of the port. */
+/* Raises the dual variable of ('port', remaining stages) by 'price'.  'load'
+ * is the remaining load of the port. */
 static void
 raise_price(struct permuter *pm, int port, double load, double price)
 {
@@ -622,7 +623,8 @@ charge_port(struct permuter *pm, struct step *step)
         pm->active.kernel->charge(&list, step->price, pm->active.remaining);
         raise_price(pm, step->port, step->load, step->price);
     }
-    pm->least_remaining = fmin(pm->least_remaining, pm->active.remaining[step->stage]);
+    pm->least_remaining = fmin(pm->least_remaining,
+                               pm->active.remaining[step->stage]);
 }
 
 /* Charges the remaining weight of 'stage' for its isolated end. */
@@ -702,7 +704,8 @@ certify(const struct permuter *pm)
     double value = pm->value
         - pm->product * pm->most * 2 * n * DBL_EPSILON;
 
-    return fmax(value / (1 - pm->least_remaining) * (1 - 8 * n * DBL_EPSILON), 0);
+    return fmax(value / (1 - pm->least_remaining)
+                * (1 - 8 * n * DBL_EPSILON), 0);
 }
 
 /* Fills the first 'k' ranks of 'order' and returns the bound. */

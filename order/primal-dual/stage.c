@@ -82,8 +82,9 @@ offer_start(const struct order_problem *op, bool releases, const int *order,
 /* Improves the best start, unless the result is worse with releases.
  * Overwrites 'start'. */
 static void
-improve_start(const struct order_options *options, const struct order_problem *op,
-        bool releases, int *start, struct order_result *result)
+improve_start(const struct order_options *options,
+              const struct order_problem *op,
+              bool releases, int *start, struct order_result *result)
 {
     struct improver *im = result->improver;
     double before = im->cost;

@@ -71,9 +71,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Maximum number of samples kept.  If there are more, samples are removed where
- * they are densest on a logarithmic scale of k: the fit needs the curve's
- * beginning as well as its end. */
+/* Maximum number of samples kept.  If there are more, samples are removed
+ * where they are densest on a logarithmic scale of k: the fit needs the
+ * curve's beginning as well as its end. */
 #define PROGRESS_WINDOW 64
 
 /* Minimum number of samples for a fit of the three parameters. */
@@ -121,8 +121,8 @@ struct progress_curve {
 /* Initializes the curve of a job that starts at 'now'. */
 void progress_curve_init(struct progress_curve *, double now);
 
-/* Adds the metric after 'k' >= 0 iterations.  Of several values for one 'k' the
- * best counts.  Values that are not finite are ignored. */
+/* Adds the metric after 'k' >= 0 iterations.  Of several values for one 'k'
+ * the best counts.  Values that are not finite are ignored. */
 void progress_curve_add(struct progress_curve *, double k, double value,
                         double now);
 

@@ -42,7 +42,7 @@ struct scratch {
         void *memory;
         size_t size;            /* Bytes. */
     } arrays[SCRATCH_DEPTH];
-    int n_used;                 /* Number of 'arrays' in use, the first ones. */
+    int n_used;                 /* Number of 'arrays' in use. */
     void *kept;                 /* Memory of scratch_keep(), or NULL. */
     void (*uninit_kept)(void *);
 };

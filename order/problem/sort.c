@@ -27,7 +27,8 @@ merge(const char *a, size_t n_a, const char *b, size_t n_b, char *to,
     memcpy(to + (end_a - a), b, end_b - b);
 }
 
-/* Merges runs of 'run' bytes of 'from' into runs of 2 * 'run' bytes of 'to'. */
+/* Merges runs of 'run' bytes of 'from' into runs of 2 * 'run' bytes of 'to'.
+ * */
 static void
 merge_runs(const char *from, char *to, size_t end, size_t run, size_t size,
            int (*compare)(const void *, const void *))

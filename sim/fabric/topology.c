@@ -76,7 +76,7 @@ add_host(struct topology *t, char *text)
     }
     if (!t->error) {
         t->hosts = order_grow(t->hosts, t->n + 1, &t->allocated,
-                            sizeof *t->hosts);
+                              sizeof *t->hosts);
         for (int k = 0; k < N_FIELDS; k++) {
             host.fields[k] = order_strdup(host.fields[k]);
         }

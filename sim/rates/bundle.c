@@ -42,7 +42,7 @@ static void
 add_lane(struct level *level, uint32_t lane)
 {
     level->lanes = order_grow(level->lanes, level->n + 1, &level->allocated,
-                            sizeof *level->lanes);
+                              sizeof *level->lanes);
     level->lanes[level->n++] = lane;
 }
 
@@ -58,7 +58,7 @@ find_lane(struct bundles *bs, int port, int level)
         }
     }
     bs->lanes = order_grow(bs->lanes, bs->n_lanes + 1, &bs->allocated_lanes,
-                         sizeof *bs->lanes);
+                           sizeof *bs->lanes);
     bs->lanes[bs->n_lanes] = (struct lane) { .port = port, .level = level };
     add_lane(&bs->ports[port], bs->n_lanes);
     return bs->n_lanes++;
@@ -80,7 +80,7 @@ link_hop(struct bundles *bs, uint32_t bundle, int k)
         add_lane(&bs->levels[b->level], hop->lane);
     }
     lane->bundles = order_grow(lane->bundles, lane->n + 1, &lane->allocated,
-                             sizeof *lane->bundles);
+                               sizeof *lane->bundles);
     hop->place = lane->n;
     lane->bundles[lane->n++] = bundle;
 }
@@ -127,7 +127,7 @@ new_bundle(struct bundles *bs)
         return i;
     }
     bs->bundles = order_grow(bs->bundles, bs->n_bundles + 1,
-                           &bs->allocated_bundles, sizeof *bs->bundles);
+                             &bs->allocated_bundles, sizeof *bs->bundles);
     memset(&bs->bundles[bs->n_bundles], 0, sizeof *bs->bundles);
     return bs->n_bundles++;
 }
@@ -137,12 +137,12 @@ static void
 grow(struct bundles *bs, uint32_t path, int level)
 {
     bs->first = order_grow(bs->first, path + 1, &bs->allocated_first,
-                         sizeof *bs->first);
+                           sizeof *bs->first);
     while (bs->n_first <= path) {
         bs->first[bs->n_first++] = NO_BUNDLE;
     }
     bs->levels = order_grow(bs->levels, level + 1, &bs->allocated_levels,
-                          sizeof *bs->levels);
+                            sizeof *bs->levels);
     while (bs->n_levels <= (size_t) level) {
         memset(&bs->levels[bs->n_levels++], 0, sizeof *bs->levels);
     }

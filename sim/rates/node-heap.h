@@ -7,8 +7,8 @@
  * first.
  *
  * A binary heap of nodes that are members of what is queued; among equal keys
- * the one with the smaller 'seq'.  A node knows its place, so that it can leave
- * from anywhere.  The heap does not own its nodes. */
+ * the one with the smaller 'seq'.  A node knows its place, so that it can
+ * leave from anywhere.  The heap does not own its nodes. */
 
 #include <stdbool.h>
 #include <stddef.h>

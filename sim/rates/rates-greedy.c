@@ -22,10 +22,66 @@
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
-#include "sim/rates/flow-heap.h"
 #include "order/problem/memory.h"
-#include "sim/rates/waiting.h"
+#include "sim/fabric/paths.h"
+#include "sim/rates/flow-heap.h"
+#include "sim/rates/unit.h"
+
+/* Flows that wait for their two ports.  Whether a flow may begin depends on
+ * its ports and its rank only, so of all flows that wait for a path only the
+ * first matters.  There are a hundred paths at a port with ten thousand flows.
+ * */
+
+/* A flow, and a copy of its unit pointer. */
+struct waiting_flow {
+    struct flow *flow;
+    struct unit *unit;
+};
+
+/* The flows that wait for a path, unordered except for the first. */
+struct waiting_queue {
+    size_t n, allocated;
+    struct waiting_flow *flows;
+    struct flow *first;         /* Best rank, then earliest begin. */
+    uint32_t index[2];          /* In the lists of its two ports. */
+};
+
+/* A queue in the list of a port: frequently read members. */
+struct waiting_head {
+    int rank;                   /* Rank of the queue's first flow. */
+    int other;                  /* The port at the other end. */
+};
+
+/* A queue in the list of a port: other members. */
+struct waiting_end {
+    const double *near;         /* Remaining bytes of the first flow's unit at
+                                 * this port. */
+    const double *far;          /* The same at the other port. */
+    uint32_t path;
+    uint32_t tie_break;         /* Decides between flows with the same load on
+                                 * both ends, such as those of a shuffle.  By
+                                 * age, all senders would begin with the same
+                                 * receiver. */
+};
+
+/* The nonempty queues of a port. */
+struct waiting_port {
+    size_t n;
+    size_t allocated_heads, allocated_ends;
+    struct waiting_head *heads;
+    struct waiting_end *ends;
+};
+
+struct waiting {
+    const struct paths *paths;
+    size_t n_queues, allocated_queues;
+    struct waiting_queue *queues;       /* By path. */
+    struct waiting_port *ports;
+};
 
 #define FREE INT_MAX            /* Rank of whoever holds a free port. */
 
@@ -42,7 +98,7 @@ struct candidate {
     int rank;
     double larger, smaller;     /* What its unit has left on its two ends,
                                  * seconds. */
-    uint32_t lot;
+    uint32_t tie_break;
 };
 
 struct greedy {
@@ -57,10 +113,171 @@ struct greedy {
     int *dirty;                 /* Ports that are free or have new flows. */
     size_t n_early;
     int *early;                 /* Those when the update began. */
-    uint32_t *matches;          /* For match_lanes(). */
+    uint32_t *matches;          /* For match_queues(). */
     size_t n_candidates, allocated_candidates;
     struct candidate *candidates;       /* Heap, the best first. */
 };
+
+static void
+waiting_init(struct waiting *w, const struct paths *paths)
+{
+    memset(w, 0, sizeof *w);
+    w->paths = paths;
+    w->ports = order_alloc(paths->fabric->n_ports, sizeof *w->ports);
+}
+
+static void
+waiting_uninit(struct waiting *w)
+{
+    for (int p = 0; p < w->paths->fabric->n_ports; p++) {
+        free(w->ports[p].heads);
+        free(w->ports[p].ends);
+    }
+    for (size_t i = 0; i < w->n_queues; i++) {
+        free(w->queues[i].flows);
+    }
+    free(w->ports);
+    free(w->queues);
+}
+
+static bool
+precedes(const struct flow *a, const struct flow *b)
+{
+    return a->unit->rank != b->unit->rank ? a->unit->rank < b->unit->rank
+        : a->seq < b->seq;
+}
+
+static void
+set_first(struct waiting *w, uint32_t path, struct flow *flow)
+{
+    const int *ports = w->paths->paths[path].ports;
+    struct waiting_queue *q = &w->queues[path];
+    bool same = q->first == flow;
+
+    q->first = flow;
+    for (int k = 0; k < 2; k++) {
+        struct waiting_port *port = &w->ports[ports[k]];
+        struct waiting_end *end = &port->ends[q->index[k]];
+
+        port->heads[q->index[k]].rank = flow->unit->rank;
+        if (!same) {
+            end->near = &flow->unit->bytes[flow->work[k]];
+            end->far = &flow->unit->bytes[flow->work[!k]];
+            end->tie_break = flow->seq * 2654435761;
+        }
+    }
+}
+
+/* Finds the first flow of 'path'. */
+static void
+find_first(struct waiting *w, uint32_t path)
+{
+    const struct waiting_queue *q = &w->queues[path];
+    size_t best = 0;
+    int rank = q->flows[0].unit->rank;
+
+    for (size_t i = 1; i < q->n; i++) {
+        int r = q->flows[i].unit->rank;
+
+        if (r < rank || (r == rank && q->flows[i].flow->seq
+                                      < q->flows[best].flow->seq)) {
+            best = i;
+            rank = r;
+        }
+    }
+    set_first(w, path, q->flows[best].flow);
+}
+
+/* Adds the queue of 'path' to the lists of its ports. */
+static void
+link_queue(struct waiting *w, uint32_t path)
+{
+    const int *ports = w->paths->paths[path].ports;
+
+    for (int k = 0; k < 2; k++) {
+        struct waiting_port *port = &w->ports[ports[k]];
+
+        port->heads = order_grow(port->heads, port->n + 1,
+                                 &port->allocated_heads, sizeof *port->heads);
+        port->ends = order_grow(port->ends, port->n + 1,
+                                &port->allocated_ends, sizeof *port->ends);
+        w->queues[path].index[k] = port->n;
+        port->heads[port->n].other = ports[!k];
+        port->ends[port->n++].path = path;
+    }
+}
+
+static void
+unlink_queue(struct waiting *w, uint32_t path)
+{
+    const int *ports = w->paths->paths[path].ports;
+
+    for (int k = 0; k < 2; k++) {
+        struct waiting_port *port = &w->ports[ports[k]];
+        size_t index = w->queues[path].index[k];
+
+        port->n--;
+        port->heads[index] = port->heads[port->n];
+        port->ends[index] = port->ends[port->n];
+        w->queues[port->ends[index].path].index[k] = index;
+    }
+}
+
+/* Allocates the queues of new paths. */
+static void
+grow_queues(struct waiting *w)
+{
+    size_t n = w->paths->n;
+
+    if (n > w->n_queues) {
+        w->queues = order_grow(w->queues, n, &w->allocated_queues,
+                               sizeof *w->queues);
+        memset(&w->queues[w->n_queues], 0,
+               (n - w->n_queues) * sizeof *w->queues);
+        w->n_queues = n;
+    }
+}
+
+static void
+waiting_add(struct waiting *w, struct flow *flow)
+{
+    struct waiting_queue *q;
+
+    grow_queues(w);
+    q = &w->queues[flow->path];
+    q->flows = order_grow(q->flows, q->n + 1, &q->allocated, sizeof *q->flows);
+    flow->place = q->n;
+    q->flows[q->n++] = (struct waiting_flow) { flow, flow->unit };
+    if (q->n == 1) {
+        link_queue(w, flow->path);
+        set_first(w, flow->path, flow);
+    } else if (precedes(flow, q->first)) {
+        set_first(w, flow->path, flow);
+    }
+}
+
+static void
+waiting_remove(struct waiting *w, struct flow *flow)
+{
+    struct waiting_queue *q = &w->queues[flow->path];
+
+    q->flows[flow->place] = q->flows[--q->n];
+    q->flows[flow->place].flow->place = flow->place;
+    if (!q->n) {
+        q->first = NULL;
+        unlink_queue(w, flow->path);
+    } else if (q->first == flow) {
+        find_first(w, flow->path);
+    }
+}
+
+static void
+waiting_reorder(struct waiting *w, int port)
+{
+    for (size_t i = 0; i < w->ports[port].n; i++) {
+        find_first(w, w->ports[port].ends[i].path);
+    }
+}
 
 static struct greedy *
 greedy_cast(const struct rates *r)
@@ -178,24 +395,24 @@ is_better(const struct candidate *a, const struct candidate *b)
     return a->rank != b->rank ? a->rank < b->rank
         : a->larger != b->larger ? a->larger > b->larger
         : a->smaller != b->smaller ? a->smaller > b->smaller
-        : a->lot < b->lot;
+        : a->tie_break < b->tie_break;
 }
 
 /* Finds the best rank from '*rank' on of a flow that may begin at port 'p',
- * and lists the lanes of such flows in 'g->matches'.  Returns their number.
- * All lanes are looked at, without branches, which could not be foreseen. */
+ * and lists the queues of such flows in 'g->matches'.  Returns their number.
+ * All queues are looked at, without branches, which could not be foreseen. */
 static size_t
-match_lanes(const struct greedy *g, int p, int *rank)
+match_queues(const struct greedy *g, int p, int *rank)
 {
     const struct waiting_head *heads = g->waiting.ports[p].heads;
     const int *held = g->held;
     uint32_t *matches = g->matches;
-    size_t n_lanes = g->waiting.ports[p].n;
+    size_t n_queues = g->waiting.ports[p].n;
     int least = *rank;
     int best = held[p] - 1;
     size_t n = 0;
 
-    for (size_t i = 0; i < n_lanes; i++) {
+    for (size_t i = 0; i < n_queues; i++) {
         int r = heads[i].rank;
         bool may = (r >= least) & (r <= best) & (r < held[heads[i].other]);
 
@@ -219,25 +436,25 @@ is_ours(const struct greedy *g, int p, int other, double near, double far)
            || !g->ports[other].early;
 }
 
-/* Returns the lane of the best flow of the 'n' matches of port 'p', NULL if
+/* Returns the queue of the best flow of the 'n' matches of port 'p', NULL if
  * none is for it to find.  They are all of one unit, which has as much left
  * here for each of them, so that what it has left at the far end decides. */
-static const struct waiting_lane *
+static const struct waiting_end *
 best_match(const struct greedy *g, int p, size_t n)
 {
     const struct waiting_port *port = &g->waiting.ports[p];
-    const struct waiting_lane *best = NULL;
-    double near = *port->lanes[g->matches[0]].near * g->slowness[p];
+    const struct waiting_end *best = NULL;
+    double near = *port->ends[g->matches[0]].near * g->slowness[p];
     double most = -1;
 
     for (size_t i = 0; i < n; i++) {
-        const struct waiting_lane *lane = &port->lanes[g->matches[i]];
+        const struct waiting_end *end = &port->ends[g->matches[i]];
         int other = port->heads[g->matches[i]].other;
-        double far = *lane->far * g->slowness[other];
+        double far = *end->far * g->slowness[other];
 
         if (far >= most && is_ours(g, p, other, near, far)
-            && (far > most || lane->lot < best->lot)) {
-            best = lane;
+            && (far > most || end->tie_break < best->tie_break)) {
+            best = end;
             most = far;
         }
     }
@@ -250,24 +467,24 @@ static bool
 find_candidate(const struct greedy *g, int p, int rank, struct candidate *c)
 {
     const struct waiting_port *port = &g->waiting.ports[p];
-    const struct waiting_lane *lane = NULL;
+    const struct waiting_end *end = NULL;
     double near, far;
 
-    for (; !lane; rank++) {
-        size_t n = match_lanes(g, p, &rank);
+    for (; !end; rank++) {
+        size_t n = match_queues(g, p, &rank);
 
         if (!n) {
             return false;
         }
-        lane = best_match(g, p, n);
+        end = best_match(g, p, n);
     }
-    near = *lane->near * g->slowness[p];
-    far = *lane->far * g->slowness[port->heads[lane - port->lanes].other];
+    near = *end->near * g->slowness[p];
+    far = *end->far * g->slowness[port->heads[end - port->ends].other];
     *c = (struct candidate) {
-        .flow = g->waiting.queues[lane->path].first,
+        .flow = g->waiting.queues[end->path].first,
         .port = p, .rank = rank - 1,
         .larger = fmax(near, far), .smaller = fmin(near, far),
-        .lot = lane->lot,
+        .tie_break = end->tie_break,
     };
     return true;
 }
@@ -283,7 +500,7 @@ push_candidate(struct greedy *g, int port, int rank)
         return;
     }
     g->candidates = order_grow(g->candidates, i + 1, &g->allocated_candidates,
-                             sizeof *g->candidates);
+                               sizeof *g->candidates);
     g->n_candidates++;
     while (i && is_better(&new, &g->candidates[(i - 1) / 2])) {
         g->candidates[i] = g->candidates[(i - 1) / 2];

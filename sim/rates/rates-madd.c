@@ -257,9 +257,9 @@ list_paths(struct madd *m)
 
     m->next = order_grow(m->next, m->n, &m->allocated_next, sizeof *m->next);
     m->first = order_grow(m->first, paths->n, &m->allocated_first,
-                        sizeof *m->first);
+                          sizeof *m->first);
     m->next_hop = order_grow(m->next_hop, paths->n * SIM_FABRIC_MAX_PATH,
-                           &m->allocated_next_hop, sizeof *m->next_hop);
+                             &m->allocated_next_hop, sizeof *m->next_hop);
     for (int p = 0; p < paths->fabric->n_ports; p++) {
         m->first_hop[p] = NONE;
     }
@@ -295,7 +295,7 @@ find_runs(struct madd *m)
         }
         if (!n || m->flows[n - 1]->unit != m->flows[i]->unit) {
             m->runs = order_grow(m->runs, n_runs + 1, &m->allocated_runs,
-                               sizeof *m->runs);
+                                 sizeof *m->runs);
             m->runs[n_runs++] = (struct run) { m->flows[i]->unit, n, n };
         }
         m->flows[n++] = m->flows[i];
@@ -320,7 +320,7 @@ sort_flows(struct madd *m)
     size_t allocated = m->allocated;
 
     m->sorted = order_grow(m->sorted, m->n, &m->allocated_sorted,
-                         sizeof *m->sorted);
+                           sizeof *m->sorted);
     for (size_t r = 0; r < n_runs; r++) {
         struct run run = m->runs[r];
 
@@ -464,7 +464,7 @@ madd_pop(struct rates *r, double now)
     for (int k = 0; k < path->n_ports; k++) {
         m->left[path->ports[k]] += flow->rate;
         m->freed = order_grow(m->freed, m->n_freed + 1, &m->allocated_freed,
-                            sizeof *m->freed);
+                              sizeof *m->freed);
         m->freed[m->n_freed++] = path->ports[k];
     }
     flow_finish(flow, path);

@@ -104,7 +104,7 @@ detach(struct share *s, struct flow *flow, uint32_t i, double now)
     if (!b->flows.n && !b->emptied) {
         b->emptied = true;
         s->emptied = order_grow(s->emptied, s->n_emptied + 1,
-                              &s->allocated_emptied, sizeof *s->emptied);
+                                &s->allocated_emptied, sizeof *s->emptied);
         s->emptied[s->n_emptied++] = i;
     }
 }
@@ -210,8 +210,8 @@ take_moved(struct share *s, uint32_t i, double now)
         if (flow->unit->level != b->level) {
             flow_settle_at(flow, rates_path(&s->up, flow), now,
                            flow->key - served);
-            s->moved = order_grow(s->moved, s->n_moved + 1, &s->allocated_moved,
-                                sizeof *s->moved);
+            s->moved = order_grow(s->moved, s->n_moved + 1,
+                                  &s->allocated_moved, sizeof *s->moved);
             s->moved[s->n_moved++] = flow;
         }
     }

@@ -12,8 +12,8 @@
  * Rates change only when a flow begins or ends or when the order changes,
  * which is what makes a simulation without time steps exact.  How they change
  * is a matter of opinion: by rank (rates-fill.c, rates-greedy.c), by levels or
- * fairly (rates-share.c), or just fast enough (rates-madd.c).  All of them look only
- * at what an event changes, since traces have a million flows.
+ * fairly (rates-share.c), or just fast enough (rates-madd.c).  All of them
+ * look only at what an event changes, since traces have a million flows.
  *
  *
  * Usage

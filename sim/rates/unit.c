@@ -41,7 +41,7 @@ unit_maker_add(struct unit_maker *m, const struct path *path, double bytes,
         if (m->place[p] < 0) {
             m->place[p] = m->n;
             m->work = order_grow(m->work, m->n + 1, &m->allocated,
-                               sizeof *m->work);
+                                 sizeof *m->work);
             m->work[m->n++] = (struct work) { .port = p };
         }
         work = &m->work[m->place[p]];

@@ -127,7 +127,7 @@ static void
 gather_tight(struct water_filling *w, const struct level *level)
 {
     w->tight = order_grow(w->tight, level->n, &w->allocated_tight,
-                        sizeof *w->tight);
+                          sizeof *w->tight);
     w->n_tight = 0;
     for (size_t i = 0; i < level->n; i++) {
         uint32_t lane = level->lanes[i];
@@ -176,12 +176,12 @@ fill_lane(struct water_filling *w, const struct tight *tight)
     struct lane *lane = &w->bundles->lanes[tight->lane];
 
     w->steps = order_grow(w->steps, w->n_steps + 1, &w->allocated_steps,
-                        sizeof *w->steps);
+                          sizeof *w->steps);
     w->steps[w->n_steps] = (struct step) {
         .lane = tight->lane, .first = w->n_filled,
     };
     w->filled = order_grow(w->filled, w->n_filled + lane->n,
-                         &w->allocated_filled, sizeof *w->filled);
+                           &w->allocated_filled, sizeof *w->filled);
     for (size_t i = 0; i < lane->n; i++) {
         struct bundle *b = &w->bundles->bundles[lane->bundles[i]];
 

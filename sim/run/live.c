@@ -23,7 +23,7 @@ begin_unit(struct live *live, struct unit *unit)
     unit->level = 0;
     unit_begin(unit, live->fabric, live->now);
     live->units = order_grow(live->units, live->n_units + 1,
-                           &live->allocated_units, sizeof *live->units);
+                             &live->allocated_units, sizeof *live->units);
     unit->index = live->n_units++;
     live->units[unit->index] = unit;
     live->units_changed = true;

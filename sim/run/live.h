@@ -88,8 +88,8 @@ struct live_stage {
     struct live_job *jobs;
     int place;                  /* In the last problem, if it had stages. */
 
-    /* If orders see stages: the ports of all jobs, by number, and room for what
-     * the stage needs of each. */
+    /* If orders see stages: the ports of all jobs, by number, and room for
+     * what the stage needs of each. */
     size_t n_ports;
     int *ports;
     double *seconds;

@@ -16,7 +16,7 @@ port_use_init(struct port_use *use, int n_ports)
     use->now = 0;
     use->width = FIRST_WIDTH;
     use->bytes = order_alloc((size_t) PORT_USE_SLOTS * n_ports,
-                            sizeof *use->bytes);
+                             sizeof *use->bytes);
 }
 
 void

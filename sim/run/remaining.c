@@ -113,8 +113,8 @@ work_seconds(const struct live *live, const struct unit *unit, size_t i)
     return unit->bytes[i] / live->fabric->capacity[unit->work[i].port];
 }
 
-/* Adds 'unit', of one job, to 'op'.  Its exchanges may be looked at one by one,
- * and then they take no time alone. */
+/* Adds 'unit', of one job, to 'op'.  Its exchanges may be looked at one by
+ * one, and then they take no time alone. */
 static void
 add_unit(struct order_problem *op, const struct live *live,
          const struct unit *unit, double weight)

@@ -50,7 +50,7 @@ static void
 count_decision(struct simulation *sim, double us, struct sim_result *result)
 {
     sim->times = order_grow(sim->times, result->decisions + 1,
-                          &sim->allocated_times, sizeof *sim->times);
+                            &sim->allocated_times, sizeof *sim->times);
     sim->times[result->decisions++] = us;
     sim->sum_improvement += sim->order.improvement;
     if (sim->order.bound > 0) {
@@ -98,7 +98,7 @@ place_jobs(struct simulation *sim)
     struct live *live = &sim->live;
 
     sim->slack = order_grow(sim->slack, live->n_units, &sim->allocated_slack,
-                          sizeof *sim->slack);
+                            sizeof *sim->slack);
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
 
@@ -126,8 +126,9 @@ apply_order(struct simulation *sim)
     bool watches = false;
     bool kept;
 
-    sim->placed = order_grow(sim->placed, live->n_units, &sim->allocated_placed,
-                           sizeof *sim->placed);
+    sim->placed = order_grow(sim->placed, live->n_units,
+                             &sim->allocated_placed,
+                             sizeof *sim->placed);
     if (live->ordered == ORDER_UNIT_STAGE) {
         place_jobs(sim);
     } else {
@@ -301,7 +302,7 @@ collect(struct simulation *sim, struct sim_result *result)
     result->jobs = live->jobs;
     result->n_ports = live->fabric->n_ports;
     result->port_bytes = order_alloc(result->n_ports,
-                                    sizeof *result->port_bytes);
+                                     sizeof *result->port_bytes);
     result->bound = recorded_bound(live->workload, &live->paths,
                                    sim->options->bound_rounds,
                                    result->stages, result->n_stages,

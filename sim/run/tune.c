@@ -147,7 +147,7 @@ try(struct search *s, const struct policy *policy)
     }
     trial.score = replay(s, s->train, policy);
     s->trials = order_grow(s->trials, s->n_trials + 1, &s->allocated_trials,
-                         sizeof *s->trials);
+                           sizeof *s->trials);
     s->trials[s->n_trials++] = trial;
     if (s->options->progress) {
         double first = objective(s, &s->trials[0]);

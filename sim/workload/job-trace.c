@@ -175,7 +175,7 @@ read_job(struct line_reader *lr, const struct format *format,
         return;
     }
     trace->jobs = order_grow(trace->jobs, trace->n + 1, &trace->allocated,
-                           sizeof *trace->jobs);
+                             sizeof *trace->jobs);
     trace->jobs[trace->n++] = job;
 }
 

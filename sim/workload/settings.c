@@ -61,8 +61,8 @@ bad_value(const char *location, const struct setting *s, const char *value,
     return error;
 }
 
-/* Stores the value at 'text' of 'length' characters.  Returns false if 's' does
- * not allow it. */
+/* Stores the value at 'text' of 'length' characters.  Returns false if 's'
+ * does not allow it. */
 static bool
 store(const struct setting *s, const char *text, size_t length)
 {

@@ -95,7 +95,8 @@ draw_shape(const struct generate_options *o, struct sim_random *r)
     double model = sim_random_log_between(r, MIN_MODEL, MAX_MODEL);
     int n = sim_random_integer(r, 2, max);
     bool ring = o->placement == GENERATE_RING
-                || (o->placement == GENERATE_MIXED && sim_random_next(r) >> 63);
+                || (o->placement == GENERATE_MIXED
+                    && sim_random_next(r) >> 63);
     int n_servers = ring ? 0 : sim_random_integer(r, 1, (n + 2) / 3);
 
     return (struct shape) { model, n - n_servers, n_servers };

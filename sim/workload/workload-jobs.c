@@ -168,7 +168,7 @@ group_jobs(struct maker *m)
         }
         if (g == m->n_groups) {
             m->groups = order_grow(m->groups, m->n_groups + 1, &m->allocated,
-                                 sizeof *m->groups);
+                                   sizeof *m->groups);
             m->groups[m->n_groups++] = (struct group) { .n = 0 };
         }
         m->groups[g].jobs[m->groups[g].n++] = job;

@@ -51,7 +51,7 @@ find_host(struct hosts *hosts, const char *name, size_t length)
         }
     }
     hosts->names = order_grow(hosts->names, hosts->n + 1, &hosts->allocated,
-                            sizeof *hosts->names);
+                              sizeof *hosts->names);
     hosts->names[hosts->n] = order_must(strndup(name, length));
     return hosts->n++;
 }
@@ -62,7 +62,7 @@ stage_add(struct stage *stage, size_t host, int direction, double seconds)
     if (host >= stage->n) {
         for (int d = TX; d <= RX; d++) {
             stage->seconds[d] = order_grow(stage->seconds[d], host + 1,
-                                         &stage->allocated[d],
+                                           &stage->allocated[d],
                                          sizeof *stage->seconds[d]);
             memset(&stage->seconds[d][stage->n], 0,
                    (host + 1 - stage->n) * sizeof *stage->seconds[d]);

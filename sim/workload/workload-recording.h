@@ -10,9 +10,9 @@
  * ==========
  *
  * Whether another policy would have served a cluster better is best asked of
- * what that cluster did.  The controller says it as "controller/stages" on
- * its socket and as /v1/stages, and of months as "controller/history": when each stage began and ended, and how many
- * seconds of each port it took.
+ * what that cluster did.  The controller says it as "controller/stages" on its
+ * socket and as /v1/stages, and of months as "controller/history": when each
+ * stage began and ended, and how many seconds of each port it took.
  *
  * A recorded stage becomes a cojob of one rung, "COJOB/RUNG", that begins when
  * the stage began and exchanges once, so that each port carries what was

@@ -50,7 +50,7 @@ workload_add_cojob(struct workload *w, const char *name, double weight,
 
     assert(weight > 0 && arrival >= 0);
     w->cojobs = order_grow(w->cojobs, w->n_cojobs + 1, &w->allocated_cojobs,
-                         sizeof *w->cojobs);
+                           sizeof *w->cojobs);
     cojob = &w->cojobs[w->n_cojobs++];
     *cojob = (struct workload_cojob) {
         .name = order_strdup(name), .weight = weight, .arrival = arrival,
@@ -66,7 +66,7 @@ workload_add_job(struct workload_cojob *cojob, const char *name,
 
     assert(compute >= 0);
     cojob->jobs = order_grow(cojob->jobs, cojob->n_jobs + 1,
-                           &cojob->allocated_jobs, sizeof *cojob->jobs);
+                             &cojob->allocated_jobs, sizeof *cojob->jobs);
     job = &cojob->jobs[cojob->n_jobs++];
     *job = (struct workload_job) {
         .name = order_strdup(name), .compute = compute, .devices = 1,
@@ -83,7 +83,7 @@ workload_add_transfer(struct workload_job *job, int src, int dst,
     assert(bytes >= 0 && shard >= 0 && phase >= 0);
     if (bytes > 0) {
         job->transfers = order_grow(job->transfers, job->n_transfers + 1,
-                                  &job->allocated_transfers,
+                                    &job->allocated_transfers,
                                   sizeof *job->transfers);
         job->transfers[job->n_transfers++] = (struct workload_transfer) {
             .src = src, .dst = dst, .bytes = bytes,
@@ -100,7 +100,7 @@ workload_add_rung(struct workload *w, struct workload_cojob *cojob,
 {
     assert(n_jobs > 0 && n_jobs <= cojob->n_jobs && iterations > 0);
     cojob->rungs = order_grow(cojob->rungs, cojob->n_rungs + 1,
-                            &cojob->allocated_rungs, sizeof *cojob->rungs);
+                              &cojob->allocated_rungs, sizeof *cojob->rungs);
     cojob->rungs[cojob->n_rungs++] = (struct workload_rung) {
         .iterations = iterations, .n_jobs = n_jobs,
     };
