@@ -142,9 +142,9 @@ on_gone(void *e_, int i, bool died)
 }
 
 static char *
-peers_create(struct loop *loop, struct exchange **ep)
+peers_init(struct loop *loop)
 {
-    struct exchange *e = *ep = allocate(1, sizeof *e);
+    struct exchange *e = loop->exchange;
     struct sync_peer *peer = &e->peer;
     char *error;
 
@@ -158,7 +158,7 @@ peers_create(struct loop *loop, struct exchange **ep)
 }
 
 static void
-peers_destroy(struct exchange *e)
+peers_uninit(struct exchange *e)
 {
     struct sync_peer *peer = &e->peer;
 
@@ -174,7 +174,6 @@ peers_destroy(struct exchange *e)
     }
     free(peer->x);
     free(peer->error);
-    free(e);
 }
 
 static char *
@@ -382,7 +381,8 @@ peers_end(struct loop *loop, uint64_t *sent, uint64_t *received)
 }
 
 const struct exchange_class exchange_peers = {
-    .own_weights = true, .create = peers_create, .destroy = peers_destroy,
+    .own_weights = true, .size = sizeof(struct exchange),
+    .init = peers_init, .uninit = peers_uninit,
     .start = peers_start, .begin = peers_begin, .finish = peers_finish,
     .load = peers_load, .pause = peers_pause, .idle = peers_idle,
     .resume = peers_resume, .end = peers_end,

@@ -20,22 +20,13 @@ struct exchange {
     struct sync *sync;
 };
 
-static char *
-local_create(struct loop *loop, struct exchange **ep)
-{
-    *ep = allocate(1, sizeof **ep);
-    return backend_open(&backend_cpu, 0, loop->o->n_threads, &(*ep)->host)
-           ? message("no memory for the host's backend") : NULL;
-}
-
 static void
-local_destroy(struct exchange *e)
+local_uninit(struct exchange *e)
 {
     if (e->sync) {
         sync_bsp.destroy(e->sync);
     }
     backend_close(e->host);
-    free(e);
 }
 
 static enum loop_result
@@ -45,6 +36,10 @@ local_start(struct loop *loop)
     struct exchange *e = loop->exchange;
     struct model *model = loop->model;
 
+    if (backend_open(&backend_cpu, 0, o->n_threads, &e->host)) {
+        loop->error = message("no memory for the host's backend");
+        return LOOP_FAILED;
+    }
     e->sync = sync_bsp.create(&(struct sync_config) {
         .backend = e->host, .n_workers = 1, .n = model->n_parameters,
         .optimiser = optimiser_defaults(optimiser_find(o->optimiser),
@@ -123,6 +118,7 @@ local_idle(struct loop *loop)
 }
 
 const struct exchange_class exchange_local = {
-    .create = local_create, .destroy = local_destroy, .start = local_start,
-    .compute = local_compute, .finish = local_finish, .idle = local_idle,
+    .size = sizeof(struct exchange), .uninit = local_uninit,
+    .start = local_start, .compute = local_compute,
+    .finish = local_finish, .idle = local_idle,
 };

@@ -29,18 +29,10 @@ struct exchange {
 };
 
 static void
-server_destroy(struct exchange *e)
+server_uninit(struct exchange *e)
 {
     pieces_destroy(e->pieces);
     ps_client_destroy(e->client);
-    free(e);
-}
-
-static char *
-server_create(struct loop *loop, struct exchange **ep)
-{
-    *ep = allocate(1, sizeof **ep);
-    return NULL;
 }
 
 static void
@@ -224,7 +216,7 @@ server_end(struct loop *loop, uint64_t *sent, uint64_t *received)
 }
 
 const struct exchange_class exchange_server = {
-    .create = server_create, .destroy = server_destroy,
+    .size = sizeof(struct exchange), .uninit = server_uninit,
     .start = server_start, .compute = server_compute,
     .finish = server_finish, .idle = server_idle, .resume = server_resume,
     .end = server_end,

@@ -121,22 +121,14 @@ pull(struct loop *loop, struct key_values *kv)
     return result;
 }
 
-static char *
-store_exchange_create(struct loop *loop, struct exchange **ep)
-{
-    *ep = allocate(1, sizeof **ep);
-    return NULL;
-}
-
 static void
-store_exchange_destroy(struct exchange *e)
+store_exchange_uninit(struct exchange *e)
 {
     store_client_destroy(e->client);
     key_values_uninit(&e->batch);
     key_values_uninit(&e->pushed);
     key_values_uninit(&e->held);
     free(e->is_key);
-    free(e);
 }
 
 /* A key that was never pushed has weight 0, the first weight of a linear
@@ -232,7 +224,7 @@ store_exchange_end(struct loop *loop, uint64_t *sent, uint64_t *received)
 }
 
 const struct exchange_class exchange_store = {
-    .create = store_exchange_create, .destroy = store_exchange_destroy,
+    .size = sizeof(struct exchange), .uninit = store_exchange_uninit,
     .start = store_exchange_start, .compute = store_exchange_compute,
     .finish = store_exchange_finish, .load = store_exchange_load,
     .idle = store_exchange_idle, .end = store_exchange_end,

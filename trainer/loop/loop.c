@@ -27,8 +27,9 @@ loop_init(struct loop *loop)
     loop->progress.batch_loss = loop->progress.step_s = NAN;
     loop->evaluated = UINT64_MAX;
     loop->n_workers = o->n_workers;
-    if (loop->class->create) {
-        error = loop->class->create(loop, &loop->exchange);
+    loop->exchange = allocate(1, loop->class->size);
+    if (loop->class->init) {
+        error = loop->class->init(loop);
     }
     error = error ? error : source_open_data(o, &loop->data);
     error = error ? error : backend_open_named(o->backend, o->n_threads,
@@ -54,9 +55,8 @@ loop_init(struct loop *loop)
 static void
 loop_uninit(struct loop *loop)
 {
-    if (loop->exchange) {
-        loop->class->destroy(loop->exchange);
-    }
+    loop->class->uninit(loop->exchange);
+    free(loop->exchange);
     model_destroy(loop->model);
     backend_close(loop->backend);
     dataset_destroy(loop->data);

@@ -32,10 +32,10 @@
  * An exchange is a struct exchange_class.  The loop calls its functions in
  * this order:
  *
- *    create, start
+ *    init, start
  *    for each iteration: begin, compute, finish
  *    at the target: pause, idle until there is a new target, resume
- *    end, destroy
+ *    end, uninit
  *
  *
  * Ownership and thread-safety
@@ -62,8 +62,8 @@ enum loop_result {
     LOOP_FAILED,                /* The 'error' of the loop is the reason. */
 };
 
-/* What an exchange may use of the loop.  Exchanges write only the members
- * that say so. */
+/* What an exchange may use of the loop.  An exchange writes only the
+ * members that say so. */
 struct loop {
     const struct options *o;
     struct control *control;
@@ -73,7 +73,7 @@ struct loop {
     struct batch *batch;        /* The samples of the last gradient. */
     struct pace *pace;
     struct report *report;
-    int n_workers;              /* Processes that share a batch.  create() may
+    int n_workers;              /* Processes that share a batch.  init() may
                                  * set it; the default is --workers. */
     struct shard share;         /* This process's samples of each batch; the
                                  * exchange may change it. */
@@ -98,9 +98,12 @@ struct exchange_class {
      * evaluation.  Otherwise only rank 0 evaluates. */
     bool own_weights;
 
-    /* Optional, like 'destroy'.  Called before there is a model. */
-    char *(*create)(struct loop *, struct exchange **);
-    void (*destroy)(struct exchange *);
+    size_t size;                /* Of struct exchange, which the loop
+                                 * allocates, zeroed, and frees. */
+
+    /* Optional: called before there is a model. */
+    char *(*init)(struct loop *);
+    void (*uninit)(struct exchange *);
 
     /* Connects, and writes the first weights to the model and their iteration
      * to 'progress'. */

@@ -288,16 +288,17 @@ update_if_all_have_arrived(struct sync *sync, int group)
         }
         n_samples += sync->workers[worker].n_samples;
     }
-    sync_state_clear(sync);
+    sync_state_clear(sync, 0, sync->config.n);
     for (int i = 0; i < n && n_samples; i++) {
         const struct sync_worker *w = &sync->workers[members(g, group)[i]];
 
         if (w->n_samples) {
             sync_state_add(sync, w->gradient,
-                           (double) w->n_samples / n_samples * part);
+                           (double) w->n_samples / n_samples * part, 0,
+                           sync->config.n);
         }
     }
-    sync_state_update(sync);
+    sync_state_update(sync, 0, sync->config.n);
     sync->loss = sync_state_mean_loss(sync);
     end_step(g, group);
 }
@@ -402,10 +403,8 @@ groups_push(struct sync *sync, int group, uint32_t n_samples, float loss)
         }
     }
     if (n_samples) {
-        sync_state_clear(sync);
-        sync_state_add(sync, groups_inbox(sync, group),
-                       (double) n / sync->config.n_workers);
-        sync_state_update(sync);
+        sync_state_apply(sync, groups_inbox(sync, group),
+                         (double) n / sync->config.n_workers);
     }
     sync->loss = sync_state_mean_loss(sync);
     end_step(g, group);

@@ -100,9 +100,7 @@ stale_push(struct sync *sync, int worker, uint64_t iteration,
     w->n_samples = n_samples;
     w->loss = loss;
     if (n_samples) {
-        sync_state_clear(sync);
-        sync_state_add(sync, w->gradient, 1.0f / sync->config.n_workers);
-        sync_state_update(sync);
+        sync_state_apply(sync, w->gradient, 1.0f / sync->config.n_workers);
     }
     sync->loss = sync_state_mean_loss(sync);
     return NULL;

@@ -60,17 +60,15 @@ bool sync_state_take(struct sync *, int *worker, struct sync_message *);
 void sync_state_post(struct sync *, int worker, const struct sync_message *);
 void sync_state_post_all(struct sync *, const struct sync_message *);
 
-/* Updates the weights by the sum of gradients that were added since
- * sync_state_clear(), each times its 'share'. */
-void sync_state_clear(struct sync *);
-void sync_state_add(struct sync *, const float *gradient, float share);
-void sync_state_update(struct sync *);
+/* Updates 'n' weights from 'first' on by the sum of gradients that were added
+ * since sync_state_clear(), each times its 'share'. */
+void sync_state_clear(struct sync *, size_t first, size_t n);
+void sync_state_add(struct sync *, const float *gradient, float share,
+                    size_t first, size_t n);
+void sync_state_update(struct sync *, size_t first, size_t n);
 
-/* The same for 'n' parameters from 'first' on. */
-void sync_state_clear_range(struct sync *, size_t first, size_t n);
-void sync_state_add_range(struct sync *, const float *gradient, float share,
-                          size_t first, size_t n);
-void sync_state_update_range(struct sync *, size_t first, size_t n);
+/* Updates all weights by one gradient. */
+void sync_state_apply(struct sync *, const float *gradient, float share);
 
 /* Forgets which parts of the next gradients have arrived. */
 void sync_state_await_parts(struct sync *);

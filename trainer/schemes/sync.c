@@ -204,20 +204,14 @@ sync_state_resume_counts(struct sync *sync, uint64_t iteration)
 }
 
 void
-sync_state_clear_range(struct sync *sync, size_t first, size_t n)
+sync_state_clear(struct sync *sync, size_t first, size_t n)
 {
     memset(map(sync, sync->sum) + first, 0, n * sizeof *sync->sum);
 }
 
 void
-sync_state_clear(struct sync *sync)
-{
-    sync_state_clear_range(sync, 0, sync->config.n);
-}
-
-void
-sync_state_add_range(struct sync *sync, const float *gradient, float share,
-                     size_t first, size_t n)
+sync_state_add(struct sync *sync, const float *gradient, float share,
+               size_t first, size_t n)
 {
     struct backend *b = sync->config.backend;
 
@@ -225,13 +219,7 @@ sync_state_add_range(struct sync *sync, const float *gradient, float share,
 }
 
 void
-sync_state_add(struct sync *sync, const float *gradient, float share)
-{
-    sync_state_add_range(sync, gradient, share, 0, sync->config.n);
-}
-
-void
-sync_state_update_range(struct sync *sync, size_t first, size_t n)
+sync_state_update(struct sync *sync, size_t first, size_t n)
 {
     const struct sync_config *c = &sync->config;
     float *state[OPTIMISER_MAX_STATES];
@@ -245,9 +233,11 @@ sync_state_update_range(struct sync *sync, size_t first, size_t n)
 }
 
 void
-sync_state_update(struct sync *sync)
+sync_state_apply(struct sync *sync, const float *gradient, float share)
 {
-    sync_state_update_range(sync, 0, sync->config.n);
+    sync_state_clear(sync, 0, sync->config.n);
+    sync_state_add(sync, gradient, share, 0, sync->config.n);
+    sync_state_update(sync, 0, sync->config.n);
 }
 
 char *
