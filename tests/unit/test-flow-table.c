@@ -39,7 +39,7 @@ add(struct flow_table *ft, uint32_t ip, uint64_t cookie, uint16_t port)
     ofpbuf_uninit(&ofpacts);
 }
 
-/* Returns the one reply in 'replies' as it comes from a connection. */
+/* Returns the only reply in 'replies', as received from a connection. */
 static struct ofpbuf *
 received(struct ovs_list *replies)
 {
@@ -53,7 +53,7 @@ received(struct ovs_list *replies)
     return copy;
 }
 
-/* What a switch with the flows of 'ft' answers to a dump. */
+/* Returns the reply to a dump of a switch with the flows of 'ft'. */
 static struct ofpbuf *
 dump_of(const struct flow_table *ft, uint16_t idle_timeout)
 {
@@ -81,8 +81,8 @@ dump_of(const struct flow_table *ft, uint16_t idle_timeout)
     return received(&replies);
 }
 
-/* Names what 'wanted' needs of 'there': 'a'dd and 'd'elete flows, 'A', 'M' and
- * 'D' for groups. */
+/* Returns a letter per message that changes 'there' into 'wanted': 'a'dd and
+ * 'd'elete flows, 'A'dd, 'M'odify and 'D'elete groups. */
 static char *
 changes(const struct flow_table *wanted, const struct flow_table *there,
         size_t max)

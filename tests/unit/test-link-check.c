@@ -31,8 +31,8 @@ __wrap_time_msec(void)
 
 static const struct lldp_key key = { .bytes = "0123456789abcdef", .n = 16 };
 
-/* A leaf-spine fabric, whose cables go where 'wire' says, and the last frame
- * of each of the eight ends. */
+/* A leaf-spine fabric with cables by 'wire', and the last probe of each of its
+ * eight ends. */
 struct fabric {
     struct topology *t;
     struct link_check *lc;
@@ -217,14 +217,14 @@ a_probe_without_the_key_is_ignored(void **state OVS_UNUSED)
     round_of(&f);
     round_of(&f);
 
-    /* Every byte that counts, and each shorter frame. */
+    /* Every byte of the TLV, and each shorter frame. */
     forged = f.last[0];
     for (size_t i = 14; i < forged.n; i++) {
         forged.bytes[i] ^= 0x10;
         deliver(&f, 3, &forged);
         forged.bytes[i] ^= 0x10;
         if (i % 8 == 0) {
-            round_of(&f);       /* Not so many that none is looked at. */
+            round_of(&f);       /* Renew the limit of frames. */
         }
     }
     for (forged.n--; forged.n; forged.n--) {
@@ -252,14 +252,14 @@ a_probe_counts_once(void **state OVS_UNUSED)
     deliver(&f, 3, &old);
     assert_int_equal(count(&f, "replayed"), 2);
 
-    /* Of another controller, or the same one before it was started again. */
+    /* From another controller, or from the same one before a restart. */
     fabric_init(&other);
     round_of(&other);
     deliver(&f, 3, &other.last[0]);
     assert_int_equal(count(&f, "replayed"), 3);
     fabric_uninit(&other);
 
-    /* One that was held back. */
+    /* A delayed probe. */
     f.wire[0] = -1;
     round_of(&f);
     old = f.last[0];
@@ -270,7 +270,7 @@ a_probe_counts_once(void **state OVS_UNUSED)
     fabric_uninit(&f);
 }
 
-/* Somebody copies frames on their way, and is faster each time. */
+/* An attacker's copy always arrives before the probe. */
 static void
 a_copy_that_overtakes_a_probe_raises_no_alarm(void **state OVS_UNUSED)
 {
@@ -304,7 +304,7 @@ frames_above_the_limit_are_ignored(void **state OVS_UNUSED)
     for (int i = 0; i < 10000; i++) {
         deliver(&f, 0, &junk);
     }
-    deliver(&f, 0, &f.last[1]);         /* Not looked at any more. */
+    deliver(&f, 0, &f.last[1]);         /* Above the limit. */
     assert_int_equal(count(&f, "replayed"), 0);
     round_of(&f);
     deliver(&f, 0, &f.last[1]);

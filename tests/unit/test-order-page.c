@@ -44,8 +44,7 @@ page(const char *status, const char *order, const char *hosts)
     return ds_steal_cstr(&html);
 }
 
-/* Exits unless each of the arguments, up to NULL, is in 'html', which is
- * freed. */
+/* Checks that each argument, up to NULL, is in 'html', and frees it. */
 static void
 assert_has(char *html, ...)
 {

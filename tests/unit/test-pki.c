@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who is trusted by whom, in files that OpenSSL reads as a program would. */
+/* The trust between certificates and CA files, verified by OpenSSL. */
 
 #include <config.h>
 
@@ -54,8 +54,8 @@ read_cert(const char *name)
     return cert;
 }
 
-/* Whether who trusts 'ca' accepts 'identity' as "sslserver" or "sslclient" at
- * time 'when'. */
+/* Returns true if a program that trusts 'ca' accepts 'identity' as
+ * "sslserver" or "sslclient" at time 'when'. */
 static bool
 accepts(const char *ca, const char *identity, const char *as, time_t when)
 {

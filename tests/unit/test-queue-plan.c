@@ -83,7 +83,8 @@ each_port_of_a_switch_has_its_queues(void **state OVS_UNUSED)
     topology_destroy(t);
 }
 
-/* The other ways, and links so slow that a share of them cannot be counted. */
+/* The other kinds, and links so slow that the min share is below the minimum
+ * of HTB. */
 static void
 the_kind_selects_the_configuration(void **state OVS_UNUSED)
 {

@@ -18,7 +18,7 @@
 #include "stream.h"
 #include "util.h"
 
-/* What an operator may get wrong, and the words for it. */
+/* Invalid identities and their error. */
 static void
 an_invalid_identity_is_refused(void **state OVS_UNUSED)
 {
@@ -59,8 +59,8 @@ a_switch_has_one_identity(void **state OVS_UNUSED)
     switches_destroy(ss);
 }
 
-/* Runs 'ss' for some rounds, in which it connects to 'pstream' if it wants to:
- * returns the connection, or NULL. */
+/* Runs 'ss' for some rounds.  Returns the connection that it opens to
+ * 'pstream', or NULL. */
 static struct stream *
 accept_from(struct switches *ss, struct pstream *pstream)
 {
@@ -75,7 +75,7 @@ accept_from(struct switches *ss, struct pstream *pstream)
     return stream;
 }
 
-/* Has the other end closed 'stream'? */
+/* Returns true if the other end has closed 'stream'. */
 static bool
 is_closed(struct stream *stream)
 {

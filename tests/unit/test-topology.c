@@ -58,7 +58,7 @@ a_valid_file_is_read(void **state OVS_UNUSED)
     topology_destroy(t);
 }
 
-/* Bad files and where each is wrong. */
+/* Invalid files and the member at fault. */
 static void
 an_error_names_the_member(void **state OVS_UNUSED)
 {
@@ -139,7 +139,7 @@ links_that_are_down_are_avoided(void **state OVS_UNUSED)
     struct routes *r = routes_create(t);
     uint32_t ports[4];
 
-    /* Leaf 1 to spine 0: leaf 0 must not send there either. */
+    /* Without leaf 1 to spine 0, leaf 0 must not use spine 0 either. */
     assert_true(routes_set_up(r, 2, false));
     assert_false(routes_set_up(r, 2, false));
     assert_int_equal(routes_n_down(r), 1);
@@ -185,14 +185,14 @@ elephants_are_distributed_and_keep_their_paths(void **state OVS_UNUSED)
     assert_int_equal(spine_of(&paths[2]), spine_of(&paths[1]));
     assert_int_equal(paths[0].hops[0].out.sw, 0);
 
-    /* The second alone would choose the first's now, and stays. */
+    /* The second path is kept, although the first one's links are free now. */
     routes_place(r, &demands[1], 2);
     paths = routes_paths(r, &n);
     assert_int_equal(n, 2);
     assert_int_not_equal(spine_of(&paths[0]), first);
     assert_int_equal(spine_of(&paths[1]), spine_of(&paths[0]));
 
-    /* Its link to leaf 1 goes: both move, and do not move back. */
+    /* When its link to leaf 1 is down, both move; they do not move back. */
     back = spine_of(&paths[0]);
     routes_set_up(r, 2 + (back - 2), false);
     routes_place(r, &demands[1], 2);
