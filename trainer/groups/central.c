@@ -278,7 +278,7 @@ find_free_host(const struct central *c)
 /* Assigns hosts to groups without one, and sends the paused workers.  Returns
  * the number of groups that still lack a host. */
 static int
-assign(struct server *server)
+assign_hosts(struct server *server)
 {
     const struct group_plan *p = groups_plan(server->sync);
     struct central *c = server->central;
@@ -312,7 +312,7 @@ assign(struct server *server)
 
 /* The scheme has a new plan: no group has a host. */
 static void
-unassign(struct server *server)
+unassign_hosts(struct server *server)
 {
     struct central *c = server->central;
 
@@ -353,7 +353,7 @@ give_weights(struct server *server)
 /* Drops silent group servers, and fails if a group lacks a host for too
  * long. */
 static void
-expire(struct server *server, int n_lacking)
+expire_hosts(struct server *server, int n_lacking)
 {
     struct central *c = server->central;
     int64_t now = clock_monotonic_us();
@@ -390,9 +390,9 @@ central_run(struct server *server)
     }
     if (server->begun && server_complete(server)) {
         if (c->n_plans != groups_n_plans(server->sync)) {
-            unassign(server);
+            unassign_hosts(server);
         }
-        n_lacking = assign(server);
+        n_lacking = assign_hosts(server);
         give_weights(server);
         training_answer(server);
     }
@@ -406,7 +406,7 @@ central_run(struct server *server)
     } else if (n_present(c)) {
         groups_limit(server->sync, n_present(c));
     }
-    expire(server, n_lacking);
+    expire_hosts(server, n_lacking);
 }
 
 bool

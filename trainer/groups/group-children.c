@@ -44,7 +44,7 @@ group_children_create(const struct ps_server_config *config, uint16_t port)
 
 /* Reaps the processes that have ended. */
 static void
-reap(struct group_children *children)
+reap_children(struct group_children *children)
 {
     for (int i = 0; i < children->max; i++) {
         if (children->pids[i]
@@ -68,7 +68,7 @@ group_children_destroy(struct group_children *children)
             kill(children->pids[i], SIGTERM);   /* It may be starting. */
         }
     }
-    for (reap(children); children->n; reap(children)) {
+    for (reap_children(children); children->n; reap_children(children)) {
         for (int i = 0; i < children->max; i++) {
             if (children->pids[i] && clock_monotonic_us() > deadline) {
                 kill(children->pids[i], SIGKILL);
@@ -84,7 +84,7 @@ group_children_destroy(struct group_children *children)
 /* In the new process: detaches standard input and output, which are the
  * central server's, and runs the program. */
 static void
-become(const struct group_children *children, pid_t parent)
+become_group_server(const struct group_children *children, pid_t parent)
 {
     const struct ps_server_config *config = children->config;
     char reconnect[32], heartbeat[32];
@@ -112,12 +112,12 @@ become(const struct group_children *children, pid_t parent)
 }
 
 static char *
-start(struct group_children *children)
+start_child(struct group_children *children)
 {
     pid_t parent = getpid(), pid = fork();
 
     if (!pid) {
-        become(children, parent);
+        become_group_server(children, parent);
     }
     if (pid < 0) {
         return message("group server: cannot start one (%s)",
@@ -140,11 +140,11 @@ group_children_keep(struct group_children *children, int n)
 {
     char *error = NULL;
 
-    reap(children);
+    reap_children(children);
     n = n < children->max ? n : children->max;
     while (!error && children->n < n) {
         error = children->n_started < children->max + MAX_STARTS
-                ? start(children)
+                ? start_child(children)
                 : message("group servers: giving up after %d starts",
                           children->n_started);
     }

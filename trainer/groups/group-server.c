@@ -697,7 +697,7 @@ send_heartbeat(struct group_server *gs)
 }
 
 static void
-loop(struct group_server *gs)
+group_server_loop(struct group_server *gs)
 {
     while (!gs->over) {
         int64_t until_us = clock_monotonic_us() + POLL_US;
@@ -741,7 +741,7 @@ group_server_run(const struct group_server_config *config)
                       config->address, port);
     report_listening(config->address, port);
     connect_central(&gs, CONNECT_US);
-    loop(&gs);
+    group_server_loop(&gs);
     clear_seats(&gs);
     gs.n_sent += gs.central.n_sent;
     gs.n_received += gs.central.n_received;

@@ -123,7 +123,7 @@ key_store_answer(struct key_store *store, const struct key_item *item)
 }
 
 static void
-answer(void *store_, const struct key_item *item)
+answer_item(void *store_, const struct key_item *item)
 {
     struct key_store *store = store_;
 
@@ -135,7 +135,7 @@ answer(void *store_, const struct key_item *item)
 }
 
 static void
-send(void *store_, int to, const struct key_item *item)
+send_item(void *store_, int to, const struct key_item *item)
 {
     struct key_store *store = store_;
 
@@ -178,7 +178,7 @@ key_net_say(struct key_store *store, int to, enum item_kind kind, uint64_t op,
 
 /* Ends the barrier of this node. */
 static void
-release(struct key_store *store)
+end_barrier(struct key_store *store)
 {
     store->barrier++;
     if (store->replica) {
@@ -189,13 +189,13 @@ release(struct key_store *store)
 
 /* At rank 0: one more node is at the barrier. */
 static void
-arrive(struct key_store *store)
+arrive_node(struct key_store *store)
 {
     uint64_t barrier = store->barrier;
 
     if (++store->n_arrived == store->config.n_nodes) {
         store->n_arrived = 0;
-        release(store);
+        end_barrier(store);
         for (int i = 1; i < store->config.n_nodes; i++) {
             key_net_say(store, i, ITEM_RELEASED, barrier, 0);
         }
@@ -210,9 +210,9 @@ key_barrier_take(struct key_store *store, const struct key_item *item)
         return false;
     }
     if (item->kind == ITEM_ARRIVED) {
-        arrive(store);
+        arrive_node(store);
     } else {
-        release(store);
+        end_barrier(store);
     }
     return true;
 }
@@ -230,7 +230,7 @@ key_barrier_bye(struct key_store *store)
 }
 
 static void
-lose(struct key_store *store, int i, const char *why)
+fail_by_node(struct key_store *store, int i, const char *why)
 {
     key_store_fail(store, message("node %d (%s) %s", i,
                                   store->config.names[i], why));
@@ -243,7 +243,7 @@ take_item(struct key_store *store, int from, const struct key_item *item)
         return key_barrier_take(store, item);
     }
     if (item->kind == ITEM_LOST) {
-        lose(store, item->origin, "died");
+        fail_by_node(store, item->origin, "died");
         return true;
     }
     return store->replica ? replica_take(store->replica, from, item)
@@ -251,7 +251,8 @@ take_item(struct key_store *store, int from, const struct key_item *item)
 }
 
 static bool
-take(void *store_, int from, const struct frame *frame, const float *body)
+take_message(void *store_, int from, const struct frame *frame,
+             const float *body)
 {
     struct key_store *store = store_;
     struct key_message m;
@@ -263,7 +264,7 @@ take(void *store_, int from, const struct frame *frame, const float *body)
         m.wrong = !take_item(store, from, &item);
     }
     if (m.wrong) {
-        lose(store, from, "sent what is not allowed");
+        fail_by_node(store, from, "sent what is not allowed");
     }
     return true;
 }
@@ -290,7 +291,7 @@ tell_who_died(struct key_store *store, int i)
 }
 
 static void
-gone(void *store_, int i, bool died)
+lose_node(void *store_, int i, bool died)
 {
     struct key_store *store = store_;
 
@@ -301,7 +302,7 @@ gone(void *store_, int i, bool died)
         tell_who_died(store, i);
     }
     if (died) {
-        lose(store, i, "died");
+        fail_by_node(store, i, "died");
     } else {
         key_store_end(store, message("node %d (%s) has ended", i,
                                      store->config.names[i]));
@@ -309,7 +310,7 @@ gone(void *store_, int i, bool died)
 }
 
 static uint64_t
-mix(uint64_t sum, uint64_t x)
+mix_hash(uint64_t sum, uint64_t x)
 {
     x = (sum ^ x) * 0x9e3779b97f4a7c15;
     return x ^ x >> 29;
@@ -318,12 +319,12 @@ mix(uint64_t sum, uint64_t x)
 /* Returns a hash of what nodes must agree in and the hello has no member
  * for. */
 static uint64_t
-identity(const struct key_store_config *c)
+hash_identity(const struct key_store_config *c)
 {
-    uint64_t sum = mix(c->identity, c->staleness * 2 + c->caches);
+    uint64_t sum = mix_hash(c->identity, c->staleness * 2 + c->caches);
 
     for (int i = 0; i < c->n_ranges; i++) {
-        sum = mix(mix(sum, c->ranges[i].n), c->ranges[i].width);
+        sum = mix_hash(mix_hash(sum, c->ranges[i].n), c->ranges[i].width);
     }
     return sum;
 }
@@ -331,7 +332,9 @@ identity(const struct key_store_config *c)
 static char *
 key_net_open(struct key_store *store)
 {
-    static const struct peer_net_class class = { take, on_writable, gone };
+    static const struct peer_net_class class = {
+        take_message, on_writable, lose_node,
+    };
     const struct key_store_config *c = &store->config;
     char *error;
 
@@ -345,7 +348,7 @@ key_net_open(struct key_store *store)
         .loop = c->variant == KEY_CLASSIC,
         .hello = {
             .rank = c->rank, .n_workers = c->n_nodes, .n_shards = c->n_nodes,
-            .identity = identity(c), .key_space = store->values.n_keys,
+            .identity = hash_identity(c), .key_space = store->values.n_keys,
             .scheme = c->variant, .channel = FRAME_NODES,
         },
     }, &store->net);
@@ -418,7 +421,7 @@ char *
 key_store_create(const struct key_store_config *config,
                  struct key_store **storep)
 {
-    static const struct localize_class class = { send, answer };
+    static const struct localize_class class = { send_item, answer_item };
     enum key_variant variant = config->variant;
     struct key_store *store;
     char *error = check_config(config);
@@ -522,7 +525,7 @@ key_is_done(struct key_worker *worker, key_handle handle)
 
 /* Waits until the operation is done.  Called without the lock. */
 static void
-wait_for(struct key_worker *worker, key_handle handle)
+wait_for_op(struct key_worker *worker, key_handle handle)
 {
     if (!is_done(worker, handle)) {
         peer_net_lock(worker->store->net);
@@ -534,7 +537,7 @@ wait_for(struct key_worker *worker, key_handle handle)
 }
 
 static char *
-failure(struct key_worker *worker)
+copy_failure(struct key_worker *worker)
 {
     struct key_store *store = worker->store;
     char *error = NULL;
@@ -550,8 +553,8 @@ failure(struct key_worker *worker)
 char *
 key_wait(struct key_worker *worker, key_handle handle)
 {
-    wait_for(worker, handle);
-    return failure(worker);
+    wait_for_op(worker, handle);
+    return copy_failure(worker);
 }
 
 char *
@@ -561,18 +564,18 @@ key_wait_all(struct key_worker *worker)
                        ? 1 : worker->last - KEY_STORE_OPS + 1;
 
     for (key_handle handle = first; handle <= worker->last; handle++) {
-        wait_for(worker, handle);
+        wait_for_op(worker, handle);
     }
-    return failure(worker);
+    return copy_failure(worker);
 }
 
 /* Begins an operation that 'n' answers end. */
 static key_handle
-begin(struct key_worker *worker, size_t n, float *values, size_t n_values)
+begin_op(struct key_worker *worker, size_t n, float *values, size_t n_values)
 {
     struct key_op *op = key_op_of(worker, ++worker->last);
 
-    wait_for(worker, op->handle);
+    wait_for_op(worker, op->handle);
     op->handle = worker->last;
     op->values = values;
     op->n_values = n_values;
@@ -582,7 +585,7 @@ begin(struct key_worker *worker, size_t n, float *values, size_t n_values)
 
 /* Waits while the backlog is large. */
 static void
-wait_for_room(struct key_worker *worker)
+wait_for_backlog(struct key_worker *worker)
 {
     struct key_store *store = worker->store;
 
@@ -597,7 +600,7 @@ wait_for_room(struct key_worker *worker)
     }
 }
 
-/* Keeps a key that is not in memory for issue(). */
+/* Keeps a key that is not in memory for issue_rest(). */
 static void
 add_rest(struct key_worker *worker, const struct key_item *item)
 {
@@ -611,7 +614,7 @@ add_rest(struct key_worker *worker, const struct key_item *item)
 
 /* Gives the rest of the keys to the protocol, as one operation. */
 static key_handle
-issue(struct key_worker *worker, float *values, size_t n_values)
+issue_rest(struct key_worker *worker, float *values, size_t n_values)
 {
     struct key_store *store = worker->store;
     key_handle handle;
@@ -619,8 +622,8 @@ issue(struct key_worker *worker, float *values, size_t n_values)
     if (!worker->n_rest) {
         return 0;
     }
-    wait_for_room(worker);
-    handle = begin(worker, worker->n_rest, values, n_values);
+    wait_for_backlog(worker);
+    handle = begin_op(worker, worker->n_rest, values, n_values);
     worker->remote += worker->n_rest;
     peer_net_lock(store->net);
     for (size_t i = 0; i < worker->n_rest && !store->error; i++) {
@@ -662,7 +665,7 @@ key_push(struct key_worker *worker, const uint64_t keys[], size_t n,
         }
         values += width;
     }
-    return issue(worker, NULL, 0);
+    return issue_rest(worker, NULL, 0);
 }
 
 key_handle
@@ -688,7 +691,7 @@ key_pull(struct key_worker *worker, const uint64_t keys[], size_t n,
         offset += local_store_width(&store->values, key);
     }
     assert(offset <= UINT32_MAX);
-    return issue(worker, values, offset);
+    return issue_rest(worker, values, offset);
 }
 
 key_handle
@@ -704,7 +707,7 @@ key_localize(struct key_worker *worker, const uint64_t keys[], size_t n)
             });
         }
     }
-    return issue(worker, NULL, 0);
+    return issue_rest(worker, NULL, 0);
 }
 
 bool
@@ -733,7 +736,7 @@ key_is_here(const struct key_worker *worker, uint64_t key)
 }
 
 static char *
-barrier(struct key_worker *worker, bool finish)
+wait_at_barrier(struct key_worker *worker, bool finish)
 {
     struct key_store *store = worker->store;
     uint64_t before;
@@ -754,7 +757,7 @@ barrier(struct key_worker *worker, bool finish)
         if (store->config.rank) {
             key_net_say(store, 0, ITEM_ARRIVED, before, 0);
         } else {
-            arrive(store);
+            arrive_node(store);
         }
         key_outbox_wake(&store->outbox);
     }
@@ -768,7 +771,7 @@ barrier(struct key_worker *worker, bool finish)
 char *
 key_barrier(struct key_worker *worker)
 {
-    return barrier(worker, false);
+    return wait_at_barrier(worker, false);
 }
 
 char *
@@ -788,7 +791,7 @@ char *
 key_finish(struct key_worker *worker)
 {
     struct key_store *store = worker->store;
-    char *error = barrier(worker, true);
+    char *error = wait_at_barrier(worker, true);
 
     if (!error && !worker->index) {
         peer_net_lock(store->net);

@@ -73,7 +73,7 @@ push_free(struct local_pool *pool, void *vector)
 
 /* Divides a new chunk into vectors.  Its first line links it to the others. */
 static void
-grow(struct local_pool *pool)
+grow_pool(struct local_pool *pool)
 {
     size_t n = CHUNK / pool->size;
     void *chunk;
@@ -96,7 +96,7 @@ local_store_vector(struct local_store *ls, uint64_t key)
     void *vector;
 
     if (!pool->free) {
-        grow(pool);
+        grow_pool(pool);
     }
     vector = pool->free;
     pool->free = *(void **) vector;

@@ -31,7 +31,7 @@ is_here(const struct localize *l, uint64_t key)
 }
 
 static void
-send(struct localize *l, int to, const struct key_item *item)
+send_item(struct localize *l, int to, const struct key_item *item)
 {
     l->config.class->send(l->config.aux, to, item);
 }
@@ -41,7 +41,7 @@ static void
 send_kind(struct localize *l, int to, enum item_kind kind, int origin,
           uint64_t key, const float *values)
 {
-    send(l, to, &(struct key_item) {
+    send_item(l, to, &(struct key_item) {
         .kind = kind, .origin = origin, .key = key, .values = values,
     });
 }
@@ -142,7 +142,8 @@ add_waiter(struct localize *l, const struct key_item *item)
 
 /* Sends the answer to the origin of 'item'. */
 static void
-reply(struct localize *l, const struct key_item *item, const float *values)
+reply_to_origin(struct localize *l, const struct key_item *item,
+                const float *values)
 {
     struct key_item answer = *item;
 
@@ -151,20 +152,20 @@ reply(struct localize *l, const struct key_item *item, const float *values)
     if (item->origin == l->config.rank && l->config.shared) {
         l->config.class->answer(l->config.aux, &answer);
     } else {
-        send(l, item->origin, &answer);
+        send_item(l, item->origin, &answer);
     }
 }
 
 /* Executes an access of a key that is here. */
 static void
-perform(struct localize *l, const struct key_item *item)
+perform_access(struct localize *l, const struct key_item *item)
 {
     if (item->kind == ITEM_PUSH) {
         local_store_add(l->store, item->key, item->values);
-        reply(l, item, NULL);
+        reply_to_origin(l, item, NULL);
     } else {
         /* Locked, because workers may write it meanwhile. */
-        reply(l, item, local_store_lock(l->store, item->key));
+        reply_to_origin(l, item, local_store_lock(l->store, item->key));
         local_store_unlock(l->store, item->key);
     }
 }
@@ -192,7 +193,7 @@ perform_waiter(struct localize *l, const struct localize_waiter *w,
         }
         local_store_recycle(l->store, item->key, (float *) item->values);
     }
-    reply(l, item, item->kind == ITEM_PULL ? vector : NULL);
+    reply_to_origin(l, item, item->kind == ITEM_PULL ? vector : NULL);
 }
 
 /* Remembers the owner of a key that has left; a home knows it anyway. */
@@ -256,7 +257,7 @@ hand_over(struct localize *l, uint64_t key, int to)
 
 /* At the home: makes 'to' the owner. */
 static bool
-move(struct localize *l, uint64_t key, int to)
+move_key(struct localize *l, uint64_t key, int to)
 {
     int owner = l->where[key];
 
@@ -287,7 +288,7 @@ request(struct localize *l, const struct key_item *item)
         begin_coming(l, item->key);
         add_waiter(l, item);
         if (home == l->config.rank) {
-            move(l, item->key, home);
+            move_key(l, item->key, home);
         } else {
             send_kind(l, home, ITEM_LOCALIZE, l->config.rank, item->key,
                       NULL);
@@ -306,9 +307,9 @@ localize_access(struct localize *l, const struct key_item *item)
     } else if (l->coming[item->key]) {
         add_waiter(l, item);
     } else if (is_here(l, item->key) && l->config.shared) {
-        perform(l, item);
+        perform_access(l, item);
     } else {
-        send(l, where == LOCALIZE_UNKNOWN ? home : where, item);
+        send_item(l, where == LOCALIZE_UNKNOWN ? home : where, item);
     }
 }
 
@@ -321,11 +322,11 @@ take_access(struct localize *l, int from, const struct key_item *item)
     if (l->coming[item->key]) {
         add_waiter(l, item);
     } else if (is_here(l, item->key)) {
-        perform(l, item);
+        perform_access(l, item);
     } else if (home == l->config.rank) {
-        send(l, l->where[item->key], item);
+        send_item(l, l->where[item->key], item);
     } else if (l->config.caches && from != home) {
-        send(l, home, item);
+        send_item(l, home, item);
     } else {
         return false;
     }
@@ -361,7 +362,7 @@ localize_take(struct localize *l, int from, const struct key_item *item)
         return take_answer(l, from, item);
     case ITEM_LOCALIZE:
         return l->config.moves && home == me && from != me
-               && item->origin == from && move(l, item->key, from);
+               && item->origin == from && move_key(l, item->key, from);
     case ITEM_HAND_OVER:
         return home == from && from != me && item->origin != me
                && hand_over(l, item->key, item->origin);

@@ -167,7 +167,7 @@ push_changes(struct replica *r)
 }
 
 static void
-answer(struct replica *r, int to, const struct key_item *read)
+answer_reader(struct replica *r, int to, const struct key_item *read)
 {
     if (r->pushes) {
         r->subscribers[read->key] |= (uint32_t) 1 << to;
@@ -190,7 +190,7 @@ answer_readers(struct replica *r)
 
         if (reader->item.clock <= r->slowest) {
             *p = reader->next;
-            answer(r, reader->node, &reader->item);
+            answer_reader(r, reader->node, &reader->item);
             free(reader);
         } else {
             p = &reader->next;
@@ -207,7 +207,7 @@ take_read(struct replica *r, int from, const struct key_item *item)
         return false;
     }
     if (item->clock <= r->slowest) {
-        answer(r, from, item);
+        answer_reader(r, from, item);
         return true;
     }
     reader = allocate(1, sizeof *reader);
@@ -428,7 +428,7 @@ flush_row(struct replica *r, uint64_t key, struct replica_row *row)
 
 /* Flushes all dirty rows, and sends 'clock' to all homes. */
 static void
-flush(struct replica *r, uint64_t clock)
+flush_rows(struct replica *r, uint64_t clock)
 {
     r->flush++;
     r->clock = clock;
@@ -470,7 +470,7 @@ replica_clock(struct replica *r, struct key_worker *worker)
     worker->clock++;
     while (slowest_worker(r) > r->clock) {
         if (!r->n_unmade) {
-            flush(r, slowest_worker(r));
+            flush_rows(r, slowest_worker(r));
         } else if (!key_store_wait(worker)) {
             return;
         }
@@ -483,7 +483,7 @@ replica_settle(struct replica *r, struct key_worker *worker)
     while (r->n_unmade && key_store_wait(worker)) {
         continue;
     }
-    flush(r, r->clock);
+    flush_rows(r, r->clock);
     while (r->n_unmade && key_store_wait(worker)) {
         continue;
     }

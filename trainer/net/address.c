@@ -16,7 +16,8 @@
 #define BACKLOG 64
 
 static char *
-resolve(const char *host, const char *port, int flags, struct addrinfo **ai)
+resolve_host(const char *host, const char *port, int flags,
+             struct addrinfo **ai)
 {
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC,
@@ -68,7 +69,7 @@ address_listen(const char *address, uint16_t port, int *fdp, uint16_t *portp)
 
     *fdp = -1;
     snprintf(service, sizeof service, "%u", port);
-    error = resolve(address, service, AI_PASSIVE, &ai);
+    error = resolve_host(address, service, AI_PASSIVE, &ai);
     if (!error) {
         error = listen_at(ai, address, fdp, portp);
         freeaddrinfo(ai);
@@ -78,7 +79,7 @@ address_listen(const char *address, uint16_t port, int *fdp, uint16_t *portp)
 
 /* Splits "HOST:PORT" or "[HOST]:PORT" in place. */
 static bool
-split(char *target, char **host, char **port)
+split_target(char *target, char **host, char **port)
 {
     char *colon = strrchr(target, ':');
     long number;
@@ -104,10 +105,10 @@ address_connect(const char *target, int *fdp)
     struct addrinfo *ai = NULL;
 
     *fdp = -1;
-    if (!split(copy, &host, &port)) {
+    if (!split_target(copy, &host, &port)) {
         error = message("\"%s\" is not HOST:PORT", target);
     } else {
-        error = resolve(host, port, 0, &ai);
+        error = resolve_host(host, port, 0, &ai);
     }
     if (!error) {
         int fd = socket(ai->ai_family,

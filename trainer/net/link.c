@@ -84,8 +84,8 @@ link_mark_control(int fd)
  * buffer, which is empty then.  Returns the number of all, or 0 and sets
  * '*state' to LINK_AGAIN or LINK_END. */
 static size_t
-receive(struct link *link, void *to, size_t n, size_t ahead,
-        enum link_state *state, char **errorp)
+receive_bytes(struct link *link, void *to, size_t n, size_t ahead,
+              enum link_state *state, char **errorp)
 {
     struct iovec iov[] = { { to, n }, { link->buffer, ahead } };
     struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 1 + (ahead > 0) };
@@ -134,7 +134,8 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
         n = wanted - have + NEXT_HEAD;
         n = n > READ_AHEAD ? n : READ_AHEAD;
         n = n < LINK_BUFFER - link->end ? n : LINK_BUFFER - link->end;
-        n = receive(link, link->buffer + link->end, n, 0, &state, errorp);
+        n = receive_bytes(link, link->buffer + link->end, n, 0, &state,
+                          errorp);
         if (!n) {
             return state;
         }
@@ -148,7 +149,7 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
  * the time of a megabyte.  The kernel never waits for more than half the
  * receive buffer, and reports an end or an error at once. */
 static void
-wait_for(struct link *link, size_t left)
+set_low_water(struct link *link, size_t left)
 {
     int low = left >= 2 * WAKE ? WAKE : 1;
 
@@ -177,17 +178,17 @@ fill_body(struct link *link, char **errorp)
     while (link->have < wanted) {
         size_t left = wanted - link->have;
 
-        n = receive(link, link->payload + link->have, left, NEXT_HEAD,
-                    &state, errorp);
+        n = receive_bytes(link, link->payload + link->have, left, NEXT_HEAD,
+                          &state, errorp);
         if (!n) {
-            wait_for(link, left);
+            set_low_water(link, left);
             return state;
         }
         link->have += n < left ? n : left;
         link->begin = 0;
         link->end = n < left ? 0 : n - left;
     }
-    wait_for(link, 0);
+    set_low_water(link, 0);
     return LINK_FRAME;
 }
 

@@ -67,7 +67,7 @@ struct peer_net {
 /* Sets the socket options of links between peers, which all may fail: then the
  * death of a machine is noticed later. */
 static void
-tune(const struct peer_net *net, int fd)
+tune_peer_link(const struct peer_net *net, int fd)
 {
     int unsent = UNSENT, probes = KEEPALIVE_PARTS;
     unsigned int deadline_ms = net->config.heartbeat_timeout_us / 1000;
@@ -146,7 +146,7 @@ check_hello(const struct peer_net *net, const struct frame_hello *theirs)
 }
 
 static void
-refuse(struct link *link, const char *why)
+refuse_link(struct link *link, const char *why)
 {
     struct frame frame = {
         .type = FRAME_ABORT, .payload_length = strlen(why),
@@ -160,7 +160,7 @@ refuse(struct link *link, const char *why)
 /* Makes 'fd' the connection of a peer.  A connection without a hello is
  * refused; a peer that trains something else is an error. */
 static char *
-welcome(struct peer_net *net, int fd, int *n)
+welcome_peer(struct peer_net *net, int fd, int *n)
 {
     struct frame frame = { .type = FRAME_WELCOME };
     struct frame_hello hello;
@@ -174,13 +174,13 @@ welcome(struct peer_net *net, int fd, int *n)
     link_init(&link, fd);
     error = receive_hello(net, &link, &hello);
     if (error) {
-        refuse(&link, error);
+        refuse_link(&link, error);
         free(error);
         return NULL;
     }
     error = check_hello(net, &hello);
     if (error) {
-        refuse(&link, error);
+        refuse_link(&link, error);
         return error;
     }
     link_send(&link, &frame, NULL);
@@ -207,7 +207,7 @@ accept_higher(struct peer_net *net, int listener, int64_t until_us)
         }
         fd = accept(listener, NULL, NULL);
         if (fd >= 0) {
-            error = welcome(net, fd, &n);
+            error = welcome_peer(net, fd, &n);
         }
     }
     return error;
@@ -280,7 +280,7 @@ connect_all(struct peer_net *net)
     }
     for (int i = 0; i < c->n; i++) {
         if (net->ends[i].present) {
-            tune(net, net->ends[i].channel.link.fd);
+            tune_peer_link(net, net->ends[i].channel.link.fd);
         }
     }
     return error;
@@ -314,7 +314,7 @@ peer_net_create(const struct peer_net_config *config, struct peer_net **netp)
 }
 
 static void
-lose(struct peer_net *net, int i, bool died)
+lose_peer(struct peer_net *net, int i, bool died)
 {
     struct peer_end *end = &net->ends[i];
 
@@ -328,7 +328,7 @@ lose(struct peer_net *net, int i, bool died)
 
 /* Offers the link's frame to the scheme. */
 static void
-offer(struct peer_net *net, int i)
+offer_message(struct peer_net *net, int i)
 {
     struct link *link = link_to(net, i);
 
@@ -361,7 +361,7 @@ end_message(void *end_, struct link *link)
 {
     struct peer_end *end = end_;
 
-    offer(end->net, end->rank);
+    offer_message(end->net, end->rank);
     return NULL;
 }
 
@@ -370,7 +370,7 @@ begin_bye(void *end_, struct link *link)
 {
     struct peer_end *end = end_;
 
-    lose(end->net, end->rank, false);
+    lose_peer(end->net, end->rank, false);
     return NULL;
 }
 
@@ -389,12 +389,12 @@ receive_from(struct peer_end *end)
     char *error;
 
     if (end->pending && end->net->retrying) {
-        offer(end->net, end->rank);
+        offer_message(end->net, end->rank);
     }
     if (dispatch_frames(&end->channel.link, &dispatcher, end, &error)
         != DISPATCH_AGAIN) {
         free(error);
-        lose(end->net, end->rank, true);
+        lose_peer(end->net, end->rank, true);
     }
     end->ready = end->pending;
 }
@@ -408,7 +408,7 @@ send_to(struct peer_net *net, int i)
 
     while (more && net->ends[i].present) {
         if (link_flush(link)) {
-            lose(net, i, true);
+            lose_peer(net, i, true);
             return;
         }
         more = link_idle(link);
@@ -433,7 +433,7 @@ check_silence(struct peer_end *end, int64_t now)
         heartbeat_heard(&end->heartbeat, now);
     }
     if (heartbeat_is_silent(&end->heartbeat, now)) {
-        lose(end->net, end->rank, true);
+        lose_peer(end->net, end->rank, true);
     }
 }
 
@@ -475,7 +475,7 @@ end_run(void *end_, short revents)
     struct peer_end *end = end_;
 
     if (end->pending && revents & (POLLERR | POLLHUP)) {
-        lose(end->net, end->rank, true);
+        lose_peer(end->net, end->rank, true);
     } else if (revents != POLLOUT) {
         receive_from(end);
     }
@@ -663,8 +663,8 @@ peer_net_has_space(const struct peer_net *net, int i, uint32_t n)
 }
 
 static void
-queue(struct peer_net *net, int to, struct frame *frame, const float *body,
-      bool copy)
+queue_frame(struct peer_net *net, int to, struct frame *frame,
+            const float *body, bool copy)
 {
     struct link *link = link_to(net, to);
     bool idle = link_idle(link);
@@ -689,14 +689,14 @@ void
 peer_net_send(struct peer_net *net, int to, struct frame *frame,
               const float *body)
 {
-    queue(net, to, frame, body, false);
+    queue_frame(net, to, frame, body, false);
 }
 
 void
 peer_net_send_copy(struct peer_net *net, int to, struct frame *frame,
                    const float *body)
 {
-    queue(net, to, frame, body, true);
+    queue_frame(net, to, frame, body, true);
 }
 
 static bool

@@ -39,7 +39,7 @@ transfers_header(struct transfers *t, int fd)
 
 /* After a reconnection the new time is less: 0. */
 static uint64_t
-since(uint64_t now, uint64_t then)
+time_since(uint64_t now, uint64_t then)
 {
     return now > then ? now - then : 0;
 }
@@ -50,7 +50,8 @@ transfers_end(struct transfers *t, int fd)
     uint64_t busy = busy_us(fd);
 
     t->received_us += clock_monotonic_us() - t->header_us;
-    t->both_us += since(busy, t->header_busy_us);
-    t->seconds = (since(busy, t->busy_us) + since(t->received_us, t->both_us))
+    t->both_us += time_since(busy, t->header_busy_us);
+    t->seconds = (time_since(busy, t->busy_us)
+                  + time_since(t->received_us, t->both_us))
                  * 1e-6;
 }

@@ -67,7 +67,7 @@ plain_main(int fd)
  * other.  Otherwise the kernel may place one pair together and the other apart
  * for a whole run, and a message within a processor takes half the time. */
 static void
-pin(int place)
+pin_processor(int place)
 {
     static cpu_set_t all;
     cpu_set_t one;
@@ -99,7 +99,7 @@ start_process(void)
         if (getppid() != parent) {
             _exit(1);
         }
-        pin(1);
+        pin_processor(1);
     }
     return pid;
 }
@@ -209,7 +209,7 @@ bench_processes_start(struct bench_processes *p)
     char *error;
 
     *p = (struct bench_processes) { .plain = -1 };
-    pin(0);
+    pin_processor(0);
     error = start_server(&p->server_pid, &p->client);
     return error ? error : start_plain(&p->plain_pid, &p->plain);
 }

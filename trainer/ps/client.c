@@ -307,7 +307,7 @@ client_take_answer(struct ps_client *client, struct client_server *server,
  * the group may get another server at any time, and parts would be lost. */
 
 static void
-say(struct ps_client *client, enum frame_type type)
+send_plain_frame(struct ps_client *client, enum frame_type type)
 {
     struct link *link = &client->servers->channel.link;
     struct frame frame = { .type = type };
@@ -339,7 +339,7 @@ client_move(void *server_, struct link *link)
     free(address);
     if (counted && !client->pulled) {
         client->pulled = true;
-        say(client, FRAME_PULL);
+        send_plain_frame(client, FRAME_PULL);
     }
     return NULL;
 }
@@ -363,7 +363,7 @@ client_rest(struct ps_client *client)
 {
     if (client->group && !client->paused) {
         client->paused = true;
-        say(client, FRAME_PAUSE);
+        send_plain_frame(client, FRAME_PAUSE);
     }
 }
 
@@ -837,7 +837,7 @@ ps_client_part(struct ps_client *client, size_t first, size_t n)
 
 /* Sends the rest of the gradient. */
 static void
-complete(struct ps_client *client, float loss)
+send_rest(struct ps_client *client, float loss)
 {
     client->final_from = 0;
     client->complete = true;
@@ -870,7 +870,7 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
         return client->result;
     }
     if (client->push.type) {
-        complete(client, *loss);
+        send_rest(client, *loss);
     }
     result = client_finish(client, weights, iteration, errorp);
     *loss = client->loss;
@@ -956,7 +956,7 @@ ps_client_resume(struct ps_client *client, float *weights,
     client->paused = false;
     central->n_owed++;
     central->got_from = shard_end(&central->shard);
-    say(client, FRAME_PULL);
+    send_plain_frame(client, FRAME_PULL);
     return client_finish(client, weights, iteration, errorp);
 }
 

@@ -23,7 +23,7 @@ group_link_create(int rank, const char *congestion)
 }
 
 static void
-disconnect(struct group_link *gl)
+close_group_link(struct group_link *gl)
 {
     gl->n_sent += gl->link.n_sent;
     gl->n_received += gl->link.n_received;
@@ -36,7 +36,7 @@ void
 group_link_destroy(struct group_link *gl)
 {
     if (gl) {
-        disconnect(gl);
+        close_group_link(gl);
         free(gl);
     }
 }
@@ -69,7 +69,7 @@ void
 group_link_move(struct group_link *gl, uint64_t generation,
                 const char *address, bool counted)
 {
-    disconnect(gl);
+    close_group_link(gl);
     gl->generation = generation;
     gl->lost = false;
     snprintf(gl->address, sizeof gl->address, "%s", address);
@@ -113,11 +113,11 @@ group_link_events(const struct group_link *gl)
 }
 
 static enum group_link_state
-lose(struct group_link *gl)
+lose_group_link(struct group_link *gl)
 {
     bool known = gl->lost;
 
-    disconnect(gl);
+    close_group_link(gl);
     gl->lost = true;
     return known ? GROUP_LINK_AGAIN : GROUP_LINK_LOST;
 }
@@ -205,7 +205,7 @@ group_link_run(struct group_link *gl, float *weights, size_t n,
     char *error;
 
     if (gl->link.fd < 0 || (gl->connecting && !connect_run(gl))) {
-        return lose(gl);
+        return lose_group_link(gl);
     }
     if (gl->connecting) {
         return GROUP_LINK_AGAIN;
@@ -216,7 +216,7 @@ group_link_run(struct group_link *gl, float *weights, size_t n,
     switch (dispatch_frames(&gl->link, &dispatcher, &awaited, &error)) {
     case DISPATCH_CLOSED:
         free(error);
-        return lose(gl);
+        return lose_group_link(gl);
     case DISPATCH_REFUSED:
         *errorp = message("group server %s: %s", gl->address, error);
         free(error);

@@ -195,8 +195,8 @@ batch_end(const struct sparse *s, size_t at, const uint64_t keys[], size_t j,
 }
 
 static void
-step(struct sparse *s, struct leaf *leaf, size_t i, size_t n,
-     const float *gradients)
+step_keys(struct sparse *s, struct leaf *leaf, size_t i, size_t n,
+          const float *gradients)
 {
     float *state[OPTIMISER_MAX_STATES];
     size_t at = i * s->width;
@@ -225,7 +225,7 @@ leaf_update(struct sparse *s, struct leaf *leaf, const uint64_t keys[],
         }
         run = equal_run(leaf->keys + i, keys + j,
                         end - j < leaf->n - i ? end - j : leaf->n - i);
-        step(s, leaf, i, run, gradients + j * s->width);
+        step_keys(s, leaf, i, run, gradients + j * s->width);
         i += run;
         j += run;
     }
@@ -251,7 +251,7 @@ split_add(const struct sparse *s, struct split *split, uint64_t key,
 /* Adds the keys that leaf 'at' lacks; it may be split.  Keys after all others
  * fill leaves completely, because more of them probably follow. */
 static void
-insert(struct sparse *s, size_t at, const uint64_t keys[], size_t n)
+insert_keys(struct sparse *s, size_t at, const uint64_t keys[], size_t n)
 {
     struct leaf none = { .n = 0 }, *old = s->n_leaves ? s->leaves[at] : &none;
     bool behind = !old->n || (at + 1 == s->n_leaves
@@ -289,13 +289,13 @@ sparse_update(struct sparse *s, const uint64_t keys[], size_t n,
         size_t end;
 
         if (!s->n_leaves) {
-            insert(s, 0, keys, n);
+            insert_keys(s, 0, keys, n);
         }
         at = find_leaf(s, keys[j], at);
         end = batch_end(s, at, keys, j, n);
         j = leaf_update(s, s->leaves[at], keys, j, end, gradients);
         if (j < end) {
-            insert(s, at, keys + j, end - j);
+            insert_keys(s, at, keys + j, end - j);
         }
     }
 }

@@ -245,7 +245,7 @@ expect_values(struct store_server *server)
 
 /* Opens the connection again; all frames without an answer are sent again. */
 static void
-reopen(struct store_client *client, struct store_server *server)
+reopen_server(struct store_client *client, struct store_server *server)
 {
     char *error = store_client_open(client, server,
                                     client->config.reconnect_timeout_us);
@@ -333,7 +333,7 @@ server_receive(struct store_server *server)
         break;
     case DISPATCH_CLOSED:
         free(error);
-        reopen(server->client, server);
+        reopen_server(server->client, server);
         break;
     case DISPATCH_REFUSED:
         store_client_fail(server->client,
