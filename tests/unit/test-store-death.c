@@ -154,7 +154,7 @@ a_killed_worker_ends_the_others(void **state)
         raise(SIGKILL);
     }
     assert_int_equal(await_end(worker), 128 + SIGKILL);
-    assert_ends(join(&server, 1, 0, 2, 0), "worker 1 is gone");
+    assert_ends(join(&server, 1, 0, 2, 0), "worker 1 did not reconnect");
     assert_int_equal(await_end(server.pid), 1);
 }
 
