@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The event loop, the dispatcher and the heartbeat of trainer/net. */
+/* The event loop, the dispatcher and the heartbeat of trainer/net, and the
+ * format of checkpoints. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +23,8 @@
 #include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
 #include "trainer/net/heartbeat.h"
+#include "trainer/ps/checkpoint.h"
+#include "trainer/schemes/sync.h"
 
 struct source {
     struct event_loop *loop;
@@ -203,6 +208,48 @@ heartbeats_are_due_four_times_per_timeout(void **state)
     assert_true(heartbeat_due(&hb, 1000001));
 }
 
+static int
+no_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
+{
+    return 0;
+}
+
+/* A file that an earlier wire version has written can be read: the head does
+ * not follow the hello. */
+static void
+checkpoints_keep_their_head(void **state)
+{
+    static const struct sync_class class = {
+        .name = "bsp", .spans = no_spans,
+    };
+    const struct frame_hello hello = {
+        .rank = 1, .n_workers = 3, .n_shards = 1, .n_parameters = 10,
+        .seed = 7, .learning_rate = 1, .momentum = 0.5f, .optimiser = 2,
+        .epoch = 9, .sequence = 9, .rewind = 9,
+    };
+    static const uint8_t expected[112] = {
+        'S', 'C', 'c', 'k', 'p', 't', '1', '\n',
+        [8 + 4] = 3, [8 + 12] = 1, [8 + 16] = 10,
+        [8 + 24 + 2] = 0x80, [8 + 24 + 3] = 0x3f,       /* 1. */
+        [8 + 28 + 3] = 0x3f,                            /* 0.5. */
+        [8 + 32] = 7, [8 + 48] = 1, [8 + 52] = 2,
+        [96] = 'b', [97] = 's', [98] = 'p',
+    };
+    char dir[] = "/tmp/test-checkpoint-XXXXXX", path[64];
+    uint8_t head[sizeof expected];
+    int fd;
+
+    assert_non_null(mkdtemp(dir));
+    assert_null(checkpoint_write(dir, &hello, &class, NULL, 20));
+    snprintf(path, sizeof path, "%s/shard-0-of-1.20", dir);
+    fd = open(path, O_RDONLY);
+    assert_int_equal(read(fd, head, sizeof head), sizeof head);
+    assert_memory_equal(head, expected, sizeof head);
+    close(fd);
+    unlink(path);
+    rmdir(dir);
+}
+
 int
 main(void)
 {
@@ -213,6 +260,7 @@ main(void)
         cmocka_unit_test(
             frames_go_to_the_handler_of_their_kind_and_others_are_refused),
         cmocka_unit_test(heartbeats_are_due_four_times_per_timeout),
+        cmocka_unit_test(checkpoints_keep_their_head),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
