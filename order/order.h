@@ -46,6 +46,30 @@
  *    baselines/     Published orders to compare with.
  *
  *
+ * Decisions
+ * =========
+ *
+ * Measured on the Facebook trace, so that it need not be measured again.  The
+ * network behaves like nearly independent ports: serving whole coflows by
+ * rank, with their flows in proportion to the remaining bytes, costs 0.03 %
+ * more than independent ports.  The order is nearly optimal: 42.45 s by local
+ * search, 42.39 s with more moves in 24 ms, and annealing with millions of
+ * moves always ends at 42.38 s; online 21.10 s against 21.06 s for a search
+ * that knows the future; 29.12 s against 28.99 s for the trace sampled up to
+ * 2,000 coflows.  The rest of the distance to the linear program (39.39, 18.70
+ * and 24.57 s) belongs to the program: it asks each port for its load alone,
+ * and with releases it counts the mean time of service and not its end.
+ *
+ * Jobs that iterate are different: a job that waits at one port leaves the
+ * others idle.  There the order by total work of a stage beats the order that
+ * is best for independent ports, and the choice of the jobs that go first
+ * matters as much as that of the stages, so that a job with slack waits.  The
+ * isolated time of a job is trusted only where it was measured without a job
+ * of higher rank: the pace of a waiting job is that of the jobs before it, and
+ * with it jobs overtook one another for as long as they waited (mean SCT of
+ * the quickstart 21 s instead of 19 s).
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

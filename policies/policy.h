@@ -35,6 +35,19 @@
  * policy_rewrite() changes numbers in the text that a person wrote.
  *
  *
+ * Decisions
+ * =========
+ *
+ * Levels 0 and 7 are not assigned to jobs: level 0 is for control traffic,
+ * level 7 for packets without a known flow.  DSCP values differ in their first
+ * three bits, so that a switch can queue by class selector.
+ *
+ * Every level with queued traffic gets the policy's minimum share of the
+ * uplink, 2 % by default.  TCP that is starved for seconds doubles its
+ * retransmission timeout and then stays silent long after the link is idle.
+ * The lab's switch ports leave 2 % to each class for the same reason.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

@@ -28,6 +28,16 @@
  *    tc_link_remove(rs, "eth0");
  *
  *
+ * Decisions
+ * =========
+ *
+ * The kernel's queues are configured by netlink and not by the tc program: the
+ * agent starts no programs and has dropped the capabilities for it, and it has
+ * to read the kernel's state back anyway.  Classes match the first three bits
+ * of the DSCP, in which all levels differ, so nothing here depends on a
+ * policy.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

@@ -31,6 +31,17 @@
  * tracker_run(), for differences only.
  *
  *
+ * Decisions
+ * =========
+ *
+ * The agent looks up single sockets and dumps all sockets only as a safety
+ * net.  With 100,000 sockets on a host, a lookup takes 1 us, a dump of all 60
+ * ms, and a dump of the jobs' cgroups alone 10 ms (the kernel filters by
+ * cgroup id).  The dumps take one hundredth of a core however many sockets
+ * there are.  Closed sockets are found by the dumps: nothing depends on
+ * noticing them sooner.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

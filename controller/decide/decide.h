@@ -29,7 +29,16 @@
  *    decide_wait(d);
  *
  * The cluster, the log and the policy belong to the caller and must outlive
- * the next decide_run(); main thread only. */
+ * the next decide_run(); main thread only.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * Overrides are applied after the order is computed: a pinned stage is moved
+ * to the front and a paused one to the end, so that estimates and levels
+ * describe what is served.  Excluded jobs, and all jobs in observe mode, are
+ * left out of Host_Wanted; their traffic is still counted. */
 
 #include <stdbool.h>
 

@@ -34,7 +34,14 @@
  *    }
  *    hosts_db_commit(hdb);
  *
- * Main thread only. */
+ * Main thread only.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * A standby controller redirects agents: agents know all controllers, and only
+ * the leader's lease is valid. */
 
 #include <stdbool.h>
 #include <stdint.h>

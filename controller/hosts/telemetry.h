@@ -27,7 +27,14 @@
  *    telemetry_send_leases(t, generation, version, lease_ms);
  *    telemetry_wait(t);
  *
- * Main thread only. */
+ * Main thread only.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * Telemetry is a stream and not a table: 5 messages per second and host are
+ * more write transactions than a RAFT cluster takes. */
 
 #include <stdbool.h>
 #include <stddef.h>

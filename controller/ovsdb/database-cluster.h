@@ -36,7 +36,17 @@
  *    database_members_wait(dm);
  *    database_members_destroy(dm);
  *
- * The caller frees returned strings.  Main thread only. */
+ * The caller frees returned strings.  Main thread only.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * A controller that was started before its cluster grew knows only one member,
+ * and finds no leader once another member leads.  It therefore asks the member
+ * beside it every two seconds, and uses the list only when it searches for a
+ * leader: changing the list of a live connection would close it, and with it
+ * the lock and the leadership. */
 
 #include "svec.h"
 

@@ -34,7 +34,23 @@
  *    error = database_upgrade(&database_intent, remote, 5000);
  *
  * No state.  Functions that return "char *" errors return NULL for success
- * and otherwise an error message that the caller frees. */
+ * and otherwise an error message that the caller frees.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * There are two databases in two server processes, because OVSDB's locks and
+ * reads are not covered by its access control and an agent must never reach
+ * the controller's lock.  Agents connect to a relay with its own locks, never
+ * to a database.  Certificates come from two authorities: agents have client
+ * certificates only, because libopenvswitch does not compare names, so a
+ * compromised host cannot impersonate a database.
+ *
+ * Each database is a RAFT cluster of one member instead of a standalone
+ * database: it is durable, and if it was created with an address it grows by
+ * "stagecoach controller join" without a migration.  An older schema is
+ * upgraded to the program's own at start; a newer one is refused. */
 
 #include <stdbool.h>
 

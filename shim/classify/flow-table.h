@@ -66,6 +66,15 @@
  * the next packet of such a flow is a miss, and the agent sets the flow again.
  *
  *
+ * Decisions
+ * =========
+ *
+ * A flow is identified by 64 bits of a keyed hash.  One word per flow halves
+ * the memory that a lookup reads and is written atomically, so nothing has to
+ * be reclaimed.  One new flow in 2^43 is mistaken for another; the control
+ * thread keeps the full keys and never confuses flows that were added.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

@@ -46,6 +46,21 @@
  *    egress_flow_free(e, verdict.queue);
  *
  *
+ * Decisions
+ * =========
+ *
+ * A queued packet leaves with the DSCP that its job has when it is sent, not
+ * when it was queued: at the switch it would otherwise wait a second time and
+ * be overtaken.
+ *
+ * When a flow becomes known, its queued packets move to its job's queue.  An
+ * agent that connects to a busy host finds most of the uplink's 400 ms of
+ * packets in the default class; left there, they were served with the minimum
+ * share for more than 20 s, in front of every unknown flow.  The whole queue
+ * is scanned, because an index by flow would cost every packet; the scan is
+ * limited to a tenth of the time.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

@@ -53,6 +53,18 @@
  * forward_poll().
  *
  *
+ * Decisions
+ * =========
+ *
+ * Lanes share the work of classifying but not the uplink's queues: an exact
+ * order by rank needs one place that knows everything that is queued.  Lanes
+ * exchange packets by rings only, and a flow never changes its lane.
+ * Congestion control, which must see all traffic of a link, and the queues of
+ * acknowledgements belong to the first lane.  The assignment of flows to
+ * receive queues is requested only from drivers that are known to keep a flow
+ * on its queue.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

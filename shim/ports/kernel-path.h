@@ -26,7 +26,15 @@
  *
  * The object keeps its namespace alive.  Closing it leaves the bypass as it
  * is. One thread at a time; a call waits at most half a second for each reply
- * of the kernel. */
+ * of the kernel.
+ *
+ * The bypass consists of ingress filters and not of a bridge: filters need no
+ * device, survive their creator, and leave addresses and names unchanged.  The
+ * shim's sockets see frames before the filters do, so shim and filters
+ * together would duplicate every frame.  The shim therefore removes the
+ * filters when it begins to forward, also after a gap in its own polls, and
+ * the agent checks whether the shim's thread is running before it declares a
+ * silent shim hung. */
 
 #include <stdbool.h>
 

@@ -25,6 +25,15 @@
  *    }
  *
  *
+ * Decisions
+ * =========
+ *
+ * All differences between DPDK drivers are in one table, and no other code
+ * compares a driver's name.  What a driver claims is checked: a driver whose
+ * receive interrupts never arrive is detected by the frames that are present
+ * when a wait ends.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

@@ -15,7 +15,11 @@
  *        index = due_heap_pop(&heap);
  *    }
  *
- * An index may be in the heap once.  One thread. */
+ * An index may be in the heap once.  One thread.
+ *
+ * A heap, not a timing wheel: a wheel has a horizon, and an entry beyond it
+ * once went into the last slot, so that a flow limited to 300 Mbit/s sent
+ * 2,828. */
 
 #include <stdint.h>
 

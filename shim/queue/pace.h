@@ -35,6 +35,17 @@
  *    }
  *
  *
+ * Decisions
+ * =========
+ *
+ * The bucket of the uplink holds two frames.  A loop that slept while frames
+ * waited may catch up by "--late"; a deeper bucket would send its whole depth
+ * after every pause.
+ *
+ * A changed rate keeps the debt in bytes.  When the debt was discarded,
+ * thousands of changes per second let a flow limited to 3 Mbit/s send 40.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

@@ -30,6 +30,24 @@
  *    backend_close(b);
  *
  *
+ * Decisions
+ * =========
+ *
+ * A step on a GPU is one recorded graph: a small net consists of a hundred
+ * kernels of some microseconds each, which take longer to launch than to run.
+ * The first step of a batch size runs call by call, because libraries choose
+ * their algorithms in it; the second is recorded.  From then on one launch
+ * copies samples from pinned memory, computes, and copies each part of the
+ * gradient to the host by a second stream while earlier layers are still
+ * computed.  The device copies a counter behind each part, by which the host
+ * sees that the part has arrived.
+ *
+ * The order of sums on a GPU depends on sizes only: no atomics, two passes,
+ * double precision.  A run can be repeated bit by bit. tests/emulator compiles
+ * the kernels for the host, so that they are tested without a GPU; it finds
+ * writes out of bounds and deadlocks, but not a missing synchronization.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

@@ -35,7 +35,14 @@
  *    ok = localize_take(&l, from, &item);      // A message.
  *
  * Both call send() and answer() of the class.  All functions require the
- * caller's one lock; values in items are copied if they are kept. */
+ * caller's one lock; values in items are copied if they are kept.
+ *
+ * Keys move by messages that stay in order and by nothing else: a worker's
+ * accesses and the transfer of the key take the same path, which preserves the
+ * program order of each worker.  Location caches break this order for
+ * asynchronous accesses, so they are off by default.
+ * tests/unit/test-localize-explorer.c tries all interleavings and shows both.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -31,7 +31,11 @@
  *    replica_clock(r, worker);
  *
  * replica_push() and replica_pull() lock a row; all others require the lock of
- * the key store. */
+ * the key store.
+ *
+ * A flush waits for the previous one, so that at most one flush of a copy may
+ * or may not have reached its home, and the last ITEM_FLUSHED on the same
+ * connection tells which. */
 
 #include <stdbool.h>
 #include <stdint.h>

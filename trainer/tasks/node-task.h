@@ -39,6 +39,14 @@
  * A task begins with a struct node_task.
  *
  *
+ * Decisions
+ * =========
+ *
+ * Negative samples are drawn among the keys that are local, which needs no
+ * messages.  The model learns slightly less (docs/training.md); "--draws 1"
+ * accepts the first draw.  Nothing else in a task depends on where keys are.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *

@@ -26,7 +26,15 @@
  *    }
  *    dial_wait(d);
  *
- * The caller owns the connection.  Main thread only. */
+ * The caller owns the connection.  Main thread only.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * libopenvswitch's rconn could open these connections, but does not expose the
+ * certificate of the other end.  The streams are therefore opened here and
+ * handed to rconn. */
 
 #include <stdint.h>
 

@@ -28,7 +28,14 @@
  *    routes_destroy(r);
  *
  * The topology must outlive the routes.  Paths are valid until the next call
- * that takes a non-const struct.  Main thread only. */
+ * that takes a non-const struct.  Main thread only.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * A working path is kept even if another one has become better: moving a flow
+ * reorders its packets. */
 
 #include <stdbool.h>
 #include <stddef.h>

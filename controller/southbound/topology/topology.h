@@ -24,7 +24,16 @@
  *    topology_destroy(t);
  *
  * A topology does not change after topology_read(), so indexes into its arrays
- * identify switches, links and hosts. */
+ * identify switches, links and hosts.
+ *
+ *
+ * Decisions
+ * =========
+ *
+ * The operator's file describes the wiring, because what switches and hosts
+ * report about it can be forged.  A switch reports only its identity and which
+ * of its ports are down.  Link checks compare the cables with the file and
+ * raise alarms; no decision reads their result. */
 
 #include <stddef.h>
 #include <stdint.h>
