@@ -3,7 +3,6 @@
 #include "cli/duration.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,15 +35,4 @@ duration_parse(const char *text, int64_t *msp)
         }
     }
     return false;
-}
-
-void
-duration_format(int64_t ms, char *buffer, int size)
-{
-    size_t i = 0;
-
-    while (i < N_UNITS - 1 && ms < 2 * units[i].ms) {
-        i++;
-    }
-    snprintf(buffer, size, "%.0f%c", floor(ms / units[i].ms), units[i].unit);
 }

@@ -12,7 +12,4 @@
  * false if 'text' is invalid. */
 bool duration_parse(const char *text, int64_t *msp);
 
-/* Formats 'ms', rounded, such as "2h". */
-void duration_format(int64_t ms, char *buffer, int size);
-
 #endif /* cli/duration.h */

@@ -12,7 +12,6 @@
 #include "order/problem/memory.h"
 #include "sim/workload/random.h"
 #include "sim/workload/settings.h"
-#include "sim/workload/workload-draw.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 

@@ -52,4 +52,22 @@ void workload_keep_best(struct workload_cojob *);
  * at time 0. */
 void workload_spread_arrivals(struct workload *, double load);
 
+/* Maximum number of workers and servers of workload_draw_exchange(). */
+#define WORKLOAD_DRAW_MAX_HOSTS 16
+
+struct sim_fabric;
+struct sim_random;
+
+/* Lets 'job' exchange a model of 'bytes' among random hosts out of 'n_hosts':
+ * 'n_workers' with 'n_servers' parameter servers, or in a ring if there are no
+ * servers. */
+void workload_draw_exchange(struct workload_job *job, struct sim_random *,
+                            int n_hosts, int n_workers, int n_servers,
+                            double bytes);
+
+/* Draws the compute time of 'job', about 'share' of an iteration without
+ * competitors, and its learning curve.  Its exchange must be set. */
+void workload_draw_rest(struct workload_job *job, struct sim_random *,
+                        const struct sim_fabric *, double share);
+
 #endif /* sim/workload/workload-pattern.h */
