@@ -245,7 +245,7 @@ parse_row(const struct option_table *table, int i, const char *command,
     return error ? name_error(row, error) : NULL;
 }
 
-/* Returns the index of the row whose letter is 'val', or -1. */
+/* Returns the index of the row with the letter 'val', or -1. */
 static int
 find_letter(const struct option_table *table, int val)
 {

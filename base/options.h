@@ -122,7 +122,7 @@ struct option_outcome {
     bool seen[OPTION_MAX_ROWS]; /* Rows that were given. */
 };
 
-/* Sets the defaults in 'to' and parses 'argv', whose first element is skipped.
+/* Sets the defaults in 'to' and parses 'argv' from the second element on.
  * Moves operands to its end if the table allows any.  Returns NULL or a
  * malloc()'d message. */
 char *option_table_parse(const struct option_table *, int argc, char *argv[],

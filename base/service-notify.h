@@ -3,25 +3,21 @@
 #ifndef SERVICE_NOTIFY_H
 #define SERVICE_NOTIFY_H 1
 
-/* What a service manager is told: that the program is ready, or that another
- * process is the service from now on.
+/* Notifications to the service manager: readiness, main process, watchdog.
  *
- * systemd starts what comes after a unit of Type=notify once its program has
- * sent "READY=1" to the datagram socket of $NOTIFY_SOCKET; the protocol is
- * documented as stable (sd_notify(3)) so that programs need not link a library
- * for one datagram, with all that that library brings into a program that
- * runs as root on each host.  Without the variable nothing happens.
- *
- * Never waits. */
+ * systemd starts the units after a unit of Type=notify when its program has
+ * sent "READY=1" to the datagram socket $NOTIFY_SOCKET.  The protocol is
+ * documented as stable (sd_notify(3)), so a program that runs as root on each
+ * host does not need a library for one datagram.  Without the variable, these
+ * functions do nothing.  They never wait. */
 
-/* 'state' is such as "READY=1" or "MAINPID=4711".  Returns 0 if it was sent or
- * nobody wants it, else an errno value. */
+/* Sends 'state', such as "READY=1" or "MAINPID=4711".  Returns 0 if it was
+ * sent or there is no service manager, else a positive errno value. */
 int service_notify(const char *state);
 
-/* Says, at most once a second, that the loop of the program still turns:
- * what has WatchdogSec= in its unit and hangs is killed and started again.
- * 'now' is in milliseconds of a clock that does not go back.  Returns when
- * to call this again, LLONG_MAX if nobody wants to know.  For one loop. */
+/* Notifies the watchdog (WatchdogSec= of the unit), at most once a second,
+ * that the program's main loop runs.  'now' is in milliseconds of a monotonic
+ * clock. Returns the time of the next call, LLONG_MAX without a watchdog. */
 long long service_alive(long long now);
 
 #endif /* base/service-notify.h */

@@ -3,15 +3,15 @@
 #ifndef LAB_SCENARIO_COJOB_H
 #define LAB_SCENARIO_COJOB_H 1
 
-/* Cojobs of a scenario whose jobs are any command.
+/* Cojobs of a scenario whose jobs run arbitrary commands.
  *
  *
  * Motivation
  * ==========
  *
- * A search of our own trainer says where its stages end.  A command that
- * somebody else wrote does not, so the scenario says after how many iterations
- * a stage ends, and who watches the job counts them.
+ * A search of stagecoach-trainer announces the ends of its stages.  Other
+ * commands do not, so the scenario sets the number of iterations after which a
+ * stage ends, and the lab counts the iterations of the jobs.
  *
  *    {"name": "ddp", "weight": 1, "start_s": 0, "end": "exit",
  *     "stages": [{"iterations": 20}, {"iterations": 60}],
@@ -19,10 +19,9 @@
  *               "command": ["python3", "%scenario/ddp.py", "--rank", "%rank"],
  *               "log": "csv:%log/ddp-%rank.csv,iteration=step"}]}
  *
- * One process of a job runs on each of its hosts, in the order in which they
- * are named.  What follows a "%" in a command's words and in "log", which is
- * what "stagecoach run --log" takes (wire/log-spec.h), is replaced;
- * see scenario_words.
+ * One process of a job runs on each of its hosts, by rank.  "%" and a word of
+ * scenario_words are replaced in the command and in "log", the argument of
+ * "stagecoach run --log" (wire/log-spec.h).
  *
  *
  * Ownership and thread-safety
@@ -37,11 +36,11 @@
 struct json_at;
 struct scenario;
 
-/* What a command's words may have after a "%", null-terminated: "rank" of the
- * process, "world" (processes of the job), "hosts" (their addresses, joined by
- * commas), "master" (the first of these), "port" (one that is the job's
- * alone), "scenario" (the scenario's folder), "log" (where the lab keeps its
- * logs), "trainer" (stagecoach-trainer).  "%%" is a percent sign. */
+/* Words that may follow a "%", null-terminated: "rank" of the process, "world"
+ * (number of processes of the job), "hosts" (their addresses, separated by
+ * commas), "master" (the first address), "port" (a port that only this job
+ * uses), "scenario" (folder of the scenario), "log" (folder of the lab's
+ * logs), "trainer" (path of stagecoach-trainer).  "%%" is a percent sign. */
 enum scenario_word {
     WORD_RANK, WORD_WORLD, WORD_HOSTS, WORD_MASTER, WORD_PORT, WORD_SCENARIO,
     WORD_LOG, WORD_TRAINER, N_WORDS
@@ -51,30 +50,31 @@ extern const char *const scenario_words[];
 struct scenario_job {
     char *name;
     size_t n_hosts;
-    int *hosts;                 /* Of the processes, by rank. */
+    int *hosts;                 /* Host of each process, by rank. */
     size_t n_command;
-    char **command;             /* With words to be replaced. */
-    char *log;                  /* As well; NULL if there is none. */
+    char **command;             /* Before replacements. */
+    char *log;                  /* Before replacements; NULL for no log. */
 };
 
 struct scenario_cojob {
-    double start_s;             /* From the beginning of the run. */
+    double start_s;             /* Seconds from the beginning of the run. */
     char *name;
     double weight;
     bool until_exit;            /* The last stage ends with the processes and
                                  * not with its iterations. */
     size_t n_stages;
-    int64_t *stages;            /* Iterations where each ends; they grow. */
+    int64_t *stages;            /* Iteration at which each stage ends,
+                                 * rising. */
     size_t n_jobs;
     struct scenario_job *jobs;
 };
 
-/* Reads member "cojobs" of 'top', if it is there, into 's', whose hosts and
- * searches are known. */
+/* Reads the optional member "cojobs" of 'top' into 's', whose hosts and
+ * searches must have been read. */
 void scenario_read_cojobs(struct scenario *s, const struct json_at *top);
 void scenario_cojob_uninit(struct scenario_cojob *);
 
-/* Processes of 'cojob' on 'host'. */
+/* Returns the number of processes of the cojob on 'host'. */
 int scenario_cojob_processes(const struct scenario_cojob *, int host);
 
 /* Returns 'text' with each word replaced by its element of 'values'; the

@@ -11,8 +11,8 @@
 #include "trainer/search/hosts.h"
 #include "trainer/search/spec.h"
 
-/* A software switch cannot do more, see docs/numbers.md: above this the run
- * would tell of the processor and not of the order. */
+/* Limits of a software switch, see docs/numbers.md.  Above them a run would
+ * measure the processor, not the order. */
 #define MAX_RATE_SMALL_MTU 200000000LL
 #define MAX_RATE 500000000LL
 #define SMALL_MTU 1500

@@ -3,15 +3,15 @@
 #ifndef LAB_SCENARIO_H
 #define LAB_SCENARIO_H 1
 
-/* What a lab is made of, read from JSON.
+/* Scenarios of the lab, read from JSON.
  *
  *
  * Motivation
  * ==========
  *
- * A scenario says how many hosts there are, how fast their links are and which
- * searches, and cojobs of any command (scenario-cojob.h), begin when.  Nothing
- * starts before all of it was found possible.
+ * A scenario has the number of hosts, the rate of their links, and the start
+ * times of searches and of cojobs that run arbitrary commands
+ * (scenario-cojob.h).  All of it is checked before anything starts.
  *
  *    {"name": "smoke", "hosts": 3, "rate": "50Mbit", "mtu": 9000,
  *     "fabric": "ovs", "policies": ["fair", "stage"], "timeout_s": 60,
@@ -41,8 +41,8 @@ struct search_spec;
 
 /* One search of a scenario. */
 struct scenario_search {
-    double start_s;             /* From the beginning of the run. */
-    char *cojob;                /* Its name. */
+    double start_s;             /* Seconds from the beginning of the run. */
+    char *cojob;                /* Name of the search. */
     char *text;                 /* Its JSON, as "search run" reads it. */
     struct search_spec *spec;   /* The same, read. */
 };
@@ -50,7 +50,7 @@ struct scenario_search {
 struct scenario {
     char *name;
     char *dir;                  /* Where its file is; "." without a file. */
-    char *description;          /* NULL if there is none. */
+    char *description;          /* Or NULL. */
     int n_hosts;                /* Named h0, h1... */
     int slots;                  /* Processes that a host takes at most. */
     int64_t rate_bps;           /* Of each link, in each direction. */

@@ -3,17 +3,17 @@
 #ifndef RATES_H
 #define RATES_H 1
 
-/* How fast each flow goes, and which ends next.
+/* Rate of each flow, and which flow ends next.
  *
  *
  * Motivation
  * ==========
  *
- * Rates change only when a flow begins or ends or when the order changes,
- * which is what makes a simulation without time steps exact.  How they change
- * is a matter of opinion: by rank (rates-fill.c, rates-greedy.c), by levels or
- * fairly (rates-share.c), or just fast enough (rates-madd.c).  All of them
- * look only at what an event changes, since traces have a million flows.
+ * Rates change only when a flow begins or ends or when the order changes, so a
+ * simulation without time steps is exact.  Rates are assigned by rank
+ * (rates-fill.c, rates-greedy.c), by levels or fairly (rates-share.c), or just
+ * fast enough (rates-madd.c).  All allocations update only the rates that an
+ * event changes, because traces have a million flows.
  *
  *
  * Usage
@@ -44,8 +44,8 @@
 #include "sim/fabric/paths.h"
 #include "sim/rates/unit.h"
 
-/* A flow that is moving, for those who observe a simulation.  Flows that
- * share path and rate may be shown as one. */
+/* A flow with a rate, for observers of a simulation.  Flows with the same path
+ * and rate may be shown as one. */
 struct sim_flow {
     int n_ports;                /* 2 to SIM_FABRIC_MAX_PATH. */
     int ports[SIM_FABRIC_MAX_PATH];
@@ -56,12 +56,11 @@ struct rates {
     const struct rates_class *class;
     const struct paths *paths;
     double min_share;           /* See struct sim_options; 0 to 1. */
-    bool watches;               /* Units have limits, so their 'rate' is to be
-                                 * kept.  From rates_reorder() on, before
-                                 * which it is 0. */
+    bool watches;               /* Units have limits, so their 'rate' must be
+                                 * updated, from the first reorder() on. */
 };
 
-/* A way to hand out rates.  'now' is in seconds and never falls. */
+/* A rate allocation.  'now' is in seconds and never falls. */
 struct rates_class {
     struct rates *(*create)(const struct paths *);
     void (*destroy)(struct rates *);
@@ -69,15 +68,16 @@ struct rates_class {
     /* 'flow' begins, all members set but 'rate', 'key' and 'place'. */
     void (*add)(struct rates *, struct flow *, double now);
 
-    /* The ranks, levels or limits of some units have changed; if 'kept', no
-     * ranks but of units whose first flows were added after the last
-     * update. */
+    /* The ranks, levels or limits of some units have changed.  If 'kept', only
+     * units whose first flows were added after the last update have other
+     * ranks. */
     void (*reorder)(struct rates *, double now, bool kept);
 
     /* Makes rates valid after any of the above and after pops. */
     void (*update)(struct rates *, double now);
 
-    /* When the next flow ends, INFINITY if nothing moves. */
+    /* Returns the time of the next end of a flow, INFINITY if no flow has a
+     * rate. */
     double (*next)(const struct rates *);
 
     /* Returns a flow that has ended by 'now', settled, or NULL. */
@@ -87,8 +87,8 @@ struct rates_class {
      * 'now'. */
     void (*settle)(struct rates *, double now);
 
-    /* Stores the moving flows in '*flows', an array of '*allocated' that
-     * grows, and returns their number. */
+    /* Stores the flows with a rate in '*flows', an array with space for
+     * '*allocated' that grows, and returns their number. */
     size_t (*list)(const struct rates *, struct sim_flow **flows,
                    size_t *allocated);
 };
@@ -98,19 +98,19 @@ extern const struct rates_class rates_greedy;  /* On one tier only. */
 extern const struct rates_class rates_share;
 extern const struct rates_class rates_madd;
 
-/* Flows that would end within this share of the clock after 'now' end now:
- * they would have ended together but for rounding. */
+/* Flows that would end within this share of the clock after 'now' end now: the
+ * difference is a rounding error. */
 #define RATES_TOGETHER 1e-12
 
 struct rates *rates_create(const struct rates_class *, const struct paths *);
 void rates_destroy(struct rates *);
 
-/* For those who define classes. */
+/* Helpers of the classes. */
 
-/* Shows a flow of 'path'. */
+/* Stores a flow of 'path'. */
 void rates_show(const struct path *, double rate, struct sim_flow *);
 
-/* 'list' of a class whose moving flows are those of 'heap'. */
+/* Implements 'list' for a class that keeps its flows with a rate in 'heap'. */
 size_t rates_list(const struct rates *, const struct flow_heap *heap,
                   struct sim_flow **flows, size_t *allocated);
 

@@ -3,17 +3,17 @@
 #ifndef SIM_UNIT_H
 #define SIM_UNIT_H 1
 
-/* What is ordered, and what it still has to send.
+/* Units that are ordered, and their remaining bytes on each port.
  *
  *
  * Motivation
  * ==========
  *
- * Orders look at whole stages, at jobs or at single exchanges, see 'enum
- * order_unit'; flows belong to whichever it is.  A decision needs to know what
- * remains of each unit on each port.  To add that up anew would cost all flows
- * each time, so a unit keeps it, by port, and its flows subtract what they
- * have sent when they stop, end or are asked.
+ * Orders regard whole stages, jobs or single iterations as units, see 'enum
+ * order_unit'; each flow belongs to a unit.  A decision needs the remaining
+ * bytes of each unit on each port.  Summing all flows for each decision would
+ * be slow, so a unit keeps the sums by port, and its flows subtract the bytes
+ * sent when they stop, end or are settled.
  *
  *
  * Usage
@@ -48,11 +48,11 @@ struct live_job;
 struct live_stage;
 struct member;
 
-/* What a unit has to do with one port. */
+/* A unit's bytes on one port. */
 struct work {
     int port;
     double whole;               /* Bytes at the unit's begin. */
-    int64_t n_whole, n_left;    /* Flows that carry them, then and now. */
+    int64_t n_whole, n_left;    /* Number of flows at the begin, and now. */
 };
 
 struct unit {
@@ -75,31 +75,32 @@ struct unit {
     double sent_limit;          /* As in struct order_result. */
 
     /* By a rate allocation that watches limits, see rates.h. */
-    double rate;                /* Of all its flows, bytes per second, */
-    double since;               /* from so many seconds on, */
-    double until;               /* when so many bytes had been sent. */
+    double rate;                /* Rate of all its flows, bytes per second. */
+    double since;               /* Time from which 'rate' applies, seconds. */
+    double until;               /* Bytes sent at that time. */
 
     struct member *member;      /* By rates-fill.c, which owns it, or NULL. */
 };
 
 /* Bytes on their way from one host to another. */
 struct flow {
-    struct live_job *job;       /* Who waits for it, */
-    struct unit *unit;          /* and as what it is ordered. */
+    struct live_job *job;       /* Job that waits for the flow. */
+    struct unit *unit;          /* Unit that the flow belongs to. */
     uint32_t path;              /* Number in struct paths. */
-    uint32_t work[2];           /* Places of its first and last port in the
-                                 * unit's table. */
+    uint32_t work[2];           /* Indexes of its first and last port in the
+                                 * unit's 'work'. */
     int shard;                  /* Part of the job's exchange. */
     uint64_t seq;               /* By begin; breaks ties. */
     double bytes;               /* At its begin. */
-    double remaining;           /* Bytes left at 'since', */
-    double since;               /* seconds, */
-    double rate;                /* and bytes per second from then on. */
+    double remaining;           /* Remaining bytes at 'since'. */
+    double since;               /* Time from which 'rate' applies, seconds. */
+    double rate;                /* Bytes per second. */
 
-    /* The rate allocation's. */
-    double key;                 /* When it ends, in seconds or as it counts. */
-    uint32_t place;             /* Where it keeps the flow, */
-    uint32_t index;             /* in two ways. */
+    /* For the rate allocation. */
+    double key;                 /* End of the flow, seconds or a key that sorts
+                                 * like it. */
+    uint32_t place;             /* Index in a heap or queue. */
+    uint32_t index;             /* Index in another list. */
 };
 
 /* Adds up the work of a unit. */

@@ -64,10 +64,10 @@ struct live_job {
     struct unit unit;
     double exchange_time;       /* workload_exchange_time(). */
     int64_t iterations_done;    /* In all rungs. */
-    int64_t iterations_left;    /* In this one, the running one included. */
-    struct progress_curve *curve;       /* What it has told of its metric, in
-                                 * live's 'curves'; NULL: it has none or
-                                 * nobody asks. */
+    int64_t iterations_left;    /* In this rung, the current one included. */
+    struct progress_curve *curve;       /* Reported metric, in live's 'curves';
+                                 * NULL if it has none or the order does not
+                                 * use it. */
     int64_t early_iteration;    /* See struct sim_job's 'early_end'; -1 if
                                  * that never comes. */
     enum live_state state;
@@ -127,19 +127,18 @@ void live_init(struct live *, const struct workload *,
 /* Leaves 'stages' and 'jobs' to the caller. */
 void live_uninit(struct live *);
 
-/* Lets go on what waited for 'flow', which the rate allocation has popped. */
+/* Continues the job of 'flow', which the rate allocation has popped. */
 void live_flow_ended(struct live *, struct flow *);
 
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);
 
-/* Makes the problem one for order_compute() of what the live units still have
- * to do, in their order, or of the stages that they are part of.  Rates must
- * be settled. */
+/* Fills the problem with the remaining work of the live units, in their order,
+ * or of the stages that they are part of.  Rates must be settled. */
 void remaining_problem(const struct live *, const struct progress_options *,
                        struct order_problem *);
 
-/* Seconds that 'job' takes alone to the end of its rung. */
+/* Returns the isolated time of 'job' until the end of its rung, seconds. */
 double remaining_alone(const struct live *, const struct live_job *);
 
 /* Fills 'isolated' of the 'n' stages and adds what each port carried for them

@@ -3,16 +3,16 @@
 #ifndef RESULTS_H
 #define RESULTS_H 1
 
-/* What a simulation says about an order, from more than one side.
+/* Metrics of a simulation.
  *
  *
  * Motivation
  * ==========
  *
- * An order that has the best mean may still let one stage starve, or finish
- * stages early whose jobs say little.  So beside the completion times of
- * stages stand those of cojobs and jobs, the time to a useful accuracy, how
- * evenly the network was shared and who lost most against fair sharing.
+ * An order with the best mean may let one stage starve, or finish stages early
+ * that are of little use.  The results therefore have the completion times of
+ * stages, cojobs and jobs, the time to a useful accuracy, the fairness, and
+ * the largest loss of a stage compared with fair sharing.
  *
  *
  * Usage
@@ -27,14 +27,14 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Plain numbers, computed from what is only read. */
+ * Plain numbers; the inputs are only read. */
 
 #include <stddef.h>
 
 struct sim_result;
 struct workload;
 
-/* Of 'n' times in seconds, all NAN if there are none.  Percentiles are nearest
+/* Statistics of 'n' times in seconds; NAN for 'n' 0.  Percentiles are nearest
  * ranks. */
 struct results_times {
     size_t n;
@@ -46,17 +46,18 @@ struct results {
     struct results_times cct;   /* Cojobs, from arrival to the last stage's
                                  * end; of a trace: coflows. */
     struct results_times jct;   /* Jobs, from the first to the last rung. */
-    struct results_times early; /* Jobs that got there, from their begin to
-                                 * 0.9 of their last metric. */
+    struct results_times early; /* Jobs, from their begin until they reach 0.9
+                                 * of their last metric; only those that do. */
 
-    /* Of rho, a stage's completion time over what it takes alone; NAN if no
-     * stage's time alone is known. */
-    double jain;                /* Jain's index, 1 / n to 1: all alike. */
-    double rho_max;
+    /* Slowdown: completion time of a stage divided by its isolated time; NAN
+     * if no isolated time is known. */
+    double jain;                /* Jain's fairness index of the slowdowns,
+                                 * 1 / n to 1. */
+    double rho_max;             /* Largest slowdown. */
 
-    double worst;               /* The most that a stage's completion time is
-                                 * of that under fair sharing; NAN if that is
-                                 * not known. */
+    double worst;               /* Largest ratio of a stage's completion time
+                                 * to that under fair sharing; NAN if
+                                 * unknown. */
 };
 
 /* 'fair' is the result of the same workload under fair sharing, or NULL. */

@@ -88,21 +88,22 @@ struct sim_options {
     void *aux;
 };
 
-/* A stage that has been. */
+/* A completed stage. */
 struct sim_stage {
     size_t cojob;               /* Index in the workload. */
     size_t rung;
     double begin, end;          /* Seconds. */
-    double isolated;            /* Seconds that it takes alone, at least. */
+    double isolated;            /* Lower bound of its isolated time,
+                                 * seconds. */
 };
 
-/* A job that has been. */
+/* A completed job. */
 struct sim_job {
     size_t cojob, job;          /* Indexes in the workload. */
     double begin, end;          /* From its first rung to its last, seconds. */
-    double early_end;           /* When its metric was 0.9 of what it had at
-                                 * its last planned iteration; INFINITY if
-                                 * it has no curve or never got there. */
+    double early_end;           /* Time at which its metric reached 0.9 of the
+                                 * value at its last planned iteration;
+                                 * INFINITY if never or without a curve. */
 };
 
 struct sim_result {
@@ -111,19 +112,19 @@ struct sim_result {
     size_t n_jobs;
     struct sim_job *jobs;       /* By cojob, then by job. */
     int n_ports;
-    double *port_bytes;         /* That each port carried. */
+    double *port_bytes;         /* Bytes that each port carried. */
 
-    /* Of the stages' completion times (end - begin), in seconds.  Percentiles
-     * are nearest ranks: the smallest time that so many have at most. */
+    /* Completion times of stages (end - begin), seconds.  Percentiles are
+     * nearest ranks. */
     double mean, p50, p95, p99, max;
 
-    double bound;               /* No schedule that had the same stages begin
-                                 * at the same times has a smaller mean. */
+    double bound;               /* Lower bound on the mean of every schedule of
+                                 * stages with the same begin times. */
     double gap;                 /* 'mean' / 'bound'; 1 if both are 0. */
     size_t decisions;
-    double decision_us_p99;     /* Microseconds that order_compute() took for
-                                 * 99 % of them at most. */
-    double gained;              /* Mean of order_result's 'gained'. */
+    double decision_us_p99;     /* 99th percentile of the time of
+                                 * order_compute(), microseconds. */
+    double gained;              /* Mean of order_result's 'improvement'. */
     double decision_gap_first;  /* Estimate / bound of the first decision... */
     double decision_gap_mean;   /* ...and of all that had demand; else 1. */
 };

@@ -3,22 +3,21 @@
 #ifndef TUNE_H
 #define TUNE_H 1
 
-/* Looks for numbers with which a policy does better on a workload.
+/* Searches for better parameters of a policy on a workload.
  *
  *
  * Motivation
  * ==========
  *
- * How fast weights age, how many levels there are or how much a queue may send
- * is right for some clusters and wrong for others, and nobody knows by heart.
- * A simulation tells in a moment, so a program can try.  What was learnt from
- * one part of a workload is only believed if it holds on the part that came
- * later and was not looked at.
+ * The best aging, number of levels or queue sizes depend on the cluster.  A
+ * simulation evaluates them quickly, so a program can search.  Parameters that
+ * were tuned on one part of a workload are accepted only if they are better on
+ * the later part, which the search has not used.
  *
- * Tried are the numbers that the policy's order computes with: first some at
- * random, then one after the other up and down from the best so far, with
- * smaller and smaller steps, and again.  At the end every number that does not
- * help gets back what the policy had.
+ * The search varies the numbers that the policy's order uses: first at random,
+ * then one after the other up and down from the best so far, with shrinking
+ * steps, and again.  Finally each number that does not help is reset to that
+ * of the policy.
  *
  *
  * Usage
@@ -42,8 +41,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The result's policy is a copy whose strings are those of the policy that the
- * search began with: it is not to be destroyed, and must not outlive that. */
+ * The policy of the result shares its strings with the initial policy: it must
+ * not be destroyed, and must not outlive that policy. */
 
 #include <stdbool.h>
 #include <stddef.h>

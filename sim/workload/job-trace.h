@@ -3,16 +3,15 @@
 #ifndef JOB_TRACE_H
 #define JOB_TRACE_H 1
 
-/* Reads what public traces of training clusters say of their jobs.
+/* Reads the jobs of public traces of training clusters.
  *
  *
  * Motivation
  * ==========
  *
- * No public trace says what its jobs sent to whom.  But some say when jobs
- * came, how long they were, how many GPUs they had and what they trained, and
- * from that workload-jobs.h makes searches.  Four formats are known, by their
- * first line:
+ * No public trace has the traffic of its jobs.  Some have arrival, duration,
+ * number of GPUs and model of each job, from which workload-jobs.h makes
+ * searches.  Four formats are recognized by their first line:
  *
  *    gavel      no header; seven fields between tabs: model, command,
  *               argument, flag, steps, arrival in seconds, workers

@@ -3,13 +3,13 @@
 #ifndef LINE_READER_H
 #define LINE_READER_H 1
 
-/* Reads lines of numbers and words, and says which one is wrong.
+/* Reads lines of numbers and words, with precise errors.
  *
  *
  * Usage
  * =====
  *
- * The first error sticks: what is read after it is a harmless default.
+ * After the first error every function returns a valid default.
  *
  *    struct line_reader lr = { .name = "trace.txt" };
  *    while (line_reader_next(&lr, stream)) {
@@ -22,24 +22,23 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Words point into the line and hold until the next one.  The error is the
- * caller's. */
+ * Words point into the line and are valid until the next one.  The error
+ * belongs to the caller. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 struct line_reader {
-    const char *name;           /* What messages begin with. */
+    const char *name;           /* Prefix of messages. */
     int line;                   /* Number of the line, from 1. */
-    char *text;                 /* Of the line. */
+    char *text;                 /* The line. */
     size_t allocated;
-    char *at;                   /* What comes next in it, NULL after the last
-                                 * field. */
+    char *at;                   /* Next field, NULL after the last one. */
     char *error;                /* "NAME:LINE: what was found..." or NULL. */
 };
 
-/* Goes on to the next line; false if there is none. */
+/* Reads the next line.  Returns false at the end. */
 bool line_reader_next(struct line_reader *, FILE *);
 void line_reader_uninit(struct line_reader *);
 

@@ -3,20 +3,19 @@
 #ifndef WORKLOAD_GENERATE_H
 #define WORKLOAD_GENERATE_H 1
 
-/* Makes searches by chance.
+/* Generates random searches.
  *
  *
  * Motivation
  * ==========
  *
- * An order is only known to be good when it was tried on many clusters that
- * nobody chose for it.  A seed makes one: how many hosts and searches, how
- * large the models, who computes for how long, who talks to whom, and when
- * searches begin.  Each search is a successive halving: its jobs' sizes and
- * learning curves differ, and the half that is best goes on.  Links are
- * contended: arrivals are as far apart as the asked-for load says, at which
- * stages that share the network fairly take two to four times as long as
- * alone.
+ * An order must be tested on many clusters that were not chosen for it.  A
+ * seed generates a cluster: the number of hosts and searches, the sizes of the
+ * models, the compute times, the communication patterns and the arrivals.
+ * Each search is a successive halving: its jobs have different sizes and
+ * learning curves, and the better half continues.  Links are contended: the
+ * arrivals follow from the load, at which stages under fair sharing take two
+ * to four times their isolated time.
  *
  *
  * Usage

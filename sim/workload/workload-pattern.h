@@ -3,15 +3,15 @@
 #ifndef WORKLOAD_PATTERN_H
 #define WORKLOAD_PATTERN_H 1
 
-/* What training jobs have in common: who exchanges with whom, how a metric
- * rises and which jobs a search keeps.
+/* Building blocks of training jobs: communication patterns, learning curves,
+ * and the jobs that a search keeps.
  *
  *
  * Motivation
  * ==========
  *
- * Scenarios, the generator and job traces all make the same few kinds of jobs
- * out of a model's size and the hosts that it runs on.
+ * Scenarios, the generator and job traces make the same few kinds of jobs from
+ * the size of a model and its hosts.
  *
  *
  * Ownership and thread-safety

@@ -9,10 +9,9 @@
  * Motivation
  * ==========
  *
- * A lab scenario says what real programs shall train, so what they send
- * follows from models and is limited to what one machine can do.  To simulate
- * a cluster that is not there one wants to say it outright: this job computes
- * for so long, then exchanges so many bytes between these hosts.
+ * A lab scenario describes what real programs train; their traffic follows
+ * from the models and is limited by one machine.  A scenario of the simulator
+ * states the compute time of each job and the bytes between hosts directly.
  *
  *    {"kind": "sim", "name": "two", "fabric": {"hosts": 4, "rate": "10Gbit"},
  *     "cojobs": [
@@ -41,7 +40,7 @@
 
 struct workload;
 
-/* 'name' is what messages begin with.  Each returns NULL and stores the
+/* Messages begin with 'name'.  Each function returns NULL and stores the
  * workload in '*wp', or returns a malloc()'d message and stores NULL. */
 char *workload_scenario_from_string(const char *name, const char *text,
                                     struct workload **wp);

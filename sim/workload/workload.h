@@ -3,19 +3,19 @@
 #ifndef WORKLOAD_H
 #define WORKLOAD_H 1
 
-/* What is to be simulated: who sends how much to whom, and after what.
+/* Workload of a simulation: transfers between hosts and their dependencies.
  *
  *
  * Motivation
  * ==========
  *
- * A training search and a coflow of a trace are the same thing to the network,
- * so that one simulation does both.  A cojob has rungs; in each, its jobs
- * repeat an iteration: compute, then exchange.  What an exchange waits for
- * inside is said by shards and phases: a transfer of a phase begins when all
- * those of the phase before it, in the same shard, have arrived.  A parameter
- * server is a shard of two phases, push and pull.  A coflow is a cojob of one
- * rung with one job that exchanges once, in one phase, and does not compute.
+ * One simulation serves training searches and coflows of traces.  A cojob has
+ * rungs; in each, its jobs repeat an iteration: compute, then exchange.
+ * Shards and phases define the dependencies inside an exchange: a transfer of
+ * a phase begins when all transfers of the previous phase of the same shard
+ * have arrived.  A parameter server is a shard of two phases, push and pull.
+ * A coflow is a cojob of one rung with one job that exchanges once, in one
+ * phase, and does not compute.
  *
  *
  * Usage
@@ -29,15 +29,15 @@
  *
  * workload-coflow.h, workload-jobs.h, workload-recording.h,
  * workload-scenario.h and workload-training.h do this from files,
- * workload-generate.h by chance.
+ * workload-generate.h at random.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
  * A workload owns everything in it, its fabric too.  Pointers that the "add"
- * functions return hold until the next "add" of the same kind.  A simulation
- * only reads it, so several may run on one workload. */
+ * functions return are valid until the next "add" of the same kind.  A
+ * simulation only reads it, so several may run on one workload. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,8 +51,8 @@ struct workload_transfer {
     int phase;                  /* From 0. */
 };
 
-/* What a job's metric is after 'k' iterations:
- * final - span (k + 1)^-exponent.  A 'final' of 0 is no metric. */
+/* Metric of a job after 'k' iterations: final - span (k + 1)^-exponent.  A
+ * 'final' of 0 is no metric. */
 struct workload_curve {
     double final, span, exponent;
 };
@@ -60,22 +60,24 @@ struct workload_curve {
 struct workload_job {
     char *name;
     double compute;             /* Seconds before each exchange. */
-    double devices;             /* That compute, for ORDER_INTENSITY; 1. */
+    double devices;             /* Number of computing devices, for
+                                 * ORDER_INTENSITY. */
     struct workload_curve curve;
     int n_shards;
-    int n_phases;               /* The most of any shard. */
+    int n_phases;               /* Maximum over all shards. */
     size_t n_transfers, allocated_transfers;
     struct workload_transfer *transfers;
 };
 
 struct workload_rung {
-    int64_t iterations;         /* Each job's count at the end of the rung. */
-    size_t n_jobs;              /* The first so many jobs take part. */
+    int64_t iterations;         /* Iteration of each job at the rung's end. */
+    size_t n_jobs;              /* Number of jobs that take part, the first
+                                 * ones. */
 };
 
 struct workload_cojob {
     char *name;
-    char *user;                 /* Whose it is; NULL if not told. */
+    char *user;                 /* Owner; NULL if unknown. */
     double weight;              /* > 0. */
     double arrival;             /* Seconds. */
     size_t n_jobs, allocated_jobs;
@@ -85,14 +87,14 @@ struct workload_cojob {
 };
 
 struct workload {
-    const char *noun;           /* "stage" or "coflow": what is measured. */
+    const char *noun;           /* Measured entity: "stage" or "coflow". */
     struct sim_fabric *fabric;
     size_t n_cojobs, allocated_cojobs;
     struct workload_cojob *cojobs;
     size_t n_stages;            /* Rungs of all cojobs. */
 };
 
-/* Takes over 'fabric'. */
+/* Takes ownership of 'fabric'. */
 struct workload *workload_create(const char *noun, struct sim_fabric *fabric);
 void workload_destroy(struct workload *);
 
@@ -105,7 +107,7 @@ void workload_add_transfer(struct workload_job *, int src, int dst,
 void workload_add_rung(struct workload *, struct workload_cojob *,
                        int64_t iterations, size_t n_jobs);
 
-/* Takes over 'fabric', which must have the hosts that 'w' uses. */
+/* Takes ownership of 'fabric', which must have the hosts that 'w' uses. */
 void workload_set_fabric(struct workload *w, struct sim_fabric *fabric);
 
 /* Lets all cojobs arrive at time 0. */
