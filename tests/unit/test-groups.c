@@ -365,7 +365,7 @@ is_closed(struct link *link)
 }
 
 static void
-strangers_do_not_disturb(void **state)
+unknown_connections_do_not_disturb(void **state)
 {
     enum { STEPS = 60 };
     static const float gradient[4] = { 1e9, 1e9, 1e9, 1e9 };
@@ -403,7 +403,7 @@ strangers_do_not_disturb(void **state)
 
 /* The same to a group server, whose first group has generation 1. */
 static void
-strangers_do_not_disturb_a_group(void **state)
+unknown_connections_do_not_disturb_a_group(void **state)
 {
     enum { STEPS = 60 };
     static const float gradient[N] = { 1e9 };
@@ -489,8 +489,8 @@ main(void)
         cmocka_unit_test(resting_workers_count_once),
         cmocka_unit_test(a_silent_group_server_is_replaced),
         cmocka_unit_test(a_group_server_that_workers_cannot_reach_is_replaced),
-        cmocka_unit_test(strangers_do_not_disturb),
-        cmocka_unit_test(strangers_do_not_disturb_a_group),
+        cmocka_unit_test(unknown_connections_do_not_disturb),
+        cmocka_unit_test(unknown_connections_do_not_disturb_a_group),
         cmocka_unit_test(all_end_with_the_central_server),
         cmocka_unit_test(all_end_with_a_worker),
     };

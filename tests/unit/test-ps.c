@@ -315,7 +315,7 @@ connect_to(const struct process *server)
 /* Bytes that are no frame cost their sender the connection, and the training
  * nothing. */
 static void
-strangers_do_not_disturb(void **state)
+unknown_connections_do_not_disturb(void **state)
 {
     struct process server = start_server(1), worker;
     char line[MAX_LINE], rest[512];
@@ -377,7 +377,7 @@ main(void)
         cmocka_unit_test(a_killed_worker_ends_everybody),
         cmocka_unit_test(a_killed_server_ends_its_workers),
         cmocka_unit_test(sigterm_ends_a_server_and_a_worker_in_good_order),
-        cmocka_unit_test(strangers_do_not_disturb),
+        cmocka_unit_test(unknown_connections_do_not_disturb),
         cmocka_unit_test(says_which_backend_computes),
     };
 

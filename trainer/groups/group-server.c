@@ -282,11 +282,7 @@ visitor_wait(void *v_, short *events, int64_t *until_us)
 {
     const struct visitor *v = v_;
 
-    *events = link_events(&v->link);
-    if (!hears_visitor(v_, &v->link)) {
-        *events &= ~POLLIN;
-    }
-    return v->link.fd;
+    return link_wait(&v->link, hears_visitor(v_, &v->link), events);
 }
 
 /* The central server tells a worker that has lost its connection what to
@@ -472,18 +468,11 @@ listener_run(void *gs_, short revents)
 {
     struct group_server *gs = gs_;
     struct visitor *v = unused_visitor(gs);
-    int fd = v ? accept4(gs->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
 
-    if (fd < 0) {
-        return;
+    if (v && !link_accept(&v->link, gs->listener, gs->config->congestion)) {
+        v->name = address_of_peer(v->link.fd);
+        v->since_us = clock_monotonic_us();
     }
-    if (link_tune(fd, gs->config->congestion)) {
-        close(fd);
-        return;
-    }
-    link_init(&v->link, fd);
-    v->name = address_of_peer(fd);
-    v->since_us = clock_monotonic_us();
 }
 
 /* Closes connections that have not joined in time. */
@@ -629,8 +618,7 @@ central_wait(void *gs_, short *events, int64_t *until_us)
 {
     const struct group_server *gs = gs_;
 
-    *events = link_events(&gs->central);
-    return gs->central.fd;
+    return link_wait(&gs->central, true, events);
 }
 
 static void

@@ -67,6 +67,20 @@ link_tune(int fd, const char *congestion)
     return 0;
 }
 
+int
+link_accept(struct link *link, int listener, const char *congestion)
+{
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    int error = fd < 0 ? errno : link_tune(fd, congestion);
+
+    if (!error) {
+        link_init(link, fd);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return fd < 0 ? EAGAIN : error;
+}
+
 void
 link_mark_control(int fd)
 {
@@ -391,4 +405,14 @@ short
 link_events(const struct link *link)
 {
     return POLLIN | (link_idle(link) ? 0 : POLLOUT);
+}
+
+int
+link_wait(const struct link *link, bool receives, short *events)
+{
+    *events = link_events(link);
+    if (!receives) {
+        *events &= ~POLLIN;
+    }
+    return link->fd;
 }

@@ -79,6 +79,10 @@ void link_close(struct link *);
  * congestion control 'congestion' if nonnull.  Returns 0 or an errno. */
 int link_tune(int fd, const char *congestion);
 
+/* Accepts a connection of 'listener' and prepares it for a link.  Returns 0,
+ * EAGAIN if there is none, or another errno. */
+int link_accept(struct link *, int listener, const char *congestion);
+
 /* Marks the traffic of 'fd' as control traffic, if the system allows it. */
 void link_mark_control(int fd);
 
@@ -109,7 +113,9 @@ void *link_send_space(struct link *, struct frame *);
 int link_flush(struct link *);          /* 0 even if not all is sent. */
 bool link_idle(const struct link *);    /* The send queue is empty. */
 
-/* The events to poll for. */
+/* The events to poll for; for a source of an event loop, with the descriptor,
+ * and without POLLIN unless the link 'receives'. */
 short link_events(const struct link *);
+int link_wait(const struct link *, bool receives, short *events);
 
 #endif /* trainer/net/link.h */

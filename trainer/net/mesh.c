@@ -458,14 +458,10 @@ end_wait(void *end_, short *events, int64_t *until_us)
     if (!end->present) {
         return -1;
     }
-    *events = link_events(&end->channel.link);
-    if (end->pending) {
-        *events &= ~POLLIN;
-    }
     if (end->pending ? end->net->retrying : end->ready) {
         *until_us = 0;
     }
-    return end->channel.link.fd;
+    return link_wait(&end->channel.link, !end->pending, events);
 }
 
 /* An end that is gone while its message is pending is noticed here only. */

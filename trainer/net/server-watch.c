@@ -107,8 +107,7 @@ target_wait(void *target_, short *events, int64_t *until_us)
 {
     const struct target *target = target_;
 
-    *events = link_events(&target->link);
-    return target->link.fd;
+    return link_wait(&target->link, true, events);
 }
 
 /* Whatever is wrong closes the connection; the next beat opens it again. */

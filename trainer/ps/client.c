@@ -521,8 +521,7 @@ server_wait(void *server_, short *events, int64_t *until_us)
     if (server->client->receive_all) {
         *until_us = 0;
     }
-    *events = link_events(&server->channel.link);
-    return server->channel.link.fd;
+    return link_wait(&server->channel.link, true, events);
 }
 
 /* Opens a connection that has ended.  After a rewind all connections are

@@ -660,11 +660,7 @@ conn_wait(void *conn_, short *events, int64_t *until_us)
 {
     const struct conn *conn = conn_;
 
-    *events = link_events(&conn->link);
-    if (!conn_can_answer(conn)) {
-        *events &= ~POLLIN;
-    }
-    return conn->link.fd;
+    return link_wait(&conn->link, conn_can_answer(conn), events);
 }
 
 static void
@@ -727,20 +723,17 @@ static void
 server_accept(struct server *server, int listener)
 {
     struct conn *conn = unused_conn(server);
-    int fd = conn ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-    int error;
+    int error = conn ? link_accept(&conn->link, listener,
+                                   server->config->congestion) : EAGAIN;
 
-    if (fd < 0) {
+    if (error == EAGAIN) {
         return;
     }
-    error = link_tune(fd, server->config->congestion);
     if (error) {
-        close(fd);
         server_fail(server, message("connection: %s", strerror(error)));
         return;
     }
-    link_init(&conn->link, fd);
-    conn->name = address_of_peer(fd);
+    conn->name = address_of_peer(conn->link.fd);
     conn->since_us = clock_monotonic_us();
 }
 

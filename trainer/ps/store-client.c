@@ -347,8 +347,7 @@ server_wait(void *server_, short *events, int64_t *until_us)
 {
     const struct store_server *server = server_;
 
-    *events = link_events(&server->channel.link);
-    return server->channel.link.fd;
+    return link_wait(&server->channel.link, true, events);
 }
 
 static void
