@@ -319,8 +319,8 @@ json_at_integer(const struct json_at *at, int64_t min, int64_t max)
     return x;
 }
 
-/* Returns 'member' of 'at' and notes that it was read.  Returns NULL if there
- * is none, which is an error if 'required'. */
+/* Returns 'member' of 'at' and notes that it was read.  Returns NULL if it
+ * is missing, which is an error if 'required'. */
 static const struct json_at *
 get_member(const struct json_at *at, const char *member, bool required)
 {
@@ -611,8 +611,8 @@ line_of(const char *text, const char *end)
     return line;
 }
 
-/* Reports the first duplicate member of an object, of which cJSON would
- * silently use the first one. */
+/* Reports the first duplicate member of an object: cJSON would silently use
+ * its first value. */
 static void
 refuse_duplicates(struct json_check *jc, const struct json_at *parent,
              const cJSON *item, size_t index)

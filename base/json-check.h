@@ -68,7 +68,7 @@
 struct json_check;
 struct json_at;
 
-/* Messages begin with 'name', usually that of the file.  Never returns NULL.
+/* Messages begin with 'name', usually the file name.  Never returns NULL.
  * If the text is not JSON, or its top is not an object, that is the first
  * error. */
 struct json_check *json_check_open(const char *name, const char *text);
@@ -129,8 +129,8 @@ const struct json_at *json_element_object(const struct json_at *,
                                           size_t index);
 
 /* Returns the member of an object by its index from 0, for objects whose names
- * the writer chooses.  If there is none, '*namep' does not change.  The name
- * must be one that json_name() allows. */
+ * the writer chooses.  If 'index' is too large, '*namep' does not change.  The
+ * name must be one that json_name() allows. */
 const struct json_at *json_member(const struct json_at *, size_t index,
                                   const char **namep);
 

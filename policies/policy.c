@@ -417,7 +417,7 @@ must(void *p)
     return p;
 }
 
-/* Returns object 'name' in 'json', a new one if there is none. */
+/* Returns object 'name' in 'json'; creates it if it is missing. */
 static cJSON *
 get_section(cJSON *json, const char *name)
 {

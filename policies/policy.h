@@ -175,7 +175,8 @@ double policy_member_get(const struct policy_member *, const struct policy *);
 void policy_member_set(const struct policy_member *, struct policy *,
                        double value);
 
-/* Returns NULL if there is none.  'section' is as in struct policy_member. */
+/* Returns NULL if it does not exist.  'section' is as in struct
+ * policy_member. */
 const struct policy_member *policy_member_find(const char *section,
                                                const char *name);
 

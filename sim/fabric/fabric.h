@@ -60,15 +60,15 @@ char *sim_fabric_from_csv(const char *file, double capacity,
                           struct sim_fabric **fabricp);
 void sim_fabric_destroy(struct sim_fabric *);
 
-/* Stores the ports on the way from host 'src' to 'dst' and returns how many;
- * the first is the sender's, the last the receiver's.  A host that sends to
- * itself passes its own two, as the racks of a trace do; whoever means
- * loopback asks for no path. */
+/* Stores the ports of the path from host 'src' to 'dst' and returns their
+ * number; the first is the sender's, the last the receiver's.  A host that
+ * sends to itself uses its own two ports, as the racks of a trace do; loopback
+ * traffic needs no path. */
 int sim_fabric_path(const struct sim_fabric *, int src, int dst,
                     int ports[SIM_FABRIC_MAX_PATH]);
 
-/* For those who make fabrics: one more tier of 'n' switches, node i of the
- * tier below hanging on switch 'above[i]'. */
+/* Adds a tier of 'n' switches.  Node i of the tier below is connected to
+ * switch 'above[i]'. */
 void sim_fabric_add_tier(struct sim_fabric *, const int *above, int n,
                          double oversubscription);
 

@@ -133,8 +133,8 @@ are_together(const struct host *a, const struct host *b, int field)
     return true;
 }
 
-/* Adds the switches of tier 'field'.  'node' is the node of the tier below
- * that each of the sorted hosts is under, and becomes that of this tier. */
+/* Adds the switches of tier 'field'.  'node' has, for each of the sorted
+ * hosts, its node in the tier below, and is updated to this tier. */
 static void
 add_tier(const struct topology *t, struct sim_fabric *fabric, int field,
          double oversubscription, int *node)

@@ -83,7 +83,7 @@ struct waiting {
     struct waiting_port *ports;
 };
 
-#define FREE INT_MAX            /* Rank of whoever holds a free port. */
+#define FREE INT_MAX            /* Value of 'held' for a free port. */
 
 struct port {
     struct flow *flow;          /* That holds it, or NULL. */
@@ -360,7 +360,8 @@ stop(struct greedy *g, struct flow *flow)
     }
 }
 
-/* Gives 'flow', which waits, both of its ports, whoever has them. */
+/* Assigns both of its ports to 'flow', which waits, and stops the flows that
+ * hold them. */
 static void
 start(struct greedy *g, struct flow *flow, double now)
 {
@@ -425,10 +426,10 @@ match_queues(const struct greedy *g, int p, int *rank)
     return n;
 }
 
-/* Returns true if it is for port 'p' to find a flow to 'other', of whose unit
- * 'near' seconds are left here and 'far' there.  If both ends were
- * there when the update began, that is the busier one's: all others would find
- * the flow of the busiest only to see it gone. */
+/* Returns true if port 'p' must search for a flow to port 'other'.  'near' and
+ * 'far' are the remaining seconds of the flow's unit on both ports.  If both
+ * ports were free when the update began, the busier one searches: the others
+ * would find the flow of the busiest port after it has begun. */
 static bool
 is_ours(const struct greedy *g, int p, int other, double near, double far)
 {
@@ -534,8 +535,8 @@ pop_candidate(struct greedy *g)
     return first;
 }
 
-/* Returns true if nobody with the same or a better rank has begun on the ends
- * of the candidate since it was found. */
+/* Returns true if the candidate is still valid: its flow is not running, and
+ * no flow of the same or a better rank has taken one of its ports. */
 static bool
 is_possible(const struct greedy *g, const struct candidate *c)
 {

@@ -2,17 +2,16 @@
 
 /* Rates by rank, each unit just fast enough.
  *
- * A unit ends with its slowest flow, so the others need not be faster: minimum
- * allocation for desired duration (MADD) lets all flows of a unit end together
- * with those of its bottleneck, the first rank first, and leaves the rest to
- * the next.  A unit of which some port has nothing left gets nothing.  What
- * all of them leave is handed out by rank as well: each flow takes what its
- * ports still have, so that nothing is wasted.  (Varys, SIGCOMM 2014.)
+ * A unit ends with its slowest flow, so its other flows need not be faster:
+ * minimum allocation for desired duration (MADD) lets all flows of a unit end
+ * together with those of its bottleneck, by rank, and leaves the other
+ * bandwidth to the next unit.  A unit gets nothing if one of its ports is
+ * full. The remaining bandwidth is assigned by rank as well: each flow takes
+ * the bandwidth of its ports, so that none is wasted.  (Varys, SIGCOMM 2014.)
  *
- * Rates are computed anew when flows begin or ranks change.  When a flow ends,
- * what it leaves goes to the flows on its ports, by rank.  Of the flows of one
- * path the first takes all that there is, so one look at each path of a port
- * is enough. */
+ * All rates are computed when flows begin or ranks change.  When a flow ends,
+ * its bandwidth goes to the flows on its ports, by rank.  The first flow of a
+ * path takes all of it, so each path of a port is visited once. */
 
 #include "sim/rates/rates.h"
 

@@ -2,14 +2,14 @@
 
 /* Rates by levels, shared inside.
  *
- * Switches and shims serve levels strictly: a level gets what those before it
- * leave.  Inside a level TCP shares, of which max-min fairness is the usual
- * idealisation: no flow can be given more without taking from one that has no
- * more than it.  All flows on one level is no order at all.
+ * Switches and shims serve levels strictly: a level gets the bandwidth that
+ * the levels before it leave.  Inside a level, flows share as TCP does, with
+ * max-min fairness as the usual model: no flow can get more without reducing a
+ * flow that has no more.  With all flows on one level there is no order.
  *
- * What an event leaves as it was is not computed anew: when a flow ends, the
- * steps of the water-filling before its own, when one begins, the levels
- * before its own. */
+ * Results that an event does not change are kept: when a flow ends, the steps
+ * of the water-filling before its own; when a flow begins, the levels before
+ * its own. */
 
 #include "sim/rates/rates.h"
 
@@ -27,9 +27,9 @@ struct share {
     size_t n_emptied, allocated_emptied;
     uint32_t *emptied;          /* Bundles that the last flow has left. */
     size_t n_moved, allocated_moved;
-    struct flow **moved;        /* To another level. */
-    size_t restart;             /* First step to be done anew, and */
-    int restart_level;          /* first level. */
+    struct flow **moved;        /* Flows that change their level. */
+    size_t restart;             /* First step to compute. */
+    int restart_level;          /* First level to compute. */
     size_t popped;              /* No flow of a step before that has ended. */
 };
 
@@ -130,7 +130,7 @@ remove_emptied(struct share *s)
     s->n_emptied = 0;
 }
 
-/* Says when the first flow of 'b' ends. */
+/* Computes the first end of a flow of 'b'. */
 static void
 expect_end(struct bundle *b)
 {
@@ -197,7 +197,8 @@ share_update(struct rates *r, double now)
     set_rates(s, restart, now);
 }
 
-/* Lists the flows of bundle 'i' whose units have another level now. */
+/* Adds the flows of bundle 'i' whose units have changed their level to
+ * 'moved'. */
 static void
 take_moved(struct share *s, uint32_t i, double now)
 {

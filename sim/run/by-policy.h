@@ -3,8 +3,8 @@
 #ifndef SIM_BY_POLICY_H
 #define SIM_BY_POLICY_H 1
 
-/* Simulates a workload as a policy says: its order with all numbers, its
- * levels and their floor, its aging, and its weights by user and cojob.
+/* Simulates a workload under a policy: its order with all parameters, its
+ * levels and their minimum share, its aging, and its weights.
  *
  *    struct sim_options options = sim_policy_options(policy);
  *    options.progress = ...

@@ -106,9 +106,9 @@ job_end(struct live *live, struct live_job *job)
     }
 }
 
-/* Lets 'job' tell what its metric is now. */
+/* Reports the current metric of 'job'. */
 static void
-tell_metric(struct live *live, struct live_job *job)
+report_metric(struct live *live, struct live_job *job)
 {
     progress_curve_add(job->curve, job->iterations_done,
                        curve_value(&job->job->curve, job->iterations_done),
@@ -142,7 +142,7 @@ exchange_end(struct live *live, struct live_job *job)
     job->iterations_left--;
     job->iterations_done++;
     if (job->curve) {
-        tell_metric(live, job);
+        report_metric(live, job);
     }
     iteration_begin(live, job);
 }

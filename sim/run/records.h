@@ -3,11 +3,11 @@
 #ifndef SIM_RECORDS_H
 #define SIM_RECORDS_H 1
 
-/* What of a job is written down.
+/* Records of jobs in the result of a simulation.
  *
- * How fast a job learns is a curve of its iterations, so the iteration with
- * which it is early done is known before it begins; the simulation only has
- * to look at the clock then.  Records are the caller's. */
+ * The metric of a job is a function of its iterations, so the iteration at
+ * which its early phase ends is known before it begins.  Records belong to the
+ * caller. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,11 +17,11 @@ struct workload;
 struct workload_cojob;
 struct workload_curve;
 
-/* What a job's metric is after 'k' iterations. */
+/* Returns the metric of a job after 'k' iterations. */
 double curve_value(const struct workload_curve *, double k);
 
-/* After how many iterations job 'index' has 0.9 of what it has after its last
- * planned one, that of the last rung that it takes part in; -1 if it has no
+/* Returns the iteration at which the metric of job 'index' reaches 0.9 of its
+ * value after the last rung that the job takes part in; -1 if it has no
  * metric. */
 int64_t early_iteration(const struct workload_cojob *, size_t index);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What orders are told: what remains to be done, and of what kind it is. */
+/* Input of orders: remaining work and traits of units. */
 
 #include <math.h>
 
@@ -37,9 +37,9 @@ remaining_alone(const struct live *live, const struct live_job *job)
     return alone + whole * period_alone(job);
 }
 
-/* Merges what the metric of 'job' says at 'now' of how early it is, by the
- * same fit that the controller makes.  A job without a metric is taken to
- * improve like 1 / k and to be late. */
+/* Merges the early traits of 'job' at 'now', by the same fit of the metric as
+ * in the controller.  A job without a metric is assumed to improve like 1 / k
+ * and not to be early. */
 static void
 early_traits(const struct live_job *job,
              const struct progress_options *options, double now,
@@ -84,7 +84,7 @@ add_job_traits(const struct live_job *job, struct order_traits *traits,
     }
 }
 
-/* Describes the 'n' 'jobs', of which 'unit' is the first. */
+/* Computes the traits of the 'n' 'jobs'; 'unit' is that of the first. */
 static void
 get_traits(const struct live *live, const struct unit *unit,
            const struct live_job *jobs, size_t n,

@@ -45,8 +45,8 @@ add_knob(struct tune_space *space, struct knob knob)
     space->knobs[space->n++] = knob;
 }
 
-/* The guard is none of them: a simulation sees what it costs and, without TCP,
- * not what it is for, so that the best guard would always be none. */
+/* The minimum share is not tuned: a simulation shows its cost, but without TCP
+ * not its benefit, so 0 would always be the best. */
 static void
 add_level_knobs(struct tune_space *space, const struct policy *policy)
 {

@@ -3,13 +3,11 @@
 #ifndef TUNE_SPACE_H
 #define TUNE_SPACE_H 1
 
-/* What tune.h turns: the numbers that matter to an order, each from 0 to 1.
+/* Search space of tune.h: the parameters of an order, each mapped to 0 to 1.
  *
- * A number whose sensible values span decades is even on a logarithmic scale;
- * where 0 switches something off, the lowest tenth does.  Values have three
- * digits, because a person reads them.
- *
- * The space owns its list of knobs. */
+ * A parameter that spans decades has a logarithmic scale.  If 0 disables
+ * something, the lowest tenth of the scale is 0.  Values have three digits, so
+ * that people can read them.  The space owns its list of parameters. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,7 +36,7 @@ struct tune_space {
  * are no more levels than it has: its switches may not have more queues. */
 void tune_space_init(struct tune_space *, const struct policy *, bool levels);
 
-/* Turns a knob, or tells where it stands: 'x' is 0 to 1. */
+/* Set or get the position of a knob, 0 to 1. */
 void knob_set(const struct knob *, struct policy *, double x);
 double knob_get(const struct knob *, const struct policy *);
 

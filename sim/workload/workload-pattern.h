@@ -38,7 +38,7 @@ void workload_add_ps(struct workload_job *,
 void workload_add_ring(struct workload_job *, const int *hosts, size_t n,
                        double bytes);
 
-/* The metric after so many iterations, 0 if there is none. */
+/* Returns the metric after 'iterations', 0 without a metric. */
 double workload_curve_at(const struct workload_curve *, double iterations);
 
 /* Sorts the jobs so that each rung, which takes the first, takes those with

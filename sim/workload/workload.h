@@ -113,7 +113,7 @@ void workload_set_fabric(struct workload *w, struct sim_fabric *fabric);
 /* Lets all cojobs arrive at time 0. */
 void workload_make_offline(struct workload *);
 
-/* No exchange of 'job' takes less than so many seconds. */
+/* Returns a lower bound of the duration of an exchange of 'job', seconds. */
 double workload_exchange_time(const struct workload_job *,
                               const struct sim_fabric *);
 
