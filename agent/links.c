@@ -168,7 +168,7 @@ links_compose(const struct agent *a, const char *job)
     if (agent_capacity(a)) {
         json_object_put(json, "capacity_bps",
                         json_integer_create(agent_capacity(a)));
-        json_object_put(json, "available_bps",
+        json_object_put(json, "left_bps",
                         json_integer_create(available_bps(a, job)));
     }
     if (j) {

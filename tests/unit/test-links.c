@@ -11,7 +11,12 @@
 
 #include <cmocka.h>
 
+#include "agent/actuate/actuator.h"
+#include "agent/agent.h"
+#include "agent/identify/tracker.h"
 #include "agent/links.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
 #include "util.h"
 
 static const struct {
@@ -42,11 +47,69 @@ an_uplink_leaves_what_others_do_not_take(void **state OVS_UNUSED)
     }
 }
 
+static void
+get_no_status(const struct actuator *a OVS_UNUSED,
+              struct actuator_status *status)
+{
+    *status = (struct actuator_status) { .connected = false };
+}
+
+static void
+ignore_job(struct job *job OVS_UNUSED, void *aux OVS_UNUSED)
+{
+}
+
+static void
+ignore_flow(const struct shim_flow_key *key OVS_UNUSED,
+            const struct job *job OVS_UNUSED, void *aux OVS_UNUSED)
+{
+}
+
+static void
+ignore_flow_end(const struct shim_flow_key *key OVS_UNUSED,
+                void *aux OVS_UNUSED)
+{
+}
+
+/* The trainer's peers (trainer/gossip/agent-links.c) read these members. */
+static void
+reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
+{
+    static const struct actuator_class shim_class = {
+        .name = "shim", .get_status = get_no_status,
+    };
+    static const struct tracker_class tracker_class = {
+        .job_begin = ignore_job, .job_end = ignore_job,
+        .flow_begin = ignore_flow, .flow_end = ignore_flow_end,
+    };
+    const struct tracker_config tracker_config = { .cgroup_mount = NULL };
+    const struct agent_config config = { .rate_bps = 50000000 };
+    struct actuator shim = { .class = &shim_class };
+    struct agent agent = {
+        .config = &config,
+        .wanted.min_share = SHIM_MIN_SHARE_DEFAULT,
+        .wanted.jobs = HMAP_INITIALIZER(&agent.wanted.jobs),
+        .tracker = tracker_create(&tracker_config, &tracker_class, NULL),
+        .shim = &shim,
+    };
+    struct json *json = links_compose(&agent, "asha/t0");
+    const struct shash *members = json_object(json);
+
+    assert_int_equal(json_integer(shash_find_data(members, "capacity_bps")),
+                     50000000);
+    assert_int_equal(json_integer(shash_find_data(members, "left_bps")),
+                     50000000);
+    assert_non_null(shash_find_data(members, "links"));
+    json_destroy(json);
+    tracker_destroy(agent.tracker);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_uplink_leaves_what_others_do_not_take),
+        cmocka_unit_test(reply_has_the_members_that_peers_read),
     };
 
     return cmocka_run_group_tests_name("links", tests, NULL, NULL);
