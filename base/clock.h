@@ -26,6 +26,13 @@ clock_monotonic_us(void)
     return (int64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+/* The same clock, in milliseconds. */
+static inline int64_t
+clock_monotonic_ms(void)
+{
+    return clock_monotonic_us() / 1000;
+}
+
 /* The same clock, in seconds. */
 static inline double
 clock_monotonic_s(void)

@@ -47,18 +47,6 @@ struct json_check {
     struct json_at *buckets[N_BUCKETS]; /* 'visited', hashed by 'item'. */
 };
 
-static FILE *
-open_text(char **text, size_t *size)
-{
-    FILE *stream = open_memstream(text, size);
-
-    if (!stream) {
-        fputs("out of memory\n", stderr);
-        abort();
-    }
-    return stream;
-}
-
 /* The first 12 bits of a product that spreads addresses. */
 static size_t
 bucket(const cJSON *item)
@@ -180,7 +168,7 @@ fail_args(const struct json_at *at, const char *member, const char *format,
     if (vasprintf(&text, format, args) < 0) {
         abort();
     }
-    stream = open_text(&jc->errors[jc->n_errors++], &size);
+    stream = must(open_memstream(&jc->errors[jc->n_errors++], &size));
     fprintf(stream, "%s: ", jc->name);
     print_pointer(at, stream);
     if (member) {
@@ -439,7 +427,7 @@ enum_value(const struct json_at *value, const char *const names[], int deflt)
             return i;
         }
     }
-    stream = open_text(&allowed, &size);
+    stream = must(open_memstream(&allowed, &size));
     fputs("one of", stream);
     for (int i = 0; names[i]; i++) {
         fprintf(stream, "%s \"%s\"", i ? "," : "", names[i]);
@@ -649,7 +637,7 @@ json_check_open(const char *name, const char *text)
     if (!jc->root) {
         size_t n = strcspn(end, "\n");
         size_t size;
-        FILE *stream = open_text(&jc->errors[0], &size);
+        FILE *stream = must(open_memstream(&jc->errors[0], &size));
 
         jc->n_errors = 1;
         fprintf(stream, "%s:%zu: not valid JSON near ", name,
@@ -713,7 +701,7 @@ join_errors(const struct json_check *jc, size_t n)
     if (!jc->n_errors) {
         return NULL;
     }
-    stream = open_text(&text, &size);
+    stream = must(open_memstream(&text, &size));
     for (size_t i = 0; i < jc->n_errors && i < n; i++) {
         fprintf(stream, "%s%s", i ? "\n" : "", jc->errors[i]);
     }

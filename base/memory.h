@@ -14,6 +14,9 @@
 char *message(const char *format, ...)
     __attribute__((__format__(__printf__, 1, 2)));
 
+/* Returns 'p', the result of an allocation; aborts if it is NULL. */
+void *must(void *p);
+
 /* Returns zeroed memory for 'n' elements of 'size' bytes, never NULL. */
 void *allocate(size_t n, size_t size);
 

@@ -407,16 +407,6 @@ policy_weight(const struct policy *policy, const char *user,
     return factor_of(&policy->users, user) * factor_of(&policy->cojobs, cojob);
 }
 
-static void *
-must(void *p)
-{
-    if (!p) {
-        fputs("out of memory\n", stderr);
-        abort();
-    }
-    return p;
-}
-
 /* Returns object 'name' in 'json'; creates it if it is missing. */
 static cJSON *
 get_section(cJSON *json, const char *name)

@@ -9,16 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Returns 'p', or ends the program if memory allocation has failed. */
-static void *
-must(void *p)
-{
-    if (!p) {
-        fputs("out of memory\n", stderr);
-        abort();
-    }
-    return p;
-}
+#include "base/memory.h"
 
 /* Returns 'array', of 'n' elements of 'size' bytes, with space for one more.
  * '*allocatedp' is the number of elements allocated. */

@@ -10,25 +10,17 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 /* Larger than the reply of an agent with a thousand jobs. */
 #define MAX_REPLY (4 << 20)
 
-static long long
-now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
-
 long long
 agent_call_until(int ms)
 {
-    return now_ms() + ms;
+    return clock_monotonic_ms() + ms;
 }
 
 static void
@@ -110,7 +102,7 @@ wait_for(int fd, short events, long long until)
 {
     for (;;) {
         struct pollfd pfd = { .fd = fd, .events = events };
-        long long left = until - now_ms();
+        long long left = until - clock_monotonic_ms();
         int n = left > 0 ? poll(&pfd, 1, left) : 0;
 
         if (n > 0) {

@@ -4,11 +4,11 @@
 
 #include <ctype.h>
 #include <regex.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "wire/cgroup-path.h"
 #include "base/json-check.h"
 
@@ -20,45 +20,15 @@ const char *const log_format_names[] = {
     "json-lines", "csv", "regex", "tfevents", "mlflow", NULL
 };
 
-/* Nobody can do without. */
-static void *
-must(void *p)
-{
-    if (!p) {
-        abort();
-    }
-    return p;
-}
-
-static char *
-copy(const char *s)
-{
-    return s ? must(strdup(s)) : NULL;
-}
-
-static char * __attribute__((__format__(printf, 1, 2)))
-message(const char *format, ...)
-{
-    va_list args;
-    char *text;
-
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0) {
-        abort();
-    }
-    va_end(args);
-    return text;
-}
-
 void
 log_spec_clone(struct log_spec *to, const struct log_spec *from)
 {
     to->format = from->format;
-    to->path = copy(from->path);
-    to->iteration = copy(from->iteration);
-    to->metric = copy(from->metric);
-    to->stage = copy(from->stage);
-    to->name = copy(from->name);
+    to->path = duplicate(from->path);
+    to->iteration = duplicate(from->iteration);
+    to->metric = duplicate(from->metric);
+    to->stage = duplicate(from->stage);
+    to->name = duplicate(from->name);
 }
 
 void
@@ -204,7 +174,7 @@ complete(struct log_spec *s)
 {
     if (!s->iteration && (s->format == LOG_JSON_LINES
                           || s->format == LOG_CSV)) {
-        s->iteration = copy("iteration");
+        s->iteration = duplicate("iteration");
     }
     if (!s->name && s->metric) {
         s->name = derive_name(s->metric);
@@ -363,7 +333,7 @@ read_glob(const struct json_at *match, const char *member)
         json_fail(match, member, "\"%.40s\" is not a pattern, 1 to %d bytes "
                   "are allowed", glob, MAX_KEY);
     }
-    return glob ? glob : copy("*");
+    return glob ? glob : duplicate("*");
 }
 
 static void

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "wire/buffer.h"
 
 struct shim_client {
@@ -156,15 +156,6 @@ shim_client_receive(struct shim_client *c, const struct shim_msg **msg,
     return 0;
 }
 
-static int64_t
-now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
-}
-
 /* Waits until the socket is ready, or until 'deadline'. */
 static int
 wait_until(struct shim_client *c, int64_t deadline)
@@ -173,7 +164,7 @@ wait_until(struct shim_client *c, int64_t deadline)
         .fd = c->fd,
         .events = POLLIN | (shim_client_wants_write(c) ? POLLOUT : 0),
     };
-    int64_t left = deadline - now_ms();
+    int64_t left = deadline - clock_monotonic_ms();
 
     if (left <= 0) {
         return ETIMEDOUT;
@@ -186,7 +177,7 @@ shim_client_transact(struct shim_client *c, uint16_t type, const void *body,
                      size_t size, int timeout_ms, const void **reply,
                      size_t *reply_size)
 {
-    int64_t deadline = now_ms() + timeout_ms;
+    int64_t deadline = clock_monotonic_ms() + timeout_ms;
     const struct shim_msg *msg;
     const void *data;
     uint32_t xid;

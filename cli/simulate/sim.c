@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/simulate/policy-open.h"
 #include "cli/simulate/workload-open.h"
@@ -473,7 +474,7 @@ read_workload(struct sim_run *run)
 struct watch {
     const char *policy;
     const char *noun;
-    struct timespec begin;
+    double begin;               /* clock_monotonic_s(). */
     double shown;               /* Time of the last output, seconds after
                                  * 'begin'. */
     struct port_use *use;
@@ -483,13 +484,9 @@ static void
 show_progress(void *watch_, size_t n_ended, size_t n_stages)
 {
     struct watch *w = watch_;
-    struct timespec now;
-    double seconds;
+    double seconds = clock_monotonic_s() - w->begin;
     int done = n_ended * BAR / n_stages;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    seconds = now.tv_sec - w->begin.tv_sec
-              + (now.tv_nsec - w->begin.tv_nsec) / 1e9;
     if (seconds - w->shown < 0.25) {
         return;
     }
@@ -533,7 +530,7 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     if (run->html) {
         port_use_init(&p->use, run->workload->fabric->n_ports);
     }
-    clock_gettime(CLOCK_MONOTONIC, &watch.begin);
+    watch.begin = clock_monotonic_s();
     simulate_by_policy(run->workload, p->policy, &options, &p->result);
     if (options.progress) {
         fputs("\r\033[K", stderr);
