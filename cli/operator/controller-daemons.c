@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database.h"
 #include "daemon.h"
@@ -77,38 +78,12 @@ get_site(const struct controller_options *o)
     };
 }
 
-/* Creates 'dir' and its ancestors. */
-static char *
-make_directory(const char *dir)
-{
-    char *path = xstrdup(dir);
-    char *error = NULL;
-
-    for (char *p = path + 1; !error; p++) {
-        char c = *p;
-
-        if (c == '/' || !c) {
-            *p = '\0';
-            if (mkdir(path, 0755) && errno != EEXIST) {
-                error = xasprintf("%s: cannot be created (%s)", path,
-                                  ovs_strerror(errno));
-            }
-            *p = c;
-        }
-        if (!c) {
-            break;
-        }
-    }
-    free(path);
-    return error;
-}
-
 char *
 controller_make_directories(const struct controller_options *o)
 {
-    char *error = make_directory(o->rundir);
+    char *error = directory_create(o->rundir);
 
-    return error ? error : make_directory(o->dbdir);
+    return error ? error : directory_create(o->dbdir);
 }
 
 char *

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stage-name.h"
 #include "controller/model/cluster.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/job-assignment.h"
@@ -344,7 +345,7 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
 static char *
 row_name(const struct stage_row *row)
 {
-    return xasprintf("%s/%d", row->cojob, row->rung);
+    return xasprintf(STAGE_NAME_FMT, row->cojob, row->rung);
 }
 
 /* Returns the rank of the first stage that the stage of rank 'k' has

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stage-name.h"
 #include "wire/intent-idl.h"
 #include "ovsdb-idl.h"
 #include "timeval.h"
@@ -424,7 +425,8 @@ intent_edit_to_string(const struct intent_edit *edit)
                          edit->outcome);
     case INTENT_STAGE_BEGIN:
     case INTENT_STAGE_END:
-        return xasprintf("stage %s/%d %s", edit->cojob, edit->rung, what);
+        return xasprintf("stage " STAGE_NAME_FMT " %s", edit->cojob,
+                         edit->rung, what);
     case INTENT_COJOB_BEGIN:
     case INTENT_COJOB_END:
     case N_INTENT_KINDS:

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stage-name.h"
 #include "hash.h"
 #include "timeval.h"
 #include "util.h"
@@ -244,7 +245,7 @@ cluster_running_stages(const struct cluster *c, size_t *np)
 char *
 stage_name(const struct stage *stage)
 {
-    return xasprintf("%s/%d", stage->cojob_name, stage->rung);
+    return xasprintf(STAGE_NAME_FMT, stage->cojob_name, stage->rung);
 }
 
 struct stage_bytes *

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "controller/ovsdb/database.h"
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/members.h"
@@ -18,30 +19,6 @@
 #include "lab/cluster/spawn.h"
 #include "svec.h"
 #include "util.h"
-
-/* Creates 'dir' and its ancestors.  Frees 'dir'. */
-static char *
-make_directory(char *dir)
-{
-    char *error = NULL;
-
-    for (char *p = dir + 1; !error; p++) {
-        char c = *p;
-
-        if (c == '/' || !c) {
-            *p = '\0';
-            if (mkdir(dir, 0755) && errno != EEXIST) {
-                error = xasprintf("%s: %s", dir, ovs_strerror(errno));
-            }
-            *p = c;
-        }
-        if (!c) {
-            break;
-        }
-    }
-    free(dir);
-    return error;
-}
 
 /* Commands expect all sockets in one directory, as on a machine with a
  * controller and an agent.  So the directory of each host has links to the
@@ -73,22 +50,25 @@ link_shared_sockets(const struct plan *plan, int host)
 char *
 daemons_make_directories(const struct plan *plan)
 {
+    static const char *const names[] = { "log", "ovs", "db" };
     char *daemons = xasprintf("%s/daemons", plan->cgroup);
-    char *error = make_directory(xasprintf("%s/log", plan->rundir));
+    char *error = NULL;
 
-    if (!error) {
-        error = make_directory(xasprintf("%s/ovs", plan->rundir));
-    }
-    if (!error) {
-        error = make_directory(xasprintf("%s/db", plan->rundir));
+    for (size_t i = 0; !error && i < ARRAY_SIZE(names); i++) {
+        char *path = xasprintf("%s/%s", plan->rundir, names[i]);
+
+        error = directory_create(path);
+        free(path);
     }
     if (!error) {
         error = cgroup_tree_create(daemons);
     }
     for (int i = 0; !error && i < plan->n_hosts; i++) {
         char *cgroup = plan_host_cgroup(plan, i);
+        char *dir = plan_host_dir(plan, i);
 
-        error = make_directory(plan_host_dir(plan, i));
+        error = directory_create(dir);
+        free(dir);
         error = error ? error : link_shared_sockets(plan, i);
         if (!error) {
             error = cgroup_tree_create(cgroup);
@@ -194,7 +174,7 @@ start_member(const struct daemons *d, const struct database *database, int i)
     char *dir = xasprintf("%s/db", rundir);
     char *file = xasprintf("%s/%s.db", dir, database->name);
     char *name = members_daemon(database, i);
-    char *error = make_directory(xstrdup(dir));
+    char *error = directory_create(dir);
 
     error = error ? error : members_init(plan, database, i, file);
     if (!error) {

@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "order/result/slack.h"
 #include "sim/run/live.h"
 #include "order/problem/memory.h"
@@ -35,15 +35,6 @@ struct simulation {
     size_t allocated_flows;
     struct sim_flow *flows;     /* For the observer. */
 };
-
-static double
-clock_us(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
-}
 
 /* Remembers how good the last decision was, which took 'us'. */
 static void
@@ -176,9 +167,9 @@ decide(struct simulation *sim, struct sim_result *result)
     remaining_problem(live, &sim->early, sim->problem);
     order_problem_age(sim->problem, sim->options->aging_s,
                       sim->options->aging_slowdown);
-    begin = clock_us();
+    begin = clock_monotonic_s();
     order_compute(&sim->order_options, sim->problem, &sim->order);
-    count_decision(sim, clock_us() - begin, result);
+    count_decision(sim, (clock_monotonic_s() - begin) * 1e6, result);
     apply_order(sim);
 }
 

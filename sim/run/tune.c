@@ -4,8 +4,8 @@
 
 #include <assert.h>
 #include <math.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "sim/run/by-policy.h"
 #include "order/problem/memory.h"
 #include "sim/run/tune-space.h"
@@ -42,7 +42,7 @@ struct search {
     const struct policy *base;
     const struct workload *train;
     struct tune_space space;
-    struct timespec began;
+    double began;
     uint64_t random;
     size_t n_trials, allocated_trials;
     struct trial *trials;
@@ -66,16 +66,12 @@ static bool
 has_budget(const struct search *s, double share)
 {
     const struct tune_options *o = s->options;
-    struct timespec now;
 
     if (o->evaluations && s->n_trials >= o->evaluations * share) {
         return false;
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
     return !o->budget_s
-           || (now.tv_sec - s->began.tv_sec
-               + (now.tv_nsec - s->began.tv_nsec) / 1e9
-               < o->budget_s * share);
+           || clock_monotonic_s() - s->began < o->budget_s * share;
 }
 
 /* Simulates 'w' under 'policy'. */
@@ -296,7 +292,7 @@ tune(const struct workload *w, const struct policy *base,
     assert(w->n_cojobs >= 2 && (options->evaluations || options->budget_s));
     workload_view_split(w, TUNE_TRAIN_SHARE, &parts[TUNE_TRAIN],
                         &parts[TUNE_HELD_BACK]);
-    clock_gettime(CLOCK_MONOTONIC, &s.began);
+    s.began = clock_monotonic_s();
     tune_space_init(&s.space, base,
                     options->service == SIM_SERVICE_LEVELS);
     s.train = parts[TUNE_TRAIN];

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/json-check.h"
+#include "base/stage-name.h"
 #include "order/problem/memory.h"
 #include "sim/workload/workload.h"
 
@@ -114,7 +115,7 @@ read_stage(struct recording *r, const struct json_at *at, const cJSON *item)
         json_fail(at, "ended", "%.0f is before the stage began, 0 or from "
                   "%.0f on is allowed", ended, stage->began);
     }
-    if (asprintf(&stage->name, "%s/%d", cojob ? cojob : "", rung) < 0) {
+    if (asprintf(&stage->name, STAGE_NAME_FMT, cojob ? cojob : "", rung) < 0) {
         abort();
     }
     free(cojob);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/stage-name.h"
 #include "controller/decide/decide-rows.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
@@ -100,7 +101,7 @@ explain_stages_before(struct explanation *e)
 
         if (needs > 0) {
             if (n < MAX_NAMED) {
-                ds_put_format(&named, "%s%s/%d (%.1f s, weight %.3g)",
+                ds_put_format(&named, "%s" STAGE_NAME_FMT " (%.1f s, weight %.3g)",
                               n ? ", " : "", other->cojob, other->rung,
                               needs, other->urgency);
             }
@@ -123,8 +124,8 @@ explain_stage(struct explanation *e)
 {
     const struct stage_row *stage = e->stage;
 
-    add_sentence(e, "its stage %s/%d is number %"PRIuSIZE" of %"PRIuSIZE
-                 " by \"%s\": %s", stage->cojob, stage->rung,
+    add_sentence(e, "its stage " STAGE_NAME_FMT " is number %"PRIuSIZE
+                 " of %"PRIuSIZE" by \"%s\": %s", stage->cojob, stage->rung,
                  e->row->stage + 1, e->rows->n_stages,
                  order_names[e->rows->kind],
                  order_classes[e->rows->kind].summary);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef BASE_STAGE_NAME_H
+#define BASE_STAGE_NAME_H 1
+
+/* How people read the name of a stage: "COJOB/RUNG".
+ *
+ *    printf("stage " STAGE_NAME_FMT " has begun\n", stage->cojob, stage->rung);
+ */
+
+#define STAGE_NAME_FMT "%s/%d"
+
+#endif /* base/stage-name.h */
