@@ -243,7 +243,7 @@ compose_levels(const uint64_t counts[SHIM_N_LEVELS])
     return json;
 }
 
-/* What the shim itself counts, which nobody needs for an order. */
+/* Counters of the shim itself, which no order needs. */
 static struct json *
 compose_shim(const struct shim_stats *stats,
              const struct traffic_totals *totals)

@@ -72,8 +72,8 @@ find_number(struct slot_table *st, struct slot_job *job)
 }
 
 /* Wants 'row' for the job that it names; its 'slot' is ignored.  If not
- * 'decided', nobody has said yet what the row shall be: whatever the shim has
- * under that name may stay. */
+ * 'decided', the order has no row for the job yet: a row of that name that the
+ * shim has may stay. */
 void
 slot_table_want(struct slot_table *st, const struct shim_slot *row,
                 bool decided)

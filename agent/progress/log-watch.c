@@ -20,7 +20,7 @@
 #define DIR_EVENTS (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM \
                     | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 
-/* What the kernel watches, and for whom. */
+/* A file or directory that the kernel watches, and the sets that need it. */
 struct watch {
     struct hmap_node node;      /* In struct log_watch's 'watches', by
                                  * 'wd'. */

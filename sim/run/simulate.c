@@ -21,7 +21,7 @@ struct simulation {
     struct order_options order_options;
     struct progress_options early;
     struct live live;
-    double next_period;         /* When "early" is ordered anew. */
+    double next_period;         /* When "early" is ordered again. */
     struct order_problem *problem;
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */

@@ -310,7 +310,7 @@ skipgram_epoch(struct node_worker *worker, void *state_,
                              sg->n_train * worker->task->o->window, sums);
 }
 
-/* The loss of held-out pairs; the same ones for whoever asks. */
+/* The loss of held-out pairs, which are the same ones for each caller. */
 static char *
 skipgram_judge(struct node_worker *worker, void *state,
                struct node_task_sums *sums)
