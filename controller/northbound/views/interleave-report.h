@@ -7,8 +7,8 @@
  *
  * Jobs with a measured period that communicate in only a part of each
  * iteration are compared with the other jobs on their ports (see
- * order/interleave.h).  The report is advice for placing and starting jobs; no
- * job is delayed.  No state; the caller owns the JSON. */
+ * order/baselines/interleave.h).  The report is advice for placing and
+ * starting jobs; no job is delayed.  No state; the caller owns the JSON. */
 
 #include <stdint.h>
 
