@@ -127,7 +127,7 @@ agent_start
 wait_until agent_says '"bypass":false'
 
 # Another shim takes over: that is no reason for a bypass.
-before=$(grep -c "the kernel joins" "$TMP/agent.log")
+before=$(grep -c "kernel bypass between" "$TMP/agent.log")
 beat_begin 3000
 old=$SHIM_PID
 ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
@@ -137,8 +137,8 @@ SHIM_PID=$!
 beat_end "taken over" 200
 kill -0 "$old" 2>/dev/null && fail "the old shim is still there"
 wait_until agent_says '"shim":"connected"'
-[ "$(grep -c "the kernel joins" "$TMP/agent.log")" = "$before" ] ||
-    fail "the kernel joined them: $(tail -n 5 "$TMP/agent.log")"
+[ "$(grep -c "kernel bypass between" "$TMP/agent.log")" = "$before" ] ||
+    fail "the bypass was enabled: $(tail -n 5 "$TMP/agent.log")"
 [ "$(result duplicates)" = 0 ] || fail "frames went twice"
 
 # Filters of others stay.

@@ -95,7 +95,7 @@ else
     wait_until agent_says '"shim":"connected"'
     kill -9 "$SHIM_PID"
     wait "$SHIM_PID"
-    wait_until grep "the kernel does not join 0000:00:11.0" /out/agent.log
+    wait_until grep "bypass between 0000:00:11.0 and .* cannot be enabled" /out/agent.log
     agent_says '"bypass":false' || fail "a bypass that is none"
     ping 1 100 && fail "somebody forwards"
     ok "$(grep -o "the shim does not forward.*" /out/agent.log | head -n 1)"
