@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How soon batch sizes by measured times (BATCH_SIZE_GPU) are balanced.
+/* Measures how soon batch sizes from measured times (BATCH_SIZE_GPU) are
+ * balanced.
  *
- * 100 clusters by chance for each number of workers and each jitter: speeds
- * that differ by up to e^2, a flat start of up to 20 ms, 0 to 10 ms of launch
- * and 10 ms of communication in iterations of about 200 ms.  From iteration
- * 150 on one worker's communication takes 60 ms more.  Balanced is slowest /
- * fastest below 1.1, but for the jitter of the iteration itself.  Figures are
- * [median, worst] numbers of iterations until a cluster stays balanced. */
+ * Uses 100 random clusters for each number of workers and each jitter: speeds
+ * that differ by up to e^2, a constant time of small batches of up to 20 ms, 0
+ * to 10 ms of launch and 10 ms of communication in iterations of about 200 ms.
+ * From iteration 150 on, the communication of one worker takes 60 ms more.  A
+ * cluster is balanced if slowest / fastest is below 1.1, without the jitter of
+ * the iteration itself.  Figures are [median, worst] numbers of iterations
+ * until a cluster stays balanced. */
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How soon batch sizes are balanced, and what managing them costs.  One JSON
-# object on standard output; see batch-sizes.c.
+# Measures the number of iterations until batch sizes are balanced, and the
+# cost of the batch-size manager.  Prints one JSON object on standard output;
+# see batch-sizes.c.
 set -eu
 cd "$(dirname "$0")/../.."
 exec build/tests/bench/batch-sizes

@@ -34,8 +34,9 @@
 #define PAUSE_MS 300            /* Between two rounds. */
 #define TIMEOUT_MS 5000
 
-/* Agents that connect at a time.  A server's backlog takes 64; who finds it
- * full on a unix socket is turned away, and comes back after 8 s. */
+/* Maximum number of agents that connect at the same time.  The backlog of a
+ * server has 64 entries; a client that finds it full on a unix socket is
+ * rejected, and tries again after 8 s. */
 #define MAX_CONNECTING 32
 
 /* One thread plays all agents and looks at each when it wakes up.  So it does

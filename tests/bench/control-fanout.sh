@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# From a stage's beginning to the last of 1,000 agents that has its order, with
-# databases of one member and of three, all on this machine; what the
-# controller keeps in memory; how many transactions a second all programs
-# together write into both databases (what their logs have had).  And in a lab
-# of ten hosts, from a stage's beginning or end to each host's first packet
-# with another tag.  The baseline is the order's way with 100 agents.
+# Measures the time from the beginning of a stage until the last of 1,000
+# agents has its order, with databases of one member and of three members, all
+# on this machine; the memory of the controller; and the transactions per
+# second of all programs in both databases, from the database logs.  Also
+# measures, in a lab of ten hosts, the time from the beginning or end of a
+# stage to the first packet with the new DSCP of each host.  The baseline is
+# the time of the order with 100 agents.
 set -eu
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -103,7 +104,7 @@ measure() {
     cd "$root"
 }
 
-# on HOST COMMAND...: in the background, and never left behind.
+# on HOST COMMAND...: runs COMMAND in the background, for at most 100 s.
 on() {
     host=$1
     shift
@@ -111,8 +112,8 @@ on() {
     pids="$pids $!"
 }
 
-# retag HOSTS ROUNDS: writes "retag/ms".  A packet of search "a" leaves each
-# host every 4 ms; its search is what the scenario has none of.
+# retag HOSTS ROUNDS: writes "retag/ms".  Each host sends a packet of cojob "a"
+# every 4 ms.  The cojob in the scenario file sends no traffic.
 retag() {
     mkdir -p "$dir/retag"
     cat >"$dir/retag/lab.json" <<END

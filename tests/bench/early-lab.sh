@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Jobs in their early stage: four searches that begin one after the other,
-# with different learning curves, under fair sharing and the orders that look
-# at progress.  $REPORT is a report of the lab to read; without it the lab runs
-# (as root, under three minutes).  One JSON object on standard output; progress
-# on standard error.
+# Measures jobs in their early stage: four searches that begin one after the
+# other, with different learning curves, under fair sharing and under the
+# policies that use progress.  Reads the lab report $REPORT; without it, runs
+# the lab (as root, less than three minutes).  Prints one JSON object on
+# standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

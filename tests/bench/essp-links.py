@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Eight equal workers through links on which gradient and weights take about
-as long as computing: seconds of an iteration under ssp, whose workers wait for
-weights, and essp, whose servers send them meanwhile.  Prints them as JSON."""
+as long as computing.  Prints the seconds of an iteration as JSON, under ssp,
+where workers wait for weights, and under essp, where servers send weights
+during the computation."""
 
 import json
 

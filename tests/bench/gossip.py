@@ -146,10 +146,11 @@ Result = collections.namedtuple(
 
 
 def bound(factors):
-    """How many more iterations all peers together make if nobody asks over
-    the slow link than if all ask all alike, and an iteration takes as long as
-    its transfer, or 'factor' times as long over the slow link: then the two
-    at its ends take (N - 2 + factor) / (N - 1) of the others' time."""
+    """Returns the ratio of the iterations of all peers without requests over
+    the slow link to those with uniformly distributed requests.  An iteration
+    takes as long as its transfer, which takes 'factor' times as long over the
+    slow link: with uniform requests the two peers at its ends take
+    (N - 2 + factor) / (N - 1) of the others' time."""
     return mean([N / (N - 2 + 2 * (N - 1) / (N - 2 + f)) for f in factors])
 
 

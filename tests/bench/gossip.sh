@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Eight peers without a server, in namespaces with a link of 20 Mbit/s between
-# any two: time to a fixed loss under netmax and its peers, with one slow link
-# that moves, and on equal links.  One JSON object on standard output; progress
-# on standard error.
+# Measures eight peers that train without a server, in namespaces with a link
+# of 20 Mbit/s between any two: the time to a fixed loss under netmax and the
+# other gossip schemes, with one slow link that moves, and with equal links.
+# Prints one JSON object on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lab/lab-functions.sh

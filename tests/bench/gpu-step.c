@@ -77,7 +77,7 @@ exchange(void)
     gradient_only();
 }
 
-/* Of which 'copied' is the size in bytes. */
+/* 'copied_size' is the size of 'd_copied' and 'copied', in bytes. */
 static float *d_copied, *copied;
 static size_t copied_size;
 

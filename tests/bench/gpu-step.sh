@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A training step on a GPU, and the same step of PyTorch's if $PYTHON (default
-# python3) has it: same model, batch and precision, both with the data on the
-# device but ours with its upload.  One JSON object on standard output.
+# Measures a training step on a GPU, and the same step in PyTorch if $PYTHON
+# (default python3) has it: same model, batch and precision.  The data is on
+# the device for both; only our step includes the upload.  Prints one JSON
+# object on standard output.
 #
-# $STEPS (default 200) steps each, medians; $TF32=1 lets both round products,
-# $BACKEND (default cuda).  Without a GPU it says so, and exits with 77.
+# Reports medians of $STEPS (default 200) steps each. $TF32=1 enables TF32 for
+# both; $BACKEND (default cuda) selects our backend.  Without a GPU, says so
+# and exits with 77.
 set -eu
 cd "$(dirname "$0")/../.."
 

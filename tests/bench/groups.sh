@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Eight equal workers, then one of them delayed by 300 %: how much longer the
-# controlled groups take to a loss than nobody's delay, how much accuracy they
-# lose after as many iterations, and how many groups they are in the end.  One
-# JSON object on standard output; progress on standard error.
+# Compares the scheme groups, with one of eight workers delayed by 300 %, with
+# bsp and eight equal workers: the ratio of the times to a loss, the loss of
+# accuracy after the same number of iterations, and the final number of groups.
+# Prints one JSON object on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The quickstart's searches while what leads is killed, again and again: the
-# active controller, the leaders of both databases, all at once.  The baseline
-# is the same run with nothing killed.
+# Runs the searches of the quickstart while leaders are killed repeatedly: the
+# active controller, the leaders of both databases, and all at once.  The
+# baseline is the same run without kills.
 set -eu
 cd "$(dirname "$0")/../.."
 

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How soon the agent knows whose a new socket is, and what it costs, on a host
-# with $SOCKETS sockets (default 100000) that are no job's.  $STRANGERS of them
-# (default 1000) are reported each second as unknown flows, and a job in a
-# cgroup makes a connection each 20 ms, $PROBES in all (default 400):
+# Measures how long the agent needs to find the job of a new socket, and the
+# cost, on a host with $SOCKETS sockets (default 100000) that belong to no job.
+# Each second $STRANGERS of them (default 1000) are reported as unknown flows,
+# and a job in a cgroup opens a connection each 20 ms, $PROBES in all (default
+# 400):
 #
 #    new_socket_ms_p50, _p99    from before connect() until the shim has the
 #                               flow, milliseconds; a look at the shim's log
@@ -16,7 +17,7 @@
 #    env_ms_p99                 as new_socket_ms_p99 for a job that is known by
 #                               its environment only
 #
-# One JSON object on standard output.
+# Prints one JSON object on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
 build=$PWD/build load=$PWD/build/tests/bench/identify-load
@@ -61,7 +62,7 @@ wait_until() {  # SECONDS COMMAND...
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$(date +%s%3N)" -lt $until_ms ] ||
-            { echo "waited in vain: $*" >&2; cat "$dir/log" >&2; exit 1; }
+            { echo "timeout: $*" >&2; cat "$dir/log" >&2; exit 1; }
         sleep 0.05
     done
 }

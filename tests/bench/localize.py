@@ -15,8 +15,8 @@ import subprocess
 import sys
 
 PORT = 4100
-LIMIT_S = 60                    # Of a run.
-NODES = (1, 2, 4, 8)            # Of which the time of an epoch is compared.
+LIMIT_S = 60                    # Of one run.
+NODES = (1, 2, 4, 8)            # Numbers of nodes for the time of an epoch.
 trainer, prefix = sys.argv[1:3]
 wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
 

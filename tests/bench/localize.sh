@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tasks whose parameters are keys, on nodes in namespaces with links of 1 Gbit/s:
-# keys that move against keys that stay, against copies of bounded staleness, and
-# against blocks sent by hand.  One JSON object on standard output; progress on
-# standard error.
+# Compares stores for tasks with keyed parameters, on nodes in namespaces with
+# links of 1 Gbit/s: keys that move between nodes, keys that stay, replicas of
+# bounded staleness, and blocks sent by explicit code.  Prints one JSON object
+# on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lab/lab-functions.sh

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How good orders are on the public coflow trace, all there at the beginning
-# or as they came, and on the one sampled up from it: mean completion times
-# under the policies, against the bound of the linear program and against the
-# better of sincronia and sebf.  Every order runs on the trace as it came; the
-# slow ones are left out of the others.  One JSON object on standard output;
-# progress on standard error.
+# Measures the quality of orders on the public coflow trace, with all coflows
+# at time 0 or with their arrival times, and on a larger trace sampled from it:
+# mean completion times under the policies, compared with the bound of the
+# linear program and with the better of sincronia and sebf.  Every policy runs
+# on the trace with arrival times; the slow policies skip the other traces.
+# Prints one JSON object on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 data=${STAGECOACH_DATA:-../shared/data}/coflow

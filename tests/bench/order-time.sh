@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How long an order takes.  One JSON object on standard output; see
-# order-time.c.
+# Measures the time to compute an order.  Prints one JSON object on standard
+# output; see order-time.c.
 set -eu
 cd "$(dirname "$0")/../.."
 exec build/tests/bench/order-time

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What it buys that gradients leave in parts while others are computed, and
-# that weights come back meanwhile: a worker and a server in namespaces of
-# their own, joined by a link of each of $RATES (Mbit/s each way, default
-# "200 1000"), with and without (--overlap), in turns, $ROUNDS times (default
-# 3).  Medians; one JSON object on standard output.
+# Measures the gain of overlap: gradients are sent in parts while others are
+# computed, and weights return meanwhile.  A worker and a server run in
+# namespaces of their own, joined by a link of each of $RATES (Mbit/s each way,
+# default "200 1000"), alternately with and without --overlap, $ROUNDS times
+# (default 3).  Reports medians.  Prints one JSON object on standard output.
 #
 # The model is an MLP of 784,1024,1024,10, 7.4 MB, with batches of 256.
 set -eu

@@ -61,7 +61,7 @@ loop_uninit(struct loop *loop)
     batch_size_manager_destroy(loop->bsm);
 }
 
-/* One iteration, whose seconds are added to 'result'. */
+/* Runs one iteration and adds its seconds to 'result'. */
 static void
 iterate(struct loop *loop, struct loop_result *result)
 {

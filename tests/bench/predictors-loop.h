@@ -3,11 +3,12 @@
 #ifndef PREDICTORS_LOOP_H
 #define PREDICTORS_LOOP_H 1
 
-/* An emulated cluster whose batches the manager balances: what a predictor is
- * worth in the time of an iteration.
+/* An emulated cluster with batches balanced by the batch-size manager, to
+ * measure the effect of a predictor on the time of an iteration.
  *
- * Eight workers of speeds 8:8:8:8:8:8:16:4; others use half of the machines
- * by steps, two have spikes, two drift. */
+ * Eight workers have the speeds 8:8:8:8:8:8:16:4.  Other programs use half of
+ * the machines in steps, two machines have spikes, and the speed of two
+ * drifts. */
 
 #include <stdint.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* predictors RECORDING [FIRST_SEED]: how well the predictors foresee speeds.
+/* predictors RECORDING [FIRST_SEED]: measures the prediction errors of the
+ * predictors.
  *
- * Errors are root mean squares, as parts of the trace's mean speed, over what
- * comes after the first iterations.  The seeds from 1 are for those who tune
- * a predictor; those that the figures come from, from 1001, and the recording
- * are not. */
+ * Errors are root mean squares, as parts of the trace's mean speed, without
+ * the first iterations.  Use the seeds from 1 to tune a predictor; the
+ * published figures come from the seeds from 1001 and from the recording,
+ * which must not be used for tuning. */
 
 #include <math.h>
 #include <stdio.h>
@@ -120,8 +121,8 @@ loop_sum(const char *predictor, uint64_t first_seed,
     }
 }
 
-/* Prints the time of an iteration with each predictor, over that of one whose
- * speeds are known beforehand, and what the manager takes of it. */
+/* Prints the time of an iteration with each predictor, relative to one with
+ * speeds known beforehand, and the part of it that the manager takes. */
 static void
 print_loop(uint64_t first_seed)
 {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How well the predictors foresee the speeds of workers, and what that is worth
-# in the time of an iteration.  One JSON object on standard output; see
+# Measures the errors of the predictors of worker speeds, and their effect on
+# the time of an iteration.  Prints one JSON object on standard output; see
 # predictors.c.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How fast a parameter server is, both ends over the loopback interface of this
-# machine, beside plain sockets that move the same bytes in turns with it:
-# medians of $RUNS runs (default 3).  push_N_percent_mkeys_per_s pushes 1, 10
-# and 100 % of the keys that the server has, as workers with --push sparse do
-# for a batch.  One JSON object on standard output.
+# Measures the speed of a parameter server over the loopback interface of this
+# machine, alternately with plain sockets that transfer the same bytes.
+# Reports medians of $RUNS runs (default 3). push_N_percent_mkeys_per_s pushes
+# 1, 10 and 100 % of the keys of the server, as workers with --push sparse do
+# for a batch.  Prints one JSON object on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

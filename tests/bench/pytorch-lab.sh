@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# lab/scenarios/pytorch.json: a data-parallel job of PyTorch over gloo, as it
-# is, between two searches, under fair sharing and under stage order.
+# Runs lab/scenarios/pytorch.json: an unmodified data-parallel job of PyTorch
+# over gloo, between two searches, under fair sharing and under stage order.
 #
-# coverage: of the bytes that its hosts sent, for it and for nobody, the share
-# in its slot; the worst of both runs.  iteration_error: iterations counted
-# from traffic against those that the job wrote down, the worst.  stage_ratio:
-# seconds from its first iteration's end to its last one's, stage / fair.
-# sct_ratio: mean completion time of all stages, stage / fair.  One JSON object
-# on standard output; progress on standard error.
+# coverage: the part of the bytes sent by its hosts, for the job or without a
+# job, that is in the job's slot; the lower of both runs. iteration_error:
+# relative difference between the iterations counted from traffic and those in
+# the job's log, the higher of both runs. stage_ratio: seconds from the end of
+# its first iteration to the end of its last one, stage / fair. sct_ratio: mean
+# completion time of all stages, stage / fair.  Prints one JSON object on
+# standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then

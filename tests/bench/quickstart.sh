@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The main job, $RUNS times (default 3): the quickstart under fair sharing and
-# under stage order.  One JSON object on standard output; progress on standard
+# Runs the quickstart $RUNS times (default 3) under fair sharing and under
+# stage order.  Prints one JSON object on standard output, progress on standard
 # error.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Time to a loss under the synchronisation schemes, with eight workers that
-# stand for machines of speeds 8:8:8:8:8:8:16:4, two ways: their times grow
-# with the samples ("linear", all schemes), or each gradient costs what does
-# not depend on its samples too, in the proportion measured for an MLP on this
-# machine ("batched": what pieces of a batch cost shows; of flexrr with 2, 4
-# and 8 pieces the fastest counts).  $PLOT, if set, becomes the first way's plot.
-# One JSON object on standard output; progress on standard error.
+# Measures the time to a loss under the synchronization schemes, with eight
+# workers that emulate machines of speeds 8:8:8:8:8:8:16:4, in two ways.
+# "linear" (all schemes): the time of a gradient is proportional to its
+# samples.  "batched": each gradient also has a fixed cost, in the proportion
+# measured for an MLP on this machine; this shows the cost of splitting a batch
+# into pieces (for flexrr, the fastest of 2, 4 and 8 pieces counts). $PLOT, if
+# set, is the file for the plot of "linear".  Prints one JSON object on
+# standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 trainer=build/trainer/stagecoach-trainer

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Time to a loss with eight workers that stand for GPUs of four kinds, whose
-# times have flat starts and overheads, with equal batches and with batches
-# that suit them; what deciding the batches costs; and, as root, how long it
-# takes them to suit again when a link loses half of its rate.  One JSON object
-# on standard output; progress on standard error.
+# Measures the time to a loss with eight workers that emulate GPUs of four
+# kinds, with constant times of small batches and with overheads, with equal
+# batches and with adapted batches; the time to compute the batches; and, as
+# root, the time to adapt them after a link loses half of its rate.  Prints one
+# JSON object on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

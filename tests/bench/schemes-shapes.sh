@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The shapes that stragglers give to each scheme, with eight workers of 1,600
-# samples a second, batch 512 (an iteration of 0.04 s without a straggler):
+# Measures each scheme with several kinds of stragglers, with eight workers of
+# 1,600 samples per second and batch 512 (an iteration of 0.04 s without a
+# straggler):
 #
 #    straggler   one takes four times as long, always; to a loss of 1.5
 #    rate        the same, with four times the learning rate
@@ -12,7 +13,7 @@
 #    links       as root: workers' links of 100 Mbit/s, transfers about as long
 #                as computing (essp-links.py)
 #
-# One JSON object on standard output; progress on standard error.
+# Prints one JSON object on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)
@@ -83,7 +84,8 @@ for scheme, run in runs["straggler"].items():
         "time": round(run["seconds"] / none["seconds"], 3),
         "iteration": round(run["iteration_s"] / none["iteration_s"], 3)}
 
-# Gradients of all workers, of which the straggler makes a quarter as many.
+# The number of gradients of all workers; the straggler computes a quarter as
+# many as each other worker.
 asp = runs["straggler"]["asp"]
 figures["straggler_asp"]["updates"] = round(
     asp["iterations"] * (N - 1 + 0.25) / N / none["iterations"], 3)

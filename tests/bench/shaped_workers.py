@@ -65,7 +65,7 @@ def start(name, *arguments):
 
 
 class Run:
-    """A training whose workers wait for their first target."""
+    """A training with workers that wait for their first target."""
 
     def __init__(self, n_workers, scheme, arguments, limit_s):
         self.n = n_workers

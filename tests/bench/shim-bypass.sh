@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How long a host is without its network when its shim is killed, and when
-# another one takes over: the longest time between two answers to datagrams
-# that leave every millisecond, beside four TCP connections that fill the link,
-# the worst of $RUNS times (default 3).  One JSON object on standard output;
-# progress on standard error.
+# Measures how long a host loses its network when its shim is killed and when
+# another shim takes over: the longest time between two replies to datagrams
+# that are sent every millisecond, beside four TCP connections that fill the
+# link.  Reports the worst of $RUNS runs (default 3).  Prints one JSON object
+# on standard output, progress on standard error.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 SOURCE=$PWD BUILD=$PWD/build

@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Eight hosts send to one, as much as they can, with heartbeats beside them:
-# each host asks that one for an answer 45 times a second.  All have shims:
-# without congestion control, with it at the receiver only, and everywhere.
-# Who asks and who answers run before all others, so that round trips are the
-# network's and the shims': nine hosts share this machine's processors, and the
-# answering program's wait for one was most of the 99th percentile.
-# $RATE is the one's downlink (default 200mbit), $SECONDS_LOADED how long it
-# lasts.  One JSON object on standard output; progress on standard error.
+# Measures incast: eight hosts send to one host at full speed, and each also
+# sends it 45 requests per second as heartbeats.  All hosts have shims;
+# congestion control is off, at the receiver only, or everywhere.  The programs
+# that send and answer heartbeats have the highest CPU priority, so that round
+# trips measure the network and the shims: nine hosts share this machine's
+# processors, and scheduling delay of the answering program was most of the
+# 99th percentile. $RATE is the downlink rate of the receiver (default
+# 200mbit), $SECONDS_LOADED the duration.  Prints one JSON object on standard
+# output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-$PWD/build}

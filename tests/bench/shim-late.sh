@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What stagecoach-shim --late buys, and what it costs: one TCP flow through two
-# shims that pace it to the link's rate,
+# Measures the effect and the cost of stagecoach-shim --late: one TCP flow
+# through two shims that pace it to the link's rate,
 #
 #    host a -- shim -- link -- shim -- host b
 #
 # with each of $LATES (microseconds, default "0 100 500 2000"), at 100 Mbit/s
-# and MTU 1500 and at 1 Gbit/s and MTU 9000, $ROUNDS times in turn (default 3,
-# of 2 s).  For each: the share of the link that arrives as payload, and the
-# queue that a switch's port of the same rate would have had, see
-# shim-late.py; medians.  One JSON object on standard output.
+# and MTU 1500 and at 1 Gbit/s and MTU 9000, $ROUNDS times (default 3, of 2 s
+# each).  Reports, as medians, the part of the link rate that arrives as
+# payload, and the queue that a switch port of the same rate would have; see
+# shim-late.py.  Prints one JSON object on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
 shim=$PWD/build/shim/stagecoach-shim traffic=$PWD/build/tests/lab/traffic
@@ -46,7 +46,7 @@ wait_until() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 600 ] || { echo "waited in vain: $*" >&2; exit 1; }
+        [ $tries -lt 600 ] || { echo "timeout: $*" >&2; exit 1; }
         sleep 0.05
     done
 }

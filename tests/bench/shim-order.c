@@ -43,8 +43,8 @@
 
 static const uint64_t uplink_bps = UINT64_C(800000000000);
 
-/* Returns the cycles per packet in one round of 'rq', whose packets are queued
- * again where they came from. */
+/* Returns the cycles per packet in one round of 'rq'.  Each dequeued packet is
+ * queued again in the same queue. */
 static double
 one_round(struct rank_queues *rq, uint64_t *now)
 {
@@ -113,8 +113,8 @@ own(int n_jobs, bool equal)
     return cycles;
 }
 
-/* A thousand flows of which 32 packets are due, and dequeued, every
- * microsecond. */
+/* Measures a thousand flows with own rates: every microsecond 32 packets are
+ * due and are dequeued. */
 static double
 own_paced(void)
 {

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who gets the uplink, and the downlink.  One JSON object on standard output,
-# shares of a link of 100 Mbit/s with frames of 9000 bytes:
+# Measures how jobs share the uplink and the downlink.  Prints one JSON object
+# on standard output, with shares of a link of 100 Mbit/s with frames of 9000
+# bytes:
 #
 #    uplink_high_share       of the job of lower rank while it has data, beside
 #                            one of the *same level* and higher rank

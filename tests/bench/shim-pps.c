@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Packets per CPU-second of the pipeline, by the stages that run.
+/* Measures packets per CPU-second of the pipeline, by the stages that run.
  *
  *    shim-pps MODE FLOWS FRAMES SECONDS [LANES]
  *
  * FRAMES packets of 64 bytes circulate: host port, pipeline, uplink, and back
  * to the host port through a ring.  The table has FLOWS flows of 64 jobs.  Two
- * pipelines whose jobs have different DSCPs alternate, so that the header of
- * each packet is rewritten in each round.  Each frame is of another flow.
- * With many more flows than frames, it is of another one in each round, which
- * costs a dozen instructions that testpmd does not need.
+ * pipelines alternate and give the jobs different DSCPs, so that the header of
+ * each packet is rewritten in each round.  Each frame belongs to another flow.
+ * With many more flows than frames, a frame belongs to another flow in each
+ * round, which costs a dozen instructions that testpmd does not need.
  *
- * "full" is the whole path with an idle uplink, whose bucket holds two frames
- * of MTU 9000.  "queued" is the same with BACKLOG frames always in the queues
- * of each pipeline, so that each frame is queued and dequeued.
+ * "full" is the whole path with an idle uplink and a token bucket of two
+ * frames of MTU 9000.  "queued" is the same with BACKLOG frames always in the
+ * queues of each pipeline, so that each frame is queued and dequeued.
  *
- * With LANES, that many threads run for SECONDS by the clock, each on its own
- * CPU and with its own frames, from one table and for the same jobs.  MODE is
- * neither "full" nor "queued" then.
+ * With LANES, that many threads run for SECONDS of wall-clock time, each on
+ * its own CPU and with its own frames, with one table and the same jobs.  MODE
+ * must then be neither "full" nor "queued".
  *
  * Prints the packets, the CPU time (the mean of all lanes), and the frequency
- * of the timestamp counter, one number a line.  shim-pps.py runs it. */
+ * of the timestamp counter, one number per line.  shim-pps.py runs it. */
 
 #include <inttypes.h>
 #include <pthread.h>

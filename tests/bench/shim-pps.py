@@ -24,12 +24,12 @@ import time
 ROUNDS = int(os.environ.get("SHIM_PPS_ROUNDS", "3"))
 SECONDS = float(os.environ.get("SHIM_PPS_SECONDS", "0.7"))
 FEW, MANY = 1024, 29760
-TSC_HZ = 0                      # Our program says it.
+TSC_HZ = 0                      # Printed by shim-pps.
 PORTS = {FEW: 2, MANY: 30}
 
 
 class Testpmd:
-    """A testpmd whose worker is the only thing that runs on 'cpu'."""
+    """Runs testpmd with its worker alone on its CPU."""
 
     def __init__(self, mode, frames, cpus, huge):
         ports = PORTS[frames]

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a packet costs in the shim's pipeline, beside dpdk-testpmd in the same
-# run.  One JSON object on standard output; see shim-pps.py.
+# Measures the cost of a packet in the shim's pipeline, and that of
+# dpdk-testpmd in the same run.  Prints one JSON object on standard output; see
+# shim-pps.py.
 set -eu
 cd "$(dirname "$0")/../.."
 if [ ! -x build/tests/bench/shim-pps ]; then

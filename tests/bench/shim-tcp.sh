@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# TCP through shims, between network namespaces:
+# Measures TCP through shims, between network namespaces:
 #
 #    host a -- shim -- link -- shim -- host b
 #
-# One flow, at MTU 1500 and 9000, $ROUNDS times in turn (default 5, of 2 s)
-# with shims, with dpdk-testpmd (which copies frames from port to port and
-# does nothing else) on the same kind of ports, and with kernel bridges; the
-# round trip and the processor time of idle shims; then eight shims at once,
-# around one kernel bridge, each host sending to the next one, $RUNS times
-# (default 5, of 5 s).  $PARTS says which of "pair idle eight" (default all).
-# One JSON object on standard output; progress on standard error.
+# Measures one flow, at MTU 1500 and 9000, $ROUNDS times (default 5, of 2 s
+# each) with shims, with dpdk-testpmd (which only copies frames from port to
+# port) on the same kind of ports, and with kernel bridges; the round trip and
+# the processor time of idle shims; and eight shims at the same time, around
+# one kernel bridge, with each host sending to the next one, $RUNS times
+# (default 5, of 5 s). $PARTS selects some of "pair idle eight" (default all).
+# Prints one JSON object on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 shim=$PWD/build/shim/stagecoach-shim traffic=$PWD/build/tests/lab/traffic
@@ -55,7 +55,7 @@ wait_until() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 600 ] || { echo "waited in vain: $*" >&2; exit 1; }
+        [ $tries -lt 600 ] || { echo "timeout: $*" >&2; exit 1; }
         sleep 0.05
     done
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How long the simulator takes: the public coflow trace by rank and fairly
-# shared, and growing clusters full of searches, up to $HOSTS hosts (default
-# 10000).  One JSON object on standard output, a picture of
-# how processor time grows in $PLOT (default build/sim-speed.svg), progress on
+# Measures the time of the simulator: the public coflow trace by rank and with
+# fair sharing, and clusters of searches of increasing size, up to $HOSTS hosts
+# (default 10000).  Prints one JSON object on standard output, a plot of the
+# processor time in $PLOT (default build/sim-speed.svg), and progress on
 # standard error.
 set -eu
 cd "$(dirname "$0")/../.."

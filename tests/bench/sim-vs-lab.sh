@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How well the simulator predicts the lab: the quickstart's mean stage
-# completion time under each policy.  $REPORT is a report of the lab to compare
-# with; without it the lab runs (as root, some three minutes).  One JSON object
-# on standard output; progress on standard error.
+# Compares the simulator with the lab: the quickstart's mean stage completion
+# time under each policy.  Reads the lab report $REPORT; without it, runs the
+# lab (as root, about three minutes).  Prints one JSON object on standard
+# output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# record-speed.sh SECONDS RECORDER: runs RECORDER beside loads that come and go
-# by chance: one to four busy loops, for 1 to 6 s, some of which also hold
-# memory.  It prints what RECORDER (record-speed.c) prints.
+# record-speed.sh SECONDS RECORDER: runs RECORDER beside random loads: one to
+# four busy loops, for 1 to 6 s each; some loops also allocate memory.  Prints
+# the output of RECORDER (record-speed.c).
 set -eu
 seconds=$1 recorder=$2
 python3 - "$seconds" <<'EOF_PYTHON' >&2 &

@@ -22,16 +22,16 @@ struct graph {
     std::vector<std::function<void()>> work;
 };
 
-/* A capture begins with a stream, its origin, and takes in others that wait
- * for its events.  At its end all that was queued on those must have come back
- * to the origin by an event. */
+/* A capture begins with a stream, its origin, and includes other streams that
+ * wait for its events.  At its end, all work queued on those must have been
+ * joined to the origin by an event. */
 struct stream {
     bool captured;
     size_t n_queued, n_joined;  /* Of the capture; what came back. */
 };
 
 struct event {
-    struct stream *stream;      /* Whose capture it is of; NULL: of none. */
+    struct stream *stream;      /* Captured stream; NULL if not captured. */
     size_t n_queued;            /* What it stands behind. */
 };
 

@@ -63,7 +63,8 @@ void emulator_die(const char *why);
 
 #define __syncthreads() emulator_meet_block()
 
-/* A second meeting, so that nobody overwrites what others still read. */
+/* The second meeting prevents a lane from overwriting a value before all other
+ * lanes have read it. */
 template<class T> static inline T
 __shfl_sync(unsigned int, T value, int lane)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Gives a fuzz target each file of a folder, once: where there is no libFuzzer
- * it shows that the target still builds and that what was found stays mended.
+/* Runs a fuzz target once on each file of a folder.  Without libFuzzer this
+ * checks that the target still builds and that fixed defects stay fixed.
  *
  *    fuzz-NAME FOLDER */
 
@@ -21,7 +21,8 @@ die(const char *name, const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* A copy of just the size, so that a sanitizer sees what reads beyond it. */
+/* Passes a copy of exactly the file's size, so that a sanitizer detects reads
+ * beyond it. */
 static void
 give(const char *folder, const char *name)
 {

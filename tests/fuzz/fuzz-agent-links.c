@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What an agent, or whoever listens at its socket, answers a peer. */
+/* Fuzzes the parser of the agent's reply about links.  The reply may come from
+ * any process that listens at the agent's socket. */
 
 #include <math.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a container runtime, and with it whoever may annotate a pod, says to
- * the CNI plug-in.  The first byte is the command, the rest of its line
- * CNI_ARGS, and what follows the standard input. */
+/* Fuzzes the input of the CNI plug-in from a container runtime, including pod
+ * annotations.  The first byte is the command, the rest of the first line is
+ * CNI_ARGS, and the other lines are the standard input. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What the agent is told is what it takes for names. */
+/* Checks that the names for the agent are valid names. */
 static void
 check_identity(const struct cni_request *r)
 {
@@ -28,7 +28,7 @@ check_identity(const struct cni_request *r)
     must(!r->warning || !strchr(r->warning, '\n'));
 }
 
-/* What the runtime is told is an object of JSON. */
+/* Checks that the reply to the runtime is a JSON object. */
 static void
 check_result(char *result, bool wanted)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A coflow trace: it is refused by a message of one line that names the
- * line, or every transfer is between hosts that exist. */
+/* Fuzzes the reader of coflow traces: it rejects the file with a message of
+ * one line that names the line, or every transfer is between hosts that
+ * exist. */
 
 #include <stddef.h>
 #include <stdint.h>

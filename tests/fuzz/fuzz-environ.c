@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The environment of any process of the host. */
+/* Fuzzes the parser of process environments; any process of the host can set
+ * its own. */
 
 #include <config.h>
 

@@ -3,9 +3,9 @@
 #ifndef FUZZ_FILE_H
 #define FUZZ_FILE_H 1
 
-/* Files of several kinds: the first byte says of which the others are.  A file
- * is refused by a message of one line, or 'read' says what must be true of
- * what is read. */
+/* Fuzzes file formats of several kinds: the first byte selects the kind, the
+ * other bytes are the file.  The parser rejects the file with a message of one
+ * line, or 'read' checks the result. */
 
 #include <stdio.h>
 

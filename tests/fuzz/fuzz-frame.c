@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What comes over a trainer's connection.  A first byte that is odd repairs
- * the beginnings and check sums of the frames after it, which chance would
- * never find. */
+/* Fuzzes the frames of a trainer's connection.  If the first byte is odd, the
+ * headers and checksums of the frames are repaired, because random input would
+ * never have valid ones. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ repair_frames(uint8_t *p, size_t size)
     }
 }
 
-/* A frame that was taken can be sent again, and is the same. */
+/* Checks that an accepted frame can be sent again, with the same bytes. */
 static void
 check_frame(const struct link *link)
 {
@@ -80,7 +80,8 @@ check_frame(const struct link *link)
     }
 }
 
-/* Keys that were taken ascend, and would be sent in as few bytes or fewer. */
+/* Checks that accepted keys ascend, and are encoded again in at most as many
+ * bytes. */
 static void
 check_keys(const struct frame_keys *body, const uint8_t *payload)
 {

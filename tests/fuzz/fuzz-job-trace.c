@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A trace of jobs: it is refused by a message of one line, or every transfer
- * of the searches made of it is between hosts that exist. */
+/* Fuzzes the reader of job traces: it rejects the file with a message of one
+ * line, or every transfer of the resulting searches is between hosts that
+ * exist. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A policy, scenario or search that somebody else wrote: whatever the text,
- * every call returns and the end is NULL or a message of one line. */
+/* Fuzzes the JSON checker with policies, scenarios and searches from untrusted
+ * sources: for any text every call returns, and the result is NULL or a
+ * message of one line. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Files of ratings, triples and words: refused by a message of one line, or
- * what is read is within its bounds.  The first byte says of which kind the
- * others are. */
+/* Fuzzes the readers of ratings, triples and words: they reject a file with a
+ * message of one line, or the values are within their bounds.  The first byte
+ * selects the kind of file. */
 
 #include <math.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What other nodes say about keys: frames of a sequence, through the reader
- * and into the state machine of a node whose neighbours lie.  It may refuse,
- * but must stay whole: a key is here, or is coming, or neither. */
+/* Fuzzes messages about keys from malicious nodes: frames pass through the
+ * reader into the state machine of a node.  The node may reject them, but its
+ * state must stay consistent: each key is local, or requested, or neither. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ struct node {
     uint64_t n_sent;
 };
 
-/* What is said can be read again, and says the same. */
+/* Checks that a sent message can be parsed again, with the same contents. */
 static void
 send(void *node_, int to, const struct key_item *item)
 {
@@ -79,7 +79,7 @@ check_keys(const struct node *node)
     }
 }
 
-/* An access by a worker of the node itself. */
+/* Performs an access by a worker of the node itself. */
 static void
 act(struct node *node, enum item_kind kind, uint64_t key)
 {
@@ -91,7 +91,7 @@ act(struct node *node, enum item_kind kind, uint64_t key)
     });
 }
 
-/* Returns how much of the data it took. */
+/* Returns the number of bytes consumed. */
 static size_t
 take_frame(struct node *node, const uint8_t *data, size_t size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A log of comma-separated values. */
+/* Fuzzes logs of comma-separated values. */
 
 #include <config.h>
 

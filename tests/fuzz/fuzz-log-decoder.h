@@ -3,8 +3,9 @@
 #ifndef FUZZ_LOG_DECODER_H
 #define FUZZ_LOG_DECODER_H 1
 
-/* A log of one format, read whole, in pieces and from the middle: what it
- * tells must be progress, and pieces must tell the same as the whole. */
+/* Fuzzes the decoder of one log format.  Decodes the log as a whole, in pieces
+ * and from the middle: the result must be valid progress, and the same for
+ * pieces as for the whole. */
 
 #include <math.h>
 #include <string.h>

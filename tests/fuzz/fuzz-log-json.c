@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A log of JSON lines. */
+/* Fuzzes logs of JSON lines. */
 
 #include <config.h>
 

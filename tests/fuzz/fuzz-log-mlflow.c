@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A metric of MLflow's file store. */
+/* Fuzzes metric files of MLflow's file store. */
 
 #include <config.h>
 

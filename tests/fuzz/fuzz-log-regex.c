@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A log in which expressions find numbers. */
+/* Fuzzes logs from which regular expressions extract numbers. */
 
 #include <config.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What to read of which job: rules of an operator, and what an engineer gives
- * to "stagecoach run --log". */
+/* Fuzzes the specifications of logs: the rules of an operator, and the
+ * argument of "stagecoach run --log". */
 
 #include <stdbool.h>
 #include <stddef.h>

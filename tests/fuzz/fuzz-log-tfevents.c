@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* An event file of TensorBoard: as it is, and as the records of one, whose
- * check sums are made here, since a fuzzer that guesses them gets nowhere. */
+/* Fuzzes TensorBoard event files: once with the input as the file, and once
+ * with the input as the contents of records, with valid checksums, which a
+ * fuzzer cannot guess. */
 
 #include <config.h>
 
@@ -30,8 +31,8 @@ put_sum(uint8_t *to, const uint8_t *data, size_t size)
     return 4;
 }
 
-/* Makes records of 'data': a byte of length, so much of an event, and so on.
- * Returns how long they are. */
+/* Converts 'data' to records: a byte of length, that many bytes of event, and
+ * so on.  Returns the size of the records. */
 static size_t
 make_records(const uint8_t *data, size_t size, uint8_t *file)
 {

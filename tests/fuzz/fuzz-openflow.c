@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a switch, which may be somebody else's by now, says to the
- * controller: messages one after the other, each the answer to what it was
- * asked last.  Among them may be frames that came by a link, of which nobody
- * but the controller can make one that counts: some are its own, as they are
- * or changed, and come in where they should or elsewhere. */
+/* Fuzzes the messages of a compromised switch to the controller; each message
+ * replies to the last request.  Packet-in messages may contain link probes.
+ * Only the controller can create a valid probe; the test also delivers valid
+ * probes, unchanged or modified, at the right or another port. */
 
 #include <config.h>
 
@@ -29,8 +28,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Two switches with a link between port 1 of each, and the last frame that
- * left it at each end. */
+/* Two switches with a link between their ports 1, and the last probe sent by
+ * each. */
 struct world {
     struct link_check *lc;
     uint8_t frames[2][LLDP_MAX_SIZE];
@@ -58,9 +57,9 @@ send_frame(const struct topology_port *from, const struct topology_port *to,
     return true;
 }
 
-/* Takes a packet as one from the switch 0, and one more that is ours: what the
- * packet begins with says whose it is, where it comes in, and what of it is
- * somebody else's. */
+/* Delivers the packet from switch 0, and then twice a probe that was sent.
+ * The first bytes of the packet select the probe, its receiving switch and
+ * port, and the byte to modify. */
 static void
 take_packet(const struct driver *d, uint32_t port, const void *packet,
             size_t size, void *world_)
@@ -119,8 +118,8 @@ check(const struct driver *d)
     must(status.state != DRIVER_IN_SYNC || status.n_applied == 2);
 }
 
-/* Takes one message off the input, as a connection does: of the length that
- * it says, if there is so much. */
+/* Removes one message from the input, as a connection does: as many bytes as
+ * its header says, if there are enough. */
 static struct ofpbuf *
 take_message(const uint8_t **data, size_t *size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A policy that somebody else wrote: it is refused by a message of one line,
- * or it keeps the rules that the controller relies on. */
+/* Fuzzes the parser of policies: it rejects the file with a message of one
+ * line, or the policy satisfies the invariants that the controller needs. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +38,8 @@ check_policy(const struct policy *p)
     must(strlen(p->name) <= 31 && strlen(p->hash) == 16);
 }
 
-/* With one number changed it is still a policy, the same but for that. */
+/* Checks that a policy with one changed number is valid and otherwise the
+ * same. */
 static void
 check_rewrite(const struct policy *p)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A datagram that any process of a job may send to the agent. */
+/* Fuzzes the progress datagrams that any process of a job can send to the
+ * agent. */
 
 #include <config.h>
 
@@ -16,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* 'name' is COJOB/JOB of two good names. */
+/* Checks that 'name' is COJOB/JOB with two valid names. */
 static void
 check_name(char *name)
 {

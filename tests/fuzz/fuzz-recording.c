@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A recording of a controller: it is refused by a message of one line, or
- * every stage is a cojob whose transfers are between different hosts. */
+/* Fuzzes the reader of controller recordings: it rejects the file with a
+ * message of one line, or every stage becomes a cojob with transfers between
+ * different hosts. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rules of a replay that somebody wrote: read or refused in one line, and what
- * is read is what the protocol allows. */
+/* Fuzzes the parser of replay rules: it rejects the file with a message of one
+ * line, or the rules are within the limits of the protocol. */
 
 #include <stddef.h>
 #include <stdint.h>

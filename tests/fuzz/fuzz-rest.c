@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A request as it comes from the HTTP library: "METHOD PATH[?VALUE]", a new
- * line, the body.  What is answered is well-formed, and what is to be written
- * is what the database may have. */
+/* Fuzzes HTTP requests after the HTTP library: "METHOD PATH[?VALUE]", a
+ * newline, and the body.  Replies must be well-formed, and changes must be
+ * valid for the database. */
 
 #include <config.h>
 
@@ -19,14 +19,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The one member of the query, whatever it is called. */
+/* Returns the value of the only query parameter, for any name. */
 static const char *
 get_query(const void *value, const char *name OVS_UNUSED)
 {
     return value;
 }
 
-/* A cojob with a job that runs. */
+/* Returns a controller that has a cojob with a running job. */
 static struct controller *
 get_controller(void)
 {
@@ -44,7 +44,7 @@ get_controller(void)
     return &ctl;
 }
 
-/* Views of rooms that are not here. */
+/* Returns true for views of modules that are not linked into this test. */
 static bool
 is_elsewhere(const struct rest_request *r)
 {

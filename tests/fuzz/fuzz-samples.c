@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Files of samples: refused by a message of one line, or what is read is
- * within its bounds.  The first byte says of which kind the others are. */
+/* Fuzzes the readers of sample files: they reject a file with a message of one
+ * line, or the values are within their bounds.  The first byte selects the
+ * kind of file. */
 
 #include <math.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads the array's every byte. */
+/* Reads every byte of the array. */
 static char *
 read_idx(FILE *stream, uint32_t n_dims)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A scenario of the lab with its searches: it is refused by a message of one
- * line, or all of its trials are what its searches allow, and the simulator
- * can take it. */
+/* Fuzzes the reader of lab scenarios with searches: it rejects the file with a
+ * message of one line, or all trials are valid for their searches and the
+ * simulator accepts the scenario. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,12 +14,12 @@
 #include "tests/fuzz/must.h"
 #include "trainer/search/spec.h"
 
-/* Of a workload; more is right, but only slow. */
+/* Maximum number of transfers of a workload; more are valid, but slow. */
 #define MAX_TRANSFERS 100000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Returns how many transfers the search makes in the simulator. */
+/* Returns the number of transfers of the search in the simulator. */
 static size_t
 check_search(const struct search_spec *spec)
 {

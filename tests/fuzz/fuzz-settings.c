@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How a workload shall be made: it is refused by a message of one line, or all
- * numbers are in their ranges. */
+/* Fuzzes the parsers of workload settings: they reject the text with a message
+ * of one line, or all numbers are in their ranges. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A frame that the host or the network sends: parser, classifier and tagger
- * read and write nothing beyond its end, and both directions agree.  The
- * first byte says what of the frame is known before. */
+/* Fuzzes frames from the host or the network: parser, classifier and tagger
+ * access nothing beyond the end of the frame, and both directions agree.  The
+ * first byte selects what is known about the frame. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ prepare(void)
     }
 }
 
-/* The two ends are swapped, all else is the same. */
+/* Checks that the two ends are swapped and all else is equal. */
 static void
 check_mirror(const struct parsed *out, const struct parsed *in)
 {
@@ -60,7 +60,8 @@ check_mirror(const struct parsed *out, const struct parsed *in)
     }
 }
 
-/* The short cut takes nothing that the careful parser does not. */
+/* Checks that the fast path accepts only frames that the full parser
+ * accepts. */
 static void
 check_common(const uint8_t *frame, size_t size, const struct parsed *p)
 {

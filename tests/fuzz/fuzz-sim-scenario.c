@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A scenario of the simulator: it is refused by a message of one line, or
- * every transfer is between hosts that exist and every rung has jobs. */
+/* Fuzzes the reader of simulator scenarios: it rejects the file with a message
+ * of one line, or every transfer is between hosts that exist and every rung
+ * has jobs. */
 
 #include <stddef.h>
 #include <stdint.h>

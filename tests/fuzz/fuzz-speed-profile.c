@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A speed profile that somebody else wrote: it is refused by a message of one
- * line, or its batches take some time and its uses are shares. */
+/* Fuzzes the reader of speed profiles: it rejects the file with a message of
+ * one line, or all batches take a positive time and all loads are between 0
+ * and 1. */
 
 #include <math.h>
 #include <stddef.h>

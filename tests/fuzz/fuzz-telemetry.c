@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What an agent's machine, which may be a tenant's by now, says to the
- * controller. */
+/* Fuzzes the telemetry that a compromised host sends to the controller. */
 
 #include <config.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Topologies, which people write. */
+/* Fuzzes the reader of topology files. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Every way that there is begins at a port of its switch. */
+/* Checks that each route begins at a port of its switch. */
 static void
 check_routes(const struct topology *t)
 {

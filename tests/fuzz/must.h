@@ -3,7 +3,7 @@
 #ifndef FUZZ_MUST_H
 #define FUZZ_MUST_H 1
 
-/* What the targets say of every input, whether NDEBUG is set or not. */
+/* Assertions of the fuzz targets, independent of NDEBUG. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,8 @@
         }                       \
     } while (0)
 
-/* A copy of exactly 'size' bytes, so that a read beyond them is seen. */
+/* Returns a copy of exactly 'size' bytes, so that sanitizers detect a read
+ * beyond them. */
 static inline void *
 copy_bytes(const uint8_t *data, size_t size)
 {
@@ -30,7 +31,7 @@ copy_bytes(const uint8_t *data, size_t size)
     return copy;
 }
 
-/* The same, as a string: a NUL byte in 'data' ends it early. */
+/* Returns a copy as a string.  A NUL byte in 'data' ends it early. */
 static inline char *
 copy_text(const uint8_t *data, size_t size)
 {
@@ -44,7 +45,7 @@ copy_text(const uint8_t *data, size_t size)
     return copy;
 }
 
-/* A message for a person: one line that says where. */
+/* Checks that 'error' is one line that begins with 'beginning'. */
 static inline void
 must_be_message(const char *error, const char *beginning)
 {

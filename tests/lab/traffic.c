@@ -125,7 +125,7 @@ server_socket(int type, const char *port)
     return bound_socket(fd < 0 ? AF_INET : AF_INET6, type, port);
 }
 
-/* Sockets of the sink, of which the first 'n_ports' listen. */
+/* Sockets of the sink; the first 'n_ports' are listening sockets. */
 struct sink {
     struct pollfd fds[MAX_SOCKETS];
     int port[MAX_SOCKETS];      /* Index of the socket's port. */

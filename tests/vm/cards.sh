@@ -6,8 +6,9 @@
 #
 #    10.0, host A -- 11.0, shim's host port    uplink, 12.0 -- 13.0, host B
 #
-# are PCI addresses.  Between each two is a hub inside of the emulator, or,
-# where cards have several queues, a bridge in the test's namespace $ns.
+# are PCI addresses.  Each pair of cards is connected by a hub inside the
+# emulator, or, where cards have several queues, by a bridge in the test's
+# namespace $ns.
 
 HUGE_PAGES=320                  # Of 2 MiB.
 QUEUES=4                        # Of a card that has several.
@@ -19,7 +20,7 @@ on_hub() {
     device "$1" "$3"
 }
 
-# on_tap ADDRESS QUEUES MODEL: the same, of an interface tapADDRESS.
+# on_tap ADDRESS QUEUES MODEL: the same for the interface tapADDRESS.
 on_tap() {
     echo "-netdev tap,id=n$1,ifname=tap$1,script=no,downscript=no,queues=$2"
     device "$1" "$3"

@@ -2,11 +2,11 @@
 #
 # shellcheck shell=sh disable=SC2034,SC2154
 #
-# Of scripts that run in a guest, see run-guest.sh.  Sourced.
+# Functions of scripts that run in a guest, see run-guest.sh.  Sourced.
 #
 # $A and $B are hosts, namespaces with an eth0 each, 10.99.0.1 and 10.99.0.2;
 # the shim is between them, in the first namespace, with the ports $HOST_PORT
-# and $UPLINK.  The guest is gone when the script ends, with all in it.
+# and $UPLINK.  The guest is destroyed when the script ends.
 
 A=a B=b
 MTU=1500
@@ -35,7 +35,7 @@ shim_ask() { "$BUILD/tests/lab/shim-client" "$SOCK" "$@" || fail "$*"; }
 wait_until() {
     began=$(date +%s)
     until "$@" >/dev/null 2>&1; do
-        [ $(($(date +%s) - began)) -lt 10 ] || fail "waited in vain for: $*"
+        [ $(($(date +%s) - began)) -lt 10 ] || fail "timeout: $*"
         sleep 0.1
     done
 }

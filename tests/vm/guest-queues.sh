@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Lanes on network cards with as many queues: the cards spread the flows, each
-# lane receives its own, and what all of them count is what there was.  The
-# hosts leave checksums and segmentation to their cards.
+# Checks lanes on network cards with as many queues: the cards distribute the
+# flows, each lane receives its own queue, and the shim's counters match the
+# cards' counters.  The hosts leave checksums and segmentation to their cards.
 set -u
 . "$SOURCE/tests/vm/guest-functions.sh"
 

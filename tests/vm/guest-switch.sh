@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the controller makes of a switch whose datapath is the kernel's: packets
-# of each level take their queue, the first level gets the link, the others
-# what it leaves and at least their share, and all of it when it is silent.
-# Queues do nothing in the userspace datapath that the lab has.
+# Checks the controller with a switch that has the kernel's datapath: packets
+# of each level use their queue, the first level gets the link, the other
+# levels get the rest, at least their minimum share, and the whole link when
+# the first level is idle.  In the userspace datapath of the lab queues have no
+# effect.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -28,7 +29,7 @@ modprobe openvswitch
 modprobe sch_htb
 modprobe veth
 
-# Two hosts that send, and one that all is for.
+# Two sending hosts and one receiving host.
 start_switch_database
 ovs-vsctl --no-wait add-br br0 -- set bridge br0 datapath_type=system \
     fail_mode=secure protocols=OpenFlow13,OpenFlow14 \

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The shim's unit on two network cards, under systemd: it has the rights for
-# them, comes back when it is killed, and goes on when another one cannot have
-# its cards.
+# Checks the shim's unit on two network cards, under systemd: its rights are
+# sufficient for them, it is restarted when it is killed, and it keeps running
+# when another shim cannot open its cards.
 set -u
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$SOURCE/tests/lab/machine-functions.sh"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A shim whose host port is an interface that it makes by /dev/vhost-net, and
-# whose uplink is a network card: TCP both ways at both sizes of frames, with
-# checksums and segmentation as the interface has them, of the host itself and
-# of a container behind a bridge that leaves both undone; and a shim that is
-# killed, with which the interface goes.
+# Checks a shim that creates its host port as an interface through
+# /dev/vhost-net, with a network card as uplink: TCP in both directions at both
+# frame sizes, with the interface's default offloads, from the host itself and
+# from a container behind a bridge that leaves checksums and segmentation
+# undone; and that the interface disappears when the shim is killed.
 set -u
 . "$SOURCE/tests/vm/guest-functions.sh"
 
@@ -42,16 +42,17 @@ offload() {
     in_a ethtool -k eth0 | awk -v name="$1:" '$1 == name { print $2 }'
 }
 
-# The interface is the host's own.
+# Case 1: the interface is the host's own.
 of_host() {
     give_iface $A host0 10.99.0.1
-    # What nobody would do for the host it cannot leave undone.
+    # The interface does not offer checksum and segmentation offload, because
+    # nothing would perform them for the host.
     in_a ethtool -K eth0 tx on tso on >/dev/null 2>&1
     [ "$(offload tx-checksumming) $(offload tcp-segmentation-offload)" = \
         "off off" ] || fail "the interface leaves work to the shim"
 }
 
-# It is in a bridge, with the interface of a container.
+# Case 2: the interface is in a bridge, with the interface of a container.
 of_container() {
     ip link add name pods mtu $MTU type bridge
     ip link add name pod mtu $MTU type veth peer name pod0 mtu $MTU
@@ -63,7 +64,7 @@ of_container() {
     give_iface $A pod0 10.99.0.1
     in_a ethtool -K eth0 tx on tso on gro on >/dev/null
     [ "$(offload tx-checksumming) $(offload tcp-segmentation-offload)" = \
-        "on on" ] || fail "the container leaves nothing undone"
+        "on on" ] || fail "the container has no offloads"
 }
 
 begin() {

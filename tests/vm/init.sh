@@ -1,9 +1,9 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The first process of a guest.  The guest's root is the machine's own, read
-# only, with a memory file system above it; /out is a folder of the test's,
-# where "run" is what to run and "log" and "status" are what came of it.
+# The first process of a guest.  The guest's root is the machine's root,
+# read-only, with a memory file system above it. /out is a folder of the test:
+# "run" is the script to run, "log" its output and "status" its exit status.
 /bin/busybox --install -s /bin
 export PATH=/bin:/sbin
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bytes that are known beforehand, over TCP.
+/* Transfers a known byte pattern over TCP.
  *
  *    pattern take PORT BYTES SECONDS
- *        Takes one connection to PORT and compares what comes.  Exits 0 if
- *        that was BYTES, all as they should be, and then the end, within
- *        SECONDS; otherwise it says what was wrong.
+ *        Accepts one connection to PORT and compares the received bytes.
+ *        Exits 0 if they are exactly BYTES correct bytes, followed by the end
+ *        of the connection, within SECONDS; otherwise prints the difference.
  *    pattern give ADDRESS PORT LOCAL-PORT BYTES SECONDS
- *        Connects, trying again as long as nobody listens, and sends.  Exits
- *        0 if the other end has acknowledged all of it within SECONDS. */
+ *        Connects, trying again while connections are refused, and sends.
+ *        Exits 0 if the other end acknowledges all bytes within SECONDS. */
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # run-guest.sh SCRIPT KIND [SECONDS]: runs tests/vm/SCRIPT KIND in a virtual
-# machine that has network cards of KIND, see cards.sh, for SECONDS at most,
-# and shows what it says.  The processor is emulated too, so that any will do.
+# machine that has network cards of KIND, see cards.sh, for at most SECONDS,
+# and prints its output.  The processor is emulated as well, so that any host
+# processor works.
 #
-# What the guest sees is this machine's files, which it cannot change, and a
-# folder of the test's.  Its cards are connected to each other in the emulator
-# or in a network namespace, and to nothing outside.
+# The guest sees this machine's files read-only, and a folder of the test.  Its
+# cards are connected to each other in the emulator or in a network namespace,
+# and to nothing outside.
 set -u
 script=$1 kind=$2 seconds=${3:-240}
 here=$SOURCE/tests/vm
