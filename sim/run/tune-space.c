@@ -14,7 +14,6 @@
                   | BIT(INTERLEAVE))
 #define IMPROVED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(INTERLEAVE))
 #define JUDGED (BIT(EARLY) | BIT(STAGE_EARLY))
-#define ATTAINED (BIT(DCLAS) | BIT(LAS))
 
 /* Where 0 is off, all below this is. */
 #define ZERO 0.1
@@ -33,8 +32,8 @@ static const struct {
     { "improve", "moves", 10, 1000000, true, true, IMPROVED },
     { "sincronia", "epoch_ms", 10, 10000, true, true, BIT(SINCRONIA) },
     { "fifo_lm", "heavy_mb", 1, 10000, true, false, BIT(FIFO_LM) },
-    { "dclas", "first_mb", 0.1, 1000, true, false, ATTAINED },
-    { "dclas", "factor", 1.1, 50, true, false, ATTAINED },
+    { "dclas", "first_mb", 0.1, 1000, true, false, BIT(DCLAS) },
+    { "dclas", "factor", 1.1, 50, true, false, BIT(DCLAS) },
     { "dclas", "queues", 2, 16, false, false, BIT(DCLAS) },
 };
 
