@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # boot-machine.sh NAME FOLDER [LAYER]: boots a machine with systemd as its
-# first process.  It has the files of this machine's root file system, over
-# them those of the folder LAYER, and over these the files that it writes, which
-# are kept in FOLDER for the next boot.  The folders $SOURCE and $BUILD have the
-# same names there, read-only, wherever they are.  Runs in new namespaces of all
-# kinds but that of users, after its network is set up.  Global files of the
-# kernel are read-only.  (systemd-nspawn(1) does the same with more packages.)
+# first process.  Its root is an overlay: this machine's root file system, then
+# the folder LAYER, then the files that it writes, which are kept in FOLDER for
+# the next boot.  The folders $SOURCE and $BUILD have the same paths there,
+# read-only.  Runs in new namespaces of all kinds except user namespaces, after
+# its network is set up.  Global files of the kernel are read-only.
+# (systemd-nspawn(1) does the same with more packages.)
 set -eu
 name=$1 folder=$2 layer=${3:-}
 root=$folder/root
@@ -19,7 +19,8 @@ mount -t overlay overlay -o \
     "lowerdir=${layer:+$layer:}/,upperdir=$folder/written,workdir=$folder/work" \
     "$root"
 
-# What this machine would start, mount and be asked at boot.
+# Removes the files that control what this machine starts, mounts and asks at
+# boot.
 if [ ! -e "$folder/booted" ]; then
     rm -rf "$root"/etc/systemd/system/* "$root"/etc/rc?.d \
         "$root"/etc/default/stagecoach* "$root/etc/stagecoach" \

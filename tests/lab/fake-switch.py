@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fake-switch.py FOLDER CONTROL: switches that are not what they should be.
+"""fake-switch.py FOLDER CONTROL: emulates misbehaving switches.
 
 Each listens at FOLDER/NAME.mgmt and misbehaves in its own way once the
 controller has connected: the attacks of a switch on a controller that the
 literature lists (malformed version, corrupted type, no handshake, messages
-before it, unasked for messages, an identity that is another's, floods, what
-fills memory).  After some seconds the controller behind the socket CONTROL
+before it, unsolicited messages, another switch's identity, floods, memory
+exhaustion).  After some seconds the controller behind the socket CONTROL
 must say of each what is expected, and must have answered all the while.
 """
 
@@ -33,10 +33,10 @@ def features(datapath, auxiliary=0):
 
 
 class Switch:
-    """One that answers as it should; others differ in a method."""
+    """A correct switch; misbehaving ones override a method."""
 
     datapath = 0x10
-    state = "writing"           # What it says it has is never what it shall.
+    state = "writing"           # It never reports the wanted flows.
     says = ""                   # Part of the controller's reason.
     auxiliary = 0
 
@@ -85,7 +85,7 @@ class Honest(Switch):
 
 
 class Twin(Switch):
-    """Says that it is the honest one."""
+    """Uses the datapath id of the correct switch."""
     state, says = "refused", "is that of"
 
     async def begin(self, out):
@@ -99,7 +99,7 @@ class Auxiliary(Switch):
 
 
 class NewerLeader(Switch):
-    """Knows another controller of a later generation."""
+    """Reports a controller of a later generation."""
     datapath = 0x12
     state, says = "refused", "another controller is newer"
 
@@ -133,7 +133,7 @@ class OldVersion(Switch):
 
 
 class WrongVersion(Switch):
-    """Goes on in a version that was not agreed upon."""
+    """Sends messages in a version that was not negotiated."""
     datapath, state = 0x14, "away"
 
     async def answer(self, out, kind, xid, body):
@@ -141,7 +141,7 @@ class WrongVersion(Switch):
 
 
 class UnknownType(Switch):
-    """What means nothing is ignored."""
+    """Sends messages of unknown types, which must be ignored."""
     datapath = 0x15
 
     async def answer(self, out, kind, xid, body):
@@ -157,7 +157,7 @@ class ShortLength(Switch):
 
 
 class LongLength(Switch):
-    """Says that more follows than does: nothing is understood any more."""
+    """Sends a header with too large a length, which breaks the framing."""
     state = "away"
 
     async def answer(self, out, kind, xid, body):
@@ -165,7 +165,7 @@ class LongLength(Switch):
 
 
 class WrongAnswers(Switch):
-    """Answers with the right type and number, and rubbish."""
+    """Replies with the right type and transaction id, and an invalid body."""
     datapath, state, says = 0x17, "refused", "the dump is invalid"
 
     async def dump(self, out, xid, part):
@@ -177,8 +177,7 @@ class WrongAnswers(Switch):
 
 
 class Unasked(Switch):
-    """Tells of flows that nobody wants to hear of, and of ports that cannot
-    be."""
+    """Sends unsolicited flow-removed messages, and invalid port statuses."""
     datapath = 0x18
 
     async def answer(self, out, kind, xid, body):
@@ -189,7 +188,7 @@ class Unasked(Switch):
 
 
 class Flood(Switch):
-    """Packets, of which it was told to send none."""
+    """Sends packet-in messages, although they are disabled."""
     datapath = 0x19
 
     async def answer(self, out, kind, xid, body):
@@ -200,7 +199,7 @@ class Flood(Switch):
 
 
 class EndlessDump(Switch):
-    """A dump that goes on and on, of flows that all have our cookie."""
+    """Sends an endless dump of flows with the controller's cookie."""
     datapath, state, says = 0x1a, "refused", "the dump is too long"
 
     async def dump(self, out, xid, part):
@@ -222,7 +221,7 @@ class EndlessDump(Switch):
 
 
 class NoAnswer(Switch):
-    """Is connected and says no more."""
+    """Stays connected without sending anything."""
     state = "away"
 
     async def answer(self, out, kind, xid, body):

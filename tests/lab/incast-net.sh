@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 #
-# For scripts that need many hosts with shims on one switch:
+# Functions for tests with many hosts with shims on one switch:
 #
 #    host hI, eth0 10.99.0.I+1 -- hostside, node nI (shim), uplink -- portI,
 #    bridge in fabric f
 #
 # for I from 0 to $HOSTS.  Port 0, to host 0, sends at $RATE through one queue
-# of $QUEUE bytes.  The script sets HOSTS, RATE (of tc and the shims alike),
-# MTU and QUEUE before it sources this; everything is cleaned up when it
+# of $QUEUE bytes.  The script sets HOSTS, RATE (of tc and the shims), MTU and
+# QUEUE before it sources this file; everything is cleaned up when the script
 # exits.
 
 [ "$(id -u)" = 0 ] || { echo "needs root" >&2; exit 77; }
@@ -72,16 +72,17 @@ wait_until() {
         tries=$((tries + 1))
         [ $tries -lt 200 ] || {
             tail -5 "$TMP/shims" >&2
-            fail "waited in vain for: $*"
+            fail "timeout: $*"
         }
         sleep 0.05
     done
 }
 
-# host_listens I t|u PORT: does somebody in host I listen on that port?
+# host_listens I t|u PORT: succeeds if a TCP (t) or UDP (u) socket in host I
+# listens on that port.
 host_listens() { [ -n "$(in_host "$1" ss "-Hl${2}n" "sport = :$3")" ]; }
 
-# shim_value I NAME: a counter.
+# shim_value I NAME: prints a counter of shim I.
 shim_value() {
     "$BUILD/shim/stagecoach-shim" --show "$TMP/$1.sock" |
         awk -v name="$2" '$1 == name { print $2 }'
@@ -106,7 +107,7 @@ shim_start() {
     SHIM_PIDS="$SHIM_PIDS $!"
 }
 
-# shims_wait: until all of them forward.
+# shims_wait: waits until all shims forward.
 shims_wait() {
     for i in $(hosts); do
         wait_until "$BUILD/shim/stagecoach-shim" --show "$TMP/$i.sock"

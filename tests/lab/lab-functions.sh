@@ -2,7 +2,7 @@
 #
 # shellcheck shell=sh disable=SC2034,SC2154
 #
-# The frame of tests in the lab.  Sourced.
+# Functions common to the lab tests.  Sourced.
 
 fail() {
     echo "FAILED: $*" >&2
@@ -13,7 +13,7 @@ need_root() {
     [ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
 }
 
-# need PROGRAM...: skips the test if there is one that is not in PATH.
+# need PROGRAM...: skips the test if a program is not in PATH.
 need() {
     for program; do
         command -v "$program" >/dev/null ||
@@ -21,16 +21,16 @@ need() {
     done
 }
 
-# Sets $mount to where control groups are.
+# Sets $mount to the mount point of cgroup v2.
 need_cgroups() {
     mount=$(cgroup_mount)
     [ -n "$mount" ] || { echo "skip: no cgroup v2"; exit 77; }
 }
 
-# begin NAME: makes the test's own folder, "$dir".  At the end, however it
-# comes, the processes in $pids are ended, the test's clean_up is called, and
-# what it leaves in $dir is removed; if it failed, its show is called before
-# that, and $logs are shown.
+# begin NAME: creates the test's own folder, "$dir".  At any exit the processes
+# in $pids are killed, the test's clean_up is called, and the contents of $dir
+# are removed; after a failure, the test's show is called first, and $logs are
+# printed.
 clean_up() { :; }
 show() { :; }
 begin() {
@@ -61,7 +61,7 @@ end() {
     exit $status
 }
 
-# Of a process that was told to end: kills it if it has not within 2 s.
+# Waits for a process after SIGTERM; kills it after 2 s.
 end_process() {
     tries=0
     while kill -0 "$1" 2>/dev/null && [ $((tries += 1)) -le 40 ]; do
@@ -70,8 +70,8 @@ end_process() {
     kill -9 "$1" 2>/dev/null
 }
 
-# wait_for SECONDS WHAT COMMAND...: waits until COMMAND succeeds, $took ms.  If
-# it does not, shows what it last wrote to standard error.
+# wait_for SECONDS WHAT COMMAND...: waits until COMMAND succeeds and sets
+# $took, in ms.  After a timeout, prints COMMAND's last standard error.
 wait_for() {
     limit=$1 what=$2 since=$(date +%s%3N)
     shift 2
@@ -87,8 +87,8 @@ wait_for() {
 }
 await() { wait_for 20 "$@"; }
 
-# remove_cgroup NAME: with the processes and the control groups in it, the last
-# of which goes when its last process is reaped.
+# remove_cgroup NAME: removes the cgroup with its processes and child cgroups;
+# a cgroup can be removed only after its last process is reaped.
 remove_cgroup() {
     [ ! -e "$mount/$1/cgroup.kill" ] || echo 1 >"$mount/$1/cgroup.kill"
     tries=0
@@ -98,8 +98,8 @@ remove_cgroup() {
     done
 }
 
-# start_databases RUN: those of a controller, at "$dir/RUN", which have had one
-# leader more, for a controller of the test's own.
+# start_databases RUN: starts databases at "$dir/RUN" for a controller that the
+# test starts itself.  One generation has already been used.
 start_databases() {
     STAGECOACH_RUNDIR="$dir/$1" timeout 20 "$BUILD/cli/stagecoach" \
         controller start --dbdir "$dir/$1-db" \
@@ -115,9 +115,9 @@ stop_databases() {
         >/dev/null 2>&1
 }
 
-# Of "stagecoach lab".
+# Functions for "stagecoach lab".
 
-# LAB_BIN: programs to use instead of the built ones, for those who develop.
+# LAB_BIN: folder with programs that replace the built ones, for development.
 lab() {
     command=$1
     shift
@@ -140,7 +140,8 @@ need_root_and_programs() {
     done
 }
 
-# begin_lab LETTER: as "begin", of a test with labs of its own, all "$name".
+# begin_lab LETTER: like "begin", for a test with labs of its own, all named
+# "$name".
 begin_lab() {
     need_root_and_programs
     begin "lab-$1"
@@ -149,7 +150,8 @@ begin_lab() {
     show() { cat "$dir/out"; }
 }
 
-# start_run SCENARIO [OPTION]...: a run in the background, $runner.
+# start_run SCENARIO [OPTION]...: starts a run in the background, with process
+# id $runner.
 start_run() {
     timeout 200 "$BUILD/cli/stagecoach" lab run "$@" --name "$name" \
         ${LAB_BIN:+--bin "$LAB_BIN"} --out "$dir/report" >"$dir/out" 2>&1 &
@@ -157,7 +159,7 @@ start_run() {
     pids="$pids $runner"
 }
 
-# wait_in_run SECONDS COMMAND...: as wait_for, but no longer than the run.
+# wait_in_run SECONDS COMMAND...: like wait_for, but fails when the run ends.
 wait_in_run() {
     seconds=$1
     shift
@@ -174,7 +176,7 @@ cgroup_mount() {
     awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts
 }
 
-# Prints what there is of the lab.
+# Prints everything that is left of the lab.
 leftovers() {
     for path in "/run/netns/scl-$name-"* \
         "$(cgroup_mount)/stagecoach/lab-$name" \

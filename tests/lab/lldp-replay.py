@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lldp-replay.py FROM TO: reads the next frame of LLDP that comes in at the
-interface FROM, and sends it out of TO three times as it is and three times
-with another number in it, of which its code knows nothing."""
+"""lldp-replay.py FROM TO: reads the next LLDP frame that arrives at the
+interface FROM, and sends it out of TO three times unchanged and three times
+with a changed number, which its authentication code does not cover."""
 
 import socket
 import sys

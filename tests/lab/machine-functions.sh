@@ -2,9 +2,10 @@
 #
 # shellcheck shell=sh disable=SC2154
 #
-# Machines with systemd as their first process, for tests that install what is
-# built and run it by its units.  Sourced after lab-functions.sh; "$prefix"
-# begins the names of network namespaces and control groups.
+# Functions for machines with systemd as their first process, for tests that
+# install the built files and run them by their units.  Sourced after
+# lab-functions.sh; the names of network namespaces and control groups begin
+# with "$prefix".
 
 need_systemd() {
     need unshare nsenter systemctl ip
@@ -12,8 +13,8 @@ need_systemd() {
     [ -x /lib/systemd/systemd ] || { echo "skip: no systemd"; exit 77; }
 }
 
-# make_machines: $machines, a folder for what is installed and what machines
-# write, on a file system of its own as overlays want it.
+# make_machines: creates $machines, a folder for installed files and for files
+# written by machines, on a file system of its own because overlays need one.
 make_machines() {
     machines=$dir/machines
     logs="$logs machines/*/console"
@@ -21,7 +22,7 @@ make_machines() {
     mount -t tmpfs tmpfs "$machines"
 }
 
-# install_version NAME: what is built, as a package would have it.
+# install_version NAME: installs the built files as a package would.
 install_version() {
     DESTDIR="$machines/$1" meson install -C "$BUILD" --no-rebuild --quiet ||
         fail "meson install"
@@ -29,9 +30,9 @@ install_version() {
         "$BUILD/packaging/stagecoach-agent.service")
 }
 
-# boot NAME VERSION: a machine called NAME that has what is installed as
-# VERSION, and the network namespace "$prefix$NAME" if there is one; returns
-# when it is up.
+# boot NAME VERSION: boots a machine called NAME with the files installed as
+# VERSION, and with the network namespace "$prefix$NAME" if it exists; returns
+# when the machine is up.
 boot() {
     folder=$machines/$1
     mkdir -p "$folder" "$mount/$prefix$1"
@@ -51,7 +52,7 @@ boot() {
 }
 is_up() { in_machine "$1" systemctl is-system-running --wait | grep -x running; }
 
-# Its first process.
+# Prints the process id of the machine's first process.
 first_process() {
     cat "/proc/$(cat "$machines/$1/unshare")/task/"*/children | tr -d ' '
 }
@@ -65,13 +66,13 @@ in_machine() (
     exec nsenter --target "$first" --all env PATH="$bindir:$PATH" "$@"
 )
 
-# switch_off NAME: at once, as when its power fails.
+# switch_off NAME: kills the machine at once, like a power failure.
 switch_off() {
     kill -9 "$(first_process "$1")"
     end_process "$(cat "$machines/$1/unshare")" || :
 }
 
-# forget_machines NAME...: what there is of them.
+# forget_machines NAME...: removes all state of the machines.
 forget_machines() {
     for machine; do
         remove_cgroup "$prefix$machine"

@@ -1,17 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""rest-check.py PLACE COMMAND [ARG...]: a controller against its contract.
+"""rest-check.py PLACE COMMAND [ARG...]: checks a controller's HTTP API.
 
 PLACE is a unix socket, or HOST:PORT,KEY,CERTIFICATE,CA of TLS.
 
-openapi FILE      what is answered is what docs/openapi.json says, both ways
+openapi FILE      replies match docs/openapi.json, and all of it is served
 writes ACTOR COJOB        changes, repeated and wrong ones
 events            events as they happen, and after a break
-away              a database that hangs ends in 503, for many at once too
-deaf SECONDS      who follows events and does not read is cut off
-full              no more streams than there may be
-metrics FILE...   Prometheus's format; what the files ask for is there
+away              a database that hangs causes 503, also for many requests
+deaf SECONDS      a client that does not read its events is disconnected
+full              the number of event streams is limited
+metrics FILE...   Prometheus format; all metrics used by the files exist
 status            prints the status of GET /v1/status
 """
 

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""rest-client.py SOCKET COMMAND [ARG...]: asks a controller over HTTP.
+"""rest-client.py SOCKET COMMAND [ARG...]: queries a controller over HTTP.
 
 get PATH          prints the status and the body
 put PATH BODY     the same
-pages             the dashboard is there, with the order
-views CONTROL     every view has the shape that the control socket's has
-errors            what is wrong is answered with JSON and the right status
-hostile           garbage, floods and idle connections cost nobody else
-slow SECONDS      a request that drips is cut off, within so long
+pages             the dashboard is served, with the order
+views CONTROL     every view has the same structure as the control socket's
+errors            invalid requests get JSON and the right status
+hostile           garbage, floods and idle connections harm no other client
+slow SECONDS      a slow request is disconnected within SECONDS
 """
 
 import contextlib
@@ -61,8 +61,8 @@ def connect():
 def ask(path, method="GET", **kwargs):
     """Returns status, headers and body of the answer."""
     with contextlib.closing(Client()) as client:
-        # Who is refused by the head may find the connection closed while the
-        # body is sent, and has an answer all the same.
+        # If the server rejects the request head, it may close the connection
+        # while the body is sent; the reply can still be read.
         with contextlib.suppress(BrokenPipeError):
             client.request(method, path, **kwargs)
         answer = client.getresponse()
@@ -118,8 +118,8 @@ def views(control):
 
 
 def pages():
-    """A browser loads the dashboard and nothing of anybody else's, and a file
-    that it has not again."""
+    """The dashboard loads only files of this server, and cached files are not
+    sent again."""
     for path in PAGES:
         status, headers, body = ask(path)
         expect(f"{path}: {status}", status == 200 and body)
@@ -213,7 +213,7 @@ def hostile():
                not line or line.split()[1][0] in "45")
         expect("no answer any more", ask("/healthz")[0] == 200)
 
-    # One that asks for much and reads nothing, and many that do not ask.
+    # One client that sends requests without reading, and many idle ones.
     deaf = connect()
     deaf.setblocking(False)
     with contextlib.suppress(BlockingIOError, ConnectionError):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 #
-# For scripts that test one shim:
+# Functions for tests of one shim:
 #
 #    host A, eth0 10.99.0.1 -- hostside, node N (shim), uplink -- eth0
 #    10.99.0.2, host B
 #
-# The script sets MTU and RATE before it sources this, and OFFLOADS=on if hosts
-# may leave checksums and segmentation to the network card.  $A, $N and $B are
-# the namespaces, $SOCK is the shim's control socket, $TMP a directory.  It
-# calls shim_start; everything is cleaned up when it exits.
+# The script sets MTU and RATE before it sources this file, and OFFLOADS=on if
+# hosts may leave checksums and segmentation to the network card. $A, $N and $B
+# are the namespaces, $SOCK is the shim's control socket, $TMP a directory.
+# The script calls shim_start; everything is cleaned up when it exits.
 
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
 [ -x "$BUILD/shim/stagecoach-shim" ] || { echo "built without DPDK"; exit 77; }
@@ -55,15 +55,16 @@ wait_until() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "waited in vain for: $*"
+        [ $tries -lt 200 ] || fail "timeout: $*"
         sleep 0.05
     done
 }
 
-# b_listens t|u PORT: does somebody in B listen on that TCP or UDP port?
+# b_listens t|u PORT: succeeds if a socket in B listens on that TCP or UDP
+# port.
 b_listens() { [ -n "$(in_b ss "-Hl${1}n" "sport = :$2")" ]; }
 
-# shim_value NAME: a counter.
+# shim_value NAME: prints a counter.
 shim_value() {
     "$BUILD/shim/stagecoach-shim" --show "$SOCK" |
         awk -v name="$1" '$1 == name { print $2 }'
@@ -85,7 +86,7 @@ shim_stop() {
     SHIM_PID=
 }
 
-# tcp_bytes PORT MS: what arrives of one flow from A to B.
+# tcp_bytes PORT MS: prints the bytes received from one flow from A to B.
 tcp_bytes() {
     in_b "$traffic" sink $(($2 + 1500)) "$1" >"$TMP/sink" &
     sink=$!
@@ -95,7 +96,8 @@ tcp_bytes() {
     awk '{ n += $3 } END { printf "%.0f\n", n }' "$TMP/sink"
 }
 
-# uplink_make: the link between the shim and B, also after its deletion.
+# uplink_make: creates the link between the shim and B, also after its
+# deletion.
 uplink_make() {
     ip link add eth0 mtu "$MTU" address 02:00:00:00:00:02 netns "$B" \
         type veth peer name uplink mtu "$MTU" netns "$N" || exit 1

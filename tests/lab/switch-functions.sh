@@ -2,8 +2,9 @@
 #
 # shellcheck shell=sh disable=SC2154
 #
-# What tests with Open vSwitch share: a switch of the test's own in "$dir/ovs",
-# for ovs-vsctl and ovs-ofctl too.  Sourced after lab-functions.sh and "begin".
+# Functions for tests with Open vSwitch: a switch of the test's own in
+# "$dir/ovs", also for ovs-vsctl and ovs-ofctl.  Sourced after lab-functions.sh
+# and "begin".
 export OVS_RUNDIR="$dir/ovs" OVS_LOGDIR="$dir/ovs" OVS_DBDIR="$dir/ovs"
 
 start_switch_database() {
@@ -17,8 +18,8 @@ start_switch_database() {
     ovs-vsctl --no-wait init
 }
 
-# start_switch COMMAND...: COMMAND is ovs-vswitchd, with what goes before it
-# and options.
+# start_switch COMMAND...: COMMAND is ovs-vswitchd, with a prefix command and
+# options.
 start_switch() {
     "$@" "unix:$dir/ovs/db.sock" --unixctl="$dir/ovs/vswitchd.ctl" \
         -vconsole:off -vsyslog:off --log-file="$dir/ovs/vswitchd.log" &

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 
-# Whose flows are those of jobs that nobody put into a cgroup, and what the
-# agent makes of hosts on which things come and go.
+# Checks how the agent finds the jobs of flows outside of job cgroups, and its
+# cost on hosts with many short-lived processes and cgroups.
 
 set -u
 . "$SOURCE/tests/lab/lab-functions.sh"
@@ -42,7 +42,7 @@ has_job() {
     ask agent/jobs | grep -q "\"job\":\"$1\""
 }
 
-# An agent that does not answer may have any job.
+# Fails if the agent does not answer.
 has_no_job() {
     ask agent/jobs >"$dir/jobs" && ! grep -q "\"job\":\"$1" "$dir/jobs"
 }
@@ -82,7 +82,7 @@ pids="$pids $!"
 exec 3> "$dir/commands"
 $netns "$tests/fake-job" listen $address 5000 > "$dir/listening" &
 pids="$pids $!"
-wait_for 2 "somebody listens" test -s "$dir/listening"
+wait_for 2 "a server listens" test -s "$dir/listening"
 
 # Jobs that run before the agent does.
 connect MASTER_ADDR=10.9.9.9 MASTER_PORT=29500
@@ -111,7 +111,7 @@ timeout 5 $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:off \
 ask agent/status > /dev/null || fail "the first agent lost its socket"
 echo "ok: a second agent leaves in one line"
 
-# Environment: new sockets, one job for all who share it.
+# Environment: new sockets; processes with the same job id share one job.
 connect SLURM_JOB_ID=4711 SLURM_PROCID=1
 miss "$port"
 wait_for 1 "a new process is known by its environment" \
@@ -137,13 +137,13 @@ if command -v setpriv >/dev/null; then
     pids="$pids $!"
     wait_for 2 "a third user is connected" test -s "$dir/port"
     miss "$(cat "$dir/port")"
-    wait_for 1 "whose word on another's job does not count" \
+    wait_for 1 "its claim of another user's job is rejected" \
         grep -q 'slurm/4712: process .* of another user' "$dir/agent.log"
     sleep 0.1
     flow_of "$(cat "$dir/port")" slurm/4712 && fail "a third user joined"
 fi
 
-# A launcher's word on a process, and on what it starts, counts for more.
+# A launcher's claim of a process and its children overrides the environment.
 mkfifo "$dir/start"
 SLURM_JOB_ID=9 $netns "$tests/fake-job" fork $address 5000 < "$dir/start" \
     > "$dir/port" &
@@ -156,11 +156,12 @@ echo >&4
 wait_for 2 "a child of a claimed process is connected" test -s "$dir/port"
 port=$(cat "$dir/port")
 miss "$port"
-wait_for 1 "it works for whom its parent does" flow_of "$port" asha/t7
+wait_for 1 "it belongs to the job of its parent" flow_of "$port" asha/t7
 ask agent/jobs | grep -q '"job":"asha/t7","queue":7,"rung":2' ||
     fail "rung: $(ask agent/jobs)"
 ask agent/claim launcher asha t7 pid 1 > /dev/null && fail "init is a job's"
-ask agent/claim nobody asha t7 pid $parent > /dev/null && fail "nobody claims"
+ask agent/claim nobody asha t7 pid $parent > /dev/null &&
+    fail "an unknown claimant is accepted"
 kill -9 $parent
 wait_for 8 "a job goes with its claims" has_no_job asha/t7
 
@@ -194,7 +195,7 @@ ask agent/claim launcher asha ns netns /run/netns/$name-pod > /dev/null ||
 $pod "$tests/fake-job" listen 10.98.0.1 5000 > "$dir/listening" &
 listener=$!
 pids="$pids $listener"
-wait_for 2 "somebody listens in the namespace" test -s "$dir/listening"
+wait_for 2 "a server listens in the namespace" test -s "$dir/listening"
 : > "$dir/port"
 $pod "$tests/fake-job" connect 10.98.0.1 5000 > "$dir/port" &
 pods=$!
@@ -212,14 +213,15 @@ wait_for 4 "the job goes with the namespace" has_no_job asha/ns
 : > "$dir/listening"
 $netns "$tests/fake-job" listen $address 5901 > "$dir/listening" &
 pids="$pids $!"
-wait_for 2 "somebody listens on a job's port" test -s "$dir/listening"
+wait_for 2 "a server listens on a job's port" test -s "$dir/listening"
 : > "$dir/port"
 $netns "$tests/fake-job" connect $address 5901 > "$dir/port" &
 pids="$pids $!"
 wait_for 2 "and is connected" test -s "$dir/port"
 port=$(cat "$dir/port")
 echo "miss $address $port $address 5901" >&3
-wait_for 1 "a port says whose a flow is" flow_of "$port" byport/j
+wait_for 1 "a claimed port identifies the job of a flow" \
+    flow_of "$port" byport/j
 
 # A thousand workers at once.
 mkfifo "$dir/workers"

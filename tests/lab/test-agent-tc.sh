@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The kernel's queues of an interface, kept by the agent: one level for all
-# while no order holds; then the first level gets its link, and the others what
-# it leaves, all of it when it is silent; what somebody changes is mended; who
-# comes back after a crash goes on with what there is, also with another rate;
-# another's queues are left alone; and nothing is left when the agent ends.
+# Checks the kernel queues of an interface, managed by the agent: all jobs
+# share one level without an order; with an order the first level gets the
+# link, and the other levels get the rest, or the whole link when the first
+# level is idle.  The agent repairs queues that another program changes, keeps
+# existing queues and counters after a crash, also with another rate, leaves
+# queues of other programs alone, and removes its queues when it ends.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -44,7 +45,7 @@ start_agent() {
     agent=$!
     pids="$pids $agent"
 }
-# order OPERATION: on what the controller wants.
+# order OPERATION: changes the controller's order in the database.
 order() {
     ovsdb-client -t 5 transact "unix:$dir/hosts.sock" \
         "[\"Stagecoach_Hosts\", $1]" >"$dir/transact.log" 2>&1 &&
@@ -93,7 +94,8 @@ order '{"op": "insert", "table": "Host_Wanted", "row": {
     "host": "h0", "version": 1, "generation": 1, "lease_ms": 60000}}'
 await "an order makes filters" has_filters 17
 
-# 5007 has the lowest level and begins, 5001 a high one, for some seconds.
+# Port 5007 has the lowest level and starts first; 5001 has a high level and
+# sends for some seconds.
 ip netns exec "$far" "$tests/traffic" sink 12000 5001 5007 >"$dir/sink" &
 sink=$!
 sleep 0.3
@@ -113,17 +115,17 @@ at_least "${alone#* }" 45 || fail "the last level alone has ${alone#* }"
 at_least "${after#* }" 45 || fail "the last level has ${after#* } after that"
 [ "$(n_lines qdisc 'htb 5363: root')" = 1 ] || fail "another root"
 
-# Mended.
+# Changed queues are repaired.
 tc -n "$name" class change dev eth0 parent 5363:1 classid 5363:12 htb \
     rate 5mbit ceil 6mbit prio 3
 tc -n "$name" filter del dev eth0 parent 5363: prio 3
-await "a class that was changed is mended" has class '5363:12.*ceil 50Mbit' 1
+await "a changed class is repaired" has class '5363:12.*ceil 50Mbit' 1
 await "a filter that was removed is there again" has_filters 17
 tc -n "$name" qdisc del dev eth0 root
 await "a root that was removed too" has class 'htb 5363:1[0-7] parent' 8
 await "with its filters" has_filters 17
 
-# Who comes back after a crash makes nothing anew: counters go on.
+# An agent that restarts after a crash keeps the queues: counters continue.
 sent() { tc -n "$name" -s qdisc show dev eth0 root | awk '/Sent/ { print $2 }'; }
 ip netns exec "$name" "$tests/traffic" flood 10.98.0.2 7 10 1000
 before=$(sent)
@@ -137,9 +139,9 @@ await "the next agent follows the order" says '"state":"ordered"'
 await "and has the queues" says '"state":"in sync"'
 sleep 1.5
 tail -n "+$((lines + 1))" "$dir/agent.log" | grep -q 'ing queues' &&
-    fail "it made queues anew"
+    fail "it created the queues again"
 [ "$(sent)" -ge "$before" ] || fail "counters began again"
-echo "ok: nothing was made anew"
+echo "ok: the queues were kept"
 
 # The lease ends, and then the agent.
 echo '{"generation": 1, "version": 1, "lease_ms": 300}' >"$dir/lease"
@@ -151,7 +153,7 @@ wait $agent || fail "the agent ended with $?"
 [ "$(n_lines qdisc 5363:)" = 0 ] || fail "queues are left: $(kernel qdisc)"
 echo "ok: an agent that ends gives the interface back"
 
-# A rate that has no room in HTB's own 32 bits.
+# A rate that does not fit in HTB's own 32 bits.
 start_agent 100Gbit
 await "a fast link has its rate" has class '5363:1 root rate 100Gbit' 1
 kill -9 $agent
@@ -161,7 +163,7 @@ await "and the next agent's" has class '5363:1 root rate 200Gbit' 1
 kill $agent
 wait $agent || fail "the agent ended with $?"
 
-# Another's queues are not touched.
+# Queues of another program are not touched.
 tc -n "$name" qdisc add dev eth0 root handle 1: htb default 1
 start_agent 50Mbit
 await "another program's queues are reported" \

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 
-# The agent between a job, a database, a controller and a shim: who hears what,
-# and what stays when one of them dies.
+# Checks the agent with a job, a database, a controller and a shim: the
+# messages that each receives, and the state that remains when one of them
+# dies.
 
 set -u
 . "$SOURCE/tests/lab/lab-functions.sh"

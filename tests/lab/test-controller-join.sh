@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Databases that grow from one member to three, with TLS, and go on when the
-# machine with the leader dies.  The machines are addresses of a namespace.
+# Checks databases that grow from one member to three, with TLS, and keep
+# working when the machine with the leader dies.  The machines are addresses of
+# one namespace.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who gets in, by certificate: a controller with TLS in a namespace of its own,
-# agents that do what they may, and one that tries what it may not: another's
-# row, rows of its own making, the intent database, the controller's lock,
-# another's name, a controller's place, a certificate that has ended.
+# Checks access control by certificate: a controller with TLS in a namespace of
+# its own, agents that do what they are allowed, and attempts that must be
+# rejected: writing another agent's row, creating rows, accessing the intent
+# database, stealing the controller's lock, using another agent's name, acting
+# as the controller, and using an expired certificate.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -28,7 +29,8 @@ asks() { ask "$1" | grep -q -- "$2"; }
 
 listens() { ip netns exec $ns ss -Hltn "sport = :$1" | grep -q .; }
 
-# client WHO COMMAND...: ovsdb-client as WHO (agents/h0).
+# client WHO COMMAND...: runs ovsdb-client with the certificate of WHO (such as
+# agents/h0).
 client() {
     who=$1
     shift
@@ -37,9 +39,10 @@ client() {
         -C "$dir/pki/$who/ca.pem" -vconsole:off "$@" 2>&1
 }
 
-# hosts WHO OPERATION: a transaction of the hosts database by the relay.
+# hosts WHO OPERATION: runs a transaction of the hosts database through the
+# relay.
 hosts() { client "$1" transact $relay "[\"Stagecoach_Hosts\", $2]"; }
-# refuses WHAT REPLY: REPLY is of the access control.
+# refuses WHAT REPLY: checks that the access control rejected the request.
 refuses() {
     echo "$2" | grep -q 'permission error' || fail "$1: $2"
     echo "ok: $1 is refused"
@@ -88,7 +91,7 @@ await "the agent's row is made for it, and it writes there" \
     reported '[0-9][^,]*,h0'
 await "it is ordered" asks controller/hosts '"host":"h0".*"state":"ordered"'
 
-# By the access control, with the certificate of h1.
+# Rejected by the access control, with the certificate of h1.
 reply=$(hosts agents/h0 '{"op": "update", "table": "Host_Reported",
     "where": [["host", "==", "h0"]], "row": {"agent": "own"}}')
 echo "$reply" | grep -q '"count":1' || fail "its own row: $reply"
@@ -136,7 +139,7 @@ client controllers/c1 list-dbs ssl:127.0.0.1:6641 | grep -q Stagecoach_Intent ||
 client controllers/c1 list-dbs ssl:127.0.0.1:6642 | grep -q Stagecoach_Hosts ||
     fail "the hosts database to a controller"
 for port in 6640 6641 6642 6650; do
-    listens $port || fail "nobody listens on port $port"
+    listens $port || fail "no server listens on port $port"
     if timeout 5 ip netns exec $ns ovsdb-client -t 3 -vconsole:off list-dbs \
         "tcp:127.0.0.1:$port" >/dev/null 2>&1; then
         fail "port $port without TLS"
@@ -155,16 +158,16 @@ if command -v openssl >/dev/null; then
     echo "ok: nothing below TLS 1.2"
 fi
 
-# A lock at the relay is nobody's but the relay's.
+# Only the relay itself can hold a lock at the relay.
 generation() { ask controller/status | sed 's/.*"generation":\([0-9]*\).*/\1/'; }
 before=$(generation)
 client agents/h0 -t 1 steal $relay stagecoach >"$dir/steal" || :
 grep -q locked "$dir/steal" || fail "steal: $(cat "$dir/steal")"
 asks controller/status '"state":"active"' || fail "the lock is stolen"
 [ "$(generation)" = "$before" ] || fail "the lead has changed"
-echo "ok: the controller's lock is not to be had"
+echo "ok: the controller's lock cannot be stolen"
 
-# h1 cannot speak for h0, nor serve in a controller's place.
+# h1 can neither send telemetry as h0 nor act as the controller.
 says() {
     ip netns exec $ns "$BUILD/tests/lab/fake-agent" ssl:127.0.0.1:6650 \
         --tls "$dir/pki/$1" "$2" 1000000000 >"$dir/says.out" 2>&1 &
@@ -176,7 +179,7 @@ await "h1 is heard" asks controller/hosts '"connected":true,"coverage":[0-9.]*,"
 kill $pid
 await "h1 is gone" asks controller/status '"agents":1'
 says agents/h1 h0
-await "nobody speaks for another" grep -q \
+await "telemetry for another host is rejected" grep -q \
     'the certificate is of "h1" and not of "h0"' "$dir/run/controller.log"
 kill $pid
 if "$BUILD/controller/stagecoach-controller" --telemetry=ptcp:6655 \
@@ -197,7 +200,7 @@ await "a server of an agent's certificate listens" listens 6700
 refuses_tls "an agent in a database's place" controllers/c1 ssl:127.0.0.1:6700
 refuses_tls "it, to another agent," agents/h0 ssl:127.0.0.1:6700
 
-# Certificates end, and new ones come without a restart.
+# Certificates expire, and are replaced without a restart.
 pki issue agent h2 --days 0.00002
 sleep 3
 refuses_tls "a certificate that has ended" agents/h2 $relay

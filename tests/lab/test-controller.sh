@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The databases, the controller and the command line, with made-up agents: an
-# order by measured demand, its way into Host_Wanted, policies that change,
-# a controller that is killed.  Needs neither root nor namespaces.
+# Checks the databases, the controller and the command line, with emulated
+# agents: an order by measured demand, the rows of Host_Wanted, policy changes,
+# and a controller that is killed.  Needs neither root nor namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -23,7 +23,7 @@ show() {
     wanted
 }
 
-# rest [--at SOCKET] COMMAND...: of rest-client.py.
+# rest [--at SOCKET] COMMAND...: runs rest-client.py.
 rest() {
     at=$dir/run/rest.sock
     if [ "$1" = --at ]; then
@@ -40,7 +40,7 @@ wanted() {
         Stagecoach_Hosts Host_Wanted dscp host level policy | tr -d '"'
 }
 wants() { wanted | grep -qF -- "$1"; }
-# number NAME: of controller/status.
+# number NAME: prints a number of controller/status.
 number() {
     ask controller/status | sed "s/.*\"$1\":\([0-9.]*\).*/\1/"
 }
@@ -94,7 +94,7 @@ await "agents get leases" grep -q '"generation":1.*"lease_ms":10000' \
 grep -q '^large/t0 is job 1 of order .* its level is 1 (DSCP 40)' \
     "$dir/explain" || fail "stagecoach explain: $(cat "$dir/explain")"
 grep -q '^ *0  *0  *small/t0  *[0-9.]* s' "$dir/explain" ||
-    fail "stagecoach explain: who is before: $(cat "$dir/explain")"
+    fail "stagecoach explain: preceding jobs: $(cat "$dir/explain")"
 status=0
 "$stagecoach" explain large/t9 2>"$dir/explain" || status=$?
 [ $status = 1 ] && grep -q 'explain: large/t9: no such job, ' "$dir/explain" ||
@@ -120,7 +120,7 @@ STAGECOACH_RUNDIR=$dir/none "$stagecoach" policy diff stage fair --live \
 [ $status = 3 ] || fail "policy diff --live without a controller: $status"
 echo "ok: policy diff knows the stages"
 
-# A bad message costs its sender the connection, nobody else's.
+# A bad message ends the sender's connection and no other.
 for text in '{}' '[]' '{"version":2}' \
     '{"version":1,"host":"../x","state":"fair","applied":0,"ports":{},
       "ip_bytes":0,"default_bytes":0,"jobs":[]}' \
@@ -132,7 +132,8 @@ done
 asks controller/status '"agents":2' || fail "bad messages cost an agent"
 echo "ok: bad messages end their connection"
 
-# A bad policy keeps the old one and says why, a good one comes into force.
+# A bad policy is reported and the old one stays in force; a good policy is
+# applied.
 pid=$(cat "$dir/run/controller.pid")
 sed 's/"stage",/"stge",/' "$SOURCE/policies/stage.json" >"$dir/policy.json"
 kill -HUP "$pid"
@@ -163,8 +164,8 @@ later() { [ "$(number version)" -gt "$version" ]; }
 await "the version has grown" later
 wants 'h0,{large/t0=1, small/t0=0}' || fail "another order after restart"
 
-# HTTP tells what the control socket tells, whoever else asks, once there is
-# nothing more to be learnt.
+# HTTP returns the same as the control socket once all measurements are
+# complete, also beside other clients.
 measured() {
     asks controller/stages '"h0:tx"' && asks controller/stages '"h1:tx"'
 }
@@ -177,10 +178,10 @@ rest hostile || fail "rest hostile"
 answers /healthz '^200 ok$' || fail "healthz"
 answers /v1/explain/small/t0 '^200 .*"job":"small/t0"' || fail "/v1/explain"
 answers /readyz '^200 {"ready":true}$' || fail "readyz"
-answers /v1/status '"generation":2' || fail "another one answers"
+answers /v1/status '"generation":2' || fail "another controller answers"
 echo "ok: HTTP is answered"
 
-# A second controller only follows, until the first one is gone.
+# A second controller stands by until the first one is gone.
 "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
     --telemetry="unix:$dir/run/second.sock" --unixctl="$dir/run/second.ctl" \
     --rest="unix:$dir/run/second-rest.sock" \

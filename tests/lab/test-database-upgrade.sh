@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Databases of an older version get this one's schema when they are started,
-# and keep their rows; those of a newer version are refused.  Needs neither
-# root nor namespaces.
+# Checks database upgrades: databases of an older version are converted to the
+# current schema when they start, and keep their rows; those of a newer version
+# are rejected.  Needs neither root nor namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -43,7 +43,7 @@ if cmp -s "$dir/old.ovsschema" "$SOURCE/wire/hosts.ovsschema"; then
 fi
 ovsdb-tool create-cluster "$dir/db/hosts.db" "$dir/old.ovsschema" \
     "unix:$dir/db/hosts.db.raft"
-# So was the intent, before anybody could override it.
+# The old intent database has no table for overrides.
 python3 - "$SOURCE/wire/intent.ovsschema" >"$dir/old-intent.ovsschema" <<'PY'
 import json, sys
 schema = json.load(open(sys.argv[1]))
@@ -53,7 +53,8 @@ print(json.dumps(schema))
 PY
 ovsdb-tool create-cluster "$dir/db/intent.db" "$dir/old-intent.ovsschema" \
     "unix:$dir/db/intent.db.raft"
-# A row of before, by a server that knows nothing of us.
+# A row written before the upgrade, by a server without knowledge of
+# Stagecoach.
 ovsdb-server --detach --no-chdir --pidfile="$dir/first.pid" \
     --unixctl="$dir/first.ctl" --remote="punix:$dir/run/hosts.sock" \
     -vconsole:off "$dir/db/hosts.db"

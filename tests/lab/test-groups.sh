@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A training with groups, of real programs: group servers that the central one
-# has started, or that somebody else has, are killed and the training goes on;
-# with the central one everything ends.
+# Checks a training with groups, with real programs: group servers started by
+# the central server or separately are killed and the training goes on; when
+# the central server dies, all processes end.
 set -eu
 . "$SOURCE/tests/lab/trainer-functions.sh"
 
@@ -38,7 +38,7 @@ start_workers() {
     pids="$pids $workers"
 }
 
-# Not every iteration is told.
+# Not every iteration is reported.
 has_iteration() {
     sed -n 's/.*"progress".*"iteration": \([0-9]*\),.*/\1/p' \
         "$dir/worker0.out" | awk -v n="$1" '$1 >= n { found = 1 }
@@ -64,7 +64,7 @@ n_gone() {
     [ "$(grep -c "lost at iteration" "$dir/server.err")" -ge "$1" ]
 }
 
-# Killed children.
+# Group servers started by the central server are killed.
 start_central
 start_workers 200
 for n in 1 2 3; do
@@ -78,7 +78,7 @@ for pid in $(children); do
     is_gone "$pid" || fail "group server $pid is still there"
 done
 
-# Somebody else's.
+# Group servers started separately.
 start_central --no-group-servers
 start_workers 120
 hosts=
@@ -129,7 +129,7 @@ echo stop >&9
 assert_ends 0 $workers "$guard"
 exec 7>&- 8>&- 9>&-
 
-# The central server.
+# The central server is killed.
 start_central
 start_workers 100000
 wait_until has_iteration 40

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 
-# A pod is its job's, by what a container runtime tells the CNI plug-in and by
-# what a kubelet tells stagecoach-pods; with an agent that is one, and a
-# namespace and cgroups as a pod has them.
+# Checks that the flows of a pod belong to its job, from the container
+# runtime's calls of the CNI plug-in and from the kubelet's list in
+# stagecoach-pods.  The agent is real; the namespace and cgroups are like those
+# of a pod.
 
 set -u
 . "$SOURCE/tests/lab/lab-functions.sh"
@@ -42,7 +43,7 @@ agent_says() {
     agent_asks "$1" | grep -q -- "$2"
 }
 
-# both_ends_are JOB PORT: of the connection to PORT.
+# both_ends_are JOB PORT: checks both ends of the connection to PORT.
 both_ends_are() {
     [ "$(agent_asks agent/flows | tr '{' '\n' | grep "$address:$2" |
          grep -c "\"job\":\"$1\"")" = 2 ]
@@ -152,4 +153,5 @@ sock.send(json.dumps({"id": 0, "method": "agent/claim", "params": [
     "registration", "asha9", "t3", "pid", sys.argv[1]]}).encode())
 sock.close()
 END
-wait_for 3 "who does not wait is heard" agent_says agent/claims '"job":"asha9/t3"'
+wait_for 3 "a claim without waiting is accepted" \
+    agent_says agent/claims '"job":"asha9/t3"'

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A lab leaves nothing behind: no namespace, process, cgroup or file, whenever
-# it is interrupted; what a killed one leaves is removed by the next.  A
-# scenario that cannot run is refused before anything starts.
+# Checks that a lab leaves no namespace, process, cgroup or file behind, at any
+# time of interruption; that the next lab removes the remains of a killed one;
+# and that an invalid scenario is rejected before anything starts.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 

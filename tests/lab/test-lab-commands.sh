@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A job of any command that logs how far it is: its stages end by the log, and
-# a stalled network is noticed, a slow one is not.
+# Checks a job that runs an arbitrary command and logs its progress: its stages
+# end by the log, and a stalled network is detected but a slow one is not.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 

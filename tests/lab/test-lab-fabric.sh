@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A shaped port of the lab's fabric serves the higher of two DSCPs first: it
-# gets at least 0.90 of the rate while it has data, and then the lower one has
-# the link again.  Both kinds of fabric; and Open vSwitch, when it is started
-# again, leaves the port's queues alone.
+# Checks that a shaped port of the lab's fabric serves the higher of two DSCPs
+# first: it gets at least 0.90 of the rate while it has data, and then the
+# lower one gets the link again.  Checks both kinds of fabric, and that a
+# restarted Open vSwitch keeps the port's queues.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Peers that train without a server are jobs like any other: their flows have
-# the tags of their stages, their hosts' agents know their links, and when one
-# of them is killed the others go on or end as their scheme says.
+# Checks that peers which train without a server are handled like other jobs:
+# their flows have the DSCPs of their stages, the agents of their hosts know
+# their links, and when one peer is killed the others go on or end as their
+# scheme requires.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -15,8 +16,8 @@ ask() {
         2>/dev/null
 }
 
-# Both jobs have been given places, different ones, and marks that say so; and
-# what connections to other hosts deliver is known.
+# Both jobs have different ranks and the corresponding DSCPs, and the
+# throughput of connections to other hosts is known.
 are_ordered() {
     ask agent/jobs >"$dir/jobs" && ask agent/links asker t0 >"$dir/links" &&
         python3 - "$dir/jobs" "$dir/links" <<'PYTHON'
@@ -74,7 +75,8 @@ dir = sys.argv[1]
 hosts = ["h0", "h1", "h2", "h3"]
 
 
-# Who does not go on without the one that is killed, is in training until then.
+# A scheme that cannot continue without the killed peer trains until it is
+# killed.
 def until(scheme):
     return 150 if scheme in ("netmax", "adpsgd") else 100000
 
@@ -106,8 +108,8 @@ sys.exit(not jobs.get(sys.argv[2] + "/t0", {}).get("iteration", 0) >= 5)
 ' "$dir/jobs" "$1"
 }
 
-# Kills one peer of whichever scheme has come so far: the order of the stages
-# says which is the first, and it may be done before the last has begun.
+# Kills one peer of a scheme that has progressed far enough: the order of the
+# stages decides which is the first, and it may end before the last has begun.
 kill_next() {
     for scheme in $unharmed; do
         if has_done_some "$scheme"; then

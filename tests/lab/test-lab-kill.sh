@@ -1,22 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Controller, agent and shim are killed in mid-run: training goes on, the order
-# returns when they do, and a shim has its tables within 2 s.  A shim that hangs
-# does not stop training: the kernel forwards in its place.
+# Checks a run in which controller, agent and shim are killed: training goes
+# on, the order returns when they restart, and a shim has its tables within 2
+# s.  A shim that hangs does not stop training: the kernel forwards in its
+# place.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
 begin_lab k
 rundir=/run/stagecoach/lab-$name
 
-# Long enough for one thing after the other.
+# Long enough for all kills.
 sed -e 's/"iterations": 8,/"iterations": 90,/' \
     -e 's/"iterations": 16,/"iterations": 105,/' \
     -e 's/"iterations": 12,/"iterations": 120,/' \
     "$SOURCE/lab/scenarios/smoke.json" >"$dir/long.json"
 
-# The value of member $2 of what agent or controller $1 says of itself.
+# Prints member $2 of the status of agent or controller $1.
 ask() {
     ovs-appctl -t "$rundir/$1" "$2" |
         python3 -c "import json, sys; print(json.load(sys.stdin)['$3'])"
@@ -53,7 +54,7 @@ has_flows() {
     [ "$(flows_of_shim "$1")" -ge "$2" ]
 }
 
-# What the node of host $1 has sent to the network.
+# Prints the bytes that the node of host $1 has sent to the network.
 bytes_of_uplink() {
     ip -n "scl-$name-n${1#h}" -s -j link show uplink |
         python3 -c "import json, sys

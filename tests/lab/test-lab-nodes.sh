@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Nodes whose keys move, and such that have copies, are jobs like any other:
-# their bytes have tags, their stages are counted.  Where one of them is killed,
-# the others end and say who it was.
+# Checks that nodes with moving keys and nodes with replicas are handled like
+# other jobs: their traffic has DSCPs, and their stages are counted.  When a
+# node is killed, the others end and report which node died.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
 begin_lab n
 
-# The scenario that we ship, with fewer epochs and one policy, and a third job,
-# one of whose nodes is to die.
+# The shipped scenario, with fewer epochs and one policy, and a third job,
+# which loses a node during the run.
 python3 - "$SOURCE/lab/scenarios/localize.json" "$dir" >"$dir/short.json" \
     <<'PYTHON'
 import json, sys

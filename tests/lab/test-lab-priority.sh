@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Priority is real: two jobs that only say "stagecoach run" send as much as
-# they can, over one host's uplink and then over one host's downlink.  The one
-# whose stage is first in the controller's order gets at least 0.90 of the link
-# while it has data.
+# Checks the effect of priority: two unmodified jobs under "stagecoach run"
+# send at full speed, over one host's uplink and then over one host's downlink.
+# The job with the first stage in the controller's order gets at least 0.90 of
+# the link while it has data.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -14,7 +14,7 @@ export STAGECOACH_RUNDIR
 stagecoach=$BUILD/cli/stagecoach
 traffic=$BUILD/tests/lab/traffic
 
-# Tells the agent of four iterations a second, as a framework would.
+# Reports four iterations a second to the agent, as a framework would.
 cat >"$dir/progress.py" <<'PYTHON'
 import json, os, socket, time
 

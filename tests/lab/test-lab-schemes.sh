@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A scenario whose searches name schemes and models: the jobs train as they are
-# told, servers and workers, to all their rungs, and nothing is left.
+# Checks a scenario with searches that set schemes and models: the servers and
+# workers train with these settings through all rungs, and nothing is left.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
 begin_lab s
 
-# What the processes of this lab's jobs were started as.
+# Prints the command lines of this lab's jobs.
 (
     while :; do
         for pid in $(ip netns pids "scl-$name-h0" 2>/dev/null) \

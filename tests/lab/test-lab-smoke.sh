@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The smoke scenario from end to end, under both policies: the report has what
-# people and scripts read, the searches really train, the traffic is tagged,
-# nothing stands still, nothing is left.
+# Runs the smoke scenario from end to end, under both policies, and checks that
+# the report is complete, the searches really train, the traffic has DSCPs, no
+# job stalls, and nothing is left.
 #
-# $RUNS runs in a row (default 1); $BUSY=1 with a busy loop beside each core.
+# $RUNS runs in a row (default 1); $BUSY=1 adds a busy loop on each core.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# docs/operations.md from its first command to its last, as it stands there, on
-# machines with systemd, while a host watches whether it loses its order.  The
-# new version of the upgrade has newer schemas.
+# Runs all commands of docs/operations.md on machines with systemd, while a
+# host checks that it keeps its order.  The new version of the upgrade has
+# newer schemas.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$SOURCE/tests/lab/machine-functions.sh"
@@ -109,7 +109,8 @@ cat >"$dir/shell" <<END
 END
 chmod +x "$dir/tools/rsync" "$dir/shell"
 
-# The host's state, ten times a second, from when it is first ordered.
+# Records the host's state ten times a second, from the time when it first has
+# an order.
 watch_host() {
     agent=$(run_of h0)/agent.ctl
     until ovs-appctl -T 2 -t "$agent" agent/status 2>/dev/null |
@@ -125,7 +126,8 @@ watch_host() {
 watch_host &
 pids="$pids $!"
 
-# The upgrade's first sentence has no command: packages are everybody's own.
+# The first sentence of the upgrade has no command, because the packages differ
+# between distributions.
 for machine in $machines_up; do
     printf '<!-- on %s -->\n```sh\ncp -r /opt/new/. /\n```\n' "$machine"
 done >"$dir/upgrade"
@@ -165,7 +167,8 @@ lost=$(grep -vc ordered "$dir/states" || :)
 echo "the host was ordered in $(cat "$dir/ordered") looks, and not in $lost"
 [ "$lost" -le 30 ] || fail "the order was lost for $lost looks"
 
-# A backup from before others led does not make hosts deaf to who leads next.
+# After the restore of a backup that is older than the last leaders, hosts
+# still accept the next leader.
 machine_that_leads() {
     for n in 1 2 3; do
         if ovs-appctl -T 2 -t "$(run_of c$n)/controller.ctl" \
@@ -180,14 +183,15 @@ status_member() {
         sed "s/.*\"$2\":\"\{0,1\}\([a-z0-9]*\).*/\1/"
 }
 one_leads() { [ "$(machine_that_leads | wc -l)" = 1 ]; }
-# restart_leader: another one leads then, or the same once more.
+# restart_leader: restarts the leader; the same or another controller leads
+# then.
 restart_leader() {
     await "one controller leads" one_leads
     echo "systemctl restart stagecoach-controller" |
         "$dir/shell" "$(machine_that_leads)"
     await "one controller leads again" one_leads
 }
-# $generation is that of the leader, of which the host has heard.
+# Sets $generation to the leader's; succeeds if the host has the same one.
 obeys() {
     one_leads || return
     leader=$(run_of "$(machine_that_leads)")/controller
@@ -197,8 +201,8 @@ obeys() {
 }
 obeys_newer() { obeys && [ "$generation" -gt "$heard" ]; }
 restart_leader
-await "the host obeys who leads before the backup" obeys
+await "the host follows the leader before the restore" obeys
 heard=$generation
 sed -n '/^ovsdb-client .* restore/p' "$dir/operations.md" | "$dir/shell" c1
 restart_leader
-await "the host obeys who leads after the backup" obeys_newer
+await "the host follows the leader after the restore" obeys_newer

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What an operator does: pins, pauses and excludes, takes it back, only
-# observes, asks why, asks what has been.  Databases, the controller and the
-# command line, with made-up agents.  Needs neither root nor namespaces.
+# Checks the commands of operators: pin, pause, exclude, undo, observe, explain
+# and history, with databases, the controller, the command line and emulated
+# agents.  Needs neither root nor namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -62,7 +62,8 @@ await "what is pinned goes first" wants 'h0,{large/t0=0, small/t0=1}'
 await "the order's reason is the operator" asks controller/decisions \
     'rank 0 of 2, now before small/0: override (pin)","subject":"large/0"'
 me=$(sc overrides --format json | grep -o '"who":"[^"]*"')
-await "the audit knows who and why" has_event '^pin,.*large/0: 1, for 3600 s: a demo'
+await "the audit has the user and the reason" \
+    has_event '^pin,.*large/0: 1, for 3600 s: a demo'
 asks controller/decisions '"kind":"operator","reason":"pin: 1, for 3600 s: a demo","subject":"large/0"' ||
     fail "no decision of the pin"
 asks controller/decisions "${me#\"who\":}" || fail "no name in the decisions"
@@ -84,7 +85,7 @@ await "agents come back" asks controller/status '"agents":2'
 await "and keeps to it" wants 'h0,{large/t0=0, small/t0=1}'
 sc undo >"$dir/out" || fail "undo"
 grep -q '^1: pin large/0 has ended' "$dir/out" || fail "$(cat "$dir/out")"
-await "what is undone is as before" wants "$natural"
+await "undo restores the order" wants "$natural"
 await "the audit knows that too" has_event '^undo,.*large/0: pin 1 by '
 if sc undo 1 2>"$dir/out"; then
     fail "undone twice"
@@ -101,7 +102,7 @@ sc overrides | grep -q '^ *2  *pause  *small/t0 .* in force' &&
 await "time ends an override" wants "$natural"
 await "and is the reason of an event" has_event '^exclude,controller,.*3 has run out'
 
-# What cannot be is refused, with words.
+# Invalid requests are rejected with a message.
 for arguments in 'pin nobody' 'pause large/9' 'pin large/0 --for soon' \
     'pin large/0 --for 400d' 'undo 77' 'undo x' 'observe now'; do
     # The arguments are words.
@@ -114,7 +115,7 @@ done
 if sc pin large/0 --reason "$(printf '%0300d' 7)" 2>"$dir/out"; then
     fail "a long reason is taken"
 fi
-echo "ok: what cannot be is refused"
+echo "ok: invalid requests are rejected"
 
 # Observed, hosts get no job; the order is computed and reported all the same.
 sc observe --reason 'first week' >/dev/null || fail "observe"

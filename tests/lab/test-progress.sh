@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 
-# From what a job logs to its place in the order: databases, a controller with
-# the policy "early", an agent, jobs of two users.
+# Checks the path from a job's log to its rank in the order, with databases, a
+# controller with the policy "early", an agent, and jobs of two users.
 
 set -u
 . "$SOURCE/tests/lab/lab-functions.sh"
@@ -35,13 +35,13 @@ says() {
     ask "$1" "$2" 2>/dev/null | grep -q -- "$3"
 }
 
-# number SOCKET COMMAND NAME: the first one of that name.
+# number SOCKET COMMAND NAME: prints the first number with that name.
 number() {
     ask "$1" "$2" | grep -o "\"$3\":[0-9]*" | head -n 1 | cut -d: -f2
 }
 
-# The next messages carry what was logged: one at a time, or a value would
-# take the place of the one before it.
+# Waits until the logged line is sent: a second line before that would replace
+# its value.
 log_line() {
     echo "$2" >> "$1"
     sent=$(number agent agent/status sent)
@@ -73,7 +73,8 @@ pids="$pids $agent"
 wait_for 5 "the agent meets the controller" says agent agent/status \
     '"telemetry":{"connected":true'
 
-# Two jobs, the logs of which are a rule's and of its own environment.
+# Two jobs: a rule names the log of the first, the environment that of the
+# second.
 touch "$dir/two.log"
 chown 65534 "$dir/two.log"
 "$stagecoach" run --cojob one --job t0 -- sleep 300 2>> "$dir/agent.log" &
@@ -91,20 +92,21 @@ wait_for 3 "so has the environment" says agent agent/readers \
     '"from":"environment","job":"two/t0"'
 wait_for 3 "both are in the order" says controller controller/order '"two"'
 
-# The first is nearer to the end of its early stage, until its metric stands
-# still.
+# The first job is nearer to the end of its early stage, until its metric stops
+# improving.
 log_line "$dir/one-t0.csv" "step,accuracy"
 log_line "$dir/one-t0.csv" "2,0.5"
 log_line "$dir/two.log" "step 2 accuracy 0.10"
 log_line "$dir/one-t0.csv" "4,0.9"
 log_line "$dir/one-t0.csv" "6,0.9001"
-wait_for 3 "the job that began first goes first" first_is one
+wait_for 3 "the job nearer to its end goes first" first_is one
 echo "8,0.90011" >> "$dir/one-t0.csv"
 wait_for 3 "a line changes the order" first_is two
 [ $took -le 1000 ] || fail "it took $took ms"
 echo "metric to order: $took ms"
 
-# Who may say what: a process of the second tells of the first, and of itself.
+# Permissions: a process of the second job reports progress of the first job,
+# which is refused, and of its own.
 cat > "$dir/sender.py" <<EOF2
 import os, socket, time
 os.setresuid(65534, 65534, 65534)
@@ -117,37 +119,40 @@ EOF2
 "$stagecoach" run --cojob two --job t0 -- python3 "$dir/sender.py" \
     2>> "$dir/agent.log" &
 pids="$pids $!"
-wait_for 5 "a job tells of itself" says agent agent/jobs '"iteration":77'
+wait_for 5 "a job reports its own progress" \
+    says agent agent/jobs '"iteration":77'
 says agent agent/status '"refused":1' || fail "another's progress was taken"
 says agent agent/jobs '"iteration":999' && fail "another's progress counts"
 [ "$(grep -c "one/t0: progress refused" "$dir/agent.log")" -eq 1 ] \
     || fail "the refusal is not in the log"
 
-# The driver of the same search may tell of its trials.
+# The driver of the same search may report progress of its trials.
 sed 's/("one", 999), ("two", 77)/("two", 88),/' "$dir/sender.py" >"$dir/driver.py"
 "$stagecoach" run --cojob two --job study -- python3 "$dir/driver.py" \
     2>> "$dir/agent.log" &
 pids="$pids $!"
-wait_for 5 "a driver tells of its trial" says agent agent/jobs '"iteration":88'
+wait_for 5 "a driver reports a trial's progress" \
+    says agent agent/jobs '"iteration":88'
 says agent agent/status '"refused":1' || fail "the driver was refused"
 
-# Another user tells only of what it runs itself, whether it runs a job or not.
+# Another user may report only the progress of jobs that it runs, from a
+# process of a job or not.
 sed 's/65534/65533/g; s/("one", 999), ("two", 77)/("two", 990), ("three", 33)/' \
     "$dir/sender.py" >"$dir/stranger.py"
 "$stagecoach" run --cojob three --job t0 -- python3 "$dir/stranger.py" \
     2>> "$dir/agent.log" &
 pids="$pids $!"
-wait_for 5 "a second user's job tells of itself" says agent agent/jobs \
-    '"iteration":33'
+wait_for 5 "a second user's job reports its own progress" \
+    says agent agent/jobs '"iteration":33'
 says agent agent/status '"refused":2' || fail "another user's progress was taken"
 sed -i 's/("three", 33)/("three", 991)/' "$dir/stranger.py"
 python3 "$dir/stranger.py" &
 pids="$pids $!"
-wait_for 5 "who runs no job tells of none" says agent agent/status \
-    '"refused":4'
+wait_for 5 "progress from a user without a job is refused" \
+    says agent agent/status '"refused":4'
 says agent agent/jobs '"iteration":99' && fail "a stranger's progress counts"
 
-# What a job says of its log does not make the agent read a file of root's.
+# The log path that a job names does not make the agent read root's files.
 echo "step 55" > "$dir/spy-root.log"
 echo "step 5" > "$dir/spy-own.log"
 chmod 600 "$dir/spy-root.log"
@@ -166,12 +171,12 @@ says agent agent/readers '"files":1,[^}]*"job":"spy/t0"' \
 says agent agent/jobs '"iteration":55' && fail "root's file was read"
 says agent agent/jobs '"iteration":56' && fail "another user's file was read"
 
-# What a job says itself goes before what it logs; rules can be taken back.
+# Reported progress overrides logged progress; rules can be removed.
 log_line "$dir/two.log" "step 78"
 says agent agent/jobs '"iteration":78' && fail "the log was believed"
 echo '{"readers": [{}]}' > "$dir/readers.json"
 kill -HUP $agent
-wait_for 3 "bad rules are told" grep -q "readers.json: /readers/0" \
+wait_for 3 "bad rules are reported" grep -q "readers.json: /readers/0" \
     "$dir/agent.log"
 says agent agent/readers '"job":"one/t0"' || fail "bad rules were taken"
 echo '{"readers": []}' > "$dir/readers.json"
@@ -179,7 +184,7 @@ ovs-appctl -T 2 -t "$dir/agent.ctl" agent/reload-readers \
     | grep -q '"job":"one/t0"' && fail "the rule is still in force"
 says agent agent/readers '"job":"two/t0"' || fail "the environment's is gone"
 
-# An agent that starts late finds all of it.
+# An agent that starts late reads the same logs.
 kill -9 $agent
 wait $agent 2>/dev/null
 "$BUILD/agent/stagecoach-agent" --host=h0 --rate=50Mbit -vconsole:info \

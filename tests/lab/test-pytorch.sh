@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two ranks of PyTorch's DistributedDataParallel, which nobody told anything,
-# are a job of the lab: tagged, counted, its first stage ended by the count.
-# Also what becomes of a command that fails.
+# Checks that two unmodified ranks of PyTorch's DistributedDataParallel are
+# handled as a job of the lab: their traffic has DSCPs, their iterations are
+# counted, and the count ends the first stage.  Also checks the handling of a
+# command that fails.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
 begin_lab y
 
-# scenario COMMAND...: words in JSON.
+# scenario COMMAND...: prints a scenario; the command is given as JSON strings.
 scenario() {
     cat <<EOF_JSON
 {"name": "pytorch-short", "hosts": 2, "rate": "50Mbit", "policies": ["stage"],
@@ -49,8 +50,8 @@ times = [float(line.split()[1])
          for line in open(sys.argv[1] + "/logs/stage/times-0")]
 cojob, = report["cojobs"]
 assert len(times) == 30, times
-# Between the two ranks go a broadcast of the model and 30 sums of gradients,
-# of 1.3 MB each.
+# The two ranks exchange a broadcast of the model and 30 sums of gradients, of
+# 1.3 MB each.
 assert 60e6 < cojob["tagged_bytes"] < 110e6, cojob
 assert cojob["coverage"] >= 0.98, cojob
 assert abs(cojob["iterations"]["t0"] - 30) <= 1.5, cojob

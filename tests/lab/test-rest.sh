@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A controller over HTTP: docs/openapi.json against what is there, changes,
-# events, metrics, limits, and TLS for those who may.  Needs neither root nor
+# Checks a controller's HTTP API: docs/openapi.json, changes, events, metrics,
+# limits, and TLS with one authorized client name.  Needs neither root nor
 # namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
@@ -64,7 +64,7 @@ EOF
 else
     echo "no promtool: the format is checked by rest-check.py alone"
 fi
-# Prints the audit's changes: what, who, why.
+# Prints the changes in the audit: what, who, why.
 changes() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/intent.sock" \
         Stagecoach_Intent Event who what why | tr -d '"'
@@ -75,7 +75,7 @@ grep -q "^change,$(id -un),stage asha-9/0 begins" "$dir/events" ||
 [ "$(grep -c '^change,.*,cojob asha-9 begins' "$dir/events")" = 1 ] ||
     fail "what changes nothing has a row"
 
-# A database that hangs holds up nobody but those who want to change it.
+# A database that hangs delays only requests that change it.
 intent_pid=$(cat "$dir/run/intent-db.pid")
 kill -STOP "$intent_pid"
 timeout 60 python3 "$SOURCE/tests/lab/rest-check.py" "$socket" away ||
@@ -84,10 +84,10 @@ kill -CONT "$intent_pid"
 echo "ok: away"
 check "$socket" writes "$(id -un)" asha-7
 
-# One that does not read what happens.
+# A client that does not read its events.
 check "$socket" deaf 60
 
-# TLS: certificates of one authority, of which only one name may ask.
+# TLS: certificates of one authority; only one name is authorized.
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=authority" \
     -keyout "$dir/ca.key" -out "$dir/ca.pem" 2>/dev/null
 for name in controller alice h0; do
@@ -103,7 +103,7 @@ port=$(python3 -c 'import socket
 s = socket.socket()
 s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
-# Becomes a controller that listens with TLS.
+# Starts a controller that listens with TLS.
 tls_controller() {
     exec "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
         --telemetry="unix:$dir/run/second.sock" \
@@ -145,12 +145,13 @@ status_of() {
 }
 alice_is_answered() { [ "$(status_of "$(at alice)")" = 200 ]; }
 await "alice is answered over TLS" alice_is_answered
-[ "$(status_of "$dir/run/second-rest.sock")" = 200 ] || fail "both at once"
-[ "$(status_of "$(at h0)")" = 403 ] || fail "a host may ask"
+[ "$(status_of "$dir/run/second-rest.sock")" = 200 ] ||
+    fail "the unix socket is not served"
+[ "$(status_of "$(at h0)")" = 403 ] || fail "a host is served"
 [ "$(status_of "127.0.0.1:$port,,,$dir/ca.pem")" = 403 ] ||
-    fail "who has no certificate may ask"
-[ "$(status_of "$(at fake)")" != 200 ] || fail "any authority will do"
-echo "ok: nobody else is"
+    fail "a client without a certificate is served"
+[ "$(status_of "$(at fake)")" != 200 ] || fail "any authority is accepted"
+echo "ok: other clients are rejected"
 check "$(at alice)" writes alice asha-8
 changes | grep -q "^change,alice,cojob asha-8 begins" ||
     fail "no row of alice's change"

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A server of a training is killed and started again under each scheme: the
-# workers go back to its last checkpoint, be it in the middle of helping each
-# other, and train to the end.
+# Checks, for each scheme, that a training survives when its server is killed
+# and restarted: the workers go back to its last checkpoint, also while they
+# help each other, and train to the end.
 set -eu
 . "$SOURCE/tests/lab/trainer-functions.sh"
 
-# A server at $port, which is 0 at first.
+# Starts a server at $port, which is 0 the first time.
 start_server() {
     : >"$dir/server.out"
     "$trainer" server --workers 3 --sync "$sync" --port "$port" \
@@ -45,5 +45,5 @@ for sync in static,ratios=1:2:1 lbbsp-cpu lbbsp-gpu flexrr,pieces=6 backup \
     grep -q "resumed from iteration [1-9]" "$dir/server.err" ||
         fail "$sync: it did not go on from a checkpoint"
     grep -q '"done".*"iteration": 80,' "$dir"/worker?.out ||
-        fail "$sync: nobody got to the end"
+        fail "$sync: no worker got to the end"
 done

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sixteen switches, fifteen of which attack the controller in a way of their
-# own: it refuses or leaves them, goes on answering, and keeps its memory.
-# Needs neither root nor namespaces.
+# Checks a controller with sixteen switches; fifteen of them attack it, each in
+# another way: it rejects or disconnects them, keeps answering, and its memory
+# is bounded.  Needs neither root nor namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Commands that wait for hosts: they come back when all hosts with an agent
-# have the order in force, and not before.  Needs neither root nor namespaces.
+# Checks commands that wait for hosts: they return when all hosts with an agent
+# have applied the order, and not before.  Needs neither root nor namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -50,7 +50,7 @@ timeout 20 "$stagecoach" pin large/t0 --wait hosts >/dev/null ||
 timeout 20 "$stagecoach" undo --wait hosts >/dev/null || fail "undo --wait"
 echo "ok: it comes back when hosts have it"
 
-# One host goes on without what it is told.
+# One host does not apply new orders.
 kill "$last"
 "$agent" "unix:$dir/run/telemetry.sock" h1 1000000000 large/t0:2000000:20 \
     >/dev/null &

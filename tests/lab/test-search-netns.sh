@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A search whose jobs run in network namespaces: it finds its answer, its jobs
-# talk to each other and to the agent's socket from inside, and a signal leaves
-# nothing of it.
+# Checks a search with jobs in network namespaces: it finds the best job, its
+# jobs communicate with each other and with the agent's socket, and a signal
+# ends all its processes.
 
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
@@ -48,7 +48,7 @@ cat > "$dir/search.json" <<EOF
  "data": {"kind": "generated", "samples": 1024}}
 EOF
 
-# What rank 0, which is on h0, tells the agent.
+# Receives the reports of rank 0, which is on h0, to the agent.
 python3 - "$dir/h0/progress.sock" "$dir/datagrams" <<'EOF' &
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -59,7 +59,7 @@ with open(sys.argv[2], "w") as out:
         print(json.dumps(json.loads(s.recv(4096))), file=out, flush=True)
 EOF
 pids=$!
-await "somebody listens" test -S "$dir/h0/progress.sock"
+await "the agent's socket exists" test -S "$dir/h0/progress.sock"
 
 run() {
     timeout 60 "$BUILD/cli/stagecoach" search run "$1" \
@@ -102,15 +102,15 @@ assert crossed > 10 * model * 1.5, (crossed, model)
 EOF
     fail "the events are not what they should be"
 
-# In groups, whose workers rest between rungs: each trains to the end.  Ten
-# iterations of whoever is there first do not always tell the two apart.
+# With groups, workers pause between rungs, and each trains to the end.  Ten
+# iterations do not always separate the losses of the two jobs.
 sed 's/"seed": 2,/"seed": 2, "sync": "groups,groups=2",/
      s/"iterations": 10/"iterations": 30/
      s/"servers": \["h1", "h0"\]/"servers": ["h1"]/
      s/"workers": \["h0"\]/"workers": ["h0", "h0"]/' "$dir/search.json" \
     > "$dir/groups.json"
 run "$dir/groups.json" || fail "search run with groups ended with $?"
-python3 - "$dir/events" <<'EOF' || fail "groups do not do what others do"
+python3 - "$dir/events" <<'EOF' || fail "the events with groups are wrong"
 import json, sys
 events = [json.loads(line) for line in open(sys.argv[1])]
 of = lambda kind: [e for e in events if e["event"] == kind]
@@ -123,7 +123,7 @@ assert losses[-1] < 1.35, losses
 assert [e["rung"] for e in of("stage-end")] == [0, 1]
 EOF
 
-# A file that asks for too much is refused in one line.
+# A file with too large values is rejected in one line.
 sed 's/"slots": 4/"slots": 1/' "$dir/cluster.json" > "$dir/small.json"
 status=0
 "$BUILD/cli/stagecoach" search check "$dir/search.json" \
@@ -155,7 +155,7 @@ wait $search || status=$?
 [ $status = 143 ] || fail "ended with $status after SIGTERM"
 is_over || fail "processes are left"
 
-# So does its death without a word.
+# SIGKILL of the search ends all of it as well.
 start_long
 kill -KILL $search
 wait $search || :

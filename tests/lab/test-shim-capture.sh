@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Frames of a live shim in a file: all of them, in both directions, at the
-# right time, and only the job's if it is the job's that are wanted.
+# Checks captures from a live shim: the file has all frames, in both
+# directions, with correct times, and only one job's frames if a job is
+# selected.
 set -u
 MTU=1500 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Congestion control where the bottleneck is no host's link but in the network,
-# with frames of 9000 bytes, over IPv4 and IPv6: a switch on the way to host 0
-# carries half of what the shims know of, and marks what waits (ECN).  Shims
-# that have agreed offer marks to it and obey them; no host sees one, and
-# nothing is offered by, or to, a host whose shim has not (host 3).
+# Checks congestion control with a bottleneck inside the network instead of at
+# a host's link, with frames of 9000 bytes, over IPv4 and IPv6: a switch on the
+# path to host 0 has half of the rate known to the shims, and marks queued
+# packets (ECN).  Shims that have negotiated ECN make packets ECN-capable and
+# react to marks; hosts see no ECN bits, and packets from or to a host with a
+# shim without congestion control (host 3) are not ECN-capable.
 set -u
 HOSTS=3 RATE=100mbit MTU=9000 QUEUE=1000000
 . "$SOURCE/tests/lab/incast-net.sh"
@@ -18,7 +19,7 @@ ipv6_on() {
         ip -n "$PREFIX-h$1" addr add "fd99::$(($1 + 1))/64" dev eth0 nodad
 }
 
-# Host 0's port leaves the bridge: what is between them is the core.
+# Removes host 0's port from the bridge: the link between them is the core.
 ip -n "$PREFIX-f" link add core0 mtu $MTU type veth peer name core1 mtu $MTU
 ip -n "$PREFIX-f" link set core0 master switch
 ip -n "$PREFIX-f" link set core0 up
@@ -36,7 +37,7 @@ for i in $(hosts); do
     ipv6_on "$i" && families="4 6"
 done
 
-# core_start NAME, core_stop: what it saw is in $TMP/NAME.
+# core_start NAME, core_stop: counters of the core go to $TMP/NAME.
 core_start() {
     in_fabric "$BUILD/tests/lab/ce-link" core1 port0 $CORE 40000 1000000 \
         >"$TMP/$1" &
@@ -51,7 +52,8 @@ core_stop() {
 }
 core_value() { tr -s ' ' '\n' <"$TMP/$1" | grep -A1 -x "$2" | tail -1; }
 
-# ecn_seen I: IP packets with ECN's bits that host I has got.
+# ecn_seen I: prints the number of IP packets with ECN bits that host I
+# received.
 # shellcheck disable=SC2016
 ecn_seen() {
     { in_host "$1" awk '$1 == "IpExt:" && !n { n = split($0, name); next }
@@ -63,13 +65,13 @@ ecn_seen() {
             END { printf "%.0f\n", sum }'
 }
 
-# mbps FILE PORT MS: what PORT got, in Mbit/s.
+# mbps FILE PORT MS: prints the rate of PORT, in Mbit/s.
 mbps() {
     awk -v port="$2" -v ms="$3" '$2 == port { bytes += $3 }
         END { printf "%d\n", bytes * 8 / ms / 1000 }' "$1"
 }
 
-# send FROM TO PORT MS: a flow to the sink of host TO.
+# send FROM TO PORT MS: starts a flow to the sink of host TO.
 send() {
     in_host "$1" "$traffic" source "$(address "$2")" "$3" $(($3 - 1000)) 0 0 \
         "$4" >/dev/null & sources="$sources $!"
@@ -98,7 +100,7 @@ for family in $families; do
     wait_until host_listens 0 t $((port + 3))
     wait_until host_listens 3 t $((port + 4))
 
-    # A sender, and a receiver, whose shims know nothing of it.
+    # A sender, and then a receiver, with a shim without congestion control.
     core_start "alone.$family"
     send 3 0 $((port + 3)) 1500
     send 0 3 $((port + 4)) 1500

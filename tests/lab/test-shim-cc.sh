@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Congestion control: three hosts send to one, of which the last has a shim that
-# knows nothing of it.  The link is full and its queue is short, no host sees
-# what the shims say to each other, all that goes on when other shims take over
-# at both ends, and connections survive the death of the receiver's shim.
-# $LANES: how many each of these shims has; $LEAST: Mbit/s that each flow must
-# have with a shim that has not seen it begin.
+# Checks congestion control: three hosts send to one host; the third sender's
+# shim has no congestion control.  The link is full and its queue is short, no
+# host sees the messages between the shims, this continues when new shims take
+# over at both ends, and connections survive the death of the receiver's shim.
+# $LANES is the number of lanes of each of these shims; $LEAST is the minimum
+# rate in Mbit/s of each flow through a shim that has not seen the connection
+# begin.
 set -u
 LANES=${LANES:-1} LEAST=${LEAST:-10}
 HOSTS=3 RATE=100mbit MTU=1500 QUEUE=1000000
@@ -18,15 +19,16 @@ done
 shim_start 3
 shims_wait
 
-# no_ports I: UDP datagrams to host I that nobody there listens for.
+# no_ports I: prints the number of UDP datagrams to ports of host I without a
+# socket.
 no_ports() {
     in_host "$1" awk '/^Udp: [0-9]/ { print $3 }' /proc/net/snmp
 }
 
-# now: milliseconds, as in what the sink prints.
+# now: milliseconds, as in the sink's output.
 now() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
 
-# mbps FROM TO PORT: what PORT got between two times, in Mbit/s.
+# mbps FROM TO PORT: prints the rate of PORT between two times, in Mbit/s.
 mbps() {
     awk -v from="$1" -v to="$2" -v port="$3" '
         $1 > from && $1 <= to && $2 == port { bytes += $3 }
@@ -45,7 +47,7 @@ for i in 1 2 3; do
         >"$TMP/source.$i" & sources="$sources $!"
 done
 PIDS="$PIDS $sources"
-# look NAME: watches queue and heartbeats for two seconds.
+# look NAME: measures queue and heartbeats for two seconds.
 look() {
     in_fabric "$BUILD/tests/lab/queue-sample" port0 2 2000 1000 >"$TMP/$1" &
     sampler=$!
@@ -69,7 +71,7 @@ done
 [ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "no window was lowered"
 [ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 got no grants"
 
-# Other shims take over: of the receiver, then of a sender.
+# New shims take over: from the receiver's, then from a sender's.
 gone() { ! kill -0 "$1" 2>/dev/null; }
 for i in 0 1; do
     old=$(shim_pid $i)
@@ -85,7 +87,7 @@ looked=$(now)
 [ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "the new shim lowers no window"
 [ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 gets no grants"
 
-# The receiver's shim dies, and comes back without its memory.
+# The receiver's shim is killed, and a new one starts without its state.
 old=$(shim_pid 0)
 kill -9 "$old"
 wait "$old" 2>/dev/null

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every kind of port that this machine has: UDP both ways, TCP, and that the
-# shim ends as it should.
+# Checks every kind of port that this machine supports: UDP in both directions,
+# TCP, and a clean exit of the shim.
 set -u
 MTU=1500 RATE=500Mbit
 . "$SOURCE/tests/lab/shim-net.sh"

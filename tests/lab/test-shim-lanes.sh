@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A shim with several lanes: connections of all lanes in both directions,
-# counters, an idle processor, a new interface, and a successor.
+# Checks a shim with several lanes: connections on all lanes in both
+# directions, counters, CPU use when idle, a new interface, and a takeover.
 set -u
 MTU=1500 RATE=200Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
@@ -10,7 +10,7 @@ MTU=1500 RATE=200Mbit
 LANES=2
 threads() { set -- "/proc/$SHIM_PID/task"/*; echo $#; }
 ping() { in_a "$traffic" ping 10.99.0.2 7000 "$1" "$2" >"$TMP/ping"; }
-# worker_ms: the processor time of all lanes but the first.
+# worker_ms: prints the processor time of all lanes except the first.
 worker_ms() {
     for task in "/proc/$SHIM_PID/task"/*; do
         grep -q worker "$task/comm" && cat "$task/schedstat"
@@ -35,7 +35,7 @@ shim_start --lanes $LANES 2>"$TMP/log"
 wait_until ping 1 100
 [ "$(threads)" = $((one + LANES - 1)) ] || fail "$(threads) threads, not $one + 1"
 
-# Every flow is known, so the job's counters must have every byte.
+# All flows are known, so the job's counters must include every byte.
 shim_ask lease 120000 10
 shim_ask slot 5 3 32 asha/t1
 ports=
@@ -45,7 +45,7 @@ for port in 5001 5002 5003 5004 5005 5006 5007 5008; do
     ports="$ports $port"
 done
 
-# both MS: connections from A to B and from B to A, one for each port.
+# both MS: starts connections from A to B and from B to A, one for each port.
 both() {
     # shellcheck disable=SC2086
     in_b "$traffic" sink $(($1 + 1500)) $ports >"$TMP/sink-b" & sinks=$!
@@ -82,7 +82,7 @@ done
 echo "lost between lanes: $(shim_value lane_lost) of" \
     "$(($(shim_value tx_packets) + $(shim_value rx_packets))) packets"
 
-# The other lanes sleep, too, and are woken.
+# The other lanes sleep as well, and are woken.
 before=$(shim_value busy_ns)
 sleep 2
 permille=$((($(shim_value busy_ns) - before) / 2000000))
@@ -92,7 +92,7 @@ echo "idle: $permille permille of a CPU; median of 30 round trips: $rtt us"
 [ $permille -le 30 ] || fail "idle lanes take $permille permille of a CPU"
 [ "$rtt" -lt 10000 ] || fail "a lane is not woken"
 
-# All lanes keep off a port that is set up again.
+# All lanes stop using a port while it is set up again.
 ip -n "$N" link del uplink
 ping 1 100 && fail "there is no uplink"
 uplink_make
@@ -100,7 +100,7 @@ wait_until ping 1 100
 [ "$(shim_value port_restarts)" -ge 1 ] || fail "no restart was counted"
 ping 3 1000 || fail "over the new uplink"
 
-# A successor with other lanes.
+# Takeover by a shim with another number of lanes.
 in_a "$traffic" beat 10.99.0.2 7000 2000 1000 >"$TMP/beat" & beat=$!
 sleep 0.5
 old=$SHIM_PID

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Hosts that leave checksums and segmentation to a network card which is not
-# there: TCP works, because the shim switches that off at the other ends, or
-# because it completes the checksums.
+# Checks hosts that leave checksums and segmentation to a network card that
+# does not exist: TCP works, because the shim disables these offloads at the
+# other ends, or completes the checksums.
 set -u
 MTU=1500 RATE=500Mbit OFFLOADS=on
 . "$SOURCE/tests/lab/shim-net.sh"
@@ -26,7 +26,7 @@ for mtu in 1500 9000; do
     ip -n "$N" link set hostside mtu $mtu
     ip -n "$N" link set uplink mtu $mtu
 
-    # As a host comes, with everything on.
+    # The host's default: all offloads enabled.
     in_a ethtool -K eth0 tx on tso on gso on >/dev/null
     in_b ethtool -K eth0 tx on tso on gso on >/dev/null
     [ "$(offload tx-checksumming)" = on ] || fail "no offloads to begin with"
@@ -36,7 +36,7 @@ for mtu in 1500 9000; do
     [ "$(shim_value long_refused)" = 0 ] || fail "long packets still come"
     shim_stop
 
-    # Where the shim must not, it completes what comes.
+    # Without permission to disable offloads, the shim completes the checksums.
     in_a ethtool -K eth0 tx on tso off >/dev/null
     in_b ethtool -K eth0 tx on tso off >/dev/null
     shim_start --keep-offload
@@ -51,7 +51,8 @@ for mtu in 1500 9000; do
     shim_stop
 done
 
-# Packets to be cut are refused, and counted; TCP goes on in small steps.
+# Packets that need segmentation are dropped and counted; TCP continues with
+# small packets.
 in_a ethtool -K eth0 tx on tso on >/dev/null
 shim_start --keep-offload
 bytes=$(tcp_bytes 7003 2000)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the shim does when there is nothing to do, by --poll: packets get
-# through, and an idle shim that may sleep takes 2 % of a CPU at most.
+# Checks the idle shim with each --poll mode: packets get through, and a shim
+# that may sleep uses at most 2 % of a CPU.
 set -u
 MTU=1500 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
@@ -16,8 +16,9 @@ permille() {
     echo $((($(shim_value busy_ns) - before) / 2000000))
 }
 
-# least MAX: what the loop takes, the least of three looks unless the first is
-# at most MAX: others on the machine make each sleep dearer for a while.
+# least MAX: measures the CPU time of the loop; unless the first result is at
+# most MAX, takes the least of three, because other load on the machine makes
+# sleeping more expensive for a while.
 least() {
     least=$(permille)
     for _ in 2 3; do
@@ -28,7 +29,7 @@ least() {
     echo "$least"
 }
 
-# poll HOW MAX: at most that many permille of a CPU.
+# poll HOW MAX: checks that the loop uses at most MAX permille of a CPU.
 poll() {
     shim_start --poll "$1"
     wait_until in_a "$traffic" ping 10.99.0.2 7000 1 100
@@ -43,7 +44,8 @@ poll() {
 }
 
 poll auto 20
-# Where sleeping for a millisecond itself costs a hundredth of a CPU, twice that.
+# If sleeping for a millisecond at a time costs a hundredth of a CPU by itself,
+# allows twice that.
 naps=$("$BUILD/tests/lab/naps" 2000)
 echo "a millisecond of sleep at a time: $naps permille of a CPU"
 [ "$naps" -gt 10 ] || naps=10
@@ -52,7 +54,7 @@ poll interrupt 20
 poll busy 1100                  # All of one, and what two seconds of sleep are late.
 [ "$took" -ge 100 ] || fail "a busy loop sleeps"
 
-# A port whose driver has a receive interrupt of DPDK's.
+# A port with a DPDK driver that supports receive interrupts.
 HOST_PORT=tap:host0 shim_start --poll interrupt 2>"$TMP/log"
 ip -n "$N" link set host0 netns "$A"
 ip -n "$A" link set eth0 down

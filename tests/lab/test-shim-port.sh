@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What may happen to an interface under a running shim, and how much CPU the
-# shim takes when there is nothing to do.
+# Checks a running shim when its interfaces change, and the CPU use of an idle
+# shim.
 set -u
 MTU=9000 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
@@ -25,7 +25,7 @@ permille=$((($(shim_value busy_ns) - before) / 3000000))
 echo "idle: $permille permille of a CPU"
 [ $permille -le 20 ] || fail "an idle shim takes $permille permille of a CPU"
 
-# Down and up again: nobody is needed for that.
+# Interfaces that go down and up again recover without a restart.
 for ns_iface in "$N uplink" "$N hostside" "$B eth0"; do
     # shellcheck disable=SC2086
     set -- $ns_iface
@@ -37,7 +37,8 @@ for ns_iface in "$N uplink" "$N hostside" "$B eth0"; do
 done
 [ "$(shim_value port_restarts)" = 0 ] || fail "a port was set up for nothing"
 
-# What is too long for the uplink is dropped, and the rest goes on.
+# Packets that are too long for the uplink are dropped, and the others are
+# sent.
 ip -n "$N" link set uplink mtu 1500
 dropped=$(shim_value port_dropped)
 tries=0
@@ -50,7 +51,7 @@ ping 3 100 || fail "after a packet that was too long"
 ip -n "$N" link set uplink mtu "$MTU"
 wait_until ping 1 4000
 
-# Another interface of the same name: the port is set up again.
+# A new interface with the same name: the port is set up again.
 ip -n "$N" link del uplink
 ping 1 100 && fail "there is no uplink"
 uplink_make
@@ -58,8 +59,8 @@ wait_until ping 1 100
 ping 3 8000 || fail "over the new uplink"
 [ "$(shim_value port_restarts)" -ge 1 ] || fail "no restart was counted"
 
-# The kernel does not send what is in the ring for a while: it is told again,
-# without another packet that would do so.
+# The kernel stops sending the frames in the ring for a while: the shim wakes
+# it again, without further packets.
 late=$(shim_value late_bytes)
 : >"$STUCK"
 in_a "$traffic" flood 10.99.0.2 7000 1 777
@@ -70,7 +71,8 @@ late_is_more() { [ "$(shim_value late_bytes)" -gt "$late" ]; }
 wait_until late_is_more
 ping 3 8000 || fail "after the ring was stuck"
 
-# It never sends it: the port is set up again, for few frames...
+# The kernel never sends them: the port is set up again, with few frames in the
+# ring...
 restarted() { [ "$(shim_value port_restarts)" -gt "$restarts" ]; }
 send_until_restarted() {
     in_a "$traffic" flood 10.99.0.2 7000 1 777
@@ -82,7 +84,7 @@ wait_until send_until_restarted
 rm "$STUCK"
 ping 3 8000 || fail "after the kernel sent nothing"
 
-# ...and for a full ring.
+# ...and with a full ring.
 sleep 1.1
 restarts=$(shim_value port_restarts)
 : >"$STUCK"
@@ -98,7 +100,7 @@ kill "$SHIM_PID"
 wait "$SHIM_PID" || fail "exit status $?"
 SHIM_PID=
 
-# Mistakes: one line and status 2.
+# Invalid arguments: one line and status 2.
 mistake() {
     expected=$1
     shift

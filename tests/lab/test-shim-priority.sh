@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two TCP flows of different levels through one shim: the higher gets the
-# uplink while it has data, the lower gets it back, both are tagged, and what
-# nobody claims is not.  Flows become known while much of them waits.  Then the
-# lease ends, and the shim dies and comes back.
+# Checks two TCP flows of different levels through one shim: the higher one
+# gets the uplink while it has data, then the lower one gets it back; both get
+# their DSCPs, and a flow without a job gets the default DSCP.  Flows are
+# classified while many of their packets are queued.  Then the lease ends, and
+# the shim is killed and restarted.
 set -u
 MTU=9000 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
@@ -12,8 +13,8 @@ MTU=9000 RATE=100Mbit
 LINK=100000000          # Bits per second, as RATE.
 shim_start
 
-# shares FROM TO PORT: what PORT got from FROM to TO, in permille of the link.
-# Less than 1 % of a 9000-byte frame is headers.
+# shares FROM TO PORT: prints the part of the link that PORT got from FROM to
+# TO, in permille.  Less than 1 % of a 9000-byte frame is headers.
 shares() {
     awk -v from="$1" -v to="$2" -v port="$3" -v link="$LINK" '
         $1 > from && $1 <= to && $2 == port { bytes += $3 }
@@ -26,7 +27,7 @@ at_least() {
     [ "$2" -ge "$3" ] || fail "$1: $2 permille of the link, at least $3"
 }
 
-# dscps PORT: those that were seen, with any number of packets.
+# dscps PORT: prints the DSCPs seen on PORT, with any number of packets.
 dscps() { awk -v port="$1" '$1 == port { print $2 }' "$TMP/dscp" | xargs; }
 
 is_dscp() {
@@ -41,8 +42,8 @@ shim_ask slot 2 6 8 search/low
 shim_ask flow 1 tcp 10.99.0.1 5001 10.99.0.2 6001
 shim_ask flow 2 tcp 10.99.0.1 5002 10.99.0.2 6002
 
-# The lower flow sends for 7 s, the higher joins after 2 s for 3 s, and one
-# of nobody's for a moment at the end, which says DSCP 46 of itself.
+# The lower flow sends for 7 s, the higher flow starts after 2 s and sends for
+# 3 s, and a flow without a job sends briefly at the end, with its own DSCP 46.
 in_b "$traffic" sink 9000 6001 6002 6003 >"$TMP/sink" & PIDS="$PIDS $!"; sink=$!
 in_b "$traffic" dscp 9000 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
 "$BUILD/tests/lab/shim-client" "$SOCK" misses 9000 >"$TMP/misses" &
@@ -76,7 +77,7 @@ grep -q "miss tcp 10.99.0.1 5003 10.99.0.2 6003" "$TMP/misses" ||
     fail "the unknown flow was not reported"
 ! grep -q "6001" "$TMP/misses" || fail "a known flow was reported"
 
-# Whoever is guarded for a fifth of the link has it.
+# A guard gives the lower level a fifth of the link.
 shim_ask guard 200000
 in_b "$traffic" sink 4000 6001 6002 >"$TMP/sink" & PIDS="$PIDS $!"; sink=$!
 wait_until b_listens t 6002
@@ -93,9 +94,9 @@ at_least "lower, guarded" \
 at_least "higher, with a guard" \
     "$(shares $((ended - 2000)) $((ended - 100)) 6001)" 700
 
-# Two flows have filled the queue of all that is of no job before the agent
-# comes.  What waits of them goes with them: others need not wait behind it,
-# with what the floor leaves them.
+# Two flows fill the queue of packets without a job before the agent connects.
+# When they are classified, their queued packets move to their jobs' queues,
+# so that other packets do not wait behind them.
 in_b "$traffic" echo 60000 7000 & PIDS="$PIDS $!"
 in_b "$traffic" sink 9000 6004 6005 >/dev/null & PIDS="$PIDS $!"; sink=$!
 wait_until b_listens t 6005
@@ -110,14 +111,14 @@ echo "waits before the agent comes: $(shim_value queued_bytes) bytes"
 shim_ask flow 1 tcp 10.99.0.1 5004 10.99.0.2 6004
 shim_ask flow 2 tcp 10.99.0.1 5005 10.99.0.2 6005
 in_a "$traffic" ping 10.99.0.2 7000 5 100 >"$TMP/ping" ||
-    fail "who is unknown waits more than a second: $(xargs <"$TMP/ping")"
-echo "who is unknown, after that: $(awk '{ print $2 }' "$TMP/ping" |
+    fail "an unknown flow waits more than a second: $(xargs <"$TMP/ping")"
+echo "an unknown flow, after that: $(awk '{ print $2 }' "$TMP/ping" |
     sort -n | sed -n 3p) us, median of 5"
 wait $high || fail "the higher flow, once known"
 wait $low || fail "the lower flow, once known"
 kill $sink
 
-# Without lease everything is equal.
+# Without a lease all flows are equal.
 shim_ask lease 0 0
 in_b "$traffic" sink 2000 6001 >"$TMP/sink" & PIDS="$PIDS $!"
 in_b "$traffic" dscp 1500 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
@@ -126,18 +127,19 @@ in_a "$traffic" source 10.99.0.2 6001 5001 0 0 300 >/dev/null
 wait $dscp
 is_dscp 6001 0
 
-# It dies without a word, and the next one takes over its socket.
+# The shim is killed, and the next one takes over its socket.
 boot=$("$BUILD/shim/stagecoach-shim" --show "$SOCK" | head -1)
 kill -9 "$SHIM_PID"
 wait "$SHIM_PID" 2>/dev/null
 [ -S "$SOCK" ] || fail "the socket should be left"
-in_a "$traffic" ping 10.99.0.2 7000 1 100 && fail "who forwards here?"
+in_a "$traffic" ping 10.99.0.2 7000 1 100 &&
+    fail "frames are forwarded without a shim"
 shim_start
 [ "$boot" != "$("$BUILD/shim/stagecoach-shim" --show "$SOCK" | head -1)" ] ||
     fail "a new process must have a new boot_id"
 in_a "$traffic" ping 10.99.0.2 7000 5 8000 || fail "no pings after restart"
 
-# It ends when it is told to, and leaves nothing behind.
+# The shim ends on request, and leaves nothing behind.
 kill "$SHIM_PID"
 wait "$SHIM_PID" || fail "exit status $?"
 [ ! -e "$SOCK" ] || fail "the socket is left"

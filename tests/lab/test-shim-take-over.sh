@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# One shim takes over from another while there is traffic: tables stay, nothing
-# arrives twice, connections survive, and hardly a packet is lost.
+# Checks a takeover from one shim to another under traffic: tables are kept, no
+# frame is duplicated, connections survive, and almost no packet is lost.
 set -u
 MTU=1500 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
 
 result() { awk -v name="$1" '$1 == name { print $2 }' "$TMP/beat"; }
 
-# shim_succeed LOG: starts another shim in the place of $SHIM_PID.
+# shim_succeed LOG: starts another shim, which takes over from $SHIM_PID.
 shim_succeed() {
     ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
         --host-port af_packet:hostside --uplink af_packet:uplink \
@@ -22,7 +22,8 @@ shim_succeed() {
 gone() { ! kill -0 "$1" 2>/dev/null; }
 shim_show() { "$BUILD/shim/stagecoach-shim" --show "$SOCK"; }
 
-# hello NAME: a member of the first line, which is "NAME VALUE NAME VALUE...".
+# hello NAME: prints a member of the first line, which is "NAME VALUE NAME
+# VALUE...".
 hello() {
     shim_show | awk -v name="$1" '$1 == "boot_id" {
         for (i = 1; i < NF; i += 2) if ($i == name) print $(i + 1)
@@ -33,7 +34,7 @@ tables() {
     shim_show | grep -E '^slot .* name|^flow' | sort
 }
 
-# Without a shim to take over from it is an ordinary start.
+# Without an old shim, --take-over starts normally.
 PIDS=
 ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
     --host-port af_packet:hostside --uplink af_packet:uplink \
@@ -53,7 +54,7 @@ shim_ask flow 5 udp 10.99.0.1 6002 10.99.0.2 7000
 shim_ask guard 50000
 tables >"$TMP/tables"
 
-# While nothing but the beat goes on.
+# With heartbeats only.
 in_a "$traffic" beat 10.99.0.2 7000 3000 1000 >"$TMP/beat" &
 beat=$!
 sleep 1
@@ -69,7 +70,7 @@ tables >"$TMP/tables2"
 diff "$TMP/tables" "$TMP/tables2" || fail "the tables have changed"
 [ "$(hello lease_ms)" -gt 0 ] || fail "the lease was lost"
 
-# Beside a connection that fills the link.
+# With a connection that fills the link.
 in_a "$traffic" source 10.99.0.2 5001 6001 0 0 5000 >"$TMP/source" &
 source=$!
 sleep 1
@@ -88,7 +89,7 @@ late=$(awk -v end="$end" '$1 > end - 1000 { sum += $3 }
     END { printf "%.0f\n", sum }' "$TMP/sink")
 [ "$late" -gt 5000000 ] || fail "only $late bytes in the last second"
 
-# Who began to take over and went away changes nothing.
+# A takeover that stops after STOP changes nothing: the old shim continues.
 in_a "$traffic" beat 10.99.0.2 7000 1000 1000 >"$TMP/beat" &
 beat=$!
 sleep 0.2

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 
-# Slurm: an ordinary user's job with --stagecoach is a job of its cojob, in its
-# own cgroup from its first socket to its end, and starts whether there is an
-# agent or not.  A whole cluster of one node, in a namespace of its own.
+# Checks the Slurm plug-in: an ordinary user's job with --stagecoach becomes a
+# job of its cojob, in its own cgroup from its first socket to its end, and
+# starts with or without an agent.  Runs a whole cluster of one node in a
+# namespace.
 
 set -u
 . "$SOURCE/tests/lab/lab-functions.sh"
@@ -23,14 +24,15 @@ netns="nsenter --net=/run/netns/$name"
 export SLURM_CONF="$dir/slurm.conf"
 export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
 
-# All that the test starts is in one cgroup: Slurm's daemons have children
-# that outlive them.
+# All processes of the test are in one cgroup, because Slurm's daemons have
+# children that outlive them.
 clean_up() {
     remove_cgroup "$name"
     ip netns delete "$name" 2>/dev/null
 }
 
-# start NAME COMMAND...: in the namespace and the cgroup, its id is in $pid.
+# start NAME COMMAND...: starts COMMAND in the namespace and the cgroup, and
+# sets $pid.
 start() {
     log=$dir/$1.log
     shift
@@ -51,7 +53,7 @@ agent_says() {
     ovs-appctl -T 2 -t "$dir/agent.ctl" "$1" 2>/dev/null | grep -q -- "$2"
 }
 
-# as_user COMMAND...: for at most a minute.
+# as_user COMMAND...: runs COMMAND as $user, for at most a minute.
 as_user() {
     $netns timeout 60 runuser -u $user -- "$@"
 }
@@ -67,7 +69,7 @@ mkdir "$dir/state" "$dir/spool"
 cp "$BUILD/tests/lab/fake-job" "$dir/"
 : >"$dir/agent.log"
 
-# Without an address besides lo's, nobody finds the controller.
+# Slurm's daemons find the controller only with an address besides that of lo.
 ip netns add $name || exit 77
 $netns ip link set lo up
 $netns ip link add sl0 type veth peer name sl1
@@ -127,7 +129,7 @@ start munged munged --foreground --force --socket="$dir/munge.socket" \
     --log-file="$dir/munge.log" --seed-file="$dir/munge.seed"
 wait_for 5 "munged listens" test -S "$dir/munge.socket"
 start slurmctld slurmctld -D -f "$SLURM_CONF"
-# What plugstack.conf says goes before slurmd's environment.
+# Settings in plugstack.conf override slurmd's environment.
 start slurmd env STAGECOACH_CGROUP=elsewhere slurmd -D -N n1 -f "$SLURM_CONF"
 slurmd=$pid
 start_agent
@@ -180,7 +182,7 @@ both_ends() {
 }
 wait_for 3 "both ends of its flow are the job's" both_ends
 
-# A job that says nothing is nobody's.
+# A job without --stagecoach is not registered.
 as_user srun cat /proc/self/cgroup >"$dir/out/stranger" || fail "a plain job"
 in_cgroup "/$name/jobs" "$dir/out/stranger" && fail "a plain job was moved"
 echo "ok: a plain job is left alone"
@@ -213,7 +215,7 @@ in_cgroup "/jobs/asha7/slurm-$job$" "$dir/out/step" \
     || fail "its step is in $(cat "$dir/out/step") $(cat "$dir/out/log")"
 echo "ok: the script's step is the script's job"
 
-# Where Slurm has cgroups of its own, tasks stay in them.
+# If Slurm has cgroups of its own, tasks stay in them.
 own=$name/daemons/job_$((job + 1))
 mkdir "$mount/$own"
 echo "$slurmd" >"$mount/$own/cgroup.procs"
@@ -231,7 +233,7 @@ $netns scancel $((job + 1))
 wait $srun 2>/dev/null
 echo "$slurmd" >"$mount/$name/daemons/cgroup.procs"
 
-# An agent that hangs, and none.
+# Jobs start while the agent hangs, and without an agent.
 kill -STOP "$agent"
 as_user srun --stagecoach=asha7:3 cat /proc/self/cgroup >"$dir/out/hangs" \
     || fail "a job beside an agent that hangs"

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The queues of a switch as rows of its database: made for each port of the
-# topology, made by the switch in the kernel, mended when somebody changes
-# them, the rows of others left alone, nothing made anew by a controller that
-# comes back, nothing changed by an older one, and all of it gone, with what
-# was there before in its place, when nobody wants it any more.
+# Checks the queues of a switch as rows of its database: the controller creates
+# them for each port of the topology, the switch creates them in the kernel,
+# the controller repairs changed rows, leaves rows of other programs alone,
+# keeps its rows when it restarts, and does not overwrite a newer controller's.
+# When queues are no longer configured, it removes them and restores the
+# previous QoS.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -27,7 +28,7 @@ show() { switches; }
 
 switches() { ovs-appctl -t "$dir/run/queues.ctl" controller/switches; }
 
-# What the driver of the queues says.
+# Prints the status of the queue driver.
 says() {
     switches | sed 's/{"applied"/\n&/g' | grep '"driver":"ovsdb-qos"' |
         grep -q -- "$1"
@@ -40,7 +41,7 @@ has_ours() { [ "$(n_ours QoS) $(n_ours Queue)" = "$1 $2" ]; }
 all_rows() { ovs-vsctl list QoS && ovs-vsctl list Queue; }
 uuids() { all_rows | grep '^_uuid' | sort; }
 qos_of() { ovs-vsctl get port "$1" qos; }
-# The classes of a level that the kernel has at port $1.
+# Prints the classes of a level that the kernel has at port $1.
 n_classes() {
     tc -n "$fab" class show dev "$1" |
         grep -c "parent 1:fffe.*ceil $2" || :
@@ -86,7 +87,8 @@ done
 start_switch ip netns exec "$fab" ovs-vswitchd
 await "the switch is there" test -S "$dir/ovs/br0.mgmt"
 
-# What others have: queues at a port that gets ours, and at one that does not.
+# QoS of other programs: queues at a port that gets ours, and at one that does
+# not.
 for n in 1 2; do
     ovs-vsctl -- set port "p$n" qos=@q -- --id=@q create QoS type=linux-htb \
         other_config:max-rate=30000000 queues:3=@c -- --id=@c create Queue \
@@ -113,18 +115,18 @@ has_classes p2 30Mbit 1 || has_classes p2 20Mbit 1 ||
     fail "p2 lost its classes: $(tc -n "$fab" class show dev p2)"
 [ "$(qos_of p2)" = "$other" ] || fail "the QoS of p2 is another"
 
-# Somebody changes ours, and takes one away.
+# Another program changes one of our rows, and deletes one.
 queue=$(ovs-vsctl --bare --columns=_uuid find Queue \
     'external_ids:stagecoach="0000000000000001:1:3"')
 ovs-vsctl set Queue "$queue" other_config:max-rate=1 \
     -- set port p0 qos="$other"
-await "what was broken is mended" eval \
+await "changed rows are repaired" eval \
     '[ "$(ovs-vsctl get Queue "$queue" other_config:max-rate)" = "\"50000000\"" ]'
 await "also the port's" eval \
     '[ "$(ovs-vsctl get QoS "$(qos_of p0)" external_ids:stagecoach)" = "\"0000000000000001:1\"" ]'
 ovs-vsctl set port p0 external_ids:stagecoach-qos-before=none
 
-# A controller that comes back touches nothing.
+# A controller that restarts changes nothing.
 ovs-vsctl list Port >"$dir/ports"
 all_rows >"$dir/rows"
 kill -9 $controller
@@ -135,9 +137,9 @@ await "in sync again" says '"state":"in sync"'
 all_rows >"$dir/rows2"
 cmp -s "$dir/rows" "$dir/rows2" || fail "rows were changed by a restart"
 ovs-vsctl list Port | cmp -s "$dir/ports" - || fail "ports were changed"
-echo "ok: nothing was made anew"
+echo "ok: the queues were kept"
 
-# A newer controller has been here.
+# A newer controller has changed the switch.
 ovs-vsctl set bridge br0 external_ids:stagecoach-generation=1000
 await "a newer controller is respected" says 'newer controller, of generation 1000'
 says '"state":"refused"' || fail "not refused: $(switches)"
@@ -148,7 +150,7 @@ sleep 0.5
 ovs-vsctl set bridge br0 external_ids:stagecoach-generation=1
 await "an older one is not" says '"state":"in sync"'
 
-# A port that is not there, and comes.
+# A port that is missing, and is added later.
 ovs-vsctl del-port p0
 await "a port that is missing is told" says 'the bridge has no port 1'
 says '"state":"writing"' || fail "in sync without a port: $(switches)"
@@ -156,7 +158,7 @@ ovs-vsctl add-port br0 p0 -- set interface p0 ofport_request=1
 await "and gets its queues when it is there" says '"state":"in sync"'
 await "in the kernel too" has_classes p0 50Mbit 8
 
-# Nobody wants them any more.
+# Queues are no longer configured.
 kill $controller
 wait $controller || fail "the controller ended with $?"
 rm -f "$dir/run/queues.ctl"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Which switch is behind a certificate: a controller and Open vSwitch's bridges
-# over TLS.  A switch has its flows if its certificate is that of its datapath
-# id, and is refused with one line if it has another's, none that anybody
-# named, or one of an unknown authority.  A controller of an older generation
-# is refused by the switch.  Needs neither root nor namespaces.
+# Checks the certificates of switches: a controller and Open vSwitch bridges
+# over TLS.  A switch gets its flows if its certificate is that of its datapath
+# id.  It is rejected with one log line if the certificate is another switch's,
+# is not configured, or is from an unknown authority.  A switch rejects a
+# controller of an older generation.  Needs neither root nor namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -36,7 +36,7 @@ certificate() {
         2>/dev/null
 }
 
-# bridge NAME DATAPATH PORT: with a listener for TLS.
+# bridge NAME DATAPATH PORT: creates a bridge that listens for TLS.
 bridge() {
     ovs-vsctl --timeout=20 add-br "$1" -- set bridge "$1" \
         datapath_type=dummy fail_mode=secure \
@@ -45,12 +45,12 @@ bridge() {
         -- set controller "$1" connection-mode=out-of-band
 }
 
-# The switch NAME with all bridges has the certificate of $1.
+# Gives the switch with all bridges the certificate of $1.
 become() {
     ovs-vsctl set-ssl "$dir/$1.key" "$dir/$1.pem" "$dir/ours.pem"
 }
 
-# controller NAME OPTION...: one with a database of its own.
+# controller NAME OPTION...: starts a controller with a database of its own.
 controller() {
     name=$1
     shift
@@ -64,7 +64,8 @@ controller() {
     pids="$pids $!"
 }
 
-# says CONTROLLER SWITCH TEXT: of the switch with the port SWITCH.
+# says CONTROLLER SWITCH TEXT: checks the status of the switch with the port
+# SWITCH.
 says() {
     ovs-appctl -T 5 -t "$dir/$1.ctl" controller/switches |
         sed 's/{"applied"/\n&/g' | grep "127.0.0.1:$2\"" | grep -q -- "$3"
@@ -91,7 +92,7 @@ bridge br0 0000000000000001 $base
 bridge br1 0000000000000002 $((base + 1))
 bridge br2 0000000000000003 $((base + 2))
 
-# Which controller is newer is what its database says.
+# The database decides which controller is newer.
 start_databases new
 stop_databases new || fail "controller stop"
 start_databases new
@@ -108,7 +109,7 @@ await "with all its flows" has_flows br0
 await "another datapath id with that certificate is refused" \
     says new $((base + 1)) \
     'certificate of .*"tor0.*0002, which is that of .*"tor1'
-await "a datapath id that nobody named is refused" \
+await "a datapath id that is not configured is refused" \
     says new $((base + 2)) '0003, which no --switch-identity has'
 [ "$(n_flows br1)" = 0 ] || fail "br1 was changed: $(n_flows br1) flows"
 [ "$(n_flows br2)" = 0 ] || fail "br2 was changed: $(n_flows br2) flows"
@@ -116,7 +117,7 @@ lines=$(grep -c 'which is that of "tor1"' "$dir/new.log")
 [ "$lines" -le 2 ] || fail "$lines lines of one refusal"
 echo "ok: what was refused has no flow, and one line"
 
-# The certificate of the other one: now that is who is let in.
+# With the other switch's certificate, the other switch is accepted.
 become tor1
 ovs-vsctl del-controller br1 -- del-controller br0
 ovs-vsctl set-controller br1 "pssl:$((base + 1)):127.0.0.1" \
@@ -125,7 +126,7 @@ await "with the right certificate it is in sync" \
     says new $((base + 1)) '"certificate":"tor1".*"state":"in sync"'
 has_flows br1 || fail "br1 has $(n_flows br1) flows"
 
-# An older controller, whose certificate is as good.
+# A controller of an older generation, with a valid certificate.
 controller old --switch=ssl:127.0.0.1:$((base + 1))
 await "an older generation is refused by the switch" \
     says old $((base + 1)) 'another controller is newer'
@@ -134,7 +135,7 @@ says new $((base + 1)) '"state":"in sync"' ||
 has_flows br1 || fail "br1 has $(n_flows br1) flows"
 kill "$!"
 
-# A switch whose certificate nobody of ours has signed.
+# A switch with a certificate of an unknown authority.
 kill $new
 wait $new || fail "the controller ended with $?"
 become foreign

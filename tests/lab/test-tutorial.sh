@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# docs/tutorial.md from its first command to its last, as it stands there, in a
-# lab of another name.
+# Runs all commands of docs/tutorial.md in a lab with another name, and
+# compares their output.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -20,7 +20,7 @@ for module in torch optuna; do
     fi
 done
 
-# A text that is not what is printed, and a command that fails, are noticed.
+# Checks that wrong output, and a command that fails, are detected.
 for commands in 'echo b' 'echo a; false'; do
     printf '```sh\n%s\n```\n```text\na...\n```\n' "$commands" >"$dir/wrong.md"
     if python3 "$SOURCE/tests/lab/run-document.py" "$dir/wrong.md" \

@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The units on a machine with systemd, installed as a package would: everything
-# runs with no more rights than its unit leaves it, whatever its options are;
-# what dies, comes back; what is read again or replaced goes on; and all of it
-# comes with the machine.
+# Checks the systemd units on a machine, installed as a package would: each
+# service runs with the rights of its unit, with any options; is restarted when
+# it dies; continues after reload or replacement; and is started at boot.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$SOURCE/tests/lab/machine-functions.sh"

@@ -2,8 +2,8 @@
 #
 # shellcheck shell=sh
 #
-# What the tests of trainings by real programs share.  Sourced.  $trainer is the
-# program and $dir a folder for what it says.
+# Functions for tests of trainings with real programs.  Sourced. $trainer is
+# the program and $dir the folder for its output.
 . "$SOURCE/tests/lab/lab-functions.sh"
 
 trainer=$BUILD/trainer/stagecoach-trainer
