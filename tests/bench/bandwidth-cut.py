@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Eight workers that stand for GPUs of four kinds train through shaped links;
-in the middle the fastest one's link loses half of its rate.  Prints as JSON
-how many iterations pass until no worker's batch takes 1.1 times as long as
-another's again.  A batch's time is what its worker says, computing and
-transfers, as the median of three iterations.
+"""Eight workers that emulate GPUs of four kinds train through shaped links;
+in the middle the link of the fastest worker loses half of its rate.  Prints
+as JSON the number of iterations until no worker's batch takes 1.1 times as
+long as another's again.  A batch's time is the one reported by its worker,
+computing and transfers, as the median of three iterations.
 
 usage: bandwidth-cut.py PROFILE [SCHEME]"""
 

@@ -25,7 +25,8 @@
 #define CUT 150
 #define CUT_S 0.060
 #define BALANCED 1.1
-#define NOMINAL_S 0.050         /* The iteration that the cost is a part of. */
+#define NOMINAL_S 0.050         /* Iteration time that the cost is compared
+                                 * with. */
 
 struct cluster {
     int n;
@@ -34,7 +35,7 @@ struct cluster {
     double overhead_s[MAX_JOB_PROCESSES];     /* Launch and communication. */
     struct seeded rs;
     struct batch_size_manager *bsm;
-    double manager_s;           /* All that the manager took. */
+    double manager_s;           /* Total time of the manager. */
 };
 
 static double
@@ -69,7 +70,7 @@ make_cluster(int n, double jitter, uint64_t seed, struct cluster *c)
     }
 }
 
-/* One iteration.  Returns slowest / fastest. */
+/* Runs one iteration.  Returns slowest / fastest. */
 static double
 iterate(struct cluster *c)
 {
@@ -92,8 +93,8 @@ iterate(struct cluster *c)
     return high / low;
 }
 
-/* Stores the iterations until it was balanced for good, at first and after
- * the cut. */
+/* Stores the numbers of iterations until the cluster stays balanced, from the
+ * start and after the cut. */
 static void
 run(struct cluster *c, int *first, int *after)
 {

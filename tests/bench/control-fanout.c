@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Many agents in one process, to see how long a stage's beginning takes to
- * reach the last of them.
+/* Measures how long the order of a new stage takes to reach many agents, which
+ * run in one process.
  *
  *     control-fanout INTENT HOSTS TELEMETRY AGENTS ROUNDS HZ
  *
- * The agents are those of fanout-agent.h; each tells HZ times a second by
- * telemetry.  INTENT and HOSTS may be lists with commas.  In each round a new
- * search announces a job with a worker on every host and then its stage, which
- * is to go before the stage that is there.  The round lasts from the
- * announcement of the stage until every agent's row says so.  It prints how
- * many milliseconds it took to connect all agents, and then the rounds'
- * milliseconds, a line each. */
+ * The agents are those of fanout-agent.h; each sends telemetry HZ times a
+ * second.  INTENT and HOSTS may be lists with commas.  In each round a new
+ * cojob announces a job with a worker on every host and then its stage, which
+ * is ordered before the existing stage.  The round lasts from the announcement
+ * of the stage until the row of every agent has the new order.  Prints the
+ * milliseconds to connect all agents, and then those of each round, one number
+ * per line. */
 
 #include <config.h>
 
@@ -30,7 +30,8 @@
 
 #define ROUND_MS 10000          /* A round that takes longer has failed. */
 #define CONNECT_MS 60000
-#define SETTLE_MS 3000          /* After a thousand agents have come. */
+#define SETTLE_MS 3000          /* Time for the controller to settle after
+                                 * all agents have connected. */
 #define PAUSE_MS 300            /* Between two rounds. */
 #define TIMEOUT_MS 5000
 
@@ -39,8 +40,8 @@
  * rejected, and tries again after 8 s. */
 #define MAX_CONNECTING 32
 
-/* One thread plays all agents and looks at each when it wakes up.  So it does
- * not wake up for each message: this nap is part of what is measured. */
+/* One thread runs all agents and polls each when it wakes up.  It does not
+ * wake up for each message, so this sleep is included in the results. */
 #define NAP_US 5000
 
 struct world {
@@ -48,7 +49,7 @@ struct world {
     int n, n_started;
     int period_ms;
     const char *hosts, *telemetry;
-    char job[40];               /* "COJOB/JOB" that is waited for. */
+    char job[40];               /* Awaited job, "COJOB/JOB". */
 };
 
 static int
@@ -202,7 +203,7 @@ main(int argc, char *argv[])
         return 2;
     }
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
-    alarm(150);                 /* Never left behind. */
+    alarm(150);                 /* Limits the run time. */
     w.n = atoi(argv[4]);
     w.period_ms = 1000 / atoi(argv[6]);
     w.hosts = argv[2];

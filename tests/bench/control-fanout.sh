@@ -39,7 +39,7 @@ schema() {
     [ "$1" = intent ] && echo Stagecoach_Intent || echo Stagecoach_Hosts
 }
 
-# await COMMAND...: for 20 s.
+# await COMMAND...: waits for at most 20 s.
 await() {
     tries=0
     until "$@" >/dev/null 2>&1; do
@@ -66,7 +66,7 @@ member() {
     await ovsdb-client -t 2 list-tables "unix:$2/$1.sock" "$(schema "$1")"
 }
 
-# log DB: how many entries its log has had.
+# log DB: prints the number of entries ever in its log.
 log() {
     ovs-appctl -t "$dir/$2/m0/$1.ctl" cluster/status "$(schema "$1")" |
         sed -n 's/^Log: \[[0-9]*, \([0-9]*\)\]/\1/p'

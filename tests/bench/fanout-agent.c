@@ -52,7 +52,7 @@ state_name(const struct fanout_agent *a)
     return lease_until(&a->lease) > time_msec() ? "ordered" : "fair";
 }
 
-/* What an agent with one job tells. */
+/* Sends the telemetry of an agent with one job. */
 static void
 send_telemetry(struct fanout_agent *a)
 {

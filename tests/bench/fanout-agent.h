@@ -3,16 +3,17 @@
 #ifndef FANOUT_AGENT_H
 #define FANOUT_AGENT_H 1
 
-/* What databases and controllers see of an agent, without a host.
+/* An agent without a host: emulates an agent towards databases and
+ * controllers.
  *
  *
  * Motivation
  * ==========
  *
  * A bench of the control plane needs a thousand agents on one machine.  These
- * read their wanted row, tell by telemetry and write their reported row with
- * the code of the real one; what they lack is a shim, jobs and a process of
- * their own.  What they want done is applied at once.
+ * agents read their wanted row, send telemetry and write their reported row
+ * with the code of the real agent, but have no shim, no jobs and no process of
+ * their own.  They report each order as applied at once.
  *
  *
  * Usage
@@ -21,7 +22,7 @@
  *    fanout_agent_init(&a, i, hosts, telemetry, period_ms);
  *    for (;;) {
  *        fanout_agent_run(&a);
- *        ...fanout_agent_has(&a, "cojob/job")...
+ *        ...fanout_agent_has_first(&a, "cojob/job")...
  *        fanout_agent_wait(&a);
  *        poll_block();
  *    }
@@ -49,8 +50,9 @@ struct fanout_agent {
     struct report report;
     struct lease lease;
     struct telemetry *telemetry;
-    int period_ms;              /* Of telemetry. */
-    long long next_telemetry;   /* time_msec(). */
+    int period_ms;              /* Telemetry period. */
+    long long next_telemetry;   /* Time of the next telemetry, as
+                                 * time_msec(). */
 };
 
 void fanout_agent_init(struct fanout_agent *, int number, const char *hosts,
@@ -58,10 +60,11 @@ void fanout_agent_init(struct fanout_agent *, int number, const char *hosts,
 void fanout_agent_run(struct fanout_agent *);
 void fanout_agent_wait(struct fanout_agent *);
 
-/* True once the database has been read and a controller listens. */
+/* Returns true once the database has been read and a controller is
+ * connected. */
 bool fanout_agent_is_connected(const struct fanout_agent *);
 
-/* True if the row of its host has 'job', and before all others. */
+/* Returns true if 'job' is the first job in the row of the agent's host. */
 bool fanout_agent_has_first(const struct fanout_agent *, const char *job);
 
 #endif /* tests/bench/fanout-agent.h */

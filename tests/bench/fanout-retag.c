@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From a stage's beginning or end to each host's first packet with another
- * tag, in a lab.
+/* Measures, in a lab, the time from the beginning or end of a stage to the
+ * first packet with the new DSCP of each host.
  *
  *     fanout-retag INTENT ROUNDS HOSTS IFACE...
  *
- * Search "a" has a stage for all the time, and in each round search "b" has a
- * short one, which goes first: so the tag of "a" changes on each of HOSTS
- * hosts (h0, h1, ...) when that begins, and again when it ends.  IFACEs are
- * the switch's ports of these hosts; what arrives there for TCP port 7001 is
- * of "a".  It prints the milliseconds of each host, a line each.
+ * Cojob "a" has a stage all the time.  In each round cojob "b" has a short
+ * stage, which is ordered first: the DSCP of "a" changes on each of HOSTS
+ * hosts (h0, h1, ...) when that stage begins, and again when it ends.  IFACEs
+ * are the switch's ports of these hosts; packets to TCP port 7001 that arrive
+ * there belong to "a".  Prints the milliseconds of each host, one number per
+ * line.
  *
- * The kernel's time of arrival counts: the reader may be late. */
+ * Uses the kernel's receive timestamps, so that delays of the reader do not
+ * count. */
 
 #include <config.h>
 
@@ -43,15 +45,17 @@
 
 struct port {
     int fd;
-    int dscp;                   /* Of the last packet, -1 before the first. */
-    int old;                    /* Before the event. */
-    int64_t changed;            /* When another was seen, ns, 0: not yet. */
+    int dscp;                   /* DSCP of the last packet, -1 before the
+                                 * first. */
+    int old;                    /* DSCP before the event. */
+    int64_t changed;            /* Time of the first packet with a new DSCP,
+                                 * ns; 0: not yet. */
 };
 
 struct probe {
     struct port ports[MAX_PORTS];
     int n;
-    int64_t began;              /* Of the event, CLOCK_REALTIME in ns. */
+    int64_t began;              /* Time of the event, CLOCK_REALTIME in ns. */
 };
 
 static int64_t
@@ -80,7 +84,7 @@ open_port(const char *iface)
     return fd;
 }
 
-/* The DSCP of a packet of "a", or -1. */
+/* Returns the DSCP of a packet of "a", or -1 for other packets. */
 static int
 parse(const uint8_t *data, ssize_t n)
 {
@@ -188,7 +192,7 @@ write_edit(struct intent_client *ic, struct intent_edit edit)
     }
 }
 
-/* Prepares for an event, which comes next. */
+/* Prepares for the next event. */
 static void
 begin_event(struct probe *probe)
 {
@@ -205,7 +209,7 @@ begin_event(struct probe *probe)
     probe->began = now_ns();
 }
 
-/* Waits for what the event changes and prints when it did. */
+/* Waits until all DSCPs change, and prints the delays. */
 static void
 end_event(struct probe *probe, const char *what)
 {
@@ -222,7 +226,7 @@ end_event(struct probe *probe, const char *what)
     fflush(stdout);
 }
 
-/* Announces search 'name' with job "j" on all hosts. */
+/* Announces cojob 'name' with job "j" on all hosts. */
 static void
 begin_job(struct intent_client *ic, const char *name, int n_hosts)
 {
@@ -259,7 +263,7 @@ main(int argc, char *argv[])
         return 2;
     }
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
-    alarm(150);                 /* Never left behind. */
+    alarm(150);                 /* Limits the run time. */
     for (int i = 0; i < probe.n; i++) {
         probe.ports[i] = (struct port) { .fd = open_port(argv[4 + i]),
                                          .dscp = -1 };

@@ -3,10 +3,10 @@
 #
 # gossip.py TRAINER NET PREFIX [SCHEME,...]: trains eight peers in the
 # namespaces PREFIX0... under each scheme to a fixed loss, and prints one JSON
-# object; progress on standard error.  A network with one slow link, by a factor
-# from 2 to 100, that moves every few seconds, the same moves for every scheme;
-# one of equal links; and the first again with agents that know the links, which
-# only netmax asks.
+# object; progress on standard error.  There are three networks: one slow link,
+# slower by a factor from 2 to 100, that moves every few seconds, with the same
+# moves for every scheme; equal links; and the first network with agents that
+# know the links, for netmax only.
 import collections
 import json
 import os
@@ -42,7 +42,7 @@ def set_link(i, j, rate):
 
 
 def draw_moves(seed):
-    """Without end: which link is slow, and how much."""
+    """Yields the slow link and its factor, without end."""
     rng = random.Random(seed)
     while True:
         i, j = rng.sample(range(N), 2)
@@ -50,8 +50,8 @@ def draw_moves(seed):
 
 
 def move_links(seed, agents, moved, stop):
-    """Slows one link after the other until told to stop; appends when and
-    which to 'moved', and tells the agents."""
+    """Slows one link after the other until stopped; appends the time and the
+    link to 'moved', and notifies the agents."""
     for i, j, factor in draw_moves(seed):
         if stop.is_set():
             break
@@ -113,8 +113,8 @@ def losses_at(peers, when):
 
 
 def first_time(peers, measure, limit):
-    """When 'measure' of all peers' losses first was at most TARGET; what
-    did not get there counts as if it did at the end of its time."""
+    """Returns when 'measure' of all peers' losses first was at most TARGET, or
+    the end of the run if that did not happen."""
     for when in sorted(p[0] for peer in peers for p in peer.points):
         if measure(losses_at(peers, when)) <= TARGET:
             return when
@@ -122,8 +122,8 @@ def first_time(peers, measure, limit):
 
 
 def reactions(policies, moved):
-    """Of each link that became slow enough to be avoided, the seconds until a
-    policy avoided it, or until it was the next one's turn."""
+    """Returns, for each link that became slow enough to be avoided, the
+    seconds until a policy avoided it, or until the next link became slow."""
     seconds = []
     for k, (when, i, j, factor) in enumerate(moved):
         until = moved[k + 1][0] if k + 1 < len(moved) else time.time()
@@ -138,9 +138,9 @@ def mean(values):
     return sum(values) / len(values)
 
 
-# Seconds until the mean of the peers' losses is the target, and until the
-# worst of them is; iterations a second and peer; the seconds until policies
-# avoided slow links; and how slow these were.
+# Seconds until the mean and the worst of the peers' losses reach the target;
+# iterations per second and peer; the seconds until policies avoided slow
+# links; and the factors of these links.
 Result = collections.namedtuple(
     "Result", ["seconds", "last", "steps", "reactions", "factors"])
 
@@ -155,7 +155,7 @@ def bound(factors):
 
 
 def train(scheme, seed, agents=None):
-    """See Result."""
+    """Returns a Result."""
     stop = threading.Event()
     moved = []
     peers = [Peer(scheme, rank, agents and agents[rank]) for rank in range(N)]
@@ -195,7 +195,7 @@ def train(scheme, seed, agents=None):
 
 
 def ratio(of, to, which="seconds"):
-    """Of two lists of results, over the moves that both had."""
+    """Compares two lists of results over their common moves."""
     if not of or not to:
         return None
     n = min(len(of), len(to))

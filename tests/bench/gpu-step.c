@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How long a training step takes on a GPU, as JSON:
+/* Measures the time of a training step on a GPU, and prints JSON:
  *
  *    {"mlp": {"step_ms": [TIME...], "gradient_ms": [...], "hidden": 0.9}, ...}
  *
- * "step_ms" is of steps that stay on the device.  "gradient_ms" is of what a
- * worker does: weights to the device, a step, the gradient to the host.
- * "hidden" is the part of the gradient's way to the host that the step hides:
- * how much of the time that copying it alone takes, a gradient takes less than
- * a step without copies and the copying one after the other; null where
- * nothing is copied.
+ * "step_ms": steps that stay on the device.  "gradient_ms": the work of a
+ * worker: weights to the device, a step, the gradient to the host.  "hidden":
+ * the part of the gradient's copy time that overlaps with the step: (time of a
+ * step without copies + time of the copies alone - time of a gradient) / (time
+ * of the copies alone); null if nothing is copied.
  *
- * gpu-step BACKEND [N_STEPS] [TF32].  Prints nothing and exits with 77 if
- * there is no such backend. */
+ * gpu-step BACKEND [N_STEPS] [TF32].  Prints nothing and exits with 77 if the
+ * backend is not available. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@
 #define MOMENTUM 0.9f
 
 static const struct {
-    const char *name;           /* In the output. */
+    const char *name;           /* Name in the output. */
     const struct model_class *class;
     const char *shape;
     int batch;
@@ -44,7 +43,7 @@ static struct backend *b;
 static struct model *model;
 static struct batch *batch;
 
-/* What is timed. */
+/* The measured operations. */
 
 static void
 step_on_device(void)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""gpu-step.py STEPS TF32: what gpu-step measured, in $OURS, beside the same
-models in PyTorch, eager, if it is there and sees a GPU.  Prints the bench's
-JSON object."""
+"""gpu-step.py STEPS TF32: compares the results of gpu-step, in $OURS, with the
+same models in PyTorch in eager mode, if it is installed and finds a GPU.
+Prints the JSON object of the bench."""
 
 import json
 import os

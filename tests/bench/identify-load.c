@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sockets for tests/bench/identify.sh.
+/* Creates sockets for tests/bench/identify.sh.
  *
  * usage: identify-load hold ADDRESS PORT N COMMANDS MISSES
  *        | probe ADDRESS PORT COMMANDS LOG N GAP
  *
- * "hold" makes N sockets, half of them at each end, in as many processes as
- * its limit of files asks for, on PORT and those after it; prints "ready"; and
- * then reports MISSES of them a second to the fake shim's COMMANDS, in turn,
- * until it is killed.
+ * "hold" creates N sockets, half of them at each end, in as many processes as
+ * the limit of open files requires, on PORT and the following ports; prints
+ * "ready"; and then reports MISSES of them per second to the fake shim's
+ * COMMANDS, in turn, until it is killed.
  *
- * "probe" makes a connection N times, GAP milliseconds apart, reports it to
- * COMMANDS when it is there, and waits until the fake shim's LOG says that it
- * has the flow.  Prints the milliseconds from before the connection until
- * then, each in a line; -1 for what took more than a second. */
+ * "probe" opens a connection N times, GAP milliseconds apart, reports it to
+ * COMMANDS, and waits until the fake shim's LOG has the flow.  Prints the
+ * milliseconds from before the connection until then, one number per line; -1
+ * for more than a second. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,8 +29,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPARE_FILES 100         /* Besides the sockets. */
-#define MAX_PAIRS 9000          /* Of a process; fewer than there are ports. */
+#define SPARE_FILES 100         /* File descriptors for other uses. */
+#define MAX_PAIRS 9000          /* Maximum per process; less than the number
+                                 * of ports. */
 
 static void
 die(const char *what)
@@ -101,8 +102,8 @@ make_connection(const char *address, int port, int *portp)
     return fd;
 }
 
-/* One process's part: 'n' pairs on 'port', reported 'misses' times a second
- * once a byte has come from 'start'. */
+/* Runs one process: 'n' pairs on 'port', reported 'misses' times a second
+ * after a byte arrives from 'start'. */
 static void
 hold(const char *address, int port, int n, const char *commands,
      double misses, int ready, int start)
@@ -163,7 +164,7 @@ run_hold(char *argv[])
     close(ready[1]);
     for (int i = 0; i < n_processes; i++) {
         if (read(ready[0], &byte, 1) != 1) {
-            return 1;           /* One of them has said why. */
+            return 1;           /* The process has printed the reason. */
         }
     }
     puts("ready");

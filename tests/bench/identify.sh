@@ -67,13 +67,13 @@ wait_until() {  # SECONDS COMMAND...
     done
 }
 
-# Nanoseconds that the agent's threads have run.
+# Prints the nanoseconds of CPU time of the agent's threads.
 used() {
     cat "/proc/$agent/task/"*/schedstat |
         awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
-# share SECONDS: of a core, over so long.
+# share SECONDS: prints the agent's share of a core during SECONDS.
 share() {
     before=$(used)
     sleep "$1"
@@ -102,7 +102,8 @@ wait_until 5 test -s "$dir/listening"
 sleep 2
 cpu_0=$(share 4)
 
-# The strangers live in a cgroup of their own, as other services do.
+# The sockets without a job are in a cgroup of their own, like those of other
+# services.
 mkdir -p "$mount/$name-load"
 sh -c "echo \$\$ >'$mount/$name-load/cgroup.procs'
        exec $netns '$load' hold $address 5000 $sockets '$dir/commands' \
@@ -121,7 +122,7 @@ made=$($netns cat /proc/net/sockstat | awk '$1 == "TCP:" { print $3 }')
 sleep 3
 cpu_idle=$(share 5)
 
-# percentile FILE P: of the lines, -1 is worse than everything.
+# percentile FILE P: prints a percentile of the lines; -1 counts as the worst.
 percentile() {
     awk '{ print $1 < 0 ? 1000 : $1 }' "$1" | sort -n |
         awk -v p="$2" '{ v[NR] = $1 }

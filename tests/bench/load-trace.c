@@ -13,13 +13,14 @@
 
 #define SAMPLES_PER_S 1000.0
 #define BATCH 50                /* 50 ms of an undisturbed worker. */
-#define PAUSE_S 0.005           /* For the parameters, between iterations. */
+#define PAUSE_S 0.005           /* Time to exchange parameters between
+                                 * iterations. */
 #define N_STEPS 200
 #define STEP_S 4.0              /* Mean time from one step to the next. */
 #define MAX_LINE 256
 
-/* Prints steps at random times to random loads; half of the loads also hold
- * memory. */
+/* Prints steps at random times to random loads; half of the loads also
+ * allocate memory. */
 static void
 print_steps(FILE *stream, struct seeded *rs)
 {

@@ -5,11 +5,12 @@
 # PREFIX0... by each kind of store, and prints one JSON object; progress on
 # standard error.
 #
-# Speed: an epoch is cut off after some seconds, since the slow stores take
-# minutes for what the fast ones do in a fraction of a second, and what counts is
-# the time of an update, of all nodes together; of the epochs but the first, in
-# which keys come to where they are used, the fastest, which others on the machine
-# disturbed least.  Quality: small data, whole epochs, the same number of them.
+# Speed: an epoch is stopped after some seconds, because the slow stores take
+# minutes for work that the fast ones do in a fraction of a second.  The result
+# is the time of an update, of all nodes together, in the fastest epoch after
+# the first: in the first, keys move to the nodes that use them, and the
+# fastest is the one least disturbed by other programs.  Quality: small data,
+# whole epochs, and the same number of epochs.
 import json
 import subprocess
 import sys
@@ -46,7 +47,7 @@ QUALITY = {"mf": "rmse", "kge": "mrr", "w2v": "held_out_loss"}
 
 
 def run(store, n, arguments, more=()):
-    """Events of rank 0, and of the end of each node."""
+    """Returns the events of rank 0, and the last event of each node."""
     nodes = ",".join("10.98.0.%d" % (i + 1) for i in range(n))
     processes = [subprocess.Popen(
         ["ip", "netns", "exec", prefix + str(i), "timeout", str(LIMIT_S),
@@ -66,7 +67,7 @@ def run(store, n, arguments, more=()):
 
 
 def measure(name, store, n, arguments, limit_s, n_epochs):
-    """Microseconds of time, and of processors, for an update."""
+    """Returns the microseconds and the CPU microseconds of an update."""
     epochs, ends = run(store, n, arguments, [
         "--epochs", str(n_epochs), "--eval-every", "1000000", "--validation", "1",
         "--epoch-limit", str(limit_s)])

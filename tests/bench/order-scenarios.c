@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What orders are worth on searches made by chance.
+/* Measures the gain of the policies on random searches.
  *
  * order-scenarios N [M]    the seeds 1 to N, and 1 to M for early jobs
  *
- * Prints one JSON object.  Every seed draws a cluster, searches and arrivals
- * (sim/workload/workload-generate.h) and is simulated under each of a few orders,
- * exactly or by levels.  The early jobs are searches of one job that trains for
- * long, which come one after the other so that ports are as busy as they can
- * be and most jobs are past their early stage.
+ * Prints one JSON object.  Every seed generates a cluster, searches and
+ * arrivals (sim/workload/workload-generate.h), which are simulated under
+ * several policies, exactly or by levels.  The early jobs are searches of one
+ * long job each; they start one after the other, so that the ports are as busy
+ * as possible and most jobs are past their early stage.
  *
- * There is a worker process for each processor.  They take tasks from one pipe
- * and put what comes out into another. */
+ * There is a worker process for each processor.  The workers read tasks from
+ * one pipe and write results to another. */
 
 #include <limits.h>
 #include <math.h>
@@ -27,13 +27,14 @@
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload.h"
 
-#define ROUNDS 100              /* Of the bound's ascent. */
+#define ROUNDS 100              /* Rounds of the ascent for the bound. */
 
 enum way { FAIR, STAGE, SINCRONIA, BOTH, STAGE_8, DEFAULT, N_WAYS };
 
 static const struct {
     const char *policy;
-    int n_levels;               /* 0 is exact, -1 the policy's. */
+    int n_levels;               /* Number of levels; 0: exact order, -1: the
+                                 * policy's. */
 } ways[N_WAYS] = {
     [FAIR] = { "fair", 0 },
     [STAGE] = { "stage", 0 },
@@ -77,7 +78,7 @@ run(const struct workload *w, const char *name, int n_levels,
     policy_destroy(policy);
 }
 
-/* Returns the largest of the stages' times over what they are in 'fair'. */
+/* Returns the largest ratio of a stage's time to its time in 'fair'. */
 static double
 worst_stage(const struct sim_result *r, const struct sim_result *fair)
 {
@@ -114,13 +115,14 @@ early_time(const struct sim_result *r)
     return n ? sum / n : 0;
 }
 
-/* One seed.  As small as what a pipe takes at once. */
+/* The task of one seed.  Small enough for an atomic write to a pipe. */
 struct task {
     int seed;
     bool early;
 };
 
-/* What comes out of it: means over fair's, for early jobs in ratio[0]. */
+/* The result of a task: means relative to fair sharing; ratio[0] for early
+ * jobs. */
 struct outcome {
     struct task task;
     double ratio[N_WAYS];
@@ -148,7 +150,7 @@ run_searches(struct outcome *o)
     workload_destroy(w);
 }
 
-/* How long early jobs take under "early" against fair sharing. */
+/* Measures the time of early jobs under "early" relative to fair sharing. */
 static void
 run_early_jobs(struct outcome *o)
 {
@@ -179,7 +181,7 @@ die(const char *what)
     exit(1);
 }
 
-/* Runs tasks until there are none. */
+/* Runs tasks until the pipe is empty. */
 static void
 work(int tasks, int outcomes)
 {
@@ -205,8 +207,7 @@ make_pipe(int ends[2])
     }
 }
 
-/* Puts the tasks into a pipe, those that take longest first.  Returns the end
- * where they come out. */
+/* Writes the tasks to a pipe, the longest first.  Returns its reading end. */
 static int
 make_tasks(int n, int n_early)
 {
@@ -228,7 +229,7 @@ make_tasks(int n, int n_early)
     return ends[0];
 }
 
-/* Starts the workers.  Returns where their outcomes come out. */
+/* Starts the workers.  Returns the reading end of the pipe of results. */
 static int
 start_workers(int tasks)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How long an order takes, against plain loops over a matrix.
+/* Measures the time to compute an order, and that of plain loops over a
+ * matrix.
  *
- * Stages use 16 of 300 ports, the first ones far more often than the last, and
- * are as different in size as 1 and 10,000.  Times are this thread's processor
- * time, medians unless the name says otherwise, so that what else runs on the
- * machine matters little.
+ * Stages use 16 of 300 ports, the first ports far more often than the last,
+ * and have sizes from 1 to 10,000.  Times are processor time of this thread,
+ * medians unless the name says otherwise, so that other programs have little
+ * influence.
  *
- * Both find the same ranks as long as roundings, which each charge passes on
- * to the next, have not grown to the differences between loads: for very many
- * stages the smallest ones, placed last, come out differently. */
+ * Both algorithms find the same ranks unless rounding errors, which accumulate
+ * with each charge, exceed the differences between loads: with very many
+ * stages the smallest ones, placed last, can differ. */
 
 #include <malloc.h>
 #include <math.h>
@@ -32,7 +33,7 @@ static const struct instance_crowd crowd_16 = { N_PORTS, 16, 0.5 };
 static const struct instance_crowd crowd_64 = { N_PORTS, 64, 0.5 };
 static const struct instance_crowd crowd_all = { N_PORTS, N_PORTS, 0 };
 
-/* Returns seconds. */
+/* Returns the processor time of this thread in seconds. */
 static double
 clock_now(void)
 {
@@ -50,7 +51,7 @@ compare_doubles(const void *a_, const void *b_)
     return (*a > *b) - (*a < *b);
 }
 
-/* Returns what the share 'q' of the 'n' 'values' is at most. */
+/* Returns the quantile 'q' of the 'n' 'values'. */
 static double
 quantile(double *values, size_t n, double q)
 {
@@ -70,7 +71,7 @@ create(const struct instance_crowd *crowd, int n)
     return op;
 }
 
-/* Returns the milliseconds of the whole order, bound and all. */
+/* Returns the milliseconds of the whole order, including the bound. */
 static double
 time_permute(const struct order_problem *op, int runs)
 {
@@ -98,10 +99,10 @@ time_crowd(const struct instance_crowd *crowd, int n, int runs)
     return ms;
 }
 
-/* What plain loops over a matrix do with the same problem. */
+/* Results of plain loops over a matrix for the same problem. */
 struct dense {
     double ms;
-    double same;                /* Share of the ranks that are the same. */
+    double same;                /* Fraction of equal ranks. */
 };
 
 static struct dense
@@ -149,7 +150,7 @@ copy_stage(const struct order_stage *stage, uint64_t id,
     }
 }
 
-/* Lets a stage end, one from 'others' begin, or the demand of one change. */
+/* Ends a stage, adds one from 'others', or changes the demand of one. */
 static void
 happen(uint64_t *seed, struct order_problem *op,
        const struct order_problem *others, int event)
@@ -219,7 +220,7 @@ time_compute(const struct order_problem *op)
     return ms;
 }
 
-/* Returns the bytes that a problem and its order take, for each demand. */
+/* Returns the memory of a problem and its order, in bytes per demand. */
 static double
 bytes_per_pair(const struct instance_crowd *crowd, int n)
 {
@@ -236,7 +237,8 @@ bytes_per_pair(const struct instance_crowd *crowd, int n)
     return (double) (after - before) / pairs;
 }
 
-/* Prints what plain loops do with 'n' stages of 'crowd' under 'name'. */
+/* Prints the results of plain loops with 'n' stages of 'crowd' under
+ * 'name'. */
 static void
 print_dense(const char *name, const struct instance_crowd *crowd, int n,
             const char *after)

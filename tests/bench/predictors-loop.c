@@ -13,8 +13,9 @@
 
 #define N_WORKERS 8
 #define BATCH 1360              /* 50 ms of the whole cluster. */
-#define PAUSE_S 0.005           /* For the parameters, between iterations. */
-#define N_SKIPPED 100           /* The first, in which all are learning. */
+#define PAUSE_S 0.005           /* Time to exchange parameters between
+                                 * iterations. */
+#define N_SKIPPED 100           /* Initial iterations that are not measured. */
 
 struct loop {
     struct speed_profile *workers[N_WORKERS];

@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 struct loop_result {
-    double seconds;             /* Of an iteration, mean. */
-    double ideal;               /* If speeds were known beforehand. */
-    double manager_s;           /* What the manager took of each, mean. */
+    double seconds;             /* Mean seconds of an iteration. */
+    double ideal;               /* The same with speeds known beforehand. */
+    double manager_s;           /* Mean seconds of the manager per
+                                 * iteration. */
     double moved;               /* Part of the iterations with new sizes. */
 };
 
-/* 'predictor' is a predictor's name, or NULL for an equal split that stays as
- * it is. */
+/* 'predictor' is a predictor's name, or NULL for a constant equal split. */
 void loop_run(const char *predictor, uint64_t seed, int n_iterations,
               struct loop_result *);
 

@@ -19,9 +19,11 @@
 #define TEST_SEED 1001
 #define N_SEEDS 8
 #define N_ITERATIONS 1500
-#define N_SKIPPED 100           /* The first, in which all are learning. */
-#define AFTER 10                /* Iterations that are "after a step". */
-#define STEP 0.08               /* Change of the CPU's use that is a step. */
+#define N_SKIPPED 100           /* Initial iterations that are not measured. */
+#define AFTER 10                /* Number of iterations that count as after
+                                 * a step. */
+#define STEP 0.08               /* Change of the CPU load that counts as a
+                                 * step. */
 #define MAX_CLASSES 16
 #define N_LOOP 700              /* Iterations of the cluster, with 8 times */
 #define ITERATION_S 0.050       /* as many predictions; their nominal time. */

@@ -12,10 +12,10 @@
 #include "shim/clock/counter.h"
 #include "shim/ports/port.h"
 
-#define MAX_PACKET 1500         /* Bytes of IP. */
+#define MAX_PACKET 1500         /* Maximum size of an IP packet, in bytes. */
 
 struct port {
-    uint16_t id;                /* DPDK's number. */
+    uint16_t id;                /* DPDK port id. */
     struct rte_mbuf *held[PORT_BURST];
     uint16_t n_held;
     uint64_t offered, too_long;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What tests/bench/schemes-*.sh cannot see from outside, as JSON: seconds of
- * batch size managers per iteration of 8 workers, and how a gradient's time
- * on this machine depends on its samples: 'launch_samples' is the part that
- * does not, in samples' times. */
+/* Measures values for tests/bench/schemes-*.sh and prints JSON: the seconds of
+ * batch size managers per iteration of 8 workers, and the dependence of a
+ * gradient's time on its samples on this machine: 'launch_samples' is the
+ * constant part, in units of the time of one sample. */
 
 #include <math.h>
 #include <stdio.h>
@@ -18,10 +18,10 @@
 #define N_WORKERS 8
 #define ITERATIONS 1000
 #define REPETITIONS 60
-#define FEW 8                   /* Samples of a gradient. */
+#define FEW 8                   /* Samples of a small gradient. */
 #define MANY 64
 
-/* Seconds of a gradient of the samples in 'batch'. */
+/* Returns the seconds of a gradient of the samples in 'batch'. */
 static double
 gradient_seconds(struct model *model, const struct batch *batch)
 {
@@ -32,8 +32,8 @@ gradient_seconds(struct model *model, const struct batch *batch)
     return (clock_monotonic_us() - began) * 1e-6;
 }
 
-/* The fastest of gradients of few and many samples in turns: what else runs on
- * the machine makes some slower, and none faster. */
+/* Stores the fastest times of gradients of few and of many samples, measured
+ * alternately, because other programs only make some of them slower. */
 static void
 measure_gradient(double *fixed_s, double *sample_s)
 {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers and a server of the trainer in network namespaces, for benches.
 
-Each is in a namespace of its own, on a bridge in another one.  A worker's link
-has the same rate both ways, by HTB; the server's has none.  Needs root."""
+Each has a namespace of its own, connected to a bridge in another one.  HTB
+limits a worker's link to the same rate in both directions; the server's link
+is unlimited.  Needs root."""
 
 import contextlib
 import json
@@ -31,7 +32,7 @@ def make_link(name, address):
 
 
 def set_rate(name, rate, what="change"):
-    """Gives the link of 'name' another rate, or with "add" its first one."""
+    """Changes the rate of the link of 'name'; "add" sets the first one."""
     for ns, dev in ((f"{PREFIX}-{name}", "eth0"), (f"{PREFIX}-f", f"p{name}")):
         if what == "add":
             sh(f"tc -n {ns} qdisc add dev {dev} root handle 1: htb default 1")
@@ -120,13 +121,13 @@ class Run:
                 self.when[event["iteration"]] = time.monotonic()
 
     def go_on(self, iterations):
-        """Lets all train up to 'iterations'."""
+        """Sets the target of all workers to 'iterations'."""
         self.waiting.clear()
         for worker in self.workers:
             worker.stdin.write(f"until {iterations}\n")
 
     def until(self, iteration):
-        """Waits for rank 0; returns where it is."""
+        """Waits until rank 0 reaches 'iteration'; returns its iteration."""
         while max(self.steps[0], default=0) < iteration:
             self.listen()
         return max(self.steps[0])
@@ -136,7 +137,7 @@ class Run:
             self.listen()
 
     def iteration_s(self, first, last):
-        """Seconds of an iteration of rank 0, in the mean."""
+        """Returns the mean seconds of an iteration of rank 0."""
         known = [k for k in sorted(self.when) if first <= k <= last]
         return ((self.when[known[-1]] - self.when[known[0]])
                 / (known[-1] - known[0]))

@@ -32,7 +32,7 @@ heartbeats() {
     done
 }
 
-# loaded NAME: bulk flows and heartbeats, and what is to be seen of them.
+# loaded NAME: runs bulk flows and heartbeats, and records the results.
 loaded() {
     ms=$((SECONDS_LOADED * 1000))
     ports=$(for i in $(senders); do echo $((6000 + i)); done)

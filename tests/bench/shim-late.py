@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The queue that frames would make at a port of a given rate.
+"""Measures the queue that frames would cause at a port of a given rate.
 
    shim-late.py IFACE SECONDS BITS-PER-SECOND
 
-Notes when each frame arrives on IFACE, by the kernel's clock, and lets them
-wait for a port that sends at the rate.  Prints the median, the 99th percentile
-and the maximum of the bytes that are there when a frame joins them, itself
-included, or nothing if no frame came.
+Records the kernel's arrival time of each frame on IFACE, and simulates a port
+that sends at the rate.  Prints the median, the 99th percentile and the maximum
+of the queued bytes when a frame is added, including the frame, or nothing if
+no frame arrived.
 """
 
 import socket

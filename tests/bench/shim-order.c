@@ -37,7 +37,7 @@
 #define BURST 32
 #define BACKLOG 1024            /* Queued packets. */
 #define ROUNDS 9
-#define BURSTS 20000            /* In a round. */
+#define BURSTS 20000            /* Bursts in a round. */
 #define FRAME 64
 #define MAX_PIPES 16
 
@@ -83,7 +83,8 @@ least_of_rounds(struct rank_queues *rq)
     return least;
 }
 
-/* 'n_jobs' jobs, in order of their slots or all equal. */
+/* Measures 'n_jobs' jobs, with ranks in the order of their slots or all
+ * equal. */
 static double
 own(int n_jobs, bool equal)
 {

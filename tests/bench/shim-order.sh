@@ -40,7 +40,7 @@ cleanup_all() {
 trap cleanup_all EXIT
 trap 'exit 1' INT TERM
 
-# share FROM TO PORT: of the link, from FROM to TO.
+# share FROM TO PORT: prints the share of the link from FROM to TO.
 share() {
     awk -v from="$1" -v to="$2" -v port="$3" -v link="$LINK" '
         $1 > from && $1 <= to && $2 == port { bytes += $3 }
@@ -109,7 +109,7 @@ ip -n "$C" link set eth0 up
 ip -n "$M" link set hostside up
 ip netns exec "$C" ethtool -K eth0 tx off >/dev/null
 
-# A queue for each level, each guarded for 2 %.
+# A queue for each level, each with a guard of 2 %.
 in_s() { ip netns exec "$S" "$@"; }
 in_s tc qdisc add dev p3 root handle 1: htb default 17 r2q 1000
 in_s tc class add dev p3 parent 1: classid 1:1 htb rate $LINK ceil $LINK \

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packets per CPU-second of the shim's pipeline and of dpdk-testpmd.
+"""Measures packets per CPU-second of the shim's pipeline and of dpdk-testpmd.
 
 Both move frames of 64 bytes from ring port to ring port on one CPU: 1024 of
 them, all of one flow, or 29,760 (30 ports of testpmd's, 992 each, since its
-rings hold 1023; one ring of ours).  The programs take turns, so that what
-disturbs the machine disturbs all of them; each figure is the median of the
+rings hold 1023; one ring of ours).  The programs run alternately, so that
+other load on the machine affects all of them; each figure is the median of the
 rounds, a ratio the median of the ratios of a round.  "cycles" are those of
 the time-stamp counter that a stage adds to the stages before it.  "queued"
 is the whole path while other packets wait for the uplink, "full" while none
-do, see shim-pps.c.  "lanes_2" is what two threads with frames of their own
-classify at once from one table, by what one does; it is left out where there
-is one CPU.
+do, see shim-pps.c.  "lanes_2" is the rate of two threads that classify
+frames of their own from one table, divided by that of one thread; omitted on
+a machine with one CPU.
 """
 
 import json
@@ -141,7 +141,7 @@ RUNS = {
     "lookup_100k": (False, "lookup", 100000, MANY),
 }
 
-# Each stage is what the run on its left needs more than the one on its right.
+# The cost of a stage: the run on its left less the run on its right.
 STAGES = {
     "rx_tx": ("io_1", None),
     "parse": ("parse_1", "io_1"),

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How long simulations take.
+/* Measures the time of simulations.
  *
  * sim-speed trace FILE ORDER     a coflow trace, served exactly by an order
- * sim-speed searches HOSTS       searches on so many hosts, ordered by stage
+ * sim-speed searches HOSTS       searches on HOSTS hosts, ordered by stage
  *
- * Prints one JSON object.  There is one search for five hosts, of eight jobs
- * with a hundred iterations each: every other one of four workers and two
- * parameter servers, the rest rings of four, on hosts drawn at random.  They
- * compute as long as they would communicate alone. */
+ * Prints one JSON object.  There is one search per five hosts, of eight jobs
+ * with a hundred iterations each: alternately jobs of four workers and two
+ * parameter servers, and rings of four, on random hosts.  Their computation
+ * takes as long as their communication alone. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@
 #define N_WORKERS 4
 #define N_SERVERS 2
 
-/* Next of a fixed sequence of numbers from 0 to 'n' - 1. */
+/* Returns the next number of a fixed sequence, from 0 to 'n' - 1. */
 static int
 next_random(uint64_t *state, int n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The device: grids, blocks, threads, meetings; see cuda-emulator.h. */
+/* The device: grids, blocks, threads and barriers; see cuda-emulator.h. */
 
 #include "tests/emulator/cuda-emulator.h"
 
@@ -25,15 +25,15 @@ enum state {
     GONE,
 };
 
-/* A context starts a thread.  After that jumps switch, which, unlike
- * swapcontext(), make no system calls. */
+/* A thread starts with a context.  Later switches use longjmp(), which, unlike
+ * swapcontext(), makes no system calls. */
 struct thread {
     ucontext_t context;
     jmp_buf jump;
     bool started;
     std::vector<char> stack;
     enum state state;
-    char value[16];             /* What it shows its warp. */
+    char value[16];             /* Value shared with its warp. */
 };
 
 static std::vector<thread> threads;
@@ -66,7 +66,7 @@ meet(enum state state)
     }
 }
 
-/* Runs thread 'i' until it meets others or is gone. */
+/* Runs thread 'i' until it reaches a barrier or ends. */
 static void
 run_thread(size_t i)
 {
@@ -113,7 +113,7 @@ emulator_read_lane(int lane, void *value, size_t size)
     memcpy(value, threads[current / 32 * 32 + lane % 32].value, size);
 }
 
-/* Lets those from 'first' on go if all of them wait in 'state'. */
+/* Releases the threads from 'first' on if all of them wait in 'state'. */
 static bool
 release(size_t first, size_t n, enum state state)
 {
@@ -128,7 +128,8 @@ release(size_t first, size_t n, enum state state)
     return true;
 }
 
-/* Runs each thread until it meets others.  Returns false if all are gone. */
+/* Runs each thread until it reaches a barrier.  Returns false if all have
+ * ended. */
 static bool
 run_threads(size_t n)
 {

@@ -2,8 +2,8 @@
 
 /* The runtime library and cuBLAS; see cuda-emulator.h.
  *
- * Device memory is the host's, with a mark before and after it that tells when
- * something wrote beside it.  What is captured is kept as a list of functions
+ * Device memory is host memory, with guard bytes before and after it that
+ * detect writes out of bounds.  Captured work is kept as a list of functions
  * and run by cudaGraphLaunch(). */
 
 #include "tests/emulator/cuda-emulator.h"
@@ -27,12 +27,14 @@ struct graph {
  * joined to the origin by an event. */
 struct stream {
     bool captured;
-    size_t n_queued, n_joined;  /* Of the capture; what came back. */
+    size_t n_queued, n_joined;  /* Items of the capture; items joined to the
+                                 * origin. */
 };
 
 struct event {
     struct stream *stream;      /* Captured stream; NULL if not captured. */
-    size_t n_queued;            /* What it stands behind. */
+    size_t n_queued;            /* Number of queued items when it was
+                                 * recorded. */
 };
 
 static graph *capturing;
@@ -66,7 +68,7 @@ emulator_launch(dim3 grid, dim3 block, cudaStream_t stream, bool meeting,
                  [=]() { emulator_run(grid, block, meeting, kernel); });
 }
 
-/* What waits or allocates is an error while capturing. */
+/* Returns an error while capturing, for calls that wait or allocate. */
 static cudaError_t
 not_captured()
 {
@@ -76,7 +78,8 @@ not_captured()
 /* Memory. */
 
 static const size_t guard_size = 64;
-static std::map<char *, size_t> allocations;    /* Of the device: bytes. */
+static std::map<char *, size_t> allocations;    /* Device allocations and
+                                                 * their sizes in bytes. */
 
 static void
 check_guards(const char *p, size_t size)
@@ -366,7 +369,8 @@ blas_sgemm(cublasHandle_t, cublasOperation_t t_a, cublasOperation_t t_b,
            int m, int n, int k, const float *alpha_, const float *a, int lda,
            const float *b, int ldb, const float *beta_, float *c, int ldc)
 {
-    float alpha = *alpha_, beta = *beta_;       /* The host's, now. */
+    float alpha = *alpha_, beta = *beta_;       /* Host values at the time
+                                                 * of the call. */
 
     queue(blas_stream, [=]() {
         cblas_sgemm(CblasColMajor, t_a ? CblasTrans : CblasNoTrans,
@@ -376,7 +380,7 @@ blas_sgemm(cublasHandle_t, cublasOperation_t t_a, cublasOperation_t t_b,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The libraries: cuBLAS is here, others are not. */
+/* Dynamic libraries: cuBLAS is emulated, others do not exist. */
 
 static int cublas_file;
 

@@ -3,21 +3,22 @@
 #ifndef CUDA_EMULATOR_H
 #define CUDA_EMULATOR_H 1
 
-/* Kernels, compiled by the host's C++ compiler, on a machine without a GPU.
+/* An emulator for CUDA kernels: compiles them with the host's C++ compiler and
+ * runs them on a machine without a GPU.
  *
  *
  * Motivation
  * ==========
  *
- * The CUDA backend must be tested where there is no GPU.  This header comes
- * before a .cu file and is what nvcc would have defined; the .cc files
- * stand for the device, the runtime library and cuBLAS.  A block's threads
- * run one after the other, each until it meets the others; a block in which
- * some threads wait for others that are gone, or wait elsewhere, ends the
- * program.
+ * The CUDA backend must be tested where there is no GPU.  This header is
+ * included before a .cu file and defines what nvcc would have defined; the .cc
+ * files emulate the device, the runtime library and cuBLAS.  The threads of a
+ * block run one after the other, each until it reaches a barrier; a block in
+ * which some threads wait for others that have ended, or that wait at another
+ * barrier, aborts the program.
  *
- * Whatever has to do with time is not emulated: all work is done at once, so
- * that a missing wait is not found here.
+ * Timing is not emulated: all work is done at once, so that a missing wait is
+ * not detected.
  *
  *
  * Usage
@@ -41,11 +42,12 @@
 #include <cstring>
 #include <functional>
 
-/* Of the thread that runs. */
+/* Indices and dimensions of the running thread. */
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
-/* Blocks run one after the other, so that one copy is enough. */
+/* Blocks run one after the other, so that one copy of shared memory is
+ * enough. */
 #undef __shared__
 #define __shared__ static
 

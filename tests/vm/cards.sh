@@ -30,7 +30,8 @@ device() {
     echo "-device $2,netdev=n$1,addr=$1.0,mac=02:00:00:00:00:$1,romfile="
 }
 
-# bridge NAME CARD... [--queues CARD...]: an interface for each card.
+# bridge NAME CARD... [--queues CARD...]: creates a bridge with an interface
+# for each card.
 bridge() {
     name=$1 queues=
     shift
@@ -44,7 +45,7 @@ bridge() {
     done
 }
 
-# wire KIND: makes what the cards need outside of the emulator.
+# wire KIND: creates what the cards need outside of the emulator.
 wire() {
     [ "$1" != queues ] || { bridge bridge-a 10 --queues 11 &&
                             bridge bridge-b 13 --queues 12; }

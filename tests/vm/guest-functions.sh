@@ -46,14 +46,14 @@ load() {
     done
 }
 
-# The interface that the kernel has on the card with this PCI address.
+# Prints the kernel's interface of the card with this PCI address.
 iface_of() {
     basename "$(find "/sys/bus/pci/devices/0000:00:$1/" -path '*/net/*' \
         -prune)"
 }
 
-# give_iface NAMESPACE IFACE ADDRESS: it is a host's eth0, where frames are seen
-# as they come.
+# give_iface NAMESPACE IFACE ADDRESS: makes it the eth0 of a host, without GRO,
+# so that received frames are seen unmerged.
 give_iface() {
     [ -e "/run/netns/$1" ] || ip netns add "$1"
     ip netns exec "$1" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
@@ -71,7 +71,7 @@ set_mtu() {
         fail "the hosts' cards take no MTU of $1"
 }
 
-# The kernel lets go of cards, as the shim's pages say.
+# Unbinds cards from the kernel, as described in the shim's manual.
 let_go() {
     load vfio-pci
     dpdk-devbind.py --bind=vfio-pci "$@" || fail "the cards stay the kernel's"
@@ -114,14 +114,14 @@ shim_stop() {
     wait "$SHIM_PID" || fail "the shim's exit status is $?"
 }
 
-# doctor_says PORT WORDS: of whether this machine is ready for the port.
+# doctor_says PORT WORDS: checks the output of the doctor about this port.
 doctor_says() {
     "$BUILD/cli/stagecoach" agent doctor --port "$1" >/run/doctor
     grep "$1" /run/doctor | grep -q "$2" ||
         fail "the doctor says of $1: $(cat /run/doctor)"
 }
 
-# An agent without a controller, which sees to the shim.
+# Starts an agent without a controller, for the shim.
 agent_start() {
     mount -t cgroup2 cgroup /sys/fs/cgroup
     "$BUILD/agent/stagecoach-agent" --host=guest --rundir=/run \
@@ -132,12 +132,12 @@ agent_says() {
     ovs-appctl -T 5 -t /run/agent.ctl agent/status | grep -q -- "$1"
 }
 
-# ping N BYTES: of UDP, from A to B and back.
+# ping N BYTES: UDP from A to B and back.
 ping() { in_a "$traffic" ping 10.99.0.2 7000 "$1" "$2" >/run/ping; }
 median() { awk '$1 == "rtt" { print $2 }' /run/ping | sort -n | sed -n "$1p"; }
 echo_in_b() { in_b "$traffic" echo 600000 7000 & }
 
-# What B sees of marks from watch_marks to end_watch is in /run/dscp.
+# The DSCPs that B receives between watch_marks and end_watch are in /run/dscp.
 watch_marks() {
     ip netns exec "$B" "$traffic" dscp 60000 eth0 >/run/dscp & dscp=$!
 }
@@ -146,15 +146,15 @@ end_watch() {
     wait $dscp
 }
 
-# tcp_counter NAMESPACE NAME: of the kernel's.
+# tcp_counter NAMESPACE NAME: prints a counter of the kernel.
 tcp_counter() {
     ip netns exec "$1" awk -v name="$2" '$1 != "Tcp:" { next }
         !n { n = split($0, names); next }
         { for (i in names) if (names[i] == name) print $i }' /proc/net/snmp
 }
 
-# transfer BYTES PORT...: known bytes from A to B and from B to A, one
-# connection for each port and direction, from that port + 1000.
+# transfer BYTES PORT...: transfers a known byte pattern from A to B and from B
+# to A, with one connection for each port and direction, from that port + 1000.
 transfer() {
     bytes=$1
     shift

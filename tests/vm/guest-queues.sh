@@ -10,19 +10,20 @@ set -u
 BYTES=2000000
 PORTS="5001 5002 5003 5004 5005 5006 5007 5008"
 
-# queue_packets CARD: what each queue of the host's card, 0, or of the
-# uplink's, 1, has received, as DPDK's telemetry tells it.
+# queue_packets CARD: prints the packets that each queue of the host's card (0)
+# or of the uplink's (1) has received, from DPDK's telemetry.
 queue_packets() {
     echo "/ethdev/xstats,$1" | dpdk-telemetry.py -f guest |
         grep -o '"rx_q[0-9]*_good_packets": [0-9]*' | cut -d ' ' -f 2
 }
 
-# Of the numbers on standard input.
+# Prints the sum, the least, or a row of the numbers on standard input.
 sum() { awk '{ n += $1 } END { print n }'; }
 least() { sort -n | head -n 1; }
 row() { tr '\n' ' '; }
 
-# same_counts NAME CARD: what the shim counted is what the card's queues got.
+# same_counts NAME CARD: checks that the shim's counter equals the sum of the
+# card's queues.
 same_counts() {
     for try in 1 2 3 4 5; do
         before=$(shim_value "$1")
@@ -41,8 +42,8 @@ in_a ethtool -k eth0 | grep -q '^tcp-segmentation-offload: on' ||
     fail "nothing is left to the card"
 let_go 0000:00:11.0 0000:00:12.0
 
-# Less is under way than a queue holds: when one is full, the emulator (7.2)
-# may wait for room in another one, for ever.
+# The data in flight must be less than a queue: when one queue is full, the
+# emulator (7.2) may wait forever for room in another one.
 for host in $A $B; do
     ip netns exec $host sysctl -qw net.ipv4.tcp_rmem="4096 65536 65536"
 done
@@ -85,7 +86,7 @@ spreads() {
     done
 }
 
-# A flow stays in one queue, or its packets would overtake each other.
+# All packets of a flow must use one queue, to keep their order.
 stays() {
     queue_packets "$1" >"/run/before$1"
     transfer $BYTES 5003

@@ -44,8 +44,8 @@ for n in 0 1 2; do
     ovs-vsctl --no-wait add-port br0 "p$n" -- set interface "p$n" \
         ofport_request=$((n + 1))
 done
-# Open vSwitch 3.1 takes a machine that booted less than 10 s ago for one that
-# has no processors, and then no packet without a flow gets anywhere.
+# Open vSwitch 3.1 assumes that a machine has no processors during the first 10
+# s after boot; packets without a flow are then dropped.
 while [ "$(cut -d . -f 1 /proc/uptime)" -lt 12 ]; do
     sleep 0.5
 done
@@ -79,8 +79,8 @@ ip netns exec h2 "$traffic" echo 200000 7000 & pids="$pids $!"
 reaches() { ip netns exec h0 "$traffic" ping 10.78.0.3 7000 1 100; }
 await "the hosts reach each other" reaches
 
-# mbps TOS TOS: what two flows with these bytes get, from h0 and h1 to h2, when
-# both have run for a second; "-" for none.
+# mbps TOS TOS: prints the rates of two flows with these TOS bytes, from h0 and
+# h1 to h2, after both have run for a second; "-" for no flow.
 mbps() {
     ip netns exec h2 "$traffic" sink 8000 5000 5001 >"$dir/sink" & sink=$!
     sleep 1
@@ -100,7 +100,8 @@ mbps() {
         END { printf "%.1f %.1f\n", n[5000] / 500000, n[5001] / 500000 }' \
         "$dir/sink"
 }
-# shares TEXT TOS TOS CONDITION: CONDITION is awk's, of $1 and $2 in Mbit/s.
+# shares TEXT TOS TOS CONDITION: checks an awk CONDITION on the rates $1 and
+# $2, in Mbit/s.
 shares() {
     got=$(mbps "$2" "$3")
     echo "$1: $got Mbit/s"
@@ -116,7 +117,7 @@ shares "the first and the last level" $first $last \
     "\$1 + \$2 > $full && \$1 > 0.85 * (\$1 + \$2) && \$2 > 0.1"
 shares "the last level alone" - $last "\$2 > $full"
 
-# The kernel's counters: frames of each level have been in its queue.
+# Checks the kernel's counters: each level's queue has sent frames.
 for class in 1:2 1:3 1:8; do
     tc -s class show dev p2 | awk -v class="$class" '
         $3 == class { ours = 1; next }

@@ -12,7 +12,7 @@ set -u
 BYTES=4000000
 HOST_PORT=virtio_user:host0
 
-# Between A and B, by the shim that runs.
+# Checks traffic between A and B through the running shim.
 works() {
     wait_until ping 1 100
     ping 50 $((MTU - 28)) || fail "$1, MTU $MTU: $(tail -n 1 /run/ping)"
@@ -91,7 +91,7 @@ for mtu in 1500 9000; do
     wait_until gone
 done
 
-# By interrupt, and killed: the next one makes the interface again.
+# With interrupts; after a kill, the next shim creates the interface again.
 begin 1500 --poll interrupt
 of_host
 works "a host"

@@ -12,7 +12,7 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 exec >/dev/console 2>&1
 
-# In the order in which they need each other.
+# In the order of their dependencies.
 while read -r module; do
     insmod "/modules/$module" || echo "init: no $module"
 done </modules/order

@@ -29,8 +29,7 @@ out=$dir/out
 version=$(basename "$kernel"/lib/modules/*)
 modules=$kernel/lib/modules/$version
 
-# Prints the files of modules and of what they need, in the order in which
-# they are to be loaded.
+# Prints the files of modules and their dependencies, in loading order.
 in_order() {
     for name; do
         awk -v name="/$name.ko:" 'index($1, name) {
@@ -77,7 +76,7 @@ make_network() {
     wire "$kind" || fail "no interfaces for the cards"
 }
 
-# The cards' words are split on purpose.
+# The output of cards is split into words on purpose.
 # shellcheck disable=SC2046
 start_guest() {
     timeout -k 5 "$seconds" ip netns exec "$ns" qemu-system-x86_64 -nodefaults -no-user-config \
