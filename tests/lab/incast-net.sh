@@ -46,7 +46,8 @@ cleanup() {
     for ns in $PREFIX-f $(for i in $(hosts); do
                               echo "$PREFIX-h$i $PREFIX-n$i"
                           done); do
-        # What runs there was started here, if not by this shell itself.
+        # Processes in the namespaces were started here, but not all by this
+        # shell.
         for pid in $(ip netns pids "$ns" 2>/dev/null); do
             kill -9 "$pid" 2>/dev/null || true
         done
@@ -88,7 +89,7 @@ shim_value() {
         awk -v name="$2" '$1 == name { print $2 }'
 }
 
-# shim_pid I: the process that answers for host I.
+# shim_pid I: prints the process id of host I's shim.
 shim_pid() {
     "$BUILD/shim/stagecoach-shim" --show "$TMP/$1.sock" |
         awk '$1 == "boot_id" {
@@ -132,7 +133,7 @@ host_make() {
     ip -n "$PREFIX-h$1" link set eth0 up
     ip -n "$PREFIX-n$1" link set hostside up
     ip -n "$PREFIX-n$1" link set uplink up
-    # Checksums must be whole when a frame leaves the host's kernel.
+    # Frames must leave the host's kernel with complete checksums.
     in_host "$1" ethtool -K eth0 tx off >/dev/null
     ip -n "$PREFIX-f" link set "port$1" master switch up
 }

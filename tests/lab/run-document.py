@@ -36,8 +36,8 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Shell:
-    """A shell that is given one piece of a script after the other.  It may see
-    other files than we do, so it says in its output that it has done one."""
+    """A shell that runs one piece of a script after the other.  It may have
+    another file system, so it marks the end of a piece in its output."""
 
     def __init__(self, output, command):
         self.output = open(output, "w+", encoding="utf-8", errors="replace")
@@ -68,7 +68,7 @@ def replace_word(text, old, new):
 
 
 def check_named(commands, directory):
-    """Commands that are not run: is there what they name?"""
+    """Checks that the files named by commands exist, without running them."""
     for word in commands.replace('"$src"', directory).replace(
             "$src", directory).replace('"', "").split():
         if word.startswith(("./", "/")):
@@ -78,7 +78,7 @@ def check_named(commands, directory):
 
 
 class Document:
-    """The blocks of a document, and the shells that they are run in."""
+    """The blocks of a document, and the shells that run them."""
 
     def __init__(self, name, machine, pairs, folder):
         self.name = name

@@ -26,7 +26,8 @@ cleanup() {
         kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
     done
     for ns in "$A" "$N" "$B"; do
-        # What runs there was started here, if not by this shell itself.
+        # Processes in the namespaces were started here, but not all by this
+        # shell.
         for pid in $(ip netns pids "$ns" 2>/dev/null); do
             kill -9 "$pid" 2>/dev/null
         done

@@ -31,7 +31,8 @@ ask() {
     ovs-appctl -T 5 -t "$dir/agent.ctl" "$@" 2>"$dir/answer"
 }
 
-# flow_of PORT JOB: the shim has the flow from PORT in the slot of JOB.
+# flow_of PORT JOB: checks that the shim has the flow from PORT in the slot of
+# JOB.
 flow_of() {
     slot=$(sed -n "s,^slot \([0-9]*\) .* $2\$,\1,p" "$dir/shim.log" |
         tail -n 1)
@@ -51,7 +52,8 @@ miss() {
     echo "miss ${2:-$address} $1 ${2:-$address} 5000" >&3
 }
 
-# connect ENVIRONMENT...: a process with it makes a connection; $port, $job.
+# connect ENVIRONMENT...: a process with this environment opens a connection;
+# sets $port and $job.
 connect() {
     : > "$dir/port"
     $netns env "$@" "$tests/fake-job" connect $address 5000 > "$dir/port" &
@@ -84,7 +86,7 @@ $netns "$tests/fake-job" listen $address 5000 > "$dir/listening" &
 pids="$pids $!"
 wait_for 2 "a server listens" test -s "$dir/listening"
 
-# Jobs that run before the agent does.
+# A job that is older than the agent.
 connect MASTER_ADDR=10.9.9.9 MASTER_PORT=29500
 early=$port
 connect STAGECOACH_X=1
@@ -94,7 +96,7 @@ wait_for 3 "a job that is older than the agent is found" \
     flow_of "$early" torch/10.9.9.9-29500
 flow_of "$stranger" '.*' && fail "a stranger has a flow"
 
-# Only what it needs.
+# The agent keeps only the capabilities that it needs.
 caps=$(awk '$1 == "CapPrm:" { print $2 }' "/proc/$agent/status")
 bounding=$(awk '$1 == "CapBnd:" { print $2 }' "/proc/$agent/status")
 [ "$caps" = "0000000000281006" ] || fail "capabilities $caps"
@@ -102,7 +104,7 @@ bounding=$(awk '$1 == "CapBnd:" { print $2 }' "/proc/$agent/status")
 grep -q '^NoNewPrivs:	1' "/proc/$agent/status" || fail "new privileges"
 echo "ok: five capabilities are left"
 
-# Another agent.
+# A second agent.
 timeout 5 $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:off \
     -vsyslog:off 2> "$dir/second"
 [ $? -eq 1 ] || fail "a second agent runs"
@@ -121,7 +123,7 @@ connect SLURM_JOB_ID=4711 SLURM_PROCID=2
 miss "$port"
 wait_for 1 "so is another of the job" flow_of "$port" slurm/4711
 
-# Another user cannot join it.
+# A process of another user cannot join the job.
 if command -v setpriv >/dev/null; then
     : > "$dir/port"
     SLURM_JOB_ID=4712 $netns setpriv --reuid 65534 --clear-groups \
@@ -165,7 +167,7 @@ ask agent/claim nobody asha t7 pid $parent > /dev/null &&
 kill -9 $parent
 wait_for 8 "a job goes with its claims" has_no_job asha/t7
 
-# A claimed cgroup somewhere else.
+# A claimed cgroup outside of the job cgroups.
 mkdir -p "$mount/$name-far/pod/container"
 ask agent/claim launcher asha pod cgroup "/$name-far/pod" > /dev/null ||
     fail "claim: $(cat "$dir/answer")"
@@ -184,7 +186,7 @@ rmdir "$mount/$name-far/pod/container" "$mount/$name-far/pod" \
     "$mount/$name-far"
 wait_for 4 "the job goes with the cgroup" has_no_job asha/pod
 
-# A claimed network namespace, which vanishes.
+# A claimed network namespace, which is deleted later.
 ip netns add $name-pod
 pod="nsenter --net=/run/netns/$name-pod"
 $pod ip link set lo up
@@ -209,7 +211,7 @@ kill -9 $pods $listener
 wait $pods $listener 2>/dev/null
 wait_for 4 "the job goes with the namespace" has_no_job asha/ns
 
-# A port, and then everything of the process.
+# A flow that is identified by its port.
 : > "$dir/listening"
 $netns "$tests/fake-job" listen $address 5901 > "$dir/listening" &
 pids="$pids $!"
@@ -220,7 +222,7 @@ pids="$pids $!"
 wait_for 2 "and is connected" test -s "$dir/port"
 port=$(cat "$dir/port")
 echo "miss $address $port $address 5901" >&3
-wait_for 1 "a claimed port identifies the job of a flow" \
+wait_for 1 "a port identifies the job of a flow" \
     flow_of "$port" byport/j
 
 # A thousand workers at once.
@@ -246,7 +248,7 @@ all_known() {
 wait_for 10 "all of them are known" all_known
 exec 5>&-
 
-# Cgroups that come and go.
+# Short-lived cgroups.
 i=0
 while [ $((i += 1)) -le 200 ]; do
     mkdir -p "$mount/$name/quick/j$i"
@@ -255,7 +257,7 @@ while [ $((i += 1)) -le 200 ]; do
 done
 wait_for 4 "cgroups that come and go leave nothing" has_no_job quick/
 
-# The agent starts again among all this.
+# The agent restarts on this busy host.
 kill -9 $agent
 wait $agent 2>/dev/null
 start_agent

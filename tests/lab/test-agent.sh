@@ -70,7 +70,7 @@ start_shim() {
     exec 3> "$dir/commands"
 }
 
-# connect JOB: a process of JOB makes a connection, its port is in $port.
+# connect JOB: a process of JOB opens a connection; sets $port.
 connect() {
     $netns "$BUILD/cli/stagecoach" run --cojob asha --job "$1" -- \
         "$tests/fake-job" connect $address 5000 > "$dir/port" 2>> "$dir/run.log" &
@@ -81,7 +81,7 @@ connect() {
     rm "$dir/port"
 }
 
-# The world around the agent.
+# The emulated database, controller and shim.
 : > "$dir/shim.log"; : > "$dir/telemetry.log"; : > "$dir/agent.log"
 : > "$dir/run.log"
 mark=0
@@ -122,7 +122,7 @@ shim_says "^slot [0-9]* 7 0 [0-9]* asha/t1" || fail "not at the default level"
 slot=$(sed -n 's/^slot \([0-9]*\) .* asha\/t1$/\1/p' "$dir/shim.log" | tail -n 1)
 first_port=$port first_job=$job
 
-# A socket that is no job's stays so, whatever the shim says.
+# A socket without a job never gets one, even if the shim reports it.
 $netns "$tests/fake-job" connect $address 5000 > "$dir/port" &
 pids="$pids $!"
 wait_for 2 "a stranger is connected" test -s "$dir/port"
@@ -141,7 +141,7 @@ shim_says "^flow [0-9]* $address:$stranger" && fail "a stranger's flow"
 [ $((after - dumps)) -le 6 ] || fail "$((after - dumps)) dumps for a stranger"
 echo "ok: a stranger costs $((after - dumps)) dumps"
 
-# What is wanted.
+# The controller's order.
 new_mark
 echo '{"generation": 3, "version": 5, "lease_ms": 1500}' > "$dir/lease"
 transact '{"op": "insert", "table": "Host_Wanted", "row": {
@@ -173,7 +173,7 @@ wait_for 1 "progress passes through" telemetry_says '"iteration":7'
 agent_says agent/status '"malformed":2,"received":3,"refused":0,"unknown":0' \
     || fail "progress counters"
 
-# The agent dies and comes back; meanwhile a flow goes and another comes.
+# The agent is killed and restarts; meanwhile a flow ends and another begins.
 kill -9 $agent
 wait $agent 2>/dev/null
 kill -9 $first_job
@@ -190,7 +190,7 @@ shim_says '^lease 0' && fail "the order was interrupted"
 shim_says "^flow [0-9]* $address:$first_port" && fail "a dead flow was added"
 wait_for 2 "the order is still applied" agent_says agent/status '"applied":5'
 
-# The shim dies and comes back.
+# The shim is killed and restarts.
 new_mark
 exec 3>&-
 kill -9 $shim
@@ -203,7 +203,7 @@ wait_for 1 "and the guard" shim_says '^guard 50000$'
 echo "bytes $slot 500 0" >&3
 wait_for 1 "counters go on" telemetry_says '"job":"asha/t1","rx_bytes":0,"tx_bytes":500'
 
-# An older controller is ignored; the lease ends.
+# An order of an older controller is ignored; the lease ends.
 new_mark
 transact '{"op": "update", "table": "Host_Wanted", "where": [],
            "row": {"version": 6, "generation": 2}}'
@@ -221,7 +221,7 @@ shim_says "^delete $address:$port $address:5000" || fail "its flow stays"
 [ -d "$mount/$name/asha/t0" ] || fail "another job's cgroup went"
 wait_for 1 "telemetry forgets it" telemetry_says '"jobs":\[{"job":"asha/t0"[^]}]*}\]'
 
-# The agent ends by itself.
+# The agent ends on request.
 kill $agent
 wait $agent
 status=$?

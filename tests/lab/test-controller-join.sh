@@ -14,7 +14,7 @@ need_root
 begin join
 ns=sctjoin-$$
 
-# on N COMMAND...: "stagecoach" on machine N, 127.0.0.N.
+# on N COMMAND...: runs "stagecoach" on machine N, 127.0.0.N.
 on() {
     n=$1
     shift
@@ -66,8 +66,8 @@ echo "ok: three members"
 await "the first controller leads" state_is 1 active
 await "the second controller stands by" state_is 2 standby
 
-# The first machine's databases die.  Its controller was started when there
-# was no other, and goes to those that came later.
+# The first machine's databases are killed.  Its controller started when they
+# were the only members, and connects to the newer members.
 knows_all() {
     for db in intent hosts; do
         grep -q "$db: members have changed: .*127.0.0.2.*127.0.0.3" \
@@ -89,7 +89,7 @@ put_over_http() {
 }
 await "changes by it get there too" put_over_http
 
-# The rest of the first machine dies.
+# The other processes of the first machine are killed.
 for name in controller relay; do
     kill -9 "$(cat "$dir/run1/$name.pid")"
 done
@@ -102,13 +102,14 @@ has_cojob() {
 await "the second machine has the cojob" has_cojob 2
 await "the third machine has the cojob" has_cojob 3
 
-# It comes back as one of three.
+# The first machine rejoins as one of three members.
 rm -f "$dir"/run1/*.pid
 start 1
 is_back() { state_is 1 standby || state_is 1 active; }
 await "the first controller is back" is_back
 
-# Without half of the members there is no leader, and status says so.
+# Without a majority of the members there is no leader, and status reports
+# that.
 for n in 2 3; do
     on $n controller stop || fail "stop $n"
 done

@@ -19,7 +19,8 @@ clean_up() {
     "$stagecoach" controller stop
 }
 
-# start_agent JOB:BYTES:MS...: of h0; the one before goes.
+# start_agent JOB:BYTES:MS...: starts the agent of h0 in place of the previous
+# one.
 start_agent() {
     for pid in $pids; do
         kill "$pid"

@@ -76,7 +76,7 @@ for name in intent hosts relay; do
 done
 echo "ok: sockets are for one user"
 
-# Two agents, a real one and one that only speaks.
+# Two agents, a real one and an emulated one.
 ip netns exec $ns "$BUILD/agent/stagecoach-agent" --host=h0 --db=$relay \
     --controller=ssl:127.0.0.9:6650,ssl:127.0.0.1:6650 --rundir="$dir/h0" \
     -p "$dir/pki/agents/h0/identity.pem" \
@@ -112,7 +112,8 @@ refuses "a connection without a role" "$(hosts agents/h0 '{"op": "update",
     "table": "Connection", "where": [], "row": {"role": ""}}')"
 reported '.*,h0' || fail "h0's row is gone"
 
-# By the authority: the databases themselves are not for agents.
+# Rejected by the certificate authority: agents have no access to the databases
+# themselves.
 refuses_tls() {
     if reply=$(client "$2" list-dbs "$3"); then
         fail "$1: $reply"
@@ -122,7 +123,7 @@ refuses_tls() {
 refuses_tls "the intent database to an agent" agents/h0 ssl:127.0.0.1:6641
 refuses_tls "the hosts database itself to an agent" agents/h0 \
     ssl:127.0.0.1:6642
-# What an agent can read is what docs/operations.md says, and no more.
+# An agent can read exactly what docs/operations.md lists.
 client agents/h0 list-dbs $relay >"$dir/dbs"
 [ "$(grep -v '^_Server$' "$dir/dbs")" = Stagecoach_Hosts ] ||
     fail "the relay has $(cat "$dir/dbs")"
@@ -148,7 +149,7 @@ done
 echo "ok: no port answers without TLS"
 if command -v openssl >/dev/null; then
     for version in -tls1 -tls1_1; do
-        # Nothing is expected of it but an end.
+        # The connection must end.
         if timeout 5 ip netns exec $ns openssl s_client $version \
             -cipher ALL:@SECLEVEL=0 -connect 127.0.0.1:6640 </dev/null 2>&1 |
             grep -q 'Cipher is [A-Z]*[0-9]*-'; then
@@ -228,8 +229,9 @@ if command -v openssl >/dev/null; then
 fi
 pki show --format json | grep -q '"name":"h2","role":"agent"' || fail "show"
 
-# A controller of an older generation: agents go by the newest they have seen.
-# The controller mends the row at once, maybe before the agent has seen it.
+# A controller of an older generation: agents follow the newest one that they
+# have seen.  The controller repairs the row at once, maybe before the agent
+# has read it.
 old_order() {
     ovsdb-client transact "unix:$dir/run/hosts.sock" '["Stagecoach_Hosts",
         {"op": "update", "table": "Host_Wanted",

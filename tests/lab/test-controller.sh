@@ -60,7 +60,7 @@ cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 start
 [ "$(number generation)" = 1 ] || fail "the first generation is not 1"
 
-# The large stage begins first; only measurement can put it second.
+# The large stage begins first; only measured demand can rank it second.
 for host in h0 h1; do
     "$agent" "unix:$dir/run/telemetry.sock" $host 1000000000 \
         large/t0:2000000:20 small/t0:100000:20 >"$dir/$host.out" &
@@ -150,7 +150,8 @@ cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 kill -HUP "$pid"
 await "the order is back" wants 'h0,{large/t0=1, small/t0=0}'
 
-# A controller that is killed is replaced: same order, higher numbers.
+# A controller that is killed is replaced: the same order, with higher
+# versions.
 version=$(number version)
 kill -9 "$pid"
 gone() { ! kill -0 "$1" 2>/dev/null; }
@@ -207,7 +208,7 @@ rest slow 15 &
 slow=$!
 pids="$pids $slow"
 
-# What a stage took is known when it ends.
+# The results of a stage are known when it ends.
 "$stagecoach" stage end --cojob small --rung 0
 await "the rest moves up" order_is '"cojob":"large" "level":0 '
 await "stages are measured" asks controller/stages \
@@ -235,7 +236,7 @@ await "a new stage is a decision of the order" asks controller/decisions \
 asks controller/decisions '"kind":"stage","reason":"stage-end: ' ||
     fail "no decision of a stage"
 
-# The history has the stage some seconds after its end, and is a recording.
+# The history has the stage some seconds after its end, and can be replayed.
 history() {
     ovs-appctl -t "$dir/run/controller.ctl" controller/history "$@"
 }
@@ -250,7 +251,8 @@ if history stages soon >"$dir/bad" 2>&1; then
 fi
 grep -q 'not a number, epoch ms' "$dir/bad" || fail "$(cat "$dir/bad")"
 
-# What ended long ago goes, and the oldest of very many; what runs stays.
+# Rows of old cojobs are deleted, also the oldest of very many; running cojobs
+# are kept.
 now=$(date +%s)000
 {
     echo '["Stagecoach_Intent"'
@@ -278,7 +280,7 @@ await "ended cojobs go" cojobs_are \
     'large,running older,running small,running '
 cojobs | grep -q '^e3,' && fail "the oldest stay"
 
-# A request that drips is cut off; a database that is away shows.
+# A slow request is disconnected; a database that is down is reported.
 wait $slow || fail "rest slow"
 echo "ok: slow requests end"
 kill "$(cat "$dir/run/hosts-db.pid")"

@@ -19,7 +19,8 @@ clean_up() {
     "$stagecoach" controller stop --rundir "$dir/run"
 }
 
-# old VERSION [COLUMN...]: the hosts' schema of VERSION, without the columns.
+# old VERSION [COLUMN...]: prints the hosts schema of VERSION, without the
+# columns.
 old() {
     python3 - "$SOURCE/wire/hosts.ovsschema" "$@" <<'PY'
 import json, sys
@@ -79,7 +80,8 @@ stored() {
 await "the intent database has overrides" stored
 echo "ok: an old database is converted and keeps its rows"
 
-# Once more: nothing to do.  Then as an older stagecoach would meet it.
+# A second start changes nothing.  Then a newer database, as an older
+# Stagecoach would find it.
 start || fail "a second start"
 "$stagecoach" controller stop || fail "controller stop"
 echo "ok: one of today is left alone"

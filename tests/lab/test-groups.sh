@@ -11,9 +11,9 @@ is_gone() {
     ! kill -0 "$1" 2>/dev/null
 }
 
-# Starts a central server with the options "$@", in $central at $port.
+# Starts a central server with the options "$@"; sets $central and $port.
 start_central() {
-    rm -f "$dir"/*          # Of the last training.
+    rm -f "$dir"/*          # Files of the last training.
     timeout 120 "$trainer" server --workers 3 --sync groups,groups=2 "$@" \
         </dev/null >"$dir/server.out" 2>"$dir/server.err" &
     guard=$!
@@ -25,7 +25,7 @@ start_central() {
     pids="$pids $central"
 }
 
-# Three workers for $1 iterations, in $workers.
+# Starts three workers for $1 iterations; sets $workers.
 start_workers() {
     workers=
     for rank in 0 1 2; do
@@ -95,8 +95,8 @@ pids="$pids $!"
 # shellcheck disable=SC2086
 assert_ends 0 $workers "$guard" ${hosts% *} $!
 
-# Workers that rest.  Rank 2 waits for a new target while the others train on,
-# then all wait, and then rank 2 alone goes on.
+# Paused workers.  Rank 2 waits for a new target while the others train, then
+# all wait, and then rank 2 alone continues.
 start_central
 workers=
 for rank in 0 1 2; do

@@ -61,7 +61,8 @@ start_agent() {
     wait_for 3 "the agent answers" agent_says agent/status '"host":"n1"'
 }
 
-# talk PORT COMMAND...: two processes of a pod, each started by COMMAND.
+# talk PORT COMMAND...: starts two processes of a pod that communicate, each by
+# COMMAND.
 talk() {
     port=$1
     shift
@@ -78,7 +79,7 @@ talk() {
     rm "$dir/listening" "$dir/port"
 }
 
-# cni COMMAND: as a runtime calls it.
+# cni COMMAND: calls the plug-in like a container runtime.
 cni() {
     CNI_COMMAND=$1 CNI_CONTAINERID=$container CNI_IFNAME=eth0 CNI_PATH=/ \
         CNI_NETNS=/run/netns/$name "$BUILD/agent/launch/stagecoach-cni" <<END
@@ -94,7 +95,7 @@ mkdir -p "$mount/$name/jobs" || exit 77
 ip netns add $name || exit 77
 $netns ip link set lo up
 $netns ip address add $address/32 dev lo
-# A namespace's sockets are looked for when the shim meets their packets.
+# The agent searches a namespace's sockets when the shim reports their packets.
 mkfifo "$dir/commands"
 "$BUILD/tests/lab/fake-shim" "$dir/shim.sock" <"$dir/commands" \
     >"$dir/shim.log" 2>&1 &
@@ -113,7 +114,7 @@ cni CHECK || fail "CHECK"
 cni DEL || fail "DEL"
 wait_for 3 "after the pod the job is gone" job_is_gone asha7/t1
 
-# A kubelet's list, and cgroups as its driver makes them.
+# A kubelet's list of pods, with cgroups like those of its driver.
 pod=$mount/$name/kubepods/burstable/pod$uid
 mkdir -p "$pod/$container"
 cat >"$dir/pods.json" <<END
@@ -136,7 +137,7 @@ look_at_pods || fail "stagecoach-pods: $(cat "$dir/pods.log")"
 wait_for 3 "a pod's flow is its job's, in its cgroup" \
     both_ends_are asha8/bert 5001
 
-# An agent that is started again hears it again.
+# A restarted agent gets the claims again.
 kill -9 $agent
 wait $agent 2>/dev/null
 start_agent
@@ -144,7 +145,8 @@ look_at_pods || fail "stagecoach-pods: $(cat "$dir/pods.log")"
 agent_says agent/claims '"job":"asha8/bert"' || fail "not claimed again"
 echo "ok: a new agent is told again"
 
-# A search's process claims another, and does not wait.
+# A process of a search claims another process, and does not wait for the
+# reply.
 python3 - $client "$dir/agent.ctl" <<'END' || fail "a claim in passing"
 import json, socket, sys
 sock = socket.socket(socket.AF_UNIX)

@@ -68,7 +68,7 @@ one_lab_of_a_name() {
     status=0
     lab exec h0 -- sh -c 'exit 42' || status=$?
     [ $status = 42 ] || fail "lab exec: exit status $status"
-    # On a host commands find what they ask for.
+    # Commands on a host find the lab's sockets.
     got=$(lab exec h1 -- "$BUILD/cli/stagecoach" status 2>&1) ||
         fail "status on a host: $got"
     got=$(lab exec h1 -- "$BUILD/cli/stagecoach" stage begin --cojob mine \

@@ -8,8 +8,9 @@ set -eu
 
 begin_lab d
 
-# Rank 1 takes what rank 0 sends.  One that "stalls" leaves it in the sockets
-# for longer than a stall takes; one that "thinks" waits with nothing sent.
+# Rank 1 receives what rank 0 sends.  With "stalls" it leaves the data in the
+# sockets for longer than the stall limit; with "thinks" it waits while nothing
+# is sent.
 cat >"$dir/job.py" <<'PYTHON'
 import os, socket, sys, time
 

@@ -25,7 +25,7 @@ in_extra() {
     nsenter --net="/run/netns/$extra" "$@"
 }
 
-# Bytes that class $1 of port p0 has sent.
+# Prints the bytes that class $1 of port p0 has sent.
 class_bytes() {
     in_fabric tc -s class show dev p0 classid "$1" |
         awk '$1 == "Sent" { print $2; exit }'

@@ -10,7 +10,7 @@ set -eu
 
 begin_lab g
 
-# Asks the agent of host h0.
+# Queries the agent of host h0.
 ask() {
     ovs-appctl -T 2 -t "/run/stagecoach/lab-$name/hosts/h0/agent.ctl" "$@" \
         2>/dev/null
@@ -37,7 +37,7 @@ sys.exit(not good)
 PYTHON
 }
 
-# As it is, with fewer iterations and one policy.
+# The shipped scenario with fewer iterations and one policy.
 python3 - "$SOURCE/lab/scenarios/gossip.json" >"$dir/short.json" <<'PYTHON'
 import json, sys
 
@@ -67,7 +67,7 @@ assert stages == {(c, r) for c in ("asker", "summer") for r in (0, 1)}, stages
 PYTHON
 assert_clean "the run"
 
-# One of four is killed under each scheme.
+# One of four peers is killed under each scheme.
 python3 - "$dir" >"$dir/kill.json" <<'PYTHON'
 import json, sys
 
@@ -75,8 +75,7 @@ dir = sys.argv[1]
 hosts = ["h0", "h1", "h2", "h3"]
 
 
-# A scheme that cannot continue without the killed peer trains until it is
-# killed.
+# With a scheme that needs all peers, the job trains until one is killed.
 def until(scheme):
     return 150 if scheme in ("netmax", "adpsgd") else 100000
 

@@ -31,7 +31,8 @@ differs() {
     value=$(ask "$1" "$2" "$3") && [ "$value" != "$4" ]
 }
 
-# Process $1 of the lab, by a word of its command line.
+# Prints the process id of process $1 of the lab, found by a word of its
+# command line.
 pid_of() {
     for dir_ in /proc/[0-9]*; do
         if tr '\0' ' ' 2>/dev/null <"$dir_/cmdline" | grep -q "$1"; then
@@ -93,8 +94,8 @@ took=$(($(date +%s%3N) - killed))
     fail "jobs were lost with the shim"
 echo "shim: tables are back after $took ms"
 
-# The shim of the host with the servers hangs for three seconds: its agent does
-# not wait for it, and neither does training.
+# The shim of the host with the servers hangs for three seconds: neither its
+# agent nor the training waits for it.
 hung=$(pid_of "stagecoach-shim.*$rundir/hosts/h0/")
 kill -STOP "$hung"
 wait_in_run 3 is hosts/h0/agent.ctl agent/status bypass True

@@ -33,7 +33,8 @@ job() {
         "python3 '$dir/progress.py' & exec '$traffic' source 10.77.0.3 $3 $3 0 0 6000"
 }
 
-# Permille of the link that port $1 got between 2 s after 'began' and 'ended'.
+# Prints the permille of the link that port $1 got between 2 s after 'began'
+# and 'ended'.
 share() {
     awk -v from=$((began + 2000)) -v to="$ended" -v port="$1" '
         $1 > from && $1 <= to && $2 == port { bytes += $3 }
@@ -41,7 +42,7 @@ share() {
         "$dir/sink"
 }
 
-# The level of cojob $1, from the controller.
+# Prints the level of cojob $1, from the controller.
 level() {
     "$stagecoach" order --format json | python3 -c "
 import json, sys

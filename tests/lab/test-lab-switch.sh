@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The controller keeps the switch's flows as the policy wants them: one for
-# each level, mended when somebody changes them, others' flows left alone,
-# nothing touched when the controller dies and comes back.
+# Checks that the controller keeps the switch's flows as the policy defines
+# them: one for each level; changed flows are repaired, flows of other programs
+# are left alone, and nothing changes when the controller dies and restarts.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -18,19 +18,19 @@ switch() {
     ovs-ofctl -O OpenFlow13 "$command" "unix:$rundir/ovs/br0.mgmt" "$@"
 }
 
-# Our flows as "DSCP QUEUE SECONDS", sorted.
+# Prints the controller's flows as "DSCP QUEUE SECONDS", sorted.
 flows() {
     switch dump-flows cookie=0x7374616765000000/0xffffffffff000000 |
         sed -n 's/.*duration=\([0-9]*\).*nw_tos=\([0-9]*\) actions=set_queue:\([0-9]*\),NORMAL$/\2 \3 \1/p' |
         awk '{ print $1 / 4, $2, $3 }' | sort -n
 }
 
-# Without how long they have been there.
+# Prints the flows without their ages.
 table() {
     flows | cut -d' ' -f1,2 | xargs
 }
 
-# By what the controller says of itself.
+# Checks the controller's status.
 in_sync() {
     ovs-appctl -t "$rundir/controller.ctl" controller/switches |
         grep -q '"state":"in sync"'
@@ -51,7 +51,7 @@ pid_of_controller() {
 
 want="0 7 8 6 16 5 24 4 32 3 40 2 48 1 56 0"
 lab up "$SOURCE/lab/scenarios/smoke.json" --policy stage
-await "the controller is content" in_sync
+await "the controller is in sync" in_sync
 is_whole || fail "flows: $(table)"
 echo "ok: a flow for each level"
 
@@ -67,16 +67,16 @@ kill -CONT "$controller"
 [ "$broken" != "$want" ] || fail "nothing was broken"
 await "there is a flow for each level" is_whole
 switch dump-flows cookie=0x1/-1 | grep -q "tp_dst=9" ||
-    fail "a flow of others is gone"
-echo "ok: what was broken is mended, what is others' is left"
+    fail "another program's flow is gone"
+echo "ok: changed flows are repaired, other flows are kept"
 
-await "the controller is content" in_sync
+await "the controller is in sync" in_sync
 kill -9 "$(pid_of_controller)"
 await "there is a flow for each level" is_whole
 sleep 1
-await "the controller is content" in_sync
+await "the controller is in sync" in_sync
 youngest=$(flows | cut -d' ' -f3 | sort -n | head -n 1)
-[ "$youngest" -ge 1 ] || fail "flows were made anew: $(flows)"
+[ "$youngest" -ge 1 ] || fail "the flows were added again: $(flows)"
 echo "ok: nothing was touched when the controller came back"
 lab down
 assert_clean "the lab"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A fabric of two leaves and two spines by a topology file: hosts reach each
-# other over both spines, elephants get a path of their own, a link that goes
-# down costs less than a second, a switch that is not the one of the file is
-# refused, two cables that were swapped are told of, and what was said on the
-# wire is OpenFlow to another decoder.
+# Checks a fabric of two leaves and two spines from a topology file: hosts
+# reach each other over both spines, elephants get a path of their own, a link
+# failure interrupts traffic for less than a second, a switch with a wrong
+# datapath id is rejected, two swapped cables are reported, and another decoder
+# accepts the messages as OpenFlow.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -34,7 +34,7 @@ switches() {
 says() { switches | grep -q -- "$1"; }
 in_sync() { [ "$(switches | grep -o '"in sync"' | wc -l)" = "$1" ]; }
 
-# What bridge $1 has in table 1 with priority $2.
+# Prints the flows of bridge $1 in table 1 with priority $2.
 routes() {
     ovs-ofctl -O OpenFlow14 dump-flows "unix:$dir/ovs/$1.mgmt" |
         grep "table=1.*priority=$2,"
@@ -158,12 +158,12 @@ alarms() {
         grep -o '"alarms":\[[^]]*\]'
 }
 alarmed() { alarms | grep -q -- "$1"; }
-# The number that the key $1 of "wiring" has.
+# Prints the number of the key $1 of "wiring".
 wiring() { switches | sed -n "s/.*\"wiring\":{[^}]*\"$1\":\([0-9]*\).*/\1/p"; }
 is_counted() { [ "$(wiring "$1")" -ge "$2" ]; }
 
-# Milliseconds for which nothing came back, of what is sent each 5 ms from h0 to h2
-# and back, there with the job's DSCP, while COMMAND is carried out.
+# Prints the longest gap in milliseconds between replies to packets sent every
+# 5 ms from h0 to h2, with the job's DSCP, while COMMAND runs.
 gap_during() {
     ns h0 "$BUILD/tests/lab/traffic" beat 10.78.0.3 7 600 5000 "$tos" \
         >"$dir/beat" &
@@ -189,7 +189,7 @@ if command -v tshark >/dev/null && command -v dumpcap >/dev/null; then
     await "the wire is recorded" test -s "$dir/wire.pcapng"
 fi
 
-# The topology knows another spine1: it is left alone.
+# The topology has another datapath id for spine1, so the switch is rejected.
 write_topology 4
 start_controller
 await "three switches are kept" in_sync 3
@@ -213,15 +213,14 @@ for pair in "h0 2" "h0 3" "h0 4" "h3 1"; do
 done
 routes leaf0 100 | grep -q 'actions=group:' || fail "no group of both spines"
 
-# Where the cables go.  Frames of which the cable is another, or that came
-# already, or that somebody else made, are no news.
+# Cabling.  Probes that are forged or replayed do not change it.
 await "all cables are where the topology has them" says '"right":4'
 alarms | grep -q "probes are" && fail "an alarm: $(alarms)"
 if command -v python3 >/dev/null; then
     ip netns exec "$fab" timeout 20 python3 "$SOURCE/tests/lab/lldp-replay.py" \
         l10 s10 >"$dir/replayed" || fail "nothing to replay"
-    await "what is sent again is counted" is_counted replayed 3
-    await "and what is forged" is_counted forged 3
+    await "replayed probes are counted" is_counted replayed 3
+    await "forged probes are counted" is_counted forged 3
     says '"right":4' || fail "a replayed frame counts: $(switches)"
 fi
 swap_spines spine1 spine0
@@ -236,7 +235,7 @@ swap_spines spine0 spine1
 await "and ends when they are back" says '"right":4'
 alarms | grep -q "probes are" && fail "an alarm: $(alarms)"
 
-# Of a job that will move 200 GB, each host's telemetry.
+# Telemetry of both hosts of a job that will send 200 GB.
 for host in h0 h2; do
     "$BUILD/tests/lab/fake-agent" "unix:$dir/run/telemetry.sock" $host \
         100000000 large/t0:2000000:20 >/dev/null &
@@ -253,33 +252,33 @@ dscp=$(switches | grep -o '"dscp":[0-9]*,"from":"h0","to":"h2"' | head -n 1 |
 tos=$((dscp * 4))
 before=$(packets "$spine")
 ns h0 "$BUILD/tests/lab/traffic" beat 10.78.0.3 7 50 2000 "$tos" >/dev/null ||
-    fail "no way"
+    fail "no replies"
 after=$(packets "$spine")
 [ $((after - before)) -ge 50 ] ||
     fail "the path is not taken: $before, $after packets at $spine"
 echo "ok: it takes $spine"
 
-# Its first link goes down, in mid-traffic.
+# The first link of the path goes down during traffic.
 cut=l0${spine#spine}
 gap=$(gap_during ip -n "$fab" link set "$cut" down)
 echo "reroute: $gap ms of silence"
 [ "$gap" -lt 1000 ] || fail "more than a second"
-await "what is down shows" says '"links_down":1'
+await "the failed link is reported" says '"links_down":1'
 switches | grep -q "\"by\":\[\"$spine\"" && fail "it still has $spine"
 gap=$(gap_during ip -n "$fab" link set "$cut" up)
 echo "back: $gap ms of silence"
 [ "$gap" -lt 1000 ] || fail "more than a second"
-await "what is up again shows" says '"links_down":0'
+await "the restored link is reported" says '"links_down":0'
 await "with groups" in_sync 4
 
-# A link that is far away: the other leaf's, which leaf0 has no port of.
+# A remote link: the other leaf's, at none of leaf0's ports.
 spine=$(switches | grep -o '"by":\["spine[01]"[^}]*"from":"h0"' |
     head -n 1 | sed 's/.*\(spine[01]\)".*/\1/')
 gap=$(gap_during ip -n "$fab" link set "l1${spine#spine}" down)
 echo "reroute, far: $gap ms of silence"
 [ "$gap" -lt 1000 ] || fail "more than a second"
 
-# What is on the wire is OpenFlow.
+# The messages between controller and switches are OpenFlow.
 if [ -n "${capture:-}" ]; then
     stop_controller
     kill "$capture"

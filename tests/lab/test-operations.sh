@@ -28,7 +28,7 @@ show() {
     done
 }
 
-# Networks first: each at a switch.
+# First the networks, each with a switch.
 ip netns add "${prefix}switch"
 ip -n "${prefix}switch" link add br0 type bridge
 ip -n "${prefix}switch" link set br0 up
@@ -47,7 +47,7 @@ connect c2 10.0.0.2
 connect c3 10.0.0.3
 connect h0 10.0.0.10
 
-# What they have installed: this version, and what is new in the next one.
+# The installed versions: the current one, and the new files of the next one.
 make_machines
 install_version installed
 for db in intent hosts; do
@@ -68,11 +68,11 @@ done
 for machine in $machines_up; do
     boot "$machine" installed
 done
-# run_of NAME: its /run/stagecoach, from here.
+# run_of NAME: prints the path of the machine's /run/stagecoach.
 run_of() { echo "/proc/$(first_process "$1")/root/run/stagecoach"; }
 
-# Keys are kept in a folder of their own, on no machine with services.  There,
-# "rsync -a [--chown=USER:] FROM/ ADDRESS:TO" does not need a login.
+# Keys are in a folder of their own, on no machine with services.  There "rsync
+# -a [--chown=USER:] FROM/ ADDRESS:TO" does not need a login.
 mkdir -p "$dir/keys" "$dir/tools" /etc/stagecoach
 cat >"$dir/functions" <<END
 . "$SOURCE/tests/lab/machine-functions.sh"
@@ -138,7 +138,7 @@ timeout 200 python3 "$SOURCE/tests/lab/run-document.py" \
     --machine "$dir/shell" "$dir/operations.md" || fail "operations.md"
 echo "ok: every command"
 
-# The new version's schemas are in force, and the stage is still there.
+# The new version's schemas are in use, and the stage still exists.
 for n in 1 2 3; do
     version=$(ovsdb-client --no-leader-only get-schema-version \
         "unix:$(run_of c$n)/intent.sock" Stagecoach_Intent)
@@ -156,7 +156,7 @@ leads() {
 }
 await "the stage is there at the end" leads
 
-# An agent that is restarted is fair until it has its order again.
+# A restarted agent uses fair sharing until it has its order again.
 follows() {
     ovs-appctl -T 2 -t "$(run_of h0)/agent.ctl" agent/status |
         grep -q '"state":"ordered"'

@@ -54,7 +54,7 @@ sc stage begin --cojob small --rung 0 --iterations 100000 --jobs t0
 natural='h0,{large/t0=1, small/t0=0}'
 await "the order goes by measured demand" wants "$natural"
 
-# Pinned, a stage goes first, whatever it needs.
+# A pinned stage goes first, whatever its demand.
 sc pin large/0 --for 1h --reason 'a demo' >"$dir/out" || fail "pin"
 grep -q '^1: pin large/0 from now on; "stagecoach undo 1"' "$dir/out" ||
     fail "pin says $(cat "$dir/out")"
@@ -73,7 +73,7 @@ sc explain large/t0 >"$dir/out"
 grep -q 'it is pinned by .*: a demo' "$dir/out" ||
     fail "explain does not tell of the pin: $(cat "$dir/out")"
 
-# It outlives the controller.
+# The pin survives the controller.
 gone() { ! kill -0 "$1" 2>/dev/null; }
 pid=$(cat "$dir/run/controller.pid")
 kill -9 "$pid"
@@ -92,7 +92,8 @@ if sc undo 1 2>"$dir/out"; then
 fi
 grep -q 'undo: 1: is not in force any more' "$dir/out" || fail "$(cat "$dir/out")"
 
-# Paused, a job has the last level; excluded, none; until its time is over.
+# A paused job has the last level, an excluded one none, until the override
+# expires.
 sc pause small/t0 >/dev/null || fail "pause"
 await "what is paused has the last level" wants 'h0,{large/t0=0, small/t0=5}'
 sc exclude small/t0 --for 3s >/dev/null || fail "exclude"
@@ -117,7 +118,7 @@ if sc pin large/0 --reason "$(printf '%0300d' 7)" 2>"$dir/out"; then
 fi
 echo "ok: invalid requests are rejected"
 
-# Observed, hosts get no job; the order is computed and reported all the same.
+# In observe mode hosts get no job; the order is still computed and reported.
 sc observe --reason 'first week' >/dev/null || fail "observe"
 await "hosts are told of no job" wants 'h0,{}'
 asks controller/order '"cojob":"small"' || fail "there is no order"
@@ -126,7 +127,7 @@ sc status | grep -q '^observing  *since .*first week' ||
 sc undo >/dev/null || fail "undo observe"
 await "and of all of them again" wants "$natural"
 
-# A controller that only ever observes leaves the hosts alone, and stays so.
+# A controller with --observe leaves the hosts alone permanently.
 pid=$(cat "$dir/run/controller.pid")
 kill "$pid"
 await "the controller ends" gone "$pid"
@@ -143,7 +144,7 @@ await "it ends" gone "$observer"
 start
 await "one without it orders again" wants "$natural"
 
-# What has been is asked what would have been.
+# whatif: the history is simulated under other policies.
 sc stage end --cojob large --rung 0
 sc stage end --cojob small --rung 0
 for rung in 1 2 3; do

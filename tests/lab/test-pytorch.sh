@@ -31,7 +31,7 @@ grep -q 'ddp/t0: the process of rank [01] failed (exit status 3)' \
 grep -q 'rank [01] of 2' "$dir/out" || fail "the run"
 assert_clean "a command that failed"
 
-# The Debian interpreter, whatever else is in PATH.
+# Uses the Debian interpreter, whatever else is in PATH.
 if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     echo "needs python3-torch"
     exit 77

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A shim that dies or hangs does not cut its host off: the agent has the kernel
-# forward, and lets the shim have it back.  There is no database and no
-# controller here.
+# Checks that a host keeps its network when its shim dies or hangs: the agent
+# enables a kernel bypass, and a new shim removes it.  Runs without a database
+# and a controller.
 set -u
 MTU=1500 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
 
-# Says also what the agent said.
+# Also prints the agent's log.
 fail() {
     tail -n 20 "$TMP/agent.log"
     echo "FAIL: $*"
@@ -39,7 +39,7 @@ path_is() {
 
 ping() { in_a "$traffic" ping 10.99.0.2 7000 "$1" 100 >/dev/null; }
 
-# beat_begin MS, beat_end NAME MAX-GAP-MS: answers every millisecond.
+# beat_begin MS, beat_end NAME MAX-GAP-MS: heartbeats every millisecond.
 beat_begin() {
     in_a "$traffic" beat 10.99.0.2 7000 "$1" 1000 >"$TMP/beat" &
     beat=$!
@@ -72,7 +72,7 @@ wait $dscp
 [ "$(awk '$1 == 5001 { print $2 }' "$TMP/dscp")" = 0 ] ||
     fail "a host's DSCP passed: $(cat "$TMP/dscp")"
 
-# Killed: the kernel takes over, connections survive.
+# The shim is killed: the kernel takes over, connections survive.
 in_a "$traffic" source 10.99.0.2 5001 6003 184 0 8000 >"$TMP/source" &
 source=$!
 sleep 0.5
@@ -85,7 +85,7 @@ in_b "$traffic" dscp 300 eth0 >"$TMP/dscp"
 [ "$(awk '$1 == 5001 { print $2 }' "$TMP/dscp")" = 46 ] ||
     fail "not the host's DSCP: $(cat "$TMP/dscp")"
 
-# Back: the shim takes it from the kernel.
+# A new shim takes over from the kernel.
 beat_begin 4000
 shim_start
 beat_end "back" 300
@@ -94,7 +94,7 @@ wait_until agent_says '"bypass":false'
 [ "$(result duplicates)" -le 20 ] || fail "many frames went twice"
 wait $source || fail "the connection broke"
 
-# It hangs.
+# The shim hangs.
 beat_begin 5000
 kill -STOP "$SHIM_PID"
 sleep 2
@@ -106,7 +106,7 @@ path_is down || fail "the kernel forwards beside the shim"
 [ "$(result received)" -ge 3500 ] || fail "too many were lost"
 [ "$(result duplicates)" -le 20 ] || fail "many frames went twice"
 
-# The agent dies, too, and comes back.
+# The agent is killed as well, and restarts.
 kill -9 "$SHIM_PID"
 wait_until path_is up
 kill -9 "$AGENT_PID"
@@ -118,7 +118,7 @@ ip -n "$N" link del uplink
 uplink_make
 wait_until ping 1
 
-# Nobody but the shim itself takes it down.
+# Without an agent, the shim itself removes the bypass.
 kill -9 "$AGENT_PID"
 shim_start
 wait_until path_is down
@@ -126,7 +126,7 @@ ping 3 || fail "without an agent"
 agent_start
 wait_until agent_says '"bypass":false'
 
-# Another shim takes over: that is no reason for a bypass.
+# A takeover by another shim does not cause a bypass.
 before=$(grep -c "kernel bypass between" "$TMP/agent.log")
 beat_begin 3000
 old=$SHIM_PID
@@ -141,7 +141,7 @@ wait_until agent_says '"shim":"connected"'
     fail "the bypass was enabled: $(tail -n 5 "$TMP/agent.log")"
 [ "$(result duplicates)" = 0 ] || fail "frames went twice"
 
-# Filters of others stay.
+# Filters of other programs are kept.
 ip netns exec "$N" tc qdisc add dev hostside clsact
 ip netns exec "$N" tc filter add dev hostside ingress prio 9 protocol 0x9999 \
     u32 match u32 0 0 action mirred egress redirect dev lo
@@ -152,5 +152,5 @@ shim_start
 wait_until path_is down
 ping 3 || fail "after another filter"
 ip netns exec "$N" tc filter show dev hostside ingress | grep -q "pref 9" ||
-    fail "somebody else's filter went"
+    fail "another program's filter is gone"
 echo PASS

@@ -23,7 +23,7 @@ works() {
     [ "$bytes" -gt 1000000 ] || fail "$1: TCP"
 }
 
-# makes_iface KIND: a port that makes the host's interface.
+# makes_iface KIND: checks a port that creates the host's interface.
 makes_iface() {
     HOST_PORT=$1:host0 shim_start
     ip -n "$N" link set host0 netns "$A"
@@ -80,7 +80,8 @@ for mtu in 9000 1500; do
     shim_stop
 done
 
-# A capture of one frame, through a ring, into another capture.
+# Reads a capture of one frame, sends it through a ring, and writes another
+# capture.
 {
     printf '\324\303\262\241\2\0\4\0\0\0\0\0\0\0\0\0\377\377\0\0\1\0\0\0'
     printf '\0\0\0\0\0\0\0\0\74\0\0\0\74\0\0\0'

@@ -117,7 +117,7 @@ grep -q '^duplicates 0' "$TMP/beat" || fail "frames went twice"
     fail "frames were lost"
 shim_stop
 
-# A port with a queue for each lane: the frames of both leave.
+# A port with a queue for each lane: frames of both lanes are sent.
 HOST_PORT=null shim_start --lanes $LANES 2>"$TMP/log"
 tx_is_more() { [ "$(shim_value tx_packets)" -gt 1000 ]; }
 wait_until tx_is_more

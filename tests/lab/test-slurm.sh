@@ -138,7 +138,7 @@ node_is_idle() {
 }
 wait_for 20 "the node is there" node_is_idle
 
-# A bad option is refused before there is a job.
+# A bad option is rejected before the job is created.
 if as_user srun --stagecoach=a/b:1 true 2>"$dir/refused"; then
     fail "a/b:1 was accepted"
 fi
@@ -146,7 +146,7 @@ grep -q 'stagecoach: "a/b:1" is not a stage, .*allowed' "$dir/refused" \
     || fail "what srun said: $(cat "$dir/refused")"
 echo "ok: a bad option is refused"
 
-# Two tasks that talk.
+# Two tasks that communicate.
 cat >"$dir/task" <<END
 #!/bin/sh
 cat /proc/self/cgroup >"$dir/out/cgroup.\$SLURM_PROCID"
@@ -198,7 +198,7 @@ job_is_gone() {
 }
 wait_for 8 "the agent has forgotten it" job_is_gone
 
-# Steps of a batch script are the script's job.
+# Steps of a batch script belong to the script's job.
 cat >"$dir/batch" <<END
 #!/bin/sh
 #SBATCH --stagecoach=asha7

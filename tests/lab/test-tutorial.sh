@@ -12,7 +12,7 @@ PATH=$PATH:/usr/sbin
 need munged slurmctld slurmd srun sbatch
 [ -e "$BUILD/agent/launch/stagecoach-spank.so" ] ||
     { echo "needs stagecoach-spank.so, which is not built"; exit 77; }
-# The Debian interpreter, whatever else is in PATH.
+# Uses the Debian interpreter, whatever else is in PATH.
 for module in torch optuna; do
     if ! /usr/bin/python3 -c "import $module" 2>/dev/null; then
         echo "needs python3-$module"

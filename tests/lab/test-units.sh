@@ -49,7 +49,7 @@ h0() { in_machine h0 "$@"; }
 ping() { h0 "$traffic" ping 10.99.0.2 7000 "$1" 100 >/dev/null; }
 pings() { ping 3; }
 
-# Units are up, each with its user.
+# Checks that all units are active, each with its user.
 shim_options() {
     echo "OPTIONS=\"$* --rate 200Mbit\"" |
         h0 tee /etc/default/stagecoach-shim >/dev/null
@@ -74,7 +74,7 @@ is_ordered() { h0 stagecoach hosts | grep -q '^h0 .*connected *ordered'; }
 await "the host follows the order" is_ordered
 await "the shim forwards" pings
 
-# A job in its control group, and one that its environment tells.
+# A job in its cgroup, and one identified by its environment.
 h0 stagecoach stage begin --cojob c --rung 0 --iterations 10 --jobs j >/dev/null
 h0 stagecoach run --cojob c --job j -- \
     "$traffic" source 10.99.0.2 5001 6001 0 0 60000 >/dev/null &
@@ -82,7 +82,7 @@ pids="$pids $!"
 h0 env SLURM_JOB_ID=4711 \
     "$traffic" source 10.99.0.2 5001 6002 0 0 60000 >/dev/null &
 pids="$pids $!"
-# One in a network namespace of its own, as in a pod.
+# A job in a network namespace of its own, as in a pod.
 h0 ip netns add pod
 h0 ip link add pod0 type veth peer name eth0 netns pod
 h0 ip addr add 10.98.0.1/24 dev pod0
@@ -108,7 +108,7 @@ tagged() {
 }
 await "flows have a DSCP" tagged
 
-# Killed: it comes back, and nothing else is restarted for that.
+# A killed unit is restarted, and no other unit is.
 main_pids() {
     for one in $units; do
         [ "$one" = "$1" ] || h0 systemctl show -P MainPID "$one"
@@ -125,7 +125,7 @@ await "the host follows the order again" is_ordered
 await "the shim forwards again" pings
 await "flows have a DSCP again" tagged
 
-# What hangs is killed, and comes back, too.
+# Units that hang are killed and restarted as well.
 for unit in shim agent controller; do
     h0 systemctl kill --kill-whom main --signal STOP stagecoach-$unit
 done
@@ -139,8 +139,8 @@ await "what hung is back" are_back
 await "the host follows the order after that" is_ordered
 await "the shim forwards after that" pings
 
-# Another shim takes over, in the same service, and is not taken for hung; one
-# that cannot start does not.
+# A reload starts another shim in the same service, which takes over and is not
+# killed by the watchdog; a shim that cannot start does not take over.
 before=$(h0 systemctl show -P MainPID stagecoach-shim)
 h0 "$traffic" beat 10.99.0.2 7000 8000 1000 >"$dir/beat" &
 beat=$!
@@ -159,11 +159,11 @@ unit_says h0 stagecoach-shim MainPID "$after" || fail "the old shim is away"
 ping 3 || fail "the old shim does not forward"
 echo "ok: a shim that cannot start leaves the old one alone"
 
-# What they read again.
+# Files that services read again.
 h0 systemctl reload stagecoach-controller stagecoach-agent || fail "SIGHUP"
 unit_says h0 stagecoach-controller NRestarts 2 || fail "it was restarted"
 
-# Its uplink comes late, after more attempts than systemd allows by itself.
+# The uplink appears late, after more restarts than systemd allows by default.
 shim_options --host-port af_packet:hostside --uplink af_packet:late
 h0 systemctl restart stagecoach-shim 2>/dev/null && fail "there is no uplink"
 has_tried() { [ "$(h0 systemctl show -P NRestarts stagecoach-shim)" -ge 8 ]; }
@@ -180,7 +180,8 @@ try_ports() {
 }
 forwards() {
     await "$1" pings
-    # Between the kernel, which has answered maybe, and the shim a SYN is lost.
+    # A SYN may be lost between the kernel, which may have replied, and the
+    # shim.
     await "$1: TCP" h0 "$traffic" source 10.99.0.2 5001 0 0 0 300
 }
 try_ports --host-port af_xdp:hostside --uplink af_xdp:uplink
@@ -200,7 +201,7 @@ h0 ip link set host0 up
 forwards "tap"
 h0 ip link set eth0 up
 
-# The kernel's queues are the agent's on a host without a shim.
+# On a host without a shim the agent manages the kernel's queues.
 h0 systemctl disable --now stagecoach-shim
 echo 'OPTIONS="--tc=uplink:100Mbit"' |
     h0 tee /etc/default/stagecoach-agent >/dev/null
@@ -208,7 +209,7 @@ h0 systemctl restart stagecoach-agent
 has_queues() { h0 tc qdisc show dev uplink | grep -q htb; }
 await "the agent makes queues" has_queues
 
-# Nothing was denied on the way.
+# No access was denied.
 nothing_was_denied() {
     if h0 journalctl --no-pager --unit 'stagecoach-*' | grep -i \
         -e 'not permitted' -e 'denied' -e 'read-only'; then
@@ -217,7 +218,7 @@ nothing_was_denied() {
 }
 nothing_was_denied
 
-# The power fails: what was enabled comes back with the machine.
+# After a power failure, enabled units start at boot.
 switch_off h0
 boot h0 installed
 units="stagecoach-agent stagecoach-controller stagecoach-database@intent
@@ -227,7 +228,7 @@ await "the host follows the order" is_ordered
 h0 stagecoach order | grep -qw c || fail "the stage is lost"
 unit_says h0 stagecoach-shim ActiveState inactive || fail "the shim came"
 
-# They end as they are told.
+# All units stop on request.
 for unit in $units; do
     h0 systemctl stop "$unit"
     unit_says h0 "$unit" Result success || fail "the end of $unit"

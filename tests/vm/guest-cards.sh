@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A shim on two network cards: TCP both ways at both sizes of frames, marks,
-# counters, interrupts, ordinary pages, a shim that is killed, and one that
-# comes beside it.
+# Checks a shim on two network cards: TCP in both directions at both frame
+# sizes, DSCPs, counters, interrupts, memory without huge pages, a shim that is
+# killed, and a second shim on the same cards.
 set -u
 . "$SOURCE/tests/vm/guest-functions.sh"
 
 BYTES=4000000
 
-# Everything between A and B through a shim that was just started.
+# Checks all traffic between A and B through a new shim.
 works() {
     ping 100 $((MTU - 28)) || fail "MTU $MTU: $(tail -n 1 /run/ping)"
     shim_ask lease 120000 10
@@ -45,7 +45,7 @@ give_iface $A "$(iface_of 10.0)" 10.99.0.1
 give_iface $B "$(iface_of 13.0)" 10.99.0.2
 echo_in_b
 
-# Cards that the kernel has not let go.
+# Cards that are still bound to the kernel.
 starts_not /run/none.sock
 doctor_says "$UPLINK" "vfio-pci is needed"
 let_go 0000:00:11.0 0000:00:12.0
@@ -55,13 +55,14 @@ shim_start
 wait_until ping 1 100
 works
 
-# Nobody else can have the cards, whatever he wants; the first one goes on.
+# A second shim cannot open the cards, even with --take-over; the first one
+# keeps forwarding.
 starts_not "$SOCK" --take-over
 ping 3 100 || fail "after an attempt to take over"
 shim_stop
 
-# What waits for a frame is woken, or finds out that it is not, and sleeps in
-# between.
+# An idle shim sleeps, and wakes up by interrupt or, without interrupts, by a
+# timer.
 shim_start --poll interrupt
 wait_until ping 10 100
 before=$(shim_value busy_ns)
@@ -78,8 +79,8 @@ e1000e) [ "$deaf" -ge 1 ] || fail "DPDK's driver has interrupts now" ;;
 esac
 
 if [ "$KIND" = vmxnet3 ]; then
-    # Frames for which the card has no buffer.  The other cards of the emulator
-    # keep them back.
+    # Drops because the card has no free buffer.  The other emulated cards hold
+    # such frames back.
     kill -STOP "$SHIM_PID"
     in_a "$traffic" flood 10.99.0.2 7000 2000 100
     kill -CONT "$SHIM_PID"
@@ -88,30 +89,31 @@ if [ "$KIND" = vmxnet3 ]; then
     ok "frames that were lost: $(shim_value port_dropped)"
     shim_stop       # A driver that is killed makes this emulated card abort.
 else
-    # A card knows nothing of a shim that is killed, and the next one has it.
-    # Until then nobody forwards: the kernel, which has no such interface, does
-    # not, and the agent says so.
+    # When the shim is killed, the card keeps its state, and the next shim can
+    # open it.  Until then frames are not forwarded: the kernel has no
+    # interface on this card, so no bypass is possible, and the agent logs
+    # that.
     agent_start
     wait_until agent_says '"shim":"connected"'
     kill -9 "$SHIM_PID"
     wait "$SHIM_PID"
     wait_until grep "bypass between 0000:00:11.0 and .* cannot be enabled" /out/agent.log
-    agent_says '"bypass":false' || fail "a bypass that is none"
-    ping 1 100 && fail "somebody forwards"
+    agent_says '"bypass":false' || fail "a bypass is reported"
+    ping 1 100 && fail "frames are forwarded without a shim"
     ok "$(grep -o "the shim does not forward.*" /out/agent.log | head -n 1)"
     kill "$AGENT_PID"
 fi
 
-# Ordinary pages, by the addresses that the IOMMU makes of them.  Not with jumbo
-# frames: the emulator (7.2) loses those that e1000e or vmxnet3 sends from pages
-# that are not adjacent in its own memory.
+# Memory without huge pages, with addresses from the IOMMU.  Not with jumbo
+# frames: the emulator (7.2) loses those that e1000e or vmxnet3 sends from
+# pages that are not adjacent in its own memory.
 shim_start --no-huge
 wait_until ping 1 100
 ok "forwards again"
 works
 shim_stop
 
-# Whether or not the card has a queue for each lane.
+# With several lanes, for cards with and without a queue for each lane.
 set_mtu 9000
 shim_start --huge --lanes 2
 wait_until ping 1 100
