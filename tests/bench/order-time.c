@@ -22,7 +22,7 @@
 #include "order/order.h"
 #include "order/result/levels.h"
 #include "order/primal-dual/primal-dual.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 #define N_PORTS 300
 #define N_LEVELS 6

@@ -13,7 +13,7 @@
 #include "shim/classify/classify.h"
 #include "shim/classify/tag.h"
 #include "tests/fuzz/must.h"
-#include "tests/unit/classify-one.h"
+#include "tests/unit/shim/classify-one.h"
 
 enum {
     KNOWN = 1,                  /* The flow is in the table. */

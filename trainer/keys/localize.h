@@ -41,7 +41,7 @@
  * accesses and the transfer of the key take the same path, which preserves the
  * program order of each worker.  Location caches break this order for
  * asynchronous accesses, so they are off by default.
- * tests/unit/test-localize-explorer.c tries all interleavings and shows both.
+ * tests/unit/trainer/keys/test-localize-explorer.c tries all interleavings and shows both.
  */
 
 #include <stdbool.h>

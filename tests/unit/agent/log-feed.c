@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "log-feed.h"
+#include "tests/unit/agent/log-feed.h"
 
 #include <math.h>
 #include <setjmp.h>

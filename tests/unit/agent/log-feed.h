@@ -30,4 +30,4 @@ bool log_feed(const char *text);
 void log_feed_told(int64_t iteration, double value);
 void log_feed_told_nothing(void);
 
-#endif /* tests/unit/log-feed.h */
+#endif /* tests/unit/agent/log-feed.h */

@@ -16,7 +16,7 @@
 #include "agent/progress/log-environ.h"
 #include "wire/log-spec.h"
 #include "agent/progress/sender.h"
-#include "log-feed.h"
+#include "tests/unit/agent/log-feed.h"
 #include "util.h"
 
 static void

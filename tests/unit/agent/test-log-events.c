@@ -14,7 +14,7 @@
 
 #include "agent/progress/log-decoder.h"
 #include "crc32c.h"
-#include "log-feed.h"
+#include "tests/unit/agent/log-feed.h"
 #include "util.h"
 
 struct bytes {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -53,4 +53,4 @@ double instance_optimum(const struct order_problem *);
 double instance_permute(int n_stages, int n_ports, const double *seconds,
                         const double *weight, int *order);
 
-#endif /* tests/unit/order-instance.h */
+#endif /* tests/unit/order/order-instance.h */

@@ -15,7 +15,7 @@
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
 #include "order/baselines/baselines.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 

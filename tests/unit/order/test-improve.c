@@ -14,7 +14,7 @@
 #include "order/result/improve.h"
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 #define MANY_MOVES 1000000
 #define NO_HURRY 1e9

@@ -13,7 +13,7 @@
 
 #include "order/baselines/interleave.h"
 #include "order/order.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 static void
 assert_within(double a, double b, double tolerance)

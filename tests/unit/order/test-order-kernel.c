@@ -19,7 +19,7 @@
 #include "order/result/levels.h"
 #include "order/result/slack.h"
 #include "order/primal-dual/primal-dual.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define MAX_STAGES 400

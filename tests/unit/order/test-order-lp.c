@@ -18,7 +18,7 @@
 #include "order/primal-dual/ascent.h"
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define SLACK 1e-6              /* GLPK's tolerance, relative. */

@@ -14,7 +14,7 @@
 #include "order/order.h"
 #include "order/result/levels.h"
 #include "order/primal-dual/primal-dual.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define SLACK (1 + 1e-9)        /* For sums in another order. */

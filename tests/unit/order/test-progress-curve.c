@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "order/problem/progress-curve.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 static const struct progress_options defaults = PROGRESS_OPTIONS_INIT;
 

@@ -12,7 +12,7 @@
 #include "order/result/levels.h"
 #include "order/order.h"
 #include "order/result/slack.h"
-#include "tests/unit/order-instance.h"
+#include "tests/unit/order/order-instance.h"
 
 #define N_PORTS 6
 #define MAX_JOBS 60

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tests/unit/cc-packets.h"
+#include "tests/unit/shim/cc-packets.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

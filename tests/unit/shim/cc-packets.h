@@ -44,4 +44,4 @@ void packet_make(struct cc_packet *, const struct packet_spec *);
 /* Returns true if the checksums of IP and of TCP or UDP are right. */
 bool packet_is_right(const uint8_t *frame, size_t length);
 
-#endif /* tests/unit/cc-packets.h */
+#endif /* tests/unit/shim/cc-packets.h */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tests/unit/cc-world.h"
+#include "tests/unit/shim/cc-world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

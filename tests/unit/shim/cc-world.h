@@ -19,7 +19,7 @@
 #include "shim/cc/segment.h"
 #include "shim/classify/classify.h"
 #include "shim/classify/job-slot.h"
-#include "tests/unit/cc-packets.h"
+#include "tests/unit/shim/cc-packets.h"
 
 #define MBIT UINT64_C(1000000)
 #define MS UINT64_C(1000000)
@@ -88,4 +88,4 @@ struct shim_stats world_stats(const struct world *w, int side);
 uint64_t obedient_rate(const struct world *w, const struct obedient *o);
 void world_obey(struct world *w, struct obedient *o, int n, uint64_t ns);
 
-#endif /* tests/unit/cc-world.h */
+#endif /* tests/unit/shim/cc-world.h */

@@ -26,4 +26,4 @@ classify_to_host(struct classifier *c, const uint8_t *frame, size_t length)
     return slot;
 }
 
-#endif /* tests/unit/classify-one.h */
+#endif /* tests/unit/shim/classify-one.h */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/cc-world.h"
+#include "tests/unit/shim/cc-world.h"
 
 /* The first, the last and the middle rank.  Flow N is of slot N + 1. */
 static struct obedient flows[] = {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/cc-world.h"
+#include "tests/unit/shim/cc-world.h"
 
 /* Only windows: the remote host has no shim and receives no message. */
 static void

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/cc-world.h"
+#include "tests/unit/shim/cc-world.h"
 
 static void
 flows_share_the_link_equally(void **state)

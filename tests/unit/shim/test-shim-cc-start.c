@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/cc-world.h"
+#include "tests/unit/shim/cc-world.h"
 
 /* A small flow and two frames. */
 #define START (CC_SMALL_BYTES + 2 * 1500)

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "shim/cc/takeover-state.h"
-#include "tests/unit/cc-world.h"
+#include "tests/unit/shim/cc-world.h"
 
 /* The receiver's host acknowledges 'ack' on flow 1 with window 'field'.
  * Returns the window at the sender. */

@@ -13,7 +13,7 @@
 #include "shim/cc/messages.h"
 #include "shim/cc/hello.h"
 #include "shim/cc/window.h"
-#include "tests/unit/cc-packets.h"
+#include "tests/unit/shim/cc-packets.h"
 
 static void
 parse(const struct cc_packet *p, struct segment *seg,

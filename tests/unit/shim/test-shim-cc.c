@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/cc-world.h"
+#include "tests/unit/shim/cc-world.h"
 
 static void
 two_shims_exchange_grants(void **state)

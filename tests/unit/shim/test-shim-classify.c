@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "shim/classify/classify.h"
-#include "tests/unit/classify-one.h"
+#include "tests/unit/shim/classify-one.h"
 
 #define MS UINT64_C(1000000)
 

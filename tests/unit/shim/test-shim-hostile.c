@@ -14,7 +14,7 @@
 
 #include "shim/classify/classify.h"
 #include "shim/classify/tag.h"
-#include "tests/unit/classify-one.h"
+#include "tests/unit/shim/classify-one.h"
 
 #define SLOT 5
 #define US UINT64_C(1000)

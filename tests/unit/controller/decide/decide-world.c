@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "decide-world.h"
+#include "tests/unit/controller/decide/decide-world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -53,4 +53,4 @@ int rank(struct fixture *, const char *job);
 /* The number 'name' of an object. */
 double member(struct json *, const char *name);
 
-#endif /* tests/unit/decide-world.h */
+#endif /* tests/unit/controller/decide/decide-world.h */

@@ -10,7 +10,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/decide/decide.h"
-#include "decide-world.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"

@@ -12,7 +12,7 @@
 #include "controller/model/cluster.h"
 #include "controller/decide/decide.h"
 #include "order/result/slack.h"
-#include "decide-world.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "sim/workload/workload-recording.h"

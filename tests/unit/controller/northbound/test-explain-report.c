@@ -14,7 +14,7 @@
 #include "controller/model/cluster.h"
 #include "controller/model/overrides.h"
 #include "controller/northbound/views/explain-report.h"
-#include "decide-world.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"

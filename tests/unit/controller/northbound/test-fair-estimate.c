@@ -12,7 +12,7 @@
 
 #include "controller/decide/decide.h"
 #include "controller/northbound/views/fair-estimate.h"
-#include "decide-world.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "policies/policy.h"
 
 /* Stages that need 100, 200 and 400 ms of one port complete after 100, 300 and

@@ -2,7 +2,7 @@
 
 /* Operations on images and on columns against float64 arithmetic. */
 
-#include "tests/unit/test-backend.h"
+#include "tests/unit/trainer/backend/test-backend.h"
 
 #include <math.h>
 #include <setjmp.h>

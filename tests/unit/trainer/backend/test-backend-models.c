@@ -2,7 +2,7 @@
 
 /* Models of a backend against those of the CPU. */
 
-#include "tests/unit/test-backend.h"
+#include "tests/unit/trainer/backend/test-backend.h"
 
 #include <math.h>
 #include <setjmp.h>

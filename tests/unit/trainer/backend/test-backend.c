@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/test-backend.h"
+#include "tests/unit/trainer/backend/test-backend.h"
 #include "base/memory.h"
 
 #define SKIPPED 77

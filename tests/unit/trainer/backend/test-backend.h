@@ -40,4 +40,4 @@ void assert_near(double x, double wanted, double magnitude);
 int test_backend_images(const char *name);
 int test_backend_models(const char *name);
 
-#endif /* tests/unit/test-backend.h */
+#endif /* tests/unit/trainer/backend/test-backend.h */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "crew.h"
+#include "tests/unit/trainer/gossip/crew.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "ps-processes.h"
+#include "tests/unit/trainer/ps/ps-processes.h"
 
 #define CREW_MAX 5
 #define CREW_LINE 512
@@ -57,4 +57,4 @@ bool crew_find_line(struct crew *, int i, const char *text,
  * read. */
 void crew_await(struct crew *, int i, int status);
 
-#endif /* tests/unit/crew.h */
+#endif /* tests/unit/trainer/gossip/crew.h */

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "ps-jobs.h"
+#include "tests/unit/trainer/ps/ps-jobs.h"
 #include "trainer/process/control.h"
 #include "trainer/net/link.h"
 #include "trainer/schemes/sync.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "localize-world.h"
+#include "tests/unit/trainer/keys/localize-world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

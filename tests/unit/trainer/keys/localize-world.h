@@ -100,4 +100,4 @@ void world_deliver(int from, int to, int i);
 /* Notes the first thing that must not be. */
 void world_fail(const char *what);
 
-#endif /* tests/unit/localize-world.h */
+#endif /* tests/unit/trainer/keys/localize-world.h */

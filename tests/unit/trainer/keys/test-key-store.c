@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/ps-processes.h"
+#include "tests/unit/trainer/ps/ps-processes.h"
 #include "base/memory.h"
 #include "trainer/net/address.h"
 #include "trainer/keys/key-store-private.h"

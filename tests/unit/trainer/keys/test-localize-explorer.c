@@ -30,7 +30,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "localize-world.h"
+#include "tests/unit/trainer/keys/localize-world.h"
 #include "base/memory.h"
 
 /* States that have been, as a hash table of their sums. */

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/crew.h"
+#include "tests/unit/trainer/gossip/crew.h"
 #include "trainer/process/control.h"
 #include "base/memory.h"
 #include "trainer/loop/node.h"

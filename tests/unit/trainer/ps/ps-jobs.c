@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ps-jobs.h"
+#include "tests/unit/trainer/ps/ps-jobs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

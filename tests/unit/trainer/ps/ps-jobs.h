@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ps-processes.h"
+#include "tests/unit/trainer/ps/ps-processes.h"
 #include "trainer/ps/client.h"
 
 #define N 40000                 /* Parameters: two frames of a store's. */
@@ -43,4 +43,4 @@ void assert_counts(const float *weights, uint64_t iteration);
 /* One exchange of a gradient of ones. */
 void step(struct ps_client *, uint64_t *iteration, float *weights);
 
-#endif /* tests/unit/ps-jobs.h */
+#endif /* tests/unit/trainer/ps/ps-jobs.h */

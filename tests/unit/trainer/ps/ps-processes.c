@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ps-processes.h"
+#include "tests/unit/trainer/ps/ps-processes.h"
 
 #include <errno.h>
 #include <fcntl.h>

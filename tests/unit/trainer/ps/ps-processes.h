@@ -65,4 +65,4 @@ char *try_client(const struct server servers[], int n_servers,
 /* A connection to a server that blocks. */
 int connect_blocking(const struct server *);
 
-#endif /* tests/unit/ps-processes.h */
+#endif /* tests/unit/trainer/ps/ps-processes.h */

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "ps-jobs.h"
+#include "tests/unit/trainer/ps/ps-jobs.h"
 #include "base/memory.h"
 #include "trainer/net/channel.h"
 #include "trainer/net/frame.h"

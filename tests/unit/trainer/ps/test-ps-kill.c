@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "ps-jobs.h"
+#include "tests/unit/trainer/ps/ps-jobs.h"
 
 /* Another worker, which goes wherever the job goes, to iteration 60. */
 static pid_t

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "ps-processes.h"
+#include "tests/unit/trainer/ps/ps-processes.h"
 #include "trainer/ps/client.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"

@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "ps-jobs.h"
+#include "tests/unit/trainer/ps/ps-jobs.h"
 #include "trainer/schemes/sync.h"
 
 #define N_WORKERS 4

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "ps-jobs.h"
+#include "tests/unit/trainer/ps/ps-jobs.h"
 
 /* A server that is stopped keeps its connections, but not its heartbeats. */
 static void

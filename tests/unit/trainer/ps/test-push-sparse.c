@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "tests/unit/crew.h"
+#include "tests/unit/trainer/gossip/crew.h"
 #include "trainer/loop/loop.h"
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "ps-processes.h"
+#include "tests/unit/trainer/ps/ps-processes.h"
 #include "trainer/schemes/optimiser.h"
 #include "trainer/ps/store-client.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "sync-cluster.h"
+#include "tests/unit/trainer/schemes/sync-cluster.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -58,4 +58,4 @@ void cluster_run(struct cluster *, uint64_t n);
 
 void assert_near(double x, double expected);
 
-#endif /* tests/unit/sync-cluster.h */
+#endif /* tests/unit/trainer/schemes/sync-cluster.h */

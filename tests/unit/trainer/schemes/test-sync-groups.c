@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "sync-cluster.h"
+#include "tests/unit/trainer/schemes/sync-cluster.h"
 #include "trainer/schemes/group-plan.h"
 #include "trainer/schemes/groups.h"
 

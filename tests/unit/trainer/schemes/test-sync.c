@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "sync-cluster.h"
+#include "tests/unit/trainer/schemes/sync-cluster.h"
 #include "trainer/schemes/sync.h"
 
 /* Seconds that 'scheme' takes for 'n' steps of worker 0. */
