@@ -69,4 +69,4 @@ fuzz_log(const char *text, const uint8_t *data, size_t size)
     free(copy);
 }
 
-#endif /* tests/fuzz/fuzz-log-decoder.h */
+#endif /* tests/fuzz/agent/fuzz-log-decoder.h */

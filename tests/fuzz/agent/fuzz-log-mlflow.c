@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/fuzz/fuzz-log-decoder.h"
+#include "tests/fuzz/agent/fuzz-log-decoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "crc32c.h"
-#include "tests/fuzz/fuzz-log-decoder.h"
+#include "tests/fuzz/agent/fuzz-log-decoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

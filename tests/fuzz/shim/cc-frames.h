@@ -164,4 +164,4 @@ destroy_cc(struct cc *cc, uint64_t now)
     cc_destroy(cc);
 }
 
-#endif /* tests/fuzz/cc-frames.h */
+#endif /* tests/fuzz/shim/cc-frames.h */

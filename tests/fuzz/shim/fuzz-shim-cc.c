@@ -4,7 +4,7 @@
  * reads and writes nothing beyond them, moves their start by at most its
  * option, and releases all queues.  The input is that of give_all(). */
 
-#include "tests/fuzz/cc-frames.h"
+#include "tests/fuzz/shim/cc-frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

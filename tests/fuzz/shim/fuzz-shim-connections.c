@@ -6,7 +6,7 @@
  * of give_all(). */
 
 #include "shim/cc/takeover-state.h"
-#include "tests/fuzz/cc-frames.h"
+#include "tests/fuzz/shim/cc-frames.h"
 
 #define MAX_EACH 4
 
