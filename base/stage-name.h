@@ -5,8 +5,7 @@
 
 /* How people read the name of a stage: "COJOB/RUNG".
  *
- *    printf("stage " STAGE_NAME_FMT " has begun\n", stage->cojob, stage->rung);
- */
+ *    printf("stage " STAGE_NAME_FMT " has begun\n", "asha7", 2); */
 
 #define STAGE_NAME_FMT "%s/%d"
 

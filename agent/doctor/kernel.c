@@ -49,8 +49,8 @@ doctor_check_cgroup(struct doctor *d)
             doctor_add(d, "cgroup", DOCTOR_OK, NULL, "jobs have theirs below "
                        "%s", tree);
         } else {
-            char *mend = xasprintf("as root: mkdir -p %s, and make the user of "
-                                   "\"stagecoach run\" its owner", tree);
+            char *mend = xasprintf("as root: mkdir -p %s, and make the user "
+                                   "of \"stagecoach run\" its owner", tree);
 
             doctor_add(d, "cgroup", DOCTOR_MISSING, mend, "%s cannot be "
                        "written: \"stagecoach run\" can tag no job", there);

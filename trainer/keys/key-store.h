@@ -75,7 +75,7 @@
  *    asynchronous operation may be overtaken by a later one of its worker.
  *  - Reads and writes in place after key_borrow() are part of that order.
  *
- * tests/unit/trainer/keys/test-localize-explorer.c tries all orders of messages for small
+ * The unit test localize-explorer tries all orders of messages for small
  * cases.  Different keys have no common order.
  *
  * Of ssp and essp: as in the list above; pushes of other nodes may be seen in

@@ -40,9 +40,8 @@
  * Keys move by messages that stay in order and by nothing else: a worker's
  * accesses and the transfer of the key take the same path, which preserves the
  * program order of each worker.  Location caches break this order for
- * asynchronous accesses, so they are off by default.
- * tests/unit/trainer/keys/test-localize-explorer.c tries all interleavings and shows both.
- */
+ * asynchronous accesses, so they are off by default.  The unit test
+ * localize-explorer tries all interleavings and shows both. */
 
 #include <stdbool.h>
 #include <stdint.h>

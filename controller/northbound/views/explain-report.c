@@ -101,7 +101,8 @@ explain_stages_before(struct explanation *e)
 
         if (needs > 0) {
             if (n < MAX_NAMED) {
-                ds_put_format(&named, "%s" STAGE_NAME_FMT " (%.1f s, weight %.3g)",
+                ds_put_format(&named,
+                              "%s" STAGE_NAME_FMT " (%.1f s, weight %.3g)",
                               n ? ", " : "", other->cojob, other->rung,
                               needs, other->urgency);
             }
