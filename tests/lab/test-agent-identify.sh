@@ -102,16 +102,16 @@ bounding=$(awk '$1 == "CapBnd:" { print $2 }' "/proc/$agent/status")
 [ "$caps" = "0000000000281006" ] || fail "capabilities $caps"
 [ "$bounding" = "$caps" ] || fail "bounding set $bounding"
 grep -q '^NoNewPrivs:	1' "/proc/$agent/status" || fail "new privileges"
-echo "ok: five capabilities are left"
+echo "ok: five capabilities are kept"
 
 # A second agent.
 timeout 5 $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:off \
     -vsyslog:off 2> "$dir/second"
-[ $? -eq 1 ] || fail "a second agent runs"
+[ $? -eq 1 ] || fail "a second agent was started"
 [ "$(wc -l < "$dir/second")" -eq 1 ] && grep -q 'only one is' "$dir/second" ||
-    fail "it says: $(cat "$dir/second")"
+    fail "its message: $(cat "$dir/second")"
 ask agent/status > /dev/null || fail "the first agent lost its socket"
-echo "ok: a second agent leaves in one line"
+echo "ok: a second agent exits with one line"
 
 # Environment: new sockets; processes with the same job id share one job.
 connect SLURM_JOB_ID=4711 SLURM_PROCID=1
@@ -121,7 +121,7 @@ wait_for 1 "a new process is known by its environment" \
 slurm=$job
 connect SLURM_JOB_ID=4711 SLURM_PROCID=2
 miss "$port"
-wait_for 1 "so is another of the job" flow_of "$port" slurm/4711
+wait_for 1 "another process of the job is known" flow_of "$port" slurm/4711
 
 # A process of another user cannot join the job.
 if command -v setpriv >/dev/null; then
@@ -161,7 +161,8 @@ miss "$port"
 wait_for 1 "it belongs to the job of its parent" flow_of "$port" asha/t7
 ask agent/jobs | grep -q '"job":"asha/t7","queue":7,"rung":2' ||
     fail "rung: $(ask agent/jobs)"
-ask agent/claim launcher asha t7 pid 1 > /dev/null && fail "init is a job's"
+ask agent/claim launcher asha t7 pid 1 > /dev/null &&
+    fail "a claim of init is accepted"
 ask agent/claim nobody asha t7 pid $parent > /dev/null &&
     fail "an unknown claimant is accepted"
 kill -9 $parent
@@ -219,7 +220,7 @@ wait_for 2 "a server listens on a job's port" test -s "$dir/listening"
 : > "$dir/port"
 $netns "$tests/fake-job" connect $address 5901 > "$dir/port" &
 pids="$pids $!"
-wait_for 2 "and is connected" test -s "$dir/port"
+wait_for 2 "a client is connected to a job's port" test -s "$dir/port"
 port=$(cat "$dir/port")
 echo "miss $address $port $address 5901" >&3
 wait_for 1 "a port identifies the job of a flow" \

@@ -85,7 +85,7 @@ await "the database is there" test -S "$dir/hosts.sock"
 
 start_agent 50Mbit
 await "there are classes" has class 'htb 5363:1[0-7] parent 5363:1' 8
-await "the kernel has all of it" says '"state":"in sync"'
+await "the kernel has all queues" says '"state":"in sync"'
 has_filters 0 || fail "filters without an order: $(n_filters)"
 echo "ok: without an order all are equal"
 
@@ -120,10 +120,10 @@ tc -n "$name" class change dev eth0 parent 5363:1 classid 5363:12 htb \
     rate 5mbit ceil 6mbit prio 3
 tc -n "$name" filter del dev eth0 parent 5363: prio 3
 await "a changed class is repaired" has class '5363:12.*ceil 50Mbit' 1
-await "a filter that was removed is there again" has_filters 17
+await "a removed filter is repaired" has_filters 17
 tc -n "$name" qdisc del dev eth0 root
-await "a root that was removed too" has class 'htb 5363:1[0-7] parent' 8
-await "with its filters" has_filters 17
+await "a removed root qdisc is repaired" has class 'htb 5363:1[0-7] parent' 8
+await "its filters are repaired" has_filters 17
 
 # An agent that restarts after a crash keeps the queues: counters continue.
 sent() { tc -n "$name" -s qdisc show dev eth0 root | awk '/Sent/ { print $2 }'; }
@@ -136,7 +136,7 @@ has_filters 17 || fail "filters have gone with the agent"
 lines=$(wc -l <"$dir/agent.log")
 start_agent 50Mbit
 await "the next agent follows the order" says '"state":"ordered"'
-await "and has the queues" says '"state":"in sync"'
+await "the next agent has the queues" says '"state":"in sync"'
 sleep 1.5
 tail -n "+$((lines + 1))" "$dir/agent.log" | grep -q 'ing queues' &&
     fail "it created the queues again"
@@ -159,7 +159,7 @@ await "a fast link has its rate" has class '5363:1 root rate 100Gbit' 1
 kill -9 $agent
 wait $agent 2>/dev/null || :
 start_agent 200Gbit
-await "and the next agent's" has class '5363:1 root rate 200Gbit' 1
+await "the next agent sets its rate" has class '5363:1 root rate 200Gbit' 1
 kill $agent
 wait $agent || fail "the agent ended with $?"
 

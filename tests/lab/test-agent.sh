@@ -115,7 +115,7 @@ connect t1
 echo "miss $address $port $address 5000" >&3
 wait_for 1 "a miss becomes a flow" \
     shim_says "^flow [0-9]* $address:$port $address:5000"
-wait_for 1 "so does the other end" \
+wait_for 1 "the other end becomes a flow" \
     shim_says "^flow [0-9]* $address:5000 $address:$port"
 shim_says "^slot [0-9]* 7 0 [0-9]* asha/t1" || fail "not at the default level"
 [ -s "$dir/run.log" ] && fail "warnings of stagecoach run: $(cat "$dir/run.log")"
@@ -153,13 +153,16 @@ transact '{"op": "insert", "table": "Host_Wanted", "row": {
     "rank": ["map", [["asha/t0", 0], ["asha/t1", 1]]],
     "weight": ["map", [["asha/t0", 2.5]]]}}'
 wait_for 1 "the order reaches the shim" shim_says '^slot [0-9]* 1 48 0 asha/t0'
-wait_for 1 "and all of it" shim_says "^slot $slot 3 32 1 asha/t1"
+wait_for 1 "all rows reach the shim" shim_says "^slot $slot 3 32 1 asha/t1"
 wait_for 1 "the shim has a lease" shim_says '^lease [1-9][0-9]* 4'
-wait_for 1 "and a guard" shim_says '^guard 50000$'
-wait_for 1 "and a law" shim_says '^congestion 900000 250000 4294967295$'
-wait_for 3 "it is reported" reported '^5,.*ordered'
-wait_for 1 "telemetry tells it" telemetry_says '"applied":5.*"state":"ordered"'
-wait_for 1 "the port's capacity" telemetry_says '"capacity_bps":50000000'
+wait_for 1 "the shim has a guard" shim_says '^guard 50000$'
+wait_for 1 "the shim has the congestion law" \
+    shim_says '^congestion 900000 250000 4294967295$'
+wait_for 3 "the database reports the order" reported '^5,.*ordered'
+wait_for 1 "telemetry reports it" \
+    telemetry_says '"applied":5.*"state":"ordered"'
+wait_for 1 "telemetry reports the port's capacity" \
+    telemetry_says '"capacity_bps":50000000'
 
 # Counters and progress.
 echo "bytes $slot 1000 70" >&3
@@ -197,9 +200,9 @@ kill -9 $shim
 wait $shim 2>/dev/null
 start_shim
 wait_for 1 "the new shim gets the rows" shim_says "^slot $slot 3 32 1 asha/t1"
-wait_for 1 "and the flows" shim_says "^flow $slot $address:$port"
-wait_for 1 "and the lease" shim_says '^lease [1-9]'
-wait_for 1 "and the guard" shim_says '^guard 50000$'
+wait_for 1 "the new shim gets the flows" shim_says "^flow $slot $address:$port"
+wait_for 1 "the new shim gets the lease" shim_says '^lease [1-9]'
+wait_for 1 "the new shim gets the guard" shim_says '^guard 50000$'
 echo "bytes $slot 500 0" >&3
 wait_for 1 "counters go on" telemetry_says '"job":"asha/t1","rx_bytes":0,"tx_bytes":500'
 
@@ -209,8 +212,9 @@ transact '{"op": "update", "table": "Host_Wanted", "where": [],
            "row": {"version": 6, "generation": 2}}'
 rm "$dir/lease"
 wait_for 3 "the lease ends" shim_says '^lease 0 4'
-wait_for 1 "fair is told" telemetry_says '"applied":5.*"state":"fair"'
-wait_for 3 "and reported" reported '^5,.*fair'
+wait_for 1 "telemetry reports fair sharing" \
+    telemetry_says '"applied":5.*"state":"fair"'
+wait_for 3 "the database reports fair sharing" reported '^5,.*fair'
 shim_says '^slot' && fail "the order of an older generation was applied"
 
 # The last process of a job ends.

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A search dies without a word: its stage ends by itself, a minute after its
-# last process, and the stage of another that goes on does not.  Needs neither
-# root nor namespaces.
+# Checks a search that dies without ending its stage: the stage ends by itself,
+# a minute after its last process, and the stage of a search that is still
+# running does not.  Needs neither root nor namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 

@@ -63,7 +63,7 @@ for bad in "issue agent a/b" "issue host h0" "issue agent h0 --days 0" \
     grep -q '^stagecoach pki: [A-Z-]*[a-z]*.*: ' "$dir/bad" ||
         fail "pki $bad: $(cat "$dir/bad")"
 done
-echo "ok: pki says what is wrong"
+echo "ok: pki reports errors"
 timeout 60 $stagecoach controller start --dbdir "$dir/db" \
     --policy "$SOURCE/policies/stage.json" --address 127.0.0.1 \
     --tls "$dir/pki/controllers/c1" || fail "controller start"
@@ -89,7 +89,8 @@ reported() {
 }
 await "the agent's row is made for it, and it writes there" \
     reported '[0-9][^,]*,h0'
-await "it is ordered" asks controller/hosts '"host":"h0".*"state":"ordered"'
+await "the host has an order" \
+    asks controller/hosts '"host":"h0".*"state":"ordered"'
 
 # Rejected by the access control, with the certificate of h1.
 reply=$(hosts agents/h0 '{"op": "update", "table": "Host_Reported",
@@ -132,7 +133,7 @@ client agents/h1 dump $relay Stagecoach_Hosts Host_Wanted host |
 if client agents/h1 transact $relay '["Stagecoach_Intent",
     {"op": "select", "table": "Event", "where": []}]' >"$dir/event" 2>&1 &&
     grep -q '"rows"' "$dir/event"; then
-    fail "the relay tells of the audit: $(cat "$dir/event")"
+    fail "the relay has the audit: $(cat "$dir/event")"
 fi
 echo "ok: an agent reads the hosts database and nothing else"
 client controllers/c1 list-dbs ssl:127.0.0.1:6641 | grep -q Stagecoach_Intent ||

@@ -70,19 +70,19 @@ done
 "$stagecoach" stage begin --cojob small --rung 0 --iterations 100000 --jobs t0
 
 in_order='"cojob":"small" "level":0 "cojob":"large" "level":1 '
-await "the order goes by measured demand" order_is "$in_order"
+await "the order follows measured demand" order_is "$in_order"
 has_guard() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
         Stagecoach_Hosts Host_Wanted guard_share host | grep -qx "$1"
 }
-await "h0 is told the guard" has_guard '0.02,h0'
+await "h0 gets the guard" has_guard '0.02,h0'
 has_law() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
         Stagecoach_Hosts Host_Wanted congestion host | grep -qF "$1"
 }
-await "h0 is told the law" has_law '{beta=0.3, floor=0.02, gamma=0.97}'
-await "h0 is told levels" wants 'h0,{large/t0=1, small/t0=0}'
-await "h1 is told DSCPs" wants '{large/t0=40, small/t0=48},h1'
+await "h0 gets the law" has_law '{beta=0.3, floor=0.02, gamma=0.97}'
+await "h0 gets levels" wants 'h0,{large/t0=1, small/t0=0}'
+await "h1 gets DSCPs" wants '{large/t0=40, small/t0=48},h1'
 await "both agents are connected" asks controller/status '"agents":2'
 await "agents get leases" grep -q '"generation":1.*"lease_ms":10000' \
     "$dir/h0.out"
@@ -198,19 +198,20 @@ rest --at "$dir/run/second-rest.sock" get /readyz |
     grep -qF '503 {"error":"/readyz: the controller is \"standby\", ' ||
     fail "a controller that stands by is ready"
 kill -9 "$(cat "$dir/run/controller.pid")"
-await "it takes over" second_is active 3
+await "the second controller takes over" second_is active 3
 start
 asks controller/status '"state":"standby"' || fail "there are two leaders"
 kill "$second"
-await "and leads again" asks controller/status '"generation":4'
-await "with its agents" asks controller/status '"agents":2'
+await "the first controller leads again" \
+    asks controller/status '"generation":4'
+await "its agents are connected" asks controller/status '"agents":2'
 rest slow 15 &
 slow=$!
 pids="$pids $slow"
 
 # The results of a stage are known when it ends.
 "$stagecoach" stage end --cojob small --rung 0
-await "the rest moves up" order_is '"cojob":"large" "level":0 '
+await "the remaining stage moves up" order_is '"cojob":"large" "level":0 '
 await "stages are measured" asks controller/stages \
     '"cojob":"small","demand":{[^}]*"h0:tx":[0-9.]*[1-9]'
 if asks controller/stages '"bound_mean_s":0[,}]'; then

@@ -102,7 +102,8 @@ mkfifo "$dir/commands"
 pids="$pids $!"
 exec 3>"$dir/commands"
 start_agent
-wait_for 3 "and meets the shim" agent_says agent/status '"shim":"connected"'
+wait_for 3 "the agent is connected to the shim" \
+    agent_says agent/status '"shim":"connected"'
 
 # The plug-in is called before the pod's first process.
 [ "$(cni ADD)" = '{"cniVersion":"1.0.0","ips":[]}' ] || fail "ADD"
@@ -143,7 +144,7 @@ wait $agent 2>/dev/null
 start_agent
 look_at_pods || fail "stagecoach-pods: $(cat "$dir/pods.log")"
 agent_says agent/claims '"job":"asha8/bert"' || fail "not claimed again"
-echo "ok: a new agent is told again"
+echo "ok: a new agent gets the claims again"
 
 # A process of a search claims another process, and does not wait for the
 # reply.

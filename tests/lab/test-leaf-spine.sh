@@ -226,13 +226,13 @@ fi
 swap_spines spine1 spine0
 await 'two swapped cables are an alarm' alarmed \
     'port 10 of .*"leaf0.*": probes are received at port 1 of .*"spine1.*"; the topology connects it to port 1 of .*"spine0'
-await "each of them" alarmed \
+await "each swapped cable is an alarm" alarmed \
     'port 1 of .*"spine0.*": probes are received at port 11 of .*"leaf0'
 grep -q 'WARN.*port 10 of "leaf0": probes are received at port 1 of "spine1"' \
     "$dir/controller.log" || fail "no line in the log"
-await "which changes nothing" in_sync 4
+await "the swap changes no flows" in_sync 4
 swap_spines spine0 spine1
-await "and ends when they are back" says '"right":4'
+await "the alarm ends when the cables are restored" says '"right":4'
 alarms | grep -q "probes are" && fail "an alarm: $(alarms)"
 
 # Telemetry of both hosts of a job that will send 200 GB.
@@ -243,8 +243,8 @@ for host in h0 h2; do
 done
 "$stagecoach" stage begin --cojob large --rung 0 --iterations 100000 --jobs t0
 await "an elephant has a path" says '"from":"h0","to":"h2"'
-await "and its flow" routes leaf0 200
-await "all of it" says '"applied":1,'
+await "the elephant has a flow" routes leaf0 200
+await "all flows are applied" says '"applied":1,'
 spine=$(switches | grep -o '"by":\["spine[01]"[^}]*"from":"h0"' |
     head -n 1 | sed 's/.*\(spine[01]\)".*/\1/')
 dscp=$(switches | grep -o '"dscp":[0-9]*,"from":"h0","to":"h2"' | head -n 1 |
@@ -269,7 +269,7 @@ gap=$(gap_during ip -n "$fab" link set "$cut" up)
 echo "back: $gap ms of silence"
 [ "$gap" -lt 1000 ] || fail "more than a second"
 await "the restored link is reported" says '"links_down":0'
-await "with groups" in_sync 4
+await "the groups are restored" in_sync 4
 
 # A remote link: the other leaf's, at none of leaf0's ports.
 spine=$(switches | grep -o '"by":\["spine[01]"[^}]*"from":"h0"' |

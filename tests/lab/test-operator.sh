@@ -52,13 +52,13 @@ done
 sc stage begin --cojob large --rung 0 --iterations 100000 --jobs t0
 sc stage begin --cojob small --rung 0 --iterations 100000 --jobs t0
 natural='h0,{large/t0=1, small/t0=0}'
-await "the order goes by measured demand" wants "$natural"
+await "the order follows measured demand" wants "$natural"
 
 # A pinned stage goes first, whatever its demand.
 sc pin large/0 --for 1h --reason 'a demo' >"$dir/out" || fail "pin"
 grep -q '^1: pin large/0 from now on; "stagecoach undo 1"' "$dir/out" ||
-    fail "pin says $(cat "$dir/out")"
-await "what is pinned goes first" wants 'h0,{large/t0=0, small/t0=1}'
+    fail "output of pin: $(cat "$dir/out")"
+await "a pinned stage goes first" wants 'h0,{large/t0=0, small/t0=1}'
 await "the order's reason is the operator" asks controller/decisions \
     'rank 0 of 2, now before small/0: override (pin)","subject":"large/0"'
 me=$(sc overrides --format json | grep -o '"who":"[^"]*"')
@@ -71,7 +71,7 @@ sc overrides | grep -q '^ *1  *pin  *large/0 .* in force  *a demo' ||
     fail "overrides: $(sc overrides)"
 sc explain large/t0 >"$dir/out"
 grep -q 'it is pinned by .*: a demo' "$dir/out" ||
-    fail "explain does not tell of the pin: $(cat "$dir/out")"
+    fail "explain does not report the pin: $(cat "$dir/out")"
 
 # The pin survives the controller.
 gone() { ! kill -0 "$1" 2>/dev/null; }
@@ -79,14 +79,14 @@ pid=$(cat "$dir/run/controller.pid")
 kill -9 "$pid"
 await "the controller is dead" gone "$pid"
 start
-await "another controller knows of it" asks controller/overrides \
+await "another controller has the pin" asks controller/overrides \
     '"ended":0,"id":1,"kind":"pin"'
 await "agents come back" asks controller/status '"agents":2'
-await "and keeps to it" wants 'h0,{large/t0=0, small/t0=1}'
+await "the pin is in force" wants 'h0,{large/t0=0, small/t0=1}'
 sc undo >"$dir/out" || fail "undo"
 grep -q '^1: pin large/0 has ended' "$dir/out" || fail "$(cat "$dir/out")"
 await "undo restores the order" wants "$natural"
-await "the audit knows that too" has_event '^undo,.*large/0: pin 1 by '
+await "the audit has the undo" has_event '^undo,.*large/0: pin 1 by '
 if sc undo 1 2>"$dir/out"; then
     fail "undone twice"
 fi
@@ -95,13 +95,14 @@ grep -q 'undo: 1: is not in force any more' "$dir/out" || fail "$(cat "$dir/out"
 # A paused job has the last level, an excluded one none, until the override
 # expires.
 sc pause small/t0 >/dev/null || fail "pause"
-await "what is paused has the last level" wants 'h0,{large/t0=0, small/t0=5}'
+await "a paused job has the last level" wants 'h0,{large/t0=0, small/t0=5}'
 sc exclude small/t0 --for 3s >/dev/null || fail "exclude"
-await "hosts know nothing of what is excluded" wants 'h0,{large/t0=0}'
+await "hosts do not get an excluded job" wants 'h0,{large/t0=0}'
 sc overrides | grep -q '^ *2  *pause  *small/t0 .* in force' &&
     fail "two overrides for one job"
 await "time ends an override" wants "$natural"
-await "and is the reason of an event" has_event '^exclude,controller,.*3 has run out'
+await "the audit has the expiry" \
+    has_event '^exclude,controller,.*3 has run out'
 
 # Invalid requests are rejected with a message.
 for arguments in 'pin nobody' 'pause large/9' 'pin large/0 --for soon' \
@@ -120,12 +121,12 @@ echo "ok: invalid requests are rejected"
 
 # In observe mode hosts get no job; the order is still computed and reported.
 sc observe --reason 'first week' >/dev/null || fail "observe"
-await "hosts are told of no job" wants 'h0,{}'
+await "hosts get no job" wants 'h0,{}'
 asks controller/order '"cojob":"small"' || fail "there is no order"
 sc status | grep -q '^observing  *since .*first week' ||
-    fail "status does not tell: $(sc status)"
+    fail "status does not report observing: $(sc status)"
 sc undo >/dev/null || fail "undo observe"
-await "and of all of them again" wants "$natural"
+await "hosts get all jobs again" wants "$natural"
 
 # A controller with --observe leaves the hosts alone permanently.
 pid=$(cat "$dir/run/controller.pid")
@@ -135,8 +136,8 @@ await "the controller ends" gone "$pid"
     --policy="$dir/policy.json" -vconsole:off -vsyslog:off &
 observer=$!
 pids="$pids $observer"
-await "a controller with --observe tells hosts of no job" wants 'h0,{}'
-await "and says so" asks controller/status '"observe":true'
+await "with --observe hosts get no job" wants 'h0,{}'
+await "status reports --observe" asks controller/status '"observe":true'
 sc undo 2>/dev/null && fail "--observe is undone"
 sc status | grep -q '^observing  *by --observe: ' || fail "$(sc status)"
 kill "$observer"
@@ -169,7 +170,7 @@ tells_the_same() {
         --policy stage | sed 1d >"$dir/file"
     sed 1d "$dir/out" | cmp - "$dir/file"
 }
-await "the file tells the same, once it is written" tells_the_same
+await "the history file has the same results" tells_the_same
 sc policy tune --history "$dir/db/history.db" --budget 5 >"$dir/out" || [ $? = 1 ]
 grep -q 'simulations of the first 5 cojobs, 3 for validation' "$dir/out" ||
     fail "tune: $(cat "$dir/out")"

@@ -70,7 +70,7 @@ timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
     2>> "$dir/agent.log" &
 agent=$!
 pids="$pids $agent"
-wait_for 5 "the agent meets the controller" says agent agent/status \
+wait_for 5 "the agent is connected to the controller" says agent agent/status \
     '"telemetry":{"connected":true'
 
 # Two jobs: a rule names the log of the first, the environment that of the
@@ -88,7 +88,7 @@ for cojob in one two; do
         --iterations 1000 --jobs t0 || fail "stage begin"
 done
 wait_for 3 "the rule has a reader" says agent agent/readers '"job":"one/t0"'
-wait_for 3 "so has the environment" says agent agent/readers \
+wait_for 3 "the environment's log has a reader" says agent agent/readers \
     '"from":"environment","job":"two/t0"'
 wait_for 3 "both are in the order" says controller controller/order '"two"'
 
@@ -150,7 +150,8 @@ python3 "$dir/stranger.py" &
 pids="$pids $!"
 wait_for 5 "progress from a user without a job is refused" \
     says agent agent/status '"refused":4'
-says agent agent/jobs '"iteration":99' && fail "a stranger's progress counts"
+says agent agent/jobs '"iteration":99' &&
+    fail "progress without a job was taken"
 
 # The log path that a job names does not make the agent read root's files.
 echo "step 55" > "$dir/spy-root.log"
@@ -164,7 +165,7 @@ chown 65533 "$dir/spy-other.log"
     --log "regex:$dir/spy-*.log,iteration=step ([0-9]+)" -- \
     setpriv --reuid=65534 --clear-groups sleep 300 2>> "$dir/agent.log" &
 pids="$pids $!"
-wait_for 3 "files of others are refused" says agent agent/readers \
+wait_for 3 "other users' files are refused" says agent agent/readers \
     '"job":"spy/t0",[^}]*"refused":2'
 says agent agent/readers '"files":1,[^}]*"job":"spy/t0"' \
     || fail "its own file is not read"

@@ -73,7 +73,7 @@ changes >"$dir/events"
 grep -q "^change,$(id -un),stage asha-9/0 begins" "$dir/events" ||
     fail "no row of a change: $(cat "$dir/events")"
 [ "$(grep -c '^change,.*,cojob asha-9 begins' "$dir/events")" = 1 ] ||
-    fail "what changes nothing has a row"
+    fail "a request without a change has a row"
 
 # A database that hangs delays only requests that change it.
 intent_pid=$(cat "$dir/run/intent-db.pid")
@@ -137,7 +137,7 @@ notifying_controller --private-key="$dir/controller.key" \
     --rest-client=alice --rest="unix:$dir/run/second-rest.sock" \
     2>"$dir/tls.log" &
 pids="$pids $!"
-await "it is told" grep -qx READY=1 "$dir/ready"
+await "the service manager is notified" grep -qx READY=1 "$dir/ready"
 at() { echo "127.0.0.1:$port,$dir/$1.key,$dir/$1.pem,$dir/ca.pem"; }
 status_of() {
     timeout 20 python3 "$SOURCE/tests/lab/rest-check.py" "$1" status 2>&1 ||

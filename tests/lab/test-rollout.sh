@@ -37,7 +37,7 @@ for host in h0 h1; do
     pids="$pids $!"
 done
 last=$!
-await "the rollout says so" says '"hosts":2'
+await "the rollout has both hosts" says '"hosts":2'
 
 timeout 20 "$stagecoach" stage begin --cojob large --rung 0 \
     --iterations 100000 --jobs t0 --wait hosts || fail "stage begin --wait"
@@ -48,14 +48,15 @@ rollout large 0 ended | grep -qF '"done":false' ||
 timeout 20 "$stagecoach" pin large/t0 --wait hosts >/dev/null ||
     fail "pin --wait"
 timeout 20 "$stagecoach" undo --wait hosts >/dev/null || fail "undo --wait"
-echo "ok: it comes back when hosts have it"
+echo "ok: commands return when hosts have the order"
 
 # One host does not apply new orders.
 kill "$last"
 "$agent" "unix:$dir/run/telemetry.sock" h1 1000000000 large/t0:2000000:20 \
     >/dev/null &
 pids="$pids $!"
-await "the rollout says so" says '"behind":["h1"],"done":false,"hosts":2,"hosts_applied":1'
+await "the rollout has one host behind" \
+    says '"behind":["h1"],"done":false,"hosts":2,"hosts_applied":1'
 says '"applied":0.5' || fail "half of the hosts: $(rollout)"
 status=0
 timeout 3 "$stagecoach" stage end --cojob large --rung 0 --wait hosts ||

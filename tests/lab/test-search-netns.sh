@@ -131,7 +131,7 @@ status=0
 [ $status = 1 ] || fail "search check ended with $status"
 [ "$(wc -l < "$dir/errors")" = 1 ] || fail "more than one line"
 grep -q '/placements/0/workers/0: needs 3 processes on h0, at most 1' \
-    "$dir/errors" || fail "search check says something else"
+    "$dir/errors" || fail "search check prints another message"
 
 # A signal ends a search that would go on, and all that it started.
 sed 's/"iterations": 40/"iterations": 1000000/' "$dir/search.json" \

@@ -139,7 +139,7 @@ for family in $families; do
         [ "$(ecn_seen "$i")" = 0 ] || fail "IPv$family: host $i has seen ECN"
     done
 done
-[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 was told nothing"
+[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 got no grants"
 [ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "no window was lowered"
 [ "$families" = "4 6" ] || echo "without IPv6: the kernel has none"
 echo PASS

@@ -122,7 +122,7 @@ ovs-vsctl set Queue "$queue" other_config:max-rate=1 \
     -- set port p0 qos="$other"
 await "changed rows are repaired" eval \
     '[ "$(ovs-vsctl get Queue "$queue" other_config:max-rate)" = "\"50000000\"" ]'
-await "also the port's" eval \
+await "the port's QoS is repaired" eval \
     '[ "$(ovs-vsctl get QoS "$(qos_of p0)" external_ids:stagecoach)" = "\"0000000000000001:1\"" ]'
 ovs-vsctl set port p0 external_ids:stagecoach-qos-before=none
 
@@ -148,15 +148,15 @@ sleep 0.5
 [ "$(ovs-vsctl get Queue "$queue" other_config:max-rate)" = '"1"' ] ||
     fail "the older controller changed it"
 ovs-vsctl set bridge br0 external_ids:stagecoach-generation=1
-await "an older one is not" says '"state":"in sync"'
+await "an older controller is overwritten" says '"state":"in sync"'
 
 # A port that is missing, and is added later.
 ovs-vsctl del-port p0
-await "a port that is missing is told" says 'the bridge has no port 1'
+await "a missing port is reported" says 'the bridge has no port 1'
 says '"state":"writing"' || fail "in sync without a port: $(switches)"
 ovs-vsctl add-port br0 p0 -- set interface p0 ofport_request=1
-await "and gets its queues when it is there" says '"state":"in sync"'
-await "in the kernel too" has_classes p0 50Mbit 8
+await "the port gets its queues when it is added" says '"state":"in sync"'
+await "the kernel has the queues of the port" has_classes p0 50Mbit 8
 
 # Queues are no longer configured.
 kill $controller
@@ -164,7 +164,7 @@ wait $controller || fail "the controller ended with $?"
 rm -f "$dir/run/queues.ctl"
 topology none
 start_controller
-await "nothing is wanted" says '"state":"in sync"'
+await "all queues are removed" says '"state":"in sync"'
 has_ours 0 0 || fail "$(n_ours QoS) QoS and $(n_ours Queue) queues are left"
 [ "$(uuids)" = "$others" ] || fail "rows of others: $(uuids), not $others"
 [ "$(qos_of p0) $(qos_of p1) $(qos_of p2)" = "[] $before $other" ] ||
