@@ -32,6 +32,9 @@ done
 cd "$SOURCE"
 export BUILD TMPDIR="$dir"
 timeout 280 python3 "$SOURCE/tests/lab/run-document.py" docs/tutorial.md \
-    "\$PWD/build=$BUILD" "tutor=$name" || fail "the tutorial"
+    "\$PWD/build=$BUILD" "tutor=$name" || {
+    find "$dir" -name '*.err' -exec tail -n 20 {} +
+    fail "the tutorial"
+}
 assert_clean "the tutorial"
 echo PASS
