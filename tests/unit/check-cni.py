@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 """check-cni.py STAGECOACH-CNI: the plug-in speaks the protocol of container
-runtimes, tells the agent whose a namespace is, and never keeps a pod from
+runtimes, claims the pod's network namespace for its job, and never keeps a pod from
 starting because of the agent.
 """
 

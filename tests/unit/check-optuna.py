@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""check-optuna.py FILE: a real study of Optuna's that is pruned by successive
-halving tells Stagecoach its trials' progress and its rungs, and is the same
-study where nobody listens.
+"""check-optuna.py FILE: an Optuna study with successive halving reports the
+progress of its trials and its rungs to Stagecoach, and has the same results
+without an agent.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ def load():
 
 def run_study(fail=None, agent=None):
     """Six trials of at most 18 steps, rungs at 2, 6, 18.  Returns the steps
-    that each did, and the pruner, who told 'agent' each of them."""
+    that each did, and the pruner, which reported each of them to 'agent'."""
     inner = optuna.pruners.SuccessiveHalvingPruner(2, 3)
     pruner = load().Stagecoach(inner, "asha7", rungs=(2, 6, 18),
                                metric="loss")
@@ -74,7 +74,7 @@ class Optuna(unittest.TestCase):
         os.environ["STAGECOACH_RUNDIR"] = str(self.folder)
 
     def make_command(self, status):
-        """A program "stagecoach" that writes down what it is told."""
+        """A program "stagecoach" that logs its arguments."""
         program = self.folder / "stagecoach"
         program.write_text(f'#!/bin/sh\necho "$*" >>{self.log}\n'
                            f'exit {status}\n', encoding="utf-8")

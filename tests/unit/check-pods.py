@@ -3,7 +3,7 @@
 
 """check-pods.py STAGECOACH-PODS: it claims the cgroups of pods that work for
 a job, as a kubelet (here: a server of HTTP on TCP or a unix socket, or a
-file) lists them, and says in words what does not work.
+file) lists them, and explains each failure in one line.
 """
 
 import http.server

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""check-ray.py FILE: the callback for Ray Tune says what it should about
-trials that run, pause and stop, and does no harm where nobody listens.
+"""check-ray.py FILE: the callback for Ray Tune reports trials that run,
+pause and stop, and does no harm without an agent.
 
 Ray is not there: the classes that the file meets, Callback, Trial and what
 runs trials, are stubs that call in Ray's order.

@@ -7,8 +7,9 @@ The comments of a header show how its functions are used, in lines indented by
 four or more spaces.  Each call in them whose function the project declares
 must have as many arguments as the prototype or the macro; each call whose name
 begins like the header's own functions must be declared.  An argument "..."
-stands for any number of arguments, and "name()" for the function's name.  Prints "FILE:LINE: WHAT" for each call
-that is wrong and exits with 1 if there is one.
+stands for any number of arguments, and "name()" for the function's name.
+Prints "FILE:LINE: WHAT" for each call that is wrong and exits with 1 if there
+is one.
 """
 
 import pathlib

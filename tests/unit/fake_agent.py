@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""An agent for the tests of what talks to one: it answers on
-RUNDIR/agent.ctl and RUNDIR/progress.sock and remembers what it was told.
+"""An agent for tests of its clients: it answers on RUNDIR/agent.ctl and
+RUNDIR/progress.sock and remembers each message.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ import time
 
 
 class FakeAgent:
-    """With 'answers' {command: object} it says more than "{}"; one that is
-    'mute' reads and never answers."""
+    """It answers a command in 'answers' {command: object} with the object and
+    others with "{}".  A 'mute' agent reads and never answers."""
 
     def __init__(self, answers=None, mute=False):
         self.folder = tempfile.TemporaryDirectory(prefix="sct-agent-")
@@ -59,7 +59,7 @@ class FakeAgent:
                      "result": json.dumps(result)}).encode())
 
     def get_calls(self, n=0):
-        """What it was told since the last time, at least 'n' commands."""
+        """The messages since the last call, at least 'n' commands."""
         deadline = time.monotonic() + 10
         while len(self.calls) < n and time.monotonic() < deadline:
             time.sleep(0.001)
