@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 """check-cni.py STAGECOACH-CNI: the plug-in speaks the protocol of container
-runtimes, claims the pod's network namespace for its job, and never keeps a pod from
-starting because of the agent.
+runtimes, claims the pod's network namespace for its job, and never keeps a pod
+from starting because of the agent.
 """
 
 import json

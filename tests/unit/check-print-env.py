@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""check-print-env.py STAGECOACH: "stagecoach run --print-env" says the class
-that the agent knows, else that of --level, and nothing that is not so.
+"""check-print-env.py STAGECOACH: "stagecoach run --print-env" prints the class
+that the agent knows, else the one of --level, and nothing that it does not
+know.
 """
 
 import os
