@@ -33,12 +33,6 @@ VLOG_DEFINE_THIS_MODULE(agent);
                                  * database should be read. */
 #define DB_PROBE_MS 5000
 
-/* Calls actuator_NAME() of each actuator, ACTUATORS_CALL(agent, NAME, ...). */
-#define ACTUATORS_CALL(AGENT, NAME, ...)                                \
-    for (size_t i_ = 0; i_ < (AGENT)->n_actuators; i_++) {              \
-        actuator_##NAME((AGENT)->actuators[i_], ##__VA_ARGS__);         \
-    }
-
 static const char *
 state_name(const struct agent *a)
 {
@@ -48,16 +42,16 @@ state_name(const struct agent *a)
 uint64_t
 agent_capacity(const struct agent *a)
 {
-    struct actuator_status status;
+    struct shim_actuator_status status;
 
-    a->shim->class->get_status(a->shim, &status);
+    shim_actuator_get_status(a->shim, &status);
     return status.rate_bps ? status.rate_bps : a->config->rate_bps;
 }
 
 static void
 send_telemetry(struct agent *a)
 {
-    struct actuator_status status;
+    struct shim_actuator_status status;
     struct telemetry_facts facts = {
         .host = a->config->host,
         .state = state_name(a),
@@ -68,11 +62,11 @@ send_telemetry(struct agent *a)
         .time = time_wall_msec(),
     };
 
-    a->shim->class->get_status(a->shim, &status);
+    shim_actuator_get_status(a->shim, &status);
     telemetry_send(a->telemetry, telemetry_compose(&facts));
 }
 
-/* Events of actuators. */
+/* Events of the shim. */
 
 static void
 on_miss(const struct shim_flow_key *key, void *a_)
@@ -121,7 +115,7 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     }
 }
 
-static const struct actuator_events events = {
+static const struct shim_actuator_events events = {
     .miss = on_miss,
     .traffic = on_traffic,
     .bursts = on_bursts,
@@ -136,7 +130,7 @@ set_job(struct agent *a, const char *name)
     struct shim_slot row;
 
     wanted_get(&a->wanted, name, &row);
-    ACTUATORS_CALL (a, set_job, &row, a->decided);
+    shim_actuator_set_job(a->shim, &row, a->decided);
 }
 
 static void
@@ -145,7 +139,7 @@ on_job_begin(struct job *job, void *a_)
     struct agent *a = a_;
 
     set_job(a, job->name);
-    ACTUATORS_CALL (a, watch_job, job->name, true);
+    shim_actuator_watch_job(a->shim, job->name, true);
     log_readers_job_begin(a->logs, job->name);
 }
 
@@ -164,8 +158,8 @@ on_job_end(struct job *job, void *a_)
 
     log_readers_job_end(a->logs, job->name);
     send_telemetry(a);          /* With the last counters of the job. */
-    ACTUATORS_CALL (a, watch_job, job->name, false);
-    ACTUATORS_CALL (a, remove_job, job->name);
+    shim_actuator_watch_job(a->shim, job->name, false);
+    shim_actuator_remove_job(a->shim, job->name);
     job_clear(job);
 }
 
@@ -174,7 +168,7 @@ on_flow_begin(const struct shim_flow_key *key, const struct job *job, void *a_)
 {
     struct agent *a = a_;
 
-    ACTUATORS_CALL (a, set_flow, key, job->name);
+    shim_actuator_set_flow(a->shim, key, job->name);
 }
 
 static void
@@ -182,7 +176,7 @@ on_flow_end(const struct shim_flow_key *key, void *a_)
 {
     struct agent *a = a_;
 
-    ACTUATORS_CALL (a, remove_flow, key);
+    shim_actuator_remove_flow(a->shim, key);
 }
 
 static const struct tracker_class tracker_class = {
@@ -203,7 +197,7 @@ store_progress(struct agent *a, struct job *job,
     job->progress = *progress;
     if (!job->has_progress) {
         job->has_progress = true;
-        ACTUATORS_CALL (a, watch_job, job->name, false);
+        shim_actuator_watch_job(a->shim, job->name, false);
         job_clear(job);
     }
 }
@@ -302,16 +296,6 @@ open_tracker(struct agent *a)
 }
 
 static void
-open_actuators(struct agent *a)
-{
-    const struct agent_config *c = a->config;
-
-    a->shim = shim_actuator_create(c->shim, c->bypass, &events, a);
-    a->actuators[a->n_actuators++] = a->shim;
-    a->actuators[a->n_actuators++] = tc_actuator_create(c->tc, c->n_tc);
-}
-
-static void
 open_database(struct agent *a)
 {
     struct ovsdb_idl *idl;
@@ -347,7 +331,9 @@ agent_create(const struct agent_config *config, struct agent **ap)
         progress_socket_close(a->progress);
         free(a);
     } else {
-        open_actuators(a);
+        a->shim = shim_actuator_create(config->shim, config->bypass, &events,
+                                       a);
+        a->tc = tc_create(config->tc, config->n_tc);
         open_database(a);
         a->telemetry = telemetry_create(config->controller, on_lease, a);
         a->cgroup_mount = cgroup_mount_from("/proc/mounts");
@@ -375,7 +361,8 @@ agent_destroy(struct agent *a)
         report_uninit(&a->report);
         ovsdb_idl_loop_destroy(a->loop);
         free(a->loop);
-        ACTUATORS_CALL (a, destroy);
+        shim_actuator_destroy(a->shim);
+        tc_destroy(a->tc);
         progress_socket_close(a->progress);
         free(a);
     }
@@ -424,18 +411,20 @@ run_lease(struct agent *a, long long now)
         }
     }
     if (a->decided) {
-        ACTUATORS_CALL (a, set_lease, until, a->wanted.default_dscp);
-        ACTUATORS_CALL (a, set_min_share, a->wanted.min_share);
-        ACTUATORS_CALL (a, set_congestion, &a->wanted.congestion);
+        shim_actuator_set_lease(a->shim, until, a->wanted.default_dscp);
+        shim_actuator_set_min_share(a->shim, a->wanted.min_share);
+        shim_actuator_set_congestion(a->shim, &a->wanted.congestion);
+        tc_set_lease(a->tc, until);
+        tc_set_min_share(a->tc, a->wanted.min_share);
     }
 }
 
 static void
 run_applied(struct agent *a)
 {
-    struct actuator_status status;
+    struct shim_actuator_status status;
 
-    a->shim->class->get_status(a->shim, &status);
+    shim_actuator_get_status(a->shim, &status);
     if (status.in_sync && a->wanted.present) {
         a->applied = a->wanted.version;
     }
@@ -444,17 +433,17 @@ run_applied(struct agent *a)
 static void
 run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
 {
-    struct actuator_status status;
-    struct report_facts facts;
+    struct shim_actuator_status status;
+    struct report_facts facts = {
+        .state = state_name(a),
+        .telemetry = telemetry_is_connected(a->telemetry),
+        .applied = a->applied,
+        .capacity_bps = agent_capacity(a),
+    };
 
-    a->shim->class->get_status(a->shim, &status);
-    facts.state = state_name(a);
-    facts.actuator = a->shim->class->name;
+    shim_actuator_get_status(a->shim, &status);
     facts.connected = status.connected;
     facts.bypass = status.bypass;
-    facts.telemetry = telemetry_is_connected(a->telemetry);
-    facts.applied = a->applied;
-    facts.capacity_bps = agent_capacity(a);
     report_run(&a->report, a->loop->idl, txn, &facts, now);
 }
 
@@ -470,7 +459,8 @@ agent_run(struct agent *a)
     tracker_run(a->tracker);
     log_readers_run(a->logs);
     run_lease(a, now);
-    ACTUATORS_CALL (a, run);
+    shim_actuator_run(a->shim);
+    tc_run(a->tc);
     run_applied(a);
     if (now >= a->next_telemetry) {
         a->next_telemetry = now + TELEMETRY_MS;
@@ -490,7 +480,8 @@ agent_wait(struct agent *a)
     progress_socket_wait(a->progress);
     tracker_wait(a->tracker);
     log_readers_wait(a->logs);
-    ACTUATORS_CALL (a, wait);
+    shim_actuator_wait(a->shim);
+    tc_wait(a->tc);
     report_wait(&a->report);
     poll_timer_wait_until(a->next_telemetry);
     if (a->ordered) {

@@ -10,7 +10,7 @@
  * ==========
  *
  * The tracker maps flows to jobs, the database has the desired state, jobs
- * report their progress, and actuators count traffic.  These modules do not
+ * report their progress, and the shim counts traffic.  These modules do not
  * know each other; the agent passes results from one to another.
  *
  *
@@ -35,7 +35,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/actuate/actuator.h"
 #include "agent/lease.h"
 #include "agent/links.h"
 #include "agent/report.h"
@@ -43,6 +42,8 @@
 
 struct ovsdb_idl_loop;
 struct port_rule;
+struct shim_actuator;
+struct tc;
 struct tc_iface;
 
 struct agent_config {
@@ -79,9 +80,8 @@ struct agent {
     struct log_readers *logs;
     char *cgroup_mount;         /* NULL if there is no cgroup v2. */
     struct tracker *tracker;
-    struct actuator *shim;      /* Also in 'actuators'; it has the status. */
-    struct actuator *actuators[2];
-    size_t n_actuators;
+    struct shim_actuator *shim;
+    struct tc *tc;
 
     long long started;
     long long next_telemetry;

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/shim.h"
 #include "agent/actuate/tc.h"
+#include "agent/actuate/traffic.h"
 #include "agent/agent.h"
 #include "wire/cgroup-path.h"
 #include "agent/identify/flow-table.h"
@@ -88,10 +90,10 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     const struct agent *a = a_;
     const struct registry *registry = tracker_registry(a->tracker);
     long long until = lease_until(&a->lease);
-    struct actuator_status status;
+    struct shim_actuator_status status;
     struct json *json = json_object_create();
 
-    a->shim->class->get_status(a->shim, &status);
+    shim_actuator_get_status(a->shim, &status);
     json_object_put_string(json, "host", a->config->host);
     json_object_put_string(json, "agent", STAGECOACH_VERSION);
     json_object_put_string(json, "state", a->ordered ? "ordered" : "fair");
@@ -99,20 +101,17 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put(json, "version", a->wanted.version);
     put(json, "applied", a->applied);
     put(json, "lease_left_ms", MAX(until - time_msec(), 0));
-    for (size_t i = 0; i < a->n_actuators; i++) {
-        const struct actuator *actuator = a->actuators[i];
-
-        json_object_put(json, actuator->class->name,
-                        actuator->class->to_json(actuator));
-    }
+    json_object_put_string(json, "shim",
+                           status.connected ? "connected" : "away");
+    json_object_put(json, "tc", tc_to_json(a->tc));
     json_object_put(json, "bypass", json_boolean_create(status.bypass));
     json_object_put(json, "database", json_boolean_create(
                         ovsdb_idl_is_connected(a->loop->idl)));
     put(json, "capacity_bps", agent_capacity(a));
-    put(json, "tx_bytes", status.tx_bytes);
-    put(json, "rx_bytes", status.rx_bytes);
-    put(json, "ip_bytes", status.ip_bytes);
-    put(json, "default_bytes", status.default_bytes);
+    put(json, "tx_bytes", status.totals->tx_bytes);
+    put(json, "rx_bytes", status.totals->rx_bytes);
+    put(json, "ip_bytes", status.totals->ip_bytes);
+    put(json, "default_bytes", status.totals->default_bytes);
     put(json, "jobs", hmap_count(&registry->jobs));
     put(json, "jobs_refused", registry->n_refused);
     put(json, "flows", hmap_count(&tracker_flows(a->tracker)->flows));

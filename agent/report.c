@@ -70,7 +70,7 @@ static void
 make_health(const struct report_facts *facts, struct smap *health)
 {
     smap_init(health);
-    smap_add(health, facts->actuator, facts->connected ? "connected" : "away");
+    smap_add(health, "shim", facts->connected ? "connected" : "away");
     smap_add(health, "bypass", facts->bypass ? "up" : "down");
     smap_add(health, "telemetry", facts->telemetry ? "connected" : "away");
 }

@@ -40,8 +40,7 @@ struct ovsdb_idl_txn;
 
 struct report_facts {
     const char *state;          /* "ordered" or "fair". */
-    const char *actuator;       /* Name of the actuator. */
-    bool connected;             /* The actuator is connected. */
+    bool connected;             /* The shim is connected. */
     bool bypass;                /* The kernel forwards in place of the shim. */
     bool telemetry;             /* The telemetry stream is connected. */
     int64_t applied;

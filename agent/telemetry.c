@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/actuator.h"
+#include "agent/actuate/shim.h"
 #include "agent/actuate/traffic.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/iterations.h"
@@ -226,8 +226,8 @@ compose_port(const struct telemetry_facts *facts)
 {
     struct json *json = json_object_create();
 
-    put_integer(json, "tx_bytes", facts->status->tx_bytes);
-    put_integer(json, "rx_bytes", facts->status->rx_bytes);
+    put_integer(json, "tx_bytes", facts->status->totals->tx_bytes);
+    put_integer(json, "rx_bytes", facts->status->totals->rx_bytes);
     put_integer(json, "capacity_bps", facts->capacity_bps);
     return json;
 }
@@ -301,8 +301,8 @@ telemetry_compose(const struct telemetry_facts *facts)
         json_object_put(ports, "uplink", compose_port(facts));
     }
     json_object_put(json, "ports", ports);
-    put_integer(json, "ip_bytes", facts->status->ip_bytes);
-    put_integer(json, "default_bytes", facts->status->default_bytes);
+    put_integer(json, "ip_bytes", facts->status->totals->ip_bytes);
+    put_integer(json, "default_bytes", facts->status->totals->default_bytes);
     if (facts->status->connected) {
         put_integer(json, "queued_bytes", facts->status->queued_bytes);
     }

@@ -32,9 +32,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct actuator_status;
 struct json;
 struct registry;
+struct shim_actuator_status;
 struct telemetry;
 
 /* Content of a message. */
@@ -43,7 +43,7 @@ struct telemetry_facts {
     const char *state;          /* "ordered" or "fair". */
     int64_t applied;
     uint64_t capacity_bps;      /* 0 if unknown. */
-    const struct actuator_status *status;
+    const struct shim_actuator_status *status;
     const struct registry *registry;
     long long time;             /* ms since the epoch. */
 };

@@ -10,13 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/actuator.h"
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/flow-set.h"
 #include "agent/actuate/slot-table.h"
 #include "agent/actuate/traffic.h"
 #include "agent/actuate/watched.h"
-#include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "timeval.h"
@@ -44,9 +42,8 @@ enum {
 };
 
 struct shim_actuator {
-    struct actuator up;
     char *path;                 /* Of the shim's control socket. */
-    const struct actuator_events *events;
+    const struct shim_actuator_events *events;
     void *aux;                  /* Argument of the events. */
 
     struct shim_client *conn;   /* NULL while disconnected. */
@@ -87,21 +84,12 @@ struct shim_actuator {
     struct flow_changes flow_changes;
 };
 
-static const struct actuator_class shim_actuator_class;
-
-static struct shim_actuator *
-shim_cast(const struct actuator *a)
-{
-    return CONTAINER_OF(a, struct shim_actuator, up);
-}
-
-struct actuator *
+struct shim_actuator *
 shim_actuator_create(const char *path, const struct bypass_ports *bypass,
-                     const struct actuator_events *events, void *aux)
+                     const struct shim_actuator_events *events, void *aux)
 {
     struct shim_actuator *s = xzalloc(sizeof *s);
 
-    s->up.class = &shim_actuator_class;
     s->path = xstrdup(path);
     s->bypass = bypass_create(bypass, time_msec());
     s->events = events;
@@ -115,14 +103,12 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     memset(&s->congestion, 0xff, sizeof s->congestion);
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
-    return &s->up;
+    return s;
 }
 
-static void
-shim_destroy(struct actuator *a)
+void
+shim_actuator_destroy(struct shim_actuator *s)
 {
-    struct shim_actuator *s = shim_cast(a);
-
     shim_client_close(s->conn);
     bypass_destroy(s->bypass);
     slot_table_uninit(&s->slots);
@@ -197,9 +183,7 @@ report_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
             size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const char *job = (slots[i].slot < SHIM_MAX_SLOTS
-                           ? slot_table_name(&s->slots, slots[i].slot)
-                           : NULL);
+        const char *job = slot_table_name(&s->slots, slots[i].slot);
 
         if (job) {
             s->events->bursts(job, &slots[i].tx_bursts, &slots[i].rx_bursts,
@@ -586,10 +570,9 @@ send_congestion(struct shim_actuator *s)
     send_request(s, SHIM_CONGESTION, &s->congestion, sizeof s->congestion);
 }
 
-static void
-shim_run(struct actuator *a)
+void
+shim_actuator_run(struct shim_actuator *s)
 {
-    struct shim_actuator *s = shim_cast(a);
     long long now = time_msec();
 
     if (!s->conn && now >= s->next_connect) {
@@ -627,11 +610,9 @@ shim_run(struct actuator *a)
     }
 }
 
-static void
-shim_wait(const struct actuator *a)
+void
+shim_actuator_wait(const struct shim_actuator *s)
 {
-    const struct shim_actuator *s = shim_cast(a);
-
     bypass_wait(s->bypass, time_msec());
     if (!s->conn) {
         poll_timer_wait_until(s->next_connect);
@@ -652,48 +633,46 @@ shim_wait(const struct actuator *a)
     }
 }
 
-static void
-shim_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
+void
+shim_actuator_set_job(struct shim_actuator *s, const struct shim_slot *row,
+                      bool decided)
 {
-    struct shim_actuator *s = shim_cast(a);
-
     slot_table_want(&s->slots, row, decided);
     s->slots_dirty = true;
     flow_set_recheck(&s->flows);
 }
 
-static void
-shim_remove_job(struct actuator *a, const char *name)
+void
+shim_actuator_remove_job(struct shim_actuator *s, const char *name)
 {
-    struct shim_actuator *s = shim_cast(a);
-
     slot_table_unwant(&s->slots, name);
     s->slots_dirty = true;
 }
 
-static void
-shim_watch_job(struct actuator *a, const char *name, bool watch)
+void
+shim_actuator_watch_job(struct shim_actuator *s, const char *name, bool watch)
 {
-    watched_set(&shim_cast(a)->watched, name, watch);
+    watched_set(&s->watched, name, watch);
 }
 
-static void
-shim_set_flow(struct actuator *a, const struct shim_flow_key *key,
-              const char *job)
+void
+shim_actuator_set_flow(struct shim_actuator *s,
+                       const struct shim_flow_key *key, const char *job)
 {
-    flow_set_want(&shim_cast(a)->flows, key, job);
+    flow_set_want(&s->flows, key, job);
 }
 
-static void
-shim_remove_flow(struct actuator *a, const struct shim_flow_key *key)
+void
+shim_actuator_remove_flow(struct shim_actuator *s,
+                          const struct shim_flow_key *key)
 {
-    flow_set_unwant(&shim_cast(a)->flows, key);
+    flow_set_unwant(&s->flows, key);
 }
 
-static void
-shim_set_lease(struct actuator *a, long long until, uint8_t default_dscp)
+void
+shim_actuator_set_lease(struct shim_actuator *s, long long until,
+                        uint8_t default_dscp)
 {
-    struct shim_actuator *s = shim_cast(a);
     long long now = time_msec();
 
     /* A renewal can wait for 'next_lease'; a begin, an end or another DSCP
@@ -706,69 +685,36 @@ shim_set_lease(struct actuator *a, long long until, uint8_t default_dscp)
     s->default_dscp = default_dscp;
 }
 
-static void
-shim_set_min_share(struct actuator *a, uint32_t share)
+void
+shim_actuator_set_min_share(struct shim_actuator *s, uint32_t share)
 {
-    struct shim_actuator *s = shim_cast(a);
-
     if (share != s->min_share) {
         s->min_share = share;
         s->min_share_dirty = true;
     }
 }
 
-static void
-shim_set_congestion(struct actuator *a, const struct shim_congestion *c)
+void
+shim_actuator_set_congestion(struct shim_actuator *s,
+                             const struct shim_congestion *c)
 {
-    struct shim_actuator *s = shim_cast(a);
-
     if (memcmp(&s->congestion, c, sizeof *c)) {
         s->congestion = *c;
         s->congestion_dirty = true;
     }
 }
 
-static void
-shim_get_status(const struct actuator *a, struct actuator_status *status)
+void
+shim_actuator_get_status(const struct shim_actuator *s,
+                         struct shim_actuator_status *status)
 {
-    const struct shim_actuator *s = shim_cast(a);
-
     status->connected = s->conn && !s->pending;
     status->in_sync = status->connected && !s->slots_dirty
                       && !flow_set_is_dirty(&s->flows)
                       && !s->n_pending_changes && s->next_sync == LLONG_MAX;
     status->bypass = bypass_is_active(s->bypass);
     status->rate_bps = s->hello.rate_bps;
-    status->tx_bytes = s->traffic.total.tx_bytes;
-    status->rx_bytes = s->traffic.total.rx_bytes;
-    status->ip_bytes = s->traffic.total.ip_bytes;
-    status->default_bytes = s->traffic.total.default_bytes;
     status->queued_bytes = status->connected ? s->queued_bytes : 0;
     status->stats = status->connected && s->stats.boot_id ? &s->stats : NULL;
     status->totals = &s->traffic.total;
 }
-
-static struct json *
-shim_to_json(const struct actuator *a)
-{
-    const struct shim_actuator *s = shim_cast(a);
-
-    return json_string_create(s->conn && !s->pending ? "connected" : "away");
-}
-
-static const struct actuator_class shim_actuator_class = {
-    .name = "shim",
-    .destroy = shim_destroy,
-    .run = shim_run,
-    .wait = shim_wait,
-    .set_job = shim_set_job,
-    .remove_job = shim_remove_job,
-    .watch_job = shim_watch_job,
-    .set_flow = shim_set_flow,
-    .remove_flow = shim_remove_flow,
-    .set_lease = shim_set_lease,
-    .set_min_share = shim_set_min_share,
-    .set_congestion = shim_set_congestion,
-    .get_status = shim_get_status,
-    .to_json = shim_to_json,
-};

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/actuator.h"
 #include "agent/actuate/rate.h"
 #include "agent/actuate/tc-link.h"
 #include "openvswitch/json.h"
@@ -31,7 +30,6 @@ struct managed_iface {
 };
 
 struct tc {
-    struct actuator up;
     struct route_socket *rs;    /* NULL if it could not be opened, or without
                                  * interfaces. */
     struct managed_iface *ifaces;
@@ -42,14 +40,6 @@ struct tc {
     uint32_t min_share;         /* As in struct shim_min_share. */
     long long next;             /* time_msec() of the next check. */
 };
-
-static const struct actuator_class tc_class;
-
-static struct tc *
-tc_cast(const struct actuator *a)
-{
-    return CONTAINER_OF(a, struct tc, up);
-}
 
 char *
 tc_iface_parse(const char *text, struct tc_iface *iface)
@@ -69,8 +59,8 @@ tc_iface_parse(const char *text, struct tc_iface *iface)
     return NULL;
 }
 
-struct actuator *
-tc_actuator_create(const struct tc_iface *ifaces, size_t n)
+struct tc *
+tc_create(const struct tc_iface *ifaces, size_t n)
 {
     struct tc *tc = xzalloc(sizeof *tc);
     int error = n ? route_socket_open(-1, &tc->rs) : 0;
@@ -79,7 +69,6 @@ tc_actuator_create(const struct tc_iface *ifaces, size_t n)
         VLOG_ERR("the queues of interfaces are not managed (%s)",
                  ovs_strerror(error));
     }
-    tc->up.class = &tc_class;
     tc->ifaces = xcalloc(n + 1, sizeof *tc->ifaces);
     tc->n_ifaces = n;
     tc->lease_until = LLONG_MIN;
@@ -88,14 +77,12 @@ tc_actuator_create(const struct tc_iface *ifaces, size_t n)
         tc->ifaces[i].iface = ifaces[i];
         tc->ifaces[i].error = error;
     }
-    return &tc->up;
+    return tc;
 }
 
-static void
-tc_destroy(struct actuator *a)
+void
+tc_destroy(struct tc *tc)
 {
-    struct tc *tc = tc_cast(a);
-
     for (size_t i = 0; tc->rs && i < tc->n_ifaces; i++) {
         tc_link_remove(tc->rs, tc->ifaces[i].iface.name);
     }
@@ -104,11 +91,9 @@ tc_destroy(struct actuator *a)
     free(tc);
 }
 
-static void
-tc_set_lease(struct actuator *a, long long until,
-             uint8_t default_dscp OVS_UNUSED)
+void
+tc_set_lease(struct tc *tc, long long until)
 {
-    struct tc *tc = tc_cast(a);
     bool ordered = until > time_msec();
 
     if (tc->lease_until == LLONG_MIN || ordered != tc->ordered) {
@@ -118,11 +103,9 @@ tc_set_lease(struct actuator *a, long long until,
     tc->lease_until = until;
 }
 
-static void
-tc_set_min_share(struct actuator *a, uint32_t share)
+void
+tc_set_min_share(struct tc *tc, uint32_t share)
 {
-    struct tc *tc = tc_cast(a);
-
     if (share == SHIM_MIN_SHARE_DEFAULT) {
         share = DEFAULT_MIN_SHARE;
     }
@@ -174,10 +157,9 @@ is_enabled(const struct tc *tc)
     return tc->rs && tc->lease_until != LLONG_MIN;
 }
 
-static void
-tc_run(struct actuator *a)
+void
+tc_run(struct tc *tc)
 {
-    struct tc *tc = tc_cast(a);
     long long now = time_msec();
 
     if (!is_enabled(tc) || now < tc->next) {
@@ -196,20 +178,17 @@ tc_run(struct actuator *a)
     }
 }
 
-static void
-tc_wait(const struct actuator *a)
+void
+tc_wait(const struct tc *tc)
 {
-    const struct tc *tc = tc_cast(a);
-
     if (is_enabled(tc)) {
         poll_timer_wait_until(tc->next);
     }
 }
 
-static struct json *
-tc_to_json(const struct actuator *a)
+struct json *
+tc_to_json(const struct tc *tc)
 {
-    const struct tc *tc = tc_cast(a);
     struct json *array = json_array_create_empty();
 
     for (size_t i = 0; i < tc->n_ifaces; i++) {
@@ -227,13 +206,3 @@ tc_to_json(const struct actuator *a)
     }
     return array;
 }
-
-static const struct actuator_class tc_class = {
-    .name = "tc",
-    .destroy = tc_destroy,
-    .run = tc_run,
-    .wait = tc_wait,
-    .set_lease = tc_set_lease,
-    .set_min_share = tc_set_min_share,
-    .to_json = tc_to_json,
-};

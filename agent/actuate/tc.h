@@ -3,7 +3,7 @@
 #ifndef TC_H
 #define TC_H 1
 
-/* Actuator for the kernel's queues of interfaces.
+/* Keeps the kernel's queues of interfaces as the order requires.
  *
  *
  * Motivation
@@ -24,22 +24,24 @@
  * =====
  *
  *    error = tc_iface_parse("eth0:25Gbit", &iface);
- *    actuator = tc_actuator_create(ifaces, n);
- *
- * The value of the actuator in the agent's status is an array of {"iface",
- * "rate_bps", "state" ("in sync", "failed"), "reason"}.
+ *    tc = tc_create(ifaces, n);
+ *    tc_set_lease(tc, time_msec() + 10000);
+ *    tc_run(tc);
+ *    tc_wait(tc);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * See actuator.h.  run() blocks until the kernel replies. */
+ * Arguments are copied.  Main thread only.  tc_run() blocks until the kernel
+ * replies. */
 
 #include <net/if.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct actuator;
+struct json;
+struct tc;
 
 /* An interface and the rate of its link, bit/s. */
 struct tc_iface {
@@ -51,6 +53,18 @@ struct tc_iface {
 char *tc_iface_parse(const char *text, struct tc_iface *);
 
 /* Manages the queues of 'n' interfaces, which may be 0. */
-struct actuator *tc_actuator_create(const struct tc_iface *, size_t n);
+struct tc *tc_create(const struct tc_iface *, size_t n);
+void tc_destroy(struct tc *);
+
+void tc_run(struct tc *);
+void tc_wait(const struct tc *);
+
+/* As shim_actuator_set_lease() and shim_actuator_set_min_share(). */
+void tc_set_lease(struct tc *, long long until);
+void tc_set_min_share(struct tc *, uint32_t share);
+
+/* Returns an array of {"iface", "rate_bps", "state" ("in sync", "failed"),
+ * "reason"}. */
+struct json *tc_to_json(const struct tc *);
 
 #endif /* agent/actuate/tc.h */

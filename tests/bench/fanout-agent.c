@@ -75,7 +75,7 @@ fanout_agent_run(struct fanout_agent *a)
     struct ovsdb_idl_txn *txn = ovsdb_idl_loop_run(&a->loop);
     long long now = time_msec();
     struct report_facts facts = {
-        .actuator = "shim", .connected = true, .capacity_bps = CAPACITY_BPS,
+        .connected = true, .capacity_bps = CAPACITY_BPS,
     };
 
     telemetry_run(a->telemetry);

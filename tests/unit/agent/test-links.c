@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/actuate/actuator.h"
+#include "agent/actuate/shim.h"
 #include "agent/agent.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
@@ -48,13 +48,6 @@ an_uplink_leaves_what_others_do_not_take(void **state OVS_UNUSED)
 }
 
 static void
-get_no_status(const struct actuator *a OVS_UNUSED,
-              struct actuator_status *status)
-{
-    *status = (struct actuator_status) { .connected = false };
-}
-
-static void
 ignore_job(struct job *job OVS_UNUSED, void *aux OVS_UNUSED)
 {
 }
@@ -75,22 +68,19 @@ ignore_flow_end(const struct shim_flow_key *key OVS_UNUSED,
 static void
 reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
 {
-    static const struct actuator_class shim_class = {
-        .name = "shim", .get_status = get_no_status,
-    };
+    static const struct shim_actuator_events no_events;
     static const struct tracker_class tracker_class = {
         .job_begin = ignore_job, .job_end = ignore_job,
         .flow_begin = ignore_flow, .flow_end = ignore_flow_end,
     };
     const struct tracker_config tracker_config = { .cgroup_mount = NULL };
     const struct agent_config config = { .rate_bps = 50000000 };
-    struct actuator shim = { .class = &shim_class };
     struct agent agent = {
         .config = &config,
         .wanted.min_share = SHIM_MIN_SHARE_DEFAULT,
         .wanted.jobs = HMAP_INITIALIZER(&agent.wanted.jobs),
         .tracker = tracker_create(&tracker_config, &tracker_class, NULL),
-        .shim = &shim,
+        .shim = shim_actuator_create("no-shim", NULL, &no_events, NULL),
     };
     struct json *json = links_compose(&agent, "asha/t0");
     const struct shash *members = json_object(json);
@@ -102,6 +92,7 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
     assert_non_null(shash_find_data(members, "links"));
     json_destroy(json);
     tracker_destroy(agent.tracker);
+    shim_actuator_destroy(agent.shim);
 }
 
 int
