@@ -16,7 +16,6 @@
 #include "wire/cgroup-path.h"
 #include "agent/identify/port-rule.h"
 #include "wire/log-spec.h"
-#include "agent/actuate/rate.h"
 #include "ovsdb-session.h"
 #include "base/json-check.h"
 #include "base/options.h"

@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/pkt_cls.h>
 #include <linux/rtnetlink.h>
@@ -13,9 +14,83 @@
 
 #include <libmnl/libmnl.h>
 
-#include "agent/actuate/tc-classes.h"
 #include "shim/ports/route-socket.h"
 #include "util.h"
+#include "wire/shim-protocol.h"
+
+#define QUANTUM 60000
+#define TICK_NS 64              /* Unit of HTB's times, as in /proc/net/psched
+                                 * of every kernel since 2.6.30. */
+
+struct tc_filter
+tc_filter_of(int i)
+{
+    int level = i % TC_LEVELS;
+    uint32_t bits = TC_LEVELS - 1 - level;
+
+    if (i == TC_N_FILTERS - 1) {
+        return (struct tc_filter) { ETH_P_ARP, 0, 0, TC_CONTROL_LEVEL };
+    } else if (i < TC_LEVELS) {
+        return (struct tc_filter) { ETH_P_IP, 7u << 21, bits << 21, level };
+    }
+    return (struct tc_filter) { ETH_P_IPV6, 7u << 25, bits << 25, level };
+}
+
+/* Returns the time that 'bytes' take at 'bps', in ticks of HTB. */
+static uint32_t
+ticks(uint64_t bytes, uint64_t bps)
+{
+    double n = bytes * 8e9 / bps / TICK_NS;
+
+    return n < UINT32_MAX ? n : UINT32_MAX;
+}
+
+struct tc_class
+tc_class_of(const struct tc_plan *plan, int mtu, int level)
+{
+    uint64_t rate = plan->rate_bps;
+    uint64_t min_rate = (double) rate * plan->min_share / SHIM_MIN_SHARE_UNIT;
+
+    /* 250 us at the rate, but at least two packets: HTB counts whole packets
+     * and would otherwise be late at each of them. */
+    uint64_t two = 2 * (mtu + ETH_HLEN);
+    uint64_t burst = MAX(rate / 8 / 4000, two);
+
+    if (level < 0) {
+        return (struct tc_class) {
+            .id = TC_LINK_CLASS,
+            .parent = TC_ROOT,
+            .rate_bps = rate,
+            .ceil_bps = rate,
+            .burst = burst,
+            .ceil_burst = burst,
+        };
+    }
+    return (struct tc_class) {
+        .id = TC_LEVEL_CLASS(level),
+        .parent = TC_LINK_CLASS,
+        .rate_bps = MIN(MAX(min_rate, TC_MIN_RATE_BPS), rate),
+        .ceil_bps = rate,
+        .priority = level,
+        .burst = two,
+        .ceil_burst = burst,
+    };
+}
+
+struct tc_htb_opt
+tc_class_options(const struct tc_class *c)
+{
+    return (struct tc_htb_opt) {
+        .rate = { .rate = MIN(c->rate_bps / 8, UINT32_MAX),
+                  .linklayer = TC_LINKLAYER_ETHERNET },
+        .ceil = { .rate = MIN(c->ceil_bps / 8, UINT32_MAX),
+                  .linklayer = TC_LINKLAYER_ETHERNET },
+        .buffer = ticks(c->burst, c->rate_bps),
+        .cbuffer = ticks(c->ceil_burst, c->ceil_bps),
+        .quantum = QUANTUM,
+        .prio = c->priority,
+    };
+}
 
 struct inspection {
     const struct tc_plan *plan;
@@ -188,11 +263,11 @@ static int
 dump_tc(struct route_socket *rs, uint16_t type, uint32_t parent,
         mnl_cb_t handle, struct inspection *in)
 {
-    struct tcmsg *tc;
-    struct nlmsghdr *nlh = route_socket_begin_tc(rs, type, NLM_F_DUMP,
-                                                 in->state->ifindex, &tc);
+    const struct tcmsg tc = {
+        .tcm_ifindex = in->state->ifindex, .tcm_parent = parent,
+    };
+    struct nlmsghdr *nlh = route_socket_begin_tc(rs, type, NLM_F_DUMP, &tc);
 
-    tc->tcm_parent = parent;
     return route_socket_transact(rs, nlh, handle, in);
 }
 
@@ -260,6 +335,17 @@ tc_state_is_right(const struct tc_state *state, const struct tc_plan *plan)
             && filters_are_right(state, plan));
 }
 
+/* Returns the header of requests about the root qdisc. */
+static struct tcmsg
+root_header(int ifindex)
+{
+    return (struct tcmsg) {
+        .tcm_ifindex = ifindex,
+        .tcm_parent = TC_H_ROOT,
+        .tcm_handle = TC_ROOT,
+    };
+}
+
 static int
 write_root(struct route_socket *rs, int ifindex)
 {
@@ -268,14 +354,11 @@ write_root(struct route_socket *rs, int ifindex)
         .rate2quantum = 1000,
         .defcls = TC_H_MIN(TC_LEVEL_CLASS(TC_DEFAULT_LEVEL)),
     };
-    struct tcmsg *tc;
+    const struct tcmsg tc = root_header(ifindex);
     struct nlmsghdr *nlh = route_socket_begin_tc(
-        rs, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex,
-        &tc);
+        rs, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);
     struct nlattr *options;
 
-    tc->tcm_parent = TC_H_ROOT;
-    tc->tcm_handle = TC_ROOT;
     mnl_attr_put_strz(nlh, TCA_KIND, "htb");
     options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
     mnl_attr_put(nlh, TCA_HTB_INIT, sizeof glob, &glob);
@@ -288,13 +371,13 @@ static int
 write_class(struct route_socket *rs, int ifindex, const struct tc_class *c)
 {
     const struct tc_htb_opt opt = tc_class_options(c);
-    struct tcmsg *tc;
+    const struct tcmsg tc = {
+        .tcm_ifindex = ifindex, .tcm_parent = c->parent, .tcm_handle = c->id,
+    };
     struct nlmsghdr *nlh = route_socket_begin_tc(
-        rs, RTM_NEWTCLASS, NLM_F_ACK | NLM_F_CREATE, ifindex, &tc);
+        rs, RTM_NEWTCLASS, NLM_F_ACK | NLM_F_CREATE, &tc);
     struct nlattr *options;
 
-    tc->tcm_parent = c->parent;
-    tc->tcm_handle = c->id;
     mnl_attr_put_strz(nlh, TCA_KIND, "htb");
     options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
     mnl_attr_put_u64(nlh, TCA_HTB_RATE64, c->rate_bps / 8);
@@ -308,13 +391,14 @@ static int
 write_queue(struct route_socket *rs, int ifindex, int level)
 {
     const struct tc_fifo_qopt opt = { .limit = QUEUE_BYTES };
-    struct tcmsg *tc;
+    const struct tcmsg tc = {
+        .tcm_ifindex = ifindex,
+        .tcm_parent = TC_LEVEL_CLASS(level),
+        .tcm_handle = TC_LEVEL_QUEUE(level),
+    };
     struct nlmsghdr *nlh = route_socket_begin_tc(
-        rs, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, ifindex,
-        &tc);
+        rs, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &tc);
 
-    tc->tcm_parent = TC_LEVEL_CLASS(level);
-    tc->tcm_handle = TC_LEVEL_QUEUE(level);
     mnl_attr_put_strz(nlh, TCA_KIND, "bfifo");
     mnl_attr_put(nlh, TCA_OPTIONS, sizeof opt, &opt);
     return route_socket_transact(rs, nlh, NULL, NULL);
@@ -344,11 +428,10 @@ write_classes(struct route_socket *rs, const struct tc_state *state,
 static int
 remove_filters(struct route_socket *rs, int ifindex)
 {
-    struct tcmsg *tc;
+    const struct tcmsg tc = { .tcm_ifindex = ifindex, .tcm_parent = TC_ROOT };
     struct nlmsghdr *nlh = route_socket_begin_tc(rs, RTM_DELTFILTER,
-                                                 NLM_F_ACK, ifindex, &tc);
+                                                 NLM_F_ACK, &tc);
 
-    tc->tcm_parent = TC_ROOT;
     return route_socket_transact(rs, nlh, NULL, NULL);
 }
 
@@ -356,23 +439,24 @@ static int
 write_filter(struct route_socket *rs, int ifindex, int i)
 {
     const struct tc_filter f = tc_filter_of(i);
+    const struct tcmsg tc = {
+        .tcm_ifindex = ifindex,
+        .tcm_parent = TC_ROOT,
+        .tcm_info = TC_H_MAKE((i + 1u) << 16, htons(f.protocol)),
+    };
+    struct nlmsghdr *nlh = route_socket_begin_tc(
+        rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);
+    struct nlattr *options;
     struct {
         struct tc_u32_sel sel;
         struct tc_u32_key key;
     } match;
-    struct tcmsg *tc;
-    struct nlmsghdr *nlh = route_socket_begin_tc(
-        rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, ifindex,
-        &tc);
-    struct nlattr *options;
 
     memset(&match, 0, sizeof match);
     match.sel.flags = TC_U32_TERMINAL;
     match.sel.nkeys = 1;
     match.key.mask = htonl(f.mask);
     match.key.val = htonl(f.value);
-    tc->tcm_parent = TC_ROOT;
-    tc->tcm_info = TC_H_MAKE((i + 1u) << 16, htons(f.protocol));
     mnl_attr_put_strz(nlh, TCA_KIND, "u32");
     options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
     mnl_attr_put_u32(nlh, TCA_U32_CLASSID, TC_LEVEL_CLASS(f.level));
@@ -417,15 +501,13 @@ tc_link_remove(struct route_socket *rs, const char *iface)
     const struct tc_plan plan = { .rate_bps = TC_MIN_RATE_BPS };
     struct tc_state state;
     struct nlmsghdr *nlh;
-    struct tcmsg *tc;
+    struct tcmsg tc;
     int error = tc_link_inspect(rs, iface, &plan, &state);
 
     if (error || !state.ours) {
         return error;
     }
-    nlh = route_socket_begin_tc(rs, RTM_DELQDISC, NLM_F_ACK, state.ifindex,
-                                &tc);
-    tc->tcm_parent = TC_H_ROOT;
-    tc->tcm_handle = TC_ROOT;
+    tc = root_header(state.ifindex);
+    nlh = route_socket_begin_tc(rs, RTM_DELQDISC, NLM_F_ACK, &tc);
     return route_socket_transact(rs, nlh, NULL, NULL);
 }

@@ -4,12 +4,12 @@
 
 #include "agent/actuate/tc.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/rate.h"
 #include "agent/actuate/tc-link.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -40,6 +40,31 @@ struct tc {
     uint32_t min_share;         /* As in struct shim_min_share. */
     long long next;             /* time_msec() of the next check. */
 };
+
+uint64_t
+rate_parse(const char *text)
+{
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {
+        { "", 1 }, { "bit", 1 }, { "kbit", 1e3 }, { "Mbit", 1e6 },
+        { "Gbit", 1e9 },
+    };
+    char *tail;
+    double value = strtod(text, &tail);
+
+    if (isdigit((unsigned char) text[0])) {
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+            double bps = value * units[i].factor;
+
+            if (!strcmp(tail, units[i].unit) && bps >= 1e3 && bps <= 4e12) {
+                return bps;
+            }
+        }
+    }
+    return 0;
+}
 
 char *
 tc_iface_parse(const char *text, struct tc_iface *iface)

@@ -69,15 +69,16 @@ set_promiscuous(struct kernel_path *kp, int ifindex, bool on)
 static int
 change_qdisc(struct kernel_path *kp, int ifindex, bool make)
 {
-    struct tcmsg *tc;
+    const struct tcmsg tc = {
+        .tcm_ifindex = ifindex,
+        .tcm_parent = TC_H_INGRESS,
+        .tcm_handle = INGRESS_QDISC,
+    };
     struct nlmsghdr *nlh = route_socket_begin_tc(
         kp->rs, make ? RTM_NEWQDISC : RTM_DELQDISC,
-        make ? NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL : NLM_F_ACK,
-        ifindex, &tc);
+        make ? NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL : NLM_F_ACK, &tc);
     int error;
 
-    tc->tcm_parent = TC_H_INGRESS;
-    tc->tcm_handle = INGRESS_QDISC;
     if (make) {
         mnl_attr_put_strz(nlh, TCA_KIND, "ingress");
     }
@@ -120,17 +121,25 @@ put_match_all(struct nlmsghdr *nlh)
     mnl_attr_put(nlh, TCA_U32_SEL, sizeof all, &all);
 }
 
+/* Returns the header of requests about the filter of an interface. */
+static struct tcmsg
+filter_header(int ifindex)
+{
+    return (struct tcmsg) {
+        .tcm_ifindex = ifindex,
+        .tcm_parent = INGRESS,
+        .tcm_info = TC_H_MAKE(PRIORITY << 16, htons(ETH_P_ALL)),
+    };
+}
+
 static int
 add_filter(struct kernel_path *kp, int from, int to)
 {
-    struct tcmsg *tc;
+    const struct tcmsg tc = filter_header(from);
     struct nlmsghdr *nlh = route_socket_begin_tc(
-        kp->rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, from,
-        &tc);
+        kp->rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);
     struct nlattr *options;
 
-    tc->tcm_parent = INGRESS;
-    tc->tcm_info = TC_H_MAKE(PRIORITY << 16, htons(ETH_P_ALL));
     mnl_attr_put_strz(nlh, TCA_KIND, "u32");
     options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
     put_match_all(nlh);
@@ -142,12 +151,10 @@ add_filter(struct kernel_path *kp, int from, int to)
 static int
 delete_filter(struct kernel_path *kp, int ifindex)
 {
-    struct tcmsg *tc;
-    struct nlmsghdr *nlh = route_socket_begin_tc(
-        kp->rs, RTM_DELTFILTER, NLM_F_ACK, ifindex, &tc);
+    const struct tcmsg tc = filter_header(ifindex);
+    struct nlmsghdr *nlh = route_socket_begin_tc(kp->rs, RTM_DELTFILTER,
+                                                 NLM_F_ACK, &tc);
 
-    tc->tcm_parent = INGRESS;
-    tc->tcm_info = TC_H_MAKE(PRIORITY << 16, htons(ETH_P_ALL));
     return route_socket_transact(kp->rs, nlh, NULL, NULL);
 }
 
@@ -174,12 +181,11 @@ count_filter(const struct nlmsghdr *nlh, void *filters_)
 static int
 count_filters(struct kernel_path *kp, int ifindex, struct filters *filters)
 {
-    struct tcmsg *tc;
-    struct nlmsghdr *nlh = route_socket_begin_tc(
-        kp->rs, RTM_GETTFILTER, NLM_F_DUMP, ifindex, &tc);
+    const struct tcmsg tc = { .tcm_ifindex = ifindex, .tcm_parent = INGRESS };
+    struct nlmsghdr *nlh = route_socket_begin_tc(kp->rs, RTM_GETTFILTER,
+                                                 NLM_F_DUMP, &tc);
 
     *filters = (struct filters) { 0, 0 };
-    tc->tcm_parent = INGRESS;
     return route_socket_transact(kp->rs, nlh, count_filter, filters);
 }
 

@@ -9,6 +9,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -147,13 +148,10 @@ route_socket_find(struct route_socket *rs, const char *iface, int *ifindex)
 
 struct nlmsghdr *
 route_socket_begin_tc(struct route_socket *rs, uint16_t type, uint16_t flags,
-                      int ifindex, struct tcmsg **tcp)
+                      const struct tcmsg *tc)
 {
     struct nlmsghdr *nlh = route_socket_begin(rs, type, flags);
-    struct tcmsg *tc = mnl_nlmsg_put_extra_header(nlh, sizeof *tc);
 
-    tc->tcm_family = AF_UNSPEC;
-    tc->tcm_ifindex = ifindex;
-    *tcp = tc;
+    memcpy(mnl_nlmsg_put_extra_header(nlh, sizeof *tc), tc, sizeof *tc);
     return nlh;
 }

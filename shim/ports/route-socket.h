@@ -6,7 +6,7 @@
 /* A netlink client for interfaces, qdiscs and filters.
  *
  *    error = route_socket_open(-1, &rs);
- *    nlh = route_socket_begin_tc(rs, RTM_NEWQDISC, NLM_F_ACK, ifindex, &tc);
+ *    nlh = route_socket_begin_tc(rs, RTM_NEWQDISC, NLM_F_ACK, &tc);
  *    ...mnl_attr_put(nlh, ...);
  *    error = route_socket_transact(rs, nlh, see, aux);
  *    route_socket_close(rs);
@@ -27,13 +27,12 @@ struct tcmsg;
 int route_socket_open(int netns, struct route_socket **);
 void route_socket_close(struct route_socket *);
 
-/* Begin a request.  The second one is for qdiscs and filters of interface
- * 'ifindex', and stores the header for the caller to complete. */
+/* Begin a request.  The second one is for qdiscs, classes and filters, with
+ * this header. */
 struct nlmsghdr *route_socket_begin(struct route_socket *, uint16_t type,
                                     uint16_t flags);
 struct nlmsghdr *route_socket_begin_tc(struct route_socket *, uint16_t type,
-                                       uint16_t flags, int ifindex,
-                                       struct tcmsg **);
+                                       uint16_t flags, const struct tcmsg *);
 
 /* Sends the request and calls 'see', unless it is NULL, with 'aux' for each
  * message of the reply.  Returns 0 or a positive errno. */

@@ -11,9 +11,8 @@
 
 #include <cmocka.h>
 
-#include "agent/actuate/tc-classes.h"
+#include "agent/actuate/tc-link.h"
 #include "agent/actuate/tc.h"
-#include "agent/actuate/rate.h"
 #include "wire/shim-protocol.h"
 #include "util.h"
 
