@@ -4,29 +4,643 @@
 
 #include "agent/doctor/doctor.h"
 
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
-#include "agent/doctor/checks.h"
+#include "agent/identify/sock-diag.h"
+#include "openvswitch/poll-loop.h"
+#include "stream.h"
+#include "timeval.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 const char *const doctor_result_names[] = {
     [DOCTOR_OK] = "ok", [DOCTOR_NOTE] = "note", [DOCTOR_MISSING] = "missing",
 };
 
+/* Adds a finding.  Takes ownership of 'mend', which may be NULL. */
+static void OVS_PRINTF_FORMAT(5, 6)
+add(struct doctor *d, const char *check, enum doctor_result result,
+    char *mend, const char *what, ...)
+{
+    va_list args;
+
+    if (d->n >= d->allocated) {
+        d->findings = x2nrealloc(d->findings, &d->allocated,
+                                 sizeof *d->findings);
+    }
+    va_start(args, what);
+    d->findings[d->n++] = (struct doctor_finding) {
+        .check = check, .result = result, .what = xvasprintf(what, args),
+        .mend = mend,
+    };
+    va_end(args);
+}
+
+/* Returns the path of 'path' below the root; the caller frees. */
+static char *
+full_path(const struct doctor *d, const char *path)
+{
+    return xasprintf("%s%s", d->config->root, path);
+}
+
+/* Returns true if 'path' exists below the root.  'mode' is as of access(2). */
+static bool
+has(const struct doctor *d, const char *path, int mode)
+{
+    char *full = full_path(d, path);
+    bool exists = !access(full, mode);
+
+    free(full);
+    return exists;
+}
+
+/* Opens 'path' below the root.  Returns NULL if that is not possible. */
+static FILE *
+open_file(const struct doctor *d, const char *path)
+{
+    char *full = full_path(d, path);
+    FILE *stream = fopen(full, "re");
+
+    free(full);
+    return stream;
+}
+
+/* Returns the first line of 'path' below the root without its newline, or
+ * NULL; the caller frees. */
+static char *
+read_line(const struct doctor *d, const char *path)
+{
+    FILE *stream = open_file(d, path);
+    char line[256];
+    char *text = NULL;
+
+    if (stream) {
+        if (fgets(line, sizeof line, stream)) {
+            line[strcspn(line, "\n")] = '\0';
+            text = xstrdup(line);
+        }
+        fclose(stream);
+    }
+    return text;
+}
+
+/* Returns true if the host's kernel is at least 'major'.'minor', or its
+ * version is unknown. */
+static bool
+kernel_is_from(const struct doctor *d, int major, int minor)
+{
+    char *release = read_line(d, "/proc/sys/kernel/osrelease");
+    int a, b;
+    bool from = (!release || sscanf(release, "%d.%d", &a, &b) != 2
+                 || a > major || (a == major && b >= minor));
+
+    free(release);
+    return from;
+}
+
+/* The kernel: features and settings. */
+
+/* Returns the deepest existing directory of 'path' below the root. */
+static char *
+deepest(const struct doctor *d, const char *path)
+{
+    char *there = xstrdup(path);
+
+    while (*there && !has(d, there, F_OK)) {
+        *strrchr(there, '/') = '\0';
+    }
+    return there;
+}
+
+/* Checks that the root of the tree of jobs exists or can be created. */
+static void
+check_cgroup(struct doctor *d)
+{
+    char *mounts = full_path(d, "/proc/mounts");
+    char *mount = cgroup_mount_from(mounts);
+
+    if (!mount) {
+        add(d, "cgroup", DOCTOR_MISSING,
+            xstrdup("mount -t cgroup2 none /sys/fs/cgroup/unified, or boot "
+                    "with systemd.unified_cgroup_hierarchy=1"),
+            "no cgroup v2 file system is mounted: no job can be found");
+    } else {
+        char *tree = xasprintf("%s/%s", mount, d->config->cgroup);
+        char *there = deepest(d, tree);
+
+        if (has(d, there, W_OK | X_OK)) {
+            add(d, "cgroup", DOCTOR_OK, NULL, "jobs have theirs below %s",
+                tree);
+        } else {
+            add(d, "cgroup", DOCTOR_MISSING,
+                xasprintf("as root: mkdir -p %s, and make the user of "
+                          "\"stagecoach run\" its owner", tree),
+                "%s cannot be written: \"stagecoach run\" can tag no job",
+                there);
+        }
+        free(there);
+        free(tree);
+    }
+    free(mount);
+    free(mounts);
+}
+
+static uint64_t
+effective_capabilities(const struct doctor *d)
+{
+    FILE *stream = open_file(d, "/proc/self/status");
+    uint64_t set = 0;
+    char line[256];
+
+    while (stream && fgets(line, sizeof line, stream)) {
+        if (sscanf(line, "CapEff: %"SCNx64, &set) == 1) {
+            break;
+        }
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    return set;
+}
+
+static void
+check_capabilities(struct doctor *d)
+{
+    const struct {
+        int number;
+        const char *name, *what_for;
+        bool needed;
+    } caps[] = {
+        { CAP_NET_ADMIN, "CAP_NET_ADMIN",
+          "no socket of another user's is seen, and no bypass is made", true },
+        { CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
+          "other network namespaces cannot be entered",
+          d->config->netns || d->config->bypass },
+        { CAP_NET_RAW, "CAP_NET_RAW",
+          "a shim cannot open af_packet and pcap ports",
+          d->config->n_ports > 0 },
+        { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
+          "the environment of other users' processes is not read", false },
+    };
+    uint64_t set = effective_capabilities(d);
+    bool all = true;
+
+    for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+        if (!(set & (UINT64_C(1) << caps[i].number))) {
+            add(d, "capabilities",
+                caps[i].needed ? DOCTOR_MISSING : DOCTOR_NOTE,
+                xasprintf("run as root, or AmbientCapabilities=%s in the unit",
+                          caps[i].name),
+                "without %s %s", caps[i].name, caps[i].what_for);
+            all = false;
+        }
+    }
+    if (all) {
+        add(d, "capabilities", DOCTOR_OK, NULL,
+            "all that agent and shim use");
+    }
+}
+
+/* A kernel feature: the symbol that is present with it, and the module that
+ * provides it. */
+struct part {
+    const char *symbol, *module, *config;
+    bool found;
+};
+
+static void
+find_symbols(const struct doctor *d, struct part *parts, size_t n)
+{
+    FILE *stream = open_file(d, "/proc/kallsyms");
+    char line[512], name[256];
+
+    while (stream && fgets(line, sizeof line, stream)) {
+        if (sscanf(line, "%*s %*s %255s", name) == 1) {
+            for (size_t i = 0; i < n; i++) {
+                parts[i].found |= !strcmp(name, parts[i].symbol);
+            }
+        }
+    }
+    if (stream) {
+        fclose(stream);
+    }
+}
+
+/* Finds available modules, which are loaded on demand. */
+static void
+find_modules(const struct doctor *d, struct part *parts, size_t n)
+{
+    char *release = read_line(d, "/proc/sys/kernel/osrelease");
+    char *list = xasprintf("/lib/modules/%s/modules.dep",
+                           release ? release : "");
+    FILE *stream = open_file(d, list);
+    char line[4096];
+
+    while (stream && fgets(line, sizeof line, stream)) {
+        line[strcspn(line, ":")] = '\0';
+        for (size_t i = 0; i < n; i++) {
+            char *file = xasprintf("/%s.ko", parts[i].module);
+
+            parts[i].found |= strstr(line, file) != NULL;
+            free(file);
+        }
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    free(list);
+    free(release);
+}
+
+/* Checks the features that the bypass needs. */
+static void
+check_queueing(struct doctor *d)
+{
+    struct part parts[] = {
+        { "ingress_init", "sch_ingress", "CONFIG_NET_SCH_INGRESS", false },
+        { "u32_classify", "cls_u32", "CONFIG_NET_CLS_U32", false },
+        { "tcf_mirred_init", "act_mirred", "CONFIG_NET_ACT_MIRRED", false },
+    };
+    bool all = true;
+
+    find_symbols(d, parts, ARRAY_SIZE(parts));
+    find_modules(d, parts, ARRAY_SIZE(parts));
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        if (!parts[i].found) {
+            add(d, "queueing",
+                d->config->bypass ? DOCTOR_MISSING : DOCTOR_NOTE,
+                xasprintf("a kernel with %s, or the package with its extra "
+                          "modules", parts[i].config),
+                "%s is not there: when the shim dies the host is cut off",
+                parts[i].module);
+            all = false;
+        }
+    }
+    if (all) {
+        add(d, "queueing", DOCTOR_OK, NULL,
+            "the kernel can join the shim's interfaces when it dies");
+    }
+}
+
+#define RTO_MAX "/proc/sys/net/ipv4/tcp_rto_max_ms"
+#define LONG_RTO_MS 5000        /* A job with the lowest rank may wait so
+                                 * long. */
+
+static void
+check_tcp(struct doctor *d)
+{
+    char *text = read_line(d, RTO_MAX);
+    int ms = text ? atoi(text) : 0;
+
+    if (!text) {
+        add(d, "tcp", DOCTOR_NOTE,
+            xstrdup("keep the policy's min_share above 0, or Linux 6.15"),
+            "the kernel has no tcp_rto_max_ms: a job that was starved may "
+            "sleep for up to 120 s after its link is free");
+    } else if (ms > LONG_RTO_MS) {
+        add(d, "tcp", DOCTOR_NOTE,
+            xstrdup("sysctl -w net.ipv4.tcp_rto_max_ms=1000"),
+            "tcp_rto_max_ms is %d: a job that was starved may sleep for as "
+            "long after its link is free", ms);
+    } else {
+        add(d, "tcp", DOCTOR_OK, NULL,
+            "retransmissions wait for %d ms at most", ms);
+    }
+    free(text);
+}
+
+/* Returns true if the host's clock is synchronised, as far as the running
+ * kernel knows. */
+static bool
+is_synchronised(void)
+{
+    struct timex t = { .modes = 0 };
+
+    return adjtimex(&t) >= 0 && !(t.status & STA_UNSYNC);
+}
+
+static void
+check_clock(struct doctor *d)
+{
+    char *source = read_line(d, "/sys/devices/system/clocksource/"
+                               "clocksource0/current_clocksource");
+    bool slow = source && (!strcmp(source, "hpet")
+                           || !strcmp(source, "acpi_pm")
+                           || !strcmp(source, "jiffies"));
+
+    if (slow) {
+        add(d, "clock", DOCTOR_NOTE,
+            xstrdup("boot with clocksource=tsc, if the processor's is "
+                    "constant"),
+            "the clock is %s, which takes a microsecond to read", source);
+    }
+    if (!*d->config->root && !is_synchronised()) {
+        add(d, "clock", DOCTOR_NOTE,
+            xstrdup("start chrony or systemd-timesyncd"),
+            "the clock follows no other: times that hosts tell cannot be "
+            "compared");
+    } else if (!slow) {
+        add(d, "clock", DOCTOR_OK, NULL, "%s",
+            source ? source : "nothing against it");
+    }
+    free(source);
+}
+
+/* What the ports of a shim need. */
+
+#define HUGE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+#define PAGES_OF_A_SHIM 40
+#define AF_XDP_MTU 2984
+#define TAP_MTU 1500
+
+static void
+check_memory(struct doctor *d)
+{
+    char *text = read_line(d, HUGE_PAGES "free_hugepages");
+    int n = text ? atoi(text) : 0;
+
+    if (n >= PAGES_OF_A_SHIM) {
+        add(d, "memory", DOCTOR_OK, NULL,
+            "%d huge pages of 2 MiB are free", n);
+    } else {
+        add(d, "memory", DOCTOR_NOTE,
+            xstrdup("echo 64 > " HUGE_PAGES "nr_hugepages, at boot: "
+                    "hugepages=64"),
+            "%d huge pages of 2 MiB are free, of %d for a shim: it takes "
+            "ordinary ones, which cost some speed", n, PAGES_OF_A_SHIM);
+    }
+    free(text);
+}
+
+/* Returns the MTU of 'iface', 0 if there is no such interface. */
+static int
+mtu_of(const struct doctor *d, const char *iface)
+{
+    char *path = xasprintf("/sys/class/net/%s/mtu", iface);
+    char *text = read_line(d, path);
+    int mtu = text ? atoi(text) : 0;
+
+    free(text);
+    free(path);
+    return mtu;
+}
+
+/* Returns true if the kernel merges packets for 'iface'. */
+static bool
+is_offloaded(const char *iface)
+{
+    struct ethtool_value value = { .cmd = ETHTOOL_GGRO };
+    struct ifreq ifr = { .ifr_data = (void *) &value };
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool offloaded;
+
+    ovs_strzcpy(ifr.ifr_name, iface, sizeof ifr.ifr_name);
+    offloaded = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr) && value.data;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return offloaded;
+}
+
+/* Checks a kernel interface for IP packets of at most 'max' bytes, 0 for any
+ * size. */
+static void
+check_iface(struct doctor *d, const char *port, const char *iface, int max)
+{
+    int mtu = mtu_of(d, iface);
+
+    if (!mtu) {
+        add(d, "ports", DOCTOR_MISSING,
+            xstrdup("ip link shows the interfaces; in the shim's namespace"),
+            "%s: there is no interface %s", port, iface);
+    } else if (max && mtu > max) {
+        add(d, "ports", DOCTOR_MISSING,
+            xasprintf("ip link set %s mtu %d", iface, max),
+            "%s: the MTU is %d, at most %d is possible", port, mtu, max);
+    } else if (!*d->config->root && is_offloaded(iface)) {
+        add(d, "ports", DOCTOR_NOTE,
+            xasprintf("ethtool -K %s gro off", iface),
+            "%s: the kernel puts packets together, and the shim must cut them "
+            "or switch that off", port);
+    } else {
+        add(d, "ports", DOCTOR_OK, NULL, "%s: MTU %d", port, mtu);
+    }
+}
+
+static void
+check_device(struct doctor *d, const char *port, const char *path,
+             const char *mend)
+{
+    if (has(d, path, R_OK | W_OK)) {
+        add(d, "ports", DOCTOR_OK, NULL, "%s: %s", port, path);
+    } else {
+        add(d, "ports", DOCTOR_MISSING, xstrdup(mend),
+            "%s: %s is not there, or not to be opened", port, path);
+    }
+}
+
+static void
+check_pci(struct doctor *d, const char *port, const char *address)
+{
+    char *link = xasprintf("%s/sys/bus/pci/devices/%s/driver",
+                           d->config->root, address);
+    char target[PATH_MAX];
+    ssize_t n = readlink(link, target, sizeof target - 1);
+    const char *driver;
+
+    target[MAX(0, n)] = '\0';
+    driver = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
+    if (!strcmp(driver, "mlx5_core")) { /* Kernel and DPDK share the card. */
+        check_device(d, port, "/dev/infiniband", "modprobe ib_uverbs mlx5_ib");
+    } else if (!strcmp(driver, "vfio-pci")) {
+        check_device(d, port, "/dev/vfio/vfio", "modprobe vfio-pci, with the "
+                     "IOMMU switched on");
+    } else {
+        add(d, "ports", DOCTOR_MISSING,
+            xasprintf("dpdk-devbind.py --bind=vfio-pci %s", address),
+            "%s: its driver is %s, vfio-pci is needed", port,
+            *driver ? driver : "none");
+    }
+    free(link);
+}
+
+static void
+check_port(struct doctor *d, const char *port)
+{
+    const char *what = strchr(port, ':');
+    size_t n = what ? (size_t) (what - port) : strlen(port);
+
+    what = what ? what + 1 : "";
+    if (!strncmp(port, "pci", n)) {
+        check_pci(d, port, what);
+    } else if (!strncmp(port, "af_packet", n) || !strncmp(port, "pcap", n)) {
+        check_iface(d, port, what, 0);
+    } else if (!strncmp(port, "af_xdp", n)) {
+        check_iface(d, port, what, AF_XDP_MTU);
+        if (!kernel_is_from(d, 5, 4)) {
+            add(d, "ports", DOCTOR_MISSING,
+                xstrdup("Linux 5.4, or af_packet"),
+                "%s: the kernel is too old for AF_XDP", port);
+        }
+    } else if (!strncmp(port, "tap", n)) {
+        check_device(d, port, "/dev/net/tun", "modprobe tun");
+    } else if (!strncmp(port, "virtio_user", n)) {
+        check_device(d, port, "/dev/vhost-net", "modprobe vhost_net");
+    } else {
+        add(d, "ports", DOCTOR_OK, NULL, "%s: needs nothing", port);
+    }
+}
+
+static void
+check_ports(struct doctor *d)
+{
+    for (size_t i = 0; i < d->config->n_ports; i++) {
+        check_port(d, d->config->ports[i]);
+    }
+}
+
+/* What needs an attempt: socket diagnosis, and the daemons to which an agent
+ * connects. */
+
+#define ANSWER_MS 2000
+
+struct seen {
+    size_t n;                   /* Number of sockets. */
+    size_t n_cgroups;           /* Number of sockets whose cgroup the kernel
+                                 * reports. */
+};
+
+static void
+see(const struct sock_info *info, void *seen_)
+{
+    struct seen *seen = seen_;
+
+    seen->n++;
+    seen->n_cgroups += info->cgroup != 0;
+}
+
+static void
+check_sock_diag(struct doctor *d)
+{
+    struct sock_diag *sd;
+    struct seen seen = { 0, 0 };
+    int error;
+
+    if (!kernel_is_from(d, 5, 8)) {
+        add(d, "sockets", DOCTOR_MISSING, xstrdup("Linux 5.8"),
+            "the kernel does not tell the cgroups of sockets: no flow is "
+            "known to be a job's");
+        return;
+    }
+    if (*d->config->root) {
+        return;
+    }
+    error = sock_diag_open(NULL, &sd);
+    if (!error) {
+        error = sock_diag_dump(sd, NULL, 0, see, &seen);
+        sock_diag_close(sd);
+    }
+    if (error) {
+        add(d, "sockets", DOCTOR_MISSING,
+            xstrdup("a kernel with CONFIG_INET_DIAG, and CAP_NET_ADMIN"),
+            "the kernel does not list its sockets (%s)", ovs_strerror(error));
+    } else if (seen.n && !seen.n_cgroups) {
+        add(d, "sockets", DOCTOR_MISSING,
+            xstrdup("a kernel with CONFIG_SOCK_CGROUP_DATA"),
+            "the kernel tells the cgroup of none of %"PRIuSIZE" sockets",
+            seen.n);
+    } else {
+        add(d, "sockets", DOCTOR_OK, NULL, "the kernel tells their cgroups");
+    }
+}
+
+/* Returns 0 if a connection to 'remote' succeeds within ANSWER_MS, else an
+ * errno value. */
+static int
+try_remote(const char *remote)
+{
+    long long deadline = time_msec() + ANSWER_MS;
+    struct stream *stream;
+    int error = stream_open(remote, &stream, 0);
+
+    while (!error && (error = stream_connect(stream)) == EAGAIN) {
+        if (time_msec() > deadline) {
+            error = ETIMEDOUT;
+            break;
+        }
+        error = 0;
+        stream_run(stream);
+        stream_run_wait(stream);
+        stream_connect_wait(stream);
+        poll_timer_wait_until(deadline + 1);
+        poll_block();
+    }
+    if (stream) {
+        stream_close(stream);
+    }
+    return error;
+}
+
+static void
+check_remote(struct doctor *d, const char *what, const char *option,
+             const char *remote)
+{
+    int error = try_remote(remote);
+
+    if (error) {
+        add(d, "daemons", DOCTOR_MISSING,
+            xasprintf("start it, or name another with %s", option),
+            "%s: %s does not answer (%s)", remote, what, ovs_strerror(error));
+    } else {
+        add(d, "daemons", DOCTOR_OK, NULL, "%s: %s answers", remote, what);
+    }
+}
+
+static void
+check_daemons(struct doctor *d)
+{
+    const struct doctor_config *c = d->config;
+
+    if (*c->root) {
+        return;
+    }
+    if (c->db) {
+        check_remote(d, "the hosts database", "--db", c->db);
+    }
+    if (c->controller) {
+        check_remote(d, "the controller", "--controller", c->controller);
+    }
+    if (c->shim) {
+        char *remote = xasprintf("unix:%s", c->shim);
+
+        check_remote(d, "the shim", "--shim", remote);
+        free(remote);
+    }
+}
+
 static void (*const checks[])(struct doctor *) = {
-    doctor_check_cgroup,
-    doctor_check_capabilities,
-    doctor_check_sock_diag,
-    doctor_check_memory,
-    doctor_check_ports,
-    doctor_check_queueing,
-    doctor_check_tcp,
-    doctor_check_daemons,
-    doctor_check_clock,
+    check_cgroup,
+    check_capabilities,
+    check_sock_diag,
+    check_memory,
+    check_ports,
+    check_queueing,
+    check_tcp,
+    check_daemons,
+    check_clock,
 };
 
 /* 'config' must outlive the doctor. */
@@ -64,69 +678,4 @@ doctor_is_well(const struct doctor *d)
         }
     }
     return true;
-}
-
-void
-doctor_add(struct doctor *d, const char *check, enum doctor_result result,
-           const char *mend, const char *what, ...)
-{
-    va_list args;
-
-    if (d->n >= d->allocated) {
-        d->findings = x2nrealloc(d->findings, &d->allocated,
-                                 sizeof *d->findings);
-    }
-    va_start(args, what);
-    d->findings[d->n++] = (struct doctor_finding) {
-        .check = check, .result = result, .what = xvasprintf(what, args),
-        .mend = nullable_xstrdup(mend),
-    };
-    va_end(args);
-}
-
-char *
-doctor_path(const struct doctor *d, const char *path)
-{
-    return xasprintf("%s%s", d->config->root, path);
-}
-
-bool
-doctor_has(const struct doctor *d, const char *path, int mode)
-{
-    char *full = doctor_path(d, path);
-    bool has = !access(full, mode);
-
-    free(full);
-    return has;
-}
-
-char *
-doctor_read(const struct doctor *d, const char *path)
-{
-    char *full = doctor_path(d, path);
-    FILE *stream = fopen(full, "re");
-    char line[256];
-    char *text = NULL;
-
-    if (stream) {
-        if (fgets(line, sizeof line, stream)) {
-            line[strcspn(line, "\n")] = '\0';
-            text = xstrdup(line);
-        }
-        fclose(stream);
-    }
-    free(full);
-    return text;
-}
-
-bool
-doctor_kernel_from(const struct doctor *d, int major, int minor)
-{
-    char *release = doctor_read(d, "/proc/sys/kernel/osrelease");
-    int a, b;
-    bool from = (!release || sscanf(release, "%d.%d", &a, &b) != 2
-                 || a > major || (a == major && b >= minor));
-
-    free(release);
-    return from;
 }
