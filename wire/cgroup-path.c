@@ -3,6 +3,7 @@
 #include "wire/cgroup-path.h"
 
 #include <mntent.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,27 @@ cgroup_name_is_valid(const char *name)
         }
     }
     return true;
+}
+
+void
+cgroup_name_fit(const char *text, char name[32])
+{
+    uint32_t hash = 2166136261u;        /* FNV-1a. */
+    size_t n = 0;
+
+    for (const char *p = text; *p; p++) {
+        hash = (hash ^ (unsigned char) *p) * 16777619u;
+        if (n < 31) {
+            name[n++] = is_alnum(*p) || strchr("._-", *p) ? *p : '-';
+        }
+    }
+    name[n] = '\0';
+    if (n && !is_alnum(name[0])) {
+        name[0] = 'x';
+    }
+    if (strlen(text) > 31) {
+        snprintf(name + 22, 10, "-%08x", hash);
+    }
 }
 
 bool

@@ -4,8 +4,6 @@
 
 #include "agent/identify/environ.h"
 
-#include <ctype.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +11,6 @@
 
 #include "wire/cgroup-path.h"
 #include "util.h"
-
-#define MAX_NAME 31             /* See cgroup-path.h. */
 
 struct block {
     const char *text;           /* Strings that each end in a null byte. */
@@ -37,24 +33,32 @@ struct row {
     char *(*extract)(const char *value, const struct block *);
 };
 
-/* Returns the value of 'name', NULL if it is missing or empty. */
-static const char *
-get(const struct block *b, const char *name)
+const char *
+environ_get(const char *environ, size_t size, const char *name)
 {
     size_t n = strlen(name);
 
-    for (const char *p = b->text, *next; p < b->text + b->size; p = next) {
-        const char *end = memchr(p, '\0', b->text + b->size - p);
+    for (const char *p = environ, *next; p < environ + size; p = next) {
+        const char *end = memchr(p, '\0', environ + size - p);
 
         if (!end) {
             break;              /* The environment was truncated. */
         }
         next = end + 1;
-        if (!strncmp(p, name, n) && p[n] == '=' && p[n + 1]) {
+        if (!strncmp(p, name, n) && p[n] == '=') {
             return p + n + 1;
         }
     }
     return NULL;
+}
+
+/* Returns the value of 'name', NULL if it is missing or empty. */
+static const char *
+get(const struct block *b, const char *name)
+{
+    const char *value = environ_get(b->text, b->size, name);
+
+    return value && value[0] ? value : NULL;
 }
 
 /* Default run id of torchrun. */
@@ -123,42 +127,6 @@ static const struct row rows[] = {
     { "kubernetes", "kubernetes", NULL, "HOSTNAME", NULL, extract_pod_job },
 };
 
-/* FNV-1a, which has the same result on each host. */
-static uint32_t
-hash_text(const char *text)
-{
-    uint32_t hash = 2166136261u;
-
-    for (; *text; text++) {
-        hash = (hash ^ (unsigned char) *text) * 16777619u;
-    }
-    return hash;
-}
-
-/* Turns 'text' into a valid name of a cojob or job, in place if possible. */
-static char *
-make_name(char *text)
-{
-    uint32_t hash = hash_text(text);
-    size_t n = strlen(text);
-    char *name;
-
-    for (size_t i = 0; i < n; i++) {
-        if (!isalnum((unsigned char) text[i]) && !strchr("._-", text[i])) {
-            text[i] = '-';
-        }
-    }
-    if (n && !isalnum((unsigned char) text[0])) {
-        text[0] = 'x';
-    }
-    if (n <= MAX_NAME) {
-        return text;
-    }
-    name = xasprintf("%.*s-%08"PRIx32, MAX_NAME - 9, text, hash);
-    free(text);
-    return name;
-}
-
 static char *
 job_of_row(const struct row *row, const struct block *b)
 {
@@ -202,20 +170,17 @@ environ_job(const char *environ, size_t size, const char **frameworkp)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char *job = job_of_row(&rows[i], &b);
         char *cojob = job ? cojob_of_row(&rows[i], &b) : NULL;
-        char *name = NULL;
+        char job_name[32] = "", cojob_name[32] = "";
 
         if (cojob) {
-            job = make_name(job);
-            cojob = make_name(cojob);
-            if (cgroup_name_is_valid(cojob) && cgroup_name_is_valid(job)) {
-                name = xasprintf("%s/%s", cojob, job);
-                *frameworkp = rows[i].framework;
-            }
+            cgroup_name_fit(job, job_name);
+            cgroup_name_fit(cojob, cojob_name);
         }
         free(cojob);
         free(job);
-        if (name) {
-            return name;
+        if (cojob_name[0] && job_name[0]) {
+            *frameworkp = rows[i].framework;
+            return xasprintf("%s/%s", cojob_name, job_name);
         }
     }
     return NULL;

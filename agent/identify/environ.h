@@ -39,6 +39,9 @@
 
 #include <stddef.h>
 
+/* Returns the value of 'name' in an environment of 'size' bytes, or NULL. */
+const char *environ_get(const char *environ, size_t size, const char *name);
+
 char *environ_job(const char *environ, size_t size, const char **frameworkp);
 
 #endif /* agent/identify/environ.h */

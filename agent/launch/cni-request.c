@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "wire/agent-call.h"
+#include "wire/cgroup-path.h"
 
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
 
@@ -141,8 +142,8 @@ identify(struct cni_request *r, const char *args, bool all)
         free(warning);
     }
     if (all && !r->identity.job[0] && r->space[0] && r->name[0]) {
-        pod_name_fit(r->name, r->identity.job);
-        pod_name_fit(r->space, r->identity.cojob);
+        cgroup_name_fit(r->name, r->identity.job);
+        cgroup_name_fit(r->space, r->identity.cojob);
     }
 }
 

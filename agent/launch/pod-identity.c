@@ -2,8 +2,6 @@
 
 #include "agent/launch/pod-identity.h"
 
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "wire/cgroup-path.h"
@@ -11,31 +9,6 @@
 
 #define STAGE "stagecoach.dev/stage"
 #define JOB "stagecoach.dev/job"
-
-void
-pod_name_fit(const char *name, char fitted[32])
-{
-    uint32_t hash = 2166136261u;        /* FNV-1a. */
-    size_t n = strlen(name);
-    char plain[2] = "a";
-
-    for (size_t i = 0; i < n; i++) {
-        hash = (hash ^ (unsigned char) name[i]) * 16777619u;
-    }
-    n = n < 31 ? n : 31;
-    for (size_t i = 0; i < n; i++) {
-        plain[0] = name[i];
-        fitted[i] = (strchr("._-", name[i]) || cgroup_name_is_valid(plain)
-                     ? name[i] : '-');
-    }
-    fitted[n] = '\0';
-    if (n && strchr("._-", fitted[0])) {
-        fitted[0] = 'x';
-    }
-    if (strlen(name) > 31) {
-        snprintf(fitted + 22, 10, "-%08x", hash);
-    }
-}
 
 /* Returns the value of 'key', NULL if it is missing, empty or not a string. */
 static const char *
@@ -90,8 +63,8 @@ pod_identity_read(const struct pod *pod, struct pod_identity *identity)
         }
     }
     identity->rung = stage.rung;
-    pod_name_fit(job ? job : "", identity->job);
-    pod_name_fit(stage.cojob[0] ? stage.cojob : cojob ? cojob : pod->space,
+    cgroup_name_fit(job ? job : "", identity->job);
+    cgroup_name_fit(stage.cojob[0] ? stage.cojob : cojob ? cojob : pod->space,
                  identity->cojob);
     if (!identity->cojob[0]) {
         identity->job[0] = '\0';

@@ -21,7 +21,7 @@
  * stagecoach.dev/job, the name of the batch job, or the name of the pod.  Pods
  * without any of these belong to no job.
  *
- * Names of Kubernetes can be longer than those of jobs: see pod_name_fit().
+ * Names of Kubernetes can be longer than those of jobs: see cgroup_name_fit().
  *
  *
  * Usage
@@ -58,9 +58,5 @@ struct pod_identity {
 /* Always sets '*identity'.  Returns NULL, or a malloc()'d message about an
  * invalid annotation that was ignored. */
 char *pod_identity_read(const struct pod *, struct pod_identity *identity);
-
-/* Converts 'name' to a valid name: other characters become "-"; a name of more
- * than 31 characters is cut to 22 characters, "-", and 8 digits of a hash. */
-void pod_name_fit(const char *name, char fitted[32]);
 
 #endif /* agent/launch/pod-identity.h */

@@ -37,11 +37,14 @@ struct log_decoder *
 log_decoder_create(const struct log_spec *spec)
 {
     const struct log_format_class *class = classes[spec->format];
-    struct log_decoder *d = class->create(spec);
+    struct log_decoder *d = xzalloc(class->size);
 
     d->class = class;
     d->spec = spec;
     forget(d);
+    if (class->init) {
+        class->init(d);
+    }
     return d;
 }
 
@@ -49,8 +52,11 @@ void
 log_decoder_destroy(struct log_decoder *d)
 {
     if (d) {
-        free(d->line);
-        d->class->destroy(d);
+        if (d->class->uninit) {
+            d->class->uninit(d);
+        }
+        ds_destroy(&d->data);
+        free(d);
     }
 }
 
@@ -167,20 +173,15 @@ keep(struct log_decoder *d, const char *data, size_t size)
     if (d->skipping) {
         return;
     }
-    if (d->n + size > LOG_MAX_LINE) {
+    if (d->data.length + size > LOG_MAX_LINE) {
         d->skipping = true;
         d->counts.records++;
         d->counts.malformed++;
         d->first = false;
-        d->n = 0;
+        ds_clear(&d->data);
         return;
     }
-    if (d->n + size + 1 > d->allocated) {
-        d->allocated = MAX(2 * d->allocated, d->n + size + 1);
-        d->line = xrealloc(d->line, d->allocated);
-    }
-    memcpy(d->line + d->n, data, size);
-    d->n += size;
+    ds_put_buffer(&d->data, data, size);
 }
 
 static void
@@ -191,11 +192,10 @@ feed_lines(struct log_decoder *d, const char *data, size_t size)
     while ((newline = size ? memchr(data, '\n', size) : NULL)) {
         keep(d, data, newline - data);
         if (!d->skipping) {
-            keep(d, "", 0);
-            take_line(d, d->line, d->n);
+            take_line(d, ds_cstr(&d->data), d->data.length);
         }
         d->skipping = false;
-        d->n = 0;
+        ds_clear(&d->data);
         size -= newline + 1 - data;
         data = newline + 1;
     }
@@ -209,7 +209,7 @@ log_decoder_restart(struct log_decoder *d, const char *head, size_t n_head,
     const char *newline = n_head ? memchr(head, '\n', n_head) : NULL;
 
     forget(d);
-    d->n = 0;
+    ds_clear(&d->data);
     d->skipping = false;
     d->first = true;
     if (d->class->restart) {

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "agent/progress/log-decoder.h"
+#include "openvswitch/dynamic-string.h"
 #include "wire/log-spec.h"
 
 struct log_decoder {
@@ -23,17 +24,17 @@ struct log_decoder {
                                  * log_decoder_take(). */
     struct log_counts counts;
 
-    /* Incomplete line. */
-    char *line;
-    size_t n, allocated;
+    struct ds data;             /* Incomplete line or record. */
     bool skipping;              /* Ignores the rest of the line. */
     bool first;                 /* The next line is the first one of the
                                  * file. */
 };
 
 struct log_format_class {
-    struct log_decoder *(*create)(const struct log_spec *);
-    void (*destroy)(struct log_decoder *);
+    size_t size;                /* Of the format's struct, which begins with
+                                 * struct log_decoder. */
+    void (*init)(struct log_decoder *);         /* May be NULL. */
+    void (*uninit)(struct log_decoder *);       /* May be NULL. */
 
     /* Decodes a line, without its newline, terminated by a null byte.  Returns
      * false if it cannot be decoded. */

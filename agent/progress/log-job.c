@@ -7,9 +7,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/progress/log-file.h"
 #include "agent/progress/log-paths.h"
 #include "openvswitch/json.h"
 #include "openvswitch/vlog.h"
@@ -21,6 +21,90 @@ VLOG_DEFINE_THIS_MODULE(log_job);
 #define READ_MS 50
 #define MORE_MS 5               /* Minimum time while there is more to read. */
 #define LOOK_MS 100
+#define MAX_READ (64 * 1024)    /* Bytes per call of read_file(). */
+
+/* A growing file, and the position up to which it has been read. */
+struct log_file {
+    int fd;
+    dev_t dev;
+    ino_t ino;
+    struct timespec mtime;
+    uint64_t at;                /* Position: bytes before it were read or
+                                 * skipped. */
+    uint64_t skipped;           /* Skipped bytes. */
+    bool bad;                   /* The file has another format or cannot be
+                                 * read. */
+    struct log_decoder *decoder;
+};
+
+/* Takes ownership of 'fd'. */
+static struct log_file *
+open_file(int fd, const struct stat *s, const struct log_spec *spec)
+{
+    struct log_file *f = xzalloc(sizeof *f);
+
+    f->fd = fd;
+    f->dev = s->st_dev;
+    f->ino = s->st_ino;
+    f->mtime = s->st_mtim;
+    f->decoder = log_decoder_create(spec);
+    log_decoder_restart(f->decoder, NULL, 0, false);
+    return f;
+}
+
+static void
+close_file(struct log_file *f)
+{
+    if (f) {
+        close(f->fd);
+        log_decoder_destroy(f->decoder);
+        free(f);
+    }
+}
+
+/* Continues reading at 'at'. */
+static void
+restart(struct log_file *f, uint64_t at)
+{
+    char *head = xmalloc(MAX_READ);
+    ssize_t n = pread(f->fd, head, MAX_READ, 0);
+
+    log_decoder_restart(f->decoder, head, MAX(n, 0), at > 0);
+    free(head);
+    f->at = at;
+}
+
+/* Reads a bounded number of bytes.  Returns true if there are more. */
+static bool
+read_file(struct log_file *f)
+{
+    struct stat s;
+    char *data;
+    ssize_t n;
+
+    if (f->bad || fstat(f->fd, &s)) {
+        return false;
+    }
+    f->mtime = s.st_mtim;
+    if (s.st_size < f->at) {
+        restart(f, 0);
+    }
+    if (s.st_size - f->at > LOG_TAIL) {
+        f->skipped += s.st_size - LOG_TAIL - f->at;
+        restart(f, s.st_size - LOG_TAIL);
+    }
+    if (s.st_size == f->at) {
+        return false;
+    }
+    data = xmalloc(MAX_READ);
+    n = pread(f->fd, data, MAX_READ, f->at);
+    if (n > 0) {
+        f->at += n;
+    }
+    f->bad = n < 0 || !log_decoder_feed(f->decoder, data, n);
+    free(data);
+    return n > 0 && !f->bad && f->at < s.st_size;
+}
 
 void
 log_job_init(struct log_job *lj, const char *job, struct log_watch *watch)
@@ -44,7 +128,7 @@ log_job_clear_spec(struct log_job *lj)
         return;
     }
     for (size_t i = 0; i < lj->n_files; i++) {
-        log_file_destroy(lj->files[i]);
+        close_file(lj->files[i]);
     }
     lj->n_files = 0;
     log_watch_set_clear(lj->watch, &lj->watches);
@@ -145,14 +229,14 @@ see_file(int fd, const struct stat *s, void *look_)
     if (f) {
         close(fd);
     } else {
-        f = log_file_create(fd, s, &lj->spec);
+        f = open_file(fd, s, &lj->spec);
     }
     if (look->n == LOG_MAX_FILES) {
         if (is_older(f, look->files[0])) {
-            log_file_destroy(f);
+            close_file(f);
             return;
         }
-        log_file_destroy(look->files[0]);
+        close_file(look->files[0]);
         look->n--;
         memmove(look->files, look->files + 1, look->n * sizeof *look->files);
     }
@@ -178,7 +262,7 @@ look_for_files(struct log_job *lj, long long now)
                                      : log_spec_fixed(&lj->spec),
                    &class, &look);
     for (size_t i = 0; i < lj->n_files; i++) {
-        log_file_destroy(lj->files[i]);
+        close_file(lj->files[i]);
     }
     lj->n_files = look.n;
     memcpy(lj->files, look.files, sizeof lj->files);
@@ -201,11 +285,11 @@ read_files(struct log_job *lj, long long now, log_report_func *tell, void *aux)
     for (size_t i = 0; i < lj->n_files; i++) {
         struct log_file *f = lj->files[i];
 
-        if (log_file_read(f)) {
+        if (read_file(f)) {
             lj->read = true;
             lj->next_read = now + MORE_MS;
         }
-        if (log_file_take(f, &progress)) {
+        if (log_decoder_take(f->decoder, &progress)) {
             tell(lj->job, &progress, aux);
         }
         lj->told_bad |= f->bad;
@@ -217,7 +301,6 @@ read_files(struct log_job *lj, long long now, log_report_func *tell, void *aux)
     }
 }
 
-/* Handles the events of the kernel. */
 void
 log_job_handle_events(struct log_job *lj)
 {

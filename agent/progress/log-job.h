@@ -46,12 +46,15 @@
 #include <sys/types.h>
 
 #include "agent/progress/log-decoder.h"
-#include "wire/log-spec.h"
 #include "agent/progress/log-watch.h"
+#include "wire/log-spec.h"
 
 struct json;
+struct log_file;
 
 #define LOG_MAX_FILES 8
+#define LOG_TAIL (256 * 1024)   /* Reading of a file begins so many bytes
+                                 * before its end. */
 #define LOG_SAFETY_MS 10000
 
 typedef void log_report_func(const char *job, const struct progress *,

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <regex.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
@@ -17,18 +16,6 @@
 /* Longer lines are not matched with regular expressions: the time may grow
  * with the square of the length. */
 #define MAX_MATCH 4096
-
-static struct log_decoder *
-plain_create(const struct log_spec *spec OVS_UNUSED)
-{
-    return xzalloc(sizeof(struct log_decoder));
-}
-
-static void
-plain_destroy(struct log_decoder *d)
-{
-    free(d);
-}
 
 /* JSON. */
 
@@ -69,8 +56,7 @@ json_line(struct log_decoder *d, char *line)
 }
 
 const struct log_format_class log_json_lines = {
-    .create = plain_create,
-    .destroy = plain_destroy,
+    .size = sizeof(struct log_decoder),
     .line = json_line,
 };
 
@@ -87,19 +73,12 @@ csv_cast(struct log_decoder *d)
     return CONTAINER_OF(d, struct csv, up);
 }
 
-static struct log_decoder *
-csv_create(const struct log_spec *spec OVS_UNUSED)
+static void
+csv_init(struct log_decoder *d)
 {
-    struct csv *csv = xzalloc(sizeof *csv);
+    struct csv *csv = csv_cast(d);
 
     csv->iteration = csv->metric = csv->stage = -1;
-    return &csv->up;
-}
-
-static void
-csv_destroy(struct log_decoder *d)
-{
-    free(csv_cast(d));
 }
 
 /* Terminates the field at '*linep', without its quotation marks, and moves
@@ -140,7 +119,7 @@ csv_head(struct log_decoder *d, char *line)
 {
     struct csv *csv = csv_cast(d);
 
-    csv->iteration = csv->metric = csv->stage = -1;
+    csv_init(d);
     for (int i = 0; line; i++) {
         const char *field = csv_field(&line);
 
@@ -178,8 +157,8 @@ csv_line(struct log_decoder *d, char *line)
 }
 
 const struct log_format_class log_csv = {
-    .create = csv_create,
-    .destroy = csv_destroy,
+    .size = sizeof(struct csv),
+    .init = csv_init,
     .line = csv_line,
     .head = csv_head,
 };
@@ -207,33 +186,30 @@ compile(regex_t *regex, const char *text)
     }
 }
 
-static struct log_decoder *
-regex_create(const struct log_spec *spec)
+static void
+regex_init(struct log_decoder *d)
 {
-    struct regex *r = xzalloc(sizeof *r);
+    struct regex *r = regex_cast(d);
 
-    compile(&r->iteration, spec->iteration);
-    compile(&r->metric, spec->metric);
-    compile(&r->stage, spec->stage);
-    return &r->up;
+    compile(&r->iteration, d->spec->iteration);
+    compile(&r->metric, d->spec->metric);
+    compile(&r->stage, d->spec->stage);
 }
 
 static void
-regex_destroy(struct log_decoder *d)
+regex_uninit(struct log_decoder *d)
 {
     struct regex *r = regex_cast(d);
-    const struct log_spec *s = d->spec;
 
-    if (s->iteration) {
+    if (d->spec->iteration) {
         regfree(&r->iteration);
     }
-    if (s->metric) {
+    if (d->spec->metric) {
         regfree(&r->metric);
     }
-    if (s->stage) {
+    if (d->spec->stage) {
         regfree(&r->stage);
     }
-    free(r);
 }
 
 static bool
@@ -279,8 +255,9 @@ regex_line(struct log_decoder *d, char *line)
 }
 
 const struct log_format_class log_regex = {
-    .create = regex_create,
-    .destroy = regex_destroy,
+    .size = sizeof(struct regex),
+    .init = regex_init,
+    .uninit = regex_uninit,
     .line = regex_line,
 };
 
@@ -306,7 +283,6 @@ mlflow_line(struct log_decoder *d, char *line)
 }
 
 const struct log_format_class log_mlflow = {
-    .create = plain_create,
-    .destroy = plain_destroy,
+    .size = sizeof(struct log_decoder),
     .line = mlflow_line,
 };

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/progress/log-environ.h"
+#include "agent/identify/environ.h"
+#include "agent/identify/process.h"
 #include "wire/log-spec.h"
 #include "agent/progress/log-watch.h"
 #include "hash.h"
@@ -23,7 +24,10 @@
 
 VLOG_DEFINE_THIS_MODULE(log_readers);
 
+#define LOG_ENVIRON "STAGECOACH_LOG"
 #define MAX_READS_A_RUN 32
+#define MAX_LOOKS 16            /* Processes of a job whose environment is
+                                 * read. */
 
 /* Times after the discovery of a job, in ms, at which its environment is read:
  * it is complete only once "stagecoach run" has executed the command. */
@@ -168,6 +172,34 @@ log_readers_load(struct log_readers *lr, const char *file)
     return NULL;
 }
 
+/* Returns the log specification in the environment of one of the first
+ * processes in cgroup 'dir', and stores the user of the process in '*uidp'.
+ * The owner of the directory in /proc is not used: it is root if the program
+ * has a set-user-ID bit. */
+static char *
+find_spec(const char *dir, uid_t *uidp)
+{
+    char *spec = NULL;
+    pid_t *pids;
+    size_t n = processes_of_cgroup(dir, &pids);
+
+    for (size_t i = 0; !spec && i < MIN(n, MAX_LOOKS); i++) {
+        size_t size;
+        char *block = process_environ(pids[i], &size);
+
+        /* The last byte is not part of the environment. */
+        const char *value = block ? environ_get(block, size - 1, LOG_ENVIRON)
+                            : NULL;
+
+        if (value && process_user(pids[i], uidp)) {
+            spec = xstrdup(value);
+        }
+        free(block);
+    }
+    free(pids);
+    return spec;
+}
+
 /* The environment has precedence over rules, because it was written for this
  * job. */
 static void
@@ -177,7 +209,7 @@ read_job_environ(struct log_readers *lr, struct reader *r)
     struct log_spec spec;
     char *error;
     uid_t uid;
-    char *value = log_environ_find(dir, &uid);
+    char *value = find_spec(dir, &uid);
 
     free(dir);
     if (!value) {

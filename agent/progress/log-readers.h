@@ -11,7 +11,11 @@
  *
  * A job that does not use the progress socket usually writes its progress to a
  * file.  The job's environment, or the first matching rule, names the files;
- * log-job.h follows them.
+ * log-job.h follows them.  "stagecoach run --log" stores its argument in the
+ * environment of the command, as STAGECOACH_LOG, so an agent that starts late
+ * or again finds it with the job.  A job must not make the agent read files
+ * that the job could not read itself: the user of the job must own the files
+ * that its environment names.
  *
  * Files may have any length, so reading begins a bounded distance before the
  * end, each call reads a bounded number of bytes, and a reader that lags by

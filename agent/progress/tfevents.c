@@ -19,7 +19,6 @@
 #include <config.h>
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/progress/log-format.h"
@@ -33,8 +32,6 @@
 
 struct tfevents {
     struct log_decoder up;
-    char *data;                 /* Incomplete record. */
-    size_t n, allocated;
     uint64_t skip;              /* Bytes still to be skipped. */
     bool seeking;               /* Searches the beginning of a record. */
 };
@@ -45,29 +42,11 @@ tfevents_cast(struct log_decoder *d)
     return CONTAINER_OF(d, struct tfevents, up);
 }
 
-static struct log_decoder *
-tfevents_create(const struct log_spec *spec OVS_UNUSED)
-{
-    struct tfevents *t = xzalloc(sizeof *t);
-
-    return &t->up;
-}
-
-static void
-tfevents_destroy(struct log_decoder *d)
-{
-    struct tfevents *t = tfevents_cast(d);
-
-    free(t->data);
-    free(t);
-}
-
 static void
 tfevents_restart(struct log_decoder *d, bool middle)
 {
     struct tfevents *t = tfevents_cast(d);
 
-    t->n = 0;
     t->skip = 0;
     t->seeking = middle;
 }
@@ -295,44 +274,34 @@ read_event(struct log_decoder *d, const char *data, size_t size)
 
 /* Records. */
 
-static void
-append(struct tfevents *t, const char *data, size_t size)
-{
-    if (t->n + size > t->allocated) {
-        t->allocated = MAX(2 * t->allocated, t->n + size);
-        t->data = xrealloc(t->data, t->allocated);
-    }
-    memcpy(t->data + t->n, data, size);
-    t->n += size;
-}
-
 static bool
 is_header(const char *p)
 {
     return get_u64(p) < MAX_LENGTH && masked_crc(p, 8) == get_u32(p + 8);
 }
 
-/* Returns the number of bytes in 't->data' before a header; without a header,
+/* Returns the number of bytes in the data before a header; without a header,
  * all but those that could be the beginning of one. */
 static size_t
 seek(struct tfevents *t)
 {
+    const struct ds *data = &t->up.data;
     size_t at = 0;
 
-    while (at + HEADER <= t->n && !is_header(t->data + at)) {
+    while (at + HEADER <= data->length && !is_header(data->string + at)) {
         at++;
     }
-    t->seeking = at + HEADER > t->n;
+    t->seeking = at + HEADER > data->length;
     return at;
 }
 
-/* Reads the record in 't->data' at '*atp'.  Returns false if it is incomplete,
+/* Reads the record in the data at '*atp'.  Returns false if it is incomplete,
  * and sets '*badp' if it is invalid. */
 static bool
 read_record(struct tfevents *t, size_t *atp, bool *badp)
 {
-    const char *p = t->data + *atp;
-    size_t left = t->n - *atp;
+    const char *p = t->up.data.string + *atp;
+    size_t left = t->up.data.length - *atp;
     uint64_t length;
 
     if (left < HEADER) {
@@ -363,15 +332,17 @@ read_record(struct tfevents *t, size_t *atp, bool *badp)
 static void
 drop(struct tfevents *t, size_t n)
 {
-    t->n -= n;
-    memmove(t->data, t->data + n, t->n);
+    struct ds *data = &t->up.data;
+
+    data->length -= n;
+    memmove(data->string, data->string + n, data->length);
 }
 
 /* Drops the bytes to be skipped. */
 static void
 skip_bytes(struct tfevents *t)
 {
-    size_t n = MIN(t->skip, t->n);
+    size_t n = MIN(t->skip, t->up.data.length);
 
     t->skip -= n;
     drop(t, n);
@@ -386,7 +357,7 @@ tfevents_feed(struct log_decoder *d, const char *data, size_t size)
     if (!size) {
         return true;
     }
-    append(t, data, size);
+    ds_put_buffer(&d->data, data, size);
     for (;;) {
         size_t at = 0;
 
@@ -398,15 +369,14 @@ tfevents_feed(struct log_decoder *d, const char *data, size_t size)
             continue;
         }
         drop(t, at);
-        if (bad || !t->skip || !t->n) {
+        if (bad || !t->skip || !d->data.length) {
             return !bad;
         }
     }
 }
 
 const struct log_format_class log_tfevents = {
-    .create = tfevents_create,
-    .destroy = tfevents_destroy,
+    .size = sizeof(struct tfevents),
     .restart = tfevents_restart,
     .feed = tfevents_feed,
 };

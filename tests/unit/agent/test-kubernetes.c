@@ -174,18 +174,18 @@ fits_long_names(void **state)
     const char *other = "resnet-on-imagenet-with-momentum-worker-18";
     char a[32], b[32];
 
-    pod_name_fit("bert.v2_x-1", a);
+    cgroup_name_fit("bert.v2_x-1", a);
     assert_string_equal(a, "bert.v2_x-1");
-    pod_name_fit(long_name, a);
-    pod_name_fit(other, b);
+    cgroup_name_fit(long_name, a);
+    cgroup_name_fit(other, b);
     assert_int_equal(strlen(a), 31);
     assert_memory_equal(a, "resnet-on-imagenet-wit-", 23);
     assert_string_not_equal(a, b);
     assert_true(cgroup_name_is_valid(a));
-    pod_name_fit("-a/b\xc3\xa4", a);
+    cgroup_name_fit("-a/b\xc3\xa4", a);
     assert_string_equal(a, "xa-b--");
     assert_true(cgroup_name_is_valid(a));
-    pod_name_fit("", a);
+    cgroup_name_fit("", a);
     assert_string_equal(a, "");
 }
 

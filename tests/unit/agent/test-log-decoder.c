@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "agent/identify/environ.h"
 #include "agent/progress/log-decoder.h"
-#include "agent/progress/log-environ.h"
 #include "wire/log-spec.h"
 #include "agent/progress/sender.h"
 #include "tests/unit/agent/log-feed.h"
@@ -201,12 +201,11 @@ static void
 an_environment_is_searched_for_a_name(void **state OVS_UNUSED)
 {
     static const char text[] = "A=1\0STAGECOACH_LOGS=x\0STAGECOACH_LOG=csv:/a";
-    char *value = log_environ_get(text, sizeof text, LOG_ENVIRON);
+    static const char name[] = "STAGECOACH_LOG";
 
-    assert_string_equal(value, "csv:/a");
-    free(value);
-    assert_null(log_environ_get(text, sizeof text - 1, LOG_ENVIRON));
-    assert_null(log_environ_get(text, 0, LOG_ENVIRON));
+    assert_string_equal(environ_get(text, sizeof text, name), "csv:/a");
+    assert_null(environ_get(text, sizeof text - 1, name));
+    assert_null(environ_get(text, 0, name));
 }
 
 static void

@@ -16,7 +16,6 @@
 
 #include <cmocka.h>
 
-#include "agent/progress/log-file.h"
 #include "agent/progress/log-readers.h"
 #include "openvswitch/json.h"
 #include "timeval.h"
