@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "wire/cgroup-path.h"
-#include "agent/launch/stage-name.h"
+#include "agent/launch/launch.h"
 
 #define STAGE "stagecoach.dev/stage"
 #define JOB "stagecoach.dev/job"

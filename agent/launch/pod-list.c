@@ -2,29 +2,22 @@
 
 #include "agent/launch/pod-list.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 /* A pod of a job. */
-struct entry {
+struct pod_list_entry {
     char uid[37];
     struct pod_identity identity;
-};
-
-struct pod_list {
-    struct entry *entries;      /* Sorted by UID. */
-    size_t n;
-    size_t n_bad;
-    char *complaint;            /* Message about the first invalid
-                                 * annotation. */
 };
 
 static int
 compare_entries(const void *a, const void *b)
 {
-    return strcmp(((const struct entry *) a)->uid,
-                  ((const struct entry *) b)->uid);
+    return strcmp(((const struct pod_list_entry *) a)->uid,
+                  ((const struct pod_list_entry *) b)->uid);
 }
 
 /* Adds the pod 'item' if it belongs to a job.  'list' has space for it. */
@@ -35,7 +28,7 @@ add_item(struct pod_list *list, const json_t *item)
     const char *uid = json_string_value(json_object_get(meta, "uid"));
     const char *name = json_string_value(json_object_get(meta, "name"));
     const char *space = json_string_value(json_object_get(meta, "namespace"));
-    struct entry *entry = &list->entries[list->n];
+    struct pod_list_entry *entry = &list->entries[list->n];
     struct pod pod = {
         .name = name,
         .space = space,
@@ -49,11 +42,8 @@ add_item(struct pod_list *list, const json_t *item)
     }
     error = pod_identity_read(&pod, &entry->identity);
     if (error) {
-        list->n_bad++;
-        if (!list->complaint
-            && asprintf(&list->complaint, "%.63s/%.253s: %s", space, name,
-                        error) < 0) {
-            abort();
+        if (!list->n_bad++) {
+            list->complaint = message("%.63s/%.253s: %s", space, name, error);
         }
         free(error);
     }
@@ -72,29 +62,21 @@ pod_list_read(const char *place, const char *text, size_t size,
     const json_t *items = json_object_get(json, "items");
     struct pod_list *list;
     const json_t *item;
-    char *error;
     size_t i;
 
     *listp = NULL;
-    if (!json ? asprintf(&error, "%s:%d:%d: %s, a list of pods is allowed",
-                         place, at.line, at.column, at.text) < 0
-        : !json_is_array(items)
-        && asprintf(&error, "%s: /items: it is missing or not a list, a list "
-                    "of pods is allowed", place) < 0) {
-        abort();
+    if (!json) {
+        return message("%s:%d:%d: %s, a list of pods is allowed", place,
+                       at.line, at.column, at.text);
     }
     if (!json_is_array(items)) {
         json_decref(json);
-        return error;
+        return message("%s: /items: it is missing or not a list, a list of "
+                       "pods is allowed", place);
     }
-    list = calloc(1, sizeof *list);
-    if (list) {
-        list->entries = calloc(json_array_size(items) + 1,
-                               sizeof *list->entries);
-    }
-    if (!list || !list->entries) {
-        abort();
-    }
+    list = allocate(1, sizeof *list);
+    list->entries = allocate(json_array_size(items) + 1,
+                             sizeof *list->entries);
     json_array_foreach (items, i, item) {
         add_item(list, item);
     }
@@ -114,29 +96,11 @@ pod_list_destroy(struct pod_list *list)
     }
 }
 
-size_t
-pod_list_n(const struct pod_list *list)
-{
-    return list->n;
-}
-
-size_t
-pod_list_n_bad(const struct pod_list *list)
-{
-    return list->n_bad;
-}
-
-const char *
-pod_list_complaint(const struct pod_list *list)
-{
-    return list->complaint;
-}
-
 const struct pod_identity *
 pod_list_find(const struct pod_list *list, const char *uid)
 {
-    const struct entry *entry;
-    struct entry key;
+    const struct pod_list_entry *entry;
+    struct pod_list_entry key;
 
     if (strlen(uid) >= sizeof key.uid) {
         return NULL;

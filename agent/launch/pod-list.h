@@ -32,19 +32,19 @@
 
 #include "agent/launch/pod-identity.h"
 
-struct pod_list;
+/* Read-only outside this module. */
+struct pod_list {
+    struct pod_list_entry *entries;     /* Pods of jobs, sorted by UID. */
+    size_t n;
+    size_t n_bad;               /* Pods with an invalid annotation. */
+    char *complaint;            /* Message about the first of these. */
+};
 
 /* Returns NULL or a malloc()'d message that begins with 'place'; then '*listp'
  * is NULL. */
 char *pod_list_read(const char *place, const char *text, size_t size,
                     struct pod_list **listp);
 void pod_list_destroy(struct pod_list *);
-
-/* Number of pods of jobs, and number of pods with an invalid annotation;
- * pod_list_complaint() describes the first of these. */
-size_t pod_list_n(const struct pod_list *);
-size_t pod_list_n_bad(const struct pod_list *);
-const char *pod_list_complaint(const struct pod_list *);
 
 /* Returns NULL if pod 'uid' belongs to no job or is not listed. */
 const struct pod_identity *pod_list_find(const struct pod_list *,

@@ -2,9 +2,12 @@
 
 #include "agent/launch/pod-path.h"
 
+#include <errno.h>
+#include <fts.h>
 #include <stddef.h>
 #include <string.h>
 
+#define MAX_DEPTH 8             /* Levels of directories that a scan reads. */
 #define UID_HEX "0123456789abcdef"
 
 /* A component of a path, or part of one. */
@@ -124,4 +127,36 @@ pod_path_parse(const char *path, struct pod_path *pod)
         }
     }
     return false;
+}
+
+int
+pod_path_scan(const char *root, pod_path_func *see, void *aux)
+{
+    char *const roots[] = { (char *) root, NULL };
+    FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+    int error = 0;
+    FTSENT *entry;
+
+    if (!fts) {
+        return errno;
+    }
+    while ((entry = fts_read(fts)) != NULL) {
+        struct pod_path pod;
+
+        if (entry->fts_info == FTS_D) {
+            /* The path of the root itself may look like that of a pod. */
+            if (pod_path_parse(entry->fts_path + strlen(root), &pod)) {
+                see(entry->fts_path, &pod, aux);
+                fts_set(fts, entry, FTS_SKIP);
+            } else if (entry->fts_level >= MAX_DEPTH) {
+                fts_set(fts, entry, FTS_SKIP);
+            }
+        } else if (entry->fts_level == 0
+                   && (entry->fts_info == FTS_NS
+                       || entry->fts_info == FTS_DNR)) {
+            error = entry->fts_errno;
+        }
+    }
+    fts_close(fts);
+    return error;
 }

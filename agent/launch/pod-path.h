@@ -20,6 +20,13 @@
  * socket identifies the pod, without any other interface.
  *
  *
+ * Usage
+ * =====
+ *
+ *    found = pod_path_parse("/kubepods/burstable/pod...", &pod);
+ *    error = pod_path_scan("/sys/fs/cgroup", see_pod, aux);
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *
@@ -36,5 +43,14 @@ struct pod_path {
 /* Returns true and sets '*pod' if 'path' (as in /proc/PID/cgroup, or absolute)
  * is the cgroup of a pod or is below one. */
 bool pod_path_parse(const char *path, struct pod_path *pod);
+
+typedef void pod_path_func(const char *path, const struct pod_path *,
+                           void *aux);
+
+/* Calls the function with 'aux' once for the own cgroup of each pod below
+ * 'root', with its whole path.  Does not read below those, nor more than eight
+ * levels of directories, and does not follow links.  Returns 0, or an errno if
+ * 'root' itself cannot be read. */
+int pod_path_scan(const char *root, pod_path_func *, void *aux);
 
 #endif /* agent/launch/pod-path.h */

@@ -23,8 +23,7 @@
 
 #include "wire/cgroup-path.h"
 #include "wire/agent-call.h"
-#include "agent/launch/job-cgroup.h"
-#include "agent/launch/stage-name.h"
+#include "agent/launch/launch.h"
 
 SPANK_PLUGIN(stagecoach, 1);
 

@@ -14,17 +14,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/options.h"
-#include "wire/cgroup-path.h"
-#include "wire/agent-call.h"
-#include "agent/launch/pod-fetch.h"
 #include "agent/launch/pod-list.h"
-#include "agent/launch/pod-tree.h"
+#include "agent/launch/pod-path.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "wire/agent-call.h"
+#include "wire/cgroup-path.h"
 
+#define TIMEOUT_MS 5000L        /* Of a request to the kubelet. */
+#define MAX_SIZE (64 << 20)     /* Of its reply, bytes. */
 #define ROUND_MS 2000           /* Time limit for all claims of a round. */
 
 struct options {
-    struct pod_source source;
+    const char *url;            /* List of pods: http, https or file. */
+    const char *socket;         /* Unix socket to connect to instead of the
+                                 * host of the URL, or NULL. */
+    const char *token;          /* File with a bearer token, read for each
+                                 * request, or NULL. */
+    const char *ca;             /* File of certificates of authorities, NULL
+                                 * for the system's. */
+    bool insecure;              /* Accept any certificate. */
     const char *rundir;
     char *mount;                /* Mount of cgroup v2. */
     int interval;               /* Seconds between rounds. */
@@ -42,16 +51,16 @@ struct round {
 #define AT(MEMBER) OPTION_AT(struct options, MEMBER)
 
 static const struct option_row rows[] = {
-    { "pods", OPTION_TEXT, AT(source.url), .value = "URL",
+    { "pods", OPTION_TEXT, AT(url), .value = "URL",
       .deflt = "http://127.0.0.1:10255/pods",
       .help = "list of pods of the kubelet, or a file: http, https or file" },
-    { "socket", OPTION_TEXT, AT(source.socket), .value = "PATH",
+    { "socket", OPTION_TEXT, AT(socket), .value = "PATH",
       .help = "connect to this unix socket instead of the host of the URL" },
-    { "token", OPTION_TEXT, AT(source.token), .value = "FILE",
+    { "token", OPTION_TEXT, AT(token), .value = "FILE",
       .help = "bearer token for the kubelet" },
-    { "ca", OPTION_TEXT, AT(source.ca), .value = "FILE",
+    { "ca", OPTION_TEXT, AT(ca), .value = "FILE",
       .help = "certificate of the authority that signed the kubelet's" },
-    { "insecure", OPTION_FLAG, AT(source.insecure),
+    { "insecure", OPTION_FLAG, AT(insecure),
       .help = "do not verify the certificate of the kubelet" },
     { "cgroup-mount", OPTION_COPY, AT(mount), .value = "DIR",
       .shown = "from /proc/mounts", .help = "mount of the cgroup v2 tree" },
@@ -71,6 +80,107 @@ static const struct option_table table = {
              "Reports the pods of jobs to this host's agent.\n",
     .rows = rows,
 };
+
+struct body {
+    char *text;
+    size_t size;
+};
+
+static size_t
+take(char *data, size_t one, size_t n, void *body_)
+{
+    struct body *body = body_;
+    char *larger = (body->size + n <= MAX_SIZE
+                    ? realloc(body->text, body->size + n + 1) : NULL);
+
+    if (!larger) {
+        return 0;
+    }
+    memcpy(larger + body->size, data, n);
+    body->text = larger;
+    body->size += n;
+    return n;
+}
+
+/* Adds the header with the token in 'file'. */
+static char *
+add_token(const char *file, struct curl_slist **headers)
+{
+    char token[8192], header[8300];
+    FILE *stream = fopen(file, "re");
+    size_t n = stream ? fread(token, 1, sizeof token - 1, stream) : 0;
+
+    if (stream) {
+        fclose(stream);
+    }
+    token[n] = '\0';
+    token[strcspn(token, "\r\n")] = '\0';
+    if (!token[0]) {
+        return message("%s: it cannot be read or is empty, a file with a "
+                       "token is allowed", file);
+    }
+    snprintf(header, sizeof header, "Authorization: Bearer %s", token);
+    *headers = curl_slist_append(*headers, header);
+    return NULL;
+}
+
+static char *
+get(CURL *curl, const struct options *o, struct curl_slist *headers,
+    struct body *body)
+{
+    char why[CURL_ERROR_SIZE] = "";
+    CURLcode code;
+
+    curl_easy_setopt(curl, CURLOPT_URL, o->url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, o->socket);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, body);
+    if (o->ca) {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, o->ca);
+    }
+    if (o->insecure) {
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    code = curl_easy_perform(curl);
+    return code == CURLE_OK ? NULL
+           : message("%s: no list of pods came (%s)", o->url,
+                     why[0] ? why : curl_easy_strerror(code));
+}
+
+/* Fetches the list of pods from the kubelet.  Returns NULL and stores the list
+ * in '*textp', which the caller frees, or returns a message. */
+static char *
+fetch_pods(const struct options *o, char **textp, size_t *sizep)
+{
+    struct curl_slist *headers = NULL;
+    struct body body = { NULL, 0 };
+    CURL *curl = must(curl_easy_init());
+    char *error = NULL;
+
+    if (o->token) {
+        error = add_token(o->token, &headers);
+    }
+    if (!error) {
+        error = get(curl, o, headers, &body);
+    }
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(curl);
+    if (error) {
+        free(body.text);
+        return error;
+    }
+    *textp = body.text ? body.text : allocate(1, 1);
+    *sizep = body.size;
+    return NULL;
+}
 
 /* Logs 'text', which it frees, unless it was logged last.  NULL means that
  * there is no error. */
@@ -109,24 +219,19 @@ static char *
 describe_error(const struct round *round, int tree_error)
 {
     const struct options *o = round->options;
-    char *text = NULL;
-    int n = 0;
 
     if (round->error) {
-        n = asprintf(&text, "%s/agent.ctl: the agent does not answer (%s)",
-                     o->rundir, strerror(round->error));
+        return message("%s/agent.ctl: the agent does not answer (%s)",
+                       o->rundir, strerror(round->error));
     } else if (tree_error) {
-        n = asprintf(&text, "%s: the cgroups cannot be read (%s)", o->mount,
-                     strerror(tree_error));
-    } else if (pod_list_n_bad(round->list)) {
-        n = asprintf(&text, "%zu pods have an annotation that is passed over, "
-                     "the first: %s", pod_list_n_bad(round->list),
-                     pod_list_complaint(round->list));
+        return message("%s: the cgroups cannot be read (%s)", o->mount,
+                       strerror(tree_error));
+    } else if (round->list->n_bad) {
+        return message("%zu pods have an annotation that is passed over, the "
+                       "first: %s", round->list->n_bad,
+                       round->list->complaint);
     }
-    if (n < 0) {
-        abort();
-    }
-    return text;
+    return NULL;
 }
 
 /* Runs one round.  Returns false after logging an error. */
@@ -136,17 +241,17 @@ run_round(const struct options *o)
     struct round round = { .options = o };
     char *text = NULL;
     size_t size;
-    char *error = pod_fetch(&o->source, &text, &size);
+    char *error = fetch_pods(o, &text, &size);
 
     if (!error) {
-        error = pod_list_read(o->source.url, text, size, &round.list);
+        error = pod_list_read(o->url, text, size, &round.list);
         free(text);
     }
     if (!error) {
         int tree_error;
 
         round.until = agent_call_until(ROUND_MS);
-        tree_error = pod_tree_scan(o->mount, claim, &round);
+        tree_error = pod_path_scan(o->mount, claim, &round);
         error = describe_error(&round, tree_error);
         pod_list_destroy(round.list);
     }

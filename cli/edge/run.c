@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/launch/job-cgroup.h"
+#include "agent/launch/launch.h"
 #include "cli/command.h"
 #include "wire/agent-call.h"
 #include "wire/cgroup-path.h"

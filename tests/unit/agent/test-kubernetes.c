@@ -208,15 +208,15 @@ reads_a_list_of_pods(void **state)
     struct pod_list *list;
 
     assert_null(pod_list_read("p", text, sizeof text - 1, &list));
-    assert_int_equal(pod_list_n(list), 2);
+    assert_int_equal(list->n, 2);
     assert_string_equal(pod_list_find(list, "9-9")->job, "r");
     assert_string_equal(pod_list_find(list, "5-5")->cojob, "s");
     assert_int_equal(pod_list_find(list, "5-5")->rung, 1);
     assert_null(pod_list_find(list, "1-1"));
     assert_null(pod_list_find(list, ""));
     assert_null(pod_list_find(list, SLICE));
-    assert_int_equal(pod_list_n_bad(list), 1);
-    assert_memory_equal(pod_list_complaint(list), "x/c: stagecoach.dev", 19);
+    assert_int_equal(list->n_bad, 1);
+    assert_memory_equal(list->complaint, "x/c: stagecoach.dev", 19);
     pod_list_destroy(list);
 }
 

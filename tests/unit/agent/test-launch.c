@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "wire/agent-call.h"
-#include "agent/launch/stage-name.h"
+#include "agent/launch/launch.h"
 
 static void
 reads_names_of_stages(void **state)

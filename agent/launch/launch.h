@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef JOB_CGROUP_H
-#define JOB_CGROUP_H 1
+#ifndef LAUNCH_H
+#define LAUNCH_H 1
 
-/* Moves processes into the cgroup of their job.
+/* What launchers of jobs share: cgroups of jobs and names of stages.
  *
  *
  * Motivation
@@ -15,13 +15,18 @@
  * of a cluster manager moves other processes before they execute their
  * program.
  *
+ * Users pass the name of a stage, "COJOB:RUNG", to srun, or write it into the
+ * annotation of a pod (with "/" instead of ":").  Mistakes are reported where
+ * the user sees them, so the message says what is allowed.
+ *
  *
  * Usage
  * =====
  *
- *    char dir[] = "/sys/fs/cgroup/stagecoach/asha/t0";
+ *    char dir[] = "/sys/fs/cgroup/stagecoach/asha7/t0";
  *
  *    error = job_cgroup_enter(dir, strlen("/sys/fs/cgroup"), pid);
+ *    message = stage_name_parse("--stagecoach", "asha7:2", ':', &stage);
  *
  *
  * Ownership and thread-safety
@@ -36,4 +41,15 @@
  * for the caller's, into it.  Returns 0 or a positive errno value. */
 int job_cgroup_enter(char *dir, size_t skip, pid_t pid);
 
-#endif /* agent/launch/job-cgroup.h */
+#define STAGE_NAME_MAX_RUNG 1000
+
+struct stage_name {
+    char cojob[32];
+    int rung;                   /* -1 without a rung: "asha7". */
+};
+
+/* Returns NULL or a malloc()'d message; then '*stage' is unchanged. */
+char *stage_name_parse(const char *place, const char *text, char separator,
+                       struct stage_name *stage);
+
+#endif /* agent/launch/launch.h */
