@@ -274,25 +274,22 @@ agent_load_readers(struct agent *a)
 static void
 open_tracker(struct agent *a)
 {
-    char *root = a->cgroup_mount
-        ? xasprintf("%s/%s", a->cgroup_mount, a->config->cgroup) : NULL;
     struct tracker_config config = {
         .cgroup_mount = a->cgroup_mount,
-        .cgroup_root = root,
+        .cgroup_root = a->cgroup_root,
         .netns = a->config->netns,
         .n_netns = a->config->n_netns,
         .ports = a->config->ports,
         .n_ports = a->config->n_ports,
     };
 
-    if (!root) {
+    if (!a->cgroup_root) {
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
                   "found");
     }
-    a->logs = log_readers_create(root, on_log, a);
+    a->logs = log_readers_create(a->cgroup_root, on_log, a);
     free(agent_load_readers(a));
     a->tracker = tracker_create(&config, &tracker_class, a);
-    free(root);
 }
 
 static void
@@ -337,6 +334,10 @@ agent_create(const struct agent_config *config, struct agent **ap)
         open_database(a);
         a->telemetry = telemetry_create(config->controller, on_lease, a);
         a->cgroup_mount = cgroup_mount_from("/proc/mounts");
+        if (a->cgroup_mount) {
+            a->cgroup_root = xasprintf("%s/%s", a->cgroup_mount,
+                                       config->cgroup);
+        }
         open_tracker(a);
         *ap = a;
     }
@@ -356,6 +357,7 @@ agent_destroy(struct agent *a)
         tracker_destroy(a->tracker);
         log_readers_destroy(a->logs);
         free(a->cgroup_mount);
+        free(a->cgroup_root);
         telemetry_destroy(a->telemetry);
         wanted_uninit(&a->wanted);
         report_uninit(&a->report);

@@ -79,6 +79,8 @@ struct agent {
     struct progress_socket *progress;
     struct log_readers *logs;
     char *cgroup_mount;         /* NULL if there is no cgroup v2. */
+    char *cgroup_root;          /* Absolute path of the tree of jobs, NULL if
+                                 * there is no cgroup v2. */
     struct tracker *tracker;
     struct shim_actuator *shim;
     struct tc *tc;

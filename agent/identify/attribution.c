@@ -10,9 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/identify/cgroup-id.h"
-#include "wire/cgroup-path.h"
-#include "agent/identify/socket-owners.h"
+#include "agent/identify/cgroup.h"
 #include "agent/identify/port-rule.h"
 #include "agent/identify/process-jobs.h"
 #include "agent/identify/process.h"
@@ -61,17 +59,24 @@ struct group {
                                          * inspection. */
 };
 
-struct attribution {
-    struct registry *registry;
-    struct cgroup_ids *ids;
-    char *cgroup_root;          /* Of the tree of jobs, NULL without cgroup
-                                 * v2. */
-    const struct port_rule *ports;
-    size_t n_ports;
+/* A socket and the process that has it open.  The kernel reports the sockets of
+ * a process but not the process of a socket. */
+struct owner {
+    struct hmap_node node;      /* In struct attribution's 'owners', by
+                                 * 'inode'. */
+    uint32_t inode;
+    pid_t pid;
+    unsigned int inspection;    /* Number of the inspection that found it
+                                 * last. */
+};
 
+struct attribution {
+    struct attribution_config config;
+    struct registry *registry;
     struct hmap groups;         /* Contains struct group. */
     struct process_jobs *processes;
-    struct socket_owners *owners;
+    struct hmap owners;         /* Contains struct owner. */
+    unsigned int n_inspections;
     long long next_job_processes;       /* Earliest next call of
                                          * inspect_job_processes(). */
     bool needs_scan;
@@ -83,14 +88,11 @@ attribution_create(const struct attribution_config *config,
 {
     struct attribution *w = xzalloc(sizeof *w);
 
+    w->config = *config;
     w->registry = registry;
-    w->ids = cgroup_ids_open(config->cgroup_mount);
-    w->cgroup_root = nullable_xstrdup(config->cgroup_root);
-    w->ports = config->ports;
-    w->n_ports = config->n_ports;
     hmap_init(&w->groups);
     w->processes = process_jobs_create(registry, config->cgroup_root);
-    w->owners = socket_owners_create();
+    hmap_init(&w->owners);
     return w;
 }
 
@@ -99,13 +101,16 @@ void
 attribution_clear(struct attribution *w)
 {
     struct group *group;
+    struct owner *owner;
 
     HMAP_FOR_EACH_POP (group, node, &w->groups) {
         free(group->path);
         free(group);
     }
+    HMAP_FOR_EACH_POP (owner, node, &w->owners) {
+        free(owner);
+    }
     process_jobs_clear(w->processes);
-    socket_owners_clear(w->owners);
 }
 
 void
@@ -114,10 +119,8 @@ attribution_destroy(struct attribution *w)
     if (w) {
         attribution_clear(w);
         hmap_destroy(&w->groups);
+        hmap_destroy(&w->owners);
         process_jobs_destroy(w->processes);
-        socket_owners_destroy(w->owners);
-        cgroup_ids_close(w->ids);
-        free(w->cgroup_root);
         free(w);
     }
 }
@@ -152,6 +155,72 @@ add_group(struct attribution *w, uint64_t id, char *path)
     return group;
 }
 
+static struct owner *
+find_owner(const struct attribution *w, uint32_t inode)
+{
+    struct owner *owner;
+
+    HMAP_FOR_EACH_WITH_HASH (owner, node, hash_int(inode, 0), &w->owners) {
+        if (owner->inode == inode) {
+            return owner;
+        }
+    }
+    return NULL;
+}
+
+/* Returns the process that has the socket 'inode' open, 0 if unknown. */
+static pid_t
+owner_pid(const struct attribution *w, uint32_t inode)
+{
+    const struct owner *owner = find_owner(w, inode);
+
+    return owner ? owner->pid : 0;
+}
+
+/* A socket may be open in several related processes.  The first one stays its
+ * owner while it has the socket open. */
+static void
+add_owner(uint32_t inode, pid_t pid, void *w_)
+{
+    struct attribution *w = w_;
+    struct owner *owner = find_owner(w, inode);
+
+    if (!owner) {
+        owner = xzalloc(sizeof *owner);
+        owner->inode = inode;
+        hmap_insert(&w->owners, &owner->node, hash_int(inode, 0));
+    }
+    if (owner->inspection != w->n_inspections) {
+        owner->inspection = w->n_inspections;
+        owner->pid = pid;
+    }
+}
+
+static int
+compare_pids(const void *a_, const void *b_)
+{
+    const pid_t *a = a_, *b = b_;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* Ends an inspection of the 'n' processes in 'pids', which it sorts: removes
+ * their sockets that the inspection has not found. */
+static void
+remove_old_owners(struct attribution *w, pid_t *pids, size_t n)
+{
+    struct owner *owner;
+
+    qsort(pids, n, sizeof *pids, compare_pids);
+    HMAP_FOR_EACH_SAFE (owner, node, &w->owners) {
+        if (owner->inspection != w->n_inspections
+            && bsearch(&owner->pid, pids, n, sizeof *pids, compare_pids)) {
+            hmap_remove(&w->owners, &owner->node);
+            free(owner);
+        }
+    }
+}
+
 /* Returns the time in ms until the next inspection, after one that began at
  * 'start' (us). */
 static long long
@@ -176,19 +245,19 @@ inspect_cgroup(struct attribution *w, struct group *group, bool all,
     bool forever = true;
 
     if (all || check || hash != group->unattributed_pids_hash) {
-        socket_owners_begin(w->owners);
+        w->n_inspections++;
         group->has_job_process = false;
         for (size_t i = 0; i < n; i++) {
             bool works = process_jobs_look(w->processes, pids[i], check, now,
                                            &forever);
 
             if (works || all) {
-                process_walk_sockets(pids[i], socket_owners_add, w->owners);
+                process_walk_sockets(pids[i], add_owner, w);
             }
             group->has_job_process = group->has_job_process || works;
         }
-        if (group->has_job_process || all) {
-            socket_owners_end(w->owners, pids, n);
+        if (n && (group->has_job_process || all)) {
+            remove_old_owners(w, pids, n);
         }
         group->unattributed_pids_hash =
             forever && !group->has_job_process ? hash : 0;
@@ -213,11 +282,10 @@ inspect_job_processes(struct attribution *w, long long now)
     const struct claim *claim;
     int left = MAX_JOB_PROCESSES;
 
-    socket_owners_begin(w->owners);
+    w->n_inspections++;
     HMAP_FOR_EACH (claim, node, &w->registry->claims) {
         if (claim->what.kind == CLAIMS_PROCESS && left-- > 0) {
-            process_walk_sockets(claim->what.id, socket_owners_add,
-                                 w->owners);
+            process_walk_sockets(claim->what.id, add_owner, w);
         }
     }
     w->next_job_processes = now + gap_after(start);
@@ -231,11 +299,11 @@ register_cgroup(struct attribution *w, uint64_t id, const char *path,
 {
     const struct claim *claim;
     bool below;
-    char *job = w->cgroup_root ? cgroup_job_at(w->cgroup_root, path, &below)
-                : NULL;
+    const char *root = w->config.cgroup_root;
+    char *job = root ? cgroup_job_at(root, path, &below) : NULL;
 
     if (job) {
-        char *dir = xasprintf("%s/%s", w->cgroup_root, job);
+        char *dir = xasprintf("%s/%s", root, job);
         struct stat s;
 
         if (!stat(dir, &s)) {
@@ -262,7 +330,7 @@ static struct group *
 find_cgroup(struct attribution *w, uint64_t id, long long now)
 {
     char *path;
-    int error = cgroup_ids_path(w->ids, id, &path);
+    int error = cgroup_path_of_id(w->config.mount_fd, id, &path);
 
     if (!error) {
         register_cgroup(w, id, path, now);
@@ -291,7 +359,7 @@ look_up_claims(const struct attribution *w,
     const struct sock_info *info = socket->info;
     struct claim_what whats[3];
     size_t n = 0;
-    pid_t pid = info->inode ? socket_owners_find(w->owners, info->inode) : 0;
+    pid_t pid = info->inode ? owner_pid(w, info->inode) : 0;
 
     if (pid) {
         whats[n++] = (struct claim_what) { CLAIMS_PROCESS, pid };
@@ -314,7 +382,7 @@ inspect_if_needed(struct attribution *w,
     }
     if (group->has_job_process && now >= w->next_job_processes) {
         inspect_job_processes(w, now);
-        if (socket_owners_find(w->owners, socket->info->inode)) {
+        if (owner_pid(w, socket->info->inode)) {
             return true;
         }
     }
@@ -332,7 +400,7 @@ static void
 claim_by_port(struct attribution *w, const struct attribution_socket *socket,
               const struct port_rule *rule, long long now)
 {
-    pid_t pid = socket_owners_find(w->owners, socket->info->inode);
+    pid_t pid = owner_pid(w, socket->info->inode);
     struct process process;
 
     if (pid && !process_jobs_claim(w->processes, pid)
@@ -366,7 +434,8 @@ attribution_decide(struct attribution *w,
             return ATTRIBUTION_RETRY;
         }
     }
-    rule = port_rules_match(w->ports, w->n_ports, &socket->info->key);
+    rule = port_rules_match(w->config.ports, w->config.n_ports,
+                            &socket->info->key);
     if (group && !inspect_if_needed(w, socket, group, rule != NULL, now,
                                  whenp)) {
         return ATTRIBUTION_RETRY;

@@ -50,11 +50,12 @@ struct port_rule;
 struct registry;
 struct attribution;
 
+/* What it refers to must outlive the object. */
 struct attribution_config {
-    const char *cgroup_mount;   /* Mount of cgroup v2, NULL if there is
-                                 * none. */
-    const char *cgroup_root;
-    const struct port_rule *ports;      /* Must outlive the object. */
+    int mount_fd;               /* See cgroup_path_of_id(). */
+    const char *cgroup_root;    /* Of the tree of jobs, NULL without cgroup
+                                 * v2. */
+    const struct port_rule *ports;
     size_t n_ports;
 };
 

@@ -7,6 +7,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +17,9 @@
 #include "wire/cgroup-path.h"
 #include "openvswitch/util.h"
 #include "util.h"
+
+/* From the kernel's include/linux/exportfs.h. */
+#define FILEID_KERNFS 0xfe
 
 /* Limits of a scan, above what any job needs, so that a job cannot keep the
  * agent busy by a deep or large tree. */
@@ -110,10 +116,17 @@ scan_dir(struct scan *scan, DIR *dir, int depth)
     }
 }
 
-static char *
-job_path(const char *root, const char *job, const char *file)
+static int
+scan_at(struct scan *scan, const char *path, int depth)
 {
-    return xasprintf("%s/%s%s%s", root, job, file[0] ? "/" : "", file);
+    DIR *dir = open_dir_at(AT_FDCWD, path);
+
+    if (!dir) {
+        return errno;
+    }
+    scan_dir(scan, dir, depth);
+    closedir(dir);
+    return 0;
 }
 
 /* Calls 'see' with 'aux' for each job below 'root' and for each cgroup below a
@@ -123,14 +136,9 @@ int
 cgroup_scan(const char *root, cgroup_see_func *see, void *aux)
 {
     struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
-    DIR *dir = open_dir_at(AT_FDCWD, root);
+    int error = scan_at(&scan, root, 0);
 
-    if (!dir) {
-        return errno == ENOENT ? 0 : errno;
-    }
-    scan_dir(&scan, dir, 0);
-    closedir(dir);
-    return 0;
+    return error == ENOENT ? 0 : error;
 }
 
 /* Calls 'see' with 'aux' for the job called 'job', a valid name, and for each
@@ -140,7 +148,7 @@ cgroup_see_job(const char *root, const char *job, cgroup_see_func *see,
                void *aux)
 {
     struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
-    char *path = job_path(root, job, "");
+    char *path = xasprintf("%s/%s", root, job);
     DIR *dir = open_dir_at(AT_FDCWD, path);
     int error = dir ? 0 : errno;
     struct stat s;
@@ -164,14 +172,8 @@ int
 cgroup_scan_below(const char *path, cgroup_see_func *see, void *aux)
 {
     struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
-    DIR *dir = open_dir_at(AT_FDCWD, path);
 
-    if (!dir) {
-        return errno;
-    }
-    scan_dir(&scan, dir, 2);
-    closedir(dir);
-    return 0;
+    return scan_at(&scan, path, 2);
 }
 
 /* Returns true if 'job' has a process, in its cgroup or below, or if that is
@@ -179,7 +181,7 @@ cgroup_scan_below(const char *path, cgroup_see_func *see, void *aux)
 bool
 cgroup_is_populated(const char *root, const char *job)
 {
-    char *path = job_path(root, job, "cgroup.events");
+    char *path = xasprintf("%s/%s/cgroup.events", root, job);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     char text[256];
     ssize_t n;
@@ -204,14 +206,10 @@ int
 cgroup_remove(const char *root, const char *job)
 {
     struct scan scan = { .budget = MAX_DIRS, .removing = true };
-    char *path = job_path(root, job, "");
-    DIR *dir = open_dir_at(AT_FDCWD, path);
+    char *path = xasprintf("%s/%s", root, job);
     int error = 0;
 
-    if (dir) {
-        scan_dir(&scan, dir, 2);
-        closedir(dir);
-    }
+    scan_at(&scan, path, 2);
     if (rmdir(path) && errno != ENOENT) {
         error = EBUSY;
     } else {
@@ -220,4 +218,68 @@ cgroup_remove(const char *root, const char *job)
     }
     free(path);
     return error;
+}
+
+/* Stores the path of the cgroup 'id' in '*pathp', which the caller must free.
+ * Returns 0, ESTALE or ENOENT if there is no such cgroup (any more), or
+ * another positive errno value, in which case '*pathp' is null. */
+int
+cgroup_path_of_id(int mount_fd, uint64_t id, char **pathp)
+{
+    char buffer[sizeof(struct file_handle) + sizeof id];
+    struct file_handle *handle = (struct file_handle *) buffer;
+    char link[64], path[PATH_MAX];
+    ssize_t n;
+    int fd;
+
+    *pathp = NULL;
+    if (mount_fd < 0) {
+        return ENOENT;
+    }
+    handle->handle_bytes = sizeof id;
+    handle->handle_type = FILEID_KERNFS;
+    memcpy(handle->f_handle, &id, sizeof id);
+    fd = open_by_handle_at(mount_fd, handle, O_PATH | O_CLOEXEC);
+    if (fd < 0) {
+        return errno;
+    }
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    close(fd);
+    if (n < 0) {
+        return errno;
+    }
+    path[n] = '\0';
+    *pathp = xstrdup(path);
+    return 0;
+}
+
+/* Returns the name of the job whose cgroup is at 'path' in the tree of jobs at
+ * 'root', and stores in '*belowp' whether it is a cgroup below the job's own.
+ * The caller frees the name.  Returns NULL if it belongs to no job. */
+char *
+cgroup_job_at(const char *root, const char *path, bool *belowp)
+{
+    size_t n = strlen(root);
+    char *name, *job, *rest;
+
+    if (strncmp(path, root, n) || path[n] != '/') {
+        return NULL;
+    }
+    name = xstrdup(path + n + 1);
+    job = strchr(name, '/');
+    if (job) {
+        rest = strchr(job + 1, '/');
+        *belowp = rest != NULL;
+        if (rest) {
+            *rest = '\0';
+        }
+        *job = '\0';
+        if (cgroup_name_is_valid(name) && cgroup_name_is_valid(job + 1)) {
+            *job = '/';
+            return name;
+        }
+    }
+    free(name);
+    return NULL;
 }

@@ -35,7 +35,7 @@ struct reader {
 
 struct process_jobs {
     struct registry *registry;
-    char *cgroup_root;          /* May be NULL. */
+    const char *cgroup_root;    /* May be NULL. */
     struct hmap readers;        /* Contains struct reader. */
 };
 
@@ -45,7 +45,7 @@ process_jobs_create(struct registry *registry, const char *cgroup_root)
     struct process_jobs *p = xzalloc(sizeof *p);
 
     p->registry = registry;
-    p->cgroup_root = nullable_xstrdup(cgroup_root);
+    p->cgroup_root = cgroup_root;
     hmap_init(&p->readers);
     return p;
 }
@@ -66,7 +66,6 @@ process_jobs_destroy(struct process_jobs *p)
     if (p) {
         process_jobs_clear(p);
         hmap_destroy(&p->readers);
-        free(p->cgroup_root);
         free(p);
     }
 }

@@ -21,7 +21,7 @@ struct process;
 struct process_jobs;
 struct registry;
 
-/* 'cgroup_root' may be NULL. */
+/* 'cgroup_root' may be NULL, and must outlive the object. */
 struct process_jobs *process_jobs_create(struct registry *,
                                          const char *cgroup_root);
 void process_jobs_destroy(struct process_jobs *);

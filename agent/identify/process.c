@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -23,8 +22,9 @@
 
 /* Reads the file 'name' of 'pid' into 'buffer' as a string, truncated to its
  * size.  Returns the number of bytes, negative if there is no process. */
-static ssize_t
-read_file(pid_t pid, const char *name, char *buffer, size_t size)
+ssize_t
+process_read_file(pid_t pid, const char *name, char *buffer,
+                  size_t size)
 {
     char path[64];
     size_t done = 0;
@@ -54,7 +54,7 @@ process_read(pid_t pid, struct process *process)
     char state;
     int parent;
 
-    if (read_file(pid, "stat", text, sizeof text) <= 0) {
+    if (process_read_file(pid, "stat", text, sizeof text) <= 0) {
         return false;
     }
     /* The name before it, in parentheses, may contain any character. */
@@ -76,7 +76,7 @@ char *
 process_environ(pid_t pid, size_t *sizep)
 {
     char *text = xmalloc(MAX_ENVIRON);
-    ssize_t n = read_file(pid, "environ", text, MAX_ENVIRON);
+    ssize_t n = process_read_file(pid, "environ", text, MAX_ENVIRON);
 
     if (n <= 0) {
         free(text);
@@ -84,17 +84,6 @@ process_environ(pid_t pid, size_t *sizep)
     }
     *sizep = n + 1;
     return text;
-}
-
-/* Returns the inode of the network namespace of 'pid', 0 if unknown. */
-uint64_t
-process_netns(pid_t pid)
-{
-    char path[64];
-    struct stat s;
-
-    snprintf(path, sizeof path, "/proc/%d/ns/net", (int) pid);
-    return stat(path, &s) ? 0 : s.st_ino;
 }
 
 /* Stores the user of 'pid' in '*uidp'.  Returns false if unknown. */
@@ -105,7 +94,7 @@ process_user(pid_t pid, uid_t *uidp)
     unsigned int uid;
     const char *line;
 
-    if (read_file(pid, "status", text, sizeof text) <= 0) {
+    if (process_read_file(pid, "status", text, sizeof text) <= 0) {
         return false;
     }
     /* Line breaks in the name above it are escaped. */

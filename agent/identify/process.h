@@ -37,9 +37,9 @@ struct process {
     uint64_t born;              /* Start time, clock ticks since boot. */
 };
 
+ssize_t process_read_file(pid_t, const char *name, char *buffer, size_t size);
 bool process_read(pid_t, struct process *);
 char *process_environ(pid_t, size_t *sizep);
-uint64_t process_netns(pid_t);
 bool process_user(pid_t, uid_t *);
 
 /* 'inode' is as in struct sock_info. */

@@ -46,7 +46,6 @@ registry_drop_claim(struct registry *r, struct claim *claim)
     hmap_remove(&r->claims, &claim->node);
     claim->job->n_claims--;
     r->n_process_claims -= is_told_process(claim);
-    r->n_changes++;
     free(claim->path);
     free(claim);
 }
@@ -111,15 +110,6 @@ find_cgroup(const struct registry *r, uint64_t id)
         }
     }
     return NULL;
-}
-
-/* Returns the job that sockets of 'cgroup' belong to, NULL if none does. */
-struct job *
-registry_job_of_cgroup(const struct registry *r, uint64_t cgroup)
-{
-    struct registry_cgroup *c = find_cgroup(r, cgroup);
-
-    return c ? c->job : NULL;
 }
 
 /* Begins a scan of the tree. */
@@ -248,7 +238,6 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
     } else {
         claim->job->n_claims--;
     }
-    r->n_changes += claim->job != job;
     claim->job = job;
     job->n_claims++;
     if (what->kind == CLAIMS_CGROUP) {

@@ -24,8 +24,6 @@
  *    ...registry_see(r, "asha/t0", inode, below, now) for each...
  *    registry_end(r, gone, aux);
  *
- *    job = registry_job_of_cgroup(r, cgroup_id);
- *
  * Other sources add claims (claim.h), which stay until they are removed.  A
  * job exists as long as it is in the tree or has a claim:
  *
@@ -110,7 +108,6 @@ struct registry {
     struct hmap jobs;           /* Contains struct job. */
     struct hmap cgroups;        /* Contains struct registry_cgroup. */
     struct hmap claims;         /* Contains struct claim. */
-    unsigned int n_changes;     /* Number of changes of the claims. */
     uint64_t n_refused;         /* Jobs beyond REGISTRY_MAX_JOBS, counted in
                                  * each scan. */
 };
@@ -138,6 +135,5 @@ struct claim *registry_find_claim(const struct registry *, enum claim_source,
 struct job *registry_owner(const struct registry *, const struct claim_what *,
                            size_t n, enum claim_source *sourcep);
 struct job *registry_find(const struct registry *, const char *name);
-struct job *registry_job_of_cgroup(const struct registry *, uint64_t cgroup);
 
 #endif /* agent/identify/registry.h */

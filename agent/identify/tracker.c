@@ -5,6 +5,7 @@
 #include "agent/identify/tracker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -12,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "agent/identify/cgroup-id.h"
+#include "agent/identify/attribution.h"
 #include "agent/identify/cgroup.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/miss-filter.h"
@@ -21,30 +23,21 @@
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/sock-diag.h"
-#include "agent/identify/attribution.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
 
-struct cgroup_ids;
-struct attribution;
-
 struct tracker {
+    struct tracker_config config;
     const struct tracker_class *class;
     void *aux;
-    char *cgroup_mount;         /* Mount of cgroup v2, NULL if there is
-                                 * none. */
-    char *cgroup_root;          /* Of the tree of jobs, NULL without cgroup
-                                 * v2. */
-    char **netns;               /* Names in /run/netns. */
-    size_t n_netns;
+    int mount_fd;               /* Mount of cgroup v2, opened, or -1. */
 
     struct registry registry;
     struct flow_table flows;
     struct miss_filter misses;
     struct netns_views views;
-    struct cgroup_ids *ids;
     struct attribution *attribution;
     const struct netns_view *view;      /* View of the dump in progress. */
 
@@ -285,15 +278,6 @@ see_cgroup(const char *name, uint64_t id, bool below, void *t_)
     registry_see(&t->registry, name, id, below, t->now);
 }
 
-/* Scans the cgroup of the job called 'name' and the cgroups below it. */
-static void
-scan_job(struct tracker *t, const char *name)
-{
-    if (t->cgroup_root) {
-        cgroup_see_job(t->cgroup_root, name, see_cgroup, t);
-    }
-}
-
 /* Argument of see_claimed_cgroup(). */
 struct claim_scan {
     struct registry *registry;
@@ -351,14 +335,14 @@ scan_cgroups(struct tracker *t)
     t->stats.n_scans++;
     t->last_scan = t->now;
     registry_begin(&t->registry);
-    if (t->cgroup_root) {
-        error = cgroup_scan(t->cgroup_root, see_cgroup, t);
+    if (t->config.cgroup_root) {
+        error = cgroup_scan(t->config.cgroup_root, see_cgroup, t);
     }
     if (error) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 2);
 
         VLOG_WARN_RL(&rl, "%s: cannot read the cgroups of jobs (%s)",
-                     t->cgroup_root, ovs_strerror(error));
+                     t->config.cgroup_root, ovs_strerror(error));
         return;
     }
     scan_claims(t);
@@ -376,12 +360,12 @@ remove_empty_jobs(struct tracker *t)
         if (!job->cgroup) {
             continue;           /* The job exists as long as its claims. */
         }
-        if (cgroup_is_populated(t->cgroup_root, job->name)) {
+        if (cgroup_is_populated(t->config.cgroup_root, job->name)) {
             job->empty_since = 0;
         } else if (!job->empty_since) {
             job->empty_since = t->now;
         } else if (t->now - job->empty_since >= TRACKER_EMPTY_MS
-                   && !cgroup_remove(t->cgroup_root, job->name)
+                   && !cgroup_remove(t->config.cgroup_root, job->name)
                    && !job->n_claims) {
             on_job_end(job, t);
             registry_remove(&t->registry, job);
@@ -397,7 +381,7 @@ add_namespaces_of(struct tracker *t, uint64_t id)
     char *path;
     size_t n;
 
-    if (cgroup_ids_path(t->ids, id, &path)) {
+    if (cgroup_path_of_id(t->mount_fd, id, &path)) {
         return;
     }
     n = processes_of_cgroup(path, &pids);
@@ -420,8 +404,8 @@ update_namespaces(struct tracker *t)
 
     t->last_views = t->now;
     netns_views_begin(&t->views);
-    for (size_t i = 0; i < t->n_netns; i++) {
-        char *path = xasprintf("/run/netns/%s", t->netns[i]);
+    for (size_t i = 0; i < t->config.n_netns; i++) {
+        char *path = xasprintf("/run/netns/%s", t->config.netns[i]);
 
         netns_views_want(&t->views, path);
         free(path);
@@ -468,29 +452,23 @@ tracker_create(const struct tracker_config *config,
                const struct tracker_class *class, void *aux)
 {
     struct attribution_config whose = {
-        .cgroup_mount = config->cgroup_mount,
         .cgroup_root = config->cgroup_root,
         .ports = config->ports,
         .n_ports = config->n_ports,
     };
     struct tracker *t = xzalloc(sizeof *t);
 
+    t->config = *config;
     t->class = class;
     t->aux = aux;
-    t->cgroup_mount = nullable_xstrdup(config->cgroup_mount);
-    t->cgroup_root = nullable_xstrdup(config->cgroup_root);
-    t->n_netns = config->n_netns;
-    t->netns = xcalloc(MAX(t->n_netns, 1), sizeof *t->netns);
-    for (size_t i = 0; i < t->n_netns; i++) {
-        t->netns[i] = xstrdup(config->netns[i]);
-    }
     registry_init(&t->registry);
     t->registry.begin = job_begins;
     t->registry.aux = t;
     flow_table_init(&t->flows);
     miss_filter_init(&t->misses);
     netns_views_init(&t->views);
-    t->ids = cgroup_ids_open(t->cgroup_mount);
+    t->mount_fd = whose.mount_fd = config->cgroup_mount
+        ? open(config->cgroup_mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     t->attribution = attribution_create(&whose, &t->registry);
     t->last_scan = t->last_views = LLONG_MIN / 2;
 
@@ -513,13 +491,9 @@ tracker_destroy(struct tracker *t)
     miss_filter_uninit(&t->misses);
     netns_views_uninit(&t->views);
     attribution_destroy(t->attribution);
-    cgroup_ids_close(t->ids);
-    for (size_t i = 0; i < t->n_netns; i++) {
-        free(t->netns[i]);
+    if (t->mount_fd >= 0) {
+        close(t->mount_fd);
     }
-    free(t->netns);
-    free(t->cgroup_mount);
-    free(t->cgroup_root);
     free(t);
 }
 
@@ -551,7 +525,7 @@ tracker_run(struct tracker *t)
     if (t->now >= t->next_tick) {
         t->next_tick = t->now + TICK_MS;
         scan_all_cgroups(t);
-        if (t->cgroup_root) {
+        if (t->config.cgroup_root) {
             remove_empty_jobs(t);
         }
     } else if (t->now >= t->next_scan) {
@@ -599,8 +573,8 @@ tracker_register(struct tracker *t, const char *name)
     struct job *job = registry_find(&t->registry, name);
 
     t->now = time_msec();
-    if (!job) {
-        scan_job(t, name);
+    if (!job && t->config.cgroup_root) {
+        cgroup_see_job(t->config.cgroup_root, name, see_cgroup, t);
         job = registry_find(&t->registry, name);
     }
     tracker_request_scan(t);
@@ -626,7 +600,7 @@ tracker_claim(struct tracker *t, enum claim_source source, const char *name,
     struct claim *claim;
     struct job *job;
     char *path;
-    char *error = claim_what_parse(kind, text, t->cgroup_mount, &what, &path);
+    char *error = claim_what_parse(kind, text, t->config.cgroup_mount, &what, &path);
 
     if (error) {
         return error;
@@ -656,7 +630,7 @@ tracker_unclaim(struct tracker *t, enum claim_source source, const char *name,
 {
     struct claim_what what;
     char *path;
-    char *error = claim_what_parse(kind, text, t->cgroup_mount, &what, &path);
+    char *error = claim_what_parse(kind, text, t->config.cgroup_mount, &what, &path);
 
     if (error) {
         return error;

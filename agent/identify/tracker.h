@@ -76,6 +76,7 @@ struct tracker_class {
     void (*flow_end)(const struct shim_flow_key *, void *aux);
 };
 
+/* What it refers to must outlive the tracker. */
 struct tracker_config {
     const char *cgroup_mount;   /* Mount of cgroup v2, NULL if there is
                                  * none. */
@@ -84,7 +85,7 @@ struct tracker_config {
     char **netns;               /* Names in /run/netns, in addition to the
                                  * agent's namespace. */
     size_t n_netns;
-    const struct port_rule *ports;      /* Must outlive the tracker. */
+    const struct port_rule *ports;
     size_t n_ports;
 };
 

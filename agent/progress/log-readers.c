@@ -42,7 +42,7 @@ struct reader {
 };
 
 struct log_readers {
-    char *cgroup_root;
+    const char *cgroup_root;
     log_report_func *tell;
     void *aux;
     struct log_rules *rules;    /* NULL without a file of rules. */
@@ -55,7 +55,7 @@ log_readers_create(const char *cgroup_root, log_report_func *tell, void *aux)
 {
     struct log_readers *lr = xzalloc(sizeof *lr);
 
-    lr->cgroup_root = nullable_xstrdup(cgroup_root);
+    lr->cgroup_root = cgroup_root;
     lr->tell = tell;
     lr->aux = aux;
     lr->watch = log_watch_create();
@@ -142,7 +142,6 @@ log_readers_destroy(struct log_readers *lr)
         hmap_destroy(&lr->readers);
         log_rules_destroy(lr->rules);
         log_watch_destroy(lr->watch);
-        free(lr->cgroup_root);
         free(lr);
     }
 }

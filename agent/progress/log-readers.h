@@ -49,7 +49,7 @@ struct json;
 struct log_readers;
 
 /* 'cgroup_root' is the absolute path of the jobs' cgroups; NULL if there is
- * none, then environments are not read. */
+ * none, then environments are not read.  It must outlive the object. */
 struct log_readers *log_readers_create(const char *cgroup_root,
                                        log_report_func *, void *aux);
 void log_readers_destroy(struct log_readers *);

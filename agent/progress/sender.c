@@ -4,13 +4,10 @@
 
 #include "agent/progress/sender.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent/identify/claim.h"
 #include "agent/identify/process.h"
@@ -42,19 +39,10 @@ sender_cgroup_path(const char *text, char *path, size_t size)
 static bool
 read_cgroup(pid_t pid, char *path, size_t size)
 {
-    char file[64], text[8192];
-    ssize_t n;
-    int fd;
+    char text[8192];
 
-    snprintf(file, sizeof file, "/proc/%d/cgroup", (int) pid);
-    fd = open(file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[MAX(n, 0)] = '\0';
-    return sender_cgroup_path(text, path, size);
+    return process_read_file(pid, "cgroup", text, sizeof text) > 0
+           && sender_cgroup_path(text, path, size);
 }
 
 /* Adds 'id' to the things to look up claims for. */
@@ -84,7 +72,9 @@ add_cgroups(struct claim_what whats[], size_t *n, const char *mount,
     }
 }
 
-struct job *
+/* Returns the job of process 'pid' by its cgroup, or by a claim on it or on
+ * one of its ancestors, or NULL. */
+static struct job *
 sender_job(const struct registry *r, const char *mount, pid_t pid)
 {
     struct claim_what whats[MAX_EVIDENCE];

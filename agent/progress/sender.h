@@ -28,11 +28,8 @@ struct job;
 struct registry;
 struct ucred;
 
-/* Returns the job of process 'pid' by its cgroup, or by a claim on it or on
- * one of its ancestors, or NULL.  'mount' is the mount of cgroup v2. */
-struct job *sender_job(const struct registry *, const char *mount, pid_t pid);
-
-/* Returns true if 'sender' may report the progress of 'job'. */
+/* Returns true if 'sender' may report the progress of the job.  'mount' is the
+ * mount of cgroup v2, or NULL. */
 bool sender_may_report(const struct registry *, const char *mount,
                      const struct ucred *sender, const struct job *);
 

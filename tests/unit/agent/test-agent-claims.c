@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "agent/identify/cgroup-id.h"
+#include "agent/identify/cgroup.h"
 #include "wire/cgroup-path.h"
 #include "agent/identify/claim.h"
 #include "agent/identify/environ.h"
@@ -36,6 +37,14 @@ static void
 ignore_job(struct job *job OVS_UNUSED, void *n)
 {
     ++*(int *) n;
+}
+
+static struct job *
+job_of_cgroup(const struct registry *r, uint64_t id)
+{
+    struct claim_what what = { CLAIMS_CGROUP, id };
+
+    return registry_owner(r, &what, 1, NULL);
 }
 
 /* A look at a tree that has nothing. */
@@ -142,20 +151,20 @@ job_lives_as_long_as_anything_claims_it(void **state OVS_UNUSED)
     job = registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, 0);
     assert_int_equal(job->n_claims, 1);
     assert_int_equal(look(&r), 0);
-    assert_ptr_equal(registry_job_of_cgroup(&r, 100), job);
+    assert_ptr_equal(job_of_cgroup(&r, 100), job);
 
     /* What is below a claimed cgroup is forgotten unless seen again. */
     registry_begin(&r);
     registry_see_claimed(&r, registry_find_claim(&r, CLAIM_LAUNCHER,
                                                  &a_cgroup), 101);
     registry_end(&r, ignore_job, &(int) { 0 });
-    assert_ptr_equal(registry_job_of_cgroup(&r, 101), job);
+    assert_ptr_equal(job_of_cgroup(&r, 101), job);
     assert_int_equal(look(&r), 0);
-    assert_null(registry_job_of_cgroup(&r, 101));
+    assert_null(job_of_cgroup(&r, 101));
 
     registry_remove(&r, job);
     assert_int_equal(hmap_count(&r.claims), 0);
-    assert_null(registry_job_of_cgroup(&r, 100));
+    assert_null(job_of_cgroup(&r, 100));
     registry_uninit(&r);
 }
 
@@ -435,23 +444,22 @@ static void
 id_of_a_cgroup_is_its_handle(void **state OVS_UNUSED)
 {
     char *mount = cgroup_mount_from("/proc/mounts");
-    struct cgroup_ids *ids = cgroup_ids_open(mount);
+    int fd = mount ? open(mount, O_RDONLY | O_DIRECTORY) : -1;
     struct stat s;
     char *path;
 
-    assert_int_not_equal(cgroup_ids_path(ids, 0x7fffffffffff, &path), 0);
+    assert_int_not_equal(cgroup_path_of_id(fd, 0x7fffffffffff, &path), 0);
     assert_null(path);
     if (mount && geteuid() == 0 && !stat(mount, &s)) {
-        assert_int_equal(cgroup_ids_path(ids, s.st_ino, &path), 0);
+        assert_int_equal(cgroup_path_of_id(fd, s.st_ino, &path), 0);
         assert_string_equal(path, mount);
         free(path);
     }
-    cgroup_ids_close(ids);
+    if (fd >= 0) {
+        close(fd);
+    }
     free(mount);
-
-    ids = cgroup_ids_open(NULL);
-    assert_int_equal(cgroup_ids_path(ids, 1, &path), ENOENT);
-    cgroup_ids_close(ids);
+    assert_int_equal(cgroup_path_of_id(-1, 1, &path), ENOENT);
 }
 
 static void
@@ -494,8 +502,6 @@ environment_of_a_process_is_read(void **state OVS_UNUSED)
         free(text);
     }
     assert_null(process_environ(2147483646, &size));
-    assert_int_equal(process_netns(2147483646), 0);
-    assert_int_not_equal(process_netns(getpid()), 0);
 }
 
 int

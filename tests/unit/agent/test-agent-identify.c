@@ -176,6 +176,14 @@ inode_of(const char *root, const char *name)
     return s.st_ino;
 }
 
+static struct job *
+job_of_cgroup(const struct registry *r, uint64_t id)
+{
+    struct claim_what what = { CLAIMS_CGROUP, id };
+
+    return registry_owner(r, &what, 1, NULL);
+}
+
 static void
 look(const char *root, struct registry *r, char *gone)
 {
@@ -210,7 +218,7 @@ scan_finds_jobs_and_what_is_below(void **state OVS_UNUSED)
     assert_int_equal(hmap_count(&r.jobs), 1);
     t0 = registry_find(&r, "asha/t0");
     assert_non_null(t0);
-    assert_ptr_equal(registry_job_of_cgroup(
+    assert_ptr_equal(job_of_cgroup(
                          &r, inode_of(root, "asha/t0/step.1/x y")), t0);
     look(root, &r, gone);
     assert_string_equal(gone, "");
@@ -220,12 +228,12 @@ scan_finds_jobs_and_what_is_below(void **state OVS_UNUSED)
     t1 = registry_find(&r, "asha/t1");
     assert_non_null(t1);
     assert_int_equal(t0->cgroup, inode_of(root, "asha/t0"));
-    assert_ptr_equal(registry_job_of_cgroup(&r, t0->cgroup), t0);
-    assert_ptr_equal(registry_job_of_cgroup(
+    assert_ptr_equal(job_of_cgroup(&r, t0->cgroup), t0);
+    assert_ptr_equal(job_of_cgroup(
                          &r, inode_of(root, "asha/t0/step.1/x y")), t0);
-    assert_ptr_equal(registry_job_of_cgroup(&r, t1->cgroup), t1);
-    assert_null(registry_job_of_cgroup(&r, inode_of(root, "asha")));
-    assert_null(registry_job_of_cgroup(&r, 0));
+    assert_ptr_equal(job_of_cgroup(&r, t1->cgroup), t1);
+    assert_null(job_of_cgroup(&r, inode_of(root, "asha")));
+    assert_null(job_of_cgroup(&r, 0));
 
     /* A job keeps its place over looks, and what is gone is told once. */
     remove_file(root, "asha/t0/step.1/x y");
