@@ -4,15 +4,17 @@
 
 #include <config.h>
 
+#include <cap-ng.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/options.h"
-#include "agent/privileges.h"
 #include "command-line.h"
 #include "wire/tls.h"
 #include "daemon.h"
@@ -69,17 +71,68 @@ lock_host(const struct agent_config *c)
     return lockfile;
 }
 
+/* Capabilities of root that the agent needs. */
+static const struct privilege {
+    int capability;             /* CAP_*. */
+    const char *name;           /* Name as in capabilities(7). */
+    const char *purpose;        /* Purpose: what does not work without it. */
+} privileges[] = {
+    { CAP_NET_ADMIN, "CAP_NET_ADMIN",
+      "keeping interfaces' queues, and joining the shim's in the kernel when "
+      "it is gone" },
+    { CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
+      "reading the sockets of other network namespaces" },
+    { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
+      "reading the environment and the open sockets of others' processes" },
+    { CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
+      "finding a cgroup by its id, and reading the logs of others' jobs" },
+    { CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE",
+      "removing the cgroups of others' jobs that have ended" },
+};
+
+/* Drops all other capabilities, permanently and also for programs that the
+ * agent could start: it reads data of tenants.  Capabilities belong to a
+ * thread, so no other may have been started.  Returns 0 or a positive errno
+ * value. */
+static int
+drop_capabilities(void)
+{
+    bool held[ARRAY_SIZE(privileges)];
+    bool bounding;
+
+    if (capng_get_caps_process()) {
+        return EPERM;
+    }
+    bounding = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
+    for (size_t i = 0; i < ARRAY_SIZE(privileges); i++) {
+        held[i] = capng_have_capability(CAPNG_PERMITTED,
+                                        privileges[i].capability);
+    }
+    capng_clear(bounding ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS);
+    for (size_t i = 0; i < ARRAY_SIZE(privileges); i++) {
+        if (held[i]) {
+            capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED
+                         | CAPNG_BOUNDING_SET, privileges[i].capability);
+        }
+    }
+    if (capng_apply(bounding ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS)) {
+        return EPERM;
+    }
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? errno : 0;
+}
+
 static void
 drop_privileges(void)
 {
-    int error = privileges_drop();
+    int error = drop_capabilities();
 
     if (error) {
         VLOG_WARN("cannot give up privileges (%s), going on with all of them",
                   ovs_strerror(error));
     }
-    for (size_t i = 0; i < N_PRIVILEGES; i++) {
-        if (!privilege_is_held(&privileges[i])) {
+    for (size_t i = 0; i < ARRAY_SIZE(privileges); i++) {
+        if (!capng_have_capability(CAPNG_EFFECTIVE,
+                                   privileges[i].capability)) {
             VLOG_INFO("no %s: no %s", privileges[i].name,
                       privileges[i].purpose);
         }
