@@ -17,7 +17,6 @@
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
-#include "agent/progress/iterations.h"
 #include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
@@ -26,12 +25,7 @@
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
-
-static void
-put(struct json *object, const char *name, int64_t value)
-{
-    json_object_put(object, name, json_integer_create(value));
-}
+#include "wire/json-put.h"
 
 /* Replies with 'json' and destroys it. */
 static void
@@ -50,10 +44,10 @@ progress_to_json(const struct agent *a)
     const struct progress_counts *c = progress_socket_counts(a->progress);
     struct json *json = json_object_create();
 
-    put(json, "received", c->received);
-    put(json, "malformed", c->malformed);
-    put(json, "unknown", c->unknown);
-    put(json, "refused", c->refused);
+    json_put_integer(json, "received", c->received);
+    json_put_integer(json, "malformed", c->malformed);
+    json_put_integer(json, "unknown", c->unknown);
+    json_put_integer(json, "refused", c->refused);
     return json;
 }
 
@@ -62,10 +56,9 @@ telemetry_to_json(const struct agent *a)
 {
     struct json *json = json_object_create();
 
-    json_object_put(json, "connected", json_boolean_create(
-                        telemetry_is_connected(a->telemetry)));
-    put(json, "sent", telemetry_n_sent(a->telemetry));
-    put(json, "dropped", telemetry_n_dropped(a->telemetry));
+    json_put_boolean(json, "connected", telemetry_is_connected(a->telemetry));
+    json_put_integer(json, "sent", telemetry_n_sent(a->telemetry));
+    json_put_integer(json, "dropped", telemetry_n_dropped(a->telemetry));
     return json;
 }
 
@@ -75,11 +68,11 @@ tracker_to_json(const struct agent *a)
     const struct tracker_stats *stats = tracker_stats(a->tracker);
     struct json *json = json_object_create();
 
-    put(json, "sockets", stats->n_dumps);
-    put(json, "failed", stats->n_failed_dumps);
-    put(json, "cgroups", stats->n_scans);
-    put(json, "looks", stats->n_lookups);
-    put(json, "misses", stats->n_misses);
+    json_put_integer(json, "sockets", stats->n_dumps);
+    json_put_integer(json, "failed", stats->n_failed_dumps);
+    json_put_integer(json, "cgroups", stats->n_scans);
+    json_put_integer(json, "looks", stats->n_lookups);
+    json_put_integer(json, "misses", stats->n_misses);
     return json;
 }
 
@@ -97,24 +90,24 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     json_object_put_string(json, "host", a->config->host);
     json_object_put_string(json, "agent", STAGECOACH_VERSION);
     json_object_put_string(json, "state", a->ordered ? "ordered" : "fair");
-    put(json, "generation", a->lease.newest);
-    put(json, "version", a->wanted.version);
-    put(json, "applied", a->applied);
-    put(json, "lease_left_ms", MAX(until - time_msec(), 0));
+    json_put_integer(json, "generation", a->lease.newest);
+    json_put_integer(json, "version", a->wanted.version);
+    json_put_integer(json, "applied", a->applied);
+    json_put_integer(json, "lease_left_ms", MAX(until - time_msec(), 0));
     json_object_put_string(json, "shim",
                            status.connected ? "connected" : "away");
     json_object_put(json, "tc", tc_to_json(a->tc));
-    json_object_put(json, "bypass", json_boolean_create(status.bypass));
-    json_object_put(json, "database", json_boolean_create(
-                        ovsdb_idl_is_connected(a->loop->idl)));
-    put(json, "capacity_bps", agent_capacity(a));
-    put(json, "tx_bytes", status.totals->tx_bytes);
-    put(json, "rx_bytes", status.totals->rx_bytes);
-    put(json, "ip_bytes", status.totals->ip_bytes);
-    put(json, "default_bytes", status.totals->default_bytes);
-    put(json, "jobs", hmap_count(&registry->jobs));
-    put(json, "jobs_refused", registry->n_refused);
-    put(json, "flows", hmap_count(&tracker_flows(a->tracker)->flows));
+    json_put_boolean(json, "bypass", status.bypass);
+    json_put_boolean(json, "database", ovsdb_idl_is_connected(a->loop->idl));
+    json_put_integer(json, "capacity_bps", agent_capacity(a));
+    json_put_integer(json, "tx_bytes", status.totals->tx_bytes);
+    json_put_integer(json, "rx_bytes", status.totals->rx_bytes);
+    json_put_integer(json, "ip_bytes", status.totals->ip_bytes);
+    json_put_integer(json, "default_bytes", status.totals->default_bytes);
+    json_put_integer(json, "jobs", hmap_count(&registry->jobs));
+    json_put_integer(json, "jobs_refused", registry->n_refused);
+    json_put_integer(json, "flows",
+                     hmap_count(&tracker_flows(a->tracker)->flows));
     json_object_put(json, "dumps", tracker_to_json(a));
     json_object_put(json, "progress", progress_to_json(a));
     json_object_put(json, "telemetry", telemetry_to_json(a));
@@ -124,35 +117,19 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
 static struct json *
 job_to_json(const struct agent *a, const struct job *job)
 {
-    struct json *json = json_object_create();
+    struct json *json = telemetry_compose_job(job);
     struct shim_slot row;
     bool named = wanted_get(&a->wanted, job->name, &row);
 
-    json_object_put_string(json, "job", job->name);
-    put(json, "cgroup", job->cgroup);
-    put(json, "seconds", (time_msec() - job->since) / 1000);
-    put(json, "tx_bytes", job->tx_bytes);
-    put(json, "rx_bytes", job->rx_bytes);
-    if (job->bursts.period_ns) {
-        json_object_put(json, "period_s",
-                        json_real_create(job->bursts.period_ns / 1e9));
-        put(json, "burst_bytes", job->bursts.bytes);
-        json_object_put(json, "duty",
-                        json_real_create(job->bursts.duty / 1e6));
-    }
-    put(json, "queue", row.level);
-    put(json, "dscp", row.dscp);
+    json_put_integer(json, "cgroup", job->cgroup);
+    json_put_integer(json, "seconds", (time_msec() - job->since) / 1000);
+    json_put_integer(json, "queue", row.level);
+    json_put_integer(json, "dscp", row.dscp);
     if (named) {
-        put(json, "rank", row.rank);
+        json_put_integer(json, "rank", row.rank);
     }
     if (job->rung >= 0) {
-        put(json, "rung", job->rung);
-    }
-    if (job->counted && iterations_count(job->counted) >= 0) {
-        put(json, "counted", iterations_count(job->counted));
-    }
-    if (job->has_progress) {
-        put(json, "iteration", job->progress.iteration);
+        json_put_integer(json, "rung", job->rung);
     }
     return json;
 }
@@ -216,8 +193,8 @@ control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
     name = xasprintf("%s/%s", argv[1], argv[2]);
     json = json_object_create();
     json_object_put_string(json, "job", name);
-    json_object_put(json, "known", json_boolean_create(
-                        tracker_register(a->tracker, name) != NULL));
+    json_put_boolean(json, "known",
+                     tracker_register(a->tracker, name) != NULL);
     free(name);
     reply(conn, json);
 }
@@ -314,7 +291,7 @@ control_claims(struct unixctl_conn *conn, int argc OVS_UNUSED,
 
         json_object_put_string(c, "job", claim->job->name);
         json_object_put_string(c, "source", claim_source_name(claim->source));
-        put(c, claim_kind_name(claim->what.kind), claim->what.id);
+        json_put_integer(c, claim_kind_name(claim->what.kind), claim->what.id);
         if (claim->path) {
             json_object_put_string(c, "path", claim->path);
         }

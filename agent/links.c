@@ -17,6 +17,7 @@
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 #define SAMPLE_MS 1000
 #define FRESH_MS 2000           /* Maximum age of a connection's last ACK,
@@ -146,12 +147,12 @@ paths_to_json(const struct agent *a)
         struct json *json = json_object_create();
 
         json_object_put_string(json, "remote", node->name);
-        json_object_put(json, "flows", json_integer_create(path->n_flows));
+        json_put_integer(json, "flows", path->n_flows);
         if (path->bps > 0) {
-            json_object_put(json, "bps", json_integer_create(path->bps));
+            json_put_integer(json, "bps", path->bps);
         }
         if (path->rtt_us) {
-            json_object_put(json, "rtt_us", json_integer_create(path->rtt_us));
+            json_put_integer(json, "rtt_us", path->rtt_us);
         }
         json_array_add(array, json);
     }
@@ -166,13 +167,11 @@ links_compose(const struct agent *a, const char *job)
     struct json *json = json_object_create();
 
     if (agent_capacity(a)) {
-        json_object_put(json, "capacity_bps",
-                        json_integer_create(agent_capacity(a)));
-        json_object_put(json, "left_bps",
-                        json_integer_create(available_bps(a, job)));
+        json_put_integer(json, "capacity_bps", agent_capacity(a));
+        json_put_integer(json, "left_bps", available_bps(a, job));
     }
     if (j) {
-        json_object_put(json, "tx_bps", json_integer_create(j->tx_bps));
+        json_put_integer(json, "tx_bps", j->tx_bps);
     }
     json_object_put(json, "links", paths_to_json(a));
     return json;

@@ -18,6 +18,7 @@
 #include "svec.h"
 #include "util.h"
 #include "uuid.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
 
@@ -175,47 +176,45 @@ telemetry_send(struct telemetry *tm, struct json *params)
     }
 }
 
-static void
-put_integer(struct json *object, const char *name, uint64_t value)
+/* Returns what the telemetry and the agent's commands report about 'job'. */
+struct json *
+telemetry_compose_job(const struct job *job)
 {
-    json_object_put(object, name, json_integer_create(value));
-}
+    const struct shim_burst_stats *bursts = &job->bursts;
+    struct json *json = json_object_create();
 
-static void
-put_bursts(struct json *json, const struct shim_burst_stats *bursts)
-{
+    json_object_put_string(json, "job", job->name);
+    json_put_integer(json, "tx_bytes", job->tx_bytes);
+    json_put_integer(json, "rx_bytes", job->rx_bytes);
     if (bursts->period_ns) {
-        json_object_put(json, "period_s",
-                        json_real_create(bursts->period_ns / 1e9));
-        put_integer(json, "burst_bytes", bursts->bytes);
-        json_object_put(json, "duty", json_real_create(bursts->duty / 1e6));
+        json_put_real(json, "period_s", bursts->period_ns / 1e9);
+        json_put_integer(json, "burst_bytes", bursts->bytes);
+        json_put_real(json, "duty", bursts->duty / 1e6);
     }
+    if (job->counted && iterations_count(job->counted) >= 0) {
+        json_put_integer(json, "counted", iterations_count(job->counted));
+    }
+    if (job->has_progress) {
+        json_put_integer(json, "iteration", job->progress.iteration);
+    }
+    return json;
 }
 
 static struct json *
 compose_job(const struct job *job)
 {
-    struct json *json = json_object_create();
+    const struct progress *p = &job->progress;
+    struct json *json = telemetry_compose_job(job);
 
-    json_object_put_string(json, "job", job->name);
-    put_integer(json, "tx_bytes", job->tx_bytes);
-    put_integer(json, "rx_bytes", job->rx_bytes);
-    put_bursts(json, &job->bursts);
-    if (job->counted && iterations_count(job->counted) >= 0) {
-        put_integer(json, "counted", iterations_count(job->counted));
-    }
     if (job->has_progress) {
-        const struct progress *p = &job->progress;
-
-        put_integer(json, "iteration", p->iteration);
         if (p->stage >= 0) {
-            put_integer(json, "stage", p->stage);
+            json_put_integer(json, "stage", p->stage);
         }
         if (p->metric[0]) {
             json_object_put_string(json, "metric", p->metric);
         }
         if (p->has_value) {
-            json_object_put(json, "value", json_real_create(p->value));
+            json_put_real(json, "value", p->value);
         }
     }
     return json;
@@ -226,9 +225,9 @@ compose_port(const struct telemetry_facts *facts)
 {
     struct json *json = json_object_create();
 
-    put_integer(json, "tx_bytes", facts->status->totals->tx_bytes);
-    put_integer(json, "rx_bytes", facts->status->totals->rx_bytes);
-    put_integer(json, "capacity_bps", facts->capacity_bps);
+    json_put_integer(json, "tx_bytes", facts->status->totals->tx_bytes);
+    json_put_integer(json, "rx_bytes", facts->status->totals->rx_bytes);
+    json_put_integer(json, "capacity_bps", facts->capacity_bps);
     return json;
 }
 
@@ -273,7 +272,7 @@ compose_shim(const struct shim_stats *stats,
     struct json *json = json_object_create();
 
     for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
-        put_integer(json, counters[i].name, counters[i].value);
+        json_put_integer(json, counters[i].name, counters[i].value);
     }
     json_object_put(json, "level_bytes", compose_levels(totals->level_bytes));
     json_object_put(json, "level_dropped",
@@ -285,30 +284,30 @@ compose_shim(const struct shim_stats *stats,
 struct json *
 telemetry_compose(const struct telemetry_facts *facts)
 {
+    const struct shim_actuator_status *status = facts->status;
     struct json *json = json_object_create();
     struct json *ports = json_object_create();
     struct json *jobs = json_array_create_empty();
     const struct job *job;
 
-    put_integer(json, "version", 1);
+    json_put_integer(json, "version", 1);
     json_object_put_string(json, "host", facts->host);
-    put_integer(json, "time", facts->time);
+    json_put_integer(json, "time", facts->time);
     json_object_put_string(json, "state", facts->state);
-    put_integer(json, "applied", facts->applied);
-    json_object_put(json, "bypass",
-                    json_boolean_create(facts->status->bypass));
+    json_put_integer(json, "applied", facts->applied);
+    json_put_boolean(json, "bypass", status->bypass);
     if (facts->capacity_bps) {
         json_object_put(ports, "uplink", compose_port(facts));
     }
     json_object_put(json, "ports", ports);
-    put_integer(json, "ip_bytes", facts->status->totals->ip_bytes);
-    put_integer(json, "default_bytes", facts->status->totals->default_bytes);
-    if (facts->status->connected) {
-        put_integer(json, "queued_bytes", facts->status->queued_bytes);
+    json_put_integer(json, "ip_bytes", status->totals->ip_bytes);
+    json_put_integer(json, "default_bytes", status->totals->default_bytes);
+    if (status->connected) {
+        json_put_integer(json, "queued_bytes", status->queued_bytes);
     }
-    if (facts->status->stats) {
-        json_object_put(json, "shim", compose_shim(facts->status->stats,
-                                                   facts->status->totals));
+    if (status->stats) {
+        json_object_put(json, "shim",
+                        compose_shim(status->stats, status->totals));
     }
     HMAP_FOR_EACH (job, node, &facts->registry->jobs) {
         json_array_add(jobs, compose_job(job));

@@ -32,6 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct job;
 struct json;
 struct registry;
 struct shim_actuator_status;
@@ -69,6 +70,7 @@ void telemetry_wait(struct telemetry *);
 /* Takes ownership of 'params'. */
 void telemetry_send(struct telemetry *, struct json *params);
 struct json *telemetry_compose(const struct telemetry_facts *);
+struct json *telemetry_compose_job(const struct job *);
 
 bool telemetry_is_connected(const struct telemetry *);
 uint64_t telemetry_n_sent(const struct telemetry *);

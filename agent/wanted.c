@@ -13,6 +13,7 @@
 #include "hash.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/vlog.h"
+#include "ovsdb-data.h"
 #include "ovsdb-idl.h"
 #include "util.h"
 
@@ -89,16 +90,17 @@ set_default(const struct wanted *w, const char *name, struct shim_slot *row)
     ovs_strlcpy(row->name, name, sizeof row->name);
 }
 
-/* Returns the row for 'name', a new one if there is none.  NULL if the name
- * cannot be a job's. */
+/* Returns the row for 'name', a new one if there is none; a row that nothing
+ * reads if the name cannot be a job's. */
 static struct shim_slot *
 get_row(struct wanted *w, const char *name)
 {
+    static struct shim_slot ignored;
     struct wanted_job *job = find(w, name);
 
     if (!job) {
         if (strlen(name) >= sizeof job->row.name) {
-            return NULL;
+            return &ignored;
         }
         job = xzalloc(sizeof *job);
         set_default(w, name, &job->row);
@@ -148,8 +150,6 @@ get_congestion(const struct hostsrec_host_wanted *db)
 static void
 take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
 {
-    struct shim_slot *row;
-
     clear_jobs(w);
     w->present = true;
     w->version = db->version;
@@ -158,58 +158,37 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     w->min_share = get_min_share(db);
     w->congestion = get_congestion(db);
     for (size_t i = 0; i < db->n_level; i++) {
-        row = get_row(w, db->key_level[i]);
-        if (row) {
-            row->level = queue_of_level(db->value_level[i]);
-        }
+        get_row(w, db->key_level[i])->level =
+            queue_of_level(db->value_level[i]);
     }
     for (size_t i = 0; i < db->n_dscp; i++) {
-        row = get_row(w, db->key_dscp[i]);
-        if (row) {
-            row->dscp = db->value_dscp[i];
-        }
+        get_row(w, db->key_dscp[i])->dscp = db->value_dscp[i];
     }
     for (size_t i = 0; i < db->n_rank; i++) {
-        row = get_row(w, db->key_rank[i]);
-        if (row) {
-            row->rank = MIN(db->value_rank[i], UINT32_MAX);
-        }
+        get_row(w, db->key_rank[i])->rank =
+            MIN(db->value_rank[i], UINT32_MAX);
     }
     for (size_t i = 0; i < db->n_weight; i++) {
-        row = get_row(w, db->key_weight[i]);
-        if (row) {
-            double weight = db->value_weight[i] * 1000;
+        double weight = db->value_weight[i] * 1000;
 
-            row->weight = weight >= 1 ? MIN(round(weight), 1e9) : 1;
-        }
+        get_row(w, db->key_weight[i])->weight =
+            weight >= 1 ? MIN(round(weight), 1e9) : 1;
     }
 }
 
-/* All of 'db' that matters, to see whether it has changed. */
+/* Returns the content of 'db', to compare it. */
 static char *
 row_to_string(const struct hostsrec_host_wanted *db)
 {
-    struct shim_congestion congestion = get_congestion(db);
     struct ds s = DS_EMPTY_INITIALIZER;
 
-    ds_put_format(&s, "%"PRId64" %"PRId64" %"PRId64" %"PRId64" %"PRIu32,
-                  db->version, db->generation, db->lease_ms,
-                  db->default_dscp, get_min_share(db));
-    ds_put_format(&s, " %"PRIu32" %"PRIu32" %"PRIu32, congestion.gamma,
-                  congestion.beta, congestion.floor);
-    for (size_t i = 0; i < db->n_level; i++) {
-        ds_put_format(&s, " l%s=%"PRId64, db->key_level[i],
-                      db->value_level[i]);
-    }
-    for (size_t i = 0; i < db->n_dscp; i++) {
-        ds_put_format(&s, " d%s=%"PRId64, db->key_dscp[i], db->value_dscp[i]);
-    }
-    for (size_t i = 0; i < db->n_rank; i++) {
-        ds_put_format(&s, " r%s=%"PRId64, db->key_rank[i], db->value_rank[i]);
-    }
-    for (size_t i = 0; i < db->n_weight; i++) {
-        ds_put_format(&s, " w%s=%.17g", db->key_weight[i],
-                      db->value_weight[i]);
+    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
+        const struct ovsdb_idl_column *column
+            = &hostsrec_host_wanted_columns[i];
+
+        ovsdb_datum_to_string(ovsdb_idl_read(&db->header_, column),
+                              &column->type, &s);
+        ds_put_char(&s, '\n');
     }
     return ds_steal_cstr(&s);
 }

@@ -267,37 +267,27 @@ check_process(struct bypass *b, long long now)
     }
 }
 
+/* Enables or disables the bypass. */
 static void
-raise_path(struct bypass *b)
+change_path(struct bypass *b, enum path_state wanted)
 {
-    int error = kernel_path_raise(b->path, b->ports.iface, b->ports.other);
+    bool up = wanted == PATH_UP;
+    int error = (up ? kernel_path_raise : kernel_path_lower)(
+        b->path, b->ports.iface, b->ports.other);
 
     if (error && error != b->last_error) {
-        VLOG_ERR("the shim does not forward, and the bypass between %s and %s "
-                 "cannot be enabled (%s)", b->ports.iface, b->ports.other,
-                 ovs_strerror(error));
-    } else if (!error && b->state != PATH_UP) {
+        VLOG_ERR("the shim %s, %s the bypass between %s and %s cannot be %s "
+                 "(%s)", up ? "does not forward" : "forwards again",
+                 up ? "and" : "but", b->ports.iface, b->ports.other,
+                 up ? "enabled" : "disabled", ovs_strerror(error));
+    } else if (!error && up && b->state != PATH_UP) {
         VLOG_WARN("the shim does not forward: kernel bypass between %s and %s "
                   "enabled, without priorities",
                   b->ports.iface, b->ports.other);
-    }
-    b->state = error ? PATH_UNKNOWN : PATH_UP;
-    b->last_error = error;
-}
-
-static void
-lower_path(struct bypass *b)
-{
-    int error = kernel_path_lower(b->path, b->ports.iface, b->ports.other);
-
-    if (error && error != b->last_error) {
-        VLOG_ERR("the shim forwards again, but the bypass between %s and %s "
-                 "cannot be disabled (%s)", b->ports.iface, b->ports.other,
-                 ovs_strerror(error));
-    } else if (!error && b->state == PATH_UP) {
+    } else if (!error && !up && b->state == PATH_UP) {
         VLOG_INFO("the shim forwards again, bypass disabled");
     }
-    b->state = error ? PATH_UNKNOWN : PATH_DOWN;
+    b->state = error ? PATH_UNKNOWN : wanted;
     b->last_error = error;
 }
 
@@ -317,11 +307,7 @@ bypass_run(struct bypass *b, long long now)
     if (b->state != wanted ? !b->last_error || now >= b->next
                           : wanted == PATH_UP && now >= b->next) {
         b->next = now + RETRY_MS;
-        if (wanted == PATH_UP) {
-            raise_path(b);
-        } else {
-            lower_path(b);
-        }
+        change_path(b, wanted);
     }
 }
 

@@ -83,9 +83,9 @@ int tc_link_write(struct route_socket *, const struct tc_state *,
 /* Removes the queues that this module has created, if any. */
 int tc_link_remove(struct route_socket *, const char *iface);
 
-/* HTB classes and filters of a plan.  The root is 5363:, its classes are 5363:1
- * (the link) and 5363:10 to 5363:17 (levels), and the queues of these are
- * 5370: to 5377:. */
+/* HTB classes and filters of a plan.  The root is 5363:, its classes are
+ * 5363:1 (the link) and 5363:10 to 5363:17 (levels), and the queues of these
+ * are 5370: to 5377:. */
 #define TC_ROOT (0x5363u << 16)
 #define TC_LINK_CLASS (TC_ROOT | 1)
 #define TC_LEVEL_CLASS(LEVEL) (TC_ROOT | (0x10 + (LEVEL)))

@@ -17,6 +17,7 @@
 #include "shim/ports/route-socket.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 #include "wire/shim-protocol.h"
 
 VLOG_DEFINE_THIS_MODULE(tc);
@@ -221,8 +222,7 @@ tc_to_json(const struct tc *tc)
         struct json *json = json_object_create();
 
         json_object_put_string(json, "iface", m->iface.name);
-        json_object_put(json, "rate_bps",
-                        json_integer_create(m->iface.rate_bps));
+        json_put_integer(json, "rate_bps", m->iface.rate_bps);
         json_object_put_string(json, "state",
                                m->error ? "failed" : "in sync");
         json_object_put_string(json, "reason",

@@ -59,8 +59,8 @@ struct group {
                                          * inspection. */
 };
 
-/* A socket and the process that has it open.  The kernel reports the sockets of
- * a process but not the process of a socket. */
+/* A socket and the process that has it open.  The kernel reports the sockets
+ * of a process but not the process of a socket. */
 struct owner {
     struct hmap_node node;      /* In struct attribution's 'owners', by
                                  * 'inode'. */

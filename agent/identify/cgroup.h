@@ -26,8 +26,8 @@
  *        cgroup_remove(root, "asha/t0");
  *    }
  *
- *    error = cgroup_path_of_id(mount_fd, id, &path);    // "/sys/fs/cgroup/a/b"
- *    name = cgroup_job_at(root, path, &below);   // "asha/t0"
+ *    error = cgroup_path_of_id(fd, id, &path);  // "/sys/fs/cgroup/a/b"
+ *    name = cgroup_job_at(root, path, &below);    // "asha/t0"
  *
  * 'root' is the absolute path of ROOT.  A scan reads a bounded number of
  * directories, never follows links, and ignores invalid names.

@@ -600,7 +600,8 @@ tracker_claim(struct tracker *t, enum claim_source source, const char *name,
     struct claim *claim;
     struct job *job;
     char *path;
-    char *error = claim_what_parse(kind, text, t->config.cgroup_mount, &what, &path);
+    char *error = claim_what_parse(kind, text, t->config.cgroup_mount, &what,
+                                   &path);
 
     if (error) {
         return error;
@@ -630,7 +631,8 @@ tracker_unclaim(struct tracker *t, enum claim_source source, const char *name,
 {
     struct claim_what what;
     char *path;
-    char *error = claim_what_parse(kind, text, t->config.cgroup_mount, &what, &path);
+    char *error = claim_what_parse(kind, text, t->config.cgroup_mount, &what,
+                                   &path);
 
     if (error) {
         return error;

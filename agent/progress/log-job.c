@@ -14,6 +14,7 @@
 #include "openvswitch/json.h"
 #include "openvswitch/vlog.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(log_job);
 
@@ -355,11 +356,11 @@ log_job_to_json(const struct log_job *lj)
                            log_format_names[lj->spec.format]);
     json_object_put_string(json, "path", lj->path);
     json_object_put_string(json, "from", lj->own ? "environment" : "rules");
-    json_object_put(json, "files", json_integer_create(lj->n_files));
-    json_object_put(json, "bad", json_integer_create(bad));
-    json_object_put(json, "refused", json_integer_create(lj->n_refused));
-    json_object_put(json, "records", json_integer_create(records));
-    json_object_put(json, "malformed", json_integer_create(malformed));
-    json_object_put(json, "skipped_bytes", json_integer_create(skipped));
+    json_put_integer(json, "files", lj->n_files);
+    json_put_integer(json, "bad", bad);
+    json_put_integer(json, "refused", lj->n_refused);
+    json_put_integer(json, "records", records);
+    json_put_integer(json, "malformed", malformed);
+    json_put_integer(json, "skipped_bytes", skipped);
     return json;
 }
