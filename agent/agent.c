@@ -16,7 +16,6 @@
 #include "agent/identify/tracker.h"
 #include "agent/progress/iterations.h"
 #include "agent/progress/log-readers.h"
-#include "agent/progress/sender.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
 #include "wire/hosts-idl.h"
@@ -215,7 +214,7 @@ on_progress(const char *name, const struct progress *progress,
     if (!job) {
         return PROGRESS_UNKNOWN;
     }
-    if (!sender_may_report(registry, a->cgroup_mount, sender, job)) {
+    if (!progress_may_report(registry, a->cgroup_mount, sender, job)) {
         return PROGRESS_REFUSED;
     }
     store_progress(a, job, progress);

@@ -60,7 +60,7 @@ struct agent_config {
                                  * agent's namespace. */
     size_t n_netns;
     char *readers;              /* File of rules for logs, or NULL. */
-    struct port_rule *ports;    /* See identify/port-rule.h. */
+    struct port_rule *ports;    /* See identify/claim.h. */
     size_t n_ports;
     struct tc_iface *tc;        /* Interfaces, see actuate/tc.h. */
     size_t n_tc;

@@ -13,9 +13,7 @@
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/tc.h"
 #include "agent/agent.h"
-#include "wire/cgroup-path.h"
-#include "agent/identify/port-rule.h"
-#include "wire/log-spec.h"
+#include "agent/identify/claim.h"
 #include "ovsdb-session.h"
 #include "base/json-check.h"
 #include "base/options.h"
@@ -23,7 +21,9 @@
 #include "svec.h"
 #include "util.h"
 #include "uuid.h"
+#include "wire/cgroup-path.h"
 #include "wire/daemon-options.h"
+#include "wire/log-spec.h"
 
 #define EXIT_USAGE 2
 
@@ -198,24 +198,15 @@ check_remotes(const char *text)
 static void
 complete(struct agent_config *c)
 {
-    if (!c->host) {
-        c->host = default_host();
-    }
-    if (!c->rundir) {
-        c->rundir = xstrdup(env_or("STAGECOACH_RUNDIR", "/run/stagecoach"));
-    }
-    if (!c->cgroup) {
-        c->cgroup = xstrdup(env_or("STAGECOACH_CGROUP", "stagecoach"));
-    }
-    if (!c->db) {
-        c->db = xasprintf("unix:%s/hosts.sock", c->rundir);
-    }
-    if (!c->controller) {
-        c->controller = xasprintf("unix:%s/telemetry.sock", c->rundir);
-    }
-    if (!c->shim) {
-        c->shim = xasprintf("%s/shim.sock", c->rundir);
-    }
+    c->host = c->host ? c->host : default_host();
+    c->rundir = c->rundir ? c->rundir
+                : xstrdup(env_or("STAGECOACH_RUNDIR", "/run/stagecoach"));
+    c->cgroup = c->cgroup ? c->cgroup
+                : xstrdup(env_or("STAGECOACH_CGROUP", "stagecoach"));
+    c->db = c->db ? c->db : xasprintf("unix:%s/hosts.sock", c->rundir);
+    c->controller = c->controller ? c->controller
+                    : xasprintf("unix:%s/telemetry.sock", c->rundir);
+    c->shim = c->shim ? c->shim : xasprintf("%s/shim.sock", c->rundir);
     if (!cgroup_name_is_valid(c->host)) {
         bad_option("--host: \"%s\" is not a name, "CGROUP_NAME_RULE, c->host);
     }

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "agent/identify/cgroup.h"
-#include "agent/identify/port-rule.h"
 #include "agent/identify/process-jobs.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"

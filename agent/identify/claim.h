@@ -33,9 +33,12 @@
  *
  * Claims belong to the registry.  Main thread only. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "openvswitch/hmap.h"
+
+struct shim_flow_key;
 
 /* Sources of a claim, in order of decreasing precedence. */
 enum claim_source {
@@ -81,5 +84,16 @@ const char *claim_kind_name(enum claim_kind);
 char *claim_what_parse(const char *kind, const char *text,
                        const char *cgroup_mount, struct claim_what *,
                        char **pathp);
+
+/* Ports of a job, at either end of a connection: the claim of lowest
+ * precedence. */
+struct port_rule {
+    uint16_t first, last;
+    char job[64];               /* "COJOB/JOB". */
+};
+
+char *port_rule_parse(const char *text, struct port_rule *);
+const struct port_rule *port_rules_match(const struct port_rule *, size_t n,
+                                         const struct shim_flow_key *);
 
 #endif /* agent/identify/claim.h */

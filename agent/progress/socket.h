@@ -13,8 +13,11 @@
  * datagrams per call; an invalid one costs a counter and at most one log line
  * a minute.
  *
- * Any process may send, but only for its own job; the kernel passes the
- * process that sent a datagram.
+ * Progress changes the rank of a job, so it is accepted only from processes of
+ * the job, of other jobs of its cojob, such as the driver of a search, and
+ * from root.  The kernel passes the process that sent a datagram; its cgroup,
+ * or a claim on it, identifies its job.  A sender that has exited before its
+ * datagram is read is not accepted.
  *
  *
  * Usage
@@ -35,8 +38,9 @@
 
 #include "wire/progress-datagram.h"
 
+struct job;
 struct progress_socket;
-
+struct registry;
 struct ucred;
 
 enum progress_verdict {
@@ -66,5 +70,14 @@ void progress_socket_wait(struct progress_socket *);
 
 const struct progress_counts *progress_socket_counts(
     const struct progress_socket *);
+
+/* Returns true if 'sender' may report the progress of the job.  'mount' is the
+ * mount of cgroup v2, or NULL. */
+bool progress_may_report(const struct registry *, const char *mount,
+                         const struct ucred *sender, const struct job *);
+
+/* Stores the path of the cgroup v2, such as "/stagecoach/asha/t0", in 'text',
+ * the content of /proc/PID/cgroup.  Returns false if there is none. */
+bool progress_cgroup_path(const char *text, char *path, size_t size);
 
 #endif /* agent/progress/socket.h */

@@ -25,7 +25,6 @@
 #include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
-#include "agent/identify/port-rule.h"
 #include "agent/identify/attribution.h"
 #include "util.h"
 

@@ -15,7 +15,7 @@
 #include "agent/identify/environ.h"
 #include "agent/progress/log-decoder.h"
 #include "wire/log-spec.h"
-#include "agent/progress/sender.h"
+#include "agent/progress/socket.h"
 #include "tests/unit/agent/log-feed.h"
 #include "util.h"
 
@@ -223,7 +223,7 @@ a_sender_is_in_the_cgroup_of_version_2(void **state OVS_UNUSED)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char path[32];
-        bool found = sender_cgroup_path(cases[i].text, path, sizeof path);
+        bool found = progress_cgroup_path(cases[i].text, path, sizeof path);
 
         assert_int_equal(found, cases[i].path != NULL);
         if (found) {
