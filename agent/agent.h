@@ -35,7 +35,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/lease.h"
 #include "agent/links.h"
 #include "agent/report.h"
 #include "agent/wanted.h"

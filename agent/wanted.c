@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/lease.h"
 #include "wire/hosts-idl.h"
 #include "hash.h"
 #include "openvswitch/dynamic-string.h"
@@ -18,6 +17,41 @@
 #include "util.h"
 
 VLOG_DEFINE_THIS_MODULE(wanted);
+
+void
+lease_init(struct lease *lease)
+{
+    lease->newest = lease->row = lease->held = -1;
+    lease->until = 0;
+}
+
+bool
+lease_notify(struct lease *lease, int64_t generation, int64_t ms,
+             long long now)
+{
+    if (generation < 0 || generation < lease->newest) {
+        return false;
+    }
+    lease->newest = lease->held = generation;
+    lease->until = now + MIN(MAX(ms, LEASE_MIN_MS), LEASE_MAX_MS);
+    return true;
+}
+
+bool
+lease_row(struct lease *lease, int64_t generation, int64_t ms, long long now)
+{
+    if (!lease_notify(lease, generation, ms, now)) {
+        return false;
+    }
+    lease->row = generation;
+    return true;
+}
+
+long long
+lease_until(const struct lease *lease)
+{
+    return lease->row >= 0 && lease->row == lease->held ? lease->until : 0;
+}
 
 struct wanted_job {
     struct hmap_node node;      /* In struct wanted's 'jobs', by name. */

@@ -3,7 +3,7 @@
 #ifndef WANTED_H
 #define WANTED_H 1
 
-/* Desired state of this host.
+/* Desired state of this host, and the time for which it is valid.
  *
  *
  * Motivation
@@ -13,6 +13,13 @@
  * the database connection, and a row of a controller that has been replaced
  * must be ignored.
  *
+ * A host follows an order only while a controller confirms it: by a change of
+ * the host's row, or by a notification on the telemetry stream.  These arrive
+ * on different connections, possibly from a controller that has not noticed
+ * its replacement.  Both therefore carry the generation of their controller.
+ * The agent ignores generations older than the newest one seen, and a
+ * notification extends only the order of its own generation.
+ *
  *
  * Usage
  * =====
@@ -21,6 +28,8 @@
  *    if (wanted_run(&wanted, idl, &lease, now)) {
  *        for each job: wanted_get(&wanted, name, &row);
  *    }
+ *    lease_notify(&lease, generation, lease_ms, now);
+ *    state = lease_until(&lease) > now ? "ordered" : "fair";
  *
  *
  * Ownership and thread-safety
@@ -34,8 +43,30 @@
 #include "openvswitch/hmap.h"
 #include "wire/shim-protocol.h"
 
-struct lease;
 struct ovsdb_idl;
+
+/* Limits of a lease, whatever a controller requests. */
+#define LEASE_MIN_MS 100
+#define LEASE_MAX_MS 600000
+
+struct lease {
+    int64_t newest;             /* Highest generation seen. */
+    int64_t row;                /* Generation of the row, -1 without one. */
+    int64_t held;               /* Generation to which 'until' applies. */
+    long long until;            /* End of the lease, on the clock of 'now'. */
+};
+
+void lease_init(struct lease *);
+
+/* Handle a new or changed row, and a notification: the order of 'generation'
+ * is valid for 'ms'.  Return false if they must be ignored, because a newer
+ * generation has been seen. */
+bool lease_row(struct lease *, int64_t generation, int64_t ms, long long now);
+bool lease_notify(struct lease *, int64_t generation, int64_t ms,
+                  long long now);
+
+/* Returns the end of the lease, 0 if there is none. */
+long long lease_until(const struct lease *);
 
 struct wanted {
     char *host;

@@ -36,7 +36,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/lease.h"
 #include "agent/report.h"
 #include "agent/wanted.h"
 #include "ovsdb-idl.h"

@@ -17,10 +17,10 @@
 #include "agent/actuate/flow-set.h"
 #include "agent/actuate/slot-table.h"
 #include "agent/actuate/traffic.h"
-#include "wire/cgroup-path.h"
-#include "agent/lease.h"
-#include "wire/progress-datagram.h"
+#include "agent/wanted.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
+#include "wire/progress-datagram.h"
 
 static struct slot_table slots;
 static struct slot_changes changes;
