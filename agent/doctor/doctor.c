@@ -364,7 +364,6 @@ check_clock(struct doctor *d)
 #define HUGE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 #define PAGES_OF_A_SHIM 40
 #define AF_XDP_MTU 2984
-#define TAP_MTU 1500
 
 static void
 check_memory(struct doctor *d)

@@ -76,13 +76,6 @@ find_flow(const struct flow_table *ft, const struct shim_flow_key *key)
     return NULL;
 }
 
-/* Returns the flow with 'key', NULL if there is none. */
-const struct flow *
-flow_table_find(const struct flow_table *ft, const struct shim_flow_key *key)
-{
-    return find_flow(ft, key);
-}
-
 /* Begins a dump. */
 void
 flow_table_begin(struct flow_table *ft)

@@ -68,9 +68,6 @@ void flow_table_end(struct flow_table *, long long now,
 void flow_table_forget_job(struct flow_table *, const struct job *,
                            flow_gone_func *gone, void *aux);
 
-const struct flow *flow_table_find(const struct flow_table *,
-                                   const struct shim_flow_key *);
-
 uint32_t flow_key_hash(const struct shim_flow_key *);
 bool flow_key_equal(const struct shim_flow_key *,
                     const struct shim_flow_key *);

@@ -127,8 +127,7 @@ miss_filter_report(struct miss_filter *mf, const struct shim_flow_key *key,
     }
 }
 
-/* Adds the lookups that are allowed since the last call, and moves due flows
- * to 'fresh'. */
+/* Adds the lookups that are allowed since the last call. */
 static void
 fill(struct miss_filter *mf, long long now)
 {
@@ -141,7 +140,7 @@ fill(struct miss_filter *mf, long long now)
     }
 }
 
-static const struct miss *
+static struct miss *
 first_later(const struct miss_filter *mf)
 {
     return heap_is_empty(&mf->later) ? NULL
@@ -167,12 +166,11 @@ bool
 miss_filter_next(struct miss_filter *mf, long long now,
                  struct shim_flow_key *key, long long *since)
 {
-    const struct miss *later;
+    struct ovs_list *queue;
     struct miss *miss;
 
     fill(mf, now);
-    while ((later = first_later(mf)) && later->until <= now) {
-        miss = CONST_CAST(struct miss *, later);
+    while ((miss = first_later(mf)) && miss->until <= now) {
         unlink_miss(mf, miss);
         miss->state = MISS_QUEUED;
         ovs_list_push_back(&mf->fresh, &miss->queue);
@@ -180,13 +178,11 @@ miss_filter_next(struct miss_filter *mf, long long now,
     if (mf->looks < 1) {
         return false;
     }
-    if (!ovs_list_is_empty(&mf->fresh)) {
-        miss = CONTAINER_OF(ovs_list_front(&mf->fresh), struct miss, queue);
-    } else if (!ovs_list_is_empty(&mf->again)) {
-        miss = CONTAINER_OF(ovs_list_front(&mf->again), struct miss, queue);
-    } else {
+    queue = ovs_list_is_empty(&mf->fresh) ? &mf->again : &mf->fresh;
+    if (ovs_list_is_empty(queue)) {
         return false;
     }
+    miss = CONTAINER_OF(ovs_list_front(queue), struct miss, queue);
     mf->looks--;
     unlink_miss(mf, miss);
     miss->until = now;

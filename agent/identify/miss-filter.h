@@ -52,7 +52,7 @@
                                  * ignored. */
 #define MISS_RETRY_MS 2         /* First retry of a flow without a socket. */
 #define MISS_MAX_TRIES 10       /* After so many retries the flow is ignored
-                                 * for MISS_QUIET_MS. */
+                                 * for MISS_MAX_RETRY_MS. */
 #define MISS_MAX_RETRY_MS 1000
 
 struct miss_filter {

@@ -53,9 +53,8 @@ netns_views_begin(struct netns_views *v)
     }
 }
 
-/* Requests a view of the namespace of the file at 'path'.  Returns 0 or a
- * positive errno value; a missing file is no error. */
-int
+/* Requests a view of the namespace of the file at 'path', if there is one. */
+void
 netns_views_want(struct netns_views *v, const char *path)
 {
     struct netns_view *view;
@@ -64,27 +63,26 @@ netns_views_want(struct netns_views *v, const char *path)
     int error;
 
     if (stat(path, &s)) {
-        return errno == ENOENT ? 0 : errno;
+        return;
     }
     for (size_t i = 0; i < v->n; i++) {
         if (v->views[i].inode == s.st_ino) {
             v->views[i].wanted = true;
-            return 0;
+            return;
         }
     }
     if (v->n >= NETNS_VIEWS_MAX) {
-        return ENOSPC;
+        return;
     }
     error = sock_diag_open(path, &sd);
     if (error) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
-        if (error == ENOENT) {
-            return 0;
+        if (error != ENOENT) {
+            VLOG_WARN_RL(&rl, "%s: cannot read the sockets of this network "
+                         "namespace (%s)", path, ovs_strerror(error));
         }
-        VLOG_WARN_RL(&rl, "%s: cannot read the sockets of this network "
-                     "namespace (%s)", path, ovs_strerror(error));
-        return error;
+        return;
     }
     if (v->n >= v->allocated) {
         v->views = x2nrealloc(v->views, &v->allocated, sizeof *v->views);
@@ -93,7 +91,6 @@ netns_views_want(struct netns_views *v, const char *path)
     view->inode = s.st_ino;
     view->sd = sd;
     view->wanted = true;
-    return 0;
 }
 
 /* Ends an update: closes the views that were not requested. */

@@ -59,7 +59,7 @@ void netns_views_init(struct netns_views *);
 void netns_views_uninit(struct netns_views *);
 
 void netns_views_begin(struct netns_views *);
-int netns_views_want(struct netns_views *, const char *path);
+void netns_views_want(struct netns_views *, const char *path);
 void netns_views_end(struct netns_views *);
 
 #endif /* agent/identify/netns-views.h */

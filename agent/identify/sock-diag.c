@@ -41,6 +41,7 @@ struct sock_diag {
     char *buffer;               /* BUFFER_SIZE bytes. */
 };
 
+/* Returns the fd or a negative errno value. */
 static int
 open_socket(void)
 {
@@ -48,11 +49,12 @@ open_socket(void)
     static const int receive_buffer = 1 << 20;
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 
-    if (fd >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer,
-                   sizeof receive_buffer);
+    if (fd < 0) {
+        return -errno;
     }
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer,
+               sizeof receive_buffer);
     return fd;
 }
 
@@ -70,7 +72,6 @@ open_socket_in(const char *netns)
         fd = -errno;
     } else {
         fd = open_socket();
-        fd = fd < 0 ? -errno : fd;
         /* The thread must not continue in the wrong namespace. */
         ovs_assert(!setns(home, CLONE_NEWNET));
     }
@@ -86,23 +87,15 @@ open_socket_in(const char *netns)
 int
 sock_diag_open(const char *netns, struct sock_diag **sdp)
 {
-    struct sock_diag *sd;
-    int fd;
+    int fd = netns ? open_socket_in(netns) : open_socket();
 
-    if (netns) {
-        fd = open_socket_in(netns);
-    } else {
-        fd = open_socket();
-        fd = fd < 0 ? -errno : fd;
-    }
     *sdp = NULL;
     if (fd < 0) {
         return -fd;
     }
-    sd = xzalloc(sizeof *sd);
-    sd->fd = fd;
-    sd->buffer = xmalloc(BUFFER_SIZE);
-    *sdp = sd;
+    *sdp = xzalloc(sizeof **sdp);
+    (*sdp)->fd = fd;
+    (*sdp)->buffer = xmalloc(BUFFER_SIZE);
     return 0;
 }
 
@@ -249,28 +242,17 @@ get_cgroup(const struct nlmsghdr *nlh)
     return cgroup;
 }
 
-/* Stores the data of a socket in '*info'.  Returns false if the socket is not
- * reported. */
-static bool
-get_info(const struct nlmsghdr *nlh, struct sock_info *info)
+/* Calls 'see' for the socket in 'nlh' unless it is not reported. */
+static void
+report_socket(const struct nlmsghdr *nlh, sock_diag_func *see, void *aux)
 {
     const struct inet_diag_msg *msg = NLMSG_DATA(nlh);
-
-    if (nlh->nlmsg_len < NLMSG_LENGTH(sizeof *msg)
-        || !make_key(msg->idiag_family, &msg->id, &info->key)) {
-        return false;
-    }
-    info->cgroup = get_cgroup(nlh);
-    info->inode = msg->idiag_inode;
-    return true;
-}
-
-static void
-tell_socket(const struct nlmsghdr *nlh, sock_diag_func *see, void *aux)
-{
     struct sock_info info;
 
-    if (get_info(nlh, &info)) {
+    if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof *msg)
+        && make_key(msg->idiag_family, &msg->id, &info.key)) {
+        info.cgroup = get_cgroup(nlh);
+        info.inode = msg->idiag_inode;
         see(&info, aux);
     }
 }
@@ -301,7 +283,7 @@ take_message(struct sock_diag *sd, const struct nlmsghdr *nlh,
     }
 
     case SOCK_DIAG_BY_FAMILY:
-        tell_socket(nlh, see, aux);
+        report_socket(nlh, see, aux);
         return EAGAIN;
 
     default:

@@ -16,24 +16,6 @@ struct span {
     size_t n;
 };
 
-static bool
-contains(struct span span, const char *word)
-{
-    return memmem(span.s, span.n, word, strlen(word)) != NULL;
-}
-
-static bool
-strip_suffix(struct span *span, const char *suffix)
-{
-    size_t n = strlen(suffix);
-
-    if (span->n <= n || memcmp(span->s + span->n - n, suffix, n)) {
-        return false;
-    }
-    span->n -= n;
-    return true;
-}
-
 /* Parses a UID of 8-4-4-4-12 digits, or of 32. */
 static bool
 parse_uid(struct span span, char uid[37])
@@ -58,9 +40,14 @@ parse_uid(struct span span, char uid[37])
 static bool
 parse_pod(struct span span, char uid[37])
 {
+    static const char suffix[] = ".slice";
     static const size_t lengths[] = { 36, 32 };
+    size_t n_suffix = strlen(suffix);
 
-    strip_suffix(&span, ".slice");
+    if (span.n > n_suffix
+        && !memcmp(span.s + span.n - n_suffix, suffix, n_suffix)) {
+        span.n -= n_suffix;
+    }
     for (size_t i = 0; i < 2; i++) {
         size_t n = lengths[i];
         const char *pod = span.s + span.n - n - 3;
@@ -72,27 +59,6 @@ parse_pod(struct span span, char uid[37])
         }
     }
     return false;
-}
-
-/* Parses "CONTAINER", "RUNTIME-CONTAINER.scope" or "RUNTIME:CONTAINER".  A
- * name without an id of 64 digits, or of a process of the runtime, is not a
- * container. */
-static void
-parse_container(struct span span, char container[65])
-{
-    strip_suffix(&span, ".scope");
-    if (span.n < 64 || contains(span, "conmon")
-        || (span.n > 64 && !strchr("-:", span.s[span.n - 65]))) {
-        return;
-    }
-    span.s += span.n - 64;
-    for (size_t i = 0; i < 64; i++) {
-        if (!span.s[i] || !strchr(UID_HEX, span.s[i])) {
-            return;
-        }
-    }
-    memcpy(container, span.s, 64);
-    container[64] = '\0';
 }
 
 /* Returns the component at '*pathp' and moves '*pathp' behind it. */
@@ -107,22 +73,19 @@ next_component(const char **pathp)
 }
 
 bool
-pod_path_parse(const char *path, struct pod_path *pod)
+pod_path_parse(const char *path, char uid[37])
 {
     bool in_kubepods = false;
     struct span span;
+    char found[37];
 
     while ((span = next_component(&path)).n) {
         const char *colon = memchr(span.s, ':', span.n);
         struct span first = { span.s, colon ? colon - span.s : span.n };
-        struct pod_path found = { .container = "" };
 
-        in_kubepods |= contains(first, "kubepods");
-        if (in_kubepods && parse_pod(first, found.uid)) {
-            parse_container(colon ? (struct span) { colon + 1,
-                                                    span.n - first.n - 1 }
-                            : next_component(&path), found.container);
-            *pod = found;
+        in_kubepods |= memmem(first.s, first.n, "kubepods", 8) != NULL;
+        if (in_kubepods && parse_pod(first, found)) {
+            strcpy(uid, found);
             return true;
         }
     }
@@ -141,12 +104,12 @@ pod_path_scan(const char *root, pod_path_func *see, void *aux)
         return errno;
     }
     while ((entry = fts_read(fts)) != NULL) {
-        struct pod_path pod;
+        char uid[37];
 
         if (entry->fts_info == FTS_D) {
             /* The path of the root itself may look like that of a pod. */
-            if (pod_path_parse(entry->fts_path + strlen(root), &pod)) {
-                see(entry->fts_path, &pod, aux);
+            if (pod_path_parse(entry->fts_path + strlen(root), uid)) {
+                see(entry->fts_path, uid, aux);
                 fts_set(fts, entry, FTS_SKIP);
             } else if (entry->fts_level >= MAX_DEPTH) {
                 fts_set(fts, entry, FTS_SKIP);

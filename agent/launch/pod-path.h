@@ -23,7 +23,7 @@
  * Usage
  * =====
  *
- *    found = pod_path_parse("/kubepods/burstable/pod...", &pod);
+ *    found = pod_path_parse("/kubepods/burstable/pod...", uid);
  *    error = pod_path_scan("/sys/fs/cgroup", see_pod, aux);
  *
  *
@@ -34,18 +34,12 @@
 
 #include <stdbool.h>
 
-struct pod_path {
-    char uid[37];               /* With "-", or 32 digits for a static pod. */
-    char container[65];         /* Empty for the pod's own cgroup and for
-                                 * cgroups that are not a container's. */
-};
+/* Returns true and stores the UID if 'path' (as in /proc/PID/cgroup, or
+ * absolute) is the cgroup of a pod or is below one.  The UID has "-", or 32
+ * digits for a static pod. */
+bool pod_path_parse(const char *path, char uid[37]);
 
-/* Returns true and sets '*pod' if 'path' (as in /proc/PID/cgroup, or absolute)
- * is the cgroup of a pod or is below one. */
-bool pod_path_parse(const char *path, struct pod_path *pod);
-
-typedef void pod_path_func(const char *path, const struct pod_path *,
-                           void *aux);
+typedef void pod_path_func(const char *path, const char *uid, void *aux);
 
 /* Calls the function with 'aux' once for the own cgroup of each pod below
  * 'root', with its whole path.  Does not read below those, nor more than eight

@@ -44,7 +44,6 @@ struct round {
     const struct options *options;
     struct pod_list *list;
     long long until;
-    size_t n_claims;
     int error;                  /* Error of the call to the agent. */
 };
 
@@ -197,10 +196,10 @@ log_once(char *text)
 }
 
 static void
-claim(const char *path, const struct pod_path *pod, void *round_)
+claim(const char *path, const char *uid, void *round_)
 {
     struct round *round = round_;
-    const struct pod_identity *id = pod_list_find(round->list, pod->uid);
+    const struct pod_identity *id = pod_list_find(round->list, uid);
     char rung[32];
 
     if (id && !round->error) {
@@ -210,7 +209,6 @@ claim(const char *path, const struct pod_path *pod, void *round_)
         snprintf(rung, sizeof rung, "rung=%d", id->rung);
         round->error = agent_call(round->options->rundir, round->until, words,
                                   id->rung >= 0 ? 7 : 6, NULL);
-        round->n_claims += !round->error;
     }
 }
 

@@ -31,58 +31,54 @@ knows_the_cgroups_of_pods(void **state)
     static const struct {
         const char *path;
         const char *uid;        /* NULL: no pod's. */
-        const char *container;
     } cases[] = {
         /* Driver systemd. */
-        { SLICE"/cri-containerd-"ID".scope", UID, ID },
-        { SLICE"/crio-"ID".scope", UID, ID },
-        { SLICE"/docker-"ID".scope\n", UID, ID },
-        { SLICE"/crio-"ID".scope/container/init.scope", UID, ID },
-        { SLICE"/crio-conmon-"ID".scope", UID, "" },
-        { SLICE, UID, "" },
-        { SLICE"/", UID, "" },
+        { SLICE"/cri-containerd-"ID".scope", UID },
+        { SLICE"/crio-"ID".scope", UID },
+        { SLICE"/docker-"ID".scope\n", UID },
+        { SLICE"/crio-"ID".scope/container/init.scope", UID },
+        { SLICE"/crio-conmon-"ID".scope", UID },
+        { SLICE, UID },
+        { SLICE"/", UID },
         { "/kubepods.slice/kubepods-pod"UID_".slice/cri-containerd-"ID
-          ".scope", UID, ID },
+          ".scope", UID },
         { "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort"
           ".slice/kubelet-kubepods-besteffort-pod"UID_".slice/cri-containerd-"
-          ID".scope", UID, ID },
-        { "/sys/fs/cgroup"SLICE"/cri-containerd-"ID".scope", UID, ID },
+          ID".scope", UID },
+        { "/sys/fs/cgroup"SLICE"/cri-containerd-"ID".scope", UID },
 
         /* Driver cgroupfs. */
-        { "/kubepods/burstable/pod"UID"/"ID, UID, ID },
-        { "/kubepods/pod"UID"/"ID, UID, ID },
-        { "/kubepods/besteffort/pod"UID, UID, "" },
-        { "/kubepods/besteffort/pod"UID"/crio-"ID, UID, ID },
-        { "/docker/"ID"/kubelet/kubepods/burstable/pod"UID"/"ID, UID, ID },
-        { "/kubepods/burstable/pod"HASH"/"ID, HASH, ID },
+        { "/kubepods/burstable/pod"UID"/"ID, UID },
+        { "/kubepods/pod"UID"/"ID, UID },
+        { "/kubepods/besteffort/pod"UID, UID },
+        { "/kubepods/besteffort/pod"UID"/crio-"ID, UID },
+        { "/docker/"ID"/kubelet/kubepods/burstable/pod"UID"/"ID, UID },
+        { "/kubepods/burstable/pod"HASH"/"ID, HASH },
 
         /* containerd with systemd's names but not its driver. */
         { "/system.slice/containerd.service/kubepods-burstable-pod"UID_
-          ".slice:cri-containerd:"ID, UID, ID },
+          ".slice:cri-containerd:"ID, UID },
 
-        { "/kubepods.slice/kubepods-burstable.slice", NULL, NULL },
-        { "/pod"UID"/"ID, NULL, NULL },
-        { "/docker/"ID, NULL, NULL },
-        { "/kubepods/podC3A1F0D2-0f1e-4b7c-9d58-1234567890ab", NULL, NULL },
-        { "/kubepods/pod"UID"0", NULL, NULL },
-        { "/kubepods/xpod"UID, NULL, NULL },
-        { "/kubepods/pod", NULL, NULL },
-        { "/kubepods/p", NULL, NULL },
-        { "/kubepods/burstable/pod"UID"/"ID"0", UID, "" },
-        { "/kubepods/burstable/pod"UID"/0"HASH, UID, "" },
-        { "", NULL, NULL },
-        { "////", NULL, NULL },
+        { "/kubepods.slice/kubepods-burstable.slice", NULL },
+        { "/pod"UID"/"ID, NULL },
+        { "/docker/"ID, NULL },
+        { "/kubepods/podC3A1F0D2-0f1e-4b7c-9d58-1234567890ab", NULL },
+        { "/kubepods/pod"UID"0", NULL },
+        { "/kubepods/xpod"UID, NULL },
+        { "/kubepods/pod", NULL },
+        { "/kubepods/p", NULL },
+        { "/kubepods/burstable/pod"UID"/"ID"0", UID },
+        { "/kubepods/burstable/pod"UID"/0"HASH, UID },
+        { "", NULL },
+        { "////", NULL },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct pod_path pod = { "untouched", "untouched" };
+        char uid[37] = "untouched";
 
-        assert_int_equal(pod_path_parse(cases[i].path, &pod),
+        assert_int_equal(pod_path_parse(cases[i].path, uid),
                          cases[i].uid != NULL);
-        assert_string_equal(pod.uid, cases[i].uid ? cases[i].uid
-                            : "untouched");
-        assert_string_equal(pod.container, cases[i].uid ? cases[i].container
-                            : "untouched");
+        assert_string_equal(uid, cases[i].uid ? cases[i].uid : "untouched");
     }
 }
 
