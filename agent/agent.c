@@ -369,16 +369,6 @@ agent_destroy(struct agent *a)
     }
 }
 
-static void
-set_all_jobs(struct agent *a)
-{
-    const struct job *job;
-
-    HMAP_FOR_EACH (job, node, &tracker_registry(a->tracker)->jobs) {
-        set_job(a, job->name);
-    }
-}
-
 /* Applies the desired state from the database.  Without a row, nothing is
  * desired once the database has been read, or GRACE_MS after the start. */
 static void
@@ -386,12 +376,15 @@ run_wanted(struct agent *a, long long now)
 {
     bool changed = wanted_run(&a->wanted, a->loop->idl, &a->lease, now);
     bool was_decided = a->decided;
+    const struct job *job;
 
     a->decided = a->decided || a->wanted.present
                  || ovsdb_idl_has_ever_connected(a->loop->idl)
                  || now - a->started >= GRACE_MS;
     if (changed || a->decided != was_decided) {
-        set_all_jobs(a);
+        HMAP_FOR_EACH (job, node, &tracker_registry(a->tracker)->jobs) {
+            set_job(a, job->name);
+        }
     }
 }
 

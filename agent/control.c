@@ -38,6 +38,29 @@ reply(struct unixctl_conn *conn, struct json *json)
     json_destroy(json);
 }
 
+/* Replies with the message 'error', and frees it. */
+static void
+refuse(struct unixctl_conn *conn, char *error)
+{
+    unixctl_command_reply_error(conn, error);
+    free(error);
+}
+
+/* Stores the name of the job of 'words', COJOB and JOB, in 'name'.  Returns
+ * NULL or a malloc()'d message. */
+static char *
+parse_job(const char *words[], char name[64])
+{
+    for (int i = 0; i < 2; i++) {
+        if (!cgroup_name_is_valid(words[i])) {
+            return xasprintf("\"%.40s\" is not a name, "CGROUP_NAME_RULE,
+                             words[i]);
+        }
+    }
+    snprintf(name, 64, "%s/%s", words[0], words[1]);
+    return NULL;
+}
+
 static struct json *
 progress_to_json(const struct agent *a)
 {
@@ -178,24 +201,17 @@ control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
 {
     struct agent *a = a_;
     struct json *json;
-    char *name;
+    char name[64];
+    char *error = parse_job(&argv[1], name);
 
-    for (int i = 1; i < 3; i++) {
-        if (!cgroup_name_is_valid(argv[i])) {
-            char *error = xasprintf(
-                "\"%.40s\" is not a name, " CGROUP_NAME_RULE, argv[i]);
-
-            unixctl_command_reply_error(conn, error);
-            free(error);
-            return;
-        }
+    if (error) {
+        refuse(conn, error);
+        return;
     }
-    name = xasprintf("%s/%s", argv[1], argv[2]);
     json = json_object_create();
     json_object_put_string(json, "job", name);
     json_put_boolean(json, "known",
                      tracker_register(a->tracker, name) != NULL);
-    free(name);
     reply(conn, json);
 }
 
@@ -223,6 +239,7 @@ static char *
 parse_claim(int argc, const char *argv[], struct claim_command *command)
 {
     unsigned long long int rung;
+    char *error;
 
     command->source = claim_source_from_name(argv[1]);
     if (command->source != CLAIM_REGISTRATION
@@ -230,13 +247,10 @@ parse_claim(int argc, const char *argv[], struct claim_command *command)
         return xasprintf("\"%.40s\" does not claim, registration and launcher "
                          "are allowed", argv[1]);
     }
-    for (int i = 2; i < 4; i++) {
-        if (!cgroup_name_is_valid(argv[i])) {
-            return xasprintf("\"%.40s\" is not a name, "CGROUP_NAME_RULE,
-                             argv[i]);
-        }
+    error = parse_job(&argv[2], command->name);
+    if (error) {
+        return error;
     }
-    snprintf(command->name, sizeof command->name, "%s/%s", argv[2], argv[3]);
     command->kind = argv[4];
     command->text = argv[5];
     command->rung = -1;
@@ -267,8 +281,7 @@ control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
                                    c.text));
     }
     if (error) {
-        unixctl_command_reply_error(conn, error);
-        free(error);
+        refuse(conn, error);
     } else {
         struct json *json = json_object_create();
 
@@ -319,8 +332,7 @@ control_reload_readers(struct unixctl_conn *conn, int argc OVS_UNUSED,
     char *error = agent_load_readers(a_);
 
     if (error) {
-        unixctl_command_reply_error(conn, error);
-        free(error);
+        refuse(conn, error);
     } else {
         control_readers(conn, argc, argv, a_);
     }

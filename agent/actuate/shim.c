@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "agent/actuate/bypass.h"
-#include "agent/actuate/flow-set.h"
-#include "agent/actuate/slot-table.h"
+#include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"
 #include "agent/actuate/watched.h"
 #include "openvswitch/poll-loop.h"
@@ -96,7 +95,6 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     s->aux = aux;
     slot_table_init(&s->slots);
     flow_set_init(&s->flows);
-    traffic_init(&s->traffic);
     watched_init(&s->watched);
     s->lease_until = LLONG_MIN;
     s->min_share = SHIM_MIN_SHARE_DEFAULT;
@@ -454,17 +452,14 @@ receive_messages(struct shim_actuator *s, long long now)
 static void
 disconnect(struct shim_actuator *s, int error)
 {
-    if (s->conn) {
-        if (!s->last_error) {
-            VLOG_WARN("%s: shim disconnected (%s)",
-                      s->path, ovs_strerror(error));
-        }
-        shim_client_close(s->conn);
-        s->conn = NULL;
-        s->last_error = error;
-        s->next_connect = LLONG_MIN;    /* A new shim may be running. */
-        bypass_disconnected(s->bypass, time_msec());
+    if (!s->last_error) {
+        VLOG_WARN("%s: shim disconnected (%s)", s->path, ovs_strerror(error));
     }
+    shim_client_close(s->conn);
+    s->conn = NULL;
+    s->last_error = error;
+    s->next_connect = LLONG_MIN;        /* A new shim may be running. */
+    bypass_disconnected(s->bypass, time_msec());
 }
 
 static void

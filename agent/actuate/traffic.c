@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-void
-traffic_init(struct traffic *tr)
-{
-    memset(tr, 0, sizeof *tr);
-}
-
 /* Returns the increase of a counter from '*lastp' to 'now', and stores
  * 'now' in '*lastp'.  A counter that has decreased was reset to 0. */
 static uint64_t
@@ -21,15 +15,38 @@ increase(uint64_t *lastp, uint64_t now)
     return delta;
 }
 
+/* Adds the counters of a slot with a valid number. */
+static void
+add_slot(struct traffic *tr, const struct shim_slot_stats *slot,
+         traffic_func *on_slot, void *aux)
+{
+    struct traffic_slot *last = &tr->slots[slot->slot];
+    bool starting = tr->old && !last->seen;
+    uint64_t tx = increase(&last->tx_bytes, slot->tx_bytes);
+    uint64_t rx = increase(&last->rx_bytes, slot->rx_bytes);
+    uint64_t dropped = increase(&last->dropped, slot->tx_dropped);
+    unsigned int level = (slot->level < SHIM_N_LEVELS
+                          ? slot->level : SHIM_LEVEL_DEFAULT);
+
+    last->seen = true;
+    if (!starting) {
+        tr->total.level_bytes[level] += tx;
+        tr->total.level_dropped[level] += dropped;
+        if (tx || rx) {
+            on_slot(slot->slot, tx, rx, aux);
+        }
+    }
+}
+
 /* Adds a reply to SHIM_STATS with 'n' slots.  Calls 'on_slot' with 'aux' for
  * each slot with traffic since the last reply. */
 void
 traffic_add_stats(struct traffic *tr, const struct shim_stats *stats,
-             const struct shim_slot_stats *slots, size_t n,
-             traffic_func *on_slot, void *aux)
+                  const struct shim_slot_stats *slots, size_t n,
+                  traffic_func *on_slot, void *aux)
 {
     bool first = !tr->boot_id;
-    struct traffic_totals delta;
+    struct traffic_totals total = tr->total;
 
     if (tr->boot_id != stats->boot_id) {
         tr->old = first;
@@ -37,40 +54,17 @@ traffic_add_stats(struct traffic *tr, const struct shim_stats *stats,
         memset(&tr->last, 0, sizeof tr->last);
         tr->boot_id = stats->boot_id;
     }
-    delta.tx_bytes = increase(&tr->last.tx_bytes, stats->tx_bytes);
-    delta.rx_bytes = increase(&tr->last.rx_bytes, stats->rx_bytes);
-    delta.ip_bytes = increase(&tr->last.ip_bytes, stats->tx_ip_bytes);
-    delta.default_bytes = increase(&tr->last.default_bytes,
-                               stats->tx_default_bytes);
+    total.tx_bytes += increase(&tr->last.tx_bytes, stats->tx_bytes);
+    total.rx_bytes += increase(&tr->last.rx_bytes, stats->rx_bytes);
+    total.ip_bytes += increase(&tr->last.ip_bytes, stats->tx_ip_bytes);
+    total.default_bytes += increase(&tr->last.default_bytes,
+                                    stats->tx_default_bytes);
     if (!first) {
-        tr->total.tx_bytes += delta.tx_bytes;
-        tr->total.rx_bytes += delta.rx_bytes;
-        tr->total.ip_bytes += delta.ip_bytes;
-        tr->total.default_bytes += delta.default_bytes;
+        tr->total = total;
     }
     for (size_t i = 0; i < n; i++) {
-        uint16_t slot = slots[i].slot;
-
-        if (slot > 0 && slot < SHIM_MAX_SLOTS) {
-            bool starting = tr->old && !tr->slots[slot].seen;
-            uint64_t tx =
-                increase(&tr->slots[slot].tx_bytes, slots[i].tx_bytes);
-            uint64_t rx =
-                increase(&tr->slots[slot].rx_bytes, slots[i].rx_bytes);
-
-            uint64_t dropped = increase(&tr->slots[slot].dropped,
-                                    slots[i].tx_dropped);
-            unsigned int level = (slots[i].level < SHIM_N_LEVELS
-                                  ? slots[i].level : SHIM_LEVEL_DEFAULT);
-
-            tr->slots[slot].seen = true;
-            if (!starting) {
-                tr->total.level_bytes[level] += tx;
-                tr->total.level_dropped[level] += dropped;
-            }
-            if (!starting && (tx || rx)) {
-                on_slot(slot, tx, rx, aux);
-            }
+        if (slots[i].slot > 0 && slots[i].slot < SHIM_MAX_SLOTS) {
+            add_slot(tr, &slots[i], on_slot, aux);
         }
     }
 }

@@ -41,6 +41,12 @@ struct traffic_totals {
     uint64_t level_dropped[SHIM_N_LEVELS];      /* Packets of jobs. */
 };
 
+struct traffic_slot {
+    bool seen;                  /* The values below are of this shim. */
+    uint64_t tx_bytes, rx_bytes, dropped;
+};
+
+/* All 0 at the start. */
 struct traffic {
     uint64_t boot_id;           /* Identifies the shim that 'last' is from; 0
                                  * before the first statistics. */
@@ -48,16 +54,12 @@ struct traffic {
                                  * agent. */
     struct traffic_totals total;        /* Reported to the controller. */
     struct traffic_totals last; /* Last values of the shim's counters. */
-    struct {
-        bool seen;              /* The values below are of this shim. */
-        uint64_t tx_bytes, rx_bytes, dropped;
-    } slots[SHIM_MAX_SLOTS];    /* Last values by slot. */
+    struct traffic_slot slots[SHIM_MAX_SLOTS];  /* Last values by slot. */
 };
 
 typedef void traffic_func(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,
                           void *aux);
 
-void traffic_init(struct traffic *);
 void traffic_add_stats(struct traffic *, const struct shim_stats *,
                   const struct shim_slot_stats *, size_t n,
                   traffic_func *, void *aux);

@@ -2,13 +2,16 @@
 
 #include <config.h>
 
-#include "agent/actuate/slot-table.h"
+#include "agent/actuate/shim-tables.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/identify/flow-table.h"
 #include "hash.h"
 #include "util.h"
+
+/* Slots. */
 
 struct slot_job {
     struct hmap_node node;      /* In struct slot_table's 'jobs', by name. */
@@ -38,7 +41,7 @@ slot_table_uninit(struct slot_table *st)
 }
 
 static struct slot_job *
-find(const struct slot_table *st, const char *name)
+find_job(const struct slot_table *st, const char *name)
 {
     struct slot_job *job;
 
@@ -78,23 +81,17 @@ void
 slot_table_want(struct slot_table *st, const struct shim_slot *row,
                 bool decided)
 {
-    struct slot_job *job = find(st, row->name);
+    struct slot_job *job = find_job(st, row->name);
     uint16_t number;
 
     if (!job) {
         job = xzalloc(sizeof *job);
-        ovs_strlcpy(job->want.name, row->name, sizeof job->want.name);
         hmap_insert(&st->jobs, &job->node, hash_string(row->name, 0));
         find_number(st, job);
     }
     number = job->want.slot;
-    memset(&job->want, 0, sizeof job->want);
+    job->want = *row;
     job->want.slot = number;
-    job->want.level = row->level;
-    job->want.dscp = row->dscp;
-    job->want.rank = row->rank;
-    job->want.weight = row->weight;
-    strcpy(job->want.name, row->name);
     job->decided = decided;
 }
 
@@ -102,7 +99,7 @@ slot_table_want(struct slot_table *st, const struct shim_slot *row,
 void
 slot_table_unwant(struct slot_table *st, const char *name)
 {
-    struct slot_job *job = find(st, name);
+    struct slot_job *job = find_job(st, name);
 
     if (job) {
         if (job->want.slot) {
@@ -143,7 +140,7 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
     }
     for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
         if (st->installed[i].slot) {
-            job = find(st, st->installed[i].name);
+            job = find_job(st, st->installed[i].name);
             if (job && !job->want.slot) {
                 give_number(st, job, i);
             }
@@ -201,7 +198,7 @@ slot_table_changes(struct slot_table *st, struct slot_changes *changes)
 uint16_t
 slot_table_number(const struct slot_table *st, const char *name)
 {
-    const struct slot_job *job = find(st, name);
+    const struct slot_job *job = find_job(st, name);
 
     return job ? job->want.slot : 0;
 }
@@ -214,4 +211,191 @@ slot_table_name(const struct slot_table *st, uint16_t slot)
         = slot < SHIM_MAX_SLOTS ? st->owners[slot] : NULL;
 
     return job ? job->want.name : NULL;
+}
+
+/* Flows. */
+
+struct set_flow {
+    struct hmap_node node;      /* In struct flow_set's 'flows', by 'key'. */
+    struct ovs_list changed;    /* In struct flow_set's, empty if not. */
+    struct shim_flow_key key;
+    char job[64];               /* Desired job, empty for none. */
+    uint16_t installed;         /* Slot of the flow in the shim, 0 if the shim
+                                 * does not have the flow. */
+};
+
+void
+flow_set_init(struct flow_set *fs)
+{
+    hmap_init(&fs->flows);
+    ovs_list_init(&fs->changed);
+}
+
+static void
+remove_flow(struct flow_set *fs, struct set_flow *flow)
+{
+    hmap_remove(&fs->flows, &flow->node);
+    ovs_list_remove(&flow->changed);
+    free(flow);
+}
+
+static void
+mark_flow(struct flow_set *fs, struct set_flow *flow)
+{
+    if (ovs_list_is_empty(&flow->changed)) {
+        ovs_list_push_back(&fs->changed, &flow->changed);
+    }
+}
+
+/* Looks at all flows again: the slots of their jobs may be others. */
+void
+flow_set_recheck(struct flow_set *fs)
+{
+    struct set_flow *flow;
+
+    HMAP_FOR_EACH (flow, node, &fs->flows) {
+        mark_flow(fs, flow);
+    }
+}
+
+/* True if there may be differences. */
+bool
+flow_set_is_dirty(const struct flow_set *fs)
+{
+    return !ovs_list_is_empty(&fs->changed);
+}
+
+void
+flow_set_uninit(struct flow_set *fs)
+{
+    struct set_flow *flow;
+
+    HMAP_FOR_EACH_SAFE (flow, node, &fs->flows) {
+        remove_flow(fs, flow);
+    }
+    hmap_destroy(&fs->flows);
+}
+
+static struct set_flow *
+find_flow(const struct flow_set *fs, const struct shim_flow_key *key)
+{
+    struct set_flow *flow;
+
+    HMAP_FOR_EACH_WITH_HASH (flow, node, flow_key_hash(key), &fs->flows) {
+        if (flow_key_equal(&flow->key, key)) {
+            return flow;
+        }
+    }
+    return NULL;
+}
+
+static struct set_flow *
+find_or_add_flow(struct flow_set *fs, const struct shim_flow_key *key)
+{
+    struct set_flow *flow = find_flow(fs, key);
+
+    if (!flow) {
+        flow = xzalloc(sizeof *flow);
+        flow->key = *key;
+        ovs_list_init(&flow->changed);
+        hmap_insert(&fs->flows, &flow->node, flow_key_hash(key));
+    }
+    mark_flow(fs, flow);
+    return flow;
+}
+
+/* Wants the flow with 'key' in the slot of 'job'. */
+void
+flow_set_want(struct flow_set *fs, const struct shim_flow_key *key,
+              const char *job)
+{
+    struct set_flow *flow = find_or_add_flow(fs, key);
+
+    ovs_strlcpy(flow->job, job, sizeof flow->job);
+}
+
+/* Wants no flow with 'key'. */
+void
+flow_set_unwant(struct flow_set *fs, const struct shim_flow_key *key)
+{
+    struct set_flow *flow = find_flow(fs, key);
+
+    if (flow) {
+        flow->job[0] = '\0';
+        mark_flow(fs, flow);
+    }
+}
+
+/* Notes that the shim does not have the flow with 'key' after all.  Returns
+ * false if it is not wanted anyhow. */
+bool
+flow_set_missed(struct flow_set *fs, const struct shim_flow_key *key)
+{
+    struct set_flow *flow = find_flow(fs, key);
+
+    if (!flow || !flow->job[0]) {
+        return false;
+    }
+    flow->installed = 0;
+    mark_flow(fs, flow);
+    return true;
+}
+
+/* Takes over the 'n' flows in 'flows' as what the shim has. */
+void
+flow_set_adopt(struct flow_set *fs, const struct shim_flow *flows, size_t n)
+{
+    struct set_flow *flow;
+
+    HMAP_FOR_EACH (flow, node, &fs->flows) {
+        flow->installed = 0;
+        mark_flow(fs, flow);
+    }
+    flow_set_adopt_more(fs, flows, n);
+}
+
+/* The same with more of them. */
+void
+flow_set_adopt_more(struct flow_set *fs, const struct shim_flow *flows,
+                    size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        find_or_add_flow(fs, &flows[i].key)->installed = flows[i].slot;
+    }
+}
+
+/* Stores in '*changes' what has to be sent so that the shim has what is
+ * wanted, and from now on takes it that the shim has it.  Returns true if that
+ * is anything; not all of it may have had room. */
+bool
+flow_set_changes(struct flow_set *fs, const struct slot_table *slots,
+                 struct flow_changes *changes)
+{
+    struct set_flow *flow;
+
+    changes->n_add = changes->n_delete = 0;
+    LIST_FOR_EACH_SAFE (flow, changed, &fs->changed) {
+        uint16_t slot = flow->job[0] ? slot_table_number(slots, flow->job) : 0;
+
+        if (changes->n_add >= FLOW_CHANGES_MAX
+            || changes->n_delete >= FLOW_CHANGES_MAX) {
+            return true;
+        }
+        ovs_list_remove(&flow->changed);
+        ovs_list_init(&flow->changed);
+        if (slot && slot != flow->installed) {
+            struct shim_flow *add = &changes->add[changes->n_add++];
+
+            memset(add, 0, sizeof *add);
+            add->key = flow->key;
+            flow->installed = add->slot = slot;
+        } else if (!slot && flow->installed) {
+            changes->delete[changes->n_delete++] = flow->key;
+            flow->installed = 0;
+        }
+        if (!flow->job[0]) {
+            remove_flow(fs, flow);
+        }
+    }
+    return changes->n_add || changes->n_delete;
 }
