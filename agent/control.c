@@ -61,44 +61,6 @@ parse_job(const char *words[], char name[64])
     return NULL;
 }
 
-static struct json *
-progress_to_json(const struct agent *a)
-{
-    const struct progress_counts *c = progress_socket_counts(a->progress);
-    struct json *json = json_object_create();
-
-    json_put_integer(json, "received", c->received);
-    json_put_integer(json, "malformed", c->malformed);
-    json_put_integer(json, "unknown", c->unknown);
-    json_put_integer(json, "refused", c->refused);
-    return json;
-}
-
-static struct json *
-telemetry_to_json(const struct agent *a)
-{
-    struct json *json = json_object_create();
-
-    json_put_boolean(json, "connected", telemetry_is_connected(a->telemetry));
-    json_put_integer(json, "sent", telemetry_n_sent(a->telemetry));
-    json_put_integer(json, "dropped", telemetry_n_dropped(a->telemetry));
-    return json;
-}
-
-static struct json *
-tracker_to_json(const struct agent *a)
-{
-    const struct tracker_stats *stats = tracker_stats(a->tracker);
-    struct json *json = json_object_create();
-
-    json_put_integer(json, "sockets", stats->n_dumps);
-    json_put_integer(json, "failed", stats->n_failed_dumps);
-    json_put_integer(json, "cgroups", stats->n_scans);
-    json_put_integer(json, "looks", stats->n_lookups);
-    json_put_integer(json, "misses", stats->n_misses);
-    return json;
-}
-
 static void
 control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
                const char *argv[] OVS_UNUSED, void *a_)
@@ -131,9 +93,9 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     json_put_integer(json, "jobs_refused", registry->n_refused);
     json_put_integer(json, "flows",
                      hmap_count(&tracker_flows(a->tracker)->flows));
-    json_object_put(json, "dumps", tracker_to_json(a));
-    json_object_put(json, "progress", progress_to_json(a));
-    json_object_put(json, "telemetry", telemetry_to_json(a));
+    json_object_put(json, "dumps", tracker_to_json(a->tracker));
+    json_object_put(json, "progress", progress_socket_to_json(a->progress));
+    json_object_put(json, "telemetry", telemetry_to_json(a->telemetry));
     reply(conn, json);
 }
 

@@ -144,16 +144,15 @@ telemetry_is_connected(const struct telemetry *tm)
     return jsonrpc_session_is_connected(tm->session);
 }
 
-uint64_t
-telemetry_n_sent(const struct telemetry *tm)
+struct json *
+telemetry_to_json(const struct telemetry *tm)
 {
-    return tm->n_sent;
-}
+    struct json *json = json_object_create();
 
-uint64_t
-telemetry_n_dropped(const struct telemetry *tm)
-{
-    return tm->n_dropped;
+    json_put_boolean(json, "connected", telemetry_is_connected(tm));
+    json_put_integer(json, "sent", tm->n_sent);
+    json_put_integer(json, "dropped", tm->n_dropped);
+    return json;
 }
 
 /* Sends 'params' as a notification "telemetry", or drops it. */

@@ -73,7 +73,8 @@ struct json *telemetry_compose(const struct telemetry_facts *);
 struct json *telemetry_compose_job(const struct job *);
 
 bool telemetry_is_connected(const struct telemetry *);
-uint64_t telemetry_n_sent(const struct telemetry *);
-uint64_t telemetry_n_dropped(const struct telemetry *);
+
+/* Returns whether it is connected, and the numbers of messages. */
+struct json *telemetry_to_json(const struct telemetry *);
 
 #endif /* agent/telemetry.h */

@@ -27,6 +27,7 @@
 #include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 struct tracker {
     struct tracker_config config;
@@ -48,7 +49,13 @@ struct tracker {
                                  * LLONG_MAX if none is requested. */
     long long last_scan;
     long long last_views;       /* Last update of the namespaces. */
-    struct tracker_stats stats;
+
+    uint64_t n_dumps;           /* Dumps of sockets; all namespaces count as
+                                 * one. */
+    uint64_t n_failed_dumps;
+    uint64_t n_lookups;         /* Lookups of single sockets. */
+    uint64_t n_scans;           /* Scans of the cgroup tree. */
+    uint64_t n_misses;          /* Calls of tracker_miss(). */
 };
 
 static void update_namespaces(struct tracker *);
@@ -176,7 +183,7 @@ dump_sockets(struct tracker *t, bool all)
     int error = 0;
 
     if (n || all) {
-        t->stats.n_dumps++;
+        t->n_dumps++;
         flow_table_begin(&t->flows);
         for (size_t i = 0; i < t->views.n; i++) {
             int view_error = dump_view(t, &t->views.views[i], cgroups, n);
@@ -186,7 +193,7 @@ dump_sockets(struct tracker *t, bool all)
         if (!error) {
             flow_table_end(&t->flows, t->now, on_flow_end, t);
         } else {
-            t->stats.n_failed_dumps++;
+            t->n_failed_dumps++;
         }
     }
     cost_ms = (time_usec() - start) / 1000;
@@ -201,7 +208,7 @@ find_socket(struct tracker *t, const struct shim_flow_key *key,
     for (size_t i = 0; i < t->views.n; i++) {
         struct netns_view *view = &t->views.views[i];
 
-        t->stats.n_lookups++;
+        t->n_lookups++;
         if (view->sd && !sock_diag_find(view->sd, key, info)
             && info->cgroup) {
             *netnsp = view->inode;
@@ -332,7 +339,7 @@ scan_cgroups(struct tracker *t)
 {
     int error = 0;
 
-    t->stats.n_scans++;
+    t->n_scans++;
     t->last_scan = t->now;
     registry_begin(&t->registry);
     if (t->config.cgroup_root) {
@@ -509,10 +516,17 @@ tracker_flows(const struct tracker *t)
     return &t->flows;
 }
 
-const struct tracker_stats *
-tracker_stats(const struct tracker *t)
+struct json *
+tracker_to_json(const struct tracker *t)
 {
-    return &t->stats;
+    struct json *json = json_object_create();
+
+    json_put_integer(json, "sockets", t->n_dumps);
+    json_put_integer(json, "failed", t->n_failed_dumps);
+    json_put_integer(json, "cgroups", t->n_scans);
+    json_put_integer(json, "looks", t->n_lookups);
+    json_put_integer(json, "misses", t->n_misses);
+    return json;
 }
 
 void
@@ -555,7 +569,7 @@ tracker_wait(struct tracker *t)
 void
 tracker_miss(struct tracker *t, const struct shim_flow_key *key)
 {
-    t->stats.n_misses++;
+    t->n_misses++;
     miss_filter_report(&t->misses, key, time_msec());
 }
 

@@ -37,8 +37,7 @@
  * The agent looks up single sockets and dumps all sockets only as a safety
  * net.  With 100,000 sockets on a host, a lookup takes 1 us, a dump of all 60
  * ms, and a dump of the jobs' cgroups alone 10 ms (the kernel filters by
- * cgroup id).  The dumps take one hundredth of a core however many sockets
- * there are.  Closed sockets are found by the dumps: nothing depends on
+ * cgroup id).  Closed sockets are found by the dumps: nothing depends on
  * noticing them sooner.
  *
  *
@@ -57,6 +56,7 @@
 
 struct flow_table;
 struct job;
+struct json;
 struct port_rule;
 struct registry;
 struct tracker;
@@ -87,15 +87,6 @@ struct tracker_config {
     size_t n_netns;
     const struct port_rule *ports;
     size_t n_ports;
-};
-
-struct tracker_stats {
-    uint64_t n_dumps;           /* Dumps of sockets; all namespaces count as
-                                 * one. */
-    uint64_t n_lookups;         /* Lookups of single sockets. */
-    uint64_t n_failed_dumps;
-    uint64_t n_scans;           /* Scans of the cgroup tree. */
-    uint64_t n_misses;          /* Calls of tracker_miss(). */
 };
 
 struct tracker *tracker_create(const struct tracker_config *,
@@ -129,6 +120,8 @@ int tracker_tcp_info(struct tracker *, const struct shim_flow_key *,
 
 const struct registry *tracker_registry(const struct tracker *);
 const struct flow_table *tracker_flows(const struct tracker *);
-const struct tracker_stats *tracker_stats(const struct tracker *);
+
+/* Returns the numbers of dumps, scans, lookups and misses. */
+struct json *tracker_to_json(const struct tracker *);
 
 #endif /* agent/identify/tracker.h */

@@ -38,11 +38,8 @@
  * =========
  *
  * Log files are read with root's rights and their content is not trusted.
- * Decoders see bytes and no files, log-paths opens regular files only and
- * follows symbolic links in the operator's part of a path only, and all sizes
- * are bounded.  Event files are decoded by hand: six fields of the protocol
- * are needed, images of megabytes are skipped without an allocation, and
- * generated code would be longer with its glue.
+ * Decoders see bytes and no files (see log-paths.h for these), and all sizes
+ * are bounded.
  *
  *
  * Ownership and thread-safety

@@ -20,6 +20,7 @@
 #include "openvswitch/vlog.h"
 #include "socket-util.h"
 #include "util.h"
+#include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(progress);
 
@@ -32,7 +33,11 @@ struct progress_socket {
     char *path;
     progress_func *tell;
     void *aux;
-    struct progress_counts counts;
+
+    /* Numbers of datagrams. */
+    uint64_t received, malformed;
+    uint64_t unknown;           /* For unknown jobs. */
+    uint64_t refused;           /* Of other processes. */
 };
 
 int
@@ -94,22 +99,22 @@ take_datagram(struct progress_socket *ps, const char *data, size_t size,
     struct progress progress;
     char *error = progress_parse(data, size, name, &progress);
 
-    ps->counts.received++;
+    ps->received++;
     if (error) {
         VLOG_WARN_RL(&rl, "ignoring a progress datagram: %s", error);
         free(error);
-        ps->counts.malformed++;
+        ps->malformed++;
         return;
     }
     switch (ps->tell(name, &progress, sender, ps->aux)) {
     case PROGRESS_UNKNOWN:
         VLOG_WARN_RL(&rl, "%s: progress of a job that is not on this host",
                      name);
-        ps->counts.unknown++;
+        ps->unknown++;
         break;
     case PROGRESS_REFUSED:
         log_refusal(name, sender);
-        ps->counts.refused++;
+        ps->refused++;
         break;
     case PROGRESS_TAKEN:
         break;
@@ -159,10 +164,16 @@ progress_socket_wait(struct progress_socket *ps)
     poll_fd_wait(ps->fd, POLLIN);
 }
 
-const struct progress_counts *
-progress_socket_counts(const struct progress_socket *ps)
+struct json *
+progress_socket_to_json(const struct progress_socket *ps)
 {
-    return &ps->counts;
+    struct json *json = json_object_create();
+
+    json_put_integer(json, "received", ps->received);
+    json_put_integer(json, "malformed", ps->malformed);
+    json_put_integer(json, "unknown", ps->unknown);
+    json_put_integer(json, "refused", ps->refused);
+    return json;
 }
 
 /* Who may report. */

@@ -39,6 +39,7 @@
 #include "wire/progress-datagram.h"
 
 struct job;
+struct json;
 struct progress_socket;
 struct registry;
 struct ucred;
@@ -54,13 +55,6 @@ typedef enum progress_verdict progress_func(const char *name,
                                             const struct ucred *sender,
                                             void *aux);
 
-struct progress_counts {
-    uint64_t received;
-    uint64_t malformed;
-    uint64_t unknown;           /* Datagrams for unknown jobs. */
-    uint64_t refused;           /* Datagrams of other processes. */
-};
-
 int progress_socket_open(const char *path, progress_func *, void *aux,
                          struct progress_socket **);
 void progress_socket_close(struct progress_socket *);
@@ -68,8 +62,8 @@ void progress_socket_close(struct progress_socket *);
 void progress_socket_run(struct progress_socket *);
 void progress_socket_wait(struct progress_socket *);
 
-const struct progress_counts *progress_socket_counts(
-    const struct progress_socket *);
+/* Returns the numbers of datagrams by what became of them. */
+struct json *progress_socket_to_json(const struct progress_socket *);
 
 /* Returns true if 'sender' may report the progress of the job.  'mount' is the
  * mount of cgroup v2, or NULL. */

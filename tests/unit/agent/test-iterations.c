@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/watched.h"
+#include "agent/actuate/traffic.h"
 #include "agent/progress/iterations.h"
 #include "wire/shim-protocol.h"
 #include "util.h"
