@@ -59,7 +59,7 @@ struct shim_actuator {
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
-    struct watched watched;     /* Jobs whose bins are requested. */
+    struct shash watched;       /* Jobs whose bins are requested. */
     bool slots_dirty;           /* Desired rows may differ from installed. */
     int n_pending_changes;      /* Changes of tables without a reply. */
 
@@ -94,7 +94,7 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     s->aux = aux;
     slot_table_init(&s->slots);
     flow_set_init(&s->flows);
-    watched_init(&s->watched);
+    shash_init(&s->watched);
     s->lease_until = LLONG_MIN;
     s->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&s->congestion, 0xff, sizeof s->congestion);
@@ -110,7 +110,7 @@ shim_actuator_destroy(struct shim_actuator *s)
     bypass_destroy(s->bypass);
     slot_table_uninit(&s->slots);
     flow_set_uninit(&s->flows);
-    watched_uninit(&s->watched);
+    shash_destroy_free_data(&s->watched);
     free(s->path);
     free(s);
 }

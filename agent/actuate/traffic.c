@@ -85,36 +85,24 @@ struct watched_job {
 };
 
 void
-watched_init(struct watched *w)
-{
-    shash_init(&w->jobs);
-}
-
-void
-watched_uninit(struct watched *w)
-{
-    shash_destroy_free_data(&w->jobs);
-}
-
-void
-watched_set(struct watched *w, const char *job, bool watch)
+watched_set(struct shash *w, const char *job, bool watch)
 {
     if (!watch) {
-        free(shash_find_and_delete(&w->jobs, job));
-    } else if (!shash_find(&w->jobs, job)) {
-        shash_add(&w->jobs, job, xzalloc(sizeof(struct watched_job)));
+        free(shash_find_and_delete(w, job));
+    } else if (!shash_find(w, job)) {
+        shash_add(w, job, xzalloc(sizeof(struct watched_job)));
     }
 }
 
 void
-watched_request(struct watched *w, long long now,
+watched_request(struct shash *w, long long now,
             void (*request)(const char *job, uint64_t since, void *aux),
             void *aux)
 {
-    bool few = shash_count(&w->jobs) <= FEW_JOBS;
+    bool few = shash_count(w) <= FEW_JOBS;
     const struct shash_node *node;
 
-    SHASH_FOR_EACH (node, &w->jobs) {
+    SHASH_FOR_EACH (node, w) {
         struct watched_job *job = node->data;
 
         if (few || !job->requested || now >= job->requested + INTERVAL_MS) {
@@ -125,9 +113,9 @@ watched_request(struct watched *w, long long now,
 }
 
 bool
-watched_received(struct watched *w, const char *job, uint64_t next)
+watched_received(struct shash *w, const char *job, uint64_t next)
 {
-    struct watched_job *wj = shash_find_data(&w->jobs, job);
+    struct watched_job *wj = shash_find_data(w, job);
 
     if (wj) {
         wj->next = next;

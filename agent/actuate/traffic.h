@@ -76,24 +76,19 @@ void traffic_add_stats(struct traffic *, const struct shim_stats *,
                   const struct shim_slot_stats *, size_t n,
                   traffic_func *, void *aux);
 
-/* Jobs whose bins are requested. */
-struct watched {
-    struct shash jobs;          /* Name -> struct watched_job. */
-};
-
-void watched_init(struct watched *);
-void watched_uninit(struct watched *);
-
-void watched_set(struct watched *, const char *job, bool watch);
+/* Jobs whose bins are requested: name -> struct watched_job, to be freed by
+ * shash_destroy_free_data(). */
+void watched_set(struct shash *, const char *job, bool watch);
 
 /* Calls 'request' for each job that is due, with the number of the first bin
  * that has not been received. */
-void watched_request(struct watched *, long long now,
-                 void (*request)(const char *job, uint64_t since, void *aux),
-                 void *aux);
+void watched_request(struct shash *, long long now,
+                     void (*request)(const char *job, uint64_t since,
+                                     void *aux),
+                     void *aux);
 
 /* Notes that all bins of 'job' before 'next' have been received.  Returns
  * false if the job is not watched. */
-bool watched_received(struct watched *, const char *job, uint64_t next);
+bool watched_received(struct shash *, const char *job, uint64_t next);
 
 #endif /* agent/actuate/traffic.h */

@@ -3,7 +3,7 @@
 #ifndef POD_IDENTITY_H
 #define POD_IDENTITY_H 1
 
-/* Job of a pod.
+/* Jobs of pods.
  *
  *
  * Motivation
@@ -21,6 +21,11 @@
  * stagecoach.dev/job, the name of the batch job, or the name of the pod.  Pods
  * without any of these belong to no job.
  *
+ * A kubelet replies to GET /pods with a PodList: {"items": [{"metadata":
+ * {"name", "namespace", "uid", "labels", "annotations"}, ...}]}.  Pods of jobs
+ * are stored by UID, which cgroups are named after; everything else is
+ * dropped.
+ *
  * Names of Kubernetes can be longer than those of jobs: see cgroup_name_fit().
  *
  *
@@ -33,13 +38,18 @@
  *    }
  *    ...warn and free(error)...
  *
+ *    error = pod_list_read("/pods", text, size, &list);
+ *    id = pod_list_find(list, "c3a1f0d2-...");
+ *    pod_list_destroy(list);
+ *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The caller owns the JSON.  No state.  Thread-safe. */
+ * The caller owns the JSON.  A list owns its identities.  No other state. */
 
 #include <jansson.h>
+#include <stddef.h>
 
 struct pod {
     const char *name;
@@ -58,5 +68,23 @@ struct pod_identity {
 /* Always sets '*identity'.  Returns NULL, or a malloc()'d message about an
  * invalid annotation that was ignored. */
 char *pod_identity_read(const struct pod *, struct pod_identity *identity);
+
+/* Read-only outside this module. */
+struct pod_list {
+    struct pod_list_entry *entries;     /* Pods of jobs, sorted by UID. */
+    size_t n;
+    size_t n_bad;               /* Pods with an invalid annotation. */
+    char *complaint;            /* Message about the first of these. */
+};
+
+/* Returns NULL or a malloc()'d message that begins with 'place'; then '*listp'
+ * is NULL. */
+char *pod_list_read(const char *place, const char *text, size_t size,
+                    struct pod_list **listp);
+void pod_list_destroy(struct pod_list *);
+
+/* Returns NULL if pod 'uid' belongs to no job or is not listed. */
+const struct pod_identity *pod_list_find(const struct pod_list *,
+                                         const char *uid);
 
 #endif /* agent/launch/pod-identity.h */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/launch/pod-list.h"
+#include "agent/launch/pod-identity.h"
 #include "agent/launch/pod-path.h"
 #include "base/memory.h"
 #include "base/options.h"

@@ -25,9 +25,9 @@
  * period with several pauses of nearly the same length consists of several
  * iterations.
  *
- * Measured: the traffic of a recorded data-parallel PyTorch job among six others
- * on the same links is counted to the iteration, and to within 2 % when the job
- * had the last rank.
+ * Measured: the traffic of a recorded data-parallel PyTorch job among six
+ * others on the same links is counted to the iteration, and to within 2 % when
+ * the job had the last rank.
  *
  *
  * Usage

@@ -312,10 +312,10 @@ ask(const char *job OVS_UNUSED, uint64_t since, void *asked_)
 static void
 asks_often_for_few_jobs_and_seldom_for_many(void **state OVS_UNUSED)
 {
-    struct watched w;
+    struct shash w;
     struct asked asked = { 0 };
 
-    watched_init(&w);
+    shash_init(&w);
     watched_set(&w, "a/b", true);
     watched_set(&w, "a/b", true);
     watched_request(&w, 1000, ask, &asked);
@@ -339,7 +339,7 @@ asks_often_for_few_jobs_and_seldom_for_many(void **state OVS_UNUSED)
     assert_in_range(asked.n, 200, 303);
     watched_set(&w, "a/b", false);
     assert_false(watched_received(&w, "a/b", 78));
-    watched_uninit(&w);
+    shash_destroy_free_data(&w);
 }
 
 int

@@ -15,7 +15,6 @@
 #include "wire/cgroup-path.h"
 #include "agent/launch/cni-request.h"
 #include "agent/launch/pod-identity.h"
-#include "agent/launch/pod-list.h"
 #include "agent/launch/pod-path.h"
 
 #define UID "c3a1f0d2-0f1e-4b7c-9d58-1234567890ab"
