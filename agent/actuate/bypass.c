@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "agent/actuate/watchdog.h"
+#include "agent/identify/process.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "wire/shim-protocol.h"
@@ -209,47 +209,44 @@ bypass_disconnected(struct bypass *b, long long now)
     watchdog_disconnected(&b->watchdog, now);
 }
 
-/* Returns the sum of the numbers that 'format' finds in the lines of
- * /proc/PID/task/PID/'leaf' of the shim's main thread.  A name in brackets at
- * the beginning of a line is skipped. */
+/* Returns the number that follows 'name' in 'text', 0 if there is none. */
 static uint64_t
-sum_lines(const struct bypass *b, const char *leaf, const char *format)
+number_after(const char *text, const char *name)
 {
-    char *name = xasprintf("/proc/%d/task/%d/%s", b->pid, b->pid, leaf);
-    FILE *stream = fopen(name, "re");
-    unsigned long long n;
-    uint64_t sum = 0;
-    char line[512];
+    const char *p = strstr(text, name);
 
-    while (stream && fgets(line, sizeof line, stream)) {
-        const char *text = strrchr(line, ')');
-
-        if (sscanf(text ? text + 1 : line, format, &n) == 1) {
-            sum += n;
-        }
-    }
-    if (stream) {
-        fclose(stream);
-    }
-    free(name);
-    return sum;
+    return p ? strtoull(p + strlen(name), NULL, 10) : 0;
 }
 
-/* Returns the context switches and CPU time of the forwarding thread: the sum
- * changes whenever the thread runs. */
+/* Returns the context switches and CPU time of the forwarding thread, which is
+ * the shim's main thread: the sum changes whenever the thread runs. */
 static uint64_t
 count_steps(const struct bypass *b, long long now)
 {
+    unsigned long long user = 0, system = 0;
+    char leaf[64], text[16384];
+    uint64_t switches;
+    const char *p;
+
     /* A process that the agent cannot see counts as running. */
     if (!b->pid) {
         return now;
     }
-    return sum_lines(b, "status", "voluntary_ctxt_switches: %llu")
-           + sum_lines(b, "status", "nonvoluntary_ctxt_switches: %llu")
-           + sum_lines(b, "stat", " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u "
-                       "%*u %llu")
-           + sum_lines(b, "stat", " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u "
-                       "%*u %*u %llu");
+    snprintf(leaf, sizeof leaf, "task/%d/status", b->pid);
+    process_read_file(b->pid, leaf, text, sizeof text);
+    switches = number_after(text, "\nvoluntary_ctxt_switches:")
+               + number_after(text, "\nnonvoluntary_ctxt_switches:");
+
+    /* The name before the numbers, in parentheses, may contain any
+     * character. */
+    snprintf(leaf, sizeof leaf, "task/%d/stat", b->pid);
+    process_read_file(b->pid, leaf, text, sizeof text);
+    p = strrchr(text, ')');
+    if (p) {
+        sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
+               &user, &system);
+    }
+    return switches + user + system;
 }
 
 static void

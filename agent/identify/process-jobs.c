@@ -76,20 +76,12 @@ process_jobs_claim(const struct process_jobs *p, pid_t pid)
 {
     struct claim_what what = { CLAIMS_PROCESS, pid };
 
-    for (enum claim_source s = 0; s < N_CLAIM_SOURCES; s++) {
-        const struct claim *claim = registry_find_claim(p->registry, s,
-                                                        &what);
-
-        if (claim) {
-            return claim;
-        }
-    }
-    return NULL;
+    return registry_best_claim(p->registry, &what);
 }
 
 void
 process_jobs_add(struct process_jobs *p, const struct process *process,
-              enum claim_source source, const char *name, long long now)
+                 enum claim_source source, const char *name, long long now)
 {
     struct claim_what what = { CLAIMS_PROCESS, process->pid };
 
@@ -228,7 +220,7 @@ ticks_now(void)
  * that cannot change. */
 bool
 process_jobs_look(struct process_jobs *p, pid_t pid, bool check, long long now,
-                bool *foreverp)
+                  bool *foreverp)
 {
     struct reader *reader = find_or_add_reader(p, pid);
     struct process process;

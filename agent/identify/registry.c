@@ -33,6 +33,12 @@ hash_what(const struct claim_what *what)
 }
 
 static bool
+is_about(const struct claim *claim, const struct claim_what *what)
+{
+    return claim->what.kind == what->kind && claim->what.id == what->id;
+}
+
+static bool
 is_told_process(const struct claim *claim)
 {
     return claim->what.kind == CLAIMS_PROCESS
@@ -209,12 +215,25 @@ registry_find_claim(const struct registry *r, enum claim_source source,
     struct claim *claim;
 
     HMAP_FOR_EACH_WITH_HASH (claim, node, hash_what(what), &r->claims) {
-        if (claim->source == source && claim->what.kind == what->kind
-            && claim->what.id == what->id) {
+        if (claim->source == source && is_about(claim, what)) {
             return claim;
         }
     }
     return NULL;
+}
+
+/* Returns the claim for 'what' with the highest precedence, or NULL. */
+const struct claim *
+registry_best_claim(const struct registry *r, const struct claim_what *what)
+{
+    const struct claim *claim, *best = NULL;
+
+    HMAP_FOR_EACH_WITH_HASH (claim, node, hash_what(what), &r->claims) {
+        if (is_about(claim, what) && (!best || claim->source < best->source)) {
+            best = claim;
+        }
+    }
+    return best;
 }
 
 /* Adds the claim of 'source' for 'what' to the job called 'name', in place of
@@ -273,24 +292,18 @@ registry_owner(const struct registry *r, const struct claim_what *whats,
     struct job *job = NULL;
 
     for (size_t i = 0; i < n; i++) {
-        const struct registry_cgroup *c;
-        const struct claim *claim;
+        bool is_cgroup = whats[i].kind == CLAIMS_CGROUP;
+        const struct registry_cgroup *c
+            = is_cgroup ? find_cgroup(r, whats[i].id) : NULL;
+        const struct claim *claim
+            = is_cgroup ? NULL : registry_best_claim(r, &whats[i]);
 
-        if (whats[i].kind == CLAIMS_CGROUP) {
-            c = find_cgroup(r, whats[i].id);
-            if (c && c->source < best) {
-                best = c->source;
-                job = c->job;
-            }
-            continue;
-        }
-        HMAP_FOR_EACH_WITH_HASH (claim, node, hash_what(&whats[i]),
-                                 &r->claims) {
-            if (claim->what.kind == whats[i].kind
-                && claim->what.id == whats[i].id && claim->source < best) {
-                best = claim->source;
-                job = claim->job;
-            }
+        if (c && c->source < best) {
+            best = c->source;
+            job = c->job;
+        } else if (claim && claim->source < best) {
+            best = claim->source;
+            job = claim->job;
         }
     }
     if (sourcep) {

@@ -131,6 +131,8 @@ void registry_see_claimed(struct registry *, const struct claim *,
                           uint64_t cgroup);
 struct claim *registry_find_claim(const struct registry *, enum claim_source,
                                   const struct claim_what *);
+const struct claim *registry_best_claim(const struct registry *,
+                                        const struct claim_what *);
 
 struct job *registry_owner(const struct registry *, const struct claim_what *,
                            size_t n, enum claim_source *sourcep);
