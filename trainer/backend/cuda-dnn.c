@@ -342,26 +342,4 @@ cuda_dnn_forget(struct cuda *cuda)
 {
 }
 
-bool
-cuda_convolve(struct backend *b, const struct convolution *c, int n,
-              const float *d_x, const float *d_w, float *d_y)
-{
-    return false;
-}
-
-bool
-cuda_convolve_weights(struct backend *b, const struct convolution *c, int n,
-                      const float *d_x, const float *d_dy, float *d_dw)
-{
-    return false;
-}
-
-bool
-cuda_convolve_input(struct backend *b, const struct convolution *c, int n,
-                    const float *d_dy, const float *d_w, bool add,
-                    float *d_dx)
-{
-    return false;
-}
-
 #endif /* HAVE_CUDNN */

@@ -4,9 +4,33 @@
 
 #include "trainer/backend/cuda-kernels.h"
 
-#include "trainer/backend/cuda-columns.h"
 #include "trainer/backend/cuda-launch.h"
 #include "trainer/backend/geometry.h"
+
+/* A pixel of a batch of images. */
+struct pixel {
+    size_t image;
+    int row, column;
+};
+
+static __device__ struct pixel
+pixel_at(size_t i, int height, int width)
+{
+    size_t left = over(i, width);
+    struct pixel pixel;
+
+    pixel.image = over(left, height);
+    pixel.row = rest(left, height);
+    pixel.column = rest(i, width);
+    return pixel;
+}
+
+/* Returns the index of a pixel in images of other dimensions. */
+static __device__ size_t
+index_of(size_t image, int row, int column, int height, int width)
+{
+    return (image * height + row) * width + column;
+}
 
 /* Convolution. */
 
@@ -16,39 +40,27 @@ im2col_kernel(size_t n_elements, struct convolution c, int out_height,
               int out_width, const float *x, float *columns)
 {
     FOR_EACH_ELEMENT (i, n_elements) {
-        size_t left = over(i, c.n_in);
-        int channel = rest(i, c.n_in);
-        int kx = rest(left, c.kernel), ky, ox, oy, row, column;
+        size_t left = over(i, c.n_in), right = over(left, c.kernel);
+        struct pixel p = pixel_at(over(right, c.kernel), out_height,
+                                  out_width);
+        int row = p.row * c.stride - c.pad + rest(right, c.kernel);
+        int column = p.column * c.stride - c.pad + rest(left, c.kernel);
+        size_t from = index_of(p.image, row, column, c.height, c.width);
 
-        left = over(left, c.kernel);
-        ky = rest(left, c.kernel);
-        left = over(left, c.kernel);
-        ox = rest(left, out_width);
-        left = over(left, out_width);
-        oy = rest(left, out_height);
-        left = over(left, out_height);          /* The image. */
-        row = oy * c.stride - c.pad + ky;
-        column = ox * c.stride - c.pad + kx;
         columns[i] = row >= 0 && row < c.height && column >= 0
-                     && column < c.width
-                     ? x[((left * c.height + row) * c.width + column) * c.n_in
-                         + channel]
-                     : 0;
+                     && column < c.width ? x[from * c.n_in + rest(i, c.n_in)]
+                                         : 0;
     }
 }
 
-cudaError_t
-cuda_kernels_im2col(cudaStream_t stream, const struct convolution *c, int n,
-                    const float *d_x, float *d_columns)
+void
+cuda_im2col(struct backend *b, const struct convolution *c, int n,
+            const float *d_x, float *d_columns)
 {
     size_t n_elements = n * convolution_columns(c);
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(im2col_kernel, n_blocks(n_elements), BLOCK, stream,
-                  n_elements, *c, convolution_height(c), convolution_width(c),
-                  d_x, d_columns);
+    LAUNCH_EACH(b, "im2col", im2col_kernel, n_elements, *c,
+                convolution_height(c), convolution_width(c), d_x, d_columns);
 }
 
 /* One thread an element of the images, which looks for its copies. */
@@ -58,29 +70,25 @@ col2im_kernel(size_t n_elements, struct convolution c, int out_height,
 {
     FOR_EACH_ELEMENT (i, n_elements) {
         int channel = rest(i, c.n_in);
-        size_t left = over(i, c.n_in);
-        int column = rest(left, c.width), row;
+        struct pixel p = pixel_at(over(i, c.n_in), c.height, c.width);
         float sum = 0;
 
-        left = over(left, c.width);
-        row = rest(left, c.height);
-        left = over(left, c.height);            /* The image. */
         for (int ky = 0; ky < c.kernel; ky++) {
-            int oy = row + c.pad - ky;
+            int oy = p.row + c.pad - ky;
 
             if (oy < 0 || oy % c.stride || oy / c.stride >= out_height) {
                 continue;
             }
             for (int kx = 0; kx < c.kernel; kx++) {
-                int ox = column + c.pad - kx;
-                size_t pixel;
+                int ox = p.column + c.pad - kx;
+                size_t from;
 
                 if (ox < 0 || ox % c.stride || ox / c.stride >= out_width) {
                     continue;
                 }
-                pixel = (left * out_height + oy / c.stride) * out_width
-                        + ox / c.stride;
-                sum += columns[((pixel * c.kernel + ky) * c.kernel + kx)
+                from = index_of(p.image, oy / c.stride, ox / c.stride,
+                                out_height, out_width);
+                sum += columns[((from * c.kernel + ky) * c.kernel + kx)
                                * c.n_in + channel];
             }
         }
@@ -88,18 +96,15 @@ col2im_kernel(size_t n_elements, struct convolution c, int out_height,
     }
 }
 
-cudaError_t
-cuda_kernels_col2im(cudaStream_t stream, const struct convolution *c, int n,
-                    const float *d_columns, int add, float *d_x)
+void
+cuda_col2im(struct backend *b, const struct convolution *c, int n,
+            const float *d_columns, bool add, float *d_x)
 {
     size_t n_elements = (size_t) n * c->height * c->width * c->n_in;
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(col2im_kernel, n_blocks(n_elements), BLOCK, stream,
-                  n_elements, *c, convolution_height(c), convolution_width(c),
-                  d_columns, add, d_x);
+    LAUNCH_EACH(b, "col2im", col2im_kernel, n_elements, *c,
+                convolution_height(c), convolution_width(c), d_columns, add,
+                d_x);
 }
 
 /* Pooling. */
@@ -108,17 +113,13 @@ cuda_kernels_col2im(cudaStream_t stream, const struct convolution *c, int n,
 static __device__ size_t
 largest_of_square(const struct pooling &p, size_t i, const float *x)
 {
-    int rows = p.height / p.size, columns = p.width / p.size;
-    int channel = rest(i, p.n_channels), row, column;
-    size_t left = over(i, p.n_channels), first, best;
+    struct pixel square = pixel_at(over(i, p.n_channels), p.height / p.size,
+                                   p.width / p.size);
+    size_t first = index_of(square.image, square.row * p.size,
+                            square.column * p.size, p.height, p.width)
+                   * p.n_channels + rest(i, p.n_channels);
+    size_t best = first;
 
-    column = rest(left, columns);
-    left = over(left, columns);
-    row = rest(left, rows);
-    left = over(left, rows);                    /* The image. */
-    first = ((left * p.height + row * p.size) * p.width + column * p.size)
-            * p.n_channels + channel;
-    best = first;
     for (int j = 0; j < p.size; j++) {
         for (int k = 0; k < p.size; k++) {
             size_t at = first + ((size_t) j * p.width + k) * p.n_channels;
@@ -153,31 +154,26 @@ pooled_size(const struct pooling *p, int n)
            * p->n_channels;
 }
 
-cudaError_t
-cuda_kernels_max_pool(cudaStream_t stream, const struct pooling *p, int n,
-                      const float *d_x, float *d_y)
+void
+cuda_max_pool(struct backend *b, const struct pooling *p, int n,
+              const float *d_x, float *d_y)
 {
     size_t n_elements = pooled_size(p, n);
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(max_pool_kernel, n_blocks(n_elements), BLOCK, stream,
-                  n_elements, *p, d_x, d_y);
+    LAUNCH_EACH(b, "max_pool", max_pool_kernel, n_elements, *p, d_x, d_y);
 }
 
-cudaError_t
-cuda_kernels_max_pool_gradient(cudaStream_t stream, const struct pooling *p,
-                               int n, const float *d_x, const float *d_dy,
-                               float *d_dx)
+void
+cuda_max_pool_gradient(struct backend *b, const struct pooling *p, int n,
+                       const float *d_x, const float *d_dy, float *d_dx)
 {
+    size_t size = (size_t) n * p->height * p->width * p->n_channels;
     size_t n_elements = pooled_size(p, n);
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(max_pool_gradient_kernel, n_blocks(n_elements), BLOCK,
-                  stream, n_elements, *p, d_x, d_dy, d_dx);
+    cuda_check(b, "max_pool_gradient",
+               cudaMemsetAsync(d_dx, 0, size * sizeof *d_dx, cuda_stream(b)));
+    LAUNCH_EACH(b, "max_pool_gradient", max_pool_gradient_kernel, n_elements,
+                *p, d_x, d_dy, d_dx);
 }
 
 static __global__ void
@@ -207,31 +203,24 @@ mean_pool_gradient_kernel(size_t n_elements, int n_pixels, int n_channels,
     }
 }
 
-cudaError_t
-cuda_kernels_mean_pool(cudaStream_t stream, int n, int n_pixels,
-                       int n_channels, const float *d_x, float *d_y)
+void
+cuda_mean_pool(struct backend *b, int n, int n_pixels, int n_channels,
+               const float *d_x, float *d_y)
 {
     size_t n_elements = (size_t) n * n_channels;
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(mean_pool_kernel, n_blocks(n_elements), BLOCK, stream,
-                  n_elements, n_pixels, n_channels, d_x, d_y);
+    LAUNCH_EACH(b, "mean_pool", mean_pool_kernel, n_elements, n_pixels,
+                n_channels, d_x, d_y);
 }
 
-cudaError_t
-cuda_kernels_mean_pool_gradient(cudaStream_t stream, int n, int n_pixels,
-                                int n_channels, const float *d_dy,
-                                float *d_dx)
+void
+cuda_mean_pool_gradient(struct backend *b, int n, int n_pixels,
+                        int n_channels, const float *d_dy, float *d_dx)
 {
     size_t n_elements = (size_t) n * n_pixels * n_channels;
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(mean_pool_gradient_kernel, n_blocks(n_elements), BLOCK,
-                  stream, n_elements, n_pixels, n_channels, d_dy, d_dx);
+    LAUNCH_EACH(b, "mean_pool_gradient", mean_pool_gradient_kernel,
+                n_elements, n_pixels, n_channels, d_dy, d_dx);
 }
 
 /* Batch normalisation. */
@@ -290,49 +279,36 @@ norm_apply(size_t n_elements, int n, const float *x, const float *mean,
     }
 }
 
-cudaError_t
-cuda_kernels_norm(cudaStream_t stream, int m, int n, const float *d_x,
-                  const float *d_scale, const float *d_shift, int relu,
-                  double *d_work, float *d_stats, float *d_y)
+void
+cuda_norm(struct backend *b, int m, int n, const float *d_x,
+          const float *d_scale, const float *d_shift, bool relu,
+          float *d_stats, float *d_y)
 {
-    double *d_squares = d_work + CUDA_KERNELS_WORK / 2;
+    double *d_sums = cuda_work(b), *d_squares = d_sums + CUDA_KERNELS_WORK / 2;
     size_t n_elements = (size_t) m * n;
-    struct column_plan plan;
     struct moment value = { d_x, n };
-    cudaError_t error;
+    int n_chunks;
 
     if (!n_elements) {
-        return cudaSuccess;
+        return;
     }
-    plan = column_plan(m, n, CUDA_KERNELS_WORK / 2);
-    error = LAUNCH_MEETING(column_chunks<moment>, plan.grid, plan.block,
-                           stream, m, n, plan.length, value, d_work,
-                           d_squares);
-    if (error == cudaSuccess) {
-        error = LAUNCH_MEETING(norm_end, n, COLUMN_BLOCK, stream, m, n,
-                               plan.n_chunks, d_work, d_squares, d_stats);
-    }
-    if (error == cudaSuccess) {
-        error = LAUNCH(norm_apply, n_blocks(n_elements), BLOCK, stream,
-                       n_elements, n, d_x, d_stats, d_stats + n, 0, d_scale,
-                       d_shift, relu, d_y);
-    }
-    return error;
+    n_chunks = sum_columns(b, "norm", m, n, value, d_squares);
+    LAUNCH_COLUMNS(b, "norm", norm_end, n, m, n, n_chunks, d_sums, d_squares,
+                   d_stats);
+    LAUNCH_EACH(b, "norm", norm_apply, n_elements, n, d_x, d_stats,
+                d_stats + n, 0, d_scale, d_shift, relu, d_y);
 }
 
-cudaError_t
-cuda_kernels_norm_fixed(cudaStream_t stream, int m, int n, const float *d_x,
-                        const float *d_scale, const float *d_shift, int relu,
-                        const float *d_stats, float *d_y)
+void
+cuda_norm_fixed(struct backend *b, int m, int n, const float *d_x,
+                const float *d_scale, const float *d_shift, bool relu,
+                const float *d_stats, float *d_y)
 {
     size_t n_elements = (size_t) m * n;
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(norm_apply, n_blocks(n_elements), BLOCK, stream, n_elements,
-                  n, d_x, d_stats + 2 * (size_t) n, d_stats + 3 * (size_t) n,
-                  1, d_scale, d_shift, relu, d_y);
+    LAUNCH_EACH(b, "norm_fixed", norm_apply, n_elements, n, d_x,
+                d_stats + 2 * (size_t) n, d_stats + 3 * (size_t) n, 1,
+                d_scale, d_shift, relu, d_y);
 }
 
 struct norm_slope {
@@ -381,38 +357,26 @@ norm_gradient_apply(size_t n_elements, int m, struct norm_slope s,
     }
 }
 
-cudaError_t
-cuda_kernels_norm_gradient(cudaStream_t stream, int m, int n,
-                           const float *d_x, const float *d_y,
-                           const float *d_scale, int relu,
-                           const float *d_stats, double *d_work,
-                           const float *d_dy, float *d_dx, float *d_dscale,
-                           float *d_dshift)
+void
+cuda_norm_gradient(struct backend *b, int m, int n, const float *d_x,
+                   const float *d_y, const float *d_scale, bool relu,
+                   const float *d_stats, float *d_dy, float *d_dx,
+                   float *d_dscale, float *d_dshift)
 {
-    double *d_products = d_work + CUDA_KERNELS_WORK / 2;
+    double *d_sums = cuda_work(b);
+    double *d_products = d_sums + CUDA_KERNELS_WORK / 2;
     size_t n_elements = (size_t) m * n;
-    struct column_plan plan;
     struct norm_slope slope = { d_x, relu ? d_y : NULL, d_dy, d_stats, n };
-    cudaError_t error;
+    int n_chunks;
 
     if (!n_elements) {
-        return cudaSuccess;
+        return;
     }
-    plan = column_plan(m, n, CUDA_KERNELS_WORK / 2);
-    error = LAUNCH_MEETING(column_chunks<norm_slope>, plan.grid, plan.block,
-                           stream, m, n, plan.length, slope, d_work,
-                           d_products);
-    if (error == cudaSuccess) {
-        error = LAUNCH_MEETING(norm_gradient_end, n, COLUMN_BLOCK, stream,
-                               plan.n_chunks, d_work, d_products, d_dscale,
-                               d_dshift);
-    }
-    if (error == cudaSuccess) {
-        error = LAUNCH(norm_gradient_apply, n_blocks(n_elements), BLOCK,
-                       stream, n_elements, m, slope, d_scale, d_dscale,
-                       d_dshift, d_dx);
-    }
-    return error;
+    n_chunks = sum_columns(b, "norm_gradient", m, n, slope, d_products);
+    LAUNCH_COLUMNS(b, "norm_gradient", norm_gradient_end, n, n_chunks, d_sums,
+                   d_products, d_dscale, d_dshift);
+    LAUNCH_EACH(b, "norm_gradient", norm_gradient_apply, n_elements, m, slope,
+                d_scale, d_dscale, d_dshift, d_dx);
 }
 
 /* Residual blocks. */
@@ -420,21 +384,18 @@ cuda_kernels_norm_gradient(cudaStream_t stream, int m, int n,
 static __global__ void
 join_kernel(size_t n_elements, struct shortcut s, const float *x, float *y)
 {
-    int width = s.width / s.stride, height = s.height / s.stride;
     int skip = (s.n_out - s.n_in) / 2;
 
     FOR_EACH_ELEMENT (i, n_elements) {
         int channel = (int) rest(i, s.n_out) - skip;
-        size_t left = over(i, s.n_out);
-        int column = rest(left, width) * s.stride, row;
+        struct pixel p = pixel_at(over(i, s.n_out), s.height / s.stride,
+                                  s.width / s.stride);
+        size_t from = index_of(p.image, p.row * s.stride, p.column * s.stride,
+                               s.height, s.width);
         float z = y[i];
 
-        left = over(left, width);
-        row = rest(left, height) * s.stride;
-        left = over(left, height);              /* The image. */
         if (channel >= 0 && channel < s.n_in) {
-            z += x[((left * s.height + row) * s.width + column) * s.n_in
-                   + channel];
+            z += x[from * s.n_in + channel];
         }
         y[i] = z > 0 ? z : 0;
     }
@@ -444,47 +405,34 @@ static __global__ void
 join_gradient_kernel(size_t n_elements, struct shortcut s, const float *dy,
                      float *dx)
 {
-    int width = s.width / s.stride, height = s.height / s.stride;
     int skip = (s.n_out - s.n_in) / 2;
 
     FOR_EACH_ELEMENT (i, n_elements) {
-        int channel = rest(i, s.n_in);
-        size_t left = over(i, s.n_in);
-        int column = rest(left, s.width), row;
+        struct pixel p = pixel_at(over(i, s.n_in), s.height, s.width);
+        size_t from = index_of(p.image, p.row / s.stride, p.column / s.stride,
+                               s.height / s.stride, s.width / s.stride);
 
-        left = over(left, s.width);
-        row = rest(left, s.height);
-        left = over(left, s.height);            /* The image. */
-        dx[i] = row % s.stride || column % s.stride
-                ? 0
-                : dy[((left * height + row / s.stride) * width
-                      + column / s.stride) * s.n_out + skip + channel];
+        dx[i] = p.row % s.stride || p.column % s.stride
+                ? 0 : dy[from * s.n_out + skip + rest(i, s.n_in)];
     }
 }
 
-cudaError_t
-cuda_kernels_join(cudaStream_t stream, const struct shortcut *s, int n,
-                  const float *d_x, float *d_y)
+void
+cuda_join(struct backend *b, const struct shortcut *s, int n,
+          const float *d_x, float *d_y)
 {
     size_t n_elements = (size_t) n * (s->height / s->stride)
                         * (s->width / s->stride) * s->n_out;
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(join_kernel, n_blocks(n_elements), BLOCK, stream,
-                  n_elements, *s, d_x, d_y);
+    LAUNCH_EACH(b, "join", join_kernel, n_elements, *s, d_x, d_y);
 }
 
-cudaError_t
-cuda_kernels_join_gradient(cudaStream_t stream, const struct shortcut *s,
-                           int n, const float *d_dy, float *d_dx)
+void
+cuda_join_gradient(struct backend *b, const struct shortcut *s, int n,
+                   const float *d_dy, float *d_dx)
 {
     size_t n_elements = (size_t) n * s->height * s->width * s->n_in;
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(join_gradient_kernel, n_blocks(n_elements), BLOCK, stream,
-                  n_elements, *s, d_dy, d_dx);
+    LAUNCH_EACH(b, "join_gradient", join_gradient_kernel, n_elements, *s,
+                d_dy, d_dx);
 }

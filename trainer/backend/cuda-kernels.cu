@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "trainer/backend/cuda-launch.h"
-#include "trainer/backend/cuda-columns.h"
 
 #define ALL_LANES 0xffffffffu
 
@@ -22,17 +21,13 @@ bias_kernel(size_t n_elements, int n, const float *bias, int relu, float *y)
     }
 }
 
-cudaError_t
-cuda_kernels_bias(cudaStream_t stream, int m, int n, const float *d_bias,
-                  int relu, float *d_y)
+void
+cuda_bias(struct backend *b, int m, int n, const float *d_bias, bool relu,
+          float *d_y)
 {
     size_t n_elements = (size_t) m * n;
 
-    if (!n_elements) {
-        return cudaSuccess;
-    }
-    return LAUNCH(bias_kernel, n_blocks(n_elements), BLOCK, stream,
-                  n_elements, n, d_bias, relu, d_y);
+    LAUNCH_EACH(b, "bias", bias_kernel, n_elements, n, d_bias, relu, d_y);
 }
 
 static __global__ void
@@ -43,15 +38,10 @@ relu_gradient_kernel(size_t n, const float *y, float *dy)
     }
 }
 
-cudaError_t
-cuda_kernels_relu_gradient(cudaStream_t stream, size_t n, const float *d_y,
-                           float *d_dy)
+void
+cuda_relu_gradient(struct backend *b, size_t n, const float *d_y, float *d_dy)
 {
-    if (!n) {
-        return cudaSuccess;
-    }
-    return LAUNCH(relu_gradient_kernel, n_blocks(n), BLOCK, stream, n, d_y,
-                  d_dy);
+    LAUNCH_EACH(b, "relu_gradient", relu_gradient_kernel, n, d_y, d_dy);
 }
 
 static __global__ void
@@ -62,15 +52,11 @@ accumulate_kernel(size_t n, float scale, const float *x, float *sum)
     }
 }
 
-cudaError_t
-cuda_kernels_accumulate(cudaStream_t stream, size_t n, float scale,
-                        const float *d_x, float *d_sum)
+void
+cuda_accumulate(struct backend *b, size_t n, float scale, const float *d_x,
+                float *d_sum)
 {
-    if (!n) {
-        return cudaSuccess;
-    }
-    return LAUNCH(accumulate_kernel, n_blocks(n), BLOCK, stream, n, scale,
-                  d_x, d_sum);
+    LAUNCH_EACH(b, "accumulate", accumulate_kernel, n, scale, d_x, d_sum);
 }
 
 static __global__ void
@@ -83,15 +69,11 @@ sgd_kernel(size_t n, float rate, float momentum, const float *g, float *v,
     }
 }
 
-cudaError_t
-cuda_kernels_sgd(cudaStream_t stream, size_t n, float rate, float momentum,
-                 const float *d_g, float *d_v, float *d_w)
+void
+cuda_sgd(struct backend *b, size_t n, float rate, float momentum,
+         const float *d_g, float *d_v, float *d_w)
 {
-    if (!n) {
-        return cudaSuccess;
-    }
-    return LAUNCH(sgd_kernel, n_blocks(n), BLOCK, stream, n, rate, momentum,
-                  d_g, d_v, d_w);
+    LAUNCH_EACH(b, "sgd", sgd_kernel, n, rate, momentum, d_g, d_v, d_w);
 }
 
 static __global__ void
@@ -100,10 +82,11 @@ count_kernel(uint32_t *counter)
     ++*counter;
 }
 
-cudaError_t
-cuda_kernels_count(cudaStream_t stream, uint32_t *d_counter)
+void
+cuda_count(struct backend *b, uint32_t *d_counter)
 {
-    return LAUNCH(count_kernel, 1, 1, stream, d_counter);
+    cuda_check(b, "step",
+               LAUNCH(count_kernel, 1, 1, cuda_stream(b), d_counter));
 }
 
 /* Sums. */
@@ -129,26 +112,19 @@ column_sums_end(int n_chunks, const double *work, float *sums)
     }
 }
 
-cudaError_t
-cuda_kernels_column_sums(cudaStream_t stream, int m, int n, const float *d_y,
-                         double *d_work, float *d_sums)
+void
+cuda_column_sums(struct backend *b, int m, int n, const float *d_y,
+                 float *d_sums)
 {
-    struct column_plan plan;
+    const double *d_work = cuda_work(b);
     struct column_value value = { d_y, n };
-    cudaError_t error;
+    int n_chunks;
 
-    if (!n) {
-        return cudaSuccess;
+    if (n) {
+        n_chunks = sum_columns(b, "column_sums", m, n, value, NULL);
+        LAUNCH_COLUMNS(b, "column_sums", column_sums_end, n, n_chunks, d_work,
+                       d_sums);
     }
-    plan = column_plan(m, n, CUDA_KERNELS_WORK / 2);
-    error = LAUNCH_MEETING(column_chunks<column_value>, plan.grid, plan.block,
-                           stream, m, n, plan.length, value, d_work,
-                           (double *) NULL);
-    if (error == cudaSuccess) {
-        error = LAUNCH_MEETING(column_sums_end, n, COLUMN_BLOCK, stream,
-                               plan.n_chunks, d_work, d_sums);
-    }
-    return error;
 }
 
 /* The first of the largest of the row 'y' of 'n'.  All lanes of a warp call
@@ -228,16 +204,18 @@ cross_entropy_kernel(int m, int n, const float *ys, const int32_t *labels,
     }
 }
 
-cudaError_t
-cuda_kernels_cross_entropy(cudaStream_t stream, int m, int n,
-                           const float *d_y, const int32_t *d_labels,
-                           float *d_dy, struct cuda_partial *d_partials)
+void
+cuda_cross_entropy(struct backend *b, int m, int n, const float *d_y,
+                   const int32_t *d_labels, float *d_dy)
 {
     const int blocks = CUDA_KERNELS_N_PARTIALS / (BLOCK / WARP);
+    struct cuda_partial *d_partials = cuda_partials(b);
 
-    return LAUNCH_MEETING(cross_entropy_kernel, blocks, BLOCK, stream, m, n,
-                          d_y, d_labels, m > 0 ? 1.0f / m : 0, d_dy,
-                          d_partials);
+    cuda_check(b, "cross_entropy",
+               LAUNCH_MEETING(cross_entropy_kernel, blocks, BLOCK,
+                              cuda_stream(b), m, n, d_y, d_labels,
+                              m > 0 ? 1.0f / m : 0, d_dy, d_partials));
+    cuda_post_partials(b);
 }
 
 /* A thread takes a row at a time. */
@@ -267,13 +245,17 @@ margin_loss_kernel(int m, int hinge, const float *y, const int32_t *labels,
     partials[thread] = total;
 }
 
-cudaError_t
-cuda_kernels_margin_loss(cudaStream_t stream, int m, int hinge,
-                         const float *d_y, const int32_t *d_labels,
-                         float *d_dy, struct cuda_partial *d_partials)
+void
+cuda_margin_loss(struct backend *b, int m, bool hinge, const float *d_y,
+                 const int32_t *d_labels, float *d_dy)
 {
-    return LAUNCH(margin_loss_kernel, CUDA_KERNELS_N_PARTIALS / BLOCK, BLOCK,
-                  stream, m, hinge, d_y, d_labels, d_dy, d_partials);
+    const int blocks = CUDA_KERNELS_N_PARTIALS / BLOCK;
+    struct cuda_partial *d_partials = cuda_partials(b);
+
+    cuda_check(b, "margin_loss",
+               LAUNCH(margin_loss_kernel, blocks, BLOCK, cuda_stream(b), m,
+                      hinge, d_y, d_labels, d_dy, d_partials));
+    cuda_post_partials(b);
 }
 
 /* A warp takes a row at a time. */
@@ -299,14 +281,14 @@ gather_kernel(int m, const uint32_t *starts, const uint32_t *at,
     }
 }
 
-cudaError_t
-cuda_kernels_gather(cudaStream_t stream, int m, const uint32_t *d_starts,
-                    const uint32_t *d_at, const float *d_values,
-                    const float *d_x, float *d_y)
+void
+cuda_gather(struct backend *b, int m, const uint32_t *d_starts,
+            const uint32_t *d_at, const float *d_values, const float *d_x,
+            float *d_y)
 {
-    if (!m) {
-        return cudaSuccess;
-    }
-    return LAUNCH_MEETING(gather_kernel, n_blocks((size_t) m * WARP), BLOCK,
-                          stream, m, d_starts, d_at, d_values, d_x, d_y);
+    cuda_check(b, "gather", m
+               ? LAUNCH_MEETING(gather_kernel, n_blocks((size_t) m * WARP),
+                                BLOCK, cuda_stream(b), m, d_starts, d_at,
+                                d_values, d_x, d_y)
+               : cudaSuccess);
 }

@@ -20,16 +20,17 @@
  * Usage
  * =====
  *
- *    cudaError_t error = cuda_kernels_count(stream, d_counter);
+ *    cuda_count(b, d_counter);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
  * All vectors are device memory of the caller.  Functions queue work on
- * 'stream' and return the error of the launch. */
+ * cuda_stream() and pass the error of the launch to cuda_check(). */
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,7 @@
 extern "C" {
 #endif
 
+struct backend;
 struct convolution;
 struct pooling;
 struct shortcut;
@@ -50,76 +52,74 @@ struct cuda_partial {
     int64_t n_correct;
 };
 
-cudaError_t cuda_kernels_bias(cudaStream_t, int m, int n, const float *d_bias,
-                              int relu, float *d_y);
-cudaError_t cuda_kernels_relu_gradient(cudaStream_t, size_t n,
-                                       const float *d_y, float *d_dy);
-/* 'd_work' is memory for CUDA_KERNELS_WORK doubles. */
-#define CUDA_KERNELS_WORK (2 * 65536)
-cudaError_t cuda_kernels_column_sums(cudaStream_t, int m, int n,
-                                     const float *d_y, double *d_work,
-                                     float *d_sums);
+/* What kernels use of the backend (cuda.c). */
 
-/* The caller adds the CUDA_KERNELS_N_PARTIALS 'd_partials'. */
-cudaError_t cuda_kernels_cross_entropy(cudaStream_t, int m, int n,
-                                       const float *d_y,
-                                       const int32_t *d_labels, float *d_dy,
-                                       struct cuda_partial *d_partials);
-cudaError_t cuda_kernels_margin_loss(cudaStream_t, int m, int hinge,
-                                     const float *d_y,
-                                     const int32_t *d_labels, float *d_dy,
-                                     struct cuda_partial *d_partials);
-cudaError_t cuda_kernels_accumulate(cudaStream_t, size_t n, float scale,
-                                    const float *d_x, float *d_sum);
-cudaError_t cuda_kernels_sgd(cudaStream_t, size_t n, float rate,
-                             float momentum, const float *d_g, float *d_v,
-                             float *d_w);
-cudaError_t cuda_kernels_gather(cudaStream_t, int m, const uint32_t *d_starts,
-                                const uint32_t *d_at, const float *d_values,
-                                const float *d_x, float *d_y);
+cudaStream_t cuda_stream(struct backend *);
+
+/* Returns memory for CUDA_KERNELS_WORK doubles. */
+#define CUDA_KERNELS_WORK (2 * 65536)
+double *cuda_work(struct backend *);
+
+/* Returns memory for the partial sums of a loss, and copies them to the memory
+ * that losses() reads. */
+struct cuda_partial *cuda_partials(struct backend *);
+void cuda_post_partials(struct backend *);
+
+/* Keeps the first failure.  A kernel's own fault shows at a later call. */
+void cuda_check(struct backend *, const char *what, cudaError_t);
+
+/* Vectors and losses (cuda-kernels.cu). */
+
+void cuda_bias(struct backend *, int m, int n, const float *d_bias, bool relu,
+               float *d_y);
+void cuda_relu_gradient(struct backend *, size_t n, const float *d_y,
+                        float *d_dy);
+void cuda_column_sums(struct backend *, int m, int n, const float *d_y,
+                      float *d_sums);
+void cuda_cross_entropy(struct backend *, int m, int n, const float *d_y,
+                        const int32_t *d_labels, float *d_dy);
+void cuda_margin_loss(struct backend *, int m, bool hinge, const float *d_y,
+                      const int32_t *d_labels, float *d_dy);
+void cuda_accumulate(struct backend *, size_t n, float scale,
+                     const float *d_x, float *d_sum);
+void cuda_sgd(struct backend *, size_t n, float rate, float momentum,
+              const float *d_g, float *d_v, float *d_w);
+void cuda_gather(struct backend *, int m, const uint32_t *d_starts,
+                 const uint32_t *d_at, const float *d_values,
+                 const float *d_x, float *d_y);
 
 /* Adds 1 to the counter. */
-cudaError_t cuda_kernels_count(cudaStream_t, uint32_t *d_counter);
+void cuda_count(struct backend *, uint32_t *d_counter);
 
-/* Images. */
+/* Images (cuda-image.cu). */
 
-cudaError_t cuda_kernels_im2col(cudaStream_t, const struct convolution *,
-                                int n, const float *d_x, float *d_columns);
-cudaError_t cuda_kernels_col2im(cudaStream_t, const struct convolution *,
-                                int n, const float *d_columns, int add,
-                                float *d_x);
-cudaError_t cuda_kernels_max_pool(cudaStream_t, const struct pooling *, int n,
-                                  const float *d_x, float *d_y);
-
-/* Writes only the elements that are not 0. */
-cudaError_t cuda_kernels_max_pool_gradient(cudaStream_t,
-                                           const struct pooling *, int n,
-                                           const float *d_x,
-                                           const float *d_dy, float *d_dx);
-cudaError_t cuda_kernels_mean_pool(cudaStream_t, int n, int n_pixels,
-                                   int n_channels, const float *d_x,
-                                   float *d_y);
-cudaError_t cuda_kernels_mean_pool_gradient(cudaStream_t, int n, int n_pixels,
-                                            int n_channels, const float *d_dy,
-                                            float *d_dx);
-cudaError_t cuda_kernels_norm(cudaStream_t, int m, int n, const float *d_x,
-                              const float *d_scale, const float *d_shift,
-                              int relu, double *d_work, float *d_stats,
-                              float *d_y);
-cudaError_t cuda_kernels_norm_fixed(cudaStream_t, int m, int n,
-                                    const float *d_x, const float *d_scale,
-                                    const float *d_shift, int relu,
-                                    const float *d_stats, float *d_y);
-cudaError_t cuda_kernels_norm_gradient(cudaStream_t, int m, int n,
-                                       const float *d_x, const float *d_y,
-                                       const float *d_scale, int relu,
-                                       const float *d_stats, double *d_work,
-                                       const float *d_dy, float *d_dx,
-                                       float *d_dscale, float *d_dshift);
-cudaError_t cuda_kernels_join(cudaStream_t, const struct shortcut *, int n,
-                              const float *d_x, float *d_y);
-cudaError_t cuda_kernels_join_gradient(cudaStream_t, const struct shortcut *,
-                                       int n, const float *d_dy, float *d_dx);
+void cuda_im2col(struct backend *, const struct convolution *, int n,
+                 const float *d_x, float *d_columns);
+void cuda_col2im(struct backend *, const struct convolution *, int n,
+                 const float *d_columns, bool add, float *d_x);
+void cuda_max_pool(struct backend *, const struct pooling *, int n,
+                   const float *d_x, float *d_y);
+void cuda_max_pool_gradient(struct backend *, const struct pooling *, int n,
+                            const float *d_x, const float *d_dy,
+                            float *d_dx);
+void cuda_mean_pool(struct backend *, int n, int n_pixels, int n_channels,
+                    const float *d_x, float *d_y);
+void cuda_mean_pool_gradient(struct backend *, int n, int n_pixels,
+                             int n_channels, const float *d_dy, float *d_dx);
+void cuda_norm(struct backend *, int m, int n, const float *d_x,
+               const float *d_scale, const float *d_shift, bool relu,
+               float *d_stats, float *d_y);
+void cuda_norm_fixed(struct backend *, int m, int n, const float *d_x,
+                     const float *d_scale, const float *d_shift, bool relu,
+                     const float *d_stats, float *d_y);
+void cuda_norm_gradient(struct backend *, int m, int n, const float *d_x,
+                        const float *d_y, const float *d_scale, bool relu,
+                        const float *d_stats, float *d_dy, float *d_dx,
+                        float *d_dscale, float *d_dshift);
+void cuda_join(struct backend *, const struct shortcut *, int n,
+               const float *d_x, float *d_y);
+void cuda_join_gradient(struct backend *, const struct shortcut *, int n,
+                        const float *d_dy, float *d_dx);
 
 #ifdef __cplusplus
 }

@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* NVIDIA GPU: device, memory, copies, recordings.
+/* NVIDIA GPU: device, memory, products, copies, recordings.
  *
  * The runtime library is linked statically, so that the program starts on
- * machines without driver and toolkit and reports that there is no device. */
+ * machines without driver and toolkit and reports that there is no device.
+ * cuBLAS is more than half a gigabyte and is loaded only when there is a
+ * device to use it. */
 
 #include "trainer/backend/cuda.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct backend_recording {
-    cudaGraphExec_t graph;
-};
+#define TEXT_OF(X) #X
+#define TEXT(X) TEXT_OF(X)
+#define CUBLAS_FILE "libcublas.so." TEXT(CUBLAS_VER_MAJOR)
+#define WORKSPACE ((size_t) 32 << 20)   /* Recommended size for an H100. */
 
 void
-cuda_check(struct cuda *cuda, const char *what, cudaError_t error)
+cuda_check(struct backend *b, const char *what, cudaError_t error)
 {
+    struct cuda *cuda = cuda_cast(b);
+
     if (error != cudaSuccess && !cuda->failure[0]) {
         snprintf(cuda->failure, sizeof cuda->failure, "%s: %s", what,
                  cudaGetErrorString(error));
@@ -35,7 +43,7 @@ cuda_fail(struct cuda *cuda, const char *what, const char *library,
     }
 }
 
-const char *
+static const char *
 cuda_failure(const struct backend *b)
 {
     const struct cuda *cuda = cuda_cast(b);
@@ -45,14 +53,72 @@ cuda_failure(const struct backend *b)
 
 /* Opening. */
 
+/* Stores the address of a function.  Returns false if the library has no such
+ * function. */
+static bool
+load(struct cuda_blas *blas, const char *name, void *function)
+{
+    *(void **) function = dlsym(blas->file, name);
+    return *(void **) function;
+}
+
+static int
+load_all(struct cuda_blas *blas)
+{
+    blas->file = dlopen(CUBLAS_FILE, RTLD_NOW | RTLD_LOCAL);
+    return blas->file
+           && load(blas, TEXT(cublasCreate), &blas->create)
+           && load(blas, TEXT(cublasDestroy), &blas->destroy)
+           && load(blas, TEXT(cublasSetStream), &blas->set_stream)
+           && load(blas, TEXT(cublasSetWorkspace), &blas->set_workspace)
+           && load(blas, TEXT(cublasSetMathMode), &blas->set_math_mode)
+           && load(blas, TEXT(cublasSgemm), &blas->sgemm) ? 0 : ELIBACC;
+}
+
+static int
+open_blas(struct cuda *cuda)
+{
+    struct cuda_blas *blas = &cuda->blas;
+    int error = load_all(blas);
+
+    if (error) {
+        return error;
+    }
+    if (cudaMalloc(&blas->d_workspace, WORKSPACE) != cudaSuccess) {
+        return ENOMEM;
+    }
+    if (blas->create(&blas->handle) != CUBLAS_STATUS_SUCCESS) {
+        blas->handle = NULL;
+        return EIO;
+    }
+    return blas->set_stream(blas->handle, cuda->stream)
+           == CUBLAS_STATUS_SUCCESS
+           && blas->set_workspace(blas->handle, blas->d_workspace, WORKSPACE)
+              == CUBLAS_STATUS_SUCCESS ? 0 : EIO;
+}
+
+static void
+close_blas(struct cuda *cuda)
+{
+    struct cuda_blas *blas = &cuda->blas;
+
+    if (blas->handle) {
+        blas->destroy(blas->handle);
+    }
+    cudaFree(blas->d_workspace);
+    if (blas->file) {
+        dlclose(blas->file);
+    }
+}
+
 /* Closes a backend, also one that is partly open. */
-void
+static void
 cuda_close(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
     cuda_dnn_close(cuda);
-    cuda_blas_close(cuda);
+    close_blas(cuda);
     cudaFree(cuda->d_partials);
     cudaFree(cuda->d_work);
     cudaFree(cuda->d_step);
@@ -106,7 +172,7 @@ open_memory(struct cuda *cuda)
 }
 
 /* No driver, an old driver and no device are equal here. */
-int
+static int
 cuda_open(int index, int n_threads, struct backend **backendp)
 {
     struct cuda *cuda;
@@ -126,42 +192,46 @@ cuda_open(int index, int n_threads, struct backend **backendp)
         error = open_memory(cuda);
     }
     if (!error) {
-        error = cuda_blas_open(cuda);
+        error = open_blas(cuda);
     }
     if (error) {
         cuda_close(&cuda->up);
         return error;
     }
-    for (int i = 0; i < BACKEND_MAX_PARTS; i++) {
-        cuda->mailbox->left[i] = 0;
-    }
+    memset((void *) cuda->mailbox, 0, sizeof *cuda->mailbox);
     cuda_dnn_open(cuda);
     *backendp = &cuda->up;
     return 0;
 }
 
-void
+/* The default mode computes in full float32. */
+static void
 cuda_set_tf32(struct backend *b, bool tf32)
 {
     struct cuda *cuda = cuda_cast(b);
+    int status = cuda->blas.set_math_mode(
+        cuda->blas.handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH
+                                : CUBLAS_DEFAULT_MATH);
 
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        cuda_fail(cuda, "tf32", "cuBLAS", status);
+    }
     cuda->tf32 = tf32;
-    cuda_blas_set_tf32(cuda, tf32);
     cuda_dnn_forget(cuda);
 }
 
-/* Memory and synchronous copies. */
+/* Memory and copies. */
 
-void
+static void
 cuda_sync(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    cuda_check(cuda, "sync", cudaStreamSynchronize(cuda->stream));
-    cuda_check(cuda, "sync", cudaStreamSynchronize(cuda->copies));
+    cuda_check(b, "sync", cudaStreamSynchronize(cuda->stream));
+    cuda_check(b, "sync", cudaStreamSynchronize(cuda->copies));
 }
 
-void *
+static void *
 cuda_alloc(struct backend *b, size_t bytes)
 {
     struct cuda *cuda = cuda_cast(b);
@@ -170,38 +240,46 @@ cuda_alloc(struct backend *b, size_t bytes)
     if (cudaMalloc(&d_buffer, bytes ? bytes : 1) != cudaSuccess) {
         return NULL;
     }
-    cuda_check(cuda, "alloc",
+    cuda_check(b, "alloc",
                cudaMemsetAsync(d_buffer, 0, bytes, cuda->stream));
     return d_buffer;
 }
 
-void
+static void
 cuda_free(struct backend *b, void *d_buffer)
 {
     cudaFree(d_buffer);         /* Waits for what uses it. */
 }
 
-void
+static void
+cuda_send(struct backend *b, void *d_to, const void *from, size_t bytes)
+{
+    struct cuda *cuda = cuda_cast(b);
+
+    cuda_check(b, "upload",
+               cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice,
+                               cuda->stream));
+}
+
+static void
 cuda_upload(struct backend *b, void *d_to, const void *from, size_t bytes)
 {
     cuda_send(b, d_to, from, bytes);
     cuda_sync(b);
 }
 
-void
+static void
 cuda_download(struct backend *b, void *to, const void *d_from, size_t bytes)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    cuda_check(cuda, "download",
+    cuda_check(b, "download",
                cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost,
                                cuda->stream));
     cuda_sync(b);
 }
 
-/* Copies that do not. */
-
-void *
+static void *
 cuda_alloc_host(struct backend *b, size_t bytes)
 {
     void *p;
@@ -210,7 +288,7 @@ cuda_alloc_host(struct backend *b, size_t bytes)
            == cudaSuccess ? p : NULL;
 }
 
-void
+static void
 cuda_free_host(struct backend *b, void *p)
 {
     if (p) {
@@ -218,41 +296,31 @@ cuda_free_host(struct backend *b, void *p)
     }
 }
 
-void
-cuda_send(struct backend *b, void *d_to, const void *from, size_t bytes)
-{
-    struct cuda *cuda = cuda_cast(b);
-
-    cuda_check(cuda, "upload",
-               cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice,
-                               cuda->stream));
-}
-
 /* The device counts steps too, so that the arrival of a part is reported with
  * the number of its step. */
-void
+static void
 cuda_step(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    cuda_check(cuda, "step", cuda_kernels_count(cuda->stream, cuda->d_step));
+    cuda_count(b, cuda->d_step);
     cuda->step += !cuda->recording;
 }
 
-void
+static void
 cuda_leave(struct backend *b, int part, void *to, const void *d_from,
            size_t bytes)
 {
     struct cuda *cuda = cuda_cast(b);
 
     cuda->leaves = true;
-    cuda_check(cuda, "leave", cudaEventRecord(cuda->fork, cuda->stream));
-    cuda_check(cuda, "leave",
+    cuda_check(b, "leave", cudaEventRecord(cuda->fork, cuda->stream));
+    cuda_check(b, "leave",
                cudaStreamWaitEvent(cuda->copies, cuda->fork, 0));
-    cuda_check(cuda, "leave",
+    cuda_check(b, "leave",
                cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost,
                                cuda->copies));
-    cuda_check(cuda, "leave",
+    cuda_check(b, "leave",
                cudaMemcpyAsync((void *) &cuda->mailbox->left[part],
                                cuda->d_step, sizeof cuda->step,
                                cudaMemcpyDeviceToHost, cuda->copies));
@@ -261,7 +329,7 @@ cuda_leave(struct backend *b, int part, void *to, const void *d_from,
 /* A part comes within microseconds of the one before, so that sleeping would
  * take longer.  Nothing comes any more once both streams are empty, or have
  * failed. */
-void
+static void
 cuda_await(struct backend *b, int part)
 {
     struct cuda *cuda = cuda_cast(b);
@@ -273,9 +341,9 @@ cuda_await(struct backend *b, int part)
             error = cudaStreamQuery(cuda->copies);
         }
         if (error != cudaErrorNotReady) {
-            cuda_check(cuda, "await", error);
+            cuda_check(b, "await", error);
             if (cuda->mailbox->left[part] != cuda->step) {
-                cuda_check(cuda, "await", cudaErrorUnknown);
+                cuda_check(b, "await", cudaErrorUnknown);
             }
             return;
         }
@@ -284,15 +352,15 @@ cuda_await(struct backend *b, int part)
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
-/* Recordings. */
+/* Recordings: a struct backend_recording is a cudaGraphExec_t. */
 
-void
+static void
 cuda_record(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
     cuda->was_well = !cuda->failure[0];
-    cuda_check(cuda, "record",
+    cuda_check(b, "record",
                cudaStreamBeginCapture(cuda->stream,
                                       cudaStreamCaptureModeThreadLocal));
     cuda->recording = true;
@@ -301,56 +369,164 @@ cuda_record(struct backend *b)
 
 /* The stream of copies comes back to the other one if a leave() made it part
  * of the recording; if none did, it must not. */
-struct backend_recording *
+static struct backend_recording *
 cuda_record_end(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
-    struct backend_recording *recording = NULL;
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t exec;
+    cudaGraphExec_t exec = NULL;
 
     if (cuda->leaves) {
-        cuda_check(cuda, "record", cudaEventRecord(cuda->join, cuda->copies));
-        cuda_check(cuda, "record",
+        cuda_check(b, "record", cudaEventRecord(cuda->join, cuda->copies));
+        cuda_check(b, "record",
                    cudaStreamWaitEvent(cuda->stream, cuda->join, 0));
     }
-    cuda_check(cuda, "record", cudaStreamEndCapture(cuda->stream, &graph));
+    cuda_check(b, "record", cudaStreamEndCapture(cuda->stream, &graph));
     cuda->recording = false;
     if (!graph && cuda->was_well) {
         cuda->failure[0] = '\0';        /* Nothing was done, or lost. */
         cudaGetLastError();
     }
-    if (graph && cudaGraphInstantiateWithFlags(&exec, graph, 0)
-                 == cudaSuccess) {
-        recording = malloc(sizeof *recording);
-        if (recording) {
-            recording->graph = exec;
-        } else {
-            cudaGraphExecDestroy(exec);
-        }
-    }
     if (graph) {
+        if (cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) {
+            exec = NULL;
+        }
         cudaGraphDestroy(graph);
     }
-    return recording;
+    return (struct backend_recording *) exec;
 }
 
-void
+static void
 cuda_replay(struct backend *b, struct backend_recording *recording)
 {
     struct cuda *cuda = cuda_cast(b);
 
     cuda->step++;
-    cuda_check(cuda, "replay",
-               cudaGraphLaunch(recording->graph, cuda->stream));
+    cuda_check(b, "replay",
+               cudaGraphLaunch((cudaGraphExec_t) recording, cuda->stream));
+}
+
+static void
+cuda_recording_free(struct backend *b, struct backend_recording *recording)
+{
+    cuda_sync(b);
+    cudaGraphExecDestroy((cudaGraphExec_t) recording);
+}
+
+/* Operations. */
+
+cudaStream_t
+cuda_stream(struct backend *b)
+{
+    return cuda_cast(b)->stream;
+}
+
+double *
+cuda_work(struct backend *b)
+{
+    return cuda_cast(b)->d_work;
+}
+
+struct cuda_partial *
+cuda_partials(struct backend *b)
+{
+    return cuda_cast(b)->d_partials;
 }
 
 void
-cuda_recording_free(struct backend *b, struct backend_recording *recording)
+cuda_post_partials(struct backend *b)
 {
-    if (recording) {
-        cuda_sync(b);
-        cudaGraphExecDestroy(recording->graph);
-        free(recording);
+    struct cuda *cuda = cuda_cast(b);
+
+    cuda_check(b, "loss",
+               cudaMemcpyAsync((void *) cuda->mailbox->partials,
+                               cuda->d_partials,
+                               sizeof cuda->mailbox->partials,
+                               cudaMemcpyDeviceToHost, cuda->stream));
+}
+
+static void
+cuda_losses(struct backend *b, double *loss_sum, int *n_correct)
+{
+    struct cuda *cuda = cuda_cast(b);
+
+    cuda_sync(b);
+    *loss_sum = cuda->failure[0] ? NAN : 0;
+    *n_correct = 0;
+    for (int i = 0; i < CUDA_KERNELS_N_PARTIALS; i++) {
+        *loss_sum += cuda->mailbox->partials[i].loss;
+        *n_correct += cuda->mailbox->partials[i].n_correct;
     }
 }
+
+/* cuBLAS has column-major matrices: it sees the transposed ones, and (A B)' is
+ * B' A'. */
+static void
+cuda_gemm(struct backend *b, bool t_a, bool t_b, int m, int n, int k,
+          const float *d_a, const float *d_b, float beta, float *d_c)
+{
+    struct cuda *cuda = cuda_cast(b);
+    const float one = 1;
+    cublasStatus_t status;
+
+    if (!m || !n || !k) {
+        return;
+    }
+    status = cuda->blas.sgemm(cuda->blas.handle,
+                              t_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                              t_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+                              n, m, k, &one, d_b, t_b ? k : n,
+                              d_a, t_a ? m : k, &beta, d_c, n);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        cuda_fail(cuda, "gemm", "cuBLAS", status);
+    }
+}
+
+const struct backend_class backend_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .gemm = cuda_gemm,
+    .bias = cuda_bias,
+    .relu_gradient = cuda_relu_gradient,
+    .column_sums = cuda_column_sums,
+    .cross_entropy = cuda_cross_entropy,
+    .margin_loss = cuda_margin_loss,
+    .losses = cuda_losses,
+    .im2col = cuda_im2col,
+    .col2im = cuda_col2im,
+#ifdef HAVE_CUDNN
+    .convolve = cuda_convolve,
+    .convolve_weights = cuda_convolve_weights,
+    .convolve_input = cuda_convolve_input,
+#endif
+    .max_pool = cuda_max_pool,
+    .max_pool_gradient = cuda_max_pool_gradient,
+    .mean_pool = cuda_mean_pool,
+    .mean_pool_gradient = cuda_mean_pool_gradient,
+    .norm = cuda_norm,
+    .norm_fixed = cuda_norm_fixed,
+    .norm_gradient = cuda_norm_gradient,
+    .join = cuda_join,
+    .join_gradient = cuda_join_gradient,
+    .gather = cuda_gather,
+    .accumulate = cuda_accumulate,
+    .sgd = cuda_sgd,
+    .sync = cuda_sync,
+    .alloc_host = cuda_alloc_host,
+    .free_host = cuda_free_host,
+    .step = cuda_step,
+    .send = cuda_send,
+    .leave = cuda_leave,
+    .await = cuda_await,
+    .record = cuda_record,
+    .record_end = cuda_record_end,
+    .replay = cuda_replay,
+    .recording_free = cuda_recording_free,
+    .set_tf32 = cuda_set_tf32,
+    .failure = cuda_failure,
+};

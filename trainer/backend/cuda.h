@@ -4,25 +4,10 @@
 #define CUDA_H 1
 
 /* Internals of the CUDA backend, shared by cuda.c (device, memory, copies,
- * recordings), cuda-blas.c and cuda-dnn.c (libraries), and cuda-operations.c
- * (operations by kernels).
+ * recordings, cuBLAS) and cuda-dnn.c (cuDNN).
  *
- *
- * Motivation
- * ==========
- *
- * All operations are queued on one stream, and early downloads on a second one.
- * A recorded step is a CUDA graph.
- *
- *
- * Usage
- * =====
- *
- *    cuda_check(cuda, "count", cuda_kernels_count(cuda->stream, d_counter));
- *
- *
- * Ownership and thread-safety
- * ===========================
+ * All operations are queued on one stream, and early downloads on a second
+ * one.  A recorded step is a CUDA graph.
  *
  * backend_close() frees all of it.  One thread. */
 
@@ -80,17 +65,9 @@ cuda_cast(const struct backend *b)
     return (struct cuda *) b;
 }
 
-/* Keeps the first failure.  A kernel's own fault shows at a later call. */
-void cuda_check(struct cuda *, const char *what, cudaError_t);
+/* As cuda_check(), for a library that has a status of its own. */
 void cuda_fail(struct cuda *, const char *what, const char *library,
                int status);
-
-/* cuBLAS.  Returns 0 or ELIBACC, EIO, ENOMEM. */
-int cuda_blas_open(struct cuda *);
-void cuda_blas_close(struct cuda *);
-void cuda_blas_set_tf32(struct cuda *, bool);
-void cuda_gemm(struct backend *, bool t_a, bool t_b, int m, int n, int k,
-               const float *d_a, const float *d_b, float beta, float *d_c);
 
 /* cuDNN, if it is there; see struct backend_class. */
 void cuda_dnn_open(struct cuda *);
@@ -106,27 +83,5 @@ bool cuda_convolve_weights(struct backend *, const struct convolution *,
 bool cuda_convolve_input(struct backend *, const struct convolution *, int n,
                          const float *d_dy, const float *d_w, bool add,
                          float *d_dx);
-
-/* Device, memory, copies, recordings; see struct backend_class. */
-int cuda_open(int index, int n_threads, struct backend **);
-void cuda_close(struct backend *);
-void *cuda_alloc(struct backend *, size_t bytes);
-void cuda_free(struct backend *, void *d_buffer);
-void cuda_upload(struct backend *, void *d_to, const void *, size_t);
-void cuda_download(struct backend *, void *to, const void *d_from, size_t);
-void cuda_sync(struct backend *);
-void *cuda_alloc_host(struct backend *, size_t bytes);
-void cuda_free_host(struct backend *, void *);
-void cuda_step(struct backend *);
-void cuda_send(struct backend *, void *d_to, const void *, size_t);
-void cuda_leave(struct backend *, int part, void *to, const void *d_from,
-                size_t);
-void cuda_await(struct backend *, int part);
-void cuda_record(struct backend *);
-struct backend_recording *cuda_record_end(struct backend *);
-void cuda_replay(struct backend *, struct backend_recording *);
-void cuda_recording_free(struct backend *, struct backend_recording *);
-void cuda_set_tf32(struct backend *, bool);
-const char *cuda_failure(const struct backend *);
 
 #endif /* trainer/backend/cuda.h */
