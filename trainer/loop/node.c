@@ -39,16 +39,6 @@ struct node {
 };
 
 static char *
-open_task(struct node *node)
-{
-    const struct options *o = node->o;
-
-    return node_task_find(o->task)->create(&(struct node_task_config) {
-        .o = o, .n_workers = node->n * o->n_threads,
-    }, &node->task);
-}
-
-static char *
 open_store(struct node *node)
 {
     struct key_range ranges[NODE_TASK_MAX_RANGES + 1];
@@ -204,7 +194,8 @@ static char *
 run_with_store(struct node *node)
 {
     const struct options *o = node->o;
-    char *error = open_task(node);
+    char *error = node_task_find(o->task)->create(
+        o, node->n * o->n_threads, &node->task);
 
     error = error ? error : open_store(node);
     if (!error) {

@@ -15,7 +15,6 @@ blocking_create(uint32_t n_items, int n, uint64_t seed)
 
     b->n = n;
     b->seed = seed;
-    b->n_items = n_items;
     b->items = allocate(n_items, sizeof *b->items);
     b->starts = allocate(n + 1, sizeof *b->starts);
     b->block_of = allocate(n_items, sizeof *b->block_of);

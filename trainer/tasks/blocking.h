@@ -38,7 +38,6 @@
 struct blocking {
     int n;                      /* Number of blocks and of workers. */
     uint64_t seed;
-    uint32_t n_items;
     uint32_t *items;            /* Items, block by block. */
     uint32_t *starts;           /* First item of each block; n + 1 elements. */
     uint32_t *block_of;         /* Block of each item. */

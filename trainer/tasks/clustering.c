@@ -82,14 +82,15 @@ divide(struct clustering *c, const struct cluster *clusters,
 }
 
 struct clustering *
-clustering_create(const uint32_t *cluster_of_sample, size_t n,
+clustering_create(const uint32_t *first, size_t stride, size_t n,
                   uint32_t n_clusters, int n_workers)
 {
     struct clustering *c = allocate(1, sizeof *c);
     struct cluster *clusters = allocate(n_clusters, sizeof *clusters);
     struct piece *pieces = allocate(n_clusters + n_workers + 1,
                                     sizeof *pieces);
-    uint32_t *first = allocate(n_clusters, sizeof *first);
+    uint32_t *piece_of = allocate(n_clusters, sizeof *piece_of);
+    const char *sample = (const char *) first;
 
     c->worker_of_sample = allocate(n, sizeof *c->worker_of_sample);
     c->home = allocate(n_clusters, sizeof *c->home);
@@ -97,12 +98,12 @@ clustering_create(const uint32_t *cluster_of_sample, size_t n,
         clusters[i].number = i;
     }
     for (size_t i = 0; i < n; i++) {
-        clusters[cluster_of_sample[i]].n++;
+        clusters[*(const uint32_t *) (sample + i * stride)].n++;
     }
     qsort(clusters, n_clusters, sizeof *clusters, compare);
-    divide(c, clusters, n_clusters, n, n_workers, pieces, first);
+    divide(c, clusters, n_clusters, n, n_workers, pieces, piece_of);
     for (size_t i = 0; i < n; i++) {
-        uint32_t *piece = &first[cluster_of_sample[i]];
+        uint32_t *piece = &piece_of[*(const uint32_t *) (sample + i * stride)];
 
         while (!pieces[*piece].left) {
             *piece = pieces[*piece].next;
@@ -112,7 +113,7 @@ clustering_create(const uint32_t *cluster_of_sample, size_t n,
     }
     free(clusters);
     free(pieces);
-    free(first);
+    free(piece_of);
     return c;
 }
 

@@ -20,7 +20,8 @@
  * Usage
  * =====
  *
- *    c = clustering_create(cluster_of_sample, n, n_clusters, n_workers);
+ *    c = clustering_create(&samples->row, sizeof *samples, n, n_clusters,
+ *                          n_workers);
  *    for (i = 0; i < n; i++) {
  *        if (c->worker_of_sample[i] == worker) ...
  *    }
@@ -40,9 +41,11 @@ struct clustering {
     uint16_t *home;             /* Home of each cluster. */
 };
 
-struct clustering *clustering_create(const uint32_t *cluster_of_sample,
-                                     size_t n, uint32_t n_clusters,
-                                     int n_workers);
+/* 'first' is the cluster of the first sample; that of each following one is
+ * 'stride' bytes further on. */
+struct clustering *clustering_create(const uint32_t *first,
+                                     size_t stride, size_t n,
+                                     uint32_t n_clusters, int n_workers);
 void clustering_destroy(struct clustering *);
 
 #endif /* trainer/tasks/clustering.h */

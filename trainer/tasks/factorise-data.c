@@ -8,7 +8,12 @@
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/data/seeded.h"
+#include "trainer/models/lanes.h"
 #include "trainer/models/vector.h"
+
+/* Factors by which the bold driver changes the rate. */
+#define LONGER 1.05
+#define SHORTER 0.5
 
 /* First stream of the seed for initial vectors; each vector has its own. */
 #define STREAM_VALUES (UINT64_C(0x4d46) << 32)
@@ -96,43 +101,30 @@ share_shrinking(struct factorise_data *data, double shrink)
     divide(shrink, r->n_columns, data->shrink_column);
 }
 
-static struct clustering *
-cluster_rows(const struct ratings *r, int n_workers)
-{
-    uint32_t *rows = allocate(r->n_train, sizeof *rows);
-    struct clustering *c;
-
-    for (size_t i = 0; i < r->n_train; i++) {
-        rows[i] = r->all[i].row;
-    }
-    c = clustering_create(rows, r->n_train, r->n_rows, n_workers);
-    free(rows);
-    return c;
-}
-
 char *
 factorise_data_create(const struct options *o, int n_workers,
                       struct factorise_data **datap)
 {
-    struct factorise_data *data = allocate(1, sizeof *data);
+    struct factorise_data *data;
+    struct ratings *r;
     char *error = ratings_open(o->data, &(struct ratings_config) {
         .n_rows = o->rows, .n_columns = o->columns, .n = o->samples,
         .n_held = o->validation, .seed = o->seed,
-    }, &data->ratings);
+    }, &r);
 
+    *datap = NULL;
     if (error) {
-        free(data);
-        data = NULL;
-    } else {
-        subtract_mean(data->ratings);
-        share_shrinking(data, o->weight_decay);
-        data->rows = cluster_rows(data->ratings, n_workers);
-        data->columns = blocking_create(data->ratings->n_columns, n_workers,
-                                        o->seed);
-        sort(data, n_workers);
+        return error;
     }
-    *datap = data;
-    return error;
+    data = *datap = allocate(1, sizeof *data);
+    data->ratings = r;
+    subtract_mean(r);
+    share_shrinking(data, o->weight_decay);
+    data->rows = clustering_create(&r->all->row, sizeof *r->all, r->n_train,
+                                   r->n_rows, n_workers);
+    data->columns = blocking_create(r->n_columns, n_workers, o->seed);
+    sort(data, n_workers);
+    return NULL;
 }
 
 void
@@ -182,4 +174,47 @@ factorise_data_error(size_t rank, const struct rating *x, const float *w,
                      const float *h)
 {
     return x->value - vector_dot(rank, w, h);
+}
+
+WIDE float
+factorise_step(const struct factorise_step *step, float *restrict w,
+               float *restrict h)
+{
+    float error = step->value - vector_dot(step->rank, w, h);
+    float by = 2 * step->rate * error;
+    float keep_w = 1 - 2 * step->rate * step->shrink_w;
+    float keep_h = 1 - 2 * step->rate * step->shrink_h;
+
+    for (size_t i = 0; i < step->rank; i++) {
+        float x = w[i];
+
+        w[i] = keep_w * x + by * h[i];
+        h[i] = keep_h * h[i] + by * x;
+    }
+    return error;
+}
+
+WIDE float
+factorise_delta(const struct factorise_step *step, const float *restrict w,
+                const float *restrict h, float *restrict dw,
+                float *restrict dh)
+{
+    float error = step->value - vector_dot(step->rank, w, h);
+    float by = 2 * step->rate * error;
+    float lose_w = 2 * step->rate * step->shrink_w;
+    float lose_h = 2 * step->rate * step->shrink_h;
+
+    for (size_t i = 0; i < step->rank; i++) {
+        dw[i] = by * h[i] - lose_w * w[i];
+        dh[i] = by * w[i] - lose_h * h[i];
+    }
+    return error;
+}
+
+void
+bold_driver_run(struct bold_driver *driver, double loss)
+{
+    /* NaN does not count as a decrease. */
+    driver->rate *= !driver->last || loss < driver->last ? LONGER : SHORTER;
+    driver->last = loss;
 }

@@ -3,13 +3,20 @@
 #ifndef FACTORISE_DATA_H
 #define FACTORISE_DATA_H 1
 
-/* Ratings of a factorisation, by worker and block.
+/* Ratings of a factorisation, by worker and block, and steps of stochastic
+ * gradient descent on them.
  *
  * Rows are clusters that are assigned to workers; columns are in blocks;
  * ratings are sorted by worker, block, row and column.  The steps are the same
  * with a key store and with blocks that are sent around (factorise-manual.c).
  *
- * Constant after creation, so threads may share it. */
+ * A rating x of row vector w and column vector h has the loss (x - w.h)^2 +
+ * d_w |w|^2 + d_h |h|^2, with the weight decay of each.  A step follows the
+ * gradient.  It changes the vectors in place or, if they belong to a store,
+ * computes the changes.
+ *
+ * The ratings are constant after creation, so threads may share them.  Vectors
+ * must not overlap. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +24,6 @@
 #include "trainer/schemes/shard.h"
 #include "trainer/tasks/blocking.h"
 #include "trainer/tasks/clustering.h"
-#include "trainer/tasks/factorise-step.h"
 #include "trainer/data/ratings.h"
 
 struct options;
@@ -39,6 +45,13 @@ void factorise_data_destroy(struct factorise_data *);
 size_t factorise_data_first(const struct factorise_data *, int worker,
                             int block);
 
+struct factorise_step {
+    size_t rank;                /* Number of floats of a vector. */
+    float rate;
+    float value;                /* The rating. */
+    float shrink_w, shrink_h;
+};
+
 /* Returns the step for a rating, with its part of the weight decay of both
  * vectors. */
 struct factorise_step factorise_data_step(const struct factorise_data *,
@@ -51,5 +64,22 @@ void factorise_first_values(const struct options *, uint64_t i,
 
 float factorise_data_error(size_t rank, const struct rating *,
                            const float *w, const float *h);
+
+/* Changes 'w' and 'h'.  Returns the previous x - w.h. */
+float factorise_step(const struct factorise_step *, float *w, float *h);
+
+/* Stores the changes that factorise_step() would make. */
+float factorise_delta(const struct factorise_step *, const float *w,
+                      const float *h, float *dw, float *dh);
+
+/* The bold driver increases the length of steps while the loss falls, and
+ * halves it otherwise. */
+struct bold_driver {
+    double rate;
+    double last;                /* Last loss, 0 before the first one. */
+};
+
+/* Adapts the rate after an epoch with this loss. */
+void bold_driver_run(struct bold_driver *, double loss);
 
 #endif /* trainer/tasks/factorise-data.h */

@@ -334,15 +334,15 @@ make_epoch(struct manual *m, uint64_t epoch)
     }
     error = error ? error : add_up(m, &sums);
     if (!error) {
-        struct node_task_result result = {
+        struct report_epoch e = {
             .epoch = epoch + 1, .updates = sums.updates, .seconds = seconds,
             .cpu_s = sums.cpu_s, .loss = sums.loss / sums.updates,
-            .quality = sqrt(sums.squares / sums.n_judged), .quality2 = NAN,
+            .qualities = { sqrt(sums.squares / sums.n_judged) },
         };
 
-        bold_driver_run(&m->driver, result.loss);
+        bold_driver_run(&m->driver, e.loss);
         if (m->in->report) {
-            node_task_report(&node_task_factorise, &result, m->in->report);
+            node_task_report(&node_task_factorise, &e, m->in->report);
         }
     }
     return error;

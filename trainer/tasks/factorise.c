@@ -11,8 +11,8 @@
 
 #include "base/memory.h"
 #include "trainer/process/options.h"
+#include "trainer/process/report.h"
 #include "trainer/tasks/factorise-data.h"
-#include "trainer/tasks/factorise-step.h"
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/node-task.h"
 
@@ -40,22 +40,14 @@ factorise_cast(const struct node_task *task)
 }
 
 static char *
-factorise_create(const struct node_task_config *config,
+factorise_create(const struct options *o, int n_workers,
                  struct node_task **taskp)
 {
     struct factorise *f = allocate(1, sizeof *f);
-    char *error;
 
-    f->task = (struct node_task) {
-        &node_task_factorise, config->o, config->n_workers
-    };
-    error = factorise_data_create(config->o, config->n_workers, &f->data);
-    if (error) {
-        free(f);
-        f = NULL;
-    }
-    *taskp = f ? &f->task : NULL;
-    return error;
+    f->task = (struct node_task) { &node_task_factorise, o };
+    *taskp = &f->task;
+    return factorise_data_create(o, n_workers, &f->data);
 }
 
 static void
@@ -123,18 +115,15 @@ factorise_begin(struct node_worker *worker, void **statep)
 }
 
 static void
-factorise_end(struct node_worker *worker, void *state_)
+factorise_end(void *state_)
 {
     struct state *state = state_;
 
-    (void) worker;
-    if (state) {
-        gather_destroy(state->gather);
-        free(state->keys);
-        free(state->values);
-        free(state->deltas);
-        free(state);
-    }
+    gather_destroy(state->gather);
+    free(state->keys);
+    free(state->values);
+    free(state->deltas);
+    free(state);
 }
 
 static char *
@@ -307,20 +296,17 @@ factorise_judge(struct node_worker *worker, void *state_,
 }
 
 static void
-factorise_conclude(struct node_worker *worker, void *state_,
-                   const struct node_task_sums *sums,
-                   struct node_task_result *result)
+factorise_conclude(void *state_, struct report_epoch *e)
 {
     struct state *state = state_;
 
-    (void) worker;
-    bold_driver_run(&state->driver, result->loss);
-    result->quality = sqrt(sums->quality[0] / sums->n_judged);
+    bold_driver_run(&state->driver, e->loss);
+    e->qualities[0] = sqrt(e->qualities[0]);
 }
 
 const struct node_task_class node_task_factorise = {
     .name = "factorise",
-    .quality = "rmse",
+    .qualities = { "rmse" },
     .create = factorise_create,
     .destroy = factorise_destroy,
     .ranges = factorise_ranges,

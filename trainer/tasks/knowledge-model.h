@@ -3,7 +3,7 @@
 #ifndef KNOWLEDGE_MODEL_H
 #define KNOWLEDGE_MODEL_H 1
 
-/* Models of knowledge graph embeddings.
+/* Models of knowledge graph embeddings, and their quality.
  *
  *
  * Motivation
@@ -29,8 +29,10 @@
  *
  * Pure functions; vectors must not overlap. */
 
-#include <stdbool.h>
 #include <stddef.h>
+
+struct triple;
+struct triples_index;
 
 struct knowledge_model {
     const char *name;
@@ -72,6 +74,30 @@ struct knowledge_gradient {
 double knowledge_step(const struct knowledge_model *, size_t dimension,
                       const struct knowledge_sample *,
                       const struct knowledge_gradient *, float *scratch);
+
+/* Quality of a model: ranks of test triples.  For each triple, all entities
+ * are ranked by their score as its object and as its subject.  The ranking is
+ * filtered: entities that are right by another known triple are not counted.
+ * Of entities with an equal score, half count. */
+struct knowledge_rank_in {
+    const struct knowledge_model *model;
+    size_t dimension;
+    const struct triples_index *index;
+    size_t n_entities;
+    const float *entities;      /* Vectors of all entities. */
+    size_t stride;              /* Distance between vectors, in floats. */
+};
+
+struct knowledge_ranks {
+    size_t n;                   /* Number of ranks, two per triple. */
+    double reciprocal;          /* Sum of 1 / rank. */
+    double hits10;              /* Number of ranks up to 10. */
+};
+
+/* Adds both ranks of the triple.  'scratch' has space for an entity. */
+void knowledge_rank(const struct knowledge_rank_in *, const struct triple *,
+                    const float *relation, float *scratch,
+                    struct knowledge_ranks *);
 
 /* log(1 + exp(x)), and its derivative. */
 double logistic_loss(float x);

@@ -19,7 +19,6 @@
 #include "trainer/tasks/clustering.h"
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/knowledge-model.h"
-#include "trainer/tasks/knowledge-rank.h"
 #include "trainer/tasks/prefetch.h"
 #include "trainer/tasks/node-task.h"
 #include "trainer/data/seeded.h"
@@ -90,32 +89,16 @@ knowledge_destroy(struct node_task *task)
     free(k);
 }
 
-static struct clustering *
-cluster_relations(const struct triples *t, int n_workers)
-{
-    size_t n = t->first[TRIPLES_VALID];
-    uint32_t *relations = allocate(n, sizeof *relations);
-    struct clustering *c;
-
-    for (size_t i = 0; i < n; i++) {
-        relations[i] = t->all[i].relation;
-    }
-    c = clustering_create(relations, n, t->n_relations, n_workers);
-    free(relations);
-    return c;
-}
-
 static char *
-knowledge_create(const struct node_task_config *config,
+knowledge_create(const struct options *o, int n_workers,
                  struct node_task **taskp)
 {
     struct knowledge *k = allocate(1, sizeof *k);
-    const struct options *o = config->o;
+    const struct triples *t;
     char *error;
 
-    k->task = (struct node_task) {
-        &node_task_knowledge, o, config->n_workers
-    };
+    k->task = (struct node_task) { &node_task_knowledge, o };
+    *taskp = &k->task;
     k->model = !strcmp(o->embedding, "rescal") ? &knowledge_rescal
                                                : &knowledge_complex;
     choose_widths(k, o);
@@ -124,13 +107,13 @@ knowledge_create(const struct node_task_config *config,
         .n = o->samples, .seed = o->seed,
     }, &k->triples);
     if (error) {
-        free(k);
-        *taskp = NULL;
         return error;
     }
-    k->index = triples_index_create(k->triples);
-    k->relations = cluster_relations(k->triples, config->n_workers);
-    *taskp = &k->task;
+    t = k->triples;
+    k->index = triples_index_create(t);
+    k->relations = clustering_create(&t->all->relation, sizeof *t->all,
+                                     t->first[TRIPLES_VALID],
+                                     t->n_relations, n_workers);
     return NULL;
 }
 
@@ -235,21 +218,18 @@ knowledge_begin(struct node_worker *worker, void **statep)
 }
 
 static void
-knowledge_end(struct node_worker *worker, void *state_)
+knowledge_end(void *state_)
 {
     struct state *state = state_;
 
-    (void) worker;
-    if (state) {
-        prefetch_destroy(state->ahead);
-        gather_destroy(state->gather);
-        free(state->own);
-        free(state->scratch);
-        free(state->at);
-        free(state->wrong);
-        free(state->g_wrong);
-        free(state);
-    }
+    prefetch_destroy(state->ahead);
+    gather_destroy(state->gather);
+    free(state->own);
+    free(state->scratch);
+    free(state->at);
+    free(state->wrong);
+    free(state->g_wrong);
+    free(state);
 }
 
 /* Adds the keys of the relation, which are consecutive. */
@@ -431,21 +411,9 @@ knowledge_judge(struct node_worker *worker, void *state,
     return error;
 }
 
-static void
-knowledge_conclude(struct node_worker *worker, void *state,
-                   const struct node_task_sums *sums,
-                   struct node_task_result *result)
-{
-    (void) worker;
-    (void) state;
-    result->quality = sums->quality[0] / sums->n_judged;
-    result->quality2 = sums->quality[1] / sums->n_judged;
-}
-
 const struct node_task_class node_task_knowledge = {
     .name = "knowledge",
-    .quality = "mrr",
-    .quality2 = "hits10",
+    .qualities = { "mrr", "hits10" },
     .create = knowledge_create,
     .destroy = knowledge_destroy,
     .ranges = knowledge_ranges,
@@ -454,5 +422,4 @@ const struct node_task_class node_task_knowledge = {
     .end = knowledge_end,
     .epoch = knowledge_epoch,
     .judge = knowledge_judge,
-    .conclude = knowledge_conclude,
 };

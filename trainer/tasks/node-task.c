@@ -100,7 +100,7 @@ node_worker_late(const struct node_worker *worker)
 }
 
 /* The last clock is left for the end of the part. */
-char *
+static char *
 node_worker_clock(struct node_worker *worker)
 {
     if (worker->clocks_left <= 1) {
@@ -214,23 +214,17 @@ add_up(struct node_worker *worker, struct node_task_sums *sums)
 }
 
 void
-node_task_report(const struct node_task_class *class,
-                 const struct node_task_result *result, struct report *report)
+node_task_report(const struct node_task_class *class, struct report_epoch *e,
+                 struct report *report)
 {
     struct report_progress progress = {
-        .iteration = result->epoch, .loss = result->loss,
-        .accuracy = NAN, .batch_loss = result->loss,
-        .step_s = result->seconds,
+        .iteration = e->epoch, .loss = e->loss, .accuracy = NAN,
+        .batch_loss = e->loss, .step_s = e->seconds,
     };
 
+    memcpy(e->names, class->qualities, sizeof e->names);
     report_progress(report, &progress, true);
-    report_epoch(&(struct report_epoch) {
-        .epoch = result->epoch, .updates = result->updates,
-        .seconds = result->seconds, .cpu_s = result->cpu_s,
-        .loss = result->loss,
-        .names = { class->quality, class->quality2 },
-        .qualities = { result->quality, result->quality2 },
-    });
+    report_epoch(e);
 }
 
 bool
@@ -244,7 +238,7 @@ static char *
 make_epoch(struct node_worker *worker, void *state)
 {
     const struct node_task_class *class = worker->task->class;
-    struct node_task_result result = { .quality = NAN, .quality2 = NAN };
+    struct report_epoch e = { .epoch = worker->epoch + 1 };
     struct node_task_sums sums = { .updates = 0 };
     double cpu_s = clock_cpu_s();
     int64_t began_us = clock_monotonic_us();
@@ -255,7 +249,7 @@ make_epoch(struct node_worker *worker, void *state)
         return error;
     }
     sums.cpu_s = worker->first_of_node ? clock_cpu_s() - cpu_s : 0;
-    result.seconds = (clock_monotonic_us() - began_us) * 1e-6;
+    e.seconds = (clock_monotonic_us() - began_us) * 1e-6;
     if (node_task_is_judged(worker->task->o, worker->epoch)) {
         error = class->judge(worker, state, &sums);
     }
@@ -263,13 +257,17 @@ make_epoch(struct node_worker *worker, void *state)
     if (error) {
         return error;
     }
-    result.epoch = worker->epoch + 1;
-    result.updates = sums.updates;
-    result.cpu_s = sums.cpu_s;
-    result.loss = worker->loss = sums.loss / sums.updates;
-    class->conclude(worker, state, &sums, &result);
+    e.updates = sums.updates;
+    e.cpu_s = sums.cpu_s;
+    e.loss = worker->loss = sums.loss / sums.updates;
+    for (int i = 0; i < 2; i++) {
+        e.qualities[i] = sums.quality[i] / sums.n_judged;
+    }
+    if (class->conclude) {
+        class->conclude(state, &e);
+    }
     if (worker->report) {
-        node_task_report(class, &result, worker->report);
+        node_task_report(class, &e, worker->report);
     }
     return key_barrier(worker->keys);
 }
@@ -290,6 +288,6 @@ node_task_train(const struct node_task *task, struct node_worker *worker)
         worker->epoch++;
     }
     error = error ? error : key_finish(worker->keys);
-    task->class->end(worker, state);
+    task->class->end(state);
     return error;
 }

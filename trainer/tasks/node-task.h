@@ -28,7 +28,7 @@
  * In the main thread of a node, then in the thread of each worker:
  *
  *    class = node_task_find(options->task);
- *    error = class->create(&config, &task);
+ *    error = class->create(options, n_workers, &task);
  *    n = node_task_ranges(task, ranges);
  *    ...store of these ranges, with node_task_init(task, ...)...
  *
@@ -64,17 +64,11 @@ struct prefetch;
 struct options;
 struct pace;
 struct report;
-
-/* Configuration that is equal on all nodes. */
-struct node_task_config {
-    const struct options *o;
-    int n_workers;              /* Number of workers of all nodes. */
-};
+struct report_epoch;
 
 struct node_task {
     const struct node_task_class *class;
     const struct options *o;
-    int n_workers;
 };
 
 /* A training thread.  Members below the line belong to node_task_train(). */
@@ -105,20 +99,14 @@ struct node_task_sums {
     double cpu_s;               /* Processor time, seconds. */
 };
 
-/* What sums mean. */
-struct node_task_result {
-    uint64_t epoch, updates;
-    double seconds, cpu_s;      /* Of training; of all nodes. */
-    double loss;                /* Mean of a sample. */
-    double quality, quality2;   /* Of held-out samples, or NAN. */
-};
-
 struct node_task_class {
     const char *name;
-    const char *quality;        /* Names of both, NULL for none. */
-    const char *quality2;
+    const char *qualities[2];   /* Names of both, NULL for none. */
 
-    char *(*create)(const struct node_task_config *, struct node_task **);
+    /* Creates the task for 'n_workers' workers of all nodes.  Returns NULL or
+     * a message; in either case the caller destroys the task. */
+    char *(*create)(const struct options *, int n_workers,
+                    struct node_task **);
     void (*destroy)(struct node_task *);
 
     /* Stores at most NODE_TASK_MAX_RANGES and returns how many. */
@@ -128,9 +116,10 @@ struct node_task_class {
     /* First values of 'key', which are zeros so far. */
     void (*init)(const struct node_task *, uint64_t key, float *values);
 
-    /* State of a worker, made after all keys are there; 'begin' may wait. */
+    /* State of a worker, made after all keys are there; 'begin' may wait, and
+     * stores the state even if it fails. */
     char *(*begin)(struct node_worker *, void **state);
-    void (*end)(struct node_worker *, void *state);
+    void (*end)(void *state);
 
     /* Makes the worker's steps of an epoch.  Adds to 'sums'. */
     char *(*epoch)(struct node_worker *, void *state,
@@ -141,10 +130,9 @@ struct node_task_class {
     char *(*judge)(struct node_worker *, void *state,
                    struct node_task_sums *sums);
 
-    /* What the sums of all mean: stores both qualities. */
-    void (*conclude)(struct node_worker *, void *state,
-                     const struct node_task_sums *sums,
-                     struct node_task_result *);
+    /* Optional: sees the epoch of all workers, and may change the qualities,
+     * which are the means of those of the validated samples. */
+    void (*conclude)(void *state, struct report_epoch *);
 };
 
 extern const struct node_task_class node_task_factorise;
@@ -169,15 +157,15 @@ char *node_task_train(const struct node_task *, struct node_worker *);
 /* Whether held-out samples are looked at after this epoch, from 0 on. */
 bool node_task_is_judged(const struct options *, uint64_t epoch);
 
-void node_task_report(const struct node_task_class *,
-                      const struct node_task_result *, struct report *);
+/* Reports the epoch, with the names of the task's qualities. */
+void node_task_report(const struct node_task_class *, struct report_epoch *,
+                      struct report *);
 
 /* An epoch is of 'n' parts.  If it is limited in time, each of them is to end
  * when node_worker_late() says so.  All workers end a part together, but where
  * some may be ahead of others.  A part has 'n_clocks' of those by which it is
  * seen who is ahead. */
 void node_worker_begin_part(struct node_worker *, int n, int n_clocks);
-char *node_worker_clock(struct node_worker *);
 bool node_worker_late(const struct node_worker *);
 char *node_worker_end_part(struct node_worker *);
 

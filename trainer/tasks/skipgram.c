@@ -68,28 +68,22 @@ skipgram_cast(const struct node_task *task)
 }
 
 static char *
-skipgram_create(const struct node_task_config *config,
+skipgram_create(const struct options *o, int n_workers,
                 struct node_task **taskp)
 {
     struct skipgram *sg = allocate(1, sizeof *sg);
-    const struct options *o = config->o;
     char *error = corpus_open(o->data, &(struct corpus_config) {
         .n_words = o->vocabulary, .n = o->samples,
         .min_count = o->min_count, .seed = o->seed,
     }, &sg->corpus);
 
-    if (error) {
-        free(sg);
-        *taskp = NULL;
-        return error;
-    }
-    sg->task = (struct node_task) {
-        &node_task_skipgram, o, config->n_workers
-    };
-    sg->sampler = skipgram_sampler_create(sg->corpus, o->subsample);
-    sg->n_train = sg->corpus->n - sg->corpus->n / HELD_OUT;
+    sg->task = (struct node_task) { &node_task_skipgram, o };
     *taskp = &sg->task;
-    return NULL;
+    if (!error) {
+        sg->sampler = skipgram_sampler_create(sg->corpus, o->subsample);
+        sg->n_train = sg->corpus->n - sg->corpus->n / HELD_OUT;
+    }
+    return error;
 }
 
 static void
@@ -150,19 +144,16 @@ skipgram_begin(struct node_worker *worker, void **statep)
 }
 
 static void
-skipgram_end(struct node_worker *worker, void *state_)
+skipgram_end(void *state_)
 {
     struct state *state = state_;
 
-    (void) worker;
-    if (state) {
-        prefetch_destroy(state->ahead);
-        gather_destroy(state->gather);
-        free(state->at);
-        free(state->contexts);
-        free(state->g_contexts);
-        free(state);
-    }
+    prefetch_destroy(state->ahead);
+    gather_destroy(state->gather);
+    free(state->at);
+    free(state->contexts);
+    free(state->g_contexts);
+    free(state);
 }
 
 /* The worker's part of the text in this epoch. */
@@ -338,19 +329,9 @@ skipgram_judge(struct node_worker *worker, void *state,
     return error;
 }
 
-static void
-skipgram_conclude(struct node_worker *worker, void *state,
-                  const struct node_task_sums *sums,
-                  struct node_task_result *result)
-{
-    (void) worker;
-    (void) state;
-    result->quality = sums->quality[0] / sums->n_judged;
-}
-
 const struct node_task_class node_task_skipgram = {
     .name = "skipgram",
-    .quality = "held_out_loss",
+    .qualities = { "held_out_loss" },
     .create = skipgram_create,
     .destroy = skipgram_destroy,
     .ranges = skipgram_ranges,
@@ -359,5 +340,4 @@ const struct node_task_class node_task_skipgram = {
     .end = skipgram_end,
     .epoch = skipgram_epoch,
     .judge = skipgram_judge,
-    .conclude = skipgram_conclude,
 };

@@ -359,7 +359,8 @@ keeps_clusters_together(void **state)
         cluster_of[i] = pow(N_CLUSTERS, seeded_uniform(&rs)) - 0.5;
         sizes[cluster_of[i]]++;
     }
-    c = clustering_create(cluster_of, N, N_CLUSTERS, N_WORKERS);
+    c = clustering_create(cluster_of, sizeof *cluster_of, N, N_CLUSTERS,
+                          N_WORKERS);
     for (int i = 0; i < N; i++) {
         loads[c->worker_of_sample[i]]++;
         away[cluster_of[i]] += c->worker_of_sample[i]

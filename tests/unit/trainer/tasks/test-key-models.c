@@ -16,9 +16,8 @@
 
 #include "base/memory.h"
 #include "trainer/data/corpus.h"
-#include "trainer/tasks/factorise-step.h"
+#include "trainer/tasks/factorise-data.h"
 #include "trainer/tasks/knowledge-model.h"
-#include "trainer/tasks/knowledge-rank.h"
 #include "trainer/data/seeded.h"
 #include "trainer/tasks/skipgram-step.h"
 #include "trainer/data/triples.h"
