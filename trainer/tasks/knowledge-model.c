@@ -20,18 +20,6 @@ logistic_slope(float x)
     return 1 / (1 + expf(-x));
 }
 
-static size_t
-rescal_entity_length(size_t n)
-{
-    return n;
-}
-
-static size_t
-rescal_relation_length(size_t n)
-{
-    return n * n;
-}
-
 static void
 rescal_for_object(size_t n, const float *s, const float *r, float *q)
 {
@@ -58,21 +46,14 @@ rescal_for_relation(size_t n, const float *s, const float *o, float *q)
 }
 
 const struct knowledge_model knowledge_rescal = {
-    .name = "rescal",
-    .entity_length = rescal_entity_length,
-    .relation_length = rescal_relation_length,
+    .n_floats = 1,
+    .matrix = true,
     .for_object = rescal_for_object,
     .for_subject = rescal_for_subject,
     .for_relation = rescal_for_relation,
 };
 
 /* Complex vectors: all real parts, then all imaginary parts. */
-static size_t
-complex_length(size_t n)
-{
-    return 2 * n;
-}
-
 static void
 complex_for_object(size_t n, const float *s, const float *r,
                    float *restrict q)
@@ -104,9 +85,7 @@ complex_for_relation(size_t n, const float *s, const float *o,
 }
 
 const struct knowledge_model knowledge_complex = {
-    .name = "complex",
-    .entity_length = complex_length,
-    .relation_length = complex_length,
+    .n_floats = 2,
     .for_object = complex_for_object,
     .for_subject = complex_for_subject,
     .for_relation = complex_for_relation,
@@ -116,48 +95,46 @@ const struct knowledge_model knowledge_complex = {
  * 'wrong'.  Adds to their gradients, and stores in 'sum' the sum of these
  * vectors weighted by the slopes of their losses.  Returns the loss. */
 static double
-classify(size_t length, size_t n_wrong, const float *q, const float *right,
-         const float *const *wrong, float *g_right, float *const *g_wrong,
-         float *sum)
+classify(const struct knowledge_sample *x, size_t length, const float *q,
+         size_t right, const size_t *wrong, float *sum)
 {
-    float score = vector_dot(length, q, right);
+    float score = vector_dot(length, q, x->values + right);
     float slope = -logistic_slope(-score);
     double loss = logistic_loss(-score);
 
-    vector_add(length, slope, q, g_right);
-    vector_scale(length, slope, right, sum);
-    for (size_t i = 0; i < n_wrong; i++) {
-        score = vector_dot(length, q, wrong[i]);
+    vector_add(length, slope, q, x->gradients + right);
+    vector_scale(length, slope, x->values + right, sum);
+    for (size_t i = 0; i < x->n_wrong; i++) {
+        score = vector_dot(length, q, x->values + wrong[i]);
         slope = logistic_slope(score);
         loss += logistic_loss(score);
-        vector_add(length, slope, q, g_wrong[i]);
-        vector_add(length, slope, wrong[i], sum);
+        vector_add(length, slope, q, x->gradients + wrong[i]);
+        vector_add(length, slope, x->values + wrong[i], sum);
     }
     return loss;
 }
 
 double
 knowledge_step(const struct knowledge_model *model, size_t dimension,
-               const struct knowledge_sample *x,
-               const struct knowledge_gradient *g, float *scratch)
+               const struct knowledge_sample *x, float *scratch)
 {
-    size_t length = model->entity_length(dimension);
+    size_t length = model->n_floats * dimension;
+    const float *s = x->values + x->s, *r = x->values + x->r;
+    const float *o = x->values + x->o;
     float *q = scratch, *sum = scratch + length;
     double loss;
 
-    model->for_object(dimension, x->s, x->r, q);
-    loss = classify(length, x->n_wrong, q, x->o, x->wrong_o, g->o,
-                    g->wrong_o, sum);
-    model->for_relation(dimension, x->s, sum, g->r);
-    model->for_subject(dimension, x->r, sum, q);
-    vector_add(length, 1, q, g->s);
+    model->for_object(dimension, s, r, q);
+    loss = classify(x, length, q, x->o, x->wrong_o, sum);
+    model->for_relation(dimension, s, sum, x->gradients + x->r);
+    model->for_subject(dimension, r, sum, q);
+    vector_add(length, 1, q, x->gradients + x->s);
 
-    model->for_subject(dimension, x->r, x->o, q);
-    loss += classify(length, x->n_wrong, q, x->s, x->wrong_s, g->s,
-                     g->wrong_s, sum);
-    model->for_relation(dimension, sum, x->o, g->r);
-    model->for_object(dimension, sum, x->r, q);
-    vector_add(length, 1, q, g->o);
+    model->for_subject(dimension, r, o, q);
+    loss += classify(x, length, q, x->s, x->wrong_s, sum);
+    model->for_relation(dimension, sum, o, x->gradients + x->r);
+    model->for_object(dimension, sum, r, q);
+    vector_add(length, 1, q, x->gradients + x->o);
     return loss;
 }
 
@@ -181,7 +158,7 @@ static void
 add_rank(const struct knowledge_rank_in *in, const float *q, uint32_t right,
          const uint32_t *known, size_t n_known, struct knowledge_ranks *ranks)
 {
-    size_t length = in->model->entity_length(in->dimension);
+    size_t length = in->model->n_floats * in->dimension;
     float goal = score(in, length, q, right);
     double rank = 1;
 

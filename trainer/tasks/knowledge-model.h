@@ -29,17 +29,16 @@
  *
  * Pure functions; vectors must not overlap. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct triple;
 struct triples_index;
 
 struct knowledge_model {
-    const char *name;
-
-    /* Number of floats of a vector, by the dimension of the model. */
-    size_t (*entity_length)(size_t dimension);
-    size_t (*relation_length)(size_t dimension);
+    size_t n_floats;            /* Floats of an entity per dimension. */
+    bool matrix;                /* A relation has the square of an entity's
+                                 * floats, otherwise as many. */
 
     /* Store the vector 'q' whose product with the object, or with the subject,
      * is the score. */
@@ -57,23 +56,18 @@ extern const struct knowledge_model knowledge_rescal, knowledge_complex;
 
 /* A triple, and negative samples for its ends. */
 struct knowledge_sample {
-    const float *s, *r, *o;
+    const float *values;        /* All vectors, by the indices below. */
+    float *gradients;           /* Of the loss, by the same indices. */
+    size_t s, r, o;
     size_t n_wrong;             /* Number of negative objects and of
                                  * negative subjects. */
-    const float *const *wrong_o, *const *wrong_s;
+    const size_t *wrong_o, *wrong_s;
 };
 
-/* Gradients of the loss, to which knowledge_step() adds. */
-struct knowledge_gradient {
-    float *s, *r, *o;
-    float *const *wrong_o, *const *wrong_s;
-};
-
-/* Adds the gradients of a sample and returns its loss.  'scratch' has space
+/* Adds to the gradients of a sample and returns its loss.  'scratch' has space
  * for two entities. */
 double knowledge_step(const struct knowledge_model *, size_t dimension,
-                      const struct knowledge_sample *,
-                      const struct knowledge_gradient *, float *scratch);
+                      const struct knowledge_sample *, float *scratch);
 
 /* Quality of a model: ranks of test triples.  For each triple, all entities
  * are ranked by their score as its object and as its subject.  The ranking is

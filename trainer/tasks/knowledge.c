@@ -53,10 +53,8 @@ struct state {
     struct prefetch *ahead;
     struct gather *gather;
     float *scratch;
-    size_t *at;                 /* Indices of negative objects and then
+    size_t *wrong;              /* Indices of negative objects and then
                                  * negative subjects. */
-    const float **wrong;        /* Their values. */
-    float **g_wrong;            /* Their gradients. */
 };
 
 static struct knowledge *
@@ -70,8 +68,8 @@ knowledge_cast(const struct node_task *task)
 static void
 choose_widths(struct knowledge *k, const struct options *o)
 {
-    k->length = k->model->entity_length(o->dimension);
-    k->relation_length = k->model->relation_length(o->dimension);
+    k->length = k->model->n_floats * o->dimension;
+    k->relation_length = k->model->matrix ? k->length * k->length : k->length;
     k->entity_width = 2 * k->length;
     k->relation_width = 2 * k->relation_length <= KEY_STORE_MAX_WIDTH
                         ? 2 * k->relation_length : o->dimension;
@@ -211,9 +209,7 @@ knowledge_begin(struct node_worker *worker, void **statep)
                                   n_entities * k->entity_width
                                   + 2 * k->relation_length);
     state->scratch = allocate(2 * k->length, sizeof *state->scratch);
-    state->at = allocate(2 * n_wrong, sizeof *state->at);
     state->wrong = allocate(2 * n_wrong, sizeof *state->wrong);
-    state->g_wrong = allocate(2 * n_wrong, sizeof *state->g_wrong);
     return localize_relations(worker, k);
 }
 
@@ -226,9 +222,7 @@ knowledge_end(void *state_)
     gather_destroy(state->gather);
     free(state->own);
     free(state->scratch);
-    free(state->at);
     free(state->wrong);
-    free(state->g_wrong);
     free(state);
 }
 
@@ -242,19 +236,6 @@ add_relation(const struct knowledge *k, struct gather *g, uint64_t first_key)
         gather_add(g, first_key + i, k->relation_width);
     }
     return at;
-}
-
-struct draw {
-    struct seeded *random;
-    uint32_t n;
-};
-
-static uint64_t
-draw_entity(void *draw_)
-{
-    struct draw *draw = draw_;
-
-    return seeded_below(draw->random, draw->n);
 }
 
 /* Computes the changes from the gradients. */
@@ -282,40 +263,33 @@ train_triple(struct node_worker *worker, void *state_,
     struct state *state = state_;
     const struct knowledge *k = knowledge_cast(worker->task);
     const struct options *o = worker->task->o;
-    struct draw draw = { &state->random, k->triples->n_entities };
-    size_t n = o->negatives, s, obj, r;
     struct gather *g = state->gather;
+    struct knowledge_sample x = {
+        .values = g->values, .gradients = g->deltas, .n_wrong = o->negatives,
+        .wrong_o = state->wrong, .wrong_s = state->wrong + o->negatives,
+    };
     char *error;
 
     gather_clear(g);
-    s = gather_add(g, keys[0], k->entity_width);
-    obj = gather_add(g, keys[1], k->entity_width);
-    r = add_relation(k, g, keys[2]);
-    for (size_t i = 0; i < 2 * n; i++) {
-        uint64_t key = node_worker_draw(worker, draw_entity, &draw);
+    x.s = gather_add(g, keys[0], k->entity_width);
+    x.o = gather_add(g, keys[1], k->entity_width);
+    x.r = add_relation(k, g, keys[2]);
+    for (int64_t i = 0; i < 2 * o->negatives; i++) {
+        int64_t n_draws = 0;
+        uint64_t key;
 
-        state->at[i] = gather_add(g, key, k->entity_width);
+        do {
+            key = seeded_below(&state->random, k->triples->n_entities);
+        } while (node_worker_redraws(worker, key, &n_draws));
+        state->wrong[i] = gather_add(g, key, k->entity_width);
     }
     error = gather_pull(g);
-    if (error) {
-        return error;
+    if (!error) {
+        *loss += knowledge_step(k->model, o->dimension, &x, state->scratch);
+        make_deltas(k, g, o->learning_rate);
+        gather_push(g);
     }
-    for (size_t i = 0; i < 2 * n; i++) {
-        state->wrong[i] = g->values + state->at[i];
-        state->g_wrong[i] = g->deltas + state->at[i];
-    }
-    *loss += knowledge_step(k->model, o->dimension,
-        &(struct knowledge_sample) {
-            .s = g->values + s, .r = g->values + r, .o = g->values + obj,
-            .n_wrong = n, .wrong_o = state->wrong,
-            .wrong_s = state->wrong + n,
-        }, &(struct knowledge_gradient) {
-            .s = g->deltas + s, .r = g->deltas + r, .o = g->deltas + obj,
-            .wrong_o = state->g_wrong, .wrong_s = state->g_wrong + n,
-        }, state->scratch);
-    make_deltas(k, g, o->learning_rate);
-    gather_push(g);
-    return NULL;
+    return error;
 }
 
 static bool

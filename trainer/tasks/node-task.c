@@ -169,20 +169,13 @@ node_worker_train(struct node_worker *worker, void *state,
     return error ? error : node_worker_end_part(worker);
 }
 
-uint64_t
-node_worker_draw(const struct node_worker *worker,
-                 uint64_t (*draw)(void *aux), void *aux)
+bool
+node_worker_redraws(const struct node_worker *worker, uint64_t key,
+                    int64_t *n_draws)
 {
-    uint64_t key = draw(aux);
-
-    if (worker->variant == KEY_LOCALIZE) {
-        int64_t n = worker->task->o->draws;
-
-        for (int64_t i = 1; i < n && !key_is_here(worker->keys, key); i++) {
-            key = draw(aux);
-        }
-    }
-    return key;
+    return worker->variant == KEY_LOCALIZE
+           && ++*n_draws < worker->task->o->draws
+           && !key_is_here(worker->keys, key);
 }
 
 /* Replaces 'sums' by the sums over all workers. */

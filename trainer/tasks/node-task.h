@@ -188,9 +188,11 @@ char *node_worker_train(struct node_worker *, void *state,
                         const struct node_samples *, struct prefetch *,
                         size_t n, struct node_task_sums *);
 
-/* The first of --draws draws that is here; where keys do not move, the first.
- */
-uint64_t node_worker_draw(const struct node_worker *,
-                          uint64_t (*draw)(void *aux), void *aux);
+/* Counts a draw of 'key' in '*n_draws', which is 0 at first.  Returns true if
+ * the key is to be drawn again: it is not here, and --draws allows more.
+ * Where
+ * keys do not move, the first draw counts. */
+bool node_worker_redraws(const struct node_worker *, uint64_t key,
+                         int64_t *n_draws);
 
 #endif /* trainer/tasks/node-task.h */

@@ -9,19 +9,21 @@
  * Word i has its vector in key i, and that of it as a context in key
  * n_words + i. */
 
+#include "trainer/tasks/skipgram.h"
+
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/data/corpus.h"
 #include "trainer/tasks/gather.h"
+#include "trainer/tasks/knowledge-model.h"
 #include "trainer/tasks/prefetch.h"
 #include "trainer/tasks/node-task.h"
 #include "trainer/data/seeded.h"
-#include "trainer/tasks/skipgram-step.h"
+#include "trainer/models/vector.h"
 
 #define HELD_OUT 20             /* One part of so many of the text. */
 #define PAIR 2                  /* Keys of a word and one near it. */
@@ -30,6 +32,116 @@
 #define STREAM_PAIRS (UINT64_C(0x5733) << 32)
 #define STREAM_WRONG (UINT64_C(0x5734) << 32)
 #define STREAM_JUDGE (UINT64_C(0x5735) << 32)
+
+double
+skipgram_step(size_t dimension, const float *word, size_t n_wrong,
+              const size_t *contexts, float *gradients)
+{
+    double loss = 0;
+
+    for (size_t i = 0; i <= n_wrong; i++) {
+        const float *context = word + contexts[i];
+        float sign = i ? 1 : -1;
+        float score = sign * vector_dot(dimension, word, context);
+        float slope = sign * logistic_slope(score);
+
+        loss += logistic_loss(score);
+        vector_add(dimension, slope, context, gradients);
+        vector_add(dimension, slope, word, gradients + contexts[i]);
+    }
+    return loss;
+}
+
+/* Walker's alias table: column i is word i with probability 'keep', and
+ * otherwise 'other'. */
+struct alias {
+    float keep;
+    uint32_t other;
+};
+
+struct skipgram_sampler {
+    uint32_t n;
+    struct alias *aliases;
+    float *keeps;
+};
+
+/* 'weights' have a mean of 1 and are used up.  Each column below the mean is
+ * filled from one above it. */
+static void
+fill_aliases(uint32_t n, double *weights, struct alias *aliases)
+{
+    uint32_t *todo = allocate(n, sizeof *todo), n_low = 0, n_high = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        aliases[i] = (struct alias) { 1, i };
+        if (weights[i] < 1) {
+            todo[n_low++] = i;
+        } else {
+            todo[n - ++n_high] = i;
+        }
+    }
+    while (n_low && n_high) {
+        uint32_t low = todo[--n_low], high = todo[n - n_high];
+
+        aliases[low] = (struct alias) { weights[low], high };
+        weights[high] -= 1 - weights[low];
+        if (weights[high] < 1) {
+            n_high--;
+            todo[n_low++] = high;
+        }
+    }
+    free(todo);
+}
+
+struct skipgram_sampler *
+skipgram_sampler_create(const struct corpus *c, double often)
+{
+    struct skipgram_sampler *sampler = allocate(1, sizeof *sampler);
+    double *weights = allocate(c->n_words, sizeof *weights), sum = 0;
+
+    sampler->n = c->n_words;
+    sampler->aliases = allocate(c->n_words, sizeof *sampler->aliases);
+    sampler->keeps = allocate(c->n_words, sizeof *sampler->keeps);
+    for (uint32_t i = 0; i < c->n_words; i++) {
+        double part = (double) c->counts[i] / c->n;
+
+        sum += weights[i] = pow(c->counts[i], 0.75);
+        sampler->keeps[i] = part > often && often
+                            ? sqrt(often / part) + often / part : 1;
+    }
+    for (uint32_t i = 0; i < c->n_words; i++) {
+        weights[i] *= c->n_words / sum;
+    }
+    fill_aliases(c->n_words, weights, sampler->aliases);
+    free(weights);
+    return sampler;
+}
+
+void
+skipgram_sampler_destroy(struct skipgram_sampler *sampler)
+{
+    if (sampler) {
+        free(sampler->aliases);
+        free(sampler->keeps);
+        free(sampler);
+    }
+}
+
+uint32_t
+skipgram_sampler_draw(const struct skipgram_sampler *sampler,
+                      struct seeded *rs)
+{
+    uint32_t i = seeded_below(rs, sampler->n);
+    const struct alias *alias = &sampler->aliases[i];
+
+    return seeded_uniform(rs) < alias->keep ? i : alias->other;
+}
+
+float
+skipgram_sampler_keeps(const struct skipgram_sampler *sampler, uint32_t word)
+{
+    return sampler->keeps[word];
+}
 
 struct skipgram {
     struct node_task task;
@@ -56,9 +168,8 @@ struct state {
     struct seeded wrong;
     struct prefetch *ahead;
     struct gather *gather;
-    size_t *at;
-    const float **contexts;
-    float **g_contexts;
+    size_t *contexts;           /* Indices of the right one, then of wrong
+                                 * ones. */
 };
 
 static struct skipgram *
@@ -137,9 +248,7 @@ skipgram_begin(struct node_worker *worker, void **statep)
     state->ahead = prefetch_create(worker->keys, o->prefetch, PAIR);
     state->gather = gather_create(worker->keys, 1 + n_contexts,
                                   (1 + n_contexts) * o->dimension);
-    state->at = allocate(n_contexts, sizeof *state->at);
     state->contexts = allocate(n_contexts, sizeof *state->contexts);
-    state->g_contexts = allocate(n_contexts, sizeof *state->g_contexts);
     return NULL;
 }
 
@@ -150,9 +259,7 @@ skipgram_end(void *state_)
 
     prefetch_destroy(state->ahead);
     gather_destroy(state->gather);
-    free(state->at);
     free(state->contexts);
-    free(state->g_contexts);
     free(state);
 }
 
@@ -212,50 +319,36 @@ next_pair(const struct skipgram *sg, struct cursor *c, size_t begin,
     }
 }
 
-struct draw {
-    const struct skipgram *sg;
-    struct seeded *random;
-};
-
-static uint64_t
-draw_context(void *draw_)
-{
-    struct draw *draw = draw_;
-
-    return context_key(draw->sg, skipgram_sampler_draw(draw->sg->sampler,
-                                                       draw->random));
-}
-
-/* Pulls a pair and wrong contexts, and finds loss and gradients. */
+/* Pulls a pair and wrong contexts, and finds loss and gradients.  If 'here',
+ * wrong contexts are drawn again until they are here. */
 static char *
 compute_pair(struct node_worker *worker, struct state *state,
-             const uint64_t keys[PAIR], struct draw *draw, bool here,
+             const uint64_t keys[PAIR], struct seeded *random, bool here,
              double *loss)
 {
+    const struct skipgram *sg = skipgram_cast(worker->task);
     const struct options *o = worker->task->o;
     struct gather *g = state->gather;
     char *error;
 
     gather_clear(g);
     gather_add(g, keys[0], o->dimension);
-    state->at[0] = gather_add(g, keys[1], o->dimension);
-    for (int64_t i = 0; i < o->negatives; i++) {
-        uint64_t key = here ? node_worker_draw(worker, draw_context, draw)
-                            : draw_context(draw);
+    state->contexts[0] = gather_add(g, keys[1], o->dimension);
+    for (int64_t i = 1; i <= o->negatives; i++) {
+        int64_t n_draws = 0;
+        uint64_t key;
 
-        state->at[1 + i] = gather_add(g, key, o->dimension);
+        do {
+            key = context_key(sg, skipgram_sampler_draw(sg->sampler, random));
+        } while (here && node_worker_redraws(worker, key, &n_draws));
+        state->contexts[i] = gather_add(g, key, o->dimension);
     }
     error = gather_pull(g);
-    if (error) {
-        return error;
+    if (!error) {
+        *loss += skipgram_step(o->dimension, g->values, o->negatives,
+                               state->contexts, g->deltas);
     }
-    for (int64_t i = 0; i <= o->negatives; i++) {
-        state->contexts[i] = g->values + state->at[i];
-        state->g_contexts[i] = g->deltas + state->at[i];
-    }
-    *loss += skipgram_step(o->dimension, g->values, o->negatives,
-                           state->contexts, g->deltas, state->g_contexts);
-    return NULL;
+    return error;
 }
 
 static char *
@@ -263,9 +356,8 @@ train_pair(struct node_worker *worker, void *state_,
            const uint64_t *keys, double *loss)
 {
     struct state *state = state_;
-    struct draw draw = { skipgram_cast(worker->task), &state->wrong };
     struct gather *g = state->gather;
-    char *error = compute_pair(worker, state, keys, &draw, true, loss);
+    char *error = compute_pair(worker, state, keys, &state->wrong, true, loss);
 
     if (!error) {
         for (size_t i = 0; i < g->n_values; i++) {
@@ -314,7 +406,6 @@ skipgram_judge(struct node_worker *worker, void *state,
     size_t n = shard_range(o->validation, worker->index, worker->n).n;
     struct cursor cursor = { .word = begin, .end = begin + share.n };
     struct seeded wrong;
-    struct draw draw = { sg, &wrong };
     uint64_t keys[PAIR];
     char *error = NULL;
 
@@ -322,7 +413,7 @@ skipgram_judge(struct node_worker *worker, void *state,
     seeded_init(&wrong, o->seed, STREAM_JUDGE + 2 * worker->index + 1);
     for (size_t i = 0; i < n && !error
          && next_pair(sg, &cursor, begin, keys); i++) {
-        error = compute_pair(worker, state, keys, &draw, false,
+        error = compute_pair(worker, state, keys, &wrong, false,
                              &sums->quality[0]);
         sums->n_judged++;
     }

@@ -19,7 +19,7 @@
 #include "trainer/tasks/factorise-data.h"
 #include "trainer/tasks/knowledge-model.h"
 #include "trainer/data/seeded.h"
-#include "trainer/tasks/skipgram-step.h"
+#include "trainer/tasks/skipgram.h"
 #include "trainer/data/triples.h"
 #include "trainer/models/vector.h"
 
@@ -129,20 +129,17 @@ static double
 knowledge_loss(const struct knowledge_model *model, size_t dimension,
                const float *x, float *g)
 {
-    const float *wrong[4];
-    float *g_wrong[4], scratch[2 * MAX];
+    size_t wrong[4];
+    float scratch[2 * MAX];
 
     for (int i = 0; i < 4; i++) {
-        wrong[i] = x + (WRONG_O + i) * MAX;
-        g_wrong[i] = g + (WRONG_O + i) * MAX;
+        wrong[i] = (WRONG_O + i) * MAX;
     }
     memset(g, 0, N_VECTORS * MAX * sizeof *g);
     return knowledge_step(
         model, dimension,
         &(struct knowledge_sample) {
-            x + S * MAX, x + R * MAX, x + O * MAX, 2, wrong, wrong + 2
-        }, &(struct knowledge_gradient) {
-            g + S * MAX, g + R * MAX, g + O * MAX, g_wrong, g_wrong + 2
+            x, g, S * MAX, R * MAX, O * MAX, 2, wrong, wrong + 2
         }, scratch);
 }
 
@@ -266,43 +263,37 @@ ranks_without_other_right_ones(void **state)
     triples_destroy(t);
 }
 
+/* 'x' and 'g' have the word and then three contexts. */
 static double
-skipgram_loss(size_t n, const float *word, float contexts[3][MAX],
-              float *g_word, float g_contexts[3][MAX])
+skipgram_loss(size_t n, const float *x, float *g)
 {
-    const float *const from[] = { contexts[0], contexts[1], contexts[2] };
-    float *const to[] = { g_contexts[0], g_contexts[1], g_contexts[2] };
+    const size_t contexts[] = { MAX, 2 * MAX, 3 * MAX };
 
-    memset(g_word, 0, MAX * sizeof *g_word);
-    memset(g_contexts, 0, 3 * MAX * sizeof(float));
-    return skipgram_step(n, word, 2, from, g_word, to);
+    memset(g, 0, 4 * MAX * sizeof *g);
+    return skipgram_step(n, x, 2, contexts, g);
 }
 
 static void
 skipgram_has_its_gradient(void **state)
 {
     enum { N = 11 };
-    float word[MAX], contexts[3][MAX], g_word[MAX], g_contexts[3][MAX];
-    float ignored[MAX], ignored3[3][MAX];
+    float x[4 * MAX], g[4 * MAX], ignored[4 * MAX];
     struct seeded rs;
 
     (void) state;
     seeded_init(&rs, 1, 5);
-    draw(&rs, MAX, word);
-    draw(&rs, 3 * MAX, contexts[0]);
-    skipgram_loss(N, word, contexts, g_word, g_contexts);
-    for (size_t i = 0; i < 4 * N; i++) {
-        size_t c = i / N, k = i % N;
-        float *at = c ? &contexts[c - 1][k] : &word[k], was = *at;
+    draw(&rs, 4 * MAX, x);
+    skipgram_loss(N, x, g);
+    for (size_t i = 0; i < 4 * MAX; i++) {
+        float was = x[i];
         double up, down;
 
-        *at = was + STEP;
-        up = skipgram_loss(N, word, contexts, ignored, ignored3);
-        *at = was - STEP;
-        down = skipgram_loss(N, word, contexts, ignored, ignored3);
-        *at = was;
-        check_close(c ? g_contexts[c - 1][k] : g_word[k],
-                    (up - down) / (2 * STEP), 2e-3);
+        x[i] = was + STEP;
+        up = skipgram_loss(N, x, ignored);
+        x[i] = was - STEP;
+        down = skipgram_loss(N, x, ignored);
+        x[i] = was;
+        check_close(g[i], (up - down) / (2 * STEP), 2e-3);
     }
 }
 

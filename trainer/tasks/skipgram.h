@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef SKIPGRAM_STEP_H
-#define SKIPGRAM_STEP_H 1
+#ifndef SKIPGRAM_H
+#define SKIPGRAM_H 1
 
 /* What word vectors compute: skip-gram with negative sampling.
  *
@@ -20,11 +20,11 @@
 struct corpus;
 struct seeded;
 
-/* 'contexts' are the right one and then 'n_wrong'.  Adds gradients; returns
- * the loss. */
+/* 'contexts' are the right one and then 'n_wrong': indices of vectors behind
+ * 'word', and of their gradients behind that of the word.  Adds to the
+ * gradients; returns the loss. */
 double skipgram_step(size_t dimension, const float *word, size_t n_wrong,
-                     const float *const *contexts, float *g_word,
-                     float *const *g_contexts);
+                     const size_t *contexts, float *gradients);
 
 struct skipgram_sampler;
 
@@ -41,4 +41,4 @@ uint32_t skipgram_sampler_draw(const struct skipgram_sampler *,
 /* The chance of a word of the text to be kept. */
 float skipgram_sampler_keeps(const struct skipgram_sampler *, uint32_t word);
 
-#endif /* trainer/tasks/skipgram-step.h */
+#endif /* trainer/tasks/skipgram.h */
