@@ -11,7 +11,6 @@
 #include "trainer/compare/compare-command.h"
 #include "trainer/process/control.h"
 #include "trainer/loop/loop.h"
-#include "trainer/loop/node.h"
 #include "trainer/process/options.h"
 #include "trainer/groups/group-server.h"
 #include "trainer/ps/server.h"

@@ -5,33 +5,52 @@
  * A worker pushes its gradient to all servers, which each have a range of the
  * vector, and receives the next weights.  The scheme, which runs at the
  * first server, may change the worker's share of the batch and may ask for
- * the time of its steps. */
+ * the time of its steps.
+ *
+ * Under a scheme that moves samples between workers (schemes/steal.h), or that
+ * sends a message when a gradient is not needed any more, a worker must
+ * receive messages during an iteration.  It computes a piece of a few samples
+ * at a time and receives in between, and while it emulates a slower machine.
+ * The gradients of the pieces are added up, weighted by their samples.  Small
+ * pieces cost more, because the weights are read for each; large ones leave
+ * less to take over. */
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/balance/batch-size-manager.h"
+#include "trainer/data/dataset.h"
 #include "trainer/loop/loop.h"
-#include "trainer/loop/pieces.h"
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 #include "trainer/ps/client.h"
 #include "trainer/schemes/optimiser.h"
+#include "trainer/schemes/steal.h"
 #include "trainer/schemes/sync.h"
 
 struct exchange {
     struct ps_client *client;
-    struct pieces *pieces;      /* NULL unless the scheme needs it. */
     uint32_t role;              /* Flags of SYNC_ROLE. */
     bool overlaps;              /* Parts of the gradient are sent while the
                                  * rest is being computed. */
+
+    /* A gradient in pieces. */
+    uint32_t n_pieces;          /* Of a share; 0 if the scheme needs none. */
+    bool steals;                /* This worker takes samples of others, and
+                                 * gives its own. */
+    struct steal steal;
+    float *sum;                 /* Sum of the gradients of 'step.n' samples. */
+    struct loop_step step;      /* Samples computed so far. */
+    bool skipped;               /* The scheme would drop the gradient. */
 };
 
 static void
 server_uninit(struct exchange *e)
 {
-    pieces_destroy(e->pieces);
+    free(e->sum);
     ps_client_destroy(e->client);
 }
 
@@ -46,11 +65,35 @@ set_role(struct loop *loop, const struct sync_message *m)
     }
 
     /* A worker that receives only between gradients receives too late. */
-    if (!e->pieces && (e->role & SYNC_ROLE_STEALS
-                       || (e->role & SYNC_ROLE_SKIPS
-                           && (m->total > 1 || pace_emulates(loop->pace))))) {
-        e->pieces = pieces_create(loop, e->client,
-                                  e->role & SYNC_ROLE_STEALS, m->total);
+    if (!e->n_pieces && (e->role & SYNC_ROLE_STEALS
+                         || (e->role & SYNC_ROLE_SKIPS
+                             && (m->total > 1
+                                 || pace_emulates(loop->pace))))) {
+        e->n_pieces = m->total ? m->total : 1;
+        e->steals = e->role & SYNC_ROLE_STEALS;
+        e->sum = allocate(loop->model->n_parameters, sizeof *e->sum);
+    }
+}
+
+static void
+send_posts(struct exchange *e)
+{
+    struct sync_message m;
+
+    while (steal_post(&e->steal, &m)) {
+        ps_client_send(e->client, &m);
+    }
+}
+
+/* Takes a message about the pieces of this or another worker. */
+static void
+take_piece_message(struct exchange *e, const struct sync_message *m)
+{
+    if (m->kind == SYNC_SKIP) {
+        e->skipped = e->skipped || m->iteration > e->steal.iteration;
+    } else {
+        steal_take(&e->steal, m);
+        send_posts(e);
     }
 }
 
@@ -67,8 +110,8 @@ take_messages(struct loop *loop)
         } else if (m.kind == SYNC_ASSIGN) {
             loop->error = sync_assigned_shard(&m, loop->o->batch,
                                               &loop->share);
-        } else if (e->pieces) {
-            pieces_take(e->pieces, &m);
+        } else if (e->n_pieces) {
+            take_piece_message(e, &m);
         } else if (m.kind != SYNC_SKIP) {
             loop->error = message("message of kind %u: not expected", m.kind);
         }
@@ -119,6 +162,94 @@ server_start(struct loop *loop)
                                               &loop->error));
 }
 
+/* Returns true if the gradient will not be used. */
+static bool
+is_obsolete(const struct exchange *e)
+{
+    return e->skipped || ps_client_has_rewound(e->client);
+}
+
+/* Receives messages until 'until_us', and takes at least those that have
+ * arrived. */
+static enum ps_result
+receive_messages(struct loop *loop, int64_t until_us)
+{
+    struct exchange *e = loop->exchange;
+    struct sync_message m;
+    enum ps_result result;
+
+    send_posts(e);
+    result = ps_client_wait(e->client, until_us, &loop->error);
+    while (result == PS_OK && ps_client_receive(e->client, &m)) {
+        take_piece_message(e, &m);
+    }
+    return result;
+}
+
+/* Adds the gradient of 'n' samples from number 'first' of the batch. */
+static enum ps_result
+compute_piece(struct loop *loop, uint32_t first, uint32_t n)
+{
+    struct exchange *e = loop->exchange;
+    const struct options *o = loop->o;
+    struct model *model = loop->model;
+    enum ps_result result;
+    int64_t end;
+    double loss;
+
+    pace_step(loop->pace);
+    end = pace_end_us(loop->pace, n);
+    dataset_fill(loop->data, o->seed,
+                 loop->progress.iteration * o->batch + first, n,
+                 loop->batch);
+    model_gradient(model, loop->batch, NULL, NULL, &loss);
+    batch_size_aggregate(model->n_parameters, n, model->gradient, e->sum);
+    e->step.n += n;
+    e->step.loss += loss;
+    do {
+        result = receive_messages(loop, end);
+    } while (result == PS_OK && clock_monotonic_us() < end
+             && !is_obsolete(e));
+    return result;
+}
+
+/* Leaves the mean gradient of the samples that this worker computed in the
+ * model: zeros, of no samples, if the scheme would drop it. */
+static enum ps_result
+compute_pieces(struct loop *loop, struct loop_step *step)
+{
+    struct exchange *e = loop->exchange;
+    struct model *model = loop->model;
+    uint32_t piece = (loop->share.n + e->n_pieces - 1) / e->n_pieces;
+    size_t bytes = model->n_parameters * sizeof *e->sum;
+    enum ps_result result = PS_OK;
+
+    memset(e->sum, 0, bytes);
+    e->step = (struct loop_step) { 0 };
+    e->skipped = false;
+    steal_begin(&e->steal, loop->o->rank, e->steals ? loop->o->n_workers : 1,
+                loop->progress.iteration, loop->share.first, loop->share.n);
+    while (result == PS_OK && !steal_idle(&e->steal) && !is_obsolete(e)) {
+        uint32_t first, n;
+
+        if (steal_next(&e->steal, piece, &first, &n)) {
+            result = compute_piece(loop, first, n);
+        } else if (!steal_idle(&e->steal)) {
+            result = receive_messages(loop, INT64_MAX);
+        }
+    }
+    if (ps_client_has_rewound(e->client)) {
+        send_posts(e);          /* The client drops them. */
+    }
+    *step = e->skipped ? (struct loop_step) { 0 } : e->step;
+    memset(model->gradient, 0, bytes);
+    if (step->n) {
+        batch_size_aggregate(model->n_parameters, 1. / step->n, e->sum,
+                             model->gradient);
+    }
+    return result;
+}
+
 static void
 part_is_final(void *client, size_t first, size_t n)
 {
@@ -131,9 +262,8 @@ server_compute(struct loop *loop, struct loop_step *step)
     struct exchange *e = loop->exchange;
     struct model *model = loop->model;
 
-    if (e->pieces) {
-        return result_from_client(pieces_compute(e->pieces, step,
-                                                 &loop->error));
+    if (e->n_pieces) {
+        return result_from_client(compute_pieces(loop, step));
     }
     if (e->overlaps) {
         ps_client_offer(e->client, loop->progress.iteration, model->gradient,

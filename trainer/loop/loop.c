@@ -13,9 +13,57 @@
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
-#include "trainer/process/source.h"
 
 #define MIN_BUFFER 64           /* Samples of a step of an evaluation. */
+
+static struct dataset *
+generate(const struct model_class *class, const struct dataset_config *config)
+{
+    return class->sparse ? dataset_generate_sparse(config)
+           : class->images ? dataset_generate_images(config)
+           : dataset_generate(config);
+}
+
+/* Opens the samples that the options select. */
+static char *
+open_data(const struct options *o, struct dataset **datap)
+{
+    const struct model_class *class = model_class_find(o->model);
+    struct dataset_config config = {
+        .n_inputs = options_n_inputs(o), .n_classes = options_n_classes(o),
+        .image = o->image, .n_train = o->samples, .n_held = o->validation,
+        .seed = o->seed,
+    };
+
+    switch (o->data_kind) {
+    case DATA_MNIST:
+        return dataset_mnist(&config, o->data_path, datap);
+    case DATA_CIFAR:
+        return dataset_cifar(&config, o->data_path, datap);
+    case DATA_LIBSVM:
+        return dataset_libsvm(&config, o->data_path, datap);
+    case DATA_GENERATED:
+        break;
+    }
+    *datap = generate(class, &config);
+    return NULL;
+}
+
+static char *
+open_model(struct loop *loop, int max_batch)
+{
+    const struct dataset *data = loop->data;
+    struct model_config config = {
+        .backend = loop->backend, .max_batch = max_batch,
+        .shape = loop->o->shape, .image = data->image,
+        .n_inputs = data->n_inputs, .n_classes = data->n_classes,
+        .sparse = data->train.starts,
+        .hinge = !strcmp(loop->o->loss, "hinge"),
+    };
+
+    return model_create(model_class_find(loop->o->model), &config,
+                        &loop->model);
+}
 
 static char *
 loop_init(struct loop *loop)
@@ -31,7 +79,7 @@ loop_init(struct loop *loop)
     if (loop->class->init) {
         error = loop->class->init(loop);
     }
-    error = error ? error : source_open_data(o, &loop->data);
+    error = error ? error : open_data(o, &loop->data);
     error = error ? error : backend_open_named(o->backend, o->n_threads,
                                                &loop->backend);
     error = error ? error : pace_create(o, &loop->pace);
@@ -46,10 +94,8 @@ loop_init(struct loop *loop)
     loop->report = report_create(!o->rank);
     loop->share = shard_range(o->batch, o->rank, loop->n_workers);
     loop->batch = batch_create();
-    return source_open_model(
-        o, loop->data, loop->backend,
-        loop->share.n > MIN_BUFFER ? loop->share.n : MIN_BUFFER,
-        &loop->model);
+    return open_model(loop, loop->share.n > MIN_BUFFER ? loop->share.n
+                                                       : MIN_BUFFER);
 }
 
 static void

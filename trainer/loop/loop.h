@@ -142,6 +142,13 @@ extern const struct exchange_class exchange_store;
 char *loop_run(const struct options *, struct control *,
                const struct exchange_class *);
 
+/* Trains as node 'o->rank' of a job with a parameter for each of many keys:
+ * reads the task's data (tasks/node-task.h), opens its part of the store
+ * (keys/key-store.h) and starts threads, which train until the task's end.  If
+ * a node dies, the others end with a message that names it.  Returns NULL if
+ * training reached its end or was stopped, otherwise a message. */
+char *node_run(const struct options *, struct control *);
+
 /* For exchanges.  Fills 'batch' with the samples of this iteration. */
 void loop_fill_batch(struct loop *);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/loop/node.h"
+/* A node: one process of a job with a parameter for each of many keys. */
+
+#include "trainer/loop/loop.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -11,7 +13,6 @@
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
-#include "trainer/loop/loop.h"
 #include "trainer/keys/key-store.h"
 #include "trainer/process/report.h"
 #include "trainer/process/thread.h"

@@ -190,8 +190,7 @@ char *node_worker_train(struct node_worker *, void *state,
 
 /* Counts a draw of 'key' in '*n_draws', which is 0 at first.  Returns true if
  * the key is to be drawn again: it is not here, and --draws allows more.
- * Where
- * keys do not move, the first draw counts. */
+ * Where keys do not move, the first draw counts. */
 bool node_worker_redraws(const struct node_worker *, uint64_t key,
                          int64_t *n_draws);
 

@@ -18,7 +18,7 @@
 #include "tests/unit/trainer/gossip/crew.h"
 #include "trainer/process/control.h"
 #include "base/memory.h"
-#include "trainer/loop/node.h"
+#include "trainer/loop/loop.h"
 #include "trainer/process/options.h"
 
 #define N 3

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "trainer/loop/node.h"
+#include "trainer/loop/loop.h"
 #include "trainer/net/address.h"
 #include "trainer/net/server-watch.h"
 #include "trainer/net/mesh.h"
