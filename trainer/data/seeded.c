@@ -25,7 +25,7 @@ seeded_init(struct seeded *rs, uint64_t seed, uint64_t stream)
 }
 
 /* The xorshift128+ step. */
-uint64_t
+static uint64_t
 seeded_u64(struct seeded *rs)
 {
     uint64_t a = rs->s[0], b = rs->s[1];

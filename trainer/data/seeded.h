@@ -22,7 +22,6 @@ struct seeded {
 };
 
 void seeded_init(struct seeded *, uint64_t seed, uint64_t stream);
-uint64_t seeded_u64(struct seeded *);
 uint64_t seeded_below(struct seeded *, uint64_t n);
 double seeded_uniform(struct seeded *);   /* 0 <= x < 1. */
 double seeded_normal(struct seeded *);    /* Mean 0, variance 1. */

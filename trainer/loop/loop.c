@@ -16,14 +16,6 @@
 
 #define MIN_BUFFER 64           /* Samples of a step of an evaluation. */
 
-static struct dataset *
-generate(const struct model_class *class, const struct dataset_config *config)
-{
-    return class->sparse ? dataset_generate_sparse(config)
-           : class->images ? dataset_generate_images(config)
-           : dataset_generate(config);
-}
-
 /* Opens the samples that the options select. */
 static char *
 open_data(const struct options *o, struct dataset **datap)
@@ -35,17 +27,12 @@ open_data(const struct options *o, struct dataset **datap)
         .seed = o->seed,
     };
 
-    switch (o->data_kind) {
-    case DATA_MNIST:
-        return dataset_mnist(&config, o->data_path, datap);
-    case DATA_CIFAR:
-        return dataset_cifar(&config, o->data_path, datap);
-    case DATA_LIBSVM:
-        return dataset_libsvm(&config, o->data_path, datap);
-    case DATA_GENERATED:
-        break;
+    if (o->read_data) {
+        return o->read_data(&config, o->data_path, datap);
     }
-    *datap = generate(class, &config);
+    *datap = class->sparse ? dataset_generate_sparse(&config)
+             : class->images ? dataset_generate_images(&config)
+             : dataset_generate(&config);
     return NULL;
 }
 

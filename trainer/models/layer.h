@@ -3,7 +3,7 @@
 #ifndef LAYER_H
 #define LAYER_H 1
 
-/* Interface between a net (net.c) and its kinds of layers (layer-*.c).
+/* Interface between a net (net.c) and its kinds of layers (layer.c).
  *
  *
  * Motivation

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-const struct model_class *const model_classes[] = {
+static const struct model_class *const classes[] = {
     &model_mlp,
     &model_cifarnet,
     &model_resnet32,
@@ -18,9 +18,9 @@ const struct model_class *const model_classes[] = {
 const struct model_class *
 model_class_find(const char *name)
 {
-    for (int i = 0; model_classes[i]; i++) {
-        if (!strcmp(model_classes[i]->name, name)) {
-            return model_classes[i];
+    for (int i = 0; classes[i]; i++) {
+        if (!strcmp(classes[i]->name, name)) {
+            return classes[i];
         }
     }
     return NULL;

@@ -11,8 +11,8 @@
  *
  * To parameter servers a model is one flat vector; to a worker it computes a
  * gradient from samples.  Layers, memory and the order of computations are
- * private to the model, so that a new model is one file and one row of
- * model_classes[].
+ * private to the model, so that a new model is one struct model_class and one
+ * row of the table in model.c; a new net of layers is one function in net.c.
  *
  *
  * Usage
@@ -105,9 +105,6 @@ extern const struct model_class model_mlp;
 extern const struct model_class model_cifarnet;
 extern const struct model_class model_resnet32;
 extern const struct model_class model_linear;
-
-/* All models, terminated by NULL. */
-extern const struct model_class *const model_classes[];
 
 const struct model_class *model_class_find(const char *name);  /* Or NULL. */
 

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Nets of layers: construction, memory, gradients, steps, evaluation. */
+/* Models that are nets of layers with softmax and cross entropy at the end.
+ *
+ * An MLP, a convolutional net and a residual net differ only in their layers.
+ * They share the flat vectors, the memory, the order of computations, and
+ * sending gradients layer by layer.
+ *
+ * A model's create() creates the net and adds layers, each of which reads the
+ * output of an earlier one, between net_create() and net_finish().  The flat
+ * vector has the parameters of each layer in order: weights, then biases. */
 
-#include "trainer/models/net.h"
+#include "trainer/models/model.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -14,6 +22,8 @@
 #include "trainer/models/layer.h"
 
 #define NET_MAX_LAYERS BACKEND_MAX_PARTS
+#define NET_INPUT 0             /* The input layer: its output is the
+                                 * samples. */
 
 struct net_part {
     int layer;                  /* The part is final after the backward pass
@@ -87,7 +97,7 @@ send(struct net *net, void *d_to, const void *from, size_t bytes)
     }
 }
 
-void
+static void
 net_weights_changed(struct model *model)
 {
     struct net *net = net_cast(model);
@@ -249,7 +259,7 @@ begin_step(struct net *net, const struct batch *staged, bool updates,
     step->n_done += step->n_done < 2;
 }
 
-void
+static void
 net_gradient(struct model *model, const struct batch *batch,
              model_part_func *func, void *aux, double *loss_sum)
 {
@@ -270,7 +280,7 @@ net_gradient(struct model *model, const struct batch *batch,
 }
 
 /* A recording contains rate and momentum. */
-void
+static void
 net_step(struct model *model, const struct batch *batch, float rate,
          float momentum, double *loss_sum)
 {
@@ -295,7 +305,7 @@ net_step(struct model *model, const struct batch *batch, float rate,
     net->b->class->losses(net->b, loss_sum, &n_correct);
 }
 
-void
+static void
 net_evaluate(struct model *model, const struct batch *batch, double *loss_sum,
              int *n_correct)
 {
@@ -326,7 +336,7 @@ net_add(struct net *net, struct layer layer)
     return net->n_layers++;
 }
 
-struct net *
+static struct net *
 net_create(const struct model_class *class, const struct model_config *config,
            struct image image)
 {
@@ -339,7 +349,8 @@ net_create(const struct model_class *class, const struct model_config *config,
     return net;
 }
 
-int
+/* Dense layer: y = x W + bias, with ReLU if 'relu'. */
+static int
 net_dense(struct net *net, int input, int n_out, bool relu)
 {
     struct layer layer = {
@@ -351,7 +362,10 @@ net_dense(struct net *net, int input, int n_out, bool relu)
     return net_add(net, layer);
 }
 
-int
+/* Convolution, padded with zeros such that with 'stride' 1 the output has the
+ * size of the input.  'kernel' is odd.  Without 'bias', a normalisation must
+ * follow. */
+static int
 net_convolution(struct net *net, int input, int kernel, int stride, int n_out,
                 bool bias, bool relu)
 {
@@ -385,7 +399,8 @@ net_like(struct net *net, const struct layer_class *class, int input,
     });
 }
 
-int
+/* Batch normalisation.  No other layer may read 'input'. */
+static int
 net_norm(struct net *net, int input, bool relu)
 {
     int layer = net_like(net, &layer_norm, input, relu);
@@ -396,7 +411,7 @@ net_norm(struct net *net, int input, bool relu)
     return layer;
 }
 
-int
+static int
 net_max_pool(struct net *net, int input, int size)
 {
     int layer = net_like(net, &layer_max_pool, input, false);
@@ -410,7 +425,7 @@ net_max_pool(struct net *net, int input, int size)
     return layer;
 }
 
-int
+static int
 net_mean_pool(struct net *net, int input)
 {
     int layer = net_like(net, &layer_mean_pool, input, false);
@@ -419,9 +434,14 @@ net_mean_pool(struct net *net, int input)
     return layer;
 }
 
-/* The layer that reads 'input' before the join comes after it in the backward
+/* Residual join: adds the shortcut from 'input' to 'main', a normalisation
+ * that no other layer reads, and applies ReLU.  If the dimensions differ, the
+ * shortcut drops pixels and pads channels with 0.  Exactly one earlier layer
+ * reads 'input' too.
+ *
+ * The layer that reads 'input' before the join comes after it in the backward
  * pass, and adds to the gradient that the join has written. */
-int
+static int
 net_join(struct net *net, int input, int main)
 {
     int layer = net_like(net, &layer_join, input, true);
@@ -591,7 +611,7 @@ host_view(struct backend *b, float *d_buffer, size_t n)
                          : backend_alloc_host(b, n * sizeof(float));
 }
 
-struct model *
+static struct model *
 net_finish(struct net *net)
 {
     size_t n = net->up.n_parameters;
@@ -606,7 +626,7 @@ net_finish(struct net *net)
     return &net->up;
 }
 
-void
+static void
 net_destroy(struct model *model)
 {
     struct net *net = net_cast(model);
@@ -625,7 +645,7 @@ net_destroy(struct model *model)
     free(net);
 }
 
-void
+static void
 net_init_weights(const struct model *model, uint64_t seed, float *weights)
 {
     const struct net *net = net_cast(model);
@@ -644,3 +664,107 @@ net_init_weights(const struct model *model, uint64_t seed, float *weights)
         }
     }
 }
+
+#define NET_METHODS                             \
+    .destroy = net_destroy,                     \
+    .init_weights = net_init_weights,           \
+    .weights_changed = net_weights_changed,     \
+    .gradient = net_gradient,                   \
+    .evaluate = net_evaluate,                   \
+    .step = net_step
+
+/* Multi-layer perceptron: dense layers with ReLU between them. */
+static struct model *
+mlp_create(const struct model_config *config)
+{
+    const struct shape *shape = &config->shape;
+    struct image input = { 1, 1, shape_inputs(shape) };
+    struct net *net = net_create(&model_mlp, config, input);
+    int layer = NET_INPUT;
+
+    for (int i = 1; i < shape->n; i++) {
+        layer = net_dense(net, layer, shape->width[i], i < shape->n - 1);
+    }
+    return net_finish(net);
+}
+
+const struct model_class model_mlp = {
+    .name = "mlp",
+    .create = mlp_create,
+    NET_METHODS,
+};
+
+/* Convolutional net for small images: two blocks of a 5x5 convolution with 64
+ * channels and 2x2 max pooling, a dense layer of 256, and the classes.  It has
+ * 1.16 million parameters for 32x32 pixels of three colours. */
+static struct model *
+cifarnet_create(const struct model_config *config)
+{
+    enum { N_CHANNELS = 64, N_HIDDEN = 256 };
+    struct net *net = net_create(&model_cifarnet, config, config->image);
+    int layer = NET_INPUT;
+
+    for (int i = 0; i < 2; i++) {
+        layer = net_convolution(net, layer, 5, 1, N_CHANNELS, true, true);
+        layer = net_max_pool(net, layer, 2);
+    }
+    layer = net_dense(net, layer, N_HIDDEN, true);
+    net_dense(net, layer, config->n_classes, false);
+    return net_finish(net);
+}
+
+const struct model_class model_cifarnet = {
+    .name = "cifarnet",
+    .images = true,
+    .create = cifarnet_create,
+    NET_METHODS,
+};
+
+/* Adds a block of two convolutions with a shortcut.  Returns its last layer. */
+static int
+add_block(struct net *net, int input, int n_channels, int stride)
+{
+    int layer = net_convolution(net, input, 3, stride, n_channels, false,
+                                false);
+
+    layer = net_norm(net, layer, true);
+    layer = net_convolution(net, layer, 3, 1, n_channels, false, false);
+    layer = net_norm(net, layer, false);
+    return net_join(net, input, layer);
+}
+
+/* Residual net of 32 layers for small images: three stages of five blocks with
+ * 16, 32 and 64 channels; each stage halves height and width.  Shortcuts have
+ * no parameters ("option A").  0.46 million parameters for images of three
+ * colours.
+ *
+ * Batch normalisation uses the samples of one worker, as is usual where
+ * workers do not exchange their statistics, so the division of a batch among
+ * workers changes the learning curve a little.  Evaluation uses the running
+ * statistics of the worker that evaluates. */
+static struct model *
+resnet32_create(const struct model_config *config)
+{
+    enum { N_STAGES = 3, N_BLOCKS = 5, N_CHANNELS = 16 };
+    struct net *net = net_create(&model_resnet32, config, config->image);
+    int layer = net_convolution(net, NET_INPUT, 3, 1, N_CHANNELS, false,
+                                false);
+
+    layer = net_norm(net, layer, true);
+    for (int stage = 0; stage < N_STAGES; stage++) {
+        for (int block = 0; block < N_BLOCKS; block++) {
+            layer = add_block(net, layer, N_CHANNELS << stage,
+                              stage && !block ? 2 : 1);
+        }
+    }
+    layer = net_mean_pool(net, layer);
+    net_dense(net, layer, config->n_classes, false);
+    return net_finish(net);
+}
+
+const struct model_class model_resnet32 = {
+    .name = "resnet32",
+    .images = true,
+    .create = resnet32_create,
+    NET_METHODS,
+};

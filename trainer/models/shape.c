@@ -10,26 +10,6 @@
 #include "base/memory.h"
 
 char *
-shape_check(const struct shape *shape)
-{
-    if (shape->n < 2 || shape->n > SHAPE_MAX_WIDTHS) {
-        return message("%d widths, 2 to %d are allowed", shape->n,
-                       SHAPE_MAX_WIDTHS);
-    }
-    for (int i = 0; i < shape->n; i++) {
-        if (shape->width[i] < 1 || shape->width[i] > SHAPE_MAX_WIDTH) {
-            return message("a width of %d, 1 to %d are allowed",
-                           shape->width[i], SHAPE_MAX_WIDTH);
-        }
-    }
-    if (shape_n_parameters(shape) > SHAPE_MAX_PARAMETERS) {
-        return message("%zu parameters, at most %zu are allowed",
-                       shape_n_parameters(shape), SHAPE_MAX_PARAMETERS);
-    }
-    return NULL;
-}
-
-char *
 shape_from_string(const char *s, struct shape *shape)
 {
     shape->n = 0;
@@ -47,10 +27,19 @@ shape_from_string(const char *s, struct shape *shape)
         }
         shape->width[shape->n++] = width;
         if (!*end) {
-            return shape_check(shape);
+            break;
         }
         p = end;
     }
+    if (shape->n < 2) {
+        return message("%d widths, 2 to %d are allowed", shape->n,
+                       SHAPE_MAX_WIDTHS);
+    }
+    if (shape_n_parameters(shape) > SHAPE_MAX_PARAMETERS) {
+        return message("%zu parameters, at most %zu are allowed",
+                       shape_n_parameters(shape), SHAPE_MAX_PARAMETERS);
+    }
+    return NULL;
 }
 
 size_t

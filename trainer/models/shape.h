@@ -22,7 +22,6 @@ struct shape {
 
 /* Parses "64,512,512,10".  Returns NULL or a message. */
 char *shape_from_string(const char *, struct shape *);
-char *shape_check(const struct shape *);
 
 /* Returns the number of weights and biases of all layers. */
 size_t shape_n_parameters(const struct shape *);

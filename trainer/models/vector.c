@@ -4,7 +4,17 @@
 
 #include <math.h>
 
-#include "trainer/models/lanes.h"
+/* Vectors of eight floats, from any address, for sums in a fixed order. */
+#define N_LANES 8
+
+typedef float lanes
+    __attribute__((__vector_size__(4 * N_LANES), __aligned__(4),
+                   __may_alias__));
+
+/* A macro, because compilers pass vector arguments in different ways. */
+#define lanes_sum(S)                                    \
+    ((((S)[0] + (S)[4]) + ((S)[2] + (S)[6]))            \
+     + (((S)[1] + (S)[5]) + ((S)[3] + (S)[7])))
 
 WIDE float
 vector_dot(size_t n, const float *a, const float *b)

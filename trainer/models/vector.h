@@ -22,6 +22,14 @@
 
 #include <stddef.h>
 
+/* A function with WIDE is compiled for two instruction sets; the one that the
+ * processor has is called. */
+#if defined __x86_64__ && !defined __clang__
+#define WIDE __attribute__((__target_clones__("avx2", "default")))
+#else
+#define WIDE
+#endif
+
 float vector_dot(size_t n, const float *a, const float *b);
 
 /* y += factor * x. */

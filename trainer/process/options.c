@@ -322,12 +322,13 @@ options_n_classes(const struct options *o)
 
 static const struct {
     const char *prefix;
-    enum data_kind kind;
+    char *(*read)(const struct dataset_config *, const char *path,
+                  struct dataset **);
 } sources[] = {
-    { "mnist:", DATA_MNIST },
-    { "cifar10:", DATA_CIFAR },
-    { "libsvm:", DATA_LIBSVM },
-    { "", DATA_MNIST },
+    { "mnist:", dataset_mnist },
+    { "cifar10:", dataset_cifar },
+    { "libsvm:", dataset_libsvm },
+    { "", dataset_mnist },
 };
 
 /* What '--data' means, and the images that it has. */
@@ -337,20 +338,19 @@ check_data(struct options *o)
     size_t i = 0;
 
     if (!strcmp(o->data, "generated")) {
-        o->data_kind = DATA_GENERATED;
         return NULL;
     }
     while (strncmp(o->data, sources[i].prefix, strlen(sources[i].prefix))) {
         i++;
     }
-    o->data_kind = sources[i].kind;
+    o->read_data = sources[i].read;
     o->data_path = o->data + strlen(sources[i].prefix);
-    if ((o->data_kind == DATA_LIBSVM) != is_model(o, "linear")) {
+    if ((o->read_data == dataset_libsvm) != is_model(o, "linear")) {
         return message("--data: \"%s\" is not for the model \"%s\"",
                        o->data, o->model);
     }
-    o->image = o->data_kind == DATA_MNIST ? (struct image) { 28, 28, 1 }
-                                          : (struct image) { 32, 32, 3 };
+    o->image = o->read_data == dataset_mnist ? (struct image) { 28, 28, 1 }
+                                             : (struct image) { 32, 32, 3 };
     return NULL;
 }
 

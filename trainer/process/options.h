@@ -22,13 +22,6 @@ enum role {
     ROLE_NODE = 1 << 4,         /* One of those that share keys. */
 };
 
-enum data_kind {
-    DATA_GENERATED,
-    DATA_MNIST,
-    DATA_CIFAR,
-    DATA_LIBSVM,
-};
-
 struct options {
     enum role role;
     const char *address;
@@ -64,7 +57,8 @@ struct options {
     int64_t features;           /* Of a linear model. */
     const char *loss;           /* Of it: "logistic" or "hinge". */
     const char *data;           /* As it was given; what it means: */
-    enum data_kind data_kind;
+    char *(*read_data)(const struct dataset_config *, const char *path,
+                       struct dataset **);      /* NULL if generated. */
     const char *data_path;      /* NULL if generated. */
     int64_t samples, validation;        /* Training and validation samples. */
     int64_t batch;

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/data/seeded.h"
-#include "trainer/models/lanes.h"
 #include "trainer/models/vector.h"
 
 /* Factors by which the bold driver changes the rate. */
