@@ -57,11 +57,24 @@ run(const struct options *o, struct control *control)
                                 : &exchange_server);
 }
 
+/* Prints the message of 'command', if there is one, and frees it.  Returns the
+ * exit status. */
+static int
+conclude(const char *command, char *error, int status)
+{
+    if (!error) {
+        return 0;
+    }
+    fprintf(stderr, "stagecoach-trainer%s%s: %s\n", *command ? " " : "",
+            command, error);
+    free(error);
+    return status;
+}
+
 static int
 run_bench(int argc, char *argv[])
 {
     bool json = argc == 4 && !strcmp(argv[3], "--json");
-    char *error;
 
     if (argc < 3 || argc > 4 || strcmp(argv[2], "ps")
         || (argc == 4 && !json)) {
@@ -69,13 +82,7 @@ run_bench(int argc, char *argv[])
                 "are allowed\n");
         return EXIT_USAGE;
     }
-    error = bench_ps(json);
-    if (error) {
-        fprintf(stderr, "stagecoach-trainer bench: %s\n", error);
-        free(error);
-        return EXIT_FAILED;
-    }
-    return 0;
+    return conclude("bench", bench_ps(json), EXIT_FAILED);
 }
 
 static int
@@ -84,12 +91,7 @@ compare(int argc, char *argv[])
     bool usage;
     char *error = compare_command(argc, argv, &usage);
 
-    if (error) {
-        fprintf(stderr, "stagecoach-trainer compare: %s\n", error);
-        free(error);
-        return usage ? EXIT_USAGE : EXIT_FAILED;
-    }
-    return 0;
+    return conclude("compare", error, usage ? EXIT_USAGE : EXIT_FAILED);
 }
 
 int
@@ -113,9 +115,7 @@ main(int argc, char *argv[])
     }
     error = options_parse(argc - 1, argv + 1, &o, &help);
     if (error) {
-        fprintf(stderr, "stagecoach-trainer: %s\n", error);
-        free(error);
-        return EXIT_USAGE;
+        return conclude("", error, EXIT_USAGE);
     }
     if (help) {
         options_help();
@@ -124,10 +124,5 @@ main(int argc, char *argv[])
     control = control_create(o.target);
     error = run(&o, control);
     control_destroy(control);
-    if (error) {
-        fprintf(stderr, "stagecoach-trainer %s: %s\n", argv[1], error);
-        free(error);
-        return EXIT_FAILED;
-    }
-    return 0;
+    return conclude(argv[1], error, EXIT_FAILED);
 }

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define ALIGNMENT 64            /* Size of a cache line and of the widest
                                  * vector. */
 
@@ -36,10 +38,7 @@ cpu_open(int index, int n_threads, struct backend **backendp)
     if (index) {
         return ENODEV;
     }
-    cpu = calloc(1, sizeof *cpu);
-    if (!cpu) {
-        return ENOMEM;
-    }
+    cpu = allocate(1, sizeof *cpu);
     cpu->up.class = &backend_cpu;
     openblas_set_num_threads(n_threads);
     *backendp = &cpu->up;

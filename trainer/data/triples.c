@@ -282,8 +282,10 @@ struct table {
     uint32_t *others;
 };
 
+enum { OBJECTS, SUBJECTS };
+
 struct triples_index {
-    struct table objects, subjects;
+    struct table tables[2];
 };
 
 static int
@@ -319,25 +321,22 @@ struct triples_index *
 triples_index_create(const struct triples *t)
 {
     struct triples_index *index = allocate(1, sizeof *index);
-    struct table *const tables[] = { &index->objects, &index->subjects };
 
     for (int i = 0; i < 2; i++) {
-        tables[i]->n = t->n;
-        tables[i]->entries = allocate(t->n + 1, sizeof(struct index_entry));
-        tables[i]->others = allocate(t->n + 1, sizeof(uint32_t));
-    }
-    for (size_t i = 0; i < t->n; i++) {
-        const struct triple *x = &t->all[i];
+        struct table *table = &index->tables[i];
 
-        index->objects.entries[i] = (struct index_entry) {
-            x->relation, x->subject, x->object
-        };
-        index->subjects.entries[i] = (struct index_entry) {
-            x->relation, x->object, x->subject
-        };
+        table->n = t->n;
+        table->entries = allocate(t->n + 1, sizeof *table->entries);
+        table->others = allocate(t->n + 1, sizeof *table->others);
+        for (size_t j = 0; j < t->n; j++) {
+            const struct triple *x = &t->all[j];
+
+            table->entries[j] = i == OBJECTS
+                ? (struct index_entry) { x->relation, x->subject, x->object }
+                : (struct index_entry) { x->relation, x->object, x->subject };
+        }
+        sort(table);
     }
-    sort(&index->objects);
-    sort(&index->subjects);
     return index;
 }
 
@@ -345,10 +344,10 @@ void
 triples_index_destroy(struct triples_index *index)
 {
     if (index) {
-        free(index->objects.entries);
-        free(index->objects.others);
-        free(index->subjects.entries);
-        free(index->subjects.others);
+        for (int i = 0; i < 2; i++) {
+            free(index->tables[i].entries);
+            free(index->tables[i].others);
+        }
         free(index);
     }
 }
@@ -389,12 +388,12 @@ const uint32_t *
 triples_index_objects(const struct triples_index *index,
                       const struct triple *t, size_t *n)
 {
-    return find(&index->objects, t->relation, t->subject, n);
+    return find(&index->tables[OBJECTS], t->relation, t->subject, n);
 }
 
 const uint32_t *
 triples_index_subjects(const struct triples_index *index,
                        const struct triple *t, size_t *n)
 {
-    return find(&index->subjects, t->relation, t->object, n);
+    return find(&index->tables[SUBJECTS], t->relation, t->object, n);
 }

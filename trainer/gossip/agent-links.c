@@ -12,7 +12,7 @@
 
 #include "wire/agent-call.h"
 #include "base/memory.h"
-#include "trainer/process/thread.h"
+#include "trainer/process/control.h"
 
 #define REQUEST_MS 200          /* Timeout of a request. */
 #define EVERY_MS 500

@@ -24,7 +24,7 @@
 #include "trainer/net/heartbeat.h"
 #include "trainer/net/link.h"
 #include "trainer/process/report.h"
-#include "trainer/process/thread.h"
+#include "trainer/process/control.h"
 
 #define HELLO_US 2000000        /* Time limit for a hello. */
 #define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent, at

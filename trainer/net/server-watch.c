@@ -17,7 +17,7 @@
 #include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
 #include "trainer/net/heartbeat.h"
-#include "trainer/process/thread.h"
+#include "trainer/process/control.h"
 
 struct target {
     char *name;                 /* "HOST:PORT", of the port for data. */

@@ -3,7 +3,7 @@
 #ifndef TRAINER_CONTROL_H
 #define TRAINER_CONTROL_H 1
 
-/* Commands to a running trainer process.
+/* Commands to a running trainer process, and its threads.
  *
  * They are lines on standard input, "until M" and "stop", and its end; SIGTERM
  * and SIGINT mean "stop".  Standard input is read if it is a terminal, a pipe,
@@ -14,8 +14,12 @@
  *    control_run(control);
  *    if (control_stopped(control)) ...
  *
- * One per process; one thread. */
+ * One per process; one thread.  Other threads block all signals: the main
+ * thread polls for them.
+ *
+ *    error = thread_start(&id, "heartbeats", heartbeat_main, heartbeat); */
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,5 +41,9 @@ bool control_ended(const struct control *);     /* Or the input's end. */
 bool control_input_closed(const struct control *);      /* No more commands. */
 uint64_t control_target(const struct control *);        /* Iterations. */
 int control_n_targets(const struct control *);  /* So far, without 0. */
+
+/* Returns NULL or a message "PLACE: cannot start a thread: WHY". */
+char *thread_start(pthread_t *, const char *place, void *(*main)(void *),
+                   void *aux);
 
 #endif /* trainer/process/control.h */

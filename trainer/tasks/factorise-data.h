@@ -22,11 +22,33 @@
 #include <stdint.h>
 
 #include "trainer/schemes/shard.h"
-#include "trainer/tasks/blocking.h"
 #include "trainer/tasks/clustering.h"
 #include "trainer/data/ratings.h"
 
 struct options;
+
+/* Parameter blocking: the columns are divided at random into as many blocks as
+ * there are workers.  An epoch has as many parts.  In each part every worker
+ * has a different block, so no two workers touch the same parameters; over the
+ * parts each worker has each block once. */
+struct blocking {
+    int n;                      /* Number of blocks and of workers. */
+    uint64_t seed;
+    uint32_t *items;            /* Items, block by block. */
+    uint32_t *starts;           /* First item of each block; n + 1 elements. */
+    uint32_t *block_of;         /* Block of each item. */
+};
+
+struct blocking *blocking_create(uint32_t n_items, int n, uint64_t seed);
+void blocking_destroy(struct blocking *);
+
+/* Returns the block that 'worker' has in a part. */
+int blocking_block(const struct blocking *, uint64_t epoch, int part,
+                   int worker);
+
+/* Returns the worker that has 'block' in a part. */
+int blocking_worker(const struct blocking *, uint64_t epoch, int part,
+                    int block);
 
 struct factorise_data {
     struct ratings *ratings;    /* Ratings minus their mean. */

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "trainer/tasks/blocking.h"
+#include "trainer/tasks/factorise-data.h"
 #include "trainer/tasks/clustering.h"
 #include "trainer/data/corpus.h"
 #include "trainer/data/ratings.h"
