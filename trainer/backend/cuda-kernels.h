@@ -5,10 +5,6 @@
 
 /* The kernels of the CUDA backend.
  *
- *
- * Motivation
- * ==========
- *
  * Kernels are C++ for nvcc and the rest of the backend is C; this header is
  * valid in both.  A function implements the member of struct backend_class of
  * the same name.
@@ -16,15 +12,7 @@
  * No kernel uses atomics, and the order of each sum depends on sizes only, so
  * that two runs on a device are equal to the bit.
  *
- *
- * Usage
- * =====
- *
  *    cuda_count(b, d_counter);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * All vectors are device memory of the caller.  Functions queue work on
  * cuda_stream() and pass the error of the launch to cuda_check(). */

@@ -5,27 +5,15 @@
 
 /* Launch of kernels, their division of elements, and sums over columns.
  *
- *
- * Motivation
- * ==========
- *
  * Common to all .cu files.  LAUNCH() is for kernels without synchronisation
  * between threads, LAUNCH_MEETING() for kernels with __syncthreads() or
  * __shfl_*_sync().  They are equal for nvcc; an emulator that runs kernels
  * without a GPU defines both before including this header.
  *
- *
- * Usage
- * =====
- *
  *    LAUNCH_EACH(b, "sgd", sgd_kernel, n, rate, ...);
  *
  *    n_chunks = sum_columns(b, "norm", m, n, value, d_squares);
  *    LAUNCH_COLUMNS(b, "norm", end, n, n_chunks, cuda_work(b), ...);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * No state. */
 

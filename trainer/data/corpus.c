@@ -199,15 +199,6 @@ draw_zipf(struct seeded *rs, uint32_t n)
     return rank < n ? rank : n - 1;
 }
 
-static void
-count(struct corpus *c)
-{
-    c->counts = allocate(c->n_words, sizeof *c->counts);
-    for (size_t i = 0; i < c->n; i++) {
-        c->counts[c->text[i]]++;
-    }
-}
-
 /* Assigns words to topics in turn, so that frequent words have low numbers. */
 static void
 generate(const struct corpus_config *config, struct corpus *c)
@@ -218,14 +209,18 @@ generate(const struct corpus_config *config, struct corpus *c)
 
     seeded_init(&rs, config->seed, STREAM_TEXT);
     c->n_words = config->n_words;
+    c->counts = allocate(c->n_words, sizeof *c->counts);
     for (size_t i = 0; i < config->n; i++) {
+        uint32_t word;
+
         if (i % SENTENCE == 0) {
             topic = 1 + seeded_below(&rs, n_topics);
         }
-        add(c, draw_zipf(&rs, n_own) * (n_topics + 1)
-               + (seeded_uniform(&rs) < COMMON ? 0 : topic));
+        word = draw_zipf(&rs, n_own) * (n_topics + 1);
+        word += seeded_uniform(&rs) < COMMON ? 0 : topic;
+        c->counts[word]++;
+        add(c, word);
     }
-    count(c);
 }
 
 char *

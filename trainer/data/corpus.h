@@ -5,20 +5,12 @@
 
 /* Text as a sequence of word numbers.
  *
- *
- * Motivation
- * ==========
- *
  * All nodes of a job read or generate the same text, and each trains on its
  * part.  Words are separated by white space; rare words are dropped.  They are
  * numbered by frequency, the most frequent one is 0.
  *
  * Generated text consists of sentences, each about one topic with words of its
  * own, besides words that belong to no topic.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data, constant after creation by one thread. */
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "base/memory.h"
 #include "trainer/data/seeded.h"
 
@@ -157,14 +158,6 @@ dataset_generate_images(const struct dataset_config *config)
                                  * are drawn, with repetitions. */
 #define FLIPPED 0.02            /* Fraction of wrong labels. */
 
-static int
-compare_keys(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* Draws the keys of a sample, few of them often and most rarely.  Returns the
  * number of different ones. */
 static int
@@ -177,7 +170,7 @@ draw_keys(struct seeded *rs, int n_inputs, uint32_t keys[])
 
         keys[i] = n_inputs * u * u * u;
     }
-    qsort(keys, n_drawn, sizeof *keys, compare_keys);
+    qsort(keys, n_drawn, sizeof *keys, compare_u32);
     for (int i = 0; i < n_drawn; i++) {
         if (!n || keys[i] != keys[n - 1]) {
             keys[n++] = keys[i];

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "base/memory.h"
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
@@ -75,14 +76,6 @@ ratings_read(const char *name, FILE *stream, size_t max_n, struct ratings *r)
     return error;
 }
 
-static int
-compare(const void *a_, const void *b_)
-{
-    uint32_t a = *(const uint32_t *) a_, b = *(const uint32_t *) b_;
-
-    return a < b ? -1 : a > b;
-}
-
 /* Renumbers the rows or columns, at 'offset' in a rating, from 0 on.  Returns
  * their number. */
 static uint32_t
@@ -93,7 +86,7 @@ renumber(struct ratings *r, size_t offset)
     for (size_t i = 0; i < r->n; i++) {
         known[i] = *(uint32_t *) ((char *) &r->all[i] + offset);
     }
-    qsort(known, r->n, sizeof *known, compare);
+    qsort(known, r->n, sizeof *known, compare_u32);
     for (size_t i = 0; i < r->n; i++) {
         if (!i || known[i] != known[n - 1]) {
             known[n++] = known[i];
@@ -102,7 +95,7 @@ renumber(struct ratings *r, size_t offset)
     for (size_t i = 0; i < r->n; i++) {
         uint32_t *x = (uint32_t *) ((char *) &r->all[i] + offset);
 
-        *x = (uint32_t *) bsearch(x, known, n, sizeof *known, compare)
+        *x = (uint32_t *) bsearch(x, known, n, sizeof *known, compare_u32)
              - known;
     }
     free(known);

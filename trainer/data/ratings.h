@@ -5,17 +5,9 @@
 
 /* Ratings: the known elements of a matrix to be factorised.
  *
- *
- * Motivation
- * ==========
- *
  * All nodes of a job read or generate the same ratings, in the same order, and
  * each trains on its part.  One in twenty, the same on all nodes, is for
  * validation.
- *
- *
- * Usage
- * =====
  *
  *    error = ratings_open("ml/ratings.dat", &config, &r);
  *    for (i = 0; i < r->n_train; i++) { r->all[i] ... }
@@ -26,10 +18,6 @@
  * with names in the first line) or tabs (MovieLens 100k).  Rows and columns
  * have arbitrary numbers below 2^32; they are renumbered from 0 on in this
  * order.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data, constant after creation. */
 

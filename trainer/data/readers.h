@@ -5,16 +5,8 @@
 
 /* Parsers of single files of data sets.
  *
- *
- * Motivation
- * ==========
- *
  * A file may be truncated, of another kind, or malicious.  Parsing is separate
  * from finding files, so that it can be fuzzed.
- *
- *
- * Usage
- * =====
  *
  *    struct idx idx;
  *    error = idx_read("name", stream, 3, max_n, &idx);
@@ -22,10 +14,6 @@
  *    idx_uninit(&idx);
  *
  * Each returns NULL or a message that begins with 'name'.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller owns the result, also after an error: x_uninit() frees it. */
 

@@ -5,10 +5,6 @@
 
 /* Knowledge graph: triples of subject, relation and object.
  *
- *
- * Motivation
- * ==========
- *
  * All nodes of a job read or generate the same triples, and each trains on its
  * part.  A folder has the triples for training, validation and test in the
  * files
@@ -18,10 +14,6 @@
  *
  * The first format (FB15k-237, WN18RR) has names.  The second one (OpenKE) has
  * numbers from 0 on, and the number of lines in its first line.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data, constant after creation by one thread. */
 

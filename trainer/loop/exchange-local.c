@@ -36,10 +36,7 @@ local_start(struct loop *loop)
     struct exchange *e = loop->exchange;
     struct model *model = loop->model;
 
-    if (backend_open(&backend_cpu, 0, o->n_threads, &e->host)) {
-        loop->error = message("no memory for the host's backend");
-        return LOOP_FAILED;
-    }
+    backend_open(&backend_cpu, 0, o->n_threads, &e->host);
     e->sync = sync_bsp.create(&(struct sync_config) {
         .backend = e->host, .n_workers = 1, .n = model->n_parameters,
         .optimiser = optimiser_defaults(optimiser_find(o->optimiser),

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "base/memory.h"
 #include "trainer/loop/loop.h"
 #include "trainer/process/control.h"
@@ -44,14 +45,6 @@ key_values_uninit(struct key_values *kv)
 {
     free(kv->keys);
     free(kv->values);
-}
-
-static int
-compare_keys(const void *a_, const void *b_)
-{
-    const uint64_t *a = a_, *b = b_;
-
-    return (*a > *b) - (*a < *b);
 }
 
 /* Makes 'kv' the keys of rows 0 to 'n' - 1 of 'samples', and those of the
@@ -84,7 +77,7 @@ collect_keys(struct loop *loop, const struct sparse *samples, size_t n,
     for (size_t i = 0; i < kv->n; i++) {
         is_key[kv->keys[i]] = false;
     }
-    qsort(kv->keys, kv->n, sizeof *kv->keys, compare_keys);
+    qsort(kv->keys, kv->n, sizeof *kv->keys, compare_u64);
     for (size_t key = n_features; key < n_parameters; key++) {
         kv->keys[kv->n++] = key;
     }

@@ -22,7 +22,6 @@
 
 struct node_thread {
     pthread_t id;
-    const struct node_task *task;
     struct node_worker worker;
     char *error;
 };
@@ -65,7 +64,7 @@ thread_main(void *t_)
 {
     struct node_thread *t = t_;
 
-    t->error = node_task_train(t->task, &t->worker);
+    t->error = node_task_train(&t->worker);
     return NULL;
 }
 
@@ -84,9 +83,8 @@ prepare_thread(struct node *node, int i)
         pace_destroy(pace);
         pace = NULL;
     }
-    t->task = node->task;
     t->worker = (struct node_worker) {
-        .keys = key_store_worker(node->store, i),
+        .task = node->task, .keys = key_store_worker(node->store, i),
         .index = o->rank * o->n_threads + i, .n = node->n * o->n_threads,
         .first_of_node = !i, .control = i ? NULL : node->control,
         .report = i ? NULL : node->report, .pace = pace, .loss = NAN,
@@ -179,7 +177,6 @@ run_manually(struct node *node)
     if (error) {
         return error;
     }
-    node->report = o->rank ? NULL : report_create(true);
     error = factorise_manual_run(&(struct factorise_manual_in) {
         .o = o, .names = (const char *const *) node->names,
         .n_nodes = node->n, .port = loop_own_port(o, node->names),
@@ -198,10 +195,7 @@ run_with_store(struct node *node)
         o, node->n * o->n_threads, &node->task);
 
     error = error ? error : open_store(node);
-    if (!error) {
-        node->report = o->rank ? NULL : report_create(true);
-        error = train(node);
-    }
+    error = error ? error : train(node);
     if (!error) {
         report_end(node);
     } else if (node->store && key_store_ended(node->store)) {
@@ -219,6 +213,7 @@ node_run(const struct options *o, struct control *control)
                                    node.names, &node.n);
 
     if (!error) {
+        node.report = o->rank ? NULL : report_create(true);
         error = strcmp(o->store, "manual") ? run_with_store(&node)
                                            : run_manually(&node);
     }

@@ -5,26 +5,14 @@
 
 /* Interface between a net (net.c) and its kinds of layers (layer.c).
  *
- *
- * Motivation
- * ==========
- *
  * A layer is a few calls of the backend, forward and backward.  Their memory
  * is assigned once, when the net is finished, so that each step is the same
  * sequence of calls and can be recorded.
- *
- *
- * Usage
- * =====
  *
  * forward() computes 'd_y' from the 'd_y' of the input.  backward() gets the
  * gradient of 'd_y' in 'd_dy', which it may change.  It writes the gradient of
  * the weights, and the gradient of the input to the input's 'd_dy' unless that
  * is NULL; if 'adds' is true, it adds to what another layer has written.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The net owns the layers and their memory.  One thread. */
 

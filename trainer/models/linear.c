@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "trainer/backend/backend.h"
+#include "base/compare.h"
 #include "base/memory.h"
 
 /* Sparse matrix on the host and on the device. */
@@ -210,14 +211,6 @@ forward(struct linear *linear, const struct batch *batch)
                    false, linear->d_y);
 }
 
-static int
-compare_keys(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* Finds the features of the batch.  Stores the index of each in 'place', and
  * the number of samples with it in 'features.starts', one element further on.
  * 'place' is 0 before and after the call for all other features. */
@@ -235,7 +228,7 @@ find_keys(struct linear *linear, size_t n_entries)
             linear->keys[n++] = at[e];
         }
     }
-    qsort(linear->keys, n, sizeof *linear->keys, compare_keys);
+    qsort(linear->keys, n, sizeof *linear->keys, compare_u32);
     rows_reserve(&linear->features, linear->b, n, n_entries);
     memset(linear->features.starts, 0,
            (n + 1) * sizeof *linear->features.starts);

@@ -720,7 +720,7 @@ const struct model_class model_cifarnet = {
     NET_METHODS,
 };
 
-/* Adds a block of two convolutions with a shortcut.  Returns its last layer. */
+/* Adds two convolutions with a shortcut.  Returns the last layer. */
 static int
 add_block(struct net *net, int input, int n_channels, int stride)
 {

@@ -5,18 +5,10 @@
 
 /* Loops over short vectors of floats.
  *
- *
- * Motivation
- * ==========
- *
  * Tasks with a key store spend their time in sums of products of some hundred
  * floats.  A compiler may not reorder a sum, so these functions use vectors
  * explicitly.  The order of a sum is the same on every processor, and so is
  * its result.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure functions.  Vectors of one call do not overlap. */
 

@@ -5,10 +5,6 @@
 
 /* Data clustering: samples with the same parameters go to the same worker.
  *
- *
- * Motivation
- * ==========
- *
  * Each sample belongs to a cluster, such as a row of a matrix or a relation of
  * a graph.  Workers get whole clusters and localize their parameters once for
  * the whole training.  Clusters are assigned by decreasing size, each to the
@@ -16,20 +12,12 @@
  * cluster that does not fit is divided; its home is the worker with most of
  * it.
  *
- *
- * Usage
- * =====
- *
  *    c = clustering_create(&samples->row, sizeof *samples, n, n_clusters,
  *                          n_workers);
  *    for (i = 0; i < n; i++) {
  *        if (c->worker_of_sample[i] == worker) ...
  *    }
  *    clustering_destroy(c);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Constant after creation, so threads may share it. */
 

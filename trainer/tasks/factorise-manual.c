@@ -13,6 +13,7 @@
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 #include "trainer/process/report.h"
+#include "trainer/models/vector.h"
 #include "trainer/net/mesh.h"
 #include "trainer/tasks/factorise-data.h"
 #include "trainer/tasks/node-task.h"
@@ -228,11 +229,7 @@ add_up(struct manual *m, struct sums *sums)
         error = wait(m);
     }
     for (int i = 0; i < m->n; i++) {
-        all.updates += m->of_node[i].updates;
-        all.loss += m->of_node[i].loss;
-        all.n_judged += m->of_node[i].n_judged;
-        all.squares += m->of_node[i].squares;
-        all.cpu_s += m->of_node[i].cpu_s;
+        vector_add(N_SUMS, 1, &m->of_node[i].updates, &all.updates);
     }
     *sums = all;
     m->n_sums = 0;

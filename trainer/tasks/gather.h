@@ -5,17 +5,9 @@
 
 /* Vectors of the keys of a sample, without duplicates, and their changes.
  *
- *
- * Motivation
- * ==========
- *
  * A sample can contain a key twice, for example as two negative samples, but a
  * store accepts each key once per call.  This module stores the vectors in one
  * array and their changes at the same index in another.
- *
- *
- * Usage
- * =====
  *
  *    gather_clear(g);
  *    a = gather_add(g, key, width);            // Again: the same index.
@@ -23,10 +15,6 @@
  *    error = gather_pull(g);
  *    ...g->values + a, g->deltas + a, which is zeros...
  *    gather_push(g);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Belongs to the thread of one worker. */
 

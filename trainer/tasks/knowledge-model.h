@@ -5,10 +5,6 @@
 
 /* Models of knowledge graph embeddings, and their quality.
  *
- *
- * Motivation
- * ==========
- *
  * A model computes a score of a triple of vectors s, r, o that is linear in
  * each of them:
  *
@@ -22,10 +18,6 @@
  *
  * A triple is trained together with negative objects and negative subjects, as
  * a classifier with logistic loss.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure functions; vectors must not overlap. */
 

@@ -266,13 +266,12 @@ make_epoch(struct node_worker *worker, void *state)
 }
 
 char *
-node_task_train(const struct node_task *task, struct node_worker *worker)
+node_task_train(struct node_worker *worker)
 {
+    const struct node_task *task = worker->task;
     void *state = NULL;
     char *error;
 
-    worker->task = task;
-    worker->epoch = 0;
     worker->until_us = INT64_MAX;
     error = task->class->begin(worker, &state);
     error = error ? error : key_barrier(worker->keys);

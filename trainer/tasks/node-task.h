@@ -32,7 +32,7 @@
  *    n = node_task_ranges(task, ranges);
  *    ...store of these ranges, with node_task_init(task, ...)...
  *
- *    error = node_task_train(task, &worker);
+ *    error = node_task_train(&worker);
  *    ...
  *    node_task_destroy(task);
  *
@@ -73,6 +73,7 @@ struct node_task {
 
 /* A training thread.  Members below the line belong to node_task_train(). */
 struct node_worker {
+    const struct node_task *task;
     struct key_worker *keys;
     enum key_variant variant;
     int index, n;               /* Index among all workers, and their
@@ -83,7 +84,6 @@ struct node_worker {
                                  * others. */
     struct pace *pace;          /* Emulated speed, or NULL. */
 
-    const struct node_task *task;
     uint64_t epoch;
     double loss;                /* Loss of the last epoch. */
     int64_t until_us;           /* End of the current part of an epoch. */
@@ -150,9 +150,9 @@ int node_task_ranges(const struct node_task *,
 void node_task_init(void *task, uint64_t key, float *values);
 void node_task_destroy(struct node_task *);
 
-/* Trains as a worker of a task until its last epoch, after which the store is
- * finished with. */
-char *node_task_train(const struct node_task *, struct node_worker *);
+/* Trains as a worker of its task until the last epoch, after which the store
+ * is finished with. */
+char *node_task_train(struct node_worker *);
 
 /* Whether held-out samples are looked at after this epoch, from 0 on. */
 bool node_task_is_judged(const struct options *, uint64_t epoch);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "base/memory.h"
 #include "trainer/keys/key-store.h"
 
@@ -62,20 +63,12 @@ prefetch_reserve(struct prefetch *la)
                                 : NULL;
 }
 
-static int
-compare(const void *a_, const void *b_)
-{
-    uint64_t a = *(const uint64_t *) a_, b = *(const uint64_t *) b_;
-
-    return a < b ? -1 : a > b;
-}
-
 static void
 ask(struct prefetch *la)
 {
     size_t n = 0;
 
-    qsort(la->wanted, la->n_wanted, sizeof *la->wanted, compare);
+    qsort(la->wanted, la->n_wanted, sizeof *la->wanted, compare_u64);
     for (size_t i = 0; i < la->n_wanted; i++) {
         if (!i || la->wanted[i] != la->wanted[n - 1]) {
             la->wanted[n++] = la->wanted[i];

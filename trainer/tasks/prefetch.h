@@ -5,17 +5,9 @@
 
 /* Prefetching: localizes the keys of later samples during training.
  *
- *
- * Motivation
- * ==========
- *
  * A worker that knows its next samples, including their random negative
  * samples, localizes their keys while it trains on earlier ones.  Keys are
  * requested many at a time, and only those that are not local.
- *
- *
- * Usage
- * =====
  *
  * Samples go through a queue.  Their content is up to the user, as long as it
  * consists of keys:
@@ -32,10 +24,6 @@
  *    prefetch_destroy(p);
  *
  * Keys that have moved to another node meanwhile are pulled and pushed as any.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Belongs to the thread of one worker. */
 

@@ -155,7 +155,7 @@ struct skipgram {
  * are near it. */
 struct cursor {
     struct seeded random;
-    size_t end;
+    size_t begin, end;          /* Part of the text. */
     size_t word;                /* The next one. */
     size_t centre;              /* The present one; */
     size_t near, near_end;      /* what is near it, from the next one on. */
@@ -163,8 +163,7 @@ struct cursor {
 
 /* Of a worker. */
 struct state {
-    struct cursor cursor;       /* Of the epoch, */
-    size_t begin;               /* and where the worker's part begins. */
+    struct cursor cursor;       /* Of the epoch. */
     struct seeded wrong;
     struct prefetch *ahead;
     struct gather *gather;
@@ -263,23 +262,21 @@ skipgram_end(void *state_)
     free(state);
 }
 
-/* The worker's part of the text in this epoch. */
+/* The part 'share' of the text, from word 'first' on. */
 static struct cursor
-begin_text(const struct node_worker *worker)
+begin_text(size_t first, struct shard share)
 {
-    const struct skipgram *sg = skipgram_cast(worker->task);
-    struct shard share = shard_range(sg->n_train, worker->index, worker->n);
-    struct cursor c = { .word = share.first, .end = shard_end(&share) };
+    size_t begin = first + share.first;
 
-    seeded_init(&c.random, worker->task->o->seed + worker->epoch,
-                STREAM_PAIRS + worker->index);
-    return c;
+    return (struct cursor) {
+        .begin = begin, .end = begin + share.n, .word = begin,
+    };
 }
 
 /* Goes to the next word that is kept, and draws how far is near.  Returns
  * false at the end of the text. */
 static bool
-next_word(const struct skipgram *sg, struct cursor *c, size_t begin)
+next_word(const struct skipgram *sg, struct cursor *c)
 {
     const uint32_t *text = sg->corpus->text;
     size_t far;
@@ -293,15 +290,14 @@ next_word(const struct skipgram *sg, struct cursor *c, size_t begin)
     }
     c->centre = c->word++;
     far = 1 + seeded_below(&c->random, sg->task.o->window);
-    c->near = c->centre > begin + far ? c->centre - far : begin;
+    c->near = c->centre > c->begin + far ? c->centre - far : c->begin;
     c->near_end = c->centre + far < c->end ? c->centre + far + 1 : c->end;
     return true;
 }
 
 /* Stores the keys of the next pair.  Returns false at the end of the text. */
 static bool
-next_pair(const struct skipgram *sg, struct cursor *c, size_t begin,
-          uint64_t keys[PAIR])
+next_pair(const struct skipgram *sg, struct cursor *c, uint64_t keys[PAIR])
 {
     for (;;) {
         while (c->near < c->near_end) {
@@ -313,7 +309,7 @@ next_pair(const struct skipgram *sg, struct cursor *c, size_t begin,
                 return true;
             }
         }
-        if (!next_word(sg, c, begin)) {
+        if (!next_word(sg, c)) {
             return false;
         }
     }
@@ -373,8 +369,7 @@ next_of_text(struct node_worker *worker, void *state_, uint64_t *keys)
 {
     struct state *state = state_;
 
-    return next_pair(skipgram_cast(worker->task), &state->cursor,
-                     state->begin, keys);
+    return next_pair(skipgram_cast(worker->task), &state->cursor, keys);
 }
 
 static char *
@@ -387,8 +382,10 @@ skipgram_epoch(struct node_worker *worker, void *state_,
     const struct skipgram *sg = skipgram_cast(worker->task);
     struct state *state = state_;
 
-    state->cursor = begin_text(worker);
-    state->begin = state->cursor.word;
+    state->cursor = begin_text(0, shard_range(sg->n_train, worker->index,
+                                              worker->n));
+    seeded_init(&state->cursor.random, worker->task->o->seed + worker->epoch,
+                STREAM_PAIRS + worker->index);
     return node_worker_train(worker, state, &samples, state->ahead,
                              sg->n_train * worker->task->o->window, sums);
 }
@@ -400,19 +397,17 @@ skipgram_judge(struct node_worker *worker, void *state,
 {
     const struct skipgram *sg = skipgram_cast(worker->task);
     const struct options *o = worker->task->o;
-    struct shard share = shard_range(sg->corpus->n - sg->n_train,
-                                     worker->index, worker->n);
-    size_t begin = sg->n_train + share.first;
+    struct cursor cursor = begin_text(
+        sg->n_train, shard_range(sg->corpus->n - sg->n_train, worker->index,
+                                 worker->n));
     size_t n = shard_range(o->validation, worker->index, worker->n).n;
-    struct cursor cursor = { .word = begin, .end = begin + share.n };
     struct seeded wrong;
     uint64_t keys[PAIR];
     char *error = NULL;
 
     seeded_init(&cursor.random, o->seed, STREAM_JUDGE + 2 * worker->index);
     seeded_init(&wrong, o->seed, STREAM_JUDGE + 2 * worker->index + 1);
-    for (size_t i = 0; i < n && !error
-         && next_pair(sg, &cursor, begin, keys); i++) {
+    for (size_t i = 0; i < n && !error && next_pair(sg, &cursor, keys); i++) {
         error = compute_pair(worker, state, keys, &wrong, false,
                              &sums->quality[0]);
         sums->n_judged++;
