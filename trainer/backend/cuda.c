@@ -188,12 +188,8 @@ cuda_open(int index, int n_threads, struct backend **backendp)
     }
     cuda->up.class = &backend_cuda;
     error = open_streams(cuda, index);
-    if (!error) {
-        error = open_memory(cuda);
-    }
-    if (!error) {
-        error = open_blas(cuda);
-    }
+    error = error ? error : open_memory(cuda);
+    error = error ? error : open_blas(cuda);
     if (error) {
         cuda_close(&cuda->up);
         return error;

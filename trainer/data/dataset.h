@@ -5,10 +5,6 @@
 
 /* Data sets: training samples and validation samples.
  *
- *
- * Motivation
- * ==========
- *
  * A search is realistic only if its jobs learn, and learn better with some
  * hyper-parameters than with others.  The generators create such tasks from a
  * seed, without a download:
@@ -23,10 +19,6 @@
  * Real data is read as distributed (after gunzip): files of MNIST, binary
  * files of CIFAR-10, text of LibSVM.
  *
- *
- * Usage
- * =====
- *
  *    ds = dataset_generate(&config);
  *    batch = batch_create();
  *    dataset_fill(ds, seed, position, n, batch);
@@ -37,10 +29,6 @@
  * Samples are drawn without replacement from an endless sequence of
  * permutations.  The sequence depends on the seed only, so workers that use
  * different positions never get the same sample in the same epoch.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller owns the data set, which is constant after creation.  A batch of
  * dataset_fill() owns its memory, which grows on demand; a batch of

@@ -15,7 +15,6 @@
 #include "trainer/process/pace.h"
 #include "trainer/keys/key-store.h"
 #include "trainer/process/report.h"
-#include "trainer/tasks/factorise-manual.h"
 #include "trainer/tasks/node-task.h"
 
 #define CONNECT_US 60000000     /* Nodes may take long to read their data. */

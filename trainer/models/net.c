@@ -678,7 +678,7 @@ static struct model *
 mlp_create(const struct model_config *config)
 {
     const struct shape *shape = &config->shape;
-    struct image input = { 1, 1, shape_inputs(shape) };
+    struct image input = { 1, 1, shape->width[0] };
     struct net *net = net_create(&model_mlp, config, input);
     int layer = NET_INPUT;
 

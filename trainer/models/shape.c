@@ -53,18 +53,6 @@ shape_n_parameters(const struct shape *shape)
     return n;
 }
 
-int
-shape_inputs(const struct shape *shape)
-{
-    return shape->width[0];
-}
-
-int
-shape_classes(const struct shape *shape)
-{
-    return shape->width[shape->n - 1];
-}
-
 char *
 shape_to_string(const struct shape *shape)
 {

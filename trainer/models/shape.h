@@ -25,8 +25,6 @@ char *shape_from_string(const char *, struct shape *);
 
 /* Returns the number of weights and biases of all layers. */
 size_t shape_n_parameters(const struct shape *);
-int shape_inputs(const struct shape *);
-int shape_classes(const struct shape *);
 
 /* Returns text such as "64,512,512,10", which the caller frees. */
 char *shape_to_string(const struct shape *);

@@ -300,7 +300,7 @@ is_model(const struct options *o, const char *name)
 int
 options_n_inputs(const struct options *o)
 {
-    return is_model(o, "mlp") ? shape_inputs(&o->shape)
+    return is_model(o, "mlp") ? o->shape.width[0]
            : is_model(o, "linear") ? o->features
            : o->image.height * o->image.width * o->image.channels;
 }
@@ -308,7 +308,7 @@ options_n_inputs(const struct options *o)
 int
 options_n_classes(const struct options *o)
 {
-    return is_model(o, "mlp") ? shape_classes(&o->shape)
+    return is_model(o, "mlp") ? o->shape.width[o->shape.n - 1]
            : is_model(o, "linear") ? 2 : IMAGE_CLASSES;
 }
 

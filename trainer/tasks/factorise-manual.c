@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/tasks/factorise-manual.h"
+/* Matrix factorisation without a key store, as an expert would write it by
+ * hand; a baseline for the store.
+ *
+ * Each node has its rows in an array, and one block of columns.  After
+ * training on the block it sends it to the node that needs it next, in large
+ * messages, and continues with the block that it receives.  The steps are the
+ * same as those of factorise.c.  One thread and that of the mesh. */
+
+#include "trainer/tasks/node-task.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -16,7 +24,6 @@
 #include "trainer/models/vector.h"
 #include "trainer/net/mesh.h"
 #include "trainer/tasks/factorise-data.h"
-#include "trainer/tasks/node-task.h"
 
 #define LOOK_US 100000          /* Time between checks for signals. */
 #define BYE_US 1000000          /* Time for others to receive the end. */

@@ -194,4 +194,19 @@ char *node_worker_train(struct node_worker *, void *state,
 bool node_worker_redraws(const struct node_worker *, uint64_t key,
                          int64_t *n_draws);
 
+/* The task "factorise" of a node without a store (factorise-manual.c). */
+struct factorise_manual_in {
+    const struct options *o;
+    const char *const *names;   /* "HOST:PORT" of each node. */
+    int n_nodes;
+    uint16_t port;              /* Port to listen on. */
+    int64_t connect_us;         /* Time limit for all nodes to connect. */
+    struct control *control;
+    struct report *report;      /* Report of the first node, NULL on others. */
+    struct pace *pace;
+};
+
+/* Blocks until the end.  Returns NULL or a message. */
+char *factorise_manual_run(const struct factorise_manual_in *);
+
 #endif /* trainer/tasks/node-task.h */
