@@ -88,7 +88,7 @@ run_bench(int argc, char *argv[])
 static int
 compare(int argc, char *argv[])
 {
-    bool usage;
+    bool usage = false;
     char *error = compare_command(argc, argv, &usage);
 
     return conclude("compare", error, usage ? EXIT_USAGE : EXIT_FAILED);

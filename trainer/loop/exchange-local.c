@@ -3,10 +3,8 @@
 /* The exchange of a process that trains alone: scheme bsp with one worker. */
 
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "trainer/backend/backend.h"
 #include "trainer/data/dataset.h"
 #include "trainer/loop/loop.h"

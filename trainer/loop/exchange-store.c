@@ -13,7 +13,6 @@
  * trip. */
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/compare.h"
 #include "base/memory.h"

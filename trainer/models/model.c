@@ -2,7 +2,6 @@
 
 #include "trainer/models/model.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -22,6 +22,7 @@
  * Pure functions; vectors must not overlap. */
 
 #include <stdbool.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct triple;

@@ -9,7 +9,6 @@
  * Each vector is followed by its sums of squares: an entity is one key, a
  * relation consists of as many keys as it needs. */
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

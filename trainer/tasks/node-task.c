@@ -3,12 +3,10 @@
 #include "trainer/tasks/node-task.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trainer/process/control.h"
 #include "base/clock.h"
-#include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 #include "trainer/process/report.h"
