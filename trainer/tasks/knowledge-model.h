@@ -22,7 +22,6 @@
  * Pure functions; vectors must not overlap. */
 
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 struct triple;
