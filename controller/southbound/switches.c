@@ -18,10 +18,9 @@
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/switch-flows.h"
 #include "controller/southbound/topology/topology.h"
-#include "hash.h"
-#include "openvswitch/hmap.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
+#include "smap.h"
 #include "util.h"
 #include "wire/json-put.h"
 
@@ -32,13 +31,6 @@ struct sw {
     char *target;               /* Address of the switch or its database. */
     int index;                  /* In the topology, or -1. */
     struct driver *driver;      /* Owned. */
-};
-
-/* Certificate name that a switch outside the topology must have. */
-struct identity {
-    struct hmap_node node;      /* In struct switches's 'identities'. */
-    uint64_t datapath;
-    char *name;
 };
 
 /* Inputs of the desired state.  It is computed again if they change. */
@@ -57,7 +49,9 @@ struct switches {
     size_t n, allocated;
     size_t *forwarding;         /* Index in the topology -> index in
                                  * 'switches' of the OpenFlow driver. */
-    struct hmap identities;     /* Map of struct identity. */
+    struct smap identities;     /* Datapath id, 16 hexadecimal digits, ->
+                                 * certificate name that a switch outside the
+                                 * topology must have. */
     struct basis basis;
 };
 
@@ -68,21 +62,12 @@ probes_links(const struct switches *ss)
     return ss->links && ss->basis.generation;
 }
 
-static struct driver_status
-sw_status(const struct sw *sw)
-{
-    struct driver_status status;
-
-    sw->driver->class->get_status(sw->driver, &status);
-    return status;
-}
-
 struct switches *
 switches_create(void)
 {
     struct switches *ss = xzalloc(sizeof *ss);
 
-    hmap_init(&ss->identities);
+    smap_init(&ss->identities);
     return ss;
 }
 
@@ -90,18 +75,12 @@ void
 switches_destroy(struct switches *ss)
 {
     if (ss) {
-        struct identity *id;
-
         for (size_t i = 0; i < ss->n; i++) {
             ss->switches[i].driver->class->destroy(ss->switches[i].driver);
             free(ss->switches[i].name);
             free(ss->switches[i].target);
         }
-        HMAP_FOR_EACH_POP (id, node, &ss->identities) {
-            free(id->name);
-            free(id);
-        }
-        hmap_destroy(&ss->identities);
+        smap_destroy(&ss->identities);
         free(ss->switches);
         free(ss->forwarding);
         link_check_destroy(ss->links);
@@ -111,37 +90,23 @@ switches_destroy(struct switches *ss)
     }
 }
 
-static const struct identity *
-find_identity(const struct switches *ss, uint64_t datapath)
-{
-    const struct identity *id;
-
-    HMAP_FOR_EACH_WITH_HASH (id, node, hash_uint64(datapath),
-                             &ss->identities) {
-        if (id->datapath == datapath) {
-            return id;
-        }
-    }
-    return NULL;
-}
-
 /* Returns the certificate name that 'sw', which reports the id 'datapath',
  * must have: NULL if any is accepted, "" if none is. */
 static const char *
 required_identity(const struct switches *ss, const struct sw *sw,
                   uint64_t datapath)
 {
-    const struct identity *id;
+    char id[17];
 
     if (strncmp(sw->target, "ssl:", 4)) {
         return NULL;
     } else if (sw->index >= 0) {
         return ss->topology->switches[sw->index].identity;
-    } else if (hmap_is_empty(&ss->identities)) {
+    } else if (smap_is_empty(&ss->identities)) {
         return NULL;
     }
-    id = find_identity(ss, datapath);
-    return id ? id->name : "";
+    snprintf(id, sizeof id, "%016"PRIx64, datapath);
+    return smap_get_def(&ss->identities, id, "");
 }
 
 /* Returns NULL if 'peer', the name in the certificate of 'sw', matches
@@ -177,7 +142,8 @@ admit_switch(const struct driver *driver, uint64_t datapath,
 
         if (sw->driver == driver) {
             self = sw;
-        } else if (sw_status(sw).datapath == datapath) {
+        } else if (sw->driver->class->get_status(sw->driver).datapath
+                   == datapath) {
             return xasprintf("datapath id %016"PRIx64" is that of \"%s\" "
                              "too, which is connected", datapath, sw->name);
         }
@@ -258,8 +224,8 @@ switches_add(struct switches *ss, const char *target)
 char *
 switches_add_identity(struct switches *ss, const char *text)
 {
-    struct identity *id;
     uint64_t datapath = 0;
+    char id[17];
 
     if (strspn(text, "0123456789abcdef") == 16 && text[16] == ':') {
         datapath = strtoull(text, NULL, 16);
@@ -270,15 +236,11 @@ switches_add_identity(struct switches *ss, const char *text)
                          "digits 0-9 and a-f, a colon, and a name of 1 to %d "
                          "characters are allowed", text,
                          TOPOLOGY_MAX_IDENTITY);
-    } else if (find_identity(ss, datapath)) {
-        return xasprintf("--switch-identity: datapath id %016"PRIx64" is "
-                         "there twice, once is allowed", datapath);
     }
-    id = xmalloc(sizeof *id);
-    id->datapath = datapath;
-    id->name = xstrdup(text + 17);
-    hmap_insert(&ss->identities, &id->node, hash_uint64(datapath));
-    return NULL;
+    ovs_strlcpy(id, text, sizeof id);
+    return (smap_add_once(&ss->identities, id, text + 17) ? NULL
+            : xasprintf("--switch-identity: datapath id %s is there twice, "
+                        "once is allowed", id));
 }
 
 /* Adds the switches of 't' and takes ownership of 't'.  With a 'key', which is
@@ -336,7 +298,9 @@ get_basis(const struct switches *ss, const struct policy *policy,
     basis.generation = generation;
     basis.version = version;
     for (size_t i = 0; i < ss->n; i++) {
-        basis.links += sw_status(&ss->switches[i]).links;
+        const struct driver *d = ss->switches[i].driver;
+
+        basis.links += d->class->get_status(d).links;
     }
     return basis;
 }
@@ -375,22 +339,18 @@ switches_set(struct switches *ss, const struct policy *policy,
     }
     for (size_t i = 0; i < ss->n; i++) {
         const struct sw *sw = &ss->switches[i];
-        struct flow_table *flows
-            = (sw->index < 0 ? switch_flows_alone(policy)
-               : switch_flows(policy, ss->topology, ss->routes, sw->index,
-                              ss->links != NULL));
-        struct queue_plan *queues
-            = (sw->index < 0 ? NULL
-               : queue_plan_create(policy, ss->topology, sw->index));
-        struct driver_want want = {
-            .generation = generation,
-            .flows = flows,
-            .queues = queues,
-        };
+        struct driver_want want = { .generation = generation };
 
+        if (sw->index < 0) {
+            want.flows = switch_flows_alone(policy);
+        } else {
+            want.flows = switch_flows(policy, ss->topology, ss->routes,
+                                      sw->index, ss->links != NULL);
+            want.queues = queue_plan_create(policy, ss->topology, sw->index);
+        }
         sw->driver->class->want(sw->driver, &want);
-        queue_plan_destroy(queues);
-        flow_table_destroy(flows);
+        queue_plan_destroy(want.queues);
+        flow_table_destroy(want.flows);
     }
 }
 
@@ -416,10 +376,8 @@ send_probe(const struct topology_port *from, const struct topology_port *to,
     const struct switches *ss = ss_;
     struct driver *sender = forwarding_driver(ss, from->sw);
     const struct driver *receiver = forwarding_driver(ss, to->sw);
-    struct driver_status status;
 
-    receiver->class->get_status(receiver, &status);
-    return (status.state == DRIVER_IN_SYNC
+    return (receiver->class->get_status(receiver).state == DRIVER_IN_SYNC
             && !sender->class->is_down(sender, from->port)
             && !receiver->class->is_down(receiver, to->port)
             && sender->class->send(sender, from->port, frame, size));
@@ -460,7 +418,8 @@ switches_applied(const struct switches *ss)
     size_t n_wanted = 0, n_applied = 0;
 
     for (size_t i = 0; i < ss->n; i++) {
-        struct driver_status status = sw_status(&ss->switches[i]);
+        const struct driver *d = ss->switches[i].driver;
+        struct driver_status status = d->class->get_status(d);
 
         n_wanted += status.n_wanted;
         n_applied += status.n_applied;
@@ -477,11 +436,12 @@ switch_to_json(const struct sw *sw)
         [DRIVER_WRITING] = "writing",
         [DRIVER_IN_SYNC] = "in sync",
     };
-    struct json *json = sw->driver->class->to_json(sw->driver);
-    struct driver_status status = sw_status(sw);
+    const struct driver *d = sw->driver;
+    struct driver_status status = d->class->get_status(d);
+    struct json *json = d->class->to_json(d);
 
     json_object_put_string(json, "name", sw->name);
-    json_object_put_string(json, "driver", sw->driver->class->name);
+    json_object_put_string(json, "driver", d->class->name);
     json_object_put_string(json, "state", states[status.state]);
     json_put_real(json, "applied",
                   applied_share(status.n_applied, status.n_wanted));

@@ -10,8 +10,10 @@
  * ==========
  *
  * The peer's certificate must be checked after the TLS handshake, before any
- * request is sent.  Attempts are made after 1, 2, 4, 8, 8, ... seconds, and at
- * once after a good connection was lost.
+ * request is sent.  libopenvswitch's rconn could open these connections, but
+ * does not expose the certificate, so the streams are opened here and handed
+ * to rconn.  Attempts are made after 1, 2, 4, 8, 8, ... seconds, and at once
+ * after a good connection was lost.
  *
  *
  * Usage
@@ -26,15 +28,7 @@
  *    }
  *    dial_wait(d);
  *
- * The caller owns the connection.  Main thread only.
- *
- *
- * Decisions
- * =========
- *
- * libopenvswitch's rconn could open these connections, but does not expose the
- * certificate of the other end.  The streams are therefore opened here and
- * handed to rconn. */
+ * The caller owns the connection.  Main thread only. */
 
 #include <stdint.h>
 

@@ -27,12 +27,14 @@
  *        poll_block();
  *    }
  *
- * want() copies the desired state and returns at once.  run() applies it: it
- * sends only differences and leaves entries of others alone.  A driver does
- * not connect before the first want(), so that a standby controller does not
- * touch switches.  leave() disconnects again.
+ * want() returns at once.  If the flows or the queues that the driver uses
+ * differ from those of the last call, it takes ownership of them and sets the
+ * member to NULL.  run() applies the desired state: it sends only differences
+ * and leaves entries of others alone.  A driver does not connect before the
+ * first want(), so that a standby controller does not touch switches.  leave()
+ * disconnects again.
  *
- * Arguments are copied.  Main thread only. */
+ * Strings are copied.  Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,8 +50,8 @@ struct driver {
 
 struct driver_want {
     uint64_t generation;        /* Leader's generation. */
-    const struct flow_table *flows;     /* For OpenFlow. */
-    const struct queue_plan *queues;    /* For ovsdb-qos. */
+    struct flow_table *flows;   /* For OpenFlow. */
+    struct queue_plan *queues;  /* For ovsdb-qos. */
 };
 
 enum driver_state {
@@ -71,12 +73,12 @@ struct driver_class {
     const char *name;
 
     void (*destroy)(struct driver *);
-    void (*want)(struct driver *, const struct driver_want *);
+    void (*want)(struct driver *, struct driver_want *);
     void (*leave)(struct driver *);
     void (*run)(struct driver *);
     void (*wait)(struct driver *);
 
-    void (*get_status)(const struct driver *, struct driver_status *);
+    struct driver_status (*get_status)(const struct driver *);
     struct json *(*to_json)(const struct driver *);
 
     /* Returns true if the switch has reported 'port' as down.  Null in drivers

@@ -108,11 +108,12 @@ find_group(const struct flow_table *ft, uint32_t id)
     return NULL;
 }
 
-/* Adds a flow and replaces one with the same table, priority and match. */
-static struct of_flow *
-add_flow(struct flow_table *ft, uint8_t table, uint16_t priority,
-         uint64_t cookie, struct match *match, const struct ofpact *ofpacts,
-         size_t ofpacts_len)
+/* Adds the flow of 'match' with the actions 'ofpacts'; one with the same
+ * table, priority and match is replaced. */
+struct of_flow *
+flow_table_add_flow(struct flow_table *ft, uint8_t table, uint16_t priority,
+                    uint64_t cookie, struct match *match,
+                    const struct ofpbuf *ofpacts)
 {
     struct of_flow *flow = xzalloc(sizeof *flow);
     struct of_flow *old;
@@ -130,21 +131,10 @@ add_flow(struct flow_table *ft, uint8_t table, uint16_t priority,
         hmap_remove(&ft->flows, &old->node);
         of_flow_destroy(old);
     }
-    flow->ofpacts_len = ofpacts_len;
-    flow->ofpacts = xmemdup(ofpacts, ofpacts_len);
+    flow->ofpacts_len = ofpacts->size;
+    flow->ofpacts = xmemdup(ofpacts->data, ofpacts->size);
     hmap_insert(&ft->flows, &flow->node, of_flow_hash(flow));
     return flow;
-}
-
-/* Adds the flow of 'match' with the actions 'ofpacts'; one with the same
- * table, priority and match is replaced. */
-void
-flow_table_add_flow(struct flow_table *ft, uint8_t table, uint16_t priority,
-                    uint64_t cookie, struct match *match,
-                    const struct ofpbuf *ofpacts)
-{
-    add_flow(ft, table, priority, cookie, match, ofpacts->data,
-             ofpacts->size);
 }
 
 static struct of_group *
@@ -172,26 +162,6 @@ flow_table_add_group(struct flow_table *ft, uint32_t id,
 
     group->n_ports = MIN(n_ports, FLOW_GROUP_MAX_PORTS);
     memcpy(group->ports, ports, group->n_ports * sizeof *ports);
-}
-
-struct flow_table *
-flow_table_clone(const struct flow_table *ft)
-{
-    struct flow_table *copy = flow_table_create();
-    const struct of_group *group;
-    const struct of_flow *flow;
-
-    HMAP_FOR_EACH (flow, node, &ft->flows) {
-        struct match match;
-
-        minimatch_expand(&flow->match, &match);
-        add_flow(copy, flow->table, flow->priority, flow->cookie, &match,
-                 flow->ofpacts, flow->ofpacts_len);
-    }
-    HMAP_FOR_EACH (group, node, &ft->groups) {
-        flow_table_add_group(copy, group->id, group->ports, group->n_ports);
-    }
-    return copy;
 }
 
 size_t
@@ -244,16 +214,21 @@ flow_table_equal(const struct flow_table *a, const struct flow_table *b)
             && flow_table_n_applied(a, b) == flow_table_count(a));
 }
 
-static void
-add_dumped_flow(struct flow_table *ft, struct ofputil_flow_stats *fs)
+/* Requests a dump of our flows. */
+struct ofpbuf *
+flow_table_request(enum ofp_version version)
 {
-    struct of_flow *flow = add_flow(ft, fs->table_id, fs->priority,
-                                    ntohll(fs->cookie), &fs->match,
-                                    fs->ofpacts, fs->ofpacts_len);
+    struct ofputil_flow_stats_request fsr = {
+        .table_id = OFPTT_ALL,
+        .out_port = OFPP_ANY,
+        .out_group = OFPG_ANY,
+        .cookie = htonll(FLOW_COOKIE_BASE),
+        .cookie_mask = htonll(FLOW_COOKIE_MASK),
+    };
 
-    flow->altered = fs->idle_timeout || fs->hard_timeout || fs->flags;
-    flow->packets = fs->packet_count;
-    flow->bytes = fs->byte_count;
+    match_init_catchall(&fsr.match);
+    return ofputil_encode_flow_stats_request(
+        &fsr, ofputil_protocol_from_ofp_version(version));
 }
 
 /* Adds our flows in 'reply', a message of a dump.  Returns 0, EPROTO if it is
@@ -269,7 +244,13 @@ flow_table_add_flows(struct flow_table *ft, struct ofpbuf *reply)
     while (!(retval = ofputil_decode_flow_stats_reply(&fs, reply, false,
                                                       &ofpacts))) {
         if ((ntohll(fs.cookie) & FLOW_COOKIE_MASK) == FLOW_COOKIE_BASE) {
-            add_dumped_flow(ft, &fs);
+            struct of_flow *flow = flow_table_add_flow(
+                ft, fs.table_id, fs.priority, ntohll(fs.cookie), &fs.match,
+                &ofpacts);
+
+            flow->altered = fs.idle_timeout || fs.hard_timeout || fs.flags;
+            flow->packets = fs.packet_count;
+            flow->bytes = fs.byte_count;
         }
         if (hmap_count(&ft->flows) > FLOW_TABLE_MAX) {
             break;
@@ -380,86 +361,51 @@ encode_group(const struct of_group *group, uint16_t command,
         ofputil_protocol_to_ofp_version(protocol), &gm, NULL, -1);
 }
 
-/* The messages of a difference, 'n' of at most 'max'. */
-struct diff {
-    struct ovs_list *messages;
-    enum ofputil_protocol protocol;
-    size_t n, max;
-};
-
 static void
-diff_push(struct diff *d, struct ofpbuf *message)
+push(struct ovs_list *messages, struct ofpbuf *message, size_t *n)
 {
-    ovs_list_push_back(d->messages, &message->list_node);
-    d->n++;
-}
-
-static void
-diff_wanted_groups(struct diff *d, const struct flow_table *wanted,
-                   const struct flow_table *there)
-{
-    const struct of_group *group;
-
-    HMAP_FOR_EACH (group, node, &wanted->groups) {
-        const struct of_group *other = find_group(there, group->id);
-
-        if (d->n < d->max && (!other || !groups_equal(group, other))) {
-            diff_push(d, encode_group(group, other ? OFPGC11_MODIFY
-                                      : OFPGC11_ADD, d->protocol));
-        }
-    }
-}
-
-/* Adds new flows before it deletes old ones. */
-static void
-diff_flows(struct diff *d, const struct flow_table *wanted,
-           const struct flow_table *there)
-{
-    const struct of_flow *flow;
-
-    HMAP_FOR_EACH (flow, node, &wanted->flows) {
-        const struct of_flow *other = flow_table_find(there, flow);
-
-        if (d->n < d->max && (!other || !flows_equal(flow, other))) {
-            diff_push(d, encode_flow(flow, true, d->protocol));
-        }
-    }
-    HMAP_FOR_EACH (flow, node, &there->flows) {
-        if (d->n < d->max && !flow_table_find(wanted, flow)) {
-            diff_push(d, encode_flow(flow, false, d->protocol));
-        }
-    }
-}
-
-/* Groups are deleted last, because a switch deletes a group's flows with
- * it. */
-static void
-diff_old_groups(struct diff *d, const struct flow_table *wanted,
-                const struct flow_table *there)
-{
-    const struct of_group *group;
-
-    HMAP_FOR_EACH (group, node, &there->groups) {
-        if (d->n < d->max && !find_group(wanted, group->id)) {
-            diff_push(d, encode_group(group, OFPGC11_DELETE, d->protocol));
-        }
-    }
+    ovs_list_push_back(messages, &message->list_node);
+    ++*n;
 }
 
 /* Appends messages that change 'there' into 'wanted' to 'messages', at most
- * 'max', in the order in which a switch must execute them.  Returns their
- * number. */
+ * 'max', in the order in which a switch must execute them: new flows are added
+ * before old ones are deleted, and groups are deleted last, because a switch
+ * deletes a group's flows with it.  Returns their number. */
 size_t
 flow_table_diff(const struct flow_table *wanted,
                 const struct flow_table *there,
                 enum ofputil_protocol protocol, size_t max,
                 struct ovs_list *messages)
 {
-    struct diff d = { .messages = messages, .protocol = protocol,
-                      .max = max };
+    const struct of_group *group;
+    const struct of_flow *flow;
+    size_t n = 0;
 
-    diff_wanted_groups(&d, wanted, there);
-    diff_flows(&d, wanted, there);
-    diff_old_groups(&d, wanted, there);
-    return d.n;
+    HMAP_FOR_EACH (group, node, &wanted->groups) {
+        const struct of_group *other = find_group(there, group->id);
+
+        if (n < max && (!other || !groups_equal(group, other))) {
+            push(messages, encode_group(group, other ? OFPGC11_MODIFY
+                                        : OFPGC11_ADD, protocol), &n);
+        }
+    }
+    HMAP_FOR_EACH (flow, node, &wanted->flows) {
+        const struct of_flow *other = flow_table_find(there, flow);
+
+        if (n < max && (!other || !flows_equal(flow, other))) {
+            push(messages, encode_flow(flow, true, protocol), &n);
+        }
+    }
+    HMAP_FOR_EACH (flow, node, &there->flows) {
+        if (n < max && !flow_table_find(wanted, flow)) {
+            push(messages, encode_flow(flow, false, protocol), &n);
+        }
+    }
+    HMAP_FOR_EACH (group, node, &there->groups) {
+        if (n < max && !find_group(wanted, group->id)) {
+            push(messages, encode_group(group, OFPGC11_DELETE, protocol), &n);
+        }
+    }
+    return n;
 }

@@ -26,6 +26,7 @@
  *                        &match, &ofpacts);
  *    flow_table_add_group(wanted, FLOW_GROUP(3), ports, 2);
  *
+ *    request = flow_table_request(OFP13_VERSION);
  *    error = flow_table_add_flows(there, reply);     // Each message of a
  *    error = flow_table_add_groups(there, reply);    // dump.
  *    n = flow_table_diff(wanted, there, protocol, 1000, &messages);
@@ -96,14 +97,14 @@ struct flow_table {
 };
 
 struct flow_table *flow_table_create(void);
-struct flow_table *flow_table_clone(const struct flow_table *);
 void flow_table_destroy(struct flow_table *);
 bool flow_table_equal(const struct flow_table *, const struct flow_table *);
 size_t flow_table_count(const struct flow_table *);
 
-void flow_table_add_flow(struct flow_table *, uint8_t table,
-                         uint16_t priority, uint64_t cookie, struct match *,
-                         const struct ofpbuf *ofpacts);
+struct of_flow *flow_table_add_flow(struct flow_table *, uint8_t table,
+                                    uint16_t priority, uint64_t cookie,
+                                    struct match *,
+                                    const struct ofpbuf *ofpacts);
 void flow_table_add_group(struct flow_table *, uint32_t id,
                           const uint32_t *ports, size_t n_ports);
 const struct of_flow *flow_table_find(const struct flow_table *,
@@ -111,6 +112,7 @@ const struct of_flow *flow_table_find(const struct flow_table *,
 const struct of_flow *flow_table_find_cookie(const struct flow_table *,
                                              uint64_t cookie);
 
+struct ofpbuf *flow_table_request(enum ofp_version);
 int flow_table_add_flows(struct flow_table *, struct ofpbuf *reply);
 int flow_table_add_groups(struct flow_table *, struct ofpbuf *reply);
 

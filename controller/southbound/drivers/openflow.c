@@ -13,11 +13,12 @@
 #include "byte-order.h"
 #include "controller/southbound/drivers/dial.h"
 #include "controller/southbound/drivers/flow-table.h"
-#include "controller/southbound/drivers/openflow-messages.h"
 #include "flow.h"
 #include "openvswitch/json.h"
 #include "openvswitch/list.h"
+#include "openvswitch/match.h"
 #include "openvswitch/ofp-actions.h"
+#include "openvswitch/ofp-bundle.h"
 #include "openvswitch/ofp-connection.h"
 #include "openvswitch/ofp-errors.h"
 #include "openvswitch/ofp-group.h"
@@ -117,6 +118,112 @@ get_version(const struct openflow *of)
     return v > 0 ? v : OFP13_VERSION;
 }
 
+/* Requests the primary role for the leader of 'generation'. */
+static struct ofpbuf *
+encode_role_request(enum ofp_version version, uint64_t generation)
+{
+    struct ofpbuf *msg = ofpraw_alloc(OFPRAW_OFPT12_ROLE_REQUEST, version,
+                                      0);
+    struct ofp12_role_request *role = ofpbuf_put_zeros(msg, sizeof *role);
+
+    role->role = htonl(OFPCR12_ROLE_PRIMARY);
+    role->generation_id = htonll(generation);
+    return msg;
+}
+
+/* Requests asynchronous messages about ports and roles and, if 'packets', about
+ * packets that a flow sends to the controller, and no others. */
+static struct ofpbuf *
+encode_set_async(enum ofp_version version, bool packets)
+{
+    struct ofputil_async_cfg cfg = OFPUTIL_ASYNC_CFG_INIT;
+    uint32_t types = (1u << OAM_PACKET_IN | 1u << OAM_FLOW_REMOVED
+                      | 1u << OAM_PORT_STATUS);
+
+    cfg.primary[OAM_PACKET_IN] = packets ? 1u << OFPR_ACTION : 0;
+    cfg.primary[OAM_PORT_STATUS] = (1u << OFPPR_ADD | 1u << OFPPR_DELETE
+                                    | 1u << OFPPR_MODIFY);
+    cfg.secondary[OAM_PORT_STATUS] = cfg.primary[OAM_PORT_STATUS];
+    if (version >= OFP14_VERSION) {
+        types |= 1u << OAM_ROLE_STATUS;
+        cfg.primary[OAM_ROLE_STATUS] = 1u << OFPCRR_PRIMARY_REQUEST;
+        cfg.secondary[OAM_ROLE_STATUS] = 1u << OFPCRR_PRIMARY_REQUEST;
+    }
+    return ofputil_encode_set_async_config(&cfg, types, version);
+}
+
+static struct ofpbuf *
+encode_set_config(enum ofp_version version)
+{
+    static const struct ofputil_switch_config config = {
+        .frag = OFPUTIL_FRAG_NORMAL,
+        .invalid_ttl_to_controller = -1,
+        .miss_send_len = 128,
+    };
+
+    return ofputil_encode_set_config(&config, version);
+}
+
+static struct ofpbuf *
+encode_packet_out(enum ofp_version version, uint32_t port,
+                  const void *packet, size_t size)
+{
+    struct ofpact_output output;
+    struct ofputil_packet_out po = {
+        .packet = packet,
+        .packet_len = size,
+        .buffer_id = UINT32_MAX,
+        .ofpacts = &output.ofpact,
+        .ofpacts_len = sizeof output,
+    };
+
+    match_init_catchall(&po.flow_metadata);
+    match_set_in_port(&po.flow_metadata, OFPP_CONTROLLER);
+    ofpact_init_OUTPUT(&output);
+    output.port = u16_to_ofp(port);
+    return ofputil_encode_packet_out(
+        &po, ofputil_protocol_from_ofp_version(version));
+}
+
+static struct ofpbuf *
+encode_bundle_control(enum ofp_version version, uint32_t id, uint16_t type)
+{
+    struct ofputil_bundle_ctrl_msg ctrl = {
+        .bundle_id = id,
+        .type = type,
+        .flags = OFPBF_ORDERED | OFPBF_ATOMIC,
+    };
+
+    return ofputil_encode_bundle_ctrl_request(version, &ctrl);
+}
+
+/* Converts 'messages' into an ordered, atomic bundle, which requires OpenFlow
+ * 1.4. */
+static void
+make_bundle(struct ovs_list *messages, enum ofp_version version, uint32_t id)
+{
+    struct ovs_list bundle = OVS_LIST_INITIALIZER(&bundle);
+    struct ofpbuf *msg;
+
+    ovs_list_push_back(&bundle, &encode_bundle_control(
+                           version, id, OFPBCT_OPEN_REQUEST)->list_node);
+    LIST_FOR_EACH_POP (msg, list_node, messages) {
+        struct ofputil_bundle_add_msg add = {
+            .bundle_id = id,
+            .flags = OFPBF_ORDERED | OFPBF_ATOMIC,
+        };
+
+        ofpmsg_update_length(msg);
+        add.msg = msg->data;
+        ovs_list_push_back(&bundle, &ofputil_encode_bundle_add(
+                               version, &add)->list_node);
+        ofpbuf_delete(msg);
+    }
+    ovs_list_push_back(&bundle, &encode_bundle_control(
+                           version, id, OFPBCT_COMMIT_REQUEST)->list_node);
+    ovs_list_push_back_all(messages, &bundle);
+}
+
 /* Sends the request 'msg' and enters 'state', which waits for its reply. */
 static void
 send_request(struct openflow *of, struct ofpbuf *msg,
@@ -180,9 +287,10 @@ reconcile(struct openflow *of)
     if (n) {
         VLOG_INFO("%s: sending %"PRIuSIZE" changes", of->target, n);
         if (v >= OFP14_VERSION) {
-            openflow_bundle(&messages, v, ++of->bundle_id);
+            make_bundle(&messages, v, ++of->bundle_id);
         } else {
-            openflow_barrier(&messages, v);
+            ovs_list_push_back(&messages,
+                               &ofputil_encode_barrier_request(v)->list_node);
         }
     }
     LIST_FOR_EACH_POP (msg, list_node, &messages) {
@@ -203,7 +311,7 @@ handle_error(struct openflow *of, const struct ofp_header *oh)
                                     "controller is newer", of->generation));
     } else if (of->state == ST_GROUPS && oh->xid == of->xid) {
         /* The switch does not support groups, so it has none. */
-        send_request(of, openflow_flows_request(v), ST_FLOWS);
+        send_request(of, flow_table_request(v), ST_FLOWS);
     } else if (!VLOG_DROP_WARN(&rl)) {
         char *s = ofp_to_string(oh, ntohs(oh->length), NULL, NULL, 1);
 
@@ -243,8 +351,8 @@ handle_features(struct openflow *of, const struct ofp_header *oh)
         of->datapath = 0;
         refuse_switch(of, reason);
     } else {
-        send_request(of, openflow_role_request(get_version(of),
-                                               of->generation), ST_ROLE);
+        send_request(of, encode_role_request(get_version(of), of->generation),
+                     ST_ROLE);
     }
 }
 
@@ -287,7 +395,7 @@ handle_dump(struct openflow *of, struct ofpbuf *msg)
         refuse_switch(of, xstrdup(error == E2BIG ? "the dump is too long"
                                   : "the dump is invalid"));
     } else if (!more && groups) {
-        send_request(of, openflow_flows_request(v), ST_FLOWS);
+        send_request(of, flow_table_request(v), ST_FLOWS);
     } else if (!more) {
         flow_table_destroy(of->there);
         of->there = of->dump;
@@ -333,8 +441,8 @@ handle_reply(struct openflow *of, struct ofpbuf *msg)
     if (of->state == ST_FEATURES) {
         handle_features(of, msg->data);
     } else if (of->state == ST_ROLE) {
-        rconn_send(of->rconn, openflow_set_config(v), NULL);
-        rconn_send(of->rconn, openflow_set_async(v, of->events.packet), NULL);
+        rconn_send(of->rconn, encode_set_config(v), NULL);
+        rconn_send(of->rconn, encode_set_async(v, of->events.packet), NULL);
         send_request(of, ofputil_encode_port_desc_stats_request(v, OFPP_ANY),
                      ST_PORTS);
     } else if (of->state == ST_PORTS) {
@@ -418,7 +526,7 @@ openflow_leave(struct driver *driver)
 }
 
 static void
-openflow_want(struct driver *driver, const struct driver_want *want)
+openflow_want(struct driver *driver, struct driver_want *want)
 {
     struct openflow *of = openflow_cast(driver);
 
@@ -429,7 +537,8 @@ openflow_want(struct driver *driver, const struct driver_want *want)
     }
     if (!flow_table_equal(of->wanted, want->flows)) {
         flow_table_destroy(of->wanted);
-        of->wanted = flow_table_clone(want->flows);
+        of->wanted = want->flows;
+        want->flows = NULL;
         of->n_applied = flow_table_n_applied(of->wanted, of->there);
         of->in_sync = false;
         of->failed = 0;
@@ -573,17 +682,17 @@ openflow_send(struct driver *driver, uint32_t port, const void *packet,
 
     return (of->state >= ST_IDLE && of->state != ST_REFUSED && of->in_sync
             && !rconn_send_with_limit(
-                of->rconn, openflow_packet_out(get_version(of), port,
-                                               packet, size),
+                of->rconn, encode_packet_out(get_version(of), port, packet,
+                                             size),
                 of->packets, MAX_PACKETS));
 }
 
-static void
-openflow_get_status(const struct driver *driver, struct driver_status *status)
+static struct driver_status
+openflow_get_status(const struct driver *driver)
 {
     const struct openflow *of = openflow_cast(driver);
 
-    *status = (struct driver_status) {
+    return (struct driver_status) {
         .state = (of->state == ST_REFUSED ? DRIVER_REFUSED
                   : of->state < ST_IDLE ? DRIVER_DISCONNECTED
                   : of->in_sync ? DRIVER_IN_SYNC : DRIVER_WRITING),

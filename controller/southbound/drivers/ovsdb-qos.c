@@ -32,27 +32,26 @@ VLOG_DEFINE_THIS_MODULE(ovsdb_qos);
 #define GENERATION "stagecoach-generation"      /* Generation of the leader. */
 #define NOTHING "none"          /* Value of BEFORE without a previous QoS. */
 
+struct ovsdb_qos {
+    struct driver up;
+    char *remote;
+    uint64_t datapath;
+    struct ovsdb_idl *idl;      /* NULL until the first want(). */
+    struct ovsdb_idl_txn *txn;  /* In progress, or NULL. */
+    uint64_t generation;        /* Leader's generation. */
+    struct queue_plan *wanted;  /* Desired queues. */
+    unsigned int seqno;         /* Sequence number of 'idl' at the last
+                                 * reconcile(). */
+    bool stale;                 /* reconcile() is due whatever 'seqno' is. */
+    long long int next;         /* time_msec() before which it must wait. */
+    enum driver_state state;
+    char *reason;               /* For DRIVER_REFUSED or a missing port. */
 
-struct rows_count {
+    /* Of the last reconcile(). */
+    const struct ovsrec_bridge *br;     /* Valid only until its end. */
     size_t n_applied;           /* Rows that were as desired. */
     size_t n_changes;           /* Columns changed and rows deleted. */
 };
-
-/* Context of write_rows(). */
-struct rows {
-    struct ovsdb_idl *idl;
-    struct ovsdb_idl_txn *txn;
-    const struct ovsrec_bridge *br;
-    const struct queue_plan *plan;
-    struct rows_count *count;
-};
-
-/* Returns the number of rows of 'plan': each port, its QoS and its queues. */
-static size_t
-count_wanted_rows(const struct queue_plan *plan)
-{
-    return plan->n_ports * (2 + queue_plan_n_queues(plan));
-}
 
 static const struct ovsrec_bridge *
 find_bridge(struct ovsdb_idl *idl, uint64_t datapath)
@@ -78,32 +77,30 @@ get_generation(const struct ovsrec_bridge *br)
 /* Returns the name of a row of ours, "DATAPATH:PORT:QUEUE", or "DATAPATH:PORT"
  * for the QoS of the port if 'queue' is -1. */
 static char *
-row_name(const struct rows *r, uint32_t port, int64_t queue)
+row_name(const struct ovsdb_qos *oq, uint32_t port, int64_t queue)
 {
-    uint64_t datapath = strtoull(r->br->datapath_id, NULL, 16);
-
     return (queue < 0
-            ? xasprintf("%016"PRIx64":%"PRIu32, datapath, port)
-            : xasprintf("%016"PRIx64":%"PRIu32":%"PRId64, datapath, port,
+            ? xasprintf("%016"PRIx64":%"PRIu32, oq->datapath, port)
+            : xasprintf("%016"PRIx64":%"PRIu32":%"PRId64, oq->datapath, port,
                         queue));
 }
 
 /* Returns true if a row with these external_ids is ours and of this bridge. */
 static bool
-is_ours(const struct rows *r, const struct smap *external_ids)
+is_ours(const struct ovsdb_qos *oq, const struct smap *external_ids)
 {
     const char *name = smap_get(external_ids, OURS);
 
     return (name && strlen(name) > 16 && name[16] == ':'
-            && !strncmp(name, r->br->datapath_id, 16));
+            && !strncmp(name, oq->br->datapath_id, 16));
 }
 
 static const struct ovsrec_qos *
-find_qos(const struct rows *r, const char *name)
+find_qos(const struct ovsdb_qos *oq, const char *name)
 {
     const struct ovsrec_qos *qos;
 
-    OVSREC_QOS_FOR_EACH (qos, r->idl) {
+    OVSREC_QOS_FOR_EACH (qos, oq->idl) {
         if (!strcmp(smap_get_def(&qos->external_ids, OURS, ""), name)) {
             return qos;
         }
@@ -112,11 +109,11 @@ find_qos(const struct rows *r, const char *name)
 }
 
 static const struct ovsrec_queue *
-find_queue(const struct rows *r, const char *name)
+find_queue(const struct ovsdb_qos *oq, const char *name)
 {
     const struct ovsrec_queue *queue;
 
-    OVSREC_QUEUE_FOR_EACH (queue, r->idl) {
+    OVSREC_QUEUE_FOR_EACH (queue, oq->idl) {
         if (!strcmp(smap_get_def(&queue->external_ids, OURS, ""), name)) {
             return queue;
         }
@@ -143,34 +140,34 @@ find_port(const struct ovsrec_bridge *br, uint32_t number)
 
 /* Counts a row in which 'n_changes' columns were changed. */
 static void
-count_row(struct rows *r, size_t n_changes)
+count_row(struct ovsdb_qos *oq, size_t n_changes)
 {
-    r->count->n_applied += !n_changes;
-    r->count->n_changes += n_changes;
+    oq->n_applied += !n_changes;
+    oq->n_changes += n_changes;
 }
 
 /* Creates or updates queue 'i' of 'port'. */
 static const struct ovsrec_queue *
-write_queue(struct rows *r, const struct queue_plan_port *port, size_t i)
+write_queue(struct ovsdb_qos *oq, const struct queue_plan_port *port, size_t i)
 {
-    char *name = row_name(r, port->port, queue_plan_number(r->plan, i));
-    const struct ovsrec_queue *queue = find_queue(r, name);
+    char *name = row_name(oq, port->port, queue_plan_number(oq->wanted, i));
+    const struct ovsrec_queue *queue = find_queue(oq, name);
     struct smap config = SMAP_INITIALIZER(&config);
     size_t n = 0;
 
     if (!queue) {
         struct smap ids = SMAP_CONST1(&ids, OURS, name);
 
-        queue = ovsrec_queue_insert(r->txn);
+        queue = ovsrec_queue_insert(oq->txn);
         ovsrec_queue_set_external_ids(queue, &ids);
         n++;
     }
-    queue_plan_queue_config(r->plan, port, i, &config);
+    queue_plan_queue_config(oq->wanted, port, i, &config);
     if (!smap_equal(&queue->other_config, &config)) {
         ovsrec_queue_set_other_config(queue, &config);
         n++;
     }
-    count_row(r, n);
+    count_row(oq, n);
     smap_destroy(&config);
     free(name);
     return queue;
@@ -194,29 +191,29 @@ has_queues(const struct ovsrec_qos *qos, const int64_t *numbers,
 
 /* Creates or updates the QoS of 'port' and its queues. */
 static const struct ovsrec_qos *
-write_qos(struct rows *r, const struct queue_plan_port *port)
+write_qos(struct ovsdb_qos *oq, const struct queue_plan_port *port)
 {
-    const char *type = queue_kind_names[r->plan->kind];
-    size_t n_queues = queue_plan_n_queues(r->plan), n = 0;
+    const char *type = queue_kind_names[oq->wanted->kind];
+    size_t n_queues = queue_plan_n_queues(oq->wanted), n = 0;
     int64_t *numbers = xcalloc(n_queues + 1, sizeof *numbers);
     struct ovsrec_queue **queues = xcalloc(n_queues + 1, sizeof *queues);
-    char *name = row_name(r, port->port, -1);
-    const struct ovsrec_qos *qos = find_qos(r, name);
+    char *name = row_name(oq, port->port, -1);
+    const struct ovsrec_qos *qos = find_qos(oq, name);
     struct smap config = SMAP_INITIALIZER(&config);
 
     for (size_t i = 0; i < n_queues; i++) {
-        numbers[i] = queue_plan_number(r->plan, i);
+        numbers[i] = queue_plan_number(oq->wanted, i);
         queues[i] = CONST_CAST(struct ovsrec_queue *,
-                               write_queue(r, port, i));
+                               write_queue(oq, port, i));
     }
     if (!qos) {
         struct smap ids = SMAP_CONST1(&ids, OURS, name);
 
-        qos = ovsrec_qos_insert(r->txn);
+        qos = ovsrec_qos_insert(oq->txn);
         ovsrec_qos_set_external_ids(qos, &ids);
         n++;
     }
-    queue_plan_port_config(r->plan, port, &config);
+    queue_plan_port_config(oq->wanted, port, &config);
     if (strcmp(qos->type, type)) {
         ovsrec_qos_set_type(qos, type);
         n++;
@@ -229,7 +226,7 @@ write_qos(struct rows *r, const struct queue_plan_port *port)
         ovsrec_qos_set_queues(qos, numbers, queues, n_queues);
         n++;
     }
-    count_row(r, n);
+    count_row(oq, n);
     smap_destroy(&config);
     free(name);
     free(queues);
@@ -239,11 +236,12 @@ write_qos(struct rows *r, const struct queue_plan_port *port)
 
 /* Assigns 'qos' to 'port' and saves the UUID of the port's previous QoS. */
 static void
-write_port(struct rows *r, const struct ovsrec_port *port,
+write_port(struct ovsdb_qos *oq, const struct ovsrec_port *port,
            const struct ovsrec_qos *qos)
 {
-    bool others = port->qos && !is_ours(r, &port->qos->external_ids);
+    bool others = port->qos && !is_ours(oq, &port->qos->external_ids);
 
+    count_row(oq, port->qos != qos);
     if (port->qos != qos) {
         if (others || !smap_get(&port->external_ids, BEFORE)) {
             char *before = (others
@@ -255,15 +253,12 @@ write_port(struct rows *r, const struct ovsrec_port *port,
             free(before);
         }
         ovsrec_port_set_qos(port, qos);
-        count_row(r, 1);
-    } else {
-        count_row(r, 0);
     }
 }
 
 /* Restores the previous QoS of 'port'. */
 static void
-restore_port(struct rows *r, const struct ovsrec_port *port)
+restore_port(struct ovsdb_qos *oq, const struct ovsrec_port *port)
 {
     const char *before = smap_get(&port->external_ids, BEFORE);
     const struct ovsrec_qos *qos = NULL;
@@ -272,21 +267,21 @@ restore_port(struct rows *r, const struct ovsrec_port *port)
     if (!before) {
         return;
     }
-    if (!port->qos || is_ours(r, &port->qos->external_ids)) {
+    if (!port->qos || is_ours(oq, &port->qos->external_ids)) {
         if (uuid_from_string(&uuid, before)) {
-            qos = ovsrec_qos_get_for_uuid(r->idl, &uuid);
+            qos = ovsrec_qos_get_for_uuid(oq->idl, &uuid);
         }
         ovsrec_port_set_qos(port, qos);
     }
     ovsrec_port_update_external_ids_delkey(port, BEFORE);
-    r->count->n_changes++;
+    oq->n_changes++;
 }
 
 static bool
-is_planned(const struct rows *r, const struct ovsrec_port *port)
+is_planned(const struct ovsdb_qos *oq, const struct ovsrec_port *port)
 {
-    for (size_t i = 0; i < r->plan->n_ports; i++) {
-        if (find_port(r->br, r->plan->ports[i].port) == port) {
+    for (size_t i = 0; i < oq->wanted->n_ports; i++) {
+        if (find_port(oq->br, oq->wanted->ports[i].port) == port) {
             return true;
         }
     }
@@ -295,7 +290,7 @@ is_planned(const struct rows *r, const struct ovsrec_port *port)
 
 /* Returns true if the row 'name' is in the plan. */
 static bool
-is_wanted(const struct rows *r, const char *name)
+is_wanted(const struct ovsdb_qos *oq, const char *name)
 {
     uint32_t port;
     int64_t queue = -1;
@@ -304,14 +299,14 @@ is_wanted(const struct rows *r, const char *name)
         && !ovs_scan(name + 17, "%"SCNu32, &port)) {
         return false;
     }
-    for (size_t i = 0; i < r->plan->n_ports; i++) {
-        if (r->plan->ports[i].port != port) {
+    for (size_t i = 0; i < oq->wanted->n_ports; i++) {
+        if (oq->wanted->ports[i].port != port) {
             continue;
         } else if (queue < 0) {
             return true;
         }
-        for (size_t j = 0; j < queue_plan_n_queues(r->plan); j++) {
-            if (queue_plan_number(r->plan, j) == queue) {
+        for (size_t j = 0; j < queue_plan_n_queues(oq->wanted); j++) {
+            if (queue_plan_number(oq->wanted, j) == queue) {
                 return true;
             }
         }
@@ -321,28 +316,28 @@ is_wanted(const struct rows *r, const char *name)
 
 /* Deletes our rows that are not in the plan, and restores their ports. */
 static void
-delete_unwanted_rows(struct rows *r)
+delete_unwanted_rows(struct ovsdb_qos *oq)
 {
     const struct ovsrec_qos *qos;
     const struct ovsrec_queue *queue;
 
-    for (size_t i = 0; i < r->br->n_ports; i++) {
-        if (!is_planned(r, r->br->ports[i])) {
-            restore_port(r, r->br->ports[i]);
+    for (size_t i = 0; i < oq->br->n_ports; i++) {
+        if (!is_planned(oq, oq->br->ports[i])) {
+            restore_port(oq, oq->br->ports[i]);
         }
     }
-    OVSREC_QOS_FOR_EACH_SAFE (qos, r->idl) {
-        if (is_ours(r, &qos->external_ids)
-            && !is_wanted(r, smap_get(&qos->external_ids, OURS))) {
+    OVSREC_QOS_FOR_EACH_SAFE (qos, oq->idl) {
+        if (is_ours(oq, &qos->external_ids)
+            && !is_wanted(oq, smap_get(&qos->external_ids, OURS))) {
             ovsrec_qos_delete(qos);
-            r->count->n_changes++;
+            oq->n_changes++;
         }
     }
-    OVSREC_QUEUE_FOR_EACH_SAFE (queue, r->idl) {
-        if (is_ours(r, &queue->external_ids)
-            && !is_wanted(r, smap_get(&queue->external_ids, OURS))) {
+    OVSREC_QUEUE_FOR_EACH_SAFE (queue, oq->idl) {
+        if (is_ours(oq, &queue->external_ids)
+            && !is_wanted(oq, smap_get(&queue->external_ids, OURS))) {
             ovsrec_queue_delete(queue);
-            r->count->n_changes++;
+            oq->n_changes++;
         }
     }
 }
@@ -350,62 +345,43 @@ delete_unwanted_rows(struct rows *r)
 /* Stores the leader's generation in the bridge.  The transaction fails if
  * another leader changes it at the same time. */
 static void
-write_generation(struct rows *r, uint64_t generation)
+write_generation(struct ovsdb_qos *oq)
 {
-    ovsrec_bridge_verify_external_ids(r->br);
-    if (get_generation(r->br) != generation) {
-        char *text = xasprintf("%"PRIu64, generation);
+    ovsrec_bridge_verify_external_ids(oq->br);
+    if (get_generation(oq->br) != oq->generation) {
+        char *text = xasprintf("%"PRIu64, oq->generation);
 
-        ovsrec_bridge_update_external_ids_setkey(r->br, GENERATION, text);
-        r->count->n_changes++;
+        ovsrec_bridge_update_external_ids_setkey(oq->br, GENERATION, text);
+        oq->n_changes++;
         free(text);
     }
 }
 
-/* Adds the differences between rows and 'plan' to 'txn'.  Returns NULL, or an
- * error message about the first missing port, which the caller frees. */
+/* Adds the differences between rows and desired queues to the transaction.
+ * Returns NULL, or an error message about the first missing port, which the
+ * caller frees. */
 static char *
-write_rows(struct ovsdb_idl *idl, struct ovsdb_idl_txn *txn,
-           const struct ovsrec_bridge *br, const struct queue_plan *plan,
-           uint64_t generation, struct rows_count *count)
+write_rows(struct ovsdb_qos *oq)
 {
-    struct rows r = {
-        .idl = idl, .txn = txn, .br = br, .plan = plan, .count = count,
-    };
+    const struct queue_plan *plan = oq->wanted;
     char *missing = NULL;
 
-    delete_unwanted_rows(&r);
+    delete_unwanted_rows(oq);
     for (size_t i = 0; i < plan->n_ports; i++) {
-        const struct ovsrec_port *port = find_port(br, plan->ports[i].port);
-        const struct ovsrec_qos *qos = write_qos(&r, &plan->ports[i]);
+        const struct queue_plan_port *wanted = &plan->ports[i];
+        const struct ovsrec_port *port = find_port(oq->br, wanted->port);
+        const struct ovsrec_qos *qos = write_qos(oq, wanted);
 
         if (port) {
-            write_port(&r, port, qos);
+            write_port(oq, port, qos);
         } else if (!missing) {
             missing = xasprintf("the bridge has no port %"PRIu32,
-                                plan->ports[i].port);
+                                wanted->port);
         }
     }
-    write_generation(&r, generation);
+    write_generation(oq);
     return missing;
 }
-
-struct ovsdb_qos {
-    struct driver up;
-    char *remote;
-    uint64_t datapath;
-    struct ovsdb_idl *idl;      /* NULL until the first want(). */
-    struct ovsdb_idl_txn *txn;  /* In progress, or NULL. */
-    uint64_t generation;        /* Leader's generation. */
-    struct queue_plan *wanted;  /* Desired queues. */
-    unsigned int seqno;         /* Sequence number of 'idl' at the last
-                                 * reconcile(). */
-    bool stale;                 /* reconcile() is due whatever 'seqno' is. */
-    long long int next;         /* time_msec() before which it must wait. */
-    enum driver_state state;
-    char *reason;               /* For DRIVER_REFUSED or a missing port. */
-    struct rows_count count;    /* Result of the last reconcile(). */
-};
 
 static struct ovsdb_qos *
 ovsdb_qos_cast(const struct driver *driver)
@@ -467,7 +443,7 @@ open_database(const char *remote)
 }
 
 static void
-ovsdb_qos_want(struct driver *driver, const struct driver_want *want)
+ovsdb_qos_want(struct driver *driver, struct driver_want *want)
 {
     struct ovsdb_qos *oq = ovsdb_qos_cast(driver);
 
@@ -478,7 +454,8 @@ ovsdb_qos_want(struct driver *driver, const struct driver_want *want)
     if (!oq->wanted || oq->generation != want->generation
         || !queue_plan_equal(oq->wanted, want->queues)) {
         queue_plan_destroy(oq->wanted);
-        oq->wanted = queue_plan_clone(want->queues);
+        oq->wanted = want->queues;
+        want->queues = NULL;
         oq->generation = want->generation;
         oq->stale = true;
     }
@@ -502,34 +479,32 @@ set_state(struct ovsdb_qos *oq, enum driver_state state, char *reason)
 static void
 reconcile(struct ovsdb_qos *oq)
 {
-    const struct ovsrec_bridge *br = find_bridge(oq->idl, oq->datapath);
-    uint64_t newer = br ? get_generation(br) : 0;
     char *missing;
 
-    memset(&oq->count, 0, sizeof oq->count);
-    if (!br) {
+    oq->br = find_bridge(oq->idl, oq->datapath);
+    oq->n_applied = oq->n_changes = 0;
+    if (!oq->br) {
         set_state(oq, DRIVER_REFUSED,
                   xasprintf("no bridge has datapath id %016"PRIx64,
                             oq->datapath));
         return;
-    } else if (newer > oq->generation) {
+    } else if (get_generation(oq->br) > oq->generation) {
         set_state(oq, DRIVER_REFUSED,
                   xasprintf("the bridge was changed by a newer controller, of "
-                            "generation %"PRIu64, newer));
+                            "generation %"PRIu64, get_generation(oq->br)));
         return;
     }
     oq->txn = ovsdb_idl_txn_create(oq->idl);
     ovsdb_idl_txn_add_comment(oq->txn, "stagecoach: queues of %016"PRIx64
                               " by generation %"PRIu64, oq->datapath,
                               oq->generation);
-    missing = write_rows(oq->idl, oq->txn, br, oq->wanted, oq->generation,
-                         &oq->count);
-    if (!oq->count.n_changes) {
+    missing = write_rows(oq);
+    if (!oq->n_changes) {
         ovsdb_idl_txn_destroy(oq->txn);
         oq->txn = NULL;
     } else {
         VLOG_INFO("%s: writing %"PRIuSIZE" changes of queues", oq->remote,
-                  oq->count.n_changes);
+                  oq->n_changes);
     }
     set_state(oq, oq->txn || missing ? DRIVER_WRITING : DRIVER_IN_SYNC,
               missing);
@@ -598,16 +573,18 @@ ovsdb_qos_wait(struct driver *driver)
     }
 }
 
-static void
-ovsdb_qos_get_status(const struct driver *driver,
-                     struct driver_status *status)
+static struct driver_status
+ovsdb_qos_get_status(const struct driver *driver)
 {
     const struct ovsdb_qos *oq = ovsdb_qos_cast(driver);
+    const struct queue_plan *plan = oq->wanted;
 
-    *status = (struct driver_status) {
+    return (struct driver_status) {
         .state = oq->state,
-        .n_wanted = oq->wanted ? count_wanted_rows(oq->wanted) : 0,
-        .n_applied = oq->count.n_applied,
+        /* Each port, its QoS and its queues. */
+        .n_wanted = (plan ? plan->n_ports * (2 + queue_plan_n_queues(plan))
+                     : 0),
+        .n_applied = oq->n_applied,
     };
 }
 

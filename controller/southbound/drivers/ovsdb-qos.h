@@ -30,15 +30,7 @@
  * vSwitch's userspace datapath creates queues of kernel interfaces and ignores
  * set_queue.
  *
- * See driver.h.  The driver uses 'queues' of struct driver_want.
- *
- *
- * Decisions
- * =========
- *
- * A switch's database has no notion of a primary controller.  The leader's
- * generation is therefore written to the bridge, and every transaction on
- * queues verifies it. */
+ * See driver.h.  The driver uses 'queues' of struct driver_want. */
 
 #include <stdint.h>
 

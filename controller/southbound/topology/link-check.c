@@ -33,7 +33,7 @@ struct end {
 
 /* Limit of the frames accepted from a switch. */
 struct listener {
-    int allowed;                /* Frames in LINK_CHECK_MSEC. */
+    int n_ports;                /* Ports of the switch with a link. */
     int left;                   /* Remaining frames in this interval. */
 };
 
@@ -49,6 +49,21 @@ struct link_check {
     uint64_t n_sent, n_heard, n_forged, n_replayed, n_ignored;
 };
 
+/* Returns the port of end 'i'.  The other end of the link is 'i ^ 1'. */
+static const struct topology_port *
+port_of(const struct link_check *lc, size_t i)
+{
+    return &lc->t->links[i / 2].ends[i % 2];
+}
+
+static void
+reset_listeners(struct link_check *lc)
+{
+    for (size_t i = 0; i < lc->t->n_switches; i++) {
+        lc->listeners[i].left = SPARE_FRAMES + 2 * lc->listeners[i].n_ports;
+    }
+}
+
 struct link_check *
 link_check_create(const struct topology *t, const struct lldp_key *key)
 {
@@ -60,15 +75,10 @@ link_check_create(const struct topology *t, const struct lldp_key *key)
     lc->n_ends = 2 * t->n_links;
     lc->ends = xcalloc(MAX(lc->n_ends, 1), sizeof *lc->ends);
     lc->listeners = xcalloc(t->n_switches, sizeof *lc->listeners);
-    for (size_t i = 0; i < t->n_switches; i++) {
-        lc->listeners[i].allowed = SPARE_FRAMES;
-    }
     for (size_t i = 0; i < lc->n_ends; i++) {
-        lc->listeners[t->links[i / 2].ends[i % 2].sw].allowed += 2;
+        lc->listeners[port_of(lc, i)->sw].n_ports++;
     }
-    for (size_t i = 0; i < t->n_switches; i++) {
-        lc->listeners[i].left = lc->listeners[i].allowed;
-    }
+    reset_listeners(lc);
     return lc;
 }
 
@@ -80,20 +90,6 @@ link_check_destroy(struct link_check *lc)
         free(lc->listeners);
         free(lc);
     }
-}
-
-/* Returns the port of end 'i'. */
-static const struct topology_port *
-port_of(const struct link_check *lc, size_t i)
-{
-    return &lc->t->links[i / 2].ends[i % 2];
-}
-
-/* Returns the port at the other end of the link, by the topology. */
-static const struct topology_port *
-far_port_of(const struct link_check *lc, size_t i)
-{
-    return port_of(lc, i ^ 1);
 }
 
 /* Returns the index of the end that sent 'probe', or 'n_ends'. */
@@ -115,7 +111,7 @@ static bool
 is_right_port(const struct link_check *lc, size_t i,
               const struct topology_port *at)
 {
-    const struct topology_port *far = far_port_of(lc, i);
+    const struct topology_port *far = port_of(lc, i ^ 1);
 
     return at->sw == far->sw && at->port == far->port;
 }
@@ -147,7 +143,7 @@ alarm_to_string(const struct link_check *lc, size_t i)
 {
     const struct topology_switch *sws = lc->t->switches;
     const struct topology_port *port = port_of(lc, i);
-    const struct topology_port *far = far_port_of(lc, i);
+    const struct topology_port *far = port_of(lc, i ^ 1);
     const struct topology_port *at = &lc->ends[i].at;
 
     if (is_silent(lc, i)) {
@@ -197,7 +193,7 @@ send_probe(struct link_check *lc, size_t i, link_check_send_func *send,
     uint8_t frame[LLDP_MAX_SIZE];
     size_t n = lldp_encode(&probe, &lc->key, frame);
 
-    if (send(from, far_port_of(lc, i), frame, n, aux)) {
+    if (send(from, port_of(lc, i ^ 1), frame, n, aux)) {
         lc->ends[i].sent++;
         lc->n_sent++;
         log_alarm(lc, i);
@@ -213,9 +209,7 @@ link_check_run(struct link_check *lc, link_check_send_func *send, void *aux)
     while (lc->n_ends && now >= lc->next_at) {
         if (!lc->next) {
             lc->next_at = now;
-            for (size_t i = 0; i < lc->t->n_switches; i++) {
-                lc->listeners[i].left = lc->listeners[i].allowed;
-            }
+            reset_listeners(lc);
         }
         send_probe(lc, lc->next, send, aux);
         lc->next_at += (LINK_CHECK_MSEC * (lc->next + 1) / lc->n_ends

@@ -41,7 +41,6 @@ lldp_key_read(const char *file, struct lldp_key *key)
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     struct stat st;
     ssize_t n;
-    uint8_t more;
 
     if (fd < 0 || fstat(fd, &st)) {
         char *error = xasprintf("%s: %s, a file is allowed", file,
@@ -53,9 +52,6 @@ lldp_key_read(const char *file, struct lldp_key *key)
         return error;
     }
     n = read(fd, key->bytes, sizeof key->bytes);
-    if (n == (ssize_t) sizeof key->bytes && read(fd, &more, 1) > 0) {
-        n++;
-    }
     close(fd);
     key->n = n;
     if (n < LLDP_MIN_KEY || n > LLDP_MAX_KEY) {

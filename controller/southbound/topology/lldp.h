@@ -21,7 +21,7 @@
 #define LLDP_MIN_KEY 16
 #define LLDP_MAX_KEY 4096
 struct lldp_key {
-    uint8_t bytes[LLDP_MAX_KEY];
+    uint8_t bytes[LLDP_MAX_KEY + 1];    /* One more to find larger files. */
     size_t n;
 };
 

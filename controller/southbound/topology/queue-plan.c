@@ -62,15 +62,6 @@ queue_plan_create(const struct policy *policy, const struct topology *t,
     return plan;
 }
 
-struct queue_plan *
-queue_plan_clone(const struct queue_plan *plan)
-{
-    struct queue_plan *copy = xmemdup(plan, sizeof *plan);
-
-    copy->ports = xmemdup(plan->ports, plan->n_ports * sizeof *plan->ports);
-    return copy;
-}
-
 void
 queue_plan_destroy(struct queue_plan *plan)
 {

@@ -45,7 +45,6 @@ struct queue_plan {
 /* Returns the plan of switch 'sw' of the topology, which has "queues". */
 struct queue_plan *queue_plan_create(const struct policy *,
                                      const struct topology *, int sw);
-struct queue_plan *queue_plan_clone(const struct queue_plan *);
 void queue_plan_destroy(struct queue_plan *);
 bool queue_plan_equal(const struct queue_plan *, const struct queue_plan *);
 

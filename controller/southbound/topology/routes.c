@@ -87,15 +87,13 @@ routes_destroy(struct routes *r)
     }
 }
 
-bool
+void
 routes_set_up(struct routes *r, size_t link, bool up)
 {
-    if (r->up[link] == up) {
-        return false;
+    if (r->up[link] != up) {
+        r->up[link] = up;
+        measure(r);
     }
-    r->up[link] = up;
-    measure(r);
-    return true;
 }
 
 size_t

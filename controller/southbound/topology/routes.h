@@ -12,8 +12,8 @@
  * Two leaves have as many shortest paths as there are spines.  A hash that
  * distributes flows may put two large flows on one path while another is idle.
  * So the large flows, which the order knows, get explicit paths with the least
- * load, and the hash distributes the rest.  A working path is kept, because
- * moving it reorders packets.
+ * load, and the hash distributes the rest.  A working path is kept even if
+ * another one has become better, because moving a flow reorders its packets.
  *
  *
  * Usage
@@ -28,14 +28,7 @@
  *    routes_destroy(r);
  *
  * The topology must outlive the routes.  Paths are valid until the next call
- * that takes a non-const struct.  Main thread only.
- *
- *
- * Decisions
- * =========
- *
- * A working path is kept even if another one has become better: moving a flow
- * reorders its packets. */
+ * that takes a non-const struct.  Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,9 +61,8 @@ struct route_path {
 struct routes *routes_create(const struct topology *);
 void routes_destroy(struct routes *);
 
-/* Sets the state of a link, which is initially up.  Returns true if it has
- * changed. */
-bool routes_set_up(struct routes *, size_t link, bool up);
+/* Sets the state of a link, which is initially up. */
+void routes_set_up(struct routes *, size_t link, bool up);
 size_t routes_n_down(const struct routes *);
 
 /* Stores the ports of 'from' that lead to 'to' on a shortest path, at most

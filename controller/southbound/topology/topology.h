@@ -11,7 +11,9 @@
  *
  * Paths follow the topology.  Information from switches and hosts can be
  * forged, so the topology comes only from a file that an operator writes
- * (topology.schema.json).
+ * (topology.schema.json).  A switch reports only its identity and which of its
+ * ports are down.  Link checks compare the cables with the file and raise
+ * alarms; no decision reads their result.
  *
  *
  * Usage
@@ -24,16 +26,7 @@
  *    topology_destroy(t);
  *
  * A topology does not change after topology_read(), so indexes into its arrays
- * identify switches, links and hosts.
- *
- *
- * Decisions
- * =========
- *
- * The operator's file describes the wiring, because what switches and hosts
- * report about it can be forged.  A switch reports only its identity and which
- * of its ports are down.  Link checks compare the cables with the file and
- * raise alarms; no decision reads their result. */
+ * identify switches, links and hosts. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -105,15 +105,14 @@ want_something(struct driver *d)
                         &ofpacts);
     ofpbuf_uninit(&ofpacts);
     d->class->want(d, &want);
-    flow_table_destroy(ft);
+    flow_table_destroy(want.flows);
 }
 
 static void
 check(const struct driver *d)
 {
-    struct driver_status status;
+    struct driver_status status = d->class->get_status(d);
 
-    d->class->get_status(d, &status);
     must(status.n_wanted == 2 && status.n_applied <= 2);
     must(status.state != DRIVER_IN_SYNC || status.n_applied == 2);
 }

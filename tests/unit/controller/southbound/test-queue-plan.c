@@ -139,7 +139,7 @@ plans_that_differ_are_not_equal(void **state OVS_UNUSED)
     struct topology *t = fabric();
     struct policy *policy = stage_policy();
     struct queue_plan *a = queue_plan_create(policy, t, 1);
-    struct queue_plan *b = queue_plan_clone(a);
+    struct queue_plan *b = queue_plan_create(policy, t, 1);
 
     assert_true(queue_plan_equal(a, b));
     b->ports[2].rate_bps++;

@@ -140,14 +140,14 @@ links_that_are_down_are_avoided(void **state OVS_UNUSED)
     uint32_t ports[4];
 
     /* Without leaf 1 to spine 0, leaf 0 must not use spine 0 either. */
-    assert_true(routes_set_up(r, 2, false));
-    assert_false(routes_set_up(r, 2, false));
+    routes_set_up(r, 2, false);
+    routes_set_up(r, 2, false);
     assert_int_equal(routes_n_down(r), 1);
     assert_int_equal(routes_next(r, 0, 1, ports, 4), 1);
     assert_int_equal(ports[0], 11);
-    assert_true(routes_set_up(r, 3, false));
+    routes_set_up(r, 3, false);
     assert_int_equal(routes_next(r, 0, 1, ports, 4), 0);
-    assert_true(routes_set_up(r, 2, true));
+    routes_set_up(r, 2, true);
     assert_int_equal(routes_next(r, 0, 1, ports, 4), 1);
     assert_int_equal(ports[0], 10);
     routes_destroy(r);
