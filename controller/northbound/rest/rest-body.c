@@ -45,88 +45,73 @@ open_body(const char *text, size_t size, struct json_check **jcp)
 }
 
 static void
-read_workers(const struct json_at *top, struct rest_change *change)
+read_workers(const struct json_at *top, struct intent_edit *edit)
 {
-    const struct json_at *workers = json_array_or_null(top, "workers", 0,
-                                                       REST_MAX_WORKERS);
+    const struct json_at *array = json_array_or_null(top, "workers", 0,
+                                                     REST_MAX_WORKERS);
+    struct intent_worker *workers;
 
-    change->edit.n = json_n(workers);
-    change->workers = xcalloc(change->edit.n + 1, sizeof *change->workers);
-    for (size_t i = 0; i < change->edit.n; i++) {
-        const struct json_at *at = json_element_object(workers, i);
+    edit->n = json_n(array);
+    edit->workers = workers = xcalloc(edit->n + 1, sizeof *workers);
+    for (size_t i = 0; i < edit->n; i++) {
+        const struct json_at *at = json_element_object(array, i);
 
-        change->workers[i] = (struct intent_worker) {
+        workers[i] = (struct intent_worker) {
             .host = json_name(at, "host"),
-            .role = roles[json_enum_or(at, "role", roles, 0)],
+            .role = xstrdup(roles[json_enum_or(at, "role", roles, 0)]),
             .index = json_integer_or(at, "index", 0, REST_MAX_WORKERS, i),
         };
     }
-    change->edit.workers = change->workers;
 }
 
 static void
-read_jobs(const struct json_at *top, struct rest_change *change)
+read_jobs(const struct json_at *top, struct intent_edit *edit)
 {
-    const struct json_at *jobs = json_array(top, "jobs", 1, REST_MAX_JOBS);
+    const struct json_at *array = json_array(top, "jobs", 1, REST_MAX_JOBS);
+    const char **jobs;
 
-    change->edit.n = json_n(jobs);
-    change->jobs = xcalloc(change->edit.n + 1, sizeof *change->jobs);
-    for (size_t i = 0; i < change->edit.n; i++) {
-        change->jobs[i] = json_at_name(json_element(jobs, i));
+    edit->n = json_n(array);
+    edit->jobs = jobs = xcalloc(edit->n + 1, sizeof *jobs);
+    for (size_t i = 0; i < edit->n; i++) {
+        jobs[i] = json_at_name(json_element(array, i));
     }
-    change->edit.jobs = (const char *const *) change->jobs;
 }
 
-/* Reads the body of an edit of 'kind' into '*change'.  Returns NULL, or an
- * error message that the caller frees; then '*change' need not be
- * uninitialized. */
+/* Reads the body of an edit of 'kind' into '*edit'.  Returns NULL, or an error
+ * message that the caller frees; then '*edit' need not be uninitialized. */
 char *
-rest_body_change(enum intent_kind kind, const char *text, size_t size,
-                 struct rest_change *change)
+rest_body_edit(enum intent_kind kind, const char *text, size_t size,
+               struct intent_edit *edit)
 {
     const struct json_at *top;
     struct json_check *jc;
     char *error;
 
-    *change = (struct rest_change) { .edit.kind = kind };
+    *edit = (struct intent_edit) { .kind = kind };
     error = open_body(text, size, &jc);
     if (error) {
         return error;
     }
     top = json_check_top(jc);
     if (kind == INTENT_COJOB_BEGIN) {
-        change->edit.weight = json_number_or(top, "weight", 0.001, 1000, 1);
+        edit->weight = json_number_or(top, "weight", 0.001, 1000, 1);
     } else if (kind == INTENT_JOB_BEGIN) {
-        read_workers(top, change);
-        change->edit.model_bytes = json_integer_or(top, "model_bytes", 0,
-                                                   1LL << 50, 0);
+        read_workers(top, edit);
+        edit->model_bytes = json_integer_or(top, "model_bytes", 0, 1LL << 50,
+                                            0);
     } else if (kind == INTENT_STAGE_BEGIN) {
-        change->edit.iterations = json_integer(top, "iterations", 1,
-                                               1LL << 50);
-        read_jobs(top, change);
+        edit->iterations = json_integer(top, "iterations", 1, 1LL << 50);
+        read_jobs(top, edit);
     }
     error = strip_name(json_check_close(jc));
     if (error) {
-        rest_change_uninit(change);
+        intent_edit_uninit(edit);
     }
     return error;
 }
 
-void
-rest_change_uninit(struct rest_change *change)
-{
-    for (size_t i = 0; change->workers && i < change->edit.n; i++) {
-        free(CONST_CAST(char *, change->workers[i].host));
-    }
-    for (size_t i = 0; change->jobs && i < change->edit.n; i++) {
-        free(change->jobs[i]);
-    }
-    free(change->workers);
-    free(change->jobs);
-    *change = (struct rest_change) { .edit.n = 0 };
-}
-
-/* Reads the progress of a job; members are those of a progress datagram. */
+/* Reads the progress of a job; members are those of a progress datagram.
+ * Returns as rest_body_edit(). */
 char *
 rest_body_progress(const char *text, size_t size, struct rest_progress *p)
 {
@@ -149,14 +134,7 @@ rest_body_progress(const char *text, size_t size, struct rest_progress *p)
     json_ignore(top, "time");
     error = strip_name(json_check_close(jc));
     if (error) {
-        rest_progress_uninit(p);
+        free(p->metric);
     }
     return error;
-}
-
-void
-rest_progress_uninit(struct rest_progress *p)
-{
-    free(p->metric);
-    p->metric = NULL;
 }

@@ -17,19 +17,15 @@
  * Usage
  * =====
  *
- *    struct rest_change change;
- *
- *    error = rest_body_change(INTENT_JOB_BEGIN, text, size, &change);
+ *    error = rest_body_edit(INTENT_JOB_BEGIN, text, size, &edit);
  *    if (!error) {
- *        change.edit.cojob = "asha";
- *        ...use change.edit...
- *        rest_change_uninit(&change);
+ *        edit.cojob = xstrdup("asha");
+ *        ...use 'edit'...
+ *        intent_edit_uninit(&edit);
  *    }
  *
- * A change owns the members of its edit, except the names of cojob, job and
- * owner, which are not in the body.  No state. */
+ * An edit owns its strings.  No state. */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "controller/intent/intent-edit.h"
@@ -38,24 +34,17 @@
 #define REST_MAX_JOBS 1024      /* Jobs of a stage. */
 #define REST_MAX_RUNG 1000
 
-struct rest_change {
-    struct intent_edit edit;
-    struct intent_worker *workers;
-    char **jobs;
-};
-
-char *rest_body_change(enum intent_kind, const char *text, size_t size,
-                       struct rest_change *);
-void rest_change_uninit(struct rest_change *);
+char *rest_body_edit(enum intent_kind, const char *text, size_t size,
+                     struct intent_edit *);
 
 struct rest_progress {
     int64_t iteration;          /* Completed iterations of the job. */
-    char *metric;               /* Name of the metric, or NULL. */
+    char *metric;               /* Name of the metric, or NULL; the caller
+                                 * frees it. */
     double value;               /* Value of 'metric'. */
 };
 
 char *rest_body_progress(const char *text, size_t size,
                          struct rest_progress *);
-void rest_progress_uninit(struct rest_progress *);
 
 #endif /* controller/northbound/rest/rest-body.h */

@@ -4,6 +4,7 @@
 
 #include "controller/northbound/rest/rest-routes.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,144 @@
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
+
+/* Returns true if 'path' matches 'pattern', in which a segment "{...}" matches
+ * any segment of 1 to REST_MAX_ARG - 1 bytes, and stores these segments in
+ * 'args'.  Otherwise 'args' is undefined. */
+bool
+rest_path_match(const char *pattern, const char *path,
+                char args[REST_MAX_ARGS][REST_MAX_ARG])
+{
+    size_t n = 0;
+
+    for (;;) {
+        if (*pattern == '{') {
+            size_t size = strcspn(path, "/");
+
+            if (!size || size >= REST_MAX_ARG) {
+                return false;
+            }
+            ovs_assert(n < REST_MAX_ARGS);
+            memcpy(args[n], path, size);
+            args[n++][size] = '\0';
+            path += size;
+            pattern += strcspn(pattern, "/");
+        } else if (*pattern != *path) {
+            return false;
+        } else if (!*path) {
+            return true;
+        } else {
+            pattern++;
+            path++;
+        }
+    }
+}
+
+/* Returns 'path' truncated to REST_MAX_QUOTE characters and with '?' for each
+ * character that is not printable ASCII.  The caller frees. */
+char *
+rest_path_quote(const char *path)
+{
+    char *quote = xmemdup0(path, strnlen(path, REST_MAX_QUOTE));
+
+    for (char *p = quote; *p; p++) {
+        if (*p <= ' ' || *p > '~') {
+            *p = '?';
+        }
+    }
+    return quote;
+}
+
+/* Returns the answer 'json'; takes ownership of 'json'. */
+struct rest_answer
+rest_answer_json(struct json *json)
+{
+    return (struct rest_answer) { .status = MHD_HTTP_OK, .json = json };
+}
+
+/* Returns the answer 'text' of MIME type 'type'; takes ownership of 'text'. */
+struct rest_answer
+rest_answer_text(const char *type, char *text)
+{
+    return (struct rest_answer) {
+        .status = MHD_HTTP_OK, .text = text, .type = type,
+    };
+}
+
+/* Returns an error; takes ownership of 'message', "PLACE: WHAT, what is
+ * allowed". */
+struct rest_answer
+rest_answer_message(unsigned int status, char *message)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "error", json_string_create_nocopy(message));
+    return (struct rest_answer) { .status = status, .json = json };
+}
+
+struct rest_answer
+rest_answer_error(unsigned int status, const char *format, ...)
+{
+    va_list args;
+    char *message;
+
+    va_start(args, format);
+    message = xvasprintf(format, args);
+    va_end(args);
+    return rest_answer_message(status, message);
+}
+
+static bool
+add_headers(struct MHD_Response *response, const struct rest_answer *answer)
+{
+    const char *type = answer->json ? "application/json" : answer->type;
+
+    return (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                    type)
+            && MHD_add_response_header(response,
+                                       MHD_HTTP_HEADER_CACHE_CONTROL,
+                                       "no-store")
+            && (!answer->allow
+                || MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
+                                           answer->allow))
+            && (answer->status == MHD_HTTP_OK
+                || MHD_add_response_header(response,
+                                           MHD_HTTP_HEADER_CONNECTION,
+                                           "close")));
+}
+
+/* Sends and uninitializes 'answer'.  An error closes the connection, because
+ * the rest of the request may not have been read. */
+enum MHD_Result
+rest_answer_send(struct MHD_Connection *mc, struct rest_answer *answer)
+{
+    enum MHD_Result result = MHD_NO;
+    struct MHD_Response *response;
+    char *text;
+
+    text = (answer->json ? json_to_string(answer->json, JSSF_SORT)
+            : xstrdup(answer->text));
+    response = MHD_create_response_from_buffer(strlen(text), text,
+                                               MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        free(text);
+    } else {
+        if (add_headers(response, answer)) {
+            result = MHD_queue_response(mc, answer->status, response);
+        }
+        MHD_destroy_response(response);
+    }
+    rest_answer_uninit(answer);
+    return result;
+}
+
+void
+rest_answer_uninit(struct rest_answer *answer)
+{
+    json_destroy(answer->json);
+    free(answer->text);
+    *answer = (struct rest_answer) { .status = 0 };
+}
 
 #define COJOB "/v1/cojobs/{cojob}"
 #define JOB COJOB "/jobs/{job}"
@@ -77,11 +216,16 @@ get_metrics(struct rest_request *r)
                             metrics_to_string(r->ctl, r->counts));
 }
 
+static char *
+job_name(const struct rest_request *r)
+{
+    return xasprintf("%s/%s", r->args[0], r->args[1]);
+}
+
 static struct rest_answer
 get_explain(struct rest_request *r)
 {
-    char *path = xasprintf("%s/%s", r->args[0], r->args[1]);
-    char *job = rest_path_quote(path);
+    char *job = job_name(r);
     struct rest_answer answer;
     struct json *json;
     char *error;
@@ -92,7 +236,6 @@ get_explain(struct rest_request *r)
               : rest_answer_json(json));
     free(error);
     free(job);
-    free(path);
     return answer;
 }
 
@@ -132,27 +275,13 @@ get_events(struct rest_request *r)
     return (struct rest_answer) { .status = 0 };
 }
 
-static char *
-job_name(const struct rest_request *r)
-{
-    return xasprintf("%s/%s", r->args[0], r->args[1]);
-}
-
 /* Returns the answer 'json', or status 404 if it is null. */
 static struct rest_answer
 answer_or_404(const struct rest_request *r, struct json *json)
 {
-    char *quote;
-    struct rest_answer answer;
-
-    if (json) {
-        return rest_answer_json(json);
-    }
-    quote = rest_path_quote(r->path);
-    answer = rest_answer_error(MHD_HTTP_NOT_FOUND, "%s: unknown, what has "
-                               "begun is allowed", quote);
-    free(quote);
-    return answer;
+    return (json ? rest_answer_json(json)
+            : rest_answer_error(MHD_HTTP_NOT_FOUND, "%.*s: unknown, what has "
+                                "begun is allowed", REST_MAX_QUOTE, r->path));
 }
 
 static struct rest_answer
@@ -171,12 +300,11 @@ get_job(struct rest_request *r)
     return answer_or_404(r, json);
 }
 
-/* Reads the change of 'kind' from the path, query and body of 'r' into
- * 'r->change'. */
+/* Reads the change of 'kind' from the path and body of 'r' into 'r->edit'. */
 static struct rest_answer
-prepare_change(struct rest_request *r, enum intent_kind kind)
+prepare_change(struct rest_request *r, enum intent_kind kind,
+               const char *outcome)
 {
-    struct intent_edit *edit = &r->change.edit;
     unsigned int rung = 0;
     char *error;
 
@@ -186,15 +314,16 @@ prepare_change(struct rest_request *r, enum intent_kind kind)
                                  "rung, 0 to %d are allowed", r->args[1],
                                  REST_MAX_RUNG);
     }
-    error = rest_body_change(kind, r->body, r->body_size, &r->change);
+    error = rest_body_edit(kind, r->body, r->body_size, &r->edit);
     if (!error) {
-        edit->cojob = r->args[0];
-        edit->job = r->args[1];
-        edit->owner = r->actor;
-        edit->rung = rung;
-        error = intent_edit_check(edit);
+        r->edit.cojob = xstrdup(r->args[0]);
+        r->edit.job = xstrdup(r->args[1]);
+        r->edit.owner = xstrdup(r->actor);
+        r->edit.outcome = nullable_xstrdup(outcome);
+        r->edit.rung = rung;
+        error = intent_edit_check(&r->edit);
         if (error) {
-            rest_change_uninit(&r->change);
+            intent_edit_uninit(&r->edit);
         }
     }
     if (error) {
@@ -214,9 +343,7 @@ delete_job(struct rest_request *r)
 
     for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
         if (!outcome || !strcmp(outcome, outcomes[i])) {
-            answer = prepare_change(r, INTENT_JOB_END);
-            r->change.edit.outcome = outcomes[i];
-            return answer;
+            return prepare_change(r, INTENT_JOB_END, outcomes[i]);
         }
     }
     quote = rest_path_quote(outcome);
@@ -247,7 +374,7 @@ post_progress(struct rest_request *r)
         demand_progress(r->ctl->cluster, job, &job->rest, p.iteration,
                         p.metric, p.value, time_msec());
     }
-    rest_progress_uninit(&p);
+    free(p.metric);
     json = job ? json_object_create() : NULL;
     if (json) {
         json_object_put_string(json, "job", job->full_name);
@@ -323,27 +450,17 @@ answer_not_found(const char *path)
 static struct rest_answer
 answer_not_allowed(const struct rest_request *r, unsigned int methods)
 {
-    static const struct {
-        unsigned int bit;
-        const char *allow;
-    } sets[] = {
-        { 1, "GET, HEAD" }, { 2, "PUT, DELETE" }, { 3, "GET, HEAD, PUT, "
-                                                       "DELETE" },
-        { 4, "POST" },
+    static const char *const sets[] = {
+        [1] = "GET, HEAD", [2] = "PUT, DELETE",
+        [1 | 2] = "GET, HEAD, PUT, DELETE", [4] = "POST",
     };
     struct rest_answer answer;
 
-    for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
-        if (sets[i].bit == methods) {
-            answer = rest_answer_error(MHD_HTTP_METHOD_NOT_ALLOWED,
-                                       "%s: %.16s is not for this, %s is "
-                                       "allowed", r->path, r->method,
-                                       sets[i].allow);
-            answer.allow = sets[i].allow;
-            return answer;
-        }
-    }
-    OVS_NOT_REACHED();
+    answer = rest_answer_error(MHD_HTTP_METHOD_NOT_ALLOWED,
+                               "%s: %.16s is not for this, %s is allowed",
+                               r->path, r->method, sets[methods]);
+    answer.allow = sets[methods];
+    return answer;
 }
 
 /* Returns the route of 'r' and fills in 'r->args', or returns NULL and stores
@@ -435,7 +552,7 @@ rest_route(struct rest_request *r)
     return (route->handle ? route->handle(r)
             : route == &view_route
             ? rest_answer_json(find_view(r->path)->build(r->ctl))
-            : prepare_change(r, route->kind));
+            : prepare_change(r, route->kind, NULL));
 }
 
 static void

@@ -26,14 +26,80 @@
  *        answer = rest_route(&request);
  *    }
  *    if (!answer.status) {
- *        ...write 'request.change', or stream events...
+ *        ...write 'request.edit', or stream events...
  *    }
  *
- * Main thread only. */
+ * rest.c fills in a request from libmicrohttpd and sends the answer, so that
+ * unit tests and the fuzz target need no connections.  In the pattern of a
+ * path "{name}" stands for any segment.  An error has a status of 4xx or 5xx
+ * and the JSON object {"error": "PLACE: WHAT, what is allowed"}.
+ *
+ * The strings of a request belong to the caller, the members of an answer to
+ * the answer.  Main thread only. */
 
+#include <microhttpd.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "controller/northbound/rest/rest-message.h"
+#include "compiler.h"
+#include "controller/northbound/rest/rest-body.h"
+
+struct controller;
+struct json;
+struct rest_counts;
+
+#define REST_MAX_ARGS 3         /* "{name}"s of a pattern. */
+#define REST_MAX_ARG 64         /* Bytes of a segment, with its null byte. */
+#define REST_MAX_BODY (64 * 1024)       /* Bytes. */
+#define REST_MAX_QUOTE 64       /* Characters of a path that errors show. */
+
+/* Action required before a request can be answered. */
+enum rest_next {
+    REST_CHANGE,                /* Write 'edit' to the intent database. */
+    REST_STREAM,                /* Stream events. */
+};
+
+struct rest_request {
+    struct controller *ctl;
+    const struct rest_counts *counts;   /* Counters of the server. */
+    const char *method, *path;
+    const char *actor;          /* Client: user name, or certificate's CN. */
+    const char *body;           /* Null-terminated, "" without a body. */
+    size_t body_size;           /* Bytes, including null bytes in the body. */
+
+    /* Returns the value of parameter 'name' of the query, or NULL. */
+    const char *(*query)(const void *aux, const char *name);
+    const void *query_aux;
+    size_t n_query;             /* Parameters in the query. */
+
+    char args[REST_MAX_ARGS][REST_MAX_ARG];     /* By rest_path_match(). */
+
+    /* Set by a handler that returns no answer. */
+    enum rest_next next;
+    struct intent_edit edit;    /* For REST_CHANGE; owns its strings. */
+};
+
+bool rest_path_match(const char *pattern, const char *path,
+                     char args[REST_MAX_ARGS][REST_MAX_ARG]);
+char *rest_path_quote(const char *path);
+
+struct rest_answer {
+    unsigned int status;        /* HTTP status, 0: no answer yet. */
+    struct json *json;          /* Body, or NULL. */
+    char *text;                 /* Body if 'json' is null, or NULL. */
+    const char *type;           /* MIME type of 'text'. */
+    const char *allow;          /* Allowed methods, for status 405. */
+};
+
+struct rest_answer rest_answer_json(struct json *);
+struct rest_answer rest_answer_text(const char *type, char *text);
+struct rest_answer rest_answer_error(unsigned int status, const char *format,
+                                     ...) OVS_PRINTF_FORMAT(2, 3);
+struct rest_answer rest_answer_message(unsigned int status, char *message);
+
+enum MHD_Result rest_answer_send(struct MHD_Connection *,
+                                 struct rest_answer *);
+void rest_answer_uninit(struct rest_answer *);
 
 static inline bool
 rest_is_read(const char *method)

@@ -73,7 +73,6 @@ struct conn {
     bool suspended;             /* libmicrohttpd does not handle it. */
 
     struct ds body;
-    struct rest_request request;
     struct change *change;      /* Change being written, or NULL. */
     struct rest_answer answer;  /* To the change, once written. */
     struct event_client *stream;        /* Or NULL. */
@@ -83,8 +82,7 @@ struct conn {
 struct change {
     struct conn *conn;          /* NULL if the connection was closed. */
     struct rest *rest;
-    struct rest_request request;        /* A copy: the edit points into it. */
-    char *actor;
+    struct intent_edit edit;    /* Owns its strings. */
 };
 
 static struct conn *
@@ -227,7 +225,7 @@ static struct rest_answer
 answer_change(const struct change *change, enum intent_result result,
               bool changed, char *error)
 {
-    const struct rest_request *r = &change->request;
+    const struct intent_edit *edit = &change->edit;
     struct json *json;
 
     if (result != INTENT_WRITTEN) {
@@ -236,11 +234,11 @@ answer_change(const struct change *change, enum intent_result result,
                                    : MHD_HTTP_SERVICE_UNAVAILABLE, error);
     }
     json = json_object_create();
-    json_object_put_string(json, "cojob", r->args[0]);
-    if (r->change.edit.kind >= INTENT_STAGE_BEGIN) {
-        json_put_integer(json, "rung", r->change.edit.rung);
-    } else if (r->change.edit.kind >= INTENT_JOB_BEGIN) {
-        json_object_put_string(json, "job", r->args[1]);
+    json_object_put_string(json, "cojob", edit->cojob);
+    if (edit->kind >= INTENT_STAGE_BEGIN) {
+        json_put_integer(json, "rung", edit->rung);
+    } else if (edit->kind >= INTENT_JOB_BEGIN) {
+        json_object_put_string(json, "job", edit->job);
     }
     json_put_boolean(json, "changed", changed);
     return rest_answer_json(json);
@@ -255,10 +253,10 @@ change_done(void *change_, enum intent_result result, bool changed,
     struct rest_answer answer = answer_change(change, result, changed, error);
 
     if (result == INTENT_WRITTEN && changed) {
-        char *text = intent_edit_to_string(&change->request.change.edit);
+        char *text = intent_edit_to_string(&change->edit);
 
         decision_log_append(change->rest->ctl->log, DECISION_OPERATOR,
-                            change->request.args[0], change->actor, "%s",
+                            change->edit.cojob, change->edit.owner, "%s",
                             text);
         free(text);
     }
@@ -269,27 +267,22 @@ change_done(void *change_, enum intent_result result, bool changed,
     } else {
         rest_answer_uninit(&answer);
     }
-    rest_change_uninit(&change->request.change);
-    free(change->actor);
+    intent_edit_uninit(&change->edit);
     free(change);
 }
 
+/* Takes ownership of the strings of 'edit'. */
 static enum MHD_Result
-start_change(struct conn *conn)
+start_change(struct conn *conn, const struct intent_edit *edit)
 {
     struct change *change = xmalloc(sizeof *change);
-    struct intent_edit *edit = &change->request.change.edit;
 
     *change = (struct change) {
-        .conn = conn, .rest = conn->rest, .request = conn->request,
-        .actor = xstrdup(conn->actor),
+        .conn = conn, .rest = conn->rest, .edit = *edit,
     };
-    edit->cojob = change->request.args[0];
-    edit->job = change->request.args[1];
-    edit->owner = change->actor;
     conn->change = change;
     conn_suspend(conn);
-    intent_writer_add(conn->rest->writer, edit, change->actor, CHANGE_MS,
+    intent_writer_add(conn->rest->writer, edit, edit->owner, CHANGE_MS,
                       change_done, change);
     return MHD_YES;
 }
@@ -373,6 +366,7 @@ static enum MHD_Result
 handle_end(struct conn *conn, const char *path, const char *method)
 {
     struct rest_answer answer = conn->answer;
+    struct rest_request request;
 
     if (conn->change) {         /* Closed while the change was written. */
         return MHD_NO;
@@ -380,7 +374,7 @@ handle_end(struct conn *conn, const char *path, const char *method)
         conn->answer = (struct rest_answer) { .status = 0 };
         return send_answer(conn, answer);
     }
-    conn->request = (struct rest_request) {
+    request = (struct rest_request) {
         .ctl = conn->rest->ctl, .counts = &conn->rest->counts,
         .method = method, .path = path, .actor = conn->actor,
         .body = ds_cstr(&conn->body), .body_size = conn->body.length,
@@ -392,9 +386,9 @@ handle_end(struct conn *conn, const char *path, const char *method)
         conn->rest->counts.answers[2]++;
         return dashboard_answer(conn->rest->ctl, conn->mc, path);
     }
-    answer = rest_route(&conn->request);
+    answer = rest_route(&request);
     return (answer.status ? send_answer(conn, answer)
-            : conn->request.next == REST_CHANGE ? start_change(conn)
+            : request.next == REST_CHANGE ? start_change(conn, &request.edit)
             : start_stream(conn));
 }
 
@@ -458,25 +452,6 @@ close_slow_conns(struct rest *rest)
     }
 }
 
-static void
-resume_all_conns(struct rest *rest)
-{
-    struct conn *conn;
-
-    LIST_FOR_EACH (conn, node, &rest->conns) {
-        conn_resume(conn);
-    }
-}
-
-static void
-wait_conns(const struct rest *rest)
-{
-    if (!ovs_list_is_empty(&rest->conns)) {
-        poll_timer_wait_until(CONTAINER_OF(ovs_list_front(&rest->conns),
-                                           struct conn, node)->deadline);
-    }
-}
-
 static void OVS_PRINTF_FORMAT(2, 0)
 log_message(void *rest OVS_UNUSED, const char *format, va_list args)
 {
@@ -491,38 +466,33 @@ log_message(void *rest OVS_UNUSED, const char *format, va_list args)
     }
 }
 
-/* Starts libmicrohttpd on listening socket 'fd', with TLS if 'pem' is not
- * null. */
+/* Starts libmicrohttpd on listening socket 'fd', with TLS if 'pem' has a
+ * key. */
 static struct MHD_Daemon *
 start_daemon(struct rest *rest, int fd, const struct rest_pem *pem)
 {
-    struct MHD_OptionItem items[5] = { { MHD_OPTION_END, 0, NULL } };
+    struct MHD_OptionItem tls[] = {
+        { MHD_OPTION_HTTPS_MEM_KEY, 0, pem->key },
+        { MHD_OPTION_HTTPS_MEM_CERT, 0, pem->certificate },
+        { MHD_OPTION_HTTPS_MEM_TRUST, 0, pem->ca_cert },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, CONST_CAST(char *, TLS_VERSIONS) },
+        { MHD_OPTION_END, 0, NULL },
+    };
+    struct MHD_OptionItem none = { MHD_OPTION_END, 0, NULL };
 
-    if (pem) {
-        items[0] = (struct MHD_OptionItem) { MHD_OPTION_HTTPS_MEM_KEY, 0,
-                                             pem->key };
-        items[1] = (struct MHD_OptionItem) { MHD_OPTION_HTTPS_MEM_CERT, 0,
-                                             pem->certificate };
-        items[2] = (struct MHD_OptionItem) { MHD_OPTION_HTTPS_MEM_TRUST, 0,
-                                             pem->ca_cert };
-        items[3] = (struct MHD_OptionItem) {
-            MHD_OPTION_HTTPS_PRIORITIES, 0, CONST_CAST(char *, TLS_VERSIONS)
-        };
-        items[4] = (struct MHD_OptionItem) { MHD_OPTION_END, 0, NULL };
-    }
     return MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME
-        | (pem ? MHD_USE_TLS : 0), 0, NULL, NULL, handle_request, rest,
+        | (pem->key ? MHD_USE_TLS : 0), 0, NULL, NULL, handle_request, rest,
         MHD_OPTION_EXTERNAL_LOGGER, log_message, NULL,
         MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned int) MAX_CONNS,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int) (pem ? MAX_PER_IP
-                                                            : 0),
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        (unsigned int) (pem->key ? MAX_PER_IP : 0),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) MAX_HEAD,
         MHD_OPTION_NOTIFY_CONNECTION, conn_changed, rest,
         MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_ARRAY, items,
+        MHD_OPTION_ARRAY, pem->key ? tls : &none,
         MHD_OPTION_END);
 }
 
@@ -531,29 +501,25 @@ static char *
 add_listener(struct rest *rest, const char *remote,
              const struct rest_tls *tls)
 {
-    bool is_tls = rest_listen_is_tls(remote);
+    struct rest_pem pem = { .key = NULL };
     struct listener *listener;
-    struct rest_pem pem;
-    char *path, *error;
+    char *error;
     int fd;
 
     error = rest_listen_check(remote, tls);
-    if (!error && is_tls) {
+    if (!error && rest_listen_is_tls(remote)) {
         error = rest_pem_read(tls, &pem);
     }
     if (error) {
         return error;
     }
     listener = xzalloc(sizeof *listener);
-    fd = rest_listen_open(remote, MAX_CONNS, &path);
+    fd = rest_listen_open(remote, MAX_CONNS, &listener->path);
     if (fd >= 0) {
-        listener->daemon = start_daemon(rest, fd, is_tls ? &pem : NULL);
+        listener->daemon = start_daemon(rest, fd, &pem);
     }
-    listener->path = path;
     ovs_list_push_back(&rest->listeners, &listener->node);
-    if (is_tls) {
-        rest_pem_uninit(&pem);
-    }
+    rest_pem_uninit(&pem);
     if (!listener->daemon) {
         return xasprintf("%s: cannot listen there (%s)", remote,
                          fd < 0 ? ovs_strerror(-fd)
@@ -613,13 +579,16 @@ void
 rest_destroy(struct rest *rest)
 {
     struct listener *listener;
+    struct conn *conn;
 
     if (!rest) {
         return;
     }
     /* libmicrohttpd cannot stop while a connection is suspended. */
     intent_writer_destroy(rest->writer);
-    resume_all_conns(rest);
+    LIST_FOR_EACH (conn, node, &rest->conns) {
+        conn_resume(conn);
+    }
     LIST_FOR_EACH_POP (listener, node, &rest->listeners) {
         listener_destroy(listener);
     }
@@ -673,7 +642,10 @@ rest_wait(const struct rest *rest)
             poll_timer_wait(MIN(timeout, REQUEST_MS));
         }
     }
-    wait_conns(rest);
+    if (!ovs_list_is_empty(&rest->conns)) {
+        poll_timer_wait_until(CONTAINER_OF(ovs_list_front(&rest->conns),
+                                           struct conn, node)->deadline);
+    }
     if (rest->again) {
         poll_immediate_wake();
     }

@@ -131,7 +131,7 @@ encode_role_request(enum ofp_version version, uint64_t generation)
     return msg;
 }
 
-/* Requests asynchronous messages about ports and roles and, if 'packets', about
+/* Requests asynchronous messages about ports, roles and, if 'packets', about
  * packets that a flow sends to the controller, and no others. */
 static struct ofpbuf *
 encode_set_async(enum ofp_version version, bool packets)

@@ -75,7 +75,7 @@ check_answer(struct rest_answer *answer)
 static void
 check_change(struct rest_request *r)
 {
-    const struct intent_edit *edit = &r->change.edit;
+    const struct intent_edit *edit = &r->edit;
     char *error = intent_edit_check(edit);
 
     must(r->next == REST_CHANGE && !error);
@@ -90,7 +90,7 @@ check_change(struct rest_request *r)
     } else if (edit->kind == INTENT_JOB_END) {
         must(edit->outcome);
     }
-    rest_change_uninit(&r->change);
+    intent_edit_uninit(&r->edit);
 }
 
 static void

@@ -77,27 +77,26 @@ members_of_a_body_are_read(void **state)
     const char *text = "{\"workers\": [{\"host\": \"h0\"}, {\"host\": \"h1\", "
                        "\"role\": \"server\", \"index\": 0}], "
                        "\"model_bytes\": 5}";
-    struct rest_change change;
+    struct intent_edit edit;
 
-    assert_null(rest_body_change(INTENT_JOB_BEGIN, text, strlen(text),
-                                 &change));
-    assert_int_equal(change.edit.n, 2);
-    assert_string_equal(change.edit.workers[0].role, "worker");
-    assert_int_equal(change.edit.workers[0].index, 0);
-    assert_string_equal(change.edit.workers[1].host, "h1");
-    assert_string_equal(change.edit.workers[1].role, "server");
-    assert_int_equal(change.edit.model_bytes, 5);
-    rest_change_uninit(&change);
+    assert_null(rest_body_edit(INTENT_JOB_BEGIN, text, strlen(text), &edit));
+    assert_int_equal(edit.n, 2);
+    assert_string_equal(edit.workers[0].role, "worker");
+    assert_int_equal(edit.workers[0].index, 0);
+    assert_string_equal(edit.workers[1].host, "h1");
+    assert_string_equal(edit.workers[1].role, "server");
+    assert_int_equal(edit.model_bytes, 5);
+    intent_edit_uninit(&edit);
 }
 
 static void
 an_empty_body_has_the_defaults(void **state)
 {
-    struct rest_change change;
+    struct intent_edit edit;
 
-    assert_null(rest_body_change(INTENT_COJOB_BEGIN, "", 0, &change));
-    assert_true(change.edit.weight >= 1 && change.edit.weight <= 1);
-    rest_change_uninit(&change);
+    assert_null(rest_body_edit(INTENT_COJOB_BEGIN, "", 0, &edit));
+    assert_true(edit.weight >= 1 && edit.weight <= 1);
+    intent_edit_uninit(&edit);
 }
 
 static void
@@ -122,9 +121,9 @@ errors_name_the_member(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct rest_change change;
-        char *error = rest_body_change(cases[i].kind, cases[i].text,
-                                       strlen(cases[i].text), &change);
+        struct intent_edit edit;
+        char *error = rest_body_edit(cases[i].kind, cases[i].text,
+                                     strlen(cases[i].text), &edit);
 
         assert_non_null(error);
         assert_memory_equal(error, cases[i].beginning,
@@ -155,7 +154,7 @@ progress_needs_metric_and_value(void **state)
     assert_null(rest_body_progress(good, strlen(good), &p));
     assert_int_equal(p.iteration, 3);
     assert_string_equal(p.metric, "loss");
-    rest_progress_uninit(&p);
+    free(p.metric);
     error = rest_body_progress(bad, strlen(bad), &p);
     assert_memory_equal(error, "/metric: ", 9);
     free(error);
@@ -295,15 +294,15 @@ changes_are_prepared_for_the_database(void **state)
 
         assert_int_equal(answer.status, 0);
         assert_int_equal(r.next, REST_CHANGE);
-        assert_int_equal(r.change.edit.kind, cases[i].kind);
-        assert_string_equal(r.change.edit.cojob, "a");
+        assert_int_equal(r.edit.kind, cases[i].kind);
+        assert_string_equal(r.edit.cojob, "a");
         if (cases[i].kind == INTENT_JOB_END) {
-            assert_string_equal(r.change.edit.outcome,
+            assert_string_equal(r.edit.outcome,
                                 cases[i].outcome ? cases[i].outcome : "done");
         } else if (cases[i].kind >= INTENT_STAGE_BEGIN) {
-            assert_int_equal(r.change.edit.rung, 7);
+            assert_int_equal(r.edit.rung, 7);
         }
-        rest_change_uninit(&r.change);
+        intent_edit_uninit(&r.edit);
     }
 }
 
