@@ -24,6 +24,7 @@
 #include "socket-util.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-get.h"
 #include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(fair_comparison);
@@ -223,26 +224,6 @@ start_child(struct fair_comparison *fc,
     return error;
 }
 
-static const struct json *
-get_member(const struct json *object, const char *name, enum json_type type)
-{
-    const struct json *json = (object && object->type == JSON_OBJECT
-                               ? shash_find_data(json_object(object), name)
-                               : NULL);
-
-    return json && json->type == type ? json : NULL;
-}
-
-/* Returns 0 without such a member. */
-static double
-get_number(const struct json *object, const char *name)
-{
-    const struct json *integer = get_member(object, name, JSON_INTEGER);
-    const struct json *real = get_member(object, name, JSON_REAL);
-
-    return integer ? integer->integer : real ? real->real : 0;
-}
-
 /* Returns the measured mean completion time of 'stages', in seconds, 0 if none
  * has ended. */
 static double
@@ -253,10 +234,10 @@ measured_mean(const struct json *stages)
 
     for (size_t i = 0; stages && i < stages->array.n; i++) {
         const struct json *stage = stages->array.elems[i];
-        double ended = get_number(stage, "ended");
+        double ended = json_get_number(stage, "ended");
 
         if (ended > 0) {
-            sum += (ended - get_number(stage, "began")) / 1000;
+            sum += (ended - json_get_number(stage, "began")) / 1000;
             n++;
         }
     }
@@ -267,7 +248,7 @@ static void
 start_simulation(struct fair_comparison *fc, const struct json *recording,
                  const struct policy *policy)
 {
-    double mean = measured_mean(get_member(recording, "stages", JSON_ARRAY));
+    double mean = measured_mean(json_get(recording, "stages", JSON_ARRAY));
     char *text, *fair;
     int error;
 
@@ -296,16 +277,16 @@ start_simulation(struct fair_comparison *fc, const struct json *recording,
 static bool
 store_result(struct fair_comparison *fc, const struct json *json)
 {
-    const struct json *policies = get_member(json, "policies", JSON_ARRAY);
+    const struct json *policies = json_get(json, "policies", JSON_ARRAY);
 
     if (!policies || policies->array.n != 2) {
         return false;
     }
     fc->known = true;
     fc->at = time_wall_msec();
-    fc->n_stages = get_number(json, "stages");
-    fc->policy_s = get_number(policies->array.elems[0], "mean");
-    fc->fair_s = get_number(policies->array.elems[1], "mean");
+    fc->n_stages = json_get_number(json, "stages");
+    fc->policy_s = json_get_number(policies->array.elems[0], "mean");
+    fc->fair_s = json_get_number(policies->array.elems[1], "mean");
     fc->measured_s = fc->running_mean;
     free(fc->policy);
     fc->policy = xstrdup(fc->running_policy);

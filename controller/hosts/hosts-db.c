@@ -47,38 +47,18 @@ struct hosts_db {
     long long next_write;       /* time_msec() of the next transaction. */
 };
 
-/* Makes 'idl' monitor what the controller reads. */
-static void
-follow_tables(struct ovsdb_idl *idl)
-{
-    static const struct ovsdb_idl_table_class *const tables[] = {
-        &hostsrec_table_host_wanted, &hostsrec_table_host_reported,
-        &hostsrec_table_global, &hostsrec_table_connection,
-        &hostsrec_table_rbac_role, &hostsrec_table_rbac_permission,
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-        ovsdb_idl_add_table(idl, tables[i]);
-        for (size_t k = 0; k < tables[i]->n_columns; k++) {
-            ovsdb_idl_add_column(idl, &tables[i]->columns[k]);
-        }
-    }
-}
-
 struct hosts_db *
 hosts_db_create(const char *remote, struct cluster *cluster)
 {
     struct hosts_db *hdb = xzalloc(sizeof *hdb);
-    struct ovsdb_idl *idl;
+    struct ovsdb_idl *idl = ovsdb_idl_create(remote, &hostsrec_idl_class,
+                                             true, true);
 
-    idl = ovsdb_idl_create(remote, &hostsrec_idl_class, false, true);
-    follow_tables(idl);
     /* Only the active controller writes these rows, so unchanged columns need
      * not be written. */
     ovsdb_idl_set_write_changed_only_all(idl, true);
-    ovsdb_idl_set_probe_interval(idl, PROBE_MS);
     hdb->loop.idl = idl;
-    leader_search_init(&hdb->search, remote);
+    leader_search_init(&hdb->search, idl, remote, PROBE_MS);
     hdb->cluster = cluster;
     return hdb;
 }
@@ -152,9 +132,7 @@ void
 hosts_db_run(struct hosts_db *hdb)
 {
     hdb->txn = ovsdb_idl_loop_run(&hdb->loop);
-    if (leader_search_run(&hdb->search, hdb->loop.idl)) {
-        ovsdb_idl_set_probe_interval(hdb->loop.idl, PROBE_MS);
-    }
+    leader_search_run(&hdb->search);
     if (hdb->seqno != ovsdb_idl_get_seqno(hdb->loop.idl)) {
         hdb->seqno = ovsdb_idl_get_seqno(hdb->loop.idl);
         if (ovsdb_idl_has_ever_connected(hdb->loop.idl)) {

@@ -77,9 +77,8 @@ intent_db_create(const char *remote, const char *address,
 
     idb->loop.idl = ovsdb_idl_create(remote, &intentrec_idl_class, true,
                                      true);
-    ovsdb_idl_set_probe_interval(idb->loop.idl, PROBE_MS);
     ovsdb_idl_set_lock(idb->loop.idl, LOCK_NAME);
-    leader_search_init(&idb->search, remote);
+    leader_search_init(&idb->search, idb->loop.idl, remote, PROBE_MS);
     idb->cluster = cluster;
     idb->overrides = overrides;
     idb->log = log;
@@ -334,9 +333,7 @@ void
 intent_db_run(struct intent_db *idb, int64_t lease_ms)
 {
     idb->txn = ovsdb_idl_loop_run(&idb->loop);
-    if (leader_search_run(&idb->search, idb->loop.idl)) {
-        ovsdb_idl_set_probe_interval(idb->loop.idl, PROBE_MS);
-    }
+    leader_search_run(&idb->search);
     if (idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl)) {
         idb->seqno = ovsdb_idl_get_seqno(idb->loop.idl);
         if (ovsdb_idl_has_ever_connected(idb->loop.idl)) {

@@ -34,18 +34,9 @@ struct write {
 struct intent_writer {
     struct ovsdb_idl *idl;
     struct leader_search search;
-    int probe_ms;               /* 0: the library's default. */
     struct ovs_list queue;      /* Of struct write, oldest first. */
     struct ovsdb_idl_txn *txn;  /* Of the first of the queue, or NULL. */
 };
-
-static void
-set_probe_interval(struct intent_writer *iw)
-{
-    if (iw->probe_ms) {
-        ovsdb_idl_set_probe_interval(iw->idl, iw->probe_ms);
-    }
-}
 
 struct intent_writer *
 intent_writer_create(const char *remote, int probe_ms)
@@ -53,10 +44,8 @@ intent_writer_create(const char *remote, int probe_ms)
     struct intent_writer *iw = xzalloc(sizeof *iw);
 
     iw->idl = ovsdb_idl_create(remote, &intentrec_idl_class, false, true);
-    iw->probe_ms = probe_ms;
-    set_probe_interval(iw);
     intent_edit_follow(iw->idl);
-    leader_search_init(&iw->search, remote);
+    leader_search_init(&iw->search, iw->idl, remote, probe_ms);
     ovs_list_init(&iw->queue);
     return iw;
 }
@@ -224,9 +213,7 @@ intent_writer_run(struct intent_writer *iw)
     bool next = true;
 
     ovsdb_idl_run(iw->idl);
-    if (leader_search_run(&iw->search, iw->idl)) {
-        set_probe_interval(iw);
-    }
+    leader_search_run(&iw->search);
     expire_writes(iw);
     while (next && !ovs_list_is_empty(&iw->queue)) {
         if (!iw->txn && !is_connected(iw)) {

@@ -15,11 +15,11 @@
 #include "controller/ovsdb/rpc-call.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
-#include "openvswitch/shash.h"
 #include "process.h"
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-get.h"
 
 const struct database database_intent = {
     "intent", "Stagecoach_Intent", 6641, 6643,
@@ -271,26 +271,17 @@ readiness_request(const struct database *db)
 }
 
 static bool
-is_true(const struct json *object, const char *member)
-{
-    const struct json *json = shash_find_data(json_object(object), member);
-
-    return json && json->type == JSON_TRUE;
-}
-
-static bool
 reply_is_ready(const struct jsonrpc_msg *reply)
 {
-    const struct json *json = reply->result;
+    const struct json *json = reply->result, *rows;
 
     if (reply->type != JSONRPC_REPLY || !json || json->type != JSON_ARRAY
-        || json->array.n != 1 || json->array.elems[0]->type != JSON_OBJECT) {
+        || json->array.n != 1) {
         return false;
     }
-    json = shash_find_data(json_object(json->array.elems[0]), "rows");
-    return json && json->type == JSON_ARRAY && json->array.n == 1
-           && json->array.elems[0]->type == JSON_OBJECT
-           && is_true(json->array.elems[0], "connected");
+    rows = json_get(json->array.elems[0], "rows", JSON_ARRAY);
+    return (rows && rows->array.n == 1
+            && json_get(rows->array.elems[0], "connected", JSON_TRUE));
 }
 
 /* Waits until the server at 'remote' is a member of the cluster of 'db' that
@@ -338,12 +329,10 @@ database_ctl(const struct database *db, const char *rundir)
 bool
 database_version_parse(const struct json *schema, struct database_version *v)
 {
-    const struct json *json = (schema && schema->type == JSON_OBJECT
-                               ? shash_find_data(json_object(schema),
-                                                 "version") : NULL);
+    const struct json *json = json_get(schema, "version", JSON_STRING);
 
-    return json && json->type == JSON_STRING
-           && ovs_scan(json_string(json), "%d.%d.%d", &v->x, &v->y, &v->z);
+    return json && ovs_scan(json_string(json), "%d.%d.%d", &v->x, &v->y,
+                            &v->z);
 }
 
 /* Returns a negative number if 'a' is older than 'b', 0 if they are equal, a

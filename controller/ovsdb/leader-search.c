@@ -18,10 +18,22 @@
  * the leader only after it has connected. */
 #define STABLE_MS 500
 
-void
-leader_search_init(struct leader_search *ls, const char *remote)
+static void
+set_probe_interval(const struct leader_search *ls)
 {
-    *ls = (struct leader_search) { .remote = xstrdup(remote) };
+    if (ls->probe_ms) {
+        ovsdb_idl_set_probe_interval(ls->idl, ls->probe_ms);
+    }
+}
+
+void
+leader_search_init(struct leader_search *ls, struct ovsdb_idl *idl,
+                   const char *remote, int probe_ms)
+{
+    *ls = (struct leader_search) {
+        .idl = idl, .remote = xstrdup(remote), .probe_ms = probe_ms,
+    };
+    set_probe_interval(ls);
 }
 
 void
@@ -62,16 +74,14 @@ leader_search_rotate(struct leader_search *ls, bool connected, long long now)
     return true;
 }
 
-/* Returns true if 'idl' starts a new session. */
-bool
-leader_search_run(struct leader_search *ls, struct ovsdb_idl *idl)
+void
+leader_search_run(struct leader_search *ls)
 {
-    if (!leader_search_rotate(ls, ovsdb_idl_is_connected(idl),
-                              time_msec())) {
-        return false;
+    if (leader_search_rotate(ls, ovsdb_idl_is_connected(ls->idl),
+                             time_msec())) {
+        ovsdb_idl_set_remote(ls->idl, ls->remote, true);
+        set_probe_interval(ls);         /* Of the new session. */
     }
-    ovsdb_idl_set_remote(idl, ls->remote, true);
-    return true;
 }
 
 void

@@ -8,15 +8,18 @@
 
 #include "controller/northbound/views/control.h"
 #include "reporting/ui-file.h"
-#include "controller/northbound/dashboard/order-page.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
+#include "openvswitch/shash.h"
 #include "util.h"
+#include "wire/json-get.h"
 
 #define PAGE "/"                /* The template with the fragment in it. */
 #define FRAGMENT "/ui/now.html" /* State and order only, for scripts. */
 #define TEMPLATE "/ui/index.html"
 #define MARK "<!-- now -->"     /* Position of the fragment in the template. */
+#define MAX_ROWS_SHOWN 200      /* Stages; the rest is counted. */
+#define MAX_JOBS_SHOWN 8        /* Jobs of a stage; the rest is counted. */
 
 /* Headers of each answer: all resources come from this server, and no other
  * site may embed the page. */
@@ -54,6 +57,322 @@ dashboard_owns(const char *path)
     return is_generated(path) || (find_file(path) && strcmp(path, TEMPLATE));
 }
 
+/* Demand of the stages of the previous rows on one port. */
+struct ahead {
+    double seconds;
+    size_t n;                   /* Stages. */
+};
+
+static void
+put_escaped(struct ds *html, const char *text)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '&': ds_put_cstr(html, "&amp;"); break;
+        case '<': ds_put_cstr(html, "&lt;"); break;
+        case '>': ds_put_cstr(html, "&gt;"); break;
+        case '"': ds_put_cstr(html, "&quot;"); break;
+        case '\'': ds_put_cstr(html, "&#39;"); break;
+        default: ds_put_char(html, *text); break;
+        }
+    }
+}
+
+static const char *
+get_string(const struct json *object, const char *name)
+{
+    const struct json *json = json_get(object, name, JSON_STRING);
+
+    return json ? json_string(json) : "";
+}
+
+static bool
+get_bool(const struct json *object, const char *name)
+{
+    return json_get(object, name, JSON_TRUE) != NULL;
+}
+
+static size_t
+get_array(const struct json *object, const char *name,
+          struct json *const **elems)
+{
+    const struct json *json = json_get(object, name, JSON_ARRAY);
+
+    *elems = json ? json->array.elems : NULL;
+    return json ? json->array.n : 0;
+}
+
+/* Writes a duration with at most three digits. */
+static void
+put_seconds(struct ds *html, double s)
+{
+    if (s < 9.95) {
+        ds_put_format(html, "%.1f s", s);
+    } else if (s < 99.5) {
+        ds_put_format(html, "%.0f s", s);
+    } else if (s < 5970) {
+        ds_put_format(html, "%.0f min", s / 60);
+    } else {
+        ds_put_format(html, "%.1f h", s / 3600);
+    }
+}
+
+static void OVS_PRINTF_FORMAT(3, 4)
+put_tile(struct ds *html, const char *name, const char *format, ...)
+{
+    struct ds value = DS_EMPTY_INITIALIZER;
+    va_list args;
+
+    va_start(args, format);
+    ds_put_format_valist(&value, format, args);
+    va_end(args);
+    ds_put_format(html, "<div><dt>%s</dt><dd>", name);
+    put_escaped(html, ds_cstr(&value));
+    ds_put_cstr(html, "</dd></div>\n");
+    ds_destroy(&value);
+}
+
+/* Writes the number of hosts, of connected hosts and of those that have
+ * applied the order, and the mean coverage of connected hosts. */
+static void
+put_host_tiles(struct ds *html, const struct json *hosts)
+{
+    size_t n, n_connected = 0, n_applied = 0;
+    struct json *const *elems;
+    double coverage = 0;
+
+    n = get_array(hosts, "hosts", &elems);
+    for (size_t i = 0; i < n; i++) {
+        if (get_bool(elems[i], "connected")) {
+            n_connected++;
+            n_applied += (json_get_number(elems[i], "applied")
+                          >= json_get_number(elems[i], "wanted"));
+            coverage += json_get_number(elems[i], "coverage");
+        }
+    }
+    put_tile(html, "Hosts connected", "%"PRIuSIZE" of %"PRIuSIZE,
+             n_connected, n);
+    put_tile(html, "Order applied", "%"PRIuSIZE" of %"PRIuSIZE, n_applied,
+             n_connected);
+    if (n_connected) {
+        put_tile(html, "Coverage", "%.1f %%",
+                 100 * coverage / n_connected);
+    }
+}
+
+/* Writes the predicted difference to fair sharing. */
+static void
+put_gain_tile(struct ds *html, const struct json *status)
+{
+    const struct json *predicted = json_get(status, "predicted", JSON_OBJECT);
+    double order = json_get_number(predicted, "order_mean_s");
+    double fair = json_get_number(predicted, "fair_mean_s");
+
+    if (order > 0 && fair > 0) {
+        put_tile(html, "Predicted, against fair sharing", "%.0f %% %s",
+                 100 * (order < fair ? 1 - order / fair : order / fair - 1),
+                 order < fair ? "less" : "more");
+    }
+}
+
+static void
+put_tiles(struct ds *html, const struct json *status,
+          const struct json *hosts)
+{
+    ds_put_cstr(html, "<dl class=\"tiles\">\n");
+    put_tile(html, "Controller", "%s%s", get_string(status, "state"),
+             get_bool(status, "observe") ? ", only observes" : "");
+    put_tile(html, "Policy", "%s", get_string(status, "policy"));
+    put_tile(html, "Order version", "%.0f",
+             json_get_number(status, "version"));
+    put_tile(html, "Searches", "%.0f", json_get_number(status, "cojobs"));
+    put_tile(html, "Jobs", "%.0f", json_get_number(status, "jobs"));
+    put_host_tiles(html, hosts);
+    if (json_get_number(status, "bound_s") > 0) {
+        put_tile(html, "Distance from the optimum, at most", "%.1f %%",
+                 100 * (json_get_number(status, "gap") - 1));
+    }
+    put_gain_tile(html, status);
+    ds_put_cstr(html, "</dl>\n");
+}
+
+static void
+put_alarms(struct ds *html, const struct json *status)
+{
+    struct json *const *alarms;
+    size_t n = get_array(status, "alarms", &alarms);
+
+    if (n) {
+        ds_put_cstr(html, "<ul class=\"alarms\">\n");
+        for (size_t i = 0; i < n; i++) {
+            if (alarms[i]->type == JSON_STRING) {
+                ds_put_cstr(html, "<li>");
+                put_escaped(html, json_string(alarms[i]));
+                ds_put_cstr(html, "</li>\n");
+            }
+        }
+        ds_put_cstr(html, "</ul>\n");
+    }
+}
+
+/* Adds the demand of 'row' to 'aheads', by port name. */
+static void
+add_ahead(struct shash *aheads, const struct json *row)
+{
+    const struct json *demand = json_get(row, "demand", JSON_OBJECT);
+    const struct shash_node *node;
+
+    if (!demand) {
+        return;
+    }
+    SHASH_FOR_EACH (node, json_object(demand)) {
+        double seconds = json_get_number(demand, node->name);
+        struct ahead *ahead = shash_find_data(aheads, node->name);
+
+        if (seconds > 0) {
+            if (!ahead) {
+                ahead = xzalloc(sizeof *ahead);
+                shash_add(aheads, node->name, ahead);
+            }
+            ahead->seconds += seconds;
+            ahead->n++;
+        }
+    }
+}
+
+/* Writes why the stage of 'row' has its rank; 'aheads' has the demand of the
+ * previous rows. */
+static void
+put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
+{
+    const char *port = get_string(row, "bottleneck");
+    const char *override = get_string(row, "override");
+    double weight = json_get_number(row, "weight");
+    const struct ahead *ahead;
+
+    if (*override && strcmp(override, "none")) {
+        ds_put_cstr(html, "override: ");
+        put_escaped(html, override);
+        ds_put_cstr(html, "; ");
+    }
+    if (!*port) {
+        ds_put_cstr(html, "its traffic has not been measured yet");
+        return;
+    }
+    ds_put_cstr(html, "needs ");
+    put_escaped(html, port);
+    ds_put_cstr(html, " most, for ");
+    put_seconds(html, json_get_number(row, "remaining_s"));
+    ahead = shash_find_data(aheads, port);
+    if (ahead) {
+        ds_put_format(html, "; %"PRIuSIZE" stage%s before it need%s ",
+                      ahead->n, ahead->n == 1 ? "" : "s",
+                      ahead->n == 1 ? "s" : "");
+        put_seconds(html, ahead->seconds);
+    } else {
+        ds_put_cstr(html, "; no stage is before it there");
+    }
+    if (weight != 1) {
+        ds_put_format(html, "; weight %g", weight);
+    }
+}
+
+static void
+put_jobs(struct ds *html, const struct json *row)
+{
+    struct json *const *elems;
+    size_t n = get_array(row, "jobs", &elems);
+
+    for (size_t i = 0; i < MIN(n, MAX_JOBS_SHOWN); i++) {
+        if (elems[i]->type == JSON_STRING) {
+            const char *slash = strchr(json_string(elems[i]), '/');
+
+            ds_put_cstr(html, i ? ", " : "");
+            put_escaped(html, slash ? slash + 1 : json_string(elems[i]));
+        }
+    }
+    if (n > MAX_JOBS_SHOWN) {
+        ds_put_format(html, " and %"PRIuSIZE" more", n - MAX_JOBS_SHOWN);
+    }
+}
+
+static void
+begin_cell(struct ds *html, const char *label)
+{
+    ds_put_format(html, "<td data-label=\"%s\">", label);
+}
+
+static void
+put_row(struct ds *html, const struct json *row, const struct shash *aheads)
+{
+    ds_put_cstr(html, "<tr>");
+    begin_cell(html, "Rank");
+    ds_put_format(html, "%.0f</td><th scope=\"row\">",
+                  json_get_number(row, "rank"));
+    put_escaped(html, get_string(row, "cojob"));
+    ds_put_format(html, "/%.0f</th>", json_get_number(row, "rung"));
+    begin_cell(html, "Level");
+    ds_put_format(html, "%.0f</td>", json_get_number(row, "level"));
+    begin_cell(html, "Ends in");
+    put_seconds(html, json_get_number(row, "completion_s"));
+    ds_put_cstr(html, "</td>");
+    begin_cell(html, "Running for");
+    put_seconds(html, json_get_number(row, "age_s"));
+    ds_put_cstr(html, "</td>");
+    begin_cell(html, "Jobs");
+    put_jobs(html, row);
+    ds_put_cstr(html, "</td>");
+    begin_cell(html, "Reason");
+    put_reason(html, row, aheads);
+    ds_put_cstr(html, "</td></tr>\n");
+}
+
+static void
+put_rows(struct ds *html, struct json *const *rows, size_t n)
+{
+    struct shash aheads = SHASH_INITIALIZER(&aheads);
+
+    for (size_t i = 0; i < MIN(n, MAX_ROWS_SHOWN); i++) {
+        if (rows[i]->type == JSON_OBJECT) {
+            put_row(html, rows[i], &aheads);
+            add_ahead(&aheads, rows[i]);
+        }
+    }
+    shash_destroy_free_data(&aheads);
+    if (!n) {
+        ds_put_cstr(html, "<tr><td colspan=\"7\">No stage is running.</td>"
+                    "</tr>\n");
+    } else if (n > MAX_ROWS_SHOWN) {
+        ds_put_format(html, "<tr><td colspan=\"7\">And %"PRIuSIZE" more."
+                      "</td></tr>\n", n - MAX_ROWS_SHOWN);
+    }
+}
+
+static void
+put_order(struct ds *html, const struct json *order)
+{
+    struct json *const *rows;
+    size_t n = get_array(order, "order", &rows);
+
+    ds_put_cstr(html, "<table class=\"order\"><caption>Order of the running "
+                "stages</caption>\n<thead><tr><th scope=\"col\">Rank</th>"
+                "<th scope=\"col\">Stage</th><th scope=\"col\">Level</th>"
+                "<th scope=\"col\">Ends in</th><th scope=\"col\">Running for"
+                "</th><th scope=\"col\">Jobs</th><th scope=\"col\">Reason"
+                "</th></tr></thead>\n<tbody>\n");
+    put_rows(html, rows, n);
+    ds_put_cstr(html, "</tbody></table>\n");
+}
+
+void
+dashboard_put_state(struct ds *html, const struct json *status,
+                    const struct json *order, const struct json *hosts)
+{
+    put_alarms(html, status);
+    put_tiles(html, status, hosts);
+    put_order(html, order);
+}
+
 static void
 put_fragment(const struct controller *ctl, struct ds *html)
 {
@@ -61,7 +380,7 @@ put_fragment(const struct controller *ctl, struct ds *html)
     struct json *order = control_find_view("order")->build(ctl);
     struct json *hosts = control_find_view("hosts")->build(ctl);
 
-    order_page_put(html, status, order, hosts);
+    dashboard_put_state(html, status, order, hosts);
     json_destroy(status);
     json_destroy(order);
     json_destroy(hosts);
@@ -82,33 +401,34 @@ put_page(const struct controller *ctl, struct ds *html)
                   template->n - before - strlen(MARK));
 }
 
-static struct MHD_Response *
-make_page(const struct controller *ctl, const char *path)
+/* Sends 'response', which may be null, and destroys it.  'tag' is null for a
+ * page that is generated for each request. */
+static enum MHD_Result
+send_response(struct MHD_Connection *mc, unsigned int status,
+              struct MHD_Response *response, const char *type,
+              const char *tag)
 {
-    struct ds html = DS_EMPTY_INITIALIZER;
-    size_t n;
-    char *text;
+    enum MHD_Result result = MHD_NO;
+    bool ok = (response
+               && MHD_add_response_header(
+                   response, MHD_HTTP_HEADER_CONTENT_TYPE, type)
+               && MHD_add_response_header(
+                   response, MHD_HTTP_HEADER_CACHE_CONTROL,
+                   tag ? "no-cache" : "no-store")
+               && (!tag || MHD_add_response_header(
+                       response, MHD_HTTP_HEADER_ETAG, tag)));
 
-    (strcmp(path, PAGE) ? put_fragment : put_page)(ctl, &html);
-    n = html.length;
-    text = ds_steal_cstr(&html);
-    return MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
-}
-
-static bool
-add_headers(struct MHD_Response *response, const char *type)
-{
-    if (!MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                 type)) {
-        return false;
+    for (size_t i = 0; ok && i < ARRAY_SIZE(headers); i++) {
+        ok = MHD_add_response_header(response, headers[i].name,
+                                     headers[i].value);
     }
-    for (size_t i = 0; i < ARRAY_SIZE(headers); i++) {
-        if (!MHD_add_response_header(response, headers[i].name,
-                                     headers[i].value)) {
-            return false;
-        }
+    if (ok) {
+        result = MHD_queue_response(mc, status, response);
     }
-    return true;
+    if (response) {
+        MHD_destroy_response(response);
+    }
+    return result;
 }
 
 /* Sends 'file', or status 304 if the client's copy is current.  A browser
@@ -119,40 +439,12 @@ send_file(struct MHD_Connection *mc, const struct ui_file *file)
     const char *known = MHD_lookup_connection_value(
         mc, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
     bool same = known && !strcmp(known, file->tag);
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        same ? 0 : file->n, CONST_CAST(unsigned char *, file->bytes),
-        MHD_RESPMEM_PERSISTENT);
-    enum MHD_Result result = MHD_NO;
 
-    if (response && add_headers(response, file->type)
-        && MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, file->tag)
-        && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
-                                   "no-cache")) {
-        result = MHD_queue_response(
-            mc, same ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, response);
-    }
-    if (response) {
-        MHD_destroy_response(response);
-    }
-    return result;
-}
-
-static enum MHD_Result
-send_page(const struct controller *ctl, struct MHD_Connection *mc,
-          const char *path)
-{
-    struct MHD_Response *response = make_page(ctl, path);
-    enum MHD_Result result = MHD_NO;
-
-    if (response && add_headers(response, "text/html; charset=utf-8")
-        && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
-                                   "no-store")) {
-        result = MHD_queue_response(mc, MHD_HTTP_OK, response);
-    }
-    if (response) {
-        MHD_destroy_response(response);
-    }
-    return result;
+    return send_response(
+        mc, same ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK,
+        MHD_create_response_from_buffer(
+            same ? 0 : file->n, CONST_CAST(unsigned char *, file->bytes),
+            MHD_RESPMEM_PERSISTENT), file->type, file->tag);
 }
 
 /* Replies to a request for 'path', for which dashboard_owns() is true. */
@@ -160,6 +452,17 @@ enum MHD_Result
 dashboard_answer(const struct controller *ctl, struct MHD_Connection *mc,
                  const char *path)
 {
-    return (is_generated(path) ? send_page(ctl, mc, path)
-            : send_file(mc, find_file(path)));
+    struct ds html = DS_EMPTY_INITIALIZER;
+    size_t n;
+
+    if (!is_generated(path)) {
+        return send_file(mc, find_file(path));
+    }
+    (strcmp(path, PAGE) ? put_fragment : put_page)(ctl, &html);
+    n = html.length;
+    return send_response(
+        mc, MHD_HTTP_OK,
+        MHD_create_response_from_buffer(n, ds_steal_cstr(&html),
+                                        MHD_RESPMEM_MUST_FREE),
+        "text/html; charset=utf-8", NULL);
 }

@@ -10,9 +10,11 @@
  * ==========
  *
  * "/" shows the state, alarms and the order with its reasons as plain HTML
- * that the controller generates, so that it works without JavaScript, in a
- * text browser and before scripts have loaded.  Scripts in "/ui/" add charts
- * and updates; they read the same "/v1/" as all clients.
+ * that the controller generates from the JSON of "/v1/status", "/v1/order" and
+ * "/v1/hosts", so that it works without JavaScript, in a text browser and
+ * before scripts have loaded.  A missing member leaves its cell empty.  Names
+ * come from other machines, so all text is escaped.  Scripts in "/ui/" add
+ * charts and updates; they read the same "/v1/" as all clients.
  *
  * The page loads nothing from other sites and changes nothing: the
  * Content-Security-Policy of each answer forbids the former, and the page has
@@ -35,9 +37,15 @@
 #include <microhttpd.h>
 
 struct controller;
+struct ds;
+struct json;
 
 bool dashboard_owns(const char *path);
 enum MHD_Result dashboard_answer(const struct controller *,
                                  struct MHD_Connection *, const char *path);
+
+/* Appends alarms, state and order to 'html', from the JSON of the views. */
+void dashboard_put_state(struct ds *html, const struct json *status,
+                         const struct json *order, const struct json *hosts);
 
 #endif /* controller/northbound/dashboard/dashboard.h */

@@ -287,14 +287,14 @@ answer_or_404(const struct rest_request *r, struct json *json)
 static struct rest_answer
 get_cojob(struct rest_request *r)
 {
-    return answer_or_404(r, cojobs_report_cojob(r->ctl->cluster, r->args[0]));
+    return answer_or_404(r, cojobs_report_cojob(r->ctl, r->args[0]));
 }
 
 static struct rest_answer
 get_job(struct rest_request *r)
 {
     char *name = job_name(r);
-    struct json *json = cojobs_report_job(r->ctl->cluster, name);
+    struct json *json = cojobs_report_job(r->ctl, name);
 
     free(name);
     return answer_or_404(r, json);

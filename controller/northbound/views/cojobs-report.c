@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
+#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "util.h"
 #include "wire/json-put.h"
@@ -27,23 +28,31 @@ put_progress(struct json *json, const struct job *job)
     }
 }
 
+/* Returns the array of what 'to_json' makes of 'map', sorted by name. */
 static struct json *
-job_hosts_to_json(const struct job *job)
+map_to_array(const struct shash *map,
+             struct json *(*to_json)(const struct shash_node *))
 {
-    const struct shash_node **nodes = shash_sort(&job->traffic);
-    struct json *hosts = json_array_create_empty();
+    const struct shash_node **nodes = shash_sort(map);
+    struct json *array = json_array_create_empty();
 
-    for (size_t i = 0; i < shash_count(&job->traffic); i++) {
-        json_array_add(hosts, json_string_create(nodes[i]->name));
+    for (size_t i = 0; i < shash_count(map); i++) {
+        json_array_add(array, to_json(nodes[i]));
     }
     free(nodes);
-    return hosts;
+    return array;
 }
 
 static struct json *
-job_to_json(const void *job_)
+name_to_json(const struct shash_node *node)
 {
-    const struct job *job = job_;
+    return json_string_create(node->name);
+}
+
+static struct json *
+job_to_json(const struct shash_node *node)
+{
+    const struct job *job = node->data;
     struct json *json = json_object_create();
 
     json_object_put_string(json, "job", job->full_name);
@@ -58,7 +67,7 @@ job_to_json(const void *job_)
         json_put_integer(json, "rung", job->stage->rung);
         json_put_integer(json, "sent_bytes", job->sent);
     }
-    json_object_put(json, "hosts", job_hosts_to_json(job));
+    json_object_put(json, "hosts", map_to_array(&job->traffic, name_to_json));
     put_progress(json, job);
     return json;
 }
@@ -80,19 +89,13 @@ stage_to_json(const struct stage *stage)
 }
 
 static struct json *
-cojob_to_json(const void *cojob_)
+cojob_to_json(const struct shash_node *node)
 {
-    const struct cojob *cojob = cojob_;
-    const struct shash_node **nodes = shash_sort(&cojob->jobs);
+    const struct cojob *cojob = node->data;
     struct json *json = json_object_create();
-    struct json *jobs = json_array_create_empty();
     struct json *stages = json_array_create_empty();
     const struct stage *stage;
 
-    for (size_t i = 0; i < shash_count(&cojob->jobs); i++) {
-        json_array_add(jobs, job_to_json(nodes[i]->data));
-    }
-    free(nodes);
     LIST_FOR_EACH (stage, node, &cojob->stages) {
         json_array_add(stages, stage_to_json(stage));
     }
@@ -100,15 +103,15 @@ cojob_to_json(const void *cojob_)
     json_object_put_string(json, "state",
                            cojob->running ? "running" : "done");
     json_put_real(json, "weight", cojob->weight);
-    json_object_put(json, "jobs", jobs);
+    json_object_put(json, "jobs", map_to_array(&cojob->jobs, job_to_json));
     json_object_put(json, "stages", stages);
     return json;
 }
 
 static struct json *
-host_to_json(const void *host_)
+host_to_json(const struct shash_node *host_node)
 {
-    const struct host *host = host_;
+    const struct host *host = host_node->data;
     double tagged = (host->ip_bytes > host->default_bytes
                      ? host->ip_bytes - host->default_bytes : 0);
     struct json *ports = json_object_create();
@@ -140,50 +143,44 @@ host_to_json(const void *host_)
 /* Returns {'name': [...]} with the objects in 'map', sorted by name. */
 static struct json *
 map_to_json(const struct shash *map, const char *name,
-            struct json *(*to_json)(const void *))
+            struct json *(*to_json)(const struct shash_node *))
 {
-    const struct shash_node **nodes = shash_sort(map);
-    struct json *array = json_array_create_empty();
     struct json *json = json_object_create();
 
-    for (size_t i = 0; i < shash_count(map); i++) {
-        json_array_add(array, to_json(nodes[i]->data));
-    }
-    free(nodes);
-    json_object_put(json, name, array);
+    json_object_put(json, name, map_to_array(map, to_json));
     return json;
 }
 
 struct json *
-cojobs_report(const struct cluster *c)
+cojobs_report(const struct controller *ctl)
 {
-    return map_to_json(&c->cojobs, "cojobs", cojob_to_json);
+    return map_to_json(&ctl->cluster->cojobs, "cojobs", cojob_to_json);
 }
 
 struct json *
-cojobs_report_cojob(const struct cluster *c, const char *name)
+cojobs_report_jobs(const struct controller *ctl)
 {
-    const struct cojob *cojob = shash_find_data(&c->cojobs, name);
-
-    return cojob ? cojob_to_json(cojob) : NULL;
+    return map_to_json(&ctl->cluster->jobs, "jobs", job_to_json);
 }
 
 struct json *
-cojobs_report_jobs(const struct cluster *c)
+cojobs_report_hosts(const struct controller *ctl)
 {
-    return map_to_json(&c->jobs, "jobs", job_to_json);
+    return map_to_json(&ctl->cluster->hosts, "hosts", host_to_json);
 }
 
 struct json *
-cojobs_report_job(const struct cluster *c, const char *name)
+cojobs_report_cojob(const struct controller *ctl, const char *name)
 {
-    const struct job *job = shash_find_data(&c->jobs, name);
+    const struct shash_node *node = shash_find(&ctl->cluster->cojobs, name);
 
-    return job ? job_to_json(job) : NULL;
+    return node ? cojob_to_json(node) : NULL;
 }
 
 struct json *
-cojobs_report_hosts(const struct cluster *c)
+cojobs_report_job(const struct controller *ctl, const char *name)
 {
-    return map_to_json(&c->hosts, "hosts", host_to_json);
+    const struct shash_node *node = shash_find(&ctl->cluster->jobs, name);
+
+    return node ? job_to_json(node) : NULL;
 }

@@ -43,6 +43,13 @@ reply(struct unixctl_conn *conn, struct json *json)
     json_destroy(json);
 }
 
+static void
+put_version(const struct controller *ctl, struct json *json)
+{
+    json_put_integer(json, "version", hosts_db_version(ctl->hosts));
+    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+}
+
 static struct json *
 status_to_json(const struct controller *ctl)
 {
@@ -59,8 +66,7 @@ status_to_json(const struct controller *ctl)
     free(cluster_running_stages(ctl->cluster, &n_stages));
     json_object_put_string(json, "state", intent_db_state(ctl->intent));
     json_put_integer(json, "generation", intent_db_generation(ctl->intent));
-    json_put_integer(json, "version", hosts_db_version(ctl->hosts));
-    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+    put_version(ctl, json);
     json_put_integer(json, "cojobs", n_cojobs);
     json_put_integer(json, "jobs", n_jobs);
     json_put_integer(json, "stages", n_stages);
@@ -102,13 +108,6 @@ static struct json *
 switches_to_json(const struct controller *ctl)
 {
     return switches_status(ctl->switches);
-}
-
-static void
-put_version(const struct controller *ctl, struct json *json)
-{
-    json_put_integer(json, "version", hosts_db_version(ctl->hosts));
-    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
 }
 
 static struct json *
@@ -171,32 +170,6 @@ control_explain(const struct controller *ctl, const char *job,
 }
 
 static struct json *
-interleave_to_json(const struct controller *ctl)
-{
-    return interleave_report_to_json(ctl->cluster,
-                                     policy_file_get(ctl->policy),
-                                     time_wall_msec());
-}
-
-static struct json *
-hosts_to_json(const struct controller *ctl)
-{
-    return cojobs_report_hosts(ctl->cluster);
-}
-
-static struct json *
-cojobs_to_json(const struct controller *ctl)
-{
-    return cojobs_report(ctl->cluster);
-}
-
-static struct json *
-jobs_to_json(const struct controller *ctl)
-{
-    return cojobs_report_jobs(ctl->cluster);
-}
-
-static struct json *
 stages_to_json(const struct controller *ctl)
 {
     return decide_stages_to_json(ctl->decide);
@@ -223,11 +196,11 @@ overrides_view(const struct controller *ctl)
 }
 
 const struct control_view control_views[] = {
-    { "cojobs", "controller/cojobs", cojobs_to_json },
+    { "cojobs", "controller/cojobs", cojobs_report },
     { "decisions", "controller/decisions", decisions_to_json },
-    { "hosts", "controller/hosts", hosts_to_json },
-    { "interleave", "controller/interleave", interleave_to_json },
-    { "jobs", "controller/jobs", jobs_to_json },
+    { "hosts", "controller/hosts", cojobs_report_hosts },
+    { "interleave", "controller/interleave", interleave_report },
+    { "jobs", "controller/jobs", cojobs_report_jobs },
     { "order", "controller/order", order_to_json },
     { "overrides", "controller/overrides", overrides_view },
     { "policy", "policy/show", policy_to_json },
@@ -427,6 +400,29 @@ history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl)
     reply_or_error(conn, error, json);
 }
 
+/* "controller/rollout [COJOB RUNG begun|ended]" */
+static void
+rollout(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+    struct json *json;
+    bool begun = argc > 3 && !strcmp(argv[3], "begun");
+    int rung;
+
+    if (argc > 1 && (argc < 4 || !str_to_int(argv[2], 10, &rung)
+                     || (!begun && strcmp(argv[3], "ended")))) {
+        unixctl_command_reply_error(conn, "COJOB RUNG begun|ended: all three "
+                                    "or none are allowed");
+        return;
+    }
+    json = rollout_report(ctl);
+    if (argc > 1
+        && rollout_stage_runs(ctl->cluster, argv[1], rung) != begun) {
+        json_put_boolean(json, "done", false);
+    }
+    reply(conn, json);
+}
+
 static void
 policy_reload(struct unixctl_conn *conn, int argc OVS_UNUSED,
               const char *argv[] OVS_UNUSED, void *ctl_)
@@ -472,6 +468,7 @@ control_register(struct controller *ctl)
                              "stages|orders|ports SINCE [LIMIT]", 2, 3,
                              history, ctl);
     unixctl_command_register("policy/reload", "", 0, 0, policy_reload, ctl);
-    rollout_register(ctl);
+    unixctl_command_register("controller/rollout",
+                             "[COJOB RUNG begun|ended]", 0, 3, rollout, ctl);
     unixctl_command_register("exit", "", 0, 0, control_exit, ctl);
 }

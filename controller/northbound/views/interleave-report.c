@@ -8,9 +8,12 @@
 
 #include "controller/model/cluster.h"
 #include "controller/decide/decide-problem.h"
+#include "controller/decide/policy-file.h"
 #include "controller/model/demand.h"
+#include "controller/northbound/views/control.h"
 #include "order/baselines/interleave.h"
 #include "openvswitch/json.h"
+#include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
 
@@ -72,10 +75,8 @@ port_to_name(const struct cluster *c, int port)
     OVS_NOT_REACHED();
 }
 
-/* Returns the reply of "controller/interleave" at 'now', epoch ms. */
 struct json *
-interleave_report_to_json(const struct cluster *c,
-                          const struct policy *policy, int64_t now)
+interleave_report(const struct controller *ctl)
 {
     struct json *ports = json_array_create_empty();
     struct json *json = json_object_create();
@@ -83,13 +84,13 @@ interleave_report_to_json(const struct cluster *c,
     struct decide_problem dp;
     struct interleave *il;
 
-    decide_problem_init(&dp, op, c, policy, ORDER_UNIT_JOB, now);
+    decide_problem_init(&dp, op, ctl->cluster, policy_file_get(ctl->policy),
+                        ORDER_UNIT_JOB, time_wall_msec());
     il = interleave_create(op);
     for (size_t i = 0; i < il->n_ports; i++) {
-        json_array_add(ports, port_to_json(&il->ports[i],
-                                           port_to_name(c,
-                                                        il->ports[i].port),
-                                           &dp));
+        char *name = port_to_name(ctl->cluster, il->ports[i].port);
+
+        json_array_add(ports, port_to_json(&il->ports[i], name, &dp));
     }
     json_object_put(json, "ports", ports);
     json_object_put(json, "jobs", jobs_to_json(&dp, il));

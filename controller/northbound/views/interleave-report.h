@@ -10,13 +10,9 @@
  * order/baselines/interleave.h).  The report is advice for placing and
  * starting jobs; no job is delayed.  No state; the caller owns the JSON. */
 
-#include <stdint.h>
-
-struct cluster;
+struct controller;
 struct json;
-struct policy;
 
-struct json *interleave_report_to_json(const struct cluster *,
-                                       const struct policy *, int64_t now);
+struct json *interleave_report(const struct controller *);
 
 #endif /* controller/northbound/views/interleave-report.h */

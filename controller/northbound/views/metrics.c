@@ -22,6 +22,7 @@
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "util.h"
+#include "wire/json-get.h"
 
 #define PREFIX "stagecoach_"
 
@@ -41,18 +42,6 @@ put(struct ds *out, const char *name, const char *type, const char *help,
     ds_put_format(out, PREFIX "%s %.17g\n", name, value);
 }
 
-/* Returns a number of 'status', 0 if it is missing. */
-static double
-status_number(const struct json *status, const char *name)
-{
-    const struct json *member = shash_find_data(json_object(status), name);
-
-    return (!member ? 0
-            : member->type == JSON_INTEGER ? member->integer
-            : member->type == JSON_REAL ? member->real
-            : 0);
-}
-
 static void
 put_order(struct ds *out, const struct controller *ctl)
 {
@@ -61,17 +50,17 @@ put_order(struct ds *out, const struct controller *ctl)
     decide_status(ctl->decide, status);
     put(out, "order_decisions_total", "counter",
         "Number of orders computed.",
-        status_number(status, "decisions"));
+        json_get_number(status, "decisions"));
     put(out, "order_decision_seconds_max", "gauge",
         "Longest computation of an order.",
-        status_number(status, "decision_us_max") / 1e6);
+        json_get_number(status, "decision_us_max") / 1e6);
     put(out, "order_estimate_seconds", "gauge",
         "Sum of the stages' completion times, estimated for the last "
         "order.",
-        status_number(status, "estimate_s"));
+        json_get_number(status, "estimate_s"));
     put(out, "order_bound_seconds", "gauge",
         "Lower bound of the sum of completion times for any order.",
-        status_number(status, "bound_s"));
+        json_get_number(status, "bound_s"));
     json_destroy(status);
 }
 

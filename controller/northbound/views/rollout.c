@@ -5,7 +5,6 @@
 #include "controller/northbound/views/rollout.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
@@ -14,7 +13,6 @@
 #include "controller/intent/intent-db.h"
 #include "controller/southbound/switches.h"
 #include "openvswitch/json.h"
-#include "unixctl.h"
 #include "util.h"
 #include "wire/json-put.h"
 
@@ -83,39 +81,4 @@ rollout_stage_runs(const struct cluster *c, const char *cojob, int rung)
         }
     }
     return false;
-}
-
-static void
-show_rollout(struct unixctl_conn *conn, int argc, const char *argv[],
-             void *ctl_)
-{
-    const struct controller *ctl = ctl_;
-    struct json *json;
-    bool begun = argc > 3 && !strcmp(argv[3], "begun");
-    char *text;
-    int rung;
-
-    if (argc > 1 && (argc < 4 || !str_to_int(argv[2], 10, &rung)
-                     || (!begun && strcmp(argv[3], "ended")))) {
-        unixctl_command_reply_error(conn, "COJOB RUNG begun|ended: all three "
-                                    "or none are allowed");
-        return;
-    }
-    json = rollout_report(ctl);
-    if (argc > 1
-        && rollout_stage_runs(ctl->cluster, argv[1], rung) != begun) {
-        json_put_boolean(json, "done", false);
-    }
-    text = json_to_string(json, JSSF_SORT);
-    unixctl_command_reply(conn, text);
-    free(text);
-    json_destroy(json);
-}
-
-void
-rollout_register(struct controller *ctl)
-{
-    unixctl_command_register("controller/rollout",
-                             "[COJOB RUNG begun|ended]", 0, 3, show_rollout,
-                             ctl);
 }

@@ -34,9 +34,6 @@ struct cluster;
 struct controller;
 struct json;
 
-/* 'ctl' must outlive the unixctl server. */
-void rollout_register(struct controller *ctl);
-
 struct json *rollout_report(const struct controller *);
 
 /* Returns {"done", "version", "hosts" (connected), "hosts_applied", "behind"

@@ -16,7 +16,7 @@ const STATES = {
     away: "the controller does not reply; the page shows the last state",
 };
 
-// State and order are HTML of the controller, see order-page.h.
+// State and order are HTML of the controller, see dashboard.h.
 async function refreshNow() {
     const html = await getText("/ui/now.html");
 

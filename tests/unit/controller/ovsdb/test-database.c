@@ -158,7 +158,7 @@ members_rotate_once_a_second_while_disconnected(void **state OVS_UNUSED)
 {
     struct leader_search ls;
 
-    leader_search_init(&ls, "a,b,c");
+    leader_search_init(&ls, NULL, "a,b,c", 0);
     assert_false(leader_search_rotate(&ls, false, 1000));
     assert_false(leader_search_rotate(&ls, false, 1999));
     assert_true(leader_search_rotate(&ls, false, 2000));
@@ -174,7 +174,7 @@ a_short_connection_does_not_restart_the_interval(void **state OVS_UNUSED)
 {
     struct leader_search ls;
 
-    leader_search_init(&ls, "a,b");
+    leader_search_init(&ls, NULL, "a,b", 0);
     assert_false(leader_search_rotate(&ls, false, 1000));
 
     /* Connected to a member that turns out not to be the leader. */
@@ -197,7 +197,7 @@ a_single_member_is_never_rotated(void **state OVS_UNUSED)
 {
     struct leader_search ls;
 
-    leader_search_init(&ls, "unix:a");
+    leader_search_init(&ls, NULL, "unix:a", 0);
     for (long long now = 1000; now < 9000; now += 500) {
         assert_false(leader_search_rotate(&ls, false, now));
     }

@@ -12,7 +12,6 @@
 
 #include "reporting/ui-file.h"
 #include "controller/northbound/dashboard/dashboard.h"
-#include "controller/northbound/dashboard/order-page.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "util.h"
@@ -37,7 +36,7 @@ page(const char *status, const char *order, const char *hosts)
     struct json *h = json_from_string(hosts);
     struct ds html = DS_EMPTY_INITIALIZER;
 
-    order_page_put(&html, s, o, h);
+    dashboard_put_state(&html, s, o, h);
     json_destroy(s);
     json_destroy(o);
     json_destroy(h);
