@@ -5,10 +5,10 @@
 #include "controller/hosts/telemetry.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/hosts/telemetry-access.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/telemetry-report.h"
@@ -17,6 +17,7 @@
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "socket-util.h"
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
@@ -62,6 +63,48 @@ struct telemetry {
     bool open;                  /* Agents may connect. */
 };
 
+static bool
+is_loopback(const struct sockaddr_storage *ss)
+{
+    if (ss->ss_family == AF_INET) {
+        const struct sockaddr_in *sin
+            = ALIGNED_CAST(const struct sockaddr_in *, ss);
+
+        return ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    return ss->ss_family == AF_INET6
+           && IN6_IS_ADDR_LOOPBACK(
+                  &(ALIGNED_CAST(const struct sockaddr_in6 *, ss))->sin6_addr);
+}
+
+char *
+telemetry_check_remote(const char *passive)
+{
+    struct sockaddr_storage ss;
+
+    if (strncmp(passive, "ptcp:", 5)
+        || (strchr(passive + 5, ':')
+            && inet_parse_passive(passive + 5, 0, &ss, true, NULL)
+            && is_loopback(&ss))) {
+        return NULL;
+    }
+    return xasprintf("%s: not without TLS, \"pssl:PORT\" and, on the loopback "
+                     "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
+}
+
+char *
+telemetry_check_host(const char *certificate, const char *known,
+                     const char *host)
+{
+    if (known && strcmp(known, host)) {
+        return xasprintf("'host' was %s and is now %s", known, host);
+    } else if (certificate && strcmp(certificate, host)) {
+        return xasprintf("the certificate is of \"%s\" and not of \"%s\"",
+                         certificate, host);
+    }
+    return NULL;
+}
+
 /* Listens on 'remote' ("punix:", "ptcp:", "pssl:", or "unix:" for "punix:").
  * Returns NULL or a message that the caller must free. */
 char *
@@ -69,32 +112,25 @@ telemetry_create(const char *remote, struct cluster *cluster,
                  struct telemetry **tp)
 {
     char *passive = xasprintf("%s%s", remote[0] == 'p' ? "" : "p", remote);
-    struct pstream *pstream;
-    struct telemetry *t;
-    char *message;
-    int error;
+    char *message = telemetry_check_remote(passive);
+    struct telemetry *t = xzalloc(sizeof *t);
+    int error = message ? 0 : jsonrpc_pstream_open(passive, &t->pstream, 0);
 
-    *tp = NULL;
-    message = telemetry_check_remote(passive);
-    if (message) {
-        free(passive);
-        return message;
-    }
-    error = jsonrpc_pstream_open(passive, &pstream, 0);
     if (error) {
         message = xasprintf("%s: cannot listen (%s), \"unix:PATH\", "
                             "\"ptcp:PORT:127.0.0.1\" and \"pssl:PORT\" are "
                             "allowed", remote, ovs_strerror(error));
-        free(passive);
-        return message;
     }
     free(passive);
-    t = xzalloc(sizeof *t);
-    t->pstream = pstream;
-    t->cluster = cluster;
-    ovs_list_init(&t->connections);
+    if (message) {
+        free(t);
+        t = NULL;
+    } else {
+        t->cluster = cluster;
+        ovs_list_init(&t->connections);
+    }
     *tp = t;
-    return NULL;
+    return message;
 }
 
 static void

@@ -15,7 +15,10 @@
  * back to fair sharing by itself when they stop.
  *
  * A connection is closed if a message does not conform to docs/interfaces.md;
- * the agent may connect again.
+ * the agent may connect again.  Without TLS, every client that reaches the
+ * port could speak for every host, so TCP is only allowed on the loopback
+ * interface.  With TLS, the common name of the client's certificate is the
+ * only host it may speak for.
  *
  *
  * Usage
@@ -55,6 +58,17 @@ void telemetry_send_leases(struct telemetry *, int64_t generation,
 /* Agents connect to the active controller.  A standby controller closes their
  * connections, so that they try another one. */
 void telemetry_set_open(struct telemetry *, bool open);
+
+/* Returns NULL if 'passive', such as "pssl:6643", is allowed as the address of
+ * the telemetry server, otherwise a message that the caller frees. */
+char *telemetry_check_remote(const char *passive);
+
+/* Checks a message from 'host'.  'certificate' is the common name of the
+ * client, NULL without TLS.  'known' is the host of the connection's earlier
+ * messages, NULL before the first.  Returns NULL if the message is allowed,
+ * otherwise an error message that the caller frees. */
+char *telemetry_check_host(const char *certificate, const char *known,
+                           const char *host);
 
 /* Returns the number of connected agents that have sent a message. */
 size_t telemetry_n_agents(const struct telemetry *);

@@ -4,12 +4,17 @@
 
 #include "controller/intent/intent-client.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/intent/intent-edit.h"
-#include "controller/intent/intent-writer.h"
+#include "wire/intent-idl.h"
+#include "controller/ovsdb/leader-search.h"
+#include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "ovsdb-idl.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -20,6 +25,224 @@ VLOG_DEFINE_THIS_MODULE(intent_client);
 
 /* Longest time that intent_client_destroy() waits.  An election takes less. */
 #define LAST_TIMEOUT_MS 5000
+
+/* Time until a transaction is repeated after a conflict. */
+#define RETRY_MS 20
+
+struct write {
+    struct ovs_list node;       /* In struct intent_writer's 'queue'. */
+    struct intent_edit edit;    /* Owns its strings. */
+    char *actor;                /* NULL: no event. */
+    intent_done_func *done;
+    void *aux;
+    int timeout_ms;
+    long long deadline;         /* time_msec(); LLONG_MAX: no timeout. */
+    bool changed;               /* The transaction changes the database. */
+};
+
+struct intent_writer {
+    struct ovsdb_idl *idl;
+    struct leader_search search;
+    struct ovs_list queue;      /* Of struct write, oldest first. */
+    struct ovsdb_idl_txn *txn;  /* Of the first of the queue, or NULL. */
+};
+
+struct intent_writer *
+intent_writer_create(const char *remote, int probe_ms)
+{
+    struct intent_writer *iw = xzalloc(sizeof *iw);
+
+    iw->idl = ovsdb_idl_create(remote, &intentrec_idl_class, false, true);
+    intent_edit_follow(iw->idl);
+    leader_search_init(&iw->search, iw->idl, remote, probe_ms);
+    ovs_list_init(&iw->queue);
+    return iw;
+}
+
+static struct write *
+first_write(const struct intent_writer *iw)
+{
+    return CONTAINER_OF(ovs_list_front(&iw->queue), struct write, node);
+}
+
+static void
+end_txn(struct intent_writer *iw)
+{
+    ovsdb_idl_txn_destroy(iw->txn);
+    iw->txn = NULL;
+}
+
+static void
+finish_write(struct intent_writer *iw, struct write *w,
+             enum intent_result result, char *error)
+{
+    if (iw->txn && w == first_write(iw)) {
+        end_txn(iw);
+    }
+    ovs_list_remove(&w->node);
+    w->done(w->aux, result, w->changed, error);
+    intent_edit_uninit(&w->edit);
+    free(w->actor);
+    free(w);
+}
+
+void
+intent_writer_destroy(struct intent_writer *iw)
+{
+    if (iw) {
+        while (!ovs_list_is_empty(&iw->queue)) {
+            finish_write(iw, first_write(iw), INTENT_CANCELED,
+                         xstrdup("this program ends"));
+        }
+        ovsdb_idl_destroy(iw->idl);
+        leader_search_uninit(&iw->search);
+        free(iw);
+    }
+}
+
+/* Sets the addresses of the database's members. */
+void
+intent_writer_set_remote(struct intent_writer *iw, const char *remote)
+{
+    leader_search_set_remote(&iw->search, remote);
+}
+
+void
+intent_writer_add(struct intent_writer *iw, const struct intent_edit *edit,
+                  const char *actor, int timeout_ms, intent_done_func *done,
+                  void *aux)
+{
+    struct write *w = xmalloc(sizeof *w);
+
+    *w = (struct write) {
+        .edit = intent_edit_clone(edit), .actor = nullable_xstrdup(actor),
+        .done = done, .aux = aux, .timeout_ms = timeout_ms,
+        .deadline = timeout_ms ? time_msec() + timeout_ms : LLONG_MAX,
+    };
+    ovs_list_push_back(&iw->queue, &w->node);
+    poll_immediate_wake();
+}
+
+static void
+add_event(const struct write *w, struct ovsdb_idl_txn *txn)
+{
+    const struct intentrec_event *row = intentrec_event_insert(txn);
+    char *why = intent_edit_to_string(&w->edit);
+
+    intentrec_event_set_at(row, time_wall_msec());
+    intentrec_event_set_who(row, w->actor);
+    intentrec_event_set_what(row, "change");
+    intentrec_event_set_why(row, why);
+    free(why);
+}
+
+/* Creates the transaction of the first edit.  Returns false if the edit is
+ * refused. */
+static bool
+begin_txn(struct intent_writer *iw)
+{
+    struct write *w = first_write(iw);
+    char *error;
+
+    iw->txn = ovsdb_idl_txn_create(iw->idl);
+    error = intent_edit_apply(&w->edit, iw->idl, iw->txn, &w->changed);
+    if (error) {
+        finish_write(iw, w, INTENT_REFUSED, error);
+    } else if (w->changed && w->actor) {
+        add_event(w, iw->txn);
+    }
+    return !error;
+}
+
+/* Continues the transaction.  Returns true if the edit is finished. */
+static bool
+run_txn(struct intent_writer *iw)
+{
+    enum ovsdb_idl_txn_status status = ovsdb_idl_txn_commit(iw->txn);
+    const char *error;
+
+    switch (status) {
+    case TXN_UNCHANGED:
+    case TXN_SUCCESS:
+        finish_write(iw, first_write(iw), INTENT_WRITTEN, NULL);
+        return true;
+    case TXN_INCOMPLETE:
+        return false;
+    case TXN_TRY_AGAIN:
+        end_txn(iw);
+        return false;
+    case TXN_UNCOMMITTED:
+    case TXN_ABORTED:
+    case TXN_NOT_LOCKED:
+    case TXN_ERROR:
+    default:
+        error = ovsdb_idl_txn_get_error(iw->txn);
+        if (strstr(error, "constraint violation")) {
+            /* Another client has inserted a row that 'idl' does not have
+             * yet. */
+            end_txn(iw);
+            return false;
+        }
+        finish_write(iw, first_write(iw), INTENT_FAILED,
+                     xasprintf("the transaction failed (%s)", error));
+        return true;
+    }
+}
+
+static bool
+is_connected(const struct intent_writer *iw)
+{
+    return (ovsdb_idl_has_ever_connected(iw->idl)
+            && ovsdb_idl_is_connected(iw->idl));
+}
+
+static void
+expire_writes(struct intent_writer *iw)
+{
+    struct write *w;
+
+    LIST_FOR_EACH_SAFE (w, node, &iw->queue) {
+        if (time_msec() >= w->deadline) {
+            finish_write(iw, w, INTENT_FAILED,
+                         xasprintf("the intent database did not answer within "
+                                   "%d ms", w->timeout_ms));
+        }
+    }
+}
+
+void
+intent_writer_run(struct intent_writer *iw)
+{
+    bool next = true;
+
+    ovsdb_idl_run(iw->idl);
+    leader_search_run(&iw->search);
+    expire_writes(iw);
+    while (next && !ovs_list_is_empty(&iw->queue)) {
+        if (!iw->txn && !is_connected(iw)) {
+            return;
+        }
+        next = (!iw->txn && !begin_txn(iw)) || run_txn(iw);
+    }
+}
+
+void
+intent_writer_wait(const struct intent_writer *iw)
+{
+    const struct write *w;
+
+    ovsdb_idl_wait(iw->idl);
+    leader_search_wait(&iw->search);
+    if (iw->txn) {
+        ovsdb_idl_txn_wait(iw->txn);
+    }
+    LIST_FOR_EACH (w, node, &iw->queue) {
+        poll_timer_wait_until(w->deadline);
+    }
+    if (!iw->txn && !ovs_list_is_empty(&iw->queue) && is_connected(iw)) {
+        poll_timer_wait(RETRY_MS);
+    }
+}
 
 struct intent_client {
     struct intent_writer *writer;
@@ -48,7 +271,7 @@ run_writer(struct intent_client *ic, int timeout_ms)
 
     for (;;) {
         intent_writer_run(ic->writer);
-        if (intent_writer_is_idle(ic->writer)) {
+        if (ovs_list_is_empty(&ic->writer->queue)) {
             return true;
         } else if (time_msec() >= deadline) {
             return false;

@@ -17,7 +17,7 @@
  *    error = intent_edit_check(&edit);
  *    error = intent_edit_apply(&edit, idl, txn, &changed);
  *
- * intent-writer.h does all of this except the check.
+ * intent-client.h does all of this.
  *
  * An edit does not own its strings, unless it comes from intent_edit_clone().
  * No state; one thread for each 'idl'. */

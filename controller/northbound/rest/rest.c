@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "controller/decide/decision-log.h"
-#include "controller/intent/intent-writer.h"
+#include "controller/intent/intent-client.h"
 #include "controller/northbound/dashboard/dashboard.h"
 #include "controller/northbound/rest/event-stream.h"
 #include "controller/northbound/rest/rest-routes.h"

@@ -14,6 +14,7 @@
 
 struct cluster;
 struct controller;
+struct decide_rows;
 struct json;
 
 void status_report_put(struct json *, const struct controller *);
@@ -28,5 +29,16 @@ struct status_facts {
 
 /* Appends the text of each active alarm to 'alarms'. */
 void status_add_alarms(struct json *alarms, const struct status_facts *);
+
+/* Stores the mean completion time of the stages, in seconds, as estimated for
+ * the order and with fair sharing; 0 without stages.
+ *
+ * The model of fair sharing: all jobs that need a port share it equally until
+ * their demand is served, ports are independent of each other, and no job ends
+ * before its isolated time.  A real network with fair sharing is not faster,
+ * because a job that waits at one port leaves others idle.  The order's
+ * advantage is therefore underestimated. */
+void status_estimate_fair(const struct decide_rows *, double *order_s,
+                          double *fair_s);
 
 #endif /* controller/northbound/views/status-report.h */

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "controller/hosts/telemetry-access.h"
+#include "controller/hosts/telemetry.h"
 #include "util.h"
 
 static void

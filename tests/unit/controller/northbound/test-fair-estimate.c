@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "controller/decide/decide.h"
-#include "controller/northbound/views/fair-estimate.h"
+#include "controller/northbound/views/status-report.h"
 #include "tests/unit/controller/decide/decide-world.h"
 #include "policies/policy.h"
 
@@ -26,7 +26,7 @@ fair_sharing_delays_the_short_stages(void **state)
 
     give(f, "000", (int64_t[]) { 100, 200, 400 }, NULL);
     assert_true(decide_run(f->d, 1000));
-    fair_estimate(decide_last(f->d), &order_s, &fair_s);
+    status_estimate_fair(decide_last(f->d), &order_s, &fair_s);
     assert_float_equal(order_s, 1.1 / 3, 1e-3);
     assert_float_equal(fair_s, 1.5 / 3, 1e-3);
     decide_set_policy(f->d, f->stage);
@@ -40,7 +40,7 @@ an_empty_order_takes_no_time(void **state)
     double order_s, fair_s;
 
     decide_run(f->d, 1000);
-    fair_estimate(decide_last(f->d), &order_s, &fair_s);
+    status_estimate_fair(decide_last(f->d), &order_s, &fair_s);
     assert_float_equal(order_s, 0, 0);
     assert_float_equal(fair_s, 0, 0);
 }
