@@ -236,12 +236,6 @@ hosts_db_has_order(const struct hosts_db *hdb)
     return false;
 }
 
-static bool
-is_needed(const struct host *host)
-{
-    return host->reports || host->connected || host->named;
-}
-
 static void
 write_role(struct ovsdb_idl_txn *txn)
 {
@@ -373,7 +367,7 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
             write_reported(hdb, host->name);
         }
         row = shash_find_data(&rows, host->name);
-        if (row || is_needed(host)) {
+        if (row || host->reports || host->connected || host->named) {
             n += write_wanted(hdb, &ctx, host, row);
         }
     }

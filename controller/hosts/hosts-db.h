@@ -34,14 +34,7 @@
  *    }
  *    hosts_db_commit(hdb);
  *
- * Main thread only.
- *
- *
- * Decisions
- * =========
- *
- * A standby controller redirects agents: agents know all controllers, and only
- * the leader's lease is valid. */
+ * Main thread only. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,8 +9,9 @@
  * Motivation
  * ==========
  *
- * Counters and progress change too often for a database, so agents send them
- * as JSON-RPC notifications.  On the same connection the controller sends
+ * Counters and progress change too often for a database: 5 messages per second
+ * and host are more write transactions than a RAFT cluster takes.  So agents
+ * send them as JSON-RPC notifications.  On the same connection the controller sends
  * leases: an agent keeps its last order while it receives leases, and falls
  * back to fair sharing by itself when they stop.
  *
@@ -30,14 +31,7 @@
  *    telemetry_send_leases(t, generation, version, lease_ms);
  *    telemetry_wait(t);
  *
- * Main thread only.
- *
- *
- * Decisions
- * =========
- *
- * Telemetry is a stream and not a table: 5 messages per second and host are
- * more write transactions than a RAFT cluster takes. */
+ * Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,8 +49,9 @@ void telemetry_wait(const struct telemetry *);
 void telemetry_send_leases(struct telemetry *, int64_t generation,
                            int64_t version, int64_t lease_ms);
 
-/* Agents connect to the active controller.  A standby controller closes their
- * connections, so that they try another one. */
+/* Agents connect to the active controller, because only the leader's lease is
+ * valid.  A standby controller closes their connections, so that they try
+ * another one. */
 void telemetry_set_open(struct telemetry *, bool open);
 
 /* Returns NULL if 'passive', such as "pssl:6643", is allowed as the address of

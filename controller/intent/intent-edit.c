@@ -105,12 +105,6 @@ is_running(const struct intentrec_cojob *cojob)
     return !strcmp(cojob->state, "running");
 }
 
-static char *
-no_cojob(const struct intent_edit *edit)
-{
-    return xasprintf("cojob \"%s\": unknown, it has not begun", edit->cojob);
-}
-
 static const struct intentrec_job *
 find_job(const struct intentrec_cojob *cojob, const char *name)
 {
@@ -401,7 +395,8 @@ intent_edit_apply(const struct intent_edit *edit, struct ovsdb_idl *idl,
     *changed = false;
     if (edit->kind != INTENT_COJOB_BEGIN
         && (!ctx.cojob || (kind->needs_running && !is_running(ctx.cojob)))) {
-        return no_cojob(edit);
+        return xasprintf("cojob \"%s\": unknown, it has not begun",
+                         edit->cojob);
     }
     error = kind->apply(&ctx);
     if (!error) {

@@ -14,7 +14,9 @@
  * "cluster/status".  Commands do that once and wait for the reply.  A
  * controller polls, without blocking, because clusters grow while it runs: a
  * controller that knew only the initial members would not find a leader among
- * the new ones.
+ * the new ones.  It uses the list only when it searches for a leader, because
+ * changing the list of a live connection would close it, and with it the lock
+ * and the leadership.
  *
  *
  * Usage
@@ -36,17 +38,7 @@
  *    database_members_wait(dm);
  *    database_members_destroy(dm);
  *
- * The caller frees returned strings.  Main thread only.
- *
- *
- * Decisions
- * =========
- *
- * A controller that was started before its cluster grew knows only one member,
- * and finds no leader once another member leads.  It therefore asks the member
- * beside it every two seconds, and uses the list only when it searches for a
- * leader: changing the list of a live connection would close it, and with it
- * the lock and the leadership. */
+ * The caller frees returned strings.  Main thread only. */
 
 #include "svec.h"
 

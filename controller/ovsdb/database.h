@@ -10,17 +10,18 @@
  * ==========
  *
  * "intent" (for controllers and operators) and "hosts" (for agents) are served
- * by separate processes, because OVSDB's RBAC covers neither locks nor reads.
- * Each is a RAFT cluster of one or more members.  A cluster of one member,
- * unlike a standalone database, is durable, and it can grow if it was created
- * with an address.  The command line starts the servers as daemons, the lab
+ * by separate processes, because OVSDB's RBAC covers neither locks nor reads,
+ * and an agent must never reach the controller's lock.  Each is a RAFT cluster of one or more members.  A cluster of one member,
+ * unlike a standalone database, is durable, and if it was created with an
+ * address it grows by "stagecoach controller join" without a migration.  The command line starts the servers as daemons, the lab
  * starts them as its children.
  *
  * On a single machine the servers listen on Unix sockets of the same user
  * only.  With an address they also accept TLS connections with a certificate
  * of the controllers' CA.  Agents reach neither server: they connect to a
  * relay of the hosts database, in which each agent can write only its own row,
- * and which has locks of its own.
+ * and which has locks of its own.  Certificates come from two authorities
+ * (pki.h).
  *
  *
  * Usage
@@ -34,23 +35,7 @@
  *    error = database_upgrade(&database_intent, remote, 5000);
  *
  * No state.  Functions that return "char *" errors return NULL for success
- * and otherwise an error message that the caller frees.
- *
- *
- * Decisions
- * =========
- *
- * There are two databases in two server processes, because OVSDB's locks and
- * reads are not covered by its access control and an agent must never reach
- * the controller's lock.  Agents connect to a relay with its own locks, never
- * to a database.  Certificates come from two authorities: agents have client
- * certificates only, because libopenvswitch does not compare names, so a
- * compromised host cannot impersonate a database.
- *
- * Each database is a RAFT cluster of one member instead of a standalone
- * database: it is durable, and if it was created with an address it grows by
- * "stagecoach controller join" without a migration.  An older schema is
- * upgraded to the program's own at start; a newer one is refused. */
+ * and otherwise an error message that the caller frees. */
 
 #include <stdbool.h>
 

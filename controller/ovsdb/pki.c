@@ -84,34 +84,20 @@ write_file(const char *file, BIO *bio, mode_t mode)
     return error;
 }
 
+/* Writes 'key', unless it is null, and the 'n' certificates 'certs'. */
 static char *
-write_identity(const char *file, const struct identity *id)
+write_pem(const char *file, mode_t mode, EVP_PKEY *key, X509 *const *certs,
+          size_t n)
 {
     BIO *bio = BIO_new(BIO_s_mem());
-    char *error;
-
-    if (bio
-        && PEM_write_bio_PrivateKey(bio, id->key, NULL, NULL, 0, NULL, NULL)
-        && PEM_write_bio_X509(bio, id->cert)) {
-        error = write_file(file, bio, 0600);
-    } else {
-        error = ssl_error(file, "cannot be encoded");
-    }
-    BIO_free(bio);
-    return error;
-}
-
-static char *
-write_certificates(const char *file, X509 *const *certs, size_t n)
-{
-    BIO *bio = BIO_new(BIO_s_mem());
-    bool ok = bio != NULL;
+    bool ok = bio && (!key || PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0,
+                                                       NULL, NULL));
     char *error;
 
     for (size_t i = 0; ok && i < n; i++) {
         ok = PEM_write_bio_X509(bio, certs[i]);
     }
-    error = (ok ? write_file(file, bio, 0644)
+    error = (ok ? write_file(file, bio, mode)
              : ssl_error(file, "cannot be encoded"));
     BIO_free(bio);
     return error;
@@ -231,6 +217,21 @@ identity_make(const char *name, double days, const struct identity *ca,
            && X509_sign(id->cert, ca ? ca->key : id->key, EVP_sha256());
 }
 
+/* Writes a new identity to 'file'; the other arguments are those of
+ * identity_make(). */
+static char *
+write_identity(const char *file, const char *name, double days,
+               const struct identity *ca, const char *usage)
+{
+    struct identity id = { .key = NULL };
+    char *error = (identity_make(name, days, ca, usage, &id)
+                   ? write_pem(file, 0600, id.key, &id.cert, 1)
+                   : ssl_error(file, "cannot be made"));
+
+    identity_uninit(&id);
+    return error;
+}
+
 /* Creates directory 'path', for its owner only. */
 static char *
 make_private_directory(const char *path)
@@ -244,18 +245,14 @@ static char *
 init_authority(const char *dir, enum pki_role role)
 {
     char *file = ca_file(dir, role);
-    struct identity id = { .key = NULL };
     char *error = NULL;
 
     if (access(file, F_OK)) {
         char *name = xasprintf("%ss' authority", pki_role_names[role]);
 
-        error = (identity_make(name, CA_DAYS, NULL, NULL, &id)
-                 ? write_identity(file, &id)
-                 : ssl_error(file, "cannot be made"));
+        error = write_identity(file, name, CA_DAYS, NULL, NULL);
         free(name);
     }
-    identity_uninit(&id);
     free(file);
     return error;
 }
@@ -297,7 +294,7 @@ write_trust(const char *dir, enum pki_role role, X509 *controllers,
         if (role == PKI_CONTROLLER || files[i].for_agents) {
             char *file = xasprintf("%s/%s", dir, files[i].name);
 
-            error = write_certificates(file, files[i].certs, files[i].n);
+            error = write_pem(file, 0644, NULL, files[i].certs, files[i].n);
             free(file);
         }
     }
@@ -327,7 +324,6 @@ issue(const char *dir, enum pki_role role, const char *name, double days,
                          : "clientAuth");
     char *sub = xasprintf("%s/%ss/%s", dir, pki_role_names[role], name);
     char *file = xasprintf("%s/identity.pem", sub);
-    struct identity id = { .key = NULL };
     char *error = make_private_directory(sub);
 
     if (!error) {
@@ -335,11 +331,8 @@ issue(const char *dir, enum pki_role role, const char *name, double days,
                             cas[PKI_AGENT].cert);
     }
     if (!error) {
-        error = (identity_make(name, days, &cas[role], usage, &id)
-                 ? write_identity(file, &id)
-                 : ssl_error(file, "cannot be made"));
+        error = write_identity(file, name, days, &cas[role], usage);
     }
-    identity_uninit(&id);
     free(file);
     free(sub);
     return error;

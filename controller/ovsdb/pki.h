@@ -13,10 +13,13 @@
  * connections, reads and locks.  So there are two CAs: databases trust the
  * controllers' CA only, and agents reach only the relay and the telemetry
  * listener, which trust the agents' CA.  An agent's certificate is for clients
- * only, so it cannot be used to impersonate a controller.
+ * only, because libopenvswitch does not compare names: so a compromised host
+ * cannot impersonate a database or a controller.
  *
- * A key and its certificate are in one file, so that a program that reads them
- * again never gets an old key with a new certificate.
+ * A key and its certificate are in one file: libopenvswitch rereads them only
+ * if both have changed at the same check, so with two files a new key that is
+ * seen before its certificate would keep the old certificate in use until it
+ * expires.
  *
  *    DIR/controllers-ca.pem, agents-ca.pem    Keys and certificates of the
  *                                             CAs; not to be copied.
@@ -38,15 +41,7 @@
  *    error = pki_list("/etc/stagecoach/pki", &entries, &n);
  *
  * No state.  Functions return NULL for success and otherwise an error message
- * that the caller frees.
- *
- *
- * Decisions
- * =========
- *
- * Key and certificate are in one file. libopenvswitch rereads them only if
- * both have changed at the same check; with two files, a new key seen before
- * its certificate would keep the old certificate in use until it expires. */
+ * that the caller frees. */
 
 #include <stddef.h>
 #include <stdint.h>

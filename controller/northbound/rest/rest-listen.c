@@ -49,39 +49,24 @@ rest_listen_check(const char *remote, const struct rest_tls *tls)
     return NULL;
 }
 
-/* Listens on the Unix socket 'path', for the same user only. */
-static int
-open_unix(const char *path, int backlog)
-{
-    int fd = make_unix_socket(SOCK_STREAM, true, path, NULL);
-
-    if (fd >= 0 && (chmod(path, 0600) || listen(fd, backlog))) {
-        int error = errno;
-
-        fatal_signal_unlink_file_now(path);
-        close(fd);
-        return -error;
-    }
-    return fd;
-}
-
-/* Listens on 'remote'.  Returns a file descriptor or a negative errno value.
- * Stores the path of a Unix socket, which the caller frees, or NULL in
- * '*path'. */
+/* Listens on 'remote', on a Unix socket for the same user only.  Returns a file
+ * descriptor or a negative errno value.  Stores the path of a Unix socket,
+ * which the caller frees, or NULL in '*path'. */
 int
 rest_listen_open(const char *remote, int backlog, char **path)
 {
+    bool tls = rest_listen_is_tls(remote);
     int fd;
 
-    *path = NULL;
-    if (!rest_listen_is_tls(remote)) {
-        *path = abs_file_name(NULL, remote + 5);
-        return open_unix(*path, backlog);
-    }
-    fd = inet_open_passive(SOCK_STREAM, remote + 5, 0, NULL, 0, true);
-    if (fd >= 0 && listen(fd, backlog)) {
+    *path = tls ? NULL : abs_file_name(NULL, remote + 5);
+    fd = (tls ? inet_open_passive(SOCK_STREAM, remote + 5, 0, NULL, 0, true)
+          : make_unix_socket(SOCK_STREAM, true, *path, NULL));
+    if (fd >= 0 && ((*path && chmod(*path, 0600)) || listen(fd, backlog))) {
         int error = errno;
 
+        if (*path) {
+            fatal_signal_unlink_file_now(*path);
+        }
         close(fd);
         return -error;
     }

@@ -265,14 +265,6 @@ put_hosts(struct ds *out, const struct cluster *c)
                       job->cojob->name, job->name, (double) (VALUE));   \
     }
 
-static bool
-is_live(const struct shash_node *node)
-{
-    const struct job *job = node->data;
-
-    return job->live;
-}
-
 static void
 put_jobs(struct ds *out, const struct cluster *c)
 {
@@ -280,7 +272,9 @@ put_jobs(struct ds *out, const struct cluster *c)
     size_t n = 0, n_live;
 
     for (size_t i = 0; i < shash_count(&c->jobs); i++) {
-        if (is_live(nodes[i])) {
+        const struct job *job = nodes[i]->data;
+
+        if (job->live) {
             nodes[n++] = nodes[i];
         }
     }

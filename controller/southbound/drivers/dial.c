@@ -173,19 +173,6 @@ static const struct vconn_class switch_stream_class = {
     .wait = switch_stream_wait,
 };
 
-/* Returns an OpenFlow connection over the connected 'stream', which it owns,
- * for the versions in the bitmap 'versions'. */
-static struct vconn *
-switch_stream_create(struct stream *stream, uint32_t versions)
-{
-    struct switch_stream *ss = xzalloc(sizeof *ss);
-
-    vconn_init(&ss->up, &switch_stream_class, 0, stream_get_name(stream),
-               versions);
-    ss->stream = stream;
-    return &ss->up;
-}
-
 struct dial {
     char *target;
     uint32_t versions;          /* Bitmap of OpenFlow versions. */
@@ -264,8 +251,13 @@ start_attempt(struct dial *d)
 static void
 start_openflow(struct dial *d)
 {
+    struct switch_stream *ss = xzalloc(sizeof *ss);
+
+    vconn_init(&ss->up, &switch_stream_class, 0, stream_get_name(d->stream),
+               d->versions);
+    ss->stream = d->stream;
     d->peer = nullable_xstrdup(stream_get_peer_id(d->stream));
-    d->vconn = switch_stream_create(d->stream, d->versions);
+    d->vconn = &ss->up;
     d->stream = NULL;
 }
 

@@ -152,6 +152,8 @@ encode_set_async(enum ofp_version version, bool packets)
     return ofputil_encode_set_async_config(&cfg, types, version);
 }
 
+/* Sets miss_send_len: Open vSwitch sends no PORT_STATUS to a controller that
+ * connected to a passive listener until it is not zero. */
 static struct ofpbuf *
 encode_set_config(enum ofp_version version)
 {

@@ -25,14 +25,7 @@
  * not apply the changes.
  *
  * See driver.h.  Memory is bounded for a slow switch: at most one dump or one
- * batch of changes is in flight.
- *
- *
- * Decisions
- * =========
- *
- * Open vSwitch sends no PORT_STATUS messages to a controller that connected to
- * a passive listener until the controller sets a non-zero miss_send_len. */
+ * batch of changes is in flight. */
 
 #include "controller/southbound/drivers/driver.h"
 
