@@ -149,7 +149,7 @@ log_expired_override(const struct override *ov, void *ctl_)
 {
     struct controller *ctl = ctl_;
 
-    intent_db_event(ctl->intent, DECISION_OPERATOR,
+    intent_db_event(ctl->intent, DECISION_OPERATOR, NULL,
                     *ov->target ? ov->target : "cluster",
                     override_names[ov->kind], "%"PRId64" has run out",
                     ov->id);
@@ -281,7 +281,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
             || policy_file_run(ctl->policy) || ctl->policy_changed) {
             ctl->policy_changed = false;
             apply_policy(ctl);
-            intent_db_event(ctl->intent, DECISION_POLICY,
+            intent_db_event(ctl->intent, DECISION_POLICY, NULL,
                             policy_file_get(ctl->policy)->name, "policy",
                             "in force (%s)",
                             policy_file_get(ctl->policy)->hash);

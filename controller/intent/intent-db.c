@@ -11,7 +11,6 @@
 #include "controller/model/cluster.h"
 #include "wire/intent-idl.h"
 #include "controller/intent/intent-gc.h"
-#include "controller/intent/leadership.h"
 #include "controller/ovsdb/leader-search.h"
 #include "controller/model/overrides.h"
 #include "controller/model/inactive.h"
@@ -62,8 +61,7 @@ struct intent_db {
 
     struct ovs_list events;     /* Of struct event, oldest first. */
     size_t n_events;
-    char *policy_name, *policy_text, *policy_hash;      /* To be written. */
-    bool policy_dirty;
+    const struct policy *policy;        /* To be written, or NULL. */
     long long next_write;       /* time_msec() of the next transaction. */
     long long next_gc;          /* time_msec() of the next collection. */
 };
@@ -113,9 +111,6 @@ intent_db_destroy(struct intent_db *idb)
     }
     ovsdb_idl_loop_destroy(&idb->loop);
     leader_search_uninit(&idb->search);
-    free(idb->policy_name);
-    free(idb->policy_text);
-    free(idb->policy_hash);
     free(idb->remote);
     free(idb->address);
     free(idb);
@@ -180,7 +175,7 @@ load_cojob(struct cluster *c, const struct intentrec_cojob *row)
 static void
 add_stage_event(void *idb, const char *subject, const char *what, char *why)
 {
-    intent_db_event(idb, DECISION_STAGE, subject, what, "%s", why);
+    intent_db_event(idb, DECISION_STAGE, NULL, subject, what, "%s", why);
     free(why);
 }
 
@@ -298,6 +293,39 @@ write_leader(struct intent_db *idb, int64_t lease_ms)
                               "lead");
 }
 
+enum leadership_action
+leadership_run(struct leadership *l, const struct leadership_view *view)
+{
+    if (l->active) {
+        if (l->newest > l->generation) {
+            l->active = false;
+            return LEADERSHIP_END_FENCED;
+        } else if (view->connected && (view->lock_contended
+                                       || view->generation > l->generation)) {
+            l->active = false;
+            return LEADERSHIP_END_REPLACED;
+        }
+    } else if (view->has_txn && view->has_lock && view->loaded) {
+        if (l->requested && view->generation == l->requested
+            && view->is_own_row) {
+            l->active = true;
+            l->generation = l->requested;
+            l->requested = 0;
+            return LEADERSHIP_BEGIN;
+        }
+        l->requested = MAX(view->generation, l->newest) + 1;
+        return LEADERSHIP_REQUEST;
+    }
+    return LEADERSHIP_KEEP;
+}
+
+bool
+leadership_may_write(const struct leadership *l,
+                     const struct leadership_view *view)
+{
+    return l->active && view->connected && view->has_txn;
+}
+
 static void
 update_leadership(struct intent_db *idb, int64_t lease_ms)
 {
@@ -311,7 +339,7 @@ update_leadership(struct intent_db *idb, int64_t lease_ms)
     case LEADERSHIP_BEGIN:
         VLOG_INFO("%s: this controller leads, generation %"PRId64,
                   idb->remote, idb->leadership.generation);
-        intent_db_event(idb, DECISION_LEAD, idb->address, "leader",
+        intent_db_event(idb, DECISION_LEAD, NULL, idb->address, "leader",
                         "leads, generation %"PRId64,
                         idb->leadership.generation);
         break;
@@ -454,17 +482,17 @@ write_policy(struct intent_db *idb)
     const struct intentrec_policy *row
         = intentrec_policy_first(idb->loop.idl);
 
-    if (row && !strcmp(row->hash, idb->policy_hash)
-        && !strcmp(row->name, idb->policy_name)) {
-        idb->policy_dirty = false;
+    if (row && !strcmp(row->hash, idb->policy->hash)
+        && !strcmp(row->name, idb->policy->name)) {
+        idb->policy = NULL;
         return;
     }
     if (!row) {
         row = intentrec_policy_insert(idb->txn);
     }
-    intentrec_policy_set_name(row, idb->policy_name);
-    intentrec_policy_set_text(row, idb->policy_text);
-    intentrec_policy_set_hash(row, idb->policy_hash);
+    intentrec_policy_set_name(row, idb->policy->name);
+    intentrec_policy_set_text(row, idb->policy->text);
+    intentrec_policy_set_hash(row, idb->policy->hash);
     intentrec_policy_set_since(row, time_wall_msec());
 }
 
@@ -488,7 +516,7 @@ intent_db_commit(struct intent_db *idb)
 {
     const struct leadership_view view = get_view(idb);
     bool overrides = overrides_are_pending(idb->overrides);
-    bool others = idb->n_events || idb->policy_dirty;
+    bool others = idb->n_events || idb->policy;
 
     if (leadership_may_write(&idb->leadership, &view)) {
         collect_garbage(idb);
@@ -496,7 +524,7 @@ intent_db_commit(struct intent_db *idb)
             write_events(idb);
             write_overrides(idb->overrides, idb->loop.idl, idb->txn,
                             time_wall_msec());
-            if (idb->policy_dirty) {
+            if (idb->policy) {
                 write_policy(idb);
             }
             idb->next_write = time_msec() + WRITE_MS;
@@ -541,63 +569,38 @@ intent_db_state(const struct intent_db *idb)
 void
 intent_db_set_policy(struct intent_db *idb, const struct policy *policy)
 {
-    free(idb->policy_name);
-    free(idb->policy_text);
-    free(idb->policy_hash);
-    idb->policy_name = xstrdup(policy->name);
-    idb->policy_text = xstrdup(policy->text);
-    idb->policy_hash = xstrdup(policy->hash);
-    idb->policy_dirty = true;
+    idb->policy = policy;
 }
 
-/* Takes ownership of 'text'. */
-static void
-add_event(struct intent_db *idb, enum decision_kind kind, const char *actor,
-          const char *who, const char *subject, const char *what, char *text)
+void
+intent_db_event(struct intent_db *idb, enum decision_kind kind,
+                const char *operator, const char *subject, const char *what,
+                const char *why, ...)
 {
     struct event *event;
+    va_list args;
+    char *text;
 
+    if (!idb->leadership.active) {
+        return;
+    }
+    va_start(args, why);
+    text = xvasprintf(why, args);
+    va_end(args);
     VLOG_INFO("%s: %s: %s", what, subject, text);
-    decision_log_append(idb->log, kind, subject, actor, "%s: %s", what,
+    decision_log_append(idb->log, kind, subject,
+                        operator ? operator : program_name, "%s: %s", what,
                         text);
     if (idb->n_events >= MAX_PENDING) {
         drop_event(idb);
     }
     event = xmalloc(sizeof *event);
     *event = (struct event) {
-        .at = time_wall_msec(), .actor = xstrdup(who), .what = xstrdup(what),
+        .at = time_wall_msec(), .what = xstrdup(what),
+        .actor = xstrdup(operator ? operator : "controller"),
         .why = xasprintf("%s: %s", subject, text),
     };
     ovs_list_push_back(&idb->events, &event->node);
     idb->n_events++;
     free(text);
-}
-
-void
-intent_db_event(struct intent_db *idb, enum decision_kind kind,
-                const char *subject, const char *what, const char *why, ...)
-{
-    va_list args;
-
-    if (idb->leadership.active) {
-        va_start(args, why);
-        add_event(idb, kind, program_name, "controller", subject, what,
-                  xvasprintf(why, args));
-        va_end(args);
-    }
-}
-
-void
-intent_db_operator_event(struct intent_db *idb, const char *actor,
-                         const char *subject, const char *what,
-                         const char *why, ...)
-{
-    va_list args;
-
-    if (idb->leadership.active) {
-        va_start(args, why);
-        add_event(idb, DECISION_OPERATOR, actor, actor, subject, what,
-                  xvasprintf(why, args));
-        va_end(args);
-    }
 }

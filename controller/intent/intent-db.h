@@ -5,10 +5,27 @@
 
 /* Connection of the controller to the intent database.
  *
- * Copies the intent and the overrides to memory, takes the leadership
- * (leadership.h), and writes events, overrides and the name of the policy.
- * Transactions are at least 200 ms apart, so that many events become one
- * transaction; overrides are written at once.
+ * Copies the intent and the overrides to memory, takes the leadership, and
+ * writes events, overrides and the name of the policy.  Transactions are at
+ * least 200 ms apart, so that many events become one transaction; overrides
+ * are written at once.
+ *
+ *
+ * Leadership
+ * ==========
+ *
+ * One controller is active, the others are standby.  An OVSDB lock selects it,
+ * but a lock does not stop a controller that has not noticed that it lost the
+ * lock.  So the transaction that takes the leadership also increments
+ * Leader.generation, and agents ignore orders of older generations.
+ *
+ * The hosts database may have a newer generation than the intent database: the
+ * intent database may have been restored from an older copy, or another
+ * controller may lead while this one is disconnected.  Agents would ignore the
+ * orders of this controller, so it steps down and takes a newer generation.
+ *
+ * An active controller that loses the connection to the intent database stays
+ * active: if another one takes over, agents follow its newer generation.
  *
  *
  * Usage
@@ -16,7 +33,7 @@
  *
  *    intent_db_run(idb, lease_ms);     // May change the cluster.
  *    if (intent_db_is_active(idb)) {
- *        intent_db_event(idb, DECISION_POLICY, "stage", "policy", "...");
+ *        intent_db_event(idb, DECISION_POLICY, NULL, "stage", "policy", "...");
  *    }
  *    intent_db_commit(idb);            // Last in each iteration.
  *
@@ -57,17 +74,52 @@ int64_t intent_db_generation(const struct intent_db *);
  * "disconnected". */
 const char *intent_db_state(const struct intent_db *);
 
-/* Writes the name and text of the policy in force to the database. */
+/* Writes the name and text of the policy in force to the database.  The policy
+ * must live until the next call. */
 void intent_db_set_policy(struct intent_db *, const struct policy *);
 
 /* Adds an event to the Event table and the logs: 'what' happened to 'subject',
- * by this controller or by operator 'actor'.  A standby controller adds none,
- * because the active one does. */
+ * by 'operator' or, if that is null, by this controller.  A standby controller
+ * adds none, because the active one does. */
 void intent_db_event(struct intent_db *, enum decision_kind,
-                     const char *subject, const char *what,
-                     const char *why, ...) OVS_PRINTF_FORMAT(5, 6);
-void intent_db_operator_event(struct intent_db *, const char *actor,
-                              const char *subject, const char *what,
-                              const char *why, ...) OVS_PRINTF_FORMAT(5, 6);
+                     const char *operator, const char *subject,
+                     const char *what, const char *why, ...)
+    OVS_PRINTF_FORMAT(6, 7);
+
+/* Decides whether this controller is active: pure computation on the caller's
+ * data. */
+struct leadership {
+    bool active;                /* This controller leads. */
+    int64_t generation;         /* Last one that it took, 0 if none. */
+    int64_t newest;             /* Newest one in the hosts database. */
+    int64_t requested;          /* Written to take the leadership, 0 if none
+                                 * is. */
+};
+
+/* What this controller sees of the intent database. */
+struct leadership_view {
+    bool connected;
+    bool loaded;                /* The contents have been received once. */
+    bool has_lock;
+    bool lock_contended;        /* Another client has the lock. */
+    bool has_txn;               /* A transaction may be made now. */
+    int64_t generation;         /* Of the Leader row, 0 without a row. */
+    bool is_own_row;            /* The row has this controller's address. */
+};
+
+enum leadership_action {
+    LEADERSHIP_KEEP,            /* No change. */
+    LEADERSHIP_REQUEST,         /* Write 'requested' in the transaction. */
+    LEADERSHIP_BEGIN,           /* This controller leads from now on. */
+    LEADERSHIP_END_REPLACED,    /* Another controller leads. */
+    LEADERSHIP_END_FENCED,      /* Hosts have orders of a newer generation. */
+};
+
+enum leadership_action leadership_run(struct leadership *,
+                                      const struct leadership_view *);
+
+/* Returns true if this controller may write decisions now. */
+bool leadership_may_write(const struct leadership *,
+                          const struct leadership_view *);
 
 #endif /* controller/intent/intent-db.h */

@@ -295,9 +295,10 @@ add_override(struct controller *ctl, enum override_kind kind,
     }
     duration = (for_ms ? xasprintf("for %"PRId64" s", (for_ms + 999) / 1000)
                 : xstrdup("until undone"));
-    intent_db_operator_event(ctl->intent, actor, *target ? target : "cluster",
-                             override_names[kind], "%"PRId64", %s%s%s", id,
-                             duration, *reason ? ": " : "", reason);
+    intent_db_event(ctl->intent, DECISION_OPERATOR, actor,
+                    *target ? target : "cluster", override_names[kind],
+                    "%"PRId64", %s%s%s", id, duration, *reason ? ": " : "",
+                    reason);
     free(duration);
     *json = override_to_json(overrides_find(&ctl->overrides, id));
     return NULL;
@@ -323,10 +324,10 @@ undo_override(struct controller *ctl, int64_t id, const char *actor,
         return xasprintf("%"PRId64": is not in force any more, one that is "
                          "is allowed", ov->id);
     }
-    intent_db_operator_event(ctl->intent, actor,
-                             *ov->target ? ov->target : "cluster", "undo",
-                             "%s %"PRId64" by %s", override_names[ov->kind],
-                             ov->id, ov->actor);
+    intent_db_event(ctl->intent, DECISION_OPERATOR, actor,
+                    *ov->target ? ov->target : "cluster", "undo",
+                    "%s %"PRId64" by %s", override_names[ov->kind], ov->id,
+                    ov->actor);
     *json = override_to_json(ov);
     return NULL;
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "controller/intent/leadership.h"
+#include "controller/intent/intent-db.h"
 #include "util.h"
 
 /* A connected controller that has the lock of an empty database. */
