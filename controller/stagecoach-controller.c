@@ -26,7 +26,7 @@
 #include "controller/options.h"
 #include "controller/model/overrides.h"
 #include "controller/decide/policy-file.h"
-#include "controller/southbound/topology/lldp.h"
+#include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/switches.h"
 #include "controller/southbound/topology/topology.h"
 #include "controller/decide/stage-history.h"

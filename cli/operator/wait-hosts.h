@@ -4,7 +4,7 @@
 #define WAIT_HOSTS_H 1
 
 /* Option "--wait=hosts": waits until the hosts have applied a change of the
- * order (controller/northbound/views/rollout.h). */
+ * order (controller/northbound/views/control.h). */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -145,7 +145,6 @@ close_tables(struct history *h)
     h->db = NULL;
 }
 
-/* Renames the file and those that belong to it. */
 static void
 rename_file(const struct history *h)
 {

@@ -37,15 +37,20 @@
  * Main thread only. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cluster;
+struct host;
 struct hosts_db;
+struct hostsrec_host_wanted;
 struct policy;
 
 struct hosts_db *hosts_db_create(const char *remote, struct cluster *);
-void hosts_db_set_remote(struct hosts_db *, const char *remote);
 void hosts_db_destroy(struct hosts_db *);
+
+/* Sets the addresses of the database's members. */
+void hosts_db_set_remote(struct hosts_db *, const char *remote);
 
 void hosts_db_run(struct hosts_db *);
 
@@ -67,5 +72,36 @@ void hosts_db_observe(struct hosts_db *, bool observe);
 void hosts_db_write(struct hosts_db *, const struct policy *,
                     int64_t generation);
 void hosts_db_commit(struct hosts_db *);
+
+/* The row of Host_Wanted of one host.  Writing it sends an update to the
+ * host's agent, so it is computed from the cluster's jobs, compared with the
+ * stored row, and written only if it differs. */
+
+/* What all rows of a transaction have in common. */
+struct host_wanted_ctx {
+    const struct cluster *cluster;
+    const struct policy *policy;
+    int64_t generation;         /* Of the leader. */
+    int64_t version;            /* Of rows that are written. */
+    bool observe;               /* Hosts get no job. */
+    bool has_guard_share;       /* The database has the column... */
+    bool has_congestion;        /* ...since a later version of the schema. */
+};
+
+/* The jobs of one host.  Owns its arrays; the names are the cluster's. */
+struct host_wanted {
+    const char **names;         /* "COJOB/JOB". */
+    int64_t *ranks, *levels, *dscps;
+    double *weights;
+    size_t n;                   /* Of each array. */
+};
+
+void host_wanted_init(struct host_wanted *, const struct host_wanted_ctx *,
+                      const struct host *);
+void host_wanted_uninit(struct host_wanted *);
+
+bool host_wanted_differs(const struct host_wanted *,
+                         const struct host_wanted_ctx *,
+                         const struct hostsrec_host_wanted *row);
 
 #endif /* controller/hosts/hosts-db.h */

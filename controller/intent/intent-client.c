@@ -100,7 +100,6 @@ intent_writer_destroy(struct intent_writer *iw)
     }
 }
 
-/* Sets the addresses of the database's members. */
 void
 intent_writer_set_remote(struct intent_writer *iw, const char *remote)
 {

@@ -116,7 +116,6 @@ intent_db_destroy(struct intent_db *idb)
     free(idb);
 }
 
-/* Sets the addresses of the database's members. */
 void
 intent_db_set_remote(struct intent_db *idb, const char *remote)
 {

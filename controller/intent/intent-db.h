@@ -56,8 +56,10 @@ struct policy;
 struct intent_db *intent_db_create(const char *remote, const char *address,
                                    struct cluster *, struct overrides *,
                                    struct decision_log *);
-void intent_db_set_remote(struct intent_db *, const char *remote);
 void intent_db_destroy(struct intent_db *);
+
+/* Sets the addresses of the database's members. */
+void intent_db_set_remote(struct intent_db *, const char *remote);
 
 /* 'lease_ms' is written to the Leader table. */
 void intent_db_run(struct intent_db *, int64_t lease_ms);

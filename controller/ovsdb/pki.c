@@ -232,7 +232,6 @@ write_identity(const char *file, const char *name, double days,
     return error;
 }
 
-/* Creates directory 'path', for its owner only. */
 static char *
 make_private_directory(const char *path)
 {
@@ -272,7 +271,6 @@ pki_init(const char *dir)
     return error;
 }
 
-/* Writes the CA files of directory 'dir'. */
 static char *
 write_trust(const char *dir, enum pki_role role, X509 *controllers,
             X509 *agents)

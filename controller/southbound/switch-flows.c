@@ -5,7 +5,7 @@
 #include "controller/southbound/switch-flows.h"
 
 #include "controller/southbound/drivers/flow-table.h"
-#include "controller/southbound/topology/lldp.h"
+#include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/topology/routes.h"
 #include "flow.h"
 #include "openvswitch/match.h"

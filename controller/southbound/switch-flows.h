@@ -28,8 +28,8 @@ struct topology;
 struct flow_table *switch_flows_alone(const struct policy *);
 
 /* Returns the flows of switch 'sw' of the topology.  With 'probes', probes
- * (lldp.h) from links to other switches are sent to the controller; probes
- * from hosts are not. */
+ * (link-check.h) from links to other switches are sent to the controller;
+ * probes from hosts are not. */
 struct flow_table *switch_flows(const struct policy *,
                                 const struct topology *,
                                 const struct routes *, int sw, bool probes);

@@ -160,7 +160,6 @@ put_host_tiles(struct ds *html, const struct json *hosts)
     }
 }
 
-/* Writes the predicted difference to fair sharing. */
 static void
 put_gain_tile(struct ds *html, const struct json *status)
 {

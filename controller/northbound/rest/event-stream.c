@@ -150,7 +150,6 @@ add_order(struct event_stream *es)
     }
 }
 
-/* Returns the rates of jobs at 'host' since the last event. */
 static struct json *
 host_rates(struct event_stream *es, const struct host *host, double seconds)
 {
@@ -224,7 +223,6 @@ has_more(const struct event_client *client)
             || client->n_telemetry < client->es->n_telemetry);
 }
 
-/* Adds the events since the last run and wakes clients. */
 void
 event_stream_run(struct event_stream *es)
 {

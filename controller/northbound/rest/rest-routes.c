@@ -16,7 +16,6 @@
 #include "controller/northbound/views/cojobs-report.h"
 #include "controller/northbound/views/control.h"
 #include "controller/northbound/views/metrics.h"
-#include "controller/northbound/views/rollout.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "sset.h"

@@ -126,7 +126,6 @@ conn_close(struct rest *rest, struct conn *conn)
     rest->again = true;
 }
 
-/* Restarts the timeout of 'conn'. */
 static void
 conn_renew(struct rest *rest, struct conn *conn)
 {
@@ -203,7 +202,6 @@ send_answer(struct conn *conn, struct rest_answer answer)
     return rest_answer_send(conn->mc, &answer);
 }
 
-/* Returns the value of header Content-Length, 0 without one. */
 static unsigned long long
 get_content_length(struct MHD_Connection *mc)
 {
@@ -220,7 +218,6 @@ get_query(const void *mc, const char *name)
                                        MHD_GET_ARGUMENT_KIND, name);
 }
 
-/* Returns the answer to 'change'. */
 static struct rest_answer
 answer_change(const struct change *change, enum intent_result result,
               bool changed, char *error)
@@ -361,7 +358,6 @@ start_stream(struct conn *conn)
     return result;
 }
 
-/* Handles a complete request. */
 static enum MHD_Result
 handle_end(struct conn *conn, const char *path, const char *method)
 {
@@ -392,7 +388,6 @@ handle_end(struct conn *conn, const char *path, const char *method)
             : start_stream(conn));
 }
 
-/* Handles the head of a request. */
 static enum MHD_Result
 handle_head(struct conn *conn, const char *method)
 {
@@ -437,7 +432,6 @@ handle_request(void *rest OVS_UNUSED, struct MHD_Connection *mc,
     return handle_end(conn, path, method);
 }
 
-/* Closes connections after a timeout of their request. */
 static void
 close_slow_conns(struct rest *rest)
 {
@@ -496,7 +490,6 @@ start_daemon(struct rest *rest, int fd, const struct rest_pem *pem)
         MHD_OPTION_END);
 }
 
-/* Starts to listen on 'remote'. */
 static char *
 add_listener(struct rest *rest, const char *remote,
              const struct rest_tls *tls)
@@ -597,7 +590,6 @@ rest_destroy(struct rest *rest)
     free(rest);
 }
 
-/* Sets the remote of the intent database. */
 void
 rest_set_intent(struct rest *rest, const char *remote)
 {

@@ -18,7 +18,6 @@
 #include "controller/intent/intent-db.h"
 #include "controller/northbound/views/interleave-report.h"
 #include "controller/decide/policy-file.h"
-#include "controller/northbound/views/rollout.h"
 #include "controller/southbound/switches.h"
 #include "controller/northbound/views/status-report.h"
 #include "controller/hosts/telemetry.h"
@@ -88,7 +87,6 @@ decisions_to_json(const struct controller *ctl)
     return decision_log_to_json(ctl->log, 0, DECISIONS_SHOWN);
 }
 
-/* "controller/decisions-after ID": all stored decisions that are newer. */
 static void
 decisions_after(struct unixctl_conn *conn, int argc OVS_UNUSED,
                 const char *argv[], void *ctl_)
@@ -119,7 +117,6 @@ order_to_json(const struct controller *ctl)
     return json;
 }
 
-/* Returns the bursts of 'job' as its hosts measure them. */
 static struct json *
 bursts_to_json(const struct job *job)
 {
@@ -304,7 +301,6 @@ add_override(struct controller *ctl, enum override_kind kind,
     return NULL;
 }
 
-/* Ends override 'id', 0 for the last, by operator 'actor'. */
 static char *
 undo_override(struct controller *ctl, int64_t id, const char *actor,
               struct json **json)
@@ -332,7 +328,6 @@ undo_override(struct controller *ctl, int64_t id, const char *actor,
     return NULL;
 }
 
-/* "controller/override KIND TARGET MS ACTOR REASON" */
 static void
 override(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
          void *ctl_)
@@ -355,7 +350,6 @@ override(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     reply_or_error(conn, error, json);
 }
 
-/* "controller/undo ID ACTOR" */
 static void
 undo(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
      void *ctl_)
@@ -390,7 +384,6 @@ control_history(const struct controller *ctl, const char *kind,
                                   "ports are allowed");
 }
 
-/* "controller/history stages|orders|ports SINCE [LIMIT]" */
 static void
 history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl)
 {
@@ -401,7 +394,73 @@ history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl)
     reply_or_error(conn, error, json);
 }
 
-/* "controller/rollout [COJOB RUNG begun|ended]" */
+/* Appends the names of connected hosts that have not applied their order to
+ * 'behind'.  Returns the number of connected hosts. */
+static size_t
+find_behind(const struct cluster *c, struct json *behind)
+{
+    const struct shash_node **nodes = shash_sort(&c->hosts);
+    size_t n = 0;
+
+    for (size_t i = 0; i < shash_count(&c->hosts); i++) {
+        const struct host *host = nodes[i]->data;
+
+        n += host->connected;
+        if (host->connected && host->applied < host->wanted) {
+            json_array_add(behind, json_string_create(host->name));
+        }
+    }
+    free(nodes);
+    return n;
+}
+
+struct json *
+rollout_to_json(const struct cluster *c, bool settled, int64_t version,
+                double switches)
+{
+    struct json *behind = json_array_create_empty();
+    size_t n = find_behind(c, behind);
+    size_t n_behind = behind->array.n;
+    struct json *json = json_object_create();
+
+    json_put_boolean(json, "done", settled && !n_behind && switches >= 1);
+    json_put_integer(json, "version", version);
+    json_put_integer(json, "hosts", n);
+    json_put_integer(json, "hosts_applied", n - n_behind);
+    json_put_real(json, "applied", n ? (n - n_behind) / (double) n : 1);
+    json_put_real(json, "switches_applied", switches);
+    json_object_put(json, "behind", behind);
+    return json;
+}
+
+struct json *
+rollout_report(const struct controller *ctl)
+{
+    bool settled = (intent_db_is_active(ctl->intent) && !ctl->policy_changed
+                    && decide_is_settled(ctl->decide)
+                    && hosts_db_is_settled(ctl->hosts));
+
+    return rollout_to_json(ctl->cluster, settled,
+                           hosts_db_version(ctl->hosts),
+                           switches_applied(ctl->switches));
+}
+
+bool
+rollout_stage_runs(const struct cluster *c, const char *cojob, int rung)
+{
+    const struct cojob *found = shash_find_data(&c->cojobs, cojob);
+    const struct stage *stage;
+
+    if (found) {
+        LIST_FOR_EACH (stage, node, &found->stages) {
+            if (stage->rung == rung && stage_is_running(stage)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void
 rollout(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl_)
 {

@@ -26,7 +26,6 @@
 
 #define PREFIX "stagecoach_"
 
-/* Writes the lines HELP and TYPE of a metric. */
 static void
 describe(struct ds *out, const char *name, const char *type, const char *help)
 {

@@ -254,7 +254,6 @@ status_estimate_fair(const struct decide_rows *rows, double *order_s,
     free(ends);
 }
 
-/* Compares the last order with fair sharing. */
 static struct json *
 prediction_to_json(const struct controller *ctl)
 {

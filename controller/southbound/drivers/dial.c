@@ -94,7 +94,6 @@ switch_stream_recv(struct vconn *vconn, struct ofpbuf **msgp)
     return error;
 }
 
-/* Sends as much of 'out' as possible. */
 static int
 flush(struct switch_stream *ss)
 {
@@ -247,7 +246,6 @@ start_attempt(struct dial *d)
                                          DSCP_DEFAULT);
 }
 
-/* Starts the OpenFlow setup over the connected stream. */
 static void
 start_openflow(struct dial *d)
 {

@@ -118,7 +118,6 @@ get_version(const struct openflow *of)
     return v > 0 ? v : OFP13_VERSION;
 }
 
-/* Requests the primary role for the leader of 'generation'. */
 static struct ofpbuf *
 encode_role_request(enum ofp_version version, uint64_t generation)
 {
@@ -417,7 +416,6 @@ handle_port_status(struct openflow *of, const struct ofp_header *oh)
     }
 }
 
-/* Passes a packet from one of our flows to the creator of the driver. */
 static void
 handle_packet(struct openflow *of, const struct ofp_header *oh)
 {
@@ -497,7 +495,6 @@ openflow_destroy(struct driver *driver)
     free(of);
 }
 
-/* Resets the state of a connection that was closed. */
 static void
 clear_connection(struct openflow *of)
 {
@@ -557,7 +554,6 @@ request_features(struct openflow *of)
                                   get_version(of), 0), ST_FEATURES);
 }
 
-/* Tries to connect if there is no connection. */
 static void
 connect_switch(struct openflow *of)
 {

@@ -146,7 +146,6 @@ count_row(struct ovsdb_qos *oq, size_t n_changes)
     oq->n_changes += n_changes;
 }
 
-/* Creates or updates queue 'i' of 'port'. */
 static const struct ovsrec_queue *
 write_queue(struct ovsdb_qos *oq, const struct queue_plan_port *port, size_t i)
 {
@@ -189,7 +188,6 @@ has_queues(const struct ovsrec_qos *qos, const int64_t *numbers,
     return true;
 }
 
-/* Creates or updates the QoS of 'port' and its queues. */
 static const struct ovsrec_qos *
 write_qos(struct ovsdb_qos *oq, const struct queue_plan_port *port)
 {
@@ -256,7 +254,6 @@ write_port(struct ovsdb_qos *oq, const struct ovsrec_port *port,
     }
 }
 
-/* Restores the previous QoS of 'port'. */
 static void
 restore_port(struct ovsdb_qos *oq, const struct ovsrec_port *port)
 {
@@ -510,7 +507,6 @@ reconcile(struct ovsdb_qos *oq)
               missing);
 }
 
-/* Continues the transaction in progress. */
 static void
 run_txn(struct ovsdb_qos *oq)
 {

@@ -11,10 +11,14 @@
  *
  * Cables are plugged by hand.  Two swapped cables send paths through other
  * switches than the topology file says, and no other check would show it.  So
- * the controller sends a probe (lldp.h) out of each end of each link at
- * intervals, and compares the port that receives it with the file.  A
- * difference raises an alarm and changes nothing else, because frames can be
- * forged.
+ * the controller sends a probe out of each end of each link at intervals, and
+ * compares the port that receives it with the file.  A difference raises an
+ * alarm and changes nothing else, because frames can be forged.
+ *
+ * A probe is an LLDP frame, so that no standard bridge forwards it, with a TLV
+ * of our own: the sending switch and port, the controller's session, a
+ * sequence number, and an HMAC-SHA256 of these.  Other LLDP frames are
+ * ignored.
  *
  * A probe counts once, if it belongs to this controller's session, its code is
  * valid, and it is one of the last two of its port.  All others, and probes
@@ -44,7 +48,21 @@
 
 struct json;
 struct link_check;
-struct lldp_key;
+
+#define LLDP_MAX_SIZE 160
+#define LLDP_ETH_TYPE 0x88cc
+#define LLDP_ETH_DST { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e }
+
+/* A key: the whole content of a file, in bytes. */
+#define LLDP_MIN_KEY 16
+#define LLDP_MAX_KEY 4096
+struct lldp_key {
+    uint8_t bytes[LLDP_MAX_KEY + 1];    /* One more to find larger files. */
+    size_t n;
+};
+
+/* Reads a key.  Returns NULL, or an error message that the caller frees. */
+char *lldp_key_read(const char *file, struct lldp_key *);
 
 /* Interval of the probes of a port, and the number of consecutive lost probes
  * after which a link counts as silent. */

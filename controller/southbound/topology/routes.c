@@ -145,7 +145,6 @@ routes_next(const struct routes *r, int from, int to, uint32_t *ports,
     return n;
 }
 
-/* Adds the traffic of 'path' to the loads of its links. */
 static void
 add_load(struct routes *r, const struct route_path *path)
 {

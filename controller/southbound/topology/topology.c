@@ -73,7 +73,6 @@ read_datapath(const struct json_at *at)
     return datapath;
 }
 
-/* Reads the address of a switch or a database. */
 static char *
 read_target(const struct json_at *at, const char *member)
 {

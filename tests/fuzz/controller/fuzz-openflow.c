@@ -14,7 +14,6 @@
 
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/topology/link-check.h"
-#include "controller/southbound/topology/lldp.h"
 #include "controller/southbound/drivers/openflow.h"
 #include "controller/southbound/topology/topology.h"
 #include "flow.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "controller/hosts/host-wanted.h"
+#include "controller/hosts/hosts-db.h"
 #include "controller/model/cluster.h"
 #include "policies/policy.h"
 #include "util.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "controller/model/cluster.h"
-#include "controller/northbound/views/rollout.h"
+#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "util.h"

@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "controller/southbound/topology/link-check.h"
-#include "controller/southbound/topology/lldp.h"
 #include "controller/southbound/topology/topology.h"
 #include "openvswitch/json.h"
 #include "util.h"
