@@ -73,11 +73,7 @@ void hosts_db_write(struct hosts_db *, const struct policy *,
                     int64_t generation);
 void hosts_db_commit(struct hosts_db *);
 
-/* The row of Host_Wanted of one host.  Writing it sends an update to the
- * host's agent, so it is computed from the cluster's jobs, compared with the
- * stored row, and written only if it differs. */
-
-/* What all rows of a transaction have in common. */
+/* What all rows of Host_Wanted of a transaction have in common. */
 struct host_wanted_ctx {
     const struct cluster *cluster;
     const struct policy *policy;
@@ -88,7 +84,7 @@ struct host_wanted_ctx {
     bool has_congestion;        /* ...since a later version of the schema. */
 };
 
-/* The jobs of one host.  Owns its arrays; the names are the cluster's. */
+/* The jobs of the row of one host.  Owns its arrays; the names are the cluster's. */
 struct host_wanted {
     const char **names;         /* "COJOB/JOB". */
     int64_t *ranks, *levels, *dscps;

@@ -9,11 +9,11 @@
  * Motivation
  * ==========
  *
- * Counters and progress change too often for a database: 5 messages per second
- * and host are more write transactions than a RAFT cluster takes.  So agents
- * send them as JSON-RPC notifications.  On the same connection the controller sends
- * leases: an agent keeps its last order while it receives leases, and falls
- * back to fair sharing by itself when they stop.
+ * Counters and progress change too often for a database: 5 messages per
+ * second and host are more write transactions than a RAFT cluster takes.  So
+ * agents send them as JSON-RPC notifications.  On the same connection the
+ * controller sends leases: an agent keeps its last order while it receives
+ * leases, and falls back to fair sharing by itself when they stop.
  *
  * A connection is closed if a message does not conform to docs/interfaces.md;
  * the agent may connect again.  Without TLS, every client that reaches the

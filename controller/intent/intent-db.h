@@ -33,7 +33,7 @@
  *
  *    intent_db_run(idb, lease_ms);     // May change the cluster.
  *    if (intent_db_is_active(idb)) {
- *        intent_db_event(idb, DECISION_POLICY, NULL, "stage", "policy", "...");
+ *        intent_db_event(idb, DECISION_POLICY, NULL, "stage", "x", "...");
  *    }
  *    intent_db_commit(idb);            // Last in each iteration.
  *

@@ -9,12 +9,13 @@
  * Motivation
  * ==========
  *
- * "intent" (for controllers and operators) and "hosts" (for agents) are served
- * by separate processes, because OVSDB's RBAC covers neither locks nor reads,
- * and an agent must never reach the controller's lock.  Each is a RAFT cluster of one or more members.  A cluster of one member,
- * unlike a standalone database, is durable, and if it was created with an
- * address it grows by "stagecoach controller join" without a migration.  The command line starts the servers as daemons, the lab
- * starts them as its children.
+ * "intent" (for controllers and operators) and "hosts" (for agents) are
+ * served by separate processes, because OVSDB's RBAC covers neither locks nor
+ * reads, and an agent must never reach the controller's lock.  Each is a RAFT
+ * cluster of one or more members.  A cluster of one member, unlike a
+ * standalone database, is durable, and if it was created with an address it
+ * grows by "stagecoach controller join" without a migration.  The command
+ * line starts the servers as daemons, the lab starts them as its children.
  *
  * On a single machine the servers listen on Unix sockets of the same user
  * only.  With an address they also accept TLS connections with a certificate

@@ -49,7 +49,7 @@ rest_listen_check(const char *remote, const struct rest_tls *tls)
     return NULL;
 }
 
-/* Listens on 'remote', on a Unix socket for the same user only.  Returns a file
+/* Listens on 'remote', a Unix socket for the same user only.  Returns a file
  * descriptor or a negative errno value.  Stores the path of a Unix socket,
  * which the caller frees, or NULL in '*path'. */
 int
