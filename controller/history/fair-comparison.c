@@ -18,7 +18,6 @@
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
-#include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
 #include "policies/policy.h"
 #include "socket-util.h"

@@ -84,7 +84,7 @@ struct host_wanted_ctx {
     bool has_congestion;        /* ...since a later version of the schema. */
 };
 
-/* The jobs of the row of one host.  Owns its arrays; the names are the cluster's. */
+/* The jobs of one host.  Owns its arrays; the names are the cluster's. */
 struct host_wanted {
     const char **names;         /* "COJOB/JOB". */
     int64_t *ranks, *levels, *dscps;

@@ -10,7 +10,6 @@
 
 #include "controller/model/cluster.h"
 #include "wire/intent-idl.h"
-#include "controller/intent/intent-gc.h"
 #include "controller/ovsdb/leader-search.h"
 #include "controller/model/overrides.h"
 #include "controller/model/inactive.h"
@@ -170,14 +169,6 @@ load_cojob(struct cluster *c, const struct intentrec_cojob *row)
     }
 }
 
-/* Takes ownership of 'why'. */
-static void
-add_stage_event(void *idb, const char *subject, const char *what, char *why)
-{
-    intent_db_event(idb, DECISION_STAGE, NULL, subject, what, "%s", why);
-    free(why);
-}
-
 /* Adds events of the stages that began or ended. */
 static void
 log_stages(struct intent_db *idb)
@@ -191,9 +182,9 @@ log_stages(struct intent_db *idb)
             char *name = stage_name(running[i]);
 
             running[i]->begin_logged = true;
-            add_stage_event(idb, name, "stage-begin", xasprintf(
-                "%"PRIuSIZE" jobs to iteration %"PRId64, running[i]->n_jobs,
-                running[i]->iterations));
+            intent_db_event(idb, DECISION_STAGE, NULL, name, "stage-begin",
+                            "%"PRIuSIZE" jobs to iteration %"PRId64,
+                            running[i]->n_jobs, running[i]->iterations);
             free(name);
         }
     }
@@ -206,8 +197,9 @@ log_stages(struct intent_db *idb)
         }
         stage->end_logged = true;
         name = stage_name(stage);
-        add_stage_event(idb, name, "stage-end", xasprintf(
-            "after %.3f s", (stage->ended - stage->began) / 1000.0));
+        intent_db_event(idb, DECISION_STAGE, NULL, name, "stage-end",
+                        "after %.3f s",
+                        (stage->ended - stage->began) / 1000.0);
         free(name);
     }
 }
@@ -495,17 +487,157 @@ write_policy(struct intent_db *idb)
     intentrec_policy_set_since(row, time_wall_msec());
 }
 
-static void
-collect_garbage(struct intent_db *idb)
+int64_t
+intent_gc_end_time(const struct intentrec_cojob *row)
 {
-    int64_t now = time_wall_msec();
+    int64_t at = row->began;
 
-    if (time_msec() >= idb->next_gc) {
-        inactive_run(idb->cluster, now);
-        intent_gc(idb->loop.idl, idb->cluster, now, add_stage_event, idb);
-        idb->next_gc = time_msec() + GC_MS;
+    for (size_t i = 0; i < row->n_jobs; i++) {
+        at = MAX(at, row->jobs[i]->ended);
     }
-    poll_timer_wait_until(idb->next_gc);
+    for (size_t i = 0; i < row->n_stages; i++) {
+        at = MAX(at, row->stages[i]->ended);
+    }
+    return at;
+}
+
+static int
+compare_ends(const void *a_, const void *b_)
+{
+    const struct intent_gc_cojob *a = a_, *b = b_;
+
+    return a->ended > b->ended ? -1 : a->ended < b->ended;
+}
+
+size_t
+intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n, int64_t now)
+{
+    size_t keep = 0;
+
+    if (n) {
+        qsort(cojobs, n, sizeof *cojobs, compare_ends);
+    }
+    while (keep < MIN(n, INTENT_GC_MAX)
+           && now <= cojobs[keep].ended + INTENT_GC_MS) {
+        keep++;
+    }
+    return keep;
+}
+
+static void
+delete_finished(const struct intent_db *idb, int64_t now)
+{
+    const struct intentrec_cojob *row;
+    struct intent_gc_cojob *cojobs = NULL;
+    size_t n = 0, allocated = 0;
+
+    INTENTREC_COJOB_FOR_EACH (row, idb->loop.idl) {
+        if (!strcmp(row->state, "done")) {
+            if (n >= allocated) {
+                cojobs = x2nrealloc(cojobs, &allocated, sizeof *cojobs);
+            }
+            cojobs[n++] = (struct intent_gc_cojob) {
+                row, intent_gc_end_time(row),
+            };
+        }
+    }
+    for (size_t i = intent_gc_keep(cojobs, n, now); i < n; i++) {
+        intentrec_cojob_delete(cojobs[i].row);
+    }
+    free(cojobs);
+}
+
+static void
+end_inactive_stages(struct intent_db *idb, const struct cojob *cojob,
+                    const struct intentrec_cojob *row, int64_t now)
+{
+    for (size_t i = 0; i < row->n_stages; i++) {
+        const struct intentrec_stage *s = row->stages[i];
+        const struct stage *stage = cojob_find_stage(cojob, s->rung,
+                                                     s->began);
+
+        if (!strcmp(s->state, "running") && stage && stage->inactive) {
+            char *name = stage_name(stage);
+
+            intentrec_stage_set_state(s, "done");
+            intentrec_stage_set_ended(s, now);
+            intent_db_event(idb, DECISION_STAGE, NULL, name, "stage-silent",
+                            "none of its %"PRIuSIZE" jobs has had a process "
+                            "for %d s", stage->n_jobs, INACTIVE_MS / 1000);
+            free(name);
+        }
+    }
+}
+
+static void
+end_cojob(const struct intentrec_cojob *row, int64_t now)
+{
+    for (size_t i = 0; i < row->n_jobs; i++) {
+        if (!strcmp(row->jobs[i]->state, "running")) {
+            intentrec_job_set_state(row->jobs[i], "failed");
+            intentrec_job_set_ended(row->jobs[i], now);
+        }
+    }
+    intentrec_cojob_set_state(row, "done");
+}
+
+static int
+compare_events(const void *a_, const void *b_)
+{
+    const struct intentrec_event *a = *(struct intentrec_event *const *) a_;
+    const struct intentrec_event *b = *(struct intentrec_event *const *) b_;
+
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* Deletes the oldest events if there are too many, down to 90 %. */
+static void
+delete_events(const struct intent_db *idb)
+{
+    const struct intentrec_event *row, **rows;
+    size_t n = 0, i = 0;
+
+    INTENTREC_EVENT_FOR_EACH (row, idb->loop.idl) {
+        n++;
+    }
+    if (n <= INTENT_GC_EVENTS) {
+        return;
+    }
+    rows = xcalloc(n, sizeof *rows);
+    INTENTREC_EVENT_FOR_EACH (row, idb->loop.idl) {
+        rows[i++] = row;
+    }
+    qsort(rows, n, sizeof *rows, compare_events);
+    for (i = 0; i < n - INTENT_GC_EVENTS * 9 / 10; i++) {
+        intentrec_event_delete(rows[i]);
+    }
+    free(rows);
+}
+
+static void
+collect_garbage(struct intent_db *idb, int64_t now)
+{
+    const struct intentrec_cojob *row;
+
+    inactive_run(idb->cluster, now);
+    INTENTREC_COJOB_FOR_EACH (row, idb->loop.idl) {
+        const struct cojob *cojob = shash_find_data(&idb->cluster->cojobs,
+                                                    row->name);
+
+        if (!cojob || strcmp(row->state, "running")) {
+            continue;
+        }
+        end_inactive_stages(idb, cojob, row, now);
+        if (cojob->inactive) {
+            end_cojob(row, now);
+            intent_db_event(idb, DECISION_STAGE, NULL, row->name,
+                            "cojob-silent",
+                            "neither a stage nor a process for %d s",
+                            INACTIVE_COJOB_MS / 1000);
+        }
+    }
+    delete_finished(idb, now);
+    delete_events(idb);
 }
 
 /* Writes what is pending and arranges to be woken up.  Overrides are written
@@ -518,7 +650,11 @@ intent_db_commit(struct intent_db *idb)
     bool others = idb->n_events || idb->policy;
 
     if (leadership_may_write(&idb->leadership, &view)) {
-        collect_garbage(idb);
+        if (time_msec() >= idb->next_gc) {
+            collect_garbage(idb, time_wall_msec());
+            idb->next_gc = time_msec() + GC_MS;
+        }
+        poll_timer_wait_until(idb->next_gc);
         if (overrides || (others && time_msec() >= idb->next_write)) {
             write_events(idb);
             write_overrides(idb->overrides, idb->loop.idl, idb->txn,

@@ -28,6 +28,17 @@
  * active: if another one takes over, agents follow its newer generation.
  *
  *
+ * Garbage collection
+ * ==================
+ *
+ * A search announces its end, but not when its rows are no longer needed, and
+ * a search that is killed announces nothing.  So cojobs are deleted
+ * INTENT_GC_MS after their end, or if more than INTENT_GC_MAX have ended.
+ * Stages and cojobs that are inactive (inactive.h) are ended.  The
+ * measurements of their stages stay in the controller's memory, see
+ * stage-history.h.
+ *
+ *
  * Usage
  * =====
  *
@@ -40,13 +51,19 @@
  * Main thread only. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "compiler.h"
 #include "controller/decide/decision-log.h"
 
+#define INTENT_GC_MS 600000
+#define INTENT_GC_MAX 1000      /* Finished cojobs. */
+#define INTENT_GC_EVENTS 1000   /* Rows of the Event table. */
+
 struct cluster;
 struct intent_db;
+struct intentrec_cojob;
 struct overrides;
 struct policy;
 
@@ -123,5 +140,18 @@ enum leadership_action leadership_run(struct leadership *,
 /* Returns true if this controller may write decisions now. */
 bool leadership_may_write(const struct leadership *,
                           const struct leadership_view *);
+
+/* A finished cojob. */
+struct intent_gc_cojob {
+    const struct intentrec_cojob *row;
+    int64_t ended;              /* Epoch ms. */
+};
+
+/* Returns when the last known job or stage of 'row' ended, epoch ms. */
+int64_t intent_gc_end_time(const struct intentrec_cojob *row);
+
+/* Sorts 'cojobs' by their end, the latest first.  Returns the number of
+ * cojobs, from the first one, that must be kept. */
+size_t intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n, int64_t now);
 
 #endif /* controller/intent/intent-db.h */

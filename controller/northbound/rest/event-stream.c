@@ -5,7 +5,6 @@
 #include "controller/northbound/rest/event-stream.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,14 +4,12 @@
 
 #include "controller/northbound/rest/rest.h"
 
-#include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "controller/decide/decision-log.h"
 #include "controller/intent/intent-client.h"

@@ -9,7 +9,6 @@
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
-#include "util.h"
 #include "wire/json-put.h"
 
 /* Adds members that are absent while unknown. */

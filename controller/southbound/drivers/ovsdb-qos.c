@@ -15,6 +15,7 @@
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
 #include "smap.h"
+#include "sset.h"
 #include "timeval.h"
 #include "util.h"
 #include "uuid.h"
@@ -51,6 +52,8 @@ struct ovsdb_qos {
     const struct ovsrec_bridge *br;     /* Valid only until its end. */
     size_t n_applied;           /* Rows that were as desired. */
     size_t n_changes;           /* Columns changed and rows deleted. */
+    struct sset names;          /* Of the rows that were written or as
+                                 * desired. */
 };
 
 static const struct ovsrec_bridge *
@@ -167,8 +170,8 @@ write_queue(struct ovsdb_qos *oq, const struct queue_plan_port *port, size_t i)
         n++;
     }
     count_row(oq, n);
+    sset_add_and_free(&oq->names, name);
     smap_destroy(&config);
-    free(name);
     return queue;
 }
 
@@ -225,8 +228,8 @@ write_qos(struct ovsdb_qos *oq, const struct queue_plan_port *port)
         n++;
     }
     count_row(oq, n);
+    sset_add_and_free(&oq->names, name);
     smap_destroy(&config);
-    free(name);
     free(queues);
     free(numbers);
     return qos;
@@ -285,30 +288,12 @@ is_planned(const struct ovsdb_qos *oq, const struct ovsrec_port *port)
     return false;
 }
 
-/* Returns true if the row 'name' is in the plan. */
+/* Returns true if a row of ours has not been written from the plan. */
 static bool
-is_wanted(const struct ovsdb_qos *oq, const char *name)
+is_unwanted(const struct ovsdb_qos *oq, const struct smap *external_ids)
 {
-    uint32_t port;
-    int64_t queue = -1;
-
-    if (!ovs_scan(name + 17, "%"SCNu32":%"SCNd64, &port, &queue)
-        && !ovs_scan(name + 17, "%"SCNu32, &port)) {
-        return false;
-    }
-    for (size_t i = 0; i < oq->wanted->n_ports; i++) {
-        if (oq->wanted->ports[i].port != port) {
-            continue;
-        } else if (queue < 0) {
-            return true;
-        }
-        for (size_t j = 0; j < queue_plan_n_queues(oq->wanted); j++) {
-            if (queue_plan_number(oq->wanted, j) == queue) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return (is_ours(oq, external_ids)
+            && !sset_contains(&oq->names, smap_get(external_ids, OURS)));
 }
 
 /* Deletes our rows that are not in the plan, and restores their ports. */
@@ -324,15 +309,13 @@ delete_unwanted_rows(struct ovsdb_qos *oq)
         }
     }
     OVSREC_QOS_FOR_EACH_SAFE (qos, oq->idl) {
-        if (is_ours(oq, &qos->external_ids)
-            && !is_wanted(oq, smap_get(&qos->external_ids, OURS))) {
+        if (is_unwanted(oq, &qos->external_ids)) {
             ovsrec_qos_delete(qos);
             oq->n_changes++;
         }
     }
     OVSREC_QUEUE_FOR_EACH_SAFE (queue, oq->idl) {
-        if (is_ours(oq, &queue->external_ids)
-            && !is_wanted(oq, smap_get(&queue->external_ids, OURS))) {
+        if (is_unwanted(oq, &queue->external_ids)) {
             ovsrec_queue_delete(queue);
             oq->n_changes++;
         }
@@ -363,7 +346,7 @@ write_rows(struct ovsdb_qos *oq)
     const struct queue_plan *plan = oq->wanted;
     char *missing = NULL;
 
-    delete_unwanted_rows(oq);
+    sset_clear(&oq->names);
     for (size_t i = 0; i < plan->n_ports; i++) {
         const struct queue_plan_port *wanted = &plan->ports[i];
         const struct ovsrec_port *port = find_port(oq->br, wanted->port);
@@ -376,6 +359,7 @@ write_rows(struct ovsdb_qos *oq)
                                 wanted->port);
         }
     }
+    delete_unwanted_rows(oq);
     write_generation(oq);
     return missing;
 }
@@ -411,6 +395,7 @@ ovsdb_qos_destroy(struct driver *driver)
 
     ovsdb_qos_leave(driver);
     queue_plan_destroy(oq->wanted);
+    sset_destroy(&oq->names);
     free(oq->remote);
     free(oq);
 }
@@ -628,5 +613,6 @@ ovsdb_qos_create(const char *remote, uint64_t datapath)
     oq->up.class = &ovsdb_qos_class;
     oq->remote = xstrdup(remote);
     oq->datapath = datapath;
+    sset_init(&oq->names);
     return &oq->up;
 }

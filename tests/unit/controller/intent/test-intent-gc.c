@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "controller/intent/intent-gc.h"
+#include "controller/intent/intent-db.h"
 #include "util.h"
 #include "wire/intent-idl.h"
 
