@@ -221,41 +221,42 @@ job_name(const struct rest_request *r)
     return xasprintf("%s/%s", r->args[0], r->args[1]);
 }
 
+/* Returns the answer 'json' if 'error' is null, otherwise an error with
+ * 'status'.  Frees 'error'. */
+static struct rest_answer
+answer_unless(char *error, unsigned int status, const char *place,
+              struct json *json)
+{
+    struct rest_answer answer = (error
+                                 ? rest_answer_error(status, "%s%s", place,
+                                                     error)
+                                 : rest_answer_json(json));
+
+    free(error);
+    return answer;
+}
+
 static struct rest_answer
 get_explain(struct rest_request *r)
 {
     char *job = job_name(r);
-    struct rest_answer answer;
     struct json *json;
-    char *error;
+    char *error = control_explain(r->ctl, job, &json);
 
-    error = control_explain(r->ctl, job, &json);
-    answer = (error ? rest_answer_error(MHD_HTTP_NOT_FOUND,
-                                        "/v1/explain/%s", error)
-              : rest_answer_json(json));
-    free(error);
     free(job);
-    return answer;
+    return answer_unless(error, MHD_HTTP_NOT_FOUND, "/v1/explain/", json);
 }
 
 static struct rest_answer
 get_history(struct rest_request *r)
 {
     const char *since = r->query(r->query_aux, "since");
-    struct rest_answer answer;
     struct json *json;
-    char *error;
+    char *error = control_history(r->ctl, r->args[0], since ? since : "0",
+                                  r->query(r->query_aux, "limit"), &json);
 
-    error = control_history(r->ctl, r->args[0], since ? since : "0",
-                            r->query(r->query_aux, "limit"), &json);
-    if (!error) {
-        return rest_answer_json(json);
-    }
-    answer = rest_answer_error(r->ctl->history ? MHD_HTTP_BAD_REQUEST
-                               : MHD_HTTP_NOT_FOUND,
-                               "/v1/history: %s", error);
-    free(error);
-    return answer;
+    return answer_unless(error, r->ctl->history ? MHD_HTTP_BAD_REQUEST
+                         : MHD_HTTP_NOT_FOUND, "/v1/history: ", json);
 }
 
 static struct rest_answer

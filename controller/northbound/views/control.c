@@ -33,17 +33,6 @@
 /* Number of decisions in a reply; "controller/decisions-after" has more. */
 #define DECISIONS_SHOWN 100
 
-/* Replies with 'json' and destroys it. */
-static void
-reply(struct unixctl_conn *conn, struct json *json)
-{
-    char *text = json_to_string(json, JSSF_SORT);
-
-    unixctl_command_reply(conn, text);
-    free(text);
-    json_destroy(json);
-}
-
 static void
 put_version(const struct controller *ctl, struct json *json)
 {
@@ -87,21 +76,6 @@ static struct json *
 decisions_to_json(const struct controller *ctl)
 {
     return decision_log_to_json(ctl->log, 0, DECISIONS_SHOWN);
-}
-
-static void
-decisions_after(struct unixctl_conn *conn, int argc OVS_UNUSED,
-                const char *argv[], void *ctl_)
-{
-    const struct controller *ctl = ctl_;
-    long long id;
-
-    if (!str_to_llong(argv[1], 10, &id) || id < 0) {
-        unixctl_command_reply_error(conn, "ID: not a number, that of a "
-                                    "decision is allowed");
-    } else {
-        reply(conn, decision_log_to_json(ctl->log, id, SIZE_MAX));
-    }
 }
 
 static struct json *
@@ -310,35 +284,23 @@ control_find_view(const char *name)
     return NULL;
 }
 
+/* Replies with 'json', which may be null, and destroys it. */
+static void
+reply(struct unixctl_conn *conn, struct json *json)
+{
+    char *text = json ? json_to_string(json, JSSF_SORT) : NULL;
+
+    unixctl_command_reply(conn, text);
+    free(text);
+    json_destroy(json);
+}
+
 /* Replies with the view of the command 'argv[0]'. */
 static void
 show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
           void *ctl)
 {
     reply(conn, control_find_view(argv[0])->build(ctl));
-}
-
-/* Replies with 'error' if it is not null, otherwise with 'json'.  Takes
- * ownership of both. */
-static void
-reply_or_error(struct unixctl_conn *conn, char *error, struct json *json)
-{
-    if (error) {
-        unixctl_command_reply_error(conn, error);
-        free(error);
-    } else {
-        reply(conn, json);
-    }
-}
-
-static void
-explain(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
-        void *ctl_)
-{
-    struct json *json;
-    char *error = control_explain(ctl_, argv[1], &json);
-
-    reply_or_error(conn, error, json);
 }
 
 bool
@@ -358,104 +320,6 @@ check_leader(const struct controller *ctl)
                         intent_db_state(ctl->intent)));
 }
 
-/* Adds an override by operator 'actor'.  'target' is "" for OVERRIDE_OBSERVE.
- * Stores the override in '*json' and returns NULL, or returns an error. */
-static char *
-add_override(struct controller *ctl, enum override_kind kind,
-             const char *target, int64_t for_ms, const char *actor,
-             const char *reason, struct json **json)
-{
-    char *error = check_leader(ctl);
-    char *duration;
-    int64_t id;
-
-    if (!error) {
-        error = override_check(kind, target, reason, for_ms, ctl->cluster);
-    }
-    if (error) {
-        return error;
-    }
-    id = overrides_add(&ctl->overrides, kind, target, actor, reason, for_ms,
-                       time_wall_msec());
-    if (!id) {
-        return xasprintf("%.64s: too many overrides, up to %d are allowed, "
-                         "undo some", target, OVERRIDES_MAX);
-    }
-    duration = (for_ms ? xasprintf("for %"PRId64" s", (for_ms + 999) / 1000)
-                : xstrdup("until undone"));
-    intent_db_event(ctl->intent, DECISION_OPERATOR, actor,
-                    *target ? target : "cluster", override_names[kind],
-                    "%"PRId64", %s%s%s", id, duration, *reason ? ": " : "",
-                    reason);
-    free(duration);
-    *json = override_to_json(overrides_find(&ctl->overrides, id));
-    return NULL;
-}
-
-static char *
-undo_override(struct controller *ctl, int64_t id, const char *actor,
-              struct json **json)
-{
-    const struct override *ov = overrides_find(&ctl->overrides, id);
-    char *error = check_leader(ctl);
-
-    if (error) {
-        return error;
-    }
-    if (!ov) {
-        return (id ? xasprintf("%"PRId64": no such override, one that "
-                               "\"overrides\" lists is allowed", id)
-                : xstrdup("nothing is in force that could be undone"));
-    }
-    if (!overrides_undo(&ctl->overrides, ov->id, time_wall_msec())) {
-        return xasprintf("%"PRId64": is not in force any more, one that is "
-                         "is allowed", ov->id);
-    }
-    intent_db_event(ctl->intent, DECISION_OPERATOR, actor,
-                    *ov->target ? ov->target : "cluster", "undo",
-                    "%s %"PRId64" by %s", override_names[ov->kind], ov->id,
-                    ov->actor);
-    *json = override_to_json(ov);
-    return NULL;
-}
-
-static void
-override(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
-         void *ctl_)
-{
-    enum override_kind kind = OVERRIDE_PIN;
-    struct json *json = NULL;
-    long long for_ms;
-    char *error;
-
-    while (kind < N_OVERRIDE_KINDS && strcmp(argv[1], override_names[kind])) {
-        kind++;
-    }
-    if (kind == N_OVERRIDE_KINDS || !str_to_llong(argv[3], 10, &for_ms)) {
-        error = xstrdup("KIND or MS: not one, pin, pause, exclude and "
-                        "observe, and a number are allowed");
-    } else {
-        error = add_override(ctl_, kind, argv[2], for_ms, argv[4], argv[5],
-                             &json);
-    }
-    reply_or_error(conn, error, json);
-}
-
-static void
-undo(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
-     void *ctl_)
-{
-    struct json *json = NULL;
-    long long id;
-    char *error;
-
-    error = (str_to_llong(argv[1], 10, &id)
-             ? undo_override(ctl_, id, argv[2], &json)
-             : xasprintf("%.32s: not the number of an override, 0 for the "
-                         "last is allowed", argv[1]));
-    reply_or_error(conn, error, json);
-}
-
 char *
 control_history(const struct controller *ctl, const char *kind,
                 const char *since, const char *limit, struct json **json)
@@ -473,16 +337,6 @@ control_history(const struct controller *ctl, const char *kind,
     *json = history_to_json(ctl->history, kind, at, rows);
     return *json ? NULL : xstrdup("not a kind of history, stages, orders and "
                                   "ports are allowed");
-}
-
-static void
-history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl)
-{
-    struct json *json = NULL;
-    char *error = control_history(ctl, argv[1], argv[2],
-                                  argc > 3 ? argv[3] : NULL, &json);
-
-    reply_or_error(conn, error, json);
 }
 
 /* Appends the names of connected hosts that have not applied their order to
@@ -552,52 +406,191 @@ rollout_stage_runs(const struct cluster *c, const char *cojob, int rung)
     return false;
 }
 
-static void
-rollout(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl_)
+/* Commands of the control socket.  They return NULL and store the reply in
+ * '*json', or return an error. */
+
+static char *
+decisions_after(struct controller *ctl, int argc OVS_UNUSED,
+                const char *argv[], struct json **json)
 {
-    const struct controller *ctl = ctl_;
-    struct json *json;
+    long long id;
+
+    if (!str_to_llong(argv[1], 10, &id) || id < 0) {
+        return xstrdup("ID: not a number, that of a decision is allowed");
+    }
+    *json = decision_log_to_json(ctl->log, id, SIZE_MAX);
+    return NULL;
+}
+
+static char *
+explain(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
+        struct json **json)
+{
+    return control_explain(ctl, argv[1], json);
+}
+
+/* The target is "" for OVERRIDE_OBSERVE. */
+static char *
+override(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
+         struct json **json)
+{
+    const char *target = argv[2], *actor = argv[4], *reason = argv[5];
+    enum override_kind kind = OVERRIDE_PIN;
+    char *duration, *error;
+    long long for_ms;
+    int64_t id;
+
+    while (kind < N_OVERRIDE_KINDS && strcmp(argv[1], override_names[kind])) {
+        kind++;
+    }
+    if (kind == N_OVERRIDE_KINDS || !str_to_llong(argv[3], 10, &for_ms)) {
+        return xstrdup("KIND or MS: not one, pin, pause, exclude and "
+                       "observe, and a number are allowed");
+    }
+    error = check_leader(ctl);
+    if (!error) {
+        error = override_check(kind, target, reason, for_ms, ctl->cluster);
+    }
+    if (error) {
+        return error;
+    }
+    id = overrides_add(&ctl->overrides, kind, target, actor, reason, for_ms,
+                       time_wall_msec());
+    if (!id) {
+        return xasprintf("%.64s: too many overrides, up to %d are allowed, "
+                         "undo some", target, OVERRIDES_MAX);
+    }
+    duration = (for_ms ? xasprintf("for %lld s", (for_ms + 999) / 1000)
+                : xstrdup("until undone"));
+    intent_db_event(ctl->intent, DECISION_OPERATOR, actor,
+                    *target ? target : "cluster", override_names[kind],
+                    "%"PRId64", %s%s%s", id, duration, *reason ? ": " : "",
+                    reason);
+    free(duration);
+    *json = override_to_json(overrides_find(&ctl->overrides, id));
+    return NULL;
+}
+
+static char *
+undo(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
+     struct json **json)
+{
+    const struct override *ov;
+    const char *actor = argv[2];
+    long long id;
+    char *error;
+
+    if (!str_to_llong(argv[1], 10, &id)) {
+        return xasprintf("%.32s: not the number of an override, 0 for the "
+                         "last is allowed", argv[1]);
+    }
+    error = check_leader(ctl);
+    if (error) {
+        return error;
+    }
+    ov = overrides_find(&ctl->overrides, id);
+    if (!ov) {
+        return (id ? xasprintf("%lld: no such override, one that "
+                               "\"overrides\" lists is allowed", id)
+                : xstrdup("nothing is in force that could be undone"));
+    }
+    if (!overrides_undo(&ctl->overrides, ov->id, time_wall_msec())) {
+        return xasprintf("%"PRId64": is not in force any more, one that is "
+                         "is allowed", ov->id);
+    }
+    intent_db_event(ctl->intent, DECISION_OPERATOR, actor,
+                    *ov->target ? ov->target : "cluster", "undo",
+                    "%s %"PRId64" by %s", override_names[ov->kind], ov->id,
+                    ov->actor);
+    *json = override_to_json(ov);
+    return NULL;
+}
+
+static char *
+history(struct controller *ctl, int argc, const char *argv[],
+        struct json **json)
+{
+    return control_history(ctl, argv[1], argv[2], argc > 3 ? argv[3] : NULL,
+                           json);
+}
+
+static char *
+rollout(struct controller *ctl, int argc, const char *argv[],
+        struct json **json)
+{
     bool begun = argc > 3 && !strcmp(argv[3], "begun");
     int rung;
 
     if (argc > 1 && (argc < 4 || !str_to_int(argv[2], 10, &rung)
                      || (!begun && strcmp(argv[3], "ended")))) {
-        unixctl_command_reply_error(conn, "COJOB RUNG begun|ended: all three "
-                                    "or none are allowed");
-        return;
+        return xstrdup("COJOB RUNG begun|ended: all three or none are "
+                       "allowed");
     }
-    json = rollout_report(ctl);
+    *json = rollout_report(ctl);
     if (argc > 1
         && rollout_stage_runs(ctl->cluster, argv[1], rung) != begun) {
-        json_put_boolean(json, "done", false);
+        json_put_boolean(*json, "done", false);
     }
-    reply(conn, json);
+    return NULL;
 }
 
-static void
-policy_reload(struct unixctl_conn *conn, int argc OVS_UNUSED,
-              const char *argv[] OVS_UNUSED, void *ctl_)
+static char *
+policy_reload(struct controller *ctl, int argc OVS_UNUSED,
+              const char *argv[] OVS_UNUSED, struct json **json)
 {
-    struct controller *ctl = ctl_;
-
     if (policy_file_reload(ctl->policy)) {
         ctl->policy_changed = true;
     }
     if (policy_file_error(ctl->policy)) {
-        unixctl_command_reply_error(conn, policy_file_error(ctl->policy));
-    } else {
-        reply(conn, policy_to_json(ctl));
+        return xstrdup(policy_file_error(ctl->policy));
     }
+    *json = policy_to_json(ctl);
+    return NULL;
 }
 
-static void
-control_exit(struct unixctl_conn *conn, int argc OVS_UNUSED,
-             const char *argv[] OVS_UNUSED, void *ctl_)
+static char *
+control_exit(struct controller *ctl, int argc OVS_UNUSED,
+             const char *argv[] OVS_UNUSED, struct json **json OVS_UNUSED)
 {
-    struct controller *ctl = ctl_;
-
     ctl->exiting = true;
-    unixctl_command_reply(conn, NULL);
+    return NULL;
+}
+
+static const struct command {
+    const char *name, *usage;
+    int min_args, max_args;
+    char *(*run)(struct controller *, int argc, const char *argv[],
+                 struct json **json);
+} commands[] = {
+    { "controller/decisions-after", "ID", 1, 1, decisions_after },
+    { "controller/explain", "COJOB/JOB", 1, 1, explain },
+    { "controller/override", "KIND TARGET MS ACTOR REASON", 5, 5, override },
+    { "controller/undo", "ID ACTOR", 2, 2, undo },
+    { "controller/history", "stages|orders|ports SINCE [LIMIT]", 2, 3,
+      history },
+    { "controller/rollout", "[COJOB RUNG begun|ended]", 0, 3, rollout },
+    { "policy/reload", "", 0, 0, policy_reload },
+    { "exit", "", 0, 0, control_exit },
+};
+
+static void
+run_command(struct unixctl_conn *conn, int argc, const char *argv[],
+            void *ctl)
+{
+    const struct command *command = commands;
+    struct json *json = NULL;
+    char *error;
+
+    while (strcmp(command->name, argv[0])) {
+        command++;
+    }
+    error = command->run(ctl, argc, argv, &json);
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+    } else {
+        reply(conn, json);
+    }
 }
 
 void
@@ -607,19 +600,9 @@ control_register(struct controller *ctl)
         unixctl_command_register(control_views[i].command, "", 0, 0,
                                  show_view, ctl);
     }
-    unixctl_command_register("controller/decisions-after", "ID", 1, 1,
-                             decisions_after, ctl);
-    unixctl_command_register("controller/explain", "COJOB/JOB", 1, 1, explain,
-                             ctl);
-    unixctl_command_register("controller/override",
-                             "KIND TARGET MS ACTOR REASON", 5, 5,
-                             override, ctl);
-    unixctl_command_register("controller/undo", "ID ACTOR", 2, 2, undo, ctl);
-    unixctl_command_register("controller/history",
-                             "stages|orders|ports SINCE [LIMIT]", 2, 3,
-                             history, ctl);
-    unixctl_command_register("policy/reload", "", 0, 0, policy_reload, ctl);
-    unixctl_command_register("controller/rollout",
-                             "[COJOB RUNG begun|ended]", 0, 3, rollout, ctl);
-    unixctl_command_register("exit", "", 0, 0, control_exit, ctl);
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+        unixctl_command_register(commands[i].name, commands[i].usage,
+                                 commands[i].min_args, commands[i].max_args,
+                                 run_command, ctl);
+    }
 }

@@ -5,10 +5,6 @@
 
 /* Metrics in Prometheus's text format.
  *
- *
- * Motivation
- * ==========
- *
  * Agents report the counters of their shims to the controller five times a
  * second.  The controller exports all of them, so hosts need no HTTP port of
  * their own.

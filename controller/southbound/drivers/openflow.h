@@ -5,10 +5,6 @@
 
 /* Driver for switches with OpenFlow 1.3 or 1.4.
  *
- *
- * Motivation
- * ==========
- *
  * The driver keeps the flows and groups of a flow_table in a switch and does
  * not touch other entries: its flows have a cookie of their own.  It dumps the
  * switch's entries and sends only the differences, in one bundle with OpenFlow

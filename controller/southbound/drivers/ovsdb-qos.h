@@ -5,10 +5,6 @@
 
 /* Driver for the queues of Open vSwitch, through its database.
  *
- *
- * Motivation
- * ==========
- *
  * OpenFlow can select a queue but not create one.  Open vSwitch creates queues
  * from rows of the tables QoS and Queue, so this driver keeps these rows as a
  * queue_plan has them.  Rows of ours have "stagecoach" in external_ids:
