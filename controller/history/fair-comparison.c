@@ -47,13 +47,7 @@ struct fair_comparison {
                                  * of the running simulation, seconds. */
     char *running_policy;       /* Name of the policy it simulates. */
 
-    /* The last result. */
-    bool known;
-    int64_t at;                 /* Epoch ms. */
-    int n_stages;
-    double measured_s;          /* Mean completion time as measured, s. */
-    double policy_s, fair_s;    /* As simulated, s. */
-    char *policy;               /* Name. */
+    struct json *result;        /* The last one, or NULL. */
 };
 
 struct fair_comparison *
@@ -86,7 +80,7 @@ fair_comparison_destroy(struct fair_comparison *fc)
             close_child(fc);
         }
         free(fc->running_policy);
-        free(fc->policy);
+        json_destroy(fc->result);
         free(fc);
     }
 }
@@ -277,18 +271,22 @@ static bool
 store_result(struct fair_comparison *fc, const struct json *json)
 {
     const struct json *policies = json_get(json, "policies", JSON_ARRAY);
+    double policy_s, fair_s;
 
     if (!policies || policies->array.n != 2) {
         return false;
     }
-    fc->known = true;
-    fc->at = time_wall_msec();
-    fc->n_stages = json_get_number(json, "stages");
-    fc->policy_s = json_get_number(policies->array.elems[0], "mean");
-    fc->fair_s = json_get_number(policies->array.elems[1], "mean");
-    fc->measured_s = fc->running_mean;
-    free(fc->policy);
-    fc->policy = xstrdup(fc->running_policy);
+    policy_s = json_get_number(policies->array.elems[0], "mean");
+    fair_s = json_get_number(policies->array.elems[1], "mean");
+    json_destroy(fc->result);
+    fc->result = json_object_create();
+    json_put_integer(fc->result, "at", time_wall_msec());
+    json_put_integer(fc->result, "stages", json_get_number(json, "stages"));
+    json_object_put_string(fc->result, "policy", fc->running_policy);
+    json_put_real(fc->result, "measured_mean_s", fc->running_mean);
+    json_put_real(fc->result, "policy_mean_s", policy_s);
+    json_put_real(fc->result, "fair_mean_s", fair_s);
+    json_put_real(fc->result, "ratio", fair_s > 0 ? policy_s / fair_s : 1);
     return true;
 }
 
@@ -366,17 +364,5 @@ fair_comparison_wait(const struct fair_comparison *fc, int64_t newest)
 struct json *
 fair_comparison_to_json(const struct fair_comparison *fc)
 {
-    struct json *json = json_object_create();
-
-    if (fc->known) {
-        json_put_integer(json, "at", fc->at);
-        json_put_integer(json, "stages", fc->n_stages);
-        json_object_put_string(json, "policy", fc->policy);
-        json_put_real(json, "measured_mean_s", fc->measured_s);
-        json_put_real(json, "policy_mean_s", fc->policy_s);
-        json_put_real(json, "fair_mean_s", fc->fair_s);
-        json_put_real(json, "ratio",
-                      fc->fair_s > 0 ? fc->policy_s / fc->fair_s : 1);
-    }
-    return json;
+    return fc->result ? json_clone(fc->result) : json_object_create();
 }

@@ -22,15 +22,14 @@ VLOG_DEFINE_THIS_MODULE(database_cluster);
 #define STATUS_TIMEOUT_MS 2000  /* Timeout of database_cluster_get(). */
 #define STATUS_INTERVAL_MS 2000 /* Interval of requests. */
 
-/* If 'line' is "NAME: VALUE", replaces '*valuep' by VALUE. */
+/* If 'line' is "NAME: VALUE", stores VALUE in '*valuep'. */
 static void
-parse_value(const char *line, const char *name, char **valuep)
+parse_value(const char *line, const char *name, const char **valuep)
 {
     size_t n = strlen(name);
 
     if (!strncmp(line, name, n) && !strncmp(line + n, ": ", 2)) {
-        free(*valuep);
-        *valuep = xstrdup(line + n + 2);
+        *valuep = line + n + 2;
     }
 }
 
@@ -45,25 +44,18 @@ parse_member(const char *line, struct svec *members)
     }
 }
 
-static void
-database_cluster_init(struct database_cluster *dc)
-{
-    *dc = (struct database_cluster) {
-        .status = xstrdup("unknown"), .role = xstrdup("unknown"),
-        .leader = xstrdup("unknown"), .term = xstrdup("0"),
-        .address = xstrdup(""), .members = SVEC_EMPTY_INITIALIZER,
-    };
-}
-
 /* Initializes 'dc' from 'reply', ovsdb-server's reply to "cluster/status". */
 void
 database_cluster_parse(const char *reply, struct database_cluster *dc)
 {
-    char *text = xstrdup(reply);
     char *save = NULL;
 
-    database_cluster_init(dc);
-    for (char *line = strtok_r(text, "\n", &save); line;
+    *dc = (struct database_cluster) {
+        .text = xstrdup(reply), .status = "unknown", .role = "unknown",
+        .leader = "unknown", .term = "0", .address = "",
+        .members = SVEC_EMPTY_INITIALIZER,
+    };
+    for (char *line = strtok_r(dc->text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
         parse_value(line, "Status", &dc->status);
         parse_value(line, "Role", &dc->role);
@@ -73,7 +65,6 @@ database_cluster_parse(const char *reply, struct database_cluster *dc)
         parse_member(line, &dc->members);
     }
     svec_sort(&dc->members);
-    free(text);
 }
 
 /* Initializes 'dc' with the status of the server with sockets in 'rundir'.
@@ -90,11 +81,7 @@ database_cluster_get(const struct database *db, const char *rundir,
 
     error = rpc_unixctl(ctl, "cluster/status", 1, args, STATUS_TIMEOUT_MS,
                         &reply, &errnum);
-    if (error) {
-        database_cluster_init(dc);
-    } else {
-        database_cluster_parse(reply, dc);
-    }
+    database_cluster_parse(error ? "" : reply, dc);
     free(reply);
     free(ctl);
     return error;
@@ -103,11 +90,7 @@ database_cluster_get(const struct database *db, const char *rundir,
 void
 database_cluster_uninit(struct database_cluster *dc)
 {
-    free(dc->status);
-    free(dc->role);
-    free(dc->leader);
-    free(dc->term);
-    free(dc->address);
+    free(dc->text);
     svec_destroy(&dc->members);
 }
 
@@ -200,20 +183,19 @@ read_reply(const struct database_members *dm, const struct jsonrpc_msg *reply)
     return remote;
 }
 
-/* Takes ownership of 'remote'.  Returns true if it differs from the last. */
+/* Takes ownership of 'remote', which may be null.  Returns true if it differs
+ * from the last. */
 static bool
 update_remote(struct database_members *dm, char *remote)
 {
-    bool changed = remote && (!dm->remote || strcmp(dm->remote, remote));
-
-    if (changed) {
-        VLOG_INFO("%s: members have changed: %s", dm->db->name, remote);
-        free(dm->remote);
-        dm->remote = remote;
-    } else {
+    if (!remote || (dm->remote && !strcmp(dm->remote, remote))) {
         free(remote);
+        return false;
     }
-    return changed;
+    VLOG_INFO("%s: members have changed: %s", dm->db->name, remote);
+    free(dm->remote);
+    dm->remote = remote;
+    return true;
 }
 
 /* Returns the remote of the members, which the caller frees, if it has

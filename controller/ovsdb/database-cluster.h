@@ -46,11 +46,12 @@ struct database;
 struct database_members;
 
 struct database_cluster {
-    char *status;               /* "cluster member", or an error. */
-    char *role;                 /* "leader", "follower" or "candidate". */
-    char *leader;               /* "self", an id, or "unknown". */
-    char *term;                 /* RAFT term, decimal. */
-    char *address;              /* This member's, "ssl:ADDRESS:PORT". */
+    char *text;                 /* Of the following members. */
+    const char *status;         /* "cluster member", or an error. */
+    const char *role;           /* "leader", "follower" or "candidate". */
+    const char *leader;         /* "self", an id, or "unknown". */
+    const char *term;           /* RAFT term, decimal. */
+    const char *address;        /* This member's, "ssl:ADDRESS:PORT". */
     struct svec members;        /* Addresses of all members, sorted. */
 };
 

@@ -240,7 +240,7 @@ static struct rest_answer
 get_explain(struct rest_request *r)
 {
     char *job = job_name(r);
-    struct json *json;
+    struct json *json = NULL;
     char *error = control_explain(r->ctl, job, &json);
 
     free(job);
@@ -251,7 +251,7 @@ static struct rest_answer
 get_history(struct rest_request *r)
 {
     const char *since = r->query(r->query_aux, "since");
-    struct json *json;
+    struct json *json = NULL;
     char *error = control_history(r->ctl, r->args[0], since ? since : "0",
                                   r->query(r->query_aux, "limit"), &json);
 
