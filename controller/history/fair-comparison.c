@@ -110,9 +110,9 @@ find_stagecoach(void)
     return xstrdup("stagecoach");
 }
 
-/* Child: sets its limits and file descriptors and executes 'program'. */
+/* Child: sets its limits and file descriptors and executes "stagecoach". */
 OVS_NO_RETURN static void
-run_child(const char *program, int output, const int inputs[N_CHILD_FDS])
+run_child(int output, const int inputs[N_CHILD_FDS])
 {
     const struct rlimit cpu = { MAX_CPU_S, MAX_CPU_S };
     const struct rlimit none = { 0, 0 };
@@ -135,7 +135,7 @@ run_child(const char *program, int output, const int inputs[N_CHILD_FDS])
         dup2(inputs[fd], fd);
     }
     closefrom(N_CHILD_FDS);
-    execlp(program, "stagecoach", "policy", "whatif",
+    execlp(find_stagecoach(), "stagecoach", "policy", "whatif",
            "--trace", "/proc/self/fd/3", "--policy", "/proc/self/fd/4",
            "--policy", "/proc/self/fd/5", "--format", "json", (char *) NULL);
     _exit(127);
@@ -184,12 +184,10 @@ static int
 start_child(struct fair_comparison *fc,
             const char *const texts[N_CHILD_FDS])
 {
-    char *program = find_stagecoach();
     int inputs[N_CHILD_FDS], fds[2];
     int error = pipe2(fds, O_CLOEXEC) ? errno : 0;
 
     if (error) {
-        free(program);
         return error;
     }
     for (int fd = RECORDING_FD; fd < N_CHILD_FDS; fd++) {
@@ -198,7 +196,7 @@ start_child(struct fair_comparison *fc,
     }
     fc->pid = error ? -1 : fork();
     if (!fc->pid) {
-        run_child(program, fds[1], inputs);
+        run_child(fds[1], inputs);
     } else if (fc->pid < 0) {
         error = error ? error : errno;
         fc->pid = 0;
@@ -213,7 +211,6 @@ start_child(struct fair_comparison *fc,
             close(inputs[fd]);
         }
     }
-    free(program);
     return error;
 }
 

@@ -160,32 +160,22 @@ run_txn(struct intent_writer *iw)
     enum ovsdb_idl_txn_status status = ovsdb_idl_txn_commit(iw->txn);
     const char *error;
 
-    switch (status) {
-    case TXN_UNCHANGED:
-    case TXN_SUCCESS:
+    if (status == TXN_INCOMPLETE) {
+        return false;
+    } else if (status == TXN_UNCHANGED || status == TXN_SUCCESS) {
         finish_write(iw, first_write(iw), INTENT_WRITTEN, NULL);
         return true;
-    case TXN_INCOMPLETE:
-        return false;
-    case TXN_TRY_AGAIN:
+    }
+    error = ovsdb_idl_txn_get_error(iw->txn);
+    if (status == TXN_TRY_AGAIN || strstr(error, "constraint violation")) {
+        /* The latter if another client has inserted a row that 'idl' does not
+         * have yet. */
         end_txn(iw);
         return false;
-    case TXN_UNCOMMITTED:
-    case TXN_ABORTED:
-    case TXN_NOT_LOCKED:
-    case TXN_ERROR:
-    default:
-        error = ovsdb_idl_txn_get_error(iw->txn);
-        if (strstr(error, "constraint violation")) {
-            /* Another client has inserted a row that 'idl' does not have
-             * yet. */
-            end_txn(iw);
-            return false;
-        }
-        finish_write(iw, first_write(iw), INTENT_FAILED,
-                     xasprintf("the transaction failed (%s)", error));
-        return true;
     }
+    finish_write(iw, first_write(iw), INTENT_FAILED,
+                 xasprintf("the transaction failed (%s)", error));
+    return true;
 }
 
 static bool

@@ -72,15 +72,13 @@ intent_db_create(const char *remote, const char *address,
 {
     struct intent_db *idb = xzalloc(sizeof *idb);
 
-    idb->loop.idl = ovsdb_idl_create(remote, &intentrec_idl_class, true,
-                                     true);
+    *idb = (struct intent_db) {
+        .loop.idl = ovsdb_idl_create(remote, &intentrec_idl_class, true, true),
+        .cluster = cluster, .overrides = overrides, .log = log,
+        .remote = xstrdup(remote), .address = xstrdup(address),
+    };
     ovsdb_idl_set_lock(idb->loop.idl, LOCK_NAME);
     leader_search_init(&idb->search, idb->loop.idl, remote, PROBE_MS);
-    idb->cluster = cluster;
-    idb->overrides = overrides;
-    idb->log = log;
-    idb->remote = xstrdup(remote);
-    idb->address = xstrdup(address);
     ovs_list_init(&idb->events);
     return idb;
 }

@@ -135,11 +135,9 @@ begin_cojob(const struct edit_ctx *ctx)
 
     if (!cojob || !is_running(cojob)) {
         if (!cojob) {
-            const char *owner = ctx->edit->owner;
+            const char *owner = (ctx->edit->owner ? ctx->edit->owner
+                                 : getenv("USER"));
 
-            if (!owner) {
-                owner = getenv("USER");
-            }
             cojob = intentrec_cojob_insert(ctx->txn);
             intentrec_cojob_set_name(cojob, ctx->edit->cojob);
             intentrec_cojob_set_owner(cojob, owner ? owner : "");
@@ -166,38 +164,31 @@ run_job(const struct edit_ctx *ctx, const char *name)
     if (!job) {
         job = intentrec_job_insert(ctx->txn);
         intentrec_job_set_name(job, name);
-        intentrec_job_set_state(job, "running");
-        intentrec_job_set_began(job, time_wall_msec());
         intentrec_cojob_update_jobs_addvalue(ctx->cojob, job);
-        *ctx->changed = true;
-    } else if (strcmp(job->state, "running")) {
-        intentrec_job_set_state(job, "running");
-        intentrec_job_set_began(job, time_wall_msec());
-        intentrec_job_set_ended(job, 0);
-        *ctx->changed = true;
+    } else if (!strcmp(job->state, "running")) {
+        return job;
     }
+    intentrec_job_set_state(job, "running");
+    intentrec_job_set_began(job, time_wall_msec());
+    intentrec_job_set_ended(job, 0);
+    *ctx->changed = true;
     return job;
-}
-
-static bool
-has_worker(const struct intentrec_job *job, const struct intent_worker *w)
-{
-    for (size_t i = 0; i < job->n_workers; i++) {
-        const struct intentrec_worker *have = job->workers[i];
-
-        if (have->index == w->index && !strcmp(have->host, w->host)
-            && !strcmp(have->role, w->role)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static bool
 has_workers(const struct intentrec_job *job, const struct intent_edit *edit)
 {
     for (size_t i = 0; i < edit->n; i++) {
-        if (!has_worker(job, &edit->workers[i])) {
+        const struct intent_worker *w = &edit->workers[i];
+        bool found = false;
+
+        for (size_t j = 0; j < job->n_workers; j++) {
+            const struct intentrec_worker *have = job->workers[j];
+
+            found |= (have->index == w->index && !strcmp(have->host, w->host)
+                      && !strcmp(have->role, w->role));
+        }
+        if (!found) {
             return false;
         }
     }
@@ -412,22 +403,15 @@ intent_edit_to_string(const struct intent_edit *edit)
 {
     const char *what = kinds[edit->kind].what;
 
-    switch (edit->kind) {
-    case INTENT_JOB_BEGIN:
-        return xasprintf("job %s/%s %s", edit->cojob, edit->job, what);
-    case INTENT_JOB_END:
-        return xasprintf("job %s/%s %s (%s)", edit->cojob, edit->job, what,
-                         edit->outcome);
-    case INTENT_STAGE_BEGIN:
-    case INTENT_STAGE_END:
-        return xasprintf("stage " STAGE_NAME_FMT " %s", edit->cojob,
-                         edit->rung, what);
-    case INTENT_COJOB_BEGIN:
-    case INTENT_COJOB_END:
-    case N_INTENT_KINDS:
-    default:
-        return xasprintf("cojob %s %s", edit->cojob, what);
-    }
+    return (edit->kind >= INTENT_STAGE_BEGIN
+            ? xasprintf("stage " STAGE_NAME_FMT " %s", edit->cojob,
+                        edit->rung, what)
+            : edit->kind == INTENT_JOB_END
+            ? xasprintf("job %s/%s %s (%s)", edit->cojob, edit->job, what,
+                        edit->outcome)
+            : edit->kind == INTENT_JOB_BEGIN
+            ? xasprintf("job %s/%s %s", edit->cojob, edit->job, what)
+            : xasprintf("cojob %s %s", edit->cojob, what));
 }
 
 /* Names become parts of paths and messages. */
@@ -449,17 +433,15 @@ check_name(const char *what, const char *name)
 char *
 intent_edit_check(const struct intent_edit *edit)
 {
-    bool has_job = (edit->kind == INTENT_JOB_BEGIN
-                    || edit->kind == INTENT_JOB_END);
+    bool has_jobs = edit->kind == INTENT_STAGE_BEGIN;
     char *error = check_name("cojob", edit->cojob);
 
-    if (!error && has_job) {
+    if (!error && (edit->kind == INTENT_JOB_BEGIN
+                   || edit->kind == INTENT_JOB_END)) {
         error = check_name("job", edit->job);
     }
-    if (!error && edit->kind == INTENT_STAGE_BEGIN) {
-        for (size_t i = 0; !error && i < edit->n; i++) {
-            error = check_name("job", edit->jobs[i]);
-        }
+    for (size_t i = 0; !error && has_jobs && i < edit->n; i++) {
+        error = check_name("job", edit->jobs[i]);
     }
     return error;
 }

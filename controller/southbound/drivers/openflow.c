@@ -767,14 +767,13 @@ openflow_create(const char *target, const struct driver_events *events,
 {
     struct openflow *of = xzalloc(sizeof *of);
 
-    of->up.class = &openflow_class;
-    of->target = xstrdup(target);
-    of->rconn = rconn_create(5, 0, DSCP_DEFAULT, VERSIONS);
-    of->dial = dial_create(target, VERSIONS);
-    of->packets = rconn_packet_counter_create();
-    of->events = *events;
-    of->aux = aux;
-    of->wanted = flow_table_create();
-    of->there = flow_table_create();
+    *of = (struct openflow) {
+        .up.class = &openflow_class, .target = xstrdup(target),
+        .rconn = rconn_create(5, 0, DSCP_DEFAULT, VERSIONS),
+        .dial = dial_create(target, VERSIONS),
+        .packets = rconn_packet_counter_create(), .events = *events,
+        .aux = aux, .wanted = flow_table_create(),
+        .there = flow_table_create(),
+    };
     return &of->up;
 }
