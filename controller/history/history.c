@@ -41,7 +41,8 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS port (at INTEGER NOT NULL,"
     "  port TEXT NOT NULL, ms INTEGER NOT NULL, bytes INTEGER NOT NULL,"
     "  capacity_bps REAL NOT NULL);"
-    "CREATE INDEX IF NOT EXISTS port_at ON port (at);";
+    "CREATE INDEX IF NOT EXISTS port_at ON port (at);"
+    "PRAGMA user_version = " OVS_STRINGIZE(USER_VERSION) ";";
 
 enum table { STAGE, ORDERS, PORT, N_TABLES };
 
@@ -112,7 +113,6 @@ user_version(sqlite3 *db)
 static int
 open_tables(struct history *h)
 {
-    char *set_version = xasprintf("PRAGMA user_version = %d", USER_VERSION);
     int status = sqlite3_open_v2(h->file, &h->db,
                                  SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                                  | SQLITE_OPEN_NOMUTEX, NULL);
@@ -123,14 +123,10 @@ open_tables(struct history *h)
         status = (version && version != USER_VERSION ? SQLITE_NOTADB
                   : sqlite3_exec(h->db, schema, NULL, NULL, NULL));
     }
-    if (status == SQLITE_OK) {
-        status = sqlite3_exec(h->db, set_version, NULL, NULL, NULL);
-    }
     for (int t = 0; status == SQLITE_OK && t < N_TABLES; t++) {
         status = sqlite3_prepare_v2(h->db, tables[t].insert, -1,
                                     &h->insert[t], NULL);
     }
-    free(set_version);
     return status;
 }
 

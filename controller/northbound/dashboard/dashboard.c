@@ -296,32 +296,20 @@ put_jobs(struct ds *html, const struct json *row)
 }
 
 static void
-begin_cell(struct ds *html, const char *label)
-{
-    ds_put_format(html, "<td data-label=\"%s\">", label);
-}
-
-static void
 put_row(struct ds *html, const struct json *row, const struct shash *aheads)
 {
-    ds_put_cstr(html, "<tr>");
-    begin_cell(html, "Rank");
-    ds_put_format(html, "%.0f</td><th scope=\"row\">",
-                  json_get_number(row, "rank"));
+    ds_put_format(html, "<tr><td data-label=\"Rank\">%.0f</td>"
+                  "<th scope=\"row\">", json_get_number(row, "rank"));
     put_escaped(html, get_string(row, "cojob"));
-    ds_put_format(html, "/%.0f</th>", json_get_number(row, "rung"));
-    begin_cell(html, "Level");
-    ds_put_format(html, "%.0f</td>", json_get_number(row, "level"));
-    begin_cell(html, "Ends in");
+    ds_put_format(html, "/%.0f</th><td data-label=\"Level\">%.0f</td>"
+                  "<td data-label=\"Ends in\">",
+                  json_get_number(row, "rung"), json_get_number(row, "level"));
     put_seconds(html, json_get_number(row, "completion_s"));
-    ds_put_cstr(html, "</td>");
-    begin_cell(html, "Running for");
+    ds_put_cstr(html, "</td><td data-label=\"Running for\">");
     put_seconds(html, json_get_number(row, "age_s"));
-    ds_put_cstr(html, "</td>");
-    begin_cell(html, "Jobs");
+    ds_put_cstr(html, "</td><td data-label=\"Jobs\">");
     put_jobs(html, row);
-    ds_put_cstr(html, "</td>");
-    begin_cell(html, "Reason");
+    ds_put_cstr(html, "</td><td data-label=\"Reason\">");
     put_reason(html, row, aheads);
     ds_put_cstr(html, "</td></tr>\n");
 }

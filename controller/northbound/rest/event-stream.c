@@ -262,17 +262,16 @@ struct event_client *
 event_client_create(struct event_stream *es, const char *last,
                     void (*wake)(void *aux), void *aux)
 {
-    struct event_client *client = xzalloc(sizeof *client);
+    struct event_client *client = xmalloc(sizeof *client);
 
-    client->es = es;
-    client->wake = wake;
-    client->aux = aux;
-    client->seen = last ? parse_id(es, last) : es->last;
+    *client = (struct event_client) {
+        .es = es, .wake = wake, .aux = aux,
+        .seen = last ? parse_id(es, last) : es->last,
+        .n_telemetry = es->n_telemetry, .rest = DS_EMPTY_INITIALIZER,
+    };
     if (last && !client->seen && es->last > EVENTS_KEPT) {
         client->seen = es->last - EVENTS_KEPT;
     }
-    client->n_telemetry = es->n_telemetry;
-    ds_init(&client->rest);
     /* Confirms the subscription at once. */
     ds_put_cstr(&client->rest, "retry: 2000\n\n");
     ovs_list_push_back(&es->clients, &client->node);

@@ -135,14 +135,13 @@ conn_renew(struct rest *rest, struct conn *conn)
 static void
 conn_create(struct rest *rest, struct MHD_Connection *mc, void **connp)
 {
-    struct conn *conn = xzalloc(sizeof *conn);
+    struct conn *conn = *connp = xmalloc(sizeof *conn);
 
-    *connp = conn;
-    conn->rest = rest;
-    conn->mc = mc;
-    conn->fd = MHD_get_connection_info(
-        mc, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    ds_init(&conn->body);
+    *conn = (struct conn) {
+        .rest = rest, .mc = mc, .body = DS_EMPTY_INITIALIZER,
+        .fd = MHD_get_connection_info(
+            mc, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+    };
     ovs_list_init(&conn->node);
     conn_renew(rest, conn);
     if (++rest->counts.connections >= MAX_CONNS

@@ -280,12 +280,12 @@ reset_listeners(struct link_check *lc)
 struct link_check *
 link_check_create(const struct topology *t, const struct lldp_key *key)
 {
-    struct link_check *lc = xzalloc(sizeof *lc);
+    struct link_check *lc = xmalloc(sizeof *lc);
 
-    lc->t = t;
-    lc->key = *key;
-    lc->session = random_uint64();
-    lc->n_ends = 2 * t->n_links;
+    *lc = (struct link_check) {
+        .t = t, .key = *key, .session = random_uint64(),
+        .n_ends = 2 * t->n_links,
+    };
     lc->ends = xcalloc(MAX(lc->n_ends, 1), sizeof *lc->ends);
     lc->listeners = xcalloc(t->n_switches, sizeof *lc->listeners);
     for (size_t i = 0; i < lc->n_ends; i++) {
