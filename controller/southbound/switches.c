@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "controller/southbound/drivers/driver.h"
-#include "controller/southbound/topology/elephants.h"
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/drivers/openflow.h"
@@ -47,8 +46,8 @@ struct switches {
     struct link_check *links;   /* NULL if links are not probed. */
     struct sw *switches;        /* In the order in which they were added. */
     size_t n, allocated;
-    size_t *forwarding;         /* Index in the topology -> index in
-                                 * 'switches' of the OpenFlow driver. */
+    size_t forwarding;          /* Index in 'switches' of the first OpenFlow
+                                 * driver of the topology. */
     struct smap identities;     /* Datapath id, 16 hexadecimal digits, ->
                                  * certificate name that a switch outside the
                                  * topology must have. */
@@ -82,7 +81,6 @@ switches_destroy(struct switches *ss)
         }
         smap_destroy(&ss->identities);
         free(ss->switches);
-        free(ss->forwarding);
         link_check_destroy(ss->links);
         routes_destroy(ss->routes);
         topology_destroy(ss->topology);
@@ -252,9 +250,8 @@ switches_set_topology(struct switches *ss, struct topology *t,
     ss->topology = t;
     ss->routes = routes_create(t);
     ss->links = key ? link_check_create(t, key) : NULL;
-    ss->forwarding = xcalloc(MAX(t->n_switches, 1), sizeof *ss->forwarding);
+    ss->forwarding = ss->n;
     for (size_t i = 0; i < t->n_switches; i++) {
-        ss->forwarding[i] = ss->n;
         add_openflow(ss, t->switches[i].name, t->switches[i].target, i);
     }
     for (size_t i = 0; i < t->n_switches; i++) {
@@ -271,7 +268,7 @@ switches_set_topology(struct switches *ss, struct topology *t,
 static struct driver *
 forwarding_driver(const struct switches *ss, int index)
 {
-    return ss->switches[ss->forwarding[index]].driver;
+    return ss->switches[ss->forwarding + index].driver;
 }
 
 static bool
@@ -315,7 +312,7 @@ update_routes(struct switches *ss, const struct policy *policy,
     for (size_t i = 0; i < ss->topology->n_links; i++) {
         routes_set_up(ss->routes, i, is_up(ss, &ss->topology->links[i]));
     }
-    n = elephants_find(cluster, ss->topology, policy, &demands);
+    n = routes_find_elephants(cluster, ss->topology, policy, &demands);
     routes_place(ss->routes, demands, n);
     free(demands);
 }

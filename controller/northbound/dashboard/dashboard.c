@@ -10,7 +10,6 @@
 #include "reporting/ui-file.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
-#include "openvswitch/shash.h"
 #include "util.h"
 #include "wire/json-get.h"
 

@@ -23,6 +23,7 @@
  *
  *    routes_set_up(r, link, false);              // The link is down.
  *    n = routes_next(r, leaf, other_leaf, ports, MAX);
+ *    n_demands = routes_find_elephants(cluster, topology, policy, &demands);
  *    routes_place(r, demands, n_demands);        // By priority.
  *    paths = routes_paths(r, &n_paths);
  *    routes_destroy(r);
@@ -39,6 +40,11 @@
 #define ROUTES_MAX_HOPS 8
 #define ROUTES_MAX_PATHS 1024
 
+/* Minimum traffic of an elephant, in seconds of the slower host's link. */
+#define ELEPHANT_SECONDS 1.0
+
+struct cluster;
+struct policy;
 struct routes;
 
 /* Traffic of one DSCP value from one host to another. */
@@ -72,5 +78,19 @@ size_t routes_next(const struct routes *, int from, int to, uint32_t *ports,
 
 void routes_place(struct routes *, const struct route_demand *, size_t n);
 const struct route_path *routes_paths(const struct routes *, size_t *np);
+
+/* Finds the host pairs with so much traffic that they need a path of their own.
+ * Stores them, by the rank of their jobs, in '*demandsp', which the caller
+ * frees.  Returns their number.
+ *
+ * The order knows the remaining bytes of each job at each host, but not their
+ * destinations.  The bytes that a host sends are therefore distributed over
+ * the job's other hosts in proportion to the bytes that these receive.  This
+ * is exact for servers with workers and for rings of two.  Jobs of one level
+ * between the same hosts are added up, because a switch distinguishes traffic
+ * by DSCP only. */
+size_t routes_find_elephants(const struct cluster *, const struct topology *,
+                             const struct policy *,
+                             struct route_demand **demandsp);
 
 #endif /* controller/southbound/topology/routes.h */

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "controller/model/cluster.h"
-#include "controller/southbound/topology/elephants.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
 #include "policies/policy.h"
@@ -74,7 +73,7 @@ assert_elephants(const struct placed_job *jobs, size_t n_jobs,
     struct policy *policy = read_policy();
     struct cluster *c = make_cluster(jobs, n_jobs);
     struct route_demand *demands;
-    size_t n = elephants_find(c, t, policy, &demands);
+    size_t n = routes_find_elephants(c, t, policy, &demands);
 
     assert_int_equal(n, n_expected);
     for (size_t i = 0; i < n; i++) {
