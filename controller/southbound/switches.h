@@ -15,6 +15,14 @@
  * when a link goes up or down, and given to the driver of each switch, which
  * sends only the differences.
  *
+ * Each level of the policy, the control level and default traffic have a DSCP
+ * value and a queue (docs/interfaces.md): queue 0 is the control level's, 7
+ * the default.  A switch outside the topology selects the queue by DSCP and
+ * then forwards NORMAL.  A switch of the topology needs routes, because a
+ * fabric with several paths has loops: table 0 selects the queue, table 1 the
+ * output port, by the destination of an IP packet or ARP request.  Traffic to
+ * unknown hosts is dropped.
+ *
  * A switch is refused if its datapath id differs from the topology's, or if
  * another connected switch has the same.  With TLS, its certificate must match
  * its datapath id, so that the key of one switch cannot be used for another.
@@ -37,13 +45,16 @@
  *
  * Owns the topology.  Main thread only. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct cluster;
+struct flow_table;
 struct json;
 struct lldp_key;
 struct policy;
+struct routes;
 struct switches;
 struct topology;
 
@@ -71,5 +82,15 @@ void switches_alarms(const struct switches *, struct json *alarms);
 size_t switches_n_alarms(const struct switches *);
 
 struct json *switches_status(const struct switches *);
+
+/* Returns the flows of a switch outside the topology. */
+struct flow_table *switch_flows_alone(const struct policy *);
+
+/* Returns the flows of switch 'sw' of the topology.  With 'probes', probes
+ * (link-check.h) from links to other switches are sent to the controller;
+ * probes from hosts are not. */
+struct flow_table *switch_flows(const struct policy *,
+                                const struct topology *,
+                                const struct routes *, int sw, bool probes);
 
 #endif /* controller/southbound/switches.h */

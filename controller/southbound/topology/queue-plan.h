@@ -5,7 +5,7 @@
 
 /* Computes the queues of the ports of a switch.
  *
- * The flows of a switch refer to queue numbers (switch-flows.h): 0 for the
+ * The flows of a switch refer to queue numbers (switches.h): 0 for the
  * control level, 1 and up for the policy's levels, 7 for default traffic.  A
  * plan has the queues' configuration for Open vSwitch's database.  Each queue
  * has the policy's min share of the port's rate; the rest goes to the first

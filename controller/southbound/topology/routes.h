@@ -79,9 +79,9 @@ size_t routes_next(const struct routes *, int from, int to, uint32_t *ports,
 void routes_place(struct routes *, const struct route_demand *, size_t n);
 const struct route_path *routes_paths(const struct routes *, size_t *np);
 
-/* Finds the host pairs with so much traffic that they need a path of their own.
- * Stores them, by the rank of their jobs, in '*demandsp', which the caller
- * frees.  Returns their number.
+/* Finds the host pairs with so much traffic that they need a path of their
+ * own.  Stores them, by the rank of their jobs, in '*demandsp', which the
+ * caller frees.  Returns their number.
  *
  * The order knows the remaining bytes of each job at each host, but not their
  * destinations.  The bytes that a host sends are therefore distributed over

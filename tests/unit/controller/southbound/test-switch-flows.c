@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "controller/southbound/drivers/flow-table.h"
-#include "controller/southbound/switch-flows.h"
+#include "controller/southbound/switches.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
 #include "openvswitch/ofp-actions.h"
