@@ -164,7 +164,6 @@ run_overrides(struct controller *ctl)
         overrides_apply(&ctl->overrides, ctl->cluster);
         decide_touch(ctl->decide);
     }
-    hosts_db_observe(ctl->hosts, control_observes(ctl));
     overrides_wait(&ctl->overrides, time_wall_msec());
 }
 
@@ -214,7 +213,8 @@ run_leader(struct controller *ctl, long long *leading_since)
         if (decide_run(ctl->decide, time_msec())) {
             hosts_db_mark(ctl->hosts);
         }
-        hosts_db_write(ctl->hosts, policy, intent_db_generation(ctl->intent));
+        hosts_db_write(ctl->hosts, policy, intent_db_generation(ctl->intent),
+                       control_observes(ctl));
         switches_set(ctl->switches, policy, intent_db_generation(ctl->intent),
                      ctl->cluster, hosts_db_version(ctl->hosts));
         decide_wait(ctl->decide);
@@ -265,12 +265,10 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         latch_poll(&signalled);
         tls_run();
         run_members(m, ctl, rest);
-        intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms);
+        intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms,
+                      hosts_db_generation(ctl->hosts));
         hosts_db_run(ctl->hosts);
-        intent_db_note_generation(ctl->intent,
-                                  hosts_db_generation(ctl->hosts));
-        telemetry_set_open(ctl->telemetry, intent_db_is_active(ctl->intent));
-        telemetry_run(ctl->telemetry);
+        telemetry_run(ctl->telemetry, intent_db_is_active(ctl->intent));
         switches_run(ctl->switches);
         unixctl_server_run(unixctl);
         rest_run(rest);

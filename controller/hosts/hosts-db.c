@@ -42,7 +42,7 @@ struct hosts_db {
     int64_t version;            /* Largest version of any row. */
     int64_t generation;         /* Largest generation of any row. */
     bool dirty;                 /* Rows must be compared. */
-    bool observe;               /* Hosts get no job. */
+    bool observe;               /* Hosts got no job in the last rows. */
     long long next_write;       /* time_msec() of the next transaction. */
 };
 
@@ -147,15 +147,6 @@ hosts_db_mark(struct hosts_db *hdb)
     hdb->dirty = true;
 }
 
-/* While 'observe' is true, hosts get no job, so that all traffic is sent as if
- * there were no order.  Agents still count it. */
-void
-hosts_db_observe(struct hosts_db *hdb, bool observe)
-{
-    hdb->dirty |= hdb->observe != observe;
-    hdb->observe = observe;
-}
-
 bool
 hosts_db_is_connected(const struct hosts_db *hdb)
 {
@@ -234,22 +225,17 @@ hosts_db_has_order(const struct hosts_db *hdb)
     return false;
 }
 
-/* Shims serve by rank.  If the policy shares the network, the order inside a
- * level has no meaning, and jobs of one level get the same rank. */
-static int64_t
-rank_of(const struct job *job, const struct policy *policy)
-{
-    return (order_classes[policy->order.kind].service == ORDER_SERVICE_SHARE
-            ? job->level : job->rank);
-}
-
 /* Collects the live jobs that have traffic or a process on 'host', except
- * excluded ones. */
+ * excluded ones.  Shims serve by rank.  If the policy shares the network, the
+ * order inside a level has no meaning, and jobs of one level get the same
+ * rank. */
 void
 host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
                  const struct host *host)
 {
     const struct policy *policy = ctx->policy;
+    bool shares = (order_classes[policy->order.kind].service
+                   == ORDER_SERVICE_SHARE);
     const struct shash_node *node;
     size_t max = ctx->observe ? 0 : shash_count(&ctx->cluster->jobs);
 
@@ -267,7 +253,7 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
             && job->override != OVERRIDE_EXCLUDE
             && shash_find(&job->traffic, host->name)) {
             w->names[w->n] = job->full_name;
-            w->ranks[w->n] = rank_of(job, policy);
+            w->ranks[w->n] = shares ? job->level : job->rank;
             w->levels[w->n] = job->level;
             w->dscps[w->n] = policy->dscp[job->level];
             w->weights[w->n] = job->cojob->weight;
@@ -521,15 +507,17 @@ write_wanted(struct hosts_db *hdb, const struct host_wanted_ctx *ctx,
 }
 
 /* Writes the rows that differ from what the cluster's jobs have, with one new
- * version, if a transaction can be made now. */
+ * version, if a transaction can be made now.  With 'observe', hosts get no job,
+ * so that all traffic is sent as if there were no order.  Agents still count
+ * it. */
 void
 hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
-               int64_t generation)
+               int64_t generation, bool observe)
 {
     struct ovsdb_idl *idl = hdb->loop.idl;
     const struct host_wanted_ctx ctx = {
         .cluster = hdb->cluster, .policy = policy, .generation = generation,
-        .version = hdb->version + 1, .observe = hdb->observe,
+        .version = hdb->version + 1, .observe = observe,
         .has_guard_share
             = hostsrec_server_has_host_wanted_table_col_guard_share(idl),
         .has_congestion
@@ -540,6 +528,8 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     struct shash rows;
     size_t n = 0;
 
+    hdb->dirty |= hdb->observe != observe;
+    hdb->observe = observe;
     if (!hdb->dirty || !hdb->txn || !hosts_db_is_ready(hdb)
         || !ovsdb_idl_is_connected(idl) || time_msec() < hdb->next_write) {
         return;

@@ -30,7 +30,7 @@
  *        hosts_db_mark(hdb);
  *    }
  *    if (active) {
- *        hosts_db_write(hdb, policy, generation);
+ *        hosts_db_write(hdb, policy, generation, observe);
  *    }
  *    hosts_db_commit(hdb);
  *
@@ -68,9 +68,8 @@ bool hosts_db_has_order(const struct hosts_db *);
 bool hosts_db_awaits_agents(const struct hosts_db *);
 
 void hosts_db_mark(struct hosts_db *);
-void hosts_db_observe(struct hosts_db *, bool observe);
 void hosts_db_write(struct hosts_db *, const struct policy *,
-                    int64_t generation);
+                    int64_t generation, bool observe);
 void hosts_db_commit(struct hosts_db *);
 
 /* What all rows of Host_Wanted of a transaction have in common. */

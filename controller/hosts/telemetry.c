@@ -60,7 +60,6 @@ struct telemetry {
     struct ovs_list connections;        /* Of struct connection. */
     size_t n_connections;
     long long next_lease;       /* time_msec(). */
-    bool open;                  /* Agents may connect. */
 };
 
 static bool
@@ -261,7 +260,7 @@ run_connection(struct telemetry *t, struct connection *conn)
     struct jsonrpc_msg *msg;
     int status;
 
-    if (conn->replaced || !t->open) {
+    if (conn->replaced) {
         return xstrdup("");
     }
     jsonrpc_run(conn->rpc);
@@ -307,21 +306,15 @@ drop_connection(struct telemetry *t, struct connection *conn,
     connection_destroy(t, conn);
 }
 
-void
-telemetry_set_open(struct telemetry *t, bool open)
-{
-    t->open = open;
-}
-
 /* Accepts connections and handles messages. */
 void
-telemetry_run(struct telemetry *t)
+telemetry_run(struct telemetry *t, bool open)
 {
     struct connection *conn;
 
     accept_connections(t);
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
-        char *error = run_connection(t, conn);
+        char *error = (open ? run_connection(t, conn) : xstrdup(""));
 
         if (error) {
             drop_connection(t, conn, error);
@@ -345,14 +338,6 @@ telemetry_wait(const struct telemetry *t)
     }
 }
 
-/* Returns the shortest time between two writes of each of 'n' agents, in
- * ms. */
-static int64_t
-report_ms(size_t n)
-{
-    return MAX(n, REPORTS_PER_S) * 1000 / REPORTS_PER_S;
-}
-
 static struct json *
 lease_to_json(int64_t generation, int64_t version, int64_t lease_ms,
               size_t n_agents)
@@ -362,7 +347,9 @@ lease_to_json(int64_t generation, int64_t version, int64_t lease_ms,
     json_put_integer(lease, "generation", generation);
     json_put_integer(lease, "version", version);
     json_put_integer(lease, "lease_ms", lease_ms);
-    json_put_integer(lease, "report_ms", report_ms(n_agents));
+    /* Shortest time between two writes of each agent. */
+    json_put_integer(lease, "report_ms", (MAX(n_agents, REPORTS_PER_S) * 1000
+                                          / REPORTS_PER_S));
     return lease;
 }
 

@@ -26,8 +26,7 @@
  * =====
  *
  *    error = telemetry_create("punix:/run/...", cluster, &t);
- *    telemetry_set_open(t, active);
- *    telemetry_run(t);                         // Changes the cluster.
+ *    telemetry_run(t, active);                 // Changes the cluster.
  *    telemetry_send_leases(t, generation, version, lease_ms);
  *    telemetry_wait(t);
  *
@@ -44,15 +43,13 @@ char *telemetry_create(const char *remote, struct cluster *,
                        struct telemetry **);
 void telemetry_destroy(struct telemetry *);
 
-void telemetry_run(struct telemetry *);
+/* Agents connect to the active controller, because only the leader's lease is
+ * valid.  A standby controller, with 'open' false, closes their connections,
+ * so that they try another one. */
+void telemetry_run(struct telemetry *, bool open);
 void telemetry_wait(const struct telemetry *);
 void telemetry_send_leases(struct telemetry *, int64_t generation,
                            int64_t version, int64_t lease_ms);
-
-/* Agents connect to the active controller, because only the leader's lease is
- * valid.  A standby controller closes their connections, so that they try
- * another one. */
-void telemetry_set_open(struct telemetry *, bool open);
 
 /* Returns NULL if 'passive', such as "pssl:6643", is allowed as the address of
  * the telemetry server, otherwise a message that the caller frees. */

@@ -347,7 +347,7 @@ update_leadership(struct intent_db *idb, int64_t lease_ms)
 }
 
 void
-intent_db_run(struct intent_db *idb, int64_t lease_ms)
+intent_db_run(struct intent_db *idb, int64_t lease_ms, int64_t generation)
 {
     idb->txn = ovsdb_idl_loop_run(&idb->loop);
     leader_search_run(&idb->search);
@@ -357,13 +357,8 @@ intent_db_run(struct intent_db *idb, int64_t lease_ms)
             load_rows(idb);
         }
     }
-    update_leadership(idb, lease_ms);
-}
-
-void
-intent_db_note_generation(struct intent_db *idb, int64_t generation)
-{
     idb->leadership.newest = MAX(idb->leadership.newest, generation);
+    update_leadership(idb, lease_ms);
 }
 
 /* Returns true if an override differs from the database. */

@@ -42,7 +42,7 @@
  * Usage
  * =====
  *
- *    intent_db_run(idb, lease_ms);     // May change the cluster.
+ *    intent_db_run(idb, lease_ms, generation);  // May change the cluster.
  *    if (intent_db_is_active(idb)) {
  *        intent_db_event(idb, DECISION_POLICY, NULL, "stage", "x", "...");
  *    }
@@ -78,12 +78,10 @@ void intent_db_destroy(struct intent_db *);
 /* Sets the addresses of the database's members. */
 void intent_db_set_remote(struct intent_db *, const char *remote);
 
-/* 'lease_ms' is written to the Leader table. */
-void intent_db_run(struct intent_db *, int64_t lease_ms);
+/* 'lease_ms' is written to the Leader table.  The hosts database has orders of
+ * 'generation'. */
+void intent_db_run(struct intent_db *, int64_t lease_ms, int64_t generation);
 void intent_db_commit(struct intent_db *);
-
-/* The hosts database has orders of 'generation'. */
-void intent_db_note_generation(struct intent_db *, int64_t generation);
 
 bool intent_db_is_connected(const struct intent_db *);
 bool intent_db_is_active(const struct intent_db *);

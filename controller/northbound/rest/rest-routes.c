@@ -506,28 +506,25 @@ is_plain(const char *path)
     return true;
 }
 
-/* Returns true if the query of 'r' has a parameter that 'route' does not
- * allow. */
-static bool
-has_bad_query(const struct rest_request *r, const struct rest_route *route)
+/* Returns status 0 if 'route' allows all parameters of the query of 'r',
+ * otherwise an error. */
+static struct rest_answer
+check_query(const struct rest_request *r, const struct rest_route *route)
 {
+    const char *first = route->query[0];
+    const char *second = first ? route->query[1] : NULL;
     size_t n = 0;
 
     for (size_t i = 0; route->query[i]; i++) {
         n += r->query(r->query_aux, route->query[i]) != NULL;
     }
-    return n != r->n_query;
-}
-
-static struct rest_answer
-answer_query(const struct rest_request *r, const struct rest_route *route)
-{
+    if (n == r->n_query) {
+        return (struct rest_answer) { .status = 0 };
+    }
     return rest_answer_error(
         MHD_HTTP_BAD_REQUEST, "%s: the request has a query, %s%s%s %s "
-        "allowed", r->path, route->query[0] ? route->query[0] : "none",
-        route->query[0] && route->query[1] ? " and " : "",
-        route->query[0] && route->query[1] ? route->query[1] : "",
-        route->query[0] && route->query[1] ? "are" : "is");
+        "allowed", r->path, first ? first : "none", second ? " and " : "",
+        second ? second : "", second ? "are" : "is");
 }
 
 struct rest_answer
@@ -546,10 +543,10 @@ rest_route(struct rest_request *r)
         return rest_answer_error(MHD_HTTP_CONTENT_TOO_LARGE,
                                  "%s: the request has a body, none is "
                                  "allowed", r->path);
-    } else if (has_bad_query(r, route)) {
-        return answer_query(r, route);
     }
-    return (route->handle ? route->handle(r)
+    answer = check_query(r, route);
+    return (answer.status ? answer
+            : route->handle ? route->handle(r)
             : route == &view_route
             ? rest_answer_json(find_view(r->path)->build(r->ctl))
             : prepare_change(r, route->kind, NULL));

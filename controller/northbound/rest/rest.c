@@ -552,19 +552,6 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     return error;
 }
 
-static void
-listener_destroy(struct listener *listener)
-{
-    if (listener->daemon) {
-        MHD_stop_daemon(listener->daemon);
-        if (listener->path) {
-            fatal_signal_unlink_file_now(listener->path);
-        }
-    }
-    free(listener->path);
-    free(listener);
-}
-
 void
 rest_destroy(struct rest *rest)
 {
@@ -580,7 +567,14 @@ rest_destroy(struct rest *rest)
         conn_resume(conn);
     }
     LIST_FOR_EACH_POP (listener, node, &rest->listeners) {
-        listener_destroy(listener);
+        if (listener->daemon) {
+            MHD_stop_daemon(listener->daemon);
+            if (listener->path) {
+                fatal_signal_unlink_file_now(listener->path);
+            }
+        }
+        free(listener->path);
+        free(listener);
     }
     event_stream_destroy(rest->events);
     svec_destroy(&rest->clients);

@@ -343,17 +343,6 @@ find_earliest(const struct explanation *e)
     return MIN(earliest, e->stage->completion);
 }
 
-static void
-put_ends(const struct explanation *e, struct json *json)
-{
-    struct json *ends = json_object_create();
-
-    json_put_real(ends, "earliest_s", find_earliest(e));
-    json_put_real(ends, "estimate_s", e->stage->completion);
-    json_put_real(ends, "latest_s", find_latest(e));
-    json_object_put(json, "ends", ends);
-}
-
 void
 explain_report_put(struct json *json, const struct decide_rows *rows,
                    const struct policy *policy,
@@ -362,6 +351,7 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     struct explanation e = {
         .rows = rows, .policy = policy, .overrides = overrides, .job = job,
     };
+    struct json *ends;
 
     while (e.rank < rows->n_jobs
            && strcmp(rows->jobs[e.rank].name, job->full_name)) {
@@ -373,10 +363,14 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     e.row = &rows->jobs[e.rank];
     e.stage = &rows->stages[e.row->stage];
     e.why = json_array_create_empty();
+    ends = json_object_create();
     explain_overrides(&e);
     explain_stage(&e);
     explain_level(&e);
     json_object_put(json, "why", e.why);
     put_waits_for(&e, json);
-    put_ends(&e, json);
+    json_put_real(ends, "earliest_s", find_earliest(&e));
+    json_put_real(ends, "estimate_s", e.stage->completion);
+    json_put_real(ends, "latest_s", find_latest(&e));
+    json_object_put(json, "ends", ends);
 }
