@@ -125,10 +125,9 @@ is_ready(const struct controller *ctl, long long *since)
         hosts_db_restore(ctl->hosts);
     }
     if (time_msec() < *since + GRACE_MS
-        && hosts_db_has_order(ctl->hosts)
-        && (hosts_db_awaits_agents(ctl->hosts)
-            || telemetry_n_agents(ctl->telemetry)
-               < count_named_hosts(ctl->cluster))) {
+        && hosts_db_awaits_agents(ctl->hosts,
+                                  telemetry_n_agents(ctl->telemetry)
+                                  < count_named_hosts(ctl->cluster))) {
         poll_timer_wait_until(*since + GRACE_MS);
         return false;
     }

@@ -193,10 +193,11 @@ hosts_db_restore(struct hosts_db *hdb)
     }
 }
 
-/* Returns true if the agent of a host that has jobs in its row has not sent
- * telemetry yet.  An order would remove its jobs from the row. */
+/* Returns true if a host has jobs in its row, and its agent has not sent
+ * telemetry yet or 'missing' is set.  An order would remove its jobs from the
+ * row. */
 bool
-hosts_db_awaits_agents(const struct hosts_db *hdb)
+hosts_db_awaits_agents(const struct hosts_db *hdb, bool missing)
 {
     const struct hostsrec_host_wanted *row;
 
@@ -204,21 +205,7 @@ hosts_db_awaits_agents(const struct hosts_db *hdb)
         const struct host *host = shash_find_data(&hdb->cluster->hosts,
                                                   row->host);
 
-        if (row->n_level && !(host && host->connected)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Returns true if a host has jobs in its row. */
-bool
-hosts_db_has_order(const struct hosts_db *hdb)
-{
-    const struct hostsrec_host_wanted *row;
-
-    HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
-        if (row->n_level) {
+        if (row->n_level && (missing || !(host && host->connected))) {
             return true;
         }
     }

@@ -64,8 +64,7 @@ bool hosts_db_is_settled(const struct hosts_db *);
 
 /* For a controller that begins to lead. */
 void hosts_db_restore(struct hosts_db *);
-bool hosts_db_has_order(const struct hosts_db *);
-bool hosts_db_awaits_agents(const struct hosts_db *);
+bool hosts_db_awaits_agents(const struct hosts_db *, bool missing);
 
 void hosts_db_mark(struct hosts_db *);
 void hosts_db_write(struct hosts_db *, const struct policy *,

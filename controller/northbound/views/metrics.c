@@ -268,17 +268,16 @@ static void
 put_jobs(struct ds *out, const struct cluster *c)
 {
     const struct shash_node **nodes = shash_sort(&c->jobs);
-    size_t n = 0, n_live;
+    size_t n_live = 0, n;
 
     for (size_t i = 0; i < shash_count(&c->jobs); i++) {
         const struct job *job = nodes[i]->data;
 
         if (job->live) {
-            nodes[n++] = nodes[i];
+            nodes[n_live++] = nodes[i];
         }
     }
-    n_live = n;
-    n = MIN(n, METRICS_MAX_JOBS);
+    n = MIN(n_live, METRICS_MAX_JOBS);
     put(out, "jobs_live", "gauge", "Number of jobs that have not ended.",
         n_live);
     put(out, "jobs_left_out", "gauge",

@@ -298,8 +298,8 @@ struct end {
 };
 
 struct demands {
-    struct route_demand *a;
-    size_t n, allocated;
+    struct route_demand *a;     /* Of ROUTES_MAX_PATHS elements. */
+    size_t n;
 };
 
 static int
@@ -377,9 +377,6 @@ add_demand(struct demands *d, const struct topology *t, int src, int dst,
     if (bits < ELEPHANT_SECONDS * capacity || d->n >= ROUTES_MAX_PATHS) {
         return;
     }
-    if (d->n == d->allocated) {
-        d->a = x2nrealloc(d->a, &d->allocated, sizeof *d->a);
-    }
     d->a[d->n++] = (struct route_demand) {
         .src = src, .dst = dst, .dscp = dscp, .bits = bits,
     };
@@ -414,7 +411,7 @@ routes_find_elephants(const struct cluster *c, const struct topology *t,
                       const struct policy *policy,
                       struct route_demand **demandsp)
 {
-    struct demands d = { .n = 0 };
+    struct demands d = { .a = xcalloc(ROUTES_MAX_PATHS, sizeof *d.a) };
     size_t n;
     struct job **jobs = ordered_jobs(c, &n);
 
