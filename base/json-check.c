@@ -29,12 +29,10 @@
 struct json_at {
     struct json_check *jc;
     const struct json_at *parent;       /* NULL for the top. */
-    struct json_at *next;               /* In json_check's 'visited'. */
-    struct json_at *next_in_bucket;
+    struct json_at *next;               /* In its bucket. */
     const cJSON *item;
     size_t index;                       /* Of an element of an array. */
-    size_t n_read, allocated_read;
-    const cJSON **read;                 /* Members that were read. */
+    bool read;                          /* A member that a reader requested. */
 };
 
 struct json_check {
@@ -43,8 +41,7 @@ struct json_check {
     size_t n_errors;            /* Number of 'errors'; further ones are
                                  * dropped. */
     char *errors[MAX_ERRORS];
-    struct json_at *visited;    /* Newest first. */
-    struct json_at *buckets[N_BUCKETS]; /* 'visited', hashed by 'item'. */
+    struct json_at *buckets[N_BUCKETS]; /* Visited items, hashed by 'item'. */
 };
 
 /* The first 12 bits of a product that spreads addresses. */
@@ -57,18 +54,17 @@ bucket(const cJSON *item)
 static struct json_at *
 find_visited(const struct json_check *jc, const cJSON *item)
 {
-    for (struct json_at *at = jc->buckets[bucket(item)]; at;
-         at = at->next_in_bucket) {
-        if (at->item == item) {
-            return at;
-        }
+    struct json_at *at = jc->buckets[bucket(item)];
+
+    while (at && at->item != item) {
+        at = at->next;
     }
-    return NULL;
+    return at;
 }
 
 static struct json_at *
-visit(struct json_check *jc, const struct json_at *parent,
-           const cJSON *item, size_t index)
+visit(struct json_check *jc, const struct json_at *parent, const cJSON *item,
+      size_t index)
 {
     struct json_at *at = find_visited(jc, item);
 
@@ -78,38 +74,11 @@ visit(struct json_check *jc, const struct json_at *parent,
     at = allocate(1, sizeof *at);
     at->jc = jc;
     at->parent = parent;
-    at->next = jc->visited;
     at->item = item;
     at->index = index;
-    jc->visited = at;
-    at->next_in_bucket = jc->buckets[bucket(item)];
+    at->next = jc->buckets[bucket(item)];
     jc->buckets[bucket(item)] = at;
     return at;
-}
-
-static bool
-was_read(const struct json_at *at, const cJSON *member)
-{
-    for (size_t i = 0; i < at->n_read; i++) {
-        if (at->read[i] == member) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void
-note_read(struct json_at *at, const cJSON *member)
-{
-    if (was_read(at, member)) {
-        return;
-    }
-    if (at->n_read == at->allocated_read) {
-        at->allocated_read = 2 * at->allocated_read + 8;
-        at->read = reallocate(at->read, at->allocated_read,
-                              sizeof *at->read);
-    }
-    at->read[at->n_read++] = member;
 }
 
 static void
@@ -153,21 +122,22 @@ print_pointer(const struct json_at *at, FILE *stream)
     }
 }
 
-static void
-fail_args(const struct json_at *at, const char *member, const char *format,
-          va_list args)
+void
+json_fail(const struct json_at *at, const char *member,
+          const char *format, ...)
 {
-    struct json_check *jc = at->jc;
+    struct json_check *jc = at ? at->jc : NULL;
+    va_list args;
+    FILE *stream;
     size_t size;
     char *text;
-    FILE *stream;
 
-    if (jc->n_errors == MAX_ERRORS) {
+    if (!jc || jc->n_errors == MAX_ERRORS) {
         return;
     }
-    if (vasprintf(&text, format, args) < 0) {
-        abort();
-    }
+    va_start(args, format);
+    text = message_args(format, args);
+    va_end(args);
     stream = must(open_memstream(&jc->errors[jc->n_errors++], &size));
     fprintf(stream, "%s: ", jc->name);
     print_pointer(at, stream);
@@ -182,62 +152,25 @@ fail_args(const struct json_at *at, const char *member, const char *format,
     free(text);
 }
 
-void
-json_fail(const struct json_at *at, const char *member,
-          const char *format, ...)
-{
-    if (at) {
-        va_list args;
-
-        va_start(args, format);
-        fail_args(at, member, format, args);
-        va_end(args);
-    }
-}
-
-void
-json_fail_at(const struct json_at *at, const char *format, ...)
-{
-    if (at) {
-        va_list args;
-
-        va_start(args, format);
-        fail_args(at, NULL, format, args);
-        va_end(args);
-    }
-}
-
-/* Reports that the value of 'at' is not 'allowed'. */
-static void
-refuse_value(const struct json_at *at, const char *allowed)
+/* Reports that the value of 'at' is not what 'format' allows. */
+static void JSON_PRINTF(2, 3)
+refuse_value(const struct json_at *at, const char *format, ...)
 {
     char *found = cJSON_IsNumber(at->item) && !isfinite(at->item->valuedouble)
         ? strdup("a number beyond all bounds")
         : cJSON_PrintUnformatted(at->item);
+    char *allowed;
+    va_list args;
 
+    va_start(args, format);
+    allowed = message_args(format, args);
+    va_end(args);
     if (found && strlen(found) > MAX_FOUND) {
         strcpy(found + MAX_FOUND - 3, "...");
     }
-    json_fail_at(at, "%s is not %s", found ? found : "this", allowed);
+    json_fail(at, NULL, "%s is not %s", found ? found : "this", allowed);
     cJSON_free(found);
-}
-
-bool
-json_at_is_string(const struct json_at *at)
-{
-    return at && cJSON_IsString(at->item);
-}
-
-bool
-json_at_is_number(const struct json_at *at)
-{
-    return at && cJSON_IsNumber(at->item);
-}
-
-bool
-json_at_is_object(const struct json_at *at)
-{
-    return at && cJSON_IsObject(at->item);
+    free(allowed);
 }
 
 char *
@@ -278,10 +211,7 @@ json_at_number(const struct json_at *at, double min, double max)
     }
     if (!cJSON_IsNumber(at->item) || !(at->item->valuedouble >= min)
         || !(at->item->valuedouble <= max)) {
-        char *allowed = message("a number from %g to %g", min, max);
-
-        refuse_value(at, allowed);
-        free(allowed);
+        refuse_value(at, "a number from %g to %g", min, max);
         return min;
     }
     return at->item->valuedouble;
@@ -297,11 +227,7 @@ json_at_integer(const struct json_at *at, int64_t min, int64_t max)
     }
     x = cJSON_IsNumber(at->item) ? at->item->valuedouble : NAN;
     if (!(x >= min && x <= max && fabs(x) <= MAX_EXACT) || x != floor(x)) {
-        char *allowed = message("an integer from %"PRId64" to %"PRId64,
-                                min, max);
-
-        refuse_value(at, allowed);
-        free(allowed);
+        refuse_value(at, "an integer from %"PRId64" to %"PRId64, min, max);
         return min;
     }
     return x;
@@ -313,6 +239,7 @@ static const struct json_at *
 get_member(const struct json_at *at, const char *member, bool required)
 {
     const cJSON *item;
+    struct json_at *value;
 
     if (!at || !cJSON_IsObject(at->item)) {
         return NULL;
@@ -324,8 +251,9 @@ get_member(const struct json_at *at, const char *member, bool required)
         }
         return NULL;
     }
-    note_read((struct json_at *) at, item);
-    return visit(at->jc, at, item, 0);
+    value = visit(at->jc, at, item, 0);
+    value->read = true;
+    return value;
 }
 
 bool
@@ -362,10 +290,7 @@ json_string_or(const struct json_at *at, const char *member,
 {
     const struct json_at *value = get_member(at, member, false);
 
-    if (value) {
-        return json_at_string(value);
-    }
-    return duplicate(deflt);
+    return value ? json_at_string(value) : duplicate(deflt);
 }
 
 double
@@ -433,7 +358,7 @@ enum_value(const struct json_at *value, const char *const names[], int deflt)
         fprintf(stream, "%s \"%s\"", i ? "," : "", names[i]);
     }
     fclose(stream);
-    refuse_value(value, allowed);
+    refuse_value(value, "%s", allowed);
     free(allowed);
     return deflt;
 }
@@ -526,7 +451,7 @@ array_value(const struct json_at *value, size_t min_n, size_t max_n)
     }
     n = json_n(value);
     if (n < min_n || n > max_n) {
-        json_fail_at(value, "%zu elements, %zu to %zu are allowed",
+        json_fail(value, NULL, "%zu elements, %zu to %zu are allowed",
                      n, min_n, max_n);
         return NULL;
     }
@@ -582,7 +507,7 @@ json_member(const struct json_at *at, size_t index, const char **namep)
     }
     value = get_member(at, item->string, false);
     if (!is_name(item->string)) {
-        json_fail_at(value, "its name is not " NAME_RULE);
+        json_fail(value, NULL, "its name is not " NAME_RULE);
     }
     *namep = item->string;
     return value;
@@ -603,7 +528,7 @@ line_of(const char *text, const char *end)
  * its first value. */
 static void
 refuse_duplicates(struct json_check *jc, const struct json_at *parent,
-             const cJSON *item, size_t index)
+                  const cJSON *item, size_t index)
 {
     struct json_at *at = visit(jc, parent, item, index);
     const cJSON *child;
@@ -614,7 +539,8 @@ refuse_duplicates(struct json_check *jc, const struct json_at *parent,
             for (const cJSON *c = item->child; c != child; c = c->next) {
                 if (!strcmp(c->string, child->string)) {
                     json_fail(at, child->string, "stands here twice");
-                    note_read(at, child);  /* One error is enough. */
+                    /* One error is enough. */
+                    visit(jc, at, child, i)->read = true;
                     return;
                 }
             }
@@ -677,13 +603,14 @@ json_n_errors(const struct json_check *jc)
 static void
 refuse_unknown(struct json_check *jc, const cJSON *item)
 {
-    const struct json_at *at = find_visited(jc, item);
     const cJSON *child;
 
     cJSON_ArrayForEach (child, item) {
-        if (cJSON_IsObject(item)
-            && (!at || !was_read(at, child))) {
-            json_fail(at, child->string, "unknown member");
+        const struct json_at *at = find_visited(jc, child);
+
+        if (cJSON_IsObject(item) && !(at && at->read)) {
+            json_fail(find_visited(jc, item), child->string,
+                      "unknown member");
         } else {
             refuse_unknown(jc, child);
         }
@@ -712,12 +639,13 @@ join_errors(const struct json_check *jc, size_t n)
 static void
 json_check_destroy(struct json_check *jc)
 {
-    struct json_at *at, *next;
+    for (size_t i = 0; i < N_BUCKETS; i++) {
+        struct json_at *next;
 
-    for (at = jc->visited; at; at = next) {
-        next = at->next;
-        free(at->read);
-        free(at);
+        for (struct json_at *at = jc->buckets[i]; at; at = next) {
+            next = at->next;
+            free(at);
+        }
     }
     for (size_t i = 0; i < jc->n_errors; i++) {
         free(jc->errors[i]);
@@ -762,45 +690,25 @@ char *
 json_read_file(const char *file, char **textp)
 {
     FILE *stream = fopen(file, "r");
-    size_t n, allocated = 4096;
-    char *text;
+    char *text = stream ? allocate(MAX_FILE, 1) : NULL;
+    size_t n = stream ? fread(text, 1, MAX_FILE, stream) : 0;
+    char *error = NULL;
 
-    *textp = NULL;
-    if (!stream) {
-        return message("%s: %s", file, strerror(errno));
+    if (!stream || ferror(stream)) {
+        error = message("%s: %s", file, strerror(errno));
+    } else if (n == MAX_FILE) {
+        error = message("%s: longer than %u MiB", file, MAX_FILE >> 20);
+    } else if (strlen(text) != n) {
+        error = message("%s: byte %zu is 0, only text is allowed", file,
+                        strlen(text));
     }
-    text = allocate(allocated, 1);
-    n = 0;
-    while (n < MAX_FILE) {
-        size_t got = fread(text + n, 1, allocated - n - 1, stream);
-
-        if (!got) {
-            break;
-        }
-        n += got;
-        if (n + 1 == allocated) {
-            allocated *= 2;
-            text = reallocate(text, allocated, 1);
-        }
-    }
-    if (ferror(stream) || n >= MAX_FILE) {
-        char *error = ferror(stream)
-            ? message("%s: %s", file, strerror(errno))
-            : message("%s: longer than %u MiB", file, MAX_FILE >> 20);
-
+    if (stream) {
         fclose(stream);
-        free(text);
-        return error;
     }
-    fclose(stream);
-    text[n] = '\0';
-    if (strlen(text) != n) {
-        char *error = message("%s: byte %zu is 0, only text is "
-                                   "allowed", file, strlen(text));
-
+    if (error) {
         free(text);
-        return error;
+        text = NULL;
     }
-    *textp = text;
-    return NULL;
+    *textp = text ? reallocate(text, n + 1, 1) : NULL;
+    return error;
 }

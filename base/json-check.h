@@ -51,11 +51,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __GNUC__
 #define JSON_PRINTF(FMT, ARGS) __attribute__((__format__(printf, FMT, ARGS)))
-#else
-#define JSON_PRINTF(FMT, ARGS)
-#endif
 
 /* libopenvswitch has functions of these names (openvswitch/json.h).  Programs
  * link both, so these functions have other names for the linker.  No file
@@ -135,9 +131,6 @@ const struct json_at *json_member(const struct json_at *, size_t index,
                                   const char **namep);
 
 /* The value of an item itself. */
-bool json_at_is_string(const struct json_at *);
-bool json_at_is_number(const struct json_at *);
-bool json_at_is_object(const struct json_at *);
 char *json_at_string(const struct json_at *);
 char *json_at_name(const struct json_at *);
 double json_at_number(const struct json_at *, double min, double max);
@@ -150,9 +143,5 @@ void json_ignore(const struct json_at *, const char *member);
  * is null.  json_check_close() returns the first error of a text. */
 void json_fail(const struct json_at *, const char *member,
                const char *format, ...) JSON_PRINTF(3, 4);
-
-/* Reports an error at the item itself. */
-void json_fail_at(const struct json_at *, const char *format, ...)
-    JSON_PRINTF(2, 3);
 
 #endif /* base/json-check.h */

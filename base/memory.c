@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +17,23 @@ must(void *p)
 }
 
 char *
+message_args(const char *format, va_list args)
+{
+    char *text;
+
+    return must(vasprintf(&text, format, args) < 0 ? NULL : text);
+}
+
+char *
 message(const char *format, ...)
 {
     va_list args;
     char *text;
-    int length;
 
     va_start(args, format);
-    length = vasprintf(&text, format, args);
+    text = message_args(format, args);
     va_end(args);
-    return must(length < 0 ? NULL : text);
+    return text;
 }
 
 void *

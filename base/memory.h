@@ -9,10 +9,13 @@
  * or a message() that the caller frees.  If there is no memory left, all
  * functions print "out of memory" and abort. */
 
+#include <stdarg.h>
 #include <stddef.h>
 
 char *message(const char *format, ...)
     __attribute__((__format__(__printf__, 1, 2)));
+char *message_args(const char *format, va_list)
+    __attribute__((__format__(__printf__, 1, 0)));
 
 /* Returns 'p', the result of an allocation; aborts if it is NULL. */
 void *must(void *p);

@@ -108,7 +108,8 @@ read_hosts(const struct scenario *s, struct scenario_job *job,
         if (name && (sscanf(name, "h%d%n", &job->hosts[i], &end) != 1
                      || name[end] || job->hosts[i] < 0
                      || job->hosts[i] >= s->n_hosts)) {
-            json_fail_at(json_element(hosts, i), "no such host \"%s\"", name);
+            json_fail(json_element(hosts, i), NULL, "no such host \"%s\"",
+                      name);
             job->hosts[i] = 0;
         }
         free(name);
@@ -128,8 +129,8 @@ read_command(struct scenario_job *job, const struct json_at *at)
             const char *bad = find_bad_word(job->command[i]);
 
             if (bad) {
-                json_fail_at(json_element(words, i), "\"%s\" " WORDS_ALLOWED,
-                             bad);
+                json_fail(json_element(words, i), NULL,
+                          "\"%s\" " WORDS_ALLOWED, bad);
             }
         }
     }

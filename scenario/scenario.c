@@ -43,8 +43,8 @@ read_policies(struct scenario *s, const struct json_at *top)
         for (size_t j = 0; j < i; j++) {
             if (s->policies[i] && s->policies[j]
                 && !strcmp(s->policies[i], s->policies[j])) {
-                json_fail_at(json_element(policies, i),
-                             "policy \"%s\" is named twice", s->policies[i]);
+                json_fail(json_element(policies, i), NULL,
+                          "policy \"%s\" is named twice", s->policies[i]);
             }
         }
     }

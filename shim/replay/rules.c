@@ -109,8 +109,8 @@ read_addresses(struct replay_rules *rules, const struct json_at *host)
         char *text = json_at_string(json_element(at, i));
 
         if (text && !parse_prefix(text, &rules->addresses[i])) {
-            json_fail_at(json_element(at, i), "\"%.60s\" is not " PREFIX,
-                         printable(text));
+            json_fail(json_element(at, i), NULL, "\"%.60s\" is not " PREFIX,
+                      printable(text));
         }
         free(text);
     }
@@ -128,8 +128,8 @@ read_macs(struct replay_rules *rules, const struct json_at *host)
         char *text = json_at_string(json_element(at, i));
 
         if (text && !parse_mac(text, rules->macs[i])) {
-            json_fail_at(json_element(at, i), "\"%.60s\" is not a MAC "
-                         "address such as 02:00:00:00:00:01", printable(text));
+            json_fail(json_element(at, i), NULL, "\"%.60s\" is not a MAC "
+                      "address such as 02:00:00:00:00:01", printable(text));
         }
         free(text);
     }

@@ -290,13 +290,13 @@ check_names(const struct json_at *array, const struct search_spec *spec,
         }
         host = search_hosts_find(hosts, names[i]);
         if (!host) {
-            json_fail_at(at, "no such host \"%s\"", names[i]);
+            json_fail(at, NULL, "no such host \"%s\"", names[i]);
             continue;
         }
         count = search_spec_processes(spec, names[i]);
         if (count > host->slots) {
-            json_fail_at(at, "needs %d processes on %s, at most %d are "
-                         "allowed", count, names[i], host->slots);
+            json_fail(at, NULL, "needs %d processes on %s, at most %d are "
+                      "allowed", count, names[i], host->slots);
         }
     }
 }

@@ -37,7 +37,7 @@ read_example(const char *text)
     list = json_array_or_null(top, "list", 1, 3);
     for (size_t i = 0; i < json_n(list); i++) {
         if (json_at_integer(json_element(list, i), 0, 9) == 7) {
-            json_fail_at(json_element(list, i), "7 is taken");
+            json_fail(json_element(list, i), NULL, "7 is taken");
         }
     }
     inner = json_object_or_null(top, "inner");
