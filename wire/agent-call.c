@@ -8,11 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "wire/buffer.h"
 
 /* Larger than the reply of an agent with a thousand jobs. */
 #define MAX_REPLY (4 << 20)
@@ -96,121 +95,30 @@ agent_call_object_length(const char *text, size_t size)
     return 0;
 }
 
-/* Waits until 'fd' has one of 'events', or 'until'. */
+/* Sends 'tx', and reads into 'rx' until it begins with a complete object.
+ * Stores the length of the object in '*length'. */
 static int
-wait_for(int fd, short events, long long until)
+exchange(int fd, long long until, struct buffer *tx, struct buffer *rx,
+         size_t *length)
 {
-    for (;;) {
-        struct pollfd pfd = { .fd = fd, .events = events };
-        long long left = until - clock_monotonic_ms();
-        int n = left > 0 ? poll(&pfd, 1, left) : 0;
+    int error = buffer_write(tx, fd);
 
-        if (n > 0) {
-            return 0;
-        }
-        if (n == 0) {
-            return ETIMEDOUT;
-        }
-        if (errno != EINTR) {
-            return errno;
-        }
+    while (!error && buffer_size(tx)) {
+        error = unix_wait(fd, POLLOUT, until);
+        error = error ? error : buffer_write(tx, fd);
     }
-}
-
-static int
-send_all(int fd, long long until, const char *text)
-{
-    size_t left = strlen(text);
-
-    while (left) {
-        ssize_t n = send(fd, text, left, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-        if (n >= 0) {
-            text += n;
-            left -= n;
-        } else if (errno == EAGAIN) {
-            int error = wait_for(fd, POLLOUT, until);
-
-            if (error) {
-                return error;
-            }
-        } else if (errno != EINTR) {
-            return errno;
-        }
-    }
-    return 0;
-}
-
-/* Reads from 'fd' until there is a complete object. */
-static int
-receive_object(int fd, long long until, char **objectp)
-{
-    size_t size = 0, allocated = 0;
-    char *text = NULL;
-    int error = 0;
-
     while (!error) {
-        size_t length;
-        ssize_t n;
-
-        if (allocated - size < 4096) {
-            char *larger = allocated < MAX_REPLY
-                           ? realloc(text, 2 * allocated + 8192) : NULL;
-
-            if (!larger) {
-                error = EMSGSIZE;
-                break;
-            }
-            text = larger;
-            allocated = 2 * allocated + 8192;
-        }
-        error = wait_for(fd, POLLIN, until);
-        if (error) {
-            break;
-        }
-        n = recv(fd, text + size, allocated - size - 1, MSG_DONTWAIT);
-        if (n <= 0) {
-            error = !n ? ECONNRESET : errno == EAGAIN || errno == EINTR ? 0
-                    : errno;
-            continue;
-        }
-        size += n;
-        length = agent_call_object_length(text, size);
-        if (length) {
-            text[length] = '\0';
-            *objectp = text;
+        error = unix_wait(fd, POLLIN, until);
+        error = error ? error : buffer_read(rx, fd, MAX_REPLY);
+        *length = agent_call_object_length(buffer_data(rx), buffer_size(rx));
+        if (*length) {
             return 0;
         }
+        if (!error && buffer_size(rx) >= MAX_REPLY) {
+            error = EMSGSIZE;
+        }
     }
-    free(text);
     return error;
-}
-
-static int
-open_socket(const char *rundir, int *fdp)
-{
-    struct sockaddr_un sun = { .sun_family = AF_UNIX };
-    int n = snprintf(sun.sun_path, sizeof sun.sun_path, "%s/agent.ctl",
-                     rundir);
-    int fd;
-
-    if (n < 0 || n >= sizeof sun.sun_path) {
-        return ENAMETOOLONG;
-    }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return errno;
-    }
-
-    /* EAGAIN: the backlog of the agent is full; a retry would wait too. */
-    if (connect(fd, (struct sockaddr *) &sun, sizeof sun)) {
-        int error = errno;
-
-        close(fd);
-        return error;
-    }
-    *fdp = fd;
-    return 0;
 }
 
 /* Sends the 'n' 'words' to the agent of 'rundir' and waits for its reply,
@@ -221,27 +129,25 @@ int
 agent_call(const char *rundir, long long until, const char *const words[],
            size_t n, char **replyp)
 {
+    struct buffer tx = { .base = NULL }, rx = { .base = NULL };
     char *request = agent_call_request(words, n);
-    char *reply = NULL;
-    int fd = -1;
-    int error;
+    char path[256];
+    size_t length;
+    int fd, error;
 
-    if (!request) {
-        return ENOMEM;
-    }
-    error = open_socket(rundir, &fd);
+    snprintf(path, sizeof path, "%s/agent.ctl", rundir);
+    error = request ? unix_connect(path, &fd) : ENOMEM;
     if (!error) {
-        error = send_all(fd, until, request);
-        if (!error) {
-            error = receive_object(fd, until, &reply);
-        }
+        error = buffer_append(&tx, request, strlen(request));
+        error = error ? error : exchange(fd, until, &tx, &rx, &length);
         close(fd);
     }
-    free(request);
     if (!error && replyp) {
-        *replyp = reply;
-    } else {
-        free(reply);
+        *replyp = strndup(buffer_data(&rx), length);
+        error = *replyp ? 0 : ENOMEM;
     }
+    buffer_uninit(&tx);
+    buffer_uninit(&rx);
+    free(request);
     return error;
 }

@@ -3,9 +3,14 @@
 #include "wire/buffer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 
 #define CHUNK 16384             /* Bytes to read at a time. */
 
@@ -111,4 +116,45 @@ buffer_write(struct buffer *b, int fd)
         }
     }
     return 0;
+}
+
+int
+unix_connect(const char *path, int *fdp)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int fd;
+
+    if (strlen(path) >= sizeof sun.sun_path) {
+        return ENAMETOOLONG;
+    }
+    strcpy(sun.sun_path, path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return errno;
+    }
+    if (connect(fd, (struct sockaddr *) &sun, sizeof sun)) {
+        int error = errno;
+
+        close(fd);
+        return error;
+    }
+    *fdp = fd;
+    return 0;
+}
+
+int
+unix_wait(int fd, short events, long long until)
+{
+    for (;;) {
+        struct pollfd pfd = { .fd = fd, .events = events };
+        long long left = until - clock_monotonic_ms();
+        int n = left > 0 ? poll(&pfd, 1, left) : 0;
+
+        if (n >= 0) {
+            return n ? 0 : ETIMEDOUT;
+        }
+        if (errno != EINTR) {
+            return errno;
+        }
+    }
 }

@@ -3,8 +3,10 @@
 #ifndef SHIM_BUFFER_H
 #define SHIM_BUFFER_H 1
 
-/* Send or receive queue of a non-blocking socket: bytes are appended at the
- * end and consumed at the start. */
+/* Client of a Unix stream socket that does not wait, and its queues: bytes are
+ * appended at the end and consumed at the start.
+ *
+ * Plain C without any library. */
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -29,5 +31,13 @@ void buffer_consume(struct buffer *, size_t);
  * closed. */
 int buffer_read(struct buffer *, int fd, size_t max);
 int buffer_write(struct buffer *, int fd);
+
+/* Connects to the socket 'path' without waiting.  Returns 0 or a positive
+ * errno; EAGAIN if the server's backlog is full. */
+int unix_connect(const char *path, int *fdp);
+
+/* Waits until 'fd' has one of the 'events' of poll(), at most until 'until',
+ * in ms of the monotonic clock.  Returns 0 or a positive errno: ETIMEDOUT. */
+int unix_wait(int fd, short events, long long until);
 
 #endif /* wire/buffer.h */

@@ -6,8 +6,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,36 +20,11 @@ struct shim_client {
     char *body;                 /* Body of 'msg'. */
 };
 
-static int
-connect_to(const char *path, int *fdp)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int fd;
-
-    if (strlen(path) >= sizeof address.sun_path) {
-        return ENAMETOOLONG;
-    }
-    strcpy(address.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return errno;
-    }
-    /* On a Unix socket this succeeds or fails at once. */
-    if (connect(fd, (struct sockaddr *) &address, sizeof address)) {
-        int error = errno;
-
-        close(fd);
-        return error;
-    }
-    *fdp = fd;
-    return 0;
-}
-
 int
 shim_client_open(const char *path, struct shim_client **cp)
 {
     struct shim_client *c = calloc(1, sizeof *c);
-    int error = c ? connect_to(path, &c->fd) : ENOMEM;
+    int error = c ? unix_connect(path, &c->fd) : ENOMEM;
 
     if (error) {
         free(c);
@@ -156,22 +129,6 @@ shim_client_receive(struct shim_client *c, const struct shim_msg **msg,
     return 0;
 }
 
-/* Waits until the socket is ready, or until 'deadline'. */
-static int
-wait_until(struct shim_client *c, int64_t deadline)
-{
-    struct pollfd pfd = {
-        .fd = c->fd,
-        .events = POLLIN | (shim_client_wants_write(c) ? POLLOUT : 0),
-    };
-    int64_t left = deadline - clock_monotonic_ms();
-
-    if (left <= 0) {
-        return ETIMEDOUT;
-    }
-    return poll(&pfd, 1, left) < 0 && errno != EINTR ? errno : 0;
-}
-
 int
 shim_client_transact(struct shim_client *c, uint16_t type, const void *body,
                      size_t size, int timeout_ms, const void **reply,
@@ -195,7 +152,8 @@ shim_client_transact(struct shim_client *c, uint16_t type, const void *body,
             }
         }
         if (error == EAGAIN) {
-            error = wait_until(c, deadline);
+            error = unix_wait(c->fd, POLLIN | (shim_client_wants_write(c)
+                                               ? POLLOUT : 0), deadline);
         }
     }
     return error;
