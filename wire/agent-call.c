@@ -132,8 +132,9 @@ agent_call(const char *rundir, long long until, const char *const words[],
     struct buffer tx = { .base = NULL }, rx = { .base = NULL };
     char *request = agent_call_request(words, n);
     char path[256];
-    size_t length;
-    int fd, error;
+    size_t length = 0;
+    int fd = -1;
+    int error;
 
     snprintf(path, sizeof path, "%s/agent.ctl", rundir);
     error = request ? unix_connect(path, &fd) : ENOMEM;

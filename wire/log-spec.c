@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json-check.h"
 #include "base/memory.h"
 #include "wire/cgroup-path.h"
-#include "base/json-check.h"
 
 #define MAX_RULES 256
 #define MAX_PATH 1024
@@ -20,25 +20,45 @@ const char *const log_format_names[] = {
     "json-lines", "csv", "regex", "tfevents", "mlflow", NULL
 };
 
+/* Members of a specification that are keys. */
+static const struct {
+    const char *name;
+    size_t offset;
+    unsigned int idle;          /* Bits of the formats that do not have it. */
+} keys[] = {
+    { "iteration", offsetof(struct log_spec, iteration),
+      1u << LOG_TFEVENTS | 1u << LOG_MLFLOW },
+    { "metric", offsetof(struct log_spec, metric), 1u << LOG_MLFLOW },
+    { "stage", offsetof(struct log_spec, stage),
+      1u << LOG_TFEVENTS | 1u << LOG_MLFLOW },
+    { "name", offsetof(struct log_spec, name), 0 },
+};
+
+#define N_KEYS (sizeof keys / sizeof *keys)
+
+static char **
+key_of(struct log_spec *s, size_t i)
+{
+    return (char **) ((char *) s + keys[i].offset);
+}
+
 void
 log_spec_clone(struct log_spec *to, const struct log_spec *from)
 {
-    to->format = from->format;
+    *to = *from;
     to->path = duplicate(from->path);
-    to->iteration = duplicate(from->iteration);
-    to->metric = duplicate(from->metric);
-    to->stage = duplicate(from->stage);
-    to->name = duplicate(from->name);
+    for (size_t i = 0; i < N_KEYS; i++) {
+        *key_of(to, i) = duplicate(*key_of(to, i));
+    }
 }
 
 void
 log_spec_uninit(struct log_spec *s)
 {
     free(s->path);
-    free(s->iteration);
-    free(s->metric);
-    free(s->stage);
-    free(s->name);
+    for (size_t i = 0; i < N_KEYS; i++) {
+        free(*key_of(s, i));
+    }
 }
 
 void
@@ -134,21 +154,11 @@ check_name(const char *name)
            : message("\"%.40s\" is not a name, "CGROUP_NAME_RULE, name);
 }
 
-/* Returns true if 'member' has no meaning with 'format'. */
-static bool
-is_idle(enum log_format format, const char *member)
-{
-    bool keyed = !strcmp(member, "iteration") || !strcmp(member, "stage");
-
-    return (format == LOG_TFEVENTS && keyed)
-           || (format == LOG_MLFLOW && (keyed || !strcmp(member, "metric")));
-}
-
 /* Returns the first part of 'text', at most 31 bytes, that is a valid name. */
 static char *
 derive_name(const char *text)
 {
-    char *name = must(calloc(1, 32));
+    char *name = allocate(32, 1);
     size_t n = 0;
 
     while (*text && !isalnum((unsigned char) *text)) {
@@ -185,25 +195,6 @@ complete(struct log_spec *s)
     }
 }
 
-/* Members of 's' that are keys, and their checks. */
-static const struct {
-    const char *name;
-    size_t offset;
-} keys[] = {
-    { "iteration", offsetof(struct log_spec, iteration) },
-    { "metric", offsetof(struct log_spec, metric) },
-    { "stage", offsetof(struct log_spec, stage) },
-    { "name", offsetof(struct log_spec, name) },
-};
-
-#define N_KEYS (sizeof keys / sizeof *keys)
-
-static char **
-key_of(struct log_spec *s, size_t i)
-{
-    return (char **) ((char *) s + keys[i].offset);
-}
-
 /* Checks member 'i'.  Returns NULL or what is wrong with it. */
 static char *
 check_member(struct log_spec *s, size_t i)
@@ -214,7 +205,7 @@ check_member(struct log_spec *s, size_t i)
         return s->format == LOG_REGEX && !strcmp(keys[i].name, "iteration")
             ? message("missing, format \"regex\" needs it") : NULL;
     }
-    if (is_idle(s->format, keys[i].name)) {
+    if (keys[i].idle & 1u << s->format) {
         return message("not allowed with format \"%s\"",
                        log_format_names[s->format]);
     }
@@ -277,7 +268,7 @@ log_spec_parse(const char *name, const char *text, struct log_spec *ret)
 {
     int format = find_format(text);
     struct log_spec s = { .path = NULL };
-    const char *end;
+    const char *end, *member;
     char *error;
 
     if (format < 0) {
@@ -290,23 +281,18 @@ log_spec_parse(const char *name, const char *text, struct log_spec *ret)
     end = find_end(text);
     s.path = must(strndup(text, end - text));
     split_keys(end, &s);
+    member = "path";
     error = check_path(s.path);
+    for (size_t i = 0; i < N_KEYS && !error; i++) {
+        member = keys[i].name;
+        error = check_member(&s, i);
+    }
     if (error) {
-        char *placed = message("%s: path: %s", name, error);
+        char *placed = message("%s: %s: %s", name, member, error);
 
         free(error);
         log_spec_uninit(&s);
         return placed;
-    }
-    for (size_t i = 0; i < N_KEYS; i++) {
-        error = check_member(&s, i);
-        if (error) {
-            char *placed = message("%s: %s: %s", name, keys[i].name, error);
-
-            free(error);
-            log_spec_uninit(&s);
-            return placed;
-        }
     }
     complete(&s);
     *ret = s;
@@ -368,7 +354,7 @@ log_rules_parse(const char *name, const char *text, struct log_rules **rulesp)
     struct json_check *jc = json_check_open(name, text);
     const struct json_at *top = json_check_top(jc);
     const struct json_at *array;
-    struct log_rules *r = must(calloc(1, sizeof *r));
+    struct log_rules *r = allocate(1, sizeof *r);
     char *error;
 
     *rulesp = NULL;
@@ -376,7 +362,7 @@ log_rules_parse(const char *name, const char *text, struct log_rules **rulesp)
     free(json_string_or(top, "description", NULL));
     array = json_array(top, "readers", 0, MAX_RULES);
     r->n = json_ok(jc) ? json_n(array) : 0;
-    r->rules = must(calloc(r->n + 1, sizeof *r->rules));
+    r->rules = allocate(r->n, sizeof *r->rules);
     for (size_t i = 0; i < r->n; i++) {
         read_rule(jc, json_element_object(array, i), &r->rules[i]);
     }

@@ -77,16 +77,15 @@ read_integer(const cJSON *top, const char *member, bool required,
 static char *
 read_value(const cJSON *top, struct progress *p)
 {
-    const cJSON *metric = cJSON_GetObjectItemCaseSensitive(top, "metric");
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(top, "value");
+    const char *metric = "";
+    char *error = cJSON_GetObjectItemCaseSensitive(top, "metric")
+                  ? read_name(top, "metric", &metric) : NULL;
 
-    if (metric) {
-        if (!cJSON_IsString(metric)
-            || !cgroup_name_is_valid(metric->valuestring)) {
-            return xstrdup("/metric: not a name, "CGROUP_NAME_RULE);
-        }
-        ovs_strlcpy(p->metric, metric->valuestring, sizeof p->metric);
+    if (error) {
+        return error;
     }
+    ovs_strlcpy(p->metric, metric, sizeof p->metric);
     /* A diverged loss is null or infinite; the iteration still counts. */
     if (cJSON_IsNumber(value) && isfinite(value->valuedouble)) {
         p->value = value->valuedouble;
@@ -108,21 +107,12 @@ read_object(const cJSON *top, char *name, struct progress *p)
         return xstrdup("/: not an object");
     }
     error = read_name(top, "cojob", &cojob);
-    if (!error) {
-        error = read_name(top, "job", &job);
-    }
-    if (!error) {
-        error = read_integer(top, "iteration", true, &p->iteration);
-    }
-    if (!error) {
-        error = read_integer(top, "stage", false, &p->stage);
-    }
-    if (!error) {
-        error = read_integer(top, "time", false, &p->time);
-    }
-    if (!error) {
-        error = read_value(top, p);
-    }
+    error = error ? error : read_name(top, "job", &job);
+    error = error ? error : read_integer(top, "iteration", true,
+                                         &p->iteration);
+    error = error ? error : read_integer(top, "stage", false, &p->stage);
+    error = error ? error : read_integer(top, "time", false, &p->time);
+    error = error ? error : read_value(top, p);
     if (!error) {
         snprintf(name, PROGRESS_NAME_SIZE, "%s/%s", cojob, job);
     }
