@@ -7,48 +7,44 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "trainer/data/seeded.h"
 
 #define KEEP_MEAN 0.9f          /* Adam's betas, as everywhere. */
 #define KEEP_SQUARE 0.999f
-#define MAX_ERROR 0.3f          /* Of speeds that are at most 1. */
+#define MAX_ERROR 0.3f          /* Of speeds that are at most 1: one hiccup
+                                 * must not undo what was learned. */
 
 void
-neural_init(struct neural *net, size_t n, float rate)
+neural_init(struct predictor *up, uint64_t seed)
 {
-    float *vectors = allocate(4 * n, sizeof *vectors);
+    const struct neural_class *class = up->class->network;
+    struct neural *net = (struct neural *) up;
+    size_t n = class->n_weights;
 
-    *net = (struct neural) {
-        .n = n, .rate = rate, .mean_power = 1, .square_power = 1,
-        .weights = vectors, .gradient = vectors + n,
-        .mean = vectors + 2 * n, .square = vectors + 3 * n,
-    };
+    net->mean_power = net->square_power = 1;
+    net->weights = allocate(4 * n, sizeof *net->weights);
+    net->gradient = net->weights + n;
+    net->mean = net->weights + 2 * n;
+    net->square = net->weights + 3 * n;
+    seeded_init(&net->random, seed, 0);
+    class->init(class, net->weights, &net->random);
 }
 
 void
-neural_uninit(struct neural *net)
+neural_uninit(struct predictor *up)
 {
-    free(net->weights);
-}
-
-void
-neural_randomise(struct neural *net, size_t first, size_t n, float sd,
-                 struct seeded *rs)
-{
-    for (size_t i = first; i < first + n; i++) {
-        net->weights[i] = sd * seeded_normal(rs);
-    }
+    free(((struct neural *) up)->weights);
 }
 
 void
 neural_step(struct neural *net)
 {
+    const struct neural_class *class = net->up.class->network;
     float rate;
 
     net->mean_power *= KEEP_MEAN;
     net->square_power *= KEEP_SQUARE;
-    rate = net->rate * sqrtf(1 - net->square_power) / (1 - net->mean_power);
-    for (size_t i = 0; i < net->n; i++) {
+    rate = class->rate * sqrtf(1 - net->square_power) / (1 - net->mean_power);
+    for (size_t i = 0; i < class->n_weights; i++) {
         float g = net->gradient[i];
 
         net->mean[i] += (1 - KEEP_MEAN) * (g - net->mean[i]);
@@ -56,11 +52,47 @@ neural_step(struct neural *net)
         net->weights[i] -= rate * net->mean[i]
                            / (sqrtf(net->square[i]) + 1e-8f);
     }
-    memset(net->gradient, 0, net->n * sizeof *net->gradient);
+    memset(net->gradient, 0, class->n_weights * sizeof *net->gradient);
 }
 
-float
-neural_bounded(float error)
+/* Adds the gradient for iteration 'k', one of the past. */
+static void
+learn(struct neural *net, int64_t k)
 {
-    return fmaxf(-MAX_ERROR, fminf(MAX_ERROR, error));
+    const struct neural_class *class = net->up.class->network;
+    const struct series *s = &net->up.series;
+    float tape[NEURAL_TAPE];
+    float e = class->run(class, net->weights, s, k, tape)
+              - series_speed(s, k);
+
+    e = fmaxf(-MAX_ERROR, fminf(MAX_ERROR, e)) / class->n_batch;
+    class->back(class, net->weights, tape, e, net->gradient);
+}
+
+void
+neural_update(struct predictor *up)
+{
+    const struct neural_class *class = up->class->network;
+    struct neural *net = (struct neural *) up;
+    uint64_t n = up->series.n;
+    uint64_t kept = n < SERIES_TRAINING ? n : SERIES_TRAINING;
+
+    for (int step = 0; step < class->n_steps; step++) {
+        learn(net, n - 1);
+        for (int i = 1; i < class->n_batch; i++) {
+            learn(net, n - 1 - seeded_below(&net->random, kept));
+        }
+        neural_step(net);
+    }
+}
+
+double
+neural_predict(struct predictor *up)
+{
+    const struct neural_class *class = up->class->network;
+    const struct neural *net = (const struct neural *) up;
+    const struct series *s = &up->series;
+    float tape[NEURAL_TAPE];
+
+    return series_rescale(s, class->run(class, net->weights, s, s->n, tape));
 }

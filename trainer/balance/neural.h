@@ -3,36 +3,61 @@
 #ifndef NEURAL_H
 #define NEURAL_H 1
 
-/* What the small networks of the predictors share: a vector of weights that
- * Adam moves.
+/* Common part of the predictors that are small networks.
  *
- * The vector is made at creation; 'gradient' is for the network to add to and
- * is cleared by each step. */
+ * A network has a vector of weights that Adam moves.  After each iteration it
+ * learns from that one and from random ones that the series remembers.  A
+ * class of networks defines the output and its derivatives; what the second
+ * needs of the first is on a tape. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct seeded;
+#include "trainer/balance/predictor.h"
+#include "trainer/data/seeded.h"
+
+#define NEURAL_TAPE 520         /* Floats on a tape. */
+
+struct recurrent_cell;
+
+struct neural_class {
+    size_t n_weights;
+    float rate;                 /* Step size of Adam. */
+    int n_steps;                /* Steps of Adam after an iteration. */
+    int n_batch;                /* Iterations that a step learns from. */
+    const struct recurrent_cell *cell;  /* Of a recurrent network. */
+    bool loads;                 /* A recurrent network sees the loads. */
+
+    /* Sets weights, which are 0. */
+    void (*init)(const struct neural_class *, float *weights,
+                 struct seeded *);
+
+    /* Returns the speed of iteration 'k' from what is known before it, and
+     * fills 'tape'. */
+    float (*run)(const struct neural_class *, const float *weights,
+                 const struct series *, int64_t k, float *tape);
+
+    /* Adds to 'gradient' for an output that is 'e' too large. */
+    void (*back)(const struct neural_class *, const float *weights,
+                 const float *tape, float e, float *gradient);
+};
 
 struct neural {
-    size_t n;
+    struct predictor up;
+    struct seeded random;
     float *weights, *gradient;
     float *mean, *square;       /* Adam's moments. */
-    float rate;                 /* Step size. */
     float mean_power, square_power;     /* Of the steps so far. */
 };
 
-void neural_init(struct neural *, size_t n, float rate);
-void neural_uninit(struct neural *);
+/* The functions of a predictor_class with a 'network'. */
+void neural_init(struct predictor *, uint64_t seed);
+void neural_uninit(struct predictor *);
+void neural_update(struct predictor *);
+double neural_predict(struct predictor *);
 
-/* Sets 'n' weights from 'first' to normal numbers of deviation 'sd'. */
-void neural_randomise(struct neural *, size_t first, size_t n, float sd,
-                      struct seeded *);
+/* Moves the weights, and clears the gradient. */
 void neural_step(struct neural *);
-
-/* The gradient of the loss for an output that is 'error' too large.  Beyond
- * a bound it is that bound, so that one hiccup does not undo what was
- * learned. */
-float neural_bounded(float error);
 
 #endif /* trainer/balance/neural.h */

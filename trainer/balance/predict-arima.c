@@ -6,12 +6,8 @@
  * of its own predictions ("extended" least squares). */
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trainer/balance/predictor.h"
-#include "trainer/balance/series.h"
-#include "base/memory.h"
 
 #define N 3
 #define FORGET 0.995            /* Weight of what is one iteration older. */
@@ -20,27 +16,17 @@
 
 struct arima {
     struct predictor up;
-    struct series series;
     double x[N];                /* Last change, the one before, last error. */
     double coefficients[N];
     double p[N][N];             /* Their covariance, but for a factor. */
 };
 
-static struct predictor *
-arima_create(uint64_t seed)
-{
-    struct arima *a = allocate(1, sizeof *a);
-
-    for (int i = 0; i < N; i++) {
-        a->p[i][i] = UNCERTAIN;
-    }
-    return &a->up;
-}
-
 static void
-arima_destroy(struct predictor *up)
+arima_init(struct predictor *up, uint64_t seed)
 {
-    free(up);
+    for (int i = 0; i < N; i++) {
+        ((struct arima *) up)->p[i][i] = UNCERTAIN;
+    }
 }
 
 static double
@@ -82,17 +68,17 @@ learn(struct arima *a, double e)
 }
 
 static void
-arima_update(struct predictor *up, double speed, double cpu, double memory)
+arima_update(struct predictor *up)
 {
     struct arima *a = (struct arima *) up;
+    const struct series *s = &up->series;
     double before, change, e;
 
-    series_add(&a->series, speed, cpu, memory);
-    if (a->series.n < 2) {
+    if (s->n < 2) {
         return;
     }
-    before = series_speed(&a->series, a->series.n - 2);
-    change = series_speed(&a->series, a->series.n - 1) - before;
+    before = series_speed(s, s->n - 2);
+    change = series_speed(s, s->n - 1) - before;
     e = change - expected_change(a);
     learn(a, e);
     a->x[1] = a->x[0];
@@ -103,19 +89,13 @@ arima_update(struct predictor *up, double speed, double cpu, double memory)
 static double
 arima_predict(struct predictor *up)
 {
-    struct arima *a = (struct arima *) up;
-    const struct series *s = &a->series;
+    const struct series *s = &up->series;
 
-    if (s->n < SERIES_WARM) {
-        return s->average;
-    }
-    return series_rescale(s, series_speed(s, s->n - 1) + expected_change(a));
+    return series_rescale(s, series_speed(s, s->n - 1)
+                             + expected_change((const struct arima *) up));
 }
 
 const struct predictor_class predictor_arima = {
-    .name = "arima",
-    .create = arima_create,
-    .destroy = arima_destroy,
-    .update = arima_update,
-    .predict = arima_predict,
+    .name = "arima", .size = sizeof(struct arima), .warm = SERIES_WARM,
+    .init = arima_init, .update = arima_update, .predict = arima_predict,
 };

@@ -7,20 +7,12 @@
  * because most of what there is to learn is linear. */
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "trainer/balance/neural.h"
-#include "trainer/balance/predictor.h"
-#include "trainer/balance/series.h"
-#include "base/memory.h"
-#include "trainer/data/seeded.h"
 
 #define N_LAGS 3
 #define N_INPUTS (3 * N_LAGS + 1)       /* And a constant. */
 #define N_HIDDEN 8
-#define RATE 0.002f
-#define N_STEPS 4               /* Of Adam, an iteration; */
-#define N_STEP 32               /* samples of each. */
 
 /* Where the weights are in their vector. */
 #define HIDDEN 0                /* [N_INPUTS][N_HIDDEN] */
@@ -28,54 +20,36 @@
 #define DIRECT (OUTPUT + N_HIDDEN)      /* [N_INPUTS] */
 #define N_WEIGHTS (DIRECT + N_INPUTS)
 
-struct narx {
-    struct predictor up;
-    struct series series;
-    struct neural net;
-    struct seeded chance;
+struct tape {
+    float x[N_INPUTS], h[N_HIDDEN];
 };
 
-static struct predictor *
-narx_create(uint64_t seed)
+static void
+narx_init(const struct neural_class *class, float *w, struct seeded *random)
 {
-    struct narx *narx = allocate(1, sizeof *narx);
+    float sd = 1 / sqrtf(N_INPUTS);
 
-    seeded_init(&narx->chance, seed, 0);
-    neural_init(&narx->net, N_WEIGHTS, RATE);
-    neural_randomise(&narx->net, HIDDEN, N_INPUTS * N_HIDDEN,
-                     1 / sqrtf(N_INPUTS), &narx->chance);
-    for (int i = 0; i < N_LAGS; i++) {
-        narx->net.weights[DIRECT + i] = 1.0f / N_LAGS;
+    for (int i = 0; i < N_INPUTS * N_HIDDEN; i++) {
+        w[HIDDEN + i] = sd * seeded_normal(random);
     }
-    return &narx->up;
+    for (int i = 0; i < N_LAGS; i++) {
+        w[DIRECT + i] = 1.0f / N_LAGS;
+    }
 }
 
-static void
-narx_destroy(struct predictor *up)
+static float
+narx_run(const struct neural_class *class, const float *w,
+         const struct series *s, int64_t k, float *tape_)
 {
-    struct narx *narx = (struct narx *) up;
+    struct tape *tape = (struct tape *) tape_;
+    float *x = tape->x, *h = tape->h, y = 0;
 
-    neural_uninit(&narx->net);
-    free(narx);
-}
-
-/* What is known before iteration 'k'. */
-static void
-fill(const struct series *s, int64_t k, float x[N_INPUTS])
-{
     for (int i = 0; i < N_LAGS; i++) {
         x[i] = series_speed(s, k - 1 - i);
         x[N_LAGS + i] = series_cpu(s, k - i);
         x[2 * N_LAGS + i] = series_memory(s, k - i);
     }
     x[N_INPUTS - 1] = 1;
-}
-
-static float
-forward(const float *w, const float x[N_INPUTS], float h[N_HIDDEN])
-{
-    float y = 0;
-
     for (int j = 0; j < N_HIDDEN; j++) {
         h[j] = 0;
     }
@@ -92,17 +66,14 @@ forward(const float *w, const float x[N_INPUTS], float h[N_HIDDEN])
     return y;
 }
 
-/* Adds the gradient for iteration 'k', one of the past. */
 static void
-learn(struct narx *narx, int64_t k)
+narx_back(const struct neural_class *class, const float *w,
+          const float *tape_, float e, float *g)
 {
-    const float *w = narx->net.weights;
-    float *g = narx->net.gradient;
-    float x[N_INPUTS], h[N_HIDDEN], back[N_HIDDEN], e;
+    const struct tape *tape = (const struct tape *) tape_;
+    const float *x = tape->x, *h = tape->h;
+    float back[N_HIDDEN];
 
-    fill(&narx->series, k, x);
-    e = forward(w, x, h) - series_speed(&narx->series, k);
-    e = neural_bounded(e) / N_STEP;
     for (int j = 0; j < N_HIDDEN; j++) {
         g[OUTPUT + j] += e * h[j];
         back[j] = e * w[OUTPUT + j] * (1 - h[j] * h[j]);
@@ -115,43 +86,13 @@ learn(struct narx *narx, int64_t k)
     }
 }
 
-/* Learns from the last iteration and from others that it remembers. */
-static void
-narx_update(struct predictor *up, double speed, double cpu, double memory)
-{
-    struct narx *narx = (struct narx *) up;
-    uint64_t n, kept;
-
-    series_add(&narx->series, speed, cpu, memory);
-    n = narx->series.n;
-    kept = n < SERIES_TRAINING ? n : SERIES_TRAINING;
-    for (int step = 0; step < N_STEPS; step++) {
-        learn(narx, n - 1);
-        for (int i = 1; i < N_STEP; i++) {
-            learn(narx, n - 1 - seeded_below(&narx->chance, kept));
-        }
-        neural_step(&narx->net);
-    }
-}
-
-static double
-narx_predict(struct predictor *up)
-{
-    struct narx *narx = (struct narx *) up;
-    const struct series *s = &narx->series;
-    float x[N_INPUTS], h[N_HIDDEN];
-
-    if (s->n < SERIES_WARM) {
-        return s->average;
-    }
-    fill(s, s->n, x);
-    return series_rescale(s, forward(narx->net.weights, x, h));
-}
+static const struct neural_class narx = {
+    .n_weights = N_WEIGHTS, .rate = 0.002f, .n_steps = 4, .n_batch = 32,
+    .init = narx_init, .run = narx_run, .back = narx_back,
+};
 
 const struct predictor_class predictor_narx = {
-    .name = "narx",
-    .create = narx_create,
-    .destroy = narx_destroy,
-    .update = narx_update,
-    .predict = narx_predict,
+    .name = "narx", .size = sizeof(struct neural), .warm = SERIES_WARM,
+    .init = neural_init, .uninit = neural_uninit, .update = neural_update,
+    .predict = neural_predict, .network = &narx,
 };

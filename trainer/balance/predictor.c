@@ -3,7 +3,27 @@
 #include "trainer/balance/predictor.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
+
+#define ALPHA 0.3               /* Weight of the last speed in 'average'. */
+
+static double
+last_speed(struct predictor *p)
+{
+    return p->series.speeds[(p->series.n - 1) % SERIES_N];
+}
+
+const struct predictor_class predictor_memoryless = {
+    .name = "memoryless", .size = sizeof(struct predictor), .warm = 1,
+    .predict = last_speed,
+};
+
+const struct predictor_class predictor_ema = {
+    .name = "ema", .size = sizeof(struct predictor), .warm = UINT64_MAX,
+};
 
 const struct predictor_class *const predictor_classes[] = {
     &predictor_memoryless,
@@ -30,18 +50,22 @@ predictor_class_find(const char *name)
 struct predictor *
 predictor_create(const struct predictor_class *class, uint64_t seed)
 {
-    struct predictor *p = class->create(seed);
+    struct predictor *p = allocate(1, class->size);
 
     p->class = class;
+    if (class->init) {
+        class->init(p, seed);
+    }
     return p;
 }
 
 void
 predictor_destroy(struct predictor *p)
 {
-    if (p) {
-        p->class->destroy(p);
+    if (p && p->class->uninit) {
+        p->class->uninit(p);
     }
+    free(p);
 }
 
 /* An unknown load counts as 0. */
@@ -55,13 +79,67 @@ void
 predictor_update(struct predictor *p, double speed, double cpu,
                  double memory)
 {
-    if (isfinite(speed) && speed > 0) {
-        p->class->update(p, speed, share(cpu), share(memory));
+    struct series *s = &p->series;
+
+    if (!isfinite(speed) || speed <= 0) {
+        return;
+    }
+    if (!s->n) {
+        s->cpus[0] = share(cpu);
+        s->memories[0] = share(memory);
+        s->average = speed;
+    }
+    s->speeds[s->n % SERIES_N] = speed;
+    s->max = fmax(s->max, speed);
+    s->average += ALPHA * (speed - s->average);
+    s->n++;
+    s->cpus[s->n % SERIES_N] = share(cpu);
+    s->memories[s->n % SERIES_N] = share(memory);
+    if (p->class->update) {
+        p->class->update(p);
     }
 }
 
 double
 predictor_predict(struct predictor *p)
 {
-    return p->class->predict(p);
+    return p->series.n < p->class->warm ? p->series.average
+                                        : p->class->predict(p);
+}
+
+static float
+at(const double *values, int64_t k)
+{
+    return values[k > 0 ? k % SERIES_N : 0];
+}
+
+float
+series_speed(const struct series *s, int64_t k)
+{
+    return at(s->speeds, k) / s->max;
+}
+
+float
+series_cpu(const struct series *s, int64_t k)
+{
+    return at(s->cpus, k);
+}
+
+float
+series_memory(const struct series *s, int64_t k)
+{
+    return at(s->memories, k);
+}
+
+double
+series_rescale(const struct series *s, float output)
+{
+    uint64_t n = s->n < SERIES_N ? s->n : SERIES_N;
+    double low = s->max;
+
+    for (uint64_t i = 0; i < n; i++) {
+        low = fmin(low, s->speeds[i]);
+    }
+    return isfinite(output) ? fmin(s->max, fmax(low / 2, output * s->max))
+                            : s->average;
 }

@@ -60,20 +60,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct predictor;
+#define SERIES_N 256            /* Stored iterations, a power of 2. */
+#define SERIES_TRAINING 200     /* Iterations that a network learns from. */
+#define SERIES_WARM 30          /* Iterations before a network is used. */
 
-struct predictor_class {
-    const char *name;
-    struct predictor *(*create)(uint64_t seed);
-    void (*destroy)(struct predictor *);
-    void (*update)(struct predictor *, double speed, double cpu,
-                   double memory);
-    double (*predict)(struct predictor *);
+/* The speeds of the last iterations, and the load by other programs before
+ * each of them and now.  Iterations are counted from 0.  Speeds are known
+ * before iteration 'n', loads up to 'n', the next one. */
+struct series {
+    uint64_t n;                 /* Iterations so far. */
+    double max;                 /* Highest speed so far. */
+    double average;             /* Exponential moving average of the speeds. */
+    double speeds[SERIES_N];
+    double cpus[SERIES_N], memories[SERIES_N];
 };
 
 /* First member of every predictor. */
 struct predictor {
     const struct predictor_class *class;
+    struct series series;
+};
+
+struct neural_class;
+
+struct predictor_class {
+    const char *name;
+    size_t size;                /* Bytes of a predictor, zeroed at first. */
+    uint64_t warm;              /* Iterations before 'predict' is used. */
+    const struct neural_class *network;         /* See neural.h. */
+
+    /* Optional. */
+    void (*init)(struct predictor *, uint64_t seed);
+    void (*uninit)(struct predictor *);
+
+    /* Optional: called after an iteration has been added to the series. */
+    void (*update)(struct predictor *);
+    double (*predict)(struct predictor *);
 };
 
 /* Null-terminated. */
@@ -93,6 +115,17 @@ void predictor_update(struct predictor *, double speed, double cpu,
 
 /* Returns a speed above 0, or 0 before the first update. */
 double predictor_predict(struct predictor *);
+
+/* For predictors: values of iteration 'k', one of the last SERIES_N - 1;
+ * iterations before the first have its values.  Networks learn best from
+ * numbers of about 1, so speeds are fractions of the highest one. */
+float series_speed(const struct series *, int64_t k);
+float series_cpu(const struct series *, int64_t k);
+float series_memory(const struct series *, int64_t k);
+
+/* Returns the speed for a network's 'output', limited to half the lowest and
+ * the highest speed seen. */
+double series_rescale(const struct series *, float output);
 
 extern const struct predictor_class predictor_arima;
 extern const struct predictor_class predictor_ema;

@@ -12,7 +12,6 @@
 
 #include "trainer/balance/neural.h"
 #include "trainer/balance/predictor.h"
-#include "trainer/balance/recurrent.h"
 #include "trainer/data/seeded.h"
 
 #define FOR_EACH_CLASS(CLASS)                                           \
@@ -179,50 +178,33 @@ regular_changes_are_learned(void **state)
 
 #define MAX_WEIGHTS 512
 
-/* The cell's last state times 'by'. */
-static double
-run_cell(const struct recurrent_cell *cell, const float *weights,
-         const float x[RECURRENT_WINDOW][RECURRENT_INPUTS],
-         const float by[RECURRENT_HIDDEN], float *tape)
-{
-    float h[RECURRENT_HIDDEN];
-    double sum = 0;
-
-    cell->forward(weights, x, h, tape);
-    for (int j = 0; j < RECURRENT_HIDDEN; j++) {
-        sum += h[j] * by[j];
-    }
-    return sum;
-}
-
 /* Back-propagation gives what small changes of each weight give. */
 static void
-check_gradient(const struct recurrent_cell *cell)
+check_gradient(const struct neural_class *class)
 {
-    float weights[MAX_WEIGHTS], gradient[MAX_WEIGHTS] = { 0 };
-    float x[RECURRENT_WINDOW][RECURRENT_INPUTS], tape[RECURRENT_TAPE];
-    float by[RECURRENT_HIDDEN], d_h[RECURRENT_HIDDEN];
+    float weights[MAX_WEIGHTS] = { 0 }, gradient[MAX_WEIGHTS] = { 0 };
+    float tape[NEURAL_TAPE];
+    struct series s = { .n = 100, .max = 1 };
     struct seeded rs;
 
-    assert_true(cell->n_weights <= MAX_WEIGHTS);
+    assert_true(class->n_weights <= MAX_WEIGHTS);
     seeded_init(&rs, 6, 0);
-    cell->init(weights, &rs);
-    for (int i = 0; i < RECURRENT_WINDOW * RECURRENT_INPUTS; i++) {
-        x[i / RECURRENT_INPUTS][i % RECURRENT_INPUTS] = seeded_normal(&rs);
+    class->init(class, weights, &rs);
+    for (uint64_t i = 0; i <= s.n; i++) {
+        s.speeds[i] = seeded_normal(&rs);
+        s.cpus[i] = seeded_normal(&rs);
+        s.memories[i] = seeded_normal(&rs);
     }
-    for (int j = 0; j < RECURRENT_HIDDEN; j++) {
-        d_h[j] = by[j] = seeded_normal(&rs);
-    }
-    run_cell(cell, weights, x, by, tape);
-    cell->backward(weights, x, tape, d_h, gradient);
-    for (size_t i = 0; i < cell->n_weights; i++) {
+    class->run(class, weights, &s, s.n, tape);
+    class->back(class, weights, tape, 1, gradient);
+    for (size_t i = 0; i < class->n_weights; i++) {
         float weight = weights[i], step = 1e-2f;
         double up, down;
 
         weights[i] = weight + step;
-        up = run_cell(cell, weights, x, by, tape);
+        up = class->run(class, weights, &s, s.n, tape);
         weights[i] = weight - step;
-        down = run_cell(cell, weights, x, by, tape);
+        down = class->run(class, weights, &s, s.n, tape);
         weights[i] = weight;
         if (fabs((up - down) / (2 * step) - gradient[i]) > 2e-3) {
             fail_msg("weight %zu: %g is not %g", i, gradient[i],
@@ -232,28 +214,42 @@ check_gradient(const struct recurrent_cell *cell)
 }
 
 static void
-cells_gradients_are_right(void **state)
+gradients_are_right(void **state)
 {
-    check_gradient(&recurrent_rnn);
-    check_gradient(&recurrent_lstm);
+    check_gradient(predictor_narx.network);
+    check_gradient(predictor_rnn.network);
+    check_gradient(predictor_lstm.network);
+    check_gradient(predictor_lstm_x.network);
+}
+
+static void
+begin_at_zero(const struct neural_class *class, float *weights,
+              struct seeded *rs)
+{
 }
 
 /* Adam finds the minimum of a parabola. */
 static void
 steps_lead_down(void **state)
 {
-    struct neural net;
+    static const struct neural_class parabola = {
+        .n_weights = 2, .rate = 0.01f, .init = begin_at_zero,
+    };
+    const struct predictor_class class = {
+        .size = sizeof(struct neural), .network = &parabola,
+        .init = neural_init, .uninit = neural_uninit,
+    };
+    struct neural *net = (struct neural *) predictor_create(&class, 1);
 
-    neural_init(&net, 2, 0.01f);
     for (int i = 0; i < 2000; i++) {
-        net.gradient[0] = 2 * (net.weights[0] - 3);
-        net.gradient[1] = 200 * (net.weights[1] + 1);
-        neural_step(&net);
-        assert_true(net.gradient[0] == 0 && net.gradient[1] == 0);
+        net->gradient[0] = 2 * (net->weights[0] - 3);
+        net->gradient[1] = 200 * (net->weights[1] + 1);
+        neural_step(net);
+        assert_true(net->gradient[0] == 0 && net->gradient[1] == 0);
     }
-    assert_true(fabsf(net.weights[0] - 3) < 0.01f);
-    assert_true(fabsf(net.weights[1] + 1) < 0.01f);
-    neural_uninit(&net);
+    assert_true(fabsf(net->weights[0] - 3) < 0.01f);
+    assert_true(fabsf(net->weights[1] + 1) < 0.01f);
+    predictor_destroy(&net->up);
 }
 
 int
@@ -267,7 +263,7 @@ main(void)
         cmocka_unit_test(predictions_are_bounded),
         cmocka_unit_test(narx_foresees_what_the_uses_tell),
         cmocka_unit_test(regular_changes_are_learned),
-        cmocka_unit_test(cells_gradients_are_right),
+        cmocka_unit_test(gradients_are_right),
         cmocka_unit_test(steps_lead_down),
     };
     return cmocka_run_group_tests_name("predictor", tests, NULL, NULL);
