@@ -126,12 +126,6 @@ batch_size_manager_next(struct batch_size_manager *bsm)
     return bsm->sizes;
 }
 
-double
-batch_size_manager_share(const struct batch_size_manager *bsm, int worker)
-{
-    return (double) bsm->sizes[worker] / bsm->config.batch;
-}
-
 void
 batch_size_aggregate(size_t n, double share, const float *gradient,
                      float *sum)

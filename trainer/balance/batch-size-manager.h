@@ -28,8 +28,7 @@
  *    for (;;) {
  *        sizes = batch_size_manager_next(bsm);
  *        ...worker i computes the mean gradient of sizes[i] samples...
- *        batch_size_aggregate(n, batch_size_manager_share(bsm, i),
- *                             gradient[i], sum);        // For each worker.
+ *        batch_size_aggregate(n, sizes[i] / 1024., gradient[i], sum);
  *        batch_size_manager_report(bsm, i, sizes[i], seconds[i], cpu[i],
  *                                  memory[i]);          // For each worker.
  *    }
@@ -105,11 +104,6 @@ void batch_size_manager_report(struct batch_size_manager *, int worker,
 /* Returns the sizes of the next iteration, [n_workers], with the sum of the
  * batch.  They are computed again after all workers have reported. */
 const uint32_t *batch_size_manager_next(struct batch_size_manager *);
-
-/* Returns the weight of the mean gradient of 'worker' with the current
- * sizes. */
-double batch_size_manager_share(const struct batch_size_manager *,
-                                int worker);
 
 /* sum += share * gradient, over 'n' elements. */
 void batch_size_aggregate(size_t n, double share, const float *gradient,
