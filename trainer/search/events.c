@@ -10,15 +10,6 @@
 #include "base/clock.h"
 #include "trainer/search/job.h"
 
-void
-events_init(struct events *events, const char *cojob,
-            void (*callback)(void *aux, const struct cJSON *), void *aux)
-{
-    events->cojob = cojob;
-    events->callback = callback;
-    events->aux = aux;
-}
-
 static cJSON *
 event_create(const struct events *events, const char *type)
 {
@@ -49,22 +40,13 @@ add_state(cJSON *event, const struct job *job)
     cJSON_AddNumberToObject(event, "accuracy", job->accuracy);
 }
 
-static void
-add_name(cJSON *array, const char *name)
-{
-    cJSON_AddItemToArray(array, cJSON_CreateString(name));
-}
-
 void
-events_search_begin(const struct events *events, const struct job *jobs,
+events_search_begin(const struct events *events, const char *const *jobs,
                     int n)
 {
     cJSON *event = event_create(events, "search-begin");
-    cJSON *names = cJSON_AddArrayToObject(event, "jobs");
 
-    for (int i = 0; i < n; i++) {
-        add_name(names, jobs[i].name);
-    }
+    cJSON_AddItemToObject(event, "jobs", cJSON_CreateStringArray(jobs, n));
     event_send(events, event);
 }
 
@@ -87,17 +69,13 @@ events_job_begin(const struct events *events, const struct job *job)
 
 void
 events_stage_begin(const struct events *events, int rung, int64_t iterations,
-                   const char *const *jobs, size_t n)
+                   const char *const *jobs, int n)
 {
     cJSON *event = event_create(events, "stage-begin");
-    cJSON *names;
 
     cJSON_AddNumberToObject(event, "rung", rung);
     cJSON_AddNumberToObject(event, "iterations", iterations);
-    names = cJSON_AddArrayToObject(event, "jobs");
-    for (size_t i = 0; i < n; i++) {
-        add_name(names, jobs[i]);
-    }
+    cJSON_AddItemToObject(event, "jobs", cJSON_CreateStringArray(jobs, n));
     event_send(events, event);
 }
 
@@ -113,17 +91,14 @@ events_progress(const struct events *events, int rung, const struct job *job)
 
 void
 events_stage_end(const struct events *events, int rung, double seconds,
-                 const struct job *jobs, const int *ranking, int n)
+                 const char *const *ranking, int n)
 {
     cJSON *event = event_create(events, "stage-end");
-    cJSON *names;
 
     cJSON_AddNumberToObject(event, "rung", rung);
     cJSON_AddNumberToObject(event, "seconds", seconds);
-    names = cJSON_AddArrayToObject(event, "ranking");
-    for (int i = 0; i < n; i++) {
-        add_name(names, jobs[ranking[i]].name);
-    }
+    cJSON_AddItemToObject(event, "ranking",
+                          cJSON_CreateStringArray(ranking, n));
     event_send(events, event);
 }
 

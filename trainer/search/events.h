@@ -16,22 +16,18 @@ struct job;
 
 struct events {
     const char *cojob;
-    void (*callback)(void *aux, const struct cJSON *);
+    void (*callback)(void *aux, const struct cJSON *);  /* Or NULL. */
     void *aux;
 };
 
-void events_init(struct events *, const char *cojob,
-                 void (*callback)(void *aux, const struct cJSON *),
-                 void *aux);
-
-void events_search_begin(const struct events *, const struct job *jobs,
+void events_search_begin(const struct events *, const char *const *jobs,
                          int n);
 void events_job_begin(const struct events *, const struct job *);
 void events_stage_begin(const struct events *, int rung, int64_t iterations,
-                        const char *const *jobs, size_t n);
+                        const char *const *jobs, int n);
 void events_progress(const struct events *, int rung, const struct job *);
 void events_stage_end(const struct events *, int rung, double seconds,
-                      const struct job *jobs, const int *ranking, int n);
+                      const char *const *ranking, int n);
 void events_job_end(const struct events *, const struct job *,
                     const char *outcome);
 void events_search_end(const struct events *, const struct job *best,

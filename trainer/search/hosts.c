@@ -12,7 +12,7 @@
 #define MAX_SLOTS 1024
 #define DEFAULT_SLOTS 8
 
-const char *const launch_names[] = { "local", "netns", NULL };
+static const char *const launch_names[] = { "local", "netns", NULL };
 
 static void
 read_host(struct search_hosts *sh, const struct json_at *at)

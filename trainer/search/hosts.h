@@ -21,7 +21,6 @@ enum launch_kind {
     LAUNCH_LOCAL,
     LAUNCH_NETNS,
 };
-extern const char *const launch_names[];        /* Null-terminated. */
 
 struct search_host {
     char *name;

@@ -37,12 +37,6 @@ struct args {
     int n;
 };
 
-int64_t
-job_monotonic_ms(void)
-{
-    return clock_monotonic_us() / 1000;
-}
-
 void
 job_init(struct job *job, const struct search_spec *spec,
          const struct search_hosts *hosts,
@@ -95,7 +89,7 @@ add(struct args *args, char *string)
 }
 
 static void
-add_option(struct args *args, const char *name, char *value)
+add_option(void *args, const char *name, char *value)
 {
     add(args, duplicate(name));
     add(args, value);
@@ -114,9 +108,6 @@ add_worker_options(struct args *args, const struct job *job,
                    const struct job_process *jp)
 {
     const struct search_spec *spec = job->spec;
-    const char *name;
-    char *value;
-    int next = 0;
 
     for (int i = 0; i < job->n_servers; i++) {
         const struct job_process *server = &job->processes[i];
@@ -127,10 +118,7 @@ add_worker_options(struct args *args, const struct job *job,
                            address, server->port));
     }
     add_option(args, "--rank", message("%d", jp->index));
-    while (search_model_option(&spec->model, job->trial.width, &next, &name,
-                               &value)) {
-        add_option(args, name, value);
-    }
+    search_model_options(&spec->model, job->trial.width, add_option, args);
     add_option(args, "--batch", message("%d", job->trial.batch));
     add_option(args, "--learning-rate",
                message("%.9g", job->trial.learning_rate));
@@ -204,7 +192,7 @@ void
 job_start(struct job *job)
 {
     job->state = JOB_SERVERS;
-    job->deadline_ms = job_monotonic_ms() + START_MS;
+    job->deadline_ms = clock_monotonic_ms() + START_MS;
     start_some(job, 0, job->n_servers);
 }
 
@@ -234,7 +222,7 @@ job_stop(struct job *job)
 {
     if (job->state < JOB_ENDING) {
         job->state = JOB_ENDING;
-        job->deadline_ms = job_monotonic_ms() + STOP_MS;
+        job->deadline_ms = clock_monotonic_ms() + STOP_MS;
         tell_workers(job, "stop\n");
     }
 }
@@ -243,7 +231,7 @@ static void
 signal_all(struct job *job, int signal, int grace_ms)
 {
     job->signal = signal;
-    job->deadline_ms = job_monotonic_ms() + grace_ms;
+    job->deadline_ms = clock_monotonic_ms() + grace_ms;
     for (int i = 0; i < job->n_children; i++) {
         child_kill(&job->processes[i].child, signal);
     }
@@ -371,7 +359,7 @@ run_ending(struct job *job)
     }
     if (!count_alive(job, 0, job->n_children)) {
         job->state = JOB_GONE;
-    } else if (job_monotonic_ms() >= job->deadline_ms) {
+    } else if (clock_monotonic_ms() >= job->deadline_ms) {
         signal_all(job, job->signal ? SIGKILL : SIGTERM, TERM_MS);
     }
 }
@@ -391,7 +379,7 @@ job_run(struct job *job)
             job->failed = true;
         }
     }
-    if (job->state <= JOB_WORKERS && job_monotonic_ms() > job->deadline_ms) {
+    if (job->state <= JOB_WORKERS && clock_monotonic_ms() > job->deadline_ms) {
         job->failed = true;
     }
     if (job->failed && job->state < JOB_ENDING) {
@@ -406,12 +394,6 @@ job_run(struct job *job)
     if (job->state == JOB_ENDING) {
         run_ending(job);
     }
-}
-
-int
-job_n_fds(const struct job *job)
-{
-    return job->n_children;
 }
 
 void

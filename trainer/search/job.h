@@ -91,10 +91,7 @@ void job_run(struct job *);
 /* Returns true if all workers have reached the target. */
 bool job_has_reached(const struct job *);
 
-/* Stores the descriptors to poll, job_n_fds() elements. */
-int job_n_fds(const struct job *);
+/* Stores the descriptors to poll, 'n_children' elements. */
 void job_poll_fds(const struct job *, struct pollfd *);
-
-int64_t job_monotonic_ms(void);
 
 #endif /* trainer/search/job.h */

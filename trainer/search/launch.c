@@ -36,11 +36,6 @@ enter_netns(const struct search_host *host)
     return error;
 }
 
-const struct launch_class launch_classes[] = {
-    [LAUNCH_LOCAL] = { .enter = NULL },
-    [LAUNCH_NETNS] = { .enter = enter_netns },
-};
-
 void
 child_init(struct child *child)
 {
@@ -83,7 +78,6 @@ become(const struct search_host *host, const char *const argv[],
        const char *const env[], const int in[2], const int out[2],
        int report, pid_t parent)
 {
-    const struct launch_class *class = &launch_classes[host->launch];
     sigset_t none;
     int error = 0;
 
@@ -99,8 +93,8 @@ become(const struct search_host *host, const char *const argv[],
     if (dup2(in[0], STDIN_FILENO) < 0 || dup2(out[1], STDOUT_FILENO) < 0) {
         error = errno;
     }
-    if (!error && class->enter) {
-        error = class->enter(host);
+    if (!error && host->launch == LAUNCH_NETNS) {
+        error = enter_netns(host);
     }
     if (!error) {
         set_environment(host, env);

@@ -10,9 +10,8 @@
  * ==========
  *
  * A search starts programs on hosts and communicates with them by their
- * standard input and output.  A namespace of this machine and another machine
- * differ only in how the program is started there: launch_classes[] has a row
- * for each "launch" of a cluster file.
+ * standard input and output.  A host is this machine, or a network namespace
+ * of it.
  *
  *
  * Usage
@@ -46,15 +45,6 @@
 
 struct search_host;
 
-/* Functions run in the new process, between fork() and exec(). */
-struct launch_class {
-    /* Optional: enters the host.  Returns 0 or an errno value. */
-    int (*enter)(const struct search_host *);
-};
-
-/* Indexed by enum launch_kind. */
-extern const struct launch_class launch_classes[];
-
 struct child {
     pid_t pid;                  /* 0 before it starts and after its end. */
     int in;                     /* Its standard input, -1 when closed. */
@@ -82,8 +72,7 @@ char *child_line(struct child *);
 
 void child_say(struct child *, const char *text);
 void child_hang_up(struct child *);     /* Closes its standard input. */
-/* Signals its process group. */
-void child_kill(const struct child *, int signal);
+void child_kill(const struct child *, int signal);      /* And its group. */
 
 /* Returns true once, after the end of the child.  Remaining lines can be read
  * after that. */

@@ -179,63 +179,26 @@ search_model_n_parameters(const struct search_model *m, int width)
     return shape_n_parameters(&shape);
 }
 
-static char *
-shape_value(const struct search_model *m, int width)
+void
+search_model_options(const struct search_model *m, int width,
+                     void (*add)(void *aux, const char *name, char *value),
+                     void *aux)
 {
-    struct shape shape = shape_of(m, width);
+    add(aux, "--model", duplicate(model_names[m->kind]));
+    if (m->kind == SEARCH_MLP) {
+        struct shape shape = shape_of(m, width);
 
-    return shape_to_string(&shape);
-}
-
-static char *
-image_value(const struct search_model *m)
-{
-    return message("%dx%dx%d", m->image.height, m->image.width,
-                   m->image.channels);
-}
-
-bool
-search_model_option(const struct search_model *m, int width, int *i,
-                    const char **name, char **value)
-{
-    static const char *const names[] = {
-        "--model", "--shape", "--image", "--features", "--loss", "--data",
-        "--samples",
-    };
-    bool linear = m->kind == SEARCH_LINEAR, mlp = m->kind == SEARCH_MLP;
-
-    for (; *i < (int) (sizeof names / sizeof names[0]); ++*i) {
-        char *v = NULL;
-
-        switch (*i) {
-        case 0:
-            v = duplicate(model_names[m->kind]);
-            break;
-        case 1:
-            v = mlp ? shape_value(m, width) : NULL;
-            break;
-        case 2:
-            v = !mlp && !linear ? image_value(m) : NULL;
-            break;
-        case 3:
-            v = linear ? message("%lld", (long long) m->n_features) : NULL;
-            break;
-        case 4:
-            v = linear ? duplicate(m->loss) : NULL;
-            break;
-        case 5:
-            v = m->path ? message("%s:%s", sources[m->data].prefix, m->path)
-                        : NULL;
-            break;
-        default:
-            v = message("%lld", (long long) m->n_samples);
-            break;
-        }
-        if (v) {
-            *name = names[(*i)++];
-            *value = v;
-            return true;
-        }
+        add(aux, "--shape", shape_to_string(&shape));
+    } else if (m->kind == SEARCH_LINEAR) {
+        add(aux, "--features", message("%lld", (long long) m->n_features));
+        add(aux, "--loss", duplicate(m->loss));
+    } else {
+        add(aux, "--image", message("%dx%dx%d", m->image.height,
+                                    m->image.width, m->image.channels));
     }
-    return false;
+    if (m->path) {
+        add(aux, "--data", message("%s:%s", sources[m->data].prefix,
+                                   m->path));
+    }
+    add(aux, "--samples", message("%lld", (long long) m->n_samples));
 }

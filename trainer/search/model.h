@@ -75,9 +75,11 @@ bool search_model_has_width(const struct search_model *);
 /* Returns the number of parameters with hidden layers of 'width'. */
 size_t search_model_n_parameters(const struct search_model *, int width);
 
-/* Stores name and value of the next option for the trainer; the caller frees
- * the value, and '*i' starts at 0.  Returns false after the last one. */
-bool search_model_option(const struct search_model *, int width, int *i,
-                         const char **name, char **value);
+/* Passes each option for the trainer to 'add', which gets ownership of
+ * 'value'. */
+void search_model_options(const struct search_model *, int width,
+                          void (*add)(void *aux, const char *name,
+                                      char *value),
+                          void *aux);
 
 #endif /* trainer/search/model.h */

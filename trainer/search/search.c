@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/search/events.h"
 #include "trainer/search/halving.h"
@@ -36,7 +37,7 @@ struct search {
     bool begun;                 /* The first stage has begun. */
     bool judged;                /* No further stage will begin. */
     int64_t begin_ms, stage_ms, answer_ms;      /* Monotonic. */
-    const char **names;         /* Names of all jobs. */
+    const char **names;         /* Names of jobs, for an event. */
     int *ranking;               /* Ranking of the last stage, 'n_ranked'
                                  * jobs. */
     int n_ranked;
@@ -90,8 +91,11 @@ announce_job(struct search *s, const struct job *job)
 static void
 begin_jobs(struct search *s)
 {
-    s->begin_ms = job_monotonic_ms();
-    events_search_begin(&s->events, s->jobs, s->n_jobs);
+    s->begin_ms = clock_monotonic_ms();
+    for (int i = 0; i < s->n_jobs; i++) {
+        s->names[i] = s->jobs[i].name;
+    }
+    events_search_begin(&s->events, s->names, s->n_jobs);
     announce(s, (struct intent_edit) {
         .kind = INTENT_COJOB_BEGIN, .weight = s->spec->weight,
     });
@@ -135,14 +139,14 @@ announce_ends(struct search *s)
 /* Begin and end of stages. */
 
 /* Stores the names of the running jobs and returns their number. */
-static size_t
-running_jobs(const struct search *s, const char **names)
+static int
+name_running_jobs(struct search *s)
 {
-    size_t n = 0;
+    int n = 0;
 
     for (int i = 0; i < s->n_jobs; i++) {
         if (s->halving.jobs[i].state == HALVING_RUNNING) {
-            names[n++] = s->jobs[i].name;
+            s->names[n++] = s->jobs[i].name;
         }
     }
     return n;
@@ -154,27 +158,25 @@ static void
 begin_stage(struct search *s)
 {
     int64_t target = halving_target(&s->halving);
-    size_t n;
 
     s->begun = true;
-    s->stage_ms = job_monotonic_ms();
+    s->stage_ms = clock_monotonic_ms();
     for (int i = 0; i < s->n_jobs; i++) {
         if (s->halving.jobs[i].state == HALVING_RUNNING) {
             job_run_until(&s->jobs[i], target);
         }
     }
-    n = running_jobs(s, s->names);
-    events_stage_begin(&s->events, s->halving.rung, target, s->names, n);
+    events_stage_begin(&s->events, s->halving.rung, target, s->names,
+                       name_running_jobs(s));
 }
 
 static void
 announce_stage_begin(struct search *s)
 {
-    size_t n = running_jobs(s, s->names);
-
     announce(s, (struct intent_edit) {
         .kind = INTENT_STAGE_BEGIN, .rung = s->halving.rung,
-        .iterations = halving_target(&s->halving), .jobs = s->names, .n = n,
+        .iterations = halving_target(&s->halving), .jobs = s->names,
+        .n = name_running_jobs(s),
     });
 }
 
@@ -201,12 +203,14 @@ static void
 end_stage(struct search *s)
 {
     int rung = s->halving.rung;
-    double seconds = (job_monotonic_ms() - s->stage_ms) / 1e3;
+    double seconds = (clock_monotonic_ms() - s->stage_ms) / 1e3;
 
     s->n_ranked = halving_end_stage(&s->halving, s->ranking);
     s->best = s->n_ranked ? s->ranking[0] : -1;
-    events_stage_end(&s->events, rung, seconds, s->jobs, s->ranking,
-                     s->n_ranked);
+    for (int i = 0; i < s->n_ranked; i++) {
+        s->names[i] = s->jobs[s->ranking[i]].name;
+    }
+    events_stage_end(&s->events, rung, seconds, s->names, s->n_ranked);
     for (int i = 0; i < s->n_ranked; i++) {
         if (s->halving.jobs[s->ranking[i]].state != HALVING_RUNNING) {
             job_stop(&s->jobs[s->ranking[i]]);
@@ -216,7 +220,7 @@ end_stage(struct search *s)
         begin_stage(s);
     } else {
         s->judged = true;
-        s->answer_ms = job_monotonic_ms();
+        s->answer_ms = clock_monotonic_ms();
     }
     announce_stage_end(s, rung);
     if (!s->judged) {
@@ -238,11 +242,12 @@ fail_job(struct search *s, int i)
     }
 }
 
+/* Returns true if all jobs are in 'state' or a later one. */
 static bool
-all_ready(const struct search *s)
+all_are(const struct search *s, enum job_state state)
 {
     for (int i = 0; i < s->n_jobs; i++) {
-        if (s->jobs[i].state < JOB_READY) {
+        if (s->jobs[i].state < state) {
             return false;
         }
     }
@@ -268,10 +273,10 @@ search_step(struct search *s)
         }
     }
     if (!s->judged && !s->signal) {
-        if (!s->begun && all_ready(s)) {
+        if (!s->begun && all_are(s, JOB_READY)) {
             if (halving_is_over(&s->halving)) {
                 s->judged = true;       /* All jobs have failed to start. */
-                s->answer_ms = job_monotonic_ms();
+                s->answer_ms = clock_monotonic_ms();
             } else {
                 begin_stage(s);
                 announce_stage_begin(s);
@@ -303,17 +308,6 @@ take_signals(struct search *s)
     }
 }
 
-static bool
-all_gone(const struct search *s)
-{
-    for (int i = 0; i < s->n_jobs; i++) {
-        if (s->jobs[i].state != JOB_GONE) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void
 search_loop(struct search *s)
 {
@@ -323,12 +317,12 @@ search_loop(struct search *s)
         *fd++ = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
         for (int i = 0; i < s->n_jobs; i++) {
             job_poll_fds(&s->jobs[i], fd);
-            fd += job_n_fds(&s->jobs[i]);
+            fd += s->jobs[i].n_children;
         }
         poll(s->fds, s->n_fds, WAKE_MS);
         take_signals(s);
         search_step(s);
-    } while (!all_gone(s));
+    } while (!all_are(s, JOB_GONE));
 }
 
 /* Makes the signals readable.  '*old' is what to set again afterwards. */
@@ -353,7 +347,10 @@ search_init(struct search *s, const struct search_config *config)
     s->spec = config->spec;
     s->programs.trainer = config->trainer;
     s->programs.wrapper = config->wrapper;
-    events_init(&s->events, s->spec->name, config->event, config->event_aux);
+    s->events = (struct events) {
+        .cojob = s->spec->name, .callback = config->event,
+        .aux = config->event_aux,
+    };
     s->n_jobs = s->spec->n_trials;
     s->jobs = allocate(s->n_jobs, sizeof *s->jobs);
     s->ended = allocate(s->n_jobs, sizeof *s->ended);
@@ -364,7 +361,7 @@ search_init(struct search *s, const struct search_config *config)
     s->n_fds = 1;
     for (int i = 0; i < s->n_jobs; i++) {
         job_init(&s->jobs[i], s->spec, config->hosts, &s->programs, i);
-        s->n_fds += job_n_fds(&s->jobs[i]);
+        s->n_fds += s->jobs[i].n_children;
     }
     s->fds = allocate(s->n_fds, sizeof *s->fds);
 }
@@ -401,7 +398,7 @@ search_execute(const struct search_config *config,
     search_loop(&s);
     announce(&s, (struct intent_edit) { .kind = INTENT_COJOB_END });
     events_search_end(&s.events, s.best >= 0 ? &s.jobs[s.best] : NULL,
-                      ((s.judged ? s.answer_ms : job_monotonic_ms())
+                      ((s.judged ? s.answer_ms : clock_monotonic_ms())
                        - s.begin_ms) / 1e3);
 
     *result = (struct search_result) { .best = s.best, .signal = s.signal };

@@ -2,13 +2,15 @@
 
 #include "trainer/search/spec.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json-check.h"
 #include "base/memory.h"
-#include "trainer/search/hosts.h"
+#include "trainer/data/seeded.h"
 #include "trainer/schemes/sync.h"
+#include "trainer/search/hosts.h"
 
 #define MAX_TRIALS 1024
 #define MAX_CHOICES 256
@@ -343,6 +345,45 @@ search_spec_from_file(const char *file, const struct search_hosts *hosts,
         *specp = NULL;
     }
     return error;
+}
+
+/* Returns element 'i' of a sequence that goes through 0 .. n - 1 in random
+ * order, and then again in another order. */
+static uint64_t
+without_repetition(uint64_t seed, uint64_t i, uint64_t n)
+{
+    return seeded_permute(seed + i / n, i % n, n);
+}
+
+/* Returns a rate of the range: each trial has its own stratum. */
+static double
+rate_of_range(const struct search_spec *spec, int i)
+{
+    struct seeded rs;
+    double x;
+
+    seeded_init(&rs, spec->seed, 1000 + i);
+    x = (seeded_permute(spec->seed, i, spec->n_trials)
+         + seeded_uniform(&rs)) / spec->n_trials;
+    return spec->rate_log
+           ? spec->rate_min * pow(spec->rate_max / spec->rate_min, x)
+           : spec->rate_min + (spec->rate_max - spec->rate_min) * x;
+}
+
+struct search_trial
+search_spec_trial(const struct search_spec *spec, int i)
+{
+    uint64_t n_rates = spec->n_rates ? spec->n_rates : 1;
+    uint64_t n = n_rates * spec->n_widths * spec->n_batches;
+    uint64_t choice = without_repetition(spec->seed, i, n);
+
+    return (struct search_trial) {
+        .learning_rate = spec->n_rates ? spec->rates[choice % n_rates]
+                                       : rate_of_range(spec, i),
+        .width = spec->widths[choice / n_rates % spec->n_widths],
+        .batch = spec->batches[choice / n_rates / spec->n_widths],
+        .placement = &spec->placements[i % spec->n_placements],
+    };
 }
 
 size_t

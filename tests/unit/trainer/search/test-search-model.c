@@ -88,6 +88,14 @@ real_n_parameters(const struct search_model *m, int width)
 }
 
 static void
+append(void *options, const char *name, char *value)
+{
+    strcat(strcat(strcat(options, name), " "), value);
+    strcat(options, " ");
+    free(value);
+}
+
+static void
 models_data_and_schemes_become_options(void **state)
 {
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
@@ -97,9 +105,7 @@ models_data_and_schemes_become_options(void **state)
         struct search_spec *spec;
         struct json_check *jc;
         struct search_trial trial;
-        char *error, *value;
-        const char *name;
-        int next = 0;
+        char *error;
 
         snprintf(text, sizeof text, search, wide ? "\"width\": [16], " : "",
                  models[i].model, models[i].data, models[i].sync);
@@ -112,12 +118,7 @@ models_data_and_schemes_become_options(void **state)
         trial = search_spec_trial(spec, 0);
         assert_int_equal(search_spec_n_parameters(spec, &trial),
                          real_n_parameters(&spec->model, trial.width));
-        while (search_model_option(&spec->model, trial.width, &next, &name,
-                                   &value)) {
-            strcat(strcat(strcat(options, name), " "), value);
-            strcat(options, " ");
-            free(value);
-        }
+        search_model_options(&spec->model, trial.width, append, options);
         assert_string_equal(options, models[i].options);
         assert_string_equal(spec->sync, models[i].sync);
         search_spec_destroy(spec);
