@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "trainer/ps/bench-ps.h"
-#include "trainer/compare/compare-command.h"
+#include "trainer/compare/compare.h"
 #include "trainer/process/control.h"
 #include "trainer/loop/loop.h"
 #include "trainer/process/options.h"

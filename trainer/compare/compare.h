@@ -20,7 +20,6 @@
  *
  *    error = compare_spec_from_file("spec.json", &spec);
  *    error = compare_run(spec, program, &curves);      // Minutes.
- *    compare_print(spec, curves);
  *    compare_write_svg(spec, curves, "plot.svg");
  *    compare_curves_destroy(spec, curves);
  *    compare_spec_destroy(spec);
@@ -89,17 +88,14 @@ void compare_curves_destroy(const struct compare_spec *,
 char *compare_train(const struct compare_spec *, const char *program,
                     const char *scheme, struct compare_curve *);
 
-/* Returns the mean duration of an iteration of rank 0 in seconds, NAN if there
- * was none. */
-double compare_iteration_s(const struct compare_curve *);
-
-/* Print a table, or one JSON object, on standard output. */
-void compare_print(const struct compare_spec *, const struct compare_curve *);
-void compare_print_json(const struct compare_spec *,
-                        const struct compare_curve *);
-
 /* Writes a chart of loss against time. */
 char *compare_write_svg(const struct compare_spec *,
                         const struct compare_curve *, const char *file);
+
+/* "stagecoach-trainer compare SPEC.json [--format text|json] [--svg FILE]".
+ *
+ * 'argv' has the arguments after "compare".  Returns NULL or a message;
+ * '*usage' is true if that is about the command line. */
+char *compare_command(int argc, char *argv[], bool *usage);
 
 #endif /* trainer/compare/compare.h */
