@@ -493,15 +493,14 @@ end_mean(void *conn_, struct link *link)
                             link->frame.mean.n_samples,
                             link->frame.mean.loss);
         host->owed = !error;
+        if (!error) {
+            training_keep(server);
+        }
     }
-    if (error) {
-        return error;
+    if (!error) {
+        central_run(server);
     }
-    if (!server->ending) {
-        training_keep(server);
-    }
-    central_run(server);
-    return NULL;
+    return error;
 }
 
 static char *

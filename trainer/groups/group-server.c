@@ -355,14 +355,15 @@ hear_early_visitors(struct group_server *gs)
 /* The central server assigns a group.  It also sends the workers of the last
  * group elsewhere. */
 static char *
-take_group(struct group_server *gs)
+end_group(void *gs_, struct link *link)
 {
-    const struct frame_group *group = &gs->central.frame.group;
-    const uint8_t *ranks = gs->central.payload;
+    struct group_server *gs = gs_;
+    const struct frame_group *group = &link->frame.group;
+    const uint8_t *ranks = link->payload;
 
     if (group->generation <= gs->generation || !group->n
         || !group->n_parameters || group->n_parameters > FRAME_MAX_FLOATS
-        || (gs->owed && !link_idle(&gs->central))) {
+        || (gs->owed && !link_idle(link))) {
         return message("group of %u workers, %"PRIu64" parameters: not "
                        "allowed", group->n, group->n_parameters);
     }
@@ -402,10 +403,11 @@ is_among(uint32_t rank, const uint8_t *ranks, uint32_t n)
 }
 
 static char *
-take_rests(struct group_server *gs)
+end_rests(void *gs_, struct link *link)
 {
-    const struct frame_paused *paused = &gs->central.frame.paused;
-    const uint8_t *ranks = gs->central.payload;
+    struct group_server *gs = gs_;
+    const struct frame_paused *paused = &link->frame.paused;
+    const uint8_t *ranks = link->payload;
 
     if (paused->generation != gs->generation
         || paused->n > (uint32_t) gs->n_seats) {
@@ -420,9 +422,12 @@ take_rests(struct group_server *gs)
     return NULL;
 }
 
-static void
-give_weights(struct group_server *gs)
+/* Gives the weights to the workers whose gradients were in the mean. */
+static char *
+end_weights(void *gs_, struct link *link)
 {
+    struct group_server *gs = gs_;
+
     gs->owed = false;
     for (int i = 0; i < gs->n_seats; i++) {
         struct seat *seat = &gs->seats[i];
@@ -430,7 +435,7 @@ give_weights(struct group_server *gs)
             .type = FRAME_WEIGHTS,
             .weights = {
                 .iteration = seat->iteration + 1, .n = gs->n_parameters,
-                .loss = gs->central.frame.weights.loss,
+                .loss = link->frame.weights.loss,
             },
         };
         struct visitor *v = seat->visitor;
@@ -442,6 +447,7 @@ give_weights(struct group_server *gs)
         seat->owed = false;
     }
     push_mean_if_complete(gs);
+    return NULL;
 }
 
 static struct visitor *
@@ -491,7 +497,6 @@ expire_visitors(struct group_server *gs)
     }
 }
 
-
 static char *
 begin_weights(void *gs_, struct link *link)
 {
@@ -506,15 +511,6 @@ begin_weights(void *gs_, struct link *link)
 }
 
 static char *
-end_weights(void *gs_, struct link *link)
-{
-    struct group_server *gs = gs_;
-
-    give_weights(gs);
-    return NULL;
-}
-
-static char *
 begin_ranks(void *gs, struct link *link)
 {
     if (link->frame.payload_length > FRAME_MAX_UPDATE) {
@@ -524,18 +520,6 @@ begin_ranks(void *gs, struct link *link)
     }
     link_keep_payload(link);
     return NULL;
-}
-
-static char *
-end_group(void *gs, struct link *link)
-{
-    return take_group(gs);
-}
-
-static char *
-end_rests(void *gs, struct link *link)
-{
-    return take_rests(gs);
 }
 
 static char *
