@@ -110,6 +110,12 @@ compare_seconds(const void *a_, const void *b_)
     return a < b ? -1 : a > b;
 }
 
+void
+net_monitor_sort(double seconds[], int n)
+{
+    qsort(seconds, n, sizeof *seconds, compare_seconds);
+}
+
 /* Returns the median of the known links, or 0. */
 static double
 usual_time(const struct net_monitor *monitor, int64_t now_us)
@@ -126,7 +132,7 @@ usual_time(const struct net_monitor *monitor, int64_t now_us)
             }
         }
     }
-    qsort(known, count, sizeof *known, compare_seconds);
+    net_monitor_sort(known, count);
     return count ? known[count / 2] : 0;
 }
 

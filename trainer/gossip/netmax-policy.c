@@ -13,6 +13,17 @@
 #define SWEEPS 30               /* Jacobi converges in less than 10. */
 #define TINY 1e-12              /* Rounding, relative. */
 
+static int
+count_true(const bool is[], int n)
+{
+    int count = 0;
+
+    for (int i = 0; i < n; i++) {
+        count += is[i];
+    }
+    return count;
+}
+
 /* Divides 'rest' among the used peers as evenly as possible with mean time
  * 'mean', which is between their least and greatest times: a linear function
  * of the times, without the peers for which it is negative. */
@@ -25,11 +36,10 @@ spread(int n, const bool used[], const double t[], double rest, double mean,
     memcpy(in, used, n * sizeof *in);
     for (;;) {
         double sum = 0, squares = 0, slope, least = 0;
-        int count = 0, worst = -1;
+        int count = count_true(in, n), worst = -1;
 
         for (int m = 0; m < n; m++) {
             sum += in[m] ? t[m] : 0;
-            count += in[m];
         }
         for (int m = 0; m < n; m++) {
             squares += in[m] ? pow(t[m] - sum / count, 2) : 0;
@@ -94,12 +104,9 @@ void
 netmax_policy_mixing(const struct netmax_policy *policy, const bool present[],
                      netmax_matrix y)
 {
-    int n = policy->n, count = 0;
+    int n = policy->n, count = count_true(present, n);
     double ar = policy->ar;
 
-    for (int i = 0; i < n; i++) {
-        count += present[i];
-    }
     for (int i = 0; i < n; i++) {
         y[i][i] = 1;
         for (int m = 0; m < n; m++) {
@@ -143,13 +150,10 @@ double
 netmax_policy_lambda2(int n, const bool present[], const netmax_matrix y)
 {
     double second = -INFINITY;
+    int k = count_true(present, n);
     netmax_matrix a;
-    int k = 0;
 
     /* Moves the eigenvalue 1, the one of agreement, to -1. */
-    for (int i = 0; i < n; i++) {
-        k += present[i];
-    }
     for (int i = 0, row = 0; i < n; i++) {
         for (int m = 0, column = 0; present[i] && m < n; m++) {
             if (present[m]) {
@@ -179,18 +183,23 @@ netmax_policy_lambda2(int n, const bool present[], const netmax_matrix y)
     return k > 1 ? second : 0;
 }
 
+static void
+set_lambda2(struct netmax_policy *policy, const bool present[])
+{
+    netmax_matrix y;
+
+    netmax_policy_mixing(policy, present, y);
+    policy->lambda2 = netmax_policy_lambda2(policy->n, present, y);
+}
+
 void
 netmax_policy_uniform(int n, const bool present[],
                       struct netmax_policy *policy)
 {
-    netmax_matrix y;
-    int count = 0;
+    int count = count_true(present, n);
 
     memset(policy, 0, sizeof *policy);
     policy->n = n;
-    for (int i = 0; i < n; i++) {
-        count += present[i];
-    }
     for (int i = 0; i < n; i++) {
         for (int m = 0; m < n; m++) {
             policy->p[i][m] = count < 2 || !present[i] ? i == m
@@ -198,8 +207,7 @@ netmax_policy_uniform(int n, const bool present[],
         }
     }
     policy->ar = count < 2 ? 0 : 0.5 / (count - 1);
-    netmax_policy_mixing(policy, present, y);
-    policy->lambda2 = netmax_policy_lambda2(n, present, y);
+    set_lambda2(policy, present);
 }
 
 /* The present peers with 'links', and the best policy so far. */
@@ -214,17 +222,6 @@ struct attempt {
     double score;               /* Of 'best'; INFINITY: no policy so far. */
 };
 
-static int
-degree(const struct attempt *a, int i)
-{
-    int d = 0;
-
-    for (int m = 0; m < a->n; m++) {
-        d += a->links[i][m];
-    }
-    return d;
-}
-
 /* Tries minimum probability 'least' and steps of 'total' seconds. */
 static void
 try_policy(struct attempt *a, double least, double total)
@@ -232,7 +229,6 @@ try_policy(struct attempt *a, double least, double total)
     struct netmax_policy policy = {
         .n = a->n, .ar = least / 2, .tbar = total / a->count,
     };
-    netmax_matrix y;
     double score;
 
     for (int i = 0; i < a->n; i++) {
@@ -247,8 +243,7 @@ try_policy(struct attempt *a, double least, double total)
         }
         policy.p[i][i] = alone;
     }
-    netmax_policy_mixing(&policy, a->present, y);
-    policy.lambda2 = netmax_policy_lambda2(a->n, a->present, y);
+    set_lambda2(&policy, a->present);
     if (policy.lambda2 > 1 - MIN_GAP) {
         return;
     }
@@ -276,9 +271,10 @@ try_times(struct attempt *a, double least)
         }
         if (a->present[i]) {
             double begin = a->alone[i] + least * sum;
+            int n_links = count_true(a->links[i], a->n);
 
             low = fmax(low, begin);
-            high = fmin(high, begin + (1 - least * degree(a, i)) * longest);
+            high = fmin(high, begin + (1 - least * n_links) * longest);
         }
     }
     for (int k = 0; k < N_TBAR && low <= high; k++) {
@@ -293,12 +289,12 @@ try_links(struct attempt *a)
 
     for (int i = 0; i < a->n; i++) {
         if (a->present[i]) {
-            int d = degree(a, i);
+            int n_links = count_true(a->links[i], a->n);
 
-            if (!d) {
+            if (!n_links) {
                 return;
             }
-            least = fmin(least, 1.0 / d);
+            least = fmin(least, 1.0 / n_links);
         }
     }
     /* The greatest leaves no choice. */
@@ -339,12 +335,11 @@ netmax_policy_best(int n, const bool present[], const netmax_matrix times,
                    const double alone[], struct netmax_policy *policy)
 {
     struct attempt a = {
-        .n = n, .present = present, .times = times, .alone = alone,
-        .score = INFINITY,
+        .n = n, .count = count_true(present, n), .present = present,
+        .times = times, .alone = alone, .score = INFINITY,
     };
 
     for (int i = 0; i < n; i++) {
-        a.count += present[i];
         for (int m = 0; m < n; m++) {
             a.links[i][m] = i != m && present[i] && present[m];
             a.more[i][m] = fmax(times[i][m] - alone[i], 0);

@@ -38,15 +38,7 @@ adpsgd_create(struct sync_peer *peer)
 
     s->peer = peer;
     s->with = s->busy = -1;
-    return s;
-}
-
-static struct peer_scheme *
-adpsgd_create_atomic(struct sync_peer *peer)
-{
-    struct peer_scheme *s = adpsgd_create(peer);
-
-    s->atomic = true;
+    s->atomic = peer->class == &peer_adpsgd_atomic;
     return s;
 }
 
@@ -87,11 +79,11 @@ choose_peer(struct peer_scheme *s)
     struct sync_peer *peer = s->peer;
     int there[PEER_NET_MAX], n = 0;
 
-    if (!s->atomic) {
-        return sync_peer_choose(peer);
-    }
-    for (int i = 0; i < peer->n && !only_replies(peer->rank); i++) {
-        if (only_replies(i) && peer_net_present(peer->net, i)) {
+    for (int i = 0; i < peer->n; i++) {
+        bool may_ask = !s->atomic
+                       || (only_replies(i) && !only_replies(peer->rank));
+
+        if (may_ask && peer_net_present(peer->net, i)) {
             there[n++] = i;
         }
     }
@@ -216,8 +208,8 @@ const struct peer_scheme_class peer_adpsgd = {
 };
 
 const struct peer_scheme_class peer_adpsgd_atomic = {
-    .name = "adpsgd-atomic", .survives = true,
-    .create = adpsgd_create_atomic, .destroy = adpsgd_destroy,
-    .begin = adpsgd_begin, .finish = adpsgd_finish, .take = adpsgd_take,
+    .name = "adpsgd-atomic", .survives = true, .create = adpsgd_create,
+    .destroy = adpsgd_destroy, .begin = adpsgd_begin,
+    .finish = adpsgd_finish, .take = adpsgd_take,
     .on_writable = adpsgd_on_writable, .gone = adpsgd_gone,
 };

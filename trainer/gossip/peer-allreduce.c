@@ -11,13 +11,11 @@
 #include "trainer/gossip/allreduce.h"
 #include "trainer/gossip/peer.h"
 
-
 struct peer_scheme {
     struct sync_peer *peer;
     struct allreduce *ar;
     float *sum;                 /* Sum of the gradients, then the loss. */
     int members[PEER_NET_MAX];
-    bool tree;
 };
 
 static struct peer_scheme *
@@ -28,7 +26,6 @@ mean_create(struct sync_peer *peer)
     s->peer = peer;
     s->ar = allreduce_create(peer->net, peer->n_parameters + 1);
     s->sum = allocate(peer->n_parameters + 1, sizeof *s->sum);
-    s->tree = peer->class == &peer_allreduce_tree;
     for (int i = 0; i < peer->n; i++) {
         s->members[i] = i;
     }
@@ -55,7 +52,8 @@ mean_finish(struct peer_scheme *s)
     }
     s->sum[n] = peer->loss;
     allreduce_start(s->ar, &(struct allreduce_round) {
-        .round = peer->iteration, .tree = s->tree, .members = s->members,
+        .round = peer->iteration,
+        .tree = peer->class == &peer_allreduce_tree, .members = s->members,
         .n_members = peer->n, .me = peer->rank, .data = s->sum, .n = n + 1,
         .scale = 1.0f / peer->o->batch,
     });

@@ -38,19 +38,6 @@ sync_peer_step(struct sync_peer *peer, const float *gradient)
                                 gradient, peer->state, peer->x);
 }
 
-int
-sync_peer_choose(struct sync_peer *peer)
-{
-    int there[PEER_NET_MAX], n = 0;
-
-    for (int i = 0; i < peer->n; i++) {
-        if (peer_net_present(peer->net, i)) {
-            there[n++] = i;
-        }
-    }
-    return n ? there[seeded_below(&peer->random, n)] : -1;
-}
-
 void
 sync_peer_send(struct sync_peer *peer, int to,
                const struct frame_peer *message)

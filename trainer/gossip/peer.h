@@ -131,9 +131,6 @@ void sync_peer_step(struct sync_peer *, const float *gradient);
  * Returns LOOP_OK if training is to continue. */
 enum loop_result sync_peer_wait(struct sync_peer *, int64_t until_us);
 
-/* Returns a random other peer that is present, or -1. */
-int sync_peer_choose(struct sync_peer *);
-
 /* Sends a message without a body, or with a copy of 'n' floats. */
 void sync_peer_send(struct sync_peer *, int to, const struct frame_peer *);
 void sync_peer_send_floats(struct sync_peer *, int to, enum peer_kind,

@@ -3,7 +3,6 @@
 #include "trainer/gossip/pull-times.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trainer/gossip/net-monitor.h"
@@ -18,14 +17,6 @@ pull_times_init(struct pull_times *lt, int n, int64_t now_us)
     }
 }
 
-static int
-compare_seconds(const void *a_, const void *b_)
-{
-    double a = *(const double *) a_, b = *(const double *) b_;
-
-    return a < b ? -1 : a > b;
-}
-
 /* Returns the lower one of two medians. */
 static double
 median(const double seconds[], int n)
@@ -33,7 +24,7 @@ median(const double seconds[], int n)
     double sorted[NETMAX_MAX_PEERS];
 
     memcpy(sorted, seconds, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_seconds);
+    net_monitor_sort(sorted, n);
     return n ? sorted[(n - 1) / 2] : 0;
 }
 
