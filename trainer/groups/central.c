@@ -2,17 +2,20 @@
 
 #include "trainer/ps/server-private.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "trainer/groups/group-children.h"
 #include "trainer/schemes/group-plan.h"
 #include "trainer/schemes/groups.h"
 
@@ -26,6 +29,18 @@
 #define WAIT_US 60000000        /* Time limit for a missing group server. */
 #define MAX_LOSSES 100          /* Of group servers; then the job fails. */
 #define SPARE_HOSTS 1           /* Started in advance. */
+#define MAX_STARTS 100          /* Starts beyond the number of entries. */
+#define END_US 2000000          /* Time limit for SIGTERM. */
+
+/* Group servers that this one starts on its own machine, with "server
+ * --central".  They listen at its address and get SIGTERM when it dies. */
+struct children {
+    const struct ps_server_config *config;
+    char *central;              /* "HOST:PORT". */
+    pid_t *pids;                /* 0: unused. */
+    int n, max;                 /* Running processes, and entries of 'pids'. */
+    int n_started;              /* Processes started so far. */
+};
 
 struct host {
     struct conn *conn;          /* NULL: the entry is unused. */
@@ -43,7 +58,7 @@ struct hosting {
 };
 
 struct central {
-    struct group_children *children;    /* NULL: started elsewhere. */
+    struct children *children;  /* NULL: started elsewhere. */
     struct host *hosts;
     int n_hosts;                /* Entries. */
     struct hosting *groups;
@@ -53,6 +68,145 @@ struct central {
     int n_losses;
     int64_t lacking_us;         /* Since when a group lacks a host; 0: none. */
 };
+
+static struct children *
+children_create(const struct ps_server_config *config, uint16_t port)
+{
+    struct children *children = allocate(1, sizeof *children);
+
+    children->config = config;
+    children->max = config->n_workers + 1;
+    children->pids = allocate(children->max, sizeof *children->pids);
+    children->central = message(strchr(config->address, ':') ? "[%s]:%u"
+                                                             : "%s:%u",
+                                config->address, port);
+    return children;
+}
+
+/* Reaps the processes that have ended. */
+static void
+reap_children(struct children *children)
+{
+    for (int i = 0; i < children->max; i++) {
+        if (children->pids[i]
+            && waitpid(children->pids[i], NULL, WNOHANG)) {
+            children->pids[i] = 0;
+            children->n--;
+        }
+    }
+}
+
+/* Ends all, at last by SIGKILL, and waits for them. */
+static void
+children_destroy(struct children *children)
+{
+    int64_t deadline = clock_monotonic_us() + END_US;
+
+    if (!children) {
+        return;
+    }
+    for (int i = 0; i < children->max; i++) {
+        if (children->pids[i]) {
+            kill(children->pids[i], SIGTERM);   /* It may be starting. */
+        }
+    }
+    for (reap_children(children); children->n; reap_children(children)) {
+        for (int i = 0; i < children->max; i++) {
+            if (children->pids[i] && clock_monotonic_us() > deadline) {
+                kill(children->pids[i], SIGKILL);
+            }
+        }
+        poll(NULL, 0, 10);
+    }
+    free(children->pids);
+    free(children->central);
+    free(children);
+}
+
+/* In the new process: detaches standard input and output, which are the
+ * central server's, and runs the program. */
+static void
+become_group_server(const struct children *children, pid_t parent)
+{
+    const struct ps_server_config *config = children->config;
+    char reconnect[32], heartbeat[32];
+    const char *argv[16] = {
+        config->group_program, "server", "--central", children->central,
+        "--address", config->address, "--reconnect-timeout", reconnect,
+        "--heartbeat-timeout", heartbeat,
+    };
+    int null = open("/dev/null", O_RDWR);
+
+    snprintf(reconnect, sizeof reconnect, "%.6f",
+             config->reconnect_timeout_us * 1e-6);
+    snprintf(heartbeat, sizeof heartbeat, "%.6f",
+             config->heartbeat_timeout_us * 1e-6);
+    if (config->congestion) {
+        argv[10] = "--congestion";
+        argv[11] = config->congestion;
+    }
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0
+        && dup2(null, STDOUT_FILENO) >= 0
+        && !prctl(PR_SET_PDEATHSIG, SIGTERM) && getppid() == parent) {
+        execv(config->group_program, (char *const *) argv);
+    }
+    _exit(127);
+}
+
+static char *
+start_child(struct children *children)
+{
+    pid_t parent = getpid(), pid = fork();
+
+    if (!pid) {
+        become_group_server(children, parent);
+    }
+    if (pid < 0) {
+        return message("group server: cannot start one (%s)",
+                       strerror(errno));
+    }
+    for (int i = 0; i < children->max; i++) {
+        if (!children->pids[i]) {
+            children->pids[i] = pid;
+            break;
+        }
+    }
+    children->n++;
+    children->n_started++;
+    fprintf(stderr, "server: group server is process %d\n", (int) pid);
+    return NULL;
+}
+
+/* Starts as many as are missing from 'n'.  Returns NULL or a message. */
+static char *
+children_keep(struct children *children, int n)
+{
+    char *error = NULL;
+
+    reap_children(children);
+    n = n < children->max ? n : children->max;
+    while (!error && children->n < n) {
+        error = children->n_started < children->max + MAX_STARTS
+                ? start_child(children)
+                : message("group servers: giving up after %d starts",
+                          children->n_started);
+    }
+    return error;
+}
+
+/* Kills 'pid' if it is one of them. */
+static void
+children_end(struct children *children, pid_t pid)
+{
+    for (int i = 0; children && i < children->max; i++) {
+        if (pid > 0 && children->pids[i] == pid) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            children->pids[i] = 0;
+            children->n--;
+        }
+    }
+}
 
 static struct host *
 central_host(const struct server *server, const struct conn *conn)
@@ -74,8 +228,8 @@ central_create(struct server *server, uint16_t port)
         c->groups[i].host = -1;
     }
     if (config->group_program) {
-        c->children = group_children_create(config, port);
-        return group_children_keep(
+        c->children = children_create(config, port);
+        return children_keep(
             c->children, (config->sync->groups ? config->sync->groups : 1)
                          + SPARE_HOSTS);
     }
@@ -98,7 +252,7 @@ central_destroy(struct server *server)
                 free(c->hosts[i].address);
             }
         }
-        group_children_destroy(c->children);
+        children_destroy(c->children);
         free(c->hosts);
         free(c->groups);
         free(c->paused);
@@ -134,7 +288,7 @@ central_drop(struct server *server, struct conn *conn, char *why)
     if (host->group >= 0) {
         c->groups[host->group] = (struct hosting) { .host = -1 };
     }
-    group_children_end(c->children, host->pid);
+    children_end(c->children, host->pid);
     free(host->address);
     memset(host, 0, sizeof *host);
     conn_close(server, conn);
@@ -397,7 +551,7 @@ central_run(struct server *server)
         training_answer(server);
     }
     if (c->children) {
-        char *error = group_children_keep(
+        char *error = children_keep(
             c->children, groups_wanted(server->sync) + SPARE_HOSTS);
 
         if (error) {
