@@ -7,6 +7,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -14,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "trainer/search/events.h"
 #include "trainer/search/halving.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/job.h"
@@ -28,7 +28,6 @@ struct search {
     const struct search_config *config;
     const struct search_spec *spec;
     struct job_programs programs;
-    struct events events;
     struct halving halving;
     int n_jobs;
     struct job *jobs;
@@ -47,6 +46,45 @@ struct search {
     struct pollfd *fds;
     int n_fds;
 };
+
+/* Creates an event of docs/interfaces.md; event_send() frees it.  cJSON prints
+ * numbers that are not finite, which are unknown, as null. */
+static cJSON *
+event_create(const struct search *s, const char *type)
+{
+    cJSON *event = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(event, "event", type);
+    cJSON_AddNumberToObject(event, "time", clock_wall_ms());
+    cJSON_AddStringToObject(event, "cojob", s->spec->name);
+    return event;
+}
+
+static void
+event_send(const struct search *s, cJSON *event)
+{
+    if (s->config->event) {
+        s->config->event(s->config->event_aux, event);
+    }
+    cJSON_Delete(event);
+}
+
+/* Adds the first 'n' of the names. */
+static void
+add_names(const struct search *s, cJSON *event, const char *member, int n)
+{
+    cJSON_AddItemToObject(event, member,
+                          cJSON_CreateStringArray(s->names, n));
+}
+
+static void
+add_state(cJSON *event, const struct job *job)
+{
+    cJSON_AddStringToObject(event, "job", job->name);
+    cJSON_AddNumberToObject(event, "iteration", job->iteration);
+    cJSON_AddNumberToObject(event, "loss", job->loss);
+    cJSON_AddNumberToObject(event, "accuracy", job->accuracy);
+}
 
 /* Announces a change of the search. */
 static void
@@ -85,17 +123,37 @@ announce_job(struct search *s, const struct job *job)
     free(workers);
 }
 
+static void
+report_job_begin(const struct search *s, const struct job *job)
+{
+    cJSON *event = event_create(s, "job-begin");
+    cJSON *hyper;
+
+    cJSON_AddStringToObject(event, "job", job->name);
+    hyper = cJSON_AddObjectToObject(event, "hyperparameters");
+    cJSON_AddNumberToObject(hyper, "learning_rate",
+                            job->trial.learning_rate);
+    if (search_model_has_width(&s->spec->model)) {
+        cJSON_AddNumberToObject(hyper, "width", job->trial.width);
+    }
+    cJSON_AddNumberToObject(hyper, "batch", job->trial.batch);
+    event_send(s, event);
+}
+
 /* Starts the jobs after their announcement, so that their first bytes are
  * tagged.  If the controller is away, this costs the time limit of one
  * announcement. */
 static void
 begin_jobs(struct search *s)
 {
+    cJSON *event = event_create(s, "search-begin");
+
     s->begin_ms = clock_monotonic_ms();
     for (int i = 0; i < s->n_jobs; i++) {
         s->names[i] = s->jobs[i].name;
     }
-    events_search_begin(&s->events, s->names, s->n_jobs);
+    add_names(s, event, "jobs", s->n_jobs);
+    event_send(s, event);
     announce(s, (struct intent_edit) {
         .kind = INTENT_COJOB_BEGIN, .weight = s->spec->weight,
     });
@@ -103,7 +161,7 @@ begin_jobs(struct search *s)
         announce_job(s, &s->jobs[i]);
     }
     for (int i = 0; i < s->n_jobs; i++) {
-        events_job_begin(&s->events, &s->jobs[i]);
+        report_job_begin(s, &s->jobs[i]);
         job_start(&s->jobs[i]);
     }
 }
@@ -111,17 +169,10 @@ begin_jobs(struct search *s)
 static const char *
 outcome(const struct search *s, int i)
 {
-    switch (s->halving.jobs[i].state) {
-    case HALVING_FAILED:
-        return "failed";
-    case HALVING_DONE:
-        return "done";
-    case HALVING_RUNNING:
-    case HALVING_REACHED:
-    case HALVING_STOPPED:
-        break;
-    }
-    return "stopped";
+    enum halving_state state = s->halving.jobs[i].state;
+
+    return state == HALVING_FAILED ? "failed"
+           : state == HALVING_DONE ? "done" : "stopped";
 }
 
 /* Announces the end of jobs without processes. */
@@ -130,8 +181,13 @@ announce_ends(struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
         if (s->jobs[i].state == JOB_GONE && !s->ended[i]) {
+            cJSON *event = event_create(s, "job-end");
+
             s->ended[i] = true;
-            events_job_end(&s->events, &s->jobs[i], outcome(s, i));
+            add_state(event, &s->jobs[i]);
+            cJSON_AddStringToObject(event, "outcome", outcome(s, i));
+            cJSON_AddNumberToObject(event, "bytes", s->jobs[i].bytes);
+            event_send(s, event);
         }
     }
 }
@@ -158,6 +214,7 @@ static void
 begin_stage(struct search *s)
 {
     int64_t target = halving_target(&s->halving);
+    cJSON *event;
 
     s->begun = true;
     s->stage_ms = clock_monotonic_ms();
@@ -166,8 +223,11 @@ begin_stage(struct search *s)
             job_run_until(&s->jobs[i], target);
         }
     }
-    events_stage_begin(&s->events, s->halving.rung, target, s->names,
-                       name_running_jobs(s));
+    event = event_create(s, "stage-begin");
+    cJSON_AddNumberToObject(event, "rung", s->halving.rung);
+    cJSON_AddNumberToObject(event, "iterations", target);
+    add_names(s, event, "jobs", name_running_jobs(s));
+    event_send(s, event);
 }
 
 static void
@@ -203,14 +263,18 @@ static void
 end_stage(struct search *s)
 {
     int rung = s->halving.rung;
-    double seconds = (clock_monotonic_ms() - s->stage_ms) / 1e3;
+    cJSON *event = event_create(s, "stage-end");
 
+    cJSON_AddNumberToObject(event, "rung", rung);
+    cJSON_AddNumberToObject(event, "seconds",
+                            (clock_monotonic_ms() - s->stage_ms) / 1e3);
     s->n_ranked = halving_end_stage(&s->halving, s->ranking);
     s->best = s->n_ranked ? s->ranking[0] : -1;
     for (int i = 0; i < s->n_ranked; i++) {
         s->names[i] = s->jobs[s->ranking[i]].name;
     }
-    events_stage_end(&s->events, rung, seconds, s->names, s->n_ranked);
+    add_names(s, event, "ranking", s->n_ranked);
+    event_send(s, event);
     for (int i = 0; i < s->n_ranked; i++) {
         if (s->halving.jobs[s->ranking[i]].state != HALVING_RUNNING) {
             job_stop(&s->jobs[s->ranking[i]]);
@@ -233,11 +297,14 @@ fail_job(struct search *s, int i)
 {
     if (s->halving.jobs[i].state == HALVING_RUNNING
         || s->halving.jobs[i].state == HALVING_REACHED) {
+        const struct job *job = &s->jobs[i];
+
         halving_failed(&s->halving, i);
-        events_warning(&s->events, &s->jobs[i]);
+        fprintf(stderr, "%s/%s: failed at iteration %lld%s%s\n",
+                s->spec->name, job->name, (long long) job->iteration,
+                job->error ? ": " : "", job->error ? job->error : "");
         announce(s, (struct intent_edit) {
-            .kind = INTENT_JOB_END, .job = s->jobs[i].name,
-            .outcome = "failed",
+            .kind = INTENT_JOB_END, .job = job->name, .outcome = "failed",
         });
     }
 }
@@ -263,7 +330,11 @@ search_step(struct search *s)
 
         job_run(job);
         if (job->has_news && s->begun && !s->judged) {
-            events_progress(&s->events, s->halving.rung, job);
+            cJSON *event = event_create(s, "progress");
+
+            cJSON_AddNumberToObject(event, "rung", s->halving.rung);
+            add_state(event, job);
+            event_send(s, event);
         }
         job->has_news = false;
         if (job->failed) {
@@ -347,10 +418,6 @@ search_init(struct search *s, const struct search_config *config)
     s->spec = config->spec;
     s->programs.trainer = config->trainer;
     s->programs.wrapper = config->wrapper;
-    s->events = (struct events) {
-        .cojob = s->spec->name, .callback = config->event,
-        .aux = config->event_aux,
-    };
     s->n_jobs = s->spec->n_trials;
     s->jobs = allocate(s->n_jobs, sizeof *s->jobs);
     s->ended = allocate(s->n_jobs, sizeof *s->ended);
@@ -380,6 +447,19 @@ search_uninit(struct search *s)
     free(s->fds);
 }
 
+static void
+report_end(const struct search *s)
+{
+    int64_t end_ms = s->judged ? s->answer_ms : clock_monotonic_ms();
+    cJSON *event = event_create(s, "search-end");
+
+    cJSON_AddItemToObject(event, "best",
+                          s->best < 0 ? cJSON_CreateNull()
+                          : cJSON_CreateString(s->jobs[s->best].name));
+    cJSON_AddNumberToObject(event, "seconds", (end_ms - s->begin_ms) / 1e3);
+    event_send(s, event);
+}
+
 char *
 search_execute(const struct search_config *config,
                struct search_result *result)
@@ -397,10 +477,7 @@ search_execute(const struct search_config *config,
     begin_jobs(&s);
     search_loop(&s);
     announce(&s, (struct intent_edit) { .kind = INTENT_COJOB_END });
-    events_search_end(&s.events, s.best >= 0 ? &s.jobs[s.best] : NULL,
-                      ((s.judged ? s.answer_ms : clock_monotonic_ms())
-                       - s.begin_ms) / 1e3);
-
+    report_end(&s);
     *result = (struct search_result) { .best = s.best, .signal = s.signal };
     for (int i = 0; i < s.n_jobs; i++) {
         result->n_failed += s.halving.jobs[i].state == HALVING_FAILED;
