@@ -16,7 +16,7 @@
 #include "agent/control.h"
 #include "agent/options.h"
 #include "command-line.h"
-#include "wire/tls.h"
+#include "wire/daemon-options.h"
 #include "daemon.h"
 #include "fatal-signal.h"
 #include "latch.h"

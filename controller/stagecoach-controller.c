@@ -31,7 +31,7 @@
 #include "controller/southbound/topology/topology.h"
 #include "controller/decide/stage-history.h"
 #include "controller/hosts/telemetry.h"
-#include "wire/tls.h"
+#include "wire/daemon-options.h"
 #include "daemon.h"
 #include "fatal-signal.h"
 #include "latch.h"

@@ -14,12 +14,46 @@
 #include "openvswitch/vlog.h"
 #include "stream-ssl.h"
 #include "stream.h"
+#include "timeval.h"
 #include "util.h"
-#include "wire/tls.h"
 
 VLOG_DEFINE_THIS_MODULE(daemon_options);
 
 #define EXIT_USAGE 2
+#define CHECK_MS 1000           /* Interval of checks of the TLS files. */
+
+static char *private_key, *certificate, *authority;     /* Or NULL. */
+static long long next_check;     /* time_msec(). */
+
+static char **
+find_file(int option)
+{
+    return option == 'p' ? &private_key
+           : option == 'c' ? &certificate : &authority;
+}
+
+const char *
+tls_file(int option)
+{
+    return *find_file(option);
+}
+
+/* Reads the files that have changed.  A key is used with its certificate only:
+ * replace the certificate before the key, or keep both in one file. */
+void
+tls_run(void)
+{
+    if (time_msec() < next_check) {
+        return;
+    }
+    next_check = time_msec() + CHECK_MS;
+    if (private_key && certificate) {
+        stream_ssl_set_key_and_cert(private_key, certificate);
+    }
+    if (authority) {
+        stream_ssl_set_ca_cert_file(authority, false);
+    }
+}
 
 enum {
     FIRST = UCHAR_MAX,
@@ -35,6 +69,21 @@ static const struct option library_options[] = {
     { NULL, 0, NULL, 0 },
 };
 
+/* Detaching changes the working directory, so the name is made absolute. */
+static void
+set_tls_file(int option, const char *file)
+{
+    char **filep = find_file(option);
+
+    if (!private_key && !certificate && !authority) {
+        stream_ssl_set_protocols("TLSv1.2");
+    }
+    free(*filep);
+    *filep = abs_file_name(NULL, file);
+    next_check = 0;
+    tls_run();
+}
+
 static void
 parse_library_option(int c, char *argument)
 {
@@ -44,7 +93,7 @@ parse_library_option(int c, char *argument)
     case 'p':
     case 'c':
     case 'C':
-        tls_set_file(c, argument);
+        set_tls_file(c, argument);
         break;
     case OPT_SSL_PROTOCOLS:
         stream_ssl_set_protocols(argument);

@@ -7,6 +7,12 @@
  * options of the library for daemons, logging and TLS.
  *
  *    daemon_options_parse(&table, true, false, argc, argv, &options);
+ *    ...
+ *    tls_run();                        // Often; checks once a second.
+ *
+ * Certificates expire after some months, while daemons keep running.
+ * libopenvswitch reads its files again on request, so this module remembers
+ * their names and requests that.
  *
  * Main thread only. */
 
@@ -15,9 +21,16 @@
 struct option_table;
 
 /* Parses 'argv' by the table, without its 'others', into 'to'.  'passive' and
- * 'bootstrap' choose which remotes and TLS options --help describes.  Ends the
- * program after an error, --help or --version. */
+ * 'bootstrap' choose which remotes and TLS options --help describes.  TLS is
+ * at least 1.2 if a file is given.  Ends the program after an error, --help or
+ * --version. */
 void daemon_options_parse(const struct option_table *, bool passive,
                           bool bootstrap, int argc, char *argv[], void *to);
+
+/* Returns the absolute name of the file of option 'p' (private key), 'c'
+ * (certificate) or 'C' (authority) of stream-ssl.h, or NULL. */
+const char *tls_file(int option);
+
+void tls_run(void);
 
 #endif /* wire/daemon-options.h */
