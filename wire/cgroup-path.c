@@ -8,13 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool
+is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+           || (c >= '0' && c <= '9');
+}
+
 bool
 cgroup_name_is_valid(const char *name)
 {
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz"
-                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+    size_t n = strlen(name);
 
-    return n >= 1 && n <= 31 && !name[n] && !strchr("._-", name[0]);
+    if (n < 1 || n > 31 || !is_alnum(name[0])) {
+        return false;
+    }
+    for (size_t i = 1; i < n; i++) {
+        if (!is_alnum(name[i]) && !strchr("._-", name[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void
