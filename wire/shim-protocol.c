@@ -7,40 +7,31 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Each checks one element of a body, which is aligned.  Returns true if its
- * values are allowed. */
+/* An element of a request's body, aligned. */
+union element {
+    struct shim_lease lease;
+    struct shim_slot slot;
+    struct shim_flow flow;
+    struct shim_flow_key key;
+    struct shim_rate rate;
+    struct shim_min_share min_share;
+    struct shim_take_over take_over;
+    struct shim_capture capture;
+    struct shim_congestion congestion;
+    struct shim_bins_since bins;
+    uint16_t slot_number;
+};
 
 static bool
-check_lease(const void *lease_)
+is_slot(uint16_t slot)
 {
-    const struct shim_lease *lease = lease_;
-
-    return lease->default_dscp <= 63;
+    return slot && slot < SHIM_MAX_SLOTS;
 }
 
 static bool
-check_slot(const void *slot_)
-{
-    const struct shim_slot *slot = slot_;
-
-    return (slot->slot && slot->slot < SHIM_MAX_SLOTS
-            && slot->level < SHIM_N_LEVELS && slot->dscp <= 63
-            && memchr(slot->name, '\0', sizeof slot->name));
-}
-
-static bool
-check_slot_number(const void *slot_)
-{
-    const uint16_t *slot = slot_;
-
-    return *slot && *slot < SHIM_MAX_SLOTS;
-}
-
-static bool
-check_key(const void *key_)
+is_key(const struct shim_flow_key *key)
 {
     static const uint8_t zeros[12];
-    const struct shim_flow_key *key = key_;
 
     return (!key->pad
             && (key->protocol == IPPROTO_TCP || key->protocol == IPPROTO_UDP)
@@ -51,133 +42,96 @@ check_key(const void *key_)
 }
 
 static bool
-check_flow(const void *flow_)
-{
-    const struct shim_flow *flow = flow_;
-
-    return flow->slot < SHIM_MAX_SLOTS && !flow->pad && check_key(&flow->key);
-}
-
-static bool
-check_rate(const void *rate_)
-{
-    const struct shim_rate *rate = rate_;
-
-    return rate->bps >= SHIM_MIN_RATE && rate->bps <= SHIM_MAX_RATE;
-}
-
-static bool
-check_min_share(const void *min_share_)
-{
-    const struct shim_min_share *min_share = min_share_;
-
-    return (min_share->share <= SHIM_MIN_SHARE_UNIT
-            || min_share->share == SHIM_MIN_SHARE_DEFAULT);
-}
-
-static bool
-check_take_over(const void *take_over_)
-{
-    const struct shim_take_over *take_over = take_over_;
-
-    return (take_over->step == SHIM_STEP_STOP
-            || take_over->step == SHIM_STEP_LEAVE);
-}
-
-static bool
-check_capture(const void *capture_)
-{
-    const struct shim_capture *c = capture_;
-
-    return (c->slot < SHIM_MAX_SLOTS && c->all <= 1 && !(c->all && c->slot)
-            && c->snap && c->snap <= SHIM_MAX_SNAP);
-}
-
-static bool
 is_congestion_share(uint32_t share)
 {
     return share <= SHIM_CONGESTION_UNIT || share == SHIM_CONGESTION_DEFAULT;
 }
 
+/* Returns true if the values of 'e', of a request of 'type', are allowed. */
 static bool
-check_congestion(const void *congestion_)
+check_element(uint16_t type, const union element *e)
 {
-    const struct shim_congestion *c = congestion_;
-
-    return (is_congestion_share(c->gamma) && is_congestion_share(c->beta)
-            && is_congestion_share(c->floor)
-            && c->gamma >= SHIM_CONGESTION_UNIT / 2);
-}
-
-static bool
-check_bins(const void *bins_)
-{
-    const struct shim_bins_since *b = bins_;
-
-    return (b->slot && b->slot < SHIM_MAX_SLOTS && !b->pad[0] && !b->pad[1]
-            && !b->pad[2]);
-}
-
-struct body_rule {
-    size_t size;                /* Of an element; 0: no body. */
-    bool is_array;              /* Any number of elements, not only one. */
-    bool (*check)(const void *element); /* NULL: all values are allowed. */
-};
-
-/* Returns the rule for requests of 'type', NULL if there are none. */
-static const struct body_rule *
-find_rule(uint16_t type)
-{
-    static const struct body_rule no_body = { .size = 0 };
-    static const struct body_rule rules[] = {
-        [SHIM_LEASE] = { sizeof(struct shim_lease), false, check_lease },
-        [SHIM_SLOT_SET] = { sizeof(struct shim_slot), true, check_slot },
-        [SHIM_SLOT_CLEAR] = { sizeof(uint16_t), true, check_slot_number },
-        [SHIM_FLOW_ADD] = { sizeof(struct shim_flow), true, check_flow },
-        [SHIM_FLOW_DELETE] = { sizeof(struct shim_flow_key), true, check_key },
-        [SHIM_RATE] = { sizeof(struct shim_rate), false, check_rate },
-        [SHIM_FLOW_PAGE] = { sizeof(struct shim_cursor), false, NULL },
-        [SHIM_MIN_SHARE] = { sizeof(struct shim_min_share), false,
-                             check_min_share },
-        [SHIM_TAKE_OVER] = { sizeof(struct shim_take_over), false,
-                             check_take_over },
-        [SHIM_CAPTURE] = { sizeof(struct shim_capture), false,
-                           check_capture },
-        [SHIM_CONGESTION] = { sizeof(struct shim_congestion), false,
-                              check_congestion },
-        [SHIM_BINS] = { sizeof(struct shim_bins_since), false, check_bins },
-    };
-
     switch (type) {
-    case SHIM_HELLO:
-    case SHIM_SLOT_LIST:
-    case SHIM_FLOW_LIST:
-    case SHIM_STATS:
-    case SHIM_SUBSCRIBE:
-    case SHIM_PORTS:
-    case SHIM_CONNECTIONS:
-        return &no_body;
+    case SHIM_LEASE:
+        return e->lease.default_dscp <= 63;
+    case SHIM_SLOT_SET:
+        return is_slot(e->slot.slot) && e->slot.level < SHIM_N_LEVELS
+               && e->slot.dscp <= 63
+               && memchr(e->slot.name, '\0', sizeof e->slot.name);
+    case SHIM_SLOT_CLEAR:
+        return is_slot(e->slot_number);
+    case SHIM_FLOW_ADD:
+        return e->flow.slot < SHIM_MAX_SLOTS && !e->flow.pad
+               && is_key(&e->flow.key);
+    case SHIM_FLOW_DELETE:
+        return is_key(&e->key);
+    case SHIM_RATE:
+        return e->rate.bps >= SHIM_MIN_RATE && e->rate.bps <= SHIM_MAX_RATE;
+    case SHIM_MIN_SHARE:
+        return e->min_share.share <= SHIM_MIN_SHARE_UNIT
+               || e->min_share.share == SHIM_MIN_SHARE_DEFAULT;
+    case SHIM_TAKE_OVER:
+        return e->take_over.step == SHIM_STEP_STOP
+               || e->take_over.step == SHIM_STEP_LEAVE;
+    case SHIM_CAPTURE:
+        return e->capture.slot < SHIM_MAX_SLOTS && e->capture.all <= 1
+               && !(e->capture.all && e->capture.slot)
+               && e->capture.snap && e->capture.snap <= SHIM_MAX_SNAP;
+    case SHIM_CONGESTION:
+        return is_congestion_share(e->congestion.gamma)
+               && is_congestion_share(e->congestion.beta)
+               && is_congestion_share(e->congestion.floor)
+               && e->congestion.gamma >= SHIM_CONGESTION_UNIT / 2;
+    case SHIM_BINS:
+        return is_slot(e->bins.slot) && !e->bins.pad[0] && !e->bins.pad[1]
+               && !e->bins.pad[2];
     default:
-        return (type < sizeof rules / sizeof *rules && rules[type].size
-                ? &rules[type] : NULL);
+        return true;
     }
 }
 
 int
 protocol_check_body(uint16_t type, const void *body, size_t length)
 {
-    const struct body_rule *rule = find_rule(type);
-    _Alignas(8) char element[sizeof(struct shim_slot)];
+    static const struct {
+        bool is_request;
+        bool is_array;          /* Any number of elements, not only one. */
+        size_t size;            /* Of an element; 0: no body. */
+    } bodies[] = {
+        [SHIM_HELLO] = { true, false, 0 },
+        [SHIM_LEASE] = { true, false, sizeof(struct shim_lease) },
+        [SHIM_SLOT_SET] = { true, true, sizeof(struct shim_slot) },
+        [SHIM_SLOT_CLEAR] = { true, true, sizeof(uint16_t) },
+        [SHIM_SLOT_LIST] = { true, false, 0 },
+        [SHIM_FLOW_ADD] = { true, true, sizeof(struct shim_flow) },
+        [SHIM_FLOW_DELETE] = { true, true, sizeof(struct shim_flow_key) },
+        [SHIM_FLOW_LIST] = { true, false, 0 },
+        [SHIM_STATS] = { true, false, 0 },
+        [SHIM_RATE] = { true, false, sizeof(struct shim_rate) },
+        [SHIM_SUBSCRIBE] = { true, false, 0 },
+        [SHIM_MIN_SHARE] = { true, false, sizeof(struct shim_min_share) },
+        [SHIM_CAPTURE] = { true, false, sizeof(struct shim_capture) },
+        [SHIM_CONGESTION] = { true, false, sizeof(struct shim_congestion) },
+        [SHIM_PORTS] = { true, false, 0 },
+        [SHIM_TAKE_OVER] = { true, false, sizeof(struct shim_take_over) },
+        [SHIM_FLOW_PAGE] = { true, false, sizeof(struct shim_cursor) },
+        [SHIM_BINS] = { true, false, sizeof(struct shim_bins_since) },
+        [SHIM_CONNECTIONS] = { true, false, 0 },
+    };
 
-    if (!rule) {
+    union element element;
+    size_t size;
+
+    if (type >= sizeof bodies / sizeof *bodies || !bodies[type].is_request) {
         return EOPNOTSUPP;
     }
-    if (rule->is_array ? length % rule->size : length != rule->size) {
+    size = bodies[type].size;
+    if (bodies[type].is_array ? length % size : length != size) {
         return EPROTO;
     }
-    for (size_t at = 0; at < length && rule->check; at += rule->size) {
-        memcpy(element, (const char *) body + at, rule->size);
-        if (!rule->check(element)) {
+    for (size_t at = 0; at < length; at += size) {
+        memcpy(&element, (const char *) body + at, size);
+        if (!check_element(type, &element)) {
             return EINVAL;
         }
     }
