@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/balance/apportion.h"
 #include "trainer/balance/batch-mode.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/balance/predictor.h"

@@ -26,4 +26,11 @@ struct batch_mode_class {
 extern const struct batch_mode_class batch_mode_cpu;
 extern const struct batch_mode_class batch_mode_gpu;
 
+/* Divides 'total' into whole parts in proportion to 'weights', by largest
+ * remainder.  Each part is at least 1 and at most its 'max'; the other parts
+ * share the difference.  'n' <= 'total' <= the sum of 'max', weights are
+ * positive, and 'scratch' has 'n' elements. */
+void apportion(int n, uint32_t total, const double *weights,
+               const uint32_t *max, double *scratch, uint32_t *parts);
+
 #endif /* trainer/balance/batch-mode.h */

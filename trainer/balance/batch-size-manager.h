@@ -46,19 +46,6 @@
  * Each worker has at least one sample.
  *
  *
- * Decisions
- * =========
- *
- * Sizes change only between iterations, and gradients are weighted by samples,
- * so an update equals that of one worker with the whole batch.  On CPUs,
- * samples are divided in proportion to predicted speeds, and sizes stay unless
- * the iteration becomes shorter by more than the usual error of the
- * predictions.  On GPUs, times have a fixed start-up part, so samples move
- * from stragglers to leaders, first as many as close the gap, at a quarter of
- * the workers at once, then fewer; a gap that jitter could explain only
- * lengthens the measuring window.
- *
- *
  * Ownership and thread-safety
  * ===========================
  *

@@ -12,7 +12,7 @@
 
 #define N_LAGS 3
 #define N_INPUTS (3 * N_LAGS + 1)       /* And a constant. */
-#define N_HIDDEN 8
+#define N_HIDDEN 8              /* 5 learn more slowly and err more. */
 
 /* Where the weights are in their vector. */
 #define HIDDEN 0                /* [N_INPUTS][N_HIDDEN] */

@@ -36,19 +36,10 @@
  *    arima       ARIMA(2,1,1), by recursive extended least squares
  *    rnn, lstm   recurrent networks over the last 10 speeds
  *    lstm-x      as lstm, with the loads
- *    narx        a network over the last 3 speeds and loads and the current load
+ *    narx        a network over the last 3 speeds and loads and the current
+ *                load; the default
  *
  * All learn online and predict as "ema" until they have enough data.
- *
- *
- * Decisions
- * =========
- *
- * NARX is the default predictor, because the load of other programs tells a
- * lasting change from a short disturbance.  It has 8 tanh units and a direct
- * path over the last 3 speeds and loads; with 5 units it learns more slowly
- * and errs more.  It makes 4 steps of Adam per iteration over the last 200
- * iterations.
  *
  *
  * Ownership and thread-safety

@@ -165,16 +165,12 @@ compare_command(int argc, char *argv[], bool *usage)
     char *error = parse(argc, argv, &c);
 
     *usage = error != NULL;
-    if (!error) {
-        error = compare_spec_from_file(c.file, &spec);
-    }
+    error = error ? error : compare_spec_from_file(c.file, &spec);
     if (!error
         && readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
         error = message("/proc/self/exe: cannot be read");
     }
-    if (!error) {
-        error = compare_run(spec, program, &curves);
-    }
+    error = error ? error : compare_run(spec, program, &curves);
     if (!error && c.svg) {
         error = compare_write_svg(spec, curves, c.svg);
     }

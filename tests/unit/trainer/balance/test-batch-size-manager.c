@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "trainer/balance/apportion.h"
+#include "trainer/balance/batch-mode.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/data/seeded.h"
 
