@@ -132,20 +132,26 @@ store_number(const struct option_row *row, const char *text, void *to)
     return NULL;
 }
 
-/* Returns a message that lists the words in 'row->value'. */
+/* Returns "'text' is not one of" and the words in 'row->value', or NULL and
+ * the index of 'text' among them. */
 static char *
-refuse_word(const struct option_row *row, const char *text)
+find_word(const struct option_row *row, const char *text, int *index)
 {
     char *error = message("\"%s\" is not one of", text);
     const char *word = row->value;
 
-    for (;;) {
+    for (*index = 0;; ++*index) {
         int length = strcspn(word, "|");
-        char *longer = message("%s%s \"%.*s\"", error,
-                               word == row->value ? "" : ",", length, word);
+        char *longer = message("%s%s \"%.*s\"", error, *index ? "," : "",
+                               length, word);
+        bool same = strlen(text) == length && !memcmp(word, text, length);
 
         free(error);
         error = longer;
+        if (same) {
+            free(error);
+            return NULL;
+        }
         if (!word[length]) {
             return error;
         }
@@ -153,33 +159,14 @@ refuse_word(const struct option_row *row, const char *text)
     }
 }
 
-/* Returns the index of 'text' among the words in 'row->value', or -1. */
-static int
-find_word(const struct option_row *row, const char *text)
-{
-    size_t length = strlen(text);
-    const char *word = row->value;
-
-    for (int i = 0; ; i++) {
-        size_t n = strcspn(word, "|");
-
-        if (n == length && !memcmp(word, text, n)) {
-            return i;
-        }
-        if (!word[n]) {
-            return -1;
-        }
-        word += n + 1;
-    }
-}
-
 static char *
 store_word(const struct option_row *row, const char *text, void *to)
 {
-    int index = find_word(row, text);
+    int index;
+    char *error = find_word(row, text, &index);
 
-    if (index < 0) {
-        return refuse_word(row, text);
+    if (error) {
+        return error;
     }
     if (row->kind == OPTION_WORD) {
         *(const char **) to = text;
