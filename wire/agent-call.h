@@ -27,10 +27,6 @@
  * The first word is the command, the others are its arguments, as of
  * "ovs-appctl -t RUNDIR/agent.ctl".
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Plain C without any library.  Blocks, with a limit.  Thread-safe. */
 
 #include <stddef.h>

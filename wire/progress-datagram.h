@@ -21,10 +21,6 @@
  * docs/interfaces.md lists the members.  Unknown members are ignored, because
  * an older agent must accept the datagrams of newer jobs.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * No state.  Thread-safe. */
 
 #include <stdbool.h>

@@ -29,10 +29,6 @@
  *    }
  *    halving_uninit(&h);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * No I/O and no time.  The rungs must outlive the object.  One thread. */
 
 #include <stdbool.h>

@@ -31,10 +31,6 @@
  * A child is the leader of its own process group, gets SIGTERM when the search
  * dies, and inherits standard error.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The caller owns the struct.  One thread. */
 
 #include <stdbool.h>

@@ -24,10 +24,6 @@
  * The size of images is that of the files; "image" is for generated ones.
  * Only "mlp" has a width to search.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Plain data; free with search_model_uninit(). */
 
 #include <stdbool.h>
