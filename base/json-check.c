@@ -21,18 +21,18 @@
 #define MAX_FOUND 40            /* Characters of a wrong value in messages. */
 #define MAX_NAME 31             /* Characters of the name of a cojob, job or
                                  * host. */
-#define N_BUCKETS 4096          /* 2^12; a recording has 100,000 items. */
 #define NAME_RULE "a name of 1 to 31 letters, digits, '.', '_' and '-' that " \
                   "begins with a letter or digit"
 
-/* An item of the text that a reader has visited. */
+/* An item of the text. */
 struct json_at {
     struct json_check *jc;
     const struct json_at *parent;       /* NULL for the top. */
-    struct json_at *next;               /* In its bucket. */
     const cJSON *item;
-    size_t index;                       /* Of an element of an array. */
+    size_t index;                       /* Among the children of 'parent'. */
     bool read;                          /* A member that a reader requested. */
+    struct json_at *children;           /* [n]: elements, or members. */
+    size_t n;
 };
 
 struct json_check {
@@ -41,44 +41,35 @@ struct json_check {
     size_t n_errors;            /* Number of 'errors'; further ones are
                                  * dropped. */
     char *errors[MAX_ERRORS];
-    struct json_at *buckets[N_BUCKETS]; /* Visited items, hashed by 'item'. */
+    struct json_at top;         /* Of 'root'. */
 };
 
-/* The first 12 bits of a product that spreads addresses. */
-static size_t
-bucket(const cJSON *item)
+/* Adds what is below 'at'. */
+static void
+add_children(struct json_at *at)
 {
-    return ((uintptr_t) item / sizeof *item * 0x9e3779b97f4a7c15) >> 52;
+    const cJSON *item;
+    size_t i = 0;
+
+    at->n = cJSON_GetArraySize(at->item);
+    at->children = at->n ? allocate(at->n, sizeof *at->children) : NULL;
+    cJSON_ArrayForEach (item, at->item) {
+        at->children[i] = (struct json_at) {
+            .jc = at->jc, .parent = at, .item = item, .index = i,
+        };
+        add_children(&at->children[i++]);
+    }
 }
 
-static struct json_at *
-find_visited(const struct json_check *jc, const cJSON *item)
+static void
+free_children(struct json_at *at)
 {
-    struct json_at *at = jc->buckets[bucket(item)];
-
-    while (at && at->item != item) {
-        at = at->next;
+    for (size_t i = 0; i < at->n; i++) {
+        free_children(&at->children[i]);
     }
-    return at;
-}
-
-static struct json_at *
-visit(struct json_check *jc, const struct json_at *parent, const cJSON *item,
-      size_t index)
-{
-    struct json_at *at = find_visited(jc, item);
-
-    if (at) {
-        return at;
-    }
-    at = allocate(1, sizeof *at);
-    at->jc = jc;
-    at->parent = parent;
-    at->item = item;
-    at->index = index;
-    at->next = jc->buckets[bucket(item)];
-    jc->buckets[bucket(item)] = at;
-    return at;
+    free(at->children);
+    at->children = NULL;
+    at->n = 0;
 }
 
 static void
@@ -233,34 +224,37 @@ json_at_integer(const struct json_at *at, int64_t min, int64_t max)
     return x;
 }
 
+/* Returns the first 'member' of 'at', or NULL. */
+static struct json_at *
+find_member(const struct json_at *at, const char *member)
+{
+    for (size_t i = 0; at && cJSON_IsObject(at->item) && i < at->n; i++) {
+        if (!strcmp(at->children[i].item->string, member)) {
+            return &at->children[i];
+        }
+    }
+    return NULL;
+}
+
 /* Returns 'member' of 'at' and notes that it was read.  Returns NULL if it
  * is missing, which is an error if 'required'. */
 static const struct json_at *
 get_member(const struct json_at *at, const char *member, bool required)
 {
-    const cJSON *item;
-    struct json_at *value;
+    struct json_at *value = find_member(at, member);
 
-    if (!at || !cJSON_IsObject(at->item)) {
-        return NULL;
+    if (value) {
+        value->read = true;
+    } else if (required && at && cJSON_IsObject(at->item)) {
+        json_fail(at, member, "required member is missing");
     }
-    item = cJSON_GetObjectItemCaseSensitive(at->item, member);
-    if (!item) {
-        if (required) {
-            json_fail(at, member, "required member is missing");
-        }
-        return NULL;
-    }
-    value = visit(at->jc, at, item, 0);
-    value->read = true;
     return value;
 }
 
 bool
 json_has(const struct json_at *at, const char *member)
 {
-    return at && cJSON_IsObject(at->item)
-        && cJSON_GetObjectItemCaseSensitive(at->item, member);
+    return find_member(at, member);
 }
 
 /* Returns true if 'member' is an object, for members that may have other types
@@ -268,8 +262,9 @@ json_has(const struct json_at *at, const char *member)
 bool
 json_has_object(const struct json_at *at, const char *member)
 {
-    return at && cJSON_IsObject(at->item)
-        && cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(at->item, member));
+    const struct json_at *value = find_member(at, member);
+
+    return value && cJSON_IsObject(value->item);
 }
 
 void
@@ -475,15 +470,13 @@ json_array_or_null(const struct json_at *at, const char *member,
 size_t
 json_n(const struct json_at *at)
 {
-    return at ? cJSON_GetArraySize(at->item) : 0;
+    return at ? at->n : 0;
 }
 
 const struct json_at *
 json_element(const struct json_at *at, size_t index)
 {
-    const cJSON *item = at ? cJSON_GetArrayItem(at->item, index) : NULL;
-
-    return item ? visit(at->jc, at, item, index) : NULL;
+    return at && index < at->n ? &at->children[index] : NULL;
 }
 
 const struct json_at *
@@ -495,21 +488,17 @@ json_element_object(const struct json_at *at, size_t index)
 const struct json_at *
 json_member(const struct json_at *at, size_t index, const char **namep)
 {
-    const struct json_at *value;
-    const cJSON *item;
+    struct json_at *value;
 
-    if (!at || !cJSON_IsObject(at->item)) {
+    if (!at || !cJSON_IsObject(at->item) || index >= at->n) {
         return NULL;
     }
-    item = cJSON_GetArrayItem(at->item, index);
-    if (!item) {
-        return NULL;
-    }
-    value = get_member(at, item->string, false);
-    if (!is_name(item->string)) {
+    value = &at->children[index];
+    value->read = true;
+    if (!is_name(value->item->string)) {
         json_fail(value, NULL, "its name is not " NAME_RULE);
     }
-    *namep = item->string;
+    *namep = value->item->string;
     return value;
 }
 
@@ -527,28 +516,19 @@ line_of(const char *text, const char *end)
 /* Reports the first duplicate member of an object: cJSON would silently use
  * its first value. */
 static void
-refuse_duplicates(struct json_check *jc, const struct json_at *parent,
-                  const cJSON *item, size_t index)
+refuse_duplicates(struct json_at *at)
 {
-    struct json_at *at = visit(jc, parent, item, index);
-    const cJSON *child;
-    size_t i = 0;
+    for (size_t i = 0; i < at->n; i++) {
+        struct json_at *child = &at->children[i];
+        const char *name = child->item->string;
 
-    cJSON_ArrayForEach (child, item) {
-        if (cJSON_IsObject(item)) {
-            for (const cJSON *c = item->child; c != child; c = c->next) {
-                if (!strcmp(c->string, child->string)) {
-                    json_fail(at, child->string, "stands here twice");
-                    /* One error is enough. */
-                    visit(jc, at, child, i)->read = true;
-                    return;
-                }
-            }
+        if (cJSON_IsObject(at->item) && find_member(at, name) != child) {
+            json_fail(at, name, "stands here twice");
+            child->read = true;         /* One error is enough. */
+            free_children(child);
+            return;
         }
-        if (child->child) {
-            refuse_duplicates(jc, at, child, i);
-        }
-        i++;
+        refuse_duplicates(child);
     }
 }
 
@@ -573,9 +553,11 @@ json_check_open(const char *name, const char *text)
         fputs(n ? "\"" : "", stream);
         fclose(stream);
     } else {
-        refuse_duplicates(jc, NULL, jc->root, 0);
+        jc->top = (struct json_at) { .jc = jc, .item = jc->root };
+        add_children(&jc->top);
+        refuse_duplicates(&jc->top);
         if (!cJSON_IsObject(jc->root)) {
-            refuse_value(json_check_top(jc), "an object");
+            refuse_value(&jc->top, "an object");
         }
     }
     return jc;
@@ -584,7 +566,7 @@ json_check_open(const char *name, const char *text)
 const struct json_at *
 json_check_top(struct json_check *jc)
 {
-    return jc->root ? visit(jc, NULL, jc->root, 0) : NULL;
+    return jc->root ? &jc->top : NULL;
 }
 
 bool
@@ -601,18 +583,15 @@ json_n_errors(const struct json_check *jc)
 
 /* Reports the members that were not read, in the order of the text. */
 static void
-refuse_unknown(struct json_check *jc, const cJSON *item)
+refuse_unknown(const struct json_at *at)
 {
-    const cJSON *child;
+    for (size_t i = 0; i < at->n; i++) {
+        const struct json_at *child = &at->children[i];
 
-    cJSON_ArrayForEach (child, item) {
-        const struct json_at *at = find_visited(jc, child);
-
-        if (cJSON_IsObject(item) && !(at && at->read)) {
-            json_fail(find_visited(jc, item), child->string,
-                      "unknown member");
+        if (cJSON_IsObject(at->item) && !child->read) {
+            json_fail(at, child->item->string, "unknown member");
         } else {
-            refuse_unknown(jc, child);
+            refuse_unknown(child);
         }
     }
 }
@@ -639,14 +618,7 @@ join_errors(const struct json_check *jc, size_t n)
 static void
 json_check_destroy(struct json_check *jc)
 {
-    for (size_t i = 0; i < N_BUCKETS; i++) {
-        struct json_at *next;
-
-        for (struct json_at *at = jc->buckets[i]; at; at = next) {
-            next = at->next;
-            free(at);
-        }
-    }
+    free_children(&jc->top);
     for (size_t i = 0; i < jc->n_errors; i++) {
         free(jc->errors[i]);
     }
@@ -664,7 +636,7 @@ json_check_close(struct json_check *jc)
     char *error;
 
     if (!jc->n_errors) {
-        refuse_unknown(jc, jc->root);
+        refuse_unknown(&jc->top);
     }
     error = join_errors(jc, 1);
     json_check_destroy(jc);
@@ -678,9 +650,7 @@ json_check_close_all(struct json_check *jc)
 {
     char *errors;
 
-    if (jc->root) {
-        refuse_unknown(jc, jc->root);
-    }
+    refuse_unknown(&jc->top);
     errors = join_errors(jc, MAX_ERRORS);
     json_check_destroy(jc);
     return errors;
