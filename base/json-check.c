@@ -596,35 +596,29 @@ refuse_unknown(const struct json_at *at)
     }
 }
 
-/* Returns the first 'n' errors, one per line, or NULL. */
+/* Frees 'jc'.  Returns the first 'n' errors, one per line, or NULL. */
 static char *
-join_errors(const struct json_check *jc, size_t n)
+finish(struct json_check *jc, size_t n)
 {
     char *text = NULL;
     size_t size;
-    FILE *stream;
 
-    if (!jc->n_errors) {
-        return NULL;
-    }
-    stream = must(open_memstream(&text, &size));
-    for (size_t i = 0; i < jc->n_errors && i < n; i++) {
-        fprintf(stream, "%s%s", i ? "\n" : "", jc->errors[i]);
-    }
-    fclose(stream);
-    return text;
-}
+    if (jc->n_errors) {
+        FILE *stream = must(open_memstream(&text, &size));
 
-static void
-json_check_destroy(struct json_check *jc)
-{
-    free_children(&jc->top);
+        for (size_t i = 0; i < jc->n_errors && i < n; i++) {
+            fprintf(stream, "%s%s", i ? "\n" : "", jc->errors[i]);
+        }
+        fclose(stream);
+    }
     for (size_t i = 0; i < jc->n_errors; i++) {
         free(jc->errors[i]);
     }
+    free_children(&jc->top);
     cJSON_Delete(jc->root);
     free(jc->name);
     free(jc);
+    return text;
 }
 
 /* Frees 'jc' and returns the first error of the text, which the caller frees,
@@ -633,14 +627,10 @@ json_check_destroy(struct json_check *jc)
 char *
 json_check_close(struct json_check *jc)
 {
-    char *error;
-
     if (!jc->n_errors) {
         refuse_unknown(&jc->top);
     }
-    error = join_errors(jc, 1);
-    json_check_destroy(jc);
-    return error;
+    return finish(jc, 1);
 }
 
 /* Like json_check_close(), but returns all errors, one per line.  For a reader
@@ -648,12 +638,8 @@ json_check_close(struct json_check *jc)
 char *
 json_check_close_all(struct json_check *jc)
 {
-    char *errors;
-
     refuse_unknown(&jc->top);
-    errors = join_errors(jc, MAX_ERRORS);
-    json_check_destroy(jc);
-    return errors;
+    return finish(jc, MAX_ERRORS);
 }
 
 char *
