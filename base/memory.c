@@ -59,3 +59,12 @@ duplicate(const char *s)
 {
     return s ? must(strdup(s)) : NULL;
 }
+
+void
+free_strings(char **strings, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(strings[i]);
+    }
+    free(strings);
+}

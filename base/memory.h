@@ -32,4 +32,7 @@ void *reallocate(void *p, size_t n, size_t size);
 /* Returns a copy, or NULL for NULL. */
 char *duplicate(const char *);
 
+/* Frees an array of 'n' strings and the strings. */
+void free_strings(char **strings, size_t n);
+
 #endif /* base/memory.h */

@@ -222,10 +222,7 @@ void
 scenario_destroy(struct scenario *s)
 {
     if (s) {
-        for (size_t i = 0; i < s->n_policies; i++) {
-            free(s->policies[i]);
-        }
-        free(s->policies);
+        free_strings(s->policies, s->n_policies);
         for (size_t i = 0; i < s->n_searches; i++) {
             free(s->searches[i].cojob);
             free(s->searches[i].text);

@@ -217,10 +217,7 @@ recording_uninit(struct recording *r)
         free(r->stages[i].seconds[RX]);
     }
     free(r->stages);
-    for (size_t i = 0; i < r->hosts.n; i++) {
-        free(r->hosts.names[i]);
-    }
-    free(r->hosts.names);
+    free_strings(r->hosts.names, r->hosts.n);
 }
 
 char *

@@ -111,15 +111,6 @@ compare_spec_from_file(const char *file, struct compare_spec **specp)
     return error;
 }
 
-static void
-free_strings(char **strings, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(strings[i]);
-    }
-    free(strings);
-}
-
 void
 compare_spec_destroy(struct compare_spec *spec)
 {

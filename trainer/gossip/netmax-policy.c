@@ -31,6 +31,7 @@ static void
 spread(int n, const bool used[], const double t[], double rest, double mean,
        double p[])
 {
+    double q[NETMAX_MAX_PEERS];
     bool in[NETMAX_MAX_PEERS];
 
     memcpy(in, used, n * sizeof *in);
@@ -47,19 +48,15 @@ spread(int n, const bool used[], const double t[], double rest, double mean,
         slope = squares > TINY * sum * sum
                 ? rest * (sum / count - mean) / squares : 0;
         for (int m = 0; m < n; m++) {
-            double q = in[m] ? rest / count - slope * (t[m] - sum / count)
-                             : 0;
-
-            if (q < least - TINY) {
-                least = q;
+            q[m] = in[m] ? rest / count - slope * (t[m] - sum / count) : 0;
+            if (q[m] < least - TINY) {
+                least = q[m];
                 worst = m;
             }
         }
         if (worst < 0 || count < 2) {
             for (int m = 0; m < n; m++) {
-                double q = rest / count - slope * (t[m] - sum / count);
-
-                p[m] += in[m] ? fmax(q, 0) : 0;
+                p[m] += fmax(q[m], 0);
             }
             return;
         }

@@ -220,15 +220,6 @@ search_spec_from_json(const struct json_at *at, struct search_spec **specp)
     *specp = spec;
 }
 
-static void
-names_destroy(char **names, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(names[i]);
-    }
-    free(names);
-}
-
 void
 search_spec_destroy(struct search_spec *spec)
 {
@@ -236,8 +227,8 @@ search_spec_destroy(struct search_spec *spec)
         for (size_t i = 0; i < spec->n_placements; i++) {
             struct search_placement *p = &spec->placements[i];
 
-            names_destroy(p->workers, p->n_workers);
-            names_destroy(p->servers, p->n_servers);
+            free_strings(p->workers, p->n_workers);
+            free_strings(p->servers, p->n_servers);
         }
         free(spec->placements);
         free(spec->name);
