@@ -61,14 +61,11 @@ policy_destroy_contents(struct report_policy *p)
     for (size_t i = 0; i < p->n_cojobs; i++) {
         free(p->cojobs[i].cojob);
     }
-    for (size_t i = 0; i < p->n_ports; i++) {
-        free(p->ports[i]);
-    }
     free(p->cojobs);
     free(p->stages);
     free(p->jobs);
     free(p->searches);
-    free(p->ports);
+    free_strings(p->ports, p->n_ports);
     free(p->sample_times);
     free(p->use);
     free(p->name);

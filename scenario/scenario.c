@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json-check.h"
+#include "base/memory.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/spec.h"
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/json-check.h"
+#include "base/memory.h"
 #include "base/stage-name.h"
 #include "order/problem/memory.h"
 #include "sim/workload/workload.h"
