@@ -23,84 +23,65 @@ struct agent_links {
     pthread_mutex_t mutex;
     pthread_cond_t ending;
     bool end;                   /* The thread is to end.  Under 'mutex'. */
-    struct agent_links_view view;       /* Last reply.  Under 'mutex'. */
+    cJSON *result;              /* Of the last reply.  Under 'mutex'. */
 };
 
-static bool
-get_bps(const cJSON *object, const char *name, double *bps)
+/* Returns a member that is a usable number, or NAN. */
+static double
+get_bps(const cJSON *object, const char *name)
 {
     const cJSON *member = cJSON_GetObjectItem(object, name);
+    double bps = cJSON_IsNumber(member) ? member->valuedouble : NAN;
 
-    if (!cJSON_IsNumber(member) || !(member->valuedouble > 0)
-        || !isfinite(member->valuedouble)) {
-        return false;
-    }
-    *bps = member->valuedouble;
-    return true;
+    return bps > 0 && isfinite(bps) ? bps : NAN;
 }
 
-static void
-parse_paths(const cJSON *links, struct agent_links_view *view)
-{
-    const cJSON *link;
-
-    cJSON_ArrayForEach (link, links) {
-        const cJSON *remote = cJSON_GetObjectItem(link, "remote");
-        double bps;
-
-        if (view->n < AGENT_LINKS_MAX && cJSON_IsString(remote)
-            && strlen(remote->valuestring) < sizeof view->paths[0].remote
-            && get_bps(link, "bps", &bps)) {
-            strcpy(view->paths[view->n].remote, remote->valuestring);
-            view->paths[view->n++].bps = bps;
-        }
-    }
-}
-
-bool
-agent_links_parse(const char *reply, struct agent_links_view *view)
+cJSON *
+agent_links_parse(const char *reply)
 {
     cJSON *rpc = cJSON_Parse(reply);
-    const cJSON *text = cJSON_GetObjectItem(rpc, "result");
-    cJSON *result = cJSON_IsString(text) ? cJSON_Parse(text->valuestring)
-                                         : NULL;
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(rpc,
+                                                                "result"));
+    cJSON *result = text ? cJSON_Parse(text) : NULL;
 
-    view->n = 0;
-    if (!get_bps(result, "left_bps", &view->available_bps)) {
-        view->available_bps = NAN;
-    }
-    parse_paths(cJSON_GetObjectItem(result, "links"), view);
-    cJSON_Delete(result);
     cJSON_Delete(rpc);
-    return view->n || !isnan(view->available_bps);
+    return result;
 }
 
 /* A path has at most the bandwidth available at the uplink. */
 double
-agent_links_find(const struct agent_links_view *view, const char *address)
+agent_links_find(const cJSON *result, const char *address)
 {
-    for (int i = 0; i < view->n; i++) {
-        if (!strcmp(view->paths[i].remote, address)) {
-            return fmin(view->paths[i].bps, view->available_bps);
+    double available_bps = get_bps(result, "left_bps");
+    const cJSON *link;
+
+    cJSON_ArrayForEach (link, cJSON_GetObjectItem(result, "links")) {
+        const char *remote = cJSON_GetStringValue(cJSON_GetObjectItem(
+            link, "remote"));
+        double bps = get_bps(link, "bps");
+
+        if (remote && !strcmp(remote, address) && !isnan(bps)) {
+            return fmin(bps, available_bps);
         }
     }
-    return view->available_bps;
+    return available_bps;
 }
 
 static void
 request_links(struct agent_links *al)
 {
     const char *const words[] = { "agent/links", al->cojob, al->job };
-    struct agent_links_view view = { .available_bps = NAN };
+    cJSON *result = NULL;
     char *reply;
 
     if (!agent_call(al->rundir, agent_call_until(REQUEST_MS), words, 3,
                     &reply)) {
-        agent_links_parse(reply, &view);
+        result = agent_links_parse(reply);
         free(reply);
     }
     pthread_mutex_lock(&al->mutex);
-    al->view = view;
+    cJSON_Delete(al->result);
+    al->result = result;
     pthread_mutex_unlock(&al->mutex);
 }
 
@@ -134,6 +115,7 @@ agent_links_free(struct agent_links *al)
 {
     pthread_cond_destroy(&al->ending);
     pthread_mutex_destroy(&al->mutex);
+    cJSON_Delete(al->result);
     free(al);
 }
 
@@ -154,7 +136,6 @@ agent_links_create(void)
     al->cojob = cojob;
     al->job = job;
     al->rundir = rundir ? rundir : AGENT_RUNDIR;
-    al->view.available_bps = NAN;
     pthread_mutex_init(&al->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -192,7 +173,7 @@ agent_links_bps(struct agent_links *al, const char *address)
         return NAN;
     }
     pthread_mutex_lock(&al->mutex);
-    bps = agent_links_find(&al->view, address);
+    bps = agent_links_find(al->result, address);
     pthread_mutex_unlock(&al->mutex);
     return bps;
 }

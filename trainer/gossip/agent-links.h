@@ -29,21 +29,8 @@
  * An own thread requests the estimates each half second, so that no call waits
  * for an agent.  The functions are for one thread. */
 
-#include <stdbool.h>
-
-#define AGENT_LINKS_MAX 64      /* Paths; the rest of a reply is ignored. */
-
 struct agent_links;
-
-/* A reply of the agent. */
-struct agent_links_view {
-    double available_bps;       /* At the uplink; NAN: unknown. */
-    int n;
-    struct {
-        char remote[48];        /* Address. */
-        double bps;
-    } paths[AGENT_LINKS_MAX];
-};
+struct cJSON;
 
 /* Uses $STAGECOACH_COJOB, $STAGECOACH_JOB and $STAGECOACH_RUNDIR. */
 struct agent_links *agent_links_create(void);
@@ -53,9 +40,9 @@ void agent_links_destroy(struct agent_links *);
  * reply. */
 double agent_links_bps(struct agent_links *, const char *address);
 
-/* For tests.  Parses a reply of JSON-RPC.  Returns false, and an empty
- * '*view', if it has no estimates. */
-bool agent_links_parse(const char *reply, struct agent_links_view *view);
-double agent_links_find(const struct agent_links_view *, const char *address);
+/* For tests: the result in a reply of JSON-RPC, which may be NULL, and the
+ * bits per second in such a result. */
+struct cJSON *agent_links_parse(const char *reply);
+double agent_links_find(const struct cJSON *result, const char *address);
 
 #endif /* trainer/gossip/agent-links.h */
