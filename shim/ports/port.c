@@ -2,11 +2,15 @@
 
 #include "shim/ports/port.h"
 
-#include <stddef.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <rte_bus_vdev.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
@@ -15,8 +19,11 @@
 #include "shim/clock/counter.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/finish.h"
-#include "shim/ports/port-device.h"
-#include "shim/ports/port-spec.h"
+#include "shim/ports/offload.h"
+
+#define N_DESCRIPTORS 1024      /* In a queue, unless the driver limits it. */
+#define MAX_MISSED_IRQS 4       /* After which an interrupt is not used. */
+#define FLOW_HASH (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 
 #define REFUSED_NS 200000000ull         /* A driver that accepts nothing for
                                          * longer is stuck. */
@@ -46,13 +53,32 @@ struct port {
     uint64_t completed;         /* Checksums completed. */
 
     /* The rest is only used in queue 0. */
+    struct port_spec spec;
+    unsigned int index;         /* Unique in the process. */
+    uint32_t mtu;               /* Bytes of IP. */
+    bool spread;                /* The receive queues already keep each flow
+                                 * in one of them. */
     struct rte_mempool *pool;
-    uint16_t n_queues;
     struct port *others[PORT_MAX_QUEUES];       /* Queues from 1 on. */
 
-    /* Changed by port_restart() while the loop is paused. */
-    struct port_device device;
+    /* The DPDK device.  Changed by port_restart() while the loop is paused.
+     * The driver owns the files. */
+    bool up;                    /* The device is open. */
+    char name[256];             /* DPDK's name of the device. */
+    uint16_t id;                /* DPDK's number, if 'up'. */
+    uint16_t n_queues;          /* In each direction. */
+    int fds[PORT_MAX_QUEUES];   /* Readable when a frame is in the queue; -1
+                                 * without a receive interrupt, or one that
+                                 * does not work. */
+    uint8_t missed_irqs[PORT_MAX_QUEUES];       /* Waits in a row that timed
+                                                 * out with a frame in the
+                                                 * queue. */
+    int unfinished;             /* 0, or the errno for which unfinished frames
+                                 * may arrive, see offload.h. */
     unsigned int ifindex;       /* 0 if it is no interface of the kernel. */
+
+    /* Written by the loop, cleared by port_lost_rx_irq(). */
+    bool rx_irq_broken;         /* A receive interrupt does not work. */
 
     /* Written by the control thread, read by the loop. */
     uint32_t max_packet;        /* Bytes of IP: the smaller of the port's MTU
@@ -69,17 +95,190 @@ struct port {
 static inline bool
 has_flag(const struct port *port, unsigned int flag)
 {
-    return port->first->device.spec.driver->flags & flag;
+    return port->first->spec.driver->flags & flag;
 }
 
 /* Limits packets to the port's MTU and 'mtu', the interface's. */
 static void
 set_max_packet(struct port *port, uint32_t mtu)
 {
-    uint32_t max = port->device.mtu;
+    uint32_t max = port->mtu;
 
     __atomic_store_n(&port->max_packet, mtu < max ? mtu : max,
                      __ATOMIC_RELAXED);
+}
+
+static char *
+device_error(const struct port *port, const char *what, int error)
+{
+    return message("%s: %s (%s)", port->spec.what, what, strerror(error));
+}
+
+static void
+set_name(struct port *port)
+{
+    if (port->spec.driver->device) {
+        snprintf(port->name, sizeof port->name, "%s%u",
+                 port->spec.driver->device, port->index);
+    } else {
+        snprintf(port->name, sizeof port->name, "%s", port->spec.what);
+    }
+}
+
+/* Uses the wanted number of queues if the device has them and keeps each flow
+ * in one of them, otherwise one. */
+static void
+choose_queues(struct port *port, struct rte_eth_conf *conf)
+{
+    uint16_t n = port->spec.n_queues;
+    struct rte_eth_dev_info info;
+
+    port->n_queues = 1;
+    if (n < 2 || rte_eth_dev_info_get(port->id, &info)
+        || info.max_rx_queues < n || info.max_tx_queues < n) {
+        return;
+    }
+    if (port->spread) {
+        port->n_queues = n;
+    } else if (has_flag(port, PORT_SPREADS)
+               && (info.flow_type_rss_offloads & RTE_ETH_RSS_TCP)) {
+        port->n_queues = n;
+        conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        conf->rx_adv_conf.rss_conf.rss_hf = (FLOW_HASH
+                                             & info.flow_type_rss_offloads);
+    }
+}
+
+static int
+configure(struct port *port, bool interrupt)
+{
+    struct rte_eth_conf conf;
+
+    memset(&conf, 0, sizeof conf);
+    conf.intr_conf.rxq = interrupt;
+    if (has_flag(port, PORT_SET_MTU)) {
+        conf.rxmode.mtu = port->mtu;
+    }
+    choose_queues(port, &conf);
+    return rte_eth_dev_configure(port->id, port->n_queues, port->n_queues,
+                                 &conf);
+}
+
+static int
+set_up_queues(struct port *port)
+{
+    uint16_t n_rx = N_DESCRIPTORS, n_tx = N_DESCRIPTORS;
+    int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &n_rx, &n_tx);
+
+    for (uint16_t i = 0; i < port->n_queues && !error; i++) {
+        error = rte_eth_rx_queue_setup(port->id, i, n_rx, SOCKET_ID_ANY, NULL,
+                                       port->pool);
+        error = error ? error
+                : rte_eth_tx_queue_setup(port->id, i, n_tx, SOCKET_ID_ANY,
+                                         NULL);
+    }
+    return error;
+}
+
+/* Starts the device, with its receive interrupt if 'interrupt'. */
+static int
+start_device(struct port *port, bool interrupt)
+{
+    int error = configure(port, interrupt);
+
+    error = error ? error : set_up_queues(port);
+    error = error ? error : rte_eth_dev_start(port->id);
+    if (!error) {
+        rte_eth_promiscuous_enable(port->id);
+    }
+    return error;
+}
+
+static void
+forget_fds(struct port *port)
+{
+    for (uint16_t i = 0; i < PORT_MAX_QUEUES; i++) {
+        port->fds[i] = -1;
+        port->missed_irqs[i] = 0;
+    }
+}
+
+static void
+find_fds(struct port *port, bool interrupt)
+{
+    forget_fds(port);
+    if (has_flag(port, PORT_PACKET_SOCKET)) {
+        port->fds[0] = af_packet_find(port->spec.iface);
+        return;
+    }
+    for (uint16_t i = 0; i < port->n_queues && interrupt; i++) {
+        port->fds[i] = rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, i);
+    }
+}
+
+/* Removes the device that open_device() made. */
+static void
+remove_device(struct port *port)
+{
+    port->up = false;
+    forget_fds(port);
+    if (port->spec.driver->device) {
+        rte_vdev_uninit(port->name);
+    }
+}
+
+/* Makes and starts the device.  Returns NULL or a malloc()'d message; then
+ * 'up' is false. */
+static char *
+open_device(struct port *port)
+{
+    bool interrupt = has_flag(port, PORT_INTERRUPT);
+    const struct port_spec *spec = &port->spec;
+    char args[PORT_MAX_ARGS];
+    int error = 0;
+
+    port_spec_devargs(spec, port->mtu, args);
+    set_name(port);
+    if (spec->driver->device) {
+        error = rte_vdev_init(port->name, args);
+    }
+    error = error ? error
+            : rte_eth_dev_get_port_by_name(port->name, &port->id);
+    if (error) {
+        remove_device(port);
+        return device_error(port, "DPDK cannot make a port of it", -error);
+    }
+    error = start_device(port, interrupt);
+    if (error && interrupt) {
+        interrupt = false;
+        error = start_device(port, false);
+    }
+    if (error) {
+        rte_eth_dev_close(port->id);
+        remove_device(port);
+        return device_error(port, "DPDK cannot start the port", -error);
+    }
+    port->up = true;
+    find_fds(port, interrupt);
+    port->unfinished = (has_flag(port, PORT_KERNEL) && !spec->keep_offload
+                        ? offload_switch_off(spec->iface) : 0);
+    if (has_flag(port, PORT_MAKES_IFACE)) {
+        iface_set_mtu(spec->iface, port->mtu);
+    }
+    if (has_flag(port, PORT_PACKET_SOCKET) && port->fds[0] >= 0) {
+        af_packet_tune(port->fds[0], port_frame_size(port->mtu) * 512);
+    }
+    return NULL;
+}
+
+static void
+close_device(struct port *port)
+{
+    if (port->up) {
+        rte_eth_dev_stop(port->id);
+        rte_eth_dev_close(port->id);
+    }
+    remove_device(port);
 }
 
 static struct port *
@@ -89,54 +288,30 @@ new_port(uint32_t mtu, struct rte_mempool *pool)
 
     port->first = port;
     port->n_queues = 1;
-    port->device.mtu = mtu;
+    port->mtu = mtu;
     port->pool = pool;
+    forget_fds(port);
     return port;
 }
 
-/* Makes a struct port for each queue. */
-static void
-add_queues(struct port *port)
-{
-    for (uint16_t i = 1; i < port->device.n_queues; i++) {
-        struct port *other = port->others[i] = allocate(1, sizeof *other);
-
-        other->first = port;
-        other->queue = i;
-        port->n_queues++;
-    }
-}
-
-/* Resets the state of port_check() after a start. */
-static void
-reset_check(struct port *port)
-{
-    for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        __atomic_store_n(&port_queue(port, i)->refused_since, 0,
-                         __ATOMIC_RELAXED);
-    }
-    port->progress = 0;
-}
-
+/* Opens the device for packets of the interface's MTU. */
 static char *
-open_device(struct port *port)
+open_port(struct port *port)
 {
-    const char *iface = port->device.spec.iface;
+    const char *iface = port->spec.iface;
     int mtu = has_flag(port, PORT_KERNEL) ? iface_mtu(iface)
-                                          : (int) port->device.mtu;
-    char *error;
+                                          : (int) port->mtu;
 
     if (mtu < 0) {
         return message("%s: there is no such interface", iface);
     }
     port->ifindex = if_nametoindex(iface);
-    error = port_device_open(&port->device, port->pool);
     set_max_packet(port, mtu);
-    reset_check(port);
-    return error;
+    return open_device(port);
 }
 
-/* Stores 'port', with an open device unless 'error', in '*portp'. */
+/* Stores 'port', with an open device and a struct port for each further queue,
+ * in '*portp', unless 'error'. */
 static char *
 finish_create(struct port *port, char *error, struct port **portp)
 {
@@ -145,7 +320,12 @@ finish_create(struct port *port, char *error, struct port **portp)
         free(port);
         return error;
     }
-    add_queues(port);
+    for (uint16_t i = 1; i < port->n_queues; i++) {
+        struct port *other = port->others[i] = allocate(1, sizeof *other);
+
+        other->first = port;
+        other->queue = i;
+    }
     *portp = port;
     return NULL;
 }
@@ -157,12 +337,10 @@ port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
             struct rte_mempool *pool, struct port **portp)
 {
     struct port *port = new_port(mtu, pool);
-    char *error;
 
-    port->device.spec = *spec;
-    port->device.index = index;
-    error = open_device(port);
-    return finish_create(port, error, portp);
+    port->spec = *spec;
+    port->index = index;
+    return finish_create(port, open_port(port), portp);
 }
 
 char *
@@ -170,12 +348,23 @@ port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
                   struct rte_ring *const in[], struct rte_ring *const out[],
                   unsigned int n, struct port **portp)
 {
+    int id = rte_eth_from_rings(name, in, n, out, n, SOCKET_ID_ANY);
+    int error = id < 0 ? -rte_errno : 0;
     struct port *port = new_port(mtu, pool);
-    char *error;
 
+    port->spec.driver = port_driver_find("ring", 4);
+    port->spec.n_queues = n;
+    port->spread = true;
+    snprintf(port->spec.what, sizeof port->spec.what, "%s", name);
+    snprintf(port->name, sizeof port->name, "%s_%s",
+             port->spec.driver->device, name);
+    port->id = id;
     set_max_packet(port, mtu);
-    error = port_device_open_rings(&port->device, name, in, out, n, pool);
-    return finish_create(port, error, portp);
+    error = error ? error : start_device(port, false);
+    port->up = !error;
+    return finish_create(
+        port, error ? device_error(port, "DPDK cannot make a port of rings",
+                                   -error) : NULL, portp);
 }
 
 void
@@ -189,7 +378,7 @@ port_destroy(struct port *port)
         rte_pktmbuf_free_bulk(port->others[i]->held, port->others[i]->n_held);
         free(port->others[i]);
     }
-    port_device_close(&port->device);
+    close_device(port);
     free(port);
 }
 
@@ -199,14 +388,19 @@ port_destroy(struct port *port)
 char *
 port_restart(struct port *port)
 {
-    port_device_close(&port->device);
-    return open_device(port);
+    close_device(port);
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        __atomic_store_n(&port_queue(port, i)->refused_since, 0,
+                         __ATOMIC_RELAXED);
+    }
+    port->progress = 0;
+    return open_port(port);
 }
 
 const char *
 port_iface(const struct port *port)
 {
-    return port->device.spec.what;
+    return port->spec.what;
 }
 
 unsigned int
@@ -240,7 +434,7 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n,
 
     for (uint16_t i = 0; i < n; i++) {
         enum finish f = (unfinished ? finish_frame(frames[i],
-                                                   port->first->device.mtu)
+                                                   port->first->mtu)
                          : join_buffers(frames[i]));
 
         if (f == FINISH_TOO_LONG) {
@@ -260,13 +454,13 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n,
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
-    const struct port_device *device = &port->first->device;
+    const struct port *first = port->first;
     uint16_t n;
 
-    if (!device->up) {
+    if (!first->up) {
         return 0;
     }
-    n = rte_eth_rx_burst(device->id, port->queue, frames, max);
+    n = rte_eth_rx_burst(first->id, port->queue, frames, max);
     port->received += n;
     if (has_flag(port, PORT_UNFINISHED)) {
         return finish_all(port, frames, n, true);
@@ -358,15 +552,15 @@ port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
 bool
 port_flush(struct port *port, uint64_t now)
 {
-    const struct port_device *device = &port->first->device;
+    const struct port *first = port->first;
     uint16_t n = 0;
 
     if (!port->n_held) {
         return false;
     }
-    if (device->up) {
+    if (first->up) {
         counter_add(&port->offered, port->n_held);
-        n = rte_eth_tx_burst(device->id, port->queue, port->held,
+        n = rte_eth_tx_burst(first->id, port->queue, port->held,
                              port->n_held);
         port->kick = true;
     }
@@ -404,41 +598,67 @@ port_kick(struct port *port)
 int
 port_fd(const struct port *port)
 {
-    return port->first->device.fds[port->queue];
+    return port->first->fds[port->queue];
 }
 
+/* Enables the receive interrupt, which makes port_fd() readable when a frame
+ * arrives, but not for one that is already there. */
 void
 port_arm(struct port *port)
 {
-    port_device_arm(&port->first->device, port->queue);
+    const struct port *first = port->first;
+
+    if (first->up && has_flag(port, PORT_INTERRUPT)) {
+        rte_eth_dev_rx_intr_enable(first->id, port->queue);
+    }
 }
 
 void
 port_disarm(struct port *port)
 {
-    port_device_disarm(&port->first->device, port->queue);
+    struct port *first = port->first;
+    int fd = port_fd(port);
+    uint64_t n;
+
+    if (!first->up || !has_flag(port, PORT_INTERRUPT)) {
+        return;
+    }
+    rte_eth_dev_rx_intr_disable(first->id, port->queue);
+    /* The file does not block. */
+    if (has_flag(port, PORT_EVENTFD) && fd >= 0
+        && read(fd, &n, sizeof n) > 0) {
+        first->missed_irqs[port->queue] = 0;
+    }
+}
+
+static bool
+is_readable(int fd)
+{
+    struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+    return poll(&pfd, 1, 0) > 0;
 }
 
 /* To be called between port_arm() and port_disarm() after a long wait without
- * an interrupt.  If frames arrive without interrupts, port_fd() becomes -1. */
+ * an interrupt.  Some drivers have a file for an interrupt that never arrives,
+ * such as DPDK's (22.11) for the 82574 that qemu emulates.  So if waits time
+ * out repeatedly with a frame in the queue, port_fd() becomes -1: the loop
+ * must poll it from then on. */
 void
 port_check_rx_irq(struct port *port)
 {
-    port_device_check_rx_irq(&port->first->device, port->queue);
-}
+    struct port *first = port->first;
+    int fd = port_fd(port);
 
-/* Returns the sum of the counter at offset 'counter' of all queues. */
-static uint64_t
-sum_counter(const struct port *port, size_t counter)
-{
-    uint64_t total = 0;
-
-    for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        const char *queue = (char *) port_queue((struct port *) port, i);
-
-        total += counter_get((const uint64_t *) (queue + counter));
+    if (!first->up || !has_flag(port, PORT_EVENTFD) || fd < 0
+        || rte_eth_rx_queue_count(first->id, port->queue) <= 0
+        || is_readable(fd)) {
+        return;
     }
-    return total;
+    if (++first->missed_irqs[port->queue] >= MAX_MISSED_IRQS) {
+        first->fds[port->queue] = -1;
+        __atomic_store_n(&first->rx_irq_broken, true, __ATOMIC_RELAXED);
+    }
 }
 
 /* Returns true if the interface's transmit counter stands still while frames
@@ -447,12 +667,14 @@ sum_counter(const struct port *port, size_t counter)
 static bool
 is_silent(struct port *port, uint64_t now)
 {
-    uint64_t sent, offered;
+    uint64_t sent, offered = 0;
 
-    if (iface_sent(port->device.spec.iface, &sent)) {
+    if (iface_sent(port->spec.iface, &sent)) {
         return false;
     }
-    offered = sum_counter(port, offsetof(struct port, offered));
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        offered += counter_get(&port_queue(port, i)->offered);
+    }
     if (!port->progress || sent != port->checked_sent
         || offered == port->checked_offered) {
         port->checked_sent = sent;
@@ -482,13 +704,13 @@ find_fault(struct port *port, uint64_t now)
 {
     uint64_t refused = refused_since(port);
 
-    if (!port->device.up) {
+    if (!port->up) {
         return "the interface is back";
     }
-    if (if_nametoindex(port->device.spec.iface) != port->ifindex) {
+    if (if_nametoindex(port->spec.iface) != port->ifindex) {
         return "the interface is another one";
     }
-    if (!iface_is_up(port->device.spec.iface)) {
+    if (!iface_is_up(port->spec.iface)) {
         port->progress = 0;
         return NULL;
     }
@@ -512,7 +734,7 @@ port_check(struct port *port, uint64_t now)
     if (!has_flag(port, PORT_RESTARTS)) {
         return NULL;
     }
-    mtu = iface_mtu(port->device.spec.iface);
+    mtu = iface_mtu(port->spec.iface);
     if (mtu < 0) {
         return NULL;
     }
@@ -531,8 +753,8 @@ count_missed(const struct port *port)
 {
     struct rte_eth_stats stats;
 
-    return (has_flag(port, PORT_COUNTS_MISSED) && port->device.up
-            && !rte_eth_stats_get(port->device.id, &stats)
+    return (has_flag(port, PORT_COUNTS_MISSED) && port->up
+            && !rte_eth_stats_get(port->id, &stats)
             ? stats.imissed + stats.rx_nombuf : 0);
 }
 
@@ -540,31 +762,32 @@ count_missed(const struct port *port)
 void
 port_add_stats(struct port *port, struct shim_stats *stats)
 {
-    uint64_t refused = sum_counter(port, offsetof(struct port, refused));
-
     if (has_flag(port, PORT_PACKET_SOCKET) && port_fd(port) >= 0) {
         port->ring_dropped += af_packet_dropped(port_fd(port));
     }
-    stats->port_dropped += (port->ring_dropped + count_missed(port) + refused
-                            + sum_counter(port,
-                                          offsetof(struct port, too_long)));
-    stats->long_refused += refused;
-    stats->checksums_completed += sum_counter(port, offsetof(struct port,
-                                                             completed));
-    stats->late_bytes += sum_counter(port, offsetof(struct port, late_bytes));
+    stats->port_dropped += port->ring_dropped + count_missed(port);
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        const struct port *queue = port_queue(port, i);
+        uint64_t refused = counter_get(&queue->refused);
+
+        stats->port_dropped += refused + counter_get(&queue->too_long);
+        stats->long_refused += refused;
+        stats->checksums_completed += counter_get(&queue->completed);
+        stats->late_bytes += counter_get(&queue->late_bytes);
+    }
 }
 
 /* Returns 0, or the errno for which unfinished frames may still arrive. */
 int
 port_unfinished(const struct port *port)
 {
-    return port->device.unfinished;
+    return port->unfinished;
 }
 
 /* Returns true once after the receive interrupt was found not to work. */
 bool
 port_lost_rx_irq(struct port *port)
 {
-    return __atomic_exchange_n(&port->device.rx_irq_broken, false,
+    return __atomic_exchange_n(&port->rx_irq_broken, false,
                                __ATOMIC_RELAXED);
 }
