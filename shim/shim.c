@@ -460,8 +460,8 @@ end_bypass(struct shim *s, uint64_t wait)
 {
     const char *host = port_iface(s->host), *uplink = port_iface(s->uplink);
     uint64_t end = clock_now() + wait;
-    struct kernel_path *path;
-    int error = kernel_path_open(-1, &path);
+    struct route_socket *path;
+    int error = route_socket_open(-1, &path);
 
     if (!error && kernel_path_is_up(path, host, uplink)) {
         while (!job_slots_had_lease(s->slots) && clock_now() < end) {
@@ -475,7 +475,7 @@ end_bypass(struct shim *s, uint64_t wait)
         shim_log(s, "cannot check whether the kernel bypass is up (%s)",
                  strerror(error));
     }
-    kernel_path_close(path);
+    route_socket_close(path);
 }
 
 static void

@@ -41,7 +41,7 @@ struct bypass {
     int netns;                  /* The shim's network namespace, or -1. */
 
     struct bypass_ports ports;  /* Interfaces to join. */
-    struct kernel_path *path;   /* NULL until the namespace is known. */
+    struct route_socket *path;  /* NULL until the namespace is known. */
     enum path_state state;
     long long next;             /* Time of the next check or attempt. */
     int last_error;             /* So that each error is logged once. */
@@ -94,8 +94,8 @@ close_process(struct bypass *b)
 static void
 open_path(struct bypass *b, int netns)
 {
-    struct kernel_path *path;
-    int error = kernel_path_open(netns, &path);
+    struct route_socket *path;
+    int error = route_socket_open(netns, &path);
 
     if (error) {
         VLOG_WARN("bypass unavailable: cannot enter the shim's network "
@@ -103,7 +103,7 @@ open_path(struct bypass *b, int netns)
                   ovs_strerror(error));
         return;
     }
-    kernel_path_close(b->path);
+    route_socket_close(b->path);
     b->path = path;
 }
 
@@ -146,7 +146,7 @@ bypass_destroy(struct bypass *b)
 {
     if (b) {
         close_process(b);
-        kernel_path_close(b->path);
+        route_socket_close(b->path);
         free(b);
     }
 }

@@ -10,7 +10,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/tc_act/tc_mirred.h>
 #include <net/if.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <libmnl/libmnl.h>
@@ -23,51 +22,24 @@
 /* Parent of filters, for the qdiscs clsact and ingress. */
 #define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 
-struct kernel_path {
-    struct route_socket *rs;
-};
-
-int
-kernel_path_open(int netns, struct kernel_path **kpp)
-{
-    struct kernel_path *kp = calloc(1, sizeof *kp);
-    int error = kp ? route_socket_open(netns, &kp->rs) : ENOMEM;
-
-    if (error) {
-        kernel_path_close(kp);
-        kp = NULL;
-    }
-    *kpp = kp;
-    return error;
-}
-
-void
-kernel_path_close(struct kernel_path *kp)
-{
-    if (kp) {
-        route_socket_close(kp->rs);
-        free(kp);
-    }
-}
-
 /* Frames for the host have its address and not the interface's, so the
  * interface must be promiscuous, as it is while a shim has it open. */
 static int
-set_promiscuous(struct kernel_path *kp, int ifindex, bool on)
+set_promiscuous(struct route_socket *rs, int ifindex, bool on)
 {
-    struct nlmsghdr *nlh = route_socket_begin(kp->rs, RTM_NEWLINK, NLM_F_ACK);
+    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_NEWLINK, NLM_F_ACK);
     struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof *ifi);
 
     ifi->ifi_index = ifindex;
     ifi->ifi_flags = on ? IFF_PROMISC : 0;
     ifi->ifi_change = IFF_PROMISC;
-    return route_socket_transact(kp->rs, nlh, NULL, NULL);
+    return route_socket_transact(rs, nlh, NULL, NULL);
 }
 
 /* Adds or removes the qdisc for the filters.  An existing one, ingress or
  * clsact, is used. */
 static int
-change_qdisc(struct kernel_path *kp, int ifindex, bool make)
+change_qdisc(struct route_socket *rs, int ifindex, bool make)
 {
     const struct tcmsg tc = {
         .tcm_ifindex = ifindex,
@@ -75,14 +47,14 @@ change_qdisc(struct kernel_path *kp, int ifindex, bool make)
         .tcm_handle = INGRESS_QDISC,
     };
     struct nlmsghdr *nlh = route_socket_begin_tc(
-        kp->rs, make ? RTM_NEWQDISC : RTM_DELQDISC,
+        rs, make ? RTM_NEWQDISC : RTM_DELQDISC,
         make ? NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL : NLM_F_ACK, &tc);
     int error;
 
     if (make) {
         mnl_attr_put_strz(nlh, TCA_KIND, "ingress");
     }
-    error = route_socket_transact(kp->rs, nlh, NULL, NULL);
+    error = route_socket_transact(rs, nlh, NULL, NULL);
     return make && error == EEXIST ? 0 : error;
 }
 
@@ -121,23 +93,25 @@ put_match_all(struct nlmsghdr *nlh)
     mnl_attr_put(nlh, TCA_U32_SEL, sizeof all, &all);
 }
 
-/* Returns the header of requests about the filter of an interface. */
-static struct tcmsg
-filter_header(int ifindex)
+/* Begins a request for the bypass's filter of interface 'ifindex'. */
+static struct nlmsghdr *
+begin_filter(struct route_socket *rs, uint16_t type, uint16_t flags,
+             int ifindex)
 {
-    return (struct tcmsg) {
+    const struct tcmsg tc = {
         .tcm_ifindex = ifindex,
         .tcm_parent = INGRESS,
         .tcm_info = TC_H_MAKE(PRIORITY << 16, htons(ETH_P_ALL)),
     };
+
+    return route_socket_begin_tc(rs, type, NLM_F_ACK | flags, &tc);
 }
 
 static int
-add_filter(struct kernel_path *kp, int from, int to)
+add_filter(struct route_socket *rs, int from, int to)
 {
-    const struct tcmsg tc = filter_header(from);
-    struct nlmsghdr *nlh = route_socket_begin_tc(
-        kp->rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);
+    struct nlmsghdr *nlh = begin_filter(rs, RTM_NEWTFILTER,
+                                        NLM_F_CREATE | NLM_F_EXCL, from);
     struct nlattr *options;
 
     mnl_attr_put_strz(nlh, TCA_KIND, "u32");
@@ -145,17 +119,7 @@ add_filter(struct kernel_path *kp, int from, int to)
     put_match_all(nlh);
     put_redirect(nlh, to);
     mnl_attr_nest_end(nlh, options);
-    return route_socket_transact(kp->rs, nlh, NULL, NULL);
-}
-
-static int
-delete_filter(struct kernel_path *kp, int ifindex)
-{
-    const struct tcmsg tc = filter_header(ifindex);
-    struct nlmsghdr *nlh = route_socket_begin_tc(kp->rs, RTM_DELTFILTER,
-                                                 NLM_F_ACK, &tc);
-
-    return route_socket_transact(kp->rs, nlh, NULL, NULL);
+    return route_socket_transact(rs, nlh, NULL, NULL);
 }
 
 struct filters {
@@ -179,76 +143,77 @@ count_filter(const struct nlmsghdr *nlh, void *filters_)
 }
 
 static int
-count_filters(struct kernel_path *kp, int ifindex, struct filters *filters)
+count_filters(struct route_socket *rs, int ifindex, struct filters *filters)
 {
     const struct tcmsg tc = { .tcm_ifindex = ifindex, .tcm_parent = INGRESS };
-    struct nlmsghdr *nlh = route_socket_begin_tc(kp->rs, RTM_GETTFILTER,
+    struct nlmsghdr *nlh = route_socket_begin_tc(rs, RTM_GETTFILTER,
                                                  NLM_F_DUMP, &tc);
 
     *filters = (struct filters) { 0, 0 };
-    return route_socket_transact(kp->rs, nlh, count_filter, filters);
+    return route_socket_transact(rs, nlh, count_filter, filters);
 }
 
 static bool
-has_filter(struct kernel_path *kp, int ifindex)
+has_filter(struct route_socket *rs, int ifindex)
 {
     struct filters filters;
 
-    return !count_filters(kp, ifindex, &filters) && filters.ours;
+    return !count_filters(rs, ifindex, &filters) && filters.ours;
 }
 
 /* Stores the indexes of both interfaces, 0 for a missing one.  Returns 0 or
  * the errno of the first missing one. */
 static int
-find_both(struct kernel_path *kp, const char *iface, const char *other,
+find_both(struct route_socket *rs, const char *iface, const char *other,
           int ifindex[2])
 {
-    int error = route_socket_find(kp->rs, iface, &ifindex[0]);
-    int error2 = route_socket_find(kp->rs, other, &ifindex[1]);
+    int error = route_socket_find(rs, iface, &ifindex[0]);
+    int error2 = route_socket_find(rs, other, &ifindex[1]);
 
     return error ? error : error2;
 }
 
 bool
-kernel_path_is_up(struct kernel_path *kp, const char *iface,
+kernel_path_is_up(struct route_socket *rs, const char *iface,
                   const char *other)
 {
     int ifindex[2];
 
-    return (!find_both(kp, iface, other, ifindex)
-            && has_filter(kp, ifindex[0]) && has_filter(kp, ifindex[1]));
+    return (!find_both(rs, iface, other, ifindex)
+            && has_filter(rs, ifindex[0]) && has_filter(rs, ifindex[1]));
 }
 
 /* Removes what kernel_path_raise() has added to one interface. */
 static int
-lower_one(struct kernel_path *kp, int ifindex)
+lower_one(struct route_socket *rs, int ifindex)
 {
     struct filters filters;
     int error;
 
-    if (!has_filter(kp, ifindex)) {
+    if (!has_filter(rs, ifindex)) {
         return 0;
     }
-    error = delete_filter(kp, ifindex);
+    error = route_socket_transact(
+        rs, begin_filter(rs, RTM_DELTFILTER, 0, ifindex), NULL, NULL);
     if (!error) {
-        error = set_promiscuous(kp, ifindex, false);
+        error = set_promiscuous(rs, ifindex, false);
     }
-    if (!error && !count_filters(kp, ifindex, &filters) && !filters.others) {
-        error = change_qdisc(kp, ifindex, false);
+    if (!error && !count_filters(rs, ifindex, &filters) && !filters.others) {
+        error = change_qdisc(rs, ifindex, false);
     }
     return error;
 }
 
 /* A missing interface or filter is no error. */
 int
-kernel_path_lower(struct kernel_path *kp, const char *iface,
+kernel_path_lower(struct route_socket *rs, const char *iface,
                   const char *other)
 {
     int ifindex[2], error = 0;
 
-    find_both(kp, iface, other, ifindex);
+    find_both(rs, iface, other, ifindex);
     for (int i = 0; i < 2; i++) {
-        int e = ifindex[i] ? lower_one(kp, ifindex[i]) : 0;
+        int e = ifindex[i] ? lower_one(rs, ifindex[i]) : 0;
 
         error = error ? error : e;
     }
@@ -256,36 +221,36 @@ kernel_path_lower(struct kernel_path *kp, const char *iface,
 }
 
 static int
-redirect(struct kernel_path *kp, int from, int to)
+redirect(struct route_socket *rs, int from, int to)
 {
-    int error = change_qdisc(kp, from, true);
+    int error = change_qdisc(rs, from, true);
 
     if (!error) {
-        error = set_promiscuous(kp, from, true);
+        error = set_promiscuous(rs, from, true);
     }
-    return error ? error : add_filter(kp, from, to);
+    return error ? error : add_filter(rs, from, to);
 }
 
 /* After an error, the bypass is removed completely. */
 int
-kernel_path_raise(struct kernel_path *kp, const char *iface,
+kernel_path_raise(struct route_socket *rs, const char *iface,
                   const char *other)
 {
     int ifindex[2], error;
 
-    if (kernel_path_is_up(kp, iface, other)) {
+    if (kernel_path_is_up(rs, iface, other)) {
         return 0;
     }
-    kernel_path_lower(kp, iface, other);
-    error = find_both(kp, iface, other, ifindex);
+    kernel_path_lower(rs, iface, other);
+    error = find_both(rs, iface, other, ifindex);
     if (!error) {
-        error = redirect(kp, ifindex[0], ifindex[1]);
+        error = redirect(rs, ifindex[0], ifindex[1]);
     }
     if (!error) {
-        error = redirect(kp, ifindex[1], ifindex[0]);
+        error = redirect(rs, ifindex[1], ifindex[0]);
     }
     if (error) {
-        kernel_path_lower(kp, iface, other);
+        kernel_path_lower(rs, iface, other);
     }
     return error;
 }

@@ -15,22 +15,22 @@
 int
 main(int argc, char *argv[])
 {
-    struct kernel_path *kp;
+    struct route_socket *rs;
     int error;
 
     if (argc != 4) {
         fputs("usage: kernel-path raise|lower|show IFACE OTHER\n", stderr);
         return 2;
     }
-    error = kernel_path_open(-1, &kp);
+    error = route_socket_open(-1, &rs);
     if (!error && !strcmp(argv[1], "raise")) {
-        error = kernel_path_raise(kp, argv[2], argv[3]);
+        error = kernel_path_raise(rs, argv[2], argv[3]);
     } else if (!error && !strcmp(argv[1], "lower")) {
-        error = kernel_path_lower(kp, argv[2], argv[3]);
+        error = kernel_path_lower(rs, argv[2], argv[3]);
     } else if (!error) {
-        puts(kernel_path_is_up(kp, argv[2], argv[3]) ? "up" : "down");
+        puts(kernel_path_is_up(rs, argv[2], argv[3]) ? "up" : "down");
     }
-    kernel_path_close(kp);
+    route_socket_close(rs);
     if (error) {
         fprintf(stderr, "kernel-path: %s: %s\n", argv[1], strerror(error));
     }
