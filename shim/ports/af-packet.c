@@ -101,7 +101,7 @@ af_packet_clear_error(int fd)
 }
 
 /* Executes 'request' with '*ifr'.  Returns 0 or a positive errno. */
-static int
+int
 iface_ioctl(const char *iface, unsigned long request, struct ifreq *ifr)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

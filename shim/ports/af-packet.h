@@ -29,7 +29,10 @@ int af_packet_kick(int fd);
 uint32_t af_packet_dropped(int fd);
 void af_packet_clear_error(int fd);
 
+struct ifreq;
+
 /* For interfaces of the calling thread's network namespace. */
+int iface_ioctl(const char *iface, unsigned long request, struct ifreq *);
 int iface_mtu(const char *iface);
 bool iface_is_up(const char *iface);
 int iface_set_mtu(const char *iface, uint32_t mtu);

@@ -14,14 +14,12 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <libmnl/libmnl.h>
 
+#include "shim/ports/af-packet.h"
 #include "shim/ports/route-socket.h"
 
 /* The other end of a veth pair. */
@@ -128,29 +126,19 @@ open_namespace(struct route_socket *rs, int nsid)
     return found;
 }
 
-/* Executes the ethtool command 'command', which may change '*value'. */
+/* Executes an ethtool command, which may change 'value->data'. */
 static int
-ethtool(int fd, const char *iface, uint32_t command, uint32_t *value)
+ethtool(const char *iface, struct ethtool_value *value)
 {
-    struct ethtool_value request = { .cmd = command, .data = *value };
-    struct ifreq ifr;
+    struct ifreq ifr = { .ifr_data = (void *) value };
 
-    memset(&ifr, 0, sizeof ifr);
-    snprintf(ifr.ifr_name, sizeof ifr.ifr_name, "%s", iface);
-    ifr.ifr_data = (void *) &request;
-    if (ioctl(fd, SIOCETHTOOL, &ifr)) {
-        return errno;
-    }
-    *value = request.data;
-    return 0;
+    return iface_ioctl(iface, SIOCETHTOOL, &ifr);
 }
 
 static int
-set_off(int fd, const char *iface, uint32_t command)
+set_off(const char *iface, uint32_t command)
 {
-    uint32_t off = 0;
-
-    return ethtool(fd, iface, command, &off);
+    return ethtool(iface, &(struct ethtool_value) { .cmd = command });
 }
 
 /* Disables GRO and LRO of 'iface'.  EOPNOTSUPP is success: the interface has
@@ -158,17 +146,13 @@ set_off(int fd, const char *iface, uint32_t command)
 static int
 disable_rx_offload(const char *iface)
 {
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int error = fd < 0 ? errno : set_off(fd, iface, ETHTOOL_SGRO);
-    uint32_t flags = 0;
+    struct ethtool_value flags = { .cmd = ETHTOOL_GFLAGS };
+    int error = set_off(iface, ETHTOOL_SGRO);
 
-    if (!error && !ethtool(fd, iface, ETHTOOL_GFLAGS, &flags)
-        && flags & ETH_FLAG_LRO) {
-        flags &= ~ETH_FLAG_LRO;
-        error = ethtool(fd, iface, ETHTOOL_SFLAGS, &flags);
-    }
-    if (fd >= 0) {
-        close(fd);
+    if (!error && !ethtool(iface, &flags) && flags.data & ETH_FLAG_LRO) {
+        flags.cmd = ETHTOOL_SFLAGS;
+        flags.data &= ~ETH_FLAG_LRO;
+        error = ethtool(iface, &flags);
     }
     return error == EOPNOTSUPP ? 0 : error;
 }
@@ -187,17 +171,12 @@ disable_tx_offload(void *sender_)
 {
     struct sender *s = sender_;
     char iface[IFNAMSIZ];
-    int fd;
 
-    if (s->ns >= 0 && setns(s->ns, CLONE_NEWNET)) {
+    if ((s->ns >= 0 && setns(s->ns, CLONE_NEWNET))
+        || !if_indextoname(s->ifindex, iface)) {
         s->error = errno;
-        return NULL;
-    }
-    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    s->error = fd < 0 || !if_indextoname(s->ifindex, iface) ? errno
-               : set_off(fd, iface, ETHTOOL_STXCSUM);
-    if (fd >= 0) {
-        close(fd);
+    } else {
+        s->error = set_off(iface, ETHTOOL_STXCSUM);
     }
     return NULL;
 }
