@@ -8,8 +8,6 @@
 
 #include "base/memory.h"
 
-#define MAX_IP 9000             /* Limit of the packet buffers. */
-
 uint32_t
 port_frame_size(uint32_t mtu)
 {
@@ -34,36 +32,14 @@ af_packet_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
              frame == 2048 ? 512 : 256);
 }
 
-static void
-iface_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
-              size_t size)
-{
-    (void) mtu;
-    snprintf(args, size, "iface=%s", spec->iface);
-}
-
-static void
-virtio_user_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
-                    size_t size)
-{
-    (void) mtu;
-    snprintf(args, size,
-             "path=/dev/vhost-net,queues=1,queue_size=1024,iface=%s",
-             spec->iface);
-}
-
 /* The buffer size is that of the longest frame, so that frames need no
  * chains. */
 static void
 memif_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
               size_t size)
 {
-    bool is_client = !strcmp(spec->driver->name, "memif_client");
-
-    snprintf(args, size,
-             "role=%s,socket=%s,socket-abstract=no,bsize=%u,rsize=9",
-             is_client ? "client" : "server", spec->what,
-             port_frame_size(mtu));
+    snprintf(args, size, "%s%s,socket-abstract=no,bsize=%u,rsize=9",
+             spec->driver->args, spec->what, port_frame_size(mtu));
 }
 
 static void
@@ -78,110 +54,74 @@ pcap_file_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
 }
 
 const struct port_driver port_drivers[] = {
-    {
-        .name = "af_packet",
-        .device = "net_af_packet",
-        .argument = PORT_ARG_IFACE,
-        .example = "eth0",
-        .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_KICK
-                  | PORT_PACKET_SOCKET | PORT_RESTARTS),
-        .max_mtu = MAX_IP,
-        .devargs = af_packet_devargs,
-        .help = "any interface of the kernel, by a ring shared with it",
-    }, {
-        .name = "af_xdp",
-        .device = "net_af_xdp",
-        .argument = PORT_ARG_IFACE,
-        .example = "eth0",
-        .flags = PORT_KERNEL | PORT_UNFINISHED | PORT_RESTARTS,
-        /* The kernel accepts buffers of up to a page, including DPDK's header,
-         * of which it uses a part.  With fewer buffers than this it receives
-         * nothing. */
-        .max_mtu = 2984,
-        .pool_packets = 16384,
-        .buffer_bytes = 256,
-        .devargs = iface_devargs,
-        .help = "an interface of the kernel, by an XDP socket",
-    }, {
-        .name = "tap",
-        .device = "net_tap",
-        .argument = PORT_ARG_IFACE,
-        .example = "host0",
-        .flags = PORT_MAKES_IFACE | PORT_INTERRUPT,
-        .max_mtu = 1500,
-        .devargs = iface_devargs,
-        .help = "makes an interface of the kernel, for the host to use",
-    }, {
-        .name = "virtio_user",
-        .device = "net_virtio_user",
-        .argument = PORT_ARG_IFACE,
-        .example = "host0",
-        .flags = (PORT_MAKES_IFACE | PORT_UNFINISHED | PORT_INTERRUPT
-                  | PORT_EVENTFD | PORT_SET_MTU),
-        .max_mtu = MAX_IP,
-        .pool_packets = 2048,
-        .devargs = virtio_user_devargs,
-        .help = "makes an interface of the kernel, by /dev/vhost-net",
-    }, {
-        .name = "memif",
-        .device = "net_memif",
-        .argument = PORT_ARG_PATH,
-        .example = "/run/a.sock",
-        .flags = PORT_UNFINISHED,
-        .max_mtu = MAX_IP,
-        .devargs = memif_devargs,
-        .help = "memory shared with another process, which connects",
-    }, {
-        .name = "memif_client",
-        .device = "net_memif",
-        .argument = PORT_ARG_PATH,
-        .example = "/run/a.sock",
-        .flags = PORT_UNFINISHED,
-        .max_mtu = MAX_IP,
-        .devargs = memif_devargs,
-        .help = "memory shared with another process, which listens",
-    }, {
-        .name = "pcap",
-        .device = "net_pcap",
-        .argument = PORT_ARG_IFACE,
-        .example = "eth0",
-        .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_PACKET_SOCKET
-                  | PORT_RESTARTS),
-        .max_mtu = MAX_IP,
-        .devargs = iface_devargs,
-        .help = "an interface of the kernel, by libpcap",
-    }, {
-        .name = "pcap_file",
-        .device = "net_pcap",
-        .argument = PORT_ARG_TWO_PATHS,
-        .example = "in.pcap,out.pcap",
-        .flags = PORT_UNFINISHED,
-        .max_mtu = MAX_IP,
-        .devargs = pcap_file_devargs,
-        .help = "receives from one file and sends to another",
-    }, {
-        .name = "null",
-        .device = "net_null",
-        .argument = PORT_ARG_NONE,
-        .flags = PORT_SPREADS,
-        .max_mtu = MAX_IP,
-        .help = "receives empty frames without end, sends nowhere",
-    }, {
-        .name = "ring",
-        .device = "net_ring",
-        .argument = PORT_ARG_NONE,
-        .max_mtu = MAX_IP,
-        .help = "receives what it sends",
-    }, {
-        .name = "pci",
-        .argument = PORT_ARG_PCI,
-        .example = "0000:01:00.0",
-        .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU
-                  | PORT_SPREADS | PORT_CHAINS | PORT_COUNTS_MISSED),
-        .max_mtu = MAX_IP,
-        .pool_packets = 2048,
-        .help = "a network card that the kernel has let go",
-    },
+    { .name = "af_packet", .device = "net_af_packet",
+      .argument = PORT_ARG_IFACE, .example = "eth0",
+      .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_KICK
+                | PORT_PACKET_SOCKET | PORT_RESTARTS),
+      .max_mtu = PORT_MAX_MTU, .devargs = af_packet_devargs,
+      .help = "any interface of the kernel, by a ring shared with it" },
+
+    /* The kernel accepts buffers of up to a page, including DPDK's header, of
+     * which it uses a part.  With fewer buffers than this it receives
+     * nothing. */
+    { .name = "af_xdp", .device = "net_af_xdp",
+      .argument = PORT_ARG_IFACE, .example = "eth0",
+      .flags = PORT_KERNEL | PORT_UNFINISHED | PORT_RESTARTS,
+      .max_mtu = 2984, .pool_packets = 16384, .buffer_bytes = 256,
+      .args = "iface=",
+      .help = "an interface of the kernel, by an XDP socket" },
+
+    { .name = "tap", .device = "net_tap",
+      .argument = PORT_ARG_IFACE, .example = "host0",
+      .flags = PORT_MAKES_IFACE | PORT_INTERRUPT,
+      .max_mtu = 1500, .args = "iface=",
+      .help = "makes an interface of the kernel, for the host to use" },
+
+    { .name = "virtio_user", .device = "net_virtio_user",
+      .argument = PORT_ARG_IFACE, .example = "host0",
+      .flags = (PORT_MAKES_IFACE | PORT_UNFINISHED | PORT_INTERRUPT
+                | PORT_EVENTFD | PORT_SET_MTU),
+      .max_mtu = PORT_MAX_MTU, .pool_packets = 2048,
+      .args = "path=/dev/vhost-net,queues=1,queue_size=1024,iface=",
+      .help = "makes an interface of the kernel, by /dev/vhost-net" },
+
+    { .name = "memif", .device = "net_memif",
+      .argument = PORT_ARG_PATH, .example = "/run/a.sock",
+      .flags = PORT_UNFINISHED, .max_mtu = PORT_MAX_MTU,
+      .args = "role=server,socket=", .devargs = memif_devargs,
+      .help = "memory shared with another process, which connects" },
+
+    { .name = "memif_client", .device = "net_memif",
+      .argument = PORT_ARG_PATH, .example = "/run/a.sock",
+      .flags = PORT_UNFINISHED, .max_mtu = PORT_MAX_MTU,
+      .args = "role=client,socket=", .devargs = memif_devargs,
+      .help = "memory shared with another process, which listens" },
+
+    { .name = "pcap", .device = "net_pcap",
+      .argument = PORT_ARG_IFACE, .example = "eth0",
+      .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_PACKET_SOCKET
+                | PORT_RESTARTS),
+      .max_mtu = PORT_MAX_MTU, .args = "iface=",
+      .help = "an interface of the kernel, by libpcap" },
+
+    { .name = "pcap_file", .device = "net_pcap",
+      .argument = PORT_ARG_TWO_PATHS, .example = "in.pcap,out.pcap",
+      .flags = PORT_UNFINISHED, .max_mtu = PORT_MAX_MTU,
+      .devargs = pcap_file_devargs,
+      .help = "receives from one file and sends to another" },
+
+    { .name = "null", .device = "net_null", .argument = PORT_ARG_NONE,
+      .flags = PORT_SPREADS, .max_mtu = PORT_MAX_MTU,
+      .help = "receives empty frames without end, sends nowhere" },
+
+    { .name = "ring", .device = "net_ring", .argument = PORT_ARG_NONE,
+      .max_mtu = PORT_MAX_MTU, .help = "receives what it sends" },
+
+    { .name = "pci", .argument = PORT_ARG_PCI, .example = "0000:01:00.0",
+      .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU
+                | PORT_SPREADS | PORT_CHAINS | PORT_COUNTS_MISSED),
+      .max_mtu = PORT_MAX_MTU, .pool_packets = 2048,
+      .help = "a network card that the kernel has let go" },
     { .name = NULL },
 };
 
@@ -291,8 +231,12 @@ port_spec_same(const struct port_spec *a, const struct port_spec *b)
 void
 port_spec_devargs(const struct port_spec *spec, uint32_t mtu, char *args)
 {
-    args[0] = '\0';
-    if (spec->driver->devargs) {
-        spec->driver->devargs(spec, mtu, args, PORT_MAX_ARGS);
+    const struct port_driver *driver = spec->driver;
+
+    if (driver->devargs) {
+        driver->devargs(spec, mtu, args, PORT_MAX_ARGS);
+    } else {
+        snprintf(args, PORT_MAX_ARGS, "%s%s", driver->args ? driver->args : "",
+                 driver->args ? spec->iface : "");
     }
 }

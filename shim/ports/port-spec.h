@@ -5,37 +5,17 @@
 
 /* The kinds of ports: how they are written, and what each of them can do.
  *
- *
- * Motivation
- * ==========
- *
  * DPDK's drivers look alike and are not: one delivers frames without the
  * checksums that the sender's kernel left to the hardware, another supports no
  * jumbo frames, several report frames as sent that were not.  The differences
- * are in one table, 'port_drivers'; port.c and options.c use the table and
- * never the name of a driver.
- *
- *
- * Usage
- * =====
+ * are in one table, 'port_drivers'; no other code compares a driver's name.
+ * What a driver claims is checked: a driver whose receive interrupts never
+ * arrive is detected by the frames that are present when a wait ends.
  *
  *    error = port_spec_parse("af_packet:eth0", &spec);
  *    if (spec.driver->flags & PORT_KERNEL) {
  *        ...spec.iface is an interface of the kernel...
  *    }
- *
- *
- * Decisions
- * =========
- *
- * All differences between DPDK drivers are in one table, and no other code
- * compares a driver's name.  What a driver claims is checked: a driver whose
- * receive interrupts never arrive is detected by the frames that are present
- * when a wait ends.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The table is constant. */
 
@@ -45,7 +25,7 @@
 #include <stdint.h>
 
 #define PORT_MIN_MTU 576
-#define PORT_MAX_MTU 9000
+#define PORT_MAX_MTU 9000       /* Limit of the packet buffers. */
 #define PORT_MAX_ARGS 512       /* Bytes of a device's arguments. */
 #define PORT_MAX_QUEUES 16
 
@@ -103,8 +83,11 @@ struct port_driver {
     uint32_t buffer_bytes;      /* Bytes of each buffer that the driver uses
                                  * itself. */
 
-    /* Writes the device's arguments for packets of up to 'mtu' bytes of IP to
-     * 'args'.  NULL if it has none. */
+    const char *args;           /* Arguments of the device, which the
+                                 * interface or path follows; NULL: none. */
+
+    /* Writes other arguments for packets of up to 'mtu' bytes of IP to 'args'.
+     * NULL: 'args' and the interface are all. */
     void (*devargs)(const struct port_spec *, uint32_t mtu, char *args,
                     size_t size);
     const char *help;
