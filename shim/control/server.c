@@ -14,9 +14,10 @@
 
 #include "base/memory.h"
 #include "shim/capture/tap.h"
+#include "shim/classify/bursts.h"
+#include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/miss.h"
-#include "shim/control/request.h"
 #include "wire/buffer.h"
 
 #define CAPTURE_MS 10           /* Time between two reads of the tap. */
@@ -246,33 +247,190 @@ send_message(struct client *c, uint16_t type, uint32_t xid, uint32_t status,
     }
 }
 
+static size_t
+get_hello(const struct server_config *c, struct shim_hello *hello)
+{
+    *hello = (struct shim_hello) {
+        .boot_id = c->boot_id,
+        .rate_bps = c->get_rate(c->aux),
+        .mtu = c->mtu,
+        .pid = getpid(),
+        .n_slots = job_slots_count(c->slots),
+        .n_flows = flow_table_count(c->flows),
+        .max_flows = flow_table_max(c->flows),
+        .lease_left_ms = job_slots_lease_left_ms(c->slots, c->now()),
+    };
+    return sizeof *hello;
+}
+
+static size_t
+list_slots(const struct server_config *c, struct shim_slot *slots)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        n += job_slots_get(c->slots, i, &slots[n]);
+    }
+    return n * sizeof *slots;
+}
+
+static size_t
+get_stats(const struct server_config *c, struct shim_stats *stats)
+{
+    struct shim_slot_stats *slots = (struct shim_slot_stats *) (stats + 1);
+    uint64_t now = c->now();
+
+    memset(stats, 0, sizeof *stats);
+    c->get_stats(c->aux, stats);
+    stats->boot_id = c->boot_id;
+    stats->n_flows = flow_table_count(c->flows);
+    stats->flows_refused = flow_table_n_refused(c->flows);
+    stats->flows_aged = flow_table_n_aged(c->flows);
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        struct shim_slot_stats *slot = &slots[stats->n_slot_stats];
+
+        if (job_slots_stats(c->slots, i, now, slot)) {
+            stats->n_slot_stats++;
+            if (c->bursts) {
+                bursts_get(c->bursts, i, BURSTS_TX, now, &slot->tx_bursts);
+                bursts_get(c->bursts, i, BURSTS_RX, now, &slot->rx_bursts);
+            }
+        }
+    }
+    return sizeof *stats + stats->n_slot_stats * sizeof *slots;
+}
+
+static size_t
+get_bins(const struct server_config *c, const struct shim_bins_since *since,
+         struct shim_bins *head)
+{
+    struct shim_bin *bins = (struct shim_bin *) (head + 1);
+    size_t n = 0;
+
+    memset(head, 0, sizeof *head);
+    head->slot = since->slot;
+    if (c->bursts) {
+        n = bursts_bins(c->bursts, since->slot, c->now(), since->since,
+                        &head->first, bins);
+    }
+    return sizeof *head + n * sizeof *bins;
+}
+
+static size_t
+get_ports(const struct server_config *c, struct shim_ports *ports)
+{
+    memset(ports, 0, sizeof *ports);
+    if (c->get_ports) {
+        c->get_ports(c->aux, ports);
+    }
+    return sizeof *ports;
+}
+
+/* Lists as many flows as fit into one message. */
+static size_t
+list_flows(const struct server_config *c, struct shim_flow *flows)
+{
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg);
+    uint64_t cursor = 0;
+
+    return flow_table_list(c->flows, &cursor, flows,
+                           max / sizeof *flows) * sizeof *flows;
+}
+
+static size_t
+list_flow_page(const struct server_config *c, const struct shim_cursor *from,
+               struct shim_cursor *cursor)
+{
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg)
+                       - sizeof *cursor;
+    struct shim_flow *flows = (struct shim_flow *) (cursor + 1);
+
+    *cursor = *from;
+    return (sizeof *cursor
+            + flow_table_list(c->flows, &cursor->next, flows,
+                              max / sizeof *flows) * sizeof *flows);
+}
+
+/* Resets the bursts of 'slot' if it is free: they are the previous job's. */
+static void
+reset_bursts(const struct server_config *c, uint16_t slot)
+{
+    struct shim_slot old;
+
+    if (c->bursts && !job_slots_get(c->slots, slot, &old)) {
+        bursts_reset(c->bursts, slot);
+    }
+}
+
+static int
+set_slots(const struct server_config *c, const struct shim_slot *slots,
+          size_t n)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < n && !error; i++) {
+        reset_bursts(c, slots[i].slot);
+        error = job_slots_set(c->slots, &slots[i]);
+    }
+    return error;
+}
+
+static int
+clear_slots(const struct server_config *c, const uint16_t *slots, size_t n)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < n && !error; i++) {
+        error = job_slots_clear(c->slots, slots[i]);
+    }
+    return error;
+}
+
+static int
+add_flows(const struct server_config *c, const struct shim_flow *flows,
+          size_t n)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < n && !error; i++) {
+        error = flow_table_set(c->flows, &flows[i].key, flows[i].slot);
+    }
+    return error;
+}
+
+static void
+delete_flows(const struct server_config *c, const struct shim_flow_key *keys,
+             size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        flow_table_delete(c->flows, &keys[i]);
+    }
+}
+
 /* Executes SHIM_TAKE_OVER.  Returns its status. */
 static int
-take_over(struct server *s, size_t *reply_size)
+take_over(const struct server_config *c, const struct shim_take_over *request,
+          struct shim_state *state, size_t *reply_size)
 {
-    const struct shim_take_over *request = s->request;
-    struct shim_state *state = s->reply;
     int status;
 
-    if (!s->config.take_over) {
+    if (!c->take_over) {
         return EOPNOTSUPP;
     }
     memset(state, 0, sizeof *state);
-    status = s->config.take_over(s->config.aux, request->step, state);
-    state->default_dscp = job_slots_treatment(s->config.slots, 0,
-                                              false).dscp;
-    state->lease_left_ms = job_slots_lease_left_ms(s->config.slots,
-                                                   s->config.now());
+    status = c->take_over(c->aux, request->step, state);
+    state->default_dscp = job_slots_treatment(c->slots, 0, false).dscp;
+    state->lease_left_ms = job_slots_lease_left_ms(c->slots, c->now());
     *reply_size = sizeof *state;
     return status;
 }
 
 static int
-get_connections(struct server *s, size_t *reply_size)
+get_connections(const struct server_config *c, void *reply,
+                size_t *reply_size)
 {
-    int error = (s->config.get_connections
-                 ? s->config.get_connections(s->config.aux, s->reply,
-                                             reply_size)
+    int error = (c->get_connections
+                 ? c->get_connections(c->aux, reply, reply_size)
                  : EOPNOTSUPP);
 
     if (error) {
@@ -309,25 +467,72 @@ begin_capture(struct server *s, struct client *c)
 }
 
 /* Executes a valid request with a body of 'size' bytes.  Returns its status,
- * and stores the size of the reply's body. */
+ * EOPNOTSUPP if 'type' is not a request, and stores the size of the reply's
+ * body. */
 static int
-execute(struct server *s, struct client *c, uint16_t type, size_t size,
+execute(struct server *s, struct client *client, uint16_t type, size_t size,
         size_t *reply_size)
 {
+    const struct server_config *c = &s->config;
+    const void *body = s->request;
+    const struct shim_lease *lease = body;
+
     switch (type) {
+    case SHIM_HELLO:
+        *reply_size = get_hello(c, s->reply);
+        return 0;
+    case SHIM_SLOT_LIST:
+        *reply_size = list_slots(c, s->reply);
+        return 0;
+    case SHIM_FLOW_LIST:
+        *reply_size = list_flows(c, s->reply);
+        return 0;
+    case SHIM_FLOW_PAGE:
+        *reply_size = list_flow_page(c, body, s->reply);
+        return 0;
+    case SHIM_STATS:
+        *reply_size = get_stats(c, s->reply);
+        return 0;
+    case SHIM_PORTS:
+        *reply_size = get_ports(c, s->reply);
+        return 0;
+    case SHIM_BINS:
+        *reply_size = get_bins(c, body, s->reply);
+        return 0;
+    case SHIM_LEASE:
+        job_slots_lease(c->slots, c->now(), lease->ms, lease->default_dscp);
+        return 0;
+    case SHIM_SLOT_SET:
+        return set_slots(c, body, size / sizeof(struct shim_slot));
+    case SHIM_SLOT_CLEAR:
+        return clear_slots(c, body, size / sizeof(uint16_t));
+    case SHIM_FLOW_ADD:
+        return add_flows(c, body, size / sizeof(struct shim_flow));
+    case SHIM_FLOW_DELETE:
+        delete_flows(c, body, size / sizeof(struct shim_flow_key));
+        return 0;
+    case SHIM_RATE:
+        c->set_rate(c->aux, ((const struct shim_rate *) body)->bps);
+        return 0;
+    case SHIM_MIN_SHARE:
+        c->set_min_share(c->aux,
+                         ((const struct shim_min_share *) body)->share);
+        return 0;
+    case SHIM_CONGESTION:
+        c->set_congestion(c->aux, body);
+        return 0;
     case SHIM_TAKE_OVER:
-        return take_over(s, reply_size);
+        return take_over(c, body, s->reply, reply_size);
     case SHIM_CONNECTIONS:
-        return get_connections(s, reply_size);
+        return get_connections(c, s->reply, reply_size);
     case SHIM_CAPTURE:
-        return begin_capture(s, c);
+        return begin_capture(s, client);
     case SHIM_SUBSCRIBE:
-        c->subscribed = true;
-        miss_repeat(s->config.misses);
+        client->subscribed = true;
+        miss_repeat(c->misses);
         return 0;
     default:
-        return request_execute(&s->config, type, s->request, size, s->reply,
-                               reply_size);
+        return EOPNOTSUPP;
     }
 }
 
