@@ -59,11 +59,11 @@ protocol_name(const struct shim_flow_key *key)
 }
 
 static void
-put_bursts(cJSON *json, const struct burst_profile *b)
+put_bursts(cJSON *json, const struct shim_burst_stats *b)
 {
     if (b->period_ns) {
         cJSON_AddNumberToObject(json, "period_s", b->period_ns / 1e9);
-        cJSON_AddNumberToObject(json, "burst_bytes", b->burst_bytes);
+        cJSON_AddNumberToObject(json, "burst_bytes", b->bytes);
         cJSON_AddNumberToObject(json, "duty", b->duty / 1e6);
         cJSON_AddNumberToObject(json, "regularity", b->regularity / 1e6);
     }
@@ -140,11 +140,11 @@ print_json(const char *file, const struct profile *p)
 
 /* Prints the four columns of bursts. */
 static void
-print_bursts(const struct burst_profile *b)
+print_bursts(const struct shim_burst_stats *b)
 {
     if (b->period_ns) {
         printf("  %9.3f  %11"PRIu64"  %5.1f  %10.2f", b->period_ns / 1e9,
-               b->burst_bytes, b->duty / 1e4, b->regularity / 1e6);
+               b->bytes, b->duty / 1e4, b->regularity / 1e6);
     } else {
         printf("  %9s  %11s  %5s  %10s", "-", "-", "-", "-");
     }

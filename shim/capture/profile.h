@@ -52,7 +52,7 @@ struct profile_side {
     uint64_t packets, bytes;    /* Of whole frames. */
     struct burst_train *train;  /* NULL while there are few packets, and after
                                  * profile_read(). */
-    struct burst_profile bursts;        /* Zeros if not regular. */
+    struct shim_burst_stats bursts;     /* Zeros if not regular. */
 };
 
 struct profile_flow {
@@ -65,7 +65,7 @@ struct profile_flow {
 struct profile_group {
     size_t n_flows;
     uint64_t bytes;
-    struct burst_profile bursts;        /* Of all its flows together. */
+    struct shim_burst_stats bursts;     /* Of all its flows together. */
     double confidence;          /* 0 to 1: correlation of its flows, or
                                  * regularity of a single flow's bursts. */
 };

@@ -196,23 +196,25 @@ burst_train_bins(const struct burst_train *t, uint64_t now, uint64_t since,
     return n;
 }
 
-/* Stores the published profile in '*p'.  Returns false, with zeros in '*p', if
- * there were too few bursts, irregular bursts, or none for STALE periods. */
+/* Stores the published trial in '*stats'.  Returns false, with zeros in
+ * '*stats', if there were too few bursts, irregular bursts, or none for STALE
+ * periods. */
 bool
 burst_train_get(const struct burst_train *t, uint64_t now,
-                struct burst_profile *p)
+                struct shim_burst_stats *stats)
 {
     uint64_t last = counter_get(&t->last), shares = counter_get(&t->shares);
+    uint64_t period_ns = counter_get(&t->period_ns);
 
-    memset(p, 0, sizeof *p);
-    p->period_ns = counter_get(&t->period_ns);
-    p->burst_bytes = counter_get(&t->burst_bytes);
-    p->duty = shares >> 32;
-    p->regularity = shares;
-    if (!p->period_ns || (now > last && now - last > STALE * p->period_ns)) {
-        memset(p, 0, sizeof *p);
+    *stats = (struct shim_burst_stats) { .period_ns = 0 };
+    if (!period_ns || (now > last && now - last > STALE * period_ns)) {
+        return false;
     }
-    return p->period_ns != 0;
+    stats->period_ns = period_ns;
+    stats->bytes = counter_get(&t->burst_bytes);
+    stats->duty = shares >> 32;
+    stats->regularity = shares;
+    return true;
 }
 
 struct bursts *
@@ -248,17 +250,9 @@ bursts_get(const struct bursts *b, uint16_t slot,
            enum bursts_direction direction, uint64_t now,
            struct shim_burst_stats *stats)
 {
-    struct burst_profile p;
-
     memset(stats, 0, sizeof *stats);
-    if (!__atomic_load_n(&b->reset[slot], __ATOMIC_ACQUIRE)
-        && burst_train_get(&b->trains[slot][direction], now, &p)) {
-        *stats = (struct shim_burst_stats) {
-            .period_ns = p.period_ns,
-            .bytes = p.burst_bytes,
-            .duty = p.duty,
-            .regularity = p.regularity,
-        };
+    if (!__atomic_load_n(&b->reset[slot], __ATOMIC_ACQUIRE)) {
+        burst_train_get(&b->trains[slot][direction], now, stats);
     }
 }
 

@@ -45,8 +45,8 @@
  *    static struct burst_train train;        // All zeros.
  *
  *    burst_train_count(&train, length, now); // Each packet.
- *    if (burst_train_get(&train, now, &p)) {
- *        ...p.period_ns...
+ *    if (burst_train_get(&train, now, &stats)) {
+ *        ...stats.period_ns...
  *    }
  *
  *
@@ -69,15 +69,6 @@
 #define BURST_N_GAPS 18         /* Trials; the last threshold is 33 s. */
 #define BURST_BIN 10000000u     /* Nanoseconds. */
 #define BURST_N_BINS 128        /* A power of 2. */
-
-struct burst_profile {
-    uint64_t period_ns;         /* Between the starts of two bursts. */
-    uint64_t burst_bytes;
-    uint32_t duty;              /* Duration of a burst, in millionths of the
-                                 * period. */
-    uint32_t regularity;        /* Similarity of the bursts, in millionths,
-                                 * from 1/2 on. */
-};
 
 /* The bursts for one gap threshold. */
 struct burst_trial {
@@ -126,7 +117,7 @@ uint64_t burst_train_bins(const struct burst_train *, uint64_t now,
                           uint64_t since, uint32_t bins[BURST_N_BINS]);
 void burst_train_gap(struct burst_train *, uint64_t now);
 bool burst_train_get(const struct burst_train *, uint64_t now,
-                     struct burst_profile *);
+                     struct shim_burst_stats *);
 
 static inline void
 burst_train_count(struct burst_train *t, uint32_t bytes, uint64_t now)

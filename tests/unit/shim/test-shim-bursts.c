@@ -59,12 +59,12 @@ burst(int n, uint64_t gap, double jitter)
 static void
 check(uint64_t period, uint64_t bytes, double duty, double tolerance)
 {
-    struct burst_profile p;
+    struct shim_burst_stats p;
 
     assert_true(burst_train_get(&train, now, &p));
     assert_in_range(p.period_ns, period * (1 - tolerance),
                     period * (1 + tolerance));
-    assert_in_range(p.burst_bytes, bytes * (1 - tolerance),
+    assert_in_range(p.bytes, bytes * (1 - tolerance),
                     bytes * (1 + tolerance));
     assert_true(p.duty >= 1e6 * (duty - tolerance)
                 && p.duty <= 1e6 * (duty + tolerance));
@@ -73,7 +73,7 @@ check(uint64_t period, uint64_t bytes, double duty, double tolerance)
 static void
 sees_iterations_after_a_few_bursts(void **state)
 {
-    struct burst_profile p;
+    struct shim_burst_stats p;
 
     (void) state;
     for (int i = 0; i < 3; i++) {
@@ -102,7 +102,7 @@ is_not_misled_by_jitter_and_gaps_within(void **state)
         { 2 * MS, 10 * US, 100, 0.2 },          /* A fast network. */
         { 3 * SECOND, 5 * MS, 400, 0.3 },
     };
-    struct burst_profile p;
+    struct shim_burst_stats p;
 
     (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -172,7 +172,7 @@ follows_a_job_that_changes(void **state)
 static void
 claims_nothing_of_what_has_no_bursts(void **state)
 {
-    struct burst_profile p;
+    struct shim_burst_stats p;
     int n = 0;
 
     (void) state;
@@ -191,7 +191,7 @@ claims_nothing_of_what_has_no_bursts(void **state)
 static void
 forgets_what_is_over(void **state)
 {
-    struct burst_profile p;
+    struct shim_burst_stats p;
 
     (void) state;
     for (int i = 0; i < 10; i++) {
