@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-
-#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
-#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
+#include "shim/clock/counter.h"
 
 _Static_assert(sizeof(struct shim_captured) % 8 == 0,
                "records are aligned to 8 bytes");

@@ -19,9 +19,6 @@
 #include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
 
-#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
-#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
-
 #define QUEUE_MS 400            /* A job's queues, in time on the uplink. */
 #define QUEUE_MIN_FRAMES 64     /* A job's queues, at least. */
 #define FULL_JOBS 8             /* Jobs with full queues that fit at once. */

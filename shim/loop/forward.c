@@ -47,9 +47,6 @@ struct forward {
     bool ending;
 };
 
-#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
-#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
-
 #define MAX_DISCARDS 256        /* Bursts: more than a port's ring holds. */
 #define MAX_LAST_POLLS 64       /* Polls after which lane 0 stops receiving
                                  * although frames still arrive. */

@@ -31,9 +31,6 @@ _Static_assert(LANE_PACKETS == 2 * RING + 2 * BACK_RING, "all rings full");
 _Static_assert(LANES_MAX <= JOB_SLOTS_MAX_LANES, "each lane counts");
 _Static_assert(LANES_MAX <= PORT_MAX_QUEUES, "a lane may have a queue");
 
-#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
-#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
-
 /* From a lane to lane 0: a frame from the host, to be queued. */
 struct lane_sent {
     struct rte_mbuf *frame;

@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "shim/clock/clock.h"
+#include "shim/clock/counter.h"
 #include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/lanes.h"
@@ -49,9 +50,6 @@ struct loop {
     /* Written by the control thread, read by the loop. */
     bool stop, pause;
 };
-
-#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
-#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
 
 static struct loop *
 new_loop(struct port *host, struct port *uplink, struct wake *wake,
