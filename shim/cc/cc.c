@@ -11,7 +11,6 @@
 #include "shim/classify/job-slot.h"
 #include "shim/clock/counter.h"
 
-#define MS UINT64_C(1000000)
 #define SWEEP_NS MS             /* Between two searches for old flows. */
 #define UNIT 1e6                /* Of the law's shares. */
 #define MAX_MESSAGE_FRAME (CC_MAX_L2 + 40 + 8 + GRANT_MAX_MESSAGE)

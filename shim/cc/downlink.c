@@ -8,9 +8,6 @@
 #include "shim/classify/job-slot.h"
 #include "shim/clock/counter.h"
 
-#define MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
-
 /* Measuring a flow. */
 #define MIN_WINDOW_NS (2 * MS)  /* Shortest window in which a rate is
                                  * measured. */

@@ -2,16 +2,9 @@
 
 #include "shim/cc/estimate.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-#define PERIOD (5 * NS_PER_S)           /* Half the life of a minimum. */
-#define ANY_RTT UINT64_C(1000000)       /* Default. */
-#define MAX_RTT NS_PER_S                /* A longer one is a pause. */
-
-static uint64_t
-larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
+#define PERIOD (5 * NS_PER_S)   /* Half the life of a minimum. */
+#define ANY_RTT MS              /* Default. */
+#define MAX_RTT NS_PER_S        /* A longer one is a pause. */
 
 void
 cc_rate_restart(struct cc_rate *r, uint64_t now, uint64_t bps)

@@ -29,6 +29,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+
+static inline uint64_t
+larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 struct cc_rate {
     uint64_t since;             /* Start of the current window. */
     uint64_t bytes;             /* In the current window. */

@@ -8,8 +8,6 @@
 #include "base/memory.h"
 #include "shim/clock/counter.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-
 /* Time from the last packet of a connection until its record is removed. */
 #define ENDED_NS NS_PER_S
 #define IDLE_NS (60 * NS_PER_S)

@@ -7,7 +7,6 @@
 #include "shim/cc/segment.h"
 #include "shim/cc/state.h"
 
-#define MS UINT64_C(1000000)
 #define HELLO_GAP_NS (100 * MS) /* Between two hellos on ACKs to a host. */
 #define MAX_HELLOS 5            /* On ACKs, without a reply. */
 

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "shim/cc/flow.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 #define STALE_NS (60 * NS_PER_S)
 #define N_PROBES 8              /* Records where a host may be stored. */
 

@@ -107,10 +107,4 @@ round_trip(struct cc *cc, struct cc_flow *flow)
     return cc_rtt_get(cc_rtt_of(cc, flow));
 }
 
-static inline uint64_t
-larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 #endif /* shim/cc/state.h */

@@ -18,9 +18,6 @@
 
 #include "shim/clock/counter.h"
 
-#define MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
-
 #define PAUSE_NS (30 * MS)      /* Time without data or a grant that ends a
                                  * burst. */
 #define START_FRAMES 2          /* Frames beyond CC_SMALL_BYTES that leave
