@@ -80,7 +80,7 @@ downlink_remove(struct cc *cc, struct cc_flow *flow)
         in->active = false;
     }
     if (in->ack_queue) {
-        cc->config.flow_free(cc->config.aux, in->ack_queue);
+        cc->config.flow_free(cc->config.egress, in->ack_queue);
         in->ack_queue = 0;
     }
 }
@@ -99,7 +99,7 @@ pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length)
     change = bps > in->ack_bps ? bps - in->ack_bps : in->ack_bps - bps;
     if (change > in->ack_bps / 16 || (change && !bps)) {
         in->ack_bps = bps;
-        cc->config.flow_rate(cc->config.aux, in->ack_queue, bps);
+        cc->config.flow_rate(cc->config.egress, in->ack_queue, bps);
     }
 }
 
@@ -121,7 +121,7 @@ downlink_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
         return 0;
     }
     if (!in->ack_queue) {
-        in->ack_queue = cc->config.flow_queue(cc->config.aux, flow->slot);
+        in->ack_queue = cc->config.flow_queue(cc->config.egress, flow->slot);
         in->ack_bps = 0;
     }
     if (in->ack_queue) {

@@ -36,7 +36,7 @@ set_pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
     flow->out.starting = false;
     if (bps != flow->out.paced) {
         flow->out.paced = bps;
-        cc->config.flow_rate(cc->config.aux, flow->out.queue, bps);
+        cc->config.flow_rate(cc->config.egress, flow->out.queue, bps);
     }
 }
 
@@ -62,7 +62,7 @@ start_burst(struct cc *cc, struct cc_flow *flow)
     }
     out->starting = true;
     out->paced = NO_RATE;
-    cc->config.flow_start(cc->config.aux, out->queue, CC_SMALL_BYTES
+    cc->config.flow_start(cc->config.egress, out->queue, CC_SMALL_BYTES
                           + START_FRAMES * cc->config.mtu);
 }
 
@@ -71,7 +71,7 @@ add_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
-    out->queue = cc->config.flow_queue(cc->config.aux, flow->slot);
+    out->queue = cc->config.flow_queue(cc->config.egress, flow->slot);
     if (!out->queue) {
         return;
     }
@@ -92,7 +92,7 @@ uplink_remove(struct cc *cc, struct cc_flow *flow)
         last = cc->out.ids[--cc->out.n];
         cc->out.ids[out->position] = last;
         cc_flows_get(cc->flows, last)->out.position = out->position;
-        cc->config.flow_free(cc->config.aux, out->queue);
+        cc->config.flow_free(cc->config.egress, out->queue);
         out->queue = 0;
         out->starting = false;
     }
@@ -165,7 +165,7 @@ static bool
 is_held(struct cc *cc, const struct cc_flow *flow)
 {
     return (flow->out.starting
-            && cc->config.flow_started(cc->config.aux, flow->out.queue));
+            && cc->config.flow_started(cc->config.egress, flow->out.queue));
 }
 
 /* 'flow' sends 'length' bytes without a grant.  At a low rate it remains a
@@ -239,7 +239,7 @@ is_empty_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
     uint64_t rtt = round_trip(cc, flow);
 
     if (!out->has_grant
-        || !cc->config.flow_empty(cc->config.aux, out->queue)) {
+        || !cc->config.flow_empty(cc->config.egress, out->queue)) {
         out->empty_since = 0;
     } else if (!out->empty_since) {
         out->empty_since = now;

@@ -196,37 +196,31 @@ egress_flow_queue(struct egress *e, uint16_t slot)
 void
 egress_flow_free(struct egress *e, uint16_t queue)
 {
-    if (queue) {
-        job_queues_flow_free(e->jobs, queue);
-    }
+    job_queues_flow_free(e->jobs, queue);
 }
 
 void
 egress_flow_rate(struct egress *e, uint16_t queue, uint64_t bps)
 {
-    if (queue) {
-        rank_queues_flow_rate(e->queues, e->now, queue, bps);
-    }
+    rank_queues_flow_rate(e->queues, e->now, queue, bps);
 }
 
 void
 egress_flow_start(struct egress *e, uint16_t queue, uint32_t bytes)
 {
-    if (queue) {
-        job_queues_flow_start(e->jobs, e->now, queue, bytes);
-    }
+    job_queues_flow_start(e->jobs, e->now, queue, bytes);
 }
 
 bool
 egress_flow_started(const struct egress *e, uint16_t queue)
 {
-    return queue && job_queues_flow_started(e->jobs, e->now, queue);
+    return job_queues_flow_started(e->jobs, e->now, queue);
 }
 
 bool
 egress_flow_empty(const struct egress *e, uint16_t queue)
 {
-    return !queue || job_queues_flow_empty(e->jobs, queue);
+    return job_queues_flow_empty(e->jobs, queue);
 }
 
 void

@@ -107,7 +107,8 @@ uint64_t egress_until_due(const struct egress *, uint64_t now);
 bool egress_is_empty(const struct egress *);
 
 /* The forwarding thread: separate queues for flows of job slot 'slot'.
- * egress_flow_queue() returns 0, the job's common queue, if none is free.
+ * egress_flow_queue() returns 0, the job's common queue, if none is free; the
+ * other functions need a queue.
  * Packets in a freed queue still leave.  A rate of 0 is unpaced.  A flow sends
  * two frames at once, or one if its rate is below a quarter of the uplink's,
  * because many such flows may meet at a switch. */

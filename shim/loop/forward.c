@@ -18,7 +18,6 @@
 #include "shim/clock/clock.h"
 #include "shim/clock/counter.h"
 #include "shim/loop/ack-queue.h"
-#include "shim/loop/congestion.h"
 #include "shim/loop/egress.h"
 #include "shim/loop/lanes.h"
 #include "shim/ports/port.h"
@@ -27,7 +26,9 @@ struct forward {
     struct forward_config config;
     struct classifier classifier;
     struct egress *egress;
-    struct congestion *congestion;      /* NULL for none. */
+    struct cc *cc;              /* NULL for none. */
+    struct rte_mempool *pool;   /* Pool of the last frame from the host, for
+                                 * messages of 'cc'; NULL before. */
     struct ack_queues acks;
     struct lanes *lanes;        /* NULL if this is the only one. */
     uint32_t changes;           /* flow_table_changes() when this poll
@@ -53,7 +54,46 @@ struct forward {
 #define RECLASSIFY_NS 300       /* Time between reclassifications for each
                                  * queued frame, which takes about 30 ns. */
 
-/* Returns NULL without file descriptors, or memory for congestion control. */
+/* Sends a message of congestion control.  Without a packet buffer it is
+ * lost. */
+static void
+send_message(void *f_, const uint8_t *data, size_t length)
+{
+    struct verdict v = {
+        .is_ip = true,
+        .treatment = { .level = SHIM_LEVEL_CONTROL, .dscp = CC_CONTROL_DSCP },
+    };
+    struct forward *f = f_;
+    struct rte_mbuf *frame = f->pool ? rte_pktmbuf_alloc(f->pool) : NULL;
+    char *body = frame ? rte_pktmbuf_append(frame, length) : NULL;
+
+    if (body) {
+        memcpy(body, data, length);
+        egress_push(f->egress, frame, &v);
+    } else {
+        rte_pktmbuf_free(frame);
+    }
+}
+
+/* Connects congestion control to the egress. */
+static struct cc *
+create_cc(struct forward *f)
+{
+    struct cc_config config = *f->config.cc;
+
+    config.egress = f->egress;
+    config.flow_queue = egress_flow_queue;
+    config.flow_free = egress_flow_free;
+    config.flow_rate = egress_flow_rate;
+    config.flow_start = egress_flow_start;
+    config.flow_started = egress_flow_started;
+    config.flow_empty = egress_flow_empty;
+    config.send = send_message;
+    config.aux = f;
+    return cc_create(&config);
+}
+
+/* Returns NULL without file descriptors. */
 struct forward *
 forward_create(const struct forward_config *config)
 {
@@ -76,15 +116,13 @@ forward_create(const struct forward_config *config)
         .vxlan = config->vxlan,
     };
     f->egress = egress_create(&egress);
-    f->congestion = (config->cc ? congestion_create(config->cc, f->egress)
-                     : NULL);
+    f->cc = config->cc ? create_cc(f) : NULL;
     if (config->n_lanes > 1) {
         f->lanes = lanes_create(config, &f->ending, &f->ended);
-    }
-    if ((config->cc && !f->congestion)
-        || (config->n_lanes > 1 && !f->lanes)) {
-        forward_destroy(f);
-        return NULL;
+        if (!f->lanes) {
+            forward_destroy(f);
+            return NULL;
+        }
     }
     return f;
 }
@@ -94,7 +132,7 @@ forward_destroy(struct forward *f)
 {
     if (f) {
         lanes_destroy(f->lanes);
-        congestion_destroy(f->congestion);
+        cc_destroy(f->cc);
         egress_destroy(f->egress);
         free(f);
     }
@@ -143,6 +181,72 @@ push_frames(struct forward *f, struct rte_mbuf **frames,
     egress_push_burst(f->egress, frames, verdicts, n, now);
 }
 
+static struct cc_frame
+cc_frame_begin(struct rte_mbuf *frame)
+{
+    return (struct cc_frame) {
+        .data = rte_pktmbuf_mtod(frame, uint8_t *),
+        .length = rte_pktmbuf_data_len(frame),
+        .headroom = frame->nb_segs == 1 ? rte_pktmbuf_headroom(frame) : 0,
+    };
+}
+
+/* Moves the start of 'frame' as congestion control did. */
+static void
+cc_frame_end(struct rte_mbuf *frame, const struct cc_frame *cf,
+             struct packet *packet)
+{
+    uint8_t *data = rte_pktmbuf_mtod(frame, uint8_t *);
+
+    if (cf->data < data) {
+        rte_pktmbuf_prepend(frame, data - cf->data);
+    } else if (cf->data > data) {
+        rte_pktmbuf_adj(frame, cf->data - data);
+    }
+    packet->data = cf->data;
+    packet->length = rte_pktmbuf_data_len(frame);
+}
+
+/* Passes frames from the host to congestion control and updates 'packets',
+ * which have their bytes. */
+static void
+control_from_host(struct forward *f, struct rte_mbuf **frames,
+                  struct packet *packets, struct verdict *v, uint32_t n,
+                  uint64_t now)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct cc_frame cf = cc_frame_begin(frames[i]);
+
+        cc_from_host(f->cc, &cf, &v[i], now);
+        cc_frame_end(frames[i], &cf, &packets[i]);
+        f->pool = frames[i]->pool;
+    }
+}
+
+/* Passes frames from the uplink to congestion control, and frees its messages.
+ * Returns how many frames are left in all three arrays. */
+static uint32_t
+control_from_uplink(struct forward *f, struct rte_mbuf **frames,
+                    struct packet *packets, uint16_t *slots, uint32_t n,
+                    uint64_t now)
+{
+    uint32_t n_left = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct cc_frame cf = cc_frame_begin(frames[i]);
+
+        if (!cc_from_uplink(f->cc, &cf, slots[i], now)) {
+            rte_pktmbuf_free(frames[i]);
+            continue;
+        }
+        frames[n_left] = frames[i];
+        slots[n_left] = slots[i];
+        cc_frame_end(frames[i], &cf, &packets[n_left]);
+        n_left++;
+    }
+    return n_left;
+}
+
 static bool
 receive_from_host(struct forward *f, uint64_t now)
 {
@@ -164,8 +268,8 @@ receive_from_host(struct forward *f, uint64_t now)
     classify_burst_from_host(&f->classifier, packets, n, now,
                              job_slots_leased(f->config.slots, now),
                              verdicts);
-    if (f->congestion) {
-        congestion_from_host(f->congestion, frames, packets, verdicts, n, now);
+    if (f->cc) {
+        control_from_host(f, frames, packets, verdicts, n, now);
     }
     if (f->config.tag) {
         tag_burst(packets, verdicts, n);
@@ -189,9 +293,8 @@ collect_from_lanes(struct forward *f, uint64_t now)
                                     PORT_BURST);
 
         fetch_packets(frames, n, packets);
-        if (f->congestion) {
-            congestion_from_host(f->congestion, frames, packets, verdicts, n,
-                                 now);
+        if (f->cc) {
+            control_from_host(f, frames, packets, verdicts, n, now);
             if (f->config.tag) {
                 tag_burst(packets, verdicts, n);
             }
@@ -254,9 +357,8 @@ receive_from_uplink(struct forward *f, uint64_t now)
     if (n) {
         fetch_packets(frames, n, packets);
         classify_burst_to_host(&f->classifier, packets, n, slots);
-        if (f->congestion) {
-            n = congestion_from_uplink(f->congestion, frames, packets, slots,
-                                       n, now);
+        if (f->cc) {
+            n = control_from_uplink(f, frames, packets, slots, n, now);
         }
     }
     deliver(f, frames, slots, n, now);
@@ -284,10 +386,10 @@ deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
                          arrived[i].bytes, now);
         }
     }
-    if (f->congestion) {
+    if (f->cc) {
         fetch_packets(frames, n_frames, packets);
-        n_frames = congestion_from_uplink(f->congestion, frames, packets,
-                                          slots, n_frames, now);
+        n_frames = control_from_uplink(f, frames, packets, slots, n_frames,
+                                       now);
     }
     deliver(f, frames, slots, n_frames, now);
     port_flush(f->config.host, now);
@@ -346,8 +448,8 @@ forward_poll(struct forward *f, uint64_t now)
     received |= f->lanes ? deliver_from_all(f, now)
                 : f->ended ? port_flush(f->config.host, now)
                 : receive_from_uplink(f, now);
-    if (f->congestion && !at_rest) {
-        cc_poll(congestion_cc(f->congestion), now);
+    if (f->cc && !at_rest) {
+        cc_poll(f->cc, now);
     }
     STORE(&f->at_rest, at_rest);
     follow_end(f, received);
@@ -372,49 +474,40 @@ forward_has_ended(const struct forward *f)
     return LOAD(&f->at_rest);
 }
 
-static uint32_t
-discard_queue(struct port *port)
-{
-    struct rte_mbuf *frames[PORT_BURST];
-    uint32_t total = 0;
-    uint16_t n;
-
-    for (int i = 0; i < MAX_DISCARDS
-         && (n = port_receive(port, frames, PORT_BURST)); i++) {
-        rte_pktmbuf_free_bulk(frames, n);
-        total += n;
-    }
-    return total;
-}
-
-static uint32_t
+static void
 discard_all(struct port *port)
 {
-    uint32_t total = 0;
+    struct rte_mbuf *frames[PORT_BURST];
+    uint16_t n;
 
     for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        total += discard_queue(port_queue(port, i));
+        struct port *queue = port_queue(port, i);
+
+        for (int j = 0; j < MAX_DISCARDS
+             && (n = port_receive(queue, frames, PORT_BURST)); j++) {
+            rte_pktmbuf_free_bulk(frames, n);
+        }
     }
-    return total;
 }
 
-uint32_t
+void
 forward_discard(struct forward *f)
 {
-    return discard_all(f->config.host) + discard_all(f->config.uplink);
+    discard_all(f->config.host);
+    discard_all(f->config.uplink);
 }
 
 size_t
 forward_save(const struct forward *f, void *body)
 {
-    return f->congestion ? cc_save(congestion_cc(f->congestion), body) : 0;
+    return f->cc ? cc_save(f->cc, body) : 0;
 }
 
 void
 forward_restore(struct forward *f, const void *body)
 {
-    if (f->congestion) {
-        cc_restore(congestion_cc(f->congestion), body, clock_now());
+    if (f->cc) {
+        cc_restore(f->cc, body, clock_now());
     }
 }
 
@@ -427,8 +520,8 @@ forward_egress(struct forward *f)
 void
 forward_set_congestion(struct forward *f, const struct shim_congestion *told)
 {
-    if (f->congestion) {
-        cc_set_law(congestion_cc(f->congestion), told);
+    if (f->cc) {
+        cc_set_law(f->cc, told);
     }
 }
 
@@ -436,8 +529,8 @@ void
 forward_stats(const struct forward *f, struct shim_stats *stats)
 {
     egress_stats(f->egress, stats);
-    if (f->congestion) {
-        cc_stats(congestion_cc(f->congestion), stats);
+    if (f->cc) {
+        cc_stats(f->cc, stats);
     }
     stats->rx_packets = counter_get(&f->rx_packets);
     stats->rx_bytes = counter_get(&f->rx_bytes);

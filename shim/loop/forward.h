@@ -17,6 +17,10 @@
  * first two steps for some of the flows.  Time is an argument: the loop passes
  * clock_now(), a replay the time of its capture.
  *
+ * Congestion control (shim/cc/) has no packet buffers, so that its tests and
+ * fuzzers need no DPDK.  The pipeline passes it the frames of a burst, moves
+ * their start as it requests, and sends its messages as packets.
+ *
  *
  * Usage
  * =====
@@ -96,10 +100,9 @@ void forward_end(struct forward *, bool end);
 bool forward_is_ending(const struct forward *);
 bool forward_has_ended(const struct forward *);
 
-/* Frees the frames in the ports and returns their number.  For the thread of
- * forward_poll(); with several queues in a port, before the threads of other
- * lanes run. */
-uint32_t forward_discard(struct forward *);
+/* Frees the frames in the ports.  For the thread of forward_poll(); with
+ * several queues in a port, before the threads of other lanes run. */
+void forward_discard(struct forward *);
 
 /* State of congestion control for a takeover, see shim/cc/takeover-state.h.
  * forward_save(), after the end, returns the bytes that it wrote to 'body', at

@@ -24,9 +24,9 @@
 static bool used[N_QUEUES], starts[N_QUEUES];
 
 static inline uint16_t
-flow_queue(void *aux, uint16_t slot)
+flow_queue(struct egress *egress, uint16_t slot)
 {
-    (void) aux;
+    (void) egress;
     (void) slot;
     for (uint16_t i = 1; i < N_QUEUES; i++) {
         if (!used[i]) {
@@ -38,43 +38,43 @@ flow_queue(void *aux, uint16_t slot)
 }
 
 static inline void
-flow_free(void *aux, uint16_t queue)
+flow_free(struct egress *egress, uint16_t queue)
 {
-    (void) aux;
+    (void) egress;
     must(queue && queue < N_QUEUES && used[queue]);
     used[queue] = false;
 }
 
 static inline void
-flow_rate(void *aux, uint16_t queue, uint64_t bps)
+flow_rate(struct egress *egress, uint16_t queue, uint64_t bps)
 {
-    (void) aux;
+    (void) egress;
     (void) bps;
     must(queue && queue < N_QUEUES && used[queue]);
     starts[queue] = false;
 }
 
 static inline void
-flow_start(void *aux, uint16_t queue, uint32_t bytes)
+flow_start(struct egress *egress, uint16_t queue, uint32_t bytes)
 {
-    (void) aux;
+    (void) egress;
     must(bytes && queue && queue < N_QUEUES && used[queue]);
     starts[queue] = true;
 }
 
 /* The first bytes of a burst have always left. */
 static inline bool
-flow_started(void *aux, uint16_t queue)
+flow_started(const struct egress *egress, uint16_t queue)
 {
-    (void) aux;
+    (void) egress;
     must(queue && queue < N_QUEUES && used[queue]);
     return starts[queue];
 }
 
 static inline bool
-flow_empty(void *aux, uint16_t queue)
+flow_empty(const struct egress *egress, uint16_t queue)
 {
-    (void) aux;
+    (void) egress;
     must(queue && queue < N_QUEUES && used[queue]);
     return true;
 }

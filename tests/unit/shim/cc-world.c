@@ -13,9 +13,9 @@
 #include "shim/cc/takeover-state.h"
 
 static uint16_t
-flow_queue(void *side_, uint16_t slot)
+flow_queue(struct egress *side_, uint16_t slot)
 {
-    struct side *side = side_;
+    struct side *side = (struct side *) side_;
 
     (void) slot;
     for (int i = 1; i < MAX_QUEUES; i++) {
@@ -30,18 +30,18 @@ flow_queue(void *side_, uint16_t slot)
 }
 
 static void
-flow_free(void *side_, uint16_t queue)
+flow_free(struct egress *side_, uint16_t queue)
 {
-    struct side *side = side_;
+    struct side *side = (struct side *) side_;
 
     assert_true(side->queue_used[queue]);
     side->queue_used[queue] = false;
 }
 
 static void
-flow_rate(void *side_, uint16_t queue, uint64_t bps)
+flow_rate(struct egress *side_, uint16_t queue, uint64_t bps)
 {
-    struct side *side = side_;
+    struct side *side = (struct side *) side_;
 
     assert_true(side->queue_used[queue]);
     side->rate[queue] = bps;
@@ -49,9 +49,9 @@ flow_rate(void *side_, uint16_t queue, uint64_t bps)
 }
 
 static void
-flow_start(void *side_, uint16_t queue, uint32_t bytes)
+flow_start(struct egress *side_, uint16_t queue, uint32_t bytes)
 {
-    struct side *side = side_;
+    struct side *side = (struct side *) side_;
 
     assert_true(side->queue_used[queue]);
     side->start[queue] = bytes;
@@ -60,18 +60,18 @@ flow_start(void *side_, uint16_t queue, uint32_t bytes)
 }
 
 static bool
-flow_started(void *side_, uint16_t queue)
+flow_started(const struct egress *side_, uint16_t queue)
 {
-    struct side *side = side_;
+    const struct side *side = (const struct side *) side_;
 
     assert_true(side->queue_used[queue]);
     return side->start[queue] && side->sent[queue] > side->start[queue];
 }
 
 static bool
-flow_empty(void *side_, uint16_t queue)
+flow_empty(const struct egress *side_, uint16_t queue)
 {
-    struct side *side = side_;
+    const struct side *side = (const struct side *) side_;
 
     assert_true(side->queue_used[queue]);
     return !side->backlog[queue];
@@ -106,6 +106,7 @@ start_cc(struct side *side, uint64_t seed)
         .mtu = 1500,
         .max_flows = 64,
         .control_ports = { 7000 },
+        .egress = (struct egress *) side,
         .aux = side,
         .flow_queue = flow_queue,
         .flow_free = flow_free,
