@@ -537,8 +537,8 @@ forward_stats(const struct forward *f, struct shim_stats *stats)
     stats->misses = counter_get(&f->classifier.n_misses);
     stats->malformed = counter_get(&f->classifier.n_malformed);
     stats->lane_lost = 0;
-    if (f->lanes) {
-        lanes_add_stats(f->lanes, stats);
+    for (unsigned int i = 1; i < f->config.n_lanes; i++) {
+        lane_add_stats(lanes_get(f->lanes, i), stats);
     }
 }
 

@@ -85,13 +85,19 @@ new_ring(const char *name, unsigned int size, unsigned int n)
     return r;
 }
 
+/* Frees a ring and its frames.  An element has 'size' bytes and begins with a
+ * pointer to a frame, or NULL. */
 static void
-free_ring(struct rte_ring *r)
+free_ring(struct rte_ring *r, unsigned int size)
 {
-    struct rte_mbuf *frame;
+    union {
+        struct rte_mbuf *frame;
+        struct lane_sent sent;
+        struct lane_arrived arrived;
+    } element;
 
-    while (!rte_ring_dequeue(r, (void **) &frame)) {
-        rte_pktmbuf_free(frame);
+    while (!rte_ring_dequeue_elem(r, &element, size)) {
+        rte_pktmbuf_free(element.frame);
     }
     free(r);
 }
@@ -99,24 +105,14 @@ free_ring(struct rte_ring *r)
 static void
 destroy_lane(struct lane *l)
 {
-    struct lane_arrived arrived;
-    struct lane_sent sent;
-
-    if (!l) {
-        return;
+    if (l) {
+        free_ring(l->sent, sizeof(struct lane_sent));
+        free_ring(l->arrived, sizeof(struct lane_arrived));
+        free_ring(l->from_host, sizeof(void *));
+        free_ring(l->from_uplink, sizeof(void *));
+        wake_uninit(&l->wake);
+        free(l);
     }
-    while (!rte_ring_dequeue_elem(l->sent, &sent, sizeof sent)) {
-        rte_pktmbuf_free(sent.frame);
-    }
-    while (!rte_ring_dequeue_elem(l->arrived, &arrived, sizeof arrived)) {
-        rte_pktmbuf_free(arrived.frame);
-    }
-    free(l->sent);
-    free(l->arrived);
-    free_ring(l->from_host);
-    free_ring(l->from_uplink);
-    wake_uninit(&l->wake);
-    free(l);
 }
 
 /* Returns the queue of lane 'i', NULL if the port has fewer queues than there
@@ -542,10 +538,3 @@ lane_add_stats(const struct lane *l, struct shim_stats *stats)
     stats->lane_lost += counter_get(&l->lost);
 }
 
-void
-lanes_add_stats(const struct lanes *ls, struct shim_stats *stats)
-{
-    for (unsigned int i = 1; i < ls->n; i++) {
-        lane_add_stats(ls->lanes[i], stats);
-    }
-}

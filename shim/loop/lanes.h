@@ -119,6 +119,5 @@ void lanes_wake_up(struct lanes *);
 bool lane_is_ending(const struct lane *);
 bool lanes_have_ended(const struct lanes *);
 void lane_add_stats(const struct lane *, struct shim_stats *);
-void lanes_add_stats(const struct lanes *, struct shim_stats *);
 
 #endif /* shim/loop/lanes.h */
