@@ -434,16 +434,8 @@ job_slots_count_tx(struct job_slots *js, const uint16_t *slots,
 }
 
 void
-job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
-                   const uint32_t *lengths, uint32_t n)
-{
-    count_burst(js->counters, false, slots, lengths, n);
-}
-
-void
-job_slots_count_rx_of(struct job_slots *js, unsigned int lane,
-                      const uint16_t *slots, const uint32_t *lengths,
-                      uint32_t n)
+job_slots_count_rx(struct job_slots *js, unsigned int lane,
+                   const uint16_t *slots, const uint32_t *lengths, uint32_t n)
 {
     count_burst(js->lanes[lane], false, slots, lengths, n);
 }

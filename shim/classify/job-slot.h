@@ -123,12 +123,8 @@ bool job_slots_classes(const struct job_slots *, uint32_t *seen,
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
 void job_slots_count_tx(struct job_slots *, const uint16_t *slots,
                         const uint32_t *lengths, uint32_t n);
-void job_slots_count_rx(struct job_slots *, const uint16_t *slots,
-                        const uint32_t *lengths, uint32_t n);
-
-/* job_slots_count_rx() in the thread of another lane. */
-void job_slots_count_rx_of(struct job_slots *, unsigned int lane,
-                           const uint16_t *slots, const uint32_t *lengths,
-                           uint32_t n);
+void job_slots_count_rx(struct job_slots *, unsigned int lane,
+                        const uint16_t *slots, const uint32_t *lengths,
+                        uint32_t n);
 
 #endif /* shim/classify/job-slot.h */

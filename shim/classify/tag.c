@@ -10,8 +10,8 @@
 
 /* The one's complement sum is the same in either byte order, so the words are
  * read and written without conversion. */
-static inline void
-write_ipv4(uint8_t *ip, uint8_t dscp)
+inline void
+tag_ipv4(uint8_t *ip, uint8_t dscp)
 {
     const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     uint16_t old, check, new;
@@ -36,17 +36,21 @@ write_ipv4(uint8_t *ip, uint8_t dscp)
 }
 
 void
-tag_ipv4(uint8_t *ip, uint8_t dscp)
-{
-    write_ipv4(ip, dscp);
-}
-
-void
 tag_ipv6(uint8_t *ip, uint8_t dscp)
 {
     /* Version, traffic class and flow label share the first four bytes. */
     ip[0] = (ip[0] & 0xf0) | dscp >> 2;
     ip[1] = (dscp & 3) << 6 | (ip[1] & 0x3f);
+}
+
+static void
+tag_ip(uint8_t *ip, uint8_t family, uint8_t dscp)
+{
+    if (family == 4) {
+        tag_ipv4(ip, dscp);
+    } else if (family == 6) {
+        tag_ipv6(ip, dscp);
+    }
 }
 
 void
@@ -55,23 +59,8 @@ tag_frame(uint8_t *frame, size_t length, uint8_t dscp)
     struct parsed p;
 
     parse_frame(frame, length, true, &p);
-    if (p.kind == PARSED_MALFORMED) {
-        return;
-    }
-    if (p.family == 4) {
-        tag_ipv4(frame + p.l3, dscp);
-    } else if (p.family == 6) {
-        tag_ipv6(frame + p.l3, dscp);
-    }
-}
-
-static void
-tag_other(uint8_t *data, const struct verdict *v)
-{
-    if (v->family == 4) {
-        write_ipv4(data + v->l3, v->treatment.dscp);
-    } else if (v->family == 6) {
-        tag_ipv6(data + v->l3, v->treatment.dscp);
+    if (p.kind != PARSED_MALFORMED) {
+        tag_ip(frame + p.l3, p.family, dscp);
     }
 }
 
@@ -97,9 +86,9 @@ tag_burst(const struct packet *packets, const struct verdict *v, uint32_t n)
 
     for (; packets < end; packets++, v++) {
         if (__builtin_expect(is_common(v), 1)) {
-            write_ipv4(packets->data + PARSE_COMMON_L3, v->treatment.dscp);
+            tag_ipv4(packets->data + PARSE_COMMON_L3, v->treatment.dscp);
         } else {
-            tag_other(packets->data, v);
+            tag_ip(packets->data + v->l3, v->family, v->treatment.dscp);
         }
     }
 }

@@ -316,7 +316,7 @@ count_received(struct forward *f, const uint16_t *slots,
     }
     counter_add(&f->rx_packets, n);
     counter_add(&f->rx_bytes, bytes);
-    job_slots_count_rx(f->config.slots, slots, lengths, n);
+    job_slots_count_rx(f->config.slots, 0, slots, lengths, n);
     for (uint32_t i = 0; f->config.bursts && i < n; i++) {
         bursts_count(f->config.bursts, slots[i], BURSTS_RX, lengths[i], now);
     }

@@ -291,8 +291,8 @@ send_to_host(struct lane *l, struct rte_mbuf **frames, const uint16_t *slots,
     }
     counter_add(&l->rx_packets, n_sent);
     counter_add(&l->rx_bytes, bytes);
-    job_slots_count_rx_of(l->config.slots, l->number, sent_slots, lengths,
-                          n_sent);
+    job_slots_count_rx(l->config.slots, l->number, sent_slots, lengths,
+                       n_sent);
     return n_arrived;
 }
 

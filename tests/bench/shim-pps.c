@@ -360,7 +360,7 @@ turn_stages(struct bench *b, int which, enum stage last)
             lengths[i] = packets[i].length;
             slots[i] = v[i].slot;
         }
-        job_slots_count_rx_of(b->slots[which], b->lane, slots, lengths, n);
+        job_slots_count_rx(b->slots[which], b->lane, slots, lengths, n);
     }
     ring_port_send_burst(b->uplink, frames, n);
     return n;

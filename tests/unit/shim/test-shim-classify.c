@@ -418,9 +418,9 @@ received_frames_are_counted(void **state)
     struct job_slots *js = job_slots_create();
 
     (void) state;
-    job_slots_count_rx(js, slots, lengths, 7);
-    job_slots_count_rx(js, slots, lengths, 1);
-    job_slots_count_rx(js, slots, lengths, 0);
+    job_slots_count_rx(js, 0, slots, lengths, 7);
+    job_slots_count_rx(js, 0, slots, lengths, 1);
+    job_slots_count_rx(js, 0, slots, lengths, 0);
     assert_int_equal(job_slots_counters(js, 3)->rx_packets, 4);
     assert_int_equal(job_slots_counters(js, 3)->rx_bytes, 8);
     assert_int_equal(job_slots_counters(js, 4)->rx_packets, 4);
@@ -439,11 +439,11 @@ counters_of_lanes_are_summed(void **state)
 
     (void) state;
     job_slots_add_lanes(js, JOB_SLOTS_MAX_LANES);
-    job_slots_count_rx_of(js, 1, slots, lengths, 1);
+    job_slots_count_rx(js, 1, slots, lengths, 1);
     assert_int_equal(job_slots_set(js, &slot), 0);
-    job_slots_count_rx(js, slots, lengths, 2);
-    job_slots_count_rx_of(js, 1, slots, lengths, 2);
-    job_slots_count_rx_of(js, JOB_SLOTS_MAX_LANES - 1, slots, lengths, 1);
+    job_slots_count_rx(js, 0, slots, lengths, 2);
+    job_slots_count_rx(js, 1, slots, lengths, 2);
+    job_slots_count_rx(js, JOB_SLOTS_MAX_LANES - 1, slots, lengths, 1);
     assert_true(job_slots_stats(js, 3, 0, &stats));
     assert_int_equal(stats.rx_packets, 5);
     assert_int_equal(stats.rx_bytes, 400);
