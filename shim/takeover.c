@@ -160,26 +160,16 @@ connect_to_old(const char *path, struct takeover **tp)
 }
 
 static int
-request_table(struct takeover *t, uint16_t type, const char **body,
-              size_t *size)
-{
-    return shim_client_transact(t->client, type, NULL, 0, TABLES_MS,
-                                (const void **) body, size);
-}
-
-static int
 copy_slots(struct takeover *t, struct job_slots *slots)
 {
-    const char *body;
-    size_t size;
-    int error = request_table(t, SHIM_SLOT_LIST, &body, &size);
+    const void *body = NULL;
+    size_t size = 0;
+    int error = shim_client_transact(t->client, SHIM_SLOT_LIST, NULL, 0,
+                                     TABLES_MS, &body, &size);
+    const struct shim_slot *slot = body;
 
-    for (size_t at = 0; !error && at + sizeof(struct shim_slot) <= size;
-         at += sizeof(struct shim_slot)) {
-        struct shim_slot slot;
-
-        memcpy(&slot, body + at, sizeof slot);
-        error = job_slots_set(slots, &slot);
+    for (size_t i = 0; !error && i < size / sizeof *slot; i++) {
+        error = job_slots_set(slots, &slot[i]);
     }
     return error;
 }
@@ -187,16 +177,14 @@ copy_slots(struct takeover *t, struct job_slots *slots)
 static int
 copy_flows(struct takeover *t, struct flow_table *flows)
 {
-    const char *body;
-    size_t size;
-    int error = request_table(t, SHIM_FLOW_LIST, &body, &size);
+    const void *body = NULL;
+    size_t size = 0;
+    int error = shim_client_transact(t->client, SHIM_FLOW_LIST, NULL, 0,
+                                     TABLES_MS, &body, &size);
+    const struct shim_flow *flow = body;
 
-    for (size_t at = 0; !error && at + sizeof(struct shim_flow) <= size;
-         at += sizeof(struct shim_flow)) {
-        struct shim_flow flow;
-
-        memcpy(&flow, body + at, sizeof flow);
-        error = flow_table_set(flows, &flow.key, flow.slot);
+    for (size_t i = 0; !error && i < size / sizeof *flow; i++) {
+        error = flow_table_set(flows, &flow[i].key, flow[i].slot);
     }
     return error;
 }

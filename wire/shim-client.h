@@ -70,8 +70,9 @@ int shim_client_receive(struct shim_client *, const struct shim_msg **,
                         const void **body);
 
 /* Sends a request and waits for its reply.  Discards other messages.  Stores
- * the reply's body unless 'reply' is null.  Returns 0 or a positive errno: the
- * reply's status, ETIMEDOUT, or the connection is broken. */
+ * the reply's body, which is aligned for any type, unless 'reply' is null.
+ * Returns 0 or a positive errno: the reply's status, ETIMEDOUT, or the
+ * connection is broken. */
 int shim_client_transact(struct shim_client *, uint16_t type,
                          const void *body, size_t size, int timeout_ms,
                          const void **reply, size_t *reply_size);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -16,14 +17,13 @@
 static void
 show_hello(const void *body, size_t size, FILE *stream)
 {
-    struct shim_hello h;
+    const struct shim_hello *h = body;
 
-    if (size >= sizeof h) {
-        memcpy(&h, body, sizeof h);
+    if (size >= sizeof *h) {
         fprintf(stream, "boot_id %016"PRIx64" pid %u rate %"PRIu64" mtu %u "
-                "slots %u flows %u/%u lease_ms %u\n", h.boot_id, h.pid,
-                h.rate_bps, h.mtu, h.n_slots, h.n_flows, h.max_flows,
-                h.lease_left_ms);
+                "slots %u flows %u/%u lease_ms %u\n", h->boot_id, h->pid,
+                h->rate_bps, h->mtu, h->n_slots, h->n_flows, h->max_flows,
+                h->lease_left_ms);
     }
 }
 
@@ -40,95 +40,77 @@ show_bursts(uint16_t slot, const char *direction,
 }
 
 static void
-show_slot_stats(const char *body, size_t n, FILE *stream)
+show_slot_stats(const struct shim_slot_stats *s, size_t n, FILE *stream)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct shim_slot_stats s;
-
-        memcpy(&s, body + i * sizeof s, sizeof s);
+    for (; n; s++, n--) {
         fprintf(stream, "count slot %u level %u dscp %u tx_packets %"PRIu64
                 " tx_bytes %"PRIu64" rx_packets %"PRIu64" rx_bytes %"PRIu64
-                " tx_dropped %"PRIu64"\n", s.slot, s.level, s.dscp,
-                s.tx_packets, s.tx_bytes, s.rx_packets, s.rx_bytes,
-                s.tx_dropped);
-        show_bursts(s.slot, "tx", &s.tx_bursts, stream);
-        show_bursts(s.slot, "rx", &s.rx_bursts, stream);
+                " tx_dropped %"PRIu64"\n", s->slot, s->level, s->dscp,
+                s->tx_packets, s->tx_bytes, s->rx_packets, s->rx_bytes,
+                s->tx_dropped);
+        show_bursts(s->slot, "tx", &s->tx_bursts, stream);
+        show_bursts(s->slot, "rx", &s->rx_bursts, stream);
     }
 }
+
+#define ROW(MEMBER) { #MEMBER, offsetof(struct shim_stats, MEMBER) }
 
 static void
 show_stats(const void *body, size_t size, FILE *stream)
 {
-    struct shim_stats s;
+    static const struct {
+        const char *name;
+        size_t offset;
+    } rows[] = {
+        ROW(tx_packets), ROW(tx_bytes), ROW(rx_packets), ROW(rx_bytes),
+        ROW(tx_ip_bytes), ROW(tx_default_bytes), ROW(queue_dropped),
+        ROW(port_dropped), ROW(misses), ROW(malformed), ROW(queued_bytes),
+        ROW(busy_ns), ROW(late_bytes), ROW(port_restarts),
+        ROW(checksums_completed), ROW(long_refused), ROW(flows_refused),
+        ROW(flows_aged), ROW(cc_flows), ROW(cc_windows), ROW(cc_grants_sent),
+        ROW(cc_grants_taken), ROW(cc_marks), ROW(lane_lost),
+    };
+    const struct shim_slot_stats *slots;
+    const struct shim_stats *s = body;
 
-    if (size < sizeof s) {
+    if (size < sizeof *s) {
         return;
     }
-    memcpy(&s, body, sizeof s);
-    const struct {
-        const char *name;
-        uint64_t value;
-    } rows[] = {
-        { "tx_packets", s.tx_packets }, { "tx_bytes", s.tx_bytes },
-        { "rx_packets", s.rx_packets }, { "rx_bytes", s.rx_bytes },
-        { "tx_ip_bytes", s.tx_ip_bytes },
-        { "tx_default_bytes", s.tx_default_bytes },
-        { "queue_dropped", s.queue_dropped },
-        { "port_dropped", s.port_dropped },
-        { "misses", s.misses }, { "malformed", s.malformed },
-        { "queued_bytes", s.queued_bytes }, { "busy_ns", s.busy_ns },
-        { "late_bytes", s.late_bytes },
-        { "port_restarts", s.port_restarts },
-        { "checksums_completed", s.checksums_completed },
-        { "long_refused", s.long_refused },
-        { "flows_refused", s.flows_refused },
-        { "flows_aged", s.flows_aged },
-        { "cc_flows", s.cc_flows }, { "cc_windows", s.cc_windows },
-        { "cc_grants_sent", s.cc_grants_sent },
-        { "cc_grants_taken", s.cc_grants_taken }, { "cc_marks", s.cc_marks },
-        { "lane_lost", s.lane_lost },
-    };
-
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        fprintf(stream, "%s %"PRIu64"\n", rows[i].name, rows[i].value);
+        fprintf(stream, "%s %"PRIu64"\n", rows[i].name,
+                *(const uint64_t *) ((const char *) body + rows[i].offset));
     }
-    if (s.n_slot_stats <= (size - sizeof s) / sizeof(struct shim_slot_stats)) {
-        show_slot_stats((const char *) body + sizeof s, s.n_slot_stats,
-                        stream);
+    slots = (const struct shim_slot_stats *) (s + 1);
+    if (s->n_slot_stats <= (size - sizeof *s) / sizeof *slots) {
+        show_slot_stats(slots, s->n_slot_stats, stream);
     }
 }
 
 static void
 show_slots(const void *body, size_t size, FILE *stream)
 {
-    for (size_t at = 0; at + sizeof(struct shim_slot) <= size;
-         at += sizeof(struct shim_slot)) {
-        struct shim_slot s;
+    const struct shim_slot *s = body;
 
-        memcpy(&s, (const char *) body + at, sizeof s);
+    for (size_t n = size / sizeof *s; n; s++, n--) {
         fprintf(stream, "slot %u level %u dscp %u rank %u weight %.3f "
-                "name %.*s\n", s.slot, s.level, s.dscp, s.rank,
-                s.weight / 1000.0, (int) sizeof s.name, s.name);
+                "name %.*s\n", s->slot, s->level, s->dscp, s->rank,
+                s->weight / 1000.0, (int) sizeof s->name, s->name);
     }
 }
 
 static void
-show_flows(const void *body, size_t size, FILE *stream)
+show_flows(const struct shim_flow *f, size_t n, FILE *stream)
 {
-    for (size_t at = 0; at + sizeof(struct shim_flow) <= size;
-         at += sizeof(struct shim_flow)) {
+    for (; n; f++, n--) {
         char local[INET6_ADDRSTRLEN], remote[INET6_ADDRSTRLEN];
-        struct shim_flow f;
-        int family;
+        int family = f->key.family == 4 ? AF_INET : AF_INET6;
 
-        memcpy(&f, (const char *) body + at, sizeof f);
-        family = f.key.family == 4 ? AF_INET : AF_INET6;
-        inet_ntop(family, f.key.local, local, sizeof local);
-        inet_ntop(family, f.key.remote, remote, sizeof remote);
-        fprintf(stream, "flow slot %u %s local %s %u remote %s %u\n", f.slot,
-                f.key.protocol == IPPROTO_TCP ? "tcp" : "udp",
-                local, ntohs(f.key.local_port), remote,
-                ntohs(f.key.remote_port));
+        inet_ntop(family, f->key.local, local, sizeof local);
+        inet_ntop(family, f->key.remote, remote, sizeof remote);
+        fprintf(stream, "flow slot %u %s local %s %u remote %s %u\n", f->slot,
+                f->key.protocol == IPPROTO_TCP ? "tcp" : "udp",
+                local, ntohs(f->key.local_port), remote,
+                ntohs(f->key.remote_port));
     }
 }
 
@@ -138,6 +120,7 @@ show_pages(struct shim_client *c, FILE *stream)
     struct shim_cursor cursor = { .next = 0 };
 
     do {
+        const struct shim_cursor *page;
         const void *body;
         size_t size;
         int error = shim_client_transact(c, SHIM_FLOW_PAGE, &cursor,
@@ -147,9 +130,10 @@ show_pages(struct shim_client *c, FILE *stream)
         if (error || size < sizeof cursor) {
             return error ? error : EPROTO;
         }
-        memcpy(&cursor, body, sizeof cursor);
-        show_flows((const char *) body + sizeof cursor, size - sizeof cursor,
-                   stream);
+        page = body;
+        cursor = *page;
+        show_flows((const struct shim_flow *) (page + 1),
+                   (size - sizeof cursor) / sizeof(struct shim_flow), stream);
     } while (cursor.next);
     return 0;
 }
