@@ -3,7 +3,6 @@
 #include "shim/replay/rules.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +23,10 @@ static const char *const otherwise_names[] = { "from-host", "to-host",
 
 /* Reads "ADDRESS" or "ADDRESS/BITS". */
 static bool
-parse_prefix(const char *text, struct replay_prefix *p)
+parse_prefix(const char *text, void *p_)
 {
     char address[INET6_ADDRSTRLEN + 1];
+    struct replay_prefix *p = p_;
     size_t n = strcspn(text, "/");
     unsigned int max, bits;
     char end;
@@ -54,8 +54,9 @@ parse_prefix(const char *text, struct replay_prefix *p)
 }
 
 static bool
-parse_mac(const char *text, uint8_t mac[6])
+parse_mac(const char *text, void *mac_)
 {
+    uint8_t *mac = mac_;
     unsigned int b[6];
     int n = 0;
 
@@ -70,18 +71,6 @@ parse_mac(const char *text, uint8_t mac[6])
     return true;
 }
 
-/* Replaces control characters, so that a message stays on one line. */
-static const char *
-printable(char *text)
-{
-    for (char *p = text; *p; p++) {
-        if (iscntrl((unsigned char) *p)) {
-            *p = '?';
-        }
-    }
-    return text;
-}
-
 #define PREFIX "an address such as 10.0.0.1, 10.0.0.0/24 or fd00::/64"
 
 static void
@@ -91,48 +80,33 @@ read_prefix(const struct json_at *at, const char *member,
     char *text = json_string_or(at, member, NULL);
 
     if (text && !parse_prefix(text, p)) {
-        json_fail(at, member, "\"%.60s\" is not " PREFIX, printable(text));
+        json_fail(at, member, "\"%.60s\" is not " PREFIX, text);
     }
     free(text);
 }
 
-static void
-read_addresses(struct replay_rules *rules, const struct json_at *host)
+/* Reads the array 'member' of texts, which 'parse' stores in elements of
+ * 'size' bytes.  Returns the elements, and stores their number in '*n'. */
+static void *
+read_addresses(const struct json_at *host, const char *member,
+               bool (*parse)(const char *, void *), size_t size,
+               const char *allowed, size_t *n)
 {
-    const struct json_at *at = json_array_or_null(host, "addresses", 0,
+    const struct json_at *at = json_array_or_null(host, member, 0,
                                                   MAX_ADDRESSES);
+    char *elements = allocate(json_n(at), size);
 
-    rules->n_addresses = json_n(at);
-    rules->addresses = allocate(rules->n_addresses,
-                                sizeof *rules->addresses);
-    for (size_t i = 0; i < rules->n_addresses; i++) {
+    *n = json_n(at);
+    for (size_t i = 0; i < *n; i++) {
         char *text = json_at_string(json_element(at, i));
 
-        if (text && !parse_prefix(text, &rules->addresses[i])) {
-            json_fail(json_element(at, i), NULL, "\"%.60s\" is not " PREFIX,
-                      printable(text));
+        if (text && !parse(text, elements + i * size)) {
+            json_fail(json_element(at, i), NULL, "\\"%.60s\\" is not %s", text,
+                      allowed);
         }
         free(text);
     }
-}
-
-static void
-read_macs(struct replay_rules *rules, const struct json_at *host)
-{
-    const struct json_at *at = json_array_or_null(host, "macs", 0,
-                                                  MAX_ADDRESSES);
-
-    rules->n_macs = json_n(at);
-    rules->macs = allocate(rules->n_macs, sizeof *rules->macs);
-    for (size_t i = 0; i < rules->n_macs; i++) {
-        char *text = json_at_string(json_element(at, i));
-
-        if (text && !parse_mac(text, rules->macs[i])) {
-            json_fail(json_element(at, i), NULL, "\"%.60s\" is not a MAC "
-                      "address such as 02:00:00:00:00:01", printable(text));
-        }
-        free(text);
-    }
+    return elements;
 }
 
 static void
@@ -140,8 +114,12 @@ read_host(struct replay_rules *rules, const struct json_at *top)
 {
     const struct json_at *host = json_object(top, "host");
 
-    read_addresses(rules, host);
-    read_macs(rules, host);
+    rules->addresses = read_addresses(host, "addresses", parse_prefix,
+                                      sizeof *rules->addresses, PREFIX,
+                                      &rules->n_addresses);
+    rules->macs = read_addresses(host, "macs", parse_mac, sizeof *rules->macs,
+                                 "a MAC address such as 02:00:00:00:00:01",
+                                 &rules->n_macs);
     rules->otherwise = json_enum_or(host, "otherwise", otherwise_names,
                                     REPLAY_TO_HOST);
     if (host && !rules->n_addresses && !rules->n_macs) {
@@ -202,7 +180,7 @@ read_name(struct replay_rules *rules, const struct json_at *at,
                  || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ._/-")])) {
         json_fail(at, "name", "\"%.70s\" is not 1 to 63 letters, digits, "
-                  "'.', '_', '-' and '/'", printable(name));
+                  "'.', '_', '-' and '/'", name);
     } else if (name) {
         strcpy(job->name, name);
         if (is_name_taken(rules, job)) {
