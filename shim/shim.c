@@ -35,11 +35,8 @@
 #include "shim/ports/port-spec.h"
 #include "shim/ports/port.h"
 
-#define PAGE 4096               /* Bytes of a page that is not huge. */
 #define TAP_BYTES (8u << 20)    /* Captured frames that wait to be read; takes
                                  * no memory before the first frame. */
-#define MBUF_OVERHEAD 512       /* Bytes of a packet buffer besides the
-                                 * packet. */
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 #define CHECK_MS 250            /* Between two checks of the ports. */
 #define TAKEOVER_CHECK_MS 20    /* Between two checks for LEAVE. */
@@ -84,17 +81,10 @@ pool_packets(const struct options *o)
             + (o->n_lanes - 1) * LANE_PACKETS);
 }
 
-/* Without huge pages, DPDK places no packet buffer across two pages if it fits
- * into one. */
 uint64_t
 shim_pool_bytes(const struct options *o, bool huge)
 {
-    uint64_t buffer = packet_bytes(o) + MBUF_OVERHEAD;
-
-    if (!huge) {
-        buffer = (buffer + PAGE - 1) / PAGE * PAGE;
-    }
-    return pool_packets(o) * buffer;
+    return eal_pool_bytes(pool_packets(o), packet_bytes(o), huge);
 }
 
 static void

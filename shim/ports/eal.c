@@ -19,6 +19,9 @@
 #define MIB (1024 * 1024)
 #define MIN_MEMORY (96 * MIB)   /* DPDK's allocation without huge pages. */
 #define SPARE (8 * MIB)         /* Huge pages besides packet buffers. */
+#define PAGE 4096               /* Bytes of a page that is not huge. */
+#define MBUF_OVERHEAD 512       /* Bytes of a packet buffer besides the
+                                 * packet. */
 
 static uint64_t
 free_huge_bytes(void)
@@ -70,7 +73,7 @@ put_cards(const struct eal_config *config, const char *argv[])
     int argc = 0;
 
     for (int i = 0; i < 2; i++) {
-        if (specs[i]->driver->argument == PORT_ARG_PCI) {
+        if (specs[i] && specs[i]->driver->argument == PORT_ARG_PCI) {
             argv[argc++] = "--allow";
             argv[argc++] = specs[i]->what;
         }
@@ -81,11 +84,12 @@ put_cards(const struct eal_config *config, const char *argv[])
     return argc;
 }
 
-static char *
-start_dpdk(int argc, const char *argv[])
+uint64_t
+eal_pool_bytes(uint64_t n, uint32_t bytes, bool huge)
 {
-    return (rte_eal_init(argc, (char **) argv) >= 0 ? NULL
-            : message("DPDK does not start (%s)", rte_strerror(rte_errno)));
+    uint64_t buffer = bytes + MBUF_OVERHEAD;
+
+    return n * (huge ? buffer : (buffer + PAGE - 1) / PAGE * PAGE);
 }
 
 char *
@@ -98,7 +102,10 @@ eal_init(const struct eal_config *config, bool huge, uint64_t bytes)
     allowed_cpus(all, sizeof all);
     snprintf(lcores, sizeof lcores, "(0-%u)@(%s)", config->n_lcores - 1,
              config->cpus ? config->cpus : all);
-    bytes = bytes + 32 * MIB < MIN_MEMORY ? MIN_MEMORY : bytes + 32 * MIB;
+    bytes += 32 * MIB;
+    if (!config->offline && bytes < MIN_MEMORY) {
+        bytes = MIN_MEMORY;
+    }
     snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB);
     snprintf(prefix, sizeof prefix, config->own_directory ? "%s.%d" : "%s",
              config->name, (int) getpid());
@@ -109,7 +116,14 @@ eal_init(const struct eal_config *config, bool huge, uint64_t bytes)
     argc += put_cards(config, argv + argc);
     argv[argc++] = "--file-prefix";
     argv[argc++] = prefix;
-    argv[argc++] = "--log-level=*:error";
+    if (config->offline) {
+        /* Hides DPDK's message about a directory that it cannot make: it runs
+         * without. */
+        argv[argc++] = "--log-level=*:critical";
+        argv[argc++] = "--no-telemetry";
+    } else {
+        argv[argc++] = "--log-level=*:error";
+    }
     if (huge) {
         argv[argc++] = "--in-memory";
     } else {
@@ -118,26 +132,21 @@ eal_init(const struct eal_config *config, bool huge, uint64_t bytes)
         argv[argc++] = "-m";
         argv[argc++] = memory;
     }
-    return start_dpdk(argc, argv);
+    return (rte_eal_init(argc, (char **) argv) >= 0 ? NULL
+            : message("DPDK does not start (%s)", rte_strerror(rte_errno)));
 }
 
-/* The log level hides DPDK's message about a directory that it cannot make:
- * it runs without. */
 char *
 eal_init_offline(uint64_t bytes)
 {
-    char all[512], lcores[600], memory[16], prefix[32];
-    const char *argv[] = {
-        "stagecoach-shim", "--lcores", lcores, "--file-prefix", prefix,
-        "--no-pci", "--no-huge", "--no-shconf", "--no-telemetry",
-        "--log-level=*:critical", "-m", memory,
+    const struct eal_config config = {
+        .name = "sct-replay",
+        .n_lcores = 1,
+        .own_directory = true,
+        .offline = true,
     };
 
-    allowed_cpus(all, sizeof all);
-    snprintf(lcores, sizeof lcores, "0@(%s)", all);
-    snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB + 32);
-    snprintf(prefix, sizeof prefix, "sct-replay-%d", (int) getpid());
-    return start_dpdk(sizeof argv / sizeof *argv, argv);
+    return eal_init(&config, false, bytes);
 }
 
 static void

@@ -23,13 +23,18 @@ enum huge_pages {
 };
 
 struct eal_config {
-    const struct port_spec *host, *uplink;
+    const struct port_spec *host, *uplink;      /* NULL: none. */
     const char *name;           /* Name of DPDK's runtime directory. */
     const char *cpus;           /* "0-1"; NULL: all allowed CPUs. */
     unsigned int n_lcores;
     bool own_directory;         /* Adds the process id to 'name': during a
                                  * takeover the old shim removes "name". */
+    bool offline;               /* See eal_init_offline(). */
 };
+
+/* Returns the memory of 'n' packet buffers of 'bytes'.  Without huge pages,
+ * DPDK places none across two pages if it fits into one. */
+uint64_t eal_pool_bytes(uint64_t n, uint32_t bytes, bool huge);
 
 /* Returns true if packet buffers of 'bytes' should be in huge pages. */
 bool eal_wants_huge(enum huge_pages, uint64_t bytes);

@@ -19,12 +19,11 @@
 #include "shim/classify/job-slot.h"
 #include "shim/classify/miss.h"
 #include "shim/classify/parse.h"
+#include "shim/ports/eal.h"
 #include "shim/ports/port.h"
 #include "shim/replay/rules.h"
 
 #define RING_SIZE 1024          /* More frames than leave in one poll. */
-#define MBUF_OVERHEAD 512
-#define PAGE 4096u
 #define LEASE_MS 3600000        /* Renewed in each poll. */
 #define STUCK_NS 1000           /* Step of time if a poll does nothing. */
 
@@ -69,15 +68,11 @@ packet_bytes(const struct replay_rules *rules)
     return port_frame_size(rules->mtu) + RTE_PKTMBUF_HEADROOM;
 }
 
-/* Without huge pages, DPDK starts each packet buffer on a new page unless
- * several fit into one. */
 uint64_t
 replay_memory(const struct replay_rules *rules)
 {
-    uint64_t packet = (packet_bytes(rules) + MBUF_OVERHEAD + PAGE - 1)
-                      / PAGE * PAGE;
-
-    return egress_pool_packets(rules->rate_bps, rules->mtu) * packet;
+    return eal_pool_bytes(egress_pool_packets(rules->rate_bps, rules->mtu),
+                          packet_bytes(rules), false);
 }
 
 static char *
