@@ -11,8 +11,8 @@
 #include "shim/ports/port-spec.h"
 #include "wire/shim-protocol.h"
 
-bool
-options_parse_rate(const char *text, uint64_t *bps)
+static char *
+parse_rate(const char *text, void *bps)
 {
     static const struct {
         const char *unit;
@@ -21,30 +21,18 @@ options_parse_rate(const char *text, uint64_t *bps)
         { "bit", 1 }, { "kbit", 1e3 }, { "mbit", 1e6 }, { "gbit", 1e9 },
     };
     char *unit;
-    double value;
+    double number = strtod(text, &unit);
 
-    if (!isdigit((unsigned char) *text)) {
-        return false;
-    }
-    value = strtod(text, &unit);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (!strcasecmp(unit, units[i].unit)) {
-            value *= units[i].factor;
-            if (!(value >= SHIM_MIN_RATE && value <= SHIM_MAX_RATE)) {
-                return false;
-            }
-            *bps = value + 0.5;
-            return true;
+        double value = number * units[i].factor;
+
+        if (isdigit((unsigned char) *text) && !strcasecmp(unit, units[i].unit)
+            && value >= SHIM_MIN_RATE && value <= SHIM_MAX_RATE) {
+            *(uint64_t *) bps = value + 0.5;
+            return NULL;
         }
     }
-    return false;
-}
-
-static char *
-parse_rate(const char *text, void *bps)
-{
-    return options_parse_rate(text, bps) ? NULL
-           : message("\"%s\" is not a rate, such as 50Mbit", text);
+    return message("\"%s\" is not a rate, such as 50Mbit", text);
 }
 
 static char *
@@ -92,14 +80,6 @@ parse_no_huge(const char *text, void *huge)
 {
     (void) text;
     *(enum huge_pages *) huge = HUGE_NO;
-    return NULL;
-}
-
-static char *
-parse_no_tag(const char *text, void *tag)
-{
-    (void) text;
-    *(bool *) tag = false;
     return NULL;
 }
 
@@ -192,7 +172,7 @@ static const struct option_row rows[] = {
       .shown = "if there are enough", .help = "use huge pages" },
     { "no-huge", OPTION_CUSTOM, AT(huge), .parse = parse_no_huge,
       .help = "do not use huge pages" },
-    { "no-tag", OPTION_CUSTOM, AT(tag), .parse = parse_no_tag,
+    { "no-tag", OPTION_FLAG, AT(no_tag),
       .help = "leave the DSCP of packets unchanged" },
     { "keep-offload", OPTION_FLAG, AT(keep_offload),
       .help = "leave the offloads of the interfaces unchanged" },
@@ -293,7 +273,7 @@ options_parse(int argc, char *argv[], struct options *o)
     struct option_outcome outcome;
     char *error;
 
-    *o = (struct options) { .huge = HUGE_AUTO, .tag = true };
+    *o = (struct options) { .huge = HUGE_AUTO };
     error = option_table_parse(&table, argc, argv, o, &outcome);
     o->help = outcome.help;
     o->version = outcome.version;

@@ -29,7 +29,7 @@ struct options {
     const char *control;        /* Path of the control socket. */
     const char *cpus;           /* "0-1", or NULL for all we may use. */
     enum huge_pages huge;
-    bool tag;
+    bool no_tag;                /* Do not change DSCPs. */
     bool keep_offload;
     bool take_over;             /* From the shim that has 'control'. */
     uint32_t late_us;           /* That the loop may come late. */
@@ -50,9 +50,5 @@ struct options {
 char *options_parse(int argc, char *argv[], struct options *);
 
 void options_usage(FILE *);
-
-/* "50Mbit" -> 50000000.  Returns false if it is not a rate that makes
- * sense. */
-bool options_parse_rate(const char *, uint64_t *bps);
 
 #endif /* shim/options.h */

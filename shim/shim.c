@@ -195,7 +195,7 @@ create_tables(struct shim *s)
     s->misses = miss_create();
     s->bursts = bursts_create();
     s->tap = tap_create(TAP_BYTES);
-    return s->flows && s->misses && s->tap ? NULL : duplicate("no memory");
+    return s->flows && s->misses ? NULL : duplicate("no memory");
 }
 
 static char *
@@ -270,7 +270,7 @@ create_forward(struct shim *s)
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
         .late_ns = s->options.late_us * UINT64_C(1000),
-        .tag = s->options.tag,
+        .tag = !s->options.no_tag,
         .vxlan = s->options.vxlan,
         .cc = o->cc ? &cc : NULL,
         .n_lanes = s->options.n_lanes,

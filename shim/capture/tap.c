@@ -14,13 +14,11 @@ _Static_assert(sizeof(struct shim_captured) % 8 == 0,
 struct tap *
 tap_create(size_t size)
 {
-    struct tap *t = aligned_alloc(64, (sizeof *t + 63) / 64 * 64);
+    struct tap *t = allocate_lines(sizeof *t);
 
-    if (t) {
-        memset(t, 0, sizeof *t);
-        t->size = size;
-        t->ring = allocate(1, size);
-    }
+    memset(t, 0, sizeof *t);
+    t->size = size;
+    t->ring = allocate(1, size);
     return t;
 }
 

@@ -58,8 +58,7 @@ struct tap {
 
 #define TAP_ALL UINT32_MAX
 
-/* 'size' is a power of 2 and more than twice the longest frame.  Returns NULL
- * if there is not enough memory. */
+/* 'size' is a power of 2 and more than twice the longest frame. */
 struct tap *tap_create(size_t size);
 void tap_destroy(struct tap *);
 

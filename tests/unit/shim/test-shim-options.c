@@ -45,7 +45,7 @@ accepts_what_is_needed(void **state)
     assert_string_equal(o.control, "/tmp/s.sock");
     assert_int_equal(o.mtu, 1500);
     assert_int_equal(o.late_us, 500);
-    assert_true(o.tag);
+    assert_false(o.no_tag);
     assert_null(o.cpus);
     assert_int_equal(o.huge, HUGE_AUTO);
     assert_int_equal(o.poll, LOOP_AUTO);
@@ -63,7 +63,7 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.late_us, 0);
     assert_string_equal(o.cpus, "0-1");
     assert_int_equal(o.huge, HUGE_NO);
-    assert_false(o.tag);
+    assert_true(o.no_tag);
     assert_false(o.take_over);
 
     assert_null(parse(GOOD " --poll sleep", &o, copy));
@@ -230,10 +230,12 @@ reads_rates(void **state)
 
     (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint64_t bps = 0;
+        struct options o;
+        char line[256], copy[512];
 
-        assert_true(options_parse_rate(cases[i].text, &bps));
-        assert_int_equal(bps, cases[i].bps);
+        snprintf(line, sizeof line, GOOD " --rate %s", cases[i].text);
+        assert_null(parse(line, &o, copy));
+        assert_int_equal(o.rate_bps, cases[i].bps);
     }
 }
 
