@@ -231,7 +231,7 @@ send_step(struct takeover *t, uint32_t step, struct shim_state *state)
 static void
 copy_connections(struct shim *s)
 {
-    struct takeover_state head;
+    const struct takeover_state *head;
     const void *body;
     size_t size;
     int error;
@@ -247,10 +247,10 @@ copy_connections(struct shim *s)
                  "existing ones are only paced", strerror(error));
         return;
     }
-    takeover_state_head(body, &head);
+    head = body;
     forward_restore(s->forward, body);
     shim_log(s, "takeover: %"PRIu32" connections and %"PRIu32" remote hosts "
-             "copied from the old shim", head.n_connections, head.n_remotes);
+             "copied from the old shim", head->n_connections, head->n_remotes);
 }
 
 char *

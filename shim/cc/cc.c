@@ -13,7 +13,6 @@
 
 #define SWEEP_NS MS             /* Between two searches for old flows. */
 #define UNIT 1e6                /* Of the law's shares. */
-#define MAX_MESSAGE_FRAME (CC_MAX_L2 + 40 + 8 + GRANT_MAX_MESSAGE)
 
 struct cc *
 cc_create(const struct cc_config *config)
@@ -27,8 +26,7 @@ cc_create(const struct cc_config *config)
     cc->beta = law.beta * UNIT;
     cc->floor = law.floor * UNIT;
     cc->flows = cc_flows_create(config->max_flows, config->seed);
-    cc->remotes = remote_shims_create(config->seed * 0x9e3779b97f4a7c15 + 1);
-    cc->frame = allocate(1, MAX_MESSAGE_FRAME);
+    cc->remotes.seed = config->seed * 0x9e3779b97f4a7c15 + 1;
     return cc;
 }
 
@@ -36,8 +34,6 @@ void
 cc_destroy(struct cc *cc)
 {
     if (cc) {
-        free(cc->frame);
-        remote_shims_destroy(cc->remotes);
         cc_flows_destroy(cc->flows);
         free(cc);
     }
@@ -90,7 +86,7 @@ find_flow(struct cc *cc, const struct segment *seg, uint64_t now)
     }
     if (flow) {
         if (flow->remote == CC_NONE) {
-            flow->remote = remote_shims_find(cc->remotes, &seg->key, now,
+            flow->remote = remote_shims_find(&cc->remotes, &seg->key, now,
                                              true);
         }
         flow->last = now;
@@ -103,7 +99,7 @@ static struct remote_shim *
 remote_of(struct cc *cc, const struct cc_flow *flow)
 {
     return (flow->remote == CC_NONE ? NULL
-            : remote_shims_get(cc->remotes, flow->remote));
+            : &cc->remotes.records[flow->remote]);
 }
 
 struct cc_rtt *

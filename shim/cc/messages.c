@@ -216,8 +216,8 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
         || !grant_message_read(frame->data + at, frame->length - at, &m)) {
         return false;
     }
-    id = remote_shims_find(cc->remotes, &p.key, now, false);
-    rs = id == CC_NONE ? NULL : remote_shims_get(cc->remotes, id);
+    id = remote_shims_find(&cc->remotes, &p.key, now, false);
+    rs = id == CC_NONE ? NULL : &cc->remotes.records[id];
     if (rs && m.to == rs->own_nonce) {
         remote_shim_verify(rs, m.flags, m.from);
         if (m.type == GRANT_RATES) {

@@ -2,34 +2,12 @@
 
 #include "shim/cc/remote-shim.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "shim/cc/flow.h"
 
 #define STALE_NS (60 * NS_PER_S)
 #define N_PROBES 8              /* Records where a host may be stored. */
-
-struct remote_shims {
-    struct remote_shim records[CC_MAX_REMOTES];
-    uint64_t seed;
-};
-
-struct remote_shims *
-remote_shims_create(uint64_t seed)
-{
-    struct remote_shims *p = allocate(1, sizeof *p);
-
-    p->seed = seed;
-    return p;
-}
-
-void
-remote_shims_destroy(struct remote_shims *p)
-{
-    free(p);
-}
 
 static uint64_t
 hash_of(const struct remote_shims *p, const struct shim_flow_key *key)
@@ -83,12 +61,6 @@ remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
     memcpy(rs->local, key->local, sizeof rs->local);
     memcpy(rs->remote, key->remote, sizeof rs->remote);
     return free_id;
-}
-
-struct remote_shim *
-remote_shims_get(struct remote_shims *p, uint32_t id)
-{
-    return &p->records[id];
 }
 
 void

@@ -55,16 +55,16 @@ struct remote_shim {
     struct grant_message message;       /* Being written. */
 };
 
-struct remote_shims;
-
-struct remote_shims *remote_shims_create(uint64_t seed);
-void remote_shims_destroy(struct remote_shims *);
+/* All zeros initially, except 'seed'. */
+struct remote_shims {
+    struct remote_shim records[CC_MAX_REMOTES];         /* By id. */
+    uint64_t seed;              /* Random: of hashes and nonces. */
+};
 
 /* Returns the id of the record for a flow's remote host.  Returns CC_NONE if
  * there is none and, unless 'add', none is added, or there is no space. */
 uint32_t remote_shims_find(struct remote_shims *, const struct shim_flow_key *,
                            uint64_t now, bool add);
-struct remote_shim *remote_shims_get(struct remote_shims *, uint32_t id);
 
 /* A valid hello has arrived. */
 void remote_shim_verify(struct remote_shim *, uint8_t flags, uint32_t nonce);

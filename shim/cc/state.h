@@ -31,7 +31,7 @@ struct cc_link {
 struct cc {
     struct cc_config config;
     struct cc_flows *flows;
-    struct remote_shims *remotes;
+    struct remote_shims remotes;
     struct cc_law law;
     struct cc_budget budget;
     struct cc_link in, out;     /* Downlink, uplink. */
@@ -40,7 +40,9 @@ struct cc {
     uint64_t other_bytes;       /* Part of 'bytes': not limited by grants. */
     uint64_t other_bps;         /* Rate of 'other_bytes', smoothed. */
     uint64_t swept;             /* Time of the last search for old flows. */
-    uint8_t *frame;             /* Buffer for a message. */
+
+    /* Buffer for a message: Ethernet, IPv6, UDP, payload. */
+    uint8_t frame[CC_MAX_L2 + 40 + 8 + GRANT_MAX_MESSAGE];
 
     /* The law in millionths: written by the control thread, read by the
      * forwarding thread. */

@@ -23,25 +23,10 @@ takeover_state_size(uint32_t n_remotes, uint32_t n_connections)
 }
 
 void
-takeover_state_head(const void *body, struct takeover_state *head)
-{
-    memcpy(head, body, sizeof *head);
-}
-
-void
-takeover_state_remote(const void *body, uint32_t i, struct takeover_remote *tr)
-{
-    memcpy(tr, (const char *) body + takeover_state_size(i, 0), sizeof *tr);
-}
-
-void
-takeover_state_connection(const void *body, uint32_t i,
+takeover_state_connection(const struct takeover_state *head, uint32_t i,
                           struct takeover_connection *c)
 {
-    struct takeover_state head;
-
-    takeover_state_head(body, &head);
-    memcpy(c, (const char *) body + takeover_state_size(head.n_remotes, i),
+    memcpy(c, (const char *) head + takeover_state_size(head->n_remotes, i),
            sizeof *c);
 }
 
@@ -53,7 +38,7 @@ check_key(const struct shim_flow_key *key)
 }
 
 static int
-check_peer(const struct takeover_remote *tr)
+check_remote(const struct takeover_remote *tr)
 {
     struct shim_flow_key key = {
         .family = tr->family,
@@ -80,27 +65,23 @@ check_connection(const struct takeover_connection *c)
 int
 takeover_state_check(const void *body, size_t size)
 {
-    struct takeover_state head;
+    const struct takeover_state *head = body;
+    const struct takeover_remote *remotes = (const void *) (head + 1);
     int error;
 
-    if (size < sizeof head) {
+    if (size < sizeof *head
+        || size != takeover_state_size(head->n_remotes, head->n_connections)) {
         return EPROTO;
     }
-    takeover_state_head(body, &head);
-    if (size != takeover_state_size(head.n_remotes, head.n_connections)) {
-        return EPROTO;
+    error = protocol_check_body(SHIM_CONGESTION, &head->law,
+                                sizeof head->law);
+    for (uint32_t i = 0; !error && i < head->n_remotes; i++) {
+        error = check_remote(&remotes[i]);
     }
-    error = protocol_check_body(SHIM_CONGESTION, &head.law, sizeof head.law);
-    for (uint32_t i = 0; !error && i < head.n_remotes; i++) {
-        struct takeover_remote remote;
-
-        takeover_state_remote(body, i, &remote);
-        error = check_peer(&remote);
-    }
-    for (uint32_t i = 0; !error && i < head.n_connections; i++) {
+    for (uint32_t i = 0; !error && i < head->n_connections; i++) {
         struct takeover_connection c;
 
-        takeover_state_connection(body, i, &c);
+        takeover_state_connection(head, i, &c);
         error = check_connection(&c);
     }
     return error;
@@ -174,7 +155,7 @@ cc_save(struct cc *cc, void *body)
         .law = { .gamma = cc->gamma, .beta = cc->beta, .floor = cc->floor },
     };
     for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
-        const struct remote_shim *rs = remote_shims_get(cc->remotes, i);
+        const struct remote_shim *rs = &cc->remotes.records[i];
 
         if (rs->family) {
             save_remote(rs, &remotes[head->n_remotes++]);
@@ -203,11 +184,11 @@ restore_remote(struct cc *cc, const struct takeover_remote *tr, uint64_t now)
 
     memcpy(key.local, tr->local, sizeof key.local);
     memcpy(key.remote, tr->remote, sizeof key.remote);
-    id = remote_shims_find(cc->remotes, &key, now, true);
+    id = remote_shims_find(&cc->remotes, &key, now, true);
     if (id == CC_NONE) {
         return;
     }
-    rs = remote_shims_get(cc->remotes, id);
+    rs = &cc->remotes.records[id];
     rs->verified = rs->sends_grants = tr->verified;
     rs->flags = tr->flags;
     rs->nonce = tr->nonce;
@@ -241,7 +222,7 @@ restore_flow(struct cc *cc, const struct takeover_connection *c, uint64_t now)
         return;
     }
     restore_window(c, &flow->window);
-    flow->remote = remote_shims_find(cc->remotes, &c->key, now, true);
+    flow->remote = remote_shims_find(&cc->remotes, &c->key, now, true);
     cc_rtt_sample(cc_rtt_of(cc, flow), c->rtt_ns, now);
     flow->last = c->last < now ? c->last : now;
     flow->syn_seq = c->syn_seq;
@@ -263,20 +244,17 @@ restore_flow(struct cc *cc, const struct takeover_connection *c, uint64_t now)
 void
 cc_restore(struct cc *cc, const void *body, uint64_t now)
 {
-    struct takeover_state head;
+    const struct takeover_state *head = body;
+    const struct takeover_remote *remotes = (const void *) (head + 1);
 
-    takeover_state_head(body, &head);
-    cc_set_law(cc, &head.law);
-    for (uint32_t i = 0; i < head.n_remotes; i++) {
-        struct takeover_remote remote;
-
-        takeover_state_remote(body, i, &remote);
-        restore_remote(cc, &remote, now);
+    cc_set_law(cc, &head->law);
+    for (uint32_t i = 0; i < head->n_remotes; i++) {
+        restore_remote(cc, &remotes[i], now);
     }
-    for (uint32_t i = 0; i < head.n_connections; i++) {
+    for (uint32_t i = 0; i < head->n_connections; i++) {
         struct takeover_connection c;
 
-        takeover_state_connection(body, i, &c);
+        takeover_state_connection(head, i, &c);
         restore_flow(cc, &c, now);
     }
 }

@@ -96,14 +96,12 @@ struct takeover_connection {
 /* Returns the size of a body. */
 size_t takeover_state_size(uint32_t n_remotes, uint32_t n_connections);
 
-/* Each copies element 'i' of a valid body. */
-void takeover_state_head(const void *body, struct takeover_state *);
-void takeover_state_remote(const void *body, uint32_t i,
-                           struct takeover_remote *);
-void takeover_state_connection(const void *body, uint32_t i,
+/* Copies connection 'i' of a valid body, in which it is not aligned. */
+void takeover_state_connection(const struct takeover_state *, uint32_t i,
                                struct takeover_connection *);
 
-/* Returns 0, EPROTO if the size is wrong, or EINVAL if a value is. */
+/* Checks an aligned body.  Returns 0, EPROTO if the size is wrong, or EINVAL
+ * if a value is. */
 int takeover_state_check(const void *body, size_t size);
 
 #endif /* shim/cc/takeover-state.h */

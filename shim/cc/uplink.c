@@ -45,7 +45,7 @@ static bool
 may_await_grant(struct cc *cc, struct cc_flow *flow)
 {
     return (flow->remote != CC_NONE
-            && remote_shims_get(cc->remotes, flow->remote)->sends_grants
+            && cc->remotes.records[flow->remote].sends_grants
             && !flow->out.unanswered && round_trip(cc, flow) <= NEAR_NS);
 }
 
@@ -224,7 +224,7 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
         out->held_since = now;
     } else if (now - out->held_since > ANSWER_NS) {
         out->unanswered = true;
-        remote_shims_get(cc->remotes, flow->remote)->sends_grants = false;
+        cc->remotes.records[flow->remote].sends_grants = false;
         set_pace(cc, flow, 0);
     }
 }

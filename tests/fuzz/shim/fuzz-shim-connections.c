@@ -52,7 +52,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < sizeof head) {
         return 0;
     }
-    takeover_state_head(data, &head);
+    memcpy(&head, data, sizeof head);
     head.n_remotes %= MAX_EACH;
     head.n_connections %= MAX_EACH;
     body_size = takeover_state_size(head.n_remotes, head.n_connections);

@@ -243,7 +243,7 @@ entries_beyond_the_table_are_ignored(void **state)
     for (uint32_t i = 0; i < head.n_connections; i++) {
         struct takeover_connection c;
 
-        takeover_state_connection(body, i, &c);
+        takeover_state_connection((struct takeover_state *) body, i, &c);
         c.key.local_port = i;
         memcpy(body + takeover_state_size(0, i), &c, sizeof c);
     }
