@@ -433,16 +433,13 @@ flow_table_max(const struct flow_table *ft)
     return ft->max;
 }
 
-uint64_t
-flow_table_n_refused(const struct flow_table *ft)
+/* Sets the members of 'stats' that the table counts. */
+void
+flow_table_stats(const struct flow_table *ft, struct shim_stats *stats)
 {
-    return LOAD(&ft->n_refused);
-}
-
-uint64_t
-flow_table_n_aged(const struct flow_table *ft)
-{
-    return LOAD(&ft->n_aged);
+    stats->n_flows = LOAD(&ft->n);
+    stats->flows_refused = LOAD(&ft->n_refused);
+    stats->flows_aged = LOAD(&ft->n_aged);
 }
 
 static struct shim_flow *

@@ -169,7 +169,6 @@ uint32_t flow_table_list(const struct flow_table *, uint64_t *cursor,
                          struct shim_flow *, uint32_t max);
 void flow_table_set_timeout(struct flow_table *, uint64_t ns, uint64_t now);
 uint32_t flow_table_age(struct flow_table *, uint64_t now);
-uint64_t flow_table_n_refused(const struct flow_table *);
-uint64_t flow_table_n_aged(const struct flow_table *);
+void flow_table_stats(const struct flow_table *, struct shim_stats *);
 
 #endif /* shim/classify/flow-table.h */

@@ -283,9 +283,7 @@ get_stats(const struct server_config *c, struct shim_stats *stats)
     memset(stats, 0, sizeof *stats);
     c->get_stats(c->aux, stats);
     stats->boot_id = c->boot_id;
-    stats->n_flows = flow_table_count(c->flows);
-    stats->flows_refused = flow_table_n_refused(c->flows);
-    stats->flows_aged = flow_table_n_aged(c->flows);
+    flow_table_stats(c->flows, stats);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         struct shim_slot_stats *slot = &slots[stats->n_slot_stats];
 
