@@ -14,9 +14,10 @@
  * may preempt the control thread in the middle of one.  So there are no locks
  * and no sequence numbers to spin on.
  *
- * A flow is identified by a keyed hash of 64 bits and takes one 64-bit word:
- * the hash selects a bucket, and the word has the rest of the hash, the job's
- * slot and the flow's age.  A bucket is eight words, one cache line, and
+ * A flow is identified by a keyed hash of 64 bits and takes one 64-bit word,
+ * which is written atomically, so that nothing has to be reclaimed.  The hash
+ * selects a bucket, and the word has the rest of the hash, the job's slot and
+ * the flow's age.  A bucket is eight words, one cache line, and
  * nearly every flow is in the first of its two buckets, so that a lookup costs
  * one memory access; a million flows are 16 MB.  A bulk lookup prefetches all
  * buckets. When both buckets are full, another flow moves to its second
@@ -66,25 +67,15 @@
  * the next packet of such a flow is a miss, and the agent sets the flow again.
  *
  *
- * Decisions
- * =========
- *
- * A flow is identified by 64 bits of a keyed hash.  One word per flow halves
- * the memory that a lookup reads and is written atomically, so nothing has to
- * be reclaimed.  One new flow in 2^43 is mistaken for another; the control
- * thread keeps the full keys and never confuses flows that were added.
- *
- *
  * Ownership and thread-safety
  * ===========================
  *
  * One thread changes, lists and ages; any number may look up.  All memory is
  * allocated at creation; the kernel provides pages as flows are added.
  *
- * A lookup reads one word of a flow, which is written atomically, so a freed
- * word can be reused at once.  A flow that moves is written to its second
- * bucket before it is removed from the first, with release order, and lookups
- * read the buckets in that order, so it is always found.
+ * A freed word can be reused at once.  A flow that moves is written to its
+ * second bucket before it is removed from the first, with release order, and
+ * lookups read the buckets in that order, so it is always found.
  *
  * A lookup writes the age, a separate byte of the word.  At worst that makes
  * another flow look younger, or leaves an age in a free word. */

@@ -26,7 +26,9 @@
  * When a flow becomes known, egress_reclassify() moves its queued frames to
  * the queue of its job, before its next frame.  Otherwise an agent that starts
  * on a busy host would leave 400 ms of the uplink in the queue of unclassified
- * frames, which drains at its minimum share for 20 s and more.
+ * frames, which drains at its minimum share for 20 s and more, in front of
+ * every unknown flow.  The whole queue is scanned, because an index by flow
+ * would cost every packet; the scan is limited to a tenth of the time.
  *
  *
  * Usage
@@ -44,21 +46,6 @@
  *    egress_flow_rate(e, verdict.queue, 30000000);
  *    ...
  *    egress_flow_free(e, verdict.queue);
- *
- *
- * Decisions
- * =========
- *
- * A queued packet leaves with the DSCP that its job has when it is sent, not
- * when it was queued: at the switch it would otherwise wait a second time and
- * be overtaken.
- *
- * When a flow becomes known, its queued packets move to its job's queue.  An
- * agent that connects to a busy host finds most of the uplink's 400 ms of
- * packets in the default class; left there, they were served with the minimum
- * share for more than 20 s, in front of every unknown flow.  The whole queue
- * is scanned, because an index by flow would cost every packet; the scan is
- * limited to a tenth of the time.
  *
  *
  * Ownership and thread-safety

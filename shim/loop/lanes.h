@@ -13,11 +13,12 @@
  *         |           `---ring---> lane K ---ring---^
  *         `-----queue K----------^
  *
- * The order of the uplink is exact, so one thread, lane 0, has all queues and
- * sends.  The other lanes receive, look flows up, write DSCPs and count.  All
- * packets of a flow take the same lane and so stay in order: if the port keeps
- * each flow in one receive queue, each lane receives from its own queue;
- * otherwise lane 0 receives and distributes frames by the hash of the flow.
+ * The order of the uplink is exact, so one thread, lane 0, has all queues,
+ * those of acknowledgements included, and sends.  The other lanes receive,
+ * look flows up, write DSCPs and count.  All packets of a flow take the same
+ * lane and so stay in order: if the port's driver is known to keep each flow
+ * in one receive queue, each lane receives from its own queue; otherwise lane
+ * 0 receives and distributes frames by the hash of the flow.
  *
  * Frames for the host take the same path.  If the host's port has a transmit
  * queue for each lane, a lane sends them itself and returns to lane 0 only how
@@ -51,18 +52,6 @@
  *
  * The thread of another lane calls lane_poll() as lane 0's calls
  * forward_poll().
- *
- *
- * Decisions
- * =========
- *
- * Lanes share the work of classifying but not the uplink's queues: an exact
- * order by rank needs one place that knows everything that is queued.  Lanes
- * exchange packets by rings only, and a flow never changes its lane.
- * Congestion control, which must see all traffic of a link, and the queues of
- * acknowledgements belong to the first lane.  The assignment of flows to
- * receive queues is requested only from drivers that are known to keep a flow
- * on its queue.
  *
  *
  * Ownership and thread-safety

@@ -22,12 +22,7 @@
  *
  * Not completed: frames in tunnels, and SCTP.
  *
- * The frame stays the caller's.
- *
- * The shim segments and completes packets that a kernel has left to the
- * network card, and asks the kernel at the other end of a veth pair to do so
- * itself.  With offloads enabled and neither of the two, ping works and TCP
- * does not. */
+ * The frame stays the caller's. */
 
 #include <stdint.h>
 

@@ -6,20 +6,17 @@
 /* A priority queue by time.
  *
  * The next packet of a paced flow may be due in a microsecond or in a second.
- * A timing wheel has a horizon: a packet beyond it must be dropped, or leaves
- * too early and the flow exceeds its rate.  A heap has no horizon, is exact,
- * and with four children to a node is six levels deep for 4,096 flows.
+ * A timing wheel has a horizon: an entry beyond it once went into the last
+ * slot, so that a flow limited to 300 Mbit/s sent 2,828.  A heap has no
+ * horizon, is exact, and with four children to a node is six levels deep for
+ * 4,096 flows.
  *
  *    due_heap_add(&heap, due, index);
  *    while (heap.n && due_heap_first(&heap) <= now) {
  *        index = due_heap_pop(&heap);
  *    }
  *
- * An index may be in the heap once.  One thread.
- *
- * A heap, not a timing wheel: a wheel has a horizon, and an entry beyond it
- * once went into the last slot, so that a flow limited to 300 Mbit/s sent
- * 2,828. */
+ * An index may be in the heap once.  One thread. */
 
 #include <stdint.h>
 

@@ -16,11 +16,15 @@
  *
  * A frame may leave while the bucket is not empty, and may leave a debt: so
  * when the next frame is due does not depend on its length.  A bucket as deep
- * as the longest frame sends at most two frames at once.
+ * as the longest frame sends at most two frames at once; a deeper one would
+ * send its whole depth after every pause.
  *
  * A thread that sleeps wakes up late, and a shallow bucket would lose what the
  * link could have carried meanwhile.  So a bucket may be overfull while
  * packets are waiting, see pace_forget(), but not after a pause.
+ *
+ * A changed rate keeps the debt in bytes.  When the debt was discarded,
+ * thousands of changes per second let a flow limited to 3 Mbit/s send 40.
  *
  *
  * Usage
@@ -33,17 +37,6 @@
  *        pace_take(&pace, length);
  *        ...send...
  *    }
- *
- *
- * Decisions
- * =========
- *
- * The bucket of the uplink holds two frames.  A loop that slept while frames
- * waited may catch up by "--late"; a deeper bucket would send its whole depth
- * after every pause.
- *
- * A changed rate keeps the debt in bytes.  When the debt was discarded,
- * thousands of changes per second let a flow limited to 3 Mbit/s send 40.
  *
  *
  * Ownership and thread-safety
