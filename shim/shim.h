@@ -60,11 +60,9 @@ struct shim {
     struct tap *tap;
     struct forward *forward;
     struct loop *loop;
-    struct loop *lane_loops[LANES_MAX]; /* Elements 1 .. n_lanes - 1, owned
-                                         * by 'loop'. */
+    struct loop *lane_loops[LANES_MAX]; /* From 1 on; 'loop' owns them. */
     struct server *server;
-    struct takeover *old;       /* To the shim that this one replaces, or
-                                 * NULL. */
+    struct takeover *old;       /* To the shim to be replaced, or NULL. */
     int signal_fd;
     uint64_t port_restarts;     /* Written by the control thread. */
     struct takeover_old_side old_side;  /* Used by the control thread. */

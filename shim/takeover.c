@@ -35,14 +35,12 @@
 
 #define TABLES_MS 2000          /* Longest wait for a reply while the old shim
                                  * forwards. */
-#define STEP_MS 250             /* Longest wait for a reply while no shim
-                                 * forwards. */
+#define STEP_MS 250             /* Longest reply while no shim forwards. */
 
 /* The new shim's connection to the old one. */
 struct takeover {
     struct shim_client *client;
-    uint32_t pid;               /* Process id of the old shim, 0 if not
-                                 * known. */
+    uint32_t pid;               /* Process of the old shim, 0: unknown. */
     bool stopped;               /* STOP has succeeded. */
 };
 

@@ -42,8 +42,7 @@
 
 struct tap {
     /* Written by the control thread, read by the loop. */
-    uint32_t wanted;            /* Frames to capture: 0 none, slot + 1, or
-                                 * TAP_ALL. */
+    uint32_t wanted;            /* Frames: 0 none, slot + 1, or TAP_ALL. */
     uint32_t snap;              /* Bytes kept of each frame. */
     uint64_t head;              /* Next byte to read. */
 

@@ -9,16 +9,14 @@
 #include "shim/clock/counter.h"
 
 /* Measuring a flow. */
-#define MIN_WINDOW_NS (2 * MS)  /* Shortest window in which a rate is
-                                 * measured. */
+#define MIN_WINDOW_NS (2 * MS)  /* Shortest window to measure a rate. */
 #define WINDOW_SEGMENTS 3       /* Segments that the grant must have been able
                                  * to carry in a window. */
 #define QUIET_SEGMENTS 2        /* Segments that the grant must have been able
                                  * to carry before a silent flow is quiet. */
 #define QUIET_NS MS             /* Time besides the round trip before a silent
                                  * flow is quiet: its shim may have slept. */
-#define PUSHED_NS MS            /* Time after the end of a burst before a flow
-                                 * is quiet. */
+#define PUSHED_NS MS            /* From the end of a burst until quiet. */
 #define SLOW_NS (5 * MS)        /* Time for a segment above which the end of a
                                  * burst is not detected. */
 #define IDLE_NS (10 * MS)       /* A quiet flow leaves the downlink. */
@@ -38,8 +36,7 @@
                                  * the link. */
 #define NOW_NS (MS / 5)         /* Minimum time if a large change matters to
                                  * the link. */
-#define LINK_PARTS 256          /* A change of 1/LINK_PARTS of the link matters
-                                 * to the link. */
+#define LINK_PARTS 256          /* 1/LINK_PARTS of the link matters to it. */
 
 /* The law. */
 #define MIN_RTT (MS / 2)        /* Round trip of the law, as loops sleep. */

@@ -41,8 +41,7 @@ larger(uint64_t a, uint64_t b)
 struct cc_rate {
     uint64_t since;             /* Start of the current window. */
     uint64_t bytes;             /* In the current window. */
-    uint64_t bps, before;       /* Rate in the last window, and in the one
-                                 * before it. */
+    uint64_t bps, before;       /* Rate in the last window, and before it. */
 };
 
 /* Starts again, as if the rate had been 'bps'. */

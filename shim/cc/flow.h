@@ -51,15 +51,12 @@
 struct cc_arriving {
     struct cc_rate rate;        /* Measured. */
     uint64_t last;              /* Time of the last data. */
-    uint64_t small_since;       /* Start of the current period of
-                                 * CC_SMALL_NS. */
+    uint64_t small_since;       /* Start of a period of CC_SMALL_NS. */
     uint32_t small_bytes;       /* Bytes that have arrived in that period. */
     bool bulk;                  /* Not a small flow: it is limited. */
-    bool active;                /* In the list of flows that share the
-                                 * downlink. */
+    bool active;                /* One of those that share the downlink. */
     bool quiet;                 /* Active, but has nothing to send now. */
-    bool pushed;                /* The last segment may be the end of a
-                                 * burst. */
+    bool pushed;                /* The last segment may end a burst. */
     double could;               /* Bytes that its grant would have carried
                                  * since the last data. */
     double window_could;        /* Bytes that its grant would have carried in
@@ -68,8 +65,7 @@ struct cc_arriving {
     double excess;              /* Bytes of the phantom queue that arrived
                                  * beyond its grants. */
     uint32_t position;          /* Index in the list of active flows. */
-    uint32_t window;            /* Limit of the bytes in flight,
-                                 * CC_WINDOW_ANY: none. */
+    uint32_t window;            /* Most bytes in flight, or CC_WINDOW_ANY. */
     uint64_t granted;           /* Rate of the last division. */
     uint64_t sent, sent_at;     /* Rate in the last grant that was sent to the
                                  * sender's shim, and its time. */
@@ -97,16 +93,13 @@ struct cc_leaving {
     bool has_grant;             /* For the current burst. */
     bool starting;              /* Its queue sends a limited number of bytes
                                  * until a grant arrives. */
-    bool unanswered;            /* No grant arrived in time: do not wait
-                                 * again. */
+    bool unanswered;            /* No grant arrived in time: wait no more. */
     uint64_t burst_at;          /* Start of the burst without a grant. */
     uint32_t burst_bytes;       /* Bytes of that burst so far. */
-    uint64_t empty_since;       /* Time since which its queue is empty, 0: it
-                                 * is not. */
+    uint64_t empty_since;       /* Since when its queue is empty, or 0. */
     uint64_t empty_sent_at;     /* When the receiver's shim was informed of
                                  * that, 0: never. */
-    uint64_t held_since;        /* Time since which it waits for a grant, 0:
-                                 * it does not. */
+    uint64_t held_since;        /* Since when it waits for a grant, or 0. */
     uint64_t paced;             /* Rate of its queue, 0: no limit. */
     uint16_t queue;             /* Queue for this flow alone, 0: none. */
     uint16_t slot;              /* Job of that queue. */
@@ -117,8 +110,7 @@ struct cc_flow {
     struct shim_flow_key key;
     uint32_t next;              /* Next record in the bucket or in the free
                                  * list, CC_NONE: last. */
-    uint32_t remote;            /* Id of the remote shim, CC_NONE: not
-                                 * known. */
+    uint32_t remote;            /* Id of the remote shim, or CC_NONE. */
     bool used;                  /* The record holds a connection. */
     bool ended;                 /* A FIN or RST was seen. */
     bool has_ecn;               /* The two hosts use ECN themselves. */
@@ -126,8 +118,7 @@ struct cc_flow {
     uint16_t slot;              /* Job, 0: none. */
     uint16_t mss;               /* Longest segment to the host, bytes. */
     uint64_t last;              /* Time of the last packet. */
-    uint64_t syn_at;            /* Time of the host's SYN, 0: no reply is
-                                 * expected. */
+    uint64_t syn_at;            /* Time of the host's unanswered SYN, or 0. */
     uint32_t syn_seq;           /* Sequence number of the host's last SYN. */
     struct cc_window window;
     struct cc_rtt rtt;          /* Used without a remote shim's record. */

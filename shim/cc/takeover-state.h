@@ -74,14 +74,11 @@ enum connection_flags {
 struct takeover_connection {
     struct shim_flow_key key;
     uint64_t last;              /* Time of the last packet. */
-    uint64_t rtt_ns;            /* Shortest recent round trip, 0 if not
-                                 * known. */
+    uint64_t rtt_ns;            /* Shortest recent round trip, 0: unknown. */
     uint64_t out_bps;           /* Rate granted for data to the uplink. */
     uint64_t out_until;         /* Time at which that grant ends. */
-    uint64_t core_bps;          /* Limit by ECN marks of data to the host, 0:
-                                 * none. */
-    uint32_t marked;            /* Share of marked data, smoothed, in
-                                 * CONNECTION_UNIT. */
+    uint64_t core_bps;          /* Limit of arriving data by ECN, or 0. */
+    uint32_t marked;            /* Share of marked data in CONNECTION_UNIT. */
     uint32_t window;            /* Bytes that the remote end may have in
                                  * flight, UINT32_MAX: no limit. */
     uint32_t edge;              /* Farthest right edge sent to it. */

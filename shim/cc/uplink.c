@@ -18,8 +18,7 @@
 
 #include "shim/clock/counter.h"
 
-#define PAUSE_NS (30 * MS)      /* Time without data or a grant that ends a
-                                 * burst. */
+#define PAUSE_NS (30 * MS)      /* Time without data that ends a burst. */
 #define START_FRAMES 2          /* Frames beyond CC_SMALL_BYTES that leave
                                  * before the grant. */
 #define NEAR_NS (5 * MS)        /* Longest round trip to wait for a grant. */

@@ -9,10 +9,8 @@
 
 #define MIN_BURSTS 3            /* Before a trial can be published. */
 #define MEMORY 16               /* Bursts in the averages. */
-#define STALE 4                 /* Periods without a burst until a trial
-                                 * expires. */
-#define NOISE 16                /* Bursts of less than 1/NOISE of the mean are
-                                 * ignored. */
+#define STALE 4                 /* Burstless periods until a trial expires. */
+#define NOISE 16                /* Bursts below mean / NOISE are ignored. */
 #define ODD 2                   /* A burst is odd beyond ODD times the mean, or
                                  * below 1/ODD of it. */
 #define MAX_ODD 3               /* Odd bursts in a row restart the averages. */

@@ -46,8 +46,7 @@ struct flow_table {
     uint64_t mask;              /* Bits of a hash that are a bucket's offset in
                                  * bytes. */
     uint64_t secret[4];         /* The last two for IPv6 addresses. */
-    uint32_t n_changes;         /* Incremented before and after a flow is
-                                 * set. */
+    uint32_t n_changes;         /* Incremented before and after a change. */
     uint8_t tick;               /* Current time in steps of the timeout. */
 
     /* Only for the thread that changes flows. */

@@ -22,8 +22,7 @@ struct job_slots {
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
     uint32_t default_dscp;
     job_class classes[SHIM_MAX_SLOTS];
-    uint32_t n_orders;                  /* Incremented after a change of
-                                         * 'classes'. */
+    uint32_t n_orders;                  /* Changes of 'classes', wrapping. */
 
     /* Only for the control thread. */
     struct shim_slot rows[SHIM_MAX_SLOTS];

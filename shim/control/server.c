@@ -41,8 +41,7 @@ struct server {
     char *path;                 /* Removed at the end; NULL: not ours. */
     char *published_path;       /* 'path' after server_publish(), or NULL. */
     int fd;                     /* Listening socket. */
-    bool captures;              /* One of the clients receives captured
-                                 * frames. */
+    bool captures;              /* A client receives captured frames. */
     void *request, *reply;      /* Aligned bodies of the current request and
                                  * of its reply, SHIM_MAX_MESSAGE bytes. */
     struct client clients[SERVER_MAX_CLIENTS];

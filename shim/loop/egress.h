@@ -74,8 +74,7 @@ struct egress_config {
     struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Rate of the uplink, bit/s. */
     uint32_t mtu;
-    uint64_t late_ns;           /* Longest delay of the loop that pacing
-                                 * compensates. */
+    uint64_t late_ns;           /* Lateness that pacing compensates. */
     bool tag;                   /* Frames leave with their slot's DSCP. */
 };
 

@@ -31,8 +31,7 @@ struct forward {
                                  * messages of 'cc'; NULL before. */
     struct ack_queues acks;
     struct lanes *lanes;        /* NULL if this is the only one. */
-    uint32_t changes;           /* flow_table_changes() when this poll
-                                 * began. */
+    uint32_t changes;           /* flow_table_changes() of this poll. */
     uint32_t reclassified;      /* 'changes' of the last reclassification. */
     uint64_t reclassify_after;  /* Earliest time of the next one. */
     unsigned int first;         /* Lane whose frames for the host are sent

@@ -20,10 +20,8 @@
 #include "shim/loop/forward.h"
 #include "shim/ports/port.h"
 
-#define RING 512                /* Packets from lane 0 to a lane, for each
-                                 * direction. */
-#define BACK_RING 256           /* Elements from a lane to lane 0, for each
-                                 * direction. */
+#define RING 512                /* Packets from lane 0, for each direction. */
+#define BACK_RING 256           /* Elements to lane 0, for each direction. */
 #define MAX_LAST_POLLS 64       /* Polls after which a lane stops receiving
                                  * although frames still arrive. */
 
@@ -56,8 +54,7 @@ struct lane {
     struct classifier classifier __attribute__((aligned(64)));
     uint32_t last_polls;        /* Polls since the end was requested. */
     bool hands_over;            /* Frames for the host go to 'arrived'. */
-    bool blocked;               /* The last poll left frames for lack of
-                                 * space. */
+    bool blocked;               /* The last poll had no space for frames. */
 
     /* Written by the lane's thread, read by others. */
     bool ended;

@@ -24,8 +24,7 @@
 #define MS 1000000u             /* Nanoseconds. */
 
 #define MAX_WAIT (20 * MS)      /* Until the loop reads 'stop' and the rate. */
-#define GAP (300 * MS)          /* Shorter than the agent's watchdog
-                                 * interval. */
+#define GAP (300 * MS)          /* Below the agent's watchdog interval. */
 #define LOOP_NICE (-10)         /* Nice value of the loop's thread. */
 #define LOOP_SLICE (1 * MS)     /* Time slice of the loop's thread. */
 

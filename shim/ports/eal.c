@@ -20,8 +20,7 @@
 #define MIN_MEMORY (96 * MIB)   /* DPDK's allocation without huge pages. */
 #define SPARE (8 * MIB)         /* Huge pages besides packet buffers. */
 #define PAGE 4096               /* Bytes of a page that is not huge. */
-#define MBUF_OVERHEAD 512       /* Bytes of a packet buffer besides the
-                                 * packet. */
+#define MBUF_OVERHEAD 512       /* Bytes of a buffer besides the packet. */
 
 static uint64_t
 free_huge_bytes(void)

@@ -25,8 +25,7 @@
 /* The other end of a veth pair. */
 struct peer {
     int ifindex;                /* 0: there is none. */
-    int nsid;                   /* Id of its namespace; -1: the same as this
-                                 * thread's. */
+    int nsid;                   /* Id of its namespace; -1: this thread's. */
 };
 
 static bool

@@ -80,8 +80,7 @@ struct port_driver {
     uint32_t max_mtu;           /* Bytes of IP. */
     uint32_t pool_packets;      /* Packet buffers in the rings of one queue in
                                  * each direction. */
-    uint32_t buffer_bytes;      /* Bytes of each buffer that the driver uses
-                                 * itself. */
+    uint32_t buffer_bytes;      /* Bytes of a buffer for the driver itself. */
 
     const char *args;           /* Arguments of the device, which the
                                  * interface or path follows; NULL: none. */

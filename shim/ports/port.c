@@ -43,8 +43,7 @@ struct port {
 
     /* Written by the loop, read by the control thread. */
     uint64_t late_bytes;        /* Bytes sent by port_kick(). */
-    uint64_t refused_since;     /* Time since when the driver accepts nothing,
-                                 * or 0. */
+    uint64_t refused_since;     /* Since when the driver refuses all, or 0. */
     uint64_t offered;           /* Frames given to the driver, counted before
                                  * they can be sent, and again after a
                                  * refusal. */

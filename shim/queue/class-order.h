@@ -78,8 +78,7 @@ struct class_level {
 
 struct class_order {
     struct class_map map;       /* Classes that have members. */
-    uint32_t some, several;     /* Bit N: level N has at least 1, or 2,
-                                 * classes. */
+    uint32_t some, several;     /* Bit N: level N has >= 1, >= 2 classes. */
     uint32_t quantum;           /* Bytes of a round of deficit round robin. */
     uint64_t gain[SHIM_N_LEVELS];       /* Credit of each waiting level for a
                                          * byte of the first class, by the

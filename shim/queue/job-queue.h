@@ -71,8 +71,7 @@ struct job_queue {
     bool starts;                /* See job_queues_flow_start(). */
     bool held;                  /* Waits for 'after'. */
     bool freed;                 /* Its flow has ended. */
-    uint32_t after;             /* 'n_left' of the common queue that ends
-                                 * 'held'. */
+    uint32_t after;             /* The common 'n_left' that ends 'held'. */
     struct pace pace;           /* 'bps' 0: not paced. */
     struct long_queue_node length;
 };
@@ -82,8 +81,7 @@ struct job {
     struct job_queue *head;     /* Ring of ready queues: the next to send. */
     struct job_queue *held;     /* Held queues, by 'after'. */
     uint64_t bytes;             /* In all queues of this job. */
-    uint32_t n_control;         /* Packets of this job in the control
-                                 * queue. */
+    uint32_t n_control;         /* Its packets in the control queue. */
 };
 
 struct job_queues {

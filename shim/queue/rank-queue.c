@@ -11,8 +11,7 @@
 #include "shim/queue/pace.h"
 #include "shim/queue/class-order.h"
 
-#define CONTROL_FRAMES 64       /* Longest control queue that other packets
-                                 * may join. */
+#define CONTROL_FRAMES 64       /* Longest control queue for other packets. */
 #define LARGE_PART 4            /* A large flow has 1/4 of the uplink. */
 
 struct rank_queues {

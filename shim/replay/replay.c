@@ -42,8 +42,7 @@ struct replay {
     const struct replay_rules *rules;
     replay_leave_func *leave;
     void *aux;
-    int origin_at;              /* Offset of struct origin in a packet
-                                 * buffer. */
+    int origin_at;              /* Offset of struct origin in a buffer. */
 
     uint32_t mtu;               /* MTU of the pool and the ports. */
     struct rte_mempool *pool;
@@ -55,10 +54,8 @@ struct replay {
     struct bursts *bursts;
     struct forward *forward;
 
-    uint64_t now;               /* Time of the capture; 0 before the first
-                                 * frame. */
-    uint64_t port_dropped;      /* Drops of the ports before this
-                                 * capture. */
+    uint64_t now;               /* Capture's time; 0 before its first frame. */
+    uint64_t port_dropped;      /* Drops of earlier captures. */
     struct replay_counts counts;        /* Without the shim's counters. */
 };
 

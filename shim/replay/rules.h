@@ -64,8 +64,7 @@ struct replay_rules {
     size_t n_addresses;
     uint8_t (*macs)[6];
     size_t n_macs;
-    enum replay_direction otherwise;    /* Of frames with no address of the
-                                         * host. */
+    enum replay_direction otherwise;    /* Frames without a host's address. */
 
     struct shim_slot *jobs;     /* Slots 1 .. n_jobs. */
     size_t n_jobs;
