@@ -5,27 +5,15 @@
 
 /* A shim: creates its tables, ports, loops and control socket, and runs it.
  *
- *
- * Motivation
- * ==========
- *
  * Each part of a shim is a module of its own.  This one creates them in an
  * order that lets another shim forward until the last moment (see takeover.h).
  * The main thread forwards packets; the control thread serves the agent,
  * checks the ports, and ends the loops on a signal.
  *
- *
- * Usage
- * =====
- *
  *    error = eal_init(&eal, huge, shim_pool_bytes(&s.options, huge));
  *    error = shim_create(&s);
  *    error = error ? error : shim_run(&s);           // Until a signal.
  *    shim_destroy(&s);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller sets 'options', 'boot_id' and 'signal_fd', and the rest to zero.
  * Messages belong to the caller.  The main thread. */

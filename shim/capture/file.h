@@ -9,10 +9,6 @@
  * formats; this module returns frames with a time in nanoseconds, and one
  * message with the position of an error.  Only Ethernet is supported.
  *
- *
- * Usage
- * =====
- *
  *    error = capture_open("in.pcap", &c);
  *    while (!error && !(error = capture_next(c, &frame)) && frame.data) {
  *        ...
@@ -22,10 +18,6 @@
  *    error = capture_create("out.pcap", &w);
  *    capture_write(w, &frame);
  *    error = capture_finish(w);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A frame's data belong to the reader until the next call.  One thread for
  * each reader and writer. */

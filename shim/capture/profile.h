@@ -5,10 +5,6 @@
 
 /* Analysis of a capture: flows, their bursts, and which flows belong together.
  *
- *
- * Motivation
- * ==========
- *
  * A capture of a port can show, before an agent is installed, whether its
  * traffic suits Stagecoach: which flows send bursts, how often, and how many
  * jobs there are.  All flows of a job burst at the same time, since its
@@ -21,17 +17,9 @@
  * The file is read three times (flows, correlations, bursts of the groups),
  * so that memory grows with the flows and not with the packets.
  *
- *
- * Usage
- * =====
- *
  *    error = profile_read("in.pcap", &p);
  *    for (size_t i = 0; i < p->n_flows; i++) { ...p->flows[i]... }
  *    profile_destroy(p);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The profile owns all that it points to.  Immutable once read. */
 

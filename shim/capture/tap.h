@@ -5,10 +5,6 @@
 
 /* The tap: passes copies of frames from the forwarding loop to a capture.
  *
- *
- * Motivation
- * ==========
- *
  * tcpdump cannot capture on a DPDK port.  So the loop copies the frames of a
  * capture into a ring of fixed size.  It never waits: frames that do not fit
  * are counted, missing in the capture, and forwarded as usual.  Without a
@@ -17,20 +13,12 @@
  * DPDK's pcapng library is not used: it derives times from a clock that it
  * calibrates once, which is hours wrong after some days.
  *
- *
- * Usage
- * =====
- *
  *    tap_start(t, &capture);                             (control thread)
  *    tap_see(t, slot, to_host, data, captured, length, now);     (loop)
  *    size = tap_take(t, buffer, sizeof buffer);          (control thread)
  *    tap_stop(t);
  *
  * tap_take() returns whole records: struct shim_captured and its bytes.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread writes, one reads. */
 

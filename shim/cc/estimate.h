@@ -5,10 +5,6 @@
 
 /* Estimates of a flow from its packets: rate, demand, round trip.
  *
- *
- * Motivation
- * ==========
- *
  * The rate is that of the last two whole windows of time, so that a flow which
  * pauses for a moment keeps its share.  A flow that uses most of its grant may
  * use the whole link; the demand of others is a little more than their rate.
@@ -18,10 +14,6 @@
  * Queues make samples longer, never shorter, so the shortest one of the last
  * seconds counts, of all flows to a host: all data of a flow may have waited
  * in a queue.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The structs are the caller's, initially all zeros.  One thread.  Times are
  * nanoseconds of a monotonic clock. */

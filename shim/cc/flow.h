@@ -5,10 +5,6 @@
 
 /* Table of the TCP connections that congestion control manages.
  *
- *
- * Motivation
- * ==========
- *
  * Data to the host share the downlink, data from it share the uplink, and the
  * ACKs of one direction travel with the data of the other, so both directions
  * are one record.
@@ -18,10 +14,6 @@
  * has ended or become idle; one whose windows are translated is kept for
  * hours, since without it the remote end would misread them.
  *
- *
- * Usage
- * =====
- *
  *    flow = cc_flows_find(flows, &key);
  *    flow = flow ? flow : cc_flows_add(flows, &key, now);    (may be null)
  *    ...
@@ -29,10 +21,6 @@
  *        ...release its queues...
  *        cc_flows_remove(flows, flow);
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The table owns its records, which do not move.  One thread.  Nothing is
  * allocated after the start. */

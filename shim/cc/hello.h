@@ -5,10 +5,6 @@
 
 /* The hello: a TCP option by which two shims detect each other.
  *
- *
- * Motivation
- * ==========
- *
  * A host without a shim must never receive a message for a shim.  So a shim
  * adds an option to segments without data (SYN, SYN-ACK, and some ACKs of
  * connections that are older than the shim), and the shim at the other end
@@ -23,10 +19,6 @@
  * The nonce is what the option's sender expects in messages to it.  A host
  * that has never received its traffic cannot guess it.
  *
- *
- * Usage
- * =====
- *
  *    data = hello_insert(data, &seg, &hello);
  *    ...
  *    segment_options(data, &seg, &options);
@@ -34,10 +26,6 @@
  *        hello_read(data + options.hello_at, &hello);
  *        data = hello_remove(data, &seg, &options);
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure functions over the caller's memory.  state.h declares the functions
  * that decide when to send a hello and what follows from one. */

@@ -5,10 +5,6 @@
 
 /* Messages between two shims: the rates that a receiver grants.
  *
- *
- * Motivation
- * ==========
- *
  * A window limits how much is in flight; a rate also limits how evenly it is
  * sent.  So the receiver's shim sends the sender's shim a rate for each flow,
  * in UDP datagrams between the flow's own two addresses, which the other shim
@@ -35,10 +31,6 @@
  *
  * A receiver ignores messages of another version or type or with a wrong
  * nonce, and grants for flows that it does not have.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The functions to write and read a message are pure; grant_message_read() is
  * safe on arbitrary bytes.  state.h declares the functions to send and receive

@@ -5,10 +5,6 @@
 
 /* Table of the remote hosts, and which of them have a shim.
  *
- *
- * Motivation
- * ==========
- *
  * A message to another shim needs the two addresses and the Ethernet header of
  * this host's packets to it, and the nonce that the remote shim expects.  It
  * may be sent only after a valid hello of that shim.  The nonce that this shim
@@ -18,10 +14,6 @@
  * a fabric differ by less than the time that packets wait in the sender's
  * shim.  The table is bounded.  A new host replaces one without packets for a
  * minute, or gets no record: then only windows limit its flows.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The table owns its records, which do not move.  One thread.  Nothing is
  * allocated after the start. */

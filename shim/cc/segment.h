@@ -9,17 +9,9 @@
  * by the difference (RFC 1624), so that a wrong one stays wrong.  Segments
  * behind IPv6 extension headers and in fragments are not recognized.
  *
- *
- * Usage
- * =====
- *
  *    if (segment_parse(data, length, true, &seg)) {
  *        segment_set_window(data, &seg, seg.window / 2);
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure functions over the caller's memory. */
 

@@ -6,10 +6,6 @@
 /* State of congestion control that an old shim passes to a new one: the body
  * of the reply to SHIM_CONNECTIONS.
  *
- *
- * Motivation
- * ==========
- *
  * Only a connection's SYNs contain its window scale, and the right edge of its
  * window moves step by step.  A new shim can learn neither again, so it
  * requests them once the old shim has stopped.  The nonces are included, so
@@ -21,10 +17,6 @@
  * CLOCK_MONOTONIC, addresses and ports are in network byte order, other
  * integers in host byte order.  cc_save() writes a body and cc_restore() reads
  * it, see cc.h.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure functions over the caller's memory; takeover_state_check() is safe on
  * arbitrary bytes. */

@@ -5,10 +5,6 @@
 
 /* Limits the receive window that a TCP sender sees.
  *
- *
- * Motivation
- * ==========
- *
  * Whatever its congestion control, a sender may not send beyond the right edge
  * (acknowledgment number + window) that its receiver has advertised.  So the
  * receiver's shim limits the bytes in flight by lowering the window in its
@@ -24,17 +20,9 @@
  *     later window is translated: one unit of a coarse scale may be more than
  *     a flow's share.
  *
- *
- * Usage
- * =====
- *
  *    cc_window_syn(w, data, &seg, &options);     (SYNs of the host)
  *    cc_window_remote_syn(w, &options);          (SYNs of the remote end)
  *    cc_window_apply(w, data, &seg, limit);      (other segments of the host)
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * 'w' is the caller's, initially all zeros.  One thread. */
 

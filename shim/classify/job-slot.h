@@ -5,10 +5,6 @@
 
 /* Job slots: level, DSCP and counters of each job.
  *
- *
- * Motivation
- * ==========
- *
  * A flow points to a slot and never changes; the controller's order changes
  * only the slot's level and DSCP.  Both are in one word, so that the loop
  * never combines the level of one order with the DSCP of another.
@@ -20,20 +16,12 @@
  * The agent's lease limits how long the slots are valid.  Without a lease
  * every slot is treated like slot 0, which is no job: default level and DSCP.
  *
- *
- * Usage
- * =====
- *
  *    job_slots_set(js, &slot);               (control thread)
  *    job_slots_lease(js, now, 3000, 0);
  *
  *    leased = job_slots_leased(js, now);     (loop, once a burst)
  *    t = job_slots_treatment(js, slot, leased);
  *    changed = job_slots_classes(js, &seen, classes);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The control thread changes slots, the loop adds to the counters, both may
  * read.  Each further thread that counts has separate counters, made by

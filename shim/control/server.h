@@ -5,19 +5,11 @@
 
 /* Server of the shim's control socket: see wire/shim-protocol.h.
  *
- *
- * Motivation
- * ==========
- *
  * The agent writes the tables and reads the counters here.  Other processes of
  * the host may try to connect, so the socket has mode 0600, a client must be
  * root or the shim's own user, and an invalid message can do no more than end
  * its connection.  A client that does not read its replies is disconnected
  * before they cost much memory.
- *
- *
- * Usage
- * =====
  *
  *    error = server_create(path, &config, &server);
  *    for (;;) {
@@ -25,10 +17,6 @@
  *        ...poll 'n' elements of fds...
  *        server_run(server);
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The tables and what 'aux' points to stay the caller's.  One thread, which is
  * the only one that changes the tables. */

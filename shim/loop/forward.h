@@ -5,10 +5,6 @@
 
 /* The pipeline: moves packets between the host and the uplink.
  *
- *
- * Motivation
- * ==========
- *
  *    host -> classify -> tag -> queue by rank -> pace -> uplink
  *    host <- count <- uplink
  *
@@ -21,20 +17,12 @@
  * fuzzers need no DPDK.  The pipeline passes it the frames of a burst, moves
  * their start as it requests, and sends its messages as packets.
  *
- *
- * Usage
- * =====
- *
  *    f = forward_create(&config);
  *    for (;;) {
  *        if (!forward_poll(f, now)) {
  *            ...sleep until a frame arrives or its queues are due...
  *        }
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The ports, tables and misses stay the caller's and must outlive it.
  * forward_poll() is for one thread, the other functions for the control

@@ -5,10 +5,6 @@
 
 /* The forwarding thread: polls, and sleeps when idle.
  *
- *
- * Motivation
- * ==========
- *
  * Several shims share few CPUs with the training that they serve, so an idle
  * loop blocks until a frame arrives, at high frame rates after a few short
  * sleeps (see idle.h), but never beyond the time when a paced packet is due.
@@ -16,10 +12,6 @@
  *
  * A shim with a CPU of its own may be configured to poll all the time, and one
  * whose latency matters more than its throughput to always block.
- *
- *
- * Usage
- * =====
  *
  *    loop = loop_create(forward, host, uplink, LOOP_AUTO);
  *    ...another thread: loop_run(loop)...
@@ -33,10 +25,6 @@
  *
  *    other = loop_add_lane(loop, lane, host, uplink);
  *    ...a thread: loop_run(other)...
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The forward, lanes and ports stay the caller's and must outlive the loop;
  * loops of lanes are destroyed with the first one.  loop_run() is for one

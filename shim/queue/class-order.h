@@ -6,10 +6,6 @@
 /* The scheduler of the uplink: strict priority between classes, equal shares
  * within a class, and a minimum share for each level.
  *
- *
- * Motivation
- * ==========
- *
  * The first class that has packets sends; the members of a class share by
  * bytes (deficit round robin).
  *
@@ -24,10 +20,6 @@
  * With a configured minimum share each waiting level gets that share of all
  * bytes, or equal shares if the sum would exceed 1.
  *
- *
- * Usage
- * =====
- *
  *    class_order_enter(co, &member);
  *    while (class_order_pick(co, length_of, &d)) {
  *        ...send from d.member one packet, and more while less than
@@ -35,10 +27,6 @@
  *        class_order_end(co, &d, bytes, ...bytes of the last packet...,
  *                        ...d.member has more...);
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The members stay the caller's.  One thread.  The functions of the packet
  * path are inline. */

@@ -5,10 +5,6 @@
 
 /* The queues of each job: a common one, and one for each paced flow.
  *
- *
- * Motivation
- * ==========
- *
  * A job is one member of the order for any number of queues; they share by
  * bytes what the job sends.  A paced flow has a queue of its own, so that it
  * delays no other flow while it is not due.
@@ -17,10 +13,6 @@
  * until the packets that were in the job's common queue have left, and a freed
  * queue sends its packets before all others of its job.
  *
- *
- * Usage
- * =====
- *
  *    packet_fifo_push(&q->fifo, ...);
  *    job_queue_start(jq, q, true);           (if it was empty)
  *
@@ -28,10 +20,6 @@
  *    q = job->head;
  *    packet_fifo_pop(&q->fifo, ...);
  *    job_queue_end(jq, q, now, length);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The order that jobs enter stays the caller's.  One thread.  Nothing is
  * allocated after the start. */

@@ -5,10 +5,6 @@
 
 /* A token bucket: when the next frame may leave.
  *
- *
- * Motivation
- * ==========
- *
  * The uplink must get exactly its capacity: above it a queue grows in the
  * network, which does not know jobs; below it capacity is lost.  The bucket is
  * stored as the time at which it will be full, so that it needs no refilling
@@ -26,10 +22,6 @@
  * A changed rate keeps the debt in bytes.  When the debt was discarded,
  * thousands of changes per second let a flow limited to 3 Mbit/s send 40.
  *
- *
- * Usage
- * =====
- *
  *    pace_set_rate(&pace, now, 50000000, 9018);
  *    ...
  *    pace_forget(&pace, now, was_waiting ? 500000 : 0);
@@ -37,10 +29,6 @@
  *        pace_take(&pace, length);
  *        ...send...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread.  Times are nanoseconds of any clock that does not go back. */
 

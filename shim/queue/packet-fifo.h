@@ -5,20 +5,12 @@
 
 /* FIFOs of packets that share a pool of memory.
  *
- *
- * Motivation
- * ==========
- *
  * A thousand jobs and thousands of paced flows have a queue each, nearly all
  * of them empty: a ring for each would take hundreds of megabytes.  So queues
  * are chains of chunks of four cache lines.  An empty chunk goes back to the
  * pool's stack, from which the next queue takes it while it is still in the
  * cache.  A chunk has what the scheduler needs of a packet, so that packet
  * buffers are not read before they leave.
- *
- *
- * Usage
- * =====
  *
  *    packet_pool_init(&pool, n_chunks);
  *    if (!packet_fifo_push(&fifo, &pool, &item)) {
@@ -36,10 +28,6 @@
  *    packet_fifo_remove(&fifo, &pool, n);
  *
  *    packet_pool_uninit(&pool);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The packets stay the caller's.  A FIFO of zeros is empty.  One thread for a
  * pool and all its FIFOs. */

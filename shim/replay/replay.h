@@ -5,10 +5,6 @@
 
 /* A replay: the shim's pipeline on the frames of a capture, in its time.
  *
- *
- * Motivation
- * ==========
- *
  * A replay shows what the data plane does to packets, without interfaces,
  * root, or a dependence on the clock.  It passes frames, one after the other,
  * to the same ports, tables and queues that forward packets on a host, and
@@ -19,10 +15,6 @@
  * Rules (rules.h) replace agent and controller.  A flow is known from its
  * first packet on, and the lease never ends.
  *
- *
- * Usage
- * =====
- *
  *    error = replay_create(rules, leave, aux, &r);
  *    while (...) {
  *        replay_frame(r, &frame);
@@ -30,10 +22,6 @@
  *    replay_finish(r);
  *    replay_counts(r, &counts);
  *    replay_destroy(r);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * DPDK must be initialized (eal.h), and a process can have one replay at a
  * time.  The rules stay the caller's.  One thread. */

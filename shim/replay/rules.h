@@ -13,18 +13,10 @@
  * The first rule that matches a flow decides.  A member that is missing
  * matches everything.
  *
- *
- * Usage
- * =====
- *
  *    error = replay_rules_read("rules.json", &rules);
  *    switch (replay_rules_direction(rules, data, size)) { ... }
  *    slot = replay_rules_slot(rules, &key);
  *    replay_rules_destroy(rules);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data of the caller, constant once read. */
 
