@@ -189,13 +189,6 @@ receive_empty(struct cc *cc, const struct shim_flow_key *udp,
     }
 }
 
-static size_t
-payload_at(const uint8_t *frame, const struct parsed *p)
-{
-    return (p->l3 + UDP_SIZE
-            + (p->family == 4 ? (frame[p->l3] & 0xf) * 4 : IPV6_SIZE));
-}
-
 bool
 message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
 {
@@ -211,9 +204,8 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
         || p.key.remote_port != htons(GRANT_PORT)) {
         return false;
     }
-    at = payload_at(frame->data, &p);
-    if (at > frame->length
-        || !grant_message_read(frame->data + at, frame->length - at, &m)) {
+    at = p.l4 + UDP_SIZE;
+    if (!grant_message_read(frame->data + at, frame->length - at, &m)) {
         return false;
     }
     id = remote_shims_find(&cc->remotes, &p.key, now, false);

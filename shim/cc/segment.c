@@ -17,7 +17,6 @@ enum {
 
 enum {
     TCP_SIZE = 20,
-    IPV6_SIZE = 40,
     CHECKSUM_AT = 16,
     WINDOW_AT = 14,
 };
@@ -49,53 +48,34 @@ checksum_of(const void *data, size_t size, uint32_t start)
     return ~fold_sum(start);
 }
 
-/* Finds the TCP header.  Returns false if it does not follow the IP header.
- * Stores the end of the IP packet in '*end'. */
-static bool
-find_tcp(const uint8_t *frame, struct segment *seg, size_t *end)
-{
-    const uint8_t *ip = frame + seg->l3;
-
-    if (seg->family == 4) {
-        seg->l4 = seg->l3 + (ip[0] & 0xf) * 4;
-        seg->ecn = ip[1] & 3;
-        *end = seg->l3 + get_be16(ip + 2);
-        return true;
-    }
-    seg->l4 = seg->l3 + IPV6_SIZE;
-    seg->ecn = ip[1] >> 4 & 3;
-    *end = seg->l4 + get_be16(ip + 4);
-    return ip[6] == IPPROTO_TCP;
-}
-
 bool
 segment_parse(const uint8_t *frame, size_t length, bool from_host,
               struct segment *seg)
 {
-    const uint8_t *tcp;
+    const uint8_t *ip, *tcp;
     struct parsed p;
-    size_t end;
 
     parse_frame(frame, length, from_host, &p);
-    if (p.kind != PARSED_FLOW || p.key.protocol != IPPROTO_TCP) {
+    ip = frame + p.l3;
+    if (p.kind != PARSED_FLOW || p.key.protocol != IPPROTO_TCP
+        || (p.family == 6 && ip[6] != IPPROTO_TCP)) {
         return false;
     }
+    tcp = frame + p.l4;
     seg->key = p.key;
     seg->l3 = p.l3;
+    seg->l4 = p.l4;
     seg->family = p.family;
-    if (!find_tcp(frame, seg, &end)) {
-        return false;
-    }
-    tcp = frame + seg->l4;
+    seg->ecn = p.family == 4 ? ip[1] & 3 : ip[1] >> 4 & 3;
     seg->header = (tcp[12] >> 4) * 4;
-    if (seg->header < TCP_SIZE || seg->l4 + seg->header > end) {
+    if (seg->header < TCP_SIZE || seg->l4 + seg->header > p.end) {
         return false;
     }
     seg->seq = get_be32(tcp + 4);
     seg->ack = get_be32(tcp + 8);
     seg->flags = tcp[13];
     seg->window = get_be16(tcp + WINDOW_AT);
-    seg->payload = end - seg->l4 - seg->header;
+    seg->payload = p.end - seg->l4 - seg->header;
     return true;
 }
 

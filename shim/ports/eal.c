@@ -2,12 +2,11 @@
 
 #include "shim/ports/eal.h"
 
-#include <dirent.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -148,31 +147,21 @@ eal_init_offline(uint64_t bytes)
     return eal_init(&config, false, bytes);
 }
 
-static void
-remove_directory(const char *path)
+static int
+remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-
-    while (dir && (entry = readdir(dir))) {
-        if (entry->d_name[0] != '.') {
-            unlinkat(dirfd(dir), entry->d_name, 0);
-        }
-    }
-    if (dir) {
-        closedir(dir);
-    }
-    rmdir(path);
+    (void) st;
+    (void) type;
+    (void) ftw;
+    return remove(path);
 }
 
 void
 eal_uninit(void)
 {
-    char *path = strdup(rte_eal_get_runtime_dir());
+    char *path = duplicate(rte_eal_get_runtime_dir());
 
     rte_eal_cleanup();
-    if (path) {
-        remove_directory(path);
-    }
+    nftw(path, remove_one, 4, FTW_DEPTH | FTW_PHYS);
     free(path);
 }

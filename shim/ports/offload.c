@@ -26,6 +26,8 @@
 struct peer {
     int ifindex;                /* 0: there is none. */
     int nsid;                   /* Id of its namespace; -1: this thread's. */
+    int ns;                     /* File of that namespace, or -1. */
+    int error;                  /* Of disable_tx_offload(): 0 or an errno. */
 };
 
 static bool
@@ -44,7 +46,7 @@ is_veth(const struct nlattr *link_info)
 static int
 read_link(const struct nlmsghdr *nlh, void *peer_)
 {
-    struct peer *peer = peer_, found = { .nsid = -1 };
+    struct peer *peer = peer_, found = { .nsid = -1, .ns = -1 };
     const struct nlattr *attr;
     bool veth = false;
 
@@ -156,26 +158,19 @@ disable_rx_offload(const char *iface)
     return error == EOPNOTSUPP ? 0 : error;
 }
 
-/* The interface at the other end. */
-struct sender {
-    int ns;                     /* File of its namespace, -1: this thread's. */
-    int ifindex;
-    int error;                  /* Result: 0 or a positive errno. */
-};
-
-/* Disables checksum offload of the sender, which disables segmentation offload
+/* Disables checksum offload of the peer, which disables segmentation offload
  * as well. */
 static void *
-disable_tx_offload(void *sender_)
+disable_tx_offload(void *peer_)
 {
-    struct sender *s = sender_;
+    struct peer *peer = peer_;
     char iface[IFNAMSIZ];
 
-    if ((s->ns >= 0 && setns(s->ns, CLONE_NEWNET))
-        || !if_indextoname(s->ifindex, iface)) {
-        s->error = errno;
+    if ((peer->ns >= 0 && setns(peer->ns, CLONE_NEWNET))
+        || !if_indextoname(peer->ifindex, iface)) {
+        peer->error = errno;
     } else {
-        s->error = set_off(iface, ETHTOOL_STXCSUM);
+        peer->error = set_off(iface, ETHTOOL_STXCSUM);
     }
     return NULL;
 }
@@ -183,8 +178,7 @@ disable_tx_offload(void *sender_)
 int
 offload_switch_off(const char *iface)
 {
-    struct sender sender = { .ns = -1 };
-    struct peer peer = { .nsid = -1 };
+    struct peer peer = { .nsid = -1, .ns = -1 };
     struct route_socket *rs = NULL;
     pthread_t thread;
     int error = disable_rx_offload(iface);
@@ -192,22 +186,21 @@ offload_switch_off(const char *iface)
     error = error ? error : route_socket_open(-1, &rs);
     error = error ? error : find_peer(rs, iface, &peer);
     if (!error && peer.ifindex && peer.nsid >= 0) {
-        sender.ns = open_namespace(rs, peer.nsid);
-        error = sender.ns < 0 ? ENXIO : 0;
+        peer.ns = open_namespace(rs, peer.nsid);
+        error = peer.ns < 0 ? ENXIO : 0;
     }
     route_socket_close(rs);
     if (error || !peer.ifindex) {
         return error;
     }
-    sender.ifindex = peer.ifindex;
     /* In a thread that ends, because it changes its namespace. */
-    error = pthread_create(&thread, NULL, disable_tx_offload, &sender);
+    error = pthread_create(&thread, NULL, disable_tx_offload, &peer);
     if (!error) {
         pthread_join(thread, NULL);
-        error = sender.error;
+        error = peer.error;
     }
-    if (sender.ns >= 0) {
-        close(sender.ns);
+    if (peer.ns >= 0) {
+        close(peer.ns);
     }
     return error;
 }
