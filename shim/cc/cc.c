@@ -353,7 +353,7 @@ cc_set_law(struct cc *cc, const struct shim_congestion *c)
 void
 cc_stats(const struct cc *cc, struct shim_stats *stats)
 {
-    stats->cc_flows = cc_flows_count(cc->flows);
+    stats->cc_flows = counter_get(&cc->flows->n);
     stats->cc_windows = counter_get(&cc->windows);
     stats->cc_grants_sent = counter_get(&cc->grants_sent);
     stats->cc_grants_taken = counter_get(&cc->grants_taken);

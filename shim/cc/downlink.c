@@ -61,19 +61,18 @@ join_downlink(struct cc *cc, struct cc_flow *flow, uint64_t now)
     in->step_bytes = in->excess = 0;
     in->position = cc->in.n;
     in->sent_at = 0;
-    cc->in.ids[cc->in.n++] = cc_flows_id(cc->flows, flow);
+    cc->in.flows[cc->in.n++] = flow;
 }
 
 void
 downlink_remove(struct cc *cc, struct cc_flow *flow)
 {
     struct cc_arriving *in = &flow->in;
-    uint32_t last;
-
     if (in->active) {
-        last = cc->in.ids[--cc->in.n];
-        cc->in.ids[in->position] = last;
-        cc_flows_get(cc->flows, last)->in.position = in->position;
+        struct cc_flow *last = cc->in.flows[--cc->in.n];
+
+        cc->in.flows[in->position] = last;
+        last->in.position = in->position;
         in->active = false;
     }
     if (in->ack_queue) {
@@ -218,7 +217,7 @@ static void
 measure_flows(struct cc *cc, uint64_t ns, uint64_t now)
 {
     for (uint32_t i = cc->in.n; i-- > 0; ) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
+        struct cc_flow *flow = cc->in.flows[i];
 
         measure_flow(cc, flow, ns, now);
         if (flow->in.quiet && now - flow->in.last
@@ -300,7 +299,7 @@ fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
         .demand = demand_of(cc, in),
         .excess = in->excess,
         .rank = cc_rank(cc, flow, leased),
-        .id = cc_flows_id(cc->flows, flow),
+        .id = in->position,
     };
     if (in->core && share->demand > in->core) {
         share->demand = in->core;
@@ -382,7 +381,7 @@ static void
 send_grants(struct cc *cc, uint64_t now)
 {
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
+        struct cc_flow *flow = cc->in.flows[i];
         struct remote_shim *rs = cc_verified_remote(cc, flow);
 
         if (rs && is_grant_due(cc, &flow->in, now)) {
@@ -390,7 +389,7 @@ send_grants(struct cc *cc, uint64_t now)
         }
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
+        struct cc_flow *flow = cc->in.flows[i];
         struct remote_shim *rs = cc_verified_remote(cc, flow);
 
         if (rs && rs->due && is_worth_sending(&flow->in, now)) {
@@ -398,7 +397,7 @@ send_grants(struct cc *cc, uint64_t now)
         }
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
+        struct cc_flow *flow = cc->in.flows[i];
         struct remote_shim *rs = cc_verified_remote(cc, flow);
 
         if (rs && rs->due) {
@@ -426,7 +425,7 @@ longest_rtt(struct cc *cc)
     uint64_t longest = MIN_RTT;
 
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
+        struct cc_flow *flow = cc->in.flows[i];
 
         if (!cc_window_known(&flow->window) && !cc_verified_remote(cc, flow)) {
             return 0;
@@ -454,15 +453,14 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
     });
     cc->bytes = 0;
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
+        struct cc_flow *flow = cc->in.flows[i];
 
         count_excess(cc, &flow->in, ns);
         fill_share(cc, flow, leased, now, &cc->shares[i]);
     }
     cc_divide(cc->shares, cc->in.n, &cc->budget, cc->law.floor);
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        apply_share(cc, cc_flows_get(cc->flows, cc->shares[i].id),
-                    &cc->shares[i]);
+        apply_share(cc, cc->in.flows[cc->shares[i].id], &cc->shares[i]);
     }
     send_grants(cc, now);
 }

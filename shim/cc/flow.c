@@ -15,17 +15,6 @@
 
 #define SWEEP 16                /* Records to check in a sweep. */
 
-struct cc_flows {
-    struct cc_flow *records;
-    uint32_t *buckets;
-    uint32_t mask;              /* Number of buckets, less 1. */
-    uint32_t max;
-    uint64_t n;
-    uint32_t free;              /* First free record. */
-    uint32_t swept;             /* Next record to check. */
-    uint64_t seed;
-};
-
 struct cc_flows *
 cc_flows_create(uint32_t max, uint64_t seed)
 {
@@ -109,7 +98,7 @@ cc_flows_add(struct cc_flows *f, const struct shim_flow_key *key,
 void
 cc_flows_remove(struct cc_flows *f, struct cc_flow *flow)
 {
-    uint32_t *link = bucket_of(f, &flow->key), id = cc_flows_id(f, flow);
+    uint32_t *link = bucket_of(f, &flow->key), id = flow - f->records;
 
     while (*link != id) {
         link = &f->records[*link].next;
@@ -140,22 +129,4 @@ cc_flows_sweep(struct cc_flows *f, uint64_t now)
         }
     }
     return NULL;
-}
-
-struct cc_flow *
-cc_flows_get(const struct cc_flows *f, uint32_t id)
-{
-    return &f->records[id];
-}
-
-uint32_t
-cc_flows_id(const struct cc_flows *f, const struct cc_flow *flow)
-{
-    return flow - f->records;
-}
-
-uint32_t
-cc_flows_count(const struct cc_flows *f)
-{
-    return counter_get(&f->n);
 }

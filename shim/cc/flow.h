@@ -115,7 +115,16 @@ struct cc_flow {
     struct cc_leaving out;
 };
 
-struct cc_flows;
+struct cc_flows {
+    struct cc_flow *records;    /* By id. */
+    uint32_t *buckets;
+    uint32_t mask;              /* Number of buckets, less 1. */
+    uint32_t max;               /* Number of records. */
+    uint64_t n;                 /* Connections; a counter. */
+    uint32_t free;              /* First free record. */
+    uint32_t swept;             /* Next record to check. */
+    uint64_t seed;
+};
 
 /* Mixes 'n' words into a hash with 'seed'. */
 static inline uint64_t
@@ -141,10 +150,5 @@ void cc_flows_remove(struct cc_flows *, struct cc_flow *);
 
 /* Checks the next few records.  Returns one that has expired, or NULL. */
 struct cc_flow *cc_flows_sweep(struct cc_flows *, uint64_t now);
-struct cc_flow *cc_flows_get(const struct cc_flows *, uint32_t id);
-uint32_t cc_flows_id(const struct cc_flows *, const struct cc_flow *);
-
-/* Any thread. */
-uint32_t cc_flows_count(const struct cc_flows *);
 
 #endif /* shim/cc/flow.h */

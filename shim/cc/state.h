@@ -21,9 +21,9 @@
 
 #define CC_STEP_NS 100000u      /* Minimum time between two divisions. */
 
-/* Flows that share a link, by id. */
+/* Flows that share a link. */
 struct cc_link {
-    uint32_t ids[CC_MAX_FLOWS];
+    struct cc_flow *flows[CC_MAX_FLOWS];
     uint32_t n;
     uint64_t stepped;           /* Time of the last division. */
 };

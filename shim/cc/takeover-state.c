@@ -163,7 +163,7 @@ cc_save(struct cc *cc, void *body)
     }
     end = (char *) (remotes + head->n_remotes);
     for (uint32_t i = 0; i < cc->config.max_flows; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, i);
+        struct cc_flow *flow = &cc->flows->records[i];
 
         if (flow->used) {
             save_flow(cc, flow, &c);

@@ -78,19 +78,18 @@ add_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
     out->position = cc->out.n;
     out->paced = out->empty_since = out->empty_sent_at = 0;
     out->last = now;
-    cc->out.ids[cc->out.n++] = cc_flows_id(cc->flows, flow);
+    cc->out.flows[cc->out.n++] = flow;
 }
 
 void
 uplink_remove(struct cc *cc, struct cc_flow *flow)
 {
     struct cc_leaving *out = &flow->out;
-    uint32_t last;
-
     if (out->queue) {
-        last = cc->out.ids[--cc->out.n];
-        cc->out.ids[out->position] = last;
-        cc_flows_get(cc->flows, last)->out.position = out->position;
+        struct cc_flow *last = cc->out.flows[--cc->out.n];
+
+        cc->out.flows[out->position] = last;
+        last->out.position = out->position;
         cc->config.flow_free(cc->config.egress, out->queue);
         out->queue = 0;
         out->starting = false;
@@ -255,7 +254,7 @@ send_empty(struct cc *cc, uint64_t now)
     bool any = false;
 
     for (uint32_t i = 0; i < cc->out.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
+        struct cc_flow *flow = cc->out.flows[i];
         struct remote_shim *rs = cc_verified_remote(cc, flow);
 
         if (rs && is_empty_unreported(cc, flow, now)) {
@@ -268,7 +267,7 @@ send_empty(struct cc *cc, uint64_t now)
         }
     }
     for (uint32_t i = 0; any && i < cc->out.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
+        struct cc_flow *flow = cc->out.flows[i];
         struct remote_shim *rs = cc_verified_remote(cc, flow);
 
         if (rs && rs->message.n) {
@@ -287,7 +286,7 @@ uplink_poll(struct cc *cc, uint64_t now)
     cc->out.stepped = now;
     send_empty(cc, now);
     for (uint32_t i = cc->out.n; i-- > 0; ) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
+        struct cc_flow *flow = cc->out.flows[i];
         struct cc_leaving *out = &flow->out;
 
         if (out->has_grant && now > out->until) {
