@@ -85,7 +85,7 @@ find_flow(struct cc *cc, const struct segment *seg, uint64_t now)
         flow = cc_flows_add(cc->flows, &seg->key, now);
     }
     if (flow) {
-        if (flow->remote == CC_NONE) {
+        if (!flow->remote) {
             flow->remote = remote_shims_find(&cc->remotes, &seg->key, now,
                                              true);
         }
@@ -95,25 +95,16 @@ find_flow(struct cc *cc, const struct segment *seg, uint64_t now)
     return flow;
 }
 
-static struct remote_shim *
-remote_of(struct cc *cc, const struct cc_flow *flow)
-{
-    return (flow->remote == CC_NONE ? NULL
-            : &cc->remotes.records[flow->remote]);
-}
-
 struct cc_rtt *
-cc_rtt_of(struct cc *cc, struct cc_flow *flow)
+cc_rtt_of(struct cc_flow *flow)
 {
-    struct remote_shim *rs = remote_of(cc, flow);
-
-    return rs ? &rs->rtt : &flow->rtt;
+    return flow->remote ? &flow->remote->rtt : &flow->rtt;
 }
 
 struct remote_shim *
-cc_verified_remote(struct cc *cc, const struct cc_flow *flow)
+cc_verified_remote(const struct cc_flow *flow)
 {
-    struct remote_shim *rs = remote_of(cc, flow);
+    struct remote_shim *rs = flow->remote;
 
     return rs && rs->verified && rs->l2_size ? rs : NULL;
 }
@@ -148,7 +139,7 @@ static void
 host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
           struct cc_flow *flow, struct verdict *v, uint64_t now)
 {
-    const struct remote_shim *rs = remote_of(cc, flow);
+    const struct remote_shim *rs = flow->remote;
 
     v->queue = uplink_queue(cc, flow, frame->length, now);
     if (v->queue && now <= flow->out.until && may_use_ecn(flow)
@@ -215,7 +206,7 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
     } else if (seg.payload) {
         host_data(cc, frame, &seg, flow, v, now);
     }
-    rs = remote_of(cc, flow);
+    rs = flow->remote;
     if (rs) {
         remote_shim_learn_l2(rs, frame->data, seg.l3);
         hello_send(frame, &seg, flow, rs, now);
@@ -223,8 +214,8 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
 }
 
 static void
-remote_syn(struct cc *cc, const struct segment *seg,
-         const struct segment_options *o, struct cc_flow *flow, uint64_t now)
+remote_syn(const struct segment *seg, const struct segment_options *o,
+           struct cc_flow *flow, uint64_t now)
 {
     if (!(seg->flags & SEGMENT_ACK)) {
         /* A new connection, maybe with the ports of an old one. */
@@ -237,7 +228,7 @@ remote_syn(struct cc *cc, const struct segment *seg,
     cc_window_remote_syn(&flow->window, o);
     flow->has_ecn |= (seg->flags & SEGMENT_ECE) != 0;
     if (seg->flags & SEGMENT_ACK && flow->syn_at) {
-        cc_rtt_sample(cc_rtt_of(cc, flow), now - flow->syn_at, now);
+        cc_rtt_sample(cc_rtt_of(flow), now - flow->syn_at, now);
     }
     flow->syn_at = 0;
 }
@@ -258,13 +249,13 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     flow->slot = slot ? slot : flow->slot;
     segment_options(frame->data, seg, &o);
     if (seg->flags & SEGMENT_SYN) {
-        remote_syn(cc, seg, &o, flow, now);
+        remote_syn(seg, &o, flow, now);
     } else if (flow->syn_at) {
-        cc_rtt_sample(cc_rtt_of(cc, flow), now - flow->syn_at, now);
+        cc_rtt_sample(cc_rtt_of(flow), now - flow->syn_at, now);
         flow->syn_at = 0;
     }
     if (o.has_timestamp) {
-        cc_rtt_sample(cc_rtt_of(cc, flow),
+        cc_rtt_sample(cc_rtt_of(flow),
                       cc_echo_received(&flow->echo, o.ts_echo, now), now);
     }
     if (seg->payload) {
@@ -272,12 +263,12 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     } else {
         cc->other_bytes += length;
     }
-    if (seg->ecn && may_use_ecn(flow) && remote_of(cc, flow)
-        && remote_of(cc, flow)->verified) {
+    if (seg->ecn && may_use_ecn(flow) && flow->remote
+        && flow->remote->verified) {
         segment_set_ecn(frame->data, seg, SEGMENT_NOT_ECT);
     }
     if (o.hello_at) {
-        hello_receive(cc, frame, seg, &o, remote_of(cc, flow));
+        hello_receive(cc, frame, seg, &o, flow->remote);
     }
 }
 

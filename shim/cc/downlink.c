@@ -68,6 +68,7 @@ void
 downlink_remove(struct cc *cc, struct cc_flow *flow)
 {
     struct cc_arriving *in = &flow->in;
+
     if (in->active) {
         struct cc_flow *last = cc->in.flows[--cc->in.n];
 
@@ -196,10 +197,10 @@ downlink_empty(struct cc_flow *flow)
  * takes longer than any fixed time, so silence counts only after the grant
  * would have carried some segments. */
 static void
-measure_flow(struct cc *cc, struct cc_flow *flow, uint64_t ns, uint64_t now)
+measure_flow(struct cc_flow *flow, uint64_t ns, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
-    uint64_t rtt = round_trip(cc, flow);
+    uint64_t rtt = round_trip(flow);
     double rate = in->granted / 8.0 / NS_PER_S;
 
     in->could += rate * ns;
@@ -219,9 +220,9 @@ measure_flows(struct cc *cc, uint64_t ns, uint64_t now)
     for (uint32_t i = cc->in.n; i-- > 0; ) {
         struct cc_flow *flow = cc->in.flows[i];
 
-        measure_flow(cc, flow, ns, now);
+        measure_flow(flow, ns, now);
         if (flow->in.quiet && now - flow->in.last
-            > larger(IDLE_NS, 4 * round_trip(cc, flow))) {
+            > larger(IDLE_NS, 4 * round_trip(flow))) {
             downlink_remove(cc, flow);
         }
     }
@@ -241,7 +242,7 @@ static void
 adapt_core_limit(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
-    uint64_t rtt = larger(round_trip(cc, flow), MIN_RTT);
+    uint64_t rtt = larger(round_trip(flow), MIN_RTT);
     double share;
 
     if (now < in->round_end || !in->round_bytes) {
@@ -307,11 +308,10 @@ fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
 }
 
 static void
-apply_share(struct cc *cc, struct cc_flow *flow,
-            const struct cc_share *share)
+apply_share(struct cc_flow *flow, const struct cc_share *share)
 {
     struct cc_arriving *in = &flow->in;
-    bool paced = cc_verified_remote(cc, flow) != NULL;
+    bool paced = cc_verified_remote(flow) != NULL;
     uint64_t tau = paced ? PACED_TAU_NS : TAU_NS;
     uint64_t rate = share->rate, window;
 
@@ -323,7 +323,7 @@ apply_share(struct cc *cc, struct cc_flow *flow,
         rate = in->core;
     }
     in->granted = rate;
-    window = (double) rate / 8 * (round_trip(cc, flow) + tau) / NS_PER_S;
+    window = (double) rate / 8 * (round_trip(flow) + tau) / NS_PER_S;
     in->slow = (window < MIN_SEGMENTS * flow->mss && !paced
                 && cc_window_known(&flow->window));
     window = larger(window, MIN_SEGMENTS * flow->mss);
@@ -382,7 +382,7 @@ send_grants(struct cc *cc, uint64_t now)
 {
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
-        struct remote_shim *rs = cc_verified_remote(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(flow);
 
         if (rs && is_grant_due(cc, &flow->in, now)) {
             rs->due = true;
@@ -390,7 +390,7 @@ send_grants(struct cc *cc, uint64_t now)
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
-        struct remote_shim *rs = cc_verified_remote(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(flow);
 
         if (rs && rs->due && is_worth_sending(&flow->in, now)) {
             add_grant(cc, rs, flow, now);
@@ -398,7 +398,7 @@ send_grants(struct cc *cc, uint64_t now)
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
-        struct remote_shim *rs = cc_verified_remote(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(flow);
 
         if (rs && rs->due) {
             rs->due = false;
@@ -427,10 +427,10 @@ longest_rtt(struct cc *cc)
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];
 
-        if (!cc_window_known(&flow->window) && !cc_verified_remote(cc, flow)) {
+        if (!cc_window_known(&flow->window) && !cc_verified_remote(flow)) {
             return 0;
         }
-        longest = larger(longest, round_trip(cc, flow));
+        longest = larger(longest, round_trip(flow));
     }
     return longest;
 }
@@ -460,7 +460,7 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
     }
     cc_divide(cc->shares, cc->in.n, &cc->budget, cc->law.floor);
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        apply_share(cc, cc->in.flows[cc->shares[i].id], &cc->shares[i]);
+        apply_share(cc->in.flows[cc->shares[i].id], &cc->shares[i]);
     }
     send_grants(cc, now);
 }

@@ -85,7 +85,6 @@ cc_flows_add(struct cc_flows *f, const struct shim_flow_key *key,
     *flow = (struct cc_flow) {
         .key = *key,
         .next = *bucket,
-        .remote = CC_NONE,
         .used = true,
         .last = now,
         .in = { .window = CC_WINDOW_ANY },

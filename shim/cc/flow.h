@@ -94,11 +94,13 @@ struct cc_leaving {
     uint32_t position;          /* Index in the list of flows with a queue. */
 };
 
+struct remote_shim;
+
 struct cc_flow {
     struct shim_flow_key key;
     uint32_t next;              /* Next record in the bucket or in the free
                                  * list, CC_NONE: last. */
-    uint32_t remote;            /* Id of the remote shim, or CC_NONE. */
+    struct remote_shim *remote; /* Shared by all flows to its host, or NULL. */
     bool used;                  /* The record holds a connection. */
     bool ended;                 /* A FIN or RST was seen. */
     bool has_ecn;               /* The two hosts use ECN themselves. */

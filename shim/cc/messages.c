@@ -195,7 +195,6 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
     struct grant_message m;
     struct remote_shim *rs;
     struct parsed p;
-    uint32_t id;
     size_t at;
 
     parse_frame(frame->data, frame->length, false, &p);
@@ -208,8 +207,7 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
     if (!grant_message_read(frame->data + at, frame->length - at, &m)) {
         return false;
     }
-    id = remote_shims_find(&cc->remotes, &p.key, now, false);
-    rs = id == CC_NONE ? NULL : &cc->remotes.records[id];
+    rs = remote_shims_find(&cc->remotes, &p.key, now, false);
     if (rs && m.to == rs->own_nonce) {
         remote_shim_verify(rs, m.flags, m.from);
         if (m.type == GRANT_RATES) {

@@ -28,39 +28,35 @@ is_remote(const struct remote_shim *rs, const struct shim_flow_key *key)
             && !memcmp(rs->remote, key->remote, sizeof rs->remote));
 }
 
-uint32_t
+struct remote_shim *
 remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
                   uint64_t now, bool add)
 {
     uint64_t hash = hash_of(p, key);
-    uint32_t free_id = CC_NONE;
-    struct remote_shim *rs;
+    struct remote_shim *free = NULL;
 
     for (uint32_t i = 0; i < N_PROBES; i++) {
-        uint32_t id = (hash + i) % CC_MAX_REMOTES;
+        struct remote_shim *rs = &p->records[(hash + i) % CC_MAX_REMOTES];
 
-        rs = &p->records[id];
         if (is_remote(rs, key)) {
             rs->last = now;
-            return id;
+            return rs;
         }
-        if (free_id == CC_NONE
-            && (!rs->family || now > rs->last + STALE_NS)) {
-            free_id = id;
+        if (!free && (!rs->family || now > rs->last + STALE_NS)) {
+            free = rs;
         }
     }
-    if (!add || free_id == CC_NONE) {
-        return CC_NONE;
+    if (!add || !free) {
+        return NULL;
     }
-    rs = &p->records[free_id];
-    *rs = (struct remote_shim) {
+    *free = (struct remote_shim) {
         .family = key->family,
         .own_nonce = hash >> 32,
         .last = now,
     };
-    memcpy(rs->local, key->local, sizeof rs->local);
-    memcpy(rs->remote, key->remote, sizeof rs->remote);
-    return free_id;
+    memcpy(free->local, key->local, sizeof free->local);
+    memcpy(free->remote, key->remote, sizeof free->remote);
+    return free;
 }
 
 void

@@ -49,14 +49,15 @@ struct remote_shim {
 
 /* All zeros initially, except 'seed'. */
 struct remote_shims {
-    struct remote_shim records[CC_MAX_REMOTES];         /* By id. */
+    struct remote_shim records[CC_MAX_REMOTES];
     uint64_t seed;              /* Random: of hashes and nonces. */
 };
 
-/* Returns the id of the record for a flow's remote host.  Returns CC_NONE if
- * there is none and, unless 'add', none is added, or there is no space. */
-uint32_t remote_shims_find(struct remote_shims *, const struct shim_flow_key *,
-                           uint64_t now, bool add);
+/* Returns the record for a flow's remote host, NULL if there is none and,
+ * unless 'add', none is added, or there is no space. */
+struct remote_shim *remote_shims_find(struct remote_shims *,
+                                      const struct shim_flow_key *,
+                                      uint64_t now, bool add);
 
 /* A valid hello has arrived. */
 void remote_shim_verify(struct remote_shim *, uint8_t flags, uint32_t nonce);

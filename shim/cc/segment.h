@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/classify/parse.h"
 #include "wire/shim-protocol.h"
 
 enum {
@@ -86,12 +87,6 @@ uint16_t checksum_change(uint16_t sum, uint16_t old, uint16_t new);
 
 /* Returns the checksum of bytes and of 'start', a sum of words. */
 uint16_t checksum_of(const void *, size_t, uint32_t start);
-
-static inline uint16_t
-get_be16(const uint8_t *p)
-{
-    return p[0] << 8 | p[1];
-}
 
 static inline uint32_t
 get_be32(const uint8_t *p)

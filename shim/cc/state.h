@@ -97,16 +97,16 @@ void message_send(struct cc *, struct remote_shim *, uint8_t type);
 uint32_t cc_rank(const struct cc *, const struct cc_flow *, bool leased);
 
 /* Returns the flow's remote shim if messages can be sent to it, or NULL. */
-struct remote_shim *cc_verified_remote(struct cc *, const struct cc_flow *);
+struct remote_shim *cc_verified_remote(const struct cc_flow *);
 
 /* Returns the record of the flow's round trips. */
-struct cc_rtt *cc_rtt_of(struct cc *, struct cc_flow *);
+struct cc_rtt *cc_rtt_of(struct cc_flow *);
 
 /* Returns nanoseconds. */
 static inline uint64_t
-round_trip(struct cc *cc, struct cc_flow *flow)
+round_trip(struct cc_flow *flow)
 {
-    return cc_rtt_get(cc_rtt_of(cc, flow));
+    return cc_rtt_get(cc_rtt_of(flow));
 }
 
 #endif /* shim/cc/state.h */

@@ -120,9 +120,9 @@ save_flags(const struct cc_flow *flow)
 }
 
 static void
-save_flow(struct cc *cc, struct cc_flow *flow, struct takeover_connection *c)
+save_flow(struct cc_flow *flow, struct takeover_connection *c)
 {
-    const struct cc_rtt *rtt = cc_rtt_of(cc, flow);
+    const struct cc_rtt *rtt = cc_rtt_of(flow);
 
     *c = (struct takeover_connection) {
         .key = flow->key,
@@ -166,7 +166,7 @@ cc_save(struct cc *cc, void *body)
         struct cc_flow *flow = &cc->flows->records[i];
 
         if (flow->used) {
-            save_flow(cc, flow, &c);
+            save_flow(flow, &c);
             memcpy(end, &c, sizeof c);
             end += sizeof c;
             head->n_connections++;
@@ -180,15 +180,13 @@ restore_remote(struct cc *cc, const struct takeover_remote *tr, uint64_t now)
 {
     struct shim_flow_key key = { .family = tr->family };
     struct remote_shim *rs;
-    uint32_t id;
 
     memcpy(key.local, tr->local, sizeof key.local);
     memcpy(key.remote, tr->remote, sizeof key.remote);
-    id = remote_shims_find(&cc->remotes, &key, now, true);
-    if (id == CC_NONE) {
+    rs = remote_shims_find(&cc->remotes, &key, now, true);
+    if (!rs) {
         return;
     }
-    rs = &cc->remotes.records[id];
     rs->verified = rs->sends_grants = tr->verified;
     rs->flags = tr->flags;
     rs->nonce = tr->nonce;
@@ -223,7 +221,7 @@ restore_flow(struct cc *cc, const struct takeover_connection *c, uint64_t now)
     }
     restore_window(c, &flow->window);
     flow->remote = remote_shims_find(&cc->remotes, &c->key, now, true);
-    cc_rtt_sample(cc_rtt_of(cc, flow), c->rtt_ns, now);
+    cc_rtt_sample(cc_rtt_of(flow), c->rtt_ns, now);
     flow->last = c->last < now ? c->last : now;
     flow->syn_seq = c->syn_seq;
     flow->slot = c->slot;

@@ -41,11 +41,10 @@ set_pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
 
 /* Returns true if 'flow' should wait for a grant. */
 static bool
-may_await_grant(struct cc *cc, struct cc_flow *flow)
+may_await_grant(struct cc_flow *flow)
 {
-    return (flow->remote != CC_NONE
-            && cc->remotes.records[flow->remote].sends_grants
-            && !flow->out.unanswered && round_trip(cc, flow) <= NEAR_NS);
+    return (flow->remote && flow->remote->sends_grants
+            && !flow->out.unanswered && round_trip(flow) <= NEAR_NS);
 }
 
 /* Limits 'flow' to the bytes that it may send before a grant. */
@@ -55,7 +54,7 @@ start_burst(struct cc *cc, struct cc_flow *flow)
     struct cc_leaving *out = &flow->out;
 
     out->held_since = 0;
-    if (!may_await_grant(cc, flow)) {
+    if (!may_await_grant(flow)) {
         set_pace(cc, flow, 0);
         return;
     }
@@ -85,6 +84,7 @@ void
 uplink_remove(struct cc *cc, struct cc_flow *flow)
 {
     struct cc_leaving *out = &flow->out;
+
     if (out->queue) {
         struct cc_flow *last = cc->out.flows[--cc->out.n];
 
@@ -179,7 +179,7 @@ send_ungranted(struct cc *cc, struct cc_flow *flow, uint32_t length,
     }
     out->burst_bytes += length;
     if (!out->queue && out->burst_bytes > CC_SMALL_BYTES
-        && may_await_grant(cc, flow)) {
+        && may_await_grant(flow)) {
         add_queue(cc, flow, now);
         if (out->queue) {
             start_burst(cc, flow);
@@ -222,7 +222,7 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
         out->held_since = now;
     } else if (now - out->held_since > ANSWER_NS) {
         out->unanswered = true;
-        cc->remotes.records[flow->remote].sends_grants = false;
+        flow->remote->sends_grants = false;
         set_pace(cc, flow, 0);
     }
 }
@@ -234,7 +234,7 @@ static bool
 is_empty_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
-    uint64_t rtt = round_trip(cc, flow);
+    uint64_t rtt = round_trip(flow);
 
     if (!out->has_grant
         || !cc->config.flow_empty(cc->config.egress, out->queue)) {
@@ -255,7 +255,7 @@ send_empty(struct cc *cc, uint64_t now)
 
     for (uint32_t i = 0; i < cc->out.n; i++) {
         struct cc_flow *flow = cc->out.flows[i];
-        struct remote_shim *rs = cc_verified_remote(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(flow);
 
         if (rs && is_empty_unreported(cc, flow, now)) {
             flow->out.empty_sent_at = now;
@@ -268,7 +268,7 @@ send_empty(struct cc *cc, uint64_t now)
     }
     for (uint32_t i = 0; any && i < cc->out.n; i++) {
         struct cc_flow *flow = cc->out.flows[i];
-        struct remote_shim *rs = cc_verified_remote(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(flow);
 
         if (rs && rs->message.n) {
             message_send(cc, rs, GRANT_EMPTY);

@@ -29,12 +29,6 @@ const uint32_t parse_common_min[256] = {
     [IPPROTO_UDP + 1 ... 255] = UINT32_MAX,
 };
 
-static uint16_t
-get_16(const uint8_t *p)
-{
-    return p[0] << 8 | p[1];
-}
-
 /* Reads the ports at 'frame + at' if the header of 'protocol' is complete.
  * 'end' is the end of the IP packet. */
 static enum parsed_kind
@@ -75,12 +69,12 @@ parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
         return PARSED_MALFORMED;
     }
     header = (ip[0] & 0xf) * 4;
-    total = get_16(ip + 2);
+    total = get_be16(ip + 2);
     if (ip[0] >> 4 != 4 || header < IPV4_SIZE || total < header
         || total > length - at) {
         return PARSED_MALFORMED;
     }
-    if (get_16(ip + 6) & 0x3fff) {      /* More fragments, or an offset. */
+    if (get_be16(ip + 6) & 0x3fff) {      /* More fragments, or an offset. */
         return PARSED_IP;
     }
     if (ip[9] != IPPROTO_TCP && ip[9] != IPPROTO_UDP) {
@@ -126,10 +120,10 @@ parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
     int protocol;
 
     if (length - at < IPV6_SIZE || ip[0] >> 4 != 6
-        || get_16(ip + 4) > length - next) {
+        || get_be16(ip + 4) > length - next) {
         return PARSED_MALFORMED;
     }
-    end = next + get_16(ip + 4);
+    end = next + get_be16(ip + 4);
     protocol = skip_extensions(frame, end, ip[6], &next);
     if (protocol < 0) {
         return PARSED_MALFORMED;
@@ -163,14 +157,14 @@ parse_frame(const uint8_t *frame, size_t length, bool from_host,
         p->kind = PARSED_MALFORMED;
         return;
     }
-    type = get_16(frame + 12);
+    type = get_be16(frame + 12);
     for (int i = 0; i < MAX_VLANS && (type == 0x8100 || type == 0x88a8);
          i++) {
         if (length - at < VLAN_SIZE) {
             p->kind = PARSED_MALFORMED;
             return;
         }
-        type = get_16(frame + at + 2);
+        type = get_be16(frame + at + 2);
         at += VLAN_SIZE;
     }
 
@@ -198,7 +192,7 @@ parse_inner(const uint8_t *frame, bool from_host, struct parsed *p)
 
     if (p->kind != PARSED_FLOW || p->key.protocol != IPPROTO_UDP
         || p->end - p->l4 < UDP_SIZE + VXLAN_SIZE
-        || get_16(udp + 2) != VXLAN_PORT || !(vxlan[0] & VXLAN_HAS_ID)) {
+        || get_be16(udp + 2) != VXLAN_PORT || !(vxlan[0] & VXLAN_HAS_ID)) {
         return;
     }
     parse_frame(inside, frame + p->end - inside, from_host, &inner);

@@ -87,6 +87,13 @@ struct parsed {
     struct shim_flow_key key;   /* Only if PARSED_FLOW. */
 };
 
+/* Reads 16 bits in network byte order. */
+static inline uint16_t
+get_be16(const uint8_t *p)
+{
+    return p[0] << 8 | p[1];
+}
+
 void parse_frame(const uint8_t *frame, size_t length, bool from_host,
                  struct parsed *);
 void parse_inner(const uint8_t *frame, bool from_host, struct parsed *);

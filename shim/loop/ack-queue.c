@@ -15,22 +15,16 @@
 #define TCP_RST 0x04
 #define TCP_ACK 0x10
 
-static uint32_t
-load16(const uint8_t *p)
-{
-    return p[0] << 8 | p[1];
-}
-
 /* Stores the offset and length of TCP in the IPv4 packet 'ip'.  Returns false
  * for another protocol, a fragment or an invalid header. */
 static bool
 find_tcp_4(const uint8_t *ip, uint32_t *offset, uint32_t *length)
 {
-    uint32_t header = (ip[0] & 0xf) * 4, total = load16(ip + 2);
+    uint32_t header = (ip[0] & 0xf) * 4, total = get_be16(ip + 2);
 
     *offset = header;
     *length = total - header;
-    return (ip[9] == PROTOCOL_TCP && !(load16(ip + 6) & 0x3fff)
+    return (ip[9] == PROTOCOL_TCP && !(get_be16(ip + 6) & 0x3fff)
             && header >= 20 && total >= header);
 }
 
@@ -39,7 +33,7 @@ static bool
 find_tcp_6(const uint8_t *ip, uint32_t *offset, uint32_t *length)
 {
     *offset = 40;
-    *length = load16(ip + 4);
+    *length = get_be16(ip + 4);
     return ip[6] == PROTOCOL_TCP;
 }
 
