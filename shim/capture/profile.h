@@ -23,7 +23,6 @@
  *
  * The profile owns all that it points to.  Immutable once read. */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

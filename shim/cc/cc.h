@@ -28,10 +28,12 @@
  * the control level and CC_CONTROL_DSCP.  Small flows keep their job's level:
  * otherwise an application could raise its level by sending little at a time.
  *
- * ECN protects the core of the network, whose queues no host can measure.  If
- * both shims support it and the two hosts do not use ECN themselves, the
- * sender's shim marks data as ECN-capable, and the receiver's shim clears the
- * marks and lowers the flow's rate by the share of marked data, as DCTCP does.
+ * ECN protects the core of the network, whose queues no host can measure:
+ * where loops sleep for up to a millisecond, a round trip time says more about
+ * the hosts than about the network.  If both shims support it and the two
+ * hosts do not use ECN themselves, the sender's shim marks data as
+ * ECN-capable, and the receiver's shim clears the marks and lowers the flow's
+ * rate by the share of marked data, as DCTCP does.
  *
  *
  * Usage
@@ -50,24 +52,13 @@
  * Decisions
  * =========
  *
- * The core of the network is protected by ECN and not by delay: where loops
- * sleep for up to a millisecond, a round trip time says more about the hosts
- * than about the network.  The limit for the core rises by at most a
- * thirty-second of the downlink per step, because one segment of 9,000 bytes
- * per round trip of half a millisecond is more than most links.  It falls to
- * no less than half of what arrives: a long queue keeps delivering marked
- * packets for a hundred round trips, and one cut for each of them drove a flow
- * to one frame in 720 ms and into TCP's timeouts (1 to 11 of 50 Mbit/s; with
- * the limit, 18 pairs of flows had 18 to 26 Mbit/s each).
- *
- * The phantom queue charges each rank only for what that rank and higher ones
- * have put there, and takes at most a quarter of the grants.  Otherwise
- * packets of low ranks in the switch's last queue keep the whole budget a
- * quarter lower.
- *
- * A window is never below three segments and never 0: below two segments the
- * receiver's delayed acknowledgement (40 ms) sets the pace, at 0 the sender's
- * persist timer (200 ms).
+ * The limit for the core rises by at most a thirty-second of the downlink per
+ * step, because one segment of 9,000 bytes per round trip of half a
+ * millisecond is more than most links.  It falls to no less than half of what
+ * arrives: a long queue keeps delivering marked packets for a hundred round
+ * trips, and one cut for each of them drove a flow to one frame in 720 ms and
+ * into TCP's timeouts (1 to 11 of 50 Mbit/s; with the limit, 18 pairs of flows
+ * had 18 to 26 Mbit/s each).
  *
  * A flow counts as idle only after its granted rate would have carried several
  * segments: at 2 Mbit/s a frame of 9,000 bytes takes 36 ms, and with windows
@@ -75,17 +66,6 @@
  * quickstart).  The round trip time used is the smallest of all flows between
  * two hosts, because a flow that waits in its sender's shim measures 40 to 100
  * ms.
- *
- * When a burst begins, a small flow's bytes and two frames leave before a
- * grant arrives; the rest waits for it for at most 20 ms, and only if the
- * remote shim is within 5 ms and sends grants.  Before this limit, the first
- * windows of flows that had to wait took a sixth of the servers' links in the
- * quickstart.
- *
- * Grants are repeated only if they change noticeably: messages about every
- * change took 2 % of a server's uplink.  Flows are not paced to an estimate of
- * their share of their own uplink, because the uplink's queues already divide
- * it by the same order.
  *
  *
  * Ownership and thread-safety

@@ -27,7 +27,7 @@
 #define PACED_TAU_NS (20 * MS)  /* Added instead if the sender is also paced:
                                  * the excess waits in the sender's shim. */
 #define MIN_SEGMENTS 3          /* Smallest window: with a smaller one, the
-                                 * receiver delays its ACKs. */
+                                 * receiver delays its ACKs (40 ms). */
 #define HOLD_MS 100             /* Validity of a grant. */
 #define RENEW_NS (30 * MS)      /* Time after which a grant is sent again. */
 #define LATER_NS (10 * MS)      /* Minimum time between two grants if the
@@ -348,7 +348,8 @@ is_worth_sending(const struct cc_arriving *in, uint64_t now)
 
 /* Returns true if the grant must be sent now.  A quiet flow keeps its last
  * grant for its next data.  The rates of many waiting flows change all the
- * time by tiny parts of the link: messages about each change would fill it. */
+ * time by tiny parts of the link: messages about each change took 2 % of a
+ * server's uplink. */
 static bool
 is_grant_due(const struct cc *cc, const struct cc_arriving *in, uint64_t now)
 {

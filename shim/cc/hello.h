@@ -31,7 +31,6 @@
  * that decide when to send a hello and what follows from one. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct segment;

@@ -13,7 +13,7 @@
  *   - The right edge never moves left: a lower limit takes effect as data
  *     arrive, within a round trip.
  *   - A window is never lowered to 0: the sender would wait for its persist
- *     timer.  The host's own 0 is not changed.
+ *     timer (200 ms).  The host's own 0 is not changed.
  *   - If a SYN was missed, the window scale is not known, and nothing is
  *     changed.
  *   - A window scale above CC_WINDOW_MAX_SHIFT is lowered in the SYN, and each

@@ -24,7 +24,6 @@
  * A classifier is for one thread, which reports the misses. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/classify/flow-table.h"

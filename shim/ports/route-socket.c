@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
-#include <net/if.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>

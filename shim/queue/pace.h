@@ -32,7 +32,6 @@
  *
  * One thread.  Times are nanoseconds of any clock that does not go back. */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define PACE_SHIFT 28           /* Fractions of a nanosecond. */
