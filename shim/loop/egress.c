@@ -147,7 +147,7 @@ egress_create(const struct egress_config *config)
         queued_packets(config->rate_bps, config->mtu),
         max_frame(config->mtu));
     e->jobs = rank_queues_jobs(e->queues);
-    rank_queues_set_late(e->queues, config->late_ns);
+    e->jobs->late = config->late_ns;
     apply_rate(e, 0);
     return e;
 }

@@ -75,7 +75,8 @@ struct job {
 struct job_queues {
     struct class_order *order;
     struct job_queue *free;     /* Unused queues of flows. */
-    uint64_t late;              /* Nanoseconds, see pace_forget(). */
+    uint64_t late;              /* Nanoseconds that a paced queue may be served
+                                 * too late without loss of its rate. */
     struct due_heap heap;
     struct job jobs[JOB_QUEUES_JOBS];
     struct job_queue queues[JOB_QUEUES_N];      /* By slot the common queues,

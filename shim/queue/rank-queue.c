@@ -112,14 +112,6 @@ rank_queues_set_rate(struct rank_queues *rq, uint64_t now, uint64_t bps,
     rq->max_job_bytes = max_job_bytes;
 }
 
-/* Sets how late rank_queues_take() may be called without loss of rate of the
- * paced queues. */
-void
-rank_queues_set_late(struct rank_queues *rq, uint64_t ns)
-{
-    rq->jq.late = ns;
-}
-
 /* Sets the class of each slot, including those with queued packets; all get
  * the last class if 'classes' is NULL. */
 void

@@ -109,7 +109,6 @@ void rank_queues_destroy(struct rank_queues *);
 void rank_queues_set_min_share(struct rank_queues *, uint32_t share);
 void rank_queues_set_rate(struct rank_queues *, uint64_t now, uint64_t bps,
                           uint64_t max_job_bytes);
-void rank_queues_set_late(struct rank_queues *, uint64_t ns);
 void rank_queues_set_classes(struct rank_queues *,
                              const job_class classes[SHIM_MAX_SLOTS]);
 

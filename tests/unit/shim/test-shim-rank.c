@@ -327,7 +327,7 @@ a_pace_is_kept_and_delays_no_other_flow(void **state)
         struct queue_item item, dropped;
         uint16_t queues[5] = { 0 };
 
-        rank_queues_set_late(rq, 500000);
+        rank_queues_jobs(rq)->late = 500000;
         pace_set_rate(&pace, now, 100000000, MAX_FRAME);
         pace_forget(&pace, now, 0);
         for (int i = 1; i <= 4; i++) {
@@ -675,7 +675,7 @@ changes_of_pace_change_no_sum(void **state)
         struct pace pace = { .bps = 0 };
         uint16_t queue;
 
-        rank_queues_set_late(rq, 500000);
+        rank_queues_jobs(rq)->late = 500000;
         pace_set_rate(&pace, SECOND, 1000000000, MAX_FRAME);
         queue = job_queues_flow_new(rank_queues_jobs(rq), 1);
         rank_queues_flow_rate(rq, SECOND, queue, rates[r]);
@@ -753,7 +753,7 @@ flows_granted_too_much_share_as_if_allocated(void **state)
         memcpy(wanted, shares, sizeof wanted);
         rank_queues_set_classes(rq, classes);
         rank_queues_set_min_share(rq, 0);
-        rank_queues_set_late(rq, 500000);
+        rank_queues_jobs(rq)->late = 500000;
         run_paced(rq, shares, 8, bps, got);
         cc_divide(wanted, 8, &(struct cc_budget) {
             .most = (bps < sum ? bps : sum) / 8.0,
