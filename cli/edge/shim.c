@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "cli/command.h"
+#include "shim/capture/file.h"
 #include "shim/capture/pcapng.h"
 #include "shim/control/show.h"
 #include "wire/shim-client.h"
@@ -140,13 +141,12 @@ write_frames(struct capture *c, const uint8_t *body, size_t size)
             || record.captured > record.size - sizeof record) {
             return EPROTO;
         }
-        pcapng_write(c->file, &(struct pcapng_packet) {
+        pcapng_write(c->file, &(struct capture_frame) {
             .time = record.time + c->epoch,
-            .to_host = record.to_host,
             .data = body + sizeof record,
             .captured = record.captured,
             .length = record.length,
-        });
+        }, record.to_host);
         c->n++;
         c->dropped = record.dropped;
         body += record.size;

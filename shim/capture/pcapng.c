@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "shim/capture/file.h"
 
 /* See draft-ietf-opsawg-pcapng, section 4. */
 enum {
@@ -143,22 +144,23 @@ pcapng_create(const char *file, const char *interface, struct pcapng **pp)
 }
 
 void
-pcapng_write(struct pcapng *p, const struct pcapng_packet *packet)
+pcapng_write(struct pcapng *p, const struct capture_frame *frame,
+             bool to_host)
 {
-    uint32_t flags = packet->to_host ? 1 : 2;
+    uint32_t flags = to_host ? 1 : 2;
     struct block b = { .n = 0 };
     size_t split;
 
     put_32(&b, 0);              /* The interface. */
-    put_time(&b, packet->time);
-    put_32(&b, packet->captured);
-    put_32(&b, packet->length);
+    put_time(&b, frame->time);
+    put_32(&b, frame->captured);
+    put_32(&b, frame->length);
     split = b.n;
     put_option(&b, PACKET_FLAGS, &flags, sizeof flags);
     put_16s(&b, OPTION_END, 0);
-    write_block(p, PACKET, &b, split, packet->data, packet->captured);
+    write_block(p, PACKET, &b, split, frame->data, frame->captured);
     p->n++;
-    p->last = packet->time;
+    p->last = frame->time;
 }
 
 char *

@@ -13,23 +13,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
+struct capture_frame;
 struct pcapng;
-
-struct pcapng_packet {
-    uint64_t time;              /* Nanoseconds since the epoch. */
-    bool to_host;               /* From the uplink to the host. */
-    const uint8_t *data;
-    uint32_t captured, length;
-};
 
 /* Each returns NULL or a message that begins with 'file'.  pcapng_finish()
  * reports errors of pcapng_write(), and stores the number of frames that the
  * capture has missed. */
 char *pcapng_create(const char *file, const char *interface,
                     struct pcapng **);
-void pcapng_write(struct pcapng *, const struct pcapng_packet *);
+void pcapng_write(struct pcapng *, const struct capture_frame *, bool to_host);
 char *pcapng_finish(struct pcapng *, uint64_t dropped);
 
 #endif /* shim/capture/pcapng.h */

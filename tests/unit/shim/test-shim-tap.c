@@ -156,10 +156,10 @@ a_written_file_can_be_read(void **state)
     close(mkstemp(path));
     assert_null(pcapng_create(path, "asha/t0", &file));
     for (uint32_t i = 0; i < 9; i++) {
-        pcapng_write(file, &(struct pcapng_packet) {
-            .time = UINT64_C(1700000000123456789) + i, .to_host = i & 1,
+        pcapng_write(file, &(struct capture_frame) {
+            .time = UINT64_C(1700000000123456789) + i,
             .data = frame, .captured = i * 7, .length = i * 100,
-        });
+        }, i & 1);
     }
     assert_null(pcapng_finish(file, 5));
     assert_null(capture_open(path, &reader));
