@@ -14,13 +14,13 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 struct capture_reader {
-    char *name;
+    const char *name;
     pcap_t *pcap;
     uint64_t n;                 /* Frames so far. */
 };
 
 struct capture_writer {
-    char *name;
+    const char *name;
     pcap_t *pcap;
     pcap_dumper_t *dumper;
 };
@@ -62,7 +62,7 @@ capture_open_stream(const char *name, FILE *stream,
     struct capture_reader *c = allocate(1, sizeof *c);
 
     *readerp = NULL;
-    c->name = duplicate(name);
+    c->name = name;
     c->pcap = pcap_fopen_offline_with_tstamp_precision(
         stream, PCAP_TSTAMP_PRECISION_NANO, reason);
     if (!c->pcap) {
@@ -130,7 +130,6 @@ capture_close(struct capture_reader *c)
         if (c->pcap) {
             pcap_close(c->pcap);
         }
-        free(c->name);
         free(c);
     }
 }
@@ -144,7 +143,6 @@ writer_destroy(struct capture_writer *w)
     if (w->pcap) {
         pcap_close(w->pcap);
     }
-    free(w->name);
     free(w);
 }
 
@@ -155,7 +153,7 @@ capture_create(const char *file, struct capture_writer **writerp)
     FILE *stream;
 
     *writerp = NULL;
-    w->name = duplicate(file);
+    w->name = file;
     w->pcap = pcap_open_dead_with_tstamp_precision(
         DLT_EN10MB, CAPTURE_MAX_FRAME, PCAP_TSTAMP_PRECISION_NANO);
     stream = w->pcap ? fopen(file, "we") : NULL;

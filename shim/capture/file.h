@@ -19,8 +19,8 @@
  *    capture_write(w, &frame);
  *    error = capture_finish(w);
  *
- * A frame's data belong to the reader until the next call.  One thread for
- * each reader and writer. */
+ * A frame's data belong to the reader until the next call.  Names stay the
+ * caller's until the end.  One thread for each reader and writer. */
 
 #include <stdint.h>
 #include <stdio.h>

@@ -29,7 +29,7 @@ enum {
 };
 
 struct pcapng {
-    char *name;
+    const char *name;
     FILE *stream;
     uint64_t n;                 /* Packets written. */
     uint64_t last;              /* Time of the last packet. */
@@ -136,7 +136,7 @@ pcapng_create(const char *file, const char *interface, struct pcapng **pp)
         return message("%s: %s", file, strerror(errno));
     }
     p = allocate(1, sizeof *p);
-    p->name = duplicate(file);
+    p->name = file;
     p->stream = stream;
     write_head(p, interface);
     *pp = p;
@@ -180,7 +180,6 @@ pcapng_finish(struct pcapng *p, uint64_t dropped)
         error = message("%s: %s", p->name, strerror(errno ? errno : EIO));
     }
     fclose(p->stream);
-    free(p->name);
     free(p);
     return error;
 }

@@ -9,7 +9,7 @@
  * the direction and the number of missed frames.  Only the four kinds of block
  * that a capture needs are supported.
  *
- * One thread. */
+ * The file's name stays the caller's until pcapng_finish().  One thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
