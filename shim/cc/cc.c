@@ -106,7 +106,7 @@ cc_verified_remote(const struct cc_flow *flow)
 {
     struct remote_shim *rs = flow->remote;
 
-    return rs && rs->verified && rs->l2_size ? rs : NULL;
+    return rs && rs->kept.verified && rs->kept.l2_size ? rs : NULL;
 }
 
 /* The host's SYN contains its window scale and whether it wants ECN. */
@@ -143,7 +143,7 @@ host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
 
     v->queue = uplink_queue(cc, flow, frame->length, now);
     if (v->queue && now <= flow->out.until && may_use_ecn(flow)
-        && rs && rs->flags & HELLO_ECN
+        && rs && rs->kept.flags & HELLO_ECN
         && seg->ecn == SEGMENT_NOT_ECT) {
         segment_set_ecn(frame->data, seg, SEGMENT_ECT_0);
     }
@@ -264,7 +264,7 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
         cc->other_bytes += length;
     }
     if (seg->ecn && may_use_ecn(flow) && flow->remote
-        && flow->remote->verified) {
+        && flow->remote->kept.verified) {
         segment_set_ecn(frame->data, seg, SEGMENT_NOT_ECT);
     }
     if (o.hello_at) {

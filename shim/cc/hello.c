@@ -123,7 +123,7 @@ insert_hello(struct cc_frame *frame, struct segment *seg,
     struct hello hello = {
         .version = HELLO_VERSION,
         .flags = HELLO_ECN,
-        .nonce = rs->own_nonce,
+        .nonce = rs->kept.own_nonce,
     };
 
     frame->data = hello_insert(frame->data, seg, &hello);
@@ -142,13 +142,13 @@ hello_send(struct cc_frame *frame, struct segment *seg,
     }
     if (is_syn) {
         if (!flow->hello_sent
-            && (!(seg->flags & SEGMENT_ACK) || rs->verified)) {
+            && (!(seg->flags & SEGMENT_ACK) || rs->kept.verified)) {
             flow->hello_sent = true;
             insert_hello(frame, seg, rs);
         }
         return;
     }
-    if (!rs->verified && !seg->payload && flow->in.bulk
+    if (!rs->kept.verified && !seg->payload && flow->in.bulk
         && rs->n_hellos < MAX_HELLOS && now - rs->hello_at > HELLO_GAP_NS) {
         rs->n_hellos++;
         rs->hello_at = now;
@@ -171,7 +171,7 @@ hello_receive(struct cc *cc, struct cc_frame *frame, struct segment *seg,
         return;
     }
     remote_shim_verify(rs, hello.flags, hello.nonce);
-    if (!(seg->flags & SEGMENT_SYN) && rs->l2_size) {
+    if (!(seg->flags & SEGMENT_SYN) && rs->kept.l2_size) {
         message_send(cc, rs, GRANT_HELLO);
     }
 }

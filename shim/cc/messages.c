@@ -71,7 +71,7 @@ grant_message_read(const uint8_t *p, size_t size, struct grant_message *m)
 static size_t
 put_ip(const struct remote_shim *rs, uint8_t *ip, size_t payload)
 {
-    if (rs->family == 4) {
+    if (rs->kept.family == 4) {
         memset(ip, 0, IPV4_SIZE);
         ip[0] = 0x45;
         ip[1] = CC_CONTROL_DSCP << 2;
@@ -79,8 +79,8 @@ put_ip(const struct remote_shim *rs, uint8_t *ip, size_t payload)
         put_be16(ip + 6, 0x4000);
         ip[8] = TTL;
         ip[9] = IPPROTO_UDP;
-        memcpy(ip + 12, rs->local, 4);
-        memcpy(ip + 16, rs->remote, 4);
+        memcpy(ip + 12, rs->kept.local, 4);
+        memcpy(ip + 16, rs->kept.remote, 4);
         put_be16(ip + 10, checksum_of(ip, IPV4_SIZE, 0));
         return IPV4_SIZE;
     }
@@ -90,19 +90,19 @@ put_ip(const struct remote_shim *rs, uint8_t *ip, size_t payload)
     put_be16(ip + 4, payload);
     ip[6] = IPPROTO_UDP;
     ip[7] = TTL;
-    memcpy(ip + 8, rs->local, 16);
-    memcpy(ip + 24, rs->remote, 16);
+    memcpy(ip + 8, rs->kept.local, 16);
+    memcpy(ip + 24, rs->kept.remote, 16);
     return IPV6_SIZE;
 }
 
 static void
 put_udp(const struct remote_shim *rs, uint8_t *udp, size_t size)
 {
-    size_t n = rs->family == 4 ? 4 : 16;
+    size_t n = rs->kept.family == 4 ? 4 : 16;
     uint32_t sum = IPPROTO_UDP + size;
 
-    sum += (uint16_t) ~checksum_of(rs->local, n, 0);
-    sum += (uint16_t) ~checksum_of(rs->remote, n, 0);
+    sum += (uint16_t) ~checksum_of(rs->kept.local, n, 0);
+    sum += (uint16_t) ~checksum_of(rs->kept.remote, n, 0);
     put_be16(udp, GRANT_PORT);
     put_be16(udp + 2, GRANT_PORT);
     put_be16(udp + 4, size);
@@ -119,11 +119,11 @@ message_send(struct cc *cc, struct remote_shim *rs, uint8_t type)
 
     rs->message.type = type;
     rs->message.flags = HELLO_ECN;
-    rs->message.to = rs->nonce;
-    rs->message.from = rs->own_nonce;
+    rs->message.to = rs->kept.nonce;
+    rs->message.from = rs->kept.own_nonce;
     size = grant_message_write(&rs->message, payload);
-    memcpy(p, rs->l2, rs->l2_size);
-    p += rs->l2_size;
+    memcpy(p, rs->kept.l2, rs->kept.l2_size);
+    p += rs->kept.l2_size;
     p += put_ip(rs, p, UDP_SIZE + size);
     memcpy(p + UDP_SIZE, payload, size);
     put_udp(rs, p, UDP_SIZE + size);
@@ -208,7 +208,7 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
         return false;
     }
     rs = remote_shims_find(&cc->remotes, &p.key, now, false);
-    if (rs && m.to == rs->own_nonce) {
+    if (rs && m.to == rs->kept.own_nonce) {
         remote_shim_verify(rs, m.flags, m.from);
         if (m.type == GRANT_RATES) {
             rs->sends_grants = true;

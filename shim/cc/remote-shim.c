@@ -23,9 +23,9 @@ hash_of(const struct remote_shims *p, const struct shim_flow_key *key)
 static bool
 is_remote(const struct remote_shim *rs, const struct shim_flow_key *key)
 {
-    return (rs->family == key->family
-            && !memcmp(rs->local, key->local, sizeof rs->local)
-            && !memcmp(rs->remote, key->remote, sizeof rs->remote));
+    return (rs->kept.family == key->family
+            && !memcmp(rs->kept.local, key->local, sizeof rs->kept.local)
+            && !memcmp(rs->kept.remote, key->remote, sizeof rs->kept.remote));
 }
 
 struct remote_shim *
@@ -42,7 +42,7 @@ remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
             rs->last = now;
             return rs;
         }
-        if (!free && (!rs->family || now > rs->last + STALE_NS)) {
+        if (!free && (!rs->kept.family || now > rs->last + STALE_NS)) {
             free = rs;
         }
     }
@@ -50,21 +50,20 @@ remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
         return NULL;
     }
     *free = (struct remote_shim) {
-        .family = key->family,
-        .own_nonce = hash >> 32,
+        .kept = { .family = key->family, .own_nonce = hash >> 32 },
         .last = now,
     };
-    memcpy(free->local, key->local, sizeof free->local);
-    memcpy(free->remote, key->remote, sizeof free->remote);
+    memcpy(free->kept.local, key->local, sizeof free->kept.local);
+    memcpy(free->kept.remote, key->remote, sizeof free->kept.remote);
     return free;
 }
 
 void
 remote_shim_verify(struct remote_shim *rs, uint8_t flags, uint32_t nonce)
 {
-    rs->verified = true;
-    rs->flags = flags;
-    rs->nonce = nonce;
+    rs->kept.verified = true;
+    rs->kept.flags = flags;
+    rs->kept.nonce = nonce;
     rs->n_hellos = 0;
 }
 
@@ -72,8 +71,8 @@ void
 remote_shim_learn_l2(struct remote_shim *rs, const uint8_t *frame,
                      uint16_t l3)
 {
-    if (l3 <= CC_MAX_L2) {
-        memcpy(rs->l2, frame, l3);
-        rs->l2_size = l3;
+    if (l3 <= TAKEOVER_MAX_L2) {
+        memcpy(rs->kept.l2, frame, l3);
+        rs->kept.l2_size = l3;
     }
 }

@@ -24,23 +24,17 @@
 #include "shim/cc/estimate.h"
 #include "shim/cc/hello.h"
 #include "shim/cc/messages.h"
+#include "shim/cc/takeover-state.h"
 #include "wire/shim-protocol.h"
 
 #define CC_MAX_REMOTES 512
-#define CC_MAX_L2 22            /* Bytes: Ethernet with two VLAN tags. */
 
 struct remote_shim {
-    uint8_t family;             /* 4 or 6; 0: the record is free. */
-    uint8_t local[16], remote[16];      /* As in struct shim_flow_key. */
+    struct takeover_remote kept;        /* Survives a takeover.  'family' 0:
+                                         * the record is free. */
     uint64_t last;              /* Time of the last packet. */
-    bool verified;              /* The host's shim has sent a valid hello. */
-    uint8_t flags;              /* HELLO_* of its hello. */
-    uint32_t nonce;             /* Goes into messages to it. */
-    uint32_t own_nonce;         /* Must be in messages from it. */
     uint64_t hello_at;          /* Time of the last hello on an ACK to it. */
     uint8_t n_hellos;           /* Hellos on ACKs without a reply. */
-    uint8_t l2_size;            /* Bytes of 'l2', 0 if not known. */
-    uint8_t l2[CC_MAX_L2];      /* Ethernet header of packets to it. */
     struct cc_rtt rtt;          /* Of all its flows. */
     bool sends_grants;          /* Its last known state. */
     bool due;                   /* Grants are to be sent to it. */

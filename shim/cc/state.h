@@ -42,7 +42,7 @@ struct cc {
     uint64_t swept;             /* Time of the last search for old flows. */
 
     /* Buffer for a message: Ethernet, IPv6, UDP, payload. */
-    uint8_t frame[CC_MAX_L2 + 40 + 8 + GRANT_MAX_MESSAGE];
+    uint8_t frame[TAKEOVER_MAX_L2 + 40 + 8 + GRANT_MAX_MESSAGE];
 
     /* The law in millionths: written by the control thread, read by the
      * forwarding thread. */

@@ -8,7 +8,6 @@
 
 #include "shim/cc/state.h"
 
-_Static_assert(CC_MAX_L2 == TAKEOVER_MAX_L2, "both hold the same header");
 _Static_assert(CC_MAX_REMOTES * sizeof(struct takeover_remote)
                + CC_MAX_FLOWS * sizeof(struct takeover_connection)
                + sizeof(struct takeover_state)
@@ -87,22 +86,6 @@ takeover_state_check(const void *body, size_t size)
     return error;
 }
 
-static void
-save_remote(const struct remote_shim *rs, struct takeover_remote *tr)
-{
-    *tr = (struct takeover_remote) {
-        .family = rs->family,
-        .verified = rs->verified,
-        .flags = rs->flags,
-        .l2_size = rs->l2_size,
-        .nonce = rs->nonce,
-        .own_nonce = rs->own_nonce,
-    };
-    memcpy(tr->local, rs->local, sizeof tr->local);
-    memcpy(tr->remote, rs->remote, sizeof tr->remote);
-    memcpy(tr->l2, rs->l2, sizeof tr->l2);
-}
-
 static uint16_t
 save_flags(const struct cc_flow *flow)
 {
@@ -157,8 +140,8 @@ cc_save(struct cc *cc, void *body)
     for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
         const struct remote_shim *rs = &cc->remotes.records[i];
 
-        if (rs->family) {
-            save_remote(rs, &remotes[head->n_remotes++]);
+        if (rs->kept.family) {
+            remotes[head->n_remotes++] = rs->kept;
         }
     }
     end = (char *) (remotes + head->n_remotes);
@@ -184,15 +167,10 @@ restore_remote(struct cc *cc, const struct takeover_remote *tr, uint64_t now)
     memcpy(key.local, tr->local, sizeof key.local);
     memcpy(key.remote, tr->remote, sizeof key.remote);
     rs = remote_shims_find(&cc->remotes, &key, now, true);
-    if (!rs) {
-        return;
+    if (rs) {
+        rs->kept = *tr;
+        rs->sends_grants = tr->verified;
     }
-    rs->verified = rs->sends_grants = tr->verified;
-    rs->flags = tr->flags;
-    rs->nonce = tr->nonce;
-    rs->own_nonce = tr->own_nonce;
-    rs->l2_size = tr->l2_size;
-    memcpy(rs->l2, tr->l2, sizeof rs->l2);
 }
 
 static void

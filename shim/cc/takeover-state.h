@@ -33,15 +33,15 @@ struct takeover_state {
 
 #define TAKEOVER_MAX_L2 22      /* Bytes: Ethernet with two VLAN tags. */
 
-/* A remote host: see struct remote_shim. */
+/* A remote host.  Addresses as in struct shim_flow_key. */
 struct takeover_remote {
     uint8_t family;             /* 4 or 6. */
-    uint8_t verified;           /* 0 or 1. */
-    uint8_t flags;              /* HELLO_*. */
+    uint8_t verified;           /* 1: its shim has sent a valid hello. */
+    uint8_t flags;              /* HELLO_* of its hello. */
     uint8_t l2_size;            /* Bytes of 'l2', 0 if not known. */
     uint32_t nonce;             /* Goes into messages to it. */
     uint32_t own_nonce;         /* Must be in messages from it. */
-    uint8_t local[16], remote[16];      /* As in struct shim_flow_key. */
+    uint8_t local[16], remote[16];
     uint8_t l2[TAKEOVER_MAX_L2];        /* Ethernet header of packets to it. */
     uint8_t pad[2];             /* 0. */
 };
