@@ -60,14 +60,6 @@ open_signal_fd(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static char *
-check_ifaces(const struct options *o)
-{
-    char *error = check_iface("--host-port", &o->host, o->mtu);
-
-    return error ? error : check_iface("--uplink", &o->uplink, o->mtu);
-}
-
 static int
 serve(struct shim *s, char *argv[], int argc)
 {
@@ -154,7 +146,8 @@ main(int argc, char *argv[])
 
         return report_error(replay_command(&files), EXIT_FAILURE);
     }
-    error = error ? error : check_ifaces(o);
+    error = error ? error : check_iface("--host-port", &o->host, o->mtu);
+    error = error ? error : check_iface("--uplink", &o->uplink, o->mtu);
     return (error ? report_error(error, EXIT_BAD_USAGE)
             : serve(&shim, argv, argc));
 }

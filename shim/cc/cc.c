@@ -149,18 +149,6 @@ host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     }
 }
 
-/* Limits the window in the host's segment. */
-static void
-limit_window(struct cc *cc, struct cc_frame *frame, struct segment *seg,
-            struct cc_flow *flow)
-{
-    uint32_t limit = flow->in.bulk ? flow->in.window : CC_WINDOW_ANY;
-
-    if (cc_window_apply(&flow->window, frame->data, seg, limit)) {
-        counter_add(&cc->windows, 1);
-    }
-}
-
 static void
 make_control(struct verdict *v)
 {
@@ -174,7 +162,6 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
 {
     struct segment_options o;
     struct cc_flow *flow;
-    struct remote_shim *rs;
     struct segment seg;
 
     if (!segment_parse(frame->data, frame->length, true, &seg)) {
@@ -195,8 +182,10 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
     segment_options(frame->data, &seg, &o);
     if (seg.flags & SEGMENT_SYN) {
         host_syn(frame, &seg, &o, flow, now);
-    } else {
-        limit_window(cc, frame, &seg, flow);
+    } else if (cc_window_apply(&flow->window, frame->data, &seg,
+                               flow->in.bulk ? flow->in.window
+                               : CC_WINDOW_ANY)) {
+        counter_add(&cc->windows, 1);
     }
     if (o.has_timestamp) {
         cc_echo_sent(&flow->echo, o.ts_value, now);
@@ -206,10 +195,9 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
     } else if (seg.payload) {
         host_data(cc, frame, &seg, flow, v, now);
     }
-    rs = flow->remote;
-    if (rs) {
-        remote_shim_learn_l2(rs, frame->data, seg.l3);
-        hello_send(frame, &seg, flow, rs, now);
+    if (flow->remote) {
+        remote_shim_learn_l2(flow->remote, frame->data, seg.l3);
+        hello_send(frame, &seg, flow, now);
     }
 }
 
@@ -291,14 +279,7 @@ cc_from_uplink(struct cc *cc, struct cc_frame *frame, uint16_t slot,
     return true;
 }
 
-static void
-apply_law(struct cc *cc)
-{
-    cc->law.gamma = __atomic_load_n(&cc->gamma, __ATOMIC_RELAXED) / UNIT;
-    cc->law.beta = __atomic_load_n(&cc->beta, __ATOMIC_RELAXED) / UNIT;
-    cc->law.floor = __atomic_load_n(&cc->floor, __ATOMIC_RELAXED) / UNIT;
-}
-
+/* Applies the law and removes old flows, from time to time. */
 static void
 sweep_flows(struct cc *cc, uint64_t now)
 {
@@ -308,7 +289,9 @@ sweep_flows(struct cc *cc, uint64_t now)
         return;
     }
     cc->swept = now;
-    apply_law(cc);
+    cc->law.gamma = __atomic_load_n(&cc->gamma, __ATOMIC_RELAXED) / UNIT;
+    cc->law.beta = __atomic_load_n(&cc->beta, __ATOMIC_RELAXED) / UNIT;
+    cc->law.floor = __atomic_load_n(&cc->floor, __ATOMIC_RELAXED) / UNIT;
     while ((flow = cc_flows_sweep(cc->flows, now))) {
         downlink_remove(cc, flow);
         uplink_remove(cc, flow);

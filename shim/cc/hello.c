@@ -132,9 +132,10 @@ insert_hello(struct cc_frame *frame, struct segment *seg,
 }
 
 void
-hello_send(struct cc_frame *frame, struct segment *seg,
-             struct cc_flow *flow, struct remote_shim *rs, uint64_t now)
+hello_send(struct cc_frame *frame, struct segment *seg, struct cc_flow *flow,
+           uint64_t now)
 {
+    struct remote_shim *rs = flow->remote;
     bool is_syn = seg->flags & SEGMENT_SYN;
 
     if (frame->headroom < HELLO_BYTES || !hello_fits(seg)) {

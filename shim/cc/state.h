@@ -81,7 +81,7 @@ void uplink_poll(struct cc *, uint64_t now);
  * until the remote shim has replied.  hello_receive() removes it from a
  * segment to the host; the remote shim may be null. */
 void hello_send(struct cc_frame *, struct segment *, struct cc_flow *,
-                struct remote_shim *, uint64_t now);
+                uint64_t now);
 void hello_receive(struct cc *, struct cc_frame *, struct segment *,
                    const struct segment_options *, struct remote_shim *);
 

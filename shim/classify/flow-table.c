@@ -640,18 +640,13 @@ flow_table_set_timeout(struct flow_table *ft, uint64_t ns, uint64_t now)
     STORE(&ft->tick, tick_at(ft, now));
 }
 
-static uint64_t
-n_words(const struct flow_table *ft)
-{
-    return ((ft->mask >> BUCKET_SHIFT) + 1) * N_WAYS;
-}
-
 static uint32_t
 age_all(struct flow_table *ft)
 {
+    uint64_t n_words = ((ft->mask >> BUCKET_SHIFT) + 1) * N_WAYS;
     uint32_t n = 0;
 
-    for (uint64_t i = 0; i < n_words(ft); i++) {
+    for (uint64_t i = 0; i < n_words; i++) {
         uint64_t word = LOAD(&ft->words[i]);
         uint8_t age = ft->tick - (word >> AGE_SHIFT);
 

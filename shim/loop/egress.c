@@ -126,15 +126,6 @@ apply_classes(struct egress *e, uint64_t now)
     }
 }
 
-/* Applies what the control thread has changed. */
-static void
-apply_changes(struct egress *e, uint64_t now)
-{
-    apply_rate(e, now);
-    apply_min_share(e);
-    apply_classes(e, now);
-}
-
 struct egress *
 egress_create(const struct egress_config *config)
 {
@@ -531,7 +522,9 @@ egress_send(struct egress *e, uint64_t now)
     uint32_t n;
 
     e->now = now;
-    apply_changes(e, now);
+    apply_rate(e, now);
+    apply_min_share(e);
+    apply_classes(e, now);
     pace_forget(&e->pace, now, e->behind ? e->config.late_ns : 0);
     n = rank_queues_take(e->queues, now, &e->pace, items,
                          port_tx_space(e->config.uplink));

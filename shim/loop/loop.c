@@ -197,13 +197,6 @@ holds_frames(const struct port *port)
     return port && port_tx_space(port) < PORT_BURST;
 }
 
-static bool
-is_ending(const struct loop *l)
-{
-    return (l->lane ? lane_is_ending(l->lane)
-            : forward_is_ending(l->forward));
-}
-
 /* Returns the nanoseconds until a queued packet can be sent. */
 static uint64_t
 until_due(const struct loop *l, uint64_t now)
@@ -221,7 +214,8 @@ sleep_idle(struct loop *l, uint64_t now)
     bool can_wait = (l->poll != LOOP_SLEEP && !behind && !blocked
                      && has_rx_irq(l->host) && has_rx_irq(l->uplink));
     uint64_t due = until_due(l, now);
-    bool ending = is_ending(l);
+    bool ending = (l->lane ? lane_is_ending(l->lane)
+                   : forward_is_ending(l->forward));
 
     if (l->poll == LOOP_BUSY) {
         return;

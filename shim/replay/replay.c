@@ -119,16 +119,6 @@ create_ends(struct replay *r)
     return error ? error : end_create(r, "uplink", &r->uplink);
 }
 
-static void
-destroy_tables(struct replay *r)
-{
-    forward_destroy(r->forward);
-    bursts_destroy(r->bursts);
-    miss_destroy(r->misses);
-    job_slots_destroy(r->slots);
-    flow_table_destroy(r->flows);
-}
-
 static uint64_t
 count_port_dropped(const struct replay *r)
 {
@@ -137,16 +127,6 @@ count_port_dropped(const struct replay *r)
     port_add_stats(r->host.port, &stats);
     port_add_stats(r->uplink.port, &stats);
     return stats.port_dropped;
-}
-
-static char *
-create_tables(struct replay *r)
-{
-    /* Always the same seed: the result must be reproducible. */
-    r->flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
-    r->slots = job_slots_create();
-    r->bursts = bursts_create();
-    return r->flows ? NULL : duplicate("no memory");
 }
 
 static char *
@@ -211,8 +191,11 @@ replay_create(const struct replay_rules *rules, replay_leave_func *leave,
     r->leave = leave;
     r->aux = aux;
     r->mtu = rules->mtu;
-    error = create_ends(r);
-    error = error ? error : create_tables(r);
+    /* Always the same seed: the result must be reproducible. */
+    r->flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
+    r->slots = job_slots_create();
+    r->bursts = bursts_create();
+    error = r->flows ? create_ends(r) : duplicate("no memory");
     error = error ? error : begin_capture(r);
     if (error) {
         replay_destroy(r);
@@ -236,7 +219,11 @@ void
 replay_destroy(struct replay *r)
 {
     if (r) {
-        destroy_tables(r);
+        forward_destroy(r->forward);
+        bursts_destroy(r->bursts);
+        miss_destroy(r->misses);
+        job_slots_destroy(r->slots);
+        flow_table_destroy(r->flows);
         end_destroy(&r->uplink);
         end_destroy(&r->host);
         rte_mempool_free(r->pool);
