@@ -229,22 +229,16 @@ create_ports(struct shim *s)
     return error ? error : create_port(s, &o->uplink, 1, &s->uplink);
 }
 
-/* Returns the queue of lane 'i' in 'port', NULL if it has none. */
-static struct port *
-lane_queue(const struct shim *s, struct port *port, unsigned int i)
-{
-    return (port_n_queues(port) == s->options.n_lanes ? port_queue(port, i)
-            : NULL);
-}
-
 static void
 create_loops(struct shim *s)
 {
+    unsigned int n = s->options.n_lanes;
+
     s->loop = loop_create(s->forward, s->host, s->uplink, s->options.poll);
-    for (unsigned int i = 1; i < s->options.n_lanes; i++) {
+    for (unsigned int i = 1; i < n; i++) {
         s->lane_loops[i] = loop_add_lane(s->loop, forward_lane(s->forward, i),
-                                         lane_queue(s, s->host, i),
-                                         lane_queue(s, s->uplink, i));
+                                         lane_queue(s->host, i, n),
+                                         lane_queue(s->uplink, i, n));
     }
 }
 

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <rte_cycles.h>
 
 #include "base/memory.h"
 #include "base/service-notify.h"
@@ -44,14 +45,6 @@ struct takeover {
     bool stopped;               /* STOP has succeeded. */
 };
 
-static void
-sleep_20us(void)
-{
-    struct timespec ts = { 0, 20000 };
-
-    nanosleep(&ts, NULL);
-}
-
 /* Makes the loops stop receiving, or receive again.  Returns false if they do
  * not react. */
 static bool
@@ -64,7 +57,7 @@ set_ending(struct shim *s, bool ending)
         if (clock_now() > late) {
             return false;
         }
-        sleep_20us();
+        rte_delay_us_sleep(20);
     }
     return true;
 }
@@ -90,7 +83,7 @@ drain_and_leave(struct shim *s)
         return EINVAL;
     }
     do {
-        sleep_20us();
+        rte_delay_us_sleep(20);
         forward_stats(s->forward, &stats);
     } while (stats.queued_bytes && clock_now() < end);
     if (!loop_leave(s->loop, STOP_NS)) {

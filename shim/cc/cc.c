@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "shim/cc/state.h"
 #include "shim/classify/classify.h"
-#include "shim/classify/job-slot.h"
 #include "shim/clock/counter.h"
 
 #define SWEEP_NS MS             /* Between two searches for old flows. */
@@ -37,13 +36,6 @@ cc_destroy(struct cc *cc)
         cc_flows_destroy(cc->flows);
         free(cc);
     }
-}
-
-/* Returns the rank of the flow's job, the same for all without a lease. */
-uint32_t
-cc_rank(const struct cc *cc, const struct cc_flow *flow, bool leased)
-{
-    return job_slots_rank(cc->config.slots, flow->slot, leased);
 }
 
 static bool
@@ -93,20 +85,6 @@ find_flow(struct cc *cc, const struct segment *seg, uint64_t now)
         flow->ended |= (seg->flags & (SEGMENT_FIN | SEGMENT_RST)) != 0;
     }
     return flow;
-}
-
-struct cc_rtt *
-cc_rtt_of(struct cc_flow *flow)
-{
-    return flow->remote ? &flow->remote->rtt : &flow->rtt;
-}
-
-struct remote_shim *
-cc_verified_remote(const struct cc_flow *flow)
-{
-    struct remote_shim *rs = flow->remote;
-
-    return rs && rs->kept.verified && rs->kept.l2_size ? rs : NULL;
 }
 
 /* The host's SYN contains its window scale and whether it wants ECN. */

@@ -299,7 +299,7 @@ fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
     *share = (struct cc_share) {
         .demand = demand_of(cc, in),
         .excess = in->excess,
-        .rank = cc_rank(cc, flow, leased),
+        .rank = job_slots_rank(cc->config.slots, flow->slot, leased),
         .id = in->position,
     };
     if (in->core && share->demand > in->core) {

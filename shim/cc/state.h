@@ -93,14 +93,21 @@ void message_add(struct cc *, struct remote_shim *, uint8_t type,
                  const struct grant *);
 void message_send(struct cc *, struct remote_shim *, uint8_t type);
 
-/* cc.c: */
-uint32_t cc_rank(const struct cc *, const struct cc_flow *, bool leased);
-
 /* Returns the flow's remote shim if messages can be sent to it, or NULL. */
-struct remote_shim *cc_verified_remote(const struct cc_flow *);
+static inline struct remote_shim *
+cc_verified_remote(const struct cc_flow *flow)
+{
+    struct remote_shim *rs = flow->remote;
+
+    return rs && rs->kept.verified && rs->kept.l2_size ? rs : NULL;
+}
 
 /* Returns the record of the flow's round trips. */
-struct cc_rtt *cc_rtt_of(struct cc_flow *);
+static inline struct cc_rtt *
+cc_rtt_of(struct cc_flow *flow)
+{
+    return flow->remote ? &flow->remote->rtt : &flow->rtt;
+}
 
 /* Returns nanoseconds. */
 static inline uint64_t

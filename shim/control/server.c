@@ -323,29 +323,15 @@ get_ports(const struct server_config *c, struct shim_ports *ports)
     return sizeof *ports;
 }
 
-/* Lists as many flows as fit into one message. */
+/* Lists as many flows as fit into one message behind 'size' bytes. */
 static size_t
-list_flows(const struct server_config *c, struct shim_flow *flows)
+list_flows(const struct server_config *c, struct shim_cursor *cursor,
+           struct shim_flow *flows, size_t size)
 {
-    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg);
-    uint64_t cursor = 0;
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg) - size;
 
-    return flow_table_list(c->flows, &cursor, flows,
-                           max / sizeof *flows) * sizeof *flows;
-}
-
-static size_t
-list_flow_page(const struct server_config *c, const struct shim_cursor *from,
-               struct shim_cursor *cursor)
-{
-    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg)
-                       - sizeof *cursor;
-    struct shim_flow *flows = (struct shim_flow *) (cursor + 1);
-
-    *cursor = *from;
-    return (sizeof *cursor
-            + flow_table_list(c->flows, &cursor->next, flows,
-                              max / sizeof *flows) * sizeof *flows);
+    return size + flow_table_list(c->flows, &cursor->next, flows,
+                                  max / sizeof *flows) * sizeof *flows;
 }
 
 /* Resets the bursts of 'slot' if it is free: they are the previous job's. */
@@ -471,6 +457,7 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         size_t *reply_size)
 {
     const struct server_config *c = &s->config;
+    struct shim_cursor from_start = { .next = 0 }, *page = s->reply;
     const void *body = s->request;
     const struct shim_lease *lease = body;
 
@@ -482,10 +469,12 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         *reply_size = list_slots(c, s->reply);
         return 0;
     case SHIM_FLOW_LIST:
-        *reply_size = list_flows(c, s->reply);
+        *reply_size = list_flows(c, &from_start, s->reply, 0);
         return 0;
     case SHIM_FLOW_PAGE:
-        *reply_size = list_flow_page(c, body, s->reply);
+        *page = *(const struct shim_cursor *) body;
+        *reply_size = list_flows(c, page, (struct shim_flow *) (page + 1),
+                                 sizeof *page);
         return 0;
     case SHIM_STATS:
         *reply_size = get_stats(c, s->reply);

@@ -112,10 +112,9 @@ destroy_lane(struct lane *l)
     }
 }
 
-/* Returns the queue of lane 'i', NULL if the port has fewer queues than there
- * are lanes. */
-static struct port *
-queue_of(struct port *port, unsigned int i, unsigned int n)
+/* Returns the queue of lane 'i' of 'n', NULL if the port has fewer. */
+struct port *
+lane_queue(struct port *port, unsigned int i, unsigned int n)
 {
     return port_n_queues(port) == n ? port_queue(port, i) : NULL;
 }
@@ -129,8 +128,8 @@ create_lane(struct lanes *ls, const struct forward_config *config,
 
     memset(l, 0, sizeof *l);
     l->config = *config;
-    l->config.host = queue_of(config->host, i, ls->n);
-    l->config.uplink = queue_of(config->uplink, i, ls->n);
+    l->config.host = lane_queue(config->host, i, ls->n);
+    l->config.uplink = lane_queue(config->uplink, i, ls->n);
     l->config.misses = miss_add(config->misses);
     l->ending = ending;
     l->main_ended = ended;
@@ -161,8 +160,8 @@ lanes_create(const struct forward_config *config, const bool *ending,
     struct lanes *ls = allocate(1, sizeof *ls);
 
     ls->n = config->n_lanes;
-    ls->share_host = !queue_of(config->host, 1, ls->n);
-    ls->share_uplink = !queue_of(config->uplink, 1, ls->n);
+    ls->share_host = !lane_queue(config->host, 1, ls->n);
+    ls->share_uplink = !lane_queue(config->uplink, 1, ls->n);
     job_slots_add_lanes(config->slots, ls->n);
     if (wake_init(&ls->main_wake)) {
         lanes_destroy(ls);

@@ -68,6 +68,7 @@
 struct forward_config;
 struct lane;
 struct lanes;
+struct port;
 struct rte_mbuf;
 struct shim_stats;
 
@@ -105,6 +106,7 @@ uint16_t lane_take_arrived(struct lane *, struct lane_arrived *,
 void lanes_wake_up(struct lanes *);
 
 /* Any thread. */
+struct port *lane_queue(struct port *, unsigned int i, unsigned int n);
 bool lane_is_ending(const struct lane *);
 bool lanes_have_ended(const struct lanes *);
 void lane_add_stats(const struct lane *, struct shim_stats *);
