@@ -3,6 +3,7 @@
 #include "shim/replay/rules.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,18 @@ parse_mac(const char *text, void *mac_)
     return true;
 }
 
+/* Replaces control characters, so that a message stays on one line. */
+static const char *
+printable(char *text)
+{
+    for (char *p = text; *p; p++) {
+        if (iscntrl((unsigned char) *p)) {
+            *p = '?';
+        }
+    }
+    return text;
+}
+
 #define PREFIX "an address such as 10.0.0.1, 10.0.0.0/24 or fd00::/64"
 
 static void
@@ -80,7 +93,7 @@ read_prefix(const struct json_at *at, const char *member,
     char *text = json_string_or(at, member, NULL);
 
     if (text && !parse_prefix(text, p)) {
-        json_fail(at, member, "\"%.60s\" is not " PREFIX, text);
+        json_fail(at, member, "\"%.60s\" is not " PREFIX, printable(text));
     }
     free(text);
 }
@@ -101,8 +114,8 @@ read_addresses(const struct json_at *host, const char *member,
         char *text = json_at_string(json_element(at, i));
 
         if (text && !parse(text, elements + i * size)) {
-            json_fail(json_element(at, i), NULL, "\\"%.60s\\" is not %s", text,
-                      allowed);
+            json_fail(json_element(at, i), NULL, "\"%.60s\" is not %s",
+                      printable(text), allowed);
         }
         free(text);
     }
@@ -180,7 +193,7 @@ read_name(struct replay_rules *rules, const struct json_at *at,
                  || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ._/-")])) {
         json_fail(at, "name", "\"%.70s\" is not 1 to 63 letters, digits, "
-                  "'.', '_', '-' and '/'", name);
+                  "'.', '_', '-' and '/'", printable(name));
     } else if (name) {
         strcpy(job->name, name);
         if (is_name_taken(rules, job)) {
