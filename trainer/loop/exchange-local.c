@@ -21,9 +21,7 @@ struct exchange {
 static void
 local_uninit(struct exchange *e)
 {
-    if (e->sync) {
-        sync_bsp.destroy(e->sync);
-    }
+    sync_destroy(e->sync);
     backend_close(e->host);
 }
 
@@ -35,7 +33,7 @@ local_start(struct loop *loop)
     struct model *model = loop->model;
 
     backend_open(&backend_cpu, 0, o->n_threads, &e->host);
-    e->sync = sync_bsp.create(&(struct sync_config) {
+    e->sync = sync_create(&sync_bsp, &(struct sync_config) {
         .backend = e->host, .n_workers = 1, .n = model->n_parameters,
         .optimiser = optimiser_defaults(optimiser_find(o->optimiser),
                                         o->learning_rate, o->momentum),

@@ -159,7 +159,7 @@ checkpoint_write(const char *dir, const struct frame_hello *hello,
 {
     struct sync_span spans[SYNC_MAX_SPANS];
     char path[MAX_PATH], temporary[MAX_PATH];
-    int n = class->spans(sync, spans), fd;
+    int n = sync_spans(sync, spans), fd;
     struct head head;
     bool ok;
 
@@ -260,7 +260,7 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
 {
     uint8_t *read[SYNC_MAX_SPANS] = { NULL };
     struct sync_span spans[SYNC_MAX_SPANS];
-    int n = class->spans(sync, spans), fd;
+    int n = sync_spans(sync, spans), fd;
     char path[MAX_PATH], *error;
     struct head head;
 
@@ -281,7 +281,7 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
         free(read[i]);
     }
     if (!error) {
-        class->resume(sync, iteration);
+        sync_resume(sync, iteration);
     }
     return error;
 }

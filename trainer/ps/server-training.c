@@ -19,8 +19,7 @@ send_messages(struct server *server)
     struct sync_message body;
     int rank;
 
-    while (!server->over
-           && server->class->take(server->sync, &rank, &body)) {
+    while (!server->over && sync_take(server->sync, &rank, &body)) {
         struct conn *conn = server_find_conn(server, rank, false);
         struct frame frame = { .type = FRAME_SCHEME };
 
@@ -58,8 +57,7 @@ send_fresh(struct server *server, struct conn *conn)
 {
     struct frame frame = { .weights.first = server->shard.first };
 
-    frame.weights.first += server->class->fresh(server->sync,
-                                                &frame.weights.iteration);
+    frame.weights.first += sync_fresh(server->sync, &frame.weights.iteration);
     if (frame.weights.first < conn->sent_from
         && conn->link.n_pieces < LINK_MAX_PIECES / 2) {
         send_range(server, conn, &frame);
@@ -83,7 +81,7 @@ send_weights(struct server *server, struct conn *conn)
         if (server->class->sent) {
             server->class->sent(server->sync, conn->rank);
         }
-    } else if (server->class->fresh) {
+    } else if (server->class->uses_parts) {
         send_fresh(server, conn);
     }
 }
@@ -104,7 +102,7 @@ may_go_on(const struct server *server)
 void
 training_answer(struct server *server)
 {
-    if (server->class->take && may_go_on(server)) {
+    if (may_go_on(server)) {
         send_messages(server);
     }
     for (int i = 0; i < server->n_conns; i++) {
@@ -147,7 +145,7 @@ void
 training_keep(struct server *server)
 {
     const struct ps_server_config *config = server->config;
-    uint64_t iteration = server->class->iteration(server->sync);
+    uint64_t iteration = sync_iteration(server->sync);
     char *error;
 
     server->iteration = iteration;
@@ -211,10 +209,9 @@ end_part(void *conn_, struct link *link)
 
     server->members[conn->rank].from = g->first;
     return answer_unless(
-        server, server->ending || !server->class->part ? NULL
-        : server->class->part(server->sync, conn->rank, g->iteration,
-                              g->n_samples,
-                              g->first - server->shard.first));
+        server, server->ending || !server->class->uses_parts ? NULL
+        : sync_part(server->sync, conn->rank, g->iteration, g->n_samples,
+                    g->first - server->shard.first));
 }
 
 static char *

@@ -131,7 +131,7 @@ prepare_training(struct server *server)
         return message("scheme %s: one server is allowed",
                        server->class->name);
     }
-    server->sync = server->class->create(&(struct sync_config) {
+    server->sync = sync_create(server->class, &(struct sync_config) {
         .backend = server->backend,
         .n_workers = config->n_workers,
         .n = server->shard.n,
@@ -258,8 +258,7 @@ server_find_conn(struct server *server, int rank, bool control)
 static bool
 cannot_lose(const struct server *server)
 {
-    return server->sync && server->class->take
-           && !server->class->may_be_missed;
+    return server->sync && server->class->needs_messages;
 }
 
 static bool
@@ -799,9 +798,7 @@ server_uninit(struct server *server)
     if (server->control_listener >= 0) {
         close(server->control_listener);
     }
-    if (server->sync) {
-        server->class->destroy(server->sync);
-    }
+    sync_destroy(server->sync);
     store_destroy(server->store);
     backend_close(server->backend);
 }

@@ -1,54 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "trainer/schemes/sync-state.h"
 
 struct backup {
     int n_backups;              /* Gradients that are not waited for. */
     int n_empty;                /* Pushes of this iteration without samples. */
     uint32_t n_pieces;          /* Of a worker's share. */
-    bool *informed;             /* Per worker: SYNC_SKIP was sent for the
+    bool informed[];            /* Per worker: SYNC_SKIP was sent for the
                                  * gradient that it computes. */
 };
 
 static void
-give_roles(struct sync *sync)
+backup_init(struct sync *sync, const struct sync_spec *spec)
 {
-    const struct backup *backup = sync->own;
+    struct backup *backup = sync->own;
 
+    backup->n_backups = spec->backups;
+    backup->n_pieces = spec->pieces;
+}
+
+static void
+backup_start(struct sync *sync)
+{
+    struct backup *backup = sync->own;
+
+    memset(backup->informed, 0,
+           sync->config.n_workers * sizeof *backup->informed);
+    backup->n_empty = 0;
     if (backup->n_backups) {
         sync_state_post_all(sync, &(struct sync_message) {
             .kind = SYNC_ROLE, .n = SYNC_ROLE_SKIPS,
             .total = backup->n_pieces,
         });
     }
-}
-
-static struct sync *
-backup_create(const struct sync_config *config)
-{
-    struct sync *sync = sync_state_create(config, sizeof(struct backup));
-    struct backup *backup = sync->own;
-
-    backup->n_backups = config->spec ? config->spec->backups : 1;
-    backup->n_pieces = config->spec ? config->spec->pieces : 1;
-    backup->informed = allocate(config->n_workers, sizeof *backup->informed);
-    give_roles(sync);
-    return sync;
-}
-
-static void
-backup_destroy(struct sync *sync)
-{
-    if (sync) {
-        struct backup *backup = sync->own;
-
-        free(backup->informed);
-    }
-    sync_state_destroy(sync);
 }
 
 /* Makes the update if enough gradients have arrived, and informs the workers
@@ -104,27 +90,12 @@ backup_push(struct sync *sync, int worker, uint64_t iteration,
     return NULL;
 }
 
-static void
-backup_resume(struct sync *sync, uint64_t iteration)
-{
-    struct backup *backup = sync->own;
-
-    sync_state_resume(sync, iteration);
-    memset(backup->informed, 0,
-           sync->config.n_workers * sizeof *backup->informed);
-    backup->n_empty = 0;
-    give_roles(sync);
-}
-
 const struct sync_class sync_backup = {
     .name = "backup",
-    .create = backup_create,
-    .destroy = backup_destroy,
+    .own_size = sizeof(struct backup),
+    .per_worker = sizeof(bool),
+    .init = backup_init,
+    .start = backup_start,
     .push = backup_push,
     .ready = sync_bsp_ready,
-    .take = sync_state_take,
-    .may_be_missed = true,
-    .iteration = sync_bsp_iteration,
-    .spans = sync_state_spans,
-    .resume = backup_resume,
 };

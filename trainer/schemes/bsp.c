@@ -4,12 +4,6 @@
 
 #include "base/memory.h"
 
-static struct sync *
-bsp_create(const struct sync_config *config)
-{
-    return sync_state_create(config, 0);
-}
-
 /* Returns the number of samples of 'w' in the next update. */
 static uint32_t
 samples_of(const struct sync *sync, const struct sync_worker *w)
@@ -43,7 +37,7 @@ update_from(struct sync *sync, size_t first)
 
         if (own) {
             sync_state_add(sync, w->gradient, (double) own / n_samples,
-                                 first, n);
+                           first, n);
         }
     }
     sync_state_update(sync, first, n);
@@ -108,23 +102,22 @@ check_push(const struct sync *sync, int worker, uint64_t iteration,
 }
 
 char *
-sync_bsp_part(struct sync *sync, int worker, uint64_t iteration,
-              uint32_t n_samples, size_t first)
+sync_part(struct sync *sync, int worker, uint64_t iteration,
+          uint32_t n_samples, size_t first)
 {
     struct sync_worker *w = &sync->workers[worker];
     char *error = check_push(sync, worker, iteration, n_samples);
 
-    if (error) {
-        return error;
+    if (!error) {
+        w->from = first;
+        w->n_samples = n_samples;
+        update_arrived_parts(sync);
     }
-    w->from = first;
-    w->n_samples = n_samples;
-    update_arrived_parts(sync);
-    return NULL;
+    return error;
 }
 
 size_t
-sync_bsp_fresh(const struct sync *sync, uint64_t *iteration)
+sync_fresh(const struct sync *sync, uint64_t *iteration)
 {
     *iteration = sync->iteration + 1;
     return sync->fresh;
@@ -161,21 +154,9 @@ sync_bsp_ready(const struct sync *sync, int worker, uint64_t *iteration,
     return sync->workers[worker].n_pushed == sync->iteration;
 }
 
-uint64_t
-sync_bsp_iteration(const struct sync *sync)
-{
-    return sync->iteration;
-}
-
 const struct sync_class sync_bsp = {
     .name = "bsp",
-    .create = bsp_create,
-    .destroy = sync_state_destroy,
+    .uses_parts = true,
     .push = sync_bsp_push,
-    .part = sync_bsp_part,
-    .fresh = sync_bsp_fresh,
     .ready = sync_bsp_ready,
-    .iteration = sync_bsp_iteration,
-    .spans = sync_state_spans,
-    .resume = sync_state_resume,
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -11,50 +10,29 @@
  * for the workers that have pushed, since those do not receive until the next
  * iteration.  So each request gets exactly one answer. */
 struct flexrr {
-    uint8_t *pending;           /* [asker * n_workers + helpee]: SYNC_FIND or
-                                 * SYNC_HELP without an answer, or 0. */
     uint32_t n_pieces;          /* Of a worker's share. */
+    uint8_t pending[][STEAL_MAX_WORKERS];       /* Per asker and helpee:
+                                                 * SYNC_FIND or SYNC_HELP
+                                                 * without an answer, or 0. */
 };
 
 static void
-give_roles(struct sync *sync)
+flexrr_init(struct sync *sync, const struct sync_spec *spec)
 {
-    const struct flexrr *f = sync->own;
-
-    sync_state_post_all(sync, &(struct sync_message) {
-        .kind = SYNC_ROLE, .n = SYNC_ROLE_STEALS, .total = f->n_pieces,
-    });
-}
-
-static struct sync *
-flexrr_create(const struct sync_config *config)
-{
-    struct sync *sync = sync_state_create(config, sizeof(struct flexrr));
     struct flexrr *f = sync->own;
 
-    f->pending = allocate((size_t) config->n_workers * config->n_workers, 1);
-    f->n_pieces = config->spec ? config->spec->pieces : 4;
-    give_roles(sync);
-    return sync;
+    f->n_pieces = spec->pieces;
 }
 
 static void
-flexrr_destroy(struct sync *sync)
-{
-    if (sync) {
-        struct flexrr *f = sync->own;
-
-        free(f->pending);
-    }
-    sync_state_destroy(sync);
-}
-
-static uint8_t *
-pending_of(struct sync *sync, int asker, int helpee)
+flexrr_start(struct sync *sync)
 {
     struct flexrr *f = sync->own;
 
-    return &f->pending[asker * sync->config.n_workers + helpee];
+    memset(f->pending, 0, sync->config.n_workers * sizeof *f->pending);
+    sync_state_post_all(sync, &(struct sync_message) {
+        .kind = SYNC_ROLE, .n = SYNC_ROLE_STEALS, .total = f->n_pieces,
+    });
 }
 
 static void
@@ -71,10 +49,11 @@ static void
 forward_request(struct sync *sync, int asker, int helpee,
                 const struct sync_message *m)
 {
+    struct flexrr *f = sync->own;
     struct sync_message answer = *m;
 
     if (sync->workers[helpee].n_pushed == m->iteration) {
-        *pending_of(sync, asker, helpee) = m->kind;
+        f->pending[asker][helpee] = m->kind;
         relay(sync, asker, helpee, m);
         return;
     }
@@ -89,7 +68,8 @@ static void
 forward_answer(struct sync *sync, int helpee, int asker,
                const struct sync_message *m)
 {
-    uint8_t *pending = pending_of(sync, asker, helpee);
+    struct flexrr *f = sync->own;
+    uint8_t *pending = &f->pending[asker][helpee];
 
     if (*pending == (m->kind == SYNC_STATUS ? SYNC_FIND : SYNC_HELP)
         && m->iteration == sync->workers[helpee].n_pushed) {
@@ -131,10 +111,11 @@ static char *
 flexrr_push(struct sync *sync, int worker, uint64_t iteration,
             uint32_t n_samples, float loss)
 {
+    struct flexrr *f = sync->own;
     char *error = sync_bsp_push(sync, worker, iteration, n_samples, loss);
 
     for (int i = 0; i < sync->config.n_workers && !error; i++) {
-        uint8_t *pending = pending_of(sync, i, worker);
+        uint8_t *pending = &f->pending[i][worker];
 
         if (*pending) {
             relay(sync, worker, i, &(struct sync_message) {
@@ -147,28 +128,15 @@ flexrr_push(struct sync *sync, int worker, uint64_t iteration,
     return error;
 }
 
-static void
-flexrr_resume(struct sync *sync, uint64_t iteration)
-{
-    struct flexrr *f = sync->own;
-    size_t n = sync->config.n_workers;
-
-    memset(f->pending, 0, n * n);
-    sync_state_resume(sync, iteration);
-    give_roles(sync);
-}
-
 const struct sync_class sync_flexrr = {
     .name = "flexrr",
-    .create = flexrr_create,
-    .destroy = flexrr_destroy,
+    .own_size = sizeof(struct flexrr),
+    .per_worker = STEAL_MAX_WORKERS,
+    .needs_messages = true,
+    .uses_parts = true,
+    .init = flexrr_init,
+    .start = flexrr_start,
     .push = flexrr_push,
-    .part = sync_bsp_part,
-    .fresh = sync_bsp_fresh,
     .ready = sync_bsp_ready,
     .message = flexrr_message,
-    .take = sync_state_take,
-    .iteration = sync_bsp_iteration,
-    .spans = sync_state_spans,
-    .resume = flexrr_resume,
 };

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+        const struct group_worker *w = &g->workers[members(g, group)[k]];
+
+        n += !w->paused || (w->resuming && !g->groups[group].running);/* SPDX-License-Identifier: Apache-2.0 */
 
 #include "trainer/schemes/groups.h"
 
@@ -17,19 +19,22 @@
 #define FIRST_REPORTS 1         /* Reports of each worker before the first */
 #define MORE_REPORTS 4          /* plan changes, and before later ones do. */
 #define NEW_PART 0.3            /* Weight of a report in the average. */
-#define DEFAULT_TAU 8
 
 struct group {
     bool running;               /* Its workers make a step. */
     uint64_t began;             /* 'n_applied' at the start of the step. */
 };
 
+struct group_worker {
+    bool arrived;               /* It has pushed in this step. */
+    bool paused;                /* It takes no part in steps. */
+    bool resuming;              /* It is paused until the next step. */
+    int n_reports;              /* Reports under this plan. */
+};
+
 struct groups {
     struct group_plan plan, next;
     struct group *groups;       /* By number in 'plan'. */
-    bool *arrived;              /* Per worker: has pushed in this step. */
-    bool *paused;               /* Per worker: takes no part in steps. */
-    bool *resuming;             /* Per worker: paused until the next step. */
     uint64_t n_plans;           /* Plans so far. */
     bool gathering;             /* Groups stop, until 'next' can be applied. */
     int n_fixed;                /* Number of groups if configured, else 0. */
@@ -37,7 +42,7 @@ struct groups {
     uint64_t n_applied;         /* Gradients of workers in the weights. */
     uint64_t max_age;           /* Of a running group, in gradients. */
     double *seconds;            /* Per worker: average time of a step. */
-    int *n_reports;             /* Per worker: reports under this plan. */
+    struct group_worker workers[];
 };
 
 static const int *
@@ -54,10 +59,9 @@ count_active(const struct groups *g, int group)
     int n = 0;
 
     for (int k = 0; k < g->plan.n[group]; k++) {
-        int worker = members(g, group)[k];
+        const struct group_worker *w = &g->workers[members(g, group)[k]];
 
-        n += !g->paused[worker]
-             || (g->resuming[worker] && !g->groups[group].running);
+        n += !w->paused || (w->resuming && !g->groups[group].running);
     }
     return n;
 }
@@ -69,12 +73,11 @@ start_step(struct groups *g, int group)
         .running = true, .began = g->n_applied,
     };
     for (int k = 0; k < g->plan.n[group]; k++) {
-        int worker = members(g, group)[k];
+        struct group_worker *w = &g->workers[members(g, group)[k]];
 
-        g->arrived[worker] = false;
-        if (g->resuming[worker]) {
-            g->paused[worker] = g->resuming[worker] = false;
-        }
+        w->arrived = false;
+        w->paused = w->paused && !w->resuming;
+        w->resuming = false;
     }
 }
 
@@ -115,7 +118,9 @@ apply_plan(struct groups *g)
     g->n_plans++;
     group_plan_copy(&g->plan, &g->next);
     memset(g->groups, 0, g->plan.n_workers * sizeof *g->groups);
-    memset(g->n_reports, 0, g->plan.n_workers * sizeof *g->n_reports);
+    for (int i = 0; i < g->plan.n_workers; i++) {
+        g->workers[i].n_reports = 0;
+    }
     start_idle_groups(g);
 }
 
@@ -125,7 +130,7 @@ have_reported(const struct groups *g)
     int enough = g->n_plans > 1 ? MORE_REPORTS : FIRST_REPORTS;
 
     for (int i = 0; i < g->plan.n_workers; i++) {
-        if (g->n_reports[i] < enough) {
+        if (g->workers[i].n_reports < enough) {
             return false;
         }
     }
@@ -190,13 +195,13 @@ end_step(struct groups *g, int group)
 
 /* Starts with the first plan, and with all workers active. */
 static void
-start_training(struct sync *sync)
+groups_start(struct sync *sync)
 {
     struct groups *g = sync->own;
-    int n = g->plan.n_workers;
 
-    memset(g->paused, 0, n * sizeof *g->paused);
-    memset(g->resuming, 0, n * sizeof *g->resuming);
+    for (int i = 0; i < g->plan.n_workers; i++) {
+        g->workers[i].paused = g->workers[i].resuming = false;
+    }
     group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
     apply_plan(g);
     sync_state_post_all(sync, &(struct sync_message) {
@@ -204,52 +209,30 @@ start_training(struct sync *sync)
     });
 }
 
-static struct sync *
-groups_create(const struct sync_config *config)
+static void
+groups_init(struct sync *sync, const struct sync_spec *spec)
 {
-    struct sync *sync = sync_state_create(config, sizeof(struct groups));
-    const struct sync_spec *spec = config->spec;
     struct groups *g = sync->own;
-    int n = config->n_workers;
+    int n = sync->config.n_workers;
 
-    g->n_fixed = spec ? spec->groups : 0;
+    g->n_fixed = spec->groups;
     g->limit = n;
-    g->max_age = (uint64_t) (spec && spec->tau ? spec->tau : DEFAULT_TAU) * n;
+    g->max_age = (uint64_t) spec->tau * n;
     group_plan_init(&g->plan, n);
     group_plan_init(&g->next, n);
     g->groups = allocate(n, sizeof *g->groups);
-    g->arrived = allocate(n, sizeof *g->arrived);
-    g->paused = allocate(n, sizeof *g->paused);
-    g->resuming = allocate(n, sizeof *g->resuming);
     g->seconds = allocate(n, sizeof *g->seconds);
-    g->n_reports = allocate(n, sizeof *g->n_reports);
-    start_training(sync);
-    return sync;
 }
 
 static void
-groups_resume(struct sync *sync, uint64_t iteration)
+groups_uninit(struct sync *sync)
 {
-    sync_state_resume_counts(sync, iteration);
-    start_training(sync);
-}
+    struct groups *g = sync->own;
 
-static void
-groups_destroy(struct sync *sync)
-{
-    if (sync) {
-        struct groups *g = sync->own;
-
-        group_plan_uninit(&g->plan);
-        group_plan_uninit(&g->next);
-        free(g->groups);
-        free(g->arrived);
-        free(g->paused);
-        free(g->resuming);
-        free(g->seconds);
-        free(g->n_reports);
-    }
-    sync_state_destroy(sync);
+    group_plan_uninit(&g->plan);
+    group_plan_uninit(&g->next);
+    free(g->groups);
+    free(g->seconds);
 }
 
 static char *
@@ -265,7 +248,7 @@ groups_message(struct sync *sync, int worker, const struct sync_message *m)
                          ? (1 - NEW_PART) * g->seconds[worker]
                            + NEW_PART * m->seconds
                          : m->seconds;
-    g->n_reports[worker]++;
+    g->workers[worker].n_reports++;
     return NULL;
 }
 
@@ -283,7 +266,7 @@ update_if_all_have_arrived(struct sync *sync, int group)
     for (int i = 0; i < n; i++) {
         int worker = members(g, group)[i];
 
-        if (!g->arrived[worker] && !g->paused[worker]) {
+        if (!g->workers[worker].arrived && !g->workers[worker].paused) {
             return;
         }
         n_samples += sync->workers[worker].n_samples;
@@ -309,19 +292,20 @@ groups_take_push(struct sync *sync, int worker, uint64_t iteration,
 {
     struct groups *g = sync->own;
     struct sync_worker *w = &sync->workers[worker];
+    struct group_worker *gw = &g->workers[worker];
     int group = g->plan.group[worker];
 
     if (sync->config.follows) {
         return message("groups: one server is allowed");
     }
-    if (iteration != w->n_pushed || g->arrived[worker] || g->paused[worker]
+    if (iteration != w->n_pushed || gw->arrived || gw->paused
         || !g->groups[group].running) {
         return sync_state_refuse(iteration, w->n_pushed);
     }
     w->n_pushed++;
     w->n_samples = n_samples;
     w->loss = loss;
-    g->arrived[worker] = true;
+    gw->arrived = true;
     update_if_all_have_arrived(sync, group);
     return NULL;
 }
@@ -331,11 +315,12 @@ groups_worker_ready(const struct sync *sync, int worker, uint64_t *iteration,
                     float *loss)
 {
     const struct groups *g = sync->own;
+    const struct group_worker *gw = &g->workers[worker];
 
     *iteration = sync->workers[worker].n_pushed;
     *loss = sync->loss;
-    return g->groups[g->plan.group[worker]].running && !g->arrived[worker]
-           && !g->paused[worker];
+    return g->groups[g->plan.group[worker]].running && !gw->arrived
+           && !gw->paused;
 }
 
 void
@@ -396,7 +381,7 @@ groups_push(struct sync *sync, int group, uint32_t n_samples, float loss)
         int worker = members(g, group)[i];
         struct sync_worker *w = &sync->workers[worker];
 
-        if (!g->paused[worker]) {
+        if (!g->workers[worker].paused) {
             w->n_pushed++;
             w->n_samples = shard_range(n_samples, k++, n).n;
             w->loss = loss;
@@ -423,7 +408,7 @@ static bool
 any_has_arrived(const struct groups *g, int group)
 {
     for (int i = 0; i < g->plan.n[group]; i++) {
-        if (g->arrived[members(g, group)[i]]) {
+        if (g->workers[members(g, group)[i]].arrived) {
             return true;
         }
     }
@@ -434,16 +419,16 @@ char *
 groups_pause_worker(struct sync *sync, int worker)
 {
     struct groups *g = sync->own;
+    struct group_worker *gw = &g->workers[worker];
     int group = g->plan.group[worker];
     bool running = g->groups[group].running;
 
-    if ((g->paused[worker] && !g->resuming[worker])
-        || (running && g->arrived[worker])) {
+    if ((gw->paused && !gw->resuming) || (running && gw->arrived)) {
         return message("pause of a worker that %s",
-                       g->paused[worker] ? "is paused" : "has pushed");
+                       gw->paused ? "is paused" : "has pushed");
     }
-    g->paused[worker] = true;
-    g->resuming[worker] = false;
+    gw->paused = true;
+    gw->resuming = false;
     sync->workers[worker].n_samples = 0;
     if (running && !count_active(g, group)) {
         g->groups[group].running = false;
@@ -459,10 +444,10 @@ groups_resume_worker(struct sync *sync, int worker)
 {
     struct groups *g = sync->own;
 
-    if (!g->paused[worker]) {
+    if (!g->workers[worker].paused) {
         return message("resumption of a worker that is not paused");
     }
-    g->resuming[worker] = true;
+    g->workers[worker].resuming = true;
     proceed(g);
     return NULL;
 }
@@ -472,18 +457,19 @@ groups_is_paused(const struct sync *sync, int worker)
 {
     const struct groups *g = sync->own;
 
-    return g->paused[worker];
+    return g->workers[worker].paused;
 }
 
 const struct sync_class sync_groups = {
     .name = "groups",
-    .create = groups_create,
-    .destroy = groups_destroy,
+    .own_size = sizeof(struct groups),
+    .per_worker = sizeof(struct group_worker),
+    .asynchronous = true,
+    .needs_messages = true,
+    .init = groups_init,
+    .uninit = groups_uninit,
+    .start = groups_start,
     .push = groups_take_push,
     .ready = groups_worker_ready,
     .message = groups_message,
-    .take = sync_state_take,
-    .iteration = sync_state_least_pushed,
-    .spans = sync_state_count_spans,
-    .resume = groups_resume,
 };

@@ -1,72 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "trainer/balance/batch-size-manager.h"
 #include "base/memory.h"
+#include "trainer/balance/batch-size-manager.h"
 #include "trainer/schemes/sync-state.h"
 
 #define SEED 1                  /* Of the predictors. */
 
 struct lbbsp {
-    enum batch_size_mode mode;
     char predictor[16];
     struct batch_size_manager *manager; /* NULL in the first iteration. */
-    uint32_t *max;              /* Samples that each worker has memory for, as
-                                 * of its first report; 0: no limit. */
     uint32_t batch;             /* Samples pushed in the first iteration. */
+    uint32_t max[];             /* Samples that each worker has memory for, as
+                                 * of its first report; 0: no limit. */
 };
 
 static void
-give_roles(struct sync *sync)
+lbbsp_init(struct sync *sync, const struct sync_spec *spec)
 {
-    const struct lbbsp *lb = sync->own;
-
-    sync_state_post_all(sync, &(struct sync_message) {
-        .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS
-                                | (lb->mode == BATCH_SIZE_GPU
-                                   ? SYNC_ROLE_TRANSFERS : 0),
-    });
-}
-
-static struct sync *
-lbbsp_create(const struct sync_config *config, enum batch_size_mode mode)
-{
-    struct sync *sync = sync_state_create(config, sizeof(struct lbbsp));
     struct lbbsp *lb = sync->own;
 
-    lb->mode = mode;
-    for (size_t i = 0; config->spec && i < sizeof lb->predictor; i++) {
-        lb->predictor[i] = config->spec->predictor[i];
-    }
-    lb->max = allocate(config->n_workers, sizeof *lb->max);
-    give_roles(sync);
-    return sync;
-}
-
-static struct sync *
-lbbsp_cpu_create(const struct sync_config *config)
-{
-    return lbbsp_create(config, BATCH_SIZE_CPU);
-}
-
-static struct sync *
-lbbsp_gpu_create(const struct sync_config *config)
-{
-    return lbbsp_create(config, BATCH_SIZE_GPU);
+    memcpy(lb->predictor, spec->predictor, sizeof lb->predictor);
 }
 
 static void
-lbbsp_destroy(struct sync *sync)
+lbbsp_uninit(struct sync *sync)
 {
-    if (sync) {
-        struct lbbsp *lb = sync->own;
+    struct lbbsp *lb = sync->own;
 
-        batch_size_manager_destroy(lb->manager);
-        free(lb->max);
+    batch_size_manager_destroy(lb->manager);
+    lb->manager = NULL;
+}
+
+static void
+lbbsp_start(struct sync *sync)
+{
+    sync_state_post_all(sync, &(struct sync_message) {
+        .kind = SYNC_ROLE,
+        .n = SYNC_ROLE_REPORTS | (sync->class == &sync_lbbsp_gpu
+                                  ? SYNC_ROLE_TRANSFERS : 0),
+    });
+}
+
+/* Speeds are learned again: assigns equal shares for a start. */
+static void
+lbbsp_resumed(struct sync *sync)
+{
+    struct lbbsp *lb = sync->own;
+
+    lbbsp_uninit(sync);
+    lb->batch = 0;
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ASSIGN, .iteration = sync->iteration, .first = i,
+            .n = 1, .total = sync->config.n_workers,
+        });
     }
-    sync_state_destroy(sync);
 }
 
 /* 'x' came over the network: it may be any number, or none. */
@@ -102,9 +93,10 @@ create_manager(struct sync *sync)
     struct lbbsp *lb = sync->own;
 
     return batch_size_manager_create(&(struct batch_size_config) {
-        .mode = lb->mode, .n_workers = sync->config.n_workers,
-        .batch = lb->batch, .max = lb->max,
-        .predictor = *lb->predictor ? lb->predictor : NULL, .seed = SEED,
+        .mode = sync->class == &sync_lbbsp_gpu ? BATCH_SIZE_GPU
+                                               : BATCH_SIZE_CPU,
+        .n_workers = sync->config.n_workers, .batch = lb->batch,
+        .max = lb->max, .predictor = lb->predictor, .seed = SEED,
     }, &lb->manager);
 }
 
@@ -146,51 +138,32 @@ lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
     return error;
 }
 
-/* Speeds are learned again: assigns equal shares for a start. */
-static void
-lbbsp_resume(struct sync *sync, uint64_t iteration)
-{
-    struct lbbsp *lb = sync->own;
-
-    batch_size_manager_destroy(lb->manager);
-    lb->manager = NULL;
-    lb->batch = 0;
-    sync_state_resume(sync, iteration);
-    give_roles(sync);
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ASSIGN, .iteration = iteration, .first = i, .n = 1,
-            .total = sync->config.n_workers,
-        });
-    }
-}
-
 const struct sync_class sync_lbbsp_cpu = {
     .name = "lbbsp-cpu",
-    .create = lbbsp_cpu_create,
-    .destroy = lbbsp_destroy,
+    .own_size = sizeof(struct lbbsp),
+    .per_worker = sizeof(uint32_t),
+    .needs_messages = true,
+    .uses_parts = true,
+    .init = lbbsp_init,
+    .start = lbbsp_start,
+    .resumed = lbbsp_resumed,
+    .uninit = lbbsp_uninit,
     .push = lbbsp_push,
-    .part = sync_bsp_part,
-    .fresh = sync_bsp_fresh,
     .ready = sync_bsp_ready,
     .message = lbbsp_message,
-    .take = sync_state_take,
-    .iteration = sync_bsp_iteration,
-    .spans = sync_state_spans,
-    .resume = lbbsp_resume,
 };
 
 const struct sync_class sync_lbbsp_gpu = {
     .name = "lbbsp-gpu",
-    .create = lbbsp_gpu_create,
-    .destroy = lbbsp_destroy,
+    .own_size = sizeof(struct lbbsp),
+    .per_worker = sizeof(uint32_t),
+    .needs_messages = true,
+    .uses_parts = true,
+    .init = lbbsp_init,
+    .start = lbbsp_start,
+    .resumed = lbbsp_resumed,
+    .uninit = lbbsp_uninit,
     .push = lbbsp_push,
-    .part = sync_bsp_part,
-    .fresh = sync_bsp_fresh,
     .ready = sync_bsp_ready,
     .message = lbbsp_message,
-    .take = sync_state_take,
-    .iteration = sync_bsp_iteration,
-    .spans = sync_state_spans,
-    .resume = lbbsp_resume,
 };

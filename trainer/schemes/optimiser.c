@@ -2,7 +2,6 @@
 
 #include "trainer/schemes/optimiser.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -83,57 +82,37 @@ adam_step(const struct optimiser_config *c, size_t n, const float *restrict g,
     }
 }
 
-static const struct optimiser_class optimiser_sum = { "sum", 0, sum_step };
-static const struct optimiser_class optimiser_sgd = { "sgd", 0, sgd_step };
-static const struct optimiser_class optimiser_momentum = {
-    "momentum", 1, momentum_step,
+static const struct optimiser_class classes[] = {
+    { "sum", 0, sum_step },
+    { "sgd", 0, sgd_step },
+    { "momentum", 1, momentum_step },
+    { "adagrad", 1, adagrad_step },
+    { "adam", 4, adam_step },
 };
-static const struct optimiser_class optimiser_adagrad = {
-    "adagrad", 1, adagrad_step,
-};
-static const struct optimiser_class optimiser_adam = { "adam", 4, adam_step };
 
-const struct optimiser_class *const optimiser_classes[] = {
-    &optimiser_sum,
-    &optimiser_sgd,
-    &optimiser_momentum,
-    &optimiser_adagrad,
-    &optimiser_adam,
-    NULL,
-};
+#define N_CLASSES (sizeof classes / sizeof *classes)
 
 const struct optimiser_class *
 optimiser_find(const char *name)
 {
-    const struct optimiser_class *const *class = optimiser_classes;
-
-    while (*class && strcmp((*class)->name, name)) {
-        class++;
-    }
-    return *class;
-}
-
-const struct optimiser_class *
-optimiser_by_number(uint32_t number)
-{
-    for (uint32_t i = 0; optimiser_classes[i]; i++) {
-        if (i == number) {
-            return optimiser_classes[i];
+    for (size_t i = 0; i < N_CLASSES; i++) {
+        if (!strcmp(classes[i].name, name)) {
+            return &classes[i];
         }
     }
     return NULL;
 }
 
+const struct optimiser_class *
+optimiser_by_number(uint32_t number)
+{
+    return number < N_CLASSES ? &classes[number] : NULL;
+}
+
 uint32_t
 optimiser_number(const struct optimiser_class *class)
 {
-    uint32_t i = 0;
-
-    while (optimiser_classes[i] != class) {
-        assert(optimiser_classes[i]);
-        i++;
-    }
-    return i;
+    return class - classes;
 }
 
 struct optimiser_config

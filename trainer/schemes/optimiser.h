@@ -49,10 +49,8 @@ struct optimiser_class {
 };
 
 /* "sum" (w = w + g, for counters and workers that compute steps themselves),
- * "sgd", "momentum", "adagrad", "adam", NULL.  Hellos have their index. */
-extern const struct optimiser_class *const optimiser_classes[];
-
-/* Return NULL if there is no such optimiser. */
+ * "sgd", "momentum", "adagrad" and "adam" have the numbers from 0 on, as in
+ * hellos.  Return NULL if there is no such optimiser. */
 const struct optimiser_class *optimiser_find(const char *name);
 const struct optimiser_class *optimiser_by_number(uint32_t);
 uint32_t optimiser_number(const struct optimiser_class *);

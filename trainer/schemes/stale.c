@@ -1,81 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <stdlib.h>
-
-#include "base/memory.h"
 #include "trainer/schemes/sync-state.h"
 
 struct stale {
     uint64_t bound;             /* Iterations ahead of the slowest worker. */
-    uint64_t *n_sent;           /* "essp": weights sent to each worker. */
+    uint64_t n_sent[];          /* "essp": weights sent to each worker. */
 };
 
-static struct sync *
-stale_create(const struct sync_config *config, uint64_t bound)
+static void
+stale_init(struct sync *sync, const struct sync_spec *spec)
 {
-    struct sync *sync = sync_state_create(config, sizeof(struct stale));
     struct stale *stale = sync->own;
 
-    stale->bound = bound;
-    return sync;
+    stale->bound = sync->class == &sync_asp ? UINT64_MAX : spec->staleness;
 }
 
-static struct sync *
-asp_create(const struct sync_config *config)
-{
-    return stale_create(config, UINT64_MAX);
-}
-
-static struct sync *
-ssp_create(const struct sync_config *config)
-{
-    return stale_create(config, config->spec ? config->spec->staleness : 3);
-}
-
+/* All workers get the weights of the slowest, also after a checkpoint. */
 static void
-give_roles(struct sync *sync)
+essp_start(struct sync *sync)
 {
-    const struct stale *stale = sync->own;
+    struct stale *stale = sync->own;
 
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        stale->n_sent[i] = sync->workers[i].next = sync->iteration;
+        sync->workers[i].resumed = false;
+    }
     sync_state_post_all(sync, &(struct sync_message) {
         .kind = SYNC_ROLE, .n = SYNC_ROLE_PIPELINE, .total = stale->bound,
     });
-}
-
-static struct sync *
-essp_create(const struct sync_config *config)
-{
-    struct sync *sync = ssp_create(config);
-    struct stale *stale = sync->own;
-
-    stale->n_sent = allocate(config->n_workers, sizeof *stale->n_sent);
-    give_roles(sync);
-    return sync;
-}
-
-/* All workers get the weights of the slowest, as without a checkpoint. */
-static void
-essp_resume(struct sync *sync, uint64_t iteration)
-{
-    struct stale *stale = sync->own;
-
-    sync_state_resume_counts(sync, iteration);
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        stale->n_sent[i] = sync->workers[i].next = iteration;
-        sync->workers[i].resumed = false;
-    }
-    give_roles(sync);
-}
-
-static void
-essp_destroy(struct sync *sync)
-{
-    if (sync) {
-        struct stale *stale = sync->own;
-
-        free(stale->n_sent);
-    }
-    sync_state_destroy(sync);
 }
 
 /* A push that was counted before a checkpoint may be repeated after it. */
@@ -113,7 +65,7 @@ stale_ready(const struct sync *sync, int worker, uint64_t *iteration,
 {
     const struct stale *stale = sync->own;
     uint64_t next = sync->workers[worker].next;
-    uint64_t least = sync_state_least_pushed(sync);
+    uint64_t least = sync_iteration(sync);
 
     *iteration = next;
     *loss = sync->loss;
@@ -130,7 +82,7 @@ essp_ready(const struct sync *sync, int worker, uint64_t *iteration,
 
     *iteration = stale->n_sent[worker];
     *loss = sync->loss;
-    return stale->n_sent[worker] <= sync_state_least_pushed(sync);
+    return stale->n_sent[worker] <= sync_iteration(sync);
 }
 
 static uint32_t
@@ -151,36 +103,32 @@ essp_sent(struct sync *sync, int worker)
 
 const struct sync_class sync_asp = {
     .name = "asp",
-    .create = asp_create,
-    .destroy = sync_state_destroy,
+    .own_size = sizeof(struct stale),
+    .asynchronous = true,
+    .init = stale_init,
     .push = stale_push,
     .ready = stale_ready,
-    .iteration = sync_state_least_pushed,
-    .spans = sync_state_count_spans,
-    .resume = sync_state_resume_counts,
 };
 
 const struct sync_class sync_ssp = {
     .name = "ssp",
-    .create = ssp_create,
-    .destroy = sync_state_destroy,
+    .own_size = sizeof(struct stale),
+    .asynchronous = true,
+    .init = stale_init,
     .push = stale_push,
     .ready = stale_ready,
-    .iteration = sync_state_least_pushed,
-    .spans = sync_state_count_spans,
-    .resume = sync_state_resume_counts,
 };
 
 const struct sync_class sync_essp = {
     .name = "essp",
-    .create = essp_create,
-    .destroy = essp_destroy,
+    .own_size = sizeof(struct stale),
+    .per_worker = sizeof(uint64_t),
+    .asynchronous = true,
+    .needs_messages = true,
+    .init = stale_init,
+    .start = essp_start,
     .push = stale_push,
     .ready = essp_ready,
     .max_in_flight = essp_max_in_flight,
     .sent = essp_sent,
-    .take = sync_state_take,
-    .iteration = sync_state_least_pushed,
-    .spans = sync_state_count_spans,
-    .resume = essp_resume,
 };

@@ -28,6 +28,7 @@ struct sync_post {
 };
 
 struct sync {
+    const struct sync_class *class;
     struct sync_config config;
     uint64_t iteration;         /* Of the weights. */
     int n_arrived;              /* Workers that have pushed 'iteration'. */
@@ -43,17 +44,6 @@ struct sync {
 
     void *own;                  /* Data of the scheme. */
 };
-
-/* 'own' gets 'own_size' zeroed bytes. */
-struct sync *sync_state_create(const struct sync_config *, size_t own_size);
-
-/* Functions for struct sync_class.  The spans of sync_state_count_spans()
- * include 'n_pushed' of all workers. */
-void sync_state_destroy(struct sync *);
-int sync_state_spans(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
-int sync_state_count_spans(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
-uint64_t sync_state_least_pushed(const struct sync *);
-bool sync_state_take(struct sync *, int *worker, struct sync_message *);
 
 /* Queues a message to 'worker', or to all, unless the scheme follows.  At most
  * two for each worker may be queued. */
@@ -73,11 +63,6 @@ void sync_state_apply(struct sync *, const float *gradient, float share);
 /* Forgets which parts of the next gradients have arrived. */
 void sync_state_await_parts(struct sync *);
 
-/* After a checkpoint was read: no gradient has arrived, no message is queued,
- * and each worker has made 'iteration' pushes, or as many as 'counts' has. */
-void sync_state_resume(struct sync *, uint64_t iteration);
-void sync_state_resume_counts(struct sync *, uint64_t iteration);
-
 /* Mean of the workers' last losses, weighted by samples. */
 float sync_state_mean_loss(const struct sync *);
 
@@ -86,10 +71,6 @@ char *sync_bsp_push(struct sync *, int worker, uint64_t iteration,
                     uint32_t n_samples, float loss);
 bool sync_bsp_ready(const struct sync *, int worker, uint64_t *iteration,
                     float *loss);
-char *sync_bsp_part(struct sync *, int worker, uint64_t iteration,
-                    uint32_t n_samples, size_t first);
-size_t sync_bsp_fresh(const struct sync *, uint64_t *iteration);
-uint64_t sync_bsp_iteration(const struct sync *);
 
 /* Makes the next weights from the gradients of the workers that have pushed
  * 'iteration', weighted by samples.  They are added by rank and not by

@@ -18,11 +18,12 @@ vector(struct sync *sync)
 }
 
 struct sync *
-sync_state_create(const struct sync_config *config, size_t own_size)
+sync_create(const struct sync_class *class, const struct sync_config *config)
 {
     struct sync *sync = allocate(1, sizeof *sync);
 
     assert(config->backend->class->map);
+    sync->class = class;
     sync->config = *config;
     sync->config.spec = NULL;
     sync->weights = vector(sync);
@@ -37,17 +38,27 @@ sync_state_create(const struct sync_config *config, size_t own_size)
     sync->counts = allocate(config->n_workers, sizeof *sync->counts);
     sync->max_posts = 2 * config->n_workers;
     sync->posts = allocate(sync->max_posts, sizeof *sync->posts);
-    sync->own = own_size ? allocate(1, own_size) : NULL;
+    sync->own = allocate(1, class->own_size
+                            + config->n_workers * class->per_worker);
     sync_state_await_parts(sync);
+    if (class->init) {
+        class->init(sync, config->spec);
+    }
+    if (class->start) {
+        class->start(sync);
+    }
     return sync;
 }
 
 void
-sync_state_destroy(struct sync *sync)
+sync_destroy(struct sync *sync)
 {
     if (sync) {
         struct backend *b = sync->config.backend;
 
+        if (sync->class->uninit) {
+            sync->class->uninit(sync);
+        }
         for (int i = 0; i < sync->config.n_workers; i++) {
             backend_free(b, sync->workers[i].gradient);
         }
@@ -77,10 +88,10 @@ sync_weights(struct sync *sync)
 }
 
 int
-sync_state_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
+sync_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
 {
     size_t length = sync->config.n * sizeof(float);
-    int n = 0;
+    int n = 0, n_workers = sync->config.n_workers;
 
     spans[n++] = (struct sync_span) { sync_weights(sync), length };
     for (int i = 0; i < sync->config.optimiser.class->n_states; i++) {
@@ -89,15 +100,9 @@ sync_state_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
         };
     }
     spans[n++] = (struct sync_span) { &sync->loss, sizeof sync->loss };
-    return n;
-}
-
-int
-sync_state_count_spans(struct sync *sync,
-                       struct sync_span spans[SYNC_MAX_SPANS])
-{
-    int n = sync_state_spans(sync, spans), n_workers = sync->config.n_workers;
-
+    if (!sync->class->asynchronous) {
+        return n;
+    }
     for (int i = 0; i < n_workers; i++) {
         sync->counts[i] = sync->workers[i].n_pushed;
     }
@@ -107,13 +112,15 @@ sync_state_count_spans(struct sync *sync,
     return n;
 }
 
-/* Returns the number of iterations that all workers have pushed. */
 uint64_t
-sync_state_least_pushed(const struct sync *sync)
+sync_iteration(const struct sync *sync)
 {
-    uint64_t least = sync->workers[0].n_pushed;
+    uint64_t least = UINT64_MAX;
 
-    for (int i = 1; i < sync->config.n_workers; i++) {
+    if (!sync->class->asynchronous) {
+        return sync->iteration;
+    }
+    for (int i = 0; i < sync->config.n_workers; i++) {
         uint64_t n_pushed = sync->workers[i].n_pushed;
 
         least = n_pushed < least ? n_pushed : least;
@@ -131,16 +138,11 @@ void
 sync_state_post(struct sync *sync, int worker,
                 const struct sync_message *message)
 {
-    struct sync_post *post;
-
-    if (sync->config.follows) {
-        return;
+    if (!sync->config.follows) {
+        assert(sync->n_posts < sync->max_posts);
+        sync->posts[(sync->first_post + sync->n_posts++) % sync->max_posts]
+            = (struct sync_post) { worker, *message };
     }
-    assert(sync->n_posts < sync->max_posts);
-    post = &sync->posts[(sync->first_post + sync->n_posts++)
-                        % sync->max_posts];
-    post->worker = worker;
-    post->message = *message;
 }
 
 void
@@ -152,7 +154,7 @@ sync_state_post_all(struct sync *sync, const struct sync_message *message)
 }
 
 bool
-sync_state_take(struct sync *sync, int *worker, struct sync_message *message)
+sync_take(struct sync *sync, int *worker, struct sync_message *message)
 {
     const struct sync_post *post = &sync->posts[sync->first_post];
 
@@ -176,8 +178,10 @@ sync_state_await_parts(struct sync *sync)
 }
 
 void
-sync_state_resume(struct sync *sync, uint64_t iteration)
+sync_resume(struct sync *sync, uint64_t iteration)
 {
+    const struct sync_class *class = sync->class;
+
     sync->iteration = iteration;
     sync->n_arrived = 0;
     sync->n_posts = 0;
@@ -185,21 +189,15 @@ sync_state_resume(struct sync *sync, uint64_t iteration)
     for (int i = 0; i < sync->config.n_workers; i++) {
         struct sync_worker *w = &sync->workers[i];
 
-        w->n_pushed = w->next = iteration;
+        w->resumed = class->asynchronous;
+        w->n_pushed = w->next = w->resumed ? sync->counts[i] : iteration;
         w->n_samples = 0;
-        w->resumed = false;
     }
-}
-
-void
-sync_state_resume_counts(struct sync *sync, uint64_t iteration)
-{
-    sync_state_resume(sync, iteration);
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        struct sync_worker *w = &sync->workers[i];
-
-        w->n_pushed = w->next = sync->counts[i];
-        w->resumed = true;
+    if (class->start) {
+        class->start(sync);
+    }
+    if (class->resumed) {
+        class->resumed(sync);
     }
 }
 

@@ -19,11 +19,11 @@
  * =====
  *
  *    error = sync_spec_parse("ssp,staleness=3", &spec);
- *    struct sync *sync = spec.class->create(&config);
+ *    struct sync *sync = sync_create(spec.class, &config);
  *    ...write the first weights to sync_weights(sync)...
  *    ...receive worker 2's gradient into sync_inbox(sync, 2)...
  *    error = class->push(sync, 2, iteration, n_samples, loss);
- *    while (class->take(sync, &to, &message)) {
+ *    while (sync_take(sync, &to, &message)) {
  *        ...send it to worker 'to'...
  *    }
  *    if (class->ready(sync, 2, &iteration, &loss)) {
@@ -49,9 +49,9 @@
  * ===========================
  *
  * A scheme allocates at creation and owns its vectors.  The weights change
- * only inside push() and part().  Under an asynchronous scheme they may change
- * while they are being sent: a worker then sees some parameters one push later
- * than others.  One thread. */
+ * only inside push() and sync_part().  Under an asynchronous scheme they may
+ * change while they are being sent: a worker then sees some parameters one
+ * push later than others.  One thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -131,8 +131,8 @@ struct sync_config {
     int n_workers;
     size_t n;                   /* Parameters of the shard. */
     struct optimiser_config optimiser;
-    const struct sync_spec *spec;       /* May be freed after creation; NULL:
-                                         * the scheme's defaults. */
+    const struct sync_spec *spec;       /* May be freed after creation; NULL is
+                                         * allowed for sync_bsp. */
     bool follows;               /* Another server's scheme sends messages. */
 };
 
@@ -142,11 +142,25 @@ struct sync_span {
     size_t length;              /* Bytes. */
 };
 
+/* A scheme.  push() and ready() are required.  Its own data are 'own_size'
+ * bytes, and behind them 'per_worker' for each worker; they begin as zeros. */
 struct sync_class {
     const char *name;
+    size_t own_size, per_worker;
+    bool asynchronous;          /* Workers push at their own pace. */
+    bool needs_messages;        /* A message that is lost with a connection
+                                 * does harm: the training cannot continue,
+                                 * except from a checkpoint. */
+    bool uses_parts;            /* See sync_part(). */
 
-    struct sync *(*create)(const struct sync_config *);
-    void (*destroy)(struct sync *);
+    /* 'spec' may be freed afterwards. */
+    void (*init)(struct sync *, const struct sync_spec *spec);
+    void (*uninit)(struct sync *);
+
+    /* start(): the training begins, or continues from a checkpoint; queues the
+     * first messages.  resumed(): is called next if it continues. */
+    void (*start)(struct sync *);
+    void (*resumed)(struct sync *);
 
     /* The inbox of 'worker' has the mean gradient of 'n_samples' samples at
      * the weights of 'iteration'; 'loss' is their mean loss.  Returns NULL, or
@@ -154,51 +168,50 @@ struct sync_class {
     char *(*push)(struct sync *, int worker, uint64_t iteration,
                   uint32_t n_samples, float loss);
 
-    /* Optional, together.  part(): the inbox of 'worker' has a part of its
-     * next push, from parameter 'first' on, which may be used already.
-     * fresh(): returns from which parameter on the weights are those of the
-     * next iteration, '*iteration', and may be sent; the number of parameters
-     * if none are. */
-    char *(*part)(struct sync *, int worker, uint64_t iteration,
-                  uint32_t n_samples, size_t first);
-    size_t (*fresh)(const struct sync *, uint64_t *iteration);
-
     /* Returns true if 'worker' may have the weights that follow its last
      * push.  Stores its next iteration, and the mean loss of the one
      * before. */
     bool (*ready)(const struct sync *, int worker, uint64_t *iteration,
                   float *loss);
 
-    /* Optional, together.  max_in_flight(): returns how many gradients of a
-     * worker may be without a reply when it pushes another one; each is still
-     * answered once.  sent(): 'worker' was sent the weights for which it was
-     * ready. */
+    /* Together.  max_in_flight(): returns how many gradients of a worker may
+     * be without a reply when it pushes another one; each is still answered
+     * once.  sent(): 'worker' was sent the weights for which it was ready. */
     uint32_t (*max_in_flight)(const struct sync *);
     void (*sent)(struct sync *, int worker);
 
-    /* Optional: takes a message of 'worker'.  Returns NULL or a message if it
-     * is not allowed. */
+    /* Takes a message of 'worker'.  Returns NULL or a message if it is not
+     * allowed. */
     char *(*message)(struct sync *, int worker, const struct sync_message *);
-
-    /* Optional: stores the next message to send, and returns true if there is
-     * one.  Messages are sent once: a scheme that has some cannot continue
-     * after a lost connection, except from a checkpoint. */
-    bool (*take)(struct sync *, int *worker, struct sync_message *);
-
-    /* Messages only save time: a lost one does no harm. */
-    bool may_be_missed;
-
-    /* For checkpoints.  iteration(): the number of iterations that all workers
-     * have made.  spans(): stores the memory that is the whole state whenever
-     * that number has just grown, and returns the number of spans.  resume():
-     * the spans are those of 'iteration', and each worker is about to push the
-     * iteration that ready() stores.  Under asynchronous schemes a server may
-     * have counted more pushes of a worker than it resumes from: those are
-     * acknowledged again, not applied twice. */
-    uint64_t (*iteration)(const struct sync *);
-    int (*spans)(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
-    void (*resume)(struct sync *, uint64_t iteration);
 };
+
+struct sync *sync_create(const struct sync_class *,
+                         const struct sync_config *);
+void sync_destroy(struct sync *);
+
+/* Stores the next message to send, and returns true if there is one.  Messages
+ * are sent once. */
+bool sync_take(struct sync *, int *worker, struct sync_message *);
+
+/* For classes with 'uses_parts'.  sync_part(): the inbox of 'worker' has a
+ * part of its next push, from parameter 'first' on, which may be used already.
+ * sync_fresh(): returns from which parameter on the weights are those of the
+ * next iteration, '*iteration', and may be sent; the number of parameters if
+ * none are. */
+char *sync_part(struct sync *, int worker, uint64_t iteration,
+                uint32_t n_samples, size_t first);
+size_t sync_fresh(const struct sync *, uint64_t *iteration);
+
+/* For checkpoints.  sync_iteration(): the number of iterations that all
+ * workers have made.  sync_spans(): stores the memory that is the whole state
+ * whenever that number has just grown, and returns the number of spans.
+ * sync_resume(): the spans are those of 'iteration', and each worker is about
+ * to push the iteration that ready() stores.  If 'asynchronous', a server may
+ * have counted more pushes of a worker than it resumes from: those are
+ * acknowledged again, not applied twice. */
+uint64_t sync_iteration(const struct sync *);
+int sync_spans(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
+void sync_resume(struct sync *, uint64_t iteration);
 
 /* Bulk synchronous parallel: an update is the mean over the samples of all
  * workers.  However a batch is divided among workers, the weights are the same

@@ -136,7 +136,7 @@ evaluation_does_not_depend_on_the_batch(void **state)
 static void
 train(struct fixture *f, int n_workers, const int parts[], float *weights)
 {
-    struct sync *sync = sync_bsp.create(&(struct sync_config) {
+    struct sync *sync = sync_create(&sync_bsp, &(struct sync_config) {
         .backend = f->b, .n_workers = n_workers, .n = f->n,
         .optimiser = optimiser_defaults(optimiser_find("momentum"), 0.1f,
                                         0.9f),
@@ -169,7 +169,7 @@ train(struct fixture *f, int n_workers, const int parts[], float *weights)
         }
     }
     memcpy(weights, sync_weights(sync), f->n * sizeof *weights);
-    sync_bsp.destroy(sync);
+    sync_destroy(sync);
 }
 
 static void
@@ -209,7 +209,7 @@ static void
 refuses_gradients_of_another_iteration(void **state)
 {
     struct fixture *f = *state;
-    struct sync *sync = sync_bsp.create(&(struct sync_config) {
+    struct sync *sync = sync_create(&sync_bsp, &(struct sync_config) {
         .backend = f->b, .n_workers = 2, .n = 4,
         .optimiser = optimiser_defaults(optimiser_find("sgd"), 1, 0),
     });
@@ -221,7 +221,7 @@ refuses_gradients_of_another_iteration(void **state)
     error = sync_bsp.push(sync, 0, 0, 1, 0);    /* Twice. */
     assert_non_null(error);
     free(error);
-    sync_bsp.destroy(sync);
+    sync_destroy(sync);
 }
 
 static void

@@ -160,7 +160,7 @@ train(struct fixture *f, const struct task *task, int n_workers, int n_steps,
       double losses[])
 {
     size_t n = f->model->n_parameters;
-    struct sync *sync = sync_bsp.create(&(struct sync_config) {
+    struct sync *sync = sync_create(&sync_bsp, &(struct sync_config) {
         .backend = f->b, .n_workers = n_workers, .n = n,
         .optimiser = optimiser_defaults(optimiser_find("momentum"),
                                         task->rate, 0.9f),
@@ -187,7 +187,7 @@ train(struct fixture *f, const struct task *task, int n_workers, int n_steps,
         memcpy(f->model->weights, sync_weights(sync), n * sizeof(float));
         model_weights_changed(f->model);
     }
-    sync_bsp.destroy(sync);
+    sync_destroy(sync);
 }
 
 static void

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "trainer/backend/backend.h"
 #include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
 #include "trainer/net/heartbeat.h"
@@ -208,20 +209,11 @@ heartbeats_are_due_four_times_per_timeout(void **state)
     assert_true(heartbeat_due(&hb, 1000001));
 }
 
-static int
-no_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
-{
-    return 0;
-}
-
 /* A file that an earlier wire version has written can be read: the head does
  * not follow the hello. */
 static void
 checkpoints_keep_their_head(void **state)
 {
-    static const struct sync_class class = {
-        .name = "bsp", .spans = no_spans,
-    };
     const struct frame_hello hello = {
         .rank = 1, .n_workers = 3, .n_shards = 1, .n_parameters = 10,
         .seed = 7, .learning_rate = 1, .momentum = 0.5f, .optimiser = 2,
@@ -237,10 +229,17 @@ checkpoints_keep_their_head(void **state)
     };
     char dir[] = "/tmp/test-checkpoint-XXXXXX", path[64];
     uint8_t head[sizeof expected];
+    struct backend *b;
+    struct sync *sync;
     int fd;
 
+    assert_int_equal(backend_open(&backend_cpu, 0, 1, &b), 0);
+    sync = sync_create(&sync_bsp, &(struct sync_config) {
+        .backend = b, .n_workers = 3, .n = 10,
+        .optimiser = optimiser_defaults(optimiser_find("sgd"), 1, 0),
+    });
     assert_non_null(mkdtemp(dir));
-    assert_null(checkpoint_write(dir, &hello, &class, NULL, 20));
+    assert_null(checkpoint_write(dir, &hello, &sync_bsp, sync, 20));
     snprintf(path, sizeof path, "%s/shard-0-of-1.20", dir);
     fd = open(path, O_RDONLY);
     assert_int_equal(read(fd, head, sizeof head), sizeof head);
@@ -248,6 +247,8 @@ checkpoints_keep_their_head(void **state)
     close(fd);
     unlink(path);
     rmdir(dir);
+    sync_destroy(sync);
+    backend_close(b);
 }
 
 int

@@ -24,7 +24,7 @@ cluster_init(struct cluster *c, const char *scheme, int n_workers,
     assert_null(sync_spec_check(&c->spec, n_workers));
     c->n_workers = n_workers;
     c->speeds = speeds;
-    c->sync = c->spec.class->create(&(struct sync_config) {
+    c->sync = sync_create(c->spec.class, &(struct sync_config) {
         .backend = c->b, .n_workers = n_workers, .n = 1,
         .optimiser = optimiser_defaults(optimiser_find("sgd"), 0.1f, 0),
         .spec = &c->spec,
@@ -39,7 +39,7 @@ cluster_init(struct cluster *c, const char *scheme, int n_workers,
 void
 cluster_uninit(struct cluster *c)
 {
-    c->spec.class->destroy(c->sync);
+    sync_destroy(c->sync);
     backend_close(c->b);
 }
 
@@ -49,7 +49,7 @@ take_messages(struct cluster *c)
     struct sync_message m;
     int to;
 
-    while (c->spec.class->take && c->spec.class->take(c->sync, &to, &m)) {
+    while (sync_take(c->sync, &to, &m)) {
         if (m.kind == SYNC_ROLE) {
             c->role[to] = m.n;
         } else if (m.kind == SYNC_SKIP) {

@@ -50,7 +50,7 @@ job_init(struct job *job, const char *scheme, size_t n)
     memset(job, 0, sizeof *job);
     assert_int_equal(backend_open(&backend_cpu, 0, 1, &job->b), 0);
     assert_null(sync_spec_parse(scheme, &job->spec));
-    job->sync = job->spec.class->create(&(struct sync_config) {
+    job->sync = sync_create(job->spec.class, &(struct sync_config) {
         .backend = job->b, .n_workers = N_WORKERS, .n = n,
         .optimiser = optimiser_defaults(optimiser_find("adam"), 0.1f, 0.9f),
         .spec = &job->spec,
@@ -63,7 +63,7 @@ job_init(struct job *job, const char *scheme, size_t n)
 static void
 job_uninit(struct job *job)
 {
-    job->spec.class->destroy(job->sync);
+    sync_destroy(job->sync);
     backend_close(job->b);
 }
 
@@ -73,8 +73,7 @@ take_shares(struct job *job)
     struct sync_message m;
     int to;
 
-    while (job->spec.class->take
-           && job->spec.class->take(job->sync, &to, &m)) {
+    while (sync_take(job->sync, &to, &m)) {
         struct shard before = job->shares[to];
 
         if (m.kind == SYNC_ASSIGN) {
@@ -199,8 +198,7 @@ train(const char *scheme, size_t part, uint64_t seed, float result[N])
             }
             from[i] = from[i] > part ? from[i] - part : 0;
             if (from[i]) {
-                assert_null(job.spec.class->part(job.sync, i, k, i + 1,
-                                                 from[i]));
+                assert_null(sync_part(job.sync, i, k, i + 1, from[i]));
             } else {
                 assert_null(job.spec.class->push(job.sync, i, k, i + 1, 0));
                 n_left--;

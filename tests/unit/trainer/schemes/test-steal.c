@@ -105,7 +105,7 @@ run_server(struct world *w, int i)
     } else {
         assert_null(class->message(w->sync, i, &m));
     }
-    while (class->take(w->sync, &to, &m)) {
+    while (sync_take(w->sync, &to, &m)) {
         put(&w->to_worker[to], &m);
     }
     for (i = 0; i < w->n_workers; i++) {
@@ -210,7 +210,7 @@ world_init(struct world *w, int n_workers, uint64_t seed)
     w->n_workers = n_workers;
     assert_int_equal(backend_open(&backend_cpu, 0, 1, &w->b), 0);
     assert_null(sync_spec_parse("flexrr", &w->spec));
-    w->sync = w->spec.class->create(&(struct sync_config) {
+    w->sync = sync_create(w->spec.class, &(struct sync_config) {
         .backend = w->b, .n_workers = n_workers, .n = 1,
         .optimiser = optimiser_defaults(optimiser_find("sgd"), 0.1f, 0),
         .spec = &w->spec,
@@ -246,7 +246,7 @@ every_sample_is_computed_once_in_any_order(void **state)
             }
         }
         n_stolen += w.stolen;
-        w.spec.class->destroy(w.sync);
+        sync_destroy(w.sync);
         backend_close(w.b);
     }
     assert_true(n_stolen > 10000);      /* It was a test. */
@@ -307,7 +307,7 @@ refuses_messages_to_unknown_workers(void **state)
     });
     assert_string_equal(error, "message of kind 1: not for flexrr");
     free(error);
-    w.spec.class->destroy(w.sync);
+    sync_destroy(w.sync);
     backend_close(w.b);
 }
 

@@ -271,16 +271,16 @@ followers_send_no_messages(void **state)
 
     (void) state;
     cluster_init(&c, "lbbsp-cpu", 2, mixed);
-    sync = c.spec.class->create(&(struct sync_config) {
+    sync = sync_create(c.spec.class, &(struct sync_config) {
         .backend = c.b, .n_workers = 2, .n = 1,
         .optimiser = optimiser_defaults(optimiser_find("sgd"), 0.1f, 0),
         .spec = &c.spec, .follows = true,
     });
     assert_null(c.spec.class->push(sync, 0, 0, 8, 0));
     assert_null(c.spec.class->push(sync, 1, 0, 8, 0));
-    assert_false(c.spec.class->take(sync, &to, &m));
-    assert_true(c.spec.class->take(c.sync, &to, &m));
-    c.spec.class->destroy(sync);
+    assert_false(sync_take(sync, &to, &m));
+    assert_true(sync_take(c.sync, &to, &m));
+    sync_destroy(sync);
     cluster_uninit(&c);
 }
 
