@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/address.h"
+#include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
 #include "trainer/process/control.h"
 
@@ -40,12 +41,6 @@ channel_failure(const struct channel *ch, char *why)
 }
 
 void
-channel_close(struct channel *ch)
-{
-    link_close(&ch->link);
-}
-
-void
 channel_end(struct channel *ch)
 {
     if (ch->link.fd >= 0 && link_idle(&ch->link)) {
@@ -54,7 +49,7 @@ channel_end(struct channel *ch)
         link_send(&ch->link, &frame, NULL);
         link_flush(&ch->link);
     }
-    channel_close(ch);
+    link_close(&ch->link);
     free(ch->name);
     ch->name = NULL;
 }
@@ -100,20 +95,54 @@ channel_wait(struct control *control, int fd, short events, int64_t until_us)
     return error ? error : waiting.ready ? 0 : ETIMEDOUT;
 }
 
+/* A frame that channel_await() waits for. */
+struct awaited {
+    bool done;
+    char *refusal;              /* The text of FRAME_ABORT, or NULL. */
+};
+
+static bool
+is_awaited(void *awaited_, const struct link *link)
+{
+    const struct awaited *awaited = awaited_;
+
+    return !awaited->done;
+}
+
+static char *
+end_awaited(void *awaited_, struct link *link)
+{
+    struct awaited *awaited = awaited_;
+
+    awaited->done = true;
+    awaited->refusal = link->frame.type == FRAME_ABORT
+                       ? dispatch_abort(NULL, link) : NULL;
+    return NULL;
+}
+
 char *
 channel_await(struct control *control, struct link *link,
-              const struct dispatcher *dispatcher, void *aux,
-              const bool *done, int64_t until_us, bool *final)
+              enum frame_type type, int64_t until_us, bool *final)
 {
+    struct dispatcher dispatcher = {
+        .may_receive = is_awaited,
+        .handlers = {
+            [FRAME_ABORT] = { dispatch_keep_payload, end_awaited },
+        },
+    };
+    struct awaited awaited = { .done = false };
     char *error;
 
-    while (dispatch_frames(link, dispatcher, aux, &error) == DISPATCH_AGAIN) {
-        int status = *done ? 0
-                     : channel_wait(control, link->fd, POLLIN, until_us);
+    dispatcher.handlers[type].end = end_awaited;
+    while (dispatch_frames(link, &dispatcher, &awaited, &error)
+           == DISPATCH_AGAIN) {
+        int status;
 
-        if (*done) {
-            return NULL;
+        if (awaited.done) {
+            *final = awaited.refusal;
+            return awaited.refusal;
         }
+        status = channel_wait(control, link->fd, POLLIN, until_us);
         if (status) {
             *final = status == ECANCELED;
             return duplicate(strerror(status));
@@ -145,67 +174,23 @@ try_connect(struct channel *ch, int64_t deadline, bool *final)
     return status ? channel_failure(ch, duplicate(strerror(status))) : NULL;
 }
 
-/* The answer to a hello. */
-struct answer {
-    struct frame_welcome *welcome;
-    bool done;
-    char *refusal;              /* The text of FRAME_ABORT, or NULL. */
-};
-
-static bool
-is_awaited(void *answer_, const struct link *link)
-{
-    const struct answer *answer = answer_;
-
-    return !answer->done;
-}
-
-static char *
-end_welcome(void *answer_, struct link *link)
-{
-    struct answer *answer = answer_;
-
-    answer->done = true;
-    *answer->welcome = link->frame.welcome;
-    return NULL;
-}
-
-static char *
-end_abort(void *answer_, struct link *link)
-{
-    struct answer *answer = answer_;
-
-    answer->done = true;
-    answer->refusal = message("%.*s", (int) link->frame.payload_length,
-                              (const char *) link->payload);
-    return NULL;
-}
-
 /* Sends the hello and waits for the welcome. */
 static char *
 try_hello(struct channel *ch, int64_t deadline, bool *final)
 {
-    static const struct dispatcher dispatcher = {
-        .may_receive = is_awaited,
-        .handlers = {
-            [FRAME_WELCOME] = { .end = end_welcome },
-            [FRAME_ABORT] = { dispatch_keep_payload, end_abort },
-        },
-    };
-    struct answer answer = { .welcome = &ch->welcome };
     struct frame frame = { .type = FRAME_HELLO, .hello = ch->hello };
     char *error;
 
     link_send(&ch->link, &frame, NULL);
     link_flush(&ch->link);              /* An error shows when receiving. */
-    error = channel_await(ch->control, &ch->link, &dispatcher, &answer,
-                          &answer.done, deadline, final);
-    *final = *final || answer.done;
-    error = error ? error : answer.refusal;
-    if (!error) {
-        ch->hello.epoch = ch->welcome.epoch;
+    error = channel_await(ch->control, &ch->link, FRAME_WELCOME, deadline,
+                          final);
+    if (error) {
+        return channel_failure(ch, error);
     }
-    return error ? channel_failure(ch, error) : NULL;
+    ch->welcome = ch->link.frame.welcome;
+    ch->hello.epoch = ch->welcome.epoch;
+    return NULL;
 }
 
 char *
@@ -214,12 +199,11 @@ channel_open(struct channel *ch, int64_t timeout_us)
     int64_t deadline = clock_monotonic_us() + timeout_us;
     char *last = NULL;          /* Previous error: better than a timeout. */
 
+    link_close(&ch->link);
     for (;;) {
         bool final;
-        char *error;
+        char *error = try_connect(ch, deadline, &final);
 
-        channel_close(ch);
-        error = try_connect(ch, deadline, &final);
         if (!error) {
             error = try_hello(ch, deadline, &final);
         }
@@ -227,7 +211,7 @@ channel_open(struct channel *ch, int64_t timeout_us)
             free(last);
             return NULL;
         }
-        channel_close(ch);
+        link_close(&ch->link);
         if (clock_monotonic_us() >= deadline && last) {
             free(error);
             return last;

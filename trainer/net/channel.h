@@ -20,7 +20,6 @@
 
 #include <stdint.h>
 
-#include "trainer/net/dispatch.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
 
@@ -44,7 +43,6 @@ void channel_init(struct channel *, const char *name,
  * refuses the hello.  Sets the epoch of 'hello'.  Returns NULL or a message
  * that names the server. */
 char *channel_open(struct channel *, int64_t timeout_us);
-void channel_close(struct channel *);
 
 /* Sends a bye if nothing else is queued, closes, and frees all. */
 void channel_end(struct channel *);
@@ -53,10 +51,10 @@ void channel_end(struct channel *);
  * ECANCELED if 'control', which may be NULL, was told to stop. */
 int channel_wait(struct control *, int fd, short events, int64_t until_us);
 
-/* Receives frames until a handler has set '*done'.  Returns NULL or a message;
- * then '*final' is set if the control was told to stop. */
-char *channel_await(struct control *, struct link *,
-                    const struct dispatcher *, void *aux, const bool *done,
+/* Receives one frame, of 'type', which is then in the link.  Returns NULL or a
+ * message: the text of a FRAME_ABORT, or what was wrong.  Sets '*final' if
+ * another attempt is of no use, or if the control was told to stop. */
+char *channel_await(struct control *, struct link *, enum frame_type,
                     int64_t until_us, bool *final);
 
 /* Returns a message that names the server; takes ownership of 'why'. */

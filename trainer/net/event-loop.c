@@ -8,13 +8,15 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/control.h"
 
-#define N_FIXED 2               /* Descriptors of the control. */
+#define N_FIXED 3               /* Descriptors of the loop itself. */
 
 struct event_source {
     const struct event_class *class;
@@ -29,12 +31,16 @@ event_loop_init(struct event_loop *loop, struct control *control,
     memset(loop, 0, sizeof *loop);
     loop->control = control;
     loop->stops = stops;
+    loop->wake_fd = -1;
     loop->fds = allocate(N_FIXED, sizeof *loop->fds);
 }
 
 void
 event_loop_uninit(struct event_loop *loop)
 {
+    if (loop->wake_fd >= 0) {
+        close(loop->wake_fd);
+    }
     free(loop->sources);
     free(loop->fds);
 }
@@ -61,7 +67,8 @@ fill_fds(struct event_loop *loop, int64_t until_us)
 
     loop->fds[0].fd = control ? control_signal_fd(control) : -1;
     loop->fds[1].fd = control && loop->input ? control_input_fd(control) : -1;
-    loop->fds[0].events = loop->fds[1].events = POLLIN;
+    loop->fds[2].fd = loop->wake_fd;
+    loop->fds[0].events = loop->fds[1].events = loop->fds[2].events = POLLIN;
     for (int i = 0; i < loop->n; i++) {
         struct event_source *source = &loop->sources[i];
         struct pollfd *fd = &loop->fds[N_FIXED + i];
@@ -119,6 +126,7 @@ event_loop_run(struct event_loop *loop, int64_t until_us)
 {
     int error = poll_until(loop, fill_fds(loop, until_us));
 
+    loop->woken = !error && loop->fds[2].revents;
     if (error) {
         return error == EINTR ? 0 : error;
     }
@@ -130,8 +138,26 @@ event_loop_run(struct event_loop *loop, int64_t until_us)
             return ECANCELED;
         }
     }
+    if (loop->woken) {
+        eventfd_t n_wakes;
+
+        eventfd_read(loop->wake_fd, &n_wakes);
+    }
     run_sources(loop);
     return 0;
+}
+
+int
+event_loop_allow_wake(struct event_loop *loop)
+{
+    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return loop->wake_fd < 0 ? errno : 0;
+}
+
+void
+event_loop_wake(struct event_loop *loop)
+{
+    eventfd_write(loop->wake_fd, 1);    /* Fails only if it is not read. */
 }
 
 void

@@ -55,9 +55,12 @@ struct event_loop {
     bool input;                 /* Also take commands of standard input. */
     pthread_mutex_t *mutex;     /* Released during the poll(), or NULL. */
     bool broken;                /* event_loop_break() was called. */
+    bool woken;                 /* event_loop_wake() ended the last poll. */
+    int wake_fd;                /* Of event_loop_wake(), or -1. */
 
     struct event_source *sources;
-    struct pollfd *fds;         /* Signals, input, then the sources'. */
+    struct pollfd *fds;         /* Signals, input, waking, then the
+                                 * sources'. */
     int n, allocated;           /* Sources. */
 };
 
@@ -74,6 +77,11 @@ void event_loop_add(struct event_loop *, const struct event_class *,
  * sources for which something has happened.  Returns 0, ECANCELED if the
  * process was told to stop, without running a source, or another errno. */
 int event_loop_run(struct event_loop *, int64_t until_us);
+
+/* event_loop_wake() ends the poll, from any thread, once the first function
+ * has returned 0; it may return another errno. */
+int event_loop_allow_wake(struct event_loop *);
+void event_loop_wake(struct event_loop *);
 
 /* For run(): no other source runs after this poll. */
 void event_loop_break(struct event_loop *);

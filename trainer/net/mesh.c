@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,7 +58,6 @@ struct peer_net {
     bool retrying;              /* 'retry' as of this poll(). */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int wake_fd;                /* Ends the thread's poll(). */
     struct heartbeat heartbeat; /* When to send heartbeats to all. */
     struct event_loop loop;
 };
@@ -82,48 +80,6 @@ tune_peer_link(const struct peer_net *net, int fd)
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     }
-}
-
-struct arrival {
-    struct frame_hello hello;
-    bool done;
-};
-
-static bool
-is_awaited(void *arrival_, const struct link *link)
-{
-    const struct arrival *arrival = arrival_;
-
-    return !arrival->done;
-}
-
-static char *
-end_hello(void *arrival_, struct link *link)
-{
-    struct arrival *arrival = arrival_;
-
-    arrival->done = true;
-    arrival->hello = link->frame.hello;
-    return NULL;
-}
-
-/* Receives the hello of the other end of 'link'. */
-static char *
-receive_hello(struct peer_net *net, struct link *link,
-              struct frame_hello *hello)
-{
-    static const struct dispatcher dispatcher = {
-        .may_receive = is_awaited,
-        .handlers = { [FRAME_HELLO] = { .end = end_hello } },
-    };
-    struct arrival arrival = { .done = false };
-    bool final;
-    char *error = channel_await(net->config.control, link, &dispatcher,
-                                &arrival, &arrival.done,
-                                clock_monotonic_us() + HELLO_US, &final);
-
-    *hello = arrival.hello;
-    return error;
 }
 
 /* Returns NULL if 'theirs' is of an expected peer, otherwise a message. */
@@ -163,30 +119,33 @@ static char *
 welcome_peer(struct peer_net *net, int fd, int *n)
 {
     struct frame frame = { .type = FRAME_WELCOME };
-    struct frame_hello hello;
+    struct peer_end *end;
     struct link link;
     char *error;
+    bool final;
 
     if (link_tune(fd, net->config.congestion)) {
         close(fd);
         return NULL;
     }
     link_init(&link, fd);
-    error = receive_hello(net, &link, &hello);
+    error = channel_await(net->config.control, &link, FRAME_HELLO,
+                          clock_monotonic_us() + HELLO_US, &final);
     if (error) {
         refuse_link(&link, error);
         free(error);
         return NULL;
     }
-    error = check_hello(net, &hello);
+    error = check_hello(net, &link.frame.hello);
     if (error) {
         refuse_link(&link, error);
         return error;
     }
     link_send(&link, &frame, NULL);
     link_flush(&link);
-    net->ends[hello.rank].channel.link = link;
-    net->ends[hello.rank].present = true;
+    end = &net->ends[link.frame.hello.rank];
+    end->channel.link = link;
+    end->present = true;
     ++*n;
     return NULL;
 }
@@ -309,7 +268,10 @@ peer_net_create(const struct peer_net_config *config, struct peer_net **netp)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&net->changed, &attr);
     pthread_condattr_destroy(&attr);
-    net->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event_loop_init(&net->loop, NULL, NULL);
+    net->loop.mutex = &net->mutex;
+    event_loop_allow_wake(&net->loop);
+    return connect_all(net);
     return connect_all(net);
 }
 
@@ -477,25 +439,6 @@ end_run(void *end_, short revents)
     }
 }
 
-static int
-wake_wait(void *net_, short *events, int64_t *until_us)
-{
-    const struct peer_net *net = net_;
-
-    return net->wake_fd;
-}
-
-static void
-wake_run(void *net_, short revents)
-{
-    const struct peer_net *net = net_;
-    uint64_t woken;
-
-    if (read(net->wake_fd, &woken, sizeof woken) < 0) {
-        /* Another wake will come. */
-    }
-}
-
 static void *
 thread_main(void *net_)
 {
@@ -532,15 +475,11 @@ char *
 peer_net_start(struct peer_net *net, const struct peer_net_class *class,
                void *aux)
 {
-    static const struct event_class wake_class = { wake_wait, wake_run };
     static const struct event_class end_class = { end_wait, end_run };
     char *error;
 
     net->class = class;
     net->aux = aux;
-    event_loop_init(&net->loop, NULL, NULL);
-    net->loop.mutex = &net->mutex;
-    event_loop_add(&net->loop, &wake_class, net);
     net->heartbeat.timeout_us = net->config.heartbeat_timeout_us;
     for (int i = 0; i < net->config.n; i++) {
         event_loop_add(&net->loop, &end_class, &net->ends[i]);
@@ -559,12 +498,7 @@ peer_net_start(struct peer_net *net, const struct peer_net_class *class,
 void
 peer_net_wake(struct peer_net *net)
 {
-    uint64_t one = 1;
-
-    if (write(net->wake_fd, &one, sizeof one) < 0) {
-        /* The counter is full: the thread will wake up. */
-        return;
-    }
+    event_loop_wake(&net->loop);
 }
 
 void
@@ -585,7 +519,6 @@ peer_net_destroy(struct peer_net *net)
         link_close(link_to(net, i));
         free(net->ends[i].channel.name);
     }
-    close(net->wake_fd);
     pthread_cond_destroy(&net->changed);
     pthread_mutex_destroy(&net->mutex);
     free(net);

@@ -37,25 +37,13 @@ struct server_watch {
     int n_targets;
     int64_t timeout_us;
     _Atomic uint64_t iteration;
-    int wake_fd, failure_fd;    /* eventfds. */
+    _Atomic bool end;
+    const struct target *_Atomic silent;        /* The first one, or NULL. */
+    int failure_fd;             /* Readable once 'silent' is set. */
     pthread_t thread;
-    bool woken;                 /* Of the watching thread: send heartbeats
-                                 * now. */
-    pthread_mutex_t mutex;      /* Guards what the worker's thread sets, and
-                                 * these two. */
-    bool end;
-    char *failure;              /* The first one, or NULL. */
+    struct event_loop loop;     /* Of the watching thread. */
+    pthread_mutex_t mutex;      /* Guards what the worker's thread sets. */
 };
-
-static void
-signal_event(int fd)
-{
-    uint64_t one = 1;
-
-    if (write(fd, &one, sizeof one) < 0) {
-        /* It cannot be more readable than it is. */
-    }
-}
 
 /* The watching thread. */
 
@@ -163,83 +151,30 @@ target_beat(struct server_watch *watch, struct target *target)
     }
 }
 
-static void
-set_failure(struct server_watch *watch, const struct target *target)
-{
-    pthread_mutex_lock(&watch->mutex);
-    if (!watch->failure) {
-        watch->failure = message("server %s: silent for %lld s", target->name,
-                                 (long long) watch->timeout_us / 1000000);
-    }
-    pthread_mutex_unlock(&watch->mutex);
-    signal_event(watch->failure_fd);
-}
-
-static bool
-must_end(struct server_watch *watch)
-{
-    bool end;
-
-    pthread_mutex_lock(&watch->mutex);
-    end = watch->end;
-    pthread_mutex_unlock(&watch->mutex);
-    return end;
-}
-
-/* The worker's thread has changed a target, or ends the watch. */
-static int
-wake_wait(void *watch_, short *events, int64_t *until_us)
-{
-    const struct server_watch *watch = watch_;
-
-    return watch->wake_fd;
-}
-
-static void
-wake_run(void *watch_, short revents)
-{
-    struct server_watch *watch = watch_;
-    uint64_t n_wakes;
-
-    watch->woken = true;
-    if (read(watch->wake_fd, &n_wakes, sizeof n_wakes) < 0) {
-        /* Another wake will come. */
-    }
-}
-
 static void *
 watch_main(void *watch_)
 {
-    static const struct event_class wake_class = { wake_wait, wake_run };
-    static const struct event_class class = { target_wait, target_run };
     struct server_watch *watch = watch_;
     struct heartbeat all = { .timeout_us = watch->timeout_us };
-    struct event_loop loop;
 
-    event_loop_init(&loop, NULL, NULL);
-    event_loop_add(&loop, &wake_class, watch);
-    for (int i = 0; i < watch->n_targets; i++) {
-        event_loop_add(&loop, &class, &watch->targets[i]);
-    }
-    while (!must_end(watch)) {
+    while (!watch->end) {
         int64_t now = clock_monotonic_us();
-        bool beat = heartbeat_due(&all, now) || watch->woken;
+        bool beat = heartbeat_due(&all, now) || watch->loop.woken;
 
-        watch->woken = false;
         for (int i = 0; i < watch->n_targets; i++) {
             struct target *target = &watch->targets[i];
 
-            if (target->link.fd >= 0
+            if (!watch->silent && target->link.fd >= 0
                 && heartbeat_is_silent(&target->heartbeat, now)) {
-                set_failure(watch, target);
+                watch->silent = target;
+                eventfd_write(watch->failure_fd, 1);
             }
             if (beat) {
                 target_beat(watch, target);
             }
         }
-        event_loop_run(&loop, heartbeat_next_us(&all));
+        event_loop_run(&watch->loop, heartbeat_next_us(&all));
     }
-    event_loop_uninit(&loop);
     return NULL;
 }
 
@@ -252,15 +187,12 @@ watch_free(struct server_watch *watch)
         link_close(&watch->targets[i].link);
         free(watch->targets[i].name);
     }
-    if (watch->wake_fd >= 0) {
-        close(watch->wake_fd);
-    }
+    event_loop_uninit(&watch->loop);
     if (watch->failure_fd >= 0) {
         close(watch->failure_fd);
     }
     pthread_mutex_destroy(&watch->mutex);
     free(watch->targets);
-    free(watch->failure);
     free(watch);
 }
 
@@ -268,20 +200,22 @@ char *
 server_watch_create(const char *const names[], int n_servers,
                     int64_t timeout_us, struct server_watch **watchp)
 {
+    static const struct event_class class = { target_wait, target_run };
     struct server_watch *watch = allocate(1, sizeof *watch);
     char *error;
 
     watch->targets = allocate(n_servers, sizeof *watch->targets);
     watch->n_targets = n_servers;
     watch->timeout_us = timeout_us;
-    watch->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     watch->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&watch->mutex, NULL);
+    event_loop_init(&watch->loop, NULL, NULL);
     for (int i = 0; i < n_servers; i++) {
         watch->targets[i].name = duplicate(names[i]);
         link_init(&watch->targets[i].link, -1);
+        event_loop_add(&watch->loop, &class, &watch->targets[i]);
     }
-    error = watch->wake_fd < 0 || watch->failure_fd < 0
+    error = event_loop_allow_wake(&watch->loop) || watch->failure_fd < 0
             ? message("heartbeats: %s", strerror(errno))
             : thread_start(&watch->thread, "heartbeats", watch_main, watch);
     if (error) {
@@ -296,10 +230,8 @@ void
 server_watch_destroy(struct server_watch *watch)
 {
     if (watch) {
-        pthread_mutex_lock(&watch->mutex);
         watch->end = true;
-        pthread_mutex_unlock(&watch->mutex);
-        signal_event(watch->wake_fd);
+        event_loop_wake(&watch->loop);
         pthread_join(watch->thread, NULL);
         watch_free(watch);
     }
@@ -317,7 +249,7 @@ server_watch_set(struct server_watch *watch, int i,
     target->hello = *hello;
     target->port = port;
     pthread_mutex_unlock(&watch->mutex);
-    signal_event(watch->wake_fd);
+    event_loop_wake(&watch->loop);
 }
 
 void
@@ -333,13 +265,10 @@ server_watch_fd(const struct server_watch *watch)
 }
 
 char *
-server_watch_failure(struct server_watch *watch)
+server_watch_failure(const struct server_watch *watch)
 {
-    char *failure;
+    const struct target *target = watch->silent;
 
-    pthread_mutex_lock(&watch->mutex);
-    failure = duplicate(watch->failure ? watch->failure
-                                       : "a server is silent");
-    pthread_mutex_unlock(&watch->mutex);
-    return failure;
+    return message("server %s: silent for %lld s", target->name,
+                   (long long) watch->timeout_us / 1000000);
 }

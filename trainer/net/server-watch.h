@@ -41,6 +41,6 @@ void server_watch_set_iteration(struct server_watch *, uint64_t);
 int server_watch_fd(const struct server_watch *);
 
 /* Names the silent server; the caller frees it. */
-char *server_watch_failure(struct server_watch *);
+char *server_watch_failure(const struct server_watch *);
 
 #endif /* trainer/net/server-watch.h */

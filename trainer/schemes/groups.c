@@ -1,6 +1,4 @@
-        const struct group_worker *w = &g->workers[members(g, group)[k]];
-
-        n += !w->paused || (w->resuming && !g->groups[group].running);/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 */
 
 #include "trainer/schemes/groups.h"
 
