@@ -362,8 +362,7 @@ peers_end(struct loop *loop, uint64_t *sent, uint64_t *received)
 
     peer_net_lock(net);
     peer_net_bye(net, clock_monotonic_us() + BYE_US);
-    *sent = peer_net_sent(net);
-    *received = peer_net_received(net);
+    peer_net_bytes(net, sent, received);
     peer_net_unlock(net);
 }
 

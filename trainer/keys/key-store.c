@@ -494,10 +494,9 @@ key_store_stats(struct key_store *store, struct key_store_stats *stats)
 {
     peer_net_lock(store->net);
     *stats = (struct key_store_stats) {
-        .sent = peer_net_sent(store->net),
-        .received = peer_net_received(store->net),
         .moved = store->localize.n_landed,
     };
+    peer_net_bytes(store->net, &stats->sent, &stats->received);
     for (int i = 0; i < store->config.n_workers; i++) {
         stats->local += store->workers[i].local;
         stats->remote += store->workers[i].remote;

@@ -341,8 +341,7 @@ server_resume(struct loop *loop)
 static void
 server_end(struct loop *loop, uint64_t *sent, uint64_t *received)
 {
-    *sent = ps_client_bytes_sent(loop->exchange->client);
-    *received = ps_client_bytes_received(loop->exchange->client);
+    ps_client_bytes(loop->exchange->client, sent, received);
 }
 
 const struct exchange_class exchange_server = {

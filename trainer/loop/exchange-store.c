@@ -211,8 +211,7 @@ store_exchange_end(struct loop *loop, uint64_t *sent, uint64_t *received)
     struct store_client *client = loop->exchange->client;
 
     free(store_wait(client, UINT64_MAX));
-    *sent = store_client_bytes_sent(client);
-    *received = store_client_bytes_received(client);
+    store_client_bytes(client, sent, received);
 }
 
 const struct exchange_class exchange_store = {

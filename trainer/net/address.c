@@ -101,33 +101,29 @@ split_target(char *target, char **host, char **port)
 char *
 address_connect(const char *target, int *fdp)
 {
-    char *copy = duplicate(target), *host, *port, *error = NULL;
-    struct addrinfo *ai = NULL;
+    char *copy = duplicate(target), *host, *port;
+    struct addrinfo *ai;
+    char *error = split_target(copy, &host, &port)
+                  ? resolve_host(host, port, 0, &ai)
+                  : message("\"%s\" is not HOST:PORT", target);
+    int fd;
 
     *fdp = -1;
-    if (!split_target(copy, &host, &port)) {
-        error = message("\"%s\" is not HOST:PORT", target);
-    } else {
-        error = resolve_host(host, port, 0, &ai);
+    free(copy);
+    if (error) {
+        return error;
     }
-    if (!error) {
-        int fd = socket(ai->ai_family,
-                        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-        if (fd < 0 || (connect(fd, ai->ai_addr, ai->ai_addrlen)
-                       && errno != EINPROGRESS)) {
-            error = message("%s: %s", target, strerror(errno));
-            if (fd >= 0) {
-                close(fd);
-            }
-        } else {
-            *fdp = fd;
+    fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && (!connect(fd, ai->ai_addr, ai->ai_addrlen)
+                    || errno == EINPROGRESS)) {
+        *fdp = fd;
+    } else {
+        error = message("%s: %s", target, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
         }
     }
-    if (ai) {
-        freeaddrinfo(ai);
-    }
-    free(copy);
+    freeaddrinfo(ai);
     return error;
 }
 

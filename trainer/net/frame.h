@@ -46,19 +46,19 @@
  *
  *    FRAME_ENLIST       group   enlist        text: HOST:PORT for a group
  *    FRAME_GROUP        central group         n ranks, uint32: its workers
- *    FRAME_PAUSED        central paused         n ranks: its paused workers
+ *    FRAME_PAUSED       central paused        n ranks: its paused workers
  *    FRAME_MEAN         group   mean          n floats
  *    FRAME_MOVE         central move          text: HOST:PORT to push to
  *    FRAME_JOIN         worker  join
  *    FRAME_PULL         worker  -             send the weights; I am active
  *    FRAME_LOST         worker  lost          my group server is away
- *    FRAME_PAUSE         worker  -             I am paused
+ *    FRAME_PAUSE        worker  -             I am paused
  *
  * Between peers that train without a server (trainer/gossip/peer.h), and
  * between nodes with moving keys (trainer/keys/key-message.h):
  *
  *    FRAME_PEER         both    peer          n floats
- *    FRAME_KEY_ITEMS    both    key_items     n words of 4 bytes
+ *    FRAME_KEY_ITEMS    both    items         n words of 4 bytes
  *
  * Of a store, where workers push and pull at any time:
  *
@@ -200,15 +200,7 @@ struct frame_weights {
     float loss;                 /* Of the iteration before, in the last part.*/
 };
 
-struct frame_heartbeat {
-    uint64_t iteration;         /* Of the sender. */
-};
-
 /* A group has a new generation whenever it gets a group server. */
-struct frame_enlist {
-    uint64_t pid;               /* Process id of the group server. */
-};
-
 struct frame_group {
     uint64_t generation;
     uint64_t n_parameters;
@@ -225,20 +217,6 @@ struct frame_mean {
     uint32_t n;                 /* Values. */
     uint32_t n_samples;         /* That it is the mean of. */
     float loss;
-};
-
-struct frame_move {
-    uint64_t generation;
-    uint64_t n_counted;         /* The worker's gradients that count. */
-};
-
-struct frame_join {
-    uint64_t generation;
-    uint64_t rank;
-};
-
-struct frame_lost {
-    uint64_t generation;
 };
 
 struct frame_peer {
@@ -276,10 +254,6 @@ struct frame_keys {
     uint8_t flags;              /* Of FRAME_UPDATE_KEYS. */
 };
 
-struct frame_values {
-    uint32_t n;                 /* Values. */
-};
-
 struct frame {
     enum frame_type type;
     uint64_t sequence;          /* 0 if the kind has none. */
@@ -290,19 +264,32 @@ struct frame {
         struct frame_welcome welcome;
         struct frame_gradient gradient;
         struct frame_weights weights;
-        struct frame_heartbeat heartbeat;
-        struct frame_enlist enlist;
+        struct {
+            uint64_t iteration; /* Of the sender. */
+        } heartbeat;
+        struct {
+            uint64_t pid;       /* Process id of the group server. */
+        } enlist;
         struct frame_group group;
         struct frame_paused paused;
         struct frame_mean mean;
-        struct frame_move move;
-        struct frame_join join;
-        struct frame_lost lost;
+        struct {
+            uint64_t generation;
+            uint64_t n_counted; /* The worker's gradients that count. */
+        } move;
+        struct {
+            uint64_t generation, rank;
+        } join;
+        struct {
+            uint64_t generation;
+        } lost;
         struct frame_peer peer;
         struct frame_key_items items;
         struct frame_range range;
         struct frame_keys keys;
-        struct frame_values values;
+        struct {
+            uint32_t n;         /* Values. */
+        } values;
     };
 };
 

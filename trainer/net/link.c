@@ -401,18 +401,9 @@ link_idle(const struct link *link)
     return link->piece == link->n_pieces;
 }
 
-short
-link_events(const struct link *link)
-{
-    return POLLIN | (link_idle(link) ? 0 : POLLOUT);
-}
-
 int
 link_wait(const struct link *link, bool receives, short *events)
 {
-    *events = link_events(link);
-    if (!receives) {
-        *events &= ~POLLIN;
-    }
+    *events = (receives ? POLLIN : 0) | (link_idle(link) ? 0 : POLLOUT);
     return link->fd;
 }

@@ -16,7 +16,7 @@
  *    case LINK_FRAME:
  *        ...a kept payload is at link->payload until the next call...
  *    case LINK_AGAIN:
- *        ...poll for link_events(link)...
+ *        ...poll as link_wait() says...
  *    case LINK_END:
  *        ...closed, or 'error' is what was wrong...
  *    }
@@ -113,9 +113,8 @@ void *link_send_space(struct link *, struct frame *);
 int link_flush(struct link *);          /* 0 even if not all is sent. */
 bool link_idle(const struct link *);    /* The send queue is empty. */
 
-/* The events to poll for; for a source of an event loop, with the descriptor,
- * and without POLLIN unless the link 'receives'. */
-short link_events(const struct link *);
+/* For a source of an event loop: returns the descriptor and stores the events
+ * to poll for, without POLLIN unless the link 'receives'. */
 int link_wait(const struct link *, bool receives, short *events);
 
 #endif /* trainer/net/link.h */

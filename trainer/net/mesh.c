@@ -669,24 +669,12 @@ peer_net_received_from(const struct peer_net *net, int i)
     return net->ends[i].channel.link.n_received;
 }
 
-uint64_t
-peer_net_sent(const struct peer_net *net)
+void
+peer_net_bytes(const struct peer_net *net, uint64_t *sent, uint64_t *received)
 {
-    uint64_t n = 0;
-
+    *sent = *received = 0;
     for (int i = 0; i < net->config.n; i++) {
-        n += net->ends[i].channel.link.n_sent;
+        *sent += net->ends[i].channel.link.n_sent;
+        *received += net->ends[i].channel.link.n_received;
     }
-    return n;
-}
-
-uint64_t
-peer_net_received(const struct peer_net *net)
-{
-    uint64_t n = 0;
-
-    for (int i = 0; i < net->config.n; i++) {
-        n += net->ends[i].channel.link.n_received;
-    }
-    return n;
 }

@@ -123,9 +123,9 @@ void peer_net_retry(struct peer_net *);
 /* Makes the thread call on_writable() for all peers with empty queues. */
 void peer_net_wake(struct peer_net *);
 
-/* Bytes received from 'i', sent to all, received from all. */
+/* Bytes received from 'i'; sent to and received from all. */
 uint64_t peer_net_received_from(const struct peer_net *, int i);
-uint64_t peer_net_sent(const struct peer_net *);
-uint64_t peer_net_received(const struct peer_net *);
+void peer_net_bytes(const struct peer_net *, uint64_t *sent,
+                    uint64_t *received);
 
 #endif /* trainer/net/mesh.h */

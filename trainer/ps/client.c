@@ -323,19 +323,19 @@ client_move(void *server_, struct link *link)
 {
     struct client_server *server = server_;
     struct ps_client *client = server->client;
-    const struct frame_move *move = &link->frame.move;
+    const struct frame *frame = &link->frame;
     bool waits = client->push.type == FRAME_PUSH && client->complete
                  && server->n_owed;
-    bool counted = waits && move->n_counted > server->iteration;
+    bool counted = waits && frame->move.n_counted > server->iteration;
     char *address;
 
     if (!client->group) {
         client->group = group_link_create(client->config.rank,
                                           client->config.congestion);
     }
-    address = message("%.*s", (int) link->frame.payload_length,
+    address = message("%.*s", (int) frame->payload_length,
                       (const char *) link->payload);
-    group_link_move(client->group, move->generation, address, counted);
+    group_link_move(client->group, frame->move.generation, address, counted);
     free(address);
     if (counted && !client->pulled) {
         client->pulled = true;
@@ -381,14 +381,8 @@ group_wait(void *client_, short *events, int64_t *until_us)
 {
     const struct ps_client *client = client_;
 
-    if (!client->group) {
-        return -1;
-    }
-    if (!group_link_waits(client->group)) {
-        *until_us = 0;
-    }
-    *events = group_link_events(client->group);
-    return group_link_fd(client->group);
+    return client->group ? group_link_wait(client->group, events, until_us)
+                         : -1;
 }
 
 static void
@@ -974,26 +968,16 @@ ps_client_transfer_s(const struct ps_client *client)
     return seconds;
 }
 
-uint64_t
-ps_client_bytes_sent(const struct ps_client *client)
+void
+ps_client_bytes(const struct ps_client *client, uint64_t *sent,
+                uint64_t *received)
 {
     const struct group_link *gl = client->group;
-    uint64_t n = gl ? gl->n_sent + gl->link.n_sent : 0;
 
+    *sent = gl ? gl->n_sent + gl->link.n_sent : 0;
+    *received = gl ? gl->n_received + gl->link.n_received : 0;
     FOR_EACH_SERVER (s, client) {
-        n += s->channel.link.n_sent;
+        *sent += s->channel.link.n_sent;
+        *received += s->channel.link.n_received;
     }
-    return n;
-}
-
-uint64_t
-ps_client_bytes_received(const struct ps_client *client)
-{
-    const struct group_link *gl = client->group;
-    uint64_t n = gl ? gl->n_received + gl->link.n_received : 0;
-
-    FOR_EACH_SERVER (s, client) {
-        n += s->channel.link.n_received;
-    }
-    return n;
 }

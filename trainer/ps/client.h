@@ -125,7 +125,7 @@ enum ps_result ps_client_resume(struct ps_client *, float *weights,
  * the server for which it was longest, without the wait for other workers. */
 double ps_client_transfer_s(const struct ps_client *);
 
-uint64_t ps_client_bytes_sent(const struct ps_client *);
-uint64_t ps_client_bytes_received(const struct ps_client *);
+void ps_client_bytes(const struct ps_client *, uint64_t *sent,
+                     uint64_t *received);
 
 #endif /* trainer/ps/client.h */

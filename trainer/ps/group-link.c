@@ -95,21 +95,16 @@ group_link_push(struct group_link *gl, const struct frame *push,
 }
 
 int
-group_link_fd(const struct group_link *gl)
+group_link_wait(const struct group_link *gl, short *events, int64_t *until_us)
 {
+    if (gl->link.fd < 0 && !gl->lost && gl->push.type) {
+        *until_us = 0;
+    }
+    link_wait(&gl->link, true, events);
+    if (gl->connecting) {
+        *events = POLLOUT;
+    }
     return gl->link.fd;
-}
-
-bool
-group_link_waits(const struct group_link *gl)
-{
-    return gl->link.fd >= 0 || gl->lost || !gl->push.type;
-}
-
-short
-group_link_events(const struct group_link *gl)
-{
-    return gl->connecting ? POLLOUT : link_events(&gl->link);
 }
 
 static enum group_link_state

@@ -12,7 +12,7 @@
  *
  *    group_link_move(gl, generation, "h1:4000", counted);      // FRAME_MOVE.
  *    group_link_push(gl, &push, gradient);
- *    ...poll group_link_fd() for group_link_events()...
+ *    fd = group_link_wait(gl, &events, &until_us);
  *    switch (group_link_run(gl, weights, n, &answer, &error)) {
  *    case GROUP_LINK_LOST:
  *        ...send FRAME_LOST to the central server...
@@ -60,11 +60,10 @@ void group_link_move(struct group_link *, uint64_t generation,
 void group_link_push(struct group_link *, const struct frame *push,
                      const float *gradient);
 
-int group_link_fd(const struct group_link *);
-
-/* False if group_link_run() is to be called without an event. */
-bool group_link_waits(const struct group_link *);
-short group_link_events(const struct group_link *);
+/* For a source of an event loop: group_link_run() is to be called after an
+ * event, or at '*until_us'. */
+int group_link_wait(const struct group_link *, short *events,
+                    int64_t *until_us);
 
 /* Connects, sends and receives what is possible.  Stores the answer's body in
  * '*answer' and its 'n' values in 'weights'; a message in '*errorp' after

@@ -657,24 +657,13 @@ store_push_pull_keys(struct store_client *client, const uint64_t keys[],
     return add_sparse(client, keys, n, gradients, values);
 }
 
-uint64_t
-store_client_bytes_sent(const struct store_client *client)
+void
+store_client_bytes(const struct store_client *client, uint64_t *sent,
+                   uint64_t *received)
 {
-    uint64_t n = 0;
-
+    *sent = *received = 0;
     for (int i = 0; i < client->config.n_servers; i++) {
-        n += client->servers[i].channel.link.n_sent;
+        *sent += client->servers[i].channel.link.n_sent;
+        *received += client->servers[i].channel.link.n_received;
     }
-    return n;
-}
-
-uint64_t
-store_client_bytes_received(const struct store_client *client)
-{
-    uint64_t n = 0;
-
-    for (int i = 0; i < client->config.n_servers; i++) {
-        n += client->servers[i].channel.link.n_received;
-    }
-    return n;
 }

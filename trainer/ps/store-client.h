@@ -90,7 +90,7 @@ void store_flush(struct store_client *);
  * Returns NULL or a message, as store_wait() does. */
 char *store_idle(struct store_client *);
 
-uint64_t store_client_bytes_sent(const struct store_client *);
-uint64_t store_client_bytes_received(const struct store_client *);
+void store_client_bytes(const struct store_client *, uint64_t *sent,
+                        uint64_t *received);
 
 #endif /* trainer/ps/store-client.h */

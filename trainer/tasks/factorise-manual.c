@@ -408,8 +408,7 @@ end(struct manual *m, uint64_t *sent, uint64_t *received)
 {
     peer_net_lock(m->net);
     peer_net_bye(m->net, clock_monotonic_us() + BYE_US);
-    *sent = peer_net_sent(m->net);
-    *received = peer_net_received(m->net);
+    peer_net_bytes(m->net, sent, received);
     peer_net_unlock(m->net);
 }
 
