@@ -2,18 +2,32 @@
 
 #include "trainer/ps/bench-ps.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "trainer/ps/bench-processes.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/net/address.h"
 #include "trainer/net/frame.h"
+#include "trainer/net/link.h"
+#include "trainer/process/control.h"
+#include "trainer/ps/server.h"
 #include "trainer/ps/store-client.h"
+#include "trainer/schemes/optimiser.h"
+#include "trainer/schemes/sync.h"
 
-#define BIG BENCH_PROCESSES_VALUES      /* Floats of the big value. */
+#define BIG ((size_t) 1 << 20)   /* Floats of the big value: 4 MB. */
 #define BIG_ROUNDS 101
 #define N_KEYS 10000000         /* Keys of the bulk push. */
 #define BULK_ROUNDS 9
@@ -27,10 +41,218 @@
 #define MAX_ROUNDS 101
 
 struct bench {
-    struct bench_processes processes;
+    struct store_client *client;        /* Of the server. */
+    int plain;                  /* A socket to the plain process, or -1. */
+    pid_t server_pid, plain_pid;        /* 0: not started. */
     uint8_t *bytes;             /* 12 * N_KEYS bytes. */
     char *error;                /* First error, or NULL. */
 };
+
+/* The first bytes to the plain process. */
+struct request {
+    uint64_t to, from;          /* Bytes that follow, bytes to answer. */
+};
+
+/* The processes. */
+
+static bool
+move_all(int fd, uint8_t *bytes, size_t n, bool out)
+{
+    while (n) {
+        ssize_t moved = out ? send(fd, bytes, n, MSG_NOSIGNAL)
+                            : recv(fd, bytes, n, 0);
+
+        if (moved <= 0 && (!moved || errno != EINTR)) {
+            return false;
+        }
+        bytes += moved > 0 ? moved : 0;
+        n -= moved > 0 ? moved : 0;
+    }
+    return true;
+}
+
+/* Receives and sends bytes until the connection ends. */
+static void
+plain_main(int fd)
+{
+    const size_t size = BIG * sizeof(float);
+    uint8_t *bytes = allocate(size, 1);
+    struct request request;
+
+    while (move_all(fd, (uint8_t *) &request, sizeof request, false)) {
+        uint64_t left = request.to;
+
+        while (left) {
+            size_t n = left < size ? left : size;
+
+            move_all(fd, bytes, n, false);
+            left -= n;
+        }
+        move_all(fd, bytes, request.from, true);
+    }
+    free(bytes);
+}
+
+/* Pins this process to processor number 'place' of those that it may use, if
+ * there are two: the client on one, the server and the plain process on the
+ * other.  Otherwise the kernel may place one pair together and the other apart
+ * for a whole run, and a message within a processor takes half the time. */
+static void
+pin_processor(int place)
+{
+    static cpu_set_t all;
+    cpu_set_t one;
+
+    if (!CPU_COUNT(&all) && sched_getaffinity(0, sizeof all, &all)) {
+        return;
+    }
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET(i, &all) && !place--) {
+            CPU_SET(i, &one);
+        }
+    }
+    if (CPU_COUNT(&all) > 1 && sched_setaffinity(0, sizeof one, &one)) {
+        fprintf(stderr, "bench: processors not chosen: %s\n",
+                strerror(errno));
+    }
+}
+
+static pid_t
+start_process(void)
+{
+    pid_t parent = getpid(), pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(1);
+        }
+        pin_processor(1);
+    }
+    return pid;
+}
+
+static char *
+start_plain(struct bench *b)
+{
+    int listener;
+    uint16_t port;
+    char target[32], *error = address_listen("127.0.0.1", 0, &listener,
+                                             &port);
+
+    if (error) {
+        return error;
+    }
+    b->plain_pid = start_process();
+    if (!b->plain_pid) {
+        int fd;
+
+        fcntl(listener, F_SETFL, 0);
+        fd = accept(listener, NULL, NULL);
+        link_tune(fd, NULL);
+        fcntl(fd, F_SETFL, 0);
+        plain_main(fd);
+        _exit(0);
+    }
+    close(listener);
+    snprintf(target, sizeof target, "127.0.0.1:%u", port);
+    error = address_connect(target, &b->plain);
+    if (!error) {
+        link_tune(b->plain, NULL);
+        fcntl(b->plain, F_SETFL, 0);
+    }
+    return error;
+}
+
+/* Reads the port from the server's first line. */
+static int
+read_port(int fd)
+{
+    FILE *stream = fdopen(fd, "r");
+    char line[256];
+    const char *at = NULL;
+    int port = 0;
+
+    if (stream && fgets(line, sizeof line, stream)) {
+        at = strstr(line, "\"port\": ");
+    }
+    if (at) {
+        port = atoi(at + strlen("\"port\": "));
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    return port;
+}
+
+static void
+server_main(int out)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char *error;
+
+    dup2(null, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    signal(SIGPIPE, SIG_IGN);   /* Its last line is not read. */
+    error = ps_server_run(&(struct ps_server_config) {
+        .address = "127.0.0.1", .n_workers = 1, .n_threads = 1,
+        .sync = &(struct sync_spec) { .class = &sync_bsp },
+        .reconnect_timeout_us = 1000000,
+        .control = control_create(0),
+    });
+    if (error) {
+        fprintf(stderr, "bench: %s\n", error);
+    }
+    _exit(error != NULL);
+}
+
+static char *
+start_server(struct bench *b)
+{
+    const char *servers[1];
+    char target[32];
+    int out[2], port;
+
+    if (pipe2(out, O_CLOEXEC)) {
+        return message("pipe: %s", strerror(errno));
+    }
+    b->server_pid = start_process();
+    if (!b->server_pid) {
+        server_main(out[1]);
+    }
+    close(out[1]);
+    port = read_port(out[0]);
+    snprintf(target, sizeof target, "127.0.0.1:%d", port);
+    servers[0] = target;
+    return store_client_create(&(struct store_client_config) {
+        .servers = servers, .n_servers = 1, .n_workers = 1,
+        .n_parameters = BIG, .key_space = UINT64_MAX,
+        .width = 1, .optimiser = optimiser_find("sum"),
+    }, &b->client);
+}
+
+static void
+stop_processes(struct bench *b)
+{
+    store_client_destroy(b->client);
+    if (b->plain >= 0) {
+        close(b->plain);
+    }
+
+    /* Both end with their connections. */
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = i ? b->plain_pid : b->server_pid;
+
+        if (pid > 0) {
+            waitpid(pid, NULL, 0);
+        }
+    }
+}
+
+/* The measurements. */
 
 /* The values of one measurement. */
 struct series {
@@ -74,17 +296,21 @@ note_error(struct bench *b, char *error)
 static void
 finish(struct bench *b, ps_handle handle)
 {
-    note_error(b, store_wait(b->processes.client, handle));
+    note_error(b, store_wait(b->client, handle));
 }
 
 /* Returns the seconds for sending 'to' bytes and receiving 'from'. */
 static double
 plain_exchange(struct bench *b, size_t to, size_t from)
 {
+    struct request request = { to - sizeof request, from };
     double begin = clock_monotonic_s();
 
-    note_error(b, bench_processes_exchange(&b->processes, b->bytes, to,
-                                           from));
+    memcpy(b->bytes, &request, sizeof request);
+    if (!move_all(b->plain, b->bytes, to, true)
+        || !move_all(b->plain, b->bytes, from, false)) {
+        note_error(b, message("plain socket: %s", strerror(errno)));
+    }
     return clock_monotonic_s() - begin;
 }
 
@@ -125,7 +351,7 @@ push_value(struct bench *b, void *value)
 {
     double begin = clock_monotonic_s();
 
-    finish(b, store_push(b->processes.client, 0, BIG, value));
+    finish(b, store_push(b->client, 0, BIG, value));
     return clock_monotonic_s() - begin;
 }
 
@@ -134,22 +360,20 @@ pull_value(struct bench *b, void *value)
 {
     double begin = clock_monotonic_s();
 
-    finish(b, store_pull(b->processes.client, 0, BIG, value));
+    finish(b, store_pull(b->client, 0, BIG, value));
     return clock_monotonic_s() - begin;
 }
 
 static double
 plain_push(struct bench *b, void *aux)
 {
-    (void) aux;
     return plain_exchange(b, BIG * sizeof(float), 1);
 }
 
 static double
 plain_pull(struct bench *b, void *aux)
 {
-    (void) aux;
-    return plain_exchange(b, sizeof(struct bench_request),
+    return plain_exchange(b, sizeof(struct request),
                           BIG * sizeof(float));
 }
 
@@ -208,7 +432,7 @@ push_keys(struct bench *b, const uint64_t *keys, size_t n,
 {
     double begin = clock_monotonic_s();
 
-    finish(b, store_push_keys(b->processes.client, keys, n, values));
+    finish(b, store_push_keys(b->client, keys, n, values));
     return n / (clock_monotonic_s() - begin) / 1e6;
 }
 
@@ -252,7 +476,7 @@ measure_bulk(struct bench *b, struct figures *f)
         note(&push, push_keys(b, keys, N_KEYS, values));
         note(&ratio, push.values[i] * 1e6 / N_KEYS * plain);
         begin = clock_monotonic_s();
-        finish(b, store_pull_keys(b->processes.client, keys, N_KEYS, values));
+        finish(b, store_pull_keys(b->client, keys, N_KEYS, values));
         note(&pull, N_KEYS / (clock_monotonic_s() - begin) / 1e6);
     }
     measure_parts(b, keys, values, f);
@@ -275,11 +499,10 @@ push_small(struct bench *b, void *aux)
     const float one = 1;
     double begin = clock_monotonic_s();
 
-    (void) aux;
     for (int j = 0; j < SYNC_OPS; j++) {
         uint64_t key = j * UINT64_C(1000003);
 
-        finish(b, store_push_keys(b->processes.client, &key, 1, &one));
+        finish(b, store_push_keys(b->client, &key, 1, &one));
     }
     return (clock_monotonic_s() - begin) / SYNC_OPS;
 }
@@ -289,7 +512,6 @@ plain_small(struct bench *b, void *aux)
 {
     double begin = clock_monotonic_s();
 
-    (void) aux;
     for (int j = 0; j < SYNC_OPS; j++) {
         plain_exchange(b, SMALL_REQUEST, SMALL_ANSWER);
     }
@@ -330,7 +552,7 @@ measure_pipelined(struct bench *b, struct figures *f)
         for (int j = 0; j < PIPELINED_OPS; j++) {
             uint64_t key = j * UINT64_C(7919) % 1000 * 1000003;
 
-            last = store_push_keys(b->processes.client, &key, 1, &one);
+            last = store_push_keys(b->client, &key, 1, &one);
         }
         finish(b, last);
         note(&rate, PIPELINED_OPS / (clock_monotonic_s() - begin) / 1e3);
@@ -377,10 +599,14 @@ print(const struct figures *f, bool json)
 char *
 bench_ps(bool json)
 {
-    struct bench b = { .bytes = NULL };
+    struct bench b = { .plain = -1 };
     struct figures f;
 
-    b.error = bench_processes_start(&b.processes);
+    pin_processor(0);
+    b.error = start_server(&b);
+    if (!b.error) {
+        b.error = start_plain(&b);
+    }
     if (!b.error) {
         b.bytes = allocate(12, N_KEYS);
         measure_big(&b, &f);
@@ -391,7 +617,7 @@ bench_ps(bool json)
     if (!b.error) {
         print(&f, json);
     }
-    bench_processes_stop(&b.processes);
+    stop_processes(&b);
     free(b.bytes);
     return b.error;
 }

@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "trainer/net/keys.h"
-#include "trainer/ps/sparse.h"
 #include "trainer/ps/store.h"
 
 static bool

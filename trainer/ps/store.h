@@ -4,7 +4,7 @@
 #define STORE_H 1
 
 /* The values of one server of a store: its range of the dense vector, and its
- * sparse keys.
+ * sparsely used 64-bit keys.
  *
  * An update is applied at once by the optimiser.  A read returns the updates
  * that the same worker has sent before it, and any of other workers'.
@@ -12,10 +12,16 @@
  *    struct store *store = store_create(shard, width, &optimiser);
  *    store_update(store, first, n, gradients);
  *    values = store_values(store, first);
- *    sparse_update(store->sparse, keys, n, gradients);
+ *    sparse_update(store->sparse, keys, n, gradients); // Adds missing keys.
+ *    sparse_read(store->sparse, keys, n, values);      // Missing ones are 0.
  *    store_destroy(store);
  *
- * Owns its memory.  One thread. */
+ * Pushes of keys are sorted batches, often of the same keys.  A hash table
+ * would miss the cache for every key; here sorted leaves of a thousand keys
+ * let a batch walk through memory in order, and runs of equal keys are
+ * compared and updated together.
+ *
+ * Owns its memory, which grows with the number of keys.  One thread. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +48,15 @@ void store_destroy(struct store *);
 void store_update(struct store *, uint64_t first, size_t n,
                   const float *gradients);
 float *store_values(const struct store *, uint64_t first);
+
+/* Keys with 'width' values each. */
+struct sparse *sparse_create(uint32_t width, const struct optimiser_config *);
+void sparse_destroy(struct sparse *);
+
+/* Keys strictly ascend. */
+void sparse_update(struct sparse *, const uint64_t keys[], size_t n,
+                   const float *gradients);
+void sparse_read(const struct sparse *, const uint64_t keys[], size_t n,
+                 float *values);
 
 #endif /* trainer/ps/store.h */
