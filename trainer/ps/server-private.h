@@ -61,6 +61,12 @@ struct member {
     struct heartbeat heartbeat; /* Stopped until it sends one. */
 };
 
+struct listener {
+    struct server *server;
+    int fd;                     /* -1: not open. */
+    uint16_t port;
+};
+
 struct server {
     const struct ps_server_config *config;
     const struct sync_class *class;
@@ -75,8 +81,7 @@ struct server {
     int64_t first_hello_us;
     uint64_t epoch;
 
-    int listener, control_listener;
-    uint16_t control_port;
+    struct listener listeners[2];       /* For gradients; for heartbeats. */
     struct conn *conns;
     int n_conns;
     struct member *members;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,7 +317,7 @@ send_welcome(struct server *server, struct conn *conn)
             .iteration = server->iteration,
             .from = server->members[conn->rank].from,
             .begun = server->begun,
-            .control_port = server->control_port,
+            .control_port = server->listeners[1].port,
         },
     };
 
@@ -362,28 +361,25 @@ server_take_hello(struct server *server, struct conn *conn,
                   const struct frame_hello *hello)
 {
     struct member *member;
-    char *error = NULL;
+    char *error;
 
     if (hello->channel == FRAME_PEERS) {
-        error = message("hello: of a peer, which trains without servers");
+        return message("hello: of a peer, which trains without servers");
     }
-    if (!error && hello->n_workers != server->config->n_workers) {
-        error = message("hello: one of %u workers, %d are expected",
-                        hello->n_workers, server->config->n_workers);
+    if (hello->n_workers != server->config->n_workers) {
+        return message("hello: one of %u workers, %d are expected",
+                       hello->n_workers, server->config->n_workers);
     }
-    if (!error && hello->channel > FRAME_CONTROL) {
-        error = message("hello: this is a server, not a peer or a node");
+    if (hello->channel > FRAME_CONTROL) {
+        return message("hello: this is a server, not a peer or a node");
     }
-    if (!error && hello->channel == FRAME_CONTROL) {
+    if (hello->channel == FRAME_CONTROL) {
         return join_control(server, conn, hello);
     }
-    if (!error && server->prepared && !hello_agrees(server, hello)) {
-        error = message("hello: worker %u's model, data or servers differ "
-                        "from those of worker %u", hello->rank,
-                        server->hello.rank);
-    }
-    if (error) {
-        return error;
+    if (server->prepared && !hello_agrees(server, hello)) {
+        return message("hello: worker %u's model, data or servers differ "
+                       "from those of worker %u", hello->rank,
+                       server->hello.rank);
     }
     if (!server->prepared) {
         error = prepare(server, hello);
@@ -541,9 +537,8 @@ conn_wrong(struct server *server, struct conn *conn, char *error)
     if (conn->rank < 0 || conn->channel == FRAME_CONTROL) {
         conn_lost(server, conn, error);
     } else {
-        server_fail(server, message("worker %d at %s, iteration %llu: %s",
-                                    conn->rank, conn->name,
-                                    (unsigned long long) server->iteration,
+        server_fail(server, message("worker %d at %s, iteration %"PRIu64": %s",
+                                    conn->rank, conn->name, server->iteration,
                                     error));
         conn_close(server, conn);
         free(error);
@@ -719,53 +714,28 @@ unused_conn(struct server *server)
 }
 
 static void
-server_accept(struct server *server, int listener)
+listener_run(void *listener_, short revents)
 {
+    const struct listener *listener = listener_;
+    struct server *server = listener->server;
     struct conn *conn = unused_conn(server);
-    int error = conn ? link_accept(&conn->link, listener,
+    int error = conn ? link_accept(&conn->link, listener->fd,
                                    server->config->congestion) : EAGAIN;
 
-    if (error == EAGAIN) {
-        return;
-    }
-    if (error) {
+    if (!error) {
+        conn->name = address_of_peer(conn->link.fd);
+        conn->since_us = clock_monotonic_us();
+    } else if (error != EAGAIN) {
         server_fail(server, message("connection: %s", strerror(error)));
-        return;
     }
-    conn->name = address_of_peer(conn->link.fd);
-    conn->since_us = clock_monotonic_us();
 }
 
 static int
-listener_wait(void *server_, short *events, int64_t *until_us)
+listener_wait(void *listener_, short *events, int64_t *until_us)
 {
-    struct server *server = server_;
+    const struct listener *listener = listener_;
 
-    return unused_conn(server) ? server->listener : -1;
-}
-
-static void
-listener_run(void *server_, short revents)
-{
-    struct server *server = server_;
-
-    server_accept(server, server->listener);
-}
-
-static int
-control_listener_wait(void *server_, short *events, int64_t *until_us)
-{
-    struct server *server = server_;
-
-    return unused_conn(server) ? server->control_listener : -1;
-}
-
-static void
-control_listener_run(void *server_, short revents)
-{
-    struct server *server = server_;
-
-    server_accept(server, server->control_listener);
+    return unused_conn(listener->server) ? listener->fd : -1;
 }
 
 static void
@@ -792,11 +762,10 @@ server_uninit(struct server *server)
     free(server->conns);
     free(server->members);
     free(server->scratch);
-    if (server->listener >= 0) {
-        close(server->listener);
-    }
-    if (server->control_listener >= 0) {
-        close(server->control_listener);
+    for (int i = 0; i < 2; i++) {
+        if (server->listeners[i].fd >= 0) {
+            close(server->listeners[i].fd);
+        }
     }
     sync_destroy(server->sync);
     store_destroy(server->store);
@@ -810,13 +779,9 @@ server_init(struct server *server, const struct ps_server_config *config)
     static const struct event_class listener_class = {
         listener_wait, listener_run,
     };
-    static const struct event_class control_listener_class = {
-        control_listener_wait, control_listener_run,
-    };
 
     server->config = config;
     server->class = config->sync->class;
-    server->listener = server->control_listener = -1;
     server->saved = FRAME_NONE;
 
     /* A worker has two connections, and two more while it reconnects. */
@@ -834,33 +799,35 @@ server_init(struct server *server, const struct ps_server_config *config)
         conn_close(server, &server->conns[i]);
         event_loop_add(&server->loop, &conn_class, &server->conns[i]);
     }
-    event_loop_add(&server->loop, &listener_class, server);
-    event_loop_add(&server->loop, &control_listener_class, server);
+    for (int i = 0; i < 2; i++) {
+        server->listeners[i] = (struct listener) { server, -1, 0 };
+        event_loop_add(&server->loop, &listener_class, &server->listeners[i]);
+    }
 }
 
 char *
 ps_server_run(const struct ps_server_config *config)
 {
     struct server server = { .over = false };
-    uint16_t port;
+    struct listener *data = &server.listeners[0];
+    struct listener *control = &server.listeners[1];
     char *error;
 
     if (backend_open(&backend_cpu, 0, config->n_threads, &server.backend)) {
         return message("server: no backend");
     }
     server_init(&server, config);
-    error = address_listen(config->address, config->port, &server.listener,
-                           &port);
+    error = address_listen(config->address, config->port, &data->fd,
+                           &data->port);
     if (!error) {
         error = address_listen(config->address, config->control_port,
-                               &server.control_listener,
-                               &server.control_port);
+                               &control->fd, &control->port);
     }
     if (!error && server.class == &sync_groups) {
-        error = central_create(&server, port);
+        error = central_create(&server, data->port);
     }
     if (!error) {
-        report_listening(config->address, port);
+        report_listening(config->address, data->port);
         server_loop(&server);
         error = server.failure;
     }
