@@ -8,8 +8,7 @@
  * The lock of the mesh guards everything but vectors in memory, which have the
  * locks of local-store.h; it is taken before those. */
 
-#include "trainer/keys/key-item.h"
-#include "trainer/keys/key-outbox.h"
+#include "trainer/keys/key-message.h"
 #include "trainer/keys/key-store.h"
 #include "trainer/keys/local-store.h"
 #include "trainer/keys/localize.h"

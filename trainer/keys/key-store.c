@@ -356,13 +356,6 @@ key_net_open(struct key_store *store)
     return error ? error : peer_net_start(store->net, &class, store);
 }
 
-static void
-key_net_close(struct key_store *store)
-{
-    peer_net_destroy(store->net);
-    key_outbox_uninit(&store->outbox);
-}
-
 static char *
 check_config(const struct key_store_config *c)
 {
@@ -407,10 +400,7 @@ init_workers(struct key_store *store)
 {
     size_t size = store->config.n_workers * sizeof *store->workers;
 
-    if (posix_memalign((void **) &store->workers, 64, size)) {
-        abort();
-    }
-    memset(store->workers, 0, size);
+    store->workers = memset(allocate_lines(size), 0, size);
     for (int i = 0; i < store->config.n_workers; i++) {
         store->workers[i].store = store;
         store->workers[i].index = i;
@@ -437,8 +427,8 @@ key_store_create(const struct key_store_config *config,
         store->names[i] = duplicate(config->names[i]);
     }
     store->shared = variant == KEY_CLASSIC_LOCAL || variant == KEY_LOCALIZE;
-    local_store_init(&store->values, config->ranges, config->n_ranges);
-    local_store_set_workers(&store->values, config->n_workers);
+    local_store_init(&store->values, config->ranges, config->n_ranges,
+                     config->n_workers);
     localize_init(&store->localize, &(struct localize_config) {
         .rank = config->rank, .n = config->n_nodes,
         .moves = variant == KEY_LOCALIZE, .shared = store->shared,
@@ -467,7 +457,8 @@ key_store_destroy(struct key_store *store)
             key_barrier_bye(store);
             peer_net_unlock(store->net);
         }
-        key_net_close(store);
+        peer_net_destroy(store->net);
+        key_outbox_uninit(&store->outbox);
         for (int i = 0; i < store->config.n_workers && store->workers; i++) {
             free(store->workers[i].rest);
         }
@@ -507,8 +498,8 @@ key_store_stats(struct key_store *store, struct key_store_stats *stats)
 /* Operations of workers.  Keys in memory are accessed at once; the other keys
  * of a call become one operation, which the protocol's answers end. */
 
-static bool
-is_done(struct key_worker *worker, key_handle handle)
+bool
+key_is_done(struct key_worker *worker, key_handle handle)
 {
     const struct key_op *op = key_op_of(worker, handle);
 
@@ -516,19 +507,13 @@ is_done(struct key_worker *worker, key_handle handle)
            || !__atomic_load_n(&op->left, __ATOMIC_ACQUIRE);
 }
 
-bool
-key_is_done(struct key_worker *worker, key_handle handle)
-{
-    return is_done(worker, handle);
-}
-
 /* Waits until the operation is done.  Called without the lock. */
 static void
 wait_for_op(struct key_worker *worker, key_handle handle)
 {
-    if (!is_done(worker, handle)) {
+    if (!key_is_done(worker, handle)) {
         peer_net_lock(worker->store->net);
-        while (!is_done(worker, handle) && key_store_wait(worker)) {
+        while (!key_is_done(worker, handle) && key_store_wait(worker)) {
             continue;
         }
         peer_net_unlock(worker->store->net);

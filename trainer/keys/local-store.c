@@ -14,7 +14,7 @@
 
 void
 local_store_init(struct local_store *ls, const struct key_range ranges[],
-                 int n)
+                 int n, int n_workers)
 {
     memset(ls, 0, sizeof *ls);
     ls->n_ranges = n;
@@ -28,20 +28,11 @@ local_store_init(struct local_store *ls, const struct key_range ranges[],
         ls->pools[i].size = (bytes + unit - 1) / unit * unit;
     }
     ls->vectors = allocate(ls->n_keys, sizeof *ls->vectors);
-    if (posix_memalign((void **) &ls->stripes, ALIGNMENT,
-                       LOCAL_STORE_STRIPES * sizeof *ls->stripes)) {
-        abort();
-    }
+    ls->stripes = allocate_lines(LOCAL_STORE_STRIPES * sizeof *ls->stripes);
     for (int i = 0; i < LOCAL_STORE_STRIPES; i++) {
         pthread_mutex_init(&ls->stripes[i].mutex, NULL);
     }
-    ls->mask = LOCAL_STORE_STRIPES - 1;
-}
-
-void
-local_store_set_workers(struct local_store *ls, int n)
-{
-    ls->mask = n == 1 ? 0 : LOCAL_STORE_STRIPES - 1;
+    ls->mask = n_workers == 1 ? 0 : LOCAL_STORE_STRIPES - 1;
 }
 
 void
@@ -75,13 +66,9 @@ push_free(struct local_pool *pool, void *vector)
 static void
 grow_pool(struct local_pool *pool)
 {
-    size_t n = CHUNK / pool->size;
-    void *chunk;
+    size_t n = pool->size < CHUNK ? CHUNK / pool->size : 1;
+    void *chunk = allocate_lines(ALIGNMENT + n * pool->size);
 
-    n = n ? n : 1;
-    if (posix_memalign(&chunk, ALIGNMENT, ALIGNMENT + n * pool->size)) {
-        abort();
-    }
     *(void **) chunk = pool->chunks;
     pool->chunks = chunk;
     for (size_t i = n; i-- > 0;) {
@@ -100,7 +87,7 @@ local_store_vector(struct local_store *ls, uint64_t key)
     }
     vector = pool->free;
     pool->free = *(void **) vector;
-    return vector;
+    return vector != NULL;
 }
 
 void
@@ -125,46 +112,45 @@ local_store_remove(struct local_store *ls, uint64_t key)
     assert(vector);
     __atomic_store_n(&ls->vectors[key], NULL, __ATOMIC_RELAXED);
     local_store_unlock(ls, key);
-    return vector;
+    return vector != NULL;
 }
 
 bool
 local_store_add(struct local_store *ls, uint64_t key, const float *values)
 {
-    uint32_t width = local_store_width(ls, key);
     float *vector = local_store_lock(ls, key);
 
-    if (!vector) {
-        return false;
+    if (vector) {
+        local_store_sum(vector, values, local_store_width(ls, key));
+        local_store_unlock(ls, key);
     }
-    for (uint32_t i = 0; i < width; i++) {
-        vector[i] += values[i];
-    }
-    local_store_unlock(ls, key);
-    return true;
+    return vector != NULL;
 }
 
 bool
 local_store_copy(struct local_store *ls, uint64_t key, float *values)
 {
-    uint32_t width = local_store_width(ls, key);
     float *vector = local_store_lock(ls, key);
 
-    if (!vector) {
-        return false;
+    if (vector) {
+        memcpy(values, vector, local_store_width(ls, key) * sizeof *values);
+        local_store_unlock(ls, key);
     }
-    memcpy(values, vector, width * sizeof *values);
-    local_store_unlock(ls, key);
-    return true;
+    return vector != NULL;
 }
 
 /* Stores the stripes of 'keys', ascending and without repetition. */
 static size_t
-find_stripes(const uint64_t keys[], size_t n, unsigned int stripes[])
+find_stripes(const struct local_store *ls, const uint64_t keys[], size_t n,
+             unsigned int stripes[])
 {
     size_t m = 0;
 
     assert(n <= KEY_STORE_MAX_BORROWED);
+    if (!ls->mask) {
+        stripes[0] = 0;
+        return 1;
+    }
     for (size_t i = 0; i < n; i++) {
         unsigned int stripe = local_store_stripe(keys[i]);
         size_t at = 0;
@@ -197,33 +183,17 @@ find_vectors(const struct local_store *ls, const uint64_t keys[], size_t n,
     return true;
 }
 
-/* Finds and locks all vectors under the only lock. */
-static bool
-lock_only(struct local_store *ls, const uint64_t keys[], size_t n,
-          float *vectors[])
-{
-    while (__atomic_load_n(&ls->n_waiting, __ATOMIC_RELAXED)) {
-        sched_yield();
-    }
-    pthread_mutex_lock(&ls->stripes[0].mutex);
-    if (find_vectors(ls, keys, n, vectors)) {
-        return true;
-    }
-    pthread_mutex_unlock(&ls->stripes[0].mutex);
-    return false;
-}
-
 bool
 local_store_lock_all(struct local_store *ls, const uint64_t keys[], size_t n,
                      float *vectors[])
 {
     unsigned int stripes[KEY_STORE_MAX_BORROWED + 1];
-    size_t n_stripes;
+    size_t n_stripes = find_stripes(ls, keys, n, stripes);
 
-    if (!ls->mask) {
-        return lock_only(ls, keys, n, vectors);
+    /* The only lock is left to the other thread first. */
+    while (!ls->mask && __atomic_load_n(&ls->n_waiting, __ATOMIC_RELAXED)) {
+        sched_yield();
     }
-    n_stripes = find_stripes(keys, n, stripes);
     for (size_t i = 0; i < n_stripes; i++) {
         pthread_mutex_lock(&ls->stripes[stripes[i]].mutex);
     }
@@ -241,12 +211,8 @@ local_store_unlock_all(struct local_store *ls, const uint64_t keys[],
                        size_t n)
 {
     unsigned int stripes[KEY_STORE_MAX_BORROWED + 1];
-    size_t n_stripes = 1;
+    size_t n_stripes = find_stripes(ls, keys, n, stripes);
 
-    stripes[0] = 0;
-    if (ls->mask) {
-        n_stripes = find_stripes(keys, n, stripes);
-    }
     for (size_t i = 0; i < n_stripes; i++) {
         pthread_mutex_unlock(&ls->stripes[stripes[i]].mutex);
     }

@@ -11,10 +11,11 @@
  * leaves.
  *
  * With one worker, only the thread of the network competes with it, and one
- * lock for all keys is cheaper than one for each.  Because the worker takes it
- * again and again, it lets the other thread go first.
+ * lock for all keys is cheaper: a step of 15 ratings takes 1 lock instead of
+ * 16, and an update 22 ns instead of 52.  Because the worker takes it again
+ * and again, it lets the other thread go first.
  *
- *    local_store_init(&ls, ranges, n_ranges);
+ *    local_store_init(&ls, ranges, n_ranges, n_workers);
  *    vector = local_store_vector(&ls, key);            // Not installed yet.
  *    local_store_install(&ls, key, vector);
  *
@@ -28,11 +29,8 @@
  * which may use local_store_peek() without another one.  Locking is for any
  * thread.  Memory grows with the largest number of vectors and is kept.
  *
- * The protocol has one lock and the values in memory have a thousand: an
- * access in place takes one of the thousand and never the protocol's, and a
- * key arrives or leaves under both.  A node with one worker has one lock for
- * all keys, since that worker competes only with the network thread: a step of
- * 15 ratings takes 1 lock instead of 16, and an update 22 ns instead of 52. */
+ * The protocol has one lock more: an access in place never takes it, and a key
+ * arrives or leaves under both. */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -67,11 +65,9 @@ struct local_store {
     int n_waiting;              /* Threads, for locks; atomic. */
 };
 
-void local_store_init(struct local_store *, const struct key_range[], int n);
+void local_store_init(struct local_store *, const struct key_range[], int n,
+                      int n_workers);
 void local_store_uninit(struct local_store *);
-
-/* Before there are threads: how many workers there will be. */
-void local_store_set_workers(struct local_store *, int n);
 
 static inline int
 local_store_range(const struct local_store *ls, uint64_t key)
@@ -142,6 +138,15 @@ static inline float *
 local_store_peek(const struct local_store *ls, uint64_t key)
 {
     return __atomic_load_n(&ls->vectors[key], __ATOMIC_RELAXED);
+}
+
+/* Adds 'n' values. */
+static inline void
+local_store_sum(float *to, const float *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        to[i] += from[i];
+    }
 }
 
 float *local_store_vector(struct local_store *, uint64_t key);

@@ -140,6 +140,16 @@ add_waiter(struct localize *l, const struct key_item *item)
     coming->last = &w->next;
 }
 
+/* Ends the ITEM_LOCALIZE 'item'. */
+static void
+answer_landed(struct localize *l, const struct key_item *item)
+{
+    struct key_item landed = *item;
+
+    landed.kind = ITEM_LANDED;
+    l->config.class->answer(l->config.aux, &landed);
+}
+
 /* Sends the answer to the origin of 'item'. */
 static void
 reply_to_origin(struct localize *l, const struct key_item *item,
@@ -179,18 +189,12 @@ perform_waiter(struct localize *l, const struct localize_waiter *w,
     const struct key_item *item = &w->item;
 
     if (item->kind == ITEM_LOCALIZE) {
-        struct key_item landed = *item;
-
-        landed.kind = ITEM_LANDED;
-        l->config.class->answer(l->config.aux, &landed);
+        answer_landed(l, item);
         return;
     }
     if (item->kind == ITEM_PUSH) {
-        uint32_t width = local_store_width(l->store, item->key);
-
-        for (uint32_t i = 0; i < width; i++) {
-            vector[i] += item->values[i];
-        }
+        local_store_sum(vector, item->values,
+                        local_store_width(l->store, item->key));
         local_store_recycle(l->store, item->key, (float *) item->values);
     }
     reply_to_origin(l, item, item->kind == ITEM_PULL ? vector : NULL);
@@ -278,10 +282,7 @@ request(struct localize *l, const struct key_item *item)
     int home = localize_home(item->key, l->config.n);
 
     if (!l->config.moves || is_here(l, item->key)) {
-        struct key_item landed = *item;
-
-        landed.kind = ITEM_LANDED;
-        l->config.class->answer(l->config.aux, &landed);
+        answer_landed(l, item);
     } else if (l->coming[item->key]) {
         add_waiter(l, item);
     } else {

@@ -37,16 +37,14 @@
  * Both call send() and answer() of the class.  All functions require the
  * caller's one lock; values in items are copied if they are kept.
  *
- * Keys move by messages that stay in order and by nothing else: a worker's
- * accesses and the transfer of the key take the same path, which preserves the
- * program order of each worker.  Location caches break this order for
- * asynchronous accesses, so they are off by default.  The unit test
- * localize-explorer tries all interleavings and shows both. */
+ * 'caches' are off by default, since they break the order of a worker's
+ * asynchronous accesses.  The unit test localize-explorer tries all
+ * interleavings and shows both. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "trainer/keys/key-item.h"
+#include "trainer/keys/key-message.h"
 
 struct local_store;
 

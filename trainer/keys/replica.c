@@ -75,40 +75,6 @@ replica_width(const struct replica *r, uint64_t key)
     return local_store_width(&r->store->values, key);
 }
 
-static void
-replica_add(float *to, const float *from, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        to[i] += from[i];
-    }
-}
-
-static void
-replica_home_init(struct replica *r)
-{
-    uint64_t n = r->store->values.n_keys;
-
-    if (r->pushes) {
-        r->subscribers = allocate(n, sizeof *r->subscribers);
-        r->changed = allocate(n, sizeof *r->changed);
-        r->changes = allocate(n, sizeof *r->changes);
-    }
-}
-
-static void
-replica_home_uninit(struct replica *r)
-{
-    while (r->readers) {
-        struct replica_reader *next = r->readers->next;
-
-        free(r->readers);
-        r->readers = next;
-    }
-    free(r->subscribers);
-    free(r->changed);
-    free(r->changes);
-}
-
 /* Sends an item, or takes it if it is for this node. */
 static void
 replica_deliver(struct replica *r, int to, const struct key_item *item)
@@ -251,23 +217,6 @@ replica_settled(struct replica *r)
     }
 }
 
-static bool
-replica_home_take(struct replica *r, int from, const struct key_item *item)
-{
-    if (item->kind == ITEM_FLUSH) {
-        return take_flush(r, from, item);
-    }
-    if (replica_home(r, item->key) != r->store->config.rank) {
-        return false;
-    }
-    if (item->kind == ITEM_READ) {
-        return take_read(r, from, item);
-    }
-    local_store_add(&r->store->values, item->key, item->values);
-    replica_note_change(r, item->key);
-    return true;
-}
-
 struct replica *
 replica_create(struct key_store *store)
 {
@@ -280,7 +229,11 @@ replica_create(struct key_store *store)
     for (int i = 0; i < LOCAL_STORE_STRIPES; i++) {
         r->dirty[i] = NO_KEY;
     }
-    replica_home_init(r);
+    if (r->pushes) {
+        r->subscribers = allocate(n, sizeof *r->subscribers);
+        r->changed = allocate(n, sizeof *r->changed);
+        r->changes = allocate(n, sizeof *r->changes);
+    }
     return r;
 }
 
@@ -293,7 +246,15 @@ replica_destroy(struct replica *r)
     for (uint64_t key = 0; key < r->store->values.n_keys; key++) {
         free(r->rows[key]);
     }
-    replica_home_uninit(r);
+    while (r->readers) {
+        struct replica_reader *next = r->readers->next;
+
+        free(r->readers);
+        r->readers = next;
+    }
+    free(r->subscribers);
+    free(r->changed);
+    free(r->changes);
     free(r->rows);
     free(r);
 }
@@ -329,8 +290,8 @@ replica_push(struct replica *r, uint64_t key, const float *deltas)
     struct replica_row *row = lock_row(r, key);
     uint32_t width = replica_width(r, key);
 
-    replica_add(row->seen, deltas, width);
-    replica_add(row->pending, deltas, width);
+    local_store_sum(row->seen, deltas, width);
+    local_store_sum(row->pending, deltas, width);
     if (!row->dirty) {
         uint64_t *first = &r->dirty[local_store_stripe(key)];
 
@@ -422,7 +383,7 @@ flush_row(struct replica *r, uint64_t key, struct replica_row *row)
         });
         return;
     }
-    replica_add(local_store_peek(&r->store->values, key), row->sent, width);
+    local_store_sum(local_store_peek(&r->store->values, key), row->sent, width);
     replica_note_change(r, key);
 }
 
@@ -499,23 +460,15 @@ lock_new_row(struct replica *r, int from, const struct key_item *item,
 
     memcpy(row->seen, item->values, width * sizeof *row->seen);
     if (row->flush > r->made[from]) {
-        replica_add(row->seen, row->sent, width);
+        local_store_sum(row->seen, row->sent, width);
     }
     if (row->dirty) {
-        replica_add(row->seen, row->pending, width);
+        local_store_sum(row->seen, row->pending, width);
     }
     row->clock = item->clock;
     row->barrier = barrier;
     row->cached = true;
     return row;
-}
-
-static bool
-take_row(struct replica *r, int from, const struct key_item *item)
-{
-    lock_new_row(r, from, item, item->op);
-    unlock_row(r, item->key);
-    return true;
 }
 
 /* The row for an operation of this node. */
@@ -556,18 +509,30 @@ take_clock(struct replica *r, int from, const struct key_item *item)
 bool
 replica_take(struct replica *r, int from, const struct key_item *item)
 {
-    bool is_home_of = item->kind >= ITEM_FLUSH
-                      || replica_home(r, item->key) == from;
+    int home = item->kind < ITEM_FLUSH ? replica_home(r, item->key) : from;
+    int me = r->store->config.rank;
 
     switch (item->kind) {
     case ITEM_READ:
+        return home == me && take_read(r, from, item);
     case ITEM_DELTA:
+        if (home != me) {
+            return false;
+        }
+        local_store_add(&r->store->values, item->key, item->values);
+        replica_note_change(r, item->key);
+        return true;
     case ITEM_FLUSH:
-        return replica_home_take(r, from, item);
+        return take_flush(r, from, item);
     case ITEM_PULLED:
-        return is_home_of && take_pulled(r, from, item);
+        return home == from && take_pulled(r, from, item);
     case ITEM_ROW:
-        return is_home_of && r->pushes && take_row(r, from, item);
+        if (home != from || !r->pushes) {
+            return false;
+        }
+        lock_new_row(r, from, item, item->op);
+        unlock_row(r, item->key);
+        return true;
     case ITEM_FLUSHED:
         return take_made(r, from, item);
     case ITEM_CLOCK:

@@ -20,7 +20,8 @@
  * A node always sees its own pushes.  A row that arrives includes the node's
  * flushes up to the home's last ITEM_FLUSHED, since messages stay in order; to
  * these the node adds the one flush that may be under way, and what it has not
- * flushed yet.
+ * flushed yet.  A flush waits for the previous one, so that there is one at
+ * most.
  *
  * A barrier flushes; rows from before it are not used after it.
  *
@@ -31,11 +32,7 @@
  *    replica_clock(r, worker);
  *
  * replica_push() and replica_pull() lock a row; all others require the lock of
- * the key store.
- *
- * A flush waits for the previous one, so that at most one flush of a copy may
- * or may not have reached its home, and the last ITEM_FLUSHED on the same
- * connection tells which. */
+ * the key store. */
 
 #include <stdbool.h>
 #include <stdint.h>

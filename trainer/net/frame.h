@@ -233,7 +233,7 @@ struct frame_peer {
 };
 
 struct frame_key_items {
-    uint64_t op;                /* See key-item.h. */
+    uint64_t op;                /* See key-message.h. */
     uint64_t clock;
     uint32_t kind;              /* enum item_kind. */
     uint32_t origin;            /* Rank. */

@@ -126,7 +126,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!size) {
         return 0;
     }
-    local_store_init(&node.store, ranges, 2);
+    local_store_init(&node.store, ranges, 2, 2);
     localize_init(&node.localize, &(struct localize_config) {
         .rank = 0, .n = N_NODES, .moves = true, .shared = data[0] & 1,
         .caches = data[0] & 2, .class = &class, .aux = &node,

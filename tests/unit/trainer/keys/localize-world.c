@@ -272,7 +272,7 @@ world_open(const struct scene *scene)
     }
     for (int i = 0; i < scene->n; i++) {
         world.ranks[i] = i;
-        local_store_init(&world.stores[i], &range, 1);
+        local_store_init(&world.stores[i], &range, 1, 2);
         localize_init(&world.nodes[i], &(struct localize_config) {
             .rank = i, .n = scene->n, .moves = scene->moves,
             .shared = scene->shared, .caches = scene->caches,

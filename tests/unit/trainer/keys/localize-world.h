@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/keys/key-item.h"
+#include "trainer/keys/key-message.h"
 #include "trainer/keys/local-store.h"
 #include "trainer/keys/localize.h"
 
