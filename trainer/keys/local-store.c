@@ -87,7 +87,7 @@ local_store_vector(struct local_store *ls, uint64_t key)
     }
     vector = pool->free;
     pool->free = *(void **) vector;
-    return vector != NULL;
+    return vector;
 }
 
 void
@@ -112,7 +112,7 @@ local_store_remove(struct local_store *ls, uint64_t key)
     assert(vector);
     __atomic_store_n(&ls->vectors[key], NULL, __ATOMIC_RELAXED);
     local_store_unlock(ls, key);
-    return vector != NULL;
+    return vector;
 }
 
 bool

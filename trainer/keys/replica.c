@@ -383,7 +383,8 @@ flush_row(struct replica *r, uint64_t key, struct replica_row *row)
         });
         return;
     }
-    local_store_sum(local_store_peek(&r->store->values, key), row->sent, width);
+    local_store_sum(local_store_peek(&r->store->values, key), row->sent,
+                    width);
     replica_note_change(r, key);
 }
 
