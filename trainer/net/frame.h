@@ -96,8 +96,7 @@
  * processor's cache and takes effect as a whole or not at all. */
 #define FRAME_MAX_UPDATE ((size_t) 1 << 17)
 
-/* Flags of updates. */
-#define FRAME_ANSWER 1          /* Answer with the new values. */
+/* Flag of updates. */
 #define FRAME_MORE 2            /* More follows: no need for a FRAME_ACK. */
 
 /* In a hello of FRAME_PEERS: factorisation without a store of keys. */

@@ -71,33 +71,6 @@ take_keys(struct server *server, const struct link *link)
     return NULL;
 }
 
-static void
-answer_range(struct conn *conn)
-{
-    const struct frame *request = &conn->link.frame;
-    struct frame frame = {
-        .type = FRAME_VALUES, .sequence = request->sequence,
-        .values.n = request->range.n,
-    };
-
-    link_send(&conn->link, &frame,
-              store_values(conn->server->store, request->range.first));
-}
-
-static void
-answer_keys(struct conn *conn)
-{
-    const struct frame *request = &conn->link.frame;
-    const struct server *server = conn->server;
-    struct frame frame = {
-        .type = FRAME_VALUES, .sequence = request->sequence,
-        .values.n = request->keys.n * server->store->width,
-    };
-
-    sparse_read(server->store->sparse, server->scratch, request->keys.n,
-                link_send_space(&conn->link, &frame));
-}
-
 /* Returns false for an update that was made before its connection was lost:
  * reads and updates are numbered as they are sent, and sent again in that
  * order. */
@@ -125,16 +98,20 @@ end_update(void *conn_, struct link *link)
         store_update(conn->server->store, range->first, range->n,
                      (const float *) link->payload);
     }
-    if (range->flags & FRAME_ANSWER) {
-        answer_range(conn);
-    }
     return NULL;
 }
 
 static char *
-end_read(void *conn, struct link *link)
+end_read(void *conn_, struct link *link)
 {
-    answer_range(conn);
+    const struct conn *conn = conn_;
+    struct frame frame = {
+        .type = FRAME_VALUES, .sequence = link->frame.sequence,
+        .values.n = link->frame.range.n,
+    };
+
+    link_send(link, &frame,
+              store_values(conn->server->store, link->frame.range.first));
     return NULL;
 }
 
@@ -146,29 +123,29 @@ end_update_keys(void *conn_, struct link *link)
     const struct frame_keys *keys = &link->frame.keys;
     char *error = take_keys(server, link);
 
-    if (error) {
-        return error;
-    }
-    if (is_new_update(conn, keys->flags)) {
+    if (!error && is_new_update(conn, keys->flags)) {
         size_t skip = keys_length(keys->n, keys->key_size);
 
         sparse_update(server->store->sparse, server->scratch, keys->n,
                       (const float *) (link->payload + skip));
     }
-    if (keys->flags & FRAME_ANSWER) {
-        answer_keys(conn);
-    }
-    return NULL;
+    return error;
 }
 
 static char *
 end_read_keys(void *conn_, struct link *link)
 {
-    struct conn *conn = conn_;
-    char *error = take_keys(conn->server, link);
+    struct server *server = ((struct conn *) conn_)->server;
+    uint32_t n = link->frame.keys.n;
+    struct frame frame = {
+        .type = FRAME_VALUES, .sequence = link->frame.sequence,
+        .values.n = n * server->store->width,
+    };
+    char *error = take_keys(server, link);
 
     if (!error) {
-        answer_keys(conn);
+        sparse_read(server->store->sparse, server->scratch, n,
+                    link_send_space(link, &frame));
     }
     return error;
 }

@@ -103,15 +103,6 @@ part_values(const struct store_part *part, size_t at)
     return (part->in ? part->in : part->small) + at * part->width;
 }
 
-static void
-send_dense(struct link *link, struct frame *frame,
-           const struct store_part *part, size_t at)
-{
-    frame->range.first = part->first + at;
-    link_send(link, frame, part->type == FRAME_UPDATE
-                           ? part_values(part, at) : NULL);
-}
-
 /* Keys that need 8 bytes are sent from the caller's memory. */
 static char *
 send_sparse(struct link *link, struct frame *frame,
@@ -148,7 +139,7 @@ send_frame(struct store_server *server, struct store_part *part, bool last)
     size_t at = part->n_sent * part->per_frame;
     size_t n = part->n - at < part->per_frame ? part->n - at
                                               : part->per_frame;
-    int flags = (part->out ? FRAME_ANSWER : 0) | (last ? 0 : FRAME_MORE);
+    int flags = last ? 0 : FRAME_MORE;
     struct frame frame = {
         .type = part->type, .sequence = part->sequence + part->n_sent,
     };
@@ -159,9 +150,9 @@ send_frame(struct store_server *server, struct store_part *part, bool last)
         frame.keys.flags = flags;
         return send_sparse(&server->channel.link, &frame, part, at);
     }
-    frame.range.n = n;
-    frame.range.flags = flags;
-    send_dense(&server->channel.link, &frame, part, at);
+    frame.range = (struct frame_range) { part->first + at, n, flags };
+    link_send(&server->channel.link, &frame, part->type == FRAME_UPDATE
+                                             ? part_values(part, at) : NULL);
     return NULL;
 }
 
@@ -374,15 +365,21 @@ watch_run(void *client_, short revents)
     store_client_fail(client, server_watch_failure(client->watch));
 }
 
+void
+store_flush(struct store_client *client)
+{
+    for (int i = 0; i < client->config.n_servers && !client->failure; i++) {
+        store_client_send(client, &client->servers[i]);
+    }
+}
+
 /* Sends, waits for an event, and takes what has come. */
 static void
 store_client_step(struct store_client *client)
 {
     int error;
 
-    for (int i = 0; i < client->config.n_servers; i++) {
-        store_client_send(client, &client->servers[i]);
-    }
+    store_flush(client);
     if (client->failure) {
         return;
     }
@@ -458,14 +455,6 @@ store_client_destroy(struct store_client *client)
         event_loop_uninit(&client->loop);
         free(client->failure);
         free(client);
-    }
-}
-
-void
-store_flush(struct store_client *client)
-{
-    for (int i = 0; i < client->config.n_servers && !client->failure; i++) {
-        store_client_send(client, &client->servers[i]);
     }
 }
 
@@ -648,13 +637,6 @@ store_pull_keys(struct store_client *client, const uint64_t keys[], size_t n,
                 float *values)
 {
     return add_sparse(client, keys, n, NULL, values);
-}
-
-ps_handle
-store_push_pull_keys(struct store_client *client, const uint64_t keys[],
-                     size_t n, const float *gradients, float *values)
-{
-    return add_sparse(client, keys, n, gradients, values);
 }
 
 void

@@ -75,9 +75,6 @@ ps_handle store_push_keys(struct store_client *, const uint64_t keys[],
                           size_t n, const float *gradients);
 ps_handle store_pull_keys(struct store_client *, const uint64_t keys[],
                           size_t n, float *values);
-ps_handle store_push_pull_keys(struct store_client *, const uint64_t keys[],
-                               size_t n, const float *gradients,
-                               float *values);
 
 /* Waits for an operation and all before it.  Returns NULL or a message; after
  * a failure every call returns the same message. */

@@ -77,7 +77,8 @@ count_through(const struct cut cuts[], int n_cuts)
     for (int i = 0; i < ROUNDS; i++) {
         store_push(client, 7, 3, ones);
         store_push_keys(client, keys, 3, ones);
-        last = store_push_pull_keys(client, keys, 3, ones, answers[i]);
+        store_push_keys(client, keys, 3, ones);
+        last = store_pull_keys(client, keys, 3, answers[i]);
         if (i % 10 == 9) {
             store_push(client, 0, N, ones);
         }

@@ -57,7 +57,8 @@ use(struct store_client *client, int n)
         float two[2];
 
         store_push(client, 0, N, values);
-        store_push_pull_keys(client, keys, 2, values, two);
+        store_push_keys(client, keys, 2, values);
+        store_pull_keys(client, keys, 2, two);
         error = store_wait(client, store_pull(client, 0, N, values));
     }
     return error;
