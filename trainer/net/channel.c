@@ -13,6 +13,7 @@
 #include "trainer/net/address.h"
 #include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
+#include "trainer/net/server-watch.h"
 #include "trainer/process/control.h"
 
 #define RETRY_MS 50
@@ -190,6 +191,10 @@ try_hello(struct channel *ch, int64_t deadline, bool *final)
     }
     ch->welcome = ch->link.frame.welcome;
     ch->hello.epoch = ch->welcome.epoch;
+    if (ch->watch) {
+        server_watch_set(ch->watch, ch->hello.shard, &ch->hello,
+                         ch->welcome.control_port);
+    }
     return NULL;
 }
 

@@ -24,12 +24,14 @@
 #include "trainer/net/link.h"
 
 struct control;
+struct server_watch;
 
 struct channel {
     struct link link;
     char *name;                 /* "HOST:PORT". */
     const char *congestion;     /* TCP congestion control, or NULL. */
     struct control *control;    /* Or NULL. */
+    struct server_watch *watch; /* Gets each welcome; or NULL. */
     struct frame_hello hello;   /* The client updates its last three members
                                  * before it opens the channel again. */
     struct frame_welcome welcome;       /* The last one. */

@@ -6,29 +6,6 @@
 
 #include "base/memory.h"
 
-static char *
-handle_head(struct link *link, const struct dispatcher *dispatcher, void *aux)
-{
-    const struct frame_handler *handler
-        = &dispatcher->handlers[link->frame.type];
-
-    if (!handler->begin && !handler->end) {
-        return message("%s: not expected here",
-                       frame_type_name(link->frame.type));
-    }
-    return handler->begin ? handler->begin(aux, link) : NULL;
-}
-
-static char *
-handle_frame(struct link *link, const struct dispatcher *dispatcher,
-             void *aux)
-{
-    const struct frame_handler *handler
-        = &dispatcher->handlers[link->frame.type];
-
-    return handler->end ? handler->end(aux, link) : NULL;
-}
-
 enum dispatch_result
 dispatch_frames(struct link *link, const struct dispatcher *dispatcher,
                 void *aux, char **errorp)
@@ -36,17 +13,23 @@ dispatch_frames(struct link *link, const struct dispatcher *dispatcher,
     *errorp = NULL;
     while (link->fd >= 0 && (!dispatcher->may_receive
                              || dispatcher->may_receive(aux, link))) {
-        switch (link_receive(link, errorp)) {
-        case LINK_AGAIN:
+        enum link_state state = link_receive(link, errorp);
+        const struct frame_handler *handler;
+
+        if (state == LINK_AGAIN) {
             return DISPATCH_AGAIN;
-        case LINK_HEAD:
-            *errorp = handle_head(link, dispatcher, aux);
-            break;
-        case LINK_FRAME:
-            *errorp = handle_frame(link, dispatcher, aux);
-            break;
-        case LINK_END:
+        }
+        if (state == LINK_END) {
             return DISPATCH_CLOSED;
+        }
+        handler = &dispatcher->handlers[link->frame.type];
+        if (!handler->begin && !handler->end) {
+            *errorp = message("%s: not expected here",
+                              frame_type_name(link->frame.type));
+        } else if (state == LINK_HEAD && handler->begin) {
+            *errorp = handler->begin(aux, link);
+        } else if (state == LINK_FRAME && handler->end) {
+            *errorp = handler->end(aux, link);
         }
         if (*errorp) {
             return DISPATCH_REFUSED;

@@ -30,20 +30,60 @@ struct heartbeat {
     int64_t heard_us;           /* Last sign of life; 0: not watched. */
 };
 
+#define HEARTBEAT_MAX_INTERVAL_US 1000000
+#define HEARTBEATS_PER_TIMEOUT 4
+
 /* Begins to watch; the first heartbeat is due at once. */
-void heartbeat_start(struct heartbeat *, int64_t timeout_us, int64_t now);
+static inline void
+heartbeat_start(struct heartbeat *hb, int64_t timeout_us, int64_t now)
+{
+    *hb = (struct heartbeat) { .timeout_us = timeout_us, .heard_us = now };
+}
 
 /* Ends watching: silence is no longer too long. */
-void heartbeat_stop(struct heartbeat *);
-
-/* Returns true once per interval. */
-bool heartbeat_due(struct heartbeat *, int64_t now);
+static inline void
+heartbeat_stop(struct heartbeat *hb)
+{
+    hb->heard_us = 0;
+}
 
 /* When the next one is due. */
-int64_t heartbeat_next_us(const struct heartbeat *);
+static inline int64_t
+heartbeat_next_us(const struct heartbeat *hb)
+{
+    int64_t part = hb->timeout_us / HEARTBEATS_PER_TIMEOUT;
 
-void heartbeat_heard(struct heartbeat *, int64_t now);
-bool heartbeat_is_silent(const struct heartbeat *, int64_t now);
-int64_t heartbeat_silence_s(const struct heartbeat *, int64_t now);
+    return hb->sent_us + (part && part < HEARTBEAT_MAX_INTERVAL_US
+                          ? part : HEARTBEAT_MAX_INTERVAL_US);
+}
+
+/* Returns true once per interval. */
+static inline bool
+heartbeat_due(struct heartbeat *hb, int64_t now)
+{
+    bool due = !hb->sent_us || now >= heartbeat_next_us(hb);
+
+    hb->sent_us = due ? now : hb->sent_us;
+    return due;
+}
+
+static inline void
+heartbeat_heard(struct heartbeat *hb, int64_t now)
+{
+    hb->heard_us = now;
+}
+
+static inline bool
+heartbeat_is_silent(const struct heartbeat *hb, int64_t now)
+{
+    return hb->timeout_us && hb->heard_us
+           && now - hb->heard_us > hb->timeout_us;
+}
+
+static inline int64_t
+heartbeat_silence_s(const struct heartbeat *hb, int64_t now)
+{
+    return (now - hb->heard_us) / 1000000;
+}
 
 #endif /* trainer/net/heartbeat.h */

@@ -155,10 +155,6 @@ client_open(struct ps_client *client, struct client_server *server,
     if (!error && ch->welcome.epoch != epoch) {
         server->n_answers = 0;
     }
-    if (!error && client->watch) {
-        server_watch_set(client->watch, server - client->servers, &ch->hello,
-                         ch->welcome.control_port);
-    }
     return error;
 }
 
@@ -240,14 +236,11 @@ static bool
 client_lacks_push(const struct ps_client *client,
                   const struct client_server *server)
 {
-    switch (client->push.type) {
-    case FRAME_INIT:
-        return !server->channel.welcome.begun;
-    case FRAME_PUSH:
-        return server->channel.welcome.sequence < server->n_answers;
-    default:
-        return false;
-    }
+    const struct frame_welcome *welcome = &server->channel.welcome;
+
+    return (client->push.type == FRAME_INIT && !welcome->begun)
+           || (client->push.type == FRAME_PUSH
+               && welcome->sequence < server->n_answers);
 }
 
 /* The server is in the same epoch.  Sends again what it does not have, and
@@ -631,22 +624,26 @@ ps_client_create(const struct ps_client_config *config,
     char *error = NULL;
 
     client->config = *config;
+    if (config->heartbeat_timeout_us) {
+        error = server_watch_create(config->servers, config->n_servers,
+                                    config->heartbeat_timeout_us,
+                                    &client->watch);
+    }
     client->servers = allocate(config->n_servers, sizeof *client->servers);
     event_loop_init(&client->loop, config->control, control_stopped);
     event_loop_add(&client->loop, &watch_class, client);
     event_loop_add(&client->loop, &group_class, client);
     for (int i = 0; i < config->n_servers; i++) {
-        event_loop_add(&client->loop, &server_class, &client->servers[i]);
-        client->servers[i].client = client;
+        struct client_server *server = &client->servers[i];
+
+        server->client = client;
+        event_loop_add(&client->loop, &server_class, server);
         hello.shard = i;
-        channel_init(&client->servers[i].channel, config->servers[i], &hello,
+        channel_init(&server->channel, config->servers[i], &hello,
                      config->congestion, config->control);
-        client->servers[i].shard = shard_range(config->n_parameters, i,
-                                               config->n_servers);
-    }
-    if (config->heartbeat_timeout_us) {
-        error = server_watch_create(config->servers, config->n_servers,
-                                 config->heartbeat_timeout_us, &client->watch);
+        server->channel.watch = client->watch;
+        server->shard = shard_range(config->n_parameters, i,
+                                    config->n_servers);
     }
     for (int i = 0; i < config->n_servers && !error; i++) {
         error = client_open(client, &client->servers[i], CONNECT_US);

@@ -81,20 +81,6 @@ store_client_fail(struct store_client *client, char *why)
     }
 }
 
-static char *
-store_client_open(struct store_client *client, struct store_server *server,
-                  int64_t timeout_us)
-{
-    struct channel *ch = &server->channel;
-    char *error = channel_open(ch, timeout_us);
-
-    if (!error && client->watch) {
-        server_watch_set(client->watch, server - client->servers,
-                        &ch->hello, ch->welcome.control_port);
-    }
-    return error;
-}
-
 /* Sending. */
 
 static const float *
@@ -238,8 +224,8 @@ expect_values(struct store_server *server)
 static void
 reopen_server(struct store_client *client, struct store_server *server)
 {
-    char *error = store_client_open(client, server,
-                                    client->config.reconnect_timeout_us);
+    char *error = channel_open(&server->channel,
+                               client->config.reconnect_timeout_us);
 
     if (!error && server->channel.welcome.epoch != server->epoch) {
         error = channel_failure(&server->channel, duplicate(
@@ -409,6 +395,11 @@ store_client_create(const struct store_client_config *config,
     char *error = NULL;
 
     client->config = *config;
+    if (config->heartbeat_timeout_us) {
+        error = server_watch_create(config->servers, config->n_servers,
+                                    config->heartbeat_timeout_us,
+                                    &client->watch);
+    }
     client->servers = allocate(config->n_servers, sizeof *client->servers);
     event_loop_init(&client->loop, config->control, control_stopped);
     event_loop_add(&client->loop, &watch_class, client);
@@ -420,19 +411,18 @@ store_client_create(const struct store_client_config *config,
         hello.shard = i;
         channel_init(&server->channel, config->servers[i], &hello,
                      config->congestion, config->control);
+        server->channel.watch = client->watch;
         server->shard = shard_range(config->n_parameters, i,
                                     config->n_servers);
         server->keys = shard_range(config->key_space, i, config->n_servers);
         server->parts = allocate(MAX_PARTS, sizeof *server->parts);
         server->next_sequence = 1;
     }
-    if (config->heartbeat_timeout_us) {
-        error = server_watch_create(config->servers, config->n_servers,
-                                 config->heartbeat_timeout_us, &client->watch);
-    }
     for (int i = 0; i < config->n_servers && !error; i++) {
-        error = store_client_open(client, &client->servers[i], CONNECT_US);
-        client->servers[i].epoch = client->servers[i].channel.welcome.epoch;
+        struct store_server *server = &client->servers[i];
+
+        error = channel_open(&server->channel, CONNECT_US);
+        server->epoch = server->channel.welcome.epoch;
     }
     if (error) {
         store_client_destroy(client);
