@@ -6,10 +6,6 @@
 /* The one poll() of a thread: its descriptors, its timers, and the signals and
  * commands of the process.
  *
- *
- * Usage
- * =====
- *
  * A source is an object with two functions.  wait() returns the descriptor
  * and the events, or the time, that the source waits for; run() handles them.
  *
@@ -24,10 +20,6 @@
  *        ...what is to be done after each poll...
  *    }
  *    event_loop_uninit(&loop);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Sources, the control and the mutex are the caller's.  A loop belongs to one
  * thread.  If it has a 'mutex', the thread holds it whenever it calls

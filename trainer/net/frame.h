@@ -73,10 +73,6 @@
  * Keys are coded as in keys.h.  A frame that is wrong in any way ends its
  * connection, and so does one of another version.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Plain data; pure functions. */
 
 #include <stdbool.h>

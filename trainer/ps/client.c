@@ -66,15 +66,13 @@ struct ps_client {
     size_t final_from;          /* 'gradient' is final from here on. */
     bool complete;              /* All of 'gradient' and 'push' are final. */
     bool offered;               /* ps_client_offer() was called. */
-    enum ps_result result;      /* Result of sending parts. */
-    char *error;                /* Message if 'result' is PS_FAILED. */
     float *weights;             /* Where answers go; NULL: none is expected. */
     double loss;                /* All workers', of the last iteration. */
     bool rewound;               /* In this exchange, to a checkpoint. */
     bool opened;                /* A connection was opened: its link may hold
                                  * more than the welcome. */
     bool receive_all;           /* 'opened' at the last step. */
-    enum ps_result outcome;     /* Outcome of this step. */
+    enum ps_result outcome;     /* Of the steps since give_result(). */
     char *why;                  /* Message if 'outcome' is PS_FAILED. */
     uint32_t max_in_flight;     /* Gradients without an answer. */
 
@@ -384,15 +382,14 @@ group_run(void *client_, short revents)
     struct ps_client *client = client_;
     struct client_server *central = client->servers;
     struct frame frame = { .type = FRAME_LOST };
-    struct frame_weights answer;
     char *error;
 
-    switch (group_link_run(client->group, client->weights,
-                           client->config.n_parameters, &answer, &error)) {
+    switch (group_link_run(client->group, client->weights, &error)) {
     case GROUP_LINK_AGAIN:
         break;
     case GROUP_LINK_ANSWER:
-        client_take_answer(client, central, &answer);
+        client_take_answer(client, central,
+                           &client->group->link.frame.weights);
         break;
     case GROUP_LINK_LOST:
         frame.lost.generation = client->group->generation;
@@ -580,10 +577,10 @@ watch_run(void *client_, short revents)
 }
 
 /* Polls the servers and the control, with its input if 'input' is true, at
- * most until 'until_us', and sends and receives what is possible. */
+ * most until 'until_us', and sends and receives what is possible.  Returns
+ * and keeps the outcome. */
 static enum ps_result
-client_step(struct ps_client *client, bool input, int64_t until_us,
-            char **errorp)
+client_step(struct ps_client *client, bool input, int64_t until_us)
 {
     int error;
 
@@ -593,16 +590,23 @@ client_step(struct ps_client *client, bool input, int64_t until_us,
     client->loop.input = input;
     error = event_loop_run(&client->loop, until_us);
     if (error == ECANCELED) {
-        return PS_ENDED;
-    }
-    if (error) {
-        *errorp = message("poll: %s", strerror(error));
-        return PS_FAILED;
-    }
-    if (client->outcome == PS_FAILED) {
-        *errorp = client->why;
+        client->outcome = PS_ENDED;
+    } else if (error) {
+        end_step(client, PS_FAILED, message("poll: %s", strerror(error)));
     }
     return client->outcome;
+}
+
+/* Returns the outcome of all steps of a call, and its message. */
+static enum ps_result
+give_result(struct ps_client *client, char **errorp)
+{
+    enum ps_result result = client->outcome;
+
+    *errorp = client->why;
+    client->why = NULL;
+    client->outcome = PS_OK;
+    return result;
 }
 
 char *
@@ -669,7 +673,7 @@ ps_client_destroy(struct ps_client *client)
         }
         free(client->servers);
         event_loop_uninit(&client->loop);
-        free(client->error);
+        free(client->why);
         free(client);
     }
 }
@@ -712,19 +716,17 @@ go_on_together(struct ps_client *client)
     }
 }
 
-static enum ps_result
-client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
-              char **errorp)
+static void
+client_finish(struct ps_client *client, float *weights, uint64_t *iteration)
 {
     const struct client_server *first = client->servers;
-    enum ps_result result = PS_OK;
 
     client->weights = weights;
     if (client->max_in_flight) {        /* Takes what has arrived. */
-        result = client_step(client, false, 0, errorp);
+        client_step(client, false, 0);
     }
-    while (result == PS_OK && !is_finished(client)) {
-        result = client_step(client, false, INT64_MAX, errorp);
+    while (client->outcome == PS_OK && !is_finished(client)) {
+        client_step(client, false, INT64_MAX);
     }
     client->weights = NULL;
     client->push.type = 0;
@@ -735,8 +737,7 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
 
     /* Gradients without an answer count, except the one that failed. */
     *iteration = first->iteration + first->n_owed
-                 - (result != PS_OK && first->n_owed);
-    return result;
+                 - (client->outcome != PS_OK && first->n_owed);
 }
 
 /* Each server is to send another answer. */
@@ -765,16 +766,16 @@ enum ps_result
 ps_client_begin(struct ps_client *client, float *weights,
                 uint64_t *iteration, char **errorp)
 {
-    *errorp = NULL;
     expect_answers(client);
     if (is_resumed(client)) {
         FOR_EACH_SERVER (s, client) {
             s->old_epoch = FRAME_NONE;
         }
-        *errorp = client_rewind(client);
+        client->why = client_rewind(client);
     }
-    if (*errorp) {
-        return PS_FAILED;
+    if (client->why) {
+        client->outcome = PS_FAILED;
+        return give_result(client, errorp);
     }
     if (!client->config.rank) {
         client->push = (struct frame) { .type = FRAME_INIT };
@@ -785,7 +786,8 @@ ps_client_begin(struct ps_client *client, float *weights,
             client_send(client, s);
         }
     }
-    return client_finish(client, weights, iteration, errorp);
+    client_finish(client, weights, iteration);
+    return give_result(client, errorp);
 }
 
 void
@@ -793,7 +795,6 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
                 const float *gradient, uint32_t n_samples, float *weights)
 {
     client->offered = true;
-    client->result = PS_OK;
     client->weights = weights;
     if (client->watch) {
         server_watch_set_iteration(client->watch, iteration);
@@ -814,7 +815,7 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
 void
 ps_client_part(struct ps_client *client, size_t first, size_t n)
 {
-    if (!client->push.type || client->result != PS_OK || client->max_in_flight
+    if (!client->push.type || client->outcome != PS_OK || client->max_in_flight
         || client->group || first + n != client->final_from) {
         return;                 /* Sent by ps_client_exchange(), if at all. */
     }
@@ -822,7 +823,7 @@ ps_client_part(struct ps_client *client, size_t first, size_t n)
     FOR_EACH_SERVER (s, client) {
         client_send(client, s);
     }
-    client->result = client_step(client, false, 0, &client->error);
+    client_step(client, false, 0);
 }
 
 /* Sends the rest of the gradient. */
@@ -847,24 +848,18 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
                    const float *gradient, uint32_t n_samples, double *loss,
                    float *weights, char **errorp)
 {
-    enum ps_result result;
-
-    *errorp = NULL;
     if (!client->offered) {
         ps_client_offer(client, *iteration, gradient, n_samples, weights);
     }
     client->offered = false;
-    if (client->result != PS_OK) {
-        *errorp = client->error;
-        client->error = NULL;
-        return client->result;
+    if (client->outcome == PS_OK) {
+        if (client->push.type) {
+            send_rest(client, *loss);
+        }
+        client_finish(client, weights, iteration);
+        *loss = client->loss;
     }
-    if (client->push.type) {
-        send_rest(client, *loss);
-    }
-    result = client_finish(client, weights, iteration, errorp);
-    *loss = client->loss;
-    return result;
+    return give_result(client, errorp);
 }
 
 void
@@ -906,31 +901,26 @@ ps_client_has_rewound(const struct ps_client *client)
 enum ps_result
 ps_client_wait(struct ps_client *client, int64_t until_us, char **errorp)
 {
-    enum ps_result result;
-
-    *errorp = NULL;
-    do {
-        result = client_step(client, false, until_us, errorp);
-    } while (result == PS_OK && !client->n_messages && !client->rewound
-             && clock_monotonic_us() < until_us);
-    return result;
+    while (client_step(client, false, until_us) == PS_OK
+           && !client->n_messages && !client->rewound
+           && clock_monotonic_us() < until_us) {
+        continue;
+    }
+    return give_result(client, errorp);
 }
 
 enum ps_result
 ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
                char **errorp)
 {
-    enum ps_result result;
-
-    *errorp = NULL;
     client_rest(client);
     client->weights = client->max_in_flight ? weights : NULL;
-    result = client_step(client, true, INT64_MAX, errorp);
+    client_step(client, true, INT64_MAX);
     client->weights = NULL;
-    if (result == PS_OK && client->rewound) {
-        result = client_finish(client, weights, iteration, errorp);
+    if (client->outcome == PS_OK && client->rewound) {
+        client_finish(client, weights, iteration);
     }
-    return result;
+    return give_result(client, errorp);
 }
 
 enum ps_result
@@ -939,15 +929,14 @@ ps_client_resume(struct ps_client *client, float *weights,
 {
     struct client_server *central = client->servers;
 
-    *errorp = NULL;
-    if (!client->paused) {
-        return PS_OK;
+    if (client->paused) {
+        client->paused = false;
+        central->n_owed++;
+        central->got_from = shard_end(&central->shard);
+        send_plain_frame(client, FRAME_PULL);
+        client_finish(client, weights, iteration);
     }
-    client->paused = false;
-    central->n_owed++;
-    central->got_from = shard_end(&central->shard);
-    send_plain_frame(client, FRAME_PULL);
-    return client_finish(client, weights, iteration, errorp);
+    return give_result(client, errorp);
 }
 
 double

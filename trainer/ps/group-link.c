@@ -141,64 +141,53 @@ connect_run(struct group_link *gl)
     return true;
 }
 
-/* A push that waits for its answer. */
-struct awaited {
-    struct group_link *gl;
-    float *weights;             /* Or NULL. */
-    size_t n;
-    struct frame_weights *answer;
-    bool done;
-};
-
 static bool
-may_receive(void *awaited_, const struct link *link)
+may_receive(void *gl_, const struct link *link)
 {
-    const struct awaited *awaited = awaited_;
+    const struct group_link *gl = gl_;
 
-    return !awaited->done;
+    return !gl->answered;
 }
 
 static char *
-begin_weights(void *awaited_, struct link *link)
+begin_weights(void *gl_, struct link *link)
 {
-    const struct awaited *awaited = awaited_;
     const struct frame_weights *w = &link->frame.weights;
-    struct group_link *gl = awaited->gl;
+    struct group_link *gl = gl_;
 
-    if (!gl->push.type || !awaited->weights || w->first
-        || w->n != awaited->n
+    if (!gl->push.type || !gl->weights || w->first
+        || w->n != gl->push.gradient.n
         || w->iteration != gl->push.gradient.iteration + 1) {
         return message("weights: %u values of iteration %llu: not expected",
                        w->n, (unsigned long long) w->iteration);
     }
     transfers_header(&gl->transfers, link->fd);
-    link_set_payload(link, awaited->weights);
+    link_set_payload(link, gl->weights);
     return NULL;
 }
 
 static char *
-end_weights(void *awaited_, struct link *link)
+end_weights(void *gl_, struct link *link)
 {
-    struct awaited *awaited = awaited_;
+    struct group_link *gl = gl_;
 
-    transfers_end(&awaited->gl->transfers, link->fd);
-    *awaited->answer = link->frame.weights;
-    awaited->gl->push.type = 0;
-    awaited->done = true;
+    transfers_end(&gl->transfers, link->fd);
+    gl->push.type = 0;
+    gl->answered = true;
     return NULL;
 }
 
 enum group_link_state
-group_link_run(struct group_link *gl, float *weights, size_t n,
-               struct frame_weights *answer, char **errorp)
+group_link_run(struct group_link *gl, float *weights, char **errorp)
 {
     static const struct dispatcher dispatcher = {
         .may_receive = may_receive,
         .handlers = { [FRAME_WEIGHTS] = { begin_weights, end_weights } },
     };
-    struct awaited awaited = { gl, weights, n, answer, false };
     char *error;
 
+    gl->weights = weights;
+    gl->answered = false;
     if (gl->link.fd < 0 || (gl->connecting && !connect_run(gl))) {
         return lose_group_link(gl);
     }
@@ -208,7 +197,7 @@ group_link_run(struct group_link *gl, float *weights, size_t n,
     if (!link_idle(&gl->link)) {
         link_flush(&gl->link);          /* An error shows when receiving. */
     }
-    switch (dispatch_frames(&gl->link, &dispatcher, &awaited, &error)) {
+    switch (dispatch_frames(&gl->link, &dispatcher, gl, &error)) {
     case DISPATCH_CLOSED:
         free(error);
         return lose_group_link(gl);
@@ -217,6 +206,6 @@ group_link_run(struct group_link *gl, float *weights, size_t n,
         free(error);
         return GROUP_LINK_WRONG;
     default:
-        return awaited.done ? GROUP_LINK_ANSWER : GROUP_LINK_AGAIN;
+        return gl->answered ? GROUP_LINK_ANSWER : GROUP_LINK_AGAIN;
     }
 }

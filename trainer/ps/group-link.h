@@ -13,7 +13,7 @@
  *    group_link_move(gl, generation, "h1:4000", counted);      // FRAME_MOVE.
  *    group_link_push(gl, &push, gradient);
  *    fd = group_link_wait(gl, &events, &until_us);
- *    switch (group_link_run(gl, weights, n, &answer, &error)) {
+ *    switch (group_link_run(gl, weights, &error)) {
  *    case GROUP_LINK_LOST:
  *        ...send FRAME_LOST to the central server...
  *
@@ -38,6 +38,8 @@ struct group_link {
     bool lost;                  /* Since the last move. */
     struct frame push;          /* Not answered yet; 'type' 0: none. */
     const float *gradient;      /* Of 'push'. */
+    float *weights;             /* Where the answer goes, or NULL. */
+    bool answered;              /* In this run; the body is in 'link'. */
     uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
     struct transfers transfers;
 };
@@ -65,11 +67,10 @@ void group_link_push(struct group_link *, const struct frame *push,
 int group_link_wait(const struct group_link *, short *events,
                     int64_t *until_us);
 
-/* Connects, sends and receives what is possible.  Stores the answer's body in
- * '*answer' and its 'n' values in 'weights'; a message in '*errorp' after
- * GROUP_LINK_WRONG. */
+/* Connects, sends and receives what is possible.  Stores an answer in
+ * 'weights', which is as long as the gradient; its body is in 'link'.  Stores
+ * a message in '*errorp' after GROUP_LINK_WRONG. */
 enum group_link_state group_link_run(struct group_link *, float *weights,
-                                     size_t n, struct frame_weights *answer,
                                      char **errorp);
 
 #endif /* trainer/ps/group-link.h */

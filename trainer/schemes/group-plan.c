@@ -21,10 +21,10 @@ void
 group_plan_init(struct group_plan *plan, int n_workers)
 {
     plan->n_workers = n_workers;
-    plan->order = allocate(n_workers, sizeof *plan->order);
-    plan->first = allocate(n_workers, sizeof *plan->first);
-    plan->n = allocate(n_workers, sizeof *plan->n);
-    plan->group = allocate(n_workers, sizeof *plan->group);
+    plan->order = allocate(4 * n_workers, sizeof *plan->order);
+    plan->first = plan->order + n_workers;
+    plan->n = plan->first + n_workers;
+    plan->group = plan->n + n_workers;
     for (int i = 0; i < n_workers; i++) {
         plan->order[i] = i;
     }
@@ -35,21 +35,14 @@ void
 group_plan_uninit(struct group_plan *plan)
 {
     free(plan->order);
-    free(plan->first);
-    free(plan->n);
-    free(plan->group);
 }
 
 void
 group_plan_copy(struct group_plan *plan, const struct group_plan *from)
 {
-    size_t size = from->n_workers * sizeof *from->order;
-
     plan->n_groups = from->n_groups;
-    memcpy(plan->order, from->order, size);
-    memcpy(plan->first, from->first, size);
-    memcpy(plan->n, from->n, size);
-    memcpy(plan->group, from->group, size);
+    memcpy(plan->order, from->order,
+           4 * from->n_workers * sizeof *from->order);
 }
 
 static void

@@ -5,19 +5,11 @@
 
 /* Division of workers into groups, within which workers wait.
  *
- *
- * Motivation
- * ==========
- *
  * A group is as slow as its slowest worker, so slow workers belong together: a
  * plan sorts the workers by speed, and each group is a range of that order.
  * Ranges need not be equal: if one worker of eight takes four times as long,
  * two equal groups are 60 % slower than eight workers without a delay; a group
  * of that worker and one of the others are 10 % slower.
- *
- *
- * Usage
- * =====
  *
  *    struct group_plan plan;
  *
@@ -30,15 +22,12 @@
  *
  * 'seconds[i]' is the time of a step of worker i, more than 0.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The caller owns a plan, which one thread uses at a time. */
 
 struct group_plan {
     int n_workers, n_groups;
-    int *order;                 /* Workers, group by group. */
+    int *order;                 /* Workers, group by group; the memory of all
+                                 * four arrays. */
     int *first, *n;             /* Each group's range of 'order'. */
     int *group;                 /* Each worker's group. */
 };

@@ -5,10 +5,6 @@
 
 /* Functions of the scheme "groups" for a central server, beside sync.h.
  *
- *
- * Motivation
- * ==========
- *
  * Under "groups" the workers of a group wait for each other, and groups do
  * not.  The scheme takes either the gradient of each worker, as other schemes
  * do, or, through the functions below, the mean gradient of each group, which
@@ -24,10 +20,6 @@
  * of the others, and a group of paused workers makes none and delays no other
  * group.  A worker that resumes takes part from the next step of its group.
  *
- *
- * Usage
- * =====
- *
  *    ...write group 2's mean to groups_inbox(sync, 2)...
  *    error = groups_push(sync, 2, n_samples, loss);
  *    if (groups_n_plans(sync) != seen) {
@@ -35,10 +27,6 @@
  *    } else if (groups_ready(sync, 2)) {
  *        ...send sync_weights(sync)...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * 'sync' was created by sync_groups.  Returned pointers are valid until the
  * next call with a non-const 'sync'.  One thread. */

@@ -5,17 +5,9 @@
 
 /* Optimisers: the step that a gradient makes.
  *
- *
- * Motivation
- * ==========
- *
  * Schemes and stores decide when a gradient counts; the step is the same
  * arithmetic for whole vectors, ranges and single keys.  Each weight has its
  * own state, so that rarely used keys are treated as if they were alone.
- *
- *
- * Usage
- * =====
  *
  *    const struct optimiser_class *class = optimiser_find("adam");
  *    float *state[OPTIMISER_MAX_STATES];       // class->n_states vectors of

@@ -5,10 +5,6 @@
 
 /* FlexRR at a worker: moves samples between workers within an iteration.
  *
- *
- * Motivation
- * ==========
- *
  * A worker that has finished its samples takes some of the others', so that a
  * machine that is slow for a moment delays no other.  A sample is known to all
  * by its number in the batch, so only numbers are sent, and a gradient is
@@ -19,10 +15,6 @@
  * asks for the end of its range (HELP).  That worker gives it (CONFIRM), or
  * has started it meanwhile (CANCEL).
  *
- *
- * Usage
- * =====
- *
  *    steal_begin(&steal, rank, n_workers, iteration, first, n);
  *    while (steal_next(&steal, piece, &first, &n)) {
  *        ...compute these samples...
@@ -32,10 +24,6 @@
  *
  * When steal_next() returns false and steal_idle() is false too, an answer is
  * outstanding: wait for a message.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data of the caller; no clocks, no sockets, no randomness.  One
  * thread. */
