@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -40,11 +41,25 @@
 #define SMALL_ANSWER FRAME_ENVELOPE_LENGTH
 #define MAX_ROUNDS 101
 
+/* In the order of printing. */
+enum figure {
+    BIG_VALUE_RATIO, PUSH_RATIO, PULL_RATIO, PUSH_RATE, PULL_RATE,
+    SOCKET_RATE, SPARSE_RATE, SPARSE_RATIO, SPARSE_NEAR_RATE,
+    SPARSE_PULL_RATE, SPARSE_FIRST_RATE,
+    PART_RATE,                  /* The first of N_PARTS. */
+    SYNC_RATIO = PART_RATE + N_PARTS,
+    SYNC_TIME, PINGPONG_TIME, PIPELINED_RATE, N_FIGURES
+};
+
 struct bench {
     struct store_client *client;        /* Of the server. */
     int plain;                  /* A socket to the plain process, or -1. */
     pid_t server_pid, plain_pid;        /* 0: not started. */
     uint8_t *bytes;             /* 12 * N_KEYS bytes. */
+    struct series {
+        double values[MAX_ROUNDS];
+        int n;
+    } series[N_FIGURES];        /* Each figure is a median. */
     char *error;                /* First error, or NULL. */
 };
 
@@ -254,11 +269,34 @@ stop_processes(struct bench *b)
 
 /* The measurements. */
 
-/* The values of one measurement. */
-struct series {
-    double values[MAX_ROUNDS];
-    int n;
+static const char *const names[N_FIGURES] = {
+    [BIG_VALUE_RATIO] = "big_value_vs_socket",
+    [PUSH_RATIO] = "push_vs_socket",
+    [PULL_RATIO] = "pull_vs_socket",
+    [PUSH_RATE] = "push_gb_per_s",
+    [PULL_RATE] = "pull_gb_per_s",
+    [SOCKET_RATE] = "socket_gb_per_s",
+    [SPARSE_RATE] = "sparse_mkeys_per_s",
+    [SPARSE_RATIO] = "sparse_vs_socket",
+    [SPARSE_NEAR_RATE] = "sparse_near_mkeys_per_s",
+    [SPARSE_PULL_RATE] = "sparse_pull_mkeys_per_s",
+    [SPARSE_FIRST_RATE] = "sparse_first_mkeys_per_s",
+    [PART_RATE] = "push_1_percent_mkeys_per_s",
+    [PART_RATE + 1] = "push_10_percent_mkeys_per_s",
+    [PART_RATE + 2] = "push_100_percent_mkeys_per_s",
+    [SYNC_RATIO] = "sync_vs_pingpong",
+    [SYNC_TIME] = "sync_us",
+    [PINGPONG_TIME] = "pingpong_us",
+    [PIPELINED_RATE] = "pipelined_kops_per_s",
 };
+
+static void
+note(struct bench *b, enum figure figure, double value)
+{
+    struct series *series = &b->series[figure];
+
+    series->values[series->n++] = value;
+}
 
 static int
 compare_doubles(const void *a_, const void *b_)
@@ -266,12 +304,6 @@ compare_doubles(const void *a_, const void *b_)
     const double *a = a_, *b = b_;
 
     return (*a > *b) - (*a < *b);
-}
-
-static void
-note(struct series *series, double value)
-{
-    series->values[series->n++] = value;
 }
 
 static double
@@ -313,17 +345,6 @@ plain_exchange(struct bench *b, size_t to, size_t from)
     }
     return clock_monotonic_s() - begin;
 }
-
-/* The figures, in the order of printing. */
-struct figures {
-    double big_value_vs_socket, push_vs_socket, pull_vs_socket;
-    double push_gb_per_s, pull_gb_per_s, socket_gb_per_s;
-    double sparse_mkeys_per_s, sparse_vs_socket, near_mkeys_per_s;
-    double pull_mkeys_per_s, first_mkeys_per_s;
-    double part_mkeys_per_s[N_PARTS];
-    double sync_vs_pingpong, sync_us, pingpong_us;
-    double pipelined_kops_per_s;
-};
 
 /* The same work by the server and by the plain socket.  The order alternates,
  * because caches and the clock rate favour the second one. */
@@ -373,19 +394,15 @@ plain_push(struct bench *b, void *aux)
 static double
 plain_pull(struct bench *b, void *aux)
 {
-    return plain_exchange(b, sizeof(struct request),
-                          BIG * sizeof(float));
+    return plain_exchange(b, sizeof(struct request), BIG * sizeof(float));
 }
 
 /* One value of 4 MB, pushed and pulled. */
 static void
-measure_big(struct bench *b, struct figures *f)
+measure_big(struct bench *b)
 {
     static const struct pair there = { push_value, plain_push };
     static const struct pair back = { pull_value, plain_pull };
-    struct series push = { .n = 0 }, pull = { .n = 0 };
-    struct series push_ratio = { .n = 0 }, pull_ratio = { .n = 0 };
-    struct series plain = { .n = 0 };
     float *value = allocate(BIG, sizeof *value);
     const double bytes = BIG * sizeof *value;
 
@@ -394,19 +411,14 @@ measure_big(struct bench *b, struct figures *f)
 
         run_pair(b, &there, value, i, &ours[0], &theirs[0]);
         run_pair(b, &back, value, i, &ours[1], &theirs[1]);
-        note(&push, bytes / ours[0] / 1e9);
-        note(&push_ratio, theirs[0] / ours[0]);
-        note(&pull, bytes / ours[1] / 1e9);
-        note(&pull_ratio, theirs[1] / ours[1]);
-        note(&plain, 2 * bytes / (theirs[0] + theirs[1]) / 1e9);
+        note(b, PUSH_RATE, bytes / ours[0] / 1e9);
+        note(b, PUSH_RATIO, theirs[0] / ours[0]);
+        note(b, PULL_RATE, bytes / ours[1] / 1e9);
+        note(b, PULL_RATIO, theirs[1] / ours[1]);
+        note(b, SOCKET_RATE, 2 * bytes / (theirs[0] + theirs[1]) / 1e9);
     }
-    f->push_gb_per_s = median(&push);
-    f->pull_gb_per_s = median(&pull);
-    f->socket_gb_per_s = median(&plain);
-    f->push_vs_socket = median(&push_ratio);
-    f->pull_vs_socket = median(&pull_ratio);
-    f->big_value_vs_socket = f->push_vs_socket < f->pull_vs_socket
-                             ? f->push_vs_socket : f->pull_vs_socket;
+    note(b, BIG_VALUE_RATIO, fmin(median(&b->series[PUSH_RATIO]),
+                                  median(&b->series[PULL_RATIO])));
     free(value);
 }
 
@@ -439,56 +451,49 @@ push_keys(struct bench *b, const uint64_t *keys, size_t n,
 /* Pushes evenly spread parts of the store's keys, as a worker of a sparse
  * model does for a batch. */
 static void
-measure_parts(struct bench *b, const uint64_t *keys, const float *values,
-              struct figures *f)
+measure_parts(struct bench *b, const uint64_t *keys, const float *values)
 {
     uint64_t *part = allocate(N_KEYS, sizeof *part);
     size_t every = 100;
 
     for (int i = 0; i < N_PARTS; i++, every /= 10) {
-        struct series push = { .n = 0 };
-
         for (size_t k = 0; k < N_KEYS / every; k++) {
             part[k] = keys[k * every];
         }
         for (int round = 0; round < BULK_ROUNDS && !b->error; round++) {
-            note(&push, push_keys(b, part, N_KEYS / every, values));
+            note(b, PART_RATE + i,
+                 push_keys(b, part, N_KEYS / every, values));
         }
-        f->part_mkeys_per_s[i] = median(&push);
     }
     free(part);
 }
 
 /* Ten million keys over the whole key space, sent with 8 bytes each. */
 static void
-measure_bulk(struct bench *b, struct figures *f)
+measure_bulk(struct bench *b)
 {
     uint64_t *keys = allocate(N_KEYS, sizeof *keys);
     float *values = allocate(N_KEYS, sizeof *values);
-    struct series push = { .n = 0 }, pull = { .n = 0 }, ratio = { .n = 0 };
-    struct series near = { .n = 0 };
 
     make_keys(keys, UINT64_MAX / N_KEYS);
-    f->first_mkeys_per_s = push_keys(b, keys, N_KEYS, values);
+    note(b, SPARSE_FIRST_RATE, push_keys(b, keys, N_KEYS, values));
     for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
-        double plain = plain_exchange(b, 12 * (size_t) N_KEYS, 1), begin;
+        double plain = plain_exchange(b, 12 * (size_t) N_KEYS, 1);
+        double rate = push_keys(b, keys, N_KEYS, values), begin;
 
-        note(&push, push_keys(b, keys, N_KEYS, values));
-        note(&ratio, push.values[i] * 1e6 / N_KEYS * plain);
+        note(b, SPARSE_RATE, rate);
+        note(b, SPARSE_RATIO, rate * 1e6 / N_KEYS * plain);
         begin = clock_monotonic_s();
         finish(b, store_pull_keys(b->client, keys, N_KEYS, values));
-        note(&pull, N_KEYS / (clock_monotonic_s() - begin) / 1e6);
+        note(b, SPARSE_PULL_RATE,
+             N_KEYS / (clock_monotonic_s() - begin) / 1e6);
     }
-    measure_parts(b, keys, values, f);
+    measure_parts(b, keys, values);
     make_keys(keys, 100);       /* Near keys take one byte each. */
     push_keys(b, keys, N_KEYS, values);
     for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
-        note(&near, push_keys(b, keys, N_KEYS, values));
+        note(b, SPARSE_NEAR_RATE, push_keys(b, keys, N_KEYS, values));
     }
-    f->sparse_mkeys_per_s = median(&push);
-    f->sparse_vs_socket = median(&ratio);
-    f->pull_mkeys_per_s = median(&pull);
-    f->near_mkeys_per_s = median(&near);
     free(keys);
     free(values);
 }
@@ -520,29 +525,24 @@ plain_small(struct bench *b, void *aux)
 
 /* One key at a time, waiting for each. */
 static void
-measure_sync(struct bench *b, struct figures *f)
+measure_sync(struct bench *b)
 {
     static const struct pair pair = { push_small, plain_small };
-    struct series mine = { .n = 0 }, plain = { .n = 0 }, ratio = { .n = 0 };
 
     for (int i = 0; i < SYNC_ROUNDS && !b->error; i++) {
         double ours, theirs;
 
         run_pair(b, &pair, NULL, i, &ours, &theirs);
-        note(&mine, ours * 1e6);
-        note(&plain, theirs * 1e6);
-        note(&ratio, ours / theirs);
+        note(b, SYNC_TIME, ours * 1e6);
+        note(b, PINGPONG_TIME, theirs * 1e6);
+        note(b, SYNC_RATIO, ours / theirs);
     }
-    f->sync_us = median(&mine);
-    f->pingpong_us = median(&plain);
-    f->sync_vs_pingpong = median(&ratio);
 }
 
 /* One key at a time, waiting once for all. */
 static void
-measure_pipelined(struct bench *b, struct figures *f)
+measure_pipelined(struct bench *b)
 {
-    struct series rate = { .n = 0 };
     const float one = 1;
 
     for (int i = 0; i < PIPELINED_ROUNDS && !b->error; i++) {
@@ -555,41 +555,17 @@ measure_pipelined(struct bench *b, struct figures *f)
             last = store_push_keys(b->client, &key, 1, &one);
         }
         finish(b, last);
-        note(&rate, PIPELINED_OPS / (clock_monotonic_s() - begin) / 1e3);
+        note(b, PIPELINED_RATE,
+             PIPELINED_OPS / (clock_monotonic_s() - begin) / 1e3);
     }
-    f->pipelined_kops_per_s = median(&rate);
 }
 
 static void
-print(const struct figures *f, bool json)
+print(struct bench *b, bool json)
 {
-    const struct {
-        const char *name;
-        double value;
-    } rows[] = {
-        { "big_value_vs_socket", f->big_value_vs_socket },
-        { "push_vs_socket", f->push_vs_socket },
-        { "pull_vs_socket", f->pull_vs_socket },
-        { "push_gb_per_s", f->push_gb_per_s },
-        { "pull_gb_per_s", f->pull_gb_per_s },
-        { "socket_gb_per_s", f->socket_gb_per_s },
-        { "sparse_mkeys_per_s", f->sparse_mkeys_per_s },
-        { "sparse_vs_socket", f->sparse_vs_socket },
-        { "sparse_near_mkeys_per_s", f->near_mkeys_per_s },
-        { "sparse_pull_mkeys_per_s", f->pull_mkeys_per_s },
-        { "sparse_first_mkeys_per_s", f->first_mkeys_per_s },
-        { "push_1_percent_mkeys_per_s", f->part_mkeys_per_s[0] },
-        { "push_10_percent_mkeys_per_s", f->part_mkeys_per_s[1] },
-        { "push_100_percent_mkeys_per_s", f->part_mkeys_per_s[2] },
-        { "sync_vs_pingpong", f->sync_vs_pingpong },
-        { "sync_us", f->sync_us },
-        { "pingpong_us", f->pingpong_us },
-        { "pipelined_kops_per_s", f->pipelined_kops_per_s },
-    };
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (int i = 0; i < N_FIGURES; i++) {
         printf(json ? "%s\"%s\": %.4g" : "%s%-28s %10.4g\n",
-               !json ? "" : i ? ", " : "{", rows[i].name, rows[i].value);
+               !json ? "" : i ? ", " : "{", names[i], median(&b->series[i]));
     }
     if (json) {
         puts("}");
@@ -600,7 +576,6 @@ char *
 bench_ps(bool json)
 {
     struct bench b = { .plain = -1 };
-    struct figures f;
 
     pin_processor(0);
     b.error = start_server(&b);
@@ -609,13 +584,13 @@ bench_ps(bool json)
     }
     if (!b.error) {
         b.bytes = allocate(12, N_KEYS);
-        measure_big(&b, &f);
-        measure_sync(&b, &f);
-        measure_pipelined(&b, &f);
-        measure_bulk(&b, &f);
+        measure_big(&b);
+        measure_sync(&b);
+        measure_pipelined(&b);
+        measure_bulk(&b);
     }
     if (!b.error) {
-        print(&f, json);
+        print(&b, json);
     }
     stop_processes(&b);
     free(b.bytes);
