@@ -4,10 +4,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +47,7 @@ struct store_server {
     struct store_client *client;
     struct channel channel;
     struct shard shard, keys;
-    uint64_t epoch, next_sequence;
+    uint64_t next_sequence;
     struct store_part *parts;   /* A ring. */
     size_t head, cursor, tail;  /* Done, sent, queued; only grow. */
     size_t queued;              /* Approximate bytes from 'cursor' on. */
@@ -224,10 +222,11 @@ expect_values(struct store_server *server)
 static void
 reopen_server(struct store_client *client, struct store_server *server)
 {
+    uint64_t epoch = server->channel.welcome.epoch;
     char *error = channel_open(&server->channel,
                                client->config.reconnect_timeout_us);
 
-    if (!error && server->channel.welcome.epoch != server->epoch) {
+    if (!error && server->channel.welcome.epoch != epoch) {
         error = channel_failure(&server->channel, duplicate(
             "was started again, what it had is lost"));
     }
@@ -419,10 +418,7 @@ store_client_create(const struct store_client_config *config,
         server->next_sequence = 1;
     }
     for (int i = 0; i < config->n_servers && !error; i++) {
-        struct store_server *server = &client->servers[i];
-
-        error = channel_open(&server->channel, CONNECT_US);
-        server->epoch = server->channel.welcome.epoch;
+        error = channel_open(&client->servers[i].channel, CONNECT_US);
     }
     if (error) {
         store_client_destroy(client);
@@ -500,38 +496,6 @@ add_part(struct store_client *client, struct store_server *server,
     }
 }
 
-static ps_handle
-add_dense(struct store_client *client, size_t first, size_t n,
-          const float *in, float *out)
-{
-    struct store_part part = {
-        .type = in ? FRAME_UPDATE : FRAME_READ,
-        .handle = ++client->last, .width = 1,
-    };
-
-    assert(n <= client->config.n_parameters
-           && first <= client->config.n_parameters - n);
-    for (int i = 0; i < client->config.n_servers && n; i++) {
-        struct store_server *server = &client->servers[i];
-        size_t end = server->shard.first + server->shard.n;
-
-        if (first >= end) {
-            continue;
-        }
-        part.first = first;
-        part.n = n < end - first ? n : end - first;
-        part.per_frame = in ? FRAME_MAX_UPDATE / sizeof *in : part.n;
-        part.in = in;
-        part.out = out;
-        add_part(client, server, &part);
-        first += part.n;
-        n -= part.n;
-        in = in ? in + part.n : NULL;
-        out = out ? out + part.n : NULL;
-    }
-    return part.handle;
-}
-
 /* Returns the number of keys less than 'end'; they ascend. */
 static size_t
 keys_before(const uint64_t keys[], size_t n, uint64_t end)
@@ -550,37 +514,49 @@ keys_before(const uint64_t keys[], size_t n, uint64_t end)
     return low;
 }
 
+/* Queues an operation on 'n' keys or, if 'keys' is null, on 'n' parameters from
+ * 'first' on: an update by 'in', or a read into 'out'. */
 static ps_handle
-add_sparse(struct store_client *client, const uint64_t keys[], size_t n,
-           const float *in, float *out)
+add_operation(struct store_client *client, const uint64_t keys[],
+              size_t first, size_t n, const float *in, float *out)
 {
-    uint32_t width = client->config.width;
-    size_t value = width * sizeof *in;
+    const struct store_client_config *c = &client->config;
+    uint32_t width = keys ? c->width : 1;
     struct store_part part = {
-        .type = in ? FRAME_UPDATE_KEYS : FRAME_READ_KEYS,
+        .type = keys ? (in ? FRAME_UPDATE_KEYS : FRAME_READ_KEYS)
+                     : (in ? FRAME_UPDATE : FRAME_READ),
         .handle = ++client->last, .width = width,
-        .per_frame = FRAME_MAX_UPDATE / (sizeof *keys + value),
     };
 
-    if (n && keys[n - 1] >= client->config.key_space) {
-        store_client_fail(client, message("key %llu: at most %llu are allowed",
-                             (unsigned long long) keys[n - 1],
-                             (unsigned long long) client->config.key_space
-                             - 1));
+    assert(keys || (n <= c->n_parameters && first <= c->n_parameters - n));
+    if (keys && n && keys[n - 1] >= c->key_space) {
+        store_client_fail(client, message(
+            "key %"PRIu64": at most %"PRIu64" are allowed", keys[n - 1],
+            c->key_space - 1));
     }
-    for (int i = 0; i < client->config.n_servers && n; i++) {
+    for (int i = 0; i < c->n_servers && n; i++) {
         struct store_server *server = &client->servers[i];
+        size_t end = shard_end(&server->shard);
 
-        part.n = keys_before(keys, n, server->keys.first + server->keys.n);
+        if (keys) {
+            part.n = keys_before(keys, n, shard_end(&server->keys));
+            part.per_frame = FRAME_MAX_UPDATE
+                             / (sizeof *keys + width * sizeof *in);
+        } else {
+            part.n = first >= end ? 0 : n < end - first ? n : end - first;
+            part.per_frame = in ? FRAME_MAX_UPDATE / sizeof *in : part.n;
+        }
         if (!part.n) {
             continue;
         }
+        part.first = first;
         part.keys = keys;
         part.in = in;
         part.out = out;
         add_part(client, server, &part);
-        keys += part.n;
         n -= part.n;
+        first += part.n;
+        keys = keys ? keys + part.n : NULL;
         in = in ? in + part.n * width : NULL;
         out = out ? out + part.n * width : NULL;
     }
@@ -605,28 +581,28 @@ ps_handle
 store_push(struct store_client *client, size_t first, size_t n,
            const float *gradients)
 {
-    return add_dense(client, first, n, gradients, NULL);
+    return add_operation(client, NULL, first, n, gradients, NULL);
 }
 
 ps_handle
 store_pull(struct store_client *client, size_t first, size_t n,
            float *values)
 {
-    return add_dense(client, first, n, NULL, values);
+    return add_operation(client, NULL, first, n, NULL, values);
 }
 
 ps_handle
 store_push_keys(struct store_client *client, const uint64_t keys[], size_t n,
                 const float *gradients)
 {
-    return add_sparse(client, keys, n, gradients, NULL);
+    return add_operation(client, keys, 0, n, gradients, NULL);
 }
 
 ps_handle
 store_pull_keys(struct store_client *client, const uint64_t keys[], size_t n,
                 float *values)
 {
-    return add_sparse(client, keys, n, NULL, values);
+    return add_operation(client, keys, 0, n, NULL, values);
 }
 
 void
