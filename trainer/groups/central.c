@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "trainer/schemes/group-plan.h"
 #include "trainer/schemes/groups.h"
 
 /* The central server of the scheme "groups": group servers ("hosts"), and

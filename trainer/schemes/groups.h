@@ -3,7 +3,8 @@
 #ifndef GROUPS_H
 #define GROUPS_H 1
 
-/* Functions of the scheme "groups" for a central server, beside sync.h.
+/* The scheme "groups" for a central server, beside sync.h, and its plans: how
+ * workers are divided into groups.
  *
  * Under "groups" the workers of a group wait for each other, and groups do
  * not.  The scheme takes either the gradient of each worker, as other schemes
@@ -28,13 +29,28 @@
  *        ...send sync_weights(sync)...
  *    }
  *
+ * A group is as slow as its slowest worker, so slow workers belong together: a
+ * plan sorts the workers by speed, and each group is a range of that order.
+ * Ranges need not be equal: if one worker of eight takes four times as long,
+ * two equal groups are 60 % slower than eight workers without a delay; a group
+ * of that worker and one of the others are 10 % slower.
+ *
+ *    group_plan_init(&plan, 8);                // One group of all.
+ *    group_plan_fit(&plan, seconds, 8, 0.2);
+ *    for (int i = 0; i < plan.n[g]; i++) {
+ *        ...plan.order[plan.first[g] + i] is in group 'g'...
+ *    }
+ *    group_plan_uninit(&plan);
+ *
+ * 'seconds[i]' is the time of a step of worker i, more than 0.  The caller
+ * owns a plan.
+ *
  * 'sync' was created by sync_groups.  Returned pointers are valid until the
  * next call with a non-const 'sync'.  One thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct group_plan;
 struct sync;
 
 /* Limits the number of groups to 'n', the number of group servers.  The
@@ -69,5 +85,29 @@ char *groups_resume_worker(struct sync *, int worker);
 /* Returns true if 'worker' takes no part in the running step of its group, or
  * in the next one if none is running. */
 bool groups_is_paused(const struct sync *, int worker);
+
+struct group_plan {
+    int n_workers, n_groups;
+    int *order;                 /* Workers, group by group; the memory of all
+                                 * four arrays. */
+    int *first, *n;             /* Each group's range of 'order'. */
+    int *group;                 /* Each worker's group. */
+};
+
+void group_plan_init(struct group_plan *, int n_workers);
+void group_plan_uninit(struct group_plan *);
+
+/* Makes 'n_groups' ranges, with lengths that differ by at most one. */
+void group_plan_divide(struct group_plan *, int n_groups);
+
+/* Sorts the workers, and then doubles the number of groups from 1 to at most
+ * 'max' while that helps and group_plan_time() is more than 1 + 'tolerance'.
+ */
+void group_plan_fit(struct group_plan *, const double seconds[], int max,
+                    double tolerance);
+
+/* Returns the time of the job, relative to one in which all workers are as
+ * fast as the median one. */
+double group_plan_time(const struct group_plan *, const double seconds[]);
 
 #endif /* trainer/schemes/groups.h */

@@ -5,18 +5,10 @@
 
 /* Synchronisation schemes: when gradients become weights.
  *
- *
- * Motivation
- * ==========
- *
  * A server moves bytes; a scheme decides which gradients make an update, when
  * a worker may have the next weights, and how many samples it computes.
  * Schemes use no sockets and no clocks, so that training in one process and
  * the tests run the same code.
- *
- *
- * Usage
- * =====
  *
  *    error = sync_spec_parse("ssp,staleness=3", &spec);
  *    struct sync *sync = sync_create(spec.class, &config);
@@ -43,10 +35,6 @@
  * weights.  If a job has several servers, only the scheme of the first one
  * sends messages; the others follow, because a push has its number of
  * samples.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A scheme allocates at creation and owns its vectors.  The weights change
  * only inside push() and sync_part().  Under an asynchronous scheme they may

@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "tests/unit/trainer/schemes/sync-cluster.h"
-#include "trainer/schemes/group-plan.h"
 #include "trainer/schemes/groups.h"
 
 /* All workers' steps in a second, over those without a delay, when worker
