@@ -20,7 +20,6 @@
 #include "trainer/schemes/sync.h"
 
 #define MAGIC "SCckpt1\n"
-#define MAX_PATH 4096
 #define N_LENGTHS SYNC_MAX_SPANS
 
 /* Identifies the training.  The constants keep the layout of earlier versions,
@@ -45,13 +44,12 @@ struct head {
     uint64_t lengths[N_LENGTHS];        /* Of the spans, in bytes. */
 };
 
-/* Returns false if the name is too long. */
-static bool
-file_name(char path[MAX_PATH], const char *dir, uint32_t shard,
-          uint32_t n_shards, uint64_t iteration, const char *suffix)
+static char *
+file_name(const char *dir, const struct frame_hello *hello,
+          uint64_t iteration, const char *suffix)
 {
-    return snprintf(path, MAX_PATH, "%s/shard-%u-of-%u.%"PRIu64"%s", dir,
-                    shard, n_shards, iteration, suffix) < MAX_PATH;
+    return message("%s/shard-%u-of-%u.%"PRIu64"%s", dir, hello->shard,
+                   hello->n_shards, iteration, suffix);
 }
 
 /* Makes the head that a file must have to be read. */
@@ -158,40 +156,36 @@ checkpoint_write(const char *dir, const struct frame_hello *hello,
                  uint64_t iteration)
 {
     struct sync_span spans[SYNC_MAX_SPANS];
-    char path[MAX_PATH], temporary[MAX_PATH];
+    char *path = file_name(dir, hello, iteration, "");
+    char *temporary = file_name(dir, hello, iteration, ".new");
+    char *error = NULL;
     int n = sync_spans(sync, spans), fd;
     struct head head;
     bool ok;
 
     make_head(&head, hello, class, iteration, spans, n);
-    if (!file_name(path, dir, hello->shard, hello->n_shards, iteration, "")
-        || !file_name(temporary, dir, hello->shard, hello->n_shards,
-                      iteration, ".new")) {
-        return message("%s: name is too long", dir);
-    }
     fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     ok = fd >= 0 && write_file(fd, &head, spans, n);
     if (fd >= 0) {
         ok = !close(fd) && ok;
     }
     if (!ok || rename(temporary, path) || !sync_folder(dir)) {
-        char *error = message("%s: %s", path, strerror(errno));
-
+        error = message("%s: %s", path, strerror(errno));
         unlink(temporary);
-        return error;
     }
-    return NULL;
+    free(path);
+    free(temporary);
+    return error;
 }
 
 void
 checkpoint_remove(const char *dir, const struct frame_hello *hello,
                   uint64_t iteration)
 {
-    char path[MAX_PATH];
+    char *path = file_name(dir, hello, iteration, "");
 
-    if (file_name(path, dir, hello->shard, hello->n_shards, iteration, "")) {
-        unlink(path);
-    }
+    unlink(path);
+    free(path);
 }
 
 uint64_t
@@ -261,19 +255,18 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
     uint8_t *read[SYNC_MAX_SPANS] = { NULL };
     struct sync_span spans[SYNC_MAX_SPANS];
     int n = sync_spans(sync, spans), fd;
-    char path[MAX_PATH], *error;
+    char *path = file_name(dir, hello, iteration, ""), *error;
     struct head head;
 
-    if (!file_name(path, dir, hello->shard, hello->n_shards, iteration, "")) {
-        return message("%s: name is too long", dir);
-    }
     make_head(&head, hello, class, iteration, spans, n);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return message("%s: %s", path, strerror(errno));
+        error = message("%s: %s", path, strerror(errno));
+    } else {
+        error = read_spans(fd, path, &head, n, read);
+        close(fd);
     }
-    error = read_spans(fd, path, &head, n, read);
-    close(fd);
+    free(path);
     for (int i = 0; i < n; i++) {
         if (!error) {
             memcpy(spans[i].data, read[i], spans[i].length);
