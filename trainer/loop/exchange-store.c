@@ -138,7 +138,7 @@ store_exchange_start(struct loop *loop)
         collect_keys(loop, &loop->data->held, loop->data->n_held, &e->held);
     }
     return result_of_store(loop, store_client_create(
-        &(struct store_client_config) {
+        &(struct ps_client_config) {
             .servers = o->servers, .n_servers = o->n_servers,
             .rank = o->rank, .n_workers = o->n_workers,
             .key_space = model->n_parameters, .width = 1,

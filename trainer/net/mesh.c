@@ -399,19 +399,6 @@ check_silence(struct peer_end *end, int64_t now)
     }
 }
 
-/* Sends heartbeats to all ends with idle links. */
-static void
-send_heartbeats(struct peer_net *net)
-{
-    for (int i = 0; i < net->config.n; i++) {
-        struct frame frame = { .type = FRAME_HEARTBEAT };
-
-        if (net->ends[i].present && link_idle(link_to(net, i))) {
-            link_send(link_to(net, i), &frame, NULL);
-        }
-    }
-}
-
 static int
 end_wait(void *end_, short *events, int64_t *until_us)
 {
@@ -450,15 +437,16 @@ thread_main(void *net_)
         int64_t now = clock_monotonic_us();
         bool beat = beats && heartbeat_due(&net->heartbeat, now);
 
-        for (int i = 0; beats && i < net->config.n; i++) {
-            if (net->ends[i].present) {
+        for (int i = 0; i < net->config.n; i++) {
+            struct frame frame = { .type = FRAME_HEARTBEAT };
+
+            if (beats && net->ends[i].present) {
                 check_silence(&net->ends[i], now);
             }
-        }
-        if (beat && !net->said_bye) {
-            send_heartbeats(net);
-        }
-        for (int i = 0; i < net->config.n; i++) {
+            if (beat && !net->said_bye && net->ends[i].present
+                && link_idle(link_to(net, i))) {
+                link_send(link_to(net, i), &frame, NULL);
+            }
             send_to(net, i);
         }
         net->retrying = net->retry;

@@ -242,7 +242,7 @@ start_server(struct bench *b)
     port = read_port(out[0]);
     snprintf(target, sizeof target, "127.0.0.1:%d", port);
     servers[0] = target;
-    return store_client_create(&(struct store_client_config) {
+    return store_client_create(&(struct ps_client_config) {
         .servers = servers, .n_servers = 1, .n_workers = 1,
         .n_parameters = BIG, .key_space = UINT64_MAX,
         .width = 1, .optimiser = optimiser_find("sum"),

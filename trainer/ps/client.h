@@ -44,21 +44,28 @@ struct optimiser_class;
 struct ps_client;
 struct sync_message;
 
+/* For this client and the one of store-client.h. */
 struct ps_client_config {
     const char *const *servers; /* "HOST:PORT", in the order of shards. */
     int n_servers;
     int rank, n_workers;
-    size_t n_parameters;
-    float learning_rate, momentum;
-    uint64_t seed;
+    size_t n_parameters;        /* Of the dense vector; 0: there is none. */
     const struct optimiser_class *optimiser;
+    float learning_rate, momentum;
     const char *congestion;     /* TCP congestion control, or NULL. */
-    bool whole;                 /* Gradients leave in one piece each. */
     int64_t reconnect_timeout_us;       /* Of a lost server. */
     int64_t heartbeat_timeout_us;       /* Silence of a server that is a
                                          * failure; 0: none is, and no
                                          * heartbeats are sent. */
     struct control *control;    /* Or NULL. */
+
+    /* For this one only. */
+    uint64_t seed;
+    bool whole;                 /* Gradients leave in one piece each. */
+
+    /* For the one of a store only. */
+    uint64_t key_space;         /* Keys are less. */
+    uint32_t width;             /* Values of a key. */
 };
 
 enum ps_result {

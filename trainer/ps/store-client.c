@@ -54,7 +54,7 @@ struct store_server {
 };
 
 struct store_client {
-    struct store_client_config config;
+    struct ps_client_config config;
     struct store_server *servers;
     struct event_loop loop;
     struct server_watch *watch;        /* Or NULL. */
@@ -377,7 +377,7 @@ store_client_step(struct store_client *client)
 }
 
 char *
-store_client_create(const struct store_client_config *config,
+store_client_create(const struct ps_client_config *config,
                     struct store_client **clientp)
 {
     static const struct event_class server_class = { server_wait, server_run };
@@ -520,7 +520,7 @@ static ps_handle
 add_operation(struct store_client *client, const uint64_t keys[],
               size_t first, size_t n, const float *in, float *out)
 {
-    const struct store_client_config *c = &client->config;
+    const struct ps_client_config *c = &client->config;
     uint32_t width = keys ? c->width : 1;
     struct store_part part = {
         .type = keys ? (in ? FRAME_UPDATE_KEYS : FRAME_READ_KEYS)

@@ -33,34 +33,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/ps/client.h"
+
 #define STORE_SMALL 64
 
-struct control;
-struct optimiser_class;
 struct store_client;
 
 /* Number of an operation; later ones are greater. */
 typedef uint64_t ps_handle;
 
-struct store_client_config {
-    const char *const *servers; /* "HOST:PORT", in the order of shards. */
-    int n_servers;
-    int rank, n_workers;
-    size_t n_parameters;        /* Of the dense vector; 0: there is none. */
-    uint64_t key_space;         /* Keys are less. */
-    uint32_t width;             /* Values of a key. */
-    const struct optimiser_class *optimiser;
-    float learning_rate, momentum;
-    const char *congestion;     /* TCP congestion control, or NULL. */
-    int64_t reconnect_timeout_us;       /* Of a lost server. */
-    int64_t heartbeat_timeout_us;       /* Silence of a server that is a
-                                         * failure; 0: none is, and no
-                                         * heartbeats are sent. */
-    struct control *control;    /* Or NULL. */
-};
-
 /* Connects.  Returns NULL or a message. */
-char *store_client_create(const struct store_client_config *,
+char *store_client_create(const struct ps_client_config *,
                           struct store_client **);
 void store_client_destroy(struct store_client *);
 

@@ -37,7 +37,7 @@ connect_store(int port)
 
     snprintf(target, sizeof target, "127.0.0.1:%d", port);
     servers[0] = target;
-    assert_null(store_client_create(&(struct store_client_config) {
+    assert_null(store_client_create(&(struct ps_client_config) {
         .servers = servers, .n_servers = 1, .n_workers = 1,
         .n_parameters = N, .key_space = UINT64_MAX, .width = 2,
         .optimiser = optimiser_find("sum"), .reconnect_timeout_us = 5000000,

@@ -36,7 +36,7 @@ join(const struct server servers[], int n_servers, int rank,
         snprintf(targets[i], sizeof targets[i], "127.0.0.1:%d",
                  servers[i].port);
     }
-    assert_null(store_client_create(&(struct store_client_config) {
+    assert_null(store_client_create(&(struct ps_client_config) {
         .servers = names, .n_servers = n_servers, .rank = rank,
         .n_workers = n_workers, .n_parameters = N, .key_space = UINT64_MAX,
         .width = 1, .optimiser = optimiser_find("sum"),
