@@ -40,6 +40,8 @@ struct server_watch {
     _Atomic bool end;
     const struct target *_Atomic silent;        /* The first one, or NULL. */
     int failure_fd;             /* Readable once 'silent' is set. */
+    void (*fail)(void *aux, char *why);
+    void *aux;
     pthread_t thread;
     struct event_loop loop;     /* Of the watching thread. */
     pthread_mutex_t mutex;      /* Guards what the worker's thread sets. */
@@ -196,17 +198,43 @@ watch_free(struct server_watch *watch)
     free(watch);
 }
 
+static int
+failure_wait(void *watch_, short *events, int64_t *until_us)
+{
+    const struct server_watch *watch = watch_;
+
+    return watch->failure_fd;
+}
+
+static void
+failure_run(void *watch_, short revents)
+{
+    const struct server_watch *watch = watch_;
+    const struct target *target = watch->silent;
+
+    watch->fail(watch->aux, message("server %s: silent for %lld s",
+                                    target->name,
+                                    (long long) watch->timeout_us / 1000000));
+}
+
 char *
 server_watch_create(const char *const names[], int n_servers,
-                    int64_t timeout_us, struct server_watch **watchp)
+                    int64_t timeout_us, struct event_loop *loop,
+                    void (*fail)(void *aux, char *why), void *aux,
+                    struct server_watch **watchp)
 {
     static const struct event_class class = { target_wait, target_run };
+    static const struct event_class failure_class = {
+        failure_wait, failure_run,
+    };
     struct server_watch *watch = allocate(1, sizeof *watch);
     char *error;
 
     watch->targets = allocate(n_servers, sizeof *watch->targets);
     watch->n_targets = n_servers;
     watch->timeout_us = timeout_us;
+    watch->fail = fail;
+    watch->aux = aux;
     watch->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&watch->mutex, NULL);
     event_loop_init(&watch->loop, NULL, NULL);
@@ -221,6 +249,8 @@ server_watch_create(const char *const names[], int n_servers,
     if (error) {
         watch_free(watch);
         watch = NULL;
+    } else {
+        event_loop_add(loop, &failure_class, watch);
     }
     *watchp = watch;
     return error;
@@ -256,19 +286,4 @@ void
 server_watch_set_iteration(struct server_watch *watch, uint64_t iteration)
 {
     atomic_store(&watch->iteration, iteration);
-}
-
-int
-server_watch_fd(const struct server_watch *watch)
-{
-    return watch->failure_fd;
-}
-
-char *
-server_watch_failure(const struct server_watch *watch)
-{
-    const struct target *target = watch->silent;
-
-    return message("server %s: silent for %lld s", target->name,
-                   (long long) watch->timeout_us / 1000000);
 }

@@ -10,25 +10,26 @@
  * a worker that computes for minutes still sends them.  A heartbeat carries
  * the worker's iteration; the server answers with its own.
  *
- *    error = server_watch_create(names, n_servers, timeout_us, &watch);
+ *    error = server_watch_create(names, n_servers, timeout_us, &loop,
+ *                                client_failed, client, &watch);
  *    server_watch_set(watch, i, &hello, port);     // After each welcome.
- *    ...poll server_watch_fd(watch)...
- *    if (...readable...) {
- *        error = server_watch_failure(watch);
- *    }
  *    server_watch_destroy(watch);
  *
  * The functions are for one thread. */
 
 #include <stdint.h>
 
+struct event_loop;
 struct frame_hello;
 struct server_watch;
 
-/* 'timeout_us' without an answer of a server is a failure.  Returns NULL or a
- * message. */
+/* 'timeout_us' without an answer of a server is a failure: 'loop', of the
+ * caller's thread, calls fail(), which takes ownership of the message.
+ * Returns NULL or a message. */
 char *server_watch_create(const char *const names[], int n_servers,
-                          int64_t timeout_us, struct server_watch **);
+                          int64_t timeout_us, struct event_loop *loop,
+                          void (*fail)(void *aux, char *why), void *aux,
+                          struct server_watch **);
 void server_watch_destroy(struct server_watch *);
 
 /* Server 'i', which has welcomed 'hello', takes heartbeats at 'port'; 0: it
@@ -36,11 +37,5 @@ void server_watch_destroy(struct server_watch *);
 void server_watch_set(struct server_watch *, int i,
                       const struct frame_hello *, uint16_t port);
 void server_watch_set_iteration(struct server_watch *, uint64_t);
-
-/* Readable after a failure. */
-int server_watch_fd(const struct server_watch *);
-
-/* Names the silent server; the caller frees it. */
-char *server_watch_failure(const struct server_watch *);
 
 #endif /* trainer/net/server-watch.h */

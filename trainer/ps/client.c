@@ -349,15 +349,6 @@ client_send_to_group(struct ps_client *client)
     group_link_push(client->group, &push, client->gradient);
 }
 
-static void
-client_rest(struct ps_client *client)
-{
-    if (client->group && !client->paused) {
-        client->paused = true;
-        send_plain_frame(client, FRAME_PAUSE);
-    }
-}
-
 /* Ends the step: the job has ended or failed. */
 static void
 end_step(struct ps_client *client, enum ps_result outcome, char *why)
@@ -560,20 +551,10 @@ server_run(void *server_, short revents)
     }
 }
 
-static int
-watch_wait(void *client_, short *events, int64_t *until_us)
-{
-    const struct ps_client *client = client_;
-
-    return client->watch ? server_watch_fd(client->watch) : -1;
-}
-
 static void
-watch_run(void *client_, short revents)
+watch_failed(void *client, char *why)
 {
-    struct ps_client *client = client_;
-
-    end_step(client, PS_FAILED, server_watch_failure(client->watch));
+    end_step(client, PS_FAILED, why);
 }
 
 /* Polls the servers and the control, with its input if 'input' is true, at
@@ -614,7 +595,6 @@ ps_client_create(const struct ps_client_config *config,
                  struct ps_client **clientp)
 {
     static const struct event_class server_class = { server_wait, server_run };
-    static const struct event_class watch_class = { watch_wait, watch_run };
     static const struct event_class group_class = { group_wait, group_run };
     struct ps_client *client = allocate(1, sizeof *client);
     struct frame_hello hello = {
@@ -628,14 +608,14 @@ ps_client_create(const struct ps_client_config *config,
     char *error = NULL;
 
     client->config = *config;
+    client->servers = allocate(config->n_servers, sizeof *client->servers);
+    event_loop_init(&client->loop, config->control, control_stopped);
     if (config->heartbeat_timeout_us) {
         error = server_watch_create(config->servers, config->n_servers,
                                     config->heartbeat_timeout_us,
+                                    &client->loop, watch_failed, client,
                                     &client->watch);
     }
-    client->servers = allocate(config->n_servers, sizeof *client->servers);
-    event_loop_init(&client->loop, config->control, control_stopped);
-    event_loop_add(&client->loop, &watch_class, client);
     event_loop_add(&client->loop, &group_class, client);
     for (int i = 0; i < config->n_servers; i++) {
         struct client_server *server = &client->servers[i];
@@ -913,7 +893,10 @@ enum ps_result
 ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
                char **errorp)
 {
-    client_rest(client);
+    if (client->group && !client->paused) {
+        client->paused = true;
+        send_plain_frame(client, FRAME_PAUSE);
+    }
     client->weights = client->max_in_flight ? weights : NULL;
     client_step(client, true, INT64_MAX);
     client->weights = NULL;

@@ -41,7 +41,6 @@ static void
 send_range(struct server *server, struct conn *conn, struct frame *frame)
 {
     const float *weights = sync_weights(server->sync);
-
     struct frame_weights *w = &frame->weights;
 
     frame->type = FRAME_WEIGHTS;
@@ -86,13 +85,6 @@ send_weights(struct server *server, struct conn *conn)
     }
 }
 
-/* Whether 'conn' may wait for weights or a message. */
-static bool
-listens(const struct server *server, const struct conn *conn)
-{
-    return conn->waiting || (server->ending && server->class->message);
-}
-
 static bool
 may_go_on(const struct server *server)
 {
@@ -111,7 +103,7 @@ training_answer(struct server *server)
         if (conn->rank < 0 || conn->channel != FRAME_TRAINING || conn->bye) {
             continue;
         }
-        if (server->ending && listens(server, conn)) {
+        if (server->ending && (conn->waiting || server->class->message)) {
             conn_send_last(conn, FRAME_BYE, NULL);
         } else if (may_go_on(server)) {
             send_weights(server, conn);
@@ -130,14 +122,6 @@ fits_gradient(const struct server *server, const struct member *member,
            && g->n == member->from - g->first
            && (last ? g->first == server->shard.first
                     : g->first > server->shard.first);
-}
-
-/* How many gradients of a worker may be without an answer. */
-static uint32_t
-max_waiting(const struct server *server)
-{
-    return server->class->max_in_flight
-           ? server->class->max_in_flight(server->sync) + 1 : 1;
 }
 
 /* Writes a checkpoint if it is time for one. */
@@ -175,9 +159,10 @@ begin_push(void *conn_, struct link *link)
     struct server *server = conn->server;
     const struct frame_gradient *g = &link->frame.gradient;
     const struct member *member = &server->members[conn->rank];
+    uint32_t max = server->class->max_in_flight
+                   ? server->class->max_in_flight(server->sync) : 0;
 
-    if (!server->begun || server->central
-        || conn->waiting >= max_waiting(server)
+    if (!server->begun || server->central || conn->waiting > max
         || link->frame.sequence != member->sequence + 1
         || !fits_gradient(server, member, g,
                           link->frame.type == FRAME_PUSH)) {

@@ -89,9 +89,10 @@ hello_agrees(const struct server *server, const struct frame_hello *hello)
            && frame_hello_agrees(&same, &server->hello);
 }
 
-/* Chooses a number that no earlier state of this or another server had. */
+/* Begins an epoch, in which all workers must join again and count from 1.  It
+ * gets a number that no earlier state of this or another server had. */
 static void
-new_epoch(struct server *server)
+begin_epoch(struct server *server, int64_t lost_us)
 {
     do {
         if (getrandom(&server->epoch, sizeof server->epoch, 0)
@@ -99,13 +100,6 @@ new_epoch(struct server *server)
             server->epoch = clock_monotonic_us();
         }
     } while (server->epoch == FRAME_NONE);
-}
-
-/* Begins an epoch, in which all workers must join again and count from 1. */
-static void
-begin_epoch(struct server *server, int64_t lost_us)
-{
-    new_epoch(server);
     server->first_hello_us = clock_monotonic_us();
     for (int i = 0; i < server->config->n_workers; i++) {
         struct member *member = &server->members[i];
@@ -413,24 +407,22 @@ static void
 server_lose(struct server *server, struct conn *conn, char *why)
 {
     struct member *member = &server->members[conn->rank];
+    const char *reason = why ? why : "closed";
 
     if (cannot_lose(server) && !has_checkpoints(server)) {
         server_fail(server, message(
             "worker %d at %s lost its connection (%s) at iteration %"PRIu64
             ": scheme %s cannot reconnect without checkpoints", conn->rank,
-            conn->name,
-            why ? why : "closed", server->iteration, server->class->name));
-        conn_close(server, conn);
-        free(why);
-        return;
+            conn->name, reason, server->iteration, server->class->name));
+    } else {
+        member->present = false;
+        member->lost_us = clock_monotonic_us();
+        heartbeat_stop(&member->heartbeat);     /* Until the next one. */
+        fprintf(stderr, "server: worker %d at %s: connection lost (%s), "
+                "waiting %"PRId64" s for a reconnect\n", conn->rank,
+                conn->name, reason,
+                server->config->reconnect_timeout_us / 1000000);
     }
-    member->present = false;
-    member->lost_us = clock_monotonic_us();
-    heartbeat_stop(&member->heartbeat); /* Until the worker's next one. */
-    fprintf(stderr, "server: worker %d at %s: connection lost (%s), waiting "
-            "%"PRId64" s for a reconnect\n", conn->rank, conn->name,
-            why ? why : "closed",
-            server->config->reconnect_timeout_us / 1000000);
     conn_close(server, conn);
     free(why);
 }

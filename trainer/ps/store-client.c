@@ -334,20 +334,10 @@ server_run(void *server_, short revents)
     }
 }
 
-static int
-watch_wait(void *client_, short *events, int64_t *until_us)
-{
-    const struct store_client *client = client_;
-
-    return client->watch ? server_watch_fd(client->watch) : -1;
-}
-
 static void
-watch_run(void *client_, short revents)
+watch_failed(void *client, char *why)
 {
-    struct store_client *client = client_;
-
-    store_client_fail(client, server_watch_failure(client->watch));
+    store_client_fail(client, why);
 }
 
 void
@@ -381,7 +371,6 @@ store_client_create(const struct ps_client_config *config,
                     struct store_client **clientp)
 {
     static const struct event_class server_class = { server_wait, server_run };
-    static const struct event_class watch_class = { watch_wait, watch_run };
     struct store_client *client = allocate(1, sizeof *client);
     struct frame_hello hello = {
         .rank = config->rank, .n_workers = config->n_workers,
@@ -394,14 +383,14 @@ store_client_create(const struct ps_client_config *config,
     char *error = NULL;
 
     client->config = *config;
+    client->servers = allocate(config->n_servers, sizeof *client->servers);
+    event_loop_init(&client->loop, config->control, control_stopped);
     if (config->heartbeat_timeout_us) {
         error = server_watch_create(config->servers, config->n_servers,
                                     config->heartbeat_timeout_us,
+                                    &client->loop, watch_failed, client,
                                     &client->watch);
     }
-    client->servers = allocate(config->n_servers, sizeof *client->servers);
-    event_loop_init(&client->loop, config->control, control_stopped);
-    event_loop_add(&client->loop, &watch_class, client);
     for (int i = 0; i < config->n_servers; i++) {
         struct store_server *server = &client->servers[i];
 

@@ -54,7 +54,8 @@ heartbeats_name_the_thread_that_cannot_start(void **state)
     struct server_watch *watch;
 
     n_allowed = 0;
-    check_message(server_watch_create(NULL, 0, 1000000, &watch),
+    check_message(server_watch_create(NULL, 0, 1000000, NULL, NULL, NULL,
+                                      &watch),
                   "heartbeats: ");
     assert_null(watch);
 }
