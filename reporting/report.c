@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/compare.h"
 #include "base/memory.h"
 
 /* Returns 'array', of 'n' elements of 'size' bytes, with space for one more.
@@ -336,14 +337,6 @@ report_port_use(const struct report_policy *p, size_t port, double *max)
         *max = fmax(*max, use);
     }
     return isnan(*max) ? NAN : sum / p->n_samples;
-}
-
-static int
-compare_doubles(const void *a_, const void *b_)
-{
-    const double *a = a_, *b = b_;
-
-    return *a < *b ? -1 : *a > *b;
 }
 
 double *

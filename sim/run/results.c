@@ -4,18 +4,10 @@
 
 #include <math.h>
 
+#include "base/compare.h"
 #include "order/problem/memory.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
-
-static int
-compare_doubles(const void *a_, const void *b_)
-{
-    double a = *(const double *) a_;
-    double b = *(const double *) b_;
-
-    return a < b ? -1 : a > b;
-}
 
 static double
 percentile(const double *sorted, size_t n, size_t percent)

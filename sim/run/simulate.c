@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/compare.h"
 #include "order/result/slack.h"
 #include "sim/run/live.h"
 #include "order/problem/memory.h"
@@ -222,15 +223,6 @@ step(struct simulation *sim, struct sim_result *result)
         decide(sim, result);
     }
     class->update(live->rates, live->now);
-}
-
-static int
-compare_doubles(const void *a_, const void *b_)
-{
-    double a = *(const double *) a_;
-    double b = *(const double *) b_;
-
-    return a < b ? -1 : a > b;
 }
 
 static double

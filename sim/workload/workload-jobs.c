@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "sim/workload/job-trace.h"
+#include "base/compare.h"
 #include "order/problem/memory.h"
 #include "sim/workload/random.h"
 #include "sim/workload/settings.h"
@@ -89,20 +90,11 @@ compare_arrivals(const void *a_, const void *b_)
     return a->arrival < b->arrival ? -1 : a->arrival > b->arrival;
 }
 
-static int
-compare_lengths(const void *a_, const void *b_)
-{
-    double a = *(const double *) a_;
-    double b = *(const double *) b_;
-
-    return a < b ? -1 : a > b;
-}
-
 /* Sorts 'lengths'. */
 static double
 median(double *lengths, size_t n)
 {
-    qsort(lengths, n, sizeof *lengths, compare_lengths);
+    qsort(lengths, n, sizeof *lengths, compare_doubles);
     return lengths[n / 2];
 }
 
