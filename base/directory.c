@@ -3,9 +3,13 @@
 #include "base/directory.h"
 
 #include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -30,4 +34,26 @@ directory_create(const char *path_)
     }
     free(path);
     return error;
+}
+
+char *
+directory_find(const char *const folders[], const char *name, int mode)
+{
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    const char *own;
+
+    exe[n > 0 ? n : 0] = '\0';
+    own = dirname(exe);
+    for (size_t i = 0; folders[i]; i++) {
+        bool absolute = folders[i][0] == '/';
+        char *path = message("%s%s%s/%s", absolute ? "" : own,
+                             absolute ? "" : "/", folders[i], name);
+
+        if (!access(path, mode)) {
+            return path;
+        }
+        free(path);
+    }
+    return NULL;
 }

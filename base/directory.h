@@ -7,4 +7,9 @@
  * NULL, or a message() that the caller frees. */
 char *directory_create(const char *path);
 
+/* Returns the path of 'name' in the first of 'folders' (null-terminated) in
+ * which it can be accessed with 'mode', or NULL.  Folders are absolute, or
+ * relative to the folder of the running program.  The caller frees. */
+char *directory_find(const char *const folders[], const char *name, int mode);
+
 #endif /* base/directory.h */

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -90,24 +91,10 @@ fair_comparison_destroy(struct fair_comparison *fc)
 static char *
 find_stagecoach(void)
 {
-    static const char *const dirs[] = { ".", "../cli" };
-    char exe[4096];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    char *slash;
+    static const char *const folders[] = { ".", "../cli", NULL };
+    char *path = directory_find(folders, "stagecoach", X_OK);
 
-    exe[MAX(n, 0)] = '\0';
-    slash = strrchr(exe, '/');
-    for (size_t i = 0; slash && i < ARRAY_SIZE(dirs); i++) {
-        char *path;
-
-        *slash = '\0';
-        path = xasprintf("%s/%s/stagecoach", exe, dirs[i]);
-        if (!access(path, X_OK)) {
-            return path;
-        }
-        free(path);
-    }
-    return xstrdup("stagecoach");
+    return path ? path : xstrdup("stagecoach");
 }
 
 /* Child: sets its limits and file descriptors and executes "stagecoach". */

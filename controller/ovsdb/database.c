@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "controller/ovsdb/rpc-call.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
@@ -37,18 +38,12 @@ extern char **environ;
 static char *
 find_program(const char *name)
 {
-    static const char *const dirs[] = { "/usr/sbin", "/usr/bin",
-                                        "/usr/local/sbin" };
+    static const char *const folders[] = {
+        "/usr/sbin", "/usr/bin", "/usr/local/sbin", NULL,
+    };
+    char *path = directory_find(folders, name, X_OK);
 
-    for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-        char *path = xasprintf("%s/%s", dirs[i], name);
-
-        if (!access(path, X_OK)) {
-            return path;
-        }
-        free(path);
-    }
-    return xstrdup(name);
+    return path ? path : xstrdup(name);
 }
 
 /* Returns the path of the schema file, in the build directory or where it is
@@ -56,31 +51,14 @@ find_program(const char *name)
 static char *
 find_schema_file(const struct database *db)
 {
-    static const char *const dirs[] = {
-        "../wire", "../../wire", ".", "../share/stagecoach",
+    static const char *const folders[] = {
+        "../wire", "../../wire", ".", "../share/stagecoach", NULL,
     };
-    char exe[4096];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    char *slash;
+    char *name = xasprintf("%s.ovsschema", db->name);
+    char *path = directory_find(folders, name, R_OK);
 
-    if (n <= 0) {
-        return NULL;
-    }
-    exe[n] = '\0';
-    slash = strrchr(exe, '/');
-    if (!slash) {
-        return NULL;
-    }
-    *slash = '\0';
-    for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-        char *path = xasprintf("%s/%s/%s.ovsschema", exe, dirs[i], db->name);
-
-        if (!access(path, R_OK)) {
-            return path;
-        }
-        free(path);
-    }
-    return NULL;
+    free(name);
+    return path;
 }
 
 /* Runs 'argv' and waits for its end.  Returns NULL if its exit status is 0. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/memory.h"
 #include "trainer/search/halving.h"
 #include "trainer/search/hosts.h"
@@ -492,24 +493,16 @@ search_execute(const struct search_config *config,
 char *
 search_find_program(const char *folder, const char *name)
 {
-    static const char *const places[] = { "", "../trainer/", "../cli/" };
-    char self[4096];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash;
+    static const char *const places[] = { ".", "../trainer", "../cli", NULL };
+    char *path;
 
-    self[length > 0 ? length : 0] = '\0';
-    slash = strrchr(self, '/');
-    if (slash) {
-        *slash = '\0';
+    if (!folder) {
+        return directory_find(places, name, X_OK);
     }
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        char *path = message("%s/%s%s", folder ? folder : self,
-                             folder ? "" : places[i], name);
-
-        if (!access(path, X_OK)) {
-            return path;
-        }
+    path = message("%s/%s", folder, name);
+    if (access(path, X_OK)) {
         free(path);
+        path = NULL;
     }
-    return NULL;
+    return path;
 }
