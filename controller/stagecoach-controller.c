@@ -87,13 +87,15 @@ handle_signals(void)
     sigaction(SIGHUP, &sa, NULL);
 }
 
-/* Prints 'error' and ends the program. */
-OVS_NO_RETURN static void
-fail(char *error)
+/* Prints 'error' and ends the program, unless it is null. */
+static void
+exit_on(char *error)
 {
-    fprintf(stderr, "%s: %s\n", program_name, error);
-    free(error);
-    exit(EXIT_FAILURE);
+    if (error) {
+        fprintf(stderr, "%s: %s\n", program_name, error);
+        free(error);
+        exit(EXIT_FAILURE);
+    }
 }
 
 static size_t
@@ -361,20 +363,16 @@ main(int argc, char *argv[])
     if (!error && o.topology) {
         error = topology_read(o.topology, &topology);
     }
-    if (error) {
-        fail(error);
-    }
+    exit_on(error);
     daemonize_start(false);
 
     if (unixctl_server_create(o.unixctl, &unixctl)) {
-        fail(xasprintf("%s: cannot listen there", o.unixctl));
+        exit_on(xasprintf("%s: cannot listen there", o.unixctl));
     }
     ctl.cluster = cluster_create();
     ctl.log = decision_log_create(DECISIONS_KEPT);
     error = telemetry_create(o.telemetry, ctl.cluster, &ctl.telemetry);
-    if (error) {
-        fail(error);
-    }
+    exit_on(error);
     ctl.switches = switches_create();
     error = add_topology(&o, topology, ctl.switches);
     for (size_t i = 0; i < o.switches.n; i++) {
@@ -384,9 +382,7 @@ main(int argc, char *argv[])
         error = switches_add_identity(ctl.switches,
                                       o.switch_identities.names[i]);
     }
-    if (error) {
-        fail(error);
-    }
+    exit_on(error);
     ctl.decide = decide_create(ctl.cluster, ctl.log);
     ctl.fair = fair_comparison_create();
     overrides_init(&ctl.overrides);
@@ -400,9 +396,7 @@ main(int argc, char *argv[])
     if (!error && o.history) {
         error = history_open(o.history, &ctl.history);
     }
-    if (error) {
-        fail(error);
-    }
+    exit_on(error);
     feed = history_feed_create(&ctl);
     if (o.members) {
         members.intent = database_members_create(&database_intent, o.members);

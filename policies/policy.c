@@ -127,8 +127,7 @@ hash_text(const char *text)
 /* A DSCP value and its location in the text. */
 struct dscp {
     int value;
-    char name[24];              /* Name in "levels": "control_dscp",
-                                 * "dscp/2". */
+    const char *name;           /* Name in "levels". */
     const struct json_at *location;     /* NULL for a default. */
     const char *member;         /* Member of 'location'; NULL for the location
                                  * itself. */
@@ -137,24 +136,10 @@ struct dscp {
 static struct dscp
 dscp_member(const struct json_at *levels, const char *member, int value)
 {
-    struct dscp dscp = {
-        .value = value,
+    return (struct dscp) {
+        .value = value, .name = member, .member = member,
         .location = json_has(levels, member) ? levels : NULL,
-        .member = member,
     };
-
-    snprintf(dscp.name, sizeof dscp.name, "%s", member);
-    return dscp;
-}
-
-/* 'location' is the level's element, NULL for a default. */
-static struct dscp
-dscp_level(const struct json_at *location, int level, int value)
-{
-    struct dscp dscp = { .value = value, .location = location };
-
-    snprintf(dscp.name, sizeof dscp.name, "dscp/%d", level);
-    return dscp;
 }
 
 /* Reports an error if a switch would not serve 'low' after 'high'.  The
@@ -182,11 +167,17 @@ static void
 check_levels(const struct json_at *levels, const struct json_at *array,
              const struct policy *policy)
 {
-    struct dscp high, low;
+    static const char *const names[POLICY_MAX_LEVELS] = {
+        "dscp/0", "dscp/1", "dscp/2", "dscp/3", "dscp/4", "dscp/5",
+    };
+    struct dscp low, high = dscp_member(levels, "control_dscp",
+                                        policy->control_dscp);
 
-    high = dscp_member(levels, "control_dscp", policy->control_dscp);
     for (int i = 0; i < policy->n_levels; i++) {
-        low = dscp_level(json_element(array, i), i, policy->dscp[i]);
+        low = (struct dscp) {
+            .value = policy->dscp[i], .name = names[i],
+            .location = json_element(array, i),
+        };
         check_falls(&high, &low);
         high = low;
     }

@@ -62,14 +62,6 @@ put_row_name(FILE *stream, const char *cojob, const char *format, int rung,
     fputs("</th>", stream);
 }
 
-/* Begins a table whose first column is 'first'. */
-static void
-begin_table(FILE *stream, const char *class, const char *first)
-{
-    fprintf(stream, "<table class=\"%s\"><thead><tr><th scope=\"col\">%s"
-            "</th>", class, first);
-}
-
 /* Adds the head of a column. */
 static void
 put_head(FILE *stream, const char *name, const char *suffix)
@@ -77,6 +69,16 @@ put_head(FILE *stream, const char *name, const char *suffix)
     fputs("<th scope=\"col\">", stream);
     put_text(stream, name);
     fprintf(stream, "%s</th>", suffix);
+}
+
+/* Begins a table whose first columns are 'names', null-terminated. */
+static void
+begin_table(FILE *stream, const char *class, const char *const names[])
+{
+    fprintf(stream, "<table class=\"%s\"><thead><tr>", class);
+    for (; *names; names++) {
+        put_head(stream, *names, "");
+    }
 }
 
 static void
@@ -95,7 +97,7 @@ static void
 put_comparison(const struct report *r, FILE *stream)
 {
     fputs("<div class=\"compare\">", stream);
-    begin_table(stream, "policies", "policy");
+    begin_table(stream, "policies", (const char *[]) { "policy", NULL });
     for (size_t i = 0; i < report_n_columns; i++) {
         put_head(stream, report_columns[i].title, "");
     }
@@ -172,7 +174,7 @@ put_stage_times(const struct report *r, FILE *stream)
             most = r->policies[i];
         }
     }
-    begin_table(stream, "numbers", "stage");
+    begin_table(stream, "numbers", (const char *[]) { "stage", NULL });
     for (size_t i = 0; i < r->n_policies; i++) {
         put_head(stream, r->policies[i]->name, "");
     }
@@ -197,11 +199,11 @@ put_stage_times(const struct report *r, FILE *stream)
 static void
 put_stage_spans(const struct report *r, FILE *stream)
 {
-    begin_table(stream, "numbers", "stage");
-    put_head(stream, "policy", "");
-    put_head(stream, "jobs", "");
-    put_head(stream, "start", "");
-    put_head(stream, "end", "");
+    static const char *const names[] = {
+        "stage", "policy", "jobs", "start", "end", NULL,
+    };
+
+    begin_table(stream, "numbers", names);
     begin_rows(stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_policy *p = r->policies[i];
@@ -224,7 +226,7 @@ put_stage_spans(const struct report *r, FILE *stream)
 static void
 put_use(const struct report *r, FILE *stream)
 {
-    begin_table(stream, "numbers", "port");
+    begin_table(stream, "numbers", (const char *[]) { "port", NULL });
     for (size_t i = 0; i < r->n_policies; i++) {
         put_head(stream, r->policies[i]->name, ", mean");
         put_head(stream, r->policies[i]->name, ", max");
@@ -248,12 +250,11 @@ put_use(const struct report *r, FILE *stream)
 static void
 put_jobs(const struct report *r, FILE *stream)
 {
-    begin_table(stream, "numbers", "job");
-    put_head(stream, "policy", "");
-    put_head(stream, "iterations", "");
-    put_head(stream, "loss", "");
-    put_head(stream, "accuracy", "");
-    put_head(stream, "outcome", "");
+    static const char *const names[] = {
+        "job", "policy", "iterations", "loss", "accuracy", "outcome", NULL,
+    };
+
+    begin_table(stream, "numbers", names);
     begin_rows(stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_policy *p = r->policies[i];

@@ -19,7 +19,7 @@ grow(void *array, size_t n, size_t *allocatedp, size_t size)
 {
     if (n >= *allocatedp) {
         *allocatedp = *allocatedp ? *allocatedp * 2 : 8;
-        array = must(reallocarray(array, *allocatedp, size));
+        array = reallocate(array, *allocatedp, size);
     }
     return array;
 }
@@ -29,13 +29,13 @@ void
 report_set(char **member, const char *value)
 {
     free(*member);
-    *member = value ? must(strdup(value)) : NULL;
+    *member = duplicate(value);
 }
 
 struct report *
 report_create(const char *title, const char *kind)
 {
-    struct report *r = must(calloc(1, sizeof *r));
+    struct report *r = allocate(1, sizeof *r);
 
     report_set(&r->title, title);
     report_set(&r->kind, kind);
@@ -93,7 +93,7 @@ report_destroy(struct report *r)
 struct report_policy *
 report_add_policy(struct report *r, const char *name)
 {
-    struct report_policy *p = must(calloc(1, sizeof *p));
+    struct report_policy *p = allocate(1, sizeof *p);
 
     report_set(&p->name, name);
     p->coverage = p->coverage_fabric = p->cpu_busy = NAN;
@@ -102,8 +102,8 @@ report_add_policy(struct report *r, const char *name)
     p->decisions = p->tcp_timeouts = NAN;
     p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
     p->accuracy = p->iteration_s = p->ratio = NAN;
-    r->policies = must(reallocarray(r->policies, r->n_policies + 1,
-                                           sizeof *r->policies));
+    r->policies = reallocate(r->policies, r->n_policies + 1,
+                             sizeof *r->policies);
     r->policies[r->n_policies++] = p;
     return p;
 }
@@ -134,9 +134,9 @@ report_search_begin(struct report_policy *p, const char *cojob, double t)
                        sizeof *p->searches);
     s = &p->searches[p->n_searches++];
     *s = (struct report_search) {
-        .start = t, .end = NAN, .accuracy = NAN, .loss = NAN,
+        .cojob = duplicate(cojob), .start = t, .end = NAN, .accuracy = NAN,
+        .loss = NAN,
     };
-    report_set(&s->cojob, cojob);
 }
 
 static struct report_job *
@@ -178,9 +178,9 @@ report_stage_begin(struct report_policy *p, const char *cojob, int rung,
                      sizeof *p->stages);
     s = &p->stages[p->n_stages++];
     *s = (struct report_stage) {
-        .rung = rung, .n_jobs = n_jobs, .start = t, .end = NAN,
+        .cojob = duplicate(cojob), .rung = rung, .n_jobs = n_jobs, .start = t,
+        .end = NAN,
     };
-    report_set(&s->cojob, cojob);
     for (size_t i = 0; i < p->n_jobs; i++) {
         if (!strcmp(p->jobs[i].cojob, cojob)) {
             /* The job has waited for others since its last iteration. */
@@ -226,10 +226,9 @@ get_job(struct report_policy *p, const char *cojob, const char *job)
                        sizeof *p->jobs);
         j = &p->jobs[p->n_jobs++];
         *j = (struct report_job) {
-            .loss = NAN, .accuracy = NAN, .time = stage_start(p, cojob),
+            .cojob = duplicate(cojob), .job = duplicate(job), .loss = NAN,
+            .accuracy = NAN, .time = stage_start(p, cojob),
         };
-        report_set(&j->cojob, cojob);
-        report_set(&j->job, job);
     }
     return j;
 }
@@ -274,22 +273,18 @@ void
 report_cojob(struct report_policy *p, const char *cojob, double tagged,
              double untagged)
 {
-    struct report_cojob *c;
-
     p->cojobs = grow(p->cojobs, p->n_cojobs, &p->allocated_cojobs,
                      sizeof *p->cojobs);
-    c = &p->cojobs[p->n_cojobs++];
-    c->cojob = NULL;
-    report_set(&c->cojob, cojob);
-    c->tagged = tagged;
-    c->untagged = untagged;
+    p->cojobs[p->n_cojobs++] = (struct report_cojob) {
+        .cojob = duplicate(cojob), .tagged = tagged, .untagged = untagged,
+    };
 }
 
 void
 report_set_ports(struct report_policy *p, const char *const names[], size_t n)
 {
     p->n_ports = n;
-    p->ports = must(calloc(n ? n : 1, sizeof *p->ports));
+    p->ports = allocate(n, sizeof *p->ports);
     for (size_t i = 0; i < n; i++) {
         report_set(&p->ports[i], names[i]);
     }
@@ -304,9 +299,8 @@ report_links(struct report_policy *p, double t, const float use[])
     p->sample_times = grow(p->sample_times, p->n_samples,
                            &p->allocated_samples, sizeof *p->sample_times);
     if (p->allocated_samples != allocated) {
-        p->use = must(reallocarray(p->use, p->allocated_samples,
-                                          (p->n_ports ? p->n_ports : 1)
-                                          * sizeof *p->use));
+        p->use = reallocate(p->use, p->allocated_samples,
+                            (p->n_ports ? p->n_ports : 1) * sizeof *p->use);
     }
     memcpy(p->use + p->n_samples * p->n_ports, use,
            p->n_ports * sizeof *use);
@@ -342,7 +336,7 @@ report_port_use(const struct report_policy *p, size_t port, double *max)
 double *
 report_stage_times(const struct report_policy *p, size_t *np)
 {
-    double *times = must(calloc(p->n_stages + 1, sizeof *times));
+    double *times = allocate(p->n_stages + 1, sizeof *times);
     size_t n = 0;
 
     for (size_t i = 0; i < p->n_stages; i++) {
@@ -389,10 +383,8 @@ summarize_stages(struct report_policy *p)
     double *sct = report_stage_times(p, &p->n_ended);
     double sum = 0;
 
-    for (size_t i = 0; i < p->n_stages; i++) {
-        if (!isnan(p->stages[i].end)) {
-            sum += p->stages[i].end - p->stages[i].start;
-        }
+    for (size_t i = 0; i < p->n_ended; i++) {
+        sum += sct[i];
     }
     if (p->n_ended) {
         p->mean_sct_s = sum / p->n_ended;
@@ -401,15 +393,16 @@ summarize_stages(struct report_policy *p)
     free(sct);
 }
 
-static const struct report_cojob *
-find_cojob(const struct report_policy *p, const char *cojob)
+/* Returns true if 'cojob' is one of commands. */
+static bool
+is_of_commands(const struct report_policy *p, const char *cojob)
 {
     for (size_t i = 0; i < p->n_cojobs; i++) {
         if (!strcmp(p->cojobs[i].cojob, cojob)) {
-            return &p->cojobs[i];
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 static void
@@ -424,7 +417,7 @@ summarize_searches(struct report_policy *p)
 
         first = fmin(first, s->start);
         last = fmax(last, s->end);
-        if (!find_cojob(p, s->cojob)) {
+        if (!is_of_commands(p, s->cojob)) {
             accuracy += s->accuracy;    /* NAN if the accuracy of one search
                                          * is. */
             n++;
@@ -490,17 +483,13 @@ write_file(const struct report *r, const char *file,
 {
     FILE *stream = fopen(file, "we");
     bool failed = !stream;
-    char *error = NULL;
 
     if (stream) {
         put(r, stream);
         failed = ferror(stream);
         failed = fclose(stream) || failed;
     }
-    if (failed && asprintf(&error, "%s: %s", file, strerror(errno)) < 0) {
-        must(NULL);
-    }
-    return error;
+    return failed ? message("%s: %s", file, strerror(errno)) : NULL;
 }
 
 char *
@@ -512,18 +501,12 @@ report_write_html(const struct report *r, const char *file)
 char *
 report_write(const struct report *r, const char *dir)
 {
-    char *json, *html, *error = NULL;
+    char *json = message("%s/report.json", dir);
+    char *html = message("%s/report.html", dir);
+    char *error = (mkdir(dir, 0755) && errno != EEXIST
+                   ? message("%s: %s", dir, strerror(errno))
+                   : write_file(r, json, report_put_json));
 
-    if (asprintf(&json, "%s/report.json", dir) < 0
-        || asprintf(&html, "%s/report.html", dir) < 0) {
-        must(NULL);
-    }
-    if (mkdir(dir, 0755) && errno != EEXIST) {
-        if (asprintf(&error, "%s: %s", dir, strerror(errno)) < 0) {
-            must(NULL);
-        }
-    }
-    error = error ? error : write_file(r, json, report_put_json);
     error = error ? error : report_write_html(r, html);
     free(html);
     free(json);

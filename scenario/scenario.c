@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/spec.h"
+#include "wire/log-spec.h"
 
 /* Limits of a software switch, see docs/numbers.md.  Above them a run would
  * measure the processor, not the order. */
@@ -18,19 +19,20 @@
 #define MAX_RATE 500000000LL
 #define SMALL_MTU 1500
 
+#define MAX_COJOBS 64
+#define MAX_JOBS 64
+#define MAX_STAGES 32
+#define MAX_WORDS 256
+#define MAX_ITERATIONS 1000000000LL
+
 const char *const fabric_names[] = { "ovs", "bridge", NULL };
 
-/* The simulator reads scenarios too, and links without libopenvswitch. */
-static void *
-zalloc_array(size_t n, size_t size)
-{
-    void *p = calloc(n ? n : 1, size);
-
-    if (!p) {
-        abort();
-    }
-    return p;
-}
+static const char *const scenario_words[] = {
+    [WORD_RANK] = "rank", [WORD_WORLD] = "world", [WORD_HOSTS] = "hosts",
+    [WORD_MASTER] = "master", [WORD_PORT] = "port",
+    [WORD_SCENARIO] = "scenario", [WORD_LOG] = "log",
+    [WORD_TRAINER] = "trainer", [N_WORDS] = NULL,
+};
 
 static void
 read_policies(struct scenario *s, const struct json_at *top)
@@ -38,7 +40,7 @@ read_policies(struct scenario *s, const struct json_at *top)
     const struct json_at *policies = json_array(top, "policies", 1, 16);
 
     s->n_policies = json_n(policies);
-    s->policies = zalloc_array(s->n_policies + 1, sizeof *s->policies);
+    s->policies = allocate(s->n_policies + 1, sizeof *s->policies);
     for (size_t i = 0; i < s->n_policies; i++) {
         s->policies[i] = json_at_string(json_element(policies, i));
         for (size_t j = 0; j < i; j++) {
@@ -70,17 +72,28 @@ read_rate(struct scenario *s, const struct json_at *top)
 static struct search_hosts *
 make_hosts(const struct scenario *s)
 {
-    struct search_hosts *hosts = zalloc_array(1, sizeof *hosts);
+    struct search_hosts *hosts = allocate(1, sizeof *hosts);
 
     hosts->n = s->n_hosts;
-    hosts->hosts = zalloc_array(hosts->n, sizeof *hosts->hosts);
+    hosts->hosts = allocate(hosts->n, sizeof *hosts->hosts);
     for (size_t i = 0; i < hosts->n; i++) {
-        if (asprintf(&hosts->hosts[i].name, "h%zu", i) < 0) {
-            abort();
-        }
+        hosts->hosts[i].name = message("h%zu", i);
         hosts->hosts[i].slots = s->slots;
     }
     return hosts;
+}
+
+static int
+cojob_processes(const struct scenario_cojob *cojob, int host)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < cojob->n_jobs; i++) {
+        for (size_t j = 0; j < cojob->jobs[i].n_hosts; j++) {
+            n += cojob->jobs[i].hosts[j] == host;
+        }
+    }
+    return n;
 }
 
 int
@@ -95,22 +108,23 @@ scenario_processes(const struct scenario *s, int host, size_t n_searches,
         n += search_spec_processes(s->searches[i].spec, name);
     }
     for (size_t i = 0; i < n_cojobs; i++) {
-        n += scenario_cojob_processes(&s->cojobs[i], host);
+        n += cojob_processes(&s->cojobs[i], host);
     }
     return n;
 }
 
-/* Reports a host that search 'i' and those before it overfill together. */
+/* Reports 'member' of 'at' if a host has too many processes of the first
+ * 'n_searches' searches and 'n_cojobs' cojobs.  'what' begins the message. */
 static void
-check_slots(const struct scenario *s, size_t i, const struct json_at *search)
+check_slots(const struct scenario *s, size_t n_searches, size_t n_cojobs,
+            const struct json_at *at, const char *member, const char *what)
 {
     for (int host = 0; host < s->n_hosts; host++) {
-        int n = scenario_processes(s, host, i + 1, 0);
+        int n = scenario_processes(s, host, n_searches, n_cojobs);
 
         if (n > s->slots) {
-            json_fail(search, "placements", "with the searches before it "
-                      "this makes %d processes on h%d, at most %d are "
-                      "allowed", n, host, s->slots);
+            json_fail(at, member, "%s %d processes on h%d, at most %d are "
+                      "allowed", what, n, host, s->slots);
         }
     }
 }
@@ -126,7 +140,7 @@ read_search(struct scenario *s, size_t i, const struct json_at *at,
     search = json_object(at, "search");
     search_spec_from_json(search, &ss->spec);
     search_spec_check(search, ss->spec, hosts);
-    ss->cojob = ss->spec->name ? strdup(ss->spec->name) : NULL;
+    ss->cojob = duplicate(ss->spec->name);
     ss->text = cJSON_Print(cJSON_GetObjectItem(item, "search"));
     for (size_t j = 0; j < i; j++) {
         if (ss->cojob && s->searches[j].cojob
@@ -135,7 +149,8 @@ read_search(struct scenario *s, size_t i, const struct json_at *at,
                       ss->cojob);
         }
     }
-    check_slots(s, i, search);
+    check_slots(s, i + 1, 0, search, "placements",
+                "with the searches before it this makes");
 }
 
 static void
@@ -150,7 +165,7 @@ read_searches(struct scenario *s, const struct json_at *top, const char *text)
     struct search_hosts *hosts = make_hosts(s);
 
     s->n_searches = json_n(searches);
-    s->searches = zalloc_array(s->n_searches + 1, sizeof *s->searches);
+    s->searches = allocate(s->n_searches + 1, sizeof *s->searches);
     for (size_t i = 0; i < s->n_searches; i++) {
         read_search(s, i, json_element_object(searches, i),
                     cJSON_GetArrayItem(items, i), hosts);
@@ -159,18 +174,249 @@ read_searches(struct scenario *s, const struct json_at *top, const char *text)
     cJSON_Delete(root);
 }
 
+/* Returns the word that 's', what follows a "%", begins with, or N_WORDS. */
+static int
+find_word(const char *s)
+{
+    int word = 0;
+
+    while (word < N_WORDS && strncmp(s, scenario_words[word],
+                                     strlen(scenario_words[word]))) {
+        word++;
+    }
+    return word;
+}
+
+#define WORDS_ALLOWED "does not begin with one of %%rank, %%world, %%hosts, " \
+                      "%%master, %%port, %%scenario, %%log, %%%%"
+
+/* Returns where 'text' has a "%" that stands for nothing, or NULL. */
+static const char *
+find_bad_word(const char *text)
+{
+    for (const char *p = strchr(text, '%'); p; p = strchr(p, '%')) {
+        if (p[1] == '%') {
+            p += 2;
+        } else if (find_word(p + 1) == N_WORDS) {
+            return p;
+        } else {
+            p++;
+        }
+    }
+    return NULL;
+}
+
+char *
+scenario_substitute(const char *text, const char *const values[])
+{
+    size_t size;
+    char *result;
+    FILE *stream = must(open_memstream(&result, &size));
+
+    for (const char *p = text; *p; p++) {
+        int word = *p == '%' ? find_word(p + 1) : N_WORDS;
+
+        if (word < N_WORDS) {
+            fputs(values[word], stream);
+            p += strlen(scenario_words[word]);
+        } else {
+            fputc(*p, stream);
+            p += *p == '%';
+        }
+    }
+    fclose(stream);
+    return result;
+}
+
+static void
+read_hosts(const struct scenario *s, struct scenario_job *job,
+           const struct json_at *at)
+{
+    const struct json_at *hosts = json_array(at, "hosts", 1,
+                                             SCENARIO_MAX_HOSTS);
+
+    job->n_hosts = json_n(hosts);
+    job->hosts = allocate(job->n_hosts, sizeof *job->hosts);
+    for (size_t i = 0; i < job->n_hosts; i++) {
+        char *name = json_at_name(json_element(hosts, i));
+        int end = 0;
+
+        if (name && (sscanf(name, "h%d%n", &job->hosts[i], &end) != 1
+                     || name[end] || job->hosts[i] < 0
+                     || job->hosts[i] >= s->n_hosts)) {
+            json_fail(json_element(hosts, i), NULL, "no such host \"%s\"",
+                      name);
+            job->hosts[i] = 0;
+        }
+        free(name);
+    }
+}
+
+static void
+read_command(struct scenario_job *job, const struct json_at *at)
+{
+    const struct json_at *words = json_array(at, "command", 1, MAX_WORDS);
+
+    job->n_command = json_n(words);
+    job->command = allocate(job->n_command + 1, sizeof *job->command);
+    for (size_t i = 0; i < job->n_command; i++) {
+        job->command[i] = json_at_string(json_element(words, i));
+        if (job->command[i]) {
+            const char *bad = find_bad_word(job->command[i]);
+
+            if (bad) {
+                json_fail(json_element(words, i), NULL,
+                          "\"%s\" " WORDS_ALLOWED, bad);
+            }
+        }
+    }
+}
+
+/* Where the lab's folders will be is not known yet, but the rest can be
+ * right. */
+static void
+read_log(struct scenario_job *job, const struct json_at *at)
+{
+    static const char *const values[] = {
+        [WORD_RANK] = "0", [WORD_WORLD] = "1", [WORD_HOSTS] = "10.77.0.1",
+        [WORD_MASTER] = "10.77.0.1", [WORD_PORT] = "1",
+        [WORD_SCENARIO] = "/scenario", [WORD_LOG] = "/log",
+    };
+    const char *bad;
+
+    job->log = json_string_or(at, "log", NULL);
+    bad = job->log ? find_bad_word(job->log) : NULL;
+    if (bad) {
+        json_fail(at, "log", "\"%s\" " WORDS_ALLOWED, bad);
+    } else if (job->log) {
+        char *text = scenario_substitute(job->log, values);
+        struct log_spec spec;
+        char *error = log_spec_parse("", text, &spec);
+
+        if (error) {
+            json_fail(at, "log", "%s", error + strlen(": "));
+            free(error);
+        } else {
+            log_spec_uninit(&spec);
+        }
+        free(text);
+    }
+}
+
+static void
+read_jobs(const struct scenario *s, struct scenario_cojob *cojob,
+          const struct json_at *at)
+{
+    const struct json_at *jobs = json_array(at, "jobs", 1, MAX_JOBS);
+
+    cojob->n_jobs = json_n(jobs);
+    cojob->jobs = allocate(cojob->n_jobs, sizeof *cojob->jobs);
+    for (size_t i = 0; i < cojob->n_jobs; i++) {
+        const struct json_at *job = json_element_object(jobs, i);
+
+        cojob->jobs[i].name = json_name(job, "name");
+        read_hosts(s, &cojob->jobs[i], job);
+        read_command(&cojob->jobs[i], job);
+        read_log(&cojob->jobs[i], job);
+        for (size_t j = 0; cojob->jobs[i].name && j < i; j++) {
+            if (cojob->jobs[j].name
+                && !strcmp(cojob->jobs[i].name, cojob->jobs[j].name)) {
+                json_fail(job, "name", "\"%s\" is the name of another job",
+                          cojob->jobs[i].name);
+            }
+        }
+    }
+}
+
+static void
+read_stages(struct scenario_cojob *cojob, const struct json_at *at)
+{
+    const struct json_at *stages = json_array(at, "stages", 1, MAX_STAGES);
+    int64_t least = 1;
+
+    cojob->n_stages = json_n(stages);
+    cojob->stages = allocate(cojob->n_stages, sizeof *cojob->stages);
+    for (size_t i = 0; i < cojob->n_stages; i++) {
+        cojob->stages[i] = json_integer(json_element_object(stages, i),
+                                        "iterations", least, MAX_ITERATIONS);
+        least = cojob->stages[i] + 1;
+    }
+}
+
+static void
+check_cojob_name(const struct scenario *s, size_t i, const struct json_at *at)
+{
+    const char *name = s->cojobs[i].name;
+
+    for (size_t j = 0; name && j < s->n_searches; j++) {
+        if (s->searches[j].cojob && !strcmp(name, s->searches[j].cojob)) {
+            json_fail(at, "name", "\"%s\" is the name of a search", name);
+        }
+    }
+    for (size_t j = 0; name && j < i; j++) {
+        if (s->cojobs[j].name && !strcmp(name, s->cojobs[j].name)) {
+            json_fail(at, "name", "\"%s\" is the name of another cojob",
+                      name);
+        }
+    }
+}
+
+static void
+read_cojob(struct scenario *s, size_t i, const struct json_at *at)
+{
+    static const char *const ends[] = { "exit", "iterations", NULL };
+    struct scenario_cojob *cojob = &s->cojobs[i];
+
+    cojob->name = json_name(at, "name");
+    cojob->start_s = json_number_or(at, "start_s", 0, 3600, 0);
+    cojob->weight = json_number_or(at, "weight", 0.001, 1e6, 1);
+    cojob->until_exit = !json_enum_or(at, "end", ends, 0);
+    read_stages(cojob, at);
+    read_jobs(s, cojob, at);
+    check_cojob_name(s, i, at);
+    check_slots(s, s->n_searches, i + 1, at, "jobs",
+                "with all before them these make");
+}
+
+/* Reads the optional member "cojobs"; hosts and searches must have been
+ * read. */
+static void
+read_cojobs(struct scenario *s, const struct json_at *top)
+{
+    const struct json_at *cojobs = json_array_or_null(top, "cojobs", 1,
+                                                      MAX_COJOBS);
+
+    s->n_cojobs = json_n(cojobs);
+    s->cojobs = allocate(s->n_cojobs, sizeof *s->cojobs);
+    for (size_t i = 0; i < s->n_cojobs; i++) {
+        read_cojob(s, i, json_element_object(cojobs, i));
+    }
+}
+
+static void
+cojob_uninit(struct scenario_cojob *cojob)
+{
+    for (size_t i = 0; i < cojob->n_jobs; i++) {
+        struct scenario_job *job = &cojob->jobs[i];
+
+        free_strings(job->command, job->n_command);
+        free(job->log);
+        free(job->hosts);
+        free(job->name);
+    }
+    free(cojob->jobs);
+    free(cojob->stages);
+    free(cojob->name);
+}
+
 /* Returns the folder of 'file', which need not exist. */
 static char *
 folder(const char *file)
 {
     const char *slash = strrchr(file, '/');
-    char *dir = (!slash ? strdup(".")
-                 : strndup(file, slash > file ? slash - file : 1));
 
-    if (!dir) {
-        abort();
-    }
-    return dir;
+    return must(!slash ? strdup(".")
+                : strndup(file, slash > file ? slash - file : 1));
 }
 
 char *
@@ -179,7 +425,7 @@ scenario_from_string(const char *name, const char *text,
 {
     struct json_check *jc = json_check_open(name, text);
     const struct json_at *top = json_check_top(jc);
-    struct scenario *s = zalloc_array(1, sizeof *s);
+    struct scenario *s = allocate(1, sizeof *s);
     char *error;
 
     json_ignore(top, "$schema");
@@ -194,7 +440,7 @@ scenario_from_string(const char *name, const char *text,
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
     read_policies(s, top);
     read_searches(s, top, text);
-    scenario_read_cojobs(s, top);
+    read_cojobs(s, top);
     error = json_check_close(jc);
 
     if (error) {
@@ -231,7 +477,7 @@ scenario_destroy(struct scenario *s)
         }
         free(s->searches);
         for (size_t i = 0; i < s->n_cojobs; i++) {
-            scenario_cojob_uninit(&s->cojobs[i]);
+            cojob_uninit(&s->cojobs[i]);
         }
         free(s->cojobs);
         free(s->dir);

@@ -10,24 +10,32 @@
  * ==========
  *
  * A scenario has the number of hosts, the rate of their links, and the start
- * times of searches and of cojobs that run arbitrary commands
- * (scenario-cojob.h).  All of it is checked before anything starts.
+ * times of searches and of cojobs that run arbitrary commands.  All of it is
+ * checked before anything starts.
  *
  *    {"name": "smoke", "hosts": 3, "rate": "50Mbit", "mtu": 9000,
  *     "fabric": "ovs", "policies": ["fair", "stage"], "timeout_s": 60,
  *     "searches": [{"start_s": 0, "search": {...as in a search.json...}}]}
  *
+ * A search of stagecoach-trainer announces the ends of its stages.  Other
+ * commands do not, so the scenario sets the number of iterations after which a
+ * stage ends, and the lab counts the iterations of the jobs.
  *
- * Ownership and thread-safety
- * ===========================
+ *    {"name": "ddp", "weight": 1, "start_s": 0, "end": "exit",
+ *     "stages": [{"iterations": 20}, {"iterations": 60}],
+ *     "jobs": [{"name": "t0", "hosts": ["h0", "h1"],
+ *               "command": ["python3", "%scenario/ddp.py", "--rank", "%rank"],
+ *               "log": "csv:%log/ddp-%rank.csv,iteration=step"}]}
+ *
+ * One process of a job runs on each of its hosts, by rank.  "%" and a word of
+ * enum scenario_word are replaced in the command and in "log", the argument of
+ * "stagecoach run --log" (wire/log-spec.h).
  *
  * Plain data, owned by the caller, immutable after it is read. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "scenario/scenario-cojob.h"
 
 #define SCENARIO_MAX_HOSTS 64
 
@@ -38,6 +46,38 @@ enum fabric_kind {
 extern const char *const fabric_names[];
 
 struct search_spec;
+
+/* Words that may follow a "%": "rank" of the process, "world"
+ * (number of processes of the job), "hosts" (their addresses, separated by
+ * commas), "master" (the first address), "port" (a port that only this job
+ * uses), "scenario" (folder of the scenario), "log" (folder of the lab's
+ * logs), "trainer" (path of stagecoach-trainer).  "%%" is a percent sign. */
+enum scenario_word {
+    WORD_RANK, WORD_WORLD, WORD_HOSTS, WORD_MASTER, WORD_PORT, WORD_SCENARIO,
+    WORD_LOG, WORD_TRAINER, N_WORDS
+};
+
+struct scenario_job {
+    char *name;
+    size_t n_hosts;
+    int *hosts;                 /* Host of each process, by rank. */
+    size_t n_command;
+    char **command;             /* Before replacements. */
+    char *log;                  /* Before replacements; NULL for no log. */
+};
+
+struct scenario_cojob {
+    double start_s;             /* Seconds from the beginning of the run. */
+    char *name;
+    double weight;
+    bool until_exit;            /* The last stage ends with the processes and
+                                 * not with its iterations. */
+    size_t n_stages;
+    int64_t *stages;            /* Iteration at which each stage ends,
+                                 * rising. */
+    size_t n_jobs;
+    struct scenario_job *jobs;
+};
 
 /* One search of a scenario. */
 struct scenario_search {
@@ -73,9 +113,13 @@ char *scenario_from_string(const char *name, const char *text,
 char *scenario_from_file(const char *file, struct scenario **scenariop);
 void scenario_destroy(struct scenario *);
 
-/* Processes on 'host' of the first 'n_searches' searches and the first
- * 'n_cojobs' cojobs. */
+/* Returns the number of processes on 'host' of the first 'n_searches' searches
+ * and the first 'n_cojobs' cojobs. */
 int scenario_processes(const struct scenario *, int host, size_t n_searches,
                        size_t n_cojobs);
+
+/* Returns 'text' with each word replaced by its element of 'values'; the
+ * caller frees. */
+char *scenario_substitute(const char *text, const char *const values[]);
 
 #endif /* scenario/scenario.h */

@@ -16,30 +16,19 @@
 #define MAX_PERIOD_S 86400      /* Longest burst period. */
 #define MAX_BURST_BYTES 1e15
 
-static uint64_t
-required_count(struct ovsdb_parser *p, const char *name)
-{
-    const struct json *json = ovsdb_parser_member(p, name, OP_INTEGER);
-
-    if (json && json->integer < 0) {
-        ovsdb_parser_raise_error(p, "'%s' is negative", name);
-        return 0;
-    }
-    return json ? json->integer : 0;
-}
-
-/* Returns -1 if there is no member 'name'. */
+/* Returns the count 'name', or 'missing' if there is no such member; -1 for
+ * 'missing' means that the member is optional. */
 static int64_t
-optional_count(struct ovsdb_parser *p, const char *name)
+parse_count(struct ovsdb_parser *p, const char *name, int missing)
 {
-    const struct json *json = ovsdb_parser_member(p, name,
-                                                  OP_INTEGER | OP_OPTIONAL);
+    const struct json *json = ovsdb_parser_member(
+        p, name, missing < 0 ? OP_INTEGER | OP_OPTIONAL : OP_INTEGER);
 
     if (json && json->integer < 0) {
         ovsdb_parser_raise_error(p, "'%s' is negative", name);
-        return -1;
+        return missing;
     }
-    return json ? json->integer : -1;
+    return json ? json->integer : missing;
 }
 
 /* Names of hosts, cojobs, jobs and metrics: docs/interfaces.md. */
@@ -86,14 +75,6 @@ optional_real(struct ovsdb_parser *p, const char *name, double max)
     return x;
 }
 
-static void
-parse_bursts(struct ovsdb_parser *p, struct telemetry_job *job)
-{
-    job->period = optional_real(p, "period_s", MAX_PERIOD_S);
-    job->burst_bytes = optional_real(p, "burst_bytes", MAX_BURST_BYTES);
-    job->duty = optional_real(p, "duty", 1);
-}
-
 static char *
 parse_job(const struct json *json, struct telemetry_job *job)
 {
@@ -102,11 +83,13 @@ parse_job(const struct json *json, struct telemetry_job *job)
 
     ovsdb_parser_init(&p, json, "job");
     name = ovsdb_parser_member(&p, "job", OP_STRING);
-    job->tx_bytes = required_count(&p, "tx_bytes");
-    job->rx_bytes = required_count(&p, "rx_bytes");
-    parse_bursts(&p, job);
-    job->iteration = optional_count(&p, "iteration");
-    job->estimated = optional_count(&p, "counted");
+    job->tx_bytes = parse_count(&p, "tx_bytes", 0);
+    job->rx_bytes = parse_count(&p, "rx_bytes", 0);
+    job->period = optional_real(&p, "period_s", MAX_PERIOD_S);
+    job->burst_bytes = optional_real(&p, "burst_bytes", MAX_BURST_BYTES);
+    job->duty = optional_real(&p, "duty", 1);
+    job->iteration = parse_count(&p, "iteration", -1);
+    job->estimated = parse_count(&p, "counted", -1);
     metric = ovsdb_parser_member(&p, "metric", OP_STRING | OP_OPTIONAL);
     value = ovsdb_parser_member(&p, "value", OP_NUMBER | OP_OPTIONAL);
     if (metric && !is_name(json_string(metric),
@@ -189,11 +172,11 @@ parse_top(const struct json *json, struct telemetry_report *r)
     version = ovsdb_parser_member(&p, "version", OP_INTEGER);
     host = ovsdb_parser_member(&p, "host", OP_STRING);
     state = ovsdb_parser_member(&p, "state", OP_STRING);
-    r->applied = required_count(&p, "applied");
-    r->ip_bytes = required_count(&p, "ip_bytes");
-    r->default_bytes = required_count(&p, "default_bytes");
+    r->applied = parse_count(&p, "applied", 0);
+    r->ip_bytes = parse_count(&p, "ip_bytes", 0);
+    r->default_bytes = parse_count(&p, "default_bytes", 0);
     bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
-    r->queued_bytes = optional_count(&p, "queued_bytes");
+    r->queued_bytes = parse_count(&p, "queued_bytes", -1);
     shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
     ports = ovsdb_parser_member(&p, "ports", OP_OBJECT);
     jobs = ovsdb_parser_member(&p, "jobs", OP_ARRAY);

@@ -190,7 +190,7 @@ reads_cojobs_of_commands(void **state OVS_UNUSED)
     assert_int_equal(cojob->jobs[0].hosts[2], 1);
     assert_int_equal(cojob->jobs[0].n_command, 2);
     assert_string_equal(cojob->jobs[0].log, "csv:%log/%rank.csv,iteration=n");
-    assert_int_equal(scenario_cojob_processes(cojob, 1), 2);
+    assert_int_equal(scenario_processes(s, 1, 0, 1), 2);
     assert_int_equal(scenario_processes(s, 0, 0, 1), 1);
     scenario_destroy(s);
 }
