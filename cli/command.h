@@ -44,6 +44,16 @@ int command_dispatch(const struct command *commands, const char *parent,
 int command_group(const struct command *commands, const char *parent,
                   int argc, char *argv[]);
 
+/* Prints "NAME: ERROR", or ERROR alone if 'name' is null, and frees 'error'.
+ * Returns EXIT_NO. */
+int command_fail(const char *name, char *error);
+
+/* Returns the value of environment variable 'name', 'deflt' if it is empty. */
+const char *command_env(const char *name, const char *deflt);
+
+/* Returns the run directory: $STAGECOACH_RUNDIR or its default. */
+const char *command_rundir(void);
+
 /* Prints and destroys 'json'. */
 struct cJSON;
 void command_print_json(struct cJSON *json);
@@ -65,7 +75,6 @@ int cmd_explain(int argc, char *argv[]);
 int cmd_interleave(int argc, char *argv[]);
 int cmd_decisions(int argc, char *argv[]);
 int cmd_override(int argc, char *argv[]);
-int cmd_observe(int argc, char *argv[]);
 int cmd_undo(int argc, char *argv[]);
 int cmd_overrides(int argc, char *argv[]);
 int cmd_stages(int argc, char *argv[]);

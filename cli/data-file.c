@@ -2,38 +2,61 @@
 
 #include "cli/data-file.h"
 
-#include <limits.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char *
-join(const char *a, const char *b, const char *c, const char *d)
-{
-    char *path;
+#include "base/directory.h"
+#include "base/memory.h"
+#include "policies/policy.h"
 
-    if (asprintf(&path, "%s/%s/%s/%s", a, b, c, d) < 0) {
-        abort();
-    }
-    if (access(path, R_OK)) {
-        free(path);
-        path = NULL;
-    }
-    return path;
+char *
+data_file_find(const char *name)
+{
+    static const char *const folders[] = {
+        "../share/stagecoach", STAGECOACH_SOURCE, NULL,
+    };
+
+    return directory_find(folders, name, R_OK);
+}
+
+static bool
+is_file_name(const char *name)
+{
+    size_t n = strlen(name);
+
+    return strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json"));
 }
 
 char *
-data_file_find(const char *dir, const char *name)
+policy_find(const char *name, char **filep)
 {
-    char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    char *path = NULL;
+    char *file;
 
-    if (n > 0) {
-        exe[n] = '\0';
-        *strrchr(exe, '/') = '\0';
-        path = join(exe, "../share/stagecoach", dir, name);
+    if (is_file_name(name)) {
+        *filep = duplicate(name);
+        return NULL;
     }
-    return path ? path : join(STAGECOACH_SOURCE, ".", dir, name);
+    file = message("policies/%s.json", name);
+    for (char *s = file; *s; s++) {
+        *s = *s == '+' ? '-' : *s;
+    }
+    *filep = data_file_find(file);
+    free(file);
+    return (*filep ? NULL
+            : message("%s: no such policy, a name such as \"stage\" or a "
+                      "file such as \"./stage.json\" is allowed", name));
+}
+
+char *
+policy_open(const char *name, struct policy **policyp)
+{
+    char *file;
+    char *error = policy_find(name, &file);
+
+    *policyp = NULL;
+    error = error ? error : policy_from_file(file, policyp);
+    free(file);
+    return error;
 }

@@ -4,35 +4,33 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/memory.h"
 
 #define MAX_MS 31536000000.0
-
-static const struct {
-    char unit;
-    double ms;
-} units[] = {
-    { 'd', 86400000 }, { 'h', 3600000 }, { 'm', 60000 }, { 's', 1000 },
-};
-
-#define N_UNITS (sizeof units / sizeof *units)
 
 bool
 duration_parse(const char *text, int64_t *msp)
 {
-    char *end;
-    double number = strtod(text, &end);
+    char *unit;
+    double ms = strtod(text, &unit);
 
-    if (end == text || strlen(end) != 1 || !isfinite(number)) {
+    if (unit == text || !unit[0] || unit[1]) {
         return false;
     }
-    for (size_t i = 0; i < N_UNITS; i++) {
-        double ms = number * units[i].ms;
-
-        if (*end == units[i].unit && ms >= 1 && ms <= MAX_MS) {
-            *msp = ms;
-            return true;
-        }
+    ms *= (*unit == 'd' ? 86400000 : *unit == 'h' ? 3600000
+           : *unit == 'm' ? 60000 : *unit == 's' ? 1000 : NAN);
+    if (!(ms >= 1 && ms <= MAX_MS)) {
+        return false;
     }
-    return false;
+    *msp = ms;
+    return true;
+}
+
+char *
+duration_option(const char *text, void *ms)
+{
+    return duration_parse(text, ms) ? NULL
+           : message("\"%s\" is not a duration, such as 90s, 15m, 24h, 7d up "
+                     "to a year is allowed", text);
 }

@@ -12,4 +12,7 @@
  * false if 'text' is invalid. */
 bool duration_parse(const char *text, int64_t *msp);
 
+/* Parses the value of an option that is stored in an int64_t. */
+char *duration_option(const char *text, void *ms);
+
 #endif /* cli/duration.h */

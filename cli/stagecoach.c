@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/command.h"
+#include "wire/agent-call.h"
 
 static const struct command commands[] = {
 #ifdef HAVE_OVS
@@ -40,7 +42,7 @@ static const struct command commands[] = {
     { "exclude", "COJOB/JOB|COJOB/RUNG|COJOB [--for TIME] [--reason TEXT]",
       "Leave the target out of the order.", cmd_override },
     { "observe", "[--for TIME] [--reason TEXT]",
-      "Apply no order, but compute and report it.", cmd_observe },
+      "Apply no order, but compute and report it.", cmd_override },
     { "undo", "[ID] [--format table|json]",
       "End the last override (pin, pause, exclude, observe), or override ID.",
       cmd_undo },
@@ -137,14 +139,33 @@ command_group(const struct command *table, const char *parent, int argc,
            : command_dispatch(table, parent, argc - 1, argv + 1);
 }
 
+int
+command_fail(const char *name, char *error)
+{
+    fprintf(stderr, "%s%s%s\n", name ? name : "", name ? ": " : "", error);
+    free(error);
+    return EXIT_NO;
+}
+
+const char *
+command_env(const char *name, const char *deflt)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : deflt;
+}
+
+const char *
+command_rundir(void)
+{
+    return command_env("STAGECOACH_RUNDIR", AGENT_RUNDIR);
+}
+
 void
 command_print_json(cJSON *json)
 {
-    char *text = cJSON_Print(json);
+    char *text = must(cJSON_Print(json));
 
-    if (!text) {
-        abort();
-    }
     puts(text);
     cJSON_free(text);
     cJSON_Delete(json);

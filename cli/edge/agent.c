@@ -11,8 +11,6 @@
 
 #include "agent/doctor/doctor.h"
 #include "cli/command.h"
-#include "cli/operator/controller-query.h"
-#include "cli/operator/table.h"
 #include "openvswitch/vlog.h"
 #include "svec.h"
 #include "util.h"
@@ -78,8 +76,7 @@ static const struct option_table table = {
 static void
 set_defaults(struct doctor_options *o)
 {
-    const char *cgroup = getenv("STAGECOACH_CGROUP");
-    const char *rundir = cli_rundir();
+    const char *rundir = command_rundir();
 
     svec_init(&o->ports);
     o->defaults[0] = xasprintf("unix:%s/hosts.sock", rundir);
@@ -87,7 +84,7 @@ set_defaults(struct doctor_options *o)
     o->defaults[2] = xasprintf("%s/shim.sock", rundir);
     o->config = (struct doctor_config) {
         .root = "", .rundir = rundir,
-        .cgroup = cgroup && *cgroup ? cgroup : "stagecoach",
+        .cgroup = command_env("STAGECOACH_CGROUP", "stagecoach"),
         .db = o->defaults[0], .controller = o->defaults[1],
         .shim = o->defaults[2],
     };

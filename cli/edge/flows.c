@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/command.h"
 #include "shim/capture/profile.h"
 
@@ -102,7 +103,7 @@ put_flow(cJSON *flows, const struct profile *p, const struct profile_flow *f)
     }
 }
 
-static int
+static void
 print_json(const char *file, const struct profile *p)
 {
     cJSON *json = cJSON_CreateObject(), *groups, *flows;
@@ -129,13 +130,10 @@ print_json(const char *file, const struct profile *p)
     for (size_t i = 0; i < p->n_flows; i++) {
         put_flow(flows, p, &p->flows[i]);
     }
-    text = cJSON_PrintUnformatted(json);
-    cJSON_Delete(json);
-    if (text) {
-        puts(text);
-    }
+    text = must(cJSON_PrintUnformatted(json));
+    puts(text);
     cJSON_free(text);
-    return text ? EXIT_OK : EXIT_NO;
+    cJSON_Delete(json);
 }
 
 /* Prints the four columns of bursts. */
@@ -169,7 +167,7 @@ print_side(const struct profile_flow *f, bool sent)
     putchar('\n');
 }
 
-static int
+static void
 print_tables(const struct profile *p)
 {
     size_t n = p->n_flows < TABLE_FLOWS ? p->n_flows : TABLE_FLOWS;
@@ -194,7 +192,6 @@ print_tables(const struct profile *p)
     if (n < p->n_flows) {
         printf("and %zu smaller flows\n", p->n_flows - n);
     }
-    return EXIT_OK;
 }
 
 int
@@ -211,11 +208,13 @@ cmd_flows(int argc, char *argv[])
     }
     error = profile_read(argv[capture], &p);
     if (error) {
-        fprintf(stderr, "%s\n", error);
-        free(error);
-        return EXIT_NO;
+        return command_fail(NULL, error);
     }
-    status = o.json ? print_json(argv[capture], p) : print_tables(p);
+    if (o.json) {
+        print_json(argv[capture], p);
+    } else {
+        print_tables(p);
+    }
     profile_destroy(p);
-    return status;
+    return EXIT_OK;
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "agent/launch/launch.h"
+#include "base/memory.h"
 #include "cli/command.h"
 #include "wire/agent-call.h"
 #include "wire/cgroup-path.h"
@@ -225,7 +226,6 @@ print_env(const struct print_env *e)
     return EXIT_OK;
 }
 
-
 static void __attribute__((__format__(printf, 1, 2)))
 warn(const char *format, ...)
 {
@@ -238,22 +238,14 @@ warn(const char *format, ...)
     fputs(", continuing without\n", stderr);
 }
 
-static const char *
-env_or(const char *name, const char *deflt)
-{
-    const char *value = getenv(name);
-
-    return value && value[0] ? value : deflt;
-}
-
 /* Moves this process into the cgroup of 'cojob'/'job'.  Returns false after a
  * warning. */
 static bool
 enter_cgroup(const char *cojob, const char *job)
 {
-    const char *root = env_or("STAGECOACH_CGROUP", "stagecoach");
+    const char *root = command_env("STAGECOACH_CGROUP", "stagecoach");
     char *mount = cgroup_mount_from("/proc/mounts");
-    char *dir = NULL;
+    char *dir;
     int error;
 
     if (!mount) {
@@ -265,15 +257,10 @@ enter_cgroup(const char *cojob, const char *job)
         free(mount);
         return false;
     }
-    if (asprintf(&dir, "%s/%s/%s/%s", mount, root, cojob, job) < 0) {
-        dir = NULL;
-        error = ENOMEM;
-    } else {
-        error = job_cgroup_enter(dir, strlen(mount), 0);
-    }
+    dir = message("%s/%s/%s/%s", mount, root, cojob, job);
+    error = job_cgroup_enter(dir, strlen(mount), 0);
     if (error) {
-        warn("%s: cannot enter the job's cgroup (%s)",
-             dir ? dir : job, strerror(error));
+        warn("%s: cannot enter the job's cgroup (%s)", dir, strerror(error));
     }
     free(dir);
     free(mount);
@@ -309,28 +296,23 @@ static void
 export_log(const char *log)
 {
     const char *colon = strchr(log, ':');
-    char *absolute = NULL;
+    bool relative = colon && colon[1] && colon[1] != '/';
+    char *cwd = relative ? getcwd(NULL, 0) : NULL;
+    char *absolute = (cwd ? message("%.*s:%s/%s", (int) (colon - log), log,
+                                    cwd, colon + 1)
+                      : duplicate(log));
     struct log_spec spec;
-    char *error;
+    char *error = log_spec_parse("--log", absolute, &spec);
 
-    if (colon && colon[1] && colon[1] != '/') {
-        char *cwd = getcwd(NULL, 0);
-
-        if (!cwd || asprintf(&absolute, "%.*s:%s/%s", (int) (colon - log),
-                             log, cwd, colon + 1) < 0) {
-            absolute = NULL;
-        }
-        free(cwd);
-    }
-    error = log_spec_parse("--log", absolute ? absolute : log, &spec);
     if (error) {
         warn("%s", error);
         free(error);
     } else {
-        setenv("STAGECOACH_LOG", absolute ? absolute : log, 1);
+        setenv("STAGECOACH_LOG", absolute, 1);
         log_spec_uninit(&spec);
     }
     free(absolute);
+    free(cwd);
 }
 
 struct run_options {
@@ -376,7 +358,7 @@ static const struct option_table table = {
 int
 cmd_run(int argc, char *argv[])
 {
-    const char *rundir = env_or("STAGECOACH_RUNDIR", AGENT_RUNDIR);
+    const char *rundir = command_rundir();
     struct run_options o = { .env.rundir = rundir };
     int first, status;
 

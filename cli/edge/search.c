@@ -21,7 +21,6 @@
 #endif
 
 struct options {
-    const char *file;           /* Search file. */
     const char *cluster;        /* Cluster file. */
     const char *intent;         /* OVSDB remote, NULL for none. */
     const char *bin;            /* Folder of the programs, NULL for the folder
@@ -90,24 +89,9 @@ static const struct option_table check_table = {
     .operand = "SEARCH.json", .min_operands = 1, .max_operands = 1,
 };
 
-/* Parses the options into '*o'.  Returns -1 to continue, or an exit status. */
-static int
-parse_options(const struct option_table *table, int argc, char *argv[],
-              struct options *o)
-{
-    int file, status;
-
-    memset(o, 0, sizeof *o);
-    status = option_table_command(table, argc, argv, o, &file);
-    if (status < 0) {
-        o->file = argv[file];
-    }
-    return status;
-}
-
 static char *
-read_files(const struct options *o, struct search_hosts **hosts,
-           struct search_spec **spec)
+read_files(const struct options *o, const char *file,
+           struct search_hosts **hosts, struct search_spec **spec)
 {
     char *error = NULL;
 
@@ -116,16 +100,7 @@ read_files(const struct options *o, struct search_hosts **hosts,
     if (o->cluster) {
         error = search_hosts_from_file(o->cluster, hosts);
     }
-    return error ? error : search_spec_from_file(o->file, *hosts, spec);
-}
-
-/* Prints and frees 'error'.  Returns the exit status. */
-static int
-refuse(char *error)
-{
-    fprintf(stderr, "%s\n", error);
-    free(error);
-    return EXIT_NO;
+    return error ? error : search_spec_from_file(file, *hosts, spec);
 }
 
 static int
@@ -133,17 +108,18 @@ run_check(int argc, char *argv[])
 {
     struct search_hosts *hosts;
     struct search_spec *spec;
-    struct options o;
-    int status = parse_options(&check_table, argc, argv, &o);
+    struct options o = { .cluster = NULL };
+    int file;
+    int status = option_table_command(&check_table, argc, argv, &o, &file);
     char *error;
 
     if (status >= 0) {
         return status;
     }
-    error = read_files(&o, &hosts, &spec);
+    error = read_files(&o, argv[file], &hosts, &spec);
     search_spec_destroy(spec);
     search_hosts_destroy(hosts);
-    return error ? refuse(error) : EXIT_OK;
+    return error ? command_fail(NULL, error) : EXIT_OK;
 }
 
 static void
@@ -252,7 +228,7 @@ execute(const struct options *o, struct search_config *config)
     intent_client_destroy(client);
 #endif
     if (error) {
-        return refuse(error);
+        return command_fail(NULL, error);
     }
     if (result.signal) {
         return 128 + result.signal;
@@ -260,24 +236,14 @@ execute(const struct options *o, struct search_config *config)
     return result.best < 0 ? EXIT_NO : EXIT_OK;
 }
 
-/* Finds the programs.  Returns EXIT_OK, or another status after a message. */
+/* Stores the path of program 'name', which is needed, in '*path'.  Returns
+ * EXIT_OK, or EXIT_NO after a message. */
 static int
-find_programs(const struct options *o, char **trainer, char **wrapper)
+find_program(const struct options *o, const char *name, char **path)
 {
-    *trainer = search_find_program(o->bin, "stagecoach-trainer");
-#ifdef HAVE_OVS
-    *wrapper = o->bare ? NULL : search_find_program(o->bin, "stagecoach");
-    if (!o->bare && !*wrapper) {
-        fprintf(stderr, "stagecoach search: stagecoach not found, "
-                "set --bin\n");
-        return EXIT_NO;
-    }
-#else
-    *wrapper = NULL;
-#endif
-    if (!*trainer) {
-        fprintf(stderr, "stagecoach search: stagecoach-trainer not found, "
-                "set --bin\n");
+    *path = search_find_program(o->bin, name);
+    if (!*path) {
+        fprintf(stderr, "stagecoach search: %s not found, set --bin\n", name);
         return EXIT_NO;
     }
     return EXIT_OK;
@@ -288,19 +254,25 @@ run_run(int argc, char *argv[])
 {
     struct search_hosts *hosts;
     struct search_spec *spec;
-    struct options o;
-    int status = parse_options(&run_table, argc, argv, &o);
-    char *error, *trainer, *wrapper;
+    struct options o = { .cluster = NULL };
+    int file;
+    int status = option_table_command(&run_table, argc, argv, &o, &file);
+    char *error, *trainer, *wrapper = NULL;
 
     if (status >= 0) {
         return status;
     }
-    error = read_files(&o, &hosts, &spec);
+    error = read_files(&o, argv[file], &hosts, &spec);
     if (error) {
         search_hosts_destroy(hosts);
-        return refuse(error);
+        return command_fail(NULL, error);
     }
-    status = find_programs(&o, &trainer, &wrapper);
+    status = find_program(&o, "stagecoach-trainer", &trainer);
+#ifdef HAVE_OVS
+    if (status == EXIT_OK && !o.bare) {
+        status = find_program(&o, "stagecoach", &wrapper);
+    }
+#endif
     if (status == EXIT_OK) {
         status = execute(&o, &(struct search_config) {
             .spec = spec, .hosts = hosts,

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "cli/command.h"
 #include "shim/capture/file.h"
 #include "shim/capture/pcapng.h"
@@ -83,14 +84,7 @@ static const struct option_table table = {
 static char *
 shim_default_socket(void)
 {
-    const char *rundir = getenv("STAGECOACH_RUNDIR");
-    char *path;
-
-    if (asprintf(&path, "%s/shim.sock",
-                 rundir && *rundir ? rundir : "/run/stagecoach") < 0) {
-        abort();
-    }
-    return path;
+    return message("%s/shim.sock", command_rundir());
 }
 
 /* Finds the slot of 'job'.  Returns 0 or a positive errno, ENOENT if there is
@@ -227,7 +221,7 @@ static int
 run(const struct options *o, struct capture *c)
 {
     struct shim_capture what = { .all = !o->job, .snap = o->snap };
-    char *message;
+    char *failure;
     int error, status;
 
     error = shim_client_open(o->socket, &c->client);
@@ -243,17 +237,15 @@ run(const struct options *o, struct capture *c)
                       : o->socket, error == ENOENT && !c->client
                       ? ECONNREFUSED : error);
     }
-    message = pcapng_create(o->write, o->job ? o->job : "all jobs",
+    failure = pcapng_create(o->write, o->job ? o->job : "all jobs",
                             &c->file);
-    if (!message) {
+    if (!failure) {
         error = capture(c, o->seconds);
-        message = pcapng_finish(c->file, c->dropped);
+        failure = pcapng_finish(c->file, c->dropped);
     }
     status = error ? refuse(o->socket, error) : EXIT_OK;
-    if (message) {
-        fprintf(stderr, "%s\n", message);
-        free(message);
-        return EXIT_NO;
+    if (failure) {
+        return command_fail(NULL, failure);
     }
     fprintf(stderr, "%"PRIu64" frames, %"PRIu32" missed\n", c->n, c->dropped);
     return status;
@@ -301,12 +293,11 @@ shim_stats(int argc, char *argv[])
                 "one SOCKET is allowed\n", argv[argc > 2 ? 2 : 1]);
         return EXIT_USAGE;
     }
-    path = argc == 2 ? strdup(argv[1]) : shim_default_socket();
+    path = argc == 2 ? duplicate(argv[1]) : shim_default_socket();
     error = shim_show(path, stdout);
     free(path);
     if (error) {
-        fprintf(stderr, "%s\n", error);
-        free(error);
+        command_fail(NULL, error);
         return EXIT_UNREACHABLE;
     }
     return EXIT_OK;

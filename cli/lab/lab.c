@@ -19,13 +19,12 @@
 
 #include "cli/command.h"
 #include "cli/data-file.h"
-#include "cli/simulate/policy-open.h"
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/cluster.h"
 #include "lab/cluster/console.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
-#include "lab/run/policy-run.h"
+#include "lab/run/run.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "policies/policy.h"
@@ -213,8 +212,7 @@ static int
 lab_fail(char *error)
 {
     say_status_end();
-    fprintf(stderr, "%s\n", error);
-    free(error);
+    command_fail(NULL, error);
     return interrupt_signal() ? 128 + interrupt_signal() : EXIT_NO;
 }
 
@@ -287,7 +285,7 @@ static int
 lab_up(const struct lab_options *o)
 {
     char *file = o->args[0] ? xstrdup(o->args[0])
-                            : data_file_find("lab/scenarios", "smoke.json");
+                            : data_file_find("lab/scenarios/smoke.json");
     struct lab_setting setting = { .scenario = NULL };
     int fds[2];
     int status;
@@ -329,7 +327,6 @@ lab_down(const struct lab_options *o)
     struct cluster *cluster;
     struct plan *plan;
     char *error = lab_plan_create(o, &plan);
-    char *rundir;
     pid_t pid;
 
     if (error) {
@@ -337,15 +334,11 @@ lab_down(const struct lab_options *o)
         return lab_fail(error);
     }
     interrupt_init();
-    pid = cluster_holder(plan, &rundir);
-    free(rundir);
+    pid = cluster_holder(plan, NULL);
     if (pid) {
         kill(pid, SIGTERM);
-        for (int ms = 0; ms < UP_DOWN_MS && !interrupt_signal(); ms += 50) {
-            if (!cluster_holder(plan, &rundir)) {
-                break;
-            }
-            free(rundir);
+        for (int ms = 0; ms < UP_DOWN_MS && !interrupt_signal()
+                         && cluster_holder(plan, NULL); ms += 50) {
             interrupt_sleep(50);
         }
     }
@@ -362,15 +355,14 @@ static char *
 exec_on_host(const struct plan *plan, const char *rundir, int host,
              char *argv[])
 {
-    char *netns = plan_host_ns(plan, host);
-    char *cgroup = plan_host_cgroup(plan, host);
+    const struct plan_host *h = &plan->hosts[host];
     char *dir = xasprintf("%s/hosts/h%d", rundir, host);
     int error;
 
     setenv("STAGECOACH_RUNDIR", dir, 1);
-    setenv("STAGECOACH_CGROUP", cgroup, 1);
-    error = cgroup_tree_join(cgroup);
-    error = error ? error : netns_enter(netns);
+    setenv("STAGECOACH_CGROUP", h->cgroup, 1);
+    error = cgroup_tree_join(h->cgroup);
+    error = error ? error : netns_enter(h->ns);
     if (!error) {
         execvp(argv[0], argv);
         error = errno;
@@ -398,7 +390,8 @@ lab_exec(const struct lab_options *o)
         char *dir = xasprintf("%s/hosts/%s", rundir, o->args[0]);
 
         if (sscanf(o->args[0], "h%d%n", &host, &end) != 1 || host < 0
-            || o->args[0][end] || access(dir, X_OK)) {
+            || host >= SCENARIO_MAX_HOSTS || o->args[0][end]
+            || access(dir, X_OK)) {
             error = xasprintf("HOST: there is no \"%s\" in this lab",
                               o->args[0]);
         }

@@ -11,54 +11,24 @@
 
 #include "cli/command.h"
 #include "controller/ovsdb/rpc-call.h"
+#include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "timeval.h"
 #include "util.h"
 
 #define TIMEOUT_MS 3000
-
-const char *
-cli_rundir(void)
-{
-    const char *rundir = getenv("STAGECOACH_RUNDIR");
-
-    return rundir && *rundir ? rundir : "/run/stagecoach";
-}
+#define PAUSE_MS 50             /* Pause between two calls of wait_hosts(). */
 
 struct query_options {
     bool json;
 };
 
-static const struct option_row rows[] = {
-    FORMAT_ROW(struct query_options, json),
-    { .name = NULL },
-};
-
-int
-controller_arguments(int argc, char *argv[], const char *what, bool *jsonp,
-                     int *argument)
-{
-    char *name = xasprintf("stagecoach %s", argv[0]);
-    char *usage = xasprintf("usage: %s%s%s [--format table|json]\n", name,
-                            what ? " " : "", what ? what : "");
-    const struct option_table table = {
-        .name = name, .usage = usage, .rows = rows, .operand = what,
-        .min_operands = what ? 1 : 0, .max_operands = what ? 1 : 0,
-    };
-    struct query_options o;
-    int status = option_table_command(&table, argc, argv, &o, argument);
-
-    *jsonp = o.json;
-    free(usage);
-    free(name);
-    return status;
-}
-
 char *
 controller_call(const char *command, size_t n_args, const char *const *args,
                 int timeout_ms, char **replyp, int *errnum)
 {
-    char *socket = xasprintf("%s/controller.ctl", cli_rundir());
+    char *socket = xasprintf("%s/controller.ctl", command_rundir());
     char *error = rpc_unixctl(socket, command, n_args, args, timeout_ms,
                               replyp, errnum);
 
@@ -66,25 +36,35 @@ controller_call(const char *command, size_t n_args, const char *const *args,
     return error;
 }
 
-int
-controller_ask(const char *name, const char *request, size_t n_args,
-               const char *const *args, bool as_json,
-               void (*print)(const struct json *))
+/* Calls 'request' for command 'name' and stores the reply.  Returns the exit
+ * status, after a message on failure. */
+static int
+call(const char *name, const char *request, size_t n_args,
+     const char *const *args, char **replyp)
 {
-    int status = EXIT_OK;
-    char *reply, *error;
     int errnum;
+    char *error = controller_call(request, n_args, args, TIMEOUT_MS, replyp,
+                                  &errnum);
 
-    error = controller_call(request, n_args, args, TIMEOUT_MS, &reply,
-                            &errnum);
     if (error) {
         fprintf(stderr, "stagecoach %s: %s\n", name, error);
         free(error);
         return errnum ? EXIT_UNREACHABLE : EXIT_NO;
     }
-    if (as_json) {
+    return EXIT_OK;
+}
+
+int
+controller_ask(const char *name, const char *request, size_t n_args,
+               const char *const *args, bool as_json,
+               void (*print)(const struct json *))
+{
+    char *reply;
+    int status = call(name, request, n_args, args, &reply);
+
+    if (status == EXIT_OK && as_json) {
         puts(reply);
-    } else {
+    } else if (status == EXIT_OK) {
         struct json *json = json_from_string(reply);
 
         if (json->type == JSON_OBJECT) {
@@ -101,26 +81,42 @@ controller_ask(const char *name, const char *request, size_t n_args,
 }
 
 int
-controller_query_about(int argc, char *argv[], const char *what,
-                       const char *request,
-                       void (*print)(const struct json *))
+controller_query(int argc, char *argv[], const char *what,
+                 const char *request, void (*print)(const struct json *))
 {
-    int first, status;
-    bool as_json;
+    static const struct option_row rows[] = {
+        FORMAT_ROW(struct query_options, json),
+        { .name = NULL },
+    };
+    char *name = xasprintf("stagecoach %s", argv[0]);
+    char *usage = xasprintf("usage: %s%s%s [--format table|json]\n", name,
+                            what ? " " : "", what ? what : "");
+    const struct option_table table = {
+        .name = name, .usage = usage, .rows = rows, .operand = what,
+        .min_operands = what ? 1 : 0, .max_operands = what ? 1 : 0,
+    };
+    struct query_options o;
+    int first;
+    int status = option_table_command(&table, argc, argv, &o, &first);
 
-    status = controller_arguments(argc, argv, what, &as_json, &first);
-    if (status >= 0) {
-        return status;
+    if (status < 0) {
+        status = controller_ask(argv[0], request, what ? 1 : 0,
+                                (const char *const *) &argv[first], o.json,
+                                print);
     }
-    return controller_ask(argv[0], request, what ? 1 : 0,
-                          (const char *const *) &argv[first], as_json, print);
+    free(usage);
+    free(name);
+    return status;
 }
 
-int
-controller_query(int argc, char *argv[], const char *request,
-                 void (*print)(const struct json *))
+void
+print_and_destroy(struct json *json)
 {
-    return controller_query_about(argc, argv, NULL, request, print);
+    char *text = json_to_string(json, JSSF_SORT);
+
+    puts(text);
+    free(text);
+    json_destroy(json);
 }
 
 static const struct json *
@@ -168,4 +164,64 @@ member_object(const struct json *object, const char *name)
     const struct json *json = member(object, name);
 
     return json && json->type == JSON_OBJECT ? json : &empty;
+}
+
+char *
+wait_hosts_parse(const char *text, void *wait)
+{
+    *(bool *) wait = true;
+    return (strcmp(text, "hosts")
+            ? xasprintf("\"%s\" is not one of \"hosts\"", text) : NULL);
+}
+
+/* Prints the hosts that have not applied the order. */
+static void
+print_lagging(const char *command, const struct json *json)
+{
+    const struct json *behind = member_array(json, "behind");
+    struct ds names = DS_EMPTY_INITIALIZER;
+
+    for (size_t i = 0; i < behind->array.n; i++) {
+        ds_put_format(&names, "%s%s", i ? ", " : ": ",
+                      json_string(behind->array.elems[i]));
+    }
+    fprintf(stderr, "stagecoach %s: --wait: after %d s %.0f of %.0f hosts "
+            "with an agent and %.0f %% of the switches' flows have "
+            "applied the order%s%s\n", command, WAIT_HOSTS_MS / 1000,
+            member_number(json, "hosts_applied"),
+            member_number(json, "hosts"),
+            100 * member_number(json, "switches_applied"),
+            behind->array.n ? "; lagging" : "", ds_cstr(&names));
+    ds_destroy(&names);
+}
+
+int
+wait_hosts(const char *command, const char *const args[], size_t n_args)
+{
+    char *name = xasprintf("%s: --wait", command);
+    long long int deadline = time_msec() + WAIT_HOSTS_MS;
+    bool done = false;
+    int status = EXIT_OK;
+
+    while (status == EXIT_OK && !done) {
+        struct json *json;
+        char *reply;
+
+        status = call(name, "controller/rollout", n_args, args, &reply);
+        if (status != EXIT_OK) {
+            break;
+        }
+        json = json_from_string(reply);
+        done = member_number(json, "done");
+        if (!done && time_msec() > deadline) {
+            print_lagging(command, json);
+            status = EXIT_NO;
+        } else if (!done) {
+            xnanosleep(PAUSE_MS * 1000000LL);
+        }
+        json_destroy(json);
+        free(reply);
+    }
+    free(name);
+    return status;
 }

@@ -10,33 +10,18 @@
 
 struct json;
 
-/* Returns the run directory: $STAGECOACH_RUNDIR or its default. */
-const char *cli_rundir(void);
-
 /* Runs a unixctl command of the controller.  Returns NULL or a malloc()'d
  * message; '*errnum' is nonzero if the controller does not reply. */
 char *controller_call(const char *command, size_t n_args,
                       const char *const *args, int timeout_ms, char **replyp,
                       int *errnum);
 
-/* Runs a command "stagecoach NAME [--format table|json]": calls 'request' and
- * prints the JSON reply unchanged or with 'print'.  Returns the exit
+/* Runs a command "stagecoach NAME [ARG] [--format table|json]": calls
+ * 'request', with the argument ARG if 'what', its name for messages, is not
+ * null, and prints the JSON reply unchanged or with 'print'.  Returns the exit
  * status. */
-int controller_query(int argc, char *argv[], const char *request,
-                     void (*print)(const struct json *));
-
-/* Runs a command "stagecoach NAME ARG [--format table|json]": as
- * controller_query(), with ARG as the argument of 'request'.  'what' names ARG
- * in messages. */
-int controller_query_about(int argc, char *argv[], const char *what,
-                           const char *request,
-                           void (*print)(const struct json *));
-
-/* Parses "[ARG] [--format table|json]".  There is no ARG if 'what' is null.
- * Stores the index of ARG in '*argument', which may be null.  Returns an exit
- * status, or -1 to continue. */
-int controller_arguments(int argc, char *argv[], const char *what,
-                         bool *as_json, int *argument);
+int controller_query(int argc, char *argv[], const char *what,
+                     const char *request, void (*print)(const struct json *));
 
 /* Calls 'request' with 'n_args' arguments for command 'name' and prints the
  * reply, an object, unchanged or with 'print'.  Returns the exit status, after
@@ -45,11 +30,35 @@ int controller_ask(const char *name, const char *request, size_t n_args,
                    const char *const *args, bool as_json,
                    void (*print)(const struct json *));
 
+/* Prints and destroys 'json'. */
+void print_and_destroy(struct json *);
+
 /* Members of a reply for printing: "-", 0, an empty array or an empty object
  * if the member is missing or has another type. */
 const char *member_string(const struct json *, const char *name);
 double member_number(const struct json *, const char *name);
 const struct json *member_array(const struct json *, const char *name);
 const struct json *member_object(const struct json *, const char *name);
+
+/* Option "--wait=hosts": waits until the hosts have applied a change of the
+ * order (controller/northbound/views/control.h).
+ * ------------------------------------------------------------------------- */
+
+/* Timeout. */
+#define WAIT_HOSTS_MS 30000
+
+/* Row of the option --wait, stored in a bool. */
+#define WAIT_HOSTS_ROW(STRUCT, MEMBER)                                      \
+    { "wait", OPTION_CUSTOM, OPTION_AT(STRUCT, MEMBER), .value = "hosts",   \
+      .parse = wait_hosts_parse,                                            \
+      .help = "wait until all hosts have applied the change" }
+
+/* Sets the bool at 'wait' if 'text' is "hosts".  Returns NULL or a message. */
+char *wait_hosts_parse(const char *text, void *wait);
+
+/* Waits.  'args' are the arguments of "controller/rollout"; 'n_args' is 0 or
+ * 3.  Returns an exit status, after a message with the lagging hosts unless it
+ * is EXIT_OK. */
+int wait_hosts(const char *command, const char *const args[], size_t n_args);
 
 #endif /* cli/operator/controller-query.h */

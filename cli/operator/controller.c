@@ -5,24 +5,310 @@
 
 #include <config.h>
 
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/directory.h"
 #include "cli/command.h"
-#include "cli/operator/controller-daemons.h"
+#include "cli/data-file.h"
 #include "cli/operator/controller-query.h"
 #include "cli/operator/table.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/rpc-call.h"
+#include "daemon.h"
 #include "openvswitch/json.h"
 #include "openvswitch/vlog.h"
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
+
+/* TCP port of telemetry with TLS. */
+#define TELEMETRY_PORT 6650
+
+#define START_MS 10000
+#define STOP_MS 5000
+
+extern char **environ;
+
+struct controller_options {
+    char *rundir, *dbdir, *policy, *tls;        /* Absolute. */
+    char *address;              /* Address of this machine for other members
+                                 * and agents; NULL: only unix sockets. */
+    const char *name;           /* First positional argument, or NULL. */
+    char **extra;               /* Arguments after "--". */
+    bool json;
+};
+
+static const struct database *const databases[] = {
+    &database_intent, &database_hosts,
+};
+
+static char *
+make_directories(const struct controller_options *o)
+{
+    char *error = directory_create(o->rundir);
+
+    return error ? error : directory_create(o->dbdir);
+}
+
+static char *
+database_file(const struct database *db, const struct controller_options *o)
+{
+    return xasprintf("%s/%s.db", o->dbdir, db->name);
+}
+
+/* Creates 'db' if it does not exist. */
+static char *
+init_database(const struct controller_options *o, const struct database *db)
+{
+    char *file = database_file(db, o);
+    char *error = database_init(db, file, o->address);
+
+    free(file);
+    return error;
+}
+
+static char *
+init_databases(struct controller_options *o)
+{
+    char *error = make_directories(o);
+
+    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
+        error = init_database(o, databases[i]);
+    }
+    return error;
+}
+
+/* Waits until the local server of 'db' replies, and upgrades its schema. */
+static char *
+await_database(const struct controller_options *o, const struct database *db)
+{
+    char *remote = database_remote(db, o->rundir);
+    char *error = database_wait(db, remote, START_MS);
+
+    if (!error) {
+        error = database_upgrade(db, remote, START_MS);
+    }
+    free(remote);
+    return error;
+}
+
+/* Adds the remote of 'db': this machine and the other members of its
+ * cluster. */
+static char *
+add_database(const struct controller_options *o, const struct database *db,
+             struct svec *argv)
+{
+    struct database_cluster dc;
+    char *error = database_cluster_get(db, o->rundir, &dc);
+
+    if (!error) {
+        char *remote = database_cluster_remote(db, o->rundir, &dc);
+
+        svec_add_nocopy(argv, xasprintf("--%s=%s", db->name, remote));
+        free(remote);
+    }
+    database_cluster_uninit(&dc);
+    return error;
+}
+
+/* Adds the address for agents, and the keys. */
+static void
+add_telemetry(const struct controller_options *o, struct svec *argv)
+{
+    if (!o->address) {
+        svec_add_nocopy(argv, xasprintf("--telemetry=unix:%s/telemetry.sock",
+                                        o->rundir));
+        return;
+    }
+    svec_add_nocopy(argv, xasprintf("--telemetry=pssl:%d:%s", TELEMETRY_PORT,
+                                    o->address));
+    svec_add_nocopy(argv, xasprintf("--private-key=%s/identity.pem", o->tls));
+    svec_add_nocopy(argv, xasprintf("--certificate=%s/identity.pem", o->tls));
+    svec_add_nocopy(argv, xasprintf("--ca-cert=%s/ca.pem", o->tls));
+}
+
+/* Adds the other options of the controller. */
+static void
+add_files(const struct controller_options *o, const char *policy,
+          struct svec *argv)
+{
+    svec_add_nocopy(argv, xasprintf("--policy=%s", policy));
+    svec_add_nocopy(argv, xasprintf("--unixctl=%s/controller.ctl",
+                                    o->rundir));
+    svec_add_nocopy(argv, xasprintf("--rest=unix:%s/rest.sock", o->rundir));
+    svec_add_nocopy(argv, xasprintf("--history=%s/history.db", o->dbdir));
+    svec_add_nocopy(argv, xasprintf("--members=%s", o->rundir));
+    svec_add(argv, "-vconsole:warn");
+    svec_add(argv, "-vsyslog:off");
+}
+
+static char *
+controller_argv(const struct controller_options *o, struct svec *argv)
+{
+    static const char *const places[] = { "../controller", ".", NULL };
+    char *program = directory_find(places, "stagecoach-controller", X_OK);
+    char *policy = (o->policy ? xstrdup(o->policy)
+                    : data_file_find("policies/stage.json"));
+    char *error = NULL;
+
+    if (!program) {
+        error = xstrdup("stagecoach-controller: not found in the folder "
+                        "of this program");
+    } else if (!policy) {
+        error = xstrdup("--policy: stage.json is not installed, a "
+                        "policy file is required");
+    } else {
+        svec_add(argv, program);
+        for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
+            error = add_database(o, databases[i], argv);
+        }
+        add_telemetry(o, argv);
+        add_files(o, policy, argv);
+    }
+    free(policy);
+    free(program);
+    return error;
+}
+
+static void
+take_argv(char **from, struct svec *argv)
+{
+    for (size_t i = 0; from[i]; i++) {
+        svec_add(argv, from[i]);
+    }
+    database_argv_free(from);
+}
+
+/* Stores the command line of program 'name' in '*argv': "intent", "hosts",
+ * "relay" or "controller".  The databases must run before "controller". */
+static char *
+daemon_argv(const struct controller_options *o, const char *name,
+            struct svec *argv)
+{
+    struct database_site site = {
+        .rundir = o->rundir, .address = o->address, .tls = o->tls,
+    };
+    char *error = NULL;
+
+    svec_init(argv);
+    if (!strcmp(name, "controller")) {
+        error = controller_argv(o, argv);
+    } else if (!strcmp(name, "relay")) {
+        if (!o->address) {
+            return xstrdup("relay: --address is required, local agents "
+                           "do not use a relay");
+        }
+        take_argv(database_relay_argv(&site), argv);
+    } else {
+        for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
+            const struct database *db = databases[i];
+
+            if (!strcmp(name, db->name)) {
+                char *file = database_file(db, o);
+
+                take_argv(database_argv(db, file, &site), argv);
+                free(file);
+            }
+        }
+        if (!argv->n) {
+            return xasprintf("\"%s\" is not one of \"intent\", \"hosts\", "
+                             "\"relay\", \"controller\"", name);
+        }
+    }
+    svec_terminate(argv);
+    return error;
+}
+
+/* Prepares for running 'o->name'. */
+static char *
+prepare(const struct controller_options *o)
+{
+    bool is_controller = !strcmp(o->name, "controller");
+    char *error = make_directories(o);
+
+    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
+        const struct database *db = databases[i];
+
+        if (is_controller) {
+            error = await_database(o, db);
+        } else if (!strcmp(o->name, db->name)) {
+            error = init_database(o, db);
+        }
+    }
+    return error;
+}
+
+/* Executes the program 'o->name'.  Returns only with a message. */
+static char *
+exec_daemon(struct controller_options *o)
+{
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
+    char *error = prepare(o);
+
+    error = error ? error : daemon_argv(o, o->name, &argv);
+    if (!error) {
+        for (size_t i = 0; o->extra[i]; i++) {
+            svec_add(&argv, o->extra[i]);
+        }
+        svec_terminate(&argv);
+        /* Only its user may access its sockets. */
+        umask(077);
+        execvp(argv.names[0], argv.names);
+        error = xasprintf("%s: cannot be started (%s)", argv.names[0],
+                          ovs_strerror(errno));
+    }
+    svec_destroy(&argv);
+    return error;
+}
+
+/* Returns the process of daemon 'name', or 0 if it does not run. */
+static pid_t
+daemon_find(const char *rundir, const char *name)
+{
+    char *pidfile = xasprintf("%s/%s.pid", rundir, name);
+    pid_t pid = 0;
+
+    if (!access(pidfile, F_OK)) {
+        pid = MAX(read_pidfile(pidfile), 0);
+    }
+    free(pidfile);
+    return pid;
+}
+
+/* Stops daemon 'name' and waits until it has ended. */
+static char *
+daemon_stop(const char *rundir, const char *name)
+{
+    long long deadline = time_msec() + STOP_MS;
+    pid_t pid = daemon_find(rundir, name);
+
+    if (!pid) {
+        return NULL;
+    }
+    if (kill(pid, SIGTERM) && errno != ESRCH) {
+        return xasprintf("%s: process %ld cannot be stopped (%s)", name,
+                         (long) pid, ovs_strerror(errno));
+    }
+    while (daemon_find(rundir, name) == pid) {
+        if (time_msec() >= deadline) {
+            return xasprintf("%s: process %ld is still running after %d ms",
+                             name, (long) pid, STOP_MS);
+        }
+        xnanosleep(10 * 1000 * 1000);
+    }
+    return NULL;
+}
 
 static struct json *
 cluster_to_json(const struct database *db, const struct database_cluster *dc)
@@ -49,11 +335,8 @@ add_row(struct table *t, const struct database *db,
 {
     char *members = svec_join(&dc->members, " ", "");
 
-    table_add(t, "%s", db->name);
-    table_add(t, "%s", dc->role);
-    table_add(t, "%s", dc->term);
-    table_add(t, "%s", dc->status);
-    table_add(t, "%s", members);
+    table_add(t, "%s\t%s\t%s\t%s\t%s", db->name, dc->role, dc->term,
+              dc->status, members);
     free(members);
 }
 
@@ -67,19 +350,17 @@ check(const struct database *db, const struct database_cluster *dc)
 }
 
 static char *
-controller_status(const char *rundir,
-                  const struct database *const databases[], size_t n,
-                  bool json)
+show_status(struct controller_options *o)
 {
-    struct table *t = table_create("database", "role", "term", "status",
-                                   "members", NULL);
+    struct table *t = table_create("database\trole\tterm\tstatus\tmembers");
     struct json *array = json_array_create_empty();
+    struct json *top = json_object_create();
     char *error = NULL;
 
-    for (size_t i = 0; !error && i < n; i++) {
+    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
         struct database_cluster dc;
 
-        error = database_cluster_get(databases[i], rundir, &dc);
+        error = database_cluster_get(databases[i], o->rundir, &dc);
         if (!error) {
             add_row(t, databases[i], &dc);
             json_array_add(array, cluster_to_json(databases[i], &dc));
@@ -87,19 +368,13 @@ controller_status(const char *rundir,
         }
         database_cluster_uninit(&dc);
     }
-    if (json) {
-        struct json *top = json_object_create();
-        char *text;
-
-        json_object_put(top, "databases", json_clone(array));
-        text = json_to_string(top, JSSF_SORT);
-        puts(text);
-        free(text);
-        json_destroy(top);
+    json_object_put(top, "databases", array);
+    if (o->json) {
+        print_and_destroy(top);
     } else {
-        table_print(t, stdout);
+        table_print(t);
+        json_destroy(top);
     }
-    json_destroy(array);
     table_destroy(t);
     return error;
 }
@@ -113,13 +388,6 @@ struct verb {
     bool extra;                 /* True if arguments of another program may
                                  * follow "--". */
 };
-
-static void
-complain(char *error)
-{
-    fprintf(stderr, "stagecoach controller: %s\n", error);
-    free(error);
-}
 
 /* Stores the absolute name of a file. */
 static char *
@@ -178,7 +446,7 @@ parse_options(int argc, char *argv[], const struct verb *verb,
     };
     int first, status;
 
-    set_path(cli_rundir(), &o->rundir);
+    set_path(command_rundir(), &o->rundir);
     status = option_table_command(&table, argc, argv, o, &first);
     if (status < 0 && verb->operand) {
         o->name = argv[first];
@@ -202,19 +470,44 @@ options_uninit(struct controller_options *o)
     free(o->address);
 }
 
-/* Starts 'name' with pid file and log 'file', unless it runs. */
+/* Starts 'name' in the background, with files RUNDIR/FILE.pid and .log, unless
+ * it runs. */
 static char *
 start_daemon(const struct controller_options *o, const char *name,
              const char *file)
 {
     struct svec argv;
     char *error;
+    int errnum, status;
+    mode_t mask;
+    pid_t pid;
 
     if (daemon_find(o->rundir, file)) {
         return NULL;
     }
-    error = controller_daemon_argv(o, name, &argv);
-    error = error ? error : daemon_start(o->rundir, file, argv.names);
+    error = daemon_argv(o, name, &argv);
+    if (error) {
+        svec_destroy(&argv);
+        return error;
+    }
+    svec_add_nocopy(&argv, xasprintf("--pidfile=%s/%s.pid", o->rundir, file));
+    svec_add_nocopy(&argv, xasprintf("--log-file=%s/%s.log", o->rundir, file));
+    svec_add(&argv, "--detach");
+    svec_terminate(&argv);
+
+    /* Only its user may access its sockets and logs. */
+    mask = umask(077);
+    errnum = posix_spawnp(&pid, argv.names[0], NULL, NULL, argv.names,
+                          environ);
+    umask(mask);
+    if (errnum) {
+        error = xasprintf("%s: cannot be started (%s)", argv.names[0],
+                          ovs_strerror(errnum));
+    } else if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status)
+               || WEXITSTATUS(status)) {
+        error = xasprintf("%s: did not start, %s/%s.log has the reason", file,
+                          o->rundir, file);
+    }
     svec_destroy(&argv);
     return error;
 }
@@ -226,7 +519,7 @@ start_database(const struct controller_options *o, const struct database *db)
     char *error = start_daemon(o, db->name, file);
 
     free(file);
-    return error ? error : controller_await_database(o, db);
+    return error ? error : await_database(o, db);
 }
 
 /* Starts the relay, through which agents access the hosts database. */
@@ -240,8 +533,7 @@ start_relay(const struct controller_options *o)
     }
     error = start_daemon(o, "relay", "relay");
     remote = xasprintf("unix:%s/relay.sock", o->rundir);
-    error = error ? error : database_wait(&database_hosts, remote,
-                                          CONTROLLER_START_MS);
+    error = error ? error : database_wait(&database_hosts, remote, START_MS);
     free(remote);
     return error;
 }
@@ -251,7 +543,7 @@ static char *
 await_controller(const struct controller_options *o)
 {
     char *socket = xasprintf("%s/controller.ctl", o->rundir);
-    long long deadline = time_msec() + CONTROLLER_START_MS;
+    long long deadline = time_msec() + START_MS;
     char *error = NULL;
     bool ready = false;
 
@@ -272,17 +564,17 @@ await_controller(const struct controller_options *o)
     free(socket);
     return (ready || error ? error
             : xasprintf("controller: not ready after %d ms, %s/"
-                        "controller.log has the reason", CONTROLLER_START_MS,
+                        "controller.log has the reason", START_MS,
                         o->rundir));
 }
 
 static char *
 start(struct controller_options *o)
 {
-    char *error = controller_init_databases(o);
+    char *error = init_databases(o);
 
-    for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
-        error = start_database(o, controller_databases[i]);
+    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
+        error = start_database(o, databases[i]);
     }
     error = error ? error : start_relay(o);
     error = error ? error : start_daemon(o, "controller", "controller");
@@ -305,24 +597,18 @@ stop(struct controller_options *o)
     return NULL;
 }
 
-static char *
-init(struct controller_options *o)
-{
-    return controller_init_databases(o);
-}
-
 /* Creates the databases as members of the clusters of machine 'o->name'. */
 static char *
 join(struct controller_options *o)
 {
     char *peer = bracket(o->name);
-    char *error = (o->address ? controller_make_directories(o)
+    char *error = (o->address ? make_directories(o)
                    : xstrdup("--address: the address of this machine is "
                              "required"));
 
-    for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
-        const struct database *db = controller_databases[i];
-        char *file = controller_database_file(db, o);
+    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
+        const struct database *db = databases[i];
+        char *file = database_file(db, o);
 
         error = database_join(db, file, o->address, peer);
         free(file);
@@ -331,22 +617,15 @@ join(struct controller_options *o)
     return error;
 }
 
-static char *
-show_status(struct controller_options *o)
-{
-    return controller_status(o->rundir, controller_databases,
-                             CONTROLLER_N_DATABASES, o->json);
-}
-
 static int
 run_controller(int argc, char *argv[])
 {
     static const struct verb verbs[] = {
-        { "init", init, NULL, false },
+        { "init", init_databases, NULL, false },
         { "join", join, "PEER", false },
         { "start", start, NULL, false },
         { "stop", stop, NULL, false },
-        { "exec", controller_exec, "NAME", true },
+        { "exec", exec_daemon, "NAME", true },
         { "status", show_status, NULL, false },
     };
     struct controller_options o = { .rundir = NULL };
@@ -363,11 +642,8 @@ run_controller(int argc, char *argv[])
     if (status < 0) {
         char *error = verb->action(&o);
 
-        status = EXIT_OK;
-        if (error) {
-            complain(error);
-            status = EXIT_NO;
-        }
+        status = (error ? command_fail("stagecoach controller", error)
+                  : EXIT_OK);
     }
     options_uninit(&o);
     return status;

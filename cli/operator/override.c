@@ -16,7 +16,6 @@
 #include "cli/operator/controller-query.h"
 #include "cli/duration.h"
 #include "cli/operator/table.h"
-#include "cli/operator/wait-hosts.h"
 #include "openvswitch/json.h"
 #include "timeval.h"
 #include "util.h"
@@ -41,21 +40,13 @@ user_name(void)
             : xasprintf("uid %ld", (long) getuid()));
 }
 
-static char *
-parse_for(const char *text, void *ms)
-{
-    return duration_parse(text, ms) ? NULL
-           : xasprintf("\"%s\" is not a duration, such as 90s, 15m, 2h, 7d up "
-                       "to a year is allowed", text);
-}
-
 #define OVERRIDE 1              /* Mode of a command that sets an override. */
 #define UNDO 2
 #define AT(MEMBER) OPTION_AT(struct override_options, MEMBER)
 
 static const struct option_row rows[] = {
     { "for", OPTION_CUSTOM, AT(for_ms), .value = "TIME", .modes = OVERRIDE,
-      .parse = parse_for, .help = "end of the override, such as 15m" },
+      .parse = duration_option, .help = "end of the override, such as 15m" },
     { "reason", OPTION_TEXT, AT(reason), .value = "TEXT", .modes = OVERRIDE,
       .help = "reason that is shown with the override" },
     WAIT_HOSTS_ROW(struct override_options, wait),
@@ -87,21 +78,6 @@ parse_options(int argc, char *argv[], const char *usage, unsigned int mode,
 }
 
 static void
-print_time(struct table *t, double ms, const char *otherwise)
-{
-    time_t seconds = ms / 1000;
-    struct tm tm;
-    char text[32];
-
-    if (ms > 0 && localtime_r(&seconds, &tm)) {
-        strftime(text, sizeof text, "%F %T", &tm);
-        table_add(t, "%s", text);
-    } else {
-        table_add(t, "%s", otherwise);
-    }
-}
-
-static void
 print_override(const struct json *json)
 {
     const char *target = member_string(json, "target");
@@ -120,15 +96,14 @@ print_undo(const struct json *json)
            member_string(json, "kind"), *target ? " " : "", target);
 }
 
-static int
-set_override(int argc, char *argv[], bool has_target)
+/* pin, pause and exclude, which have a target, and observe. */
+int
+cmd_override(int argc, char *argv[])
 {
-    const char *usage = (has_target
-                         ? "COJOB/JOB|COJOB/RUNG|COJOB [--for TIME] "
-                           "[--reason TEXT] [--wait hosts] "
-                           "[--format table|json]"
-                         : "[--for TIME] [--reason TEXT] [--wait hosts] "
-                           "[--format table|json]");
+    bool has_target = strcmp(argv[0], "observe");
+    char *usage = xasprintf("%s[--for TIME] [--reason TEXT] [--wait hosts] "
+                            "[--format table|json]", has_target
+                            ? "COJOB/JOB|COJOB/RUNG|COJOB " : "");
     struct override_options o;
     int first;
     int status = parse_options(argc, argv, usage, OVERRIDE, has_target,
@@ -148,20 +123,8 @@ set_override(int argc, char *argv[], bool has_target)
         free(ms);
         free(who);
     }
+    free(usage);
     return status;
-}
-
-/* pin, pause and exclude. */
-int
-cmd_override(int argc, char *argv[])
-{
-    return set_override(argc, argv, true);
-}
-
-int
-cmd_observe(int argc, char *argv[])
-{
-    return set_override(argc, argv, false);
 }
 
 int
@@ -187,33 +150,46 @@ cmd_undo(int argc, char *argv[])
     return status;
 }
 
+/* Formats 'ms' since the epoch, or returns 'otherwise' if it is 0. */
+static const char *
+format_time(double ms, const char *otherwise, char text[32])
+{
+    time_t seconds = ms / 1000;
+    struct tm tm;
+
+    if (ms <= 0 || !localtime_r(&seconds, &tm)) {
+        return otherwise;
+    }
+    strftime(text, 32, "%F %T", &tm);
+    return text;
+}
+
 static void
 print_overrides(const struct json *json)
 {
     const struct json *all = member_array(json, "overrides");
-    struct table *t = table_create("id", "kind", "target", "by", "since",
-                                   "until", "ended", "reason", NULL);
+    struct table *t = table_create("id\tkind\ttarget\tby\tsince\tuntil\t"
+                                   "ended\treason");
 
     for (size_t i = 0; i < all->array.n; i++) {
         const struct json *row = all->array.elems[i];
+        const char *target = member_string(row, "target");
+        char at[32], until[32], ended[32];
 
-        table_add(t, "%.0f", member_number(row, "id"));
-        table_add(t, "%s", member_string(row, "kind"));
-        table_add(t, "%s", *member_string(row, "target")
-                           ? member_string(row, "target") : "-");
-        table_add(t, "%s", member_string(row, "who"));
-        print_time(t, member_number(row, "at"), "-");
-        print_time(t, member_number(row, "until"), "undone");
-        print_time(t, member_number(row, "ended"), "in force");
-        table_add(t, "%s", member_string(row, "reason"));
+        table_add(t, "%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
+                  member_number(row, "id"), member_string(row, "kind"),
+                  *target ? target : "-", member_string(row, "who"),
+                  format_time(member_number(row, "at"), "-", at),
+                  format_time(member_number(row, "until"), "undone", until),
+                  format_time(member_number(row, "ended"), "in force", ended),
+                  member_string(row, "reason"));
     }
-    table_print(t, stdout);
-    table_destroy(t);
+    table_finish(t);
 }
 
 int
 cmd_overrides(int argc, char *argv[])
 {
-    return controller_query(argc, argv, "controller/overrides",
+    return controller_query(argc, argv, NULL, "controller/overrides",
                             print_overrides);
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "cli/command.h"
+#include "cli/operator/controller-query.h"
 #include "cli/operator/table.h"
 #include "controller/ovsdb/pki.h"
 #include "openvswitch/json.h"
@@ -133,7 +134,6 @@ show_json(const struct pki_entry *entries, size_t n)
 {
     struct json *array = json_array_create_empty();
     struct json *top = json_object_create();
-    char *text;
 
     for (size_t i = 0; i < n; i++) {
         struct json *json = json_object_create();
@@ -146,10 +146,7 @@ show_json(const struct pki_entry *entries, size_t n)
         json_array_add(array, json);
     }
     json_object_put(top, "certificates", array);
-    text = json_to_string(top, JSSF_SORT);
-    puts(text);
-    free(text);
-    json_destroy(top);
+    print_and_destroy(top);
 }
 
 static char *
@@ -162,16 +159,14 @@ show(const struct pki_options *o)
     if (!error && o->json) {
         show_json(entries, n);
     } else if (!error) {
-        struct table *t = table_create("role", "name", "days_left", NULL);
+        struct table *t = table_create("role\tname\tdays_left");
 
         for (size_t i = 0; i < n; i++) {
-            table_add(t, "%s", pki_role_names[entries[i].role]);
-            table_add(t, "%s", entries[i].name);
-            table_add(t, "%.1f",
+            table_add(t, "%s\t%s\t%.1f", pki_role_names[entries[i].role],
+                      entries[i].name,
                       (entries[i].expires - time(NULL)) / 86400.0);
         }
-        table_print(t, stdout);
-        table_destroy(t);
+        table_finish(t);
     }
     pki_list_free(entries, n);
     return error;
@@ -202,12 +197,7 @@ run_pki(int argc, char *argv[])
         i++;
     }
     error = actions[i].run(&o);
-    status = error ? EXIT_NO : EXIT_OK;
-    if (error) {
-        fprintf(stderr, "stagecoach pki: %s\n", error);
-        free(error);
-    }
-    return status;
+    return error ? command_fail("stagecoach pki", error) : EXIT_OK;
 }
 
 int

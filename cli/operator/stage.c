@@ -12,7 +12,6 @@
 
 #include "cli/command.h"
 #include "cli/operator/controller-query.h"
-#include "cli/operator/wait-hosts.h"
 #include "controller/intent/intent-client.h"
 #include "openvswitch/vlog.h"
 #include "svec.h"
@@ -83,13 +82,14 @@ begin(struct intent_client *ic, const struct stage_options *o)
 }
 
 static int
-run_stage(int argc, char *argv[], bool begins)
+run_stage(int argc, char *argv[])
 {
     static const struct option_table table = {
         .name = "stagecoach stage", .rows = rows,
         .usage = "usage: stagecoach stage begin|end [OPTION...]\n",
     };
     struct stage_options o = { .jobs = SVEC_EMPTY_INITIALIZER };
+    bool begins = !strcmp(argv[0], "begin");
     int status;
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
@@ -105,7 +105,7 @@ run_stage(int argc, char *argv[], bool begins)
         char *error;
 
         if (!o.intent) {
-            o.intent = xasprintf("unix:%s/intent.sock", cli_rundir());
+            o.intent = xasprintf("unix:%s/intent.sock", command_rundir());
         }
         ic = intent_client_create(o.intent, TIMEOUT_MS);
         error = (begins ? begin(ic, &o)
@@ -134,18 +134,6 @@ run_stage(int argc, char *argv[], bool begins)
     return status;
 }
 
-static int
-cmd_stage_begin(int argc, char *argv[])
-{
-    return run_stage(argc, argv, true);
-}
-
-static int
-cmd_stage_end(int argc, char *argv[])
-{
-    return run_stage(argc, argv, false);
-}
-
 int
 cmd_stage(int argc, char *argv[])
 {
@@ -153,9 +141,9 @@ cmd_stage(int argc, char *argv[])
         { "begin", "[--intent REMOTE] --cojob C --rung R --iterations N "
           "--jobs A,B,... [--wait hosts]",
           "Begin a stage: all the jobs must reach the iteration.",
-          cmd_stage_begin },
+          run_stage },
         { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",
-          "End a stage.", cmd_stage_end },
+          "End a stage.", run_stage },
         { NULL, NULL, NULL, NULL },
     };
 

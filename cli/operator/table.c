@@ -1,66 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <config.h>
+
 #include "cli/operator/table.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "svec.h"
+#include "util.h"
+
 struct table {
     size_t n_columns;
-    char **cells;               /* Headings, then the cells of each row. */
-    size_t n, allocated;
+    struct svec cells;          /* Headings, then the cells of each row. */
 };
 
-/* Returns 'p', or ends the program if memory allocation has failed. */
-static void *
-check_memory(void *p)
-{
-    if (!p) {
-        abort();
-    }
-    return p;
-}
-
+/* Adds the cells of 'text', and frees it. */
 static void
-add_cell(struct table *t, char *text)
+add_cells(struct table *t, char *text)
 {
-    if (t->n >= t->allocated) {
-        t->allocated = t->allocated ? t->allocated * 2 : 64;
-        t->cells = check_memory(realloc(t->cells,
-                                        t->allocated * sizeof *t->cells));
+    char *rest = text, *cell;
+
+    while ((cell = strsep(&rest, "\t"))) {
+        svec_add(&t->cells, cell);
     }
-    t->cells[t->n++] = text;
+    free(text);
 }
 
-/* Creates a table with the given headings, the last argument being NULL. */
 struct table *
-table_create(const char *heading, ...)
+table_create(const char *headings)
 {
-    struct table *t = check_memory(calloc(1, sizeof *t));
-    va_list args;
+    struct table *t = xzalloc(sizeof *t);
 
-    va_start(args, heading);
-    for (; heading; heading = va_arg(args, const char *)) {
-        add_cell(t, check_memory(strdup(heading)));
-        t->n_columns++;
-    }
-    va_end(args);
+    add_cells(t, xstrdup(headings));
+    t->n_columns = t->cells.n;
     return t;
 }
 
-/* Adds the next cell. */
 void
 table_add(struct table *t, const char *format, ...)
 {
     va_list args;
-    char *text;
-    int n;
 
     va_start(args, format);
-    n = vasprintf(&text, format, args);
+    add_cells(t, xvasprintf(format, args));
     va_end(args);
-    add_cell(t, n < 0 ? check_memory(NULL) : text);
 }
 
 static size_t
@@ -68,45 +54,46 @@ column_width(const struct table *t, size_t column)
 {
     size_t width = 0;
 
-    for (size_t i = column; i < t->n; i += t->n_columns) {
-        size_t n = strlen(t->cells[i]);
-
-        width = n > width ? n : width;
+    for (size_t i = column; i < t->cells.n; i += t->n_columns) {
+        width = MAX(width, strlen(t->cells.names[i]));
     }
     return width;
 }
 
-static int
+static bool
 is_number(const char *s)
 {
     return *s && strspn(s, "0123456789.+-") == strlen(s);
 }
 
 void
-table_print(const struct table *t, FILE *stream)
+table_print(const struct table *t)
 {
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; i < t->cells.n; i++) {
+        const char *cell = t->cells.names[i];
         size_t column = i % t->n_columns;
         int width = column_width(t, column);
-        int last = column + 1 == t->n_columns;
+        bool last = column + 1 == t->n_columns;
 
-        if (is_number(t->cells[i])) {
-            fprintf(stream, "%*s", width, t->cells[i]);
+        if (is_number(cell)) {
+            printf("%*s", width, cell);
         } else {
-            fprintf(stream, "%-*s", last ? 0 : width, t->cells[i]);
+            printf("%-*s", last ? 0 : width, cell);
         }
-        fputs(last ? "\n" : "  ", stream);
+        fputs(last ? "\n" : "  ", stdout);
     }
 }
 
 void
 table_destroy(struct table *t)
 {
-    if (t) {
-        for (size_t i = 0; i < t->n; i++) {
-            free(t->cells[i]);
-        }
-        free(t->cells);
-        free(t);
-    }
+    svec_destroy(&t->cells);
+    free(t);
+}
+
+void
+table_finish(struct table *t)
+{
+    table_print(t);
+    table_destroy(t);
 }

@@ -5,23 +5,23 @@
 
 /* Prints rows of text in columns of the necessary width.
  *
- *    struct table *t = table_create("host", "state", NULL);
- *    table_add(t, "%s", host);             // Cell by cell, row by row.
- *    table_add(t, "%s", state);
- *    table_print(t, stdout);
- *    table_destroy(t);
+ *    struct table *t = table_create("host\tstate");
+ *    table_add(t, "%s\t%s", host, state);        // Or cell by cell.
+ *    table_finish(t);
  *
- * Cells with numbers are right-aligned. */
-
-#include <stdio.h>
+ * Cells are separated by tabs.  Cells with numbers are right-aligned. */
 
 struct table;
 
-struct table *table_create(const char *heading, ...)
-    __attribute__((__sentinel__));
+struct table *table_create(const char *headings);
 void table_add(struct table *, const char *format, ...)
     __attribute__((__format__(printf, 2, 3)));
-void table_print(const struct table *, FILE *);
+
+/* Prints the table to standard output. */
+void table_print(const struct table *);
 void table_destroy(struct table *);
+
+/* Prints and destroys the table. */
+void table_finish(struct table *);
 
 #endif /* cli/operator/table.h */

@@ -1,39 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach order, hosts, interleave, explain, status: print a view of the
- * controller. */
+/* stagecoach order, hosts, interleave, explain, status, stages, decisions:
+ * print a view of the controller. */
 
 #include <config.h>
 
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "cli/command.h"
+#include "cli/duration.h"
 #include "cli/operator/controller-query.h"
 #include "cli/operator/table.h"
 #include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/shash.h"
+#include "openvswitch/vlog.h"
+#include "timeval.h"
+#include "util.h"
 
 static void
 print_order(const struct json *json)
 {
     const struct json *order = member_array(json, "order");
-    struct table *t = table_create("rank", "level", "dscp", "cojob", "rung",
-                                   "jobs", "remaining_s", "bottleneck", NULL);
+    struct table *t = table_create("rank\tlevel\tdscp\tcojob\trung\tjobs\t"
+                                   "remaining_s\tbottleneck");
 
     for (size_t i = 0; i < order->array.n; i++) {
         const struct json *row = order->array.elems[i];
 
-        table_add(t, "%.0f", member_number(row, "rank"));
-        table_add(t, "%.0f", member_number(row, "level"));
-        table_add(t, "%.0f", member_number(row, "dscp"));
-        table_add(t, "%s", member_string(row, "cojob"));
-        table_add(t, "%.0f", member_number(row, "rung"));
-        table_add(t, "%zu", member_array(row, "jobs")->array.n);
-        table_add(t, "%.3f", member_number(row, "remaining_s"));
-        table_add(t, "%s", member_string(row, "bottleneck"));
+        table_add(t, "%.0f\t%.0f\t%.0f\t%s\t%.0f\t%zu\t%.3f\t%s",
+                  member_number(row, "rank"), member_number(row, "level"),
+                  member_number(row, "dscp"), member_string(row, "cojob"),
+                  member_number(row, "rung"),
+                  member_array(row, "jobs")->array.n,
+                  member_number(row, "remaining_s"),
+                  member_string(row, "bottleneck"));
     }
-    table_print(t, stdout);
-    table_destroy(t);
+    table_finish(t);
     printf("order %.0f by policy %s: estimate %.3f s, bound %.3f s, "
            "gap %.2f\n",
            member_number(json, "version"), member_string(json, "policy"),
@@ -44,75 +51,70 @@ print_order(const struct json *json)
 int
 cmd_order(int argc, char *argv[])
 {
-    return controller_query(argc, argv, "controller/order", print_order);
+    return controller_query(argc, argv, NULL, "controller/order", print_order);
 }
 
 static void
 print_hosts(const struct json *json)
 {
     const struct json *hosts = member_array(json, "hosts");
-    struct table *t = table_create("host", "agent", "state", "wanted",
-                                   "applied", "tagged", NULL);
+    struct table *t = table_create("host\tagent\tstate\twanted\tapplied\t"
+                                   "tagged");
 
     for (size_t i = 0; i < hosts->array.n; i++) {
         const struct json *row = hosts->array.elems[i];
 
-        table_add(t, "%s", member_string(row, "host"));
-        table_add(t, "%s", member_number(row, "connected") ? "connected"
-                           : "away");
         /* The kernel bypass does not apply the order. */
-        table_add(t, "%s", member_number(row, "bypass") ? "bypass"
-                           : member_string(row, "state"));
-        table_add(t, "%.0f", member_number(row, "wanted"));
-        table_add(t, "%.0f", member_number(row, "applied"));
-        table_add(t, "%.1f%%", member_number(row, "coverage") * 100);
+        table_add(t, "%s\t%s\t%s\t%.0f\t%.0f\t%.1f%%",
+                  member_string(row, "host"),
+                  member_number(row, "connected") ? "connected" : "away",
+                  member_number(row, "bypass") ? "bypass"
+                  : member_string(row, "state"),
+                  member_number(row, "wanted"), member_number(row, "applied"),
+                  member_number(row, "coverage") * 100);
     }
-    table_print(t, stdout);
-    table_destroy(t);
+    table_finish(t);
 }
 
 int
 cmd_hosts(int argc, char *argv[])
 {
-    return controller_query(argc, argv, "controller/hosts", print_hosts);
+    return controller_query(argc, argv, NULL, "controller/hosts", print_hosts);
 }
 
 static void
 print_shared_ports(const struct json *ports)
 {
-    struct table *t = table_create("port", "jobs", "use", "fits", "excess",
-                                   "shifted", NULL);
+    struct table *t = table_create("port\tjobs\tuse\tfits\texcess\tshifted");
 
     for (size_t i = 0; i < ports->array.n; i++) {
         const struct json *row = ports->array.elems[i];
 
-        table_add(t, "%s", member_string(row, "port"));
-        table_add(t, "%zu", member_array(row, "jobs")->array.n);
-        table_add(t, "%.1f%%", member_number(row, "utilisation") * 100);
-        table_add(t, "%s", member_number(row, "compatible") ? "yes" : "no");
-        table_add(t, "%.1f%%", member_number(row, "unshifted") * 100);
-        table_add(t, "%.1f%%", member_number(row, "excess") * 100);
+        table_add(t, "%s\t%zu\t%.1f%%\t%s\t%.1f%%\t%.1f%%",
+                  member_string(row, "port"),
+                  member_array(row, "jobs")->array.n,
+                  member_number(row, "utilisation") * 100,
+                  member_number(row, "compatible") ? "yes" : "no",
+                  member_number(row, "unshifted") * 100,
+                  member_number(row, "excess") * 100);
     }
-    table_print(t, stdout);
-    table_destroy(t);
+    table_finish(t);
 }
 
 static void
 print_periodic_jobs(const struct json *jobs)
 {
-    struct table *t = table_create("job", "period_s", "burst_s", "shift_s",
-                                   NULL);
+    struct table *t = table_create("job\tperiod_s\tburst_s\tshift_s");
 
     for (size_t i = 0; i < jobs->array.n; i++) {
         const struct json *row = jobs->array.elems[i];
 
-        table_add(t, "%s", member_string(row, "job"));
-        table_add(t, "%.3f", member_number(row, "period_s"));
-        table_add(t, "%.3f", member_number(row, "burst_s"));
-        table_add(t, "%.3f", member_number(row, "shift_s"));
+        table_add(t, "%s\t%.3f\t%.3f\t%.3f", member_string(row, "job"),
+                  member_number(row, "period_s"),
+                  member_number(row, "burst_s"),
+                  member_number(row, "shift_s"));
     }
-    table_print(t, stdout);
-    table_destroy(t);
+    table_finish(t);
 }
 
 static void
@@ -126,7 +128,7 @@ print_interleave(const struct json *json)
 int
 cmd_interleave(int argc, char *argv[])
 {
-    return controller_query(argc, argv, "controller/interleave",
+    return controller_query(argc, argv, NULL, "controller/interleave",
                             print_interleave);
 }
 
@@ -134,22 +136,23 @@ static void
 print_before(const struct json *before, const char *port)
 {
     struct table *t;
+    char *headings;
 
     if (!before->array.n) {
         printf("no other job is served before it there\n");
         return;
     }
-    t = table_create("rank", "level", "before it", port, NULL);
+    headings = xasprintf("rank\tlevel\tbefore it\t%s", port);
+    t = table_create(headings);
+    free(headings);
     for (size_t i = 0; i < before->array.n; i++) {
         const struct json *row = before->array.elems[i];
 
-        table_add(t, "%.0f", member_number(row, "rank"));
-        table_add(t, "%.0f", member_number(row, "level"));
-        table_add(t, "%s", member_string(row, "job"));
-        table_add(t, "%.3f s", member_number(row, "seconds"));
+        table_add(t, "%.0f\t%.0f\t%s\t%.3f s", member_number(row, "rank"),
+                  member_number(row, "level"), member_string(row, "job"),
+                  member_number(row, "seconds"));
     }
-    table_print(t, stdout);
-    table_destroy(t);
+    table_finish(t);
 }
 
 static void
@@ -246,8 +249,8 @@ print_explanation(const struct json *json)
 int
 cmd_explain(int argc, char *argv[])
 {
-    return controller_query_about(argc, argv, "COJOB/JOB",
-                                  "controller/explain", print_explanation);
+    return controller_query(argc, argv, "COJOB/JOB", "controller/explain",
+                            print_explanation);
 }
 
 static void
@@ -358,5 +361,179 @@ print_status(const struct json *json)
 int
 cmd_status(int argc, char *argv[])
 {
-    return controller_query(argc, argv, "controller/status", print_status);
+    return controller_query(argc, argv, NULL, "controller/status",
+                            print_status);
+}
+
+struct stages_options {
+    int64_t age_ms;             /* 0 for the stages since the controller's
+                                 * start. */
+    bool json;
+};
+
+/* Returns the largest number of seconds that a stage used a port, and stores
+ * the port. */
+static double
+find_busiest(const struct json *row, const char **portp)
+{
+    const struct json *demand = member_object(row, "demand");
+    const struct shash_node *node;
+    double most = 0;
+
+    *portp = "-";
+    SHASH_FOR_EACH (node, json_object(demand)) {
+        double seconds = member_number(demand, node->name);
+
+        if (seconds > most) {
+            most = seconds;
+            *portp = node->name;
+        }
+    }
+    return most;
+}
+
+static void
+print_stages(const struct json *json)
+{
+    const struct json *stages = member_array(json, "stages");
+    struct table *t = table_create("cojob\trung\tseconds\tbusiest\tbusy_s");
+
+    for (size_t i = 0; i < stages->array.n; i++) {
+        const struct json *row = stages->array.elems[i];
+        double ended = member_number(row, "ended");
+        const char *port;
+        double busy = find_busiest(row, &port);
+
+        table_add(t, "%s\t%.0f", member_string(row, "cojob"),
+                  member_number(row, "rung"));
+        if (ended > 0) {
+            table_add(t, "%.3f",
+                      (ended - member_number(row, "began")) / 1000);
+        } else {
+            table_add(t, "running");
+        }
+        table_add(t, "%s\t%.3f", port, busy);
+    }
+    table_finish(t);
+}
+
+static void
+print_stages_and_bound(const struct json *json)
+{
+    print_stages(json);
+    printf("%.0f decisions; no schedule has a mean below %.3f s\n",
+           member_number(json, "decisions"),
+           member_number(json, "bound_mean_s"));
+}
+
+int
+cmd_stages(int argc, char *argv[])
+{
+    static const struct option_row rows[] = {
+        { "since", OPTION_CUSTOM, OPTION_AT(struct stages_options, age_ms),
+          .value = "AGE", .parse = duration_option,
+          .help = "stages of the history that ended within AGE" },
+        FORMAT_ROW(struct stages_options, json),
+        { .name = NULL },
+    };
+    static const struct option_table table = {
+        .name = "stagecoach stages", .rows = rows,
+        .usage = "usage: stagecoach stages [--since AGE] "
+                 "[--format table|json]\n",
+    };
+    struct stages_options o = { .age_ms = 0 };
+    int status = option_table_command(&table, argc, argv, &o, NULL);
+    const char *args[] = { "stages", NULL };
+    char *since;
+
+    if (status >= 0) {
+        return status;
+    }
+    if (!o.age_ms) {
+        return controller_ask(argv[0], "controller/stages", 0, NULL, o.json,
+                              print_stages_and_bound);
+    }
+    since = xasprintf("%"PRId64, (int64_t) time_wall_msec() - o.age_ms);
+    args[1] = since;
+    status = controller_ask(argv[0], "controller/history", 2, args, o.json,
+                            print_stages);
+    free(since);
+    return status;
+}
+
+/* Interval of calls with --follow. */
+#define FOLLOW_MS 500
+
+static struct decisions_options {
+    bool follow, json;
+    int64_t last;               /* Number of the last printed decision. */
+} decisions;
+
+static void
+print_decision(const struct json *d)
+{
+    time_t seconds = member_number(d, "at") / 1000;
+    struct tm tm;
+    char at[32] = "-";
+
+    if (localtime_r(&seconds, &tm)) {
+        strftime(at, sizeof at, "%T", &tm);
+    }
+    printf("%s %5.0f %-8s %s: %s (%s)\n", at, member_number(d, "id"),
+           member_string(d, "kind"), member_string(d, "subject"),
+           member_string(d, "reason"), member_string(d, "actor"));
+}
+
+/* Prints the new decisions.  The numbers of a restarted controller begin with
+ * 1. */
+static void
+print_decisions(const struct json *json)
+{
+    const struct json *all = member_array(json, "decisions");
+
+    for (size_t i = 0; i < all->array.n; i++) {
+        if (decisions.json) {
+            print_and_destroy(json_clone(all->array.elems[i]));
+        } else {
+            print_decision(all->array.elems[i]);
+        }
+    }
+    decisions.last = member_number(json, "last");
+    fflush(stdout);
+}
+
+int
+cmd_decisions(int argc, char *argv[])
+{
+    static const struct option_row rows[] = {
+        { "follow", OPTION_FLAG, OPTION_AT(struct decisions_options, follow),
+          .help = "keep printing new decisions" },
+        FORMAT_ROW(struct decisions_options, json),
+        { .name = NULL },
+    };
+    static const struct option_table table = {
+        .name = "stagecoach decisions", .rows = rows,
+        .usage = "usage: stagecoach decisions [--follow] "
+                 "[--format table|json]\n",
+    };
+    int status = option_table_command(&table, argc, argv, &decisions, NULL);
+
+    if (status >= 0) {
+        return status;
+    }
+    vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
+    vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
+    do {
+        char *after = xasprintf("%"PRId64, decisions.last);
+        const char *args[] = { after };
+
+        status = controller_ask(argv[0], "controller/decisions-after", 1,
+                                args, false, print_decisions);
+        free(after);
+        if (decisions.follow && !status) {
+            poll_timer_wait(FOLLOW_MS);
+            poll_block();
+        }
+    } while (decisions.follow && !status && !ferror(stdout));
+    return status;
 }

@@ -9,14 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cli/command.h"
-#include "cli/simulate/policy-args.h"
 #include "cli/simulate/policy.h"
 #include "policies/policy.h"
-#include "sim/run/tune.h"
 #include "sim/workload/workload.h"
 
-#define DEFAULT_BUDGET "60s"
 #define MAX_NAME 31             /* Maximum length of the name of a policy. */
 
 static const struct policy_syntax syntax = {
@@ -36,54 +34,6 @@ static const struct policy_syntax syntax = {
     .options = POLICY_TRACE | POLICY_HISTORY | POLICY_POLICY | POLICY_TUNE,
     .max_policies = 1, .policy = "stage", .needs_trace = true,
 };
-
-static bool
-parse_objective(const char *text, struct tune_options *options)
-{
-    for (int i = 0; tune_objectives[i]; i++) {
-        if (!strcmp(text, tune_objectives[i])) {
-            options->objective = i;
-            return true;
-        }
-    }
-    fprintf(stderr, "--objective: \"%s\" is not one of \"mean_sct\", "
-            "\"p95_sct\", \"max_slowdown\"\n", text);
-    return false;
-}
-
-static bool
-parse_budget(const char *text, struct tune_options *options)
-{
-    char *end;
-    double x = strtod(text, &end);
-
-    if (end != text && !strcmp(end, "s") && x > 0 && x <= 1e6) {
-        options->budget_s = x;
-        return true;
-    } else if (end != text && !*end && x == floor(x) && x >= 1 && x <= 1e6) {
-        options->evaluations = x;
-        return true;
-    }
-    fprintf(stderr, "--budget: \"%s\" is not a budget, seconds such as "
-            "\"60s\" or a number of simulations such as \"200\", at most "
-            "1000000, are allowed\n", text);
-    return false;
-}
-
-static bool
-parse_seed(const char *text, struct tune_options *options)
-{
-    char *end;
-
-    errno = 0;
-    options->seed = strtoull(text, &end, 10);
-    if (errno || *text < '0' || *text > '9' || *end) {
-        fprintf(stderr, "--seed: \"%s\" is not a seed, an integer of at "
-                "least 0 is allowed\n", text);
-        return false;
-    }
-    return true;
-}
 
 static void
 show_progress(void *unused, size_t n_evaluations, double ratio)
@@ -173,49 +123,40 @@ write_policy(const struct policy_args *args,
              const struct tune_options *options, const struct tune_result *r)
 {
     FILE *stream = fopen(args->out, "w");
-    char name[MAX_NAME + 1], *description, *text, *error = NULL;
+    char name[MAX_NAME + 1], *description, *text;
     bool failed = !stream;
 
     snprintf(name, sizeof name, "%.*s-tuned", MAX_NAME - 6,
              args->policies[0]->name);
-    if (asprintf(&description, "%s, tuned for %s on %s: %.1f %% less in "
-                 "training, %.1f %% less in validation.",
-                 args->policies[0]->name,
-                 tune_objectives[options->objective], args->trace,
-                 gain(options, r, TUNE_TRAIN),
-                 gain(options, r, TUNE_HELD_BACK)) < 0) {
-        abort();
-    }
+    description = message("%s, tuned for %s on %s: %.1f %% less in training, "
+                          "%.1f %% less in validation.",
+                          args->policies[0]->name,
+                          tune_objectives[options->objective], args->trace,
+                          gain(options, r, TUNE_TRAIN),
+                          gain(options, r, TUNE_HELD_BACK));
     text = policy_rewrite(args->policies[0], &r->policy, name, description);
     if (stream) {
         failed = fprintf(stream, "%s\n", text) < 0;
         failed |= fclose(stream) != 0;
     }
-    if (failed && asprintf(&error, "%s: %s", args->out,
-                           strerror(errno)) < 0) {
-        abort();
-    }
     free(description);
     free(text);
-    return error;
+    return failed ? message("%s: %s", args->out, strerror(errno)) : NULL;
 }
 
-/* Tunes the policy.  Returns NULL or a malloc()'d message.  Stores in
- * '*betterp' whether the result is better. */
-static char *
-run_tune(const struct policy_args *args, struct tune_options *options,
-         bool *betterp)
+/* Tunes the policy.  Returns an exit status, EXIT_NO if the result is not
+ * better. */
+static int
+run_tune(struct policy_args *args)
 {
+    struct tune_options *options = &args->tune;
     struct tune_result result;
-    char *error;
+    char *error = NULL;
 
     if (args->input.workload->n_cojobs < 2) {
-        if (asprintf(&error, "%s: %zu cojob, at least 2 are required for "
-                     "training and validation", args->trace,
-                     args->input.workload->n_cojobs) < 0) {
-            abort();
-        }
-        return error;
+        return command_fail(NULL, message(
+            "%s: %zu cojob, at least 2 are required for training and "
+            "validation", args->trace, args->input.workload->n_cojobs));
     }
     options->service = policy_args_service(args);
     options->progress = isatty(STDERR_FILENO) ? show_progress : NULL;
@@ -224,31 +165,15 @@ run_tune(const struct policy_args *args, struct tune_options *options,
         fputs("\r\033[K", stderr);
     }
     print_result(args, options, &result);
-    *betterp = result.better;
-    return result.better && args->out
-           ? write_policy(args, options, &result) : NULL;
-}
-
-static int
-parse_and_tune(struct policy_args *args)
-{
-    struct tune_options options = { .objective = TUNE_MEAN_SCT };
-    bool better = false;
-    char *error;
-
-    if (!parse_objective(args->objective ? args->objective : "mean_sct",
-                         &options)
-        || !parse_budget(args->budget ? args->budget : DEFAULT_BUDGET,
-                         &options)
-        || !parse_seed(args->seed ? args->seed : "0", &options)) {
-        return EXIT_USAGE;
+    if (result.better && args->out) {
+        error = write_policy(args, options, &result);
     }
-    error = run_tune(args, &options, &better);
-    return error ? policy_args_fail(error) : better ? EXIT_OK : EXIT_NO;
+    return (error ? command_fail(NULL, error)
+            : result.better ? EXIT_OK : EXIT_NO);
 }
 
 int
 policy_tune(int argc, char *argv[])
 {
-    return policy_command(&syntax, argc, argv, parse_and_tune);
+    return policy_command(&syntax, argc, argv, run_tune);
 }

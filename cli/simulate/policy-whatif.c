@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/command.h"
-#include "cli/simulate/policy-args.h"
 #include "cli/simulate/policy.h"
 #include "policies/policy.h"
 #include "sim/fabric/fabric.h"
@@ -74,11 +74,8 @@ static struct change *
 find_changes(struct sim_result results[2])
 {
     size_t n = results[0].n_stages;
-    struct change *changes = calloc(n ? n : 1, sizeof *changes);
+    struct change *changes = allocate(n, sizeof *changes);
 
-    if (!changes) {
-        abort();
-    }
     for (int p = 0; p < 2; p++) {
         qsort(results[p].stages, n, sizeof *results[p].stages,
               compare_stages);

@@ -3,8 +3,6 @@
 /* stagecoach sim: simulates a workload under policies. */
 
 #include <cjson/cJSON.h>
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -18,8 +16,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/command.h"
-#include "cli/simulate/policy-open.h"
+#include "cli/data-file.h"
 #include "cli/simulate/workload-open.h"
 #include "order/problem/memory.h"
 #include "policies/policy.h"
@@ -31,8 +30,6 @@
 #include "sim/workload/workload.h"
 
 #define SIM_RUN_MAX_POLICIES 16
-
-enum sim_format { SIM_FORMAT_TABLE, SIM_FORMAT_JSON };
 
 /* One policy's simulation. */
 struct sim_run_policy {
@@ -53,7 +50,7 @@ struct sim_run {
                                  * 'what'. */
     int n_levels;               /* Number of strict levels, 0 for the
                                  * default. */
-    enum sim_format format;
+    bool json;
     const char *html;           /* File of a page to write, or NULL. */
     size_t n_policies;
     struct sim_run_policy policies[SIM_RUN_MAX_POLICIES];
@@ -261,13 +258,9 @@ port_name(const struct sim_fabric *fabric, int port)
 {
     const char *direction = port % 2 ? "rx" : "tx";
     bool host = port < 2 * fabric->n_hosts;
-    char *name;
 
-    if (asprintf(&name, "%s%d:%s", host ? "h" : "s",
-                 port / 2 - (host ? 0 : fabric->n_hosts), direction) < 0) {
-        abort();
-    }
-    return name;
+    return message("%s%d:%s", host ? "h" : "s",
+                   port / 2 - (host ? 0 : fabric->n_hosts), direction);
 }
 
 /* Stores at most MAX_PORTS ports with the most traffic, by number.  Returns
@@ -400,8 +393,7 @@ static const struct option_row rows[] = {
       .help = "lower bound; lp is tighter and takes longer" },
     { "seed", OPTION_INTEGER, AT(seed_value), 0, MAX_SEED, "N",
       .help = "replace the seed in WORKLOAD" },
-    { "format", OPTION_CHOICE, AT(format), .value = "table|json",
-      .deflt = "table", .help = "output format" },
+    FORMAT_ROW(struct sim_run, json),
     { "html", OPTION_TEXT, AT(html), .value = "FILE",
       .help = "also write a page with charts" },
     { .name = NULL },
@@ -594,7 +586,7 @@ sim_run_uninit(struct sim_run *run)
 static char *
 show(const struct sim_run *run)
 {
-    if (run->format == SIM_FORMAT_JSON) {
+    if (run->json) {
         sim_run_print_json(run);
     } else {
         sim_run_print_table(run);
@@ -608,7 +600,7 @@ show(const struct sim_run *run)
 int
 cmd_sim(int argc, char *argv[])
 {
-    struct sim_run run = { .format = SIM_FORMAT_TABLE };
+    struct sim_run run = { .what = NULL };
     int status = parse_options(argc, argv, &run);
     char *error;
 
@@ -616,18 +608,12 @@ cmd_sim(int argc, char *argv[])
         return status;
     }
     error = read_workload(&run);
-    if (!error) {
-        error = read_policies(&run);
-    }
+    error = error ? error : read_policies(&run);
     if (!error) {
         simulate_policies(&run);
         error = show(&run);
     }
-    if (error) {
-        fprintf(stderr, "%s\n", error);
-    }
-    status = error ? EXIT_NO : EXIT_OK;
-    free(error);
+    status = error ? command_fail(NULL, error) : EXIT_OK;
     sim_run_uninit(&run);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json-check.h"
+#include "base/memory.h"
 #include "order/problem/memory.h"
 #include "scenario/scenario.h"
 #include "sim/workload/job-trace.h"
@@ -49,10 +50,9 @@ open_lab_scenario(const char *file, const char *text,
     struct scenario *scenario;
     char *error = scenario_from_string(file, text, &scenario);
 
-    if (!error && scenario->n_cojobs
-        && asprintf(&error, "%s: /cojobs: commands cannot be simulated, only "
-                    "searches are allowed", file) < 0) {
-        abort();
+    if (!error && scenario->n_cojobs) {
+        error = message("%s: /cojobs: commands cannot be simulated, only "
+                        "searches are allowed", file);
     }
     if (!error) {
         input->workload = workload_training_create(scenario);
@@ -97,12 +97,9 @@ open_generated(const char *text, const uint64_t *seed,
     char *error = generate_options_parse(text, &options);
 
     if (!error && seed) {
-        char *other;
+        char *other = message("%"PRIu64"%s", *seed,
+                              text + strcspn(text, ","));
 
-        if (asprintf(&other, "%"PRIu64"%s", *seed,
-                     text + strcspn(text, ",")) < 0) {
-            abort();
-        }
         error = generate_options_parse(other, &options);
         free(other);
     }
@@ -121,12 +118,10 @@ open_jobs(const char *what, size_t n, const uint64_t *seed,
     struct jobs_options options = JOBS_OPTIONS_INIT;
     char *file = order_must(strndup(what, n));
     FILE *stream = fopen(file, "re");
-    char *error = NULL;
+    char *error;
 
     if (!stream) {
-        if (asprintf(&error, "%s: %s", file, strerror(errno)) < 0) {
-            abort();
-        }
+        error = message("%s: %s", file, strerror(errno));
     } else {
         error = jobs_options_parse(what + n + (what[n] == ','), &options);
         options.seed = seed ? *seed : options.seed;
@@ -233,11 +228,8 @@ open_topology(const char *file, const char *text, struct workload *w)
                                     &fabric);
     }
     if (!error && fabric->n_hosts < w->fabric->n_hosts) {
-        if (asprintf(&error, "%s: %d hosts, at least the workload's %d are "
-                     "needed", file, fabric->n_hosts, w->fabric->n_hosts)
-            < 0) {
-            abort();
-        }
+        error = message("%s: %d hosts, at least the workload's %d are needed",
+                        file, fabric->n_hosts, w->fabric->n_hosts);
         sim_fabric_destroy(fabric);
     } else if (!error) {
         workload_set_fabric(w, fabric);
@@ -268,10 +260,10 @@ fabric_open(const char *text, struct workload *w)
         error = open_leaf_spine(rest, w);
     } else if (is_csv(name)) {
         error = open_topology(name, rest, w);
-    } else if (asprintf(&error, "--fabric: \"%s\" is not one of "
-                        "\"switch\", \"leaf-spine,leaf=N,over=X\", "
-                        "\"FILE.csv,over=X\"", line_reader_shown(name)) < 0) {
-        abort();
+    } else {
+        error = message("--fabric: \"%s\" is not one of \"switch\", "
+                        "\"leaf-spine,leaf=N,over=X\", \"FILE.csv,over=X\"",
+                        line_reader_shown(name));
     }
     free(name);
     return error;

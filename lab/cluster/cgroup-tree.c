@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 /* Time that killed processes may take to disappear. */
 #define KILL_TIMEOUT_MS 10000
@@ -24,18 +24,10 @@
 static char *
 full_path(const char *path)
 {
-    FILE *mounts = setmntent("/proc/mounts", "r");
-    struct mntent *m;
-    char *full = NULL;
+    char *mount = cgroup_mount_from("/proc/mounts");
+    char *full = mount ? xasprintf("%s/%s", mount, path) : NULL;
 
-    while (mounts && !full && (m = getmntent(mounts))) {
-        if (!strcmp(m->mnt_type, "cgroup2")) {
-            full = xasprintf("%s/%s", m->mnt_dir, path);
-        }
-    }
-    if (mounts) {
-        endmntent(mounts);
-    }
+    free(mount);
     return full;
 }
 

@@ -14,10 +14,6 @@
  * kill exactly these processes, even after the lab itself was killed, and to
  * measure their CPU time.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Paths are relative to the cgroup v2 mount, such as "stagecoach/lab-x". */
 
 #include <stdint.h>

@@ -12,27 +12,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/rpc-call.h"
 #include "lab/cluster/cgroup-tree.h"
-#include "lab/cluster/daemons.h"
 #include "lab/cluster/fabric.h"
 #include "lab/cluster/console.h"
-#include "lab/cluster/members.h"
 #include "lab/cluster/spawn.h"
 #include "lab/cluster/switch-buffers.h"
+#include "openvswitch/dynamic-string.h"
 #include "openvswitch/poll-loop.h"
+#include "svec.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/shim-client.h"
 
-/* Reads "PID RUNDIR" from 'fd'.  Returns the process id, or 0 on failure, and
- * stores NULL in '*rundirp' then. */
+/* Reads "PID RUNDIR" from 'fd'.  Returns the process id and stores the run
+ * directory unless 'rundirp' is null, or returns 0. */
 static pid_t
 read_holder(int fd, char **rundirp)
 {
@@ -40,13 +40,13 @@ read_holder(int fd, char **rundirp)
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
     int pid, at = 0;
 
-    *rundirp = NULL;
     text[MAX(0, n)] = '\0';
     if (sscanf(text, "%d %n", &pid, &at) != 1 || pid <= 0 || text[at] != '/') {
         return 0;
     }
-    text[at + strcspn(text + at, "\n")] = '\0';
-    *rundirp = xstrdup(text + at);
+    if (rundirp) {
+        *rundirp = xmemdup0(text + at, strcspn(text + at, "\n"));
+    }
     return pid;
 }
 
@@ -55,7 +55,6 @@ take_lock(const char *file, int *fdp, char **old_rundirp)
 {
     char *dir = dir_name(file);
     struct stat st1, st2;
-    char *error = NULL;
     int fd;
 
     *fdp = -1;
@@ -68,15 +67,12 @@ take_lock(const char *file, int *fdp, char **old_rundirp)
     }
     if (flock(fd, LOCK_EX | LOCK_NB)
         || fstat(fd, &st1) || stat(file, &st2) || st1.st_ino != st2.st_ino) {
-        char *rundir;
-        pid_t pid = read_holder(fd, &rundir);
+        pid_t pid = read_holder(fd, NULL);
 
-        error = xasprintf("%s: a lab of this name is running (pid %d); "
-                          "\"stagecoach lab down\" stops it, --name starts "
-                          "another one", file, (int) pid);
-        free(rundir);
         close(fd);
-        return error;
+        return xasprintf("%s: a lab of this name is running (pid %d); "
+                         "\"stagecoach lab down\" stops it, --name starts "
+                         "another one", file, (int) pid);
     }
     read_holder(fd, old_rundirp);
     *fdp = fd;
@@ -112,7 +108,6 @@ cluster_holder(const struct plan *plan, char **rundirp)
     int fd = open(plan->lock, O_RDWR | O_CLOEXEC);
     pid_t pid = 0;
 
-    *rundirp = NULL;
     if (fd >= 0) {
         if (flock(fd, LOCK_EX | LOCK_NB)) {
             pid = read_holder(fd, rundirp);
@@ -125,11 +120,13 @@ cluster_holder(const struct plan *plan, char **rundirp)
 #define READY_MS 20000          /* Time in which each part must start to reply;
                                  * the machine may be busy. */
 #define WIDEN_MS 300            /* Interval of switch_buffers_widen(). */
+#define JOIN_MS 10000
 #define ASK_MS 3000             /* Timeout of a call of the controller. */
 #define TAIL_LINES 5            /* Lines of a log in a message. */
 
 struct cluster {
-    struct daemons daemons;     /* 'sv' is NULL while down. */
+    const struct plan *plan;
+    struct supervisor *sv;      /* NULL while down. */
     long long next_widen;       /* time_msec() of the next
                                  * switch_buffers_widen(). */
     int lock_fd;
@@ -145,8 +142,10 @@ remove_one(const char *path, const struct stat *st OVS_UNUSED,
     return 0;
 }
 
-char *
-cluster_clean(const struct plan *plan, const char *rundir)
+/* Kills all processes of the lab and removes its namespaces and files.
+ * Requires the lock. */
+static char *
+clean(const struct plan *plan, const char *rundir)
 {
     char *error = cgroup_tree_destroy(plan->cgroup);
 
@@ -167,7 +166,7 @@ cluster_lock(const struct plan *plan, struct cluster **clusterp)
     if (error) {
         return error;
     }
-    error = cluster_clean(plan, old_rundir ? old_rundir : plan->rundir);
+    error = clean(plan, old_rundir ? old_rundir : plan->rundir);
     free(old_rundir);
     if (!error) {
         error = write_lock(fd, plan->rundir);
@@ -177,7 +176,7 @@ cluster_lock(const struct plan *plan, struct cluster **clusterp)
         return error;
     }
     c = xzalloc(sizeof *c);
-    c->daemons.plan = plan;
+    c->plan = plan;
     c->lock_fd = fd;
     *clusterp = c;
     return NULL;
@@ -187,9 +186,306 @@ void
 cluster_unlock(struct cluster *c)
 {
     if (c) {
-        release_lock(c->daemons.plan->lock, c->lock_fd);
+        release_lock(c->plan->lock, c->lock_fd);
         free(c);
     }
+}
+
+/* Commands expect all sockets in one directory, as on a machine with a
+ * controller and an agent.  So the directory of each host has links to the
+ * sockets that all hosts of the lab share. */
+static char *
+link_shared_sockets(const struct plan *plan, int host)
+{
+    static const char *const names[] = {
+        "controller.ctl", "hosts.sock", "intent.sock", "rest.sock",
+        "telemetry.sock",
+    };
+    char *error = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && !error; i++) {
+        char *socket = xasprintf("%s/%s", plan->rundir, names[i]);
+        char *path = xasprintf("%s/%s", plan->hosts[host].dir, names[i]);
+
+        if (symlink(socket, path) && errno != EEXIST) {
+            error = xasprintf("%s: %s", path, ovs_strerror(errno));
+        }
+        free(path);
+        free(socket);
+    }
+    return error;
+}
+
+/* Creates the directories and cgroups that the daemons need. */
+static char *
+make_directories(const struct plan *plan)
+{
+    static const char *const names[] = { "log", "ovs", "db" };
+    char *error = NULL;
+
+    for (size_t i = 0; !error && i < ARRAY_SIZE(names); i++) {
+        char *path = xasprintf("%s/%s", plan->rundir, names[i]);
+
+        error = directory_create(path);
+        free(path);
+    }
+    error = error ? error : cgroup_tree_create(plan->daemons_cgroup);
+    for (int i = 0; !error && i < plan->n_hosts; i++) {
+        error = directory_create(plan->hosts[i].dir);
+        error = error ? error : link_shared_sockets(plan, i);
+        error = error ? error : cgroup_tree_create(plan->hosts[i].cgroup);
+    }
+    return error;
+}
+
+static void
+add(struct svec *svec, char *allocated)
+{
+    svec_add_nocopy(svec, allocated);
+}
+
+/* Starts daemon 'name' with libopenvswitch's folders and 'variable', which may
+ * be null, in its environment.  Takes ownership of 'variable' and the strings
+ * of 'argv'. */
+static char *
+start(const struct cluster *c, const char *name, const char *netns,
+      char *variable, struct svec *argv)
+{
+    struct svec env = SVEC_EMPTY_INITIALIZER;
+
+    add(&env, xasprintf("OVS_RUNDIR=%s/ovs", c->plan->rundir));
+    add(&env, xasprintf("OVS_LOGDIR=%s/log", c->plan->rundir));
+    add(&env, xasprintf("OVS_DBDIR=%s/ovs", c->plan->rundir));
+    if (variable) {
+        add(&env, variable);
+    }
+    return supervisor_add(c->sv, name, netns, &env, argv);
+}
+
+/* Adds option 'name' with 'value', which is freed. */
+static void
+add_option(struct svec *argv, const char *name, char *value)
+{
+    svec_add(argv, name);
+    svec_add_nocopy(argv, value);
+}
+
+/* Adds options of libopenvswitch: log to standard error only, and a control
+ * socket. */
+static void
+add_ovs_options(struct svec *argv, char *ctl)
+{
+    svec_add(argv, "-vconsole:info");
+    svec_add(argv, "-vsyslog:off");
+    add(argv, xasprintf("--unixctl=%s", ctl));
+    free(ctl);
+}
+
+/* Starts Open vSwitch with a database and a run directory of its own. */
+static char *
+start_switch(const struct cluster *c)
+{
+    const struct plan *plan = c->plan;
+    char *db = xasprintf("%s/ovs/conf.db", plan->rundir);
+    const char *const create[] = {
+        "ovsdb-tool", "create", db,
+        "/usr/share/openvswitch/vswitch.ovsschema", NULL
+    };
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
+    char *error = tool_run(NULL, create, NULL, READY_MS, NULL);
+
+    if (!error) {
+        svec_add(&argv, "ovsdb-server");
+        svec_add(&argv, db);
+        add(&argv, xasprintf("--remote=punix:%s/ovs/db.sock", plan->rundir));
+        add_ovs_options(&argv, xasprintf("%s/ovs/db.ctl", plan->rundir));
+        error = start(c, "ovsdb-switch", NULL, NULL, &argv);
+    }
+    if (!error) {
+        svec_init(&argv);
+        svec_add(&argv, "ovs-vswitchd");
+        add(&argv, xasprintf("unix:%s/ovs/db.sock", plan->rundir));
+        add_ovs_options(&argv, xasprintf("%s/ovs/vswitchd.ctl",
+                                         plan->rundir));
+        error = start(c, "ovs-vswitchd", plan->fabric_ns, NULL, &argv);
+    }
+    free(db);
+    return error;
+}
+
+/* Creates 'file' as the database of member 'i', unless it exists. */
+static char *
+init_member(const struct plan *plan, const struct database *db, int i,
+            const char *file)
+{
+    char *own, *first, *error;
+
+    if (!i) {
+        return database_init(db, file, NULL);
+    } else if (!access(file, F_OK)) {
+        return NULL;
+    }
+    own = xasprintf("unix:%s.raft", file);
+    first = xasprintf("unix:%s/db/%s.db.raft", plan->rundir, db->name);
+
+    const char *const argv[] = { "ovsdb-tool", "join-cluster", file,
+                                 db->schema, own, first, NULL };
+    error = tool_run(NULL, argv, NULL, JOIN_MS, NULL);
+    free(own);
+    free(first);
+    return error;
+}
+
+static char *
+start_member(const struct cluster *c, const struct database *database, int i)
+{
+    const struct plan *plan = c->plan;
+    char *rundir = plan_member_rundir(plan, i);
+    char *dir = xasprintf("%s/db", rundir);
+    char *file = xasprintf("%s/%s.db", dir, database->name);
+    char *name = plan_member_daemon(database, i);
+    char *error = directory_create(dir);
+
+    error = error ? error : init_member(plan, database, i, file);
+    if (!error) {
+        struct database_site site = { .rundir = rundir };
+        char **args = database_argv(database, file, &site);
+        struct svec argv = SVEC_EMPTY_INITIALIZER;
+
+        for (size_t j = 0; args[j]; j++) {
+            svec_add(&argv, args[j]);
+        }
+        database_argv_free(args);
+        error = start(c, name, NULL, NULL, &argv);
+    }
+    if (!error) {
+        char *remote = database_remote(database, rundir);
+
+        error = database_wait(database, remote, READY_MS);
+        free(remote);
+    }
+    free(name);
+    free(file);
+    free(dir);
+    free(rundir);
+    return error;
+}
+
+/* Starts all members of a database, and waits until they reply. */
+static char *
+start_database(const struct cluster *c, const struct database *database)
+{
+    char *error = NULL;
+
+    for (int i = 0; !error && i < plan_n_members(c->plan); i++) {
+        error = start_member(c, database, i);
+    }
+    return error;
+}
+
+static char *
+start_controller(const struct cluster *c, int i, const char *policy_file)
+{
+    const struct plan *plan = c->plan;
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
+    char *telemetry = plan_controller_file(plan, i, "telemetry", "sock");
+    char *rest = plan_controller_file(plan, i, "rest", "sock");
+    char *name = plan_controller_daemon(i);
+    char *error;
+
+    add(&argv, plan_program(plan, "stagecoach-controller"));
+    add_option(&argv, "--intent", plan_remote(plan, &database_intent));
+    add_option(&argv, "--hosts", plan_remote(plan, &database_hosts));
+    add_option(&argv, "--telemetry", xasprintf("punix:%s", telemetry));
+    add_option(&argv, "--rest", xasprintf("unix:%s", rest));
+    add_option(&argv, "--policy", xstrdup(policy_file));
+    if (plan->fabric == FABRIC_OVS) {
+        add_option(&argv, "--switch",
+                   xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
+    }
+    add_ovs_options(&argv,
+                    plan_controller_file(plan, i, "controller", "ctl"));
+    error = start(c, name, NULL, NULL, &argv);
+    free(name);
+    free(rest);
+    free(telemetry);
+    return error;
+}
+
+static char *
+start_controllers(const struct cluster *c, const char *policy_file)
+{
+    char *error = NULL;
+
+    for (int i = 0; !error && i < plan_n_controllers(c->plan); i++) {
+        error = start_controller(c, i, policy_file);
+    }
+    return error;
+}
+
+static char *
+start_shim(const struct cluster *c, int i)
+{
+    const struct plan *plan = c->plan;
+    const struct plan_host *host = &plan->hosts[i];
+    char *name = xasprintf("shim-h%d", i);
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
+    char *error;
+
+    add(&argv, plan_program(plan, "stagecoach-shim"));
+    add_option(&argv, "--name", xasprintf("%s-h%d", plan->name, i));
+    add_option(&argv, "--host-port", xstrdup("af_packet:host"));
+    add_option(&argv, "--uplink", xstrdup("af_packet:uplink"));
+    add_option(&argv, "--rate",
+               xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
+    add_option(&argv, "--mtu", xasprintf("%d", plan->mtu));
+    svec_add(&argv, plan->cc ? "--cc=on" : "--cc=off");
+    add_option(&argv, "--control", xstrdup(host->shim));
+
+    /* DPDK puts its files into RUNTIME_DIRECTORY, which systemd sets. */
+    error = start(c, name, host->node_ns,
+                  xasprintf("RUNTIME_DIRECTORY=%s", host->dir), &argv);
+    free(name);
+    return error;
+}
+
+/* Remote for agents: all controllers. */
+static char *
+get_telemetry(const struct plan *plan)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    for (int i = 0; i < plan_n_controllers(plan); i++) {
+        char *file = plan_controller_file(plan, i, "telemetry", "sock");
+
+        ds_put_format(&ds, "%sunix:%s", i ? "," : "", file);
+        free(file);
+    }
+    return ds_steal_cstr(&ds);
+}
+
+static char *
+start_agent(const struct cluster *c, int i)
+{
+    const struct plan *plan = c->plan;
+    const struct plan_host *host = &plan->hosts[i];
+    char *name = xasprintf("agent-h%d", i);
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
+    char *error;
+
+    add(&argv, plan_program(plan, "stagecoach-agent"));
+    add_option(&argv, "--host", xstrdup(host->name));
+    add_option(&argv, "--db", plan_remote(plan, &database_hosts));
+    add_option(&argv, "--controller", get_telemetry(plan));
+    add_option(&argv, "--shim", xstrdup(host->shim));
+    add_option(&argv, "--bypass", xasprintf("%s:host,uplink", host->node_ns));
+    add_option(&argv, "--rundir", xstrdup(host->dir));
+    add_option(&argv, "--cgroup", xstrdup(host->cgroup));
+    svec_add(&argv, "-vconsole:info");
+    svec_add(&argv, "-vsyslog:off");
+    error = start(c, name, host->ns, NULL, &argv);
+    free(name);
+    return error;
 }
 
 static bool
@@ -198,17 +494,10 @@ shims_ready(const struct plan *plan)
     bool ready = true;
 
     for (int i = 0; ready && i < plan->n_hosts; i++) {
-        struct sockaddr_un sun = { .sun_family = AF_UNIX };
-        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                        0);
-        char *dir = plan_host_dir(plan, i);
+        struct shim_client *client;
 
-        snprintf(sun.sun_path, sizeof sun.sun_path, "%s/shim.sock", dir);
-        ready = fd >= 0 && !connect(fd, (struct sockaddr *) &sun, sizeof sun);
-        if (fd >= 0) {
-            close(fd);
-        }
-        free(dir);
+        ready = !shim_client_open(plan->hosts[i].shim, &client);
+        shim_client_close(client);
     }
     return ready;
 }
@@ -216,15 +505,11 @@ shims_ready(const struct plan *plan)
 static bool
 agents_ready(const struct plan *plan)
 {
-    char *reply;
-    char *error = cluster_ask(plan, "controller/status", &reply);
-    cJSON *status = error ? NULL : cJSON_Parse(reply);
+    cJSON *status = cluster_ask(plan, "controller/status", NULL);
     const cJSON *agents = cJSON_GetObjectItem(status, "agents");
     bool ready = cJSON_IsNumber(agents) && agents->valueint >= plan->n_hosts;
 
     cJSON_Delete(status);
-    free(reply);
-    free(error);
     return ready;
 }
 
@@ -249,8 +534,8 @@ wait_until(struct cluster *c, const char *what, const char *daemon,
 {
     long long deadline = time_msec() + READY_MS;
 
-    while (!ready(c->daemons.plan)) {
-        char *error = supervisor_run(c->daemons.sv);
+    while (!ready(c->plan)) {
+        char *error = supervisor_run(c->sv);
 
         if (error) {
             return error;
@@ -259,7 +544,7 @@ wait_until(struct cluster *c, const char *what, const char *daemon,
             return xstrdup(interrupted);
         }
         if (time_msec() > deadline) {
-            return not_ready(c->daemons.plan, what, daemon);
+            return not_ready(c->plan, what, daemon);
         }
         interrupt_sleep(50);
     }
@@ -269,13 +554,8 @@ wait_until(struct cluster *c, const char *what, const char *daemon,
 static char *
 make_supervisor(struct cluster *c)
 {
-    char *log_dir = xasprintf("%s/log", c->daemons.plan->rundir);
-    char *cgroup = xasprintf("%s/daemons", c->daemons.plan->cgroup);
-
-    c->daemons.sv = supervisor_create(log_dir, cgroup);
-    free(log_dir);
-    free(cgroup);
-    return daemons_make_directories(c->daemons.plan);
+    c->sv = supervisor_create(c->plan);
+    return make_directories(c->plan);
 }
 
 static char *
@@ -283,11 +563,11 @@ start_host_daemons(struct cluster *c)
 {
     char *error = NULL;
 
-    for (int i = 0; !error && i < c->daemons.plan->n_hosts; i++) {
-        error = daemons_shim(&c->daemons, i);
+    for (int i = 0; !error && i < c->plan->n_hosts; i++) {
+        error = start_shim(c, i);
     }
-    for (int i = 0; !error && i < c->daemons.plan->n_hosts; i++) {
-        error = daemons_agent(&c->daemons, i);
+    for (int i = 0; !error && i < c->plan->n_hosts; i++) {
+        error = start_agent(c, i);
     }
     return error;
 }
@@ -307,16 +587,14 @@ wait_until_ready(struct cluster *c)
 static char *
 run_step(struct cluster *c, int step, const char *policy_file)
 {
-    struct daemons *d = &c->daemons;
-
     switch (step) {
     case 0: return make_supervisor(c);
-    case 1: return fabric_create(d->plan);
-    case 2: return d->plan->fabric == FABRIC_OVS ? daemons_switch(d) : NULL;
-    case 3: return daemons_database(d, &database_intent);
-    case 4: return daemons_database(d, &database_hosts);
-    case 5: return daemons_controllers(d, policy_file);
-    case 6: return fabric_join(d->plan);
+    case 1: return fabric_create(c->plan);
+    case 2: return c->plan->fabric == FABRIC_OVS ? start_switch(c) : NULL;
+    case 3: return start_database(c, &database_intent);
+    case 4: return start_database(c, &database_hosts);
+    case 5: return start_controllers(c, policy_file);
+    case 6: return fabric_join(c->plan);
     case 7: return start_host_daemons(c);
     case 8: return wait_until_ready(c);
     default: OVS_NOT_REACHED();
@@ -338,20 +616,20 @@ cluster_up(struct cluster *c, const char *policy_file)
 char *
 cluster_run(struct cluster *c)
 {
-    pid_t vswitchd = supervisor_pid(c->daemons.sv, "ovs-vswitchd");
+    pid_t vswitchd = supervisor_pid(c->sv, "ovs-vswitchd");
 
     if (vswitchd && time_msec() >= c->next_widen) {
         switch_buffers_widen(vswitchd);
         c->next_widen = time_msec() + WIDEN_MS;
     }
-    return supervisor_run(c->daemons.sv);
+    return supervisor_run(c->sv);
 }
 
 void
 cluster_wait(struct cluster *c)
 {
-    supervisor_wait(c->daemons.sv);
-    if (c->daemons.plan->fabric == FABRIC_OVS) {
+    supervisor_wait(c->sv);
+    if (c->plan->fabric == FABRIC_OVS) {
         poll_timer_wait_until(c->next_widen);
     }
 }
@@ -360,59 +638,65 @@ cluster_wait(struct cluster *c)
 char *
 cluster_down(struct cluster *c)
 {
-    if (c->daemons.sv) {
-        supervisor_stop(c->daemons.sv);
-        supervisor_destroy(c->daemons.sv);
-        c->daemons.sv = NULL;
+    if (c->sv) {
+        supervisor_stop(c->sv);
+        supervisor_destroy(c->sv);
+        c->sv = NULL;
     }
-    return cluster_clean(c->daemons.plan, c->daemons.plan->rundir);
+    return clean(c->plan, c->plan->rundir);
 }
 
 unsigned int
 cluster_restarts(const struct cluster *c)
 {
-    return c->daemons.sv ? supervisor_restarts(c->daemons.sv) : 0;
+    return c->sv ? supervisor_restarts(c->sv) : 0;
 }
 
 pid_t
 cluster_pid(const struct cluster *c, const char *name)
 {
-    return c->daemons.sv ? supervisor_pid(c->daemons.sv, name) : 0;
+    return c->sv ? supervisor_pid(c->sv, name) : 0;
 }
 
-/* Returns NULL and stores the reply, to be freed, in '*replyp', or a message
- * and stores NULL. */
-char *
+struct cJSON *
 cluster_ask_one(const struct plan *plan, int i, const char *command,
-                char **replyp)
+                char **errorp)
 {
-    char *ctl = members_controller_file(plan, i, "controller", "ctl");
+    char *ctl = plan_controller_file(plan, i, "controller", "ctl");
+    char *reply;
     int errnum;
-    char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, replyp, &errnum);
+    char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, &reply, &errnum);
+    cJSON *json = error ? NULL : cJSON_Parse(reply);
 
     free(ctl);
-    return error;
+    free(reply);
+    if (errorp) {
+        *errorp = error;
+    } else {
+        free(error);
+    }
+    return json;
 }
 
 static bool
 is_active(const struct plan *plan, int i)
 {
-    char *reply;
-    char *error = cluster_ask_one(plan, i, "controller/status", &reply);
-    bool active = !error && strstr(reply, "\"state\":\"active\"");
+    cJSON *status = cluster_ask_one(plan, i, "controller/status", NULL);
+    const char *state = cJSON_GetStringValue(cJSON_GetObjectItem(status,
+                                                                 "state"));
+    bool active = state && !strcmp(state, "active");
 
-    free(error);
-    free(reply);
+    cJSON_Delete(status);
     return active;
 }
 
-char *
-cluster_ask(const struct plan *plan, const char *command, char **replyp)
+struct cJSON *
+cluster_ask(const struct plan *plan, const char *command, char **errorp)
 {
-    int i = members_n_controllers(plan) - 1;
+    int i = plan_n_controllers(plan) - 1;
 
     while (i > 0 && !is_active(plan, i)) {
         i--;
     }
-    return cluster_ask_one(plan, i, command, replyp);
+    return cluster_ask_one(plan, i, command, errorp);
 }

@@ -28,10 +28,6 @@
  * cluster_down() may be called at any time after cluster_lock(), also if
  * cluster_up() failed or was interrupted.
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Main thread only.  The plan must outlive the cluster. */
 
 #include <sys/types.h>
@@ -43,8 +39,9 @@ struct cluster;
 char *cluster_lock(const struct plan *, struct cluster **);
 void cluster_unlock(struct cluster *);
 
-/* Returns the process id of the running lab of this name, 0 if there is none,
- * and stores its run directory, which the caller must free, or NULL. */
+/* Returns the process id of the running lab of this name and stores its run
+ * directory, which the caller must free, unless 'rundirp' is null; or returns
+ * 0. */
 pid_t cluster_holder(const struct plan *, char **rundirp);
 
 char *cluster_up(struct cluster *, const char *policy_file);
@@ -54,15 +51,13 @@ char *cluster_down(struct cluster *);
 
 unsigned int cluster_restarts(const struct cluster *);
 
-/* Kills all processes of the lab and removes its namespaces and files.
- * Requires the lock. */
-char *cluster_clean(const struct plan *, const char *rundir);
-
-/* Calls a unixctl command of the active controller, or of controller 'i'. The
- * reply is JSON (docs/interfaces.md). */
-char *cluster_ask(const struct plan *, const char *command, char **replyp);
-char *cluster_ask_one(const struct plan *, int i, const char *command,
-                      char **replyp);
+/* Calls a unixctl command of the active controller, or of controller 'i'.
+ * Returns its reply (docs/interfaces.md), or NULL and stores a message in
+ * '*errorp' unless that is null. */
+struct cJSON *cluster_ask(const struct plan *, const char *command,
+                          char **errorp);
+struct cJSON *cluster_ask_one(const struct plan *, int i, const char *command,
+                              char **errorp);
 
 /* Process id of daemon 'name', 0 if it is not running. */
 pid_t cluster_pid(const struct cluster *, const char *name);

@@ -15,9 +15,11 @@
 
 #include "lab/cluster/console.h"
 #include "openvswitch/poll-loop.h"
+#include "process.h"
 #include "util.h"
 
 #define TAIL_BYTES 4096
+#define FAILURE_LINES 5         /* Lines of the log in say_failure(). */
 
 /* True if the last line of the terminal is a status line. */
 static bool status_shown;
@@ -92,6 +94,19 @@ say_tail(const char *file, int n_lines)
     start = xstrdup(start);
     free(text);
     return start;
+}
+
+char *
+say_failure(const char *what, int status, const char *log)
+{
+    char *how = process_status_msg(status);
+    char *tail = say_tail(log, FAILURE_LINES);
+    char *error = xasprintf("%s failed (%s)%s%s", what, how,
+                            *tail ? ":\n" : "", tail);
+
+    free(tail);
+    free(how);
+    return error;
 }
 
 static int fd = -1;

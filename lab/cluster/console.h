@@ -24,6 +24,10 @@ void say_status_end(void);
  * never NULL. */
 char *say_tail(const char *file, int n_lines);
 
+/* Returns "WHAT failed (HOW)", by the status of a process, and the end of its
+ * 'log'. */
+char *say_failure(const char *what, int status, const char *log);
+
 /* Signals
  * -------
  *

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -17,7 +18,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lab/cluster/shaping.h"
 #include "lab/cluster/spawn.h"
 #include "openvswitch/dynamic-string.h"
 #include "svec.h"
@@ -25,9 +25,18 @@
 
 #define TOOL_TIMEOUT_MS 30000
 
-/* "ip" and "tc" read their commands from standard input. */
-static const char *const ip_batch[] = { "ip", "-batch", "-", NULL };
-static const char *const tc_batch[] = { "tc", "-batch", "-", NULL };
+/* Runs 'commands' of 'tool', "ip" or "tc", in namespace 'ns', which may be
+ * null, and destroys them. */
+static char *
+run_batch(const char *tool, const char *ns, struct ds *commands)
+{
+    const char *const argv[] = { tool, "-batch", "-", NULL };
+    char *error = tool_run(ns, argv, ds_cstr(commands), TOOL_TIMEOUT_MS,
+                           NULL);
+
+    ds_destroy(commands);
+    return error;
+}
 
 static void
 put_veth(struct ds *ds, const char *ns1, const char *if1,
@@ -44,24 +53,18 @@ static char *
 make_links(const struct plan *plan)
 {
     struct ds ds = DS_EMPTY_INITIALIZER;
-    char *error;
 
     ds_put_format(&ds, "netns add %s\n", plan->fabric_ns);
     for (int i = 0; i < plan->n_hosts; i++) {
-        char *host = plan_host_ns(plan, i);
-        char *node = plan_node_ns(plan, i);
-        char *port = xasprintf("p%d", i);
+        const struct plan_host *host = &plan->hosts[i];
 
-        ds_put_format(&ds, "netns add %s\nnetns add %s\n", host, node);
-        put_veth(&ds, host, "eth0", node, "host", plan->mtu);
-        put_veth(&ds, node, "uplink", plan->fabric_ns, port, plan->mtu);
-        free(host);
-        free(node);
-        free(port);
+        ds_put_format(&ds, "netns add %s\nnetns add %s\n", host->ns,
+                      host->node_ns);
+        put_veth(&ds, host->ns, "eth0", host->node_ns, "host", plan->mtu);
+        put_veth(&ds, host->node_ns, "uplink", plan->fabric_ns, host->port,
+                 plan->mtu);
     }
-    error = tool_run(NULL, ip_batch, ds_cstr(&ds), TOOL_TIMEOUT_MS, NULL);
-    ds_destroy(&ds);
-    return error;
+    return run_batch("ip", NULL, &ds);
 }
 
 /* Disables all offloads of 'ifname' that produce unfinished frames. */
@@ -125,18 +128,19 @@ quieten(void *names_)
     return error;
 }
 
-/* Sets up one namespace: runs 'commands' of ip, then prepares the interfaces
- * 'names' (null-terminated) for the frames of a data plane. */
+/* Sets up one namespace: prepares the interfaces 'names' (null-terminated) for
+ * the frames of a data plane, then runs 'commands' of ip and destroys them. */
 static char *
-set_up_namespace(const char *ns, const char *commands, const char **names)
+set_up_namespace(const char *ns, struct ds *commands, const char **names)
 {
     int error = netns_call(ns, quieten, names);
 
     if (error < 0) {
+        ds_destroy(commands);
         return xasprintf("%s: cannot switch offloads off (%s)", ns,
                          ovs_strerror(-error));
     }
-    return tool_run(ns, ip_batch, commands, TOOL_TIMEOUT_MS, NULL);
+    return run_batch("ip", ns, commands);
 }
 
 static char *
@@ -144,49 +148,81 @@ set_up_host(const struct plan *plan, int i)
 {
     const char *host_names[] = { "eth0", NULL };
     const char *node_names[] = { "host", "uplink", NULL };
-    char *host = plan_host_ns(plan, i);
-    char *node = plan_node_ns(plan, i);
-    char *commands = xasprintf("link set lo up\n"
-                               "addr add 10.77.0.%d/24 dev eth0\n"
-                               "link set eth0 up\n", i + 1);
-    char *error = set_up_namespace(host, commands, host_names);
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    char *error;
 
+    ds_put_format(&ds, "link set lo up\naddr add %s/24 dev eth0\n"
+                  "link set eth0 up\n", plan->hosts[i].address);
+    error = set_up_namespace(plan->hosts[i].ns, &ds, host_names);
     if (!error) {
-        error = set_up_namespace(node, "link set lo up\nlink set host up\n"
-                                 "link set uplink up\n", node_names);
+        ds_init(&ds);
+        ds_put_cstr(&ds, "link set lo up\nlink set host up\n"
+                    "link set uplink up\n");
+        error = set_up_namespace(plan->hosts[i].node_ns, &ds, node_names);
     }
-    free(commands);
-    free(host);
-    free(node);
     return error;
+}
+
+#define N_LEVELS 8
+
+/* Queue limit of one level of a port: the windows of several connections, so
+ * that waiting packets are not dropped. */
+#define QUEUE_BYTES 1000000
+
+void
+fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
+                   int mtu)
+{
+    /* 250 us of the rate, at least two packets: HTB counts whole packets and
+     * would otherwise be late for each one. */
+    long long burst = MAX(rate_bps / 8 / 4000, 2 * (mtu + 14));
+
+    ds_put_format(commands,
+                  "qdisc add dev %s root handle 1: htb default 17 r2q 1000\n"
+                  "class add dev %s parent 1: classid 1:1 htb rate %"PRId64
+                  "bit ceil %"PRId64"bit burst %lld cburst %lld"
+                  " quantum 60000\n",
+                  dev, dev, rate_bps, rate_bps, burst, burst);
+    for (int level = 0; level < N_LEVELS; level++) {
+        ds_put_format(commands,
+                      "class add dev %s parent 1:1 classid 1:1%d htb"
+                      " rate %"PRId64"bit ceil %"PRId64"bit prio %d"
+                      " burst %d cburst %lld quantum 60000\n"
+                      "qdisc add dev %s parent 1:1%d handle 2%d:"
+                      " bfifo limit %d\n"
+                      "filter add dev %s parent 1: protocol ip prio %d u32"
+                      " match ip tos 0x%02x 0xe0 flowid 1:1%d\n",
+                      dev, level, MAX(rate_bps / 50, 1000), rate_bps, level,
+                      2 * (mtu + 14), burst,
+                      dev, level, level, QUEUE_BYTES,
+                      dev, level + 1, (N_LEVELS - 1 - level) << 5, level);
+    }
+    ds_put_format(commands,
+                  "filter add dev %s parent 1: protocol arp prio %d u32"
+                  " match u32 0 0 flowid 1:10\n", dev, N_LEVELS + 1);
 }
 
 /* Sets up the fabric's ports with their rate and priorities. */
 static char *
 set_up_ports(const struct plan *plan)
 {
-    const char **names = xcalloc(plan->n_hosts + 1, sizeof *names);
+    const char *names[SCENARIO_MAX_HOSTS + 1] = { NULL };
     struct ds ip = DS_EMPTY_INITIALIZER;
     struct ds tc = DS_EMPTY_INITIALIZER;
     char *error;
 
     ds_put_cstr(&ip, "link set lo up\n");
     for (int i = 0; i < plan->n_hosts; i++) {
-        names[i] = xasprintf("p%d", i);
+        names[i] = plan->hosts[i].port;
         ds_put_format(&ip, "link set %s up\n", names[i]);
-        shaping_put(&tc, names[i], plan->rate_bps, plan->mtu);
+        fabric_put_shaping(&tc, names[i], plan->rate_bps, plan->mtu);
     }
-    error = set_up_namespace(plan->fabric_ns, ds_cstr(&ip), names);
-    if (!error) {
-        error = tool_run(plan->fabric_ns, tc_batch, ds_cstr(&tc),
-                         TOOL_TIMEOUT_MS, NULL);
+    error = set_up_namespace(plan->fabric_ns, &ip, names);
+    if (error) {
+        ds_destroy(&tc);
+    } else {
+        error = run_batch("tc", plan->fabric_ns, &tc);
     }
-    for (int i = 0; i < plan->n_hosts; i++) {
-        free(CONST_CAST(char *, names[i]));
-    }
-    free(names);
-    ds_destroy(&ip);
-    ds_destroy(&tc);
     return error;
 }
 
@@ -195,9 +231,7 @@ fabric_create(const struct plan *plan)
 {
     char *error = make_links(plan);
 
-    if (!error) {
-        error = set_up_ports(plan);
-    }
+    error = error ? error : set_up_ports(plan);
     for (int i = 0; !error && i < plan->n_hosts; i++) {
         error = set_up_host(plan, i);
     }
@@ -208,17 +242,13 @@ static char *
 join_bridge(const struct plan *plan)
 {
     struct ds ds = DS_EMPTY_INITIALIZER;
-    char *error;
 
     ds_put_format(&ds, "link add br0 type bridge mcast_snooping 0 "
                   "stp_state 0\nlink set br0 mtu %d up\n", plan->mtu);
     for (int i = 0; i < plan->n_hosts; i++) {
-        ds_put_format(&ds, "link set p%d master br0\n", i);
+        ds_put_format(&ds, "link set %s master br0\n", plan->hosts[i].port);
     }
-    error = tool_run(plan->fabric_ns, ip_batch, ds_cstr(&ds),
-                     TOOL_TIMEOUT_MS, NULL);
-    ds_destroy(&ds);
-    return error;
+    return run_batch("ip", plan->fabric_ns, &ds);
 }
 
 /* ovs-vsctl waits for the switch.  The QoS type prevents Open vSwitch from
@@ -241,7 +271,7 @@ join_ovs(const struct plan *plan)
         svec_add(&argv, head[i]);
     }
     for (int i = 0; i < plan->n_hosts; i++) {
-        char *port = xasprintf("p%d", i);
+        const char *port = plan->hosts[i].port;
         const char *const words[] = {
             "--", "add-port", "br0", port, "--", "set", "port", port,
             "qos=@noop",
@@ -250,7 +280,6 @@ join_ovs(const struct plan *plan)
         for (size_t j = 0; j < ARRAY_SIZE(words); j++) {
             svec_add(&argv, words[j]);
         }
-        free(port);
     }
     svec_terminate(&argv);
     error = tool_run(plan->fabric_ns, (const char *const *) argv.names, NULL,
@@ -292,54 +321,6 @@ fabric_destroy(const struct plan *plan)
     ds_destroy(&ds);
 }
 
-/* The file keeps reporting the namespace in which it was opened. */
-static int
-open_counters(void *aux OVS_UNUSED)
-{
-    int fd = open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC);
-
-    return fd < 0 ? -errno : fd;
-}
-
-int
-fabric_counters_open(const struct plan *plan)
-{
-    return netns_call(plan->fabric_ns, open_counters, NULL);
-}
-
-int
-fabric_counters_read(const struct plan *plan, int fd,
-                     struct fabric_counters *counters)
-{
-    size_t size = 1024 + 256 * (plan->n_hosts + 4);
-    char *text = xmalloc(size + 1);
-    size_t used = 0;
-    ssize_t n;
-    char *save = NULL;
-
-    /* A read from offset 0 generates the contents again. */
-    lseek(fd, 0, SEEK_SET);
-    while (used < size && (n = read(fd, text + used, size - used)) > 0) {
-        used += n;
-    }
-    text[used] = '\0';
-
-    for (char *line = strtok_r(text, "\n", &save); line;
-         line = strtok_r(NULL, "\n", &save)) {
-        unsigned long long rx, tx;
-        int port;
-
-        if (sscanf(line, " p%d: %llu %*u %*u %*u %*u %*u %*u %*u %llu",
-                   &port, &rx, &tx) == 3
-            && port >= 0 && port < plan->n_hosts) {
-            counters[port].up_bytes = rx;
-            counters[port].down_bytes = tx;
-        }
-    }
-    free(text);
-    return used ? 0 : ENODATA;
-}
-
 /* Adds what the classes in 'text', as "tc -s class show" prints it, have sent:
  *
  *    class htb 1:13 parent 1:1 leaf 23: prio 3 rate ...
@@ -373,9 +354,8 @@ fabric_level_bytes(const struct plan *plan, uint64_t bytes[8])
 
     memset(bytes, 0, 8 * sizeof *bytes);
     for (int i = 0; !error && i < plan->n_hosts; i++) {
-        char *port = xasprintf("p%d", i);
         const char *const argv[] = {
-            "tc", "-s", "class", "show", "dev", port, NULL
+            "tc", "-s", "class", "show", "dev", plan->hosts[i].port, NULL
         };
         char *text;
 
@@ -384,7 +364,6 @@ fabric_level_bytes(const struct plan *plan, uint64_t bytes[8])
             add_class_bytes(text, bytes);
             free(text);
         }
-        free(port);
     }
     return error;
 }

@@ -19,12 +19,19 @@
  * one userspace datapath.  A data plane reads raw frames, so all offloads that
  * leave a checksum or a segment unfinished are disabled.
  *
+ * Neither the userspace datapath of Open vSwitch nor a bridge has priority
+ * queues, so the ports of the fabric use the kernel's: one HTB class for each
+ * level, selected by the first three bits of the DSCP.  Each class has a
+ * guaranteed 1 % of the rate, so priority is strict for the other 92 %.  ARP
+ * has the control level, so that a congested cluster does not lose its
+ * neighbour entries.
+ *
  *
  * Usage
  * =====
  *
  *    error = fabric_create(plan);          // Namespaces, links, rates.
- *    error = daemons_switch(daemons);      // Unless the fabric is a bridge.
+ *    ...start Open vSwitch...              // Unless the fabric is a bridge.
  *    error = fabric_join(plan);            // The ports into the bridge.
  *    fabric_destroy(plan);
  *
@@ -40,19 +47,11 @@ char *fabric_create(const struct plan *);
 char *fabric_join(const struct plan *);
 void fabric_destroy(const struct plan *);
 
-/* Interface counters of the fabric's ports. */
-struct fabric_counters {
-    uint64_t up_bytes;          /* From the host into the fabric. */
-    uint64_t down_bytes;        /* From the fabric to the host. */
-};
-
-/* Opens the counters for fabric_counters_read().  Returns a file descriptor or
- * a negative errno value. */
-int fabric_counters_open(const struct plan *);
-
-/* Fills 'counters' (plan->n_hosts elements); returns 0 or an errno value. */
-int fabric_counters_read(const struct plan *, int fd,
-                         struct fabric_counters *counters);
+/* Appends lines of "tc -batch" to 'commands' that give 'dev' the rate
+ * 'rate_bps' for IP packets of up to 'mtu' bytes, and eight priorities. */
+struct ds;
+void fabric_put_shaping(struct ds *commands, const char *dev,
+                        int64_t rate_bps, int mtu);
 
 /* Stores the bytes sent by all ports of the fabric, by level. */
 char *fabric_level_bytes(const struct plan *, uint64_t bytes[8]);

@@ -11,8 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/directory.h"
+#include "base/memory.h"
+#include "controller/ovsdb/database.h"
+#include "openvswitch/dynamic-string.h"
 #include "util.h"
 
+#define HA_MEMBERS 3
+#define HA_CONTROLLERS 2
 #define RUN_ROOT "/run/stagecoach"
 #define NAME_CHARS \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -39,7 +45,20 @@ plan_create(const char *name, const char *rundir, const char *bin_dir,
     plan->lock = xasprintf(RUN_ROOT"/lab-%s.lock", name);
     plan->cgroup = xasprintf("stagecoach/lab-%s", name);
     plan->fabric_ns = xasprintf("scl-%s-fab", name);
+    plan->daemons_cgroup = xasprintf("%s/daemons", plan->cgroup);
     plan->bin_dir = nullable_xstrdup(bin_dir);
+    for (int i = 0; i < SCENARIO_MAX_HOSTS; i++) {
+        plan->hosts[i] = (struct plan_host) {
+            .name = xasprintf("h%d", i),
+            .address = xasprintf("10.77.0.%d", i + 1),
+            .port = xasprintf("p%d", i),
+            .ns = xasprintf("scl-%s-h%d", name, i),
+            .node_ns = xasprintf("scl-%s-n%d", name, i),
+            .dir = xasprintf("%s/hosts/h%d", plan->rundir, i),
+            .shim = xasprintf("%s/hosts/h%d/shim.sock", plan->rundir, i),
+            .cgroup = xasprintf("%s/hosts/h%d", plan->cgroup, i),
+        };
+    }
     *planp = plan;
     return NULL;
 }
@@ -63,40 +82,82 @@ plan_destroy(struct plan *plan)
         free(plan->rundir);
         free(plan->lock);
         free(plan->cgroup);
+        free(plan->daemons_cgroup);
         free(plan->fabric_ns);
         free(plan->bin_dir);
+        for (int i = 0; i < SCENARIO_MAX_HOSTS; i++) {
+            free(plan->hosts[i].name);
+            free(plan->hosts[i].address);
+            free(plan->hosts[i].port);
+            free(plan->hosts[i].ns);
+            free(plan->hosts[i].node_ns);
+            free(plan->hosts[i].dir);
+            free(plan->hosts[i].shim);
+            free(plan->hosts[i].cgroup);
+        }
         free(plan);
     }
-}
-
-char *
-plan_host_ns(const struct plan *plan, int host)
-{
-    return xasprintf("scl-%s-h%d", plan->name, host);
-}
-
-char *
-plan_node_ns(const struct plan *plan, int host)
-{
-    return xasprintf("scl-%s-n%d", plan->name, host);
-}
-
-char *
-plan_host_dir(const struct plan *plan, int host)
-{
-    return xasprintf("%s/hosts/h%d", plan->rundir, host);
-}
-
-char *
-plan_host_cgroup(const struct plan *plan, int host)
-{
-    return xasprintf("%s/hosts/h%d", plan->cgroup, host);
 }
 
 char *
 plan_log(const struct plan *plan, const char *program)
 {
     return xasprintf("%s/log/%s.log", plan->rundir, program);
+}
+
+int
+plan_n_members(const struct plan *plan)
+{
+    return plan->ha ? HA_MEMBERS : 1;
+}
+
+int
+plan_n_controllers(const struct plan *plan)
+{
+    return plan->ha ? HA_CONTROLLERS : 1;
+}
+
+char *
+plan_member_rundir(const struct plan *plan, int i)
+{
+    return i ? xasprintf("%s/m%d", plan->rundir, i) : xstrdup(plan->rundir);
+}
+
+char *
+plan_member_daemon(const struct database *db, int i)
+{
+    return (i ? xasprintf("ovsdb-%s-%d", db->name, i)
+            : xasprintf("ovsdb-%s", db->name));
+}
+
+char *
+plan_remote(const struct plan *plan, const struct database *db)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    for (int i = 0; i < plan_n_members(plan); i++) {
+        char *rundir = plan_member_rundir(plan, i);
+        char *remote = database_remote(db, rundir);
+
+        ds_put_format(&ds, "%s%s", i ? "," : "", remote);
+        free(remote);
+        free(rundir);
+    }
+    return ds_steal_cstr(&ds);
+}
+
+char *
+plan_controller_file(const struct plan *plan, int i, const char *name,
+                     const char *suffix)
+{
+    return (i ? xasprintf("%s/%s-%d.%s", plan->rundir, name, i, suffix)
+            : xasprintf("%s/%s.%s", plan->rundir, name, suffix));
+}
+
+char *
+plan_controller_daemon(int i)
+{
+    return i ? xasprintf("controller-%d", i) : xstrdup("controller");
 }
 
 bool
@@ -109,53 +170,35 @@ plan_owns_ns(const struct plan *plan, const char *ns)
     return owns;
 }
 
-/* Returns the directory of the running program. */
-static char *
-own_dir(void)
-{
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-
-    path[MAX(0, n)] = '\0';
-    return dir_name(path);
-}
-
-static char *
-if_there(char *path, int mode)
-{
-    if (access(path, mode)) {
-        free(path);
-        return NULL;
-    }
-    return path;
-}
-
 char *
 plan_program(const struct plan *plan, const char *name)
 {
     /* Folders of programs in a build, relative to that of "stagecoach". */
     static const char *const folders[] = {
-        "", "../cli/", "../controller/", "../agent/", "../shim/",
-        "../trainer/",
+        ".", "../cli", "../controller", "../agent", "../shim", "../trainer",
+        NULL,
     };
-    char *dir = own_dir();
     char *path = NULL;
 
     if (plan->bin_dir) {
-        path = if_there(xasprintf("%s/%s", plan->bin_dir, name), X_OK);
+        path = xasprintf("%s/%s", plan->bin_dir, name);
+        if (access(path, X_OK)) {
+            free(path);
+            path = NULL;
+        }
     }
-    for (size_t i = 0; !path && i < ARRAY_SIZE(folders); i++) {
-        path = if_there(xasprintf("%s/%s%s", dir, folders[i], name), X_OK);
-    }
-    free(dir);
+    path = path ? path : directory_find(folders, name, X_OK);
     return path ? path : xstrdup(name);
 }
 
-static void
-add_string_and_free(cJSON *object, const char *name, char *value)
+char *
+plan_write_text(const char *file, const char *text)
 {
-    cJSON_AddStringToObject(object, name, value);
-    free(value);
+    FILE *stream = fopen(file, "we");
+    bool failed = !stream || fputs(text, stream) < 0;
+
+    failed = (stream && fclose(stream)) || failed;
+    return failed ? xasprintf("%s: %s", file, ovs_strerror(errno)) : NULL;
 }
 
 char *
@@ -163,28 +206,24 @@ plan_write_cluster(const struct plan *plan, const char *file)
 {
     cJSON *top = cJSON_CreateObject();
     cJSON *hosts = cJSON_AddArrayToObject(top, "hosts");
-    FILE *stream;
-    char *text;
-    bool failed;
+    char *text, *error;
 
     for (int i = 0; i < plan->n_hosts; i++) {
+        const struct plan_host *h = &plan->hosts[i];
         cJSON *host = cJSON_CreateObject();
 
-        add_string_and_free(host, "name", xasprintf("h%d", i));
-        add_string_and_free(host, "address", xasprintf("10.77.0.%d", i + 1));
+        cJSON_AddStringToObject(host, "name", h->name);
+        cJSON_AddStringToObject(host, "address", h->address);
         cJSON_AddStringToObject(host, "launch", "netns");
-        add_string_and_free(host, "netns", plan_host_ns(plan, i));
-        add_string_and_free(host, "rundir", plan_host_dir(plan, i));
-        add_string_and_free(host, "cgroup", plan_host_cgroup(plan, i));
+        cJSON_AddStringToObject(host, "netns", h->ns);
+        cJSON_AddStringToObject(host, "rundir", h->dir);
+        cJSON_AddStringToObject(host, "cgroup", h->cgroup);
         cJSON_AddNumberToObject(host, "slots", plan->slots);
         cJSON_AddItemToArray(hosts, host);
     }
-    text = cJSON_Print(top);
+    text = must(cJSON_Print(top));
     cJSON_Delete(top);
-
-    stream = fopen(file, "we");
-    failed = !stream || !text || fputs(text, stream) < 0;
-    failed = (stream && fclose(stream)) || failed;
+    error = plan_write_text(file, text);
     free(text);
-    return failed ? xasprintf("%s: %s", file, ovs_strerror(errno)) : NULL;
+    return error;
 }

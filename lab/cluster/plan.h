@@ -18,10 +18,6 @@
  *    scl-NAME-n0    its node: interfaces "host" and "uplink", a shim between
  *    scl-NAME-fab   the fabric: port p0 for host 0, and so on, on a bridge
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The plan owns its strings.  The caller must free strings that functions
  * return. */
 
@@ -30,15 +26,32 @@
 
 #include "scenario/scenario.h"
 
+struct database;
+
+/* Names and paths of a host. */
+struct plan_host {
+    char *name;                 /* "h0". */
+    char *address;              /* "10.77.0.1". */
+    char *port;                 /* "p0": interface of the fabric. */
+    char *ns;                   /* Namespace of its jobs and its agent. */
+    char *node_ns;              /* Namespace of its shim. */
+    char *dir;                  /* Run directory, absolute. */
+    char *shim;                 /* Control socket of its shim, in 'dir'. */
+    char *cgroup;               /* Cgroup of its jobs. */
+};
+
 struct plan {
     char *name;                 /* 1 to 8 letters and digits. */
     char *rundir;               /* Absolute. */
     char *lock;                 /* Lock file, absolute. */
-    char *cgroup;               /* Relative to the cgroup v2 mount. */
+    char *cgroup;               /* Relative to the cgroup v2 mount, as all
+                                 * cgroups of the plan are. */
+    char *daemons_cgroup;       /* Cgroup of daemons and searches. */
     char *fabric_ns;            /* Name of the fabric's namespace. */
     char *bin_dir;              /* Folder that is searched for programs first,
                                  * or NULL. */
-    int n_hosts;
+    int n_hosts;                /* 0 without a scenario. */
+    struct plan_host hosts[SCENARIO_MAX_HOSTS];         /* All are set. */
     int slots;
     int64_t rate_bps;
     int mtu;
@@ -54,11 +67,29 @@ char *plan_create(const char *name, const char *rundir, const char *bin_dir,
 void plan_set_scenario(struct plan *, const struct scenario *);
 void plan_destroy(struct plan *);
 
-char *plan_host_ns(const struct plan *, int host);
-char *plan_node_ns(const struct plan *, int host);
-char *plan_host_dir(const struct plan *, int host);
-char *plan_host_cgroup(const struct plan *, int host);
 char *plan_log(const struct plan *, const char *program);
+
+/* Database members and controllers
+ * --------------------------------
+ *
+ * A lab has one member of each database and one controller, or three and two
+ * if plan->ha is set.  The names of the first ones do not depend on
+ * plan->ha. */
+
+int plan_n_members(const struct plan *);
+int plan_n_controllers(const struct plan *);
+
+/* Run directory of member 'i', and the name of its daemon. */
+char *plan_member_rundir(const struct plan *, int i);
+char *plan_member_daemon(const struct database *, int i);
+
+/* Remote for clients of 'db': all members. */
+char *plan_remote(const struct plan *, const struct database *);
+
+/* "RUNDIR/NAME.SUFFIX" of controller 'i', and the name of its daemon. */
+char *plan_controller_file(const struct plan *, int i, const char *name,
+                           const char *suffix);
+char *plan_controller_daemon(int i);
 
 /* Returns true if 'ns' is the name of a namespace of this lab. */
 bool plan_owns_ns(const struct plan *, const char *ns);
@@ -66,6 +97,9 @@ bool plan_owns_ns(const struct plan *, const char *ns);
 /* Returns the path of program 'name': in 'bin_dir', beside the running
  * program, or in the build folder; otherwise just 'name'. */
 char *plan_program(const struct plan *, const char *name);
+
+/* Writes 'text' to 'file'.  Returns NULL or a message. */
+char *plan_write_text(const char *file, const char *text);
 
 /* Writes CLUSTER.json (docs/interfaces.md).  Returns NULL or a message. */
 char *plan_write_cluster(const struct plan *, const char *file);

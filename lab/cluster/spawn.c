@@ -21,6 +21,7 @@
 
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/console.h"
+#include "lab/cluster/plan.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "process.h"
@@ -142,6 +143,12 @@ spawn(const struct spawn *s, pid_t *pidp)
 }
 
 int
+open_log(const char *file)
+{
+    return open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
+static bool
 wait_child(pid_t pid, int timeout_ms, int *statusp)
 {
     int fd = pidfd_open(pid, 0);
@@ -156,6 +163,17 @@ wait_child(pid_t pid, int timeout_ms, int *statusp)
     } while (n < 0 && errno == EINTR);
     close(fd);
     return n > 0 && waitpid(pid, statusp, 0) == pid;
+}
+
+bool
+end_child(pid_t pid, pid_t victim, long long deadline, int *statusp)
+{
+    if (wait_child(pid, MAX(0, deadline - time_msec()), statusp)) {
+        return true;
+    }
+    kill(victim, SIGKILL);
+    waitpid(pid, statusp, 0);
+    return false;
 }
 
 static char *
@@ -188,14 +206,16 @@ static char *
 tool_message(const char *const argv[], int status, bool ended, char *errors)
 {
     const char *line = last_line(errors);
+    char *how, *message;
 
     if (!ended) {
         return xasprintf("%s: timed out", argv[0]);
-    } else if (*line) {
-        return xasprintf("%s %s: %s", argv[0], argv[1] ? argv[1] : "", line);
     }
-    return xasprintf("%s %s: %s", argv[0], argv[1] ? argv[1] : "",
-                     process_status_msg(status));
+    how = process_status_msg(status);
+    message = xasprintf("%s %s: %s", argv[0], argv[1] ? argv[1] : "",
+                        *line ? line : how);
+    free(how);
+    return message;
 }
 
 char *
@@ -221,12 +241,8 @@ tool_run(const char *netns, const char *const argv[], const char *input,
         || spawn(&s, &pid)) {
         message = xasprintf("%s: %s", argv[0], ovs_strerror(errno));
     } else {
-        bool ended = wait_child(pid, timeout_ms, &status);
+        bool ended = end_child(pid, pid, time_msec() + timeout_ms, &status);
 
-        if (!ended) {
-            kill(pid, SIGKILL);
-            waitpid(pid, &status, 0);
-        }
         if (!ended || status) {
             char *errors = read_memfd(err);
 
@@ -265,20 +281,18 @@ struct daemon {
 };
 
 struct supervisor {
+    const struct plan *plan;
     struct ovs_list daemons;
-    char *log_dir;
-    char *cgroup;
     unsigned int n_restarts;
 };
 
 struct supervisor *
-supervisor_create(const char *log_dir, const char *cgroup)
+supervisor_create(const struct plan *plan)
 {
     struct supervisor *sv = xzalloc(sizeof *sv);
 
+    sv->plan = plan;
     ovs_list_init(&sv->daemons);
-    sv->log_dir = xstrdup(log_dir);
-    sv->cgroup = xstrdup(cgroup);
     return sv;
 }
 
@@ -296,8 +310,6 @@ supervisor_destroy(struct supervisor *sv)
             svec_destroy(&d->argv);
             free(d);
         }
-        free(sv->log_dir);
-        free(sv->cgroup);
         free(sv);
     }
 }
@@ -305,12 +317,12 @@ supervisor_destroy(struct supervisor *sv)
 static char *
 daemon_start(struct supervisor *sv, struct daemon *d)
 {
-    int log = open(d->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int log = open_log(d->log);
     struct spawn s = {
         .argv = (const char *const *) d->argv.names,
         .env = (const char *const *) d->env.names,
         .netns = d->netns,
-        .cgroup = sv->cgroup,
+        .cgroup = sv->plan->daemons_cgroup,
         .out = log,
         .err = log,
     };
@@ -326,27 +338,19 @@ daemon_start(struct supervisor *sv, struct daemon *d)
                              ovs_strerror(error)) : NULL;
 }
 
-static void
-copy_strings(struct svec *to, const char *const from[])
-{
-    svec_init(to);
-    for (; from && *from; from++) {
-        svec_add(to, *from);
-    }
-    svec_terminate(to);
-}
-
 char *
 supervisor_add(struct supervisor *sv, const char *name, const char *netns,
-               const char *const env[], const char *const argv[])
+               struct svec *env, struct svec *argv)
 {
     struct daemon *d = xzalloc(sizeof *d);
 
+    svec_terminate(env);
+    svec_terminate(argv);
     d->name = xstrdup(name);
     d->netns = nullable_xstrdup(netns);
-    d->log = xasprintf("%s/%s.log", sv->log_dir, name);
-    copy_strings(&d->env, env);
-    copy_strings(&d->argv, argv);
+    d->log = plan_log(sv->plan, name);
+    d->env = *env;
+    d->argv = *argv;
     ovs_list_push_back(&sv->daemons, &d->node);
     return daemon_start(sv, d);
 }
@@ -432,11 +436,7 @@ supervisor_stop(struct supervisor *sv)
         int status;
 
         if (d->pid) {
-            if (!wait_child(d->pid, MAX(0, deadline - time_msec()),
-                            &status)) {
-                kill(d->pid, SIGKILL);
-                waitpid(d->pid, &status, 0);
-            }
+            end_child(d->pid, d->pid, deadline, &status);
             d->pid = 0;
             d->restart_at = LLONG_MAX;
         }

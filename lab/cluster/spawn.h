@@ -23,13 +23,10 @@
  *
  *    error = tool_run(NULL, argv, "link set lo up\n", 5000, &output);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * The caller must reap the child.  A child is killed when the calling thread
  * ends, so call spawn() from the main thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -56,9 +53,12 @@ int netns_call(const char *name, int (*cb)(void *aux), void *aux);
 char *tool_run(const char *netns, const char *const argv[], const char *input,
                int timeout_ms, char **outputp);
 
-/* Waits at most 'timeout_ms' for child 'pid' to end.  Returns true and stores
- * its status if it ended. */
-int wait_child(pid_t pid, int timeout_ms, int *statusp);
+/* Waits until child 'pid' ends and stores its status.  At 'deadline',
+ * time_msec(), kills 'victim', the process or its group, and returns false. */
+bool end_child(pid_t pid, pid_t victim, long long deadline, int *statusp);
+
+/* Opens 'file' to append to it.  Returns a file descriptor, or -1. */
+int open_log(const char *file);
 
 /* Daemons
  * -------
@@ -66,15 +66,17 @@ int wait_child(pid_t pid, int timeout_ms, int *statusp);
  * A supervisor restarts a daemon that ends, counts that for the report, and
  * fails if a daemon ends soon after each start. */
 
+struct plan;
 struct supervisor;
+struct svec;
 
-struct supervisor *supervisor_create(const char *log_dir, const char *cgroup);
+struct supervisor *supervisor_create(const struct plan *);
 void supervisor_destroy(struct supervisor *);
 
-/* Starts a daemon.  'name' identifies it in messages and names its log. */
+/* Starts a daemon.  'name' identifies it in messages and names its log.  Takes
+ * ownership of the strings of 'env' and 'argv'. */
 char *supervisor_add(struct supervisor *, const char *name,
-                     const char *netns, const char *const env[],
-                     const char *const argv[]);
+                     const char *netns, struct svec *env, struct svec *argv);
 char *supervisor_run(struct supervisor *);
 void supervisor_wait(struct supervisor *);
 void supervisor_stop(struct supervisor *);

@@ -5,9 +5,7 @@
 #include "lab/cluster/switch-buffers.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,37 +40,20 @@ widen(int fd)
     }
 }
 
-/* Returns true if file descriptor 'name' in 'dir' is a socket. */
-static bool
-is_socket(DIR *dir, const char *name)
-{
-    static const char socket_[] = "socket:";
-    char target[sizeof socket_];
-
-    return readlinkat(dirfd(dir), name, target, sizeof target)
-           >= (ssize_t) strlen(socket_)
-        && !strncmp(target, socket_, strlen(socket_));
-}
-
-int
+void
 switch_buffers_widen(pid_t pid)
 {
     int pidfd = syscall(SYS_pidfd_open, pid, 0);
     char *name = xasprintf("/proc/%d/fd", (int) pid);
     DIR *dir = pidfd < 0 ? NULL : opendir(name);
-    int error = dir ? 0 : errno;
     struct dirent *de;
 
     while (dir && (de = readdir(dir))) {
-        if (is_socket(dir, de->d_name)) {
-            int fd = syscall(SYS_pidfd_getfd, pidfd, atoi(de->d_name), 0);
+        int fd = syscall(SYS_pidfd_getfd, pidfd, atoi(de->d_name), 0);
 
-            if (fd >= 0) {
-                widen(fd);
-                close(fd);
-            } else if (errno != EBADF) {
-                error = errno;
-            }
+        if (fd >= 0) {
+            widen(fd);
+            close(fd);
         }
     }
     if (dir) {
@@ -82,5 +63,4 @@ switch_buffers_widen(pid_t pid)
         close(pidfd);
     }
     free(name);
-    return error;
 }

@@ -25,21 +25,11 @@
  * =====
  *
  * Call switch_buffers_widen() periodically: the switch creates sockets when it
- * needs them and after a restart.
- *
- *
- * Decisions
- * =========
- *
- * Open vSwitch's userspace datapath sends for all ports through one packet
- * socket with a buffer of 200 kB, and frames that wait in the low class of one
- * port count against it.  Without larger buffers a dozen starved frames make
- * the switch drop frames of every port, and no counter shows it. */
+ * needs them and after a restart. */
 
 #include <sys/types.h>
 
-/* Widens the packet sockets of process 'pid' that are not wide yet.  Returns 0
- * or a positive errno value, for example if the process has ended. */
-int switch_buffers_widen(pid_t pid);
+/* Widens the packet sockets of process 'pid' that are not wide yet. */
+void switch_buffers_widen(pid_t pid);
 
 #endif /* lab/cluster/switch-buffers.h */

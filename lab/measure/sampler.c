@@ -4,38 +4,224 @@
 
 #include "lab/measure/sampler.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "reporting/report.h"
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/fabric.h"
 #include "lab/cluster/plan.h"
-#include "lab/measure/shim-stats.h"
-#include "lab/measure/tcp-counters.h"
+#include "lab/cluster/spawn.h"
 #include "openvswitch/poll-loop.h"
+#include "reporting/report.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/shim-client.h"
 
 #define SAMPLE_MS 500
+
+/* Timeout of a call: a shim replies within microseconds unless it is
+ * stopped. */
+#define SHIM_MS 100
+
+#define MAX_NETSTAT 16384       /* Size limit of /proc/net/netstat, which has
+                                 * about 6,000 bytes. */
+
+/* Bytes that a host sent and received through its port of the fabric. */
+struct port_bytes {
+    uint64_t up, down;
+};
+
+/* Counters of one shim: the sum of 'before' and 'now'.  A restarted shim
+ * counts from 0. */
+struct shim {
+    bool asked;                 /* True if 'now' was read. */
+    uint64_t boot_id;
+    uint64_t before[2];         /* Counters of earlier processes. */
+    uint64_t now[2];            /* IP bytes, bytes of the default class. */
+};
+
+struct sampled_host {
+    struct port_bytes now, before;      /* At the last two samples. */
+    struct shim shim;
+    int netstat;                /* Its /proc/net/netstat, negative if not
+                                 * readable. */
+    uint64_t timeouts;          /* Its TCP timeouts at the start. */
+};
 
 struct sampler {
     const struct plan *plan;
     struct report_policy *policy;
     long long epoch_ms;
     long long last_ms;          /* Monotonic time of the last sample. */
-    int fd;                     /* Argument of fabric_counters_read(), negative
-                                 * if unavailable. */
-    struct fabric_counters *now, *before;
+    int ports;                  /* /proc/net/dev of the fabric, negative if
+                                 * not readable. */
+    struct sampled_host *hosts;
     float *use;                 /* Use of each port, 0 to 1; two ports per
                                  * host. */
     uint64_t busy, total;       /* CPU times at the start, in ticks. */
-    struct shim_watch *shims;
-    struct tcp_counters *tcp;
 };
+
+/* The file keeps reporting the namespace in which it was opened. */
+static int
+open_file(void *name)
+{
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+/* Reads at most 'size' bytes from the start of 'fd', which generates the
+ * contents again, into 'text', which must have space for a null byte too.
+ * Returns their number. */
+static size_t
+read_again(int fd, char *text, size_t size)
+{
+    size_t used = 0;
+    ssize_t n;
+
+    lseek(fd, 0, SEEK_SET);
+    while (used < size && (n = read(fd, text + used, size - used)) > 0) {
+        used += n;
+    }
+    text[used] = '\0';
+    return used;
+}
+
+static void
+read_ports(struct sampler *s)
+{
+    size_t size = 1024 + 256 * (s->plan->n_hosts + 4);
+    char *text = xmalloc(size + 1);
+    char *save = NULL;
+
+    read_again(s->ports, text, size);
+    for (char *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        unsigned long long rx, tx;
+        int port;
+
+        if (sscanf(line, " p%d: %llu %*u %*u %*u %*u %*u %*u %*u %llu",
+                   &port, &rx, &tx) == 3
+            && port >= 0 && port < s->plan->n_hosts) {
+            s->hosts[port].now = (struct port_bytes) { rx, tx };
+        }
+    }
+    free(text);
+}
+
+/* Returns the line after 'line', or NULL. */
+static const char *
+next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+
+    return end && end[1] ? end + 1 : NULL;
+}
+
+bool
+sampler_find_counter(const char *text, const char *group, const char *name,
+                     uint64_t *value)
+{
+    size_t n_group = strlen(group), n_name = strlen(name);
+    const char *p, *v;
+
+    for (const char *names = text; names; names = next_line(names)) {
+        const char *values = next_line(names);
+
+        if (!values || strncmp(names, group, n_group) || names[n_group] != ':'
+            || strncmp(values, names, n_group + 1)) {
+            continue;
+        }
+        p = names + n_group + 1;
+        v = values + n_group + 1;
+        while (*p == ' ' && *v == ' ') {
+            size_t length = strcspn(++p, " \n");
+
+            v++;
+            if (length == n_name && !strncmp(p, name, length)) {
+                char *end;
+
+                errno = 0;
+                *value = strtoull(v, &end, 10);
+                return end > v && !errno;
+            }
+            p += length;
+            v += strcspn(v, " \n");
+        }
+    }
+    return false;
+}
+
+static bool
+read_timeouts(int fd, uint64_t *timeouts)
+{
+    char text[MAX_NETSTAT + 1];
+
+    if (fd < 0) {
+        return false;
+    }
+    read_again(fd, text, MAX_NETSTAT);
+    return sampler_find_counter(text, "TcpExt", "TCPTimeouts", timeouts);
+}
+
+/* Returns the retransmission timeouts of all hosts since the start, NAN if
+ * they are unknown. */
+static double
+count_timeouts(const struct sampler *s)
+{
+    double sum = 0;
+
+    for (int i = 0; i < s->plan->n_hosts; i++) {
+        uint64_t now;
+
+        if (!read_timeouts(s->hosts[i].netstat, &now)) {
+            return NAN;
+        }
+        sum += now - s->hosts[i].timeouts;
+    }
+    return sum;
+}
+
+/* Reads the counters of the shim with control socket 'path', unless it does
+ * not reply. */
+static void
+read_shim(struct shim *shim, const char *path)
+{
+    struct shim_client *client;
+    struct shim_stats stats;
+    const void *body;
+    size_t size;
+    bool ok = (!shim_client_open(path, &client)
+               && !shim_client_transact(client, SHIM_STATS, NULL, 0, SHIM_MS,
+                                        &body, &size)
+               && size >= sizeof stats);
+
+    if (ok) {
+        memcpy(&stats, body, sizeof stats);
+        if (shim->asked && shim->boot_id != stats.boot_id) {
+            shim->before[0] += shim->now[0];
+            shim->before[1] += shim->now[1];
+        }
+        shim->asked = true;
+        shim->boot_id = stats.boot_id;
+        shim->now[0] = stats.tx_ip_bytes;
+        shim->now[1] = stats.tx_default_bytes;
+    }
+    shim_client_close(client);
+}
+
+static void
+read_shims(struct sampler *s)
+{
+    for (int i = 0; i < s->plan->n_hosts; i++) {
+        read_shim(&s->hosts[i].shim, s->plan->hosts[i].shim);
+    }
+}
 
 /* Reads the CPU times of all CPUs, in ticks, from /proc/stat. */
 static void
@@ -80,21 +266,26 @@ struct sampler *
 sampler_create(const struct plan *plan, struct report_policy *policy,
                long long epoch_ms)
 {
+    static char dev[] = "/proc/thread-self/net/dev";
+    static char netstat[] = "/proc/thread-self/net/netstat";
     struct sampler *s = xzalloc(sizeof *s);
 
     s->plan = plan;
     s->policy = policy;
     s->epoch_ms = epoch_ms;
-    s->now = xcalloc(plan->n_hosts, sizeof *s->now);
-    s->before = xcalloc(plan->n_hosts, sizeof *s->before);
+    s->hosts = xcalloc(plan->n_hosts, sizeof *s->hosts);
     s->use = xcalloc(2 * plan->n_hosts, sizeof *s->use);
-    s->fd = fabric_counters_open(plan);
-    s->shims = shim_watch_create(plan);
-    s->tcp = tcp_counters_create(plan);
+    s->ports = netns_call(plan->fabric_ns, open_file, dev);
+    for (int i = 0; i < plan->n_hosts; i++) {
+        struct sampled_host *host = &s->hosts[i];
+
+        host->netstat = netns_call(plan->hosts[i].ns, open_file, netstat);
+        read_timeouts(host->netstat, &host->timeouts);
+    }
     s->last_ms = time_msec();
     name_ports(plan, policy);
-    if (s->fd >= 0) {
-        fabric_counters_read(plan, s->fd, s->now);
+    if (s->ports >= 0) {
+        read_ports(s);
     }
     read_processors(&s->busy, &s->total);
     return s;
@@ -104,13 +295,15 @@ void
 sampler_destroy(struct sampler *s)
 {
     if (s) {
-        if (s->fd >= 0) {
-            close(s->fd);
+        for (int i = 0; i < s->plan->n_hosts; i++) {
+            if (s->hosts[i].netstat >= 0) {
+                close(s->hosts[i].netstat);
+            }
         }
-        shim_watch_destroy(s->shims);
-        tcp_counters_destroy(s->tcp);
-        free(s->now);
-        free(s->before);
+        if (s->ports >= 0) {
+            close(s->ports);
+        }
+        free(s->hosts);
         free(s->use);
         free(s);
     }
@@ -122,21 +315,23 @@ sampler_run(struct sampler *s)
     long long ms = time_msec();
     double capacity;            /* Bytes since the last sample. */
 
-    if (ms < s->last_ms + SAMPLE_MS || s->fd < 0) {
+    if (ms < s->last_ms + SAMPLE_MS || s->ports < 0) {
         return false;
     }
     capacity = s->plan->rate_bps / 8.0 * (ms - s->last_ms) / 1000;
-    memcpy(s->before, s->now, s->plan->n_hosts * sizeof *s->now);
-    fabric_counters_read(s->plan, s->fd, s->now);
     for (int i = 0; i < s->plan->n_hosts; i++) {
-        s->use[2 * i] = (s->now[i].up_bytes - s->before[i].up_bytes)
-                        / capacity;
-        s->use[2 * i + 1] = (s->now[i].down_bytes - s->before[i].down_bytes)
-                            / capacity;
+        s->hosts[i].before = s->hosts[i].now;
+    }
+    read_ports(s);
+    for (int i = 0; i < s->plan->n_hosts; i++) {
+        const struct sampled_host *host = &s->hosts[i];
+
+        s->use[2 * i] = (host->now.up - host->before.up) / capacity;
+        s->use[2 * i + 1] = (host->now.down - host->before.down) / capacity;
     }
     report_links(s->policy, (time_wall_msec() - s->epoch_ms) / 1000.0,
                  s->use);
-    shim_watch_run(s->shims);
+    read_shims(s);
     s->last_ms = ms;
     return true;
 }
@@ -150,12 +345,14 @@ sampler_wait(struct sampler *s)
 uint64_t
 sampler_moved(const struct sampler *s, int host)
 {
-    return (s->now[host].up_bytes - s->before[host].up_bytes)
-           + (s->now[host].down_bytes - s->before[host].down_bytes);
+    const struct sampled_host *h = &s->hosts[host];
+
+    return h->now.up - h->before.up + h->now.down - h->before.down;
 }
 
-double
-sampler_cpu(const struct sampler *s)
+/* Returns the mean CPU load since the first sample, 0 to 1, NAN before it. */
+static double
+cpu_load(const struct sampler *s)
 {
     uint64_t busy, total;
 
@@ -172,6 +369,25 @@ tree_seconds(const struct plan *plan, const char *part)
 
     free(path);
     return seconds;
+}
+
+/* Stores the share of the hosts' IP bytes that was sent in the class of a
+ * job. */
+static void
+finish_shims(struct sampler *s)
+{
+    uint64_t ip = 0, untagged = 0;
+
+    read_shims(s);
+    for (int i = 0; i < s->plan->n_hosts; i++) {
+        const struct shim *shim = &s->hosts[i].shim;
+
+        ip += shim->before[0] + shim->now[0];
+        untagged += shim->before[1] + shim->now[1];
+    }
+    if (ip) {
+        s->policy->coverage = 1 - (double) untagged / ip;
+    }
 }
 
 /* Level 0 is ARP, level 7 is unclassified traffic. */
@@ -194,16 +410,10 @@ finish_fabric(struct sampler *s)
 void
 sampler_finish(struct sampler *s)
 {
-    uint64_t ip, untagged, dropped;
-
-    shim_watch_run(s->shims);
-    shim_watch_totals(s->shims, &ip, &untagged, &dropped);
-    if (ip) {
-        s->policy->coverage = 1 - (double) untagged / ip;
-    }
-    s->policy->cpu_busy = sampler_cpu(s);
+    finish_shims(s);
+    s->policy->cpu_busy = cpu_load(s);
     s->policy->cpu_daemons_s = tree_seconds(s->plan, "daemons");
     s->policy->cpu_jobs_s = tree_seconds(s->plan, "hosts");
-    s->policy->tcp_timeouts = tcp_counters_timeouts(s->tcp);
+    s->policy->tcp_timeouts = count_timeouts(s);
     finish_fabric(s);
 }

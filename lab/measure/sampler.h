@@ -3,7 +3,18 @@
 #ifndef LAB_SAMPLER_H
 #define LAB_SAMPLER_H 1
 
-/* Samples link use and CPU load twice a second.
+/* Samples link use, CPU load, and counters of shims and TCP twice a second.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Coverage is the share of the hosts' IP bytes that their shims sent in the
+ * class of a job.
+ *
+ * A retransmission timeout is the most expensive event for training: the
+ * connection is idle for at least 200 ms, and all workers wait for it.  Each
+ * host is a namespace in which the kernel counts the timeouts.
  *
  *
  * Usage
@@ -17,10 +28,6 @@
  *    sampler_wait(sampler);
  *    sampler_finish(sampler);            // Into the policy's report.
  *    sampler_destroy(sampler);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only.  The plan and the policy must outlive the sampler. */
 
@@ -44,7 +51,10 @@ void sampler_finish(struct sampler *);
  * samples. */
 uint64_t sampler_moved(const struct sampler *, int host);
 
-/* Returns the mean CPU load since the first sample, 0 to 1, NAN before it. */
-double sampler_cpu(const struct sampler *);
+/* Looks up 'name' of 'group' in 'text', which has the format of
+ * /proc/net/netstat: a line of names, then a line of values, both beginning
+ * with "GROUP:". */
+bool sampler_find_counter(const char *text, const char *group,
+                          const char *name, uint64_t *value);
 
 #endif /* lab/measure/sampler.h */

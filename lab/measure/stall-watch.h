@@ -27,10 +27,6 @@
  *        ...say so, once for each stall...
  *    }
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Plain memory, one thread. */
 
 #include <stdbool.h>

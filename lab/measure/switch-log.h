@@ -22,10 +22,6 @@
  *    ...
  *    error = switch_log_read(file, &counts);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Plain data; the caller frees messages. */
 
 #include <stdio.h>

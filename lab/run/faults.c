@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "reporting/report.h"
+#include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database.h"
 #include "lab/cluster/cluster.h"
 #include "lab/cluster/console.h"
-#include "lab/cluster/members.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
 #include "lab/measure/switch-log.h"
@@ -98,18 +98,6 @@ faults_destroy(struct faults *f)
     free(f);
 }
 
-static cJSON *
-ask(const struct faults *f, int controller, const char *command)
-{
-    char *reply;
-    char *error = cluster_ask_one(f->plan, controller, command, &reply);
-    cJSON *json = error ? NULL : cJSON_Parse(reply);
-
-    free(error);
-    free(reply);
-    return json;
-}
-
 static bool
 has_string(const cJSON *json, const char *member, const char *value)
 {
@@ -124,6 +112,12 @@ is_true(const cJSON *json, const char *member)
     return cJSON_IsTrue(cJSON_GetObjectItem(json, member));
 }
 
+static double
+generation_of(const cJSON *status)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(status, "generation"));
+}
+
 /* Returns true if 'status' is of an active controller that is connected to
  * both databases and all agents and has a new generation. */
 static bool
@@ -134,15 +128,20 @@ leads(const struct faults *f, const cJSON *status)
            && is_true(status, "hosts_connected")
            && cJSON_GetNumberValue(cJSON_GetObjectItem(status, "agents"))
               >= f->plan->n_hosts
-           && cJSON_GetNumberValue(cJSON_GetObjectItem(status, "generation"))
-              > f->generation;
+           && generation_of(status) > f->generation;
+}
+
+static cJSON *
+ask_status(const struct faults *f, int controller)
+{
+    return cluster_ask_one(f->plan, controller, "controller/status", NULL);
 }
 
 /* Returns true if every host has applied the order of controller 'i'. */
 static bool
 hosts_follow(const struct faults *f, int i)
 {
-    cJSON *reply = ask(f, i, "controller/hosts");
+    cJSON *reply = cluster_ask_one(f->plan, i, "controller/hosts", NULL);
     const cJSON *host;
     int n = 0;
 
@@ -183,17 +182,15 @@ read_controllers(struct faults *f)
     size_t n_active = 0;
     int leader = -1;
 
-    for (int i = 0; i < members_n_controllers(f->plan); i++) {
-        cJSON *status = i == f->stopped ? NULL : ask(f, i,
-                                                     "controller/status");
+    for (int i = 0; i < plan_n_controllers(f->plan); i++) {
+        cJSON *status = i == f->stopped ? NULL : ask_status(f, i);
 
         if (leads(f, status) && hosts_follow(f, i)) {
             leader = i;
         }
         if (n_active < ARRAY_SIZE(active)
             && has_string(status, "state", "active")) {
-            active[n_active++] = cJSON_GetNumberValue(
-                cJSON_GetObjectItem(status, "generation"));
+            active[n_active++] = generation_of(status);
         }
         cJSON_Delete(status);
     }
@@ -269,9 +266,30 @@ resume(struct faults *f)
 {
     if (f->stopped >= 0) {
         put_test_flow(f);
-        signal_daemon(f, members_controller_daemon(f->stopped), SIGCONT);
+        signal_daemon(f, plan_controller_daemon(f->stopped), SIGCONT);
         f->stopped = -1;
     }
+}
+
+/* Returns the leader of 'db', or -1 if no member is leader. */
+static int
+find_leader(const struct plan *plan, const struct database *db)
+{
+    int leader = -1;
+
+    for (int i = 0; leader < 0 && i < plan_n_members(plan); i++) {
+        char *rundir = plan_member_rundir(plan, i);
+        struct database_cluster dc;
+        char *error = database_cluster_get(db, rundir, &dc);
+
+        if (!error && !strcmp(dc.role, "leader")) {
+            leader = i;
+        }
+        database_cluster_uninit(&dc);
+        free(error);
+        free(rundir);
+    }
+    return leader;
 }
 
 static void
@@ -281,11 +299,10 @@ begin_fault(struct faults *f, int controller)
                                                   &database_hosts };
     size_t which = f->ha.faults % ARRAY_SIZE(faults_in_turn);
     enum kind kind = faults_in_turn[which].kind;
-    cJSON *status = ask(f, controller, "controller/status");
+    cJSON *status = ask_status(f, controller);
 
     f->generation = (kind & (FAULT_CONTROLLER | FAULT_STOP)
-                     ? cJSON_GetNumberValue(cJSON_GetObjectItem(
-                                                status, "generation")) : 0);
+                     ? generation_of(status) : 0);
     cJSON_Delete(status);
     if (!f->ha.faults) {
         f->first = time_msec();
@@ -293,18 +310,18 @@ begin_fault(struct faults *f, int controller)
     }
     put_test_flow(f);
     if (kind & FAULT_STOP) {
-        signal_daemon(f, members_controller_daemon(controller), SIGSTOP);
+        signal_daemon(f, plan_controller_daemon(controller), SIGSTOP);
         f->stopped = controller;
     }
     for (size_t i = 0; kind & FAULT_LEADERS && i < ARRAY_SIZE(dbs); i++) {
-        int leader = members_leader(f->plan, dbs[i]);
+        int leader = find_leader(f->plan, dbs[i]);
 
         if (leader >= 0) {
-            signal_daemon(f, members_daemon(dbs[i], leader), SIGKILL);
+            signal_daemon(f, plan_member_daemon(dbs[i], leader), SIGKILL);
         }
     }
     if (kind & FAULT_CONTROLLER) {
-        signal_daemon(f, members_controller_daemon(controller), SIGKILL);
+        signal_daemon(f, plan_controller_daemon(controller), SIGKILL);
     }
     f->began = time_msec();
     f->ha.faults++;
@@ -353,8 +370,8 @@ faults_wait(const struct faults *f)
 static size_t
 count_ended(const struct faults *f)
 {
-    int leader = members_leader(f->plan, &database_intent);
-    char *rundir = members_rundir(f->plan, MAX(leader, 0));
+    int leader = find_leader(f->plan, &database_intent);
+    char *rundir = plan_member_rundir(f->plan, MAX(leader, 0));
     char *remote = database_remote(&database_intent, rundir);
     const char *const argv[] = { "ovsdb-client", "--format=csv",
                                  "--no-headings", "dump", remote,

@@ -32,10 +32,6 @@
  *    faults_finish(f, policy);         // Writes policy->ha.
  *    faults_destroy(f);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Main thread only. */
 
 struct cluster;

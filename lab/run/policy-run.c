@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "lab/run/policy-run.h"
+#include "lab/run/run.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -11,15 +11,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/directory.h"
 #include "reporting/report.h"
 #include "lab/cluster/cluster.h"
-#include "lab/run/cojob-run.h"
 #include "lab/run/faults.h"
 #include "lab/cluster/console.h"
 #include "lab/cluster/plan.h"
 #include "lab/measure/sampler.h"
 #include "scenario/scenario.h"
-#include "lab/run/search-run.h"
 #include "lab/cluster/spawn.h"
 #include "lab/measure/stall-watch.h"
 #include "openvswitch/dynamic-string.h"
@@ -39,10 +38,8 @@ struct policy_run {
     const struct scenario *scenario;
     struct report_policy *policy;
     long long epoch_ms;         /* Wall time of second 0. */
-    struct search_run **searches;       /* Elements are NULL until they
-                                         * begin. */
-    struct cojob_run **cojobs;          /* Elements are NULL until they
-                                         * begin. */
+    size_t n_runs;
+    struct run **runs;          /* Searches, then cojobs. */
     struct sampler *sampler;
     struct stall_watch *stalls;
     struct faults *faults;              /* NULL without plan->ha. */
@@ -56,48 +53,6 @@ elapsed(const struct policy_run *pr)
     return (time_wall_msec() - pr->epoch_ms) / 1000.0;
 }
 
-/* Starts the searches that are due. */
-static char *
-start_searches(struct policy_run *pr)
-{
-    for (size_t i = 0; i < pr->scenario->n_searches; i++) {
-        const struct scenario_search *ss = &pr->scenario->searches[i];
-
-        if (!pr->searches[i] && elapsed(pr) >= ss->start_s) {
-            char *error;
-
-            pr->searches[i] = search_run_create(pr->plan, ss, pr->policy,
-                                                pr->epoch_ms);
-            error = search_run_start(pr->searches[i]);
-            if (error) {
-                return error;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* Starts the cojobs that are due. */
-static char *
-start_cojobs(struct policy_run *pr)
-{
-    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
-        const struct scenario_cojob *sc = &pr->scenario->cojobs[i];
-
-        if (!pr->cojobs[i] && elapsed(pr) >= sc->start_s) {
-            char *error;
-
-            pr->cojobs[i] = cojob_run_create(pr->plan, pr->scenario, sc,
-                                             pr->policy, pr->epoch_ms);
-            error = cojob_run_start(pr->cojobs[i]);
-            if (error) {
-                return error;
-            }
-        }
-    }
-    return NULL;
-}
-
 /* Appends the state of the sockets of a stalled job's hosts to 'ds'. */
 static void
 put_sockets(const struct policy_run *pr, uint64_t hosts, struct ds *ds)
@@ -105,12 +60,11 @@ put_sockets(const struct policy_run *pr, uint64_t hosts, struct ds *ds)
     static const char *const argv[] = { "ss", "-tinHO", NULL };
 
     for (int i = 0; i < pr->plan->n_hosts; i++) {
-        char *netns = plan_host_ns(pr->plan, i);
         char *text = NULL;
         char *save = NULL;
 
         if (hosts & (UINT64_C(1) << i)) {
-            free(tool_run(netns, argv, NULL, 2000, &text));
+            free(tool_run(pr->plan->hosts[i].ns, argv, NULL, 2000, &text));
         }
         for (char *line = text ? strtok_r(text, "\n", &save) : NULL; line;
              line = strtok_r(NULL, "\n", &save)) {
@@ -121,15 +75,13 @@ put_sockets(const struct policy_run *pr, uint64_t hosts, struct ds *ds)
             }
         }
         free(text);
-        free(netns);
     }
 }
 
-/* A job 'of_command' may compute for a long time, so it is stalled only if a
+/* A job of commands may compute for a long time, so it is stalled only if a
  * socket has data to send. */
 static void
-watch_job(struct policy_run *pr, const struct search_job *job,
-          bool of_command)
+watch_job(struct policy_run *pr, const struct run_job *job, bool of_commands)
 {
     uint64_t moved = 0;
 
@@ -143,7 +95,7 @@ watch_job(struct policy_run *pr, const struct search_job *job,
         struct ds ds = DS_EMPTY_INITIALIZER;
 
         put_sockets(pr, job->hosts, &ds);
-        if (ds.length || !of_command) {
+        if (ds.length || !of_commands) {
             pr->policy->stalls++;
             say("%s/%s stalled at iteration %lld: no link of its hosts "
                 "has carried 1 %% of its rate for %d s%s", job->cojob,
@@ -156,22 +108,13 @@ watch_job(struct policy_run *pr, const struct search_job *job,
 static void
 watch_stalls(struct policy_run *pr)
 {
-    for (size_t i = 0; i < pr->scenario->n_searches; i++) {
-        struct search_job jobs[MAX_JOBS];
-        size_t n = pr->searches[i]
-                   ? search_run_jobs(pr->searches[i], jobs, MAX_JOBS) : 0;
+    for (size_t i = 0; i < pr->n_runs; i++) {
+        const struct run *run = pr->runs[i];
+        struct run_job jobs[MAX_JOBS];
+        size_t n = run->started ? run->class->jobs(run, jobs, MAX_JOBS) : 0;
 
         for (size_t j = 0; j < n; j++) {
-            watch_job(pr, &jobs[j], false);
-        }
-    }
-    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
-        struct search_job jobs[MAX_JOBS];
-        size_t n = pr->cojobs[i]
-                   ? cojob_run_jobs(pr->cojobs[i], jobs, MAX_JOBS) : 0;
-
-        for (size_t j = 0; j < n; j++) {
-            watch_job(pr, &jobs[j], true);
+            watch_job(pr, &jobs[j], run->class->of_commands);
         }
     }
 }
@@ -183,16 +126,16 @@ show_status(struct policy_run *pr)
     bool plain = time_msec() >= pr->next_plain_ms;
 
     ds_put_format(&ds, "%s %.0f s", pr->policy->name, elapsed(pr));
-    for (size_t i = 0; i < pr->scenario->n_searches; i++) {
-        if (pr->searches[i]) {
-            ds_put_cstr(&ds, " | ");
-            search_run_status(pr->searches[i], &ds);
-        }
-    }
-    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
-        if (pr->cojobs[i]) {
-            ds_put_cstr(&ds, " | ");
-            cojob_run_status(pr->cojobs[i], &ds);
+    for (size_t i = 0; i < pr->n_runs; i++) {
+        const struct run *run = pr->runs[i];
+
+        if (run->started) {
+            ds_put_format(&ds, " | %s", run->cojob);
+            if (run->over) {
+                ds_put_cstr(&ds, run->error ? " failed" : " done");
+            } else {
+                run->class->status(run, &ds);
+            }
         }
     }
     say_status(ds_cstr(&ds), plain ? ds_cstr(&ds) : NULL);
@@ -202,66 +145,36 @@ show_status(struct policy_run *pr)
     ds_destroy(&ds);
 }
 
-/* Runs the searches.  Returns true if all have ended, and stores the reason of
- * a failure in '*errorp'. */
-static bool
-run_searches(struct policy_run *pr, char **errorp)
-{
-    bool over = true;
-
-    *errorp = start_searches(pr);
-    for (size_t i = 0; !*errorp && i < pr->scenario->n_searches; i++) {
-        struct search_run *sr = pr->searches[i];
-
-        if (sr) {
-            search_run_run(sr);
-            *errorp = search_run_error(sr);
-        }
-        over = over && sr && search_run_is_over(sr);
-    }
-    return over || *errorp;
-}
-
-/* Runs the cojobs.  Returns true if all have ended, and stores the reason of a
- * failure in '*errorp'. */
-static bool
-run_cojobs(struct policy_run *pr, char **errorp)
-{
-    bool over = true;
-
-    *errorp = start_cojobs(pr);
-    for (size_t i = 0; !*errorp && i < pr->scenario->n_cojobs; i++) {
-        struct cojob_run *cr = pr->cojobs[i];
-
-        if (cr) {
-            cojob_run_run(cr);
-            *errorp = cojob_run_error(cr);
-        }
-        over = over && cr && cojob_run_is_over(cr);
-    }
-    return over || *errorp;
-}
-
-/* Returns true if all searches and cojobs have ended, or one has failed. */
+/* Starts what is due, and runs it.  Returns true if all has ended or something
+ * has failed; then stores the reason in '*errorp', otherwise NULL. */
 static bool
 run_all(struct policy_run *pr, char **errorp)
 {
-    bool searched = run_searches(pr, errorp);
+    bool over = true;
 
-    return *errorp || (run_cojobs(pr, errorp) && (searched || *errorp));
+    *errorp = NULL;
+    for (size_t i = 0; !*errorp && i < pr->n_runs; i++) {
+        struct run *run = pr->runs[i];
+
+        if (!run->started && elapsed(pr) >= run->start_s) {
+            run->started = true;
+            *errorp = run->class->start(run);
+        }
+        if (run->started && !*errorp) {
+            run->class->run(run);
+            *errorp = nullable_xstrdup(run->error);
+        }
+        over = over && run->over;
+    }
+    return over || *errorp;
 }
 
 static void
 wait_for_news(struct policy_run *pr)
 {
-    for (size_t i = 0; i < pr->scenario->n_searches; i++) {
-        if (pr->searches[i]) {
-            search_run_wait(pr->searches[i]);
-        }
-    }
-    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
-        if (pr->cojobs[i]) {
-            cojob_run_wait(pr->cojobs[i]);
+    for (size_t i = 0; i < pr->n_runs; i++) {
+        if (pr->runs[i]->started) {
+            pr->runs[i]->class->wait(pr->runs[i]);
         }
     }
     cluster_wait(pr->cluster);
@@ -301,6 +214,25 @@ main_loop(struct policy_run *pr)
     return error;
 }
 
+static cJSON *
+ask(const struct policy_run *pr, const char *command)
+{
+    char *error;
+    cJSON *json = cluster_ask(pr->plan, command, &error);
+
+    if (error) {
+        say("%s: %s", command, error);
+    }
+    free(error);
+    return json;
+}
+
+static double
+get_number(const cJSON *object, const char *member)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(object, member));
+}
+
 /* Returns true if the controller has the end of 'n' stages. */
 static bool
 all_ended(const cJSON *stages, size_t n)
@@ -309,25 +241,9 @@ all_ended(const cJSON *stages, size_t n)
     size_t n_ended = 0;
 
     cJSON_ArrayForEach (stage, stages) {
-        n_ended += cJSON_GetNumberValue(cJSON_GetObjectItem(stage,
-                                                            "ended")) > 0;
+        n_ended += get_number(stage, "ended") > 0;
     }
     return n_ended >= n;
-}
-
-static cJSON *
-ask(const struct policy_run *pr, const char *command)
-{
-    char *reply;
-    char *error = cluster_ask(pr->plan, command, &reply);
-    cJSON *json = error ? NULL : cJSON_Parse(reply);
-
-    if (error) {
-        say("%s: %s", command, error);
-    }
-    free(error);
-    free(reply);
-    return json;
 }
 
 /* Reads the certificate and the statistics of the controller. */
@@ -347,18 +263,30 @@ ask_controller(struct policy_run *pr)
         interrupt_sleep(100);
     } while (time_msec() < deadline && !interrupt_signal());
 
-    pr->policy->bound_mean_s = cJSON_GetNumberValue(
-        cJSON_GetObjectItem(json, "bound_mean_s"));
-    pr->policy->gap_mean = cJSON_GetNumberValue(
-        cJSON_GetObjectItem(json, "gap_mean"));
-    pr->policy->decisions = cJSON_GetNumberValue(
-        cJSON_GetObjectItem(json, "decisions"));
+    pr->policy->bound_mean_s = get_number(json, "bound_mean_s");
+    pr->policy->gap_mean = get_number(json, "gap_mean");
+    pr->policy->decisions = get_number(json, "decisions");
     cJSON_Delete(json);
 
     json = ask(pr, "controller/status");
-    pr->policy->decision_us_max = cJSON_GetNumberValue(
-        cJSON_GetObjectItem(json, "decision_us_max"));
+    pr->policy->decision_us_max = get_number(json, "decision_us_max");
     cJSON_Delete(json);
+}
+
+static void
+create_runs(struct policy_run *pr)
+{
+    const struct scenario *s = pr->scenario;
+
+    pr->runs = xcalloc(s->n_searches + s->n_cojobs, sizeof *pr->runs);
+    for (size_t i = 0; i < s->n_searches; i++) {
+        pr->runs[pr->n_runs++] = search_run_create(
+            pr->plan, &s->searches[i], pr->policy, pr->epoch_ms);
+    }
+    for (size_t i = 0; i < s->n_cojobs; i++) {
+        pr->runs[pr->n_runs++] = cojob_run_create(
+            pr->plan, s, &s->cojobs[i], pr->policy, pr->epoch_ms);
+    }
 }
 
 /* Everything between cluster_up() and cluster_down(). */
@@ -374,8 +302,7 @@ run_in_cluster(struct policy_run *pr)
     }
     pr->epoch_ms = time_wall_msec();
     pr->next_plain_ms = time_msec() + PLAIN_STATUS_MS;
-    pr->searches = xcalloc(pr->scenario->n_searches, sizeof *pr->searches);
-    pr->cojobs = xcalloc(pr->scenario->n_cojobs, sizeof *pr->cojobs);
+    create_runs(pr);
     pr->stalls = stall_watch_create(pr->plan->rate_bps);
     pr->faults = pr->plan->ha ? faults_create(pr->plan, pr->cluster) : NULL;
     pr->sampler = sampler_create(pr->plan, pr->policy, pr->epoch_ms);
@@ -393,14 +320,10 @@ run_in_cluster(struct policy_run *pr)
     sampler_destroy(pr->sampler);
     faults_destroy(pr->faults);
     stall_watch_destroy(pr->stalls);
-    for (size_t i = 0; i < pr->scenario->n_searches; i++) {
-        search_run_destroy(pr->searches[i]);
+    for (size_t i = 0; i < pr->n_runs; i++) {
+        pr->runs[i]->class->destroy(pr->runs[i]);
     }
-    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
-        cojob_run_destroy(pr->cojobs[i]);
-    }
-    free(pr->searches);
-    free(pr->cojobs);
+    free(pr->runs);
     pr->policy->restarts = cluster_restarts(pr->cluster);
     return error;
 }
@@ -409,9 +332,8 @@ static void
 copy_logs(const struct plan *plan, const char *log_dir)
 {
     char *from = xasprintf("%s/log", plan->rundir);
-    const char *const make[] = { "mkdir", "-p", log_dir, NULL };
     const char *const copy[] = { "cp", "-R", "-T", from, log_dir, NULL };
-    char *error = tool_run(NULL, make, NULL, 5000, NULL);
+    char *error = directory_create(log_dir);
 
     error = error ? error : tool_run(NULL, copy, NULL, 30000, NULL);
     if (error) {

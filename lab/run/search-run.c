@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "lab/run/search-run.h"
+#include "lab/run/run.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -20,22 +20,17 @@
 #include <unistd.h>
 
 #include "controller/ovsdb/database.h"
-#include "lab/cluster/members.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/console.h"
 #include "lab/cluster/spawn.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/poll-loop.h"
-#include "process.h"
 #include "reporting/report.h"
 #include "scenario/scenario.h"
-#include "timeval.h"
 #include "util.h"
 
 #define MAX_LINE 65536          /* Longer lines are ignored. */
 #define STOP_MS 2000            /* From SIGTERM to SIGKILL. */
-#define TAIL_LINES 5            /* Lines of its log in the message about a
-                                 * failure. */
 
 /* A job of a search. */
 struct job {
@@ -45,13 +40,13 @@ struct job {
     long long iteration;
 };
 
-struct search_state {
-    const char *cojob;
-    struct report_policy *policy;
-    long long epoch_ms;
+struct search_run {
+    struct run up;
+    const char *text;           /* JSON of the search. */
 
-    double begin_s;             /* Start of the search, seconds after
-                                 * 'epoch_ms'; NAN before it. */
+    /* State according to its events. */
+    double begin_s;             /* Start of the search, seconds after the
+                                 * epoch; NAN before it. */
     int rung;                   /* Running rung, -1 between stages. */
     long long target;           /* Iteration at which the running stage
                                  * ends. */
@@ -59,12 +54,6 @@ struct search_state {
     struct job *jobs;
     cJSON *placements;          /* Placements of the search: the hosts of its
                                  * jobs. */
-};
-
-struct search_run {
-    const struct plan *plan;
-    const struct scenario_search *search;
-    struct search_state *state; /* State according to its events. */
 
     pid_t pid;                  /* 0 before it starts and after its end. */
     int fd;                     /* Its standard output, -1 if closed. */
@@ -72,9 +61,13 @@ struct search_run {
                                  * closed. */
     struct ds buffer;           /* Incomplete last line of its output. */
     char *log;                  /* File with its standard error. */
-    char *error;                /* Reason of the failure, or NULL. */
-    bool over;
 };
+
+static struct search_run *
+search_run_cast(const struct run *run)
+{
+    return CONTAINER_OF(run, struct search_run, up);
+}
 
 static cJSON *
 parse_placements(const char *text)
@@ -84,41 +77,6 @@ parse_placements(const char *text)
 
     cJSON_Delete(search);
     return placements;
-}
-
-static struct search_state *
-search_state_create(const struct scenario_search *search,
-                    struct report_policy *policy, long long epoch_ms)
-{
-    struct search_state *ss = xzalloc(sizeof *ss);
-
-    ss->cojob = search->cojob;
-    ss->policy = policy;
-    ss->epoch_ms = epoch_ms;
-    ss->begin_s = NAN;
-    ss->rung = -1;
-    ss->placements = parse_placements(search->text);
-    return ss;
-}
-
-static void
-search_state_destroy(struct search_state *ss)
-{
-    if (ss) {
-        for (size_t i = 0; i < ss->n_jobs; i++) {
-            free(ss->jobs[i].name);
-        }
-        free(ss->jobs);
-        cJSON_Delete(ss->placements);
-        free(ss);
-    }
-}
-
-static void
-search_state_start(struct search_state *ss)
-{
-    report_search_begin(ss->policy, ss->cojob,
-                        (time_wall_msec() - ss->epoch_ms) / 1000.0);
 }
 
 static const char *
@@ -166,11 +124,11 @@ placed_hosts(const cJSON *placement, const char *role)
 }
 
 static struct job *
-find_job(struct search_state *ss, const char *name)
+find_job(struct search_run *sr, const char *name)
 {
-    for (size_t i = 0; i < ss->n_jobs; i++) {
-        if (!strcmp(ss->jobs[i].name, name)) {
-            return &ss->jobs[i];
+    for (size_t i = 0; i < sr->n_jobs; i++) {
+        if (!strcmp(sr->jobs[i].name, name)) {
+            return &sr->jobs[i];
         }
     }
     return NULL;
@@ -179,20 +137,20 @@ find_job(struct search_state *ss, const char *name)
 /* Returns the job 'name', after adding it if necessary.  Jobs use the
  * placements of the search in turn. */
 static struct job *
-get_job(struct search_state *ss, const char *name)
+get_job(struct search_run *sr, const char *name)
 {
-    struct job *job = find_job(ss, name);
-    int n = cJSON_GetArraySize(ss->placements);
+    struct job *job = find_job(sr, name);
+    int n = cJSON_GetArraySize(sr->placements);
 
     if (!job) {
-        const cJSON *p = n ? cJSON_GetArrayItem(ss->placements,
-                                                ss->n_jobs % n) : NULL;
+        const cJSON *p = n ? cJSON_GetArrayItem(sr->placements,
+                                                sr->n_jobs % n) : NULL;
 
-        if (ss->n_jobs >= ss->allocated_jobs) {
-            ss->jobs = x2nrealloc(ss->jobs, &ss->allocated_jobs,
-                                  sizeof *ss->jobs);
+        if (sr->n_jobs >= sr->allocated_jobs) {
+            sr->jobs = x2nrealloc(sr->jobs, &sr->allocated_jobs,
+                                  sizeof *sr->jobs);
         }
-        job = &ss->jobs[ss->n_jobs++];
+        job = &sr->jobs[sr->n_jobs++];
         *job = (struct job) {
             .name = xstrdup(name),
             .hosts = placed_hosts(p, "workers") | placed_hosts(p, "servers"),
@@ -202,223 +160,189 @@ get_job(struct search_state *ss, const char *name)
 }
 
 static void
-no_stage(struct search_state *ss)
+no_stage(struct search_run *sr)
 {
-    for (size_t i = 0; i < ss->n_jobs; i++) {
-        ss->jobs[i].live = false;
+    for (size_t i = 0; i < sr->n_jobs; i++) {
+        sr->jobs[i].live = false;
     }
-    ss->rung = -1;
+    sr->rung = -1;
 }
 
 /* The first stage of a search is announced when its jobs have connected and
  * have their parameters.  The report counts that time too, because it depends
  * on the policy. */
 static void
-stage_begin(struct search_state *ss, const cJSON *event, double t)
+stage_begin(struct search_run *sr, const cJSON *event, double t)
 {
     const cJSON *jobs = cJSON_GetObjectItem(event, "jobs");
     const cJSON *job;
 
-    no_stage(ss);
-    ss->rung = get_integer(event, "rung");
-    ss->target = get_integer(event, "iterations");
+    no_stage(sr);
+    sr->rung = get_integer(event, "rung");
+    sr->target = get_integer(event, "iterations");
     cJSON_ArrayForEach (job, jobs) {
         const char *name = cJSON_GetStringValue(job);
 
         if (name) {
-            get_job(ss, name)->live = true;
+            get_job(sr, name)->live = true;
         }
     }
-    report_stage_begin(ss->policy, get_string(event, "cojob"), ss->rung,
-                       ss->rung || isnan(ss->begin_s) ? t : ss->begin_s,
+    report_stage_begin(sr->up.policy, get_string(event, "cojob"), sr->rung,
+                       sr->rung || isnan(sr->begin_s) ? t : sr->begin_s,
                        cJSON_GetArraySize(jobs));
 }
 
 static void
-progress(struct search_state *ss, const cJSON *event, double t)
+progress(struct search_run *sr, const cJSON *event, double t)
 {
     const char *name = get_string(event, "job");
     long long iteration = get_integer(event, "iteration");
-    struct job *job = find_job(ss, name);
+    struct job *job = find_job(sr, name);
 
     if (job) {
         job->iteration = iteration;
     }
-    report_progress(ss->policy, get_string(event, "cojob"), name, t,
+    report_progress(sr->up.policy, get_string(event, "cojob"), name, t,
                     iteration, get_number(event, "loss"),
                     get_number(event, "accuracy"));
 }
 
 static void
-job_end(struct search_state *ss, const cJSON *event, double t)
+job_end(struct search_run *sr, const cJSON *event, double t)
 {
     const char *name = get_string(event, "job");
     const char *outcome = get_string(event, "outcome");
     struct job *job;
 
-    progress(ss, event, t);
-    job = find_job(ss, name);
+    progress(sr, event, t);
+    job = find_job(sr, name);
     if (job) {
         job->live = false;
     }
     if (!strcmp(outcome, "failed")) {
         say("%s/%s failed", get_string(event, "cojob"), name);
     }
-    report_job_end(ss->policy, get_string(event, "cojob"), name, outcome);
+    report_job_end(sr->up.policy, get_string(event, "cojob"), name, outcome);
 }
 
 void
-search_run_event(struct search_run *sr, const char *line)
+search_run_event(struct run *run, const char *line)
 {
-    struct search_state *ss = sr->state;
+    struct search_run *sr = search_run_cast(run);
     cJSON *event = cJSON_Parse(line);
     const char *type = get_string(event, "event");
     const char *cojob = get_string(event, "cojob");
-    double t = (get_number(event, "time") - ss->epoch_ms) / 1000;
+    double t = (get_number(event, "time") - run->epoch_ms) / 1000;
 
     if (isnan(t)) {
         /* Not an event. */
     } else if (!strcmp(type, "search-begin")) {
-        ss->begin_s = t;
-        report_search_begin(ss->policy, cojob, t);
+        sr->begin_s = t;
+        report_search_begin(sr->up.policy, cojob, t);
     } else if (!strcmp(type, "job-begin")) {
-        get_job(ss, get_string(event, "job"));
+        get_job(sr, get_string(event, "job"));
     } else if (!strcmp(type, "stage-begin")) {
-        stage_begin(ss, event, t);
+        stage_begin(sr, event, t);
     } else if (!strcmp(type, "progress")) {
-        progress(ss, event, t);
+        progress(sr, event, t);
     } else if (!strcmp(type, "stage-end")) {
-        report_stage_end(ss->policy, cojob, get_integer(event, "rung"), t);
-        no_stage(ss);
+        report_stage_end(sr->up.policy, cojob, get_integer(event, "rung"), t);
+        no_stage(sr);
     } else if (!strcmp(type, "job-end")) {
-        job_end(ss, event, t);
+        job_end(sr, event, t);
     } else if (!strcmp(type, "search-end")) {
         const char *best = get_string(event, "best");
 
-        report_search_end(ss->policy, cojob, t, *best ? best : NULL);
+        report_search_end(sr->up.policy, cojob, t, *best ? best : NULL);
     }
     cJSON_Delete(event);
 }
 
-size_t
-search_run_jobs(const struct search_run *sr, struct search_job jobs[],
-                size_t max)
+static size_t
+search_run_jobs(const struct run *run, struct run_job jobs[], size_t max)
 {
-    const struct search_state *ss = sr->state;
+    const struct search_run *sr = search_run_cast(run);
     size_t n = 0;
 
-    for (size_t i = 0; ss->rung >= 0 && i < ss->n_jobs; i++) {
-        if (ss->jobs[i].live && ss->jobs[i].iteration < ss->target) {
-            if (n < max) {
-                jobs[n] = (struct search_job) {
-                    .cojob = ss->cojob,
-                    .job = ss->jobs[i].name,
-                    .hosts = ss->jobs[i].hosts,
-                    .iteration = ss->jobs[i].iteration,
-                    .target = ss->target,
-                };
-            }
-            n++;
+    for (size_t i = 0; sr->rung >= 0 && i < sr->n_jobs && n < max; i++) {
+        const struct job *job = &sr->jobs[i];
+
+        if (job->live && job->iteration < sr->target) {
+            jobs[n++] = (struct run_job) {
+                .cojob = run->cojob, .job = job->name, .hosts = job->hosts,
+                .iteration = job->iteration, .target = sr->target,
+            };
         }
     }
-    return MIN(n, max);
+    return n;
 }
 
 static void
-search_state_status(const struct search_state *ss, struct ds *ds)
+search_run_status(const struct run *run, struct ds *ds)
 {
-    long long least = ss->target;
+    const struct search_run *sr = search_run_cast(run);
+    long long least = sr->target;
 
-    if (ss->rung < 0) {
+    if (sr->rung < 0) {
         ds_put_cstr(ds, " -");
         return;
     }
-    for (size_t i = 0; i < ss->n_jobs; i++) {
-        if (ss->jobs[i].live) {
-            least = MIN(least, ss->jobs[i].iteration);
+    for (size_t i = 0; i < sr->n_jobs; i++) {
+        if (sr->jobs[i].live) {
+            least = MIN(least, sr->jobs[i].iteration);
         }
     }
-    ds_put_format(ds, " rung %d %lld/%lld", ss->rung, least, ss->target);
+    ds_put_format(ds, " rung %d %lld/%lld", sr->rung, least, sr->target);
 }
 
-struct search_run *
-search_run_create(const struct plan *plan, const struct scenario_search *ss,
-                  struct report_policy *policy, long long epoch_ms)
+static void
+search_run_destroy(struct run *run)
 {
-    struct search_run *sr = xzalloc(sizeof *sr);
-    char *name = xasprintf("search-%s", ss->cojob);
+    struct search_run *sr = search_run_cast(run);
+    int status;
 
-    sr->plan = plan;
-    sr->search = ss;
-    sr->state = search_state_create(ss, policy, epoch_ms);
-    sr->fd = -1;
-    sr->events = -1;
-    ds_init(&sr->buffer);
-    sr->log = plan_log(plan, name);
-    free(name);
-    return sr;
-}
-
-void
-search_run_destroy(struct search_run *sr)
-{
-    if (sr) {
-        int status;
-
-        if (sr->pid) {
-            kill(sr->pid, SIGTERM);
-            if (!wait_child(sr->pid, STOP_MS, &status)) {
-                kill(sr->pid, SIGKILL);
-                waitpid(sr->pid, &status, 0);
-            }
-        }
-        if (sr->fd >= 0) {
-            close(sr->fd);
-        }
-        if (sr->events >= 0) {
-            close(sr->events);
-        }
-        search_state_destroy(sr->state);
-        ds_destroy(&sr->buffer);
-        free(sr->log);
-        free(sr->error);
-        free(sr);
+    if (sr->pid) {
+        kill(sr->pid, SIGTERM);
+        end_child(sr->pid, sr->pid, time_msec() + STOP_MS, &status);
     }
-}
-
-static char *
-write_search(const struct search_run *sr, const char *file)
-{
-    FILE *stream = fopen(file, "we");
-    bool failed = !stream;
-
-    if (stream) {
-        failed = fputs(sr->search->text, stream) < 0;
-        failed = fclose(stream) || failed;
+    if (sr->fd >= 0) {
+        close(sr->fd);
     }
-    return failed ? xasprintf("%s: %s", file, ovs_strerror(errno)) : NULL;
+    if (sr->events >= 0) {
+        close(sr->events);
+    }
+    for (size_t i = 0; i < sr->n_jobs; i++) {
+        free(sr->jobs[i].name);
+    }
+    free(sr->jobs);
+    cJSON_Delete(sr->placements);
+    ds_destroy(&sr->buffer);
+    free(sr->log);
+    free(run->error);
+    free(sr);
 }
 
 static char *
 start_program(struct search_run *sr, const char *file)
 {
-    char *program = plan_program(sr->plan, "stagecoach");
-    char *cluster = xasprintf("%s/cluster.json", sr->plan->rundir);
-    char *intent = members_remote(sr->plan, &database_intent);
-    char *cgroup = xasprintf("%s/daemons", sr->plan->cgroup);
-    char *events = xasprintf("%s/log/search-%s.events", sr->plan->rundir,
-                             sr->search->cojob);
+    const struct plan *plan = sr->up.plan;
+    char *program = plan_program(plan, "stagecoach");
+    char *cluster = xasprintf("%s/cluster.json", plan->rundir);
+    char *intent = plan_remote(plan, &database_intent);
+    char *events = xasprintf("%s/log/search-%s.events", plan->rundir,
+                             sr->up.cojob);
     const char *const argv[] = {
         program, "search", "run", file, "--cluster", cluster, "--intent",
         intent, "--format", "json", NULL
     };
-    int log = open(sr->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    struct spawn s = { .argv = argv, .cgroup = cgroup, .err = log };
+    int log = open_log(sr->log);
+    struct spawn s = {
+        .argv = argv, .cgroup = plan->daemons_cgroup, .err = log,
+    };
     int fds[2] = { -1, -1 };
     int error = 0;
 
-    sr->events = open(events, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-                      0644);
+    sr->events = open_log(events);
     if (log < 0 || sr->events < 0 || pipe2(fds, O_CLOEXEC)) {
         error = errno;
     } else {
@@ -434,24 +358,22 @@ start_program(struct search_run *sr, const char *file)
     free(program);
     free(cluster);
     free(intent);
-    free(cgroup);
     free(events);
     return error ? xasprintf("search %s: cannot be started (%s)",
-                             sr->search->cojob, ovs_strerror(error)) : NULL;
+                             sr->up.cojob, ovs_strerror(error)) : NULL;
 }
 
 /* Writes the search file into the run directory and starts the search. */
-char *
-search_run_start(struct search_run *sr)
+static char *
+search_run_start(struct run *run)
 {
-    char *file = xasprintf("%s/search-%s.json", sr->plan->rundir,
-                           sr->search->cojob);
-    char *error = write_search(sr, file);
+    struct search_run *sr = search_run_cast(run);
+    char *file = xasprintf("%s/search-%s.json", run->plan->rundir,
+                           run->cojob);
+    char *error = plan_write_text(file, sr->text);
 
-    search_state_start(sr->state);
-    if (!error) {
-        error = start_program(sr, file);
-    }
+    report_search_begin(run->policy, run->cojob, run_elapsed(run));
+    error = error ? error : start_program(sr, file);
     free(file);
     return error;
 }
@@ -464,7 +386,7 @@ take_lines(struct search_run *sr)
 
     while ((newline = strchr(line, '\n'))) {
         *newline = '\0';
-        search_run_event(sr, line);
+        search_run_event(&sr->up, line);
         line = newline + 1;
     }
     size_t rest = strlen(line);
@@ -489,24 +411,9 @@ read_output(struct search_run *sr)
 }
 
 static void
-ended(struct search_run *sr, int status)
+search_run_run(struct run *run)
 {
-    sr->pid = 0;
-    sr->over = true;
-    if (status) {
-        char *how = process_status_msg(status);
-        char *tail = say_tail(sr->log, TAIL_LINES);
-
-        sr->error = xasprintf("search %s failed (%s)%s%s", sr->search->cojob,
-                              how, *tail ? ":\n" : "", tail);
-        free(tail);
-        free(how);
-    }
-}
-
-void
-search_run_run(struct search_run *sr)
-{
+    struct search_run *sr = search_run_cast(run);
     int status;
 
     if (sr->fd >= 0 && !read_output(sr)) {
@@ -517,37 +424,56 @@ search_run_run(struct search_run *sr)
         if (sr->fd >= 0) {
             read_output(sr);
         }
-        ended(sr, status);
+        sr->pid = 0;
+        run->over = true;
+        if (status) {
+            char *what = xasprintf("search %s", run->cojob);
+
+            run->error = say_failure(what, status, sr->log);
+            free(what);
+        }
     }
 }
 
-void
-search_run_wait(struct search_run *sr)
+static void
+search_run_wait(struct run *run)
 {
+    const struct search_run *sr = search_run_cast(run);
+
     if (sr->fd >= 0) {
         poll_fd_wait(sr->fd, POLLIN);
     }
 }
 
-bool
-search_run_is_over(const struct search_run *sr)
-{
-    return sr->over;
-}
+static const struct run_class search_run_class = {
+    .start = search_run_start,
+    .run = search_run_run,
+    .wait = search_run_wait,
+    .jobs = search_run_jobs,
+    .status = search_run_status,
+    .destroy = search_run_destroy,
+};
 
-char *
-search_run_error(const struct search_run *sr)
+struct run *
+search_run_create(const struct plan *plan, const struct scenario_search *ss,
+                  struct report_policy *policy, long long epoch_ms)
 {
-    return nullable_xstrdup(sr->error);
-}
+    struct search_run *sr = xzalloc(sizeof *sr);
+    char *name = xasprintf("search-%s", ss->cojob);
 
-void
-search_run_status(const struct search_run *sr, struct ds *ds)
-{
-    ds_put_cstr(ds, sr->search->cojob);
-    if (sr->over) {
-        ds_put_cstr(ds, sr->error ? " failed" : " done");
-    } else {
-        search_state_status(sr->state, ds);
-    }
+    sr->up = (struct run) {
+        .class = &search_run_class, .cojob = ss->cojob,
+        .start_s = ss->start_s, .plan = plan, .policy = policy,
+        .epoch_ms = epoch_ms,
+    };
+    sr->text = ss->text;
+    sr->begin_s = NAN;
+    sr->rung = -1;
+    sr->placements = parse_placements(ss->text);
+    sr->fd = -1;
+    sr->events = -1;
+    ds_init(&sr->buffer);
+    sr->log = plan_log(plan, name);
+    free(name);
+    return &sr->up;
 }

@@ -162,13 +162,15 @@ def check_mistakes(trace):
         (['tune', '--trace', '/nonexistent'], 1,
          '/nonexistent: No such file or directory'),
         (['tune', '--trace', trace, '--budget', '1h'], 2,
-         '--budget: "1h" is not a budget, seconds such as "60s" or a number '
-         'of simulations such as "200", at most 1000000, are allowed'),
+         'stagecoach policy tune: --budget: "1h" is not a budget, seconds '
+         'such as "60s" or a number of simulations such as "200", at most '
+         '1000000, are allowed'),
         (['tune', '--trace', trace, '--objective', 'mean'], 2,
-         '--objective: "mean" is not one of "mean_sct", "p95_sct", '
-         '"max_slowdown"'),
+         'stagecoach policy tune: --objective: "mean" is not one of '
+         '"mean_sct", "p95_sct", "max_slowdown"'),
         (['tune', '--trace', trace, '--seed', '-1'], 2,
-         '--seed: "-1" is not a seed, an integer of at least 0 is allowed'),
+         'stagecoach policy tune: --seed: "-1" is not an integer from 0 to '
+         '9007199254740991'),
     ]:
         result = policy(*args)
         check(args, (result.returncode, result.stderr), (status, line + '\n'))

@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "reporting/report.h"
+#include "lab/cluster/fabric.h"
 #include "lab/cluster/plan.h"
 #include "scenario/scenario.h"
-#include "lab/run/search-run.h"
-#include "lab/cluster/shaping.h"
+#include "lab/run/run.h"
 #include "lab/cluster/spawn.h"
+#include "lab/measure/sampler.h"
 #include "lab/measure/stall-watch.h"
-#include "lab/measure/tcp-counters.h"
 #include "openvswitch/dynamic-string.h"
 #include "util.h"
 
@@ -29,7 +29,7 @@ a_port_has_eight_levels(void **state OVS_UNUSED)
     struct ds ds = DS_EMPTY_INITIALIZER;
     const char *text;
 
-    shaping_put(&ds, "p3", 50000000, 9000);
+    fabric_put_shaping(&ds, "p3", 50000000, 9000);
     text = ds_cstr(&ds);
     assert_non_null(strstr(text, "classid 1:1 htb rate 50000000bit "
                            "ceil 50000000bit"));
@@ -49,17 +49,14 @@ static void
 names_derive_from_the_lab(void **state OVS_UNUSED)
 {
     struct plan *plan;
-    char *ns;
 
     assert_null(plan_create("ab1", NULL, NULL, &plan));
-    ns = plan_node_ns(plan, 7);
-    assert_string_equal(ns, "scl-ab1-n7");
-    assert_true(plan_owns_ns(plan, ns));
+    assert_string_equal(plan->hosts[7].node_ns, "scl-ab1-n7");
+    assert_true(plan_owns_ns(plan, plan->hosts[7].node_ns));
     assert_true(plan_owns_ns(plan, "scl-ab1-fab"));
     assert_false(plan_owns_ns(plan, "scl-ab-fab"));
     assert_false(plan_owns_ns(plan, "scl-ab12-fab"));
     assert_false(plan_owns_ns(plan, "px-h0"));
-    free(ns);
     plan_destroy(plan);
 }
 
@@ -150,36 +147,36 @@ events_update_the_state_of_a_search(void **state OVS_UNUSED)
     struct report *r = report_create("x", "lab");
     struct report_policy *p = report_add_policy(r, "fair");
     struct ds ds = DS_EMPTY_INITIALIZER;
-    struct search_job jobs[4];
-    struct search_run *sr;
+    struct run_job jobs[4];
+    struct run *run;
     struct plan *plan;
 
     assert_null(plan_create("x", NULL, NULL, &plan));
-    sr = search_run_create(plan, &ss, p, 1000000);
+    run = search_run_create(plan, &ss, p, 1000000);
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-        search_run_event(sr, lines[i]);
+        search_run_event(run, lines[i]);
     }
 
     /* t0 has reached the target, t1 trains. */
-    assert_int_equal(search_run_jobs(sr, jobs, 4), 1);
+    assert_int_equal(run->class->jobs(run, jobs, 4), 1);
     assert_string_equal(jobs[0].job, "t1");
     assert_int_equal(jobs[0].hosts, 1 << 1);
     assert_int_equal(jobs[0].target, 10);
-    search_run_status(sr, &ds);
-    assert_string_equal(ds_cstr(&ds), "a rung 0 4/10");
+    run->class->status(run, &ds);
+    assert_string_equal(ds_cstr(&ds), " rung 0 4/10");
 
-    search_run_event(sr, "{\"event\": \"stage-end\", \"time\": 1003000,"
+    search_run_event(run, "{\"event\": \"stage-end\", \"time\": 1003000,"
                      " \"cojob\": \"a\", \"rung\": 0, \"seconds\": 2}");
-    search_run_event(sr, "{\"event\": \"search-end\", \"time\": 1003000,"
+    search_run_event(run, "{\"event\": \"search-end\", \"time\": 1003000,"
                      " \"cojob\": \"a\", \"best\": \"t1\", \"seconds\": 2}");
-    assert_int_equal(search_run_jobs(sr, jobs, 4), 0);
+    assert_int_equal(run->class->jobs(run, jobs, 4), 0);
     assert_int_equal(p->n_stages, 1);
     assert_float_equal(p->stages[0].start, 0.5, 1e-9);  /* Start of the search. */
     assert_float_equal(p->stages[0].end, 3, 1e-9);
     assert_float_equal(p->searches[0].accuracy, 0.25, 1e-9);
 
     ds_destroy(&ds);
-    search_run_destroy(sr);
+    run->class->destroy(run);
     plan_destroy(plan);
     report_destroy(r);
 }
@@ -239,19 +236,19 @@ tcp_counters_are_found_by_name(void **state)
 
     (void) state;
     for (size_t i = 0; i < ARRAY_SIZE(there); i++) {
-        assert_true(tcp_counters_parse(text, there[i].group, there[i].name,
-                                       &value));
+        assert_true(sampler_find_counter(text, there[i].group, there[i].name,
+                                         &value));
         assert_true(value == there[i].value);
     }
     for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
-        assert_false(tcp_counters_parse(text, missing[i][0], missing[i][1],
-                                        &value));
+        assert_false(sampler_find_counter(text, missing[i][0], missing[i][1],
+                                          &value));
     }
-    assert_false(tcp_counters_parse("TcpExt: A B\nTcpExt: 1\n", "TcpExt",
-                                    "B", &value));
-    assert_false(tcp_counters_parse("TcpExt: A\nTcpExt: x\n", "TcpExt", "A",
-                                    &value));
-    assert_false(tcp_counters_parse("", "TcpExt", "A", &value));
+    assert_false(sampler_find_counter("TcpExt: A B\nTcpExt: 1\n", "TcpExt",
+                                      "B", &value));
+    assert_false(sampler_find_counter("TcpExt: A\nTcpExt: x\n", "TcpExt", "A",
+                                      &value));
+    assert_false(sampler_find_counter("", "TcpExt", "A", &value));
 }
 
 int
