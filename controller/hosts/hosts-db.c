@@ -494,9 +494,9 @@ write_wanted(struct hosts_db *hdb, const struct host_wanted_ctx *ctx,
 }
 
 /* Writes the rows that differ from what the cluster's jobs have, with one new
- * version, if a transaction can be made now.  With 'observe', hosts get no job,
- * so that all traffic is sent as if there were no order.  Agents still count
- * it. */
+ * version, if a transaction can be made now.  With 'observe', hosts get no
+ * job, so that all traffic is sent as if there were no order.  Agents still
+ * count it. */
 void
 hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
                int64_t generation, bool observe)

@@ -166,28 +166,23 @@ telemetry_destroy(struct telemetry *t)
 static void
 accept_connections(struct telemetry *t)
 {
-    while (t->n_connections < MAX_CONNECTIONS) {
-        struct connection *conn;
-        struct stream *stream;
-        int error;
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+    struct stream *stream;
+    int error = 0;
 
-        error = pstream_accept(t->pstream, &stream);
-        if (error) {
-            static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+    while (t->n_connections < MAX_CONNECTIONS
+           && !(error = pstream_accept(t->pstream, &stream))) {
+        struct connection *conn = xzalloc(sizeof *conn);
 
-            if (error != EAGAIN) {
-                VLOG_WARN_RL(&rl, "%s: accept failed (%s)",
-                             pstream_get_name(t->pstream),
-                             ovs_strerror(error));
-            }
-            return;
-        }
-        conn = xzalloc(sizeof *conn);
         conn->rpc = jsonrpc_open(stream);
         conn->stream = stream;
         conn->last_rx = time_msec();
         ovs_list_push_back(&t->connections, &conn->node);
         t->n_connections++;
+    }
+    if (error && error != EAGAIN) {
+        VLOG_WARN_RL(&rl, "%s: accept failed (%s)",
+                     pstream_get_name(t->pstream), ovs_strerror(error));
     }
 }
 

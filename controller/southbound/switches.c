@@ -13,7 +13,6 @@
 #include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/drivers/openflow.h"
 #include "controller/southbound/drivers/ovsdb-qos.h"
-#include "controller/southbound/topology/queue-plan.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
 #include "flow.h"

@@ -157,17 +157,17 @@ host_rates(struct event_stream *es, const struct host *host, double seconds)
     };
     struct moved *last = shash_find_data(&es->moved, host->name);
     struct json *json = json_object_create();
-    bool first = !last;
 
-    if (first) {
-        last = xzalloc(sizeof *last);
+    if (!last) {
+        last = xmalloc(sizeof *last);
+        memcpy(last->bytes, host->moved, sizeof last->bytes);
         shash_add(&es->moved, host->name, last);
     }
     for (int dir = 0; dir < N_DIRS; dir++) {
         uint64_t bytes = host->moved[dir] - last->bytes[dir];
 
-        json_object_put(json, names[dir], json_integer_create(
-                            first || seconds <= 0 ? 0 : bytes * 8 / seconds));
+        json_put_integer(json, names[dir],
+                         seconds > 0 ? bytes * 8 / seconds : 0);
         last->bytes[dir] = host->moved[dir];
     }
     json_put_boolean(json, "connected", host->connected);

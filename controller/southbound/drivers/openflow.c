@@ -625,6 +625,7 @@ static void
 openflow_run(struct driver *driver)
 {
     struct openflow *of = openflow_cast(driver);
+    struct ofpbuf *msg;
 
     if (!of->active) {
         return;
@@ -632,12 +633,7 @@ openflow_run(struct driver *driver)
     connect_switch(of);
     rconn_run(of->rconn);
     follow_connection(of);
-    for (int i = 0; i < MAX_MESSAGES; i++) {
-        struct ofpbuf *msg = rconn_recv(of->rconn);
-
-        if (!msg) {
-            break;
-        }
+    for (int i = 0; i < MAX_MESSAGES && (msg = rconn_recv(of->rconn)); i++) {
         handle_message(of, msg);
         ofpbuf_delete(msg);
     }

@@ -21,7 +21,6 @@
 #include "openvswitch/vlog.h"
 #include "random.h"
 #include "timeval.h"
-#include "unaligned.h"
 #include "util.h"
 
 VLOG_DEFINE_THIS_MODULE(link_check);
@@ -40,8 +39,16 @@ VLOG_DEFINE_THIS_MODULE(link_check);
 /* Start of our TLV: a locally administered organization id and a subtype. */
 static const uint8_t own_head[] = { 0x02, 's', 't', 1 };
 
-/* Size of our TLV: start, datapath, port, session, number, code. */
-#define OWN_SIZE (sizeof own_head + 8 + 4 + 8 + 8 + MAC_SIZE)
+/* Our TLV. */
+OVS_PACKED(
+struct own_tlv {
+    uint8_t head[sizeof own_head];
+    ovs_be64 datapath;
+    ovs_be32 port;
+    ovs_be64 session;
+    ovs_be64 number;
+    uint8_t code[MAC_SIZE];     /* HMAC-SHA256 of the members above. */
+});
 
 struct lldp_probe {
     uint64_t datapath;          /* Datapath id of the sending switch. */
@@ -94,14 +101,6 @@ put_bytes(uint8_t *p, const void *bytes, size_t n)
 }
 
 static uint8_t *
-put_u64(uint8_t *p, uint64_t value)
-{
-    ovs_be64 be = htonll(value);
-
-    return put_bytes(p, &be, sizeof be);
-}
-
-static uint8_t *
 put_tlv(uint8_t *p, unsigned int type, size_t size)
 {
     ovs_be16 head = htons(type << 9 | size);
@@ -120,30 +119,13 @@ put_name(uint8_t *p, unsigned int type, const char *name)
 }
 
 static void
-make_code(const struct lldp_key *key, const uint8_t *data, size_t n,
+make_code(const struct lldp_key *key, const struct own_tlv *own,
           uint8_t code[MAC_SIZE])
 {
     unsigned int size = MAC_SIZE;
 
-    ovs_assert(HMAC(EVP_sha256(), key->bytes, key->n, data, n, code, &size));
-}
-
-static uint8_t *
-put_own(uint8_t *p, const struct lldp_probe *probe,
-        const struct lldp_key *key)
-{
-    ovs_be32 port = htonl(probe->port);
-    uint8_t *start;
-
-    p = put_tlv(p, TLV_OWN, OWN_SIZE);
-    start = p;
-    p = put_bytes(p, own_head, sizeof own_head);
-    p = put_u64(p, probe->datapath);
-    p = put_bytes(p, &port, sizeof port);
-    p = put_u64(p, probe->session);
-    p = put_u64(p, probe->number);
-    make_code(key, start, p - start, p);
-    return p + MAC_SIZE;
+    ovs_assert(HMAC(EVP_sha256(), key->bytes, key->n, (const uint8_t *) own,
+                    offsetof(struct own_tlv, code), code, &size));
 }
 
 /* Returns the size of the frame. */
@@ -154,12 +136,19 @@ lldp_encode(const struct lldp_probe *probe, const struct lldp_key *key,
     static const uint8_t dst[] = LLDP_ETH_DST;
     ovs_be16 type = htons(LLDP_ETH_TYPE);
     ovs_be16 ttl = htons(TTL_SECONDS);
+    ovs_be64 mac = htonll(probe->datapath << 24);
+    struct own_tlv own = {
+        .datapath = htonll(probe->datapath), .port = htonl(probe->port),
+        .session = htonll(probe->session), .number = htonll(probe->number),
+    };
     uint8_t *p = frame;
     char name[24];
 
+    memcpy(own.head, own_head, sizeof own_head);
+    make_code(key, &own, own.code);
     p = put_bytes(p, dst, sizeof dst);
     *p++ = 0x02;                /* Locally administered address. */
-    p = put_u64(p, probe->datapath << 24) - 3;
+    p = put_bytes(p, &mac, 5);
     p = put_bytes(p, &type, sizeof type);
 
     snprintf(name, sizeof name, "%016"PRIx64, probe->datapath);
@@ -168,7 +157,8 @@ lldp_encode(const struct lldp_probe *probe, const struct lldp_key *key,
     p = put_name(p, TLV_PORT, name);
     p = put_tlv(p, TLV_TTL, sizeof ttl);
     p = put_bytes(p, &ttl, sizeof ttl);
-    p = put_own(p, probe, key);
+    p = put_tlv(p, TLV_OWN, sizeof own);
+    p = put_bytes(p, &own, sizeof own);
     p = put_tlv(p, TLV_END, 0);
     return p - frame;
 }
@@ -178,22 +168,23 @@ static enum lldp_kind
 read_own(const uint8_t *p, size_t size, const struct lldp_key *key,
          struct lldp_probe *probe)
 {
+    struct own_tlv own;
     uint8_t code[MAC_SIZE];
 
     if (size < sizeof own_head || memcmp(p, own_head, sizeof own_head)) {
         return LLDP_OTHERS;
-    } else if (size != OWN_SIZE) {
+    } else if (size != sizeof own) {
         return LLDP_FORGED;
     }
-    make_code(key, p, OWN_SIZE - MAC_SIZE, code);
-    if (CRYPTO_memcmp(code, p + OWN_SIZE - MAC_SIZE, MAC_SIZE)) {
+    memcpy(&own, p, sizeof own);
+    make_code(key, &own, code);
+    if (CRYPTO_memcmp(code, own.code, sizeof code)) {
         return LLDP_FORGED;
     }
-    p += sizeof own_head;
-    probe->datapath = ntohll(get_unaligned_be64((const ovs_be64 *) p));
-    probe->port = ntohl(get_unaligned_be32((const ovs_be32 *) (p + 8)));
-    probe->session = ntohll(get_unaligned_be64((const ovs_be64 *) (p + 12)));
-    probe->number = ntohll(get_unaligned_be64((const ovs_be64 *) (p + 20)));
+    *probe = (struct lldp_probe) {
+        .datapath = ntohll(own.datapath), .port = ntohl(own.port),
+        .session = ntohll(own.session), .number = ntohll(own.number),
+    };
     return LLDP_OURS;
 }
 

@@ -12,6 +12,13 @@
 #include "base/json-check.h"
 #include "util.h"
 
+const char *const queue_kind_names[N_QUEUE_KINDS + 1] = {
+    [QUEUES_HTB] = "linux-htb",
+    [QUEUES_NOOP] = "linux-noop",
+    [QUEUES_POLICER] = "egress-policer",
+    [QUEUES_NONE] = "none",
+};
+
 void
 topology_destroy(struct topology *t)
 {

@@ -31,13 +31,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/southbound/topology/queue-plan.h"
-
 #define TOPOLOGY_MAX_SWITCHES 256
 #define TOPOLOGY_MAX_LINKS 4096
 #define TOPOLOGY_MAX_HOSTS 4096
 #define TOPOLOGY_MAX_IDENTITY 64        /* Limit of a CN in X.509. */
 #define TOPOLOGY_MAX_PORT 0xfeff        /* Limit of Open vSwitch. */
+
+/* Type of a port's QoS, "type" in the topology. */
+enum queue_kind {
+    QUEUES_HTB,                 /* "linux-htb": one queue per level. */
+    QUEUES_NOOP,                /* "linux-noop": keeps qdiscs of others. */
+    QUEUES_POLICER,             /* "egress-policer": rate limit of DPDK. */
+    QUEUES_NONE,                /* "none": restores the previous QoS. */
+    N_QUEUE_KINDS,
+};
+
+/* By kind; ends with NULL. */
+extern const char *const queue_kind_names[N_QUEUE_KINDS + 1];
 
 struct topology_switch {
     char *name;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "controller/southbound/topology/queue-plan.h"
+#include "controller/southbound/drivers/ovsdb-qos.h"
 #include "controller/southbound/topology/topology.h"
 #include "policies/policy.h"
 #include "smap.h"
