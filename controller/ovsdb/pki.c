@@ -382,7 +382,7 @@ list_role(const char *dir, enum pki_role role, struct pki_entry **entriesp,
           size_t *np)
 {
     char *sub = xasprintf("%s/%ss", dir, pki_role_names[role]);
-    struct dirent **names;
+    struct dirent **names = NULL;
     char *error = NULL;
     int n = scandir(sub, &names, is_visible, alphasort);
 
@@ -405,9 +405,7 @@ list_role(const char *dir, enum pki_role role, struct pki_entry **entriesp,
         free(file);
         free(names[i]);
     }
-    if (n >= 0) {
-        free(names);
-    }
+    free(names);
     free(sub);
     return error;
 }

@@ -33,15 +33,18 @@ strip_name(char *error)
 }
 
 /* Opens a body.  An empty body is an object without members. */
-static char *
-open_body(const char *text, size_t size, struct json_check **jcp)
+static struct json_check *
+open_body(const char *text, size_t size)
 {
-    *jcp = NULL;
-    if (strlen(text) != size) {
-        return xstrdup("/: a null byte in the body, text is allowed");
+    bool is_text = strlen(text) == size;
+    struct json_check *jc = json_check_open(BODY,
+                                            size && is_text ? text : "{}");
+
+    if (!is_text) {
+        json_fail_at(json_check_top(jc), "a null byte in the body, text is "
+                     "allowed");
     }
-    *jcp = json_check_open(BODY, size ? text : "{}");
-    return NULL;
+    return jc;
 }
 
 static void
@@ -83,16 +86,11 @@ char *
 rest_body_edit(enum intent_kind kind, const char *text, size_t size,
                struct intent_edit *edit)
 {
-    const struct json_at *top;
-    struct json_check *jc;
+    struct json_check *jc = open_body(text, size);
+    const struct json_at *top = json_check_top(jc);
     char *error;
 
     *edit = (struct intent_edit) { .kind = kind };
-    error = open_body(text, size, &jc);
-    if (error) {
-        return error;
-    }
-    top = json_check_top(jc);
     if (kind == INTENT_COJOB_BEGIN) {
         edit->weight = json_number_or(top, "weight", 0.001, 1000, 1);
     } else if (kind == INTENT_JOB_BEGIN) {
@@ -115,16 +113,11 @@ rest_body_edit(enum intent_kind kind, const char *text, size_t size,
 char *
 rest_body_progress(const char *text, size_t size, struct rest_progress *p)
 {
-    const struct json_at *top;
-    struct json_check *jc;
+    struct json_check *jc = open_body(text, size);
+    const struct json_at *top = json_check_top(jc);
     char *error;
 
     *p = (struct rest_progress) { .iteration = -1 };
-    error = open_body(text, size, &jc);
-    if (error) {
-        return error;
-    }
-    top = json_check_top(jc);
     p->iteration = json_integer(top, "iteration", 0, 1LL << 50);
     if (json_has(top, "metric") || json_has(top, "value")) {
         p->metric = json_name(top, "metric");

@@ -73,25 +73,16 @@ rest_listen_open(const char *remote, int backlog, char **path)
     return fd;
 }
 
-/* Reads the files of 'tls'.  Returns NULL, or an error message that the caller
- * frees. */
+/* Reads the files of 'tls' into 'pem', which must be zeroed.  Returns NULL, or
+ * an error message that the caller frees. */
 char *
 rest_pem_read(const struct rest_tls *tls, struct rest_pem *pem)
 {
-    char *error;
+    char *error = json_read_file(tls->key, &pem->key);
 
-    *pem = (struct rest_pem) { NULL, NULL, NULL };
-    error = json_read_file(tls->key, &pem->key);
-    if (!error) {
-        error = json_read_file(tls->certificate, &pem->certificate);
-    }
-    if (!error) {
-        error = json_read_file(tls->ca_cert, &pem->ca_cert);
-    }
-    if (error) {
-        rest_pem_uninit(pem);
-    }
-    return error;
+    error = error ? error : json_read_file(tls->certificate,
+                                           &pem->certificate);
+    return error ? error : json_read_file(tls->ca_cert, &pem->ca_cert);
 }
 
 void
@@ -100,7 +91,6 @@ rest_pem_uninit(struct rest_pem *pem)
     free(pem->key);
     free(pem->certificate);
     free(pem->ca_cert);
-    *pem = (struct rest_pem) { NULL, NULL, NULL };
 }
 
 /* Returns the CN of the client's certificate if it is valid, otherwise

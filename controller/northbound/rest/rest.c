@@ -501,6 +501,7 @@ add_listener(struct rest *rest, const char *remote,
         error = rest_pem_read(tls, &pem);
     }
     if (error) {
+        rest_pem_uninit(&pem);
         return error;
     }
     listener = xzalloc(sizeof *listener);

@@ -108,7 +108,8 @@ queue_plan_n_queues(const struct queue_plan *plan)
     return plan->kind == QUEUES_HTB ? plan->n_levels + 2 : 0;
 }
 
-int64_t
+/* Returns the id of queue 'i'. */
+static int64_t
 queue_plan_number(const struct queue_plan *plan, size_t i)
 {
     return i <= (size_t) plan->n_levels ? i : DEFAULT_QUEUE;

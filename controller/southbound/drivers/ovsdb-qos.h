@@ -59,9 +59,8 @@ struct queue_plan *queue_plan_create(const struct policy *,
 void queue_plan_destroy(struct queue_plan *);
 bool queue_plan_equal(const struct queue_plan *, const struct queue_plan *);
 
-/* Return the number of queues of each port, and the id of queue 'i'. */
+/* Returns the number of queues of each port. */
 size_t queue_plan_n_queues(const struct queue_plan *);
-int64_t queue_plan_number(const struct queue_plan *, size_t i);
 
 /* Store the configuration of a port, or of its queue 'i', in 'config', which
  * must be empty. */
