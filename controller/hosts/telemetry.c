@@ -333,21 +333,6 @@ telemetry_wait(const struct telemetry *t)
     }
 }
 
-static struct json *
-lease_to_json(int64_t generation, int64_t version, int64_t lease_ms,
-              size_t n_agents)
-{
-    struct json *lease = json_object_create();
-
-    json_put_integer(lease, "generation", generation);
-    json_put_integer(lease, "version", version);
-    json_put_integer(lease, "lease_ms", lease_ms);
-    /* Shortest time between two writes of each agent. */
-    json_put_integer(lease, "report_ms", (MAX(n_agents, REPORTS_PER_S) * 1000
-                                          / REPORTS_PER_S));
-    return lease;
-}
-
 /* Sends leases once a second, and to a new agent at once: the order of
  * 'generation' and 'version' is valid for 'lease_ms'.  A lease also limits how
  * often the agent writes to the hosts database. */
@@ -355,6 +340,9 @@ void
 telemetry_send_leases(struct telemetry *t, int64_t generation,
                       int64_t version, int64_t lease_ms)
 {
+    /* Shortest time between two writes of each agent. */
+    int64_t report_ms = (MAX(t->n_connections, REPORTS_PER_S) * 1000
+                         / REPORTS_PER_S);
     bool due = time_msec() >= t->next_lease;
     struct connection *conn;
 
@@ -363,13 +351,18 @@ telemetry_send_leases(struct telemetry *t, int64_t generation,
     }
     poll_timer_wait_until(t->next_lease);
     LIST_FOR_EACH (conn, node, &t->connections) {
+        struct json *lease;
+
         if (!conn->host || (!due && conn->leased)) {
             continue;
         }
+        lease = json_object_create();
+        json_put_integer(lease, "generation", generation);
+        json_put_integer(lease, "version", version);
+        json_put_integer(lease, "lease_ms", lease_ms);
+        json_put_integer(lease, "report_ms", report_ms);
         jsonrpc_send(conn->rpc, jsonrpc_create_notify(
-                         "lease", json_array_create_1(
-                             lease_to_json(generation, version, lease_ms,
-                                           t->n_connections))));
+                         "lease", json_array_create_1(lease)));
         COVERAGE_INC(telemetry_lease);
         conn->leased = true;
     }

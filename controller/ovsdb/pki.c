@@ -420,11 +420,6 @@ pki_list(const char *dir, struct pki_entry **entriesp, size_t *np)
     for (int role = 0; !error && role < N_PKI_ROLES; role++) {
         error = list_role(dir, role, entriesp, np);
     }
-    if (error) {
-        pki_list_free(*entriesp, *np);
-        *entriesp = NULL;
-        *np = 0;
-    }
     return error;
 }
 

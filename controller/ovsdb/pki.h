@@ -72,7 +72,8 @@ char *pki_init(const char *dir);
 char *pki_issue(const char *dir, enum pki_role, const char *name,
                 double days);
 
-/* Stores all issued certificates, by role and name, in '*entriesp'. */
+/* Stores all issued certificates, by role and name, in '*entriesp', which
+ * pki_list_free() frees, also after an error. */
 char *pki_list(const char *dir, struct pki_entry **entriesp, size_t *np);
 void pki_list_free(struct pki_entry *, size_t n);
 
