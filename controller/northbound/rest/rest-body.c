@@ -41,8 +41,8 @@ open_body(const char *text, size_t size)
                                             size && is_text ? text : "{}");
 
     if (!is_text) {
-        json_fail_at(json_check_top(jc), "a null byte in the body, text is "
-                     "allowed");
+        json_fail(json_check_top(jc), NULL, "a null byte in the body, text is "
+                  "allowed");
     }
     return jc;
 }
