@@ -17,13 +17,20 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Nanoseconds of 'clock', as of clock_gettime(). */
 static inline int64_t
-clock_monotonic_us(void)
+clock_ns(clockid_t clock)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+    clock_gettime(clock, &ts);
+    return (int64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static inline int64_t
+clock_monotonic_us(void)
+{
+    return clock_ns(CLOCK_MONOTONIC) / 1000;
 }
 
 /* The same clock, in milliseconds. */
@@ -37,30 +44,21 @@ clock_monotonic_ms(void)
 static inline double
 clock_monotonic_s(void)
 {
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
+    return clock_ns(CLOCK_MONOTONIC) * 1e-9;
 }
 
 /* Milliseconds since the epoch, as JSON lines have it. */
 static inline int64_t
 clock_wall_ms(void)
 {
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return clock_ns(CLOCK_REALTIME) / 1000000;
 }
 
 /* Seconds of processor time that this process has used, in all threads. */
 static inline double
 clock_cpu_s(void)
 {
-    struct timespec ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9;
 }
 
 #endif /* base/clock.h */

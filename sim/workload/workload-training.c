@@ -62,7 +62,7 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
         add_exchange(workload_add_job(cojob, name,
                                       compute_seconds(spec, &trial)),
                      trial.placement,
-                     search_spec_n_parameters(spec, &trial));
+                     search_model_n_parameters(&spec->model, trial.width));
     }
     for (size_t i = 0; i < spec->n_rungs; i++) {
         workload_add_rung(w, cojob, spec->rungs[i].iterations, n_jobs);

@@ -118,7 +118,8 @@ announce_job(struct search *s, const struct job *job)
     }
     announce(s, (struct intent_edit) {
         .kind = INTENT_JOB_BEGIN, .job = job->name, .workers = workers, .n = n,
-        .model_bytes = search_spec_n_parameters(s->spec, &job->trial)
+        .model_bytes = search_model_n_parameters(&s->spec->model,
+                                                  job->trial.width)
                        * sizeof(float),
     });
     free(workers);

@@ -149,15 +149,15 @@ static void
 check_size(struct search_spec *spec, const struct json_at *at)
 {
     for (size_t i = 0; i < spec->n_widths; i++) {
-        struct search_trial trial = { .width = spec->widths[i] };
-        size_t n = search_spec_n_parameters(spec, &trial);
+        int width = spec->widths[i];
+        size_t n = search_model_n_parameters(&spec->model, width);
 
         if (n <= SHAPE_MAX_PARAMETERS) {
             continue;
         }
         if (search_model_has_width(&spec->model)) {
             json_fail(at, "space", "width %d makes %zu parameters, at most "
-                      "%zu are allowed", trial.width, n,
+                      "%zu are allowed", width, n,
                       SHAPE_MAX_PARAMETERS);
         } else {
             json_fail(at, "model", "%zu parameters, at most %zu are allowed",
@@ -375,11 +375,4 @@ search_spec_trial(const struct search_spec *spec, int i)
         .batch = spec->batches[choice / n_rates / spec->n_widths],
         .placement = &spec->placements[i % spec->n_placements],
     };
-}
-
-size_t
-search_spec_n_parameters(const struct search_spec *spec,
-                         const struct search_trial *trial)
-{
-    return search_model_n_parameters(&spec->model, trial->width);
 }

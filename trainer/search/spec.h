@@ -130,8 +130,4 @@ char *search_spec_from_file(const char *file, const struct search_hosts *,
  * spread evenly over the space, and do not repeat before it is exhausted. */
 struct search_trial search_spec_trial(const struct search_spec *, int i);
 
-/* Returns the number of parameters of the model of 'trial'. */
-size_t search_spec_n_parameters(const struct search_spec *,
-                                const struct search_trial *);
-
 #endif /* trainer/search/spec.h */

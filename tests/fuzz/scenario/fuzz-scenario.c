@@ -27,7 +27,8 @@ check_search(const struct search_spec *spec)
 
     for (int i = 0; i < spec->n_trials; i++) {
         struct search_trial trial = search_spec_trial(spec, i);
-        size_t n_parameters = search_spec_n_parameters(spec, &trial);
+        size_t n_parameters = search_model_n_parameters(&spec->model,
+                                                        trial.width);
 
         must(trial.learning_rate >= 1e-9 && trial.learning_rate <= 1e3);
         must(trial.batch >= 1 && trial.width >= 1);

@@ -116,7 +116,8 @@ models_data_and_schemes_become_options(void **state)
             fail_msg("%s", error);
         }
         trial = search_spec_trial(spec, 0);
-        assert_int_equal(search_spec_n_parameters(spec, &trial),
+        assert_int_equal(search_model_n_parameters(&spec->model,
+                                                   trial.width),
                          real_n_parameters(&spec->model, trial.width));
         search_model_options(&spec->model, trial.width, append, options);
         assert_string_equal(options, models[i].options);
