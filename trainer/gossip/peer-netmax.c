@@ -198,7 +198,7 @@ add_measurement(struct peer_scheme *s, const struct pull *pull, bool reliable)
 {
     if (pull_times_add(&s->share.times, pull->from, pull_seconds(s, pull),
                        reliable, clock_monotonic_us())) {
-        policy_share_report_soon(&s->share);
+        s->share.report_us = 0;
     }
 }
 

@@ -183,12 +183,6 @@ policy_share_run(struct policy_share *s, int64_t now)
     }
 }
 
-void
-policy_share_report_soon(struct policy_share *s)
-{
-    s->report_us = 0;
-}
-
 static void
 take_policy(struct policy_share *s, int from, const struct frame *frame,
             const float *body)

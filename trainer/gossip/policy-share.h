@@ -32,7 +32,8 @@ struct policy_share {
     double p[PEER_NET_MAX];     /* Probability of a pull from each peer. */
     double ar;                  /* See netmax-policy.h. */
     struct pull_times times;    /* The scheme adds measurements. */
-    int64_t report_us;          /* Time of the next report. */
+    int64_t report_us;          /* Time of the next report; the scheme sets 0
+                                 * to make the next run report. */
     uint64_t printed;           /* Hash of the avoided links printed last. */
 
     struct agent_links *agent;  /* NULL outside of a job. */
@@ -44,9 +45,6 @@ void policy_share_init(struct policy_share *, struct sync_peer *);
 void policy_share_uninit(struct policy_share *);
 
 void policy_share_run(struct policy_share *, int64_t now_us);
-
-/* Makes the next run report. */
-void policy_share_report_soon(struct policy_share *);
 
 /* Takes PEER_TIMES and PEER_POLICY. */
 void policy_share_take(struct policy_share *, int from, const struct frame *,

@@ -36,41 +36,33 @@ read_host(struct search_hosts *sh, const struct json_at *at)
     sh->n++;
 }
 
-static struct search_hosts *
-read_hosts(const struct json_at *top)
-{
-    struct search_hosts *sh = allocate(1, sizeof *sh);
-    const struct json_at *hosts;
-    size_t n;
-
-    json_ignore(top, "$schema");
-    hosts = json_array(top, "hosts", 1, MAX_HOSTS);
-    n = json_n(hosts);
-    sh->hosts = allocate(n, sizeof *sh->hosts);
-    for (size_t i = 0; i < n; i++) {
-        read_host(sh, json_element_object(hosts, i));
-    }
-    return sh;
-}
-
 char *
 search_hosts_from_file(const char *file, struct search_hosts **shp)
 {
+    char *text, *error = json_read_file(file, &text);
+    const struct json_at *top, *hosts;
+    struct search_hosts *sh;
     struct json_check *jc;
-    char *text, *error;
 
     *shp = NULL;
-    error = json_read_file(file, &text);
     if (error) {
         return error;
     }
     jc = json_check_open(file, text);
-    *shp = read_hosts(json_check_top(jc));
+    top = json_check_top(jc);
+    sh = allocate(1, sizeof *sh);
+    json_ignore(top, "$schema");
+    hosts = json_array(top, "hosts", 1, MAX_HOSTS);
+    sh->hosts = allocate(json_n(hosts), sizeof *sh->hosts);
+    for (size_t i = 0; i < json_n(hosts); i++) {
+        read_host(sh, json_element_object(hosts, i));
+    }
     error = json_check_close(jc);
     free(text);
     if (error) {
-        search_hosts_destroy(*shp);
-        *shp = NULL;
+        search_hosts_destroy(sh);
+    } else {
+        *shp = sh;
     }
     return error;
 }

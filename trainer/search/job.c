@@ -45,7 +45,7 @@ job_init(struct job *job, const struct search_spec *spec,
     const struct search_placement *p;
 
     *job = (struct job) {
-        .spec = spec, .hosts = hosts, .programs = programs,
+        .spec = spec, .programs = programs,
         .trial = search_spec_trial(spec, index),
         .loss = NAN, .accuracy = NAN,
     };
@@ -279,9 +279,7 @@ take_event(struct job *job, struct job_process *jp, bool server,
         if (!strcmp(type, "listening")) {
             jp->port = integer_of(event, "port") & 0xffff;
         }
-        return;
-    }
-    if (!strcmp(type, "paused")) {
+    } else if (!strcmp(type, "paused")) {
         jp->paused = integer_of(event, "iteration");
     } else if (!strcmp(type, "done") && !jp->reported) {
         jp->reported = true;

@@ -49,7 +49,6 @@ struct job_programs {
 
 struct job {
     const struct search_spec *spec;
-    const struct search_hosts *hosts;
     const struct job_programs *programs;
     char name[32];              /* "t0". */
     struct search_trial trial;
