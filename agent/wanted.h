@@ -40,7 +40,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "openvswitch/hmap.h"
+#include "openvswitch/shash.h"
 #include "wire/shim-protocol.h"
 
 struct ovsdb_idl;
@@ -84,7 +84,7 @@ struct wanted {
     uint32_t min_share;         /* As in struct shim_min_share; the default
                                  * before the first row, and if it has
                                  * none. */
-    struct hmap jobs;           /* Contains struct wanted_job, by name. */
+    struct shash jobs;          /* Name -> struct shim_slot. */
 };
 
 void wanted_init(struct wanted *, struct ovsdb_idl *, const char *host);

@@ -43,12 +43,13 @@
 
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
+#include "openvswitch/shash.h"
 #include "wire/shim-protocol.h"
 
 struct slot_job;
 
 struct slot_table {
-    struct hmap jobs;           /* Contains struct slot_job, by name. */
+    struct shash jobs;          /* Name -> struct slot_job. */
 
     /* By number: the job, and the row of the shim, whose 'slot' is 0 if there
      * is none. */
