@@ -97,9 +97,9 @@ find_stagecoach(void)
     return path ? path : xstrdup("stagecoach");
 }
 
-/* Child: sets its limits and file descriptors and executes "stagecoach". */
+/* Child: sets its limits and file descriptors and executes 'program'. */
 OVS_NO_RETURN static void
-run_child(int output, const int inputs[N_CHILD_FDS])
+run_child(const char *program, int output, const int inputs[N_CHILD_FDS])
 {
     const struct rlimit cpu = { MAX_CPU_S, MAX_CPU_S };
     const struct rlimit none = { 0, 0 };
@@ -122,7 +122,7 @@ run_child(int output, const int inputs[N_CHILD_FDS])
         dup2(inputs[fd], fd);
     }
     closefrom(N_CHILD_FDS);
-    execlp(find_stagecoach(), "stagecoach", "policy", "whatif",
+    execlp(program, "stagecoach", "policy", "whatif",
            "--trace", "/proc/self/fd/3", "--policy", "/proc/self/fd/4",
            "--policy", "/proc/self/fd/5", "--format", "json", (char *) NULL);
     _exit(127);
@@ -171,6 +171,7 @@ static int
 start_child(struct fair_comparison *fc,
             const char *const texts[N_CHILD_FDS])
 {
+    char *program;
     int inputs[N_CHILD_FDS], fds[2];
     int error = pipe2(fds, O_CLOEXEC) ? errno : 0;
 
@@ -181,9 +182,10 @@ start_child(struct fair_comparison *fc,
         inputs[fd] = memory_file(texts[fd]);
         error = inputs[fd] < 0 ? errno : error;
     }
+    program = find_stagecoach();        /* The child must not allocate. */
     fc->pid = error ? -1 : fork();
     if (!fc->pid) {
-        run_child(fds[1], inputs);
+        run_child(program, fds[1], inputs);
     } else if (fc->pid < 0) {
         error = error ? error : errno;
         fc->pid = 0;
@@ -198,6 +200,7 @@ start_child(struct fair_comparison *fc,
             close(inputs[fd]);
         }
     }
+    free(program);
     return error;
 }
 

@@ -147,7 +147,7 @@ conn_create(struct rest *rest, struct MHD_Connection *mc, void **connp)
     if (++rest->counts.connections >= MAX_CONNS
         && !ovs_list_is_empty(&rest->conns)) {
         conn_close(rest, CONTAINER_OF(ovs_list_front(&rest->conns),
-                                        struct conn, node));
+                                      struct conn, node));
     }
 }
 
@@ -169,7 +169,7 @@ conn_destroy(struct rest *rest, struct conn *conn)
 /* libmicrohttpd's callback for the start and the end of a connection. */
 static void
 conn_changed(void *rest, struct MHD_Connection *mc, void **connp,
-                  enum MHD_ConnectionNotificationCode code)
+             enum MHD_ConnectionNotificationCode code)
 {
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         conn_create(rest, mc, connp);
@@ -181,8 +181,8 @@ conn_changed(void *rest, struct MHD_Connection *mc, void **connp,
 /* libmicrohttpd's callback for the end of a request, answered or not. */
 static void
 request_completed(void *rest, struct MHD_Connection *mc,
-                    void **requestp OVS_UNUSED,
-                    enum MHD_RequestTerminationCode code)
+                  void **requestp OVS_UNUSED,
+                  enum MHD_RequestTerminationCode code)
 {
     struct conn *conn = conn_get(mc);
 
@@ -407,9 +407,9 @@ handle_head(struct conn *conn, const char *method)
  * body, for its end, and when a suspended request is resumed. */
 static enum MHD_Result
 handle_request(void *rest OVS_UNUSED, struct MHD_Connection *mc,
-                 const char *path, const char *method,
-                 const char *version OVS_UNUSED, const char *piece,
-                 size_t *piece_size, void **requestp)
+               const char *path, const char *method,
+               const char *version OVS_UNUSED, const char *piece,
+               size_t *piece_size, void **requestp)
 {
     struct conn *conn = conn_get(mc);
 
@@ -434,7 +434,7 @@ close_slow_conns(struct rest *rest)
 {
     while (!ovs_list_is_empty(&rest->conns)) {
         struct conn *conn = CONTAINER_OF(ovs_list_front(&rest->conns),
-                                              struct conn, node);
+                                         struct conn, node);
 
         if (time_msec() < conn->deadline) {
             break;
