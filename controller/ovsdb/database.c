@@ -46,19 +46,21 @@ find_program(const char *name)
     return path ? path : xstrdup(name);
 }
 
-/* Returns the path of the schema file, in the build directory or where it is
- * installed, relative to this program.  Returns NULL if it is missing. */
+/* Stores the path of the schema file, in the build directory or where it is
+ * installed, relative to this program, in '*pathp'. */
 static char *
-find_schema_file(const struct database *db)
+find_schema_file(const struct database *db, char **pathp)
 {
     static const char *const folders[] = {
         "../wire", "../../wire", ".", "../share/stagecoach", NULL,
     };
     char *name = xasprintf("%s.ovsschema", db->name);
-    char *path = directory_find(folders, name, R_OK);
 
+    *pathp = directory_find(folders, name, R_OK);
     free(name);
-    return path;
+    return (*pathp ? NULL
+            : xasprintf("%s.ovsschema: not found beside the program or in "
+                        "../share/stagecoach", db->name));
 }
 
 /* Runs 'argv' and waits for its end.  Returns NULL if its exit status is 0. */
@@ -115,12 +117,10 @@ database_init(const struct database *db, const char *dbfile,
     if (!access(dbfile, F_OK)) {
         return NULL;
     }
-    schema = find_schema_file(db);
-    if (!schema) {
-        return xasprintf("%s.ovsschema: not found beside the program or in "
-                         "../share/stagecoach", db->name);
+    error = find_schema_file(db, &schema);
+    if (error) {
+        return error;
     }
-
     absolute = abs_file_name(NULL, dbfile);
     if (!absolute) {
         error = xasprintf("%s: no absolute name (%s)", dbfile,
@@ -424,14 +424,12 @@ char *
 database_upgrade(const struct database *db, const char *remote,
                  int timeout_ms)
 {
-    char *file = find_schema_file(db);
-    struct json *schema;
     struct database_version ours;
-    char *error;
+    struct json *schema;
+    char *file, *error = find_schema_file(db, &file);
 
-    if (!file) {
-        return xasprintf("%s.ovsschema: not found beside the program or in "
-                         "../share/stagecoach", db->name);
+    if (error) {
+        return error;
     }
     schema = json_from_file(file);
     error = (database_version_parse(schema, &ours)
