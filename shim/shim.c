@@ -162,12 +162,14 @@ get_connections(void *s_, void *body, size_t *size)
         .floor = SHIM_CONGESTION_DEFAULT,
     } };
     struct shim *s = s_;
+    struct cc *cc = forward_cc(s->forward);
 
     if (!s->old_side.deadline) {
         return EINVAL;
     }
-    *size = forward_save(s->forward, body);
-    if (!*size) {
+    if (cc) {
+        *size = cc_save(cc, body);
+    } else {
         memcpy(body, &empty, sizeof empty);
         *size = sizeof empty;
     }
@@ -178,8 +180,11 @@ static void
 set_congestion(void *s_, const struct shim_congestion *law)
 {
     struct shim *s = s_;
+    struct cc *cc = forward_cc(s->forward);
 
-    forward_set_congestion(s->forward, law);
+    if (cc) {
+        cc_set_law(cc, law);
+    }
 }
 
 static char *

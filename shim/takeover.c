@@ -15,6 +15,8 @@
 
 #include "base/memory.h"
 #include "base/service-notify.h"
+#include "shim/cc/cc.h"
+#include "shim/cc/takeover-state.h"
 #include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
 #include "shim/clock/clock.h"
@@ -24,7 +26,6 @@
 #include "shim/loop/loop.h"
 #include "shim/shim.h"
 #include "wire/shim-client.h"
-#include "shim/cc/takeover-state.h"
 
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 
@@ -239,7 +240,7 @@ copy_connections(struct shim *s)
         return;
     }
     head = body;
-    forward_restore(s->forward, body);
+    cc_restore(forward_cc(s->forward), body, clock_now());
     shim_log(s, "takeover: %"PRIu32" connections and %"PRIu32" remote hosts "
              "copied from the old shim", head->n_connections, head->n_remotes);
 }

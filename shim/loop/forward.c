@@ -15,7 +15,6 @@
 #include "shim/classify/fetch.h"
 #include "shim/classify/flow-table.h"
 #include "shim/classify/tag.h"
-#include "shim/clock/clock.h"
 #include "shim/clock/counter.h"
 #include "shim/loop/ack-queue.h"
 #include "shim/loop/egress.h"
@@ -496,32 +495,16 @@ forward_discard(struct forward *f)
     discard_all(f->config.uplink);
 }
 
-size_t
-forward_save(const struct forward *f, void *body)
-{
-    return f->cc ? cc_save(f->cc, body) : 0;
-}
-
-void
-forward_restore(struct forward *f, const void *body)
-{
-    if (f->cc) {
-        cc_restore(f->cc, body, clock_now());
-    }
-}
-
 struct egress *
 forward_egress(struct forward *f)
 {
     return f->egress;
 }
 
-void
-forward_set_congestion(struct forward *f, const struct shim_congestion *told)
+struct cc *
+forward_cc(struct forward *f)
 {
-    if (f->cc) {
-        cc_set_law(f->cc, told);
-    }
+    return f->cc;
 }
 
 void

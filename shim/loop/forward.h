@@ -35,6 +35,7 @@
 #include "wire/shim-protocol.h"
 
 struct bursts;
+struct cc;
 struct cc_config;
 struct egress;
 struct flow_table;
@@ -44,7 +45,6 @@ struct lane;
 struct miss;
 struct port;
 struct tap;
-struct shim_congestion;
 struct wake;
 
 struct forward_config {
@@ -72,7 +72,9 @@ bool forward_poll(struct forward *, uint64_t now);
 /* For egress_until_due(), egress_set_rate() and others. */
 struct egress *forward_egress(struct forward *);
 
-void forward_set_congestion(struct forward *, const struct shim_congestion *);
+/* Congestion control, or NULL.  cc_save() may be called after the end,
+ * cc_restore() before the first poll. */
+struct cc *forward_cc(struct forward *);
 
 /* Returns lane 'number', from 1 on, for a thread of its own. */
 struct lane *forward_lane(struct forward *, unsigned int number);
@@ -91,13 +93,6 @@ bool forward_has_ended(const struct forward *);
 /* Frees the frames in the ports.  For the thread of forward_poll(); with
  * several queues in a port, before the threads of other lanes run. */
 void forward_discard(struct forward *);
-
-/* State of congestion control for a takeover, see shim/cc/takeover-state.h.
- * forward_save(), after the end, returns the bytes that it wrote to 'body', at
- * most CC_TAKEOVER_BYTES, 0 without congestion control.  forward_restore()
- * must be called before the first poll. */
-size_t forward_save(const struct forward *, void *body);
-void forward_restore(struct forward *, const void *body);
 
 /* Sets the members of 'stats' that the pipeline counts. */
 void forward_stats(const struct forward *, struct shim_stats *);

@@ -31,6 +31,11 @@
 
 #define IDLE_MIN_NS UINT64_C(10000)     /* The first sleep of an idle time. */
 #define IDLE_MAX_NS UINT64_C(1000000)   /* The longest. */
+#define IDLE_MEASURE_NS 1000000u        /* Between two measurements of the
+                                         * frame rate. */
+#define IDLE_DENSE_NS 20000u    /* Mean time between frames below which
+                                 * sleeping is better than blocking. */
+#define IDLE_GATHER_NS 160000u  /* The longest sleep before the loop blocks. */
 
 /* All zeros initially. */
 struct idle {
@@ -41,11 +46,42 @@ struct idle {
     bool is_dense;              /* The frame rate was above 50,000 a second. */
 };
 
-void idle_end(struct idle *, uint64_t now, uint64_t n_frames);
-bool idle_sleeps_first(const struct idle *);
+/* Ends an idle time; 'n_frames' have been received so far. */
+static inline void
+idle_end(struct idle *idle, uint64_t now, uint64_t n_frames)
+{
+    if (now - idle->measured >= IDLE_MEASURE_NS) {
+        idle->is_dense = ((n_frames - idle->n_frames) * IDLE_DENSE_NS
+                          > now - idle->measured);
+        idle->measured = now;
+        idle->n_frames = n_frames;
+    }
+    idle->last = 0;
+}
 
-/* Return how long to sleep. */
-uint64_t idle_next(struct idle *);
-uint64_t idle_shortest(struct idle *);
+/* Returns true if sleeping is better than blocking. */
+static inline bool
+idle_sleeps_first(const struct idle *idle)
+{
+    return idle->is_dense && idle->last < IDLE_GATHER_NS;
+}
+
+/* Returns how long to sleep. */
+static inline uint64_t
+idle_next(struct idle *idle)
+{
+    idle->last = (idle->last < IDLE_MIN_NS ? IDLE_MIN_NS
+                  : idle->last < IDLE_MAX_NS / 2 ? idle->last * 2
+                  : IDLE_MAX_NS);
+    return idle->last;
+}
+
+/* Returns the shortest sleep. */
+static inline uint64_t
+idle_shortest(struct idle *idle)
+{
+    idle->last = IDLE_MIN_NS;
+    return idle->last;
+}
 
 #endif /* shim/loop/idle.h */
