@@ -35,23 +35,6 @@
  * ECN-capable, and the receiver's shim clears the marks and lowers the flow's
  * rate by the share of marked data, as DCTCP does.
  *
- *
- * Usage
- * =====
- *
- *    cc = cc_create(&config);
- *    ...from the host: cc_from_host(cc, &frame, &verdict, now)...
- *    ...from the uplink: if (!cc_from_uplink(cc, &frame, slot, now)) drop...
- *    ...in each poll: cc_poll(cc, now)...
- *
- * After a takeover, before the first packet:
- *
- *    cc_restore(cc, body, now);
- *
- *
- * Decisions
- * =========
- *
  * The limit for the core rises by at most a thirty-second of the downlink per
  * step, because one segment of 9,000 bytes per round trip of half a
  * millisecond is more than most links.  It falls to no less than half of what
@@ -66,6 +49,19 @@
  * quickstart).  The round trip time used is the smallest of all flows between
  * two hosts, because a flow that waits in its sender's shim measures 40 to 100
  * ms.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    cc = cc_create(&config);
+ *    ...from the host: cc_from_host(cc, &frame, &verdict, now)...
+ *    ...from the uplink: if (!cc_from_uplink(cc, &frame, slot, now)) drop...
+ *    ...in each poll: cc_poll(cc, now)...
+ *
+ * After a takeover, before the first packet:
+ *
+ *    cc_restore(cc, body, now);
  *
  *
  * Ownership and thread-safety

@@ -147,43 +147,26 @@ message_add(struct cc *cc, struct remote_shim *rs, uint8_t type,
     m->grants[m->n++] = *grant;
 }
 
-/* Returns the TCP flow of these ports between the two hosts of 'udp', or
- * NULL. */
-static struct cc_flow *
-find_flow(struct cc *cc, const struct shim_flow_key *udp, uint16_t local_port,
-          uint16_t remote_port)
+/* Handles the flows of a message, which are between the hosts of 'udp': grants
+ * are for flows from this host, GRANT_EMPTY is about flows to it. */
+static void
+receive_flows(struct cc *cc, const struct shim_flow_key *udp,
+              const struct grant_message *m, uint64_t now)
 {
+    bool is_grant = m->type == GRANT_RATES;
     struct shim_flow_key key = *udp;
 
     key.protocol = IPPROTO_TCP;
-    key.local_port = local_port;
-    key.remote_port = remote_port;
-    return cc_flows_find(cc->flows, &key);
-}
-
-static void
-receive_grants(struct cc *cc, const struct shim_flow_key *udp,
-            const struct grant_message *m, uint64_t now)
-{
     for (int i = 0; i < m->n; i++) {
-        struct cc_flow *flow = find_flow(cc, udp, m->grants[i].sender_port,
-                                         m->grants[i].receiver_port);
+        const struct grant *g = &m->grants[i];
+        struct cc_flow *flow;
 
-        if (flow) {
-            uplink_grant(cc, flow, &m->grants[i], now);
-        }
-    }
-}
-
-static void
-receive_empty(struct cc *cc, const struct shim_flow_key *udp,
-           const struct grant_message *m)
-{
-    for (int i = 0; i < m->n; i++) {
-        struct cc_flow *flow = find_flow(cc, udp, m->grants[i].receiver_port,
-                                         m->grants[i].sender_port);
-
-        if (flow) {
+        key.local_port = is_grant ? g->sender_port : g->receiver_port;
+        key.remote_port = is_grant ? g->receiver_port : g->sender_port;
+        flow = cc_flows_find(cc->flows, &key);
+        if (flow && is_grant) {
+            uplink_grant(cc, flow, g, now);
+        } else if (flow) {
             downlink_empty(flow);
         }
     }
@@ -210,11 +193,9 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
     rs = remote_shims_find(&cc->remotes, &p.key, now, false);
     if (rs && m.to == rs->kept.own_nonce) {
         remote_shim_verify(rs, m.flags, m.from);
-        if (m.type == GRANT_RATES) {
-            rs->sends_grants = true;
-            receive_grants(cc, &p.key, &m, now);
-        } else if (m.type == GRANT_EMPTY) {
-            receive_empty(cc, &p.key, &m);
+        rs->sends_grants |= m.type == GRANT_RATES;
+        if (m.type == GRANT_RATES || m.type == GRANT_EMPTY) {
+            receive_flows(cc, &p.key, &m, now);
         }
     }
     return true;

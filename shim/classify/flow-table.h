@@ -58,10 +58,6 @@
  *
  * 'pad' of a key and the unused part of its addresses must be 0.
  *
- *
- * Aging
- * =====
- *
  * With a timeout, flow_table_age() deletes flows that were neither set nor
  * looked up for that long, or up to 1/16 longer.  The agent is not notified:
  * the next packet of such a flow is a miss, and the agent sets the flow again.

@@ -47,8 +47,6 @@ struct forward {
 };
 
 #define MAX_DISCARDS 256        /* Bursts: more than a port's ring holds. */
-#define MAX_LAST_POLLS 64       /* Polls after which lane 0 stops receiving
-                                 * although frames still arrive. */
 #define RECLASSIFY_NS 300       /* Time between reclassifications for each
                                  * queued frame, which takes about 30 ns. */
 
@@ -414,7 +412,7 @@ deliver_from_all(struct forward *f, uint64_t now)
 }
 
 /* Stops receiving after the first poll without frames, so that none is left in
- * the ports, or after MAX_LAST_POLLS. */
+ * the ports, or after LANE_LAST_POLLS. */
 static void
 follow_end(struct forward *f, bool received)
 {
@@ -423,7 +421,7 @@ follow_end(struct forward *f, bool received)
         STORE(&f->ended, false);
         STORE(&f->at_rest, false);
     } else if (!f->ended
-               && (!received || ++f->last_polls >= MAX_LAST_POLLS)) {
+               && (!received || ++f->last_polls >= LANE_LAST_POLLS)) {
         STORE(&f->ended, true);
         if (f->lanes) {
             lanes_wake_up(f->lanes);

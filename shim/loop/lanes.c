@@ -22,8 +22,6 @@
 
 #define RING 512                /* Packets from lane 0, for each direction. */
 #define BACK_RING 256           /* Elements to lane 0, for each direction. */
-#define MAX_LAST_POLLS 64       /* Polls after which a lane stops receiving
-                                 * although frames still arrive. */
 
 _Static_assert(LANE_PACKETS == 2 * RING + 2 * BACK_RING, "all rings full");
 _Static_assert(LANES_MAX <= JOB_SLOTS_MAX_LANES, "each lane counts");
@@ -342,7 +340,7 @@ follow_end(struct lane *l, bool main_ended, bool received)
         l->last_polls = 0;
         STORE(&l->ended, false);
     } else if (main_ended && (!received
-                              || ++l->last_polls >= MAX_LAST_POLLS)) {
+                              || ++l->last_polls >= LANE_LAST_POLLS)) {
         STORE(&l->ended, true);
     }
 }

@@ -74,6 +74,8 @@ struct shim_stats;
 
 #define LANES_MAX 16
 #define LANE_PACKETS 1536       /* Packet buffers that a lane may hold. */
+#define LANE_LAST_POLLS 64      /* Polls after which a lane stops receiving
+                                 * although frames still arrive. */
 
 /* From a lane to lane 0: a frame for the host, or without 'frame' the bytes of
  * frames that the lane has sent to the host. */

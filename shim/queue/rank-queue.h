@@ -36,6 +36,17 @@
  * limit the longest queue (to within a factor of two) loses its oldest packet,
  * so that a flood of one job does not cost another its packets.
  *
+ * The uplink serves jobs by rank and not by level: jobs of one level can
+ * differ by minutes.  The scheduler is our own, because rte_sched has strict
+ * priority between only thirteen classes of one pipe and needs seven times the
+ * time for it ("./test --bench shim-order"; with 16 pipes, which share the
+ * link equally, it is as fast).
+ *
+ * A flow that has less than a quarter of the uplink sends one frame at a time,
+ * another flow two: the pairs of frames of eight senders met at a switch as a
+ * queue of 24 kB.  For a flow with most of the link, single frames made the
+ * quickstart 5 % slower in the one run that was measured.
+ *
  *
  * Usage
  * =====
@@ -53,21 +64,6 @@
  *    ...send items[].packet...
  *    ...
  *    rank_queues_reclassify(rq, &(struct reclassify_cb) { find, drop, aux });
- *
- *
- * Decisions
- * =========
- *
- * The uplink serves jobs by rank and not by level: jobs of one level can
- * differ by minutes.  The scheduler is our own, because rte_sched has strict
- * priority between only thirteen classes of one pipe and needs seven times the
- * time for it ("./test --bench shim-order"; with 16 pipes, which share the
- * link equally, it is as fast).
- *
- * A flow that has less than a quarter of the uplink sends one frame at a time,
- * another flow two: the pairs of frames of eight senders met at a switch as a
- * queue of 24 kB.  For a flow with most of the link, single frames made the
- * quickstart 5 % slower in the one run that was measured.
  *
  *
  * Ownership and thread-safety
