@@ -13,9 +13,9 @@
 #include "controller/ovsdb/rpc-call.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
-#include "openvswitch/shash.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-get.h"
 
 #define TIMEOUT_MS 3000
 #define PAUSE_MS 50             /* Pause between two calls of wait_hosts(). */
@@ -119,39 +119,28 @@ print_and_destroy(struct json *json)
     json_destroy(json);
 }
 
-static const struct json *
-member(const struct json *object, const char *name)
-{
-    return object->type == JSON_OBJECT
-           ? shash_find_data(json_object(object), name) : NULL;
-}
-
 const char *
 member_string(const struct json *object, const char *name)
 {
-    const struct json *json = member(object, name);
+    const struct json *json = json_get(object, name, JSON_STRING);
 
-    return json && json->type == JSON_STRING ? json_string(json) : "-";
+    return json ? json_string(json) : "-";
 }
 
 double
 member_number(const struct json *object, const char *name)
 {
-    const struct json *json = member(object, name);
-
-    return (!json ? 0
-            : json->type == JSON_INTEGER ? json->integer
-            : json->type == JSON_REAL ? json->real
-            : json->type == JSON_TRUE);
+    return (json_get(object, name, JSON_TRUE) ? 1
+            : json_get_number(object, name));
 }
 
 const struct json *
 member_array(const struct json *object, const char *name)
 {
     static const struct json empty = { .type = JSON_ARRAY, .count = 1 };
-    const struct json *json = member(object, name);
+    const struct json *json = json_get(object, name, JSON_ARRAY);
 
-    return json && json->type == JSON_ARRAY ? json : &empty;
+    return json ? json : &empty;
 }
 
 const struct json *
@@ -161,9 +150,9 @@ member_object(const struct json *object, const char *name)
     static const struct json empty = {
         .type = JSON_OBJECT, .count = 1, .object = &none,
     };
-    const struct json *json = member(object, name);
+    const struct json *json = json_get(object, name, JSON_OBJECT);
 
-    return json && json->type == JSON_OBJECT ? json : &empty;
+    return json ? json : &empty;
 }
 
 char *

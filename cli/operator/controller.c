@@ -352,7 +352,9 @@ check(const struct database *db, const struct database_cluster *dc)
 static char *
 show_status(struct controller_options *o)
 {
-    struct table *t = table_create("database\trole\tterm\tstatus\tmembers");
+    struct table *t = (o->json ? NULL
+                       : table_create("database\trole\tterm\tstatus\t"
+                                      "members"));
     struct json *array = json_array_create_empty();
     struct json *top = json_object_create();
     char *error = NULL;
@@ -362,20 +364,21 @@ show_status(struct controller_options *o)
 
         error = database_cluster_get(databases[i], o->rundir, &dc);
         if (!error) {
-            add_row(t, databases[i], &dc);
+            if (t) {
+                add_row(t, databases[i], &dc);
+            }
             json_array_add(array, cluster_to_json(databases[i], &dc));
             error = check(databases[i], &dc);
         }
         database_cluster_uninit(&dc);
     }
     json_object_put(top, "databases", array);
-    if (o->json) {
-        print_and_destroy(top);
-    } else {
-        table_print(t);
+    if (t) {
+        table_finish(t);
         json_destroy(top);
+    } else {
+        print_and_destroy(top);
     }
-    table_destroy(t);
     return error;
 }
 

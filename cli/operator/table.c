@@ -67,7 +67,7 @@ is_number(const char *s)
 }
 
 void
-table_print(const struct table *t)
+table_finish(struct table *t)
 {
     for (size_t i = 0; i < t->cells.n; i++) {
         const char *cell = t->cells.names[i];
@@ -82,18 +82,6 @@ table_print(const struct table *t)
         }
         fputs(last ? "\n" : "  ", stdout);
     }
-}
-
-void
-table_destroy(struct table *t)
-{
     svec_destroy(&t->cells);
     free(t);
-}
-
-void
-table_finish(struct table *t)
-{
-    table_print(t);
-    table_destroy(t);
 }

@@ -17,11 +17,7 @@ struct table *table_create(const char *headings);
 void table_add(struct table *, const char *format, ...)
     __attribute__((__format__(printf, 2, 3)));
 
-/* Prints the table to standard output. */
-void table_print(const struct table *);
-void table_destroy(struct table *);
-
-/* Prints and destroys the table. */
+/* Prints the table to standard output and destroys it. */
 void table_finish(struct table *);
 
 #endif /* cli/operator/table.h */

@@ -58,11 +58,9 @@ open_lab_scenario(const char *file, const char *text,
         input->workload = workload_training_create(scenario);
         input->levels = true;
         input->n_policies = scenario->n_policies;
-        input->policies = order_alloc(scenario->n_policies,
-                                      sizeof *input->policies);
-        for (size_t i = 0; i < scenario->n_policies; i++) {
-            input->policies[i] = order_strdup(scenario->policies[i]);
-        }
+        input->policies = scenario->policies;
+        scenario->policies = NULL;
+        scenario->n_policies = 0;
     }
     scenario_destroy(scenario);
     return error;
@@ -188,10 +186,7 @@ workload_open(const char *what, const uint64_t *seed,
 void
 workload_input_uninit(struct workload_input *input)
 {
-    for (size_t i = 0; i < input->n_policies; i++) {
-        free(input->policies[i]);
-    }
-    free(input->policies);
+    free_strings(input->policies, input->n_policies);
     workload_destroy(input->workload);
 }
 

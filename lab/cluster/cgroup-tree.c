@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 
@@ -76,23 +77,10 @@ char *
 cgroup_tree_create(const char *path)
 {
     char *full = full_path(path);
-    char *error = NULL;
+    char *error = (full ? directory_create(full)
+                   : xstrdup("/proc/mounts: no cgroup2 file system is "
+                             "mounted"));
 
-    if (!full) {
-        return xstrdup("/proc/mounts: no cgroup2 file system is mounted");
-    }
-    for (char *p = full + strlen(full) - strlen(path); p && !error;) {
-        p = strchr(p, '/');
-        if (p) {
-            *p = '\0';
-        }
-        if (mkdir(full, 0755) && errno != EEXIST) {
-            error = xasprintf("%s: %s", full, ovs_strerror(errno));
-        }
-        if (p) {
-            *p++ = '/';
-        }
-    }
     free(full);
     return error;
 }

@@ -400,8 +400,7 @@ start_controller(const struct cluster *c, int i, const char *policy_file)
     add_option(&argv, "--rest", xasprintf("unix:%s", rest));
     add_option(&argv, "--policy", xstrdup(policy_file));
     if (plan->fabric == FABRIC_OVS) {
-        add_option(&argv, "--switch",
-                   xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
+        add_option(&argv, "--switch", xstrdup(plan->bridge));
     }
     add_ovs_options(&argv,
                     plan_controller_file(plan, i, "controller", "ctl"));

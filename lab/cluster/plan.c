@@ -46,7 +46,8 @@ plan_create(const char *name, const char *rundir, const char *bin_dir,
     plan->cgroup = xasprintf("stagecoach/lab-%s", name);
     plan->fabric_ns = xasprintf("scl-%s-fab", name);
     plan->daemons_cgroup = xasprintf("%s/daemons", plan->cgroup);
-    plan->bin_dir = nullable_xstrdup(bin_dir);
+    plan->bridge = xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir);
+    plan->bin_dir = bin_dir ? abs_file_name(NULL, bin_dir) : NULL;
     for (int i = 0; i < SCENARIO_MAX_HOSTS; i++) {
         plan->hosts[i] = (struct plan_host) {
             .name = xasprintf("h%d", i),
@@ -84,6 +85,7 @@ plan_destroy(struct plan *plan)
         free(plan->cgroup);
         free(plan->daemons_cgroup);
         free(plan->fabric_ns);
+        free(plan->bridge);
         free(plan->bin_dir);
         for (int i = 0; i < SCENARIO_MAX_HOSTS; i++) {
             free(plan->hosts[i].name);
@@ -174,20 +176,12 @@ char *
 plan_program(const struct plan *plan, const char *name)
 {
     /* Folders of programs in a build, relative to that of "stagecoach". */
-    static const char *const folders[] = {
-        ".", "../cli", "../controller", "../agent", "../shim", "../trainer",
-        NULL,
+    const char *const folders[] = {
+        plan->bin_dir ? plan->bin_dir : ".", ".", "../cli", "../controller",
+        "../agent", "../shim", "../trainer", NULL,
     };
-    char *path = NULL;
+    char *path = directory_find(folders, name, X_OK);
 
-    if (plan->bin_dir) {
-        path = xasprintf("%s/%s", plan->bin_dir, name);
-        if (access(path, X_OK)) {
-            free(path);
-            path = NULL;
-        }
-    }
-    path = path ? path : directory_find(folders, name, X_OK);
     return path ? path : xstrdup(name);
 }
 

@@ -48,6 +48,7 @@ struct plan {
                                  * cgroups of the plan are. */
     char *daemons_cgroup;       /* Cgroup of daemons and searches. */
     char *fabric_ns;            /* Name of the fabric's namespace. */
+    char *bridge;               /* OpenFlow target of the switch. */
     char *bin_dir;              /* Folder that is searched for programs first,
                                  * or NULL. */
     int n_hosts;                /* 0 without a scenario. */

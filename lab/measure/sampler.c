@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/fabric.h"
 #include "lab/cluster/plan.h"
@@ -256,10 +257,7 @@ name_ports(const struct plan *plan, struct report_policy *policy)
         names[2 * i + 1] = xasprintf("h%d down", i);
     }
     report_set_ports(policy, (const char *const *) names, n);
-    for (size_t i = 0; i < n; i++) {
-        free(names[i]);
-    }
-    free(names);
+    free_strings(names, n);
 }
 
 struct sampler *

@@ -203,9 +203,8 @@ read_controllers(struct faults *f)
 static int
 count_flows(const struct faults *f, long long ms, int *youngp)
 {
-    char *bridge = xasprintf("unix:%s/ovs/br0.mgmt", f->plan->rundir);
     const char *const argv[] = { "ovs-ofctl", "-O", "OpenFlow13",
-                                 "dump-flows", bridge, NULL };
+                                 "dump-flows", f->plan->bridge, NULL };
     char *save = NULL;
     char *text = NULL;
     int n = 0, young = 0;
@@ -221,7 +220,6 @@ count_flows(const struct faults *f, long long ms, int *youngp)
         }
     }
     free(text);
-    free(bridge);
     if (youngp) {
         *youngp = young;
     }
@@ -244,9 +242,8 @@ signal_daemon(const struct faults *f, char *name, int signr)
 static void
 put_test_flow(struct faults *f)
 {
-    char *bridge = xasprintf("unix:%s/ovs/br0.mgmt", f->plan->rundir);
     const char *const argv[] = {
-        "ovs-ofctl", "-O", "OpenFlow13", "add-flow", bridge,
+        "ovs-ofctl", "-O", "OpenFlow13", "add-flow", f->plan->bridge,
         "cookie=0x7374616765000001,priority=1,ip,nw_src=192.0.2.1,"
         "actions=drop", NULL
     };
@@ -257,7 +254,6 @@ put_test_flow(struct faults *f)
         f->n_test_flows += !error;
         free(error);
     }
-    free(bridge);
 }
 
 /* Continues a stopped controller, which still assumes that it is active. */
