@@ -4,11 +4,9 @@
 
 #include <config.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "command-line.h"
 #include "controller/model/cluster.h"

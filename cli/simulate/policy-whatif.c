@@ -3,10 +3,8 @@
 /* stagecoach policy whatif: simulates a workload under two policies. */
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "cli/command.h"

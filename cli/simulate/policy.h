@@ -7,7 +7,6 @@
  * workload. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "cli/simulate/workload-open.h"

@@ -3,7 +3,6 @@
 /* stagecoach sim: simulates a workload under policies. */
 
 #include <cjson/cJSON.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
-#include "util.h"
 
 /* A process counts as running for this time after its last report. */
 #define REPORTED_MS 5000

@@ -10,7 +10,6 @@
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
-#include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
 

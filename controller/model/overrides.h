@@ -45,7 +45,6 @@
  * pointer.  Main thread only. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "openvswitch/list.h"

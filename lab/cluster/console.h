@@ -9,7 +9,6 @@
  * Elsewhere a status is printed as a line now and then.  say() prints a
  * message above the status line. */
 
-#include <stdbool.h>
 
 #include "openvswitch/compiler.h"
 

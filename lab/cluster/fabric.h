@@ -38,7 +38,6 @@
  * fabric_destroy() also removes the leftovers of an earlier lab of this
  * name. */
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "lab/cluster/plan.h"

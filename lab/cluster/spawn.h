@@ -27,7 +27,6 @@
  * ends, so call spawn() from the main thread. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 /* A program to start.  For NULL members the child inherits from the caller. */

@@ -5,11 +5,8 @@
 #include "lab/run/run.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "base/directory.h"
 #include "reporting/report.h"
