@@ -85,6 +85,13 @@ rest_pem_read(const struct rest_tls *tls, struct rest_pem *pem)
     return error ? error : json_read_file(tls->ca_cert, &pem->ca_cert);
 }
 
+bool
+rest_pem_equals(const struct rest_pem *a, const struct rest_pem *b)
+{
+    return (!strcmp(a->key, b->key) && !strcmp(a->certificate, b->certificate)
+            && !strcmp(a->ca_cert, b->ca_cert));
+}
+
 void
 rest_pem_uninit(struct rest_pem *pem)
 {

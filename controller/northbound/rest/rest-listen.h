@@ -46,6 +46,7 @@ char *rest_listen_check(const char *remote, const struct rest_tls *);
 int rest_listen_open(const char *remote, int backlog, char **path);
 
 char *rest_pem_read(const struct rest_tls *, struct rest_pem *);
+bool rest_pem_equals(const struct rest_pem *, const struct rest_pem *);
 void rest_pem_uninit(struct rest_pem *);
 
 char *rest_peer_name(struct MHD_Connection *, const struct svec *clients);

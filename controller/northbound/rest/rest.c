@@ -40,13 +40,16 @@ VLOG_DEFINE_THIS_MODULE(rest);
 #define REQUEST_MS 10000        /* Timeout of a request, or of an event. */
 #define CHANGE_MS 5000          /* Timeout of a change of the intent. */
 #define PROBE_MS 5000           /* Probe interval of the intent database. */
+#define RELOAD_MS 1000          /* Interval of reading the files of TLS. */
 #define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct rest {
     struct controller *ctl;
     struct intent_writer *writer;
     struct event_stream *events;
+    char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
     struct svec clients;        /* Allowed names of TLS certificates. */
+    long long next_reload;      /* time_msec() when the files are read. */
     struct ovs_list listeners;  /* List of struct listener. */
     struct ovs_list conns;      /* List of struct conn, by deadline. */
     struct rest_counts counts;
@@ -57,7 +60,11 @@ struct rest {
 struct listener {
     struct ovs_list node;       /* In struct rest's 'listeners'. */
     struct MHD_Daemon *daemon;
+    struct MHD_Daemon *old;     /* Serves the connections from before the last
+                                 * replaced certificate, or NULL. */
+    char *remote;
     char *path;                 /* Path of the Unix socket, or NULL. */
+    struct rest_pem pem;        /* Contents in use; empty without TLS. */
 };
 
 /* A client's connection and its current request. */
@@ -443,6 +450,24 @@ close_slow_conns(struct rest *rest)
     }
 }
 
+static void
+stop_daemon(struct rest *rest, struct MHD_Daemon *daemon)
+{
+    struct conn *conn;
+
+    if (!daemon) {
+        return;
+    }
+    /* libmicrohttpd cannot stop while a connection is suspended. */
+    LIST_FOR_EACH (conn, node, &rest->conns) {
+        if (MHD_get_connection_info(
+                conn->mc, MHD_CONNECTION_INFO_DAEMON)->daemon == daemon) {
+            conn_resume(conn);
+        }
+    }
+    MHD_stop_daemon(daemon);
+}
+
 static void OVS_PRINTF_FORMAT(2, 0)
 log_message(void *rest OVS_UNUSED, const char *format, va_list args)
 {
@@ -505,12 +530,13 @@ add_listener(struct rest *rest, const char *remote,
         return error;
     }
     listener = xzalloc(sizeof *listener);
+    listener->remote = xstrdup(remote);
+    listener->pem = pem;
     fd = rest_listen_open(remote, MAX_CONNS, &listener->path);
     if (fd >= 0) {
         listener->daemon = start_daemon(rest, fd, &pem);
     }
     ovs_list_push_back(&rest->listeners, &listener->node);
-    rest_pem_uninit(&pem);
     if (!listener->daemon) {
         return xasprintf("%s: cannot listen there (%s)", remote,
                          fd < 0 ? ovs_strerror(-fd)
@@ -518,6 +544,70 @@ add_listener(struct rest *rest, const char *remote,
     }
     VLOG_INFO("%s: listening", remote);
     return NULL;
+}
+
+/* Lets a daemon that uses 'pem' accept the next connections of 'listener'.
+ * Returns false if 'pem' cannot be used. */
+static bool
+restart_listener(struct rest *rest, struct listener *listener,
+                 const struct rest_pem *pem)
+{
+    int fd = dup(MHD_get_daemon_info(listener->daemon,
+                                     MHD_DAEMON_INFO_LISTEN_FD)->listen_fd);
+    struct MHD_Daemon *daemon = fd >= 0 ? start_daemon(rest, fd, pem) : NULL;
+
+    if (!daemon) {
+        close(fd);
+        return false;
+    }
+    close(MHD_quiesce_daemon(listener->daemon));
+    stop_daemon(rest, listener->old);
+    listener->old = listener->daemon;
+    listener->daemon = daemon;
+    return true;
+}
+
+/* Uses the files of TLS from now on if their contents have changed. */
+static void
+reload_listener(struct rest *rest, struct listener *listener)
+{
+    const struct rest_tls tls = {
+        rest->key, rest->certificate, rest->ca_cert, &rest->clients
+    };
+    struct rest_pem pem;
+    char *error = rest_pem_read(&tls, &pem);
+
+    if (!error && rest_pem_equals(&pem, &listener->pem)) {
+        rest_pem_uninit(&pem);
+    } else if (!error && restart_listener(rest, listener, &pem)) {
+        rest_pem_uninit(&listener->pem);
+        listener->pem = pem;
+        VLOG_INFO("%s: uses the replaced certificate", listener->remote);
+    } else {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "%s: keeps the previous certificate (%s)",
+                     listener->remote,
+                     error ? error : "key and certificates do not match");
+        rest_pem_uninit(&pem);
+        free(error);
+    }
+}
+
+static void
+reload_listeners(struct rest *rest)
+{
+    struct listener *listener;
+
+    if (time_msec() < rest->next_reload) {
+        return;
+    }
+    rest->next_reload = time_msec() + RELOAD_MS;
+    LIST_FOR_EACH (listener, node, &rest->listeners) {
+        if (listener->pem.key) {
+            reload_listener(rest, listener);
+        }
+    }
 }
 
 /* Starts the HTTP server of 'ctl'.  If the only remote is "none", '*restp' is
@@ -539,6 +629,9 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     rest->ctl = ctl;
     ovs_list_init(&rest->conns);
     ovs_list_init(&rest->listeners);
+    rest->key = nullable_xstrdup(options->tls.key);
+    rest->certificate = nullable_xstrdup(options->tls.certificate);
+    rest->ca_cert = nullable_xstrdup(options->tls.ca_cert);
     svec_clone(&rest->clients, options->tls.clients);
     rest->writer = intent_writer_create(options->intent, PROBE_MS);
     rest->events = event_stream_create(ctl);
@@ -557,27 +650,26 @@ void
 rest_destroy(struct rest *rest)
 {
     struct listener *listener;
-    struct conn *conn;
 
     if (!rest) {
         return;
     }
-    /* libmicrohttpd cannot stop while a connection is suspended. */
     intent_writer_destroy(rest->writer);
-    LIST_FOR_EACH (conn, node, &rest->conns) {
-        conn_resume(conn);
-    }
     LIST_FOR_EACH_POP (listener, node, &rest->listeners) {
-        if (listener->daemon) {
-            MHD_stop_daemon(listener->daemon);
-            if (listener->path) {
-                fatal_signal_unlink_file_now(listener->path);
-            }
+        stop_daemon(rest, listener->old);
+        stop_daemon(rest, listener->daemon);
+        if (listener->daemon && listener->path) {
+            fatal_signal_unlink_file_now(listener->path);
         }
+        rest_pem_uninit(&listener->pem);
+        free(listener->remote);
         free(listener->path);
         free(listener);
     }
     event_stream_destroy(rest->events);
+    free(rest->key);
+    free(rest->certificate);
+    free(rest->ca_cert);
     svec_destroy(&rest->clients);
     free(rest);
 }
@@ -587,6 +679,21 @@ rest_set_intent(struct rest *rest, const char *remote)
 {
     if (rest) {
         intent_writer_set_remote(rest->writer, remote);
+    }
+}
+
+/* Serves the old connections of 'listener' until the last one is closed. */
+static void
+run_old(struct rest *rest, struct listener *listener)
+{
+    const union MHD_DaemonInfo *info;
+
+    MHD_run(listener->old);
+    info = MHD_get_daemon_info(listener->old,
+                               MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+    if (!info->num_connections) {
+        stop_daemon(rest, listener->old);
+        listener->old = NULL;
     }
 }
 
@@ -602,8 +709,24 @@ rest_run(struct rest *rest)
     intent_writer_run(rest->writer);
     event_stream_run(rest->events);
     close_slow_conns(rest);
+    reload_listeners(rest);
     LIST_FOR_EACH (listener, node, &rest->listeners) {
         MHD_run(listener->daemon);
+        if (listener->old) {
+            run_old(rest, listener);
+        }
+    }
+}
+
+static void
+wait_daemon(struct MHD_Daemon *daemon)
+{
+    MHD_UNSIGNED_LONG_LONG timeout;
+
+    poll_fd_wait(MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD)
+                 ->epoll_fd, POLLIN);
+    if (MHD_get_timeout(daemon, &timeout)) {
+        poll_timer_wait(MIN(timeout, REQUEST_MS));
     }
 }
 
@@ -611,7 +734,6 @@ void
 rest_wait(const struct rest *rest)
 {
     const struct listener *listener;
-    MHD_UNSIGNED_LONG_LONG timeout;
 
     if (!rest) {
         return;
@@ -619,11 +741,12 @@ rest_wait(const struct rest *rest)
     intent_writer_wait(rest->writer);
     event_stream_wait(rest->events);
     LIST_FOR_EACH (listener, node, &rest->listeners) {
-        poll_fd_wait(MHD_get_daemon_info(
-                         listener->daemon,
-                         MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, POLLIN);
-        if (MHD_get_timeout(listener->daemon, &timeout)) {
-            poll_timer_wait(MIN(timeout, REQUEST_MS));
+        wait_daemon(listener->daemon);
+        if (listener->old) {
+            wait_daemon(listener->old);
+        }
+        if (listener->pem.key) {
+            poll_timer_wait_until(rest->next_reload);
         }
     }
     if (!ovs_list_is_empty(&rest->conns)) {

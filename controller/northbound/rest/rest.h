@@ -21,6 +21,11 @@
  * that waits for the database and a stream without events are suspended, and
  * then cost nothing.
  *
+ * Certificates expire after some months.  The server reads the files of TLS
+ * once a second.  If they have changed and match, another daemon of
+ * libmicrohttpd accepts connections from then on, because one cannot replace
+ * its CA; open connections stay.
+ *
  *
  * Usage
  * =====
@@ -30,8 +35,8 @@
  *    rest_wait(rest);
  *    rest_destroy(rest);
  *
- * The struct controller must outlive the server.  Main thread only:
- * libmicrohttpd runs without threads of its own. */
+ * The options are copied; the struct controller must outlive the server.  Main
+ * thread only: libmicrohttpd runs without threads of its own. */
 
 #include "controller/northbound/rest/rest-listen.h"
 
