@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "agent/actuate/bypass.h"
+#include "agent/agent.h"
+#include "agent/options.h"
+#include "util.h"
+
+/* Parses "stagecoach-agent --host=h0" with one or two more options. */
+static void
+parse(const char *option, const char *other, struct agent_config *config)
+{
+    char *argv[] = {
+        CONST_CAST(char *, "stagecoach-agent"),
+        CONST_CAST(char *, "--host=h0"),
+        CONST_CAST(char *, option), CONST_CAST(char *, other), NULL,
+    };
+
+    agent_options_parse(other ? 4 : 3, argv, config);
+}
+
+static void
+a_command_line_keeps_its_bypass_when_another_is_parsed(
+    void **state OVS_UNUSED)
+{
+    struct agent_config first, second;
+
+    parse("--bypass=node-h0:host,uplink", NULL, &first);
+    parse("--bypass=left,right", NULL, &second);
+    assert_string_equal(first.bypass->netns, "node-h0");
+    assert_string_equal(first.bypass->iface, "host");
+    assert_string_equal(first.bypass->other, "uplink");
+    agent_options_uninit(&first);
+    assert_string_equal(second.bypass->netns, "");
+    assert_string_equal(second.bypass->iface, "left");
+    assert_string_equal(second.bypass->other, "right");
+    agent_options_uninit(&second);
+}
+
+static void
+the_last_bypass_of_a_command_line_counts(void **state OVS_UNUSED)
+{
+    struct agent_config config;
+
+    parse("--bypass=a,b", "--bypass=c,d", &config);
+    assert_string_equal(config.bypass->iface, "c");
+    assert_string_equal(config.bypass->other, "d");
+    agent_options_uninit(&config);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            a_command_line_keeps_its_bypass_when_another_is_parsed),
+        cmocka_unit_test(the_last_bypass_of_a_command_line_counts),
+    };
+
+    set_program_name("test-agent-options");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
