@@ -3,7 +3,8 @@
 #ifndef BASE_STAGE_NAME_H
 #define BASE_STAGE_NAME_H 1
 
-/* How people read the name of a stage: "COJOB/RUNG".
+/* How people read the name of a stage: "COJOB/RUNG".  All C and CUDA code uses
+ * this format (unit test check-stage-names).
  *
  *    printf("stage " STAGE_NAME_FMT " has begun\n", "asha7", 2); */
 

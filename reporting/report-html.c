@@ -7,10 +7,12 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/stage-name.h"
 #include "reporting/ui-file.h"
 
 #define MAX_ROWS 48             /* Rows of a table of stages. */
@@ -51,15 +53,21 @@ put_cell(FILE *stream, const char *label, double value, int decimals,
     }
 }
 
-static void
-put_row_name(FILE *stream, const char *cojob, const char *format, int rung,
-             const char *job)
+static void __attribute__((__format__(__printf__, 2, 3)))
+put_row_name(FILE *stream, const char *format, ...)
 {
+    va_list args;
+    char *name;
+
+    va_start(args, format);
+    if (vasprintf(&name, format, args) < 0) {
+        abort();
+    }
+    va_end(args);
     fputs("<tr><th scope=\"row\">", stream);
-    put_text(stream, cojob);
-    fprintf(stream, format, rung);
-    put_text(stream, job);
+    put_text(stream, name);
     fputs("</th>", stream);
+    free(name);
 }
 
 /* Adds the head of a column. */
@@ -103,7 +111,7 @@ put_comparison(const struct report *r, FILE *stream)
     }
     begin_rows(stream);
     for (size_t i = 0; i < r->n_policies; i++) {
-        put_row_name(stream, r->policies[i]->name, "", 0, "");
+        put_row_name(stream, "%s", r->policies[i]->name);
         for (size_t k = 0; k < report_n_columns; k++) {
             const struct report_column *c = &report_columns[k];
 
@@ -182,7 +190,7 @@ put_stage_times(const struct report *r, FILE *stream)
     for (size_t i = 0; most && i < most->n_stages && i < MAX_ROWS; i++) {
         const struct report_stage *stage = &most->stages[i];
 
-        put_row_name(stream, stage->cojob, "/%d", stage->rung, "");
+        put_row_name(stream, STAGE_NAME_FMT, stage->cojob, stage->rung);
         for (size_t k = 0; k < r->n_policies; k++) {
             const struct report_stage *s = report_find_stage(
                 r->policies[k], stage->cojob, stage->rung);
@@ -211,7 +219,7 @@ put_stage_spans(const struct report *r, FILE *stream)
         for (size_t k = 0; k < p->n_stages && k < MAX_ROWS; k++) {
             const struct report_stage *s = &p->stages[k];
 
-            put_row_name(stream, s->cojob, "/%d", s->rung, "");
+            put_row_name(stream, STAGE_NAME_FMT, s->cojob, s->rung);
             put_element(stream, "td", p->name);
             put_cell(stream, "jobs", s->n_jobs, 0, "");
             put_cell(stream, "start", s->start, 2, " s");
@@ -233,7 +241,7 @@ put_use(const struct report *r, FILE *stream)
     }
     begin_rows(stream);
     for (size_t port = 0; port < r->policies[0]->n_ports; port++) {
-        put_row_name(stream, r->policies[0]->ports[port], "", 0, "");
+        put_row_name(stream, "%s", r->policies[0]->ports[port]);
         for (size_t i = 0; i < r->n_policies; i++) {
             const struct report_policy *p = r->policies[i];
             double max, mean = report_port_use(p, port, &max);
@@ -262,7 +270,7 @@ put_jobs(const struct report *r, FILE *stream)
         for (size_t k = 0; k < p->n_jobs; k++) {
             const struct report_job *j = &p->jobs[k];
 
-            put_row_name(stream, j->cojob, "/", 0, j->job);
+            put_row_name(stream, "%s/%s", j->cojob, j->job);
             put_element(stream, "td", p->name);
             put_cell(stream, "iterations", j->iteration, 0, "");
             put_cell(stream, "loss", j->loss, 4, "");

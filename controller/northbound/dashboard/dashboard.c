@@ -4,8 +4,10 @@
 
 #include "controller/northbound/dashboard/dashboard.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/stage-name.h"
 #include "controller/northbound/views/control.h"
 #include "reporting/ui-file.h"
 #include "openvswitch/dynamic-string.h"
@@ -297,12 +299,16 @@ put_jobs(struct ds *html, const struct json *row)
 static void
 put_row(struct ds *html, const struct json *row, const struct shash *aheads)
 {
+    char *stage = xasprintf(STAGE_NAME_FMT, get_string(row, "cojob"),
+                            (int) json_get_number(row, "rung"));
+
     ds_put_format(html, "<tr><td data-label=\"Rank\">%.0f</td>"
                   "<th scope=\"row\">", json_get_number(row, "rank"));
-    put_escaped(html, get_string(row, "cojob"));
-    ds_put_format(html, "/%.0f</th><td data-label=\"Level\">%.0f</td>"
+    put_escaped(html, stage);
+    free(stage);
+    ds_put_format(html, "</th><td data-label=\"Level\">%.0f</td>"
                   "<td data-label=\"Ends in\">",
-                  json_get_number(row, "rung"), json_get_number(row, "level"));
+                  json_get_number(row, "level"));
     put_seconds(html, json_get_number(row, "completion_s"));
     ds_put_cstr(html, "</td><td data-label=\"Running for\">");
     put_seconds(html, json_get_number(row, "age_s"));

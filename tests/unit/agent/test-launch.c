@@ -12,8 +12,9 @@
 
 #include <cmocka.h>
 
-#include "wire/agent-call.h"
 #include "agent/launch/launch.h"
+#include "base/stage-name.h"
+#include "wire/agent-call.h"
 
 static void
 reads_names_of_stages(void **state)
@@ -63,6 +64,35 @@ reads_names_of_stages(void **state)
 }
 
 static void
+a_written_stage_name_is_read_as_the_same_stage(void **state)
+{
+    static const struct {
+        const char *cojob, *name;
+        int rung;
+    } cases[] = {
+        { "asha7", "asha7/2", 2 },
+        { "a", "a/0", 0 },
+        { "7", "7/10", 10 },
+        { "a.b_c-d", "a.b_c-d/999", 999 },
+        { "a234567890123456789012345678901",
+          "a234567890123456789012345678901/1000", STAGE_NAME_MAX_RUNG },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct stage_name stage;
+        char name[64];
+
+        snprintf(name, sizeof name, STAGE_NAME_FMT, cases[i].cojob,
+                 cases[i].rung);
+        assert_string_equal(name, cases[i].name);
+        assert_null(stage_name_parse("annotation", name, '/', &stage));
+        assert_string_equal(stage.cojob, cases[i].cojob);
+        assert_int_equal(stage.rung, cases[i].rung);
+    }
+}
+
+static void
 escapes_what_json_would_not_take(void **state)
 {
     const char *words[] = { "agent/claim", "a\"b\\c\n", "" };
@@ -108,6 +138,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_names_of_stages),
+        cmocka_unit_test(a_written_stage_name_is_read_as_the_same_stage),
         cmocka_unit_test(escapes_what_json_would_not_take),
         cmocka_unit_test(knows_where_a_reply_ends),
     };

@@ -326,6 +326,36 @@ old_overrides_are_deleted_except_the_largest_number(void **state OVS_UNUSED)
     assert_false(override_is_expired(1, 0, 2, old));    /* In force. */
 }
 
+/* Everything that writes or reads the name of a stage agrees about it. */
+static void
+the_longest_name_of_a_stage_is_the_same_everywhere(void **state)
+{
+    static const char cojob_name[] = "a234567890123456789012345678901";
+    static const char expected[] = "a234567890123456789012345678901/1000";
+    struct fixture *f = *state;
+    struct cojob *cojob;
+    struct stage *stage;
+    char *name, *error;
+
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, cojob_name, 1, true);
+    stage = cojob_put_stage(cojob, 1000, 1000, 0, 100);
+    stage_put_job(stage, cojob_put_job(f->c, cojob, "j", true, 1000, 125000));
+    cluster_intent_end(f->c);
+    name = stage_name(stage);
+    assert_string_equal(name, expected);
+    free(name);
+    assert_null(override_check(OVERRIDE_PIN, expected, "", 0, f->c));
+    error = override_check(OVERRIDE_PIN, "a234567890123456789012345678901/100",
+                           "", 0, f->c);
+    assert_non_null(error);
+    free(error);
+    assert_true(overrides_add(&f->o, OVERRIDE_PIN, expected, "eva", "", 0,
+                              1000) > 0);
+    overrides_apply(&f->o, f->c);
+    assert_int_equal(stage->override, OVERRIDE_PIN);
+}
+
 int
 main(void)
 {
@@ -340,6 +370,7 @@ main(void)
         TEST(what_cannot_be_is_refused),
         TEST(rows_come_and_go),
         TEST(old_overrides_are_deleted_except_the_largest_number),
+        TEST(the_longest_name_of_a_stage_is_the_same_everywhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
