@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "wire/hosts-idl.h"
+#include "hash.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-data.h"
@@ -52,6 +53,11 @@ lease_until(const struct lease *lease)
     return lease->row >= 0 && lease->row == lease->held ? lease->until : 0;
 }
 
+struct wanted_job {
+    struct hmap_node node;      /* In struct wanted's 'jobs', by name. */
+    struct shim_slot row;
+};
+
 /* Prepares 'idl' to show the row of 'host' and no other. */
 void
 wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
@@ -63,7 +69,7 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
     w->host = xstrdup(host);
     w->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&w->congestion, 0xff, sizeof w->congestion);
-    shash_init(&w->jobs);
+    hmap_init(&w->jobs);
 
     ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
     for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
@@ -74,12 +80,37 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
     ovsdb_idl_condition_destroy(&condition);
 }
 
+static void
+clear_jobs(struct wanted *w)
+{
+    struct wanted_job *job;
+
+    HMAP_FOR_EACH_SAFE (job, node, &w->jobs) {
+        hmap_remove(&w->jobs, &job->node);
+        free(job);
+    }
+}
+
 void
 wanted_uninit(struct wanted *w)
 {
-    shash_destroy_free_data(&w->jobs);
+    clear_jobs(w);
+    hmap_destroy(&w->jobs);
     free(w->text);
     free(w->host);
+}
+
+static struct wanted_job *
+find(const struct wanted *w, const char *name)
+{
+    struct wanted_job *job;
+
+    HMAP_FOR_EACH_WITH_HASH (job, node, hash_string(name, 0), &w->jobs) {
+        if (!strcmp(job->row.name, name)) {
+            return job;
+        }
+    }
+    return NULL;
 }
 
 static void
@@ -93,18 +124,23 @@ set_default(const struct wanted *w, const char *name, struct shim_slot *row)
     ovs_strlcpy(row->name, name, sizeof row->name);
 }
 
-/* Returns the row for 'name', a new one if there is none. */
+/* Returns the row for 'name', a new one if there is none; a row that nothing
+ * reads if the name cannot be a job's. */
 static struct shim_slot *
 get_row(struct wanted *w, const char *name)
 {
-    struct shim_slot *row = shash_find_data(&w->jobs, name);
+    static struct shim_slot ignored;
+    struct wanted_job *job = find(w, name);
 
-    if (!row) {
-        row = xmalloc(sizeof *row);
-        set_default(w, name, row);
-        shash_add(&w->jobs, name, row);
+    if (!job) {
+        if (strlen(name) >= sizeof job->row.name) {
+            return &ignored;
+        }
+        job = xzalloc(sizeof *job);
+        set_default(w, name, &job->row);
+        hmap_insert(&w->jobs, &job->node, hash_string(name, 0));
     }
-    return row;
+    return &job->row;
 }
 
 /* Order level 0 is the first queue after that for control traffic. */
@@ -148,7 +184,7 @@ get_congestion(const struct hostsrec_host_wanted *db)
 static void
 take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
 {
-    shash_clear_free_data(&w->jobs);
+    clear_jobs(w);
     w->present = true;
     w->version = db->version;
     w->generation = db->generation;
@@ -247,12 +283,12 @@ wanted_run(struct wanted *w, const struct ovsdb_idl *idl, struct lease *lease,
 bool
 wanted_get(const struct wanted *w, const char *name, struct shim_slot *row)
 {
-    const struct shim_slot *named = shash_find_data(&w->jobs, name);
+    const struct wanted_job *job = find(w, name);
 
-    if (named) {
-        *row = *named;
+    if (job) {
+        *row = job->row;
     } else {
         set_default(w, name, row);
     }
-    return named != NULL;
+    return job != NULL;
 }

@@ -26,7 +26,7 @@
  *
  *    wanted_init(&wanted, idl, host);            // Before the IDL runs.
  *    if (wanted_run(&wanted, idl, &lease, now)) {
- *        for each job: wanted_get(&wanted, name, &row);
+ *        ...wanted_get(&wanted, name, &row) for each job...
  *    }
  *    lease_notify(&lease, generation, lease_ms, now);
  *    state = lease_until(&lease) > now ? "ordered" : "fair";
@@ -40,7 +40,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "openvswitch/shash.h"
+#include "openvswitch/hmap.h"
 #include "wire/shim-protocol.h"
 
 struct ovsdb_idl;
@@ -84,7 +84,7 @@ struct wanted {
     uint32_t min_share;         /* As in struct shim_min_share; the default
                                  * before the first row, and if it has
                                  * none. */
-    struct shash jobs;          /* Name -> struct shim_slot. */
+    struct hmap jobs;           /* Contains struct wanted_job, by name. */
 };
 
 void wanted_init(struct wanted *, struct ovsdb_idl *, const char *host);

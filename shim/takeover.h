@@ -40,9 +40,9 @@
  * The new shim, in its main thread, before its loops run:
  *
  *    ...create tables, ports and loops...
- *    error = takeover_begin(&shim);
+ *    why = takeover_begin(&shim);
  *    ...create the server, at a temporary path if shim.old is not null...
- *    error = takeover_finish(&shim);
+ *    why = takeover_finish(&shim);
  *
  *
  * Ownership and thread-safety

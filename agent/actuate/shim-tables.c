@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "agent/identify/flow-table.h"
+#include "hash.h"
 #include "util.h"
 
 /* Slots. */
 
 struct slot_job {
+    struct hmap_node node;      /* In struct slot_table's 'jobs', by name. */
     struct shim_slot want;      /* 'slot' is its number, 0 if none is free. */
     uint16_t before;            /* Its number before slot_table_adopt(). */
     bool decided;               /* False: a row that the shim already has for
@@ -23,13 +25,32 @@ void
 slot_table_init(struct slot_table *st)
 {
     memset(st, 0, sizeof *st);
-    shash_init(&st->jobs);
+    hmap_init(&st->jobs);
 }
 
 void
 slot_table_uninit(struct slot_table *st)
 {
-    shash_destroy_free_data(&st->jobs);
+    struct slot_job *job;
+
+    HMAP_FOR_EACH_SAFE (job, node, &st->jobs) {
+        hmap_remove(&st->jobs, &job->node);
+        free(job);
+    }
+    hmap_destroy(&st->jobs);
+}
+
+static struct slot_job *
+find_job(const struct slot_table *st, const char *name)
+{
+    struct slot_job *job;
+
+    HMAP_FOR_EACH_WITH_HASH (job, node, hash_string(name, 0), &st->jobs) {
+        if (!strcmp(job->want.name, name)) {
+            return job;
+        }
+    }
+    return NULL;
 }
 
 static void
@@ -60,12 +81,12 @@ void
 slot_table_want(struct slot_table *st, const struct shim_slot *row,
                 bool decided)
 {
-    struct slot_job *job = shash_find_data(&st->jobs, row->name);
+    struct slot_job *job = find_job(st, row->name);
     uint16_t number;
 
     if (!job) {
         job = xzalloc(sizeof *job);
-        shash_add(&st->jobs, row->name, job);
+        hmap_insert(&st->jobs, &job->node, hash_string(row->name, 0));
         find_number(st, job);
     }
     number = job->want.slot;
@@ -78,12 +99,15 @@ slot_table_want(struct slot_table *st, const struct shim_slot *row,
 void
 slot_table_unwant(struct slot_table *st, const char *name)
 {
-    struct slot_job *job = shash_find_and_delete(&st->jobs, name);
+    struct slot_job *job = find_job(st, name);
 
-    if (job && job->want.slot) {
-        st->owners[job->want.slot] = NULL;
+    if (job) {
+        if (job->want.slot) {
+            st->owners[job->want.slot] = NULL;
+        }
+        hmap_remove(&st->jobs, &job->node);
+        free(job);
     }
-    free(job);
 }
 
 /* Takes over the 'n' rows in 'rows' as what the shim has.  A job that is among
@@ -92,7 +116,6 @@ slot_table_unwant(struct slot_table *st, const char *name)
 void
 slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
 {
-    const struct shash_node *node;
     struct slot_job *job;
 
     memset(st->installed, 0, sizeof st->installed);
@@ -111,28 +134,25 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
         }
     }
     memset(st->owners, 0, sizeof st->owners);
-    SHASH_FOR_EACH (node, &st->jobs) {
-        job = node->data;
+    HMAP_FOR_EACH (job, node, &st->jobs) {
         job->before = job->want.slot;
         job->want.slot = 0;
     }
     for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
         if (st->installed[i].slot) {
-            job = shash_find_data(&st->jobs, st->installed[i].name);
+            job = find_job(st, st->installed[i].name);
             if (job && !job->want.slot) {
                 give_number(st, job, i);
             }
             st->last = MAX(st->last, i);
         }
     }
-    SHASH_FOR_EACH (node, &st->jobs) {
-        job = node->data;
+    HMAP_FOR_EACH (job, node, &st->jobs) {
         if (!job->want.slot && job->before && !st->owners[job->before]) {
             give_number(st, job, job->before);
         }
     }
-    SHASH_FOR_EACH (node, &st->jobs) {
-        job = node->data;
+    HMAP_FOR_EACH (job, node, &st->jobs) {
         if (!job->want.slot) {
             find_number(st, job);
         }
@@ -152,11 +172,10 @@ is_as_wanted(const struct slot_job *job, const struct shim_slot *have)
 void
 slot_table_changes(struct slot_table *st, struct slot_changes *changes)
 {
-    const struct shash_node *node;
+    struct slot_job *job;
 
     changes->n_set = changes->n_clear = 0;
-    SHASH_FOR_EACH (node, &st->jobs) {
-        struct slot_job *job = node->data;
+    HMAP_FOR_EACH (job, node, &st->jobs) {
         struct shim_slot *have = &st->installed[job->want.slot];
 
         if (!job->want.slot) {
@@ -179,7 +198,7 @@ slot_table_changes(struct slot_table *st, struct slot_changes *changes)
 uint16_t
 slot_table_number(const struct slot_table *st, const char *name)
 {
-    const struct slot_job *job = shash_find_data(&st->jobs, name);
+    const struct slot_job *job = find_job(st, name);
 
     return job ? job->want.slot : 0;
 }

@@ -22,12 +22,12 @@
  *
  *    slot_table_want(st, &row, true);
  *    slot_table_adopt(st, rows, n);              // From SHIM_SLOT_LIST.
- *    slot_table_changes(st, &changes);           // To SLOT_SET, SLOT_CLEAR.
+ *    slot_table_changes(st, &slot_changes);      // To SLOT_SET, SLOT_CLEAR.
  *
  *    flow_set_want(fs, &key, "asha/t0");
  *    flow_set_adopt(fs, flows, n);               // From SHIM_FLOW_LIST.
  *    flow_set_recheck(fs);                       // The slots have changed.
- *    while (flow_set_changes(fs, st, &changes)) {
+ *    while (flow_set_changes(fs, st, &flow_changes)) {
  *        ...FLOW_ADD, FLOW_DELETE...
  *    }
  *
@@ -43,13 +43,12 @@
 
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
-#include "openvswitch/shash.h"
 #include "wire/shim-protocol.h"
 
 struct slot_job;
 
 struct slot_table {
-    struct shash jobs;          /* Name -> struct slot_job. */
+    struct hmap jobs;           /* Contains struct slot_job, by name. */
 
     /* By number: the job, and the row of the shim, whose 'slot' is 0 if there
      * is none. */

@@ -20,7 +20,7 @@
  * Usage
  * =====
  *
- *    miss_filter_report(mf, key, now);           // From the shim.
+ *    miss_filter_report(mf, &missed, now);       // From the shim.
  *    while (miss_filter_next(mf, now, &key, &since)) {
  *        ...one of:
  *        miss_filter_resolve(mf, &key);          // It belongs to a job.

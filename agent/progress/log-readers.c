@@ -13,9 +13,10 @@
 #include "agent/identify/process.h"
 #include "wire/log-spec.h"
 #include "agent/progress/log-watch.h"
+#include "hash.h"
+#include "openvswitch/hmap.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
-#include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
 #include "base/json-check.h"
 #include "timeval.h"
@@ -33,6 +34,8 @@ VLOG_DEFINE_THIS_MODULE(log_readers);
 static const int environ_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
 
 struct reader {
+    struct hmap_node node;      /* In struct log_readers's 'readers', by
+                                 * 'log.job'. */
     long long began;            /* time_msec() of its discovery. */
     size_t n_lookups;           /* Number of reads of its environment. */
     struct log_job log;
@@ -44,7 +47,7 @@ struct log_readers {
     void *aux;
     struct log_rules *rules;    /* NULL without a file of rules. */
     struct log_watch *watch;
-    struct shash readers;       /* Name of the job -> struct reader. */
+    struct hmap readers;        /* Contains struct reader. */
 };
 
 struct log_readers *
@@ -56,8 +59,21 @@ log_readers_create(const char *cgroup_root, log_report_func *tell, void *aux)
     lr->tell = tell;
     lr->aux = aux;
     lr->watch = log_watch_create();
-    shash_init(&lr->readers);
+    hmap_init(&lr->readers);
     return lr;
+}
+
+static struct reader *
+find_reader(const struct log_readers *lr, const char *job)
+{
+    struct reader *r;
+
+    HMAP_FOR_EACH_WITH_HASH (r, node, hash_string(job, 0), &lr->readers) {
+        if (!strcmp(r->log.job, job)) {
+            return r;
+        }
+    }
+    return NULL;
 }
 
 /* Applies the first matching rule to 'r', if any. */
@@ -85,24 +101,32 @@ apply_rules(struct log_readers *lr, struct reader *r)
 void
 log_readers_job_begin(struct log_readers *lr, const char *job)
 {
-    if (!shash_find(&lr->readers, job)) {
-        struct reader *r = xzalloc(sizeof *r);
+    struct reader *r = find_reader(lr, job);
 
+    if (!r) {
+        r = xzalloc(sizeof *r);
         r->began = time_msec();
         log_job_init(&r->log, job, lr->watch);
-        shash_add(&lr->readers, job, r);
+        hmap_insert(&lr->readers, &r->node, hash_string(job, 0));
         apply_rules(lr, r);
     }
+}
+
+static void
+free_reader(struct log_readers *lr, struct reader *r)
+{
+    hmap_remove(&lr->readers, &r->node);
+    log_job_uninit(&r->log);
+    free(r);
 }
 
 void
 log_readers_job_end(struct log_readers *lr, const char *job)
 {
-    struct reader *r = shash_find_and_delete(&lr->readers, job);
+    struct reader *r = find_reader(lr, job);
 
     if (r) {
-        log_job_uninit(&r->log);
-        free(r);
+        free_reader(lr, r);
     }
 }
 
@@ -110,14 +134,12 @@ void
 log_readers_destroy(struct log_readers *lr)
 {
     if (lr) {
-        const struct shash_node *node;
+        struct reader *r;
 
-        SHASH_FOR_EACH (node, &lr->readers) {
-            struct reader *r = node->data;
-
-            log_job_uninit(&r->log);
+        HMAP_FOR_EACH_SAFE (r, node, &lr->readers) {
+            free_reader(lr, r);
         }
-        shash_destroy_free_data(&lr->readers);
+        hmap_destroy(&lr->readers);
         log_rules_destroy(lr->rules);
         log_watch_destroy(lr->watch);
         free(lr);
@@ -127,8 +149,8 @@ log_readers_destroy(struct log_readers *lr)
 char *
 log_readers_load(struct log_readers *lr, const char *file)
 {
-    const struct shash_node *node;
     struct log_rules *rules;
+    struct reader *r;
     char *text;
     char *error = json_read_file(file, &text);
 
@@ -141,9 +163,7 @@ log_readers_load(struct log_readers *lr, const char *file)
     }
     log_rules_destroy(lr->rules);
     lr->rules = rules;
-    SHASH_FOR_EACH (node, &lr->readers) {
-        struct reader *r = node->data;
-
+    HMAP_FOR_EACH (r, node, &lr->readers) {
         if (!r->log.own) {
             apply_rules(lr, r);
         }
@@ -223,13 +243,11 @@ void
 log_readers_run(struct log_readers *lr)
 {
     long long now = time_msec();
-    const struct shash_node *node;
     int n_reads = 0;
+    struct reader *r;
 
     log_watch_run(lr->watch);
-    SHASH_FOR_EACH (node, &lr->readers) {
-        struct reader *r = node->data;
-
+    HMAP_FOR_EACH (r, node, &lr->readers) {
         log_job_handle_events(&r->log);
         if (now < next_event(lr, r) || n_reads >= MAX_READS_A_RUN) {
             continue;
@@ -247,10 +265,10 @@ void
 log_readers_wait(struct log_readers *lr)
 {
     long long next = LLONG_MAX;
-    const struct shash_node *node;
+    const struct reader *r;
 
-    SHASH_FOR_EACH (node, &lr->readers) {
-        next = MIN(next, next_event(lr, node->data));
+    HMAP_FOR_EACH (r, node, &lr->readers) {
+        next = MIN(next, next_event(lr, r));
     }
     if (next != LLONG_MAX) {
         poll_timer_wait_until(next);
@@ -262,11 +280,9 @@ struct json *
 log_readers_to_json(const struct log_readers *lr)
 {
     struct json *array = json_array_create_empty();
-    const struct shash_node *node;
+    const struct reader *r;
 
-    SHASH_FOR_EACH (node, &lr->readers) {
-        const struct reader *r = node->data;
-
+    HMAP_FOR_EACH (r, node, &lr->readers) {
         if (r->log.has_spec) {
             json_array_add(array, log_job_to_json(&r->log));
         }

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compare.h"
-
 #define MIN_LENGTH 2            /* Bins; a shorter silence is no pause. */
 #define NOISE 16                /* A bin below 1/NOISE of the mean is
                                  * silent. */
@@ -118,6 +116,14 @@ pauses_add_bins(struct pauses *p, uint64_t bytes)
     p->bytes += bytes;
 }
 
+static int
+compare_lengths(const void *a_, const void *b_)
+{
+    const uint32_t *a = a_, *b = b_;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
 /* Returns a view of the last 'n' pauses, MIN_PAIRS + 1 at least.  The length
  * of a pause counts up to the length that several have, because a job may load
  * data for a minute before it begins. */
@@ -131,7 +137,7 @@ look_at(const struct pauses *p, size_t n)
     for (size_t i = 0; i < n; i++) {
         lengths[i] = v.pauses[i].length;
     }
-    qsort(lengths, n, sizeof lengths[0], compare_u32);
+    qsort(lengths, n, sizeof lengths[0], compare_lengths);
     v.max = lengths[n > outliers ? n - outliers : 0];
     return v;
 }

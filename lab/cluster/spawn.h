@@ -21,7 +21,7 @@
  *    struct spawn s = { .argv = argv, .netns = "scl-lab-h0", ... };
  *    int error = spawn(&s, &pid);
  *
- *    error = tool_run(NULL, argv, "link set lo up\n", 5000, &output);
+ *    char *why = tool_run(NULL, argv, "link set lo up\n", 5000, &output);
  *
  * The caller must reap the child.  A child is killed when the calling thread
  * ends, so call spawn() from the main thread. */

@@ -16,7 +16,7 @@
  * The agent's lease limits how long the slots are valid.  Without a lease
  * every slot is treated like slot 0, which is no job: default level and DSCP.
  *
- *    job_slots_set(js, &slot);               (control thread)
+ *    job_slots_set(js, &row);                (control thread)
  *    job_slots_lease(js, now, 3000, 0);
  *
  *    leased = job_slots_leased(js, now);     (loop, once a burst)

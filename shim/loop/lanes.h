@@ -40,7 +40,7 @@
  * forward.c is lane 0:
  *
  *    ls = lanes_create(&config, &ending, &ended);
- *    ...start a thread for each lanes_get(ls, 1), ...
+ *    ...start a thread for lanes_get(ls, 1) and each further lane...
  *
  *    n = port_receive(port, frames, PORT_BURST);
  *    n = lanes_share(ls, from_host, frames, n);

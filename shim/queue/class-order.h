@@ -22,10 +22,9 @@
  *
  *    class_order_enter(co, &member);
  *    while (class_order_pick(co, length_of, &d)) {
- *        ...send from d.member one packet, and more while less than
- *           class_order_max_run(co, &d, ...all its bytes...) were sent...
- *        class_order_end(co, &d, bytes, ...bytes of the last packet...,
- *                        ...d.member has more...);
+ *        most = class_order_max_run(co, &d, queued);     // Bytes.
+ *        ...send a packet of d.member, and more until 'most' bytes are sent...
+ *        class_order_end(co, &d, bytes, last, has_more);
  *    }
  *
  * The members stay the caller's.  One thread.  The functions of the packet

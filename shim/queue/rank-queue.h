@@ -55,8 +55,8 @@
  *    rank_queues_set_classes(rq, classes);
  *    rank_queues_set_rate(rq, now, bps, max_job_bytes);
  *
- *    if (!rank_queues_push(rq, 0, false, &item, &dropped)) {
- *        ...free dropped.packet...
+ *    if (!rank_queues_push(rq, 0, false, &item, &loser)) {
+ *        ...free loser.packet...
  *    }
  *    n_dropped = rank_queues_push_run(rq, 0, false, items, n, dropped);
  *    ...

@@ -27,6 +27,10 @@
  *    if (!error) {
  *        struct workload *w = workload_generate(&options);
  *
+ *        ...
+ *        workload_destroy(w);
+ *    }
+ *
  * Options that are not given are drawn too, from the ranges in brackets:
  *
  *    hosts=N       2 to 4096 [8 to 64]

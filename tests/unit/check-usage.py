@@ -1,48 +1,34 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""check-usage.py ROOT: the calls that headers show are calls that exist.
+"""check-usage.py ROOT [BUILD]: the code that headers show compiles.
 
 The comments of a header show how its functions are used, in lines indented by
 four or more spaces.  Each call in them whose function the project declares
 must have as many arguments as the prototype or the macro; each call whose name
 begins like the header's own functions must be declared.  An argument "..."
 stands for any number of arguments, and "name()" for the function's name.
-Prints "FILE:LINE: WHAT" for each call that is wrong and exits with 1 if there
-is one.
+
+With BUILD, a build directory, the compiler checks the code, by the flags in
+its compile_commands.json; usage_units.py has the rules.  Code is what has a
+statement that declares something or calls a function; tables, formulas, JSON
+and commands have none.  Headers whose module is not built are
+named.
+
+Prints "FILE:LINE: WHAT" for each fault and exits with 1 if there is one.
 """
 
 import pathlib
 import re
 import sys
 
+import usage_units
+
+from usage_units import CALL, COMMENT, KEYWORDS, split_arguments
+
 FOLDERS = ("agent", "base", "cli", "controller", "lab", "order", "packaging",
            "policies", "reporting", "scenario", "shim", "sim", "trainer",
            "wire")
-KEYWORDS = {"if", "while", "for", "switch", "return", "sizeof", "defined",
-            "__attribute__", "__format__", "else", "do", "case"}
-COMMENT = re.compile(r"/\*.*?\*/", re.S)
-CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
-
-
-def split_arguments(text, start):
-    """Returns the arguments of the call whose '(' is at 'start' - 1, or None
-    if it does not end."""
-    depth, arguments, current = 0, [], ""
-    for c in text[start:]:
-        if c in "([{":
-            depth += 1
-        elif c in ")]}":
-            if depth == 0:
-                arguments.append(current.strip())
-                return [] if arguments == [""] else arguments
-            depth -= 1
-        elif c == "," and depth == 0:
-            arguments.append(current.strip())
-            current = ""
-            continue
-        current += c
-    return None
 
 
 def declarations(text):
@@ -138,7 +124,17 @@ def main():
                           + ", ".join(str(l) for l, _ in known[function]))
                     faults += 1
     print(f"{n_calls} calls in {len(headers)} headers, {faults} wrong")
-    return 1 if faults or not n_calls else 0
+    n_blocks = 1
+    if len(sys.argv) > 2:
+        n_blocks, skipped, errors = usage_units.check(root, sys.argv[2],
+                                                      headers)
+        for name, line, text in errors:
+            print(f"{name}:{line}: {text}")
+        for name in skipped:
+            print(f"{name}: not compiled, not a part of this build")
+        print(f"{n_blocks} blocks compiled, {len(errors)} errors")
+        faults += len(errors)
+    return 1 if faults or not n_calls or not n_blocks else 0
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@
  *
  * One predictor per worker, updated once per iteration:
  *
- *    p = predictor_create("narx", seed);
+ *    p = predictor_create(predictor_class_find("narx"), seed);
  *    for (;;) {
  *        speed = predictor_predict(p);
  *        ...the iteration, at 'measured'...

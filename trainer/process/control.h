@@ -10,7 +10,7 @@
  * a file or a socket; /dev/null has no commands and no end.
  *
  *    struct control *control = control_create(until);
- *    poll({ control_signal_fd(control), control_input_fd(control), ...});
+ *    ...poll control_signal_fd(control) and control_input_fd(control)...
  *    control_run(control);
  *    if (control_stopped(control)) ...
  *

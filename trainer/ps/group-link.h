@@ -16,6 +16,7 @@
  *    switch (group_link_run(gl, weights, &error)) {
  *    case GROUP_LINK_LOST:
  *        ...send FRAME_LOST to the central server...
+ *    }
  *
  * The gradient is the caller's and must not change until it is answered,
  * pushed elsewhere or dropped.  Only the lookup of a host name blocks.  One

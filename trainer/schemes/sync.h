@@ -11,7 +11,8 @@
  * the tests run the same code.
  *
  *    error = sync_spec_parse("ssp,staleness=3", &spec);
- *    struct sync *sync = sync_create(spec.class, &config);
+ *    const struct sync_class *class = spec.class;
+ *    struct sync *sync = sync_create(class, &config);
  *    ...write the first weights to sync_weights(sync)...
  *    ...receive worker 2's gradient into sync_inbox(sync, 2)...
  *    error = class->push(sync, 2, iteration, n_samples, loss);

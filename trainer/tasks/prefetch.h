@@ -14,8 +14,8 @@
  *
  *    p = prefetch_create(worker, n_samples, max_keys);
  *    for (;;) {
- *        while (...more samples... && (keys = prefetch_reserve(p))) {
- *            ...write the sample's keys...
+ *        while (...more samples... && (space = prefetch_reserve(p))) {
+ *            ...write the sample's keys to 'space'...
  *            prefetch_add(p, n, n);
  *        }
  *        n = prefetch_next(p, &keys);           // 0: no more.

@@ -78,7 +78,7 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
     struct agent agent = {
         .config = &config,
         .wanted.min_share = SHIM_MIN_SHARE_DEFAULT,
-        .wanted.jobs = SHASH_INITIALIZER(&agent.wanted.jobs),
+        .wanted.jobs = HMAP_INITIALIZER(&agent.wanted.jobs),
         .tracker = tracker_create(&tracker_config, &tracker_class, NULL),
         .shim = shim_actuator_create("no-shim", NULL, &no_events, NULL),
     };
