@@ -80,22 +80,15 @@ key_op_of(struct key_worker *worker, key_handle handle)
     return &worker->ops[handle % KEY_STORE_OPS];
 }
 
-static struct key_worker *
-worker_of(struct key_store *store, uint64_t op)
-{
-    uint64_t i = op >> KEY_WORKER_SHIFT;
-
-    return i < (uint64_t) store->config.n_workers ? &store->workers[i] : NULL;
-}
-
 /* After a failure values are not written: the worker no longer waits, and
  * their memory may be freed. */
 bool
 key_store_answer(struct key_store *store, const struct key_item *item)
 {
-    struct key_worker *worker = worker_of(store, item->op);
+    uint64_t i = item->op >> KEY_WORKER_SHIFT;
     key_handle handle = item->op & (((uint64_t) 1 << KEY_WORKER_SHIFT) - 1);
-    struct key_op *op = worker ? key_op_of(worker, handle) : NULL;
+    struct key_op *op = i < (uint64_t) store->config.n_workers
+                        ? key_op_of(&store->workers[i], handle) : NULL;
 
     if (store->error) {
         return true;

@@ -324,25 +324,20 @@ is_fresh(const struct replica *r, const struct key_worker *worker,
                       >= worker->clock));
 }
 
-static void
-wait_for_home(struct replica *r, struct key_worker *worker, int h)
-{
-    peer_net_lock(r->store->net);
-    while (!home_is_there(r, worker, h) && key_store_wait(worker)) {
-        continue;
-    }
-    peer_net_unlock(r->store->net);
-}
-
 bool
 replica_pull(struct replica *r, struct key_worker *worker, uint64_t key,
              float *values)
 {
+    int home = replica_home(r, key);
     struct replica_row *row;
     bool fresh;
 
-    if (r->pushes && !home_is_there(r, worker, replica_home(r, key))) {
-        wait_for_home(r, worker, replica_home(r, key));
+    if (r->pushes && !home_is_there(r, worker, home)) {
+        peer_net_lock(r->store->net);
+        while (!home_is_there(r, worker, home) && key_store_wait(worker)) {
+            continue;
+        }
+        peer_net_unlock(r->store->net);
     }
     row = lock_row(r, key);
     fresh = is_fresh(r, worker, row);

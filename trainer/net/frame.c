@@ -222,17 +222,9 @@ check_hello(const struct frame_hello *hello)
 }
 
 static char *
-check_welcome(const struct frame_welcome *welcome)
-{
-    return welcome->begun > 1 || welcome->control_port > UINT16_MAX
-           || welcome->epoch == FRAME_NONE
-           ? message("welcome: begun %u, control port %u: not allowed",
-                     welcome->begun, welcome->control_port) : NULL;
-}
-
-static char *
 check_body(const struct frame *frame)
 {
+    const struct frame_welcome *welcome = &frame->welcome;
     const struct kind *kind = &kinds[frame->type];
     uint32_t n = 0;
 
@@ -240,7 +232,10 @@ check_body(const struct frame *frame)
         return check_hello(&frame->hello);
     }
     if (frame->type == FRAME_WELCOME) {
-        return check_welcome(&frame->welcome);
+        return welcome->begun > 1 || welcome->control_port > UINT16_MAX
+               || welcome->epoch == FRAME_NONE
+               ? message("welcome: begun %u, control port %u: not allowed",
+                         welcome->begun, welcome->control_port) : NULL;
     }
     if (kind->payload == PAYLOAD_WORDS) {
         memcpy(&n, (const uint8_t *) frame + kind->n_at, sizeof n);

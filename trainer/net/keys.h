@@ -3,7 +3,7 @@
 #ifndef TRAINER_KEYS_H
 #define TRAINER_KEYS_H 1
 
-/* Coding of ascending keys on the wire.
+/* Ascending keys, and their coding on the wire.
  *
  * Keys of a push are often near each other.  After the first key, which is in
  * the frame's body, each key is sent as its distance from the one before, less
@@ -41,5 +41,32 @@ void keys_encode(const uint64_t keys[], size_t n, int size, uint8_t *to);
 /* Returns false if the keys do not ascend. */
 bool keys_decode(uint64_t first, const uint8_t *from, size_t n, int size,
                  uint64_t keys[]);
+
+/* Returns the first of keys[i ... n - 1] that is not less than 'key'.  It is
+ * probably near, so the search begins with small steps. */
+static inline size_t
+keys_find(const uint64_t keys[], size_t i, size_t n, uint64_t key)
+{
+    size_t step = 1, low = i;
+
+    if (i >= n || keys[i] >= key) {
+        return i;
+    }
+    while (i + step < n && keys[i + step] < key) {
+        low = i + step;
+        step *= 2;
+    }
+    n = i + step < n ? i + step : n;
+    while (n - low > 1) {
+        size_t middle = low + (n - low) / 2;
+
+        if (keys[middle] < key) {
+            low = middle;
+        } else {
+            n = middle;
+        }
+    }
+    return n;
+}
 
 #endif /* trainer/net/keys.h */

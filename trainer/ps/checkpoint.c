@@ -74,67 +74,37 @@ make_head(struct head *head, const struct frame_hello *hello,
 }
 
 static bool
-write_all(int fd, const void *data, size_t n, XXH3_state_t *sum)
+write_part(FILE *file, const void *data, size_t n, XXH3_state_t *sum)
 {
-    const uint8_t *p = data;
-
-    if (sum) {
-        XXH3_64bits_update(sum, data, n);
-    }
-    while (n) {
-        ssize_t written = write(fd, p, n);
-
-        if (written > 0) {
-            p += written;
-            n -= written;
-        } else if (errno != EINTR) {
-            return false;
-        }
-    }
-    return true;
+    XXH3_64bits_update(sum, data, n);
+    return fwrite(data, 1, n, file) == n;
 }
 
 static bool
-read_all(int fd, void *data, size_t n, XXH3_state_t *sum)
+read_part(FILE *file, void *data, size_t n, XXH3_state_t *sum)
 {
-    uint8_t *p = data;
-    size_t left = n;
+    bool ok = fread(data, 1, n, file) == n;
 
-    while (left) {
-        ssize_t got = read(fd, p, left);
-
-        if (got > 0) {
-            p += got;
-            left -= got;
-        } else if (!got || errno != EINTR) {
-            errno = got ? errno : 0;
-            return false;
-        }
-    }
-    if (sum) {
-        XXH3_64bits_update(sum, data, n);
-    }
-    return true;
-}
-
-static bool
-write_file(int fd, const struct head *head, const struct sync_span spans[],
-           int n)
-{
-    XXH3_state_t *sum = XXH3_createState();
-    bool ok = sum && XXH3_64bits_reset(sum) == XXH_OK
-              && write_all(fd, head, sizeof *head, sum);
-
-    for (int i = 0; i < n && ok; i++) {
-        ok = write_all(fd, spans[i].data, spans[i].length, sum);
-    }
-    if (ok) {
-        uint64_t digest = XXH3_64bits_digest(sum);
-
-        ok = write_all(fd, &digest, sizeof digest, NULL) && !fsync(fd);
-    }
-    XXH3_freeState(sum);
+    XXH3_64bits_update(sum, data, n);
     return ok;
+}
+
+static bool
+write_file(FILE *file, const struct head *head,
+           const struct sync_span spans[], int n)
+{
+    XXH3_state_t sum;
+    uint64_t digest;
+    bool ok;
+
+    XXH3_64bits_reset(&sum);
+    ok = write_part(file, head, sizeof *head, &sum);
+    for (int i = 0; i < n && ok; i++) {
+        ok = write_part(file, spans[i].data, spans[i].length, &sum);
+    }
+    digest = XXH3_64bits_digest(&sum);
+    return ok && fwrite(&digest, sizeof digest, 1, file) == 1
+           && !fflush(file) && !fsync(fileno(file));
 }
 
 /* A rename is durable only when the folder is synced. */
@@ -159,15 +129,16 @@ checkpoint_write(const char *dir, const struct frame_hello *hello,
     char *path = file_name(dir, hello, iteration, "");
     char *temporary = file_name(dir, hello, iteration, ".new");
     char *error = NULL;
-    int n = sync_spans(sync, spans), fd;
+    int n = sync_spans(sync, spans);
     struct head head;
+    FILE *file;
     bool ok;
 
     make_head(&head, hello, class, iteration, spans, n);
-    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    ok = fd >= 0 && write_file(fd, &head, spans, n);
-    if (fd >= 0) {
-        ok = !close(fd) && ok;
+    file = fopen(temporary, "we");
+    ok = file && write_file(file, &head, spans, n);
+    if (file) {
+        ok = !fclose(file) && ok;
     }
     if (!ok || rename(temporary, path) || !sync_folder(dir)) {
         error = message("%s: %s", path, strerror(errno));
@@ -221,28 +192,26 @@ checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
 
 /* Reads the spans into new memory, so that a wrong file changes nothing. */
 static char *
-read_spans(int fd, const char *path, const struct head *wanted, int n,
+read_spans(FILE *file, const char *path, const struct head *wanted, int n,
            uint8_t *to[])
 {
-    XXH3_state_t *sum = XXH3_createState();
+    XXH3_state_t sum;
     uint64_t digest = 0;
     struct head head;
     bool ok;
 
-    errno = sum ? 0 : ENOMEM;
-    ok = sum && XXH3_64bits_reset(sum) == XXH_OK
-         && read_all(fd, &head, sizeof head, sum);
+    errno = 0;
+    XXH3_64bits_reset(&sum);
+    ok = read_part(file, &head, sizeof head, &sum);
     if (ok && memcmp(&head, wanted, sizeof head)) {
-        XXH3_freeState(sum);
         return message("%s: of another training, or not a checkpoint", path);
     }
     for (int i = 0; i < n && ok; i++) {
         to[i] = allocate(wanted->lengths[i], 1);
-        ok = read_all(fd, to[i], wanted->lengths[i], sum);
+        ok = read_part(file, to[i], wanted->lengths[i], &sum);
     }
-    ok = ok && read_all(fd, &digest, sizeof digest, NULL)
-         && digest == XXH3_64bits_digest(sum);
-    XXH3_freeState(sum);
+    ok = ok && fread(&digest, sizeof digest, 1, file) == 1
+         && digest == XXH3_64bits_digest(&sum);
     return ok ? NULL : message("%s: %s", path, errno ? strerror(errno)
                                                : "damaged: its sum is wrong");
 }
@@ -254,17 +223,18 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
 {
     uint8_t *read[SYNC_MAX_SPANS] = { NULL };
     struct sync_span spans[SYNC_MAX_SPANS];
-    int n = sync_spans(sync, spans), fd;
+    int n = sync_spans(sync, spans);
     char *path = file_name(dir, hello, iteration, ""), *error;
     struct head head;
+    FILE *file;
 
     make_head(&head, hello, class, iteration, spans, n);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    file = fopen(path, "re");
+    if (!file) {
         error = message("%s: %s", path, strerror(errno));
     } else {
-        error = read_spans(fd, path, &head, n, read);
-        close(fd);
+        error = read_spans(file, path, &head, n, read);
+        fclose(file);
     }
     free(path);
     for (int i = 0; i < n; i++) {

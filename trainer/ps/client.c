@@ -658,22 +658,20 @@ ps_client_destroy(struct ps_client *client)
     }
 }
 
-/* Whether the exchange must wait for weights of 's': after a rewind for all,
- * otherwise while more than 'max_in_flight' gradients have no answer, or an
- * answer has arrived in part. */
-static bool
-is_awaiting(const struct ps_client *client, const struct client_server *s)
-{
-    return s->n_owed > (client->rewound ? 0 : client->max_in_flight)
-           || (s->n_owed && s->channel.link.in_payload);
-}
-
+/* The exchange waits for weights of all servers after a rewind, otherwise while
+ * more than 'max_in_flight' gradients have no answer, or an answer has arrived
+ * in part. */
 static bool
 is_finished(const struct ps_client *client)
 {
+    uint32_t max = client->rewound ? 0 : client->max_in_flight;
+
     FOR_EACH_SERVER (s, client) {
-        if (!link_idle(&s->channel.link)
-            || (client->weights && is_awaiting(client, s))) {
+        const struct link *link = &s->channel.link;
+
+        if (!link_idle(link)
+            || (client->weights && s->n_owed
+                && (s->n_owed > max || link->in_payload))) {
             return false;
         }
     }

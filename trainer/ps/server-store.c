@@ -36,7 +36,7 @@ begin_keys(void *conn_, struct link *link)
 {
     const struct server *server = ((struct conn *) conn_)->server;
     const struct frame_keys *keys = &link->frame.keys;
-    uint32_t width = server->store->width;
+    uint32_t width = server->hello.width;
 
     if (!server->begun || !keys->n
         || keys->width != (link->frame.type == FRAME_READ_KEYS ? 0 : width)
@@ -126,8 +126,8 @@ end_update_keys(void *conn_, struct link *link)
     if (!error && is_new_update(conn, keys->flags)) {
         size_t skip = keys_length(keys->n, keys->key_size);
 
-        sparse_update(server->store->sparse, server->scratch, keys->n,
-                      (const float *) (link->payload + skip));
+        store_update_keys(server->store, server->scratch, keys->n,
+                          (const float *) (link->payload + skip));
     }
     return error;
 }
@@ -139,13 +139,13 @@ end_read_keys(void *conn_, struct link *link)
     uint32_t n = link->frame.keys.n;
     struct frame frame = {
         .type = FRAME_VALUES, .sequence = link->frame.sequence,
-        .values.n = n * server->store->width,
+        .values.n = n * server->hello.width,
     };
     char *error = take_keys(server, link);
 
     if (!error) {
-        sparse_read(server->store->sparse, server->scratch, n,
-                    link_send_space(link, &frame));
+        store_read_keys(server->store, server->scratch, n,
+                        link_send_space(link, &frame));
     }
     return error;
 }

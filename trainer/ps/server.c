@@ -629,18 +629,6 @@ static const struct dispatcher control_dispatcher = {
     },
 };
 
-/* Everything that the kernel had was received, or there is no space for
- * answers. */
-static void
-conn_drained(struct server *server, struct conn *conn)
-{
-    if (!conn_can_answer(conn)) {
-        link_flush(&conn->link);
-    } else if (conn->rank >= 0 && conn->channel == FRAME_STORE) {
-        store_finish(server, conn);
-    }
-}
-
 static int
 conn_wait(void *conn_, short *events, int64_t *until_us)
 {
@@ -670,8 +658,11 @@ conn_run(void *conn_, short revents)
         conn_lost(server, conn, error);
     } else if (result == DISPATCH_REFUSED) {
         conn_wrong(server, conn, error);
-    } else if (conn->link.fd >= 0) {
-        conn_drained(server, conn);
+    } else if (conn->link.fd >= 0 && !conn_can_answer(conn)) {
+        link_flush(&conn->link);
+    } else if (conn->link.fd >= 0 && conn->rank >= 0
+               && conn->channel == FRAME_STORE) {
+        store_finish(server, conn);
     }
     if (server->over) {
         event_loop_break(&server->loop);

@@ -485,24 +485,6 @@ add_part(struct store_client *client, struct store_server *server,
     }
 }
 
-/* Returns the number of keys less than 'end'; they ascend. */
-static size_t
-keys_before(const uint64_t keys[], size_t n, uint64_t end)
-{
-    size_t low = 0;
-
-    while (low < n) {
-        size_t middle = low + (n - low) / 2;
-
-        if (keys[middle] < end) {
-            low = middle + 1;
-        } else {
-            n = middle;
-        }
-    }
-    return low;
-}
-
 /* Queues an operation on 'n' keys or, if 'keys' is null, on 'n' parameters from
  * 'first' on: an update by 'in', or a read into 'out'. */
 static ps_handle
@@ -528,7 +510,7 @@ add_operation(struct store_client *client, const uint64_t keys[],
         size_t end = shard_end(&server->shard);
 
         if (keys) {
-            part.n = keys_before(keys, n, shard_end(&server->keys));
+            part.n = keys_find(keys, 0, n, shard_end(&server->keys));
             part.per_frame = FRAME_MAX_UPDATE
                              / (sizeof *keys + width * sizeof *in);
         } else {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "trainer/net/keys.h"
 
 #define LEAF 1024               /* Keys, at most. */
 #define FILL (LEAF * 3 / 4)     /* Keys of leaves after a split. */
@@ -18,17 +19,19 @@ struct leaf {
     float *vectors[1 + OPTIMISER_MAX_STATES];
 };
 
-struct sparse {
+struct store {
     struct optimiser_config optimiser;
-    uint32_t width;
-    int n_vectors;
+    struct shard shard;         /* Of the dense vector; may be empty. */
+    uint32_t width;             /* Values of a key. */
+    int n_vectors;              /* The weights, and the optimiser's states. */
+    float *vectors[1 + OPTIMISER_MAX_STATES];   /* Dense. */
     size_t n_leaves, allocated;
     struct leaf **leaves;       /* Ascending; none is empty. */
     uint64_t *firsts;           /* The first key of each. */
 };
 
 static struct leaf *
-leaf_create(const struct sparse *s)
+leaf_create(const struct store *s)
 {
     size_t vector = (size_t) LEAF * s->width;
     struct leaf *leaf = allocate(1, sizeof *leaf);
@@ -53,7 +56,7 @@ leaf_destroy(struct leaf *leaf)
 /* Adds a key to the end of 'leaf', with the values of key 'i' of 'from', or
  * with zeros. */
 static void
-leaf_add(const struct sparse *s, struct leaf *leaf, uint64_t key,
+leaf_add(const struct store *s, struct leaf *leaf, uint64_t key,
          const struct leaf *from, size_t i)
 {
     size_t at = leaf->n++ * s->width, bytes = s->width * sizeof(float);
@@ -64,33 +67,9 @@ leaf_add(const struct sparse *s, struct leaf *leaf, uint64_t key,
     }
 }
 
-struct sparse *
-sparse_create(uint32_t width, const struct optimiser_config *optimiser)
-{
-    struct sparse *s = allocate(1, sizeof *s);
-
-    s->optimiser = *optimiser;
-    s->width = width;
-    s->n_vectors = 1 + optimiser->class->n_states;
-    return s;
-}
-
-void
-sparse_destroy(struct sparse *s)
-{
-    if (s) {
-        for (size_t i = 0; i < s->n_leaves; i++) {
-            leaf_destroy(s->leaves[i]);
-        }
-        free(s->leaves);
-        free(s->firsts);
-        free(s);
-    }
-}
-
 /* Replaces 'n_old' leaves at 'at' by 'n_new' ones. */
 static void
-replace_leaves(struct sparse *s, size_t at, size_t n_old,
+replace_leaves(struct store *s, size_t at, size_t n_old,
                struct leaf **new, size_t n_new)
 {
     size_t n = s->n_leaves - n_old + n_new, rest = s->n_leaves - at - n_old;
@@ -114,7 +93,7 @@ replace_leaves(struct sparse *s, size_t at, size_t n_old,
 /* Returns the leaf for 'key': the last one whose first key is not greater, or
  * the first leaf.  'hint' is a leaf whose first key is not greater. */
 static size_t
-find_leaf(const struct sparse *s, uint64_t key, size_t hint)
+find_leaf(const struct store *s, uint64_t key, size_t hint)
 {
     size_t low = hint, high = s->n_leaves;
 
@@ -131,33 +110,6 @@ find_leaf(const struct sparse *s, uint64_t key, size_t hint)
         }
     }
     return low;
-}
-
-/* Returns the first of keys[i ... n - 1] that is not less than 'key'.  It is
- * probably near, so the search begins with small steps. */
-static size_t
-gallop(const uint64_t keys[], size_t i, size_t n, uint64_t key)
-{
-    size_t step = 1, low = i;
-
-    if (i >= n || keys[i] >= key) {
-        return i;
-    }
-    while (i + step < n && keys[i + step] < key) {
-        low = i + step;
-        step *= 2;
-    }
-    n = i + step < n ? i + step : n;
-    while (n - low > 1) {
-        size_t middle = low + (n - low) / 2;
-
-        if (keys[middle] < key) {
-            low = middle;
-        } else {
-            n = middle;
-        }
-    }
-    return n;
 }
 
 /* Returns the number of equal keys at the beginning of 'a' and 'b'. */
@@ -178,13 +130,13 @@ equal_run(const uint64_t *a, const uint64_t *b, size_t n)
 
 /* Returns the end of the keys for leaf 'at'. */
 static size_t
-batch_end(const struct sparse *s, size_t at, const uint64_t keys[], size_t j,
+batch_end(const struct store *s, size_t at, const uint64_t keys[], size_t j,
           size_t n)
 {
     if (at + 1 == s->n_leaves || keys[n - 1] < s->firsts[at + 1]) {
         return n;
     }
-    return gallop(keys, j, n, s->firsts[at + 1]);
+    return keys_find(keys, j, n, s->firsts[at + 1]);
 }
 
 /* Steps the 'n' weights from number 'at' on; 'vectors' are the weights, then
@@ -204,7 +156,7 @@ step_vectors(const struct optimiser_config *c, float *const vectors[],
 /* Updates keys[j ... end - 1] of 'leaf'.  Returns the first one that it lacks,
  * or 'end'. */
 static size_t
-leaf_update(struct sparse *s, struct leaf *leaf, const uint64_t keys[],
+leaf_update(struct store *s, struct leaf *leaf, const uint64_t keys[],
             size_t j, size_t end, const float *gradients)
 {
     size_t i = 0;
@@ -212,7 +164,7 @@ leaf_update(struct sparse *s, struct leaf *leaf, const uint64_t keys[],
     while (j < end) {
         size_t run;
 
-        i = gallop(leaf->keys, i, leaf->n, keys[j]);
+        i = keys_find(leaf->keys, i, leaf->n, keys[j]);
         if (i == leaf->n || leaf->keys[i] != keys[j]) {
             return j;
         }
@@ -233,7 +185,7 @@ struct split {
 };
 
 static void
-split_add(const struct sparse *s, struct split *split, uint64_t key,
+split_add(const struct store *s, struct split *split, uint64_t key,
           const struct leaf *from, size_t i)
 {
     if (!split->n || split->leaves[split->n - 1]->n == split->fill) {
@@ -245,7 +197,7 @@ split_add(const struct sparse *s, struct split *split, uint64_t key,
 /* Adds the keys that leaf 'at' lacks; it may be split.  Keys after all others
  * fill leaves completely, because more of them probably follow. */
 static void
-insert_keys(struct sparse *s, size_t at, const uint64_t keys[], size_t n)
+insert_keys(struct store *s, size_t at, const uint64_t keys[], size_t n)
 {
     struct leaf none = { .n = 0 }, *old = s->n_leaves ? s->leaves[at] : &none;
     bool behind = !old->n || (at + 1 == s->n_leaves
@@ -273,8 +225,8 @@ insert_keys(struct sparse *s, size_t at, const uint64_t keys[], size_t n)
 }
 
 void
-sparse_update(struct sparse *s, const uint64_t keys[], size_t n,
-              const float *gradients)
+store_update_keys(struct store *s, const uint64_t keys[], size_t n,
+                  const float *gradients)
 {
     size_t at = 0;
 
@@ -294,8 +246,8 @@ sparse_update(struct sparse *s, const uint64_t keys[], size_t n,
 }
 
 void
-sparse_read(const struct sparse *s, const uint64_t keys[], size_t n,
-            float *values)
+store_read_keys(const struct store *s, const uint64_t keys[], size_t n,
+                float *values)
 {
     size_t at = 0;
 
@@ -310,7 +262,7 @@ sparse_read(const struct sparse *s, const uint64_t keys[], size_t n,
         while (j < end) {
             size_t run;
 
-            i = gallop(leaf->keys, i, leaf->n, keys[j]);
+            i = keys_find(leaf->keys, i, leaf->n, keys[j]);
             run = equal_run(leaf->keys + i, keys + j,
                             end - j < leaf->n - i ? end - j : leaf->n - i);
             memcpy(values + j * s->width, leaf->vectors[0] + i * s->width,
@@ -325,40 +277,44 @@ struct store *
 store_create(struct shard shard, uint32_t width,
              const struct optimiser_config *optimiser)
 {
-    struct store *store = allocate(1, sizeof *store);
+    struct store *s = allocate(1, sizeof *s);
 
-    store->optimiser = *optimiser;
-    store->shard = shard;
-    store->width = width;
-    for (int v = 0; v <= optimiser->class->n_states; v++) {
-        store->vectors[v] = allocate(shard.n, sizeof(float));
+    s->optimiser = *optimiser;
+    s->shard = shard;
+    s->width = width;
+    s->n_vectors = 1 + optimiser->class->n_states;
+    for (int v = 0; v < s->n_vectors; v++) {
+        s->vectors[v] = allocate(shard.n, sizeof(float));
     }
-    store->sparse = sparse_create(width, optimiser);
-    return store;
+    return s;
 }
 
 void
-store_destroy(struct store *store)
+store_destroy(struct store *s)
 {
-    if (store) {
-        for (int v = 0; v <= store->optimiser.class->n_states; v++) {
-            free(store->vectors[v]);
+    if (s) {
+        for (int v = 0; v < s->n_vectors; v++) {
+            free(s->vectors[v]);
         }
-        sparse_destroy(store->sparse);
-        free(store);
+        for (size_t i = 0; i < s->n_leaves; i++) {
+            leaf_destroy(s->leaves[i]);
+        }
+        free(s->leaves);
+        free(s->firsts);
+        free(s);
     }
 }
 
 void
-store_update(struct store *store, uint64_t first, size_t n,
+store_update(struct store *s, uint64_t first, size_t n,
              const float *gradients)
 {
-    step_vectors(&store->optimiser, store->vectors,
-                 first - store->shard.first, n, gradients);
+    step_vectors(&s->optimiser, s->vectors, first - s->shard.first, n,
+                 gradients);
 }
 
 float *
-store_values(const struct store *store, uint64_t first)
+store_values(const struct store *s, uint64_t first)
 {
-    return store->vectors[0] + (first - store->shard.first);
+    return s->vectors[0] + (first - s->shard.first);
 }

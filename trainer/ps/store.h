@@ -12,8 +12,8 @@
  *    struct store *store = store_create(shard, width, &optimiser);
  *    store_update(store, first, n, gradients);
  *    values = store_values(store, first);
- *    sparse_update(store->sparse, keys, n, gradients); // Adds missing keys.
- *    sparse_read(store->sparse, keys, n, values);      // Missing ones are 0.
+ *    store_update_keys(store, keys, n, gradients);     // Adds missing keys.
+ *    store_read_keys(store, keys, n, values);          // Missing ones are 0.
  *    store_destroy(store);
  *
  * Pushes of keys are sorted batches, often of the same keys.  A hash table
@@ -29,17 +29,9 @@
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/shard.h"
 
-struct sparse;
+struct store;
 
-struct store {
-    struct optimiser_config optimiser;
-    struct shard shard;         /* Of the dense vector; may be empty. */
-    uint32_t width;             /* Values of a key. */
-    float *vectors[1 + OPTIMISER_MAX_STATES];   /* Dense: the weights, then the
-                                                 * optimiser's states. */
-    struct sparse *sparse;
-};
-
+/* Keys have 'width' values each. */
 struct store *store_create(struct shard, uint32_t width,
                            const struct optimiser_config *);
 void store_destroy(struct store *);
@@ -49,14 +41,10 @@ void store_update(struct store *, uint64_t first, size_t n,
                   const float *gradients);
 float *store_values(const struct store *, uint64_t first);
 
-/* Keys with 'width' values each. */
-struct sparse *sparse_create(uint32_t width, const struct optimiser_config *);
-void sparse_destroy(struct sparse *);
-
 /* Keys strictly ascend. */
-void sparse_update(struct sparse *, const uint64_t keys[], size_t n,
-                   const float *gradients);
-void sparse_read(const struct sparse *, const uint64_t keys[], size_t n,
-                 float *values);
+void store_update_keys(struct store *, const uint64_t keys[], size_t n,
+                       const float *gradients);
+void store_read_keys(const struct store *, const uint64_t keys[], size_t n,
+                     float *values);
 
 #endif /* trainer/ps/store.h */

@@ -138,32 +138,21 @@ lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
     return error;
 }
 
-const struct sync_class sync_lbbsp_cpu = {
-    .name = "lbbsp-cpu",
-    .own_size = sizeof(struct lbbsp),
-    .per_worker = sizeof(uint32_t),
-    .needs_messages = true,
-    .uses_parts = true,
-    .init = lbbsp_init,
-    .start = lbbsp_start,
-    .resumed = lbbsp_resumed,
-    .uninit = lbbsp_uninit,
-    .push = lbbsp_push,
-    .ready = sync_bsp_ready,
-    .message = lbbsp_message,
-};
+#define LBBSP_CLASS(NAME)                       \
+    {                                           \
+        .name = NAME,                           \
+        .own_size = sizeof(struct lbbsp),       \
+        .per_worker = sizeof(uint32_t),         \
+        .needs_messages = true,                 \
+        .uses_parts = true,                     \
+        .init = lbbsp_init,                     \
+        .start = lbbsp_start,                   \
+        .resumed = lbbsp_resumed,               \
+        .uninit = lbbsp_uninit,                 \
+        .push = lbbsp_push,                     \
+        .ready = sync_bsp_ready,                \
+        .message = lbbsp_message,               \
+    }
 
-const struct sync_class sync_lbbsp_gpu = {
-    .name = "lbbsp-gpu",
-    .own_size = sizeof(struct lbbsp),
-    .per_worker = sizeof(uint32_t),
-    .needs_messages = true,
-    .uses_parts = true,
-    .init = lbbsp_init,
-    .start = lbbsp_start,
-    .resumed = lbbsp_resumed,
-    .uninit = lbbsp_uninit,
-    .push = lbbsp_push,
-    .ready = sync_bsp_ready,
-    .message = lbbsp_message,
-};
+const struct sync_class sync_lbbsp_cpu = LBBSP_CLASS("lbbsp-cpu");
+const struct sync_class sync_lbbsp_gpu = LBBSP_CLASS("lbbsp-gpu");

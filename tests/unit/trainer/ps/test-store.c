@@ -84,7 +84,7 @@ sparse_values_are_those_of_an_array(void **unused)
     struct optimiser_config sum = { .class = optimiser_find("sum") };
 
     for (uint32_t width = 1; width <= 3; width += 2) {
-        struct sparse *s = sparse_create(width, &sum);
+        struct store *s = store_create((struct shard) { 0, 0 }, width, &sum);
         float *model = calloc(UNIVERSE * width, sizeof *model);
 
         for (int round = 0; round < 60; round++) {
@@ -100,7 +100,7 @@ sparse_values_are_those_of_an_array(void **unused)
             for (size_t i = 0; i < n * width; i++) {
                 g[i] = (float) (draw() % 100);
             }
-            sparse_update(s, keys, n, g);
+            store_update_keys(s, keys, n, g);
             for (size_t i = 0; i < n; i++) {
                 for (uint32_t j = 0; j < width; j++) {
                     model[keys[i] * width + j] += g[i * width + j];
@@ -110,7 +110,7 @@ sparse_values_are_those_of_an_array(void **unused)
             for (uint64_t k = draw() % 3; k < UNIVERSE; k += 1 + draw() % 4) {
                 keys[n++] = k;
             }
-            sparse_read(s, keys, n, values);
+            store_read_keys(s, keys, n, values);
             for (size_t i = 0; i < n; i++) {
                 assert_memory_equal(values + i * width,
                                     model + keys[i] * width,
@@ -120,7 +120,7 @@ sparse_values_are_those_of_an_array(void **unused)
             free(values);
         }
         free(model);
-        sparse_destroy(s);
+        store_destroy(s);
     }
 }
 
@@ -132,7 +132,7 @@ keys_have_their_own_optimiser_state(void **unused)
     for (int c = 0; optimiser_by_number(c); c++) {
         struct optimiser_config config = optimiser_defaults(
             optimiser_by_number(c), 0.1f, 0.9f);
-        struct sparse *s = sparse_create(1, &config);
+        struct store *s = store_create((struct shard) { 0, 0 }, 1, &config);
         float *vectors[OPTIMISER_MAX_STATES], zeros[4] = { 0 }, w = 0, got;
         uint64_t key = 999, seen = 0;
 
@@ -155,12 +155,12 @@ keys_have_their_own_optimiser_state(void **unused)
                     config.class->step(&config, 1, &g[n - 1], vectors, &w);
                 }
             }
-            sparse_update(s, keys, n, g);
+            store_update_keys(s, keys, n, g);
         }
         assert_int_equal(seen, 10);
-        sparse_read(s, &key, 1, &got);
+        store_read_keys(s, &key, 1, &got);
         assert_true(got == w);
-        sparse_destroy(s);
+        store_destroy(s);
     }
 }
 
