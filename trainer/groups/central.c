@@ -476,7 +476,7 @@ unassign_hosts(struct server *server)
     for (int g = 0; g < server->config->n_workers; g++) {
         c->groups[g] = (struct hosting) { .host = -1 };
     }
-    c->n_plans = groups_n_plans(server->sync);
+    c->n_plans = groups_plan(server->sync)->number;
 }
 
 static void
@@ -542,7 +542,7 @@ central_run(struct server *server)
         return;
     }
     if (server->begun && server_complete(server)) {
-        if (c->n_plans != groups_n_plans(server->sync)) {
+        if (c->n_plans != groups_plan(server->sync)->number) {
             unassign_hosts(server);
         }
         n_lacking = assign_hosts(server);
@@ -567,7 +567,7 @@ central_has_group(const struct server *server, int rank)
 {
     const struct central *c = server->central;
 
-    return c->n_plans == groups_n_plans(server->sync)
+    return c->n_plans == groups_plan(server->sync)->number
            && c->groups[groups_plan(server->sync)->group[rank]].host >= 0;
 }
 
@@ -699,7 +699,7 @@ central_end_lost(void *conn_, struct link *link)
     const struct group_plan *p = groups_plan(server->sync);
     const struct hosting *hosting = &c->groups[p->group[conn->rank]];
 
-    if (c->n_plans == groups_n_plans(server->sync) && hosting->host >= 0
+    if (c->n_plans == groups_plan(server->sync)->number && hosting->host >= 0
         && hosting->generation == link->frame.lost.generation) {
         central_drop(server, c->hosts[hosting->host].conn,
                      message("worker %d lost it", conn->rank));

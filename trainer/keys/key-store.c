@@ -416,9 +416,8 @@ key_store_create(const struct key_store_config *config,
     store = *storep = allocate(1, sizeof *store);
     store->config = *config;
     store->config.names = store->names;
-    for (int i = 0; i < config->n_nodes; i++) {
-        store->names[i] = duplicate(config->names[i]);
-    }
+    memcpy(store->names, config->names,
+           config->n_nodes * sizeof *store->names);
     store->shared = variant == KEY_CLASSIC_LOCAL || variant == KEY_LOCALIZE;
     local_store_init(&store->values, config->ranges, config->n_ranges,
                      config->n_workers);
@@ -459,9 +458,6 @@ key_store_destroy(struct key_store *store)
         replica_destroy(store->replica);
         localize_uninit(&store->localize);
         local_store_uninit(&store->values);
-        for (int i = 0; i < store->config.n_nodes; i++) {
-            free((char *) store->names[i]);
-        }
         free(store->error);
         free(store);
     }

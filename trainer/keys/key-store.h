@@ -132,7 +132,8 @@ struct key_store_config {
     const struct key_range *ranges;
     int n_ranges;
     uint64_t identity;          /* Number of what is trained. */
-    const char *const *names;   /* "HOST:PORT" of each node. */
+    const char *const *names;   /* "HOST:PORT" of each node; the strings must
+                                 * stay as long as the store. */
     int n_nodes;                /* 1: no network. */
 
     int rank;                   /* Of this node. */

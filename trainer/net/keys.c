@@ -62,17 +62,6 @@ keys_encode(const uint64_t keys[], size_t n, int size, uint8_t *to)
     }                                                           \
     return keys[n - 1] >= first && keys[n - 1] - first >= n - 1
 
-static bool
-is_ascending(const uint64_t keys[], size_t n)
-{
-    bool wrong = false;
-
-    for (size_t i = 1; i < n; i++) {
-        wrong |= keys[i] <= keys[i - 1];
-    }
-    return !wrong;
-}
-
 bool
 keys_decode(uint64_t first, const uint8_t *from, size_t n, int size,
             uint64_t keys[])
@@ -97,7 +86,7 @@ keys_decode(uint64_t first, const uint8_t *from, size_t n, int size,
         DECODE(uint32_t);
     case 8:
         memcpy(keys + 1, from, (n - 1) * sizeof *keys);
-        return is_ascending(keys, n);
+        return keys_choose(keys, n) != KEYS_UNSORTED;
     }
     return false;
 }

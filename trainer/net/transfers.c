@@ -4,7 +4,6 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -14,10 +13,9 @@
 static uint64_t
 busy_us(int fd)
 {
-    struct tcp_info info;
+    struct tcp_info info = { .tcpi_busy_time = 0 };
     socklen_t length = sizeof info;
 
-    memset(&info, 0, sizeof info);
     getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length);
     return info.tcpi_busy_time;
 }

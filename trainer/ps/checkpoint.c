@@ -20,7 +20,6 @@
 #include "trainer/schemes/sync.h"
 
 #define MAGIC "SCckpt1\n"
-#define N_LENGTHS SYNC_MAX_SPANS
 
 /* Identifies the training.  The constants keep the layout of earlier versions,
  * which had a whole hello here. */
@@ -41,7 +40,7 @@ struct head {
     struct identity identity;
     char scheme[16];
     uint64_t iteration;
-    uint64_t lengths[N_LENGTHS];        /* Of the spans, in bytes. */
+    uint64_t lengths[SYNC_MAX_SPANS];   /* Of the spans, in bytes. */
 };
 
 static char *
@@ -58,16 +57,18 @@ make_head(struct head *head, const struct frame_hello *hello,
           const struct sync_class *class, uint64_t iteration,
           const struct sync_span spans[], int n)
 {
-    memset(head, 0, sizeof *head);
-    memcpy(head->magic, MAGIC, sizeof head->magic);
-    head->identity = (struct identity) {
-        .n_workers = hello->n_workers, .shard = hello->shard,
-        .n_shards = hello->n_shards, .n_parameters = hello->n_parameters,
-        .learning_rate = hello->learning_rate, .momentum = hello->momentum,
-        .seed = hello->seed, .one = 1, .optimiser = hello->optimiser,
+    *head = (struct head) {
+        .magic = MAGIC,
+        .identity = {
+            .n_workers = hello->n_workers, .shard = hello->shard,
+            .n_shards = hello->n_shards, .n_parameters = hello->n_parameters,
+            .learning_rate = hello->learning_rate,
+            .momentum = hello->momentum, .seed = hello->seed, .one = 1,
+            .optimiser = hello->optimiser,
+        },
+        .iteration = iteration,
     };
     snprintf(head->scheme, sizeof head->scheme, "%s", class->name);
-    head->iteration = iteration;
     for (int i = 0; i < n; i++) {
         head->lengths[i] = spans[i].length;
     }

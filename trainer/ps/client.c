@@ -658,9 +658,9 @@ ps_client_destroy(struct ps_client *client)
     }
 }
 
-/* The exchange waits for weights of all servers after a rewind, otherwise while
- * more than 'max_in_flight' gradients have no answer, or an answer has arrived
- * in part. */
+/* The exchange waits for weights of all servers after a rewind, otherwise
+ * while more than 'max_in_flight' gradients have no answer, or an answer has
+ * arrived in part. */
 static bool
 is_finished(const struct ps_client *client)
 {

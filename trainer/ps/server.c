@@ -113,7 +113,8 @@ begin_epoch(struct server *server, int64_t lost_us)
 }
 
 static char *
-prepare_training(struct server *server)
+prepare_training(struct server *server,
+                 const struct optimiser_config *optimiser)
 {
     const struct ps_server_config *config = server->config;
     const struct frame_hello *hello = &server->hello;
@@ -128,9 +129,7 @@ prepare_training(struct server *server)
         .backend = server->backend,
         .n_workers = config->n_workers,
         .n = server->shard.n,
-        .optimiser = optimiser_defaults(
-            optimiser_by_number(hello->optimiser), hello->learning_rate,
-            hello->momentum),
+        .optimiser = *optimiser,
         .spec = config->sync,
         .follows = hello->shard > 0,
     });
@@ -152,19 +151,16 @@ prepare_training(struct server *server)
 }
 
 static char *
-prepare_store(struct server *server)
+prepare_store(struct server *server, const struct optimiser_config *optimiser)
 {
     const struct frame_hello *hello = &server->hello;
-    struct optimiser_config optimiser = optimiser_defaults(
-        optimiser_by_number(hello->optimiser), hello->learning_rate,
-        hello->momentum);
 
     if (server->config->checkpoint) {
         return message("a store has no checkpoints");
     }
     server->keys = shard_range(hello->key_space, hello->shard,
                                hello->n_shards);
-    server->store = store_create(server->shard, hello->width, &optimiser);
+    server->store = store_create(server->shard, hello->width, optimiser);
     server->begun = true;
     return NULL;
 }
@@ -172,13 +168,18 @@ prepare_store(struct server *server)
 static char *
 prepare(struct server *server, const struct frame_hello *hello)
 {
+    struct optimiser_config optimiser = optimiser_defaults(
+        optimiser_by_number(hello->optimiser), hello->learning_rate,
+        hello->momentum);
+
     server->hello = *hello;
     server->prepared = true;
     server->shard = shard_range(hello->n_parameters, hello->shard,
                                 hello->n_shards);
     begin_epoch(server, 0);
-    return hello->channel == FRAME_STORE ? prepare_store(server)
-                                         : prepare_training(server);
+    return hello->channel == FRAME_STORE
+           ? prepare_store(server, &optimiser)
+           : prepare_training(server, &optimiser);
 }
 
 bool

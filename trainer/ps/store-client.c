@@ -485,8 +485,8 @@ add_part(struct store_client *client, struct store_server *server,
     }
 }
 
-/* Queues an operation on 'n' keys or, if 'keys' is null, on 'n' parameters from
- * 'first' on: an update by 'in', or a read into 'out'. */
+/* Queues an operation on 'n' keys or, if 'keys' is null, on 'n' parameters
+ * from 'first' on: an update by 'in', or a read into 'out'. */
 static ps_handle
 add_operation(struct store_client *client, const uint64_t keys[],
               size_t first, size_t n, const float *in, float *out)

@@ -230,7 +230,6 @@ struct group_worker {
 struct groups {
     struct group_plan plan, next;
     struct group *groups;       /* By number in 'plan'. */
-    uint64_t n_plans;           /* Plans so far. */
     bool gathering;             /* Groups stop, until 'next' can be applied. */
     int n_fixed;                /* Number of groups if configured, else 0. */
     int limit;                  /* Number of group servers. */
@@ -310,7 +309,7 @@ static void
 apply_plan(struct groups *g)
 {
     g->gathering = false;
-    g->n_plans++;
+    g->plan.number++;
     group_plan_copy(&g->plan, &g->next);
     memset(g->groups, 0, g->plan.n_workers * sizeof *g->groups);
     for (int i = 0; i < g->plan.n_workers; i++) {
@@ -322,7 +321,7 @@ apply_plan(struct groups *g)
 static bool
 have_reported(const struct groups *g)
 {
-    int enough = g->n_plans > 1 ? MORE_REPORTS : FIRST_REPORTS;
+    int enough = g->plan.number > 1 ? MORE_REPORTS : FIRST_REPORTS;
 
     for (int i = 0; i < g->plan.n_workers; i++) {
         if (g->workers[i].n_reports < enough) {
@@ -540,14 +539,6 @@ groups_plan(const struct sync *sync)
     const struct groups *g = sync->own;
 
     return &g->plan;
-}
-
-uint64_t
-groups_n_plans(const struct sync *sync)
-{
-    const struct groups *g = sync->own;
-
-    return g->n_plans;
 }
 
 uint64_t

@@ -23,8 +23,8 @@
  *
  *    ...write group 2's mean to groups_inbox(sync, 2)...
  *    error = groups_push(sync, 2, n_samples, loss);
- *    if (groups_n_plans(sync) != seen) {
- *        ...groups_plan(sync) has changed, all workers are to move...
+ *    if (groups_plan(sync)->number != seen) {
+ *        ...the plan has changed, all workers are to move...
  *    } else if (groups_ready(sync, 2)) {
  *        ...send sync_weights(sync)...
  *    }
@@ -61,7 +61,6 @@ void groups_limit(struct sync *, int n);
 int groups_wanted(const struct sync *);
 
 const struct group_plan *groups_plan(const struct sync *);
-uint64_t groups_n_plans(const struct sync *);   /* 1 for the first plan. */
 
 /* Number of gradients of 'worker' that the weights contain, or that had no
  * samples. */
@@ -87,6 +86,7 @@ char *groups_resume_worker(struct sync *, int worker);
 bool groups_is_paused(const struct sync *, int worker);
 
 struct group_plan {
+    uint64_t number;            /* Of a scheme's plan, from 1. */
     int n_workers, n_groups;
     int *order;                 /* Workers, group by group; the memory of all
                                  * four arrays. */
