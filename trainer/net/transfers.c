@@ -24,8 +24,7 @@ void
 transfers_begin(struct transfers *t, int fd)
 {
     t->busy_us = busy_us(fd);
-    t->received_us = 0;
-    t->both_us = 0;
+    t->received_us = t->both_us = 0;
 }
 
 void

@@ -346,76 +346,69 @@ plain_exchange(struct bench *b, size_t to, size_t from)
     return clock_monotonic_s() - begin;
 }
 
-/* The same work by the server and by the plain socket.  The order alternates,
- * because caches and the clock rate favour the second one. */
-struct pair {
-    double (*ours)(struct bench *, void *aux);
-    double (*plain)(struct bench *, void *aux);
-};
-
-/* Stores the seconds of both. */
+/* Stores the seconds for the same work by the server and by the plain socket.
+ * The order alternates, because caches and the clock rate favour the second
+ * one. */
 static void
-run_pair(struct bench *b, const struct pair *pair, void *aux, int round,
-         double *ours, double *plain)
+run_pair(struct bench *b, double (*our_work)(struct bench *, void *aux),
+         double (*plain_work)(struct bench *, void *aux), void *aux,
+         int round, double *ours, double *plain)
 {
     if (round % 2) {
-        *ours = pair->ours(b, aux);
-        *plain = pair->plain(b, aux);
+        *ours = our_work(b, aux);
+        *plain = plain_work(b, aux);
     } else {
-        *plain = pair->plain(b, aux);
-        *ours = pair->ours(b, aux);
+        *plain = plain_work(b, aux);
+        *ours = our_work(b, aux);
     }
 }
 
+struct transfer {
+    float *value;
+    bool pulls;
+};
+
 static double
-push_value(struct bench *b, void *value)
+transfer_value(struct bench *b, void *transfer_)
 {
+    const struct transfer *t = transfer_;
     double begin = clock_monotonic_s();
 
-    finish(b, store_push(b->client, 0, BIG, value));
+    finish(b, t->pulls ? store_pull(b->client, 0, BIG, t->value)
+                       : store_push(b->client, 0, BIG, t->value));
     return clock_monotonic_s() - begin;
 }
 
 static double
-pull_value(struct bench *b, void *value)
+transfer_plain(struct bench *b, void *transfer_)
 {
-    double begin = clock_monotonic_s();
+    const struct transfer *t = transfer_;
+    size_t bytes = BIG * sizeof *t->value;
 
-    finish(b, store_pull(b->client, 0, BIG, value));
-    return clock_monotonic_s() - begin;
-}
-
-static double
-plain_push(struct bench *b, void *aux)
-{
-    return plain_exchange(b, BIG * sizeof(float), 1);
-}
-
-static double
-plain_pull(struct bench *b, void *aux)
-{
-    return plain_exchange(b, sizeof(struct request), BIG * sizeof(float));
+    return t->pulls ? plain_exchange(b, sizeof(struct request), bytes)
+                    : plain_exchange(b, bytes, 1);
 }
 
 /* One value of 4 MB, pushed and pulled. */
 static void
 measure_big(struct bench *b)
 {
-    static const struct pair there = { push_value, plain_push };
-    static const struct pair back = { pull_value, plain_pull };
     float *value = allocate(BIG, sizeof *value);
-    const double bytes = BIG * sizeof *value;
+    const double gb = BIG * sizeof *value / 1e9;
 
     for (int i = 0; i < BIG_ROUNDS && !b->error; i++) {
-        double ours[2], theirs[2];
+        double ours, theirs, both = 0;
 
-        run_pair(b, &there, value, i, &ours[0], &theirs[0]);
-        run_pair(b, &back, value, i, &ours[1], &theirs[1]);
-        note(b, PUSH_RATE, bytes / ours[0] / 1e9);
-        note(b, PUSH_RATIO, theirs[0] / ours[0]);
-        note(b, PULL_RATE, bytes / ours[1] / 1e9);
-        note(b, PULL_RATIO, theirs[1] / ours[1]);
-        note(b, SOCKET_RATE, 2 * bytes / (theirs[0] + theirs[1]) / 1e9);
+        for (int pulls = 0; pulls < 2; pulls++) {
+            struct transfer t = { value, pulls };
+
+            run_pair(b, transfer_value, transfer_plain, &t, i, &ours,
+                     &theirs);
+            note(b, PUSH_RATE + pulls, gb / ours);
+            note(b, PUSH_RATIO + pulls, theirs / ours);
+            both += theirs;
+        }
+        note(b, SOCKET_RATE, 2 * gb / both);
     }
     note(b, BIG_VALUE_RATIO, fmin(median(&b->series[PUSH_RATIO]),
                                   median(&b->series[PULL_RATIO])));
@@ -527,12 +520,10 @@ plain_small(struct bench *b, void *aux)
 static void
 measure_sync(struct bench *b)
 {
-    static const struct pair pair = { push_small, plain_small };
-
     for (int i = 0; i < SYNC_ROUNDS && !b->error; i++) {
         double ours, theirs;
 
-        run_pair(b, &pair, NULL, i, &ours, &theirs);
+        run_pair(b, push_small, plain_small, NULL, i, &ours, &theirs);
         note(b, SYNC_TIME, ours * 1e6);
         note(b, PINGPONG_TIME, theirs * 1e6);
         note(b, SYNC_RATIO, ours / theirs);

@@ -6,21 +6,15 @@
 #include "trainer/net/keys.h"
 #include "trainer/ps/store.h"
 
-static bool
-in_shard(const struct shard *shard, const struct frame_range *range)
-{
-    return range->first >= shard->first
-           && range->first - shard->first <= shard->n
-           && range->n <= shard->n - (range->first - shard->first);
-}
-
 static char *
 begin_range(void *conn_, struct link *link)
 {
     const struct server *server = ((struct conn *) conn_)->server;
     const struct frame_range *range = &link->frame.range;
+    uint64_t at = range->first - server->shard.first;
 
-    if (!server->begun || !range->n || !in_shard(&server->shard, range)
+    if (!server->begun || !range->n || at > server->shard.n
+        || range->n > server->shard.n - at
         || link->frame.payload_length > FRAME_MAX_UPDATE) {
         return message("%s: %u values from %llu: not allowed here",
                        frame_type_name(link->frame.type), range->n,

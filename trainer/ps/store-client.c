@@ -289,8 +289,16 @@ may_receive(void *server_, const struct link *link)
     return !server->client->failure;
 }
 
+static int
+server_wait(void *server_, short *events, int64_t *until_us)
+{
+    const struct store_server *server = server_;
+
+    return link_wait(&server->channel.link, true, events);
+}
+
 static void
-server_receive(struct store_server *server)
+server_run(void *server_, short revents)
 {
     static const struct dispatcher dispatcher = {
         .may_receive = may_receive,
@@ -301,8 +309,12 @@ server_receive(struct store_server *server)
             [FRAME_BYE] = { .end = end_bye },
         },
     };
+    struct store_server *server = server_;
     char *error;
 
+    if (!(revents & ~POLLOUT)) {
+        return;
+    }
     switch (dispatch_frames(&server->channel.link, &dispatcher, server,
                             &error)) {
     case DISPATCH_AGAIN:
@@ -315,22 +327,6 @@ server_receive(struct store_server *server)
         store_client_fail(server->client,
                           channel_failure(&server->channel, error));
         break;
-    }
-}
-
-static int
-server_wait(void *server_, short *events, int64_t *until_us)
-{
-    const struct store_server *server = server_;
-
-    return link_wait(&server->channel.link, true, events);
-}
-
-static void
-server_run(void *server_, short revents)
-{
-    if (revents & ~POLLOUT) {
-        server_receive(server_);
     }
 }
 

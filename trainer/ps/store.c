@@ -53,20 +53,6 @@ leaf_destroy(struct leaf *leaf)
     free(leaf);
 }
 
-/* Adds a key to the end of 'leaf', with the values of key 'i' of 'from', or
- * with zeros. */
-static void
-leaf_add(const struct store *s, struct leaf *leaf, uint64_t key,
-         const struct leaf *from, size_t i)
-{
-    size_t at = leaf->n++ * s->width, bytes = s->width * sizeof(float);
-
-    leaf->keys[leaf->n - 1] = key;
-    for (int v = 0; from && v < s->n_vectors; v++) {
-        memcpy(leaf->vectors[v] + at, from->vectors[v] + i * s->width, bytes);
-    }
-}
-
 /* Replaces 'n_old' leaves at 'at' by 'n_new' ones. */
 static void
 replace_leaves(struct store *s, size_t at, size_t n_old,
@@ -184,14 +170,24 @@ struct split {
     size_t n, fill;
 };
 
+/* Adds a key, with the values of key 'i' of 'from', or with zeros. */
 static void
 split_add(const struct store *s, struct split *split, uint64_t key,
           const struct leaf *from, size_t i)
 {
+    struct leaf *leaf;
+    size_t at;
+
     if (!split->n || split->leaves[split->n - 1]->n == split->fill) {
         split->leaves[split->n++] = leaf_create(s);
     }
-    leaf_add(s, split->leaves[split->n - 1], key, from, i);
+    leaf = split->leaves[split->n - 1];
+    at = leaf->n++;
+    leaf->keys[at] = key;
+    for (int v = 0; from && v < s->n_vectors; v++) {
+        memcpy(leaf->vectors[v] + at * s->width,
+               from->vectors[v] + i * s->width, s->width * sizeof(float));
+    }
 }
 
 /* Adds the keys that leaf 'at' lacks; it may be split.  Keys after all others
