@@ -3,7 +3,6 @@
 #include "trainer/keys/key-store-private.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

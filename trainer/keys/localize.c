@@ -2,7 +2,6 @@
 
 #include "trainer/keys/localize.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -23,12 +23,10 @@ channel_init(struct channel *ch, const char *name,
              const struct frame_hello *hello, const char *congestion,
              struct control *control)
 {
-    memset(ch, 0, sizeof *ch);
-    link_init(&ch->link, -1);
-    ch->name = duplicate(name);
-    ch->congestion = congestion;
-    ch->control = control;
-    ch->hello = *hello;
+    *ch = (struct channel) {
+        .link.fd = -1, .name = duplicate(name), .congestion = congestion,
+        .control = control, .hello = *hello,
+    };
     ch->hello.epoch = ch->hello.rewind = FRAME_NONE;
 }
 

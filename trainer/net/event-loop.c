@@ -86,12 +86,11 @@ static int
 poll_until(struct event_loop *loop, int64_t until_us)
 {
     int64_t left = until_us <= 0 ? 0 : until_us - clock_monotonic_us();
-    struct timespec ts = { .tv_sec = 0 };
+    struct timespec ts = { 0, 0 };
     int error;
 
     if (left > 0) {
-        ts.tv_sec = left / 1000000;
-        ts.tv_nsec = left % 1000000 * 1000;
+        ts = (struct timespec) { left / 1000000, left % 1000000 * 1000 };
     }
     if (loop->mutex) {
         pthread_mutex_unlock(loop->mutex);

@@ -124,15 +124,6 @@ check_sum(const uint8_t *head, size_t body_length)
     return XXH3_64bits(bytes, SUM_AT + body_length);
 }
 
-static uint32_t
-get_u32(const uint8_t *from)
-{
-    uint32_t value;
-
-    memcpy(&value, from, sizeof value);
-    return value;
-}
-
 void
 frame_encode(struct frame *frame, uint8_t *head)
 {
@@ -259,10 +250,12 @@ char *
 frame_decode(const uint8_t *head, struct frame *frame)
 {
     size_t body_length = kinds[head[7]].length;
-    size_t length = get_u32(head);
+    uint32_t length, sum;
     char *error;
 
-    if (check_sum(head, body_length) != get_u32(head + SUM_AT)) {
+    memcpy(&length, head, 4);
+    memcpy(&sum, head + SUM_AT, 4);
+    if (check_sum(head, body_length) != sum) {
         return message("frame: check sum is wrong");
     }
     memset(frame, 0, sizeof *frame);
@@ -277,7 +270,7 @@ frame_decode(const uint8_t *head, struct frame *frame)
     if (length < FRAME_ENVELOPE_LENGTH + body_length
         || frame->payload_length
            != right_payload_length(frame, frame->payload_length)) {
-        return message("%s: length %zu does not fit the body",
+        return message("%s: length %u does not fit the body",
                        kinds[frame->type].name, length);
     }
     return NULL;

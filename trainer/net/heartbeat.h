@@ -30,9 +30,6 @@ struct heartbeat {
     int64_t heard_us;           /* Last sign of life; 0: not watched. */
 };
 
-#define HEARTBEAT_MAX_INTERVAL_US 1000000
-#define HEARTBEATS_PER_TIMEOUT 4
-
 /* Begins to watch; the first heartbeat is due at once. */
 static inline void
 heartbeat_start(struct heartbeat *hb, int64_t timeout_us, int64_t now)
@@ -51,10 +48,9 @@ heartbeat_stop(struct heartbeat *hb)
 static inline int64_t
 heartbeat_next_us(const struct heartbeat *hb)
 {
-    int64_t part = hb->timeout_us / HEARTBEATS_PER_TIMEOUT;
+    int64_t part = hb->timeout_us / 4;
 
-    return hb->sent_us + (part && part < HEARTBEAT_MAX_INTERVAL_US
-                          ? part : HEARTBEAT_MAX_INTERVAL_US);
+    return hb->sent_us + (part && part < 1000000 ? part : 1000000);
 }
 
 /* Returns true once per interval. */

@@ -4,9 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -728,27 +725,18 @@ expect_answers(struct ps_client *client)
     }
 }
 
-/* Whether the servers have resumed from a checkpoint. */
-static bool
-is_resumed(const struct ps_client *client)
-{
-    FOR_EACH_SERVER (s, client) {
-        if (s->channel.welcome.iteration) {
-            return true;
-        }
-    }
-    return false;
-}
-
 enum ps_result
 ps_client_begin(struct ps_client *client, float *weights,
                 uint64_t *iteration, char **errorp)
 {
+    bool resumed = false;       /* Servers have, from a checkpoint. */
+
     expect_answers(client);
-    if (is_resumed(client)) {
-        FOR_EACH_SERVER (s, client) {
-            s->old_epoch = FRAME_NONE;
-        }
+    FOR_EACH_SERVER (s, client) {
+        s->old_epoch = FRAME_NONE;
+        resumed = resumed || s->channel.welcome.iteration;
+    }
+    if (resumed) {
         client->why = client_rewind(client);
     }
     if (client->why) {

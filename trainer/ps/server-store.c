@@ -76,9 +76,7 @@ is_new_update(struct conn *conn, int flags)
 
     conn->owes_ack = true;
     conn->more = flags & FRAME_MORE;
-    if (new) {
-        member->sequence = conn->link.frame.sequence;
-    }
+    member->sequence = new ? conn->link.frame.sequence : member->sequence;
     return new;
 }
 

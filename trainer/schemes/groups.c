@@ -20,11 +20,6 @@
 
 /* Plans. */
 
-struct timed_worker {
-    double seconds;
-    int worker;
-};
-
 void
 group_plan_init(struct group_plan *plan, int n_workers)
 {
@@ -77,28 +72,21 @@ group_plan_divide(struct group_plan *plan, int n_groups)
 }
 
 static int
-compare_timed(const void *a, const void *b)
+compare_workers(const void *a_, const void *b_, void *seconds_)
 {
-    const struct timed_worker *x = a, *y = b;
+    const int *a = a_, *b = b_;
+    const double *seconds = seconds_;
 
-    return x->seconds != y->seconds ? (x->seconds < y->seconds ? -1 : 1)
-                                    : x->worker - y->worker;
+    return seconds[*a] != seconds[*b] ? (seconds[*a] < seconds[*b] ? -1 : 1)
+                                      : *a - *b;
 }
 
 /* Sorts the workers, the fastest first; ranges stay as they are. */
 static void
 group_plan_sort(struct group_plan *plan, const double seconds[])
 {
-    struct timed_worker *timed = allocate(plan->n_workers, sizeof *timed);
-
-    for (int i = 0; i < plan->n_workers; i++) {
-        timed[i] = (struct timed_worker) { seconds[i], i };
-    }
-    qsort(timed, plan->n_workers, sizeof *timed, compare_timed);
-    for (int i = 0; i < plan->n_workers; i++) {
-        plan->order[i] = timed[i].worker;
-    }
-    free(timed);
+    qsort_r(plan->order, plan->n_workers, sizeof *plan->order,
+            compare_workers, (void *) seconds);
     set_worker_groups(plan);
 }
 
