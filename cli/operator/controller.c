@@ -181,15 +181,6 @@ controller_argv(const struct controller_options *o, struct svec *argv)
     return error;
 }
 
-static void
-take_argv(char **from, struct svec *argv)
-{
-    for (size_t i = 0; from[i]; i++) {
-        svec_add(argv, from[i]);
-    }
-    database_argv_free(from);
-}
-
 /* Stores the command line of program 'name' in '*argv': "intent", "hosts",
  * "relay" or "controller".  The databases must run before "controller". */
 static char *
@@ -209,7 +200,7 @@ daemon_argv(const struct controller_options *o, const char *name,
             return xstrdup("relay: --address is required, local agents "
                            "do not use a relay");
         }
-        take_argv(database_relay_argv(&site), argv);
+        database_relay_argv(&site, argv);
     } else {
         for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
             const struct database *db = databases[i];
@@ -217,7 +208,7 @@ daemon_argv(const struct controller_options *o, const char *name,
             if (!strcmp(name, db->name)) {
                 char *file = database_file(db, o);
 
-                take_argv(database_argv(db, file, &site), argv);
+                database_argv(db, file, &site, argv);
                 free(file);
             }
         }

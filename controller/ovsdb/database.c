@@ -163,10 +163,9 @@ database_join(const struct database *db, const char *dbfile,
  * 'trust' is the CA file in the site's TLS directory.  Frees 'ctl', the
  * unixctl socket. */
 static void
-init_server_argv(struct svec *argv, const struct database_site *site,
-                 const char *name, char *ctl, const char *trust)
+add_server_argv(struct svec *argv, const struct database_site *site,
+                const char *name, char *ctl, const char *trust)
 {
-    svec_init(argv);
     svec_add_nocopy(argv, find_program("ovsdb-server"));
     svec_add_nocopy(argv, xasprintf("--remote=punix:%s/%s.sock",
                                     site->rundir, name));
@@ -185,51 +184,34 @@ init_server_argv(struct svec *argv, const struct database_site *site,
     }
 }
 
-char **
+void
 database_argv(const struct database *db, const char *dbfile,
-              const struct database_site *site)
+              const struct database_site *site, struct svec *argv)
 {
-    struct svec argv;
-
-    init_server_argv(&argv, site, db->name, database_ctl(db, site->rundir),
-                     "controllers-ca.pem");
+    add_server_argv(argv, site, db->name, database_ctl(db, site->rundir),
+                    "controllers-ca.pem");
     if (site->address) {
-        svec_add_nocopy(&argv, xasprintf("--remote=pssl:%d:%s", db->port,
-                                         site->address));
+        svec_add_nocopy(argv, xasprintf("--remote=pssl:%d:%s", db->port,
+                                        site->address));
     }
-    svec_add(&argv, dbfile);
-    svec_terminate(&argv);
-    return argv.names;
+    svec_add(argv, dbfile);
+    svec_terminate(argv);
 }
 
 /* The relay's listeners and their RBAC roles come from rows of the
  * database. */
-char **
-database_relay_argv(const struct database_site *site)
+void
+database_relay_argv(const struct database_site *site, struct svec *argv)
 {
     const struct database *db = &database_hosts;
-    struct svec argv;
 
-    init_server_argv(&argv, site, "relay",
-                     xasprintf("%s/relay.ctl", site->rundir),
-                     "agents-ca.pem");
-    svec_add_nocopy(&argv, xasprintf("--remote=db:%s,Global,connections",
-                                     db->schema));
-    svec_add_nocopy(&argv, xasprintf("relay:%s:unix:%s/%s.sock", db->schema,
-                                     site->rundir, db->name));
-    svec_terminate(&argv);
-    return argv.names;
-}
-
-void
-database_argv_free(char **argv)
-{
-    if (argv) {
-        for (size_t i = 0; argv[i]; i++) {
-            free(argv[i]);
-        }
-        free(argv);
-    }
+    add_server_argv(argv, site, "relay",
+                    xasprintf("%s/relay.ctl", site->rundir), "agents-ca.pem");
+    svec_add_nocopy(argv, xasprintf("--remote=db:%s,Global,connections",
+                                    db->schema));
+    svec_add_nocopy(argv, xasprintf("relay:%s:unix:%s/%s.sock", db->schema,
+                                    site->rundir, db->name));
+    svec_terminate(argv);
 }
 
 /* Returns a request for column "connected" of the database's row in table

@@ -29,7 +29,7 @@
  * =====
  *
  *    error = database_init(&database_intent, "/var/lib/x/intent.db", NULL);
- *    argv = database_argv(&database_intent, "/var/lib/x/intent.db", &site);
+ *    database_argv(&database_intent, "/var/lib/x/intent.db", &site, &argv);
  *    ...fork, execvp(argv[0], argv)...
  *    remote = database_remote(&database_intent, rundir);
  *    error = database_wait(&database_intent, remote, 5000);
@@ -41,6 +41,7 @@
 #include <stdbool.h>
 
 struct json;
+struct svec;
 
 struct database {
     const char *name;           /* "intent": prefix of files and sockets. */
@@ -73,12 +74,11 @@ char *database_init(const struct database *, const char *dbfile,
 char *database_join(const struct database *, const char *dbfile,
                     const char *address, const char *peer);
 
-/* Return the command lines of the server of 'dbfile' and of the relay of the
- * hosts database; database_argv_free() frees them. */
-char **database_argv(const struct database *, const char *dbfile,
-                     const struct database_site *);
-char **database_relay_argv(const struct database_site *);
-void database_argv_free(char **argv);
+/* Add the command lines of the server of 'dbfile' and of the relay of the hosts
+ * database to 'argv', and terminate it. */
+void database_argv(const struct database *, const char *dbfile,
+                   const struct database_site *, struct svec *argv);
+void database_relay_argv(const struct database_site *, struct svec *argv);
 
 char *database_wait(const struct database *, const char *remote,
                     int timeout_ms);

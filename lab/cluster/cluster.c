@@ -248,8 +248,8 @@ add(struct svec *svec, char *allocated)
  * be null, in its environment.  Takes ownership of 'variable' and the strings
  * of 'argv'. */
 static char *
-start(const struct cluster *c, const char *name, const char *netns,
-      char *variable, struct svec *argv)
+start_daemon(const struct cluster *c, const char *name, const char *netns,
+             char *variable, struct svec *argv)
 {
     struct svec env = SVEC_EMPTY_INITIALIZER;
 
@@ -299,7 +299,7 @@ start_switch(const struct cluster *c)
         svec_add(&argv, db);
         add(&argv, xasprintf("--remote=punix:%s/ovs/db.sock", plan->rundir));
         add_ovs_options(&argv, xasprintf("%s/ovs/db.ctl", plan->rundir));
-        error = start(c, "ovsdb-switch", NULL, NULL, &argv);
+        error = start_daemon(c, "ovsdb-switch", NULL, NULL, &argv);
     }
     if (!error) {
         svec_init(&argv);
@@ -307,7 +307,7 @@ start_switch(const struct cluster *c)
         add(&argv, xasprintf("unix:%s/ovs/db.sock", plan->rundir));
         add_ovs_options(&argv, xasprintf("%s/ovs/vswitchd.ctl",
                                          plan->rundir));
-        error = start(c, "ovs-vswitchd", plan->fabric_ns, NULL, &argv);
+        error = start_daemon(c, "ovs-vswitchd", plan->fabric_ns, NULL, &argv);
     }
     free(db);
     return error;
@@ -349,14 +349,10 @@ start_member(const struct cluster *c, const struct database *database, int i)
     error = error ? error : init_member(plan, database, i, file);
     if (!error) {
         struct database_site site = { .rundir = rundir };
-        char **args = database_argv(database, file, &site);
         struct svec argv = SVEC_EMPTY_INITIALIZER;
 
-        for (size_t j = 0; args[j]; j++) {
-            svec_add(&argv, args[j]);
-        }
-        database_argv_free(args);
-        error = start(c, name, NULL, NULL, &argv);
+        database_argv(database, file, &site, &argv);
+        error = start_daemon(c, name, NULL, NULL, &argv);
     }
     if (!error) {
         char *remote = database_remote(database, rundir);
@@ -404,7 +400,7 @@ start_controller(const struct cluster *c, int i, const char *policy_file)
     }
     add_ovs_options(&argv,
                     plan_controller_file(plan, i, "controller", "ctl"));
-    error = start(c, name, NULL, NULL, &argv);
+    error = start_daemon(c, name, NULL, NULL, &argv);
     free(name);
     free(rest);
     free(telemetry);
@@ -442,8 +438,8 @@ start_shim(const struct cluster *c, int i)
     add_option(&argv, "--control", xstrdup(host->shim));
 
     /* DPDK puts its files into RUNTIME_DIRECTORY, which systemd sets. */
-    error = start(c, name, host->node_ns,
-                  xasprintf("RUNTIME_DIRECTORY=%s", host->dir), &argv);
+    error = start_daemon(c, name, host->node_ns,
+                         xasprintf("RUNTIME_DIRECTORY=%s", host->dir), &argv);
     free(name);
     return error;
 }
@@ -482,7 +478,7 @@ start_agent(const struct cluster *c, int i)
     add_option(&argv, "--cgroup", xstrdup(host->cgroup));
     svec_add(&argv, "-vconsole:info");
     svec_add(&argv, "-vsyslog:off");
-    error = start(c, name, host->ns, NULL, &argv);
+    error = start_daemon(c, name, host->ns, NULL, &argv);
     free(name);
     return error;
 }

@@ -70,6 +70,19 @@ void plan_destroy(struct plan *);
 
 char *plan_log(const struct plan *, const char *program);
 
+/* Returns true if 'ns' is the name of a namespace of this lab. */
+bool plan_owns_ns(const struct plan *, const char *ns);
+
+/* Returns the path of program 'name': in 'bin_dir', beside the running
+ * program, or in the build folder; otherwise just 'name'. */
+char *plan_program(const struct plan *, const char *name);
+
+/* Writes 'text' to 'file'.  Returns NULL or a message. */
+char *plan_write_text(const char *file, const char *text);
+
+/* Writes CLUSTER.json (docs/interfaces.md).  Returns NULL or a message. */
+char *plan_write_cluster(const struct plan *, const char *file);
+
 /* Database members and controllers
  * --------------------------------
  *
@@ -91,18 +104,5 @@ char *plan_remote(const struct plan *, const struct database *);
 char *plan_controller_file(const struct plan *, int i, const char *name,
                            const char *suffix);
 char *plan_controller_daemon(int i);
-
-/* Returns true if 'ns' is the name of a namespace of this lab. */
-bool plan_owns_ns(const struct plan *, const char *ns);
-
-/* Returns the path of program 'name': in 'bin_dir', beside the running
- * program, or in the build folder; otherwise just 'name'. */
-char *plan_program(const struct plan *, const char *name);
-
-/* Writes 'text' to 'file'.  Returns NULL or a message. */
-char *plan_write_text(const char *file, const char *text);
-
-/* Writes CLUSTER.json (docs/interfaces.md).  Returns NULL or a message. */
-char *plan_write_cluster(const struct plan *, const char *file);
 
 #endif /* lab/cluster/plan.h */

@@ -19,6 +19,7 @@
 #include "controller/intent/intent-edit.h"
 #include "controller/ovsdb/database.h"
 #include "openvswitch/vlog.h"
+#include "svec.h"
 #include "util.h"
 
 /* An intent database of one member in a directory of its own. */
@@ -32,15 +33,16 @@ static void
 start_server(struct fixture *f)
 {
     const struct database_site site = { .rundir = f->dir };
-    char **argv = database_argv(&database_intent, f->file, &site);
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
 
+    database_argv(&database_intent, f->file, &site, &argv);
     f->pid = fork();
     if (!f->pid) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        execvp(argv[0], argv);
+        execvp(argv.names[0], argv.names);
         _exit(1);
     }
-    database_argv_free(argv);
+    svec_destroy(&argv);
 }
 
 static void

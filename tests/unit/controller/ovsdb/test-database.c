@@ -14,13 +14,14 @@
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
 #include "openvswitch/json.h"
+#include "svec.h"
 #include "util.h"
 
 static bool
-has_argument(char **argv, const char *argument)
+has_argument(const struct svec *argv, const char *argument)
 {
-    for (size_t i = 0; argv[i]; i++) {
-        if (!strcmp(argv[i], argument)) {
+    for (size_t i = 0; argv->names[i]; i++) {
+        if (!strcmp(argv->names[i], argument)) {
             return true;
         }
     }
@@ -31,15 +32,16 @@ static void
 a_server_without_an_address_listens_on_sockets_only(void **state OVS_UNUSED)
 {
     struct database_site site = { .rundir = "/run/x" };
-    char **argv = database_argv(&database_intent, "/db", &site);
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
 
-    assert_true(has_argument(argv, "--remote=punix:/run/x/intent.sock"));
-    assert_true(has_argument(argv, "--unixctl=/run/x/intent-db.ctl"));
-    assert_true(has_argument(argv, "/db"));
-    for (size_t i = 0; argv[i]; i++) {
-        assert_null(strstr(argv[i], "ssl"));
+    database_argv(&database_intent, "/db", &site, &argv);
+    assert_true(has_argument(&argv, "--remote=punix:/run/x/intent.sock"));
+    assert_true(has_argument(&argv, "--unixctl=/run/x/intent-db.ctl"));
+    assert_true(has_argument(&argv, "/db"));
+    for (size_t i = 0; i < argv.n; i++) {
+        assert_null(strstr(argv.names[i], "ssl"));
     }
-    database_argv_free(argv);
+    svec_destroy(&argv);
 }
 
 static void
@@ -49,19 +51,21 @@ a_server_with_an_address_trusts_controllers_and_its_relay_agents(
     struct database_site site = {
         .rundir = "/run/x", .address = "192.0.2.1", .tls = "/tls",
     };
-    char **argv = database_argv(&database_hosts, "/db", &site);
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
 
-    assert_true(has_argument(argv, "--remote=pssl:6642:192.0.2.1"));
-    assert_true(has_argument(argv, "--ca-cert=/tls/controllers-ca.pem"));
-    assert_false(has_argument(argv, "--ca-cert=/tls/agents-ca.pem"));
-    database_argv_free(argv);
+    database_argv(&database_hosts, "/db", &site, &argv);
+    assert_true(has_argument(&argv, "--remote=pssl:6642:192.0.2.1"));
+    assert_true(has_argument(&argv, "--ca-cert=/tls/controllers-ca.pem"));
+    assert_false(has_argument(&argv, "--ca-cert=/tls/agents-ca.pem"));
+    svec_destroy(&argv);
 
-    argv = database_relay_argv(&site);
-    assert_true(has_argument(argv, "--ca-cert=/tls/agents-ca.pem"));
-    assert_false(has_argument(argv, "--ca-cert=/tls/controllers-ca.pem"));
-    assert_true(has_argument(argv, "relay:Stagecoach_Hosts:"
+    svec_init(&argv);
+    database_relay_argv(&site, &argv);
+    assert_true(has_argument(&argv, "--ca-cert=/tls/agents-ca.pem"));
+    assert_false(has_argument(&argv, "--ca-cert=/tls/controllers-ca.pem"));
+    assert_true(has_argument(&argv, "relay:Stagecoach_Hosts:"
                                    "unix:/run/x/hosts.sock"));
-    database_argv_free(argv);
+    svec_destroy(&argv);
 }
 
 #define STATUS                                          \
