@@ -18,17 +18,12 @@ is_alnum(char c)
 bool
 cgroup_name_is_valid(const char *name)
 {
-    size_t n = strlen(name);
+    size_t n = 0;
 
-    if (n < 1 || n > 31 || !is_alnum(name[0])) {
-        return false;
+    while (is_alnum(name[n]) || (n && name[n] && strchr("._-", name[n]))) {
+        n++;
     }
-    for (size_t i = 1; i < n; i++) {
-        if (!is_alnum(name[i]) && !strchr("._-", name[i])) {
-            return false;
-        }
-    }
-    return true;
+    return n >= 1 && n <= 31 && !name[n];
 }
 
 void

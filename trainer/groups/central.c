@@ -57,7 +57,7 @@ struct hosting {
 };
 
 struct central {
-    struct children *children;  /* NULL: started elsewhere. */
+    struct children children;   /* 'pids' is NULL: started elsewhere. */
     struct host *hosts;
     int n_hosts;                /* Entries. */
     struct hosting *groups;
@@ -67,20 +67,6 @@ struct central {
     int n_losses;
     int64_t lacking_us;         /* Since when a group lacks a host; 0: none. */
 };
-
-static struct children *
-children_create(const struct ps_server_config *config, uint16_t port)
-{
-    struct children *children = allocate(1, sizeof *children);
-
-    children->config = config;
-    children->max = config->n_workers + 1;
-    children->pids = allocate(children->max, sizeof *children->pids);
-    children->central = message(strchr(config->address, ':') ? "[%s]:%u"
-                                                             : "%s:%u",
-                                config->address, port);
-    return children;
-}
 
 /* Reaps the processes that have ended. */
 static void
@@ -101,9 +87,6 @@ children_destroy(struct children *children)
 {
     int64_t deadline = clock_monotonic_us() + END_US;
 
-    if (!children) {
-        return;
-    }
     for (int i = 0; i < children->max; i++) {
         if (children->pids[i]) {
             kill(children->pids[i], SIGTERM);   /* It may be starting. */
@@ -119,7 +102,6 @@ children_destroy(struct children *children)
     }
     free(children->pids);
     free(children->central);
-    free(children);
 }
 
 /* In the new process: detaches standard input and output, which are the
@@ -197,7 +179,7 @@ children_keep(struct children *children, int n)
 static void
 children_end(struct children *children, pid_t pid)
 {
-    for (int i = 0; children && i < children->max; i++) {
+    for (int i = 0; i < children->max; i++) {
         if (pid > 0 && children->pids[i] == pid) {
             kill(pid, SIGKILL);
             waitpid(pid, NULL, 0);
@@ -227,10 +209,16 @@ central_create(struct server *server, uint16_t port)
         c->groups[i].host = -1;
     }
     if (config->group_program) {
-        c->children = children_create(config, port);
+        c->children = (struct children) {
+            .config = config, .max = config->n_workers + 1,
+            .pids = allocate(config->n_workers + 1, sizeof(pid_t)),
+            .central = message(strchr(config->address, ':') ? "[%s]:%u"
+                                                            : "%s:%u",
+                               config->address, port),
+        };
         return children_keep(
-            c->children, (config->sync->groups ? config->sync->groups : 1)
-                         + SPARE_HOSTS);
+            &c->children, (config->sync->groups ? config->sync->groups : 1)
+                          + SPARE_HOSTS);
     }
     return NULL;
 }
@@ -251,7 +239,7 @@ central_destroy(struct server *server)
                 free(c->hosts[i].address);
             }
         }
-        children_destroy(c->children);
+        children_destroy(&c->children);
         free(c->hosts);
         free(c->groups);
         free(c->paused);
@@ -287,7 +275,7 @@ central_drop(struct server *server, struct conn *conn, char *why)
     if (host->group >= 0) {
         c->groups[host->group] = (struct hosting) { .host = -1 };
     }
-    children_end(c->children, host->pid);
+    children_end(&c->children, host->pid);
     free(host->address);
     memset(host, 0, sizeof *host);
     conn_close(server, conn);
@@ -549,9 +537,9 @@ central_run(struct server *server)
         give_weights(server);
         training_answer(server);
     }
-    if (c->children) {
+    if (c->children.pids) {
         char *error = children_keep(
-            c->children, groups_wanted(server->sync) + SPARE_HOSTS);
+            &c->children, groups_wanted(server->sync) + SPARE_HOSTS);
 
         if (error) {
             server_fail(server, error);

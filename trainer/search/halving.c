@@ -22,7 +22,6 @@ void
 halving_uninit(struct halving *h)
 {
     free(h->jobs);
-    h->jobs = NULL;
 }
 
 int64_t

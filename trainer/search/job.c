@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
+#include "trainer/search/search.h"
 
 #define MAX_ARGS 192
 #define START_MS 60000          /* Time limit until all workers wait. */
@@ -38,16 +39,13 @@ struct args {
 };
 
 void
-job_init(struct job *job, const struct search_spec *spec,
-         const struct search_hosts *hosts,
-         const struct job_programs *programs, int index)
+job_init(struct job *job, const struct search_config *config, int index)
 {
     const struct search_placement *p;
 
     *job = (struct job) {
-        .spec = spec, .programs = programs,
-        .trial = search_spec_trial(spec, index),
-        .loss = NAN, .accuracy = NAN,
+        .config = config, .spec = config->spec, .loss = NAN, .accuracy = NAN,
+        .trial = search_spec_trial(config->spec, index),
     };
     snprintf(job->name, sizeof job->name, "t%d", index);
     p = job->trial.placement;
@@ -60,8 +58,9 @@ job_init(struct job *job, const struct search_spec *spec,
 
         child_init(&jp->child);
         jp->index = server ? i : i - job->n_servers;
-        jp->host = search_hosts_find(hosts, server ? p->servers[jp->index]
-                                                   : p->workers[jp->index]);
+        jp->host = search_hosts_find(config->hosts,
+                                     server ? p->servers[jp->index]
+                                            : p->workers[jp->index]);
         jp->paused = -1;
     }
 }
@@ -143,14 +142,14 @@ start_process(struct job *job, struct job_process *jp, bool server)
     struct args args = { .n = 0 };
     char *error;
 
-    if (job->programs->wrapper) {
-        add(&args, duplicate(job->programs->wrapper));
+    if (job->config->wrapper) {
+        add(&args, duplicate(job->config->wrapper));
         add(&args, duplicate("run"));
         add_option(&args, "--cojob", duplicate(job->spec->name));
         add_option(&args, "--job", duplicate(job->name));
         add(&args, duplicate("--"));
     }
-    add(&args, duplicate(job->programs->trainer));
+    add(&args, duplicate(job->config->trainer));
     add(&args, duplicate(server ? "server" : "worker"));
     add_option(&args, "--workers",
                message("%d", job->n_children - job->n_servers));

@@ -29,7 +29,7 @@
 
 struct child;
 struct pollfd;
-struct search_hosts;
+struct search_config;
 
 enum job_state {
     JOB_SERVERS,                /* Servers are starting. */
@@ -40,16 +40,9 @@ enum job_state {
     JOB_GONE,                   /* All processes have ended. */
 };
 
-/* Programs of all jobs. */
-struct job_programs {
-    const char *trainer;        /* Path of stagecoach-trainer. */
-    const char *wrapper;        /* Path of stagecoach, whose "run" starts the
-                                 * trainer; NULL to start it directly. */
-};
-
 struct job {
-    const struct search_spec *spec;
-    const struct job_programs *programs;
+    const struct search_config *config;
+    const struct search_spec *spec;     /* Of 'config'. */
     char name[32];              /* "t0". */
     struct search_trial trial;
 
@@ -73,9 +66,7 @@ struct job {
                                  * received; known after a regular end. */
 };
 
-void job_init(struct job *, const struct search_spec *,
-              const struct search_hosts *, const struct job_programs *,
-              int index);
+void job_init(struct job *, const struct search_config *, int index);
 void job_uninit(struct job *);
 
 void job_start(struct job *);

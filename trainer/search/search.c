@@ -28,7 +28,6 @@
 struct search {
     const struct search_config *config;
     const struct search_spec *spec;
-    struct job_programs programs;
     struct halving halving;
     int n_jobs;
     struct job *jobs;
@@ -418,8 +417,6 @@ search_init(struct search *s, const struct search_config *config)
     memset(s, 0, sizeof *s);
     s->config = config;
     s->spec = config->spec;
-    s->programs.trainer = config->trainer;
-    s->programs.wrapper = config->wrapper;
     s->n_jobs = s->spec->n_trials;
     s->jobs = allocate(s->n_jobs, sizeof *s->jobs);
     s->ended = allocate(s->n_jobs, sizeof *s->ended);
@@ -429,7 +426,7 @@ search_init(struct search *s, const struct search_config *config)
     halving_init(&s->halving, s->spec->rungs, s->spec->n_rungs, s->n_jobs);
     s->n_fds = 1;
     for (int i = 0; i < s->n_jobs; i++) {
-        job_init(&s->jobs[i], s->spec, config->hosts, &s->programs, i);
+        job_init(&s->jobs[i], config, i);
         s->n_fds += s->jobs[i].n_children;
     }
     s->fds = allocate(s->n_fds, sizeof *s->fds);
