@@ -89,12 +89,8 @@ shim_client_send(struct shim_client *c, uint16_t type, const void *body,
         return EMSGSIZE;
     }
     error = buffer_append(&c->tx, &msg, sizeof msg);
-    if (!error) {
-        error = buffer_append(&c->tx, body, size);
-    }
-    if (!error) {
-        error = buffer_write(&c->tx, c->fd);
-    }
+    error = error ? error : buffer_append(&c->tx, body, size);
+    error = error ? error : buffer_write(&c->tx, c->fd);
     c->error = error;
     c->xid = msg.xid;
     if (xid) {

@@ -32,7 +32,8 @@ net_monitor_differs(double before, double now)
 }
 
 static void
-set_link(struct net_monitor *monitor, int i, int m, double seconds)
+set_link(struct net_monitor *monitor, int i, int m, double seconds,
+         int64_t now_us)
 {
     double before = monitor->link_s[i][m];
 
@@ -40,6 +41,7 @@ set_link(struct net_monitor *monitor, int i, int m, double seconds)
                          || (!isnan(before)
                              && net_monitor_differs(before, seconds));
     monitor->link_s[i][m] = monitor->link_s[m][i] = seconds;
+    monitor->measured_us[i][m] = monitor->measured_us[m][i] = now_us;
 }
 
 void
@@ -48,8 +50,7 @@ net_monitor_report(struct net_monitor *monitor, int i, const float times[],
 {
     for (int m = 0; m < monitor->n; m++) {
         if (m != i && times[m] > 0 && isfinite(times[m])) {
-            set_link(monitor, i, m, times[m]);
-            monitor->measured_us[i][m] = monitor->measured_us[m][i] = now_us;
+            set_link(monitor, i, m, times[m], now_us);
         }
     }
     if (compute_s > 0 && isfinite(compute_s)) {
@@ -80,8 +81,8 @@ net_monitor_estimate(struct net_monitor *monitor, int i, const float times[],
         now = estimated(monitor, i, m);
         if (!isnan(before) && !isnan(now) && !isnan(monitor->link_s[i][m])
             && net_monitor_differs(before, now)) {
-            set_link(monitor, i, m, monitor->link_s[i][m] * now / before);
-            monitor->measured_us[i][m] = monitor->measured_us[m][i] = now_us;
+            set_link(monitor, i, m, monitor->link_s[i][m] * now / before,
+                     now_us);
         }
     }
 }

@@ -156,7 +156,6 @@ policy_share_init(struct policy_share *s, struct sync_peer *peer)
 
     s->peer = peer;
     s->report_us = now + REPORT_EVERY_US;
-    s->printed = 0;
     pull_times_init(&s->times, peer->n, now);
     net_monitor_init(&s->monitor, peer->n, now, DECIDE_EVERY_US);
     s->agent = agent_links_create();
@@ -183,26 +182,20 @@ policy_share_run(struct policy_share *s, int64_t now)
     }
 }
 
-static void
-take_policy(struct policy_share *s, int from, const struct frame *frame,
-            const float *body)
-{
-    if (from == s->monitor_rank && frame->peer.n == s->peer->n + 1) {
-        for (int i = 0; i < s->peer->n; i++) {
-            s->p[i] = body[i];
-        }
-        s->ar = body[s->peer->n];
-    }
-}
-
 void
 policy_share_take(struct policy_share *s, int from, const struct frame *frame,
                   const float *body)
 {
-    if (frame->peer.message == PEER_POLICY) {
-        take_policy(s, from, frame, body);
-    } else if (frame->peer.n == 2 * s->peer->n) {
+    int n = s->peer->n;
+
+    if (frame->peer.message == PEER_TIMES && frame->peer.n == 2 * n) {
         take_times(s, from, body);
+    } else if (frame->peer.message == PEER_POLICY && frame->peer.n == n + 1
+               && from == s->monitor_rank) {
+        for (int i = 0; i < n; i++) {
+            s->p[i] = body[i];
+        }
+        s->ar = body[n];
     }
 }
 

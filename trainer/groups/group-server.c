@@ -575,7 +575,7 @@ connect_central(struct group_server *gs, int64_t timeout_us)
 {
     int64_t deadline = clock_monotonic_us() + timeout_us;
 
-    for (;;) {
+    while (!gs->over) {
         char *error = try_central(gs);
 
         if (!error) {
@@ -583,17 +583,15 @@ connect_central(struct group_server *gs, int64_t timeout_us)
         }
         control_run(gs->config->control);
         if (control_ended(gs->config->control)) {
-            free(error);
             gs->over = true;
-            return;
-        }
-        if (clock_monotonic_us() >= deadline) {
+        } else if (clock_monotonic_us() >= deadline) {
             gs->failure = error;
             gs->over = true;
             return;
+        } else {
+            poll(NULL, 0, RETRY_MS);
         }
         free(error);
-        poll(NULL, 0, RETRY_MS);
     }
 }
 

@@ -157,8 +157,7 @@ check_size(struct search_spec *spec, const struct json_at *at)
         }
         if (search_model_has_width(&spec->model)) {
             json_fail(at, "space", "width %d makes %zu parameters, at most "
-                      "%zu are allowed", width, n,
-                      SHAPE_MAX_PARAMETERS);
+                      "%zu are allowed", width, n, SHAPE_MAX_PARAMETERS);
         } else {
             json_fail(at, "model", "%zu parameters, at most %zu are allowed",
                       n, SHAPE_MAX_PARAMETERS);
@@ -316,11 +315,10 @@ char *
 search_spec_from_file(const char *file, const struct search_hosts *hosts,
                       struct search_spec **specp)
 {
+    char *text, *error = json_read_file(file, &text);
     struct json_check *jc;
-    char *text, *error;
 
     *specp = NULL;
-    error = json_read_file(file, &text);
     if (error) {
         return error;
     }
