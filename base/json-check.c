@@ -144,7 +144,7 @@ json_fail(const struct json_at *at, const char *member,
 }
 
 /* Reports that the value of 'at' is not what 'format' allows. */
-static void JSON_PRINTF(2, 3)
+static void __attribute__((__format__(__printf__, 2, 3)))
 refuse_value(const struct json_at *at, const char *format, ...)
 {
     char *found = cJSON_IsNumber(at->item) && !isfinite(at->item->valuedouble)

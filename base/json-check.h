@@ -51,8 +51,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JSON_PRINTF(FMT, ARGS) __attribute__((__format__(printf, FMT, ARGS)))
-
 /* libopenvswitch has functions of these names (openvswitch/json.h).  Programs
  * link both, so these functions have other names for the linker.  No file
  * includes both headers. */
@@ -142,6 +140,7 @@ void json_ignore(const struct json_at *, const char *member);
 /* Reports an error at 'member' of the item, or at the item itself if 'member'
  * is null.  json_check_close() returns the first error of a text. */
 void json_fail(const struct json_at *, const char *member,
-               const char *format, ...) JSON_PRINTF(3, 4);
+               const char *format, ...)
+    __attribute__((__format__(__printf__, 3, 4)));
 
 #endif /* base/json-check.h */

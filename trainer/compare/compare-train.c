@@ -248,9 +248,10 @@ all_ended(const struct team *team)
     return true;
 }
 
-char *
-compare_train(const struct compare_spec *spec, const char *program,
-              const char *scheme, struct compare_curve *curve)
+/* Trains under one scheme. */
+static char *
+train_scheme(const struct compare_spec *spec, const char *program,
+             const char *scheme, struct compare_curve *curve)
 {
     struct team team = {
         .spec = spec, .scheme = scheme, .n_servers = spec->n_servers,
@@ -284,4 +285,24 @@ compare_train(const struct compare_spec *spec, const char *program,
     }
     free(team.members);
     return team.error;
+}
+
+char *
+compare_run(const struct compare_spec *spec, const char *program,
+            struct compare_curve **curvesp)
+{
+    struct compare_curve *curves = allocate(spec->n_schemes, sizeof *curves);
+    char *error = NULL;
+
+    signal(SIGPIPE, SIG_IGN);   /* A member may have ended. */
+    for (size_t i = 0; i < spec->n_schemes && !error; i++) {
+        fprintf(stderr, "%s\n", spec->schemes[i]);
+        error = train_scheme(spec, program, spec->schemes[i], &curves[i]);
+    }
+    if (error) {
+        compare_curves_destroy(spec, curves);
+        curves = NULL;
+    }
+    *curvesp = curves;
+    return error;
 }

@@ -4,33 +4,12 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-
-char *
-compare_run(const struct compare_spec *spec, const char *program,
-            struct compare_curve **curvesp)
-{
-    struct compare_curve *curves = allocate(spec->n_schemes, sizeof *curves);
-    char *error = NULL;
-
-    signal(SIGPIPE, SIG_IGN);   /* A member may have ended. */
-    for (size_t i = 0; i < spec->n_schemes && !error; i++) {
-        fprintf(stderr, "%s\n", spec->schemes[i]);
-        error = compare_train(spec, program, spec->schemes[i], &curves[i]);
-    }
-    if (error) {
-        compare_curves_destroy(spec, curves);
-        curves = NULL;
-    }
-    *curvesp = curves;
-    return error;
-}
 
 void
 compare_curves_destroy(const struct compare_spec *spec,

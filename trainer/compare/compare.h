@@ -84,10 +84,6 @@ char *compare_run(const struct compare_spec *, const char *program,
 void compare_curves_destroy(const struct compare_spec *,
                             struct compare_curve *);
 
-/* Trains under one scheme; called by compare_run(). */
-char *compare_train(const struct compare_spec *, const char *program,
-                    const char *scheme, struct compare_curve *);
-
 /* Writes a chart of loss against time. */
 char *compare_write_svg(const struct compare_spec *,
                         const struct compare_curve *, const char *file);

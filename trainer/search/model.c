@@ -2,7 +2,6 @@
 
 #include "trainer/search/model.h"
 
-#include <stdlib.h>
 
 #include "base/json-check.h"
 #include "base/memory.h"
@@ -103,12 +102,6 @@ search_model_read(struct search_model *m, const struct json_at *at)
         json_fail(at, "data", "%s is not for the model \"%s\"",
                   data_names[m->data], model_names[m->kind]);
     }
-}
-
-void
-search_model_uninit(struct search_model *m)
-{
-    free(m->path);
 }
 
 bool

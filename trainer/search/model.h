@@ -24,7 +24,7 @@
  * The size of images is that of the files; "image" is for generated ones.
  * Only "mlp" has a width to search.
  *
- * Plain data; free with search_model_uninit(). */
+ * Plain data; the owner frees 'path'. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,7 +63,6 @@ struct search_model {
 
 /* Reads the two members of 'at'. */
 void search_model_read(struct search_model *, const struct json_at *at);
-void search_model_uninit(struct search_model *);
 
 /* Returns true if its trials have a width. */
 bool search_model_has_width(const struct search_model *);

@@ -235,7 +235,7 @@ search_spec_destroy(struct search_spec *spec)
         free(spec->widths);
         free(spec->batches);
         free(spec->rungs);
-        search_model_uninit(&spec->model);
+        free(spec->model.path);
         free(spec->sync);
         free(spec->congestion);
         free(spec);
