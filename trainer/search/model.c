@@ -2,7 +2,6 @@
 
 #include "trainer/search/model.h"
 
-
 #include "base/json-check.h"
 #include "base/memory.h"
 
