@@ -613,6 +613,14 @@ def includes_of(block, body, index, compiler):
     return headers
 
 
+def is_built(block, index, compiler):
+    """Returns true if the modules that 'block' shows and calls are parts of
+    the build."""
+    called = {index.where(m[1], block.header)
+              for m in CALL.finditer(cleaned(block, index))}
+    return all(compiler.builds(h) for h in called - {None} | {block.header})
+
+
 def function_of(number, block, index):
     """Returns the code of 'block' as function 'number'."""
     block.placeholders = []
@@ -635,10 +643,12 @@ def write_unit(path, blocks, index, compiler):
         for header in includes_of(block, body, index, compiler):
             if header not in headers:
                 headers.append(header)
-    room = (compiler.root / blocks[0].header).parent
-    sources = "".join(p.read_text(encoding="utf-8") for p in room.glob("*.c"))
+    room = pathlib.PurePath(blocks[0].header).parent
+    sources = [compiler.root / s for s in compiler.sources
+               if pathlib.PurePath(s).parent == room]
     libraries = LIBRARIES
-    if "#include <config.h>" in sources:
+    if any("#include <config.h>" in s.read_text(encoding="utf-8")
+           for s in sources):
         libraries = ("config.h",) + libraries + OPEN_VSWITCH
     libraries += tuple(INCLUDES[b.header] for b in blocks
                        if b.header in INCLUDES)
@@ -661,7 +671,7 @@ def check(root, build, headers):
         errors += [(header, b.runs[0][0], "a bracket has no partner")
                    for b in blocks if not is_balanced(b, index)]
         blocks = [b for b in blocks if is_balanced(b, index)]
-        if blocks and compiler.builds(header):
+        if blocks and all(is_built(b, index, compiler) for b in blocks):
             units.setdefault(str(pathlib.PurePath(header).parent),
                              []).extend(blocks)
             for block in blocks:
