@@ -41,33 +41,24 @@ enum port_argument {
 };
 
 enum port_flags {
-    /* The interface exists before the port; its MTU, state and counters are
-     * the kernel's. */
-    PORT_KERNEL = 1 << 0,
-    /* The driver makes the interface, which others then use. */
-    PORT_MAKES_IFACE = 1 << 1,
-    /* Frames come as a kernel passes them to hardware: without checksums, and
-     * unsegmented. */
-    PORT_UNFINISHED = 1 << 2,
-    /* The kernel may leave frames in the driver's transmit ring. */
-    PORT_KICK = 1 << 3,
-    /* A packet socket becomes readable when a frame arrives. */
-    PORT_PACKET_SOCKET = 1 << 4,
-    /* The driver has a receive interrupt. */
-    PORT_INTERRUPT = 1 << 5,
-    /* The interrupt is an eventfd, which must be read. */
-    PORT_EVENTFD = 1 << 6,
-    /* Jumbo frames must be enabled. */
-    PORT_SET_MTU = 1 << 7,
-    /* A port that no longer sends can be restarted. */
-    PORT_RESTARTS = 1 << 8,
-    /* A device with RSS distributes frames over several queues and keeps each
-     * flow in one of them. */
-    PORT_SPREADS = 1 << 9,
-    /* A frame may be in several packet buffers although it fits in one. */
-    PORT_CHAINS = 1 << 10,
-    /* The device counts frames without a packet buffer. */
-    PORT_COUNTS_MISSED = 1 << 11,
+    PORT_KERNEL = 1 << 0,       /* The interface exists before the port; its
+                                 * MTU, state and counters are the kernel's. */
+    PORT_MAKES_IFACE = 1 << 1,  /* The driver makes the interface, which others
+                                 * then use. */
+    PORT_UNFINISHED = 1 << 2,   /* Frames come as a kernel passes them to
+                                 * hardware: no checksums, unsegmented. */
+    PORT_KICK = 1 << 3,         /* The kernel may leave frames in the driver's
+                                 * transmit ring. */
+    PORT_PACKET_SOCKET = 1 << 4,        /* A packet socket becomes readable
+                                         * when a frame arrives. */
+    PORT_INTERRUPT = 1 << 5,    /* The driver has a receive interrupt. */
+    PORT_EVENTFD = 1 << 6,      /* That is an eventfd, which must be read. */
+    PORT_SET_MTU = 1 << 7,      /* Jumbo frames must be enabled. */
+    PORT_RESTARTS = 1 << 8,     /* It can be restarted if it does not send. */
+    PORT_SPREADS = 1 << 9,      /* RSS keeps each flow in one of the queues. */
+    PORT_CHAINS = 1 << 10,      /* A short frame may be in several buffers. */
+    PORT_COUNTS_MISSED = 1 << 11,       /* The device counts frames without a
+                                         * packet buffer. */
 };
 
 struct port_driver {
