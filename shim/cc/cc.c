@@ -199,7 +199,6 @@ remote_syn(const struct segment *seg, const struct segment_options *o,
     flow->syn_at = 0;
 }
 
-/* Handles a segment from the uplink. */
 static void
 uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
              uint16_t slot, uint64_t now)

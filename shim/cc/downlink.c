@@ -466,7 +466,6 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
     send_grants(cc, now);
 }
 
-/* Divides the downlink every CC_STEP_NS. */
 void
 downlink_poll(struct cc *cc, uint64_t now)
 {

@@ -128,7 +128,6 @@ struct cc_flows {
     uint64_t seed;
 };
 
-/* Mixes 'n' words into a hash with 'seed'. */
 static inline uint64_t
 cc_hash(uint64_t seed, const uint64_t *words, int n)
 {

@@ -102,7 +102,6 @@ cc_verified_remote(const struct cc_flow *flow)
     return rs && rs->kept.verified && rs->kept.l2_size ? rs : NULL;
 }
 
-/* Returns the record of the flow's round trips. */
 static inline struct cc_rtt *
 cc_rtt_of(struct cc_flow *flow)
 {

@@ -109,7 +109,6 @@ correct_slots(struct burst *b)
     }
 }
 
-/* Identifies and looks up the flows of a burst. */
 static inline void
 lookup_flows(struct classifier *c, const struct packet *packets, uint32_t n,
              bool from_host, struct burst *b)

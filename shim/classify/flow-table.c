@@ -131,7 +131,6 @@ age_byte(uint64_t *word)
                                ? 7 : 0);
 }
 
-/* Sets the age of the word of 'bucket' with fingerprint 'print'. */
 static void __attribute__((noinline))
 set_age(uint64_t *bucket, uint64_t print, uint8_t tick)
 {

@@ -121,7 +121,6 @@ flow_hash(const struct flow_hasher *h, const struct flow_id *id)
                          id->rest ^ h->secrets[1]);
 }
 
-/* Prefetches the first bucket of 'hash'. */
 static inline void
 flow_prefetch(const struct flow_hasher *h, uint64_t hash)
 {

@@ -93,14 +93,12 @@ read_counters(const struct job_slots *js, uint16_t slot,
     }
 }
 
-/* Returns true if jobs of 'level' are ordered by rank. */
 static bool
 is_ordered(uint8_t level)
 {
     return level != SHIM_LEVEL_CONTROL && level != SHIM_LEVEL_DEFAULT;
 }
 
-/* Returns the sort key of the order. */
 static uint64_t
 key_of(const struct job_slots *js, uint16_t slot)
 {
@@ -151,7 +149,6 @@ join_order(struct job_slots *js, uint16_t slot)
     js->n_ordered++;
 }
 
-/* Updates 'classes' for the loop. */
 static void
 publish_classes(struct job_slots *js)
 {

@@ -87,7 +87,6 @@ struct parsed {
     struct shim_flow_key key;   /* Only if PARSED_FLOW. */
 };
 
-/* Reads 16 bits in network byte order. */
 static inline uint16_t
 get_be16(const uint8_t *p)
 {

@@ -390,7 +390,6 @@ delete_flows(const struct server_config *c, const struct shim_flow_key *keys,
     }
 }
 
-/* Executes SHIM_TAKE_OVER.  Returns its status. */
 static int
 take_over(const struct server_config *c, const struct shim_take_over *request,
           struct shim_state *state, size_t *reply_size)

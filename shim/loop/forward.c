@@ -71,7 +71,6 @@ send_message(void *f_, const uint8_t *data, size_t length)
     }
 }
 
-/* Connects congestion control to the egress. */
 static struct cc *
 create_cc(struct forward *f)
 {

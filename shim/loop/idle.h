@@ -76,7 +76,6 @@ idle_next(struct idle *idle)
     return idle->last;
 }
 
-/* Returns the shortest sleep. */
 static inline uint64_t
 idle_shortest(struct idle *idle)
 {

@@ -187,7 +187,6 @@ lanes_destroy(struct lanes *ls)
     }
 }
 
-/* Returns lane 'number', from 1 on. */
 struct lane *
 lanes_get(struct lanes *ls, unsigned int number)
 {

@@ -178,7 +178,6 @@ wait_for_frame(struct loop *l, uint64_t ns)
     for_each_port(l, port_disarm);
 }
 
-/* Returns true if 'port' has frames that are not sent. */
 static bool
 is_behind(struct port *port)
 {

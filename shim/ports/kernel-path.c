@@ -93,7 +93,6 @@ put_match_all(struct nlmsghdr *nlh)
     mnl_attr_put(nlh, TCA_U32_SEL, sizeof all, &all);
 }
 
-/* Begins a request for the bypass's filter of interface 'ifindex'. */
 static struct nlmsghdr *
 begin_filter(struct route_socket *rs, uint16_t type, uint16_t flags,
              int ifindex)

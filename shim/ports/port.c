@@ -449,7 +449,6 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n,
     return left;
 }
 
-/* Receives up to 'max' frames.  Returns their number. */
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
@@ -468,7 +467,6 @@ port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
             : n);
 }
 
-/* Returns how many frames have been received so far. */
 uint64_t
 port_received(const struct port *port)
 {
@@ -757,7 +755,6 @@ count_missed(const struct port *port)
             ? stats.imissed + stats.rx_nombuf : 0);
 }
 
-/* Adds the counters of the port to 'stats'. */
 void
 port_add_stats(struct port *port, struct shim_stats *stats)
 {

@@ -24,7 +24,6 @@ job_queues_uninit(struct job_queues *jq)
     due_heap_uninit(&jq->heap);
 }
 
-/* Inserts 'q' before 'at' into the ring of its job. */
 static void
 insert_before(struct job_queue *q, struct job_queue *at)
 {

@@ -198,7 +198,6 @@ packet_fifo_remove(struct packet_fifo *fifo, struct packet_pool *pool,
     }
 }
 
-/* Moves the oldest item to '*item'. */
 static inline void
 packet_fifo_pop(struct packet_fifo *fifo, struct packet_pool *pool,
                 struct queue_item *item)

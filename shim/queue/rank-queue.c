@@ -30,7 +30,6 @@ struct rank_queues {
     struct job_queues jq;
 };
 
-/* Counts 'n' packets with 'bytes' that were removed from 'q'. */
 static inline void
 count_removed(struct rank_queues *rq, struct job_queue *q, uint32_t n,
               uint64_t bytes)
@@ -42,7 +41,6 @@ count_removed(struct rank_queues *rq, struct job_queue *q, uint32_t n,
     }
 }
 
-/* Counts 'n' packets with 'bytes' that were appended to 'q'. */
 static inline void
 count_appended(struct rank_queues *rq, struct job_queue *q, uint32_t n,
                uint64_t bytes)
@@ -137,7 +135,6 @@ rank_queues_set_classes(struct rank_queues *rq,
     class_order_end_change(&rq->order, credit);
 }
 
-/* Removes the first packet of 'q'. */
 static inline void
 pop_packet(struct rank_queues *rq, struct job_queue *q,
            struct queue_item *item)
@@ -283,7 +280,6 @@ take_control(struct rank_queues *rq, uint64_t now, struct queue_item *item)
     return true;
 }
 
-/* Returns the bytes of the next packet of 'member'. */
 static uint32_t
 first_length(const struct class_member *member)
 {
@@ -469,7 +465,6 @@ withdraw_packets(struct rank_queues *rq, struct job_queue *q,
     return n;
 }
 
-/* Appends 'n' withdrawn packets to 'q' again. */
 static void
 put_back_packets(struct rank_queues *rq, struct job_queue *q,
                  const struct queue_item *items, uint32_t n)
