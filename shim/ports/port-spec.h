@@ -54,7 +54,8 @@ enum port_flags {
     PORT_INTERRUPT = 1 << 5,    /* The driver has a receive interrupt. */
     PORT_EVENTFD = 1 << 6,      /* That is an eventfd, which must be read. */
     PORT_SET_MTU = 1 << 7,      /* Jumbo frames must be enabled. */
-    PORT_RESTARTS = 1 << 8,     /* It can be restarted if it does not send. */
+    PORT_RESTARTS = 1 << 8,     /* It can be restarted if it does not send; it
+                                 * has one queue. */
     PORT_SPREADS = 1 << 9,      /* RSS keeps each flow in one of the queues. */
     PORT_CHAINS = 1 << 10,      /* A short frame may be in several buffers. */
     PORT_COUNTS_MISSED = 1 << 11,       /* The device counts frames without a

@@ -40,6 +40,11 @@ struct port {
     uint16_t n_held;
     bool kick;                  /* Frames may be left in the ring. */
     uint64_t received;          /* Frames received. */
+    int fd;                     /* The driver's file, readable when a frame is
+                                 * in the queue; -1 without a receive
+                                 * interrupt, or one that does not work. */
+    uint8_t missed_irqs;        /* Waits in a row that timed out with a frame
+                                 * in the queue. */
 
     /* Written by the loop, read by the control thread. */
     uint64_t late_bytes;        /* Bytes sent by port_kick(). */
@@ -60,18 +65,11 @@ struct port {
     struct rte_mempool *pool;
     struct port *others[PORT_MAX_QUEUES];       /* Queues from 1 on. */
 
-    /* The DPDK device.  Changed by port_restart() while the loop is paused.
-     * The driver owns the files. */
+    /* The DPDK device.  Changed by port_restart() while the loop is paused. */
     bool up;                    /* The device is open. */
     char name[256];             /* DPDK's name of the device. */
     uint16_t id;                /* DPDK's number, if 'up'. */
     uint16_t n_queues;          /* In each direction. */
-    int fds[PORT_MAX_QUEUES];   /* Readable when a frame is in the queue; -1
-                                 * without a receive interrupt, or one that
-                                 * does not work. */
-    uint8_t missed_irqs[PORT_MAX_QUEUES];       /* Waits in a row that timed
-                                                 * out with a frame in the
-                                                 * queue. */
     int unfinished;             /* 0, or the errno for which unfinished frames
                                  * may arrive, see offload.h. */
     unsigned int ifindex;       /* 0 if it is no interface of the kernel. */
@@ -193,34 +191,12 @@ start_device(struct port *port, bool interrupt)
     return error;
 }
 
-static void
-forget_fds(struct port *port)
-{
-    for (uint16_t i = 0; i < PORT_MAX_QUEUES; i++) {
-        port->fds[i] = -1;
-        port->missed_irqs[i] = 0;
-    }
-}
-
-static void
-find_fds(struct port *port, bool interrupt)
-{
-    forget_fds(port);
-    if (has_flag(port, PORT_PACKET_SOCKET)) {
-        port->fds[0] = af_packet_find(port->spec.iface);
-        return;
-    }
-    for (uint16_t i = 0; i < port->n_queues && interrupt; i++) {
-        port->fds[i] = rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, i);
-    }
-}
-
 /* Removes the device that open_device() made. */
 static void
 remove_device(struct port *port)
 {
     port->up = false;
-    forget_fds(port);
+    port->fd = -1;
     if (port->spec.driver->device) {
         rte_vdev_uninit(port->name);
     }
@@ -258,14 +234,18 @@ open_device(struct port *port)
         return device_error(port, "DPDK cannot start the port", -error);
     }
     port->up = true;
-    find_fds(port, interrupt);
+    port->missed_irqs = 0;
+    port->fd = (has_flag(port, PORT_PACKET_SOCKET)
+                ? af_packet_find(spec->iface)
+                : interrupt ? rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, 0)
+                : -1);
     port->unfinished = (has_flag(port, PORT_KERNEL) && !spec->keep_offload
                         ? offload_switch_off(spec->iface) : 0);
     if (has_flag(port, PORT_MAKES_IFACE)) {
         iface_set_mtu(spec->iface, port->mtu);
     }
-    if (has_flag(port, PORT_PACKET_SOCKET) && port->fds[0] >= 0) {
-        af_packet_tune(port->fds[0], port_frame_size(port->mtu) * 512);
+    if (has_flag(port, PORT_PACKET_SOCKET) && port->fd >= 0) {
+        af_packet_tune(port->fd, port_frame_size(port->mtu) * 512);
     }
     return NULL;
 }
@@ -289,7 +269,7 @@ new_port(uint32_t mtu, struct rte_mempool *pool)
     port->n_queues = 1;
     port->mtu = mtu;
     port->pool = pool;
-    forget_fds(port);
+    port->fd = -1;
     return port;
 }
 
@@ -324,6 +304,8 @@ finish_create(struct port *port, char *error, struct port **portp)
 
         other->first = port;
         other->queue = i;
+        other->fd = (port->fd < 0 ? -1
+                     : rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, i));
     }
     *portp = port;
     return NULL;
@@ -388,10 +370,7 @@ char *
 port_restart(struct port *port)
 {
     close_device(port);
-    for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        __atomic_store_n(&port_queue(port, i)->refused_since, 0,
-                         __ATOMIC_RELAXED);
-    }
+    __atomic_store_n(&port->refused_since, 0, __ATOMIC_RELAXED);
     port->progress = 0;
     return open_port(port);
 }
@@ -595,7 +574,7 @@ port_kick(struct port *port)
 int
 port_fd(const struct port *port)
 {
-    return port->first->fds[port->queue];
+    return port->fd;
 }
 
 /* Enables the receive interrupt, which makes port_fd() readable when a frame
@@ -613,8 +592,7 @@ port_arm(struct port *port)
 void
 port_disarm(struct port *port)
 {
-    struct port *first = port->first;
-    int fd = port_fd(port);
+    const struct port *first = port->first;
     uint64_t n;
 
     if (!first->up || !has_flag(port, PORT_INTERRUPT)) {
@@ -622,9 +600,9 @@ port_disarm(struct port *port)
     }
     rte_eth_dev_rx_intr_disable(first->id, port->queue);
     /* The file does not block. */
-    if (has_flag(port, PORT_EVENTFD) && fd >= 0
-        && read(fd, &n, sizeof n) > 0) {
-        first->missed_irqs[port->queue] = 0;
+    if (has_flag(port, PORT_EVENTFD) && port->fd >= 0
+        && read(port->fd, &n, sizeof n) > 0) {
+        port->missed_irqs = 0;
     }
 }
 
@@ -645,15 +623,14 @@ void
 port_check_rx_irq(struct port *port)
 {
     struct port *first = port->first;
-    int fd = port_fd(port);
 
-    if (!first->up || !has_flag(port, PORT_EVENTFD) || fd < 0
+    if (!first->up || !has_flag(port, PORT_EVENTFD) || port->fd < 0
         || rte_eth_rx_queue_count(first->id, port->queue) <= 0
-        || is_readable(fd)) {
+        || is_readable(port->fd)) {
         return;
     }
-    if (++first->missed_irqs[port->queue] >= MAX_MISSED_IRQS) {
-        first->fds[port->queue] = -1;
+    if (++port->missed_irqs >= MAX_MISSED_IRQS) {
+        port->fd = -1;
         __atomic_store_n(&first->rx_irq_broken, true, __ATOMIC_RELAXED);
     }
 }
@@ -664,14 +641,12 @@ port_check_rx_irq(struct port *port)
 static bool
 is_silent(struct port *port, uint64_t now)
 {
-    uint64_t sent, offered = 0;
+    uint64_t sent, offered;
 
     if (iface_sent(port->spec.iface, &sent)) {
         return false;
     }
-    for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        offered += counter_get(&port_queue(port, i)->offered);
-    }
+    offered = counter_get(&port->offered);
     if (!port->progress || sent != port->checked_sent
         || offered == port->checked_offered) {
         port->checked_sent = sent;
@@ -681,25 +656,11 @@ is_silent(struct port *port, uint64_t now)
     return now - port->progress >= SILENT_NS;
 }
 
-/* Returns since when the driver accepts nothing of a queue, or 0. */
-static uint64_t
-refused_since(struct port *port)
-{
-    uint64_t first = 0;
-
-    for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        uint64_t since = counter_get(&port_queue(port, i)->refused_since);
-
-        first = since && (!first || since < first) ? since : first;
-    }
-    return first;
-}
-
 /* Returns the fault of the port, or NULL.  The interface must exist. */
 static const char *
 find_fault(struct port *port, uint64_t now)
 {
-    uint64_t refused = refused_since(port);
+    uint64_t refused = counter_get(&port->refused_since);
 
     if (!port->up) {
         return "the interface is back";
@@ -721,7 +682,7 @@ find_fault(struct port *port, uint64_t now)
 }
 
 /* Returns why the port needs port_restart(), or NULL if it does not, or cannot
- * be restarted now. */
+ * be restarted now.  A port with PORT_RESTARTS has one queue. */
 const char *
 port_check(struct port *port, uint64_t now)
 {
