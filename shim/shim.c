@@ -95,8 +95,6 @@ get_stats(void *s_, struct shim_stats *stats)
     forward_stats(s->forward, stats);
     stats->busy_ns = loop_busy_ns(s->loop);
     stats->port_restarts = s->port_restarts;
-    stats->port_dropped = stats->long_refused = 0;
-    stats->checksums_completed = stats->late_bytes = 0;
     port_add_stats(s->host, stats);
     port_add_stats(s->uplink, stats);
 }
@@ -305,7 +303,7 @@ create_server(struct shim *s)
         .get_ports = get_ports,
         .take_over = take_over,
         .get_connections = get_connections,
-        .publish_later = s->old != NULL,
+        .publish_later = s->old.client != NULL,
     };
 
     return server_create(s->options.control, &config, &s->server);
@@ -326,9 +324,7 @@ shim_create(struct shim *s)
 void
 shim_destroy(struct shim *s)
 {
-    if (s->old) {
-        takeover_end(s->old);
-    }
+    takeover_end(&s->old);
     server_destroy(s->server);
     loop_destroy(s->loop);
     forward_destroy(s->forward);

@@ -50,7 +50,7 @@ struct shim {
     struct loop *loop;
     struct loop *lane_loops[LANES_MAX]; /* From 1 on; 'loop' owns them. */
     struct server *server;
-    struct takeover *old;       /* To the shim to be replaced, or NULL. */
+    struct takeover old;        /* To the shim to be replaced. */
     int signal_fd;
     uint64_t port_restarts;     /* Written by the control thread. */
     struct takeover_old_side old_side;  /* Used by the control thread. */

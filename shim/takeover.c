@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -38,13 +37,6 @@
 #define TABLES_MS 2000          /* Longest wait for a reply while the old shim
                                  * forwards. */
 #define STEP_MS 250             /* Longest reply while no shim forwards. */
-
-/* The new shim's connection to the old one. */
-struct takeover {
-    struct shim_client *client;
-    uint32_t pid;               /* Process of the old shim, 0: unknown. */
-    bool stopped;               /* STOP has succeeded. */
-};
 
 /* Makes the loops stop receiving, or receive again.  Returns false if they do
  * not react. */
@@ -124,33 +116,6 @@ server_pid(const struct shim_client *client)
                       &size) ? 0 : cred.pid;
 }
 
-/* Connects to the shim at 'path'.  Stores NULL in '*tp' if it returns a
- * message, or if there is no shim. */
-static char *
-connect_to_old(const char *path, struct takeover **tp)
-{
-    struct takeover *t = allocate(1, sizeof *t);
-    int error = shim_client_open(path, &t->client);
-
-    *tp = NULL;
-    if (error) {
-        free(t);
-        return (error == ENOENT || error == ECONNREFUSED ? NULL
-                : message("%s: cannot take over from there (%s)", path,
-                          strerror(error)));
-    }
-    t->pid = server_pid(t->client);
-    error = shim_client_transact(t->client, SHIM_HELLO, NULL, 0, TABLES_MS,
-                                 NULL, NULL);
-    if (error) {
-        takeover_end(t);
-        return message("%s: the shim there does not answer (%s)", path,
-                       strerror(error));
-    }
-    *tp = t;
-    return NULL;
-}
-
 static int
 copy_slots(struct takeover *t, struct job_slots *slots)
 {
@@ -184,20 +149,32 @@ copy_flows(struct takeover *t, struct flow_table *flows)
 char *
 takeover_begin(struct shim *s)
 {
-    char *error;
+    const char *path = s->options.control;
+    struct takeover *t = &s->old;
+    int error;
 
     if (!s->options.take_over) {
         return NULL;
     }
-    error = connect_to_old(s->options.control, &s->old);
-    if (!error && !s->old) {
+    error = shim_client_open(path, &t->client);
+    if (error == ENOENT || error == ECONNREFUSED) {
         shim_log(s, "there is no shim to take over from");
+        return NULL;
     }
-    if (!error && s->old && (copy_slots(s->old, s->slots)
-                             || copy_flows(s->old, s->flows))) {
-        error = duplicate("takeover: the old shim does not send its tables");
+    if (error) {
+        return message("%s: cannot take over from there (%s)", path,
+                       strerror(error));
     }
-    return error;
+    t->pid = server_pid(t->client);
+    error = shim_client_transact(t->client, SHIM_HELLO, NULL, 0, TABLES_MS,
+                                 NULL, NULL);
+    if (error) {
+        return message("%s: the shim there does not answer (%s)", path,
+                       strerror(error));
+    }
+    return (copy_slots(t, s->slots) || copy_flows(t, s->flows)
+            ? duplicate("takeover: the old shim does not send its tables")
+            : NULL);
 }
 
 static int
@@ -231,7 +208,7 @@ copy_connections(struct shim *s)
     if (!s->options.cc) {
         return;
     }
-    error = shim_client_transact(s->old->client, SHIM_CONNECTIONS, NULL, 0,
+    error = shim_client_transact(s->old.client, SHIM_CONNECTIONS, NULL, 0,
                                  STEP_MS, &body, &size);
     error = error ? error : takeover_state_check(body, size);
     if (error) {
@@ -251,15 +228,15 @@ takeover_finish(struct shim *s)
     struct shim_state state;
     char main_pid[32];
 
-    if (!s->old) {
+    if (!s->old.client) {
         return NULL;
     }
-    shim_log(s, "taking over from process %"PRIu32, s->old->pid);
+    shim_log(s, "taking over from process %"PRIu32, s->old.pid);
     forward_discard(s->forward);
-    if (send_step(s->old, SHIM_STEP_STOP, &state)) {
+    if (send_step(&s->old, SHIM_STEP_STOP, &state)) {
         return duplicate("takeover: the old shim does not stop");
     }
-    s->old->stopped = true;
+    s->old.stopped = true;
     copy_connections(s);
     forward_discard(s->forward);
     egress_set_rate(forward_egress(s->forward), state.rate_bps);
@@ -270,8 +247,7 @@ takeover_finish(struct shim *s)
     /* Before the old process ends, which was the service's main process. */
     snprintf(main_pid, sizeof main_pid, "MAINPID=%ld", (long) getpid());
     service_notify(main_pid);
-    takeover_end(s->old);
-    s->old = NULL;
+    takeover_end(&s->old);
     return NULL;
 }
 
@@ -282,5 +258,5 @@ takeover_end(struct takeover *t)
         kill(t->pid, SIGKILL);
     }
     shim_client_close(t->client);
-    free(t);
+    *t = (struct takeover) { .client = NULL };
 }

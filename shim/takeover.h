@@ -41,21 +41,28 @@
  *
  *    ...create tables, ports and loops...
  *    why = takeover_begin(&shim);
- *    ...create the server, at a temporary path if shim.old is not null...
+ *    ...create the server, at a temporary path if there is an old shim...
  *    why = takeover_finish(&shim);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Messages belong to the caller.  After one, takeover_end(shim.old) releases
+ * Messages belong to the caller.  After one, takeover_end(&shim.old) releases
  * the connection to the old shim, which goes on. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct shim;
-struct takeover;
+struct shim_client;
+
+/* The new shim's connection to the old one. */
+struct takeover {
+    struct shim_client *client; /* NULL: there is no old shim. */
+    uint32_t pid;               /* Process of the old shim, 0: unknown. */
+    bool stopped;               /* STOP has succeeded. */
+};
 
 /* The old shim's side. */
 struct takeover_old_side {
@@ -72,12 +79,12 @@ int takeover_step(struct shim *, uint32_t step);
 bool takeover_expired(struct shim *, uint64_t now);
 
 /* The new shim's side.  Each returns NULL or a message.  takeover_begin()
- * copies the old shim's tables and sets 'shim->old', which stays NULL if no
- * shim has the control socket; then takeover_finish() does nothing. */
+ * copies the old shim's tables and connects 'shim->old', unless no shim has
+ * the control socket; then takeover_finish() does nothing. */
 char *takeover_begin(struct shim *);
 char *takeover_finish(struct shim *);
 
-/* Frees '*t'.  After STOP it sends LEAVE before, and kills the old shim if
+/* Disconnects.  After STOP it sends LEAVE before, and kills the old shim if
  * that fails. */
 void takeover_end(struct takeover *);
 

@@ -420,14 +420,6 @@ lane_is_ending(const struct lane *l)
     return LOAD(l->ending);
 }
 
-/* Returns true if 'l' receives no more and lane 0 has taken all its frames. */
-static bool
-has_ended(const struct lane *l)
-{
-    return (LOAD(&l->ended) && rte_ring_empty(l->sent)
-            && rte_ring_empty(l->arrived));
-}
-
 /* Folds IPv6 addresses to the size of IPv4's: two flows with the same id share
  * a lane, which is harmless. */
 static struct flow_id
@@ -510,11 +502,15 @@ lanes_wake_up(struct lanes *ls)
     }
 }
 
+/* Returns true if no lane receives and lane 0 has taken all their frames. */
 bool
 lanes_have_ended(const struct lanes *ls)
 {
     for (unsigned int i = 1; i < ls->n; i++) {
-        if (!has_ended(ls->lanes[i])) {
+        const struct lane *l = ls->lanes[i];
+
+        if (!LOAD(&l->ended) || !rte_ring_empty(l->sent)
+            || !rte_ring_empty(l->arrived)) {
             return false;
         }
     }
