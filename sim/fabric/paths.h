@@ -5,17 +5,9 @@
 
 /* The paths that flows take, each once.
  *
- *
- * Motivation
- * ==========
- *
  * There are many flows and few pairs of hosts.  What flows of one pair have in
  * common, the ports that they pass and whatever a rate allocation keeps of
  * them, is kept once, by the path's number.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The table owns its paths; pointers hold until the next path is added.  It
  * keeps a reference to the fabric.  One thread. */

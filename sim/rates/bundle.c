@@ -20,7 +20,7 @@ void
 bundles_uninit(struct bundles *bs)
 {
     for (size_t i = 0; i < bs->n_bundles; i++) {
-        free(bs->bundles[i].flows.flows);
+        free(bs->bundles[i].flows.nodes);
     }
     for (size_t i = 0; i < bs->n_lanes; i++) {
         free(bs->lanes[i].bundles);

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #include "sim/fabric/fabric.h"
-#include "sim/rates/flow-heap.h"
+#include "sim/rates/node-heap.h"
 #include "sim/fabric/paths.h"
 
 #define NO_BUNDLE UINT32_MAX
@@ -45,7 +45,7 @@ struct bundle {
     int level;
     int n_hops;
     struct hop hops[SIM_FABRIC_MAX_PATH];
-    struct flow_heap flows;     /* By 'key', the count with which they end. */
+    struct node_heap flows;     /* By 'key', the count with which they end. */
     double rate;                /* Of each flow, bytes per second, */
     double since;               /* from then on, seconds, */
     double served;              /* when the count was that, bytes. */

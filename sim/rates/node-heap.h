@@ -17,7 +17,7 @@
 struct heap_node {
     double key;
     uint64_t seq;
-    size_t place;               /* Counts from 1; 0 is in no heap. */
+    uint32_t place;             /* Counts from 1; 0 is in no heap. */
 };
 
 struct node_heap {

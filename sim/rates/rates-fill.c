@@ -389,7 +389,7 @@ fix_rate(struct growth *f, struct member *m, struct grower *g, double growth)
         return;
     }
     g->flow->rate = growth * g->bytes;
-    g->flow->key = 1 / growth;
+    g->flow->node.key = 1 / growth;
     m->moving[m->n_moving++] = g->flow;
     for (int k = 0; k < g->path->n_ports; k++) {
         struct hop *hop = &f->hops[g->path->ports[k]];
@@ -499,7 +499,7 @@ growth_run(struct growth *f, struct member *m, double now)
     }
     for (size_t i = 0; i < m->n_moving; i++) {
         m->moving[i]->since = now;
-        m->moving[i]->key += now;
+        m->moving[i]->node.key += now;
     }
 }
 
@@ -583,7 +583,7 @@ fill_add(struct rates *r, struct flow *flow, double now)
 
     flow->rate = 0;
     flow->since = now;
-    flow->key = INFINITY;
+    flow->node.key = INFINITY;
     member_add(m, flow, rates_path(r, flow));
     mark_changed(f, m);
 }
@@ -750,7 +750,7 @@ set_end(struct fill *f, struct member *m)
     double end = INFINITY;
 
     for (size_t i = 0; i < m->n_moving; i++) {
-        end = fmin(end, m->moving[i]->key);
+        end = fmin(end, m->moving[i]->node.key);
     }
     if (heap_node_is_queued(&m->end)) {
         node_heap_remove(&f->ends, &m->end);
@@ -843,7 +843,7 @@ fill_next(const struct rates *r)
 static bool
 has_ended(const struct flow *flow, double now)
 {
-    return flow->key <= now + now * RATES_TOGETHER
+    return flow->node.key <= now + now * RATES_TOGETHER
            || flow->remaining - flow->rate * (now - flow->since)
               <= RESIDUE * flow->bytes;
 }

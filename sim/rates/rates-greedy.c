@@ -28,7 +28,7 @@
 
 #include "order/problem/memory.h"
 #include "sim/fabric/paths.h"
-#include "sim/rates/flow-heap.h"
+#include "sim/rates/node-heap.h"
 #include "sim/rates/unit.h"
 
 /* Flows that wait for their two ports.  Whether a flow may begin depends on
@@ -108,7 +108,7 @@ struct greedy {
     int *held;                  /* Rank of each port's holder, or FREE. */
     double *slowness;           /* Of each port, seconds per byte. */
     struct waiting waiting;     /* All flows that do not run. */
-    struct flow_heap running;   /* By end. */
+    struct node_heap running;   /* By end. */
     size_t n_dirty;
     int *dirty;                 /* Ports that are free or have new flows. */
     size_t n_early;
@@ -144,7 +144,7 @@ static bool
 precedes(const struct flow *a, const struct flow *b)
 {
     return a->unit->rank != b->unit->rank ? a->unit->rank < b->unit->rank
-        : a->seq < b->seq;
+        : a->node.seq < b->node.seq;
 }
 
 static void
@@ -163,7 +163,7 @@ set_first(struct waiting *w, uint32_t path, struct flow *flow)
         if (!same) {
             end->near = &flow->unit->bytes[flow->work[k]];
             end->far = &flow->unit->bytes[flow->work[!k]];
-            end->tie_break = flow->seq * 2654435761;
+            end->tie_break = flow->node.seq * 2654435761;
         }
     }
 }
@@ -179,8 +179,8 @@ find_first(struct waiting *w, uint32_t path)
     for (size_t i = 1; i < q->n; i++) {
         int r = q->flows[i].unit->rank;
 
-        if (r < rank || (r == rank && q->flows[i].flow->seq
-                                      < q->flows[best].flow->seq)) {
+        if (r < rank || (r == rank && q->flows[i].flow->node.seq
+                                      < q->flows[best].flow->node.seq)) {
             best = i;
             rank = r;
         }
@@ -246,7 +246,7 @@ waiting_add(struct waiting *w, struct flow *flow)
     grow_queues(w);
     q = &w->queues[flow->path];
     q->flows = order_grow(q->flows, q->n + 1, &q->allocated, sizeof *q->flows);
-    flow->place = q->n;
+    flow->node.place = q->n;
     q->flows[q->n++] = (struct waiting_flow) { flow, flow->unit };
     if (q->n == 1) {
         link_queue(w, flow->path);
@@ -261,8 +261,8 @@ waiting_remove(struct waiting *w, struct flow *flow)
 {
     struct waiting_queue *q = &w->queues[flow->path];
 
-    q->flows[flow->place] = q->flows[--q->n];
-    q->flows[flow->place].flow->place = flow->place;
+    q->flows[flow->node.place] = q->flows[--q->n];
+    q->flows[flow->node.place].flow->node.place = flow->node.place;
     if (!q->n) {
         q->first = NULL;
         unlink_queue(w, flow->path);
@@ -314,7 +314,7 @@ greedy_destroy(struct rates *r)
     waiting_uninit(&g->waiting);
     free(g->ports);
     free(g->held);
-    free(g->running.flows);
+    free(g->running.nodes);
     free(g->slowness);
     free(g->dirty);
     free(g->early);
@@ -351,7 +351,7 @@ stop(struct greedy *g, struct flow *flow)
 {
     const struct path *path = rates_path(&g->up, flow);
 
-    flow_heap_remove(&g->running, flow);
+    node_heap_remove(&g->running, &flow->node);
     flow->rate = 0;
     for (int k = 0; k < 2; k++) {
         g->ports[path->ports[k]].flow = NULL;
@@ -384,8 +384,8 @@ start(struct greedy *g, struct flow *flow, double now)
     }
     flow->rate = fmin(capacity[path->ports[0]], capacity[path->ports[1]]);
     flow->since = now;
-    flow->key = now + flow->remaining / flow->rate;
-    flow_heap_push(&g->running, flow);
+    flow->node.key = now + flow->remaining / flow->rate;
+    node_heap_push(&g->running, &flow->node);
 }
 
 /* Which of two flows that may begin goes first.  Inside a unit: the one with
@@ -623,7 +623,7 @@ greedy_next(const struct rates *r)
 {
     const struct greedy *g = greedy_cast(r);
 
-    return g->running.n ? g->running.flows[0]->key : INFINITY;
+    return g->running.n ? g->running.nodes[0]->key : INFINITY;
 }
 
 static struct flow *
@@ -635,7 +635,7 @@ greedy_pop(struct rates *r, double now)
     if (greedy_next(r) > now + now * RATES_TOGETHER) {
         return NULL;
     }
-    flow = g->running.flows[0];
+    flow = flow_of(g->running.nodes[0]);
     stop(g, flow);
     flow_finish(flow, rates_path(r, flow));
     return flow;
@@ -647,7 +647,7 @@ greedy_settle(struct rates *r, double now)
     struct greedy *g = greedy_cast(r);
 
     for (size_t i = 0; i < g->running.n; i++) {
-        struct flow *flow = g->running.flows[i];
+        struct flow *flow = flow_of(g->running.nodes[i]);
 
         flow_settle(flow, rates_path(r, flow), now);
     }

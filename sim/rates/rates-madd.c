@@ -18,7 +18,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "sim/rates/flow-heap.h"
+#include "sim/rates/node-heap.h"
 #include "order/problem/memory.h"
 
 /* What is left of a port below this share of its capacity is rounding. */
@@ -41,7 +41,7 @@ struct madd {
     struct flow **sorted;       /* The flows, while they are sorted. */
     size_t allocated_runs;
     struct run *runs;
-    struct flow_heap moving;    /* By end. */
+    struct node_heap moving;    /* By end. */
     size_t n_freed, allocated_freed;
     int *freed;                 /* Ports that flows have left. */
 
@@ -90,7 +90,7 @@ madd_destroy(struct rates *r)
     free(m->flows);
     free(m->sorted);
     free(m->runs);
-    free(m->moving.flows);
+    free(m->moving.nodes);
     free(m->freed);
     free(m->left);
     free(m->sum);
@@ -128,7 +128,7 @@ madd_settle(struct rates *r, double now)
     struct madd *m = madd_cast(r);
 
     for (size_t i = 0; i < m->moving.n; i++) {
-        struct flow *flow = m->moving.flows[i];
+        struct flow *flow = flow_of(m->moving.nodes[i]);
 
         flow_settle(flow, rates_path(r, flow), now);
     }
@@ -361,8 +361,8 @@ compute(struct madd *m, double now)
 
         flow->since = now;
         if (flow->rate > 0) {
-            flow->key = now + flow->remaining / flow->rate;
-            flow_heap_push(&m->moving, flow);
+            flow->node.key = now + flow->remaining / flow->rate;
+            node_heap_push(&m->moving, &flow->node);
         }
     }
 }
@@ -413,12 +413,12 @@ top_up(struct madd *m, int port, double now)
         flow = m->flows[i];
         path = rates_path(&m->up, flow);
         if (flow->rate > 0) {
-            flow_heap_remove(&m->moving, flow);
+            node_heap_remove(&m->moving, &flow->node);
         }
         flow_settle(flow, path, now);
         give(m, flow, path_left(m, path));
-        flow->key = now + flow->remaining / flow->rate;
-        flow_heap_push(&m->moving, flow);
+        flow->node.key = now + flow->remaining / flow->rate;
+        node_heap_push(&m->moving, &flow->node);
     }
 }
 
@@ -443,7 +443,7 @@ madd_next(const struct rates *r)
 {
     const struct madd *m = madd_cast(r);
 
-    return m->moving.n ? m->moving.flows[0]->key : INFINITY;
+    return m->moving.n ? m->moving.nodes[0]->key : INFINITY;
 }
 
 static struct flow *
@@ -456,9 +456,9 @@ madd_pop(struct rates *r, double now)
     if (madd_next(r) > now + now * RATES_TOGETHER) {
         return NULL;
     }
-    flow = m->moving.flows[0];
+    flow = flow_of(m->moving.nodes[0]);
     path = rates_path(r, flow);
-    flow_heap_remove(&m->moving, flow);
+    node_heap_remove(&m->moving, &flow->node);
     m->flows[flow->index] = NULL;
     for (int k = 0; k < path->n_ports; k++) {
         m->left[path->ports[k]] += flow->rate;

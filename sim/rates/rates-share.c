@@ -80,8 +80,8 @@ attach(struct share *s, struct flow *flow, double now)
     uint32_t i = bundles_find(&s->bundles, flow->path, level, now);
     struct bundle *b = &s->bundles.bundles[i];
 
-    flow->key = bundle_served(b, now) + flow->remaining;
-    flow_heap_push(&b->flows, flow);
+    flow->node.key = bundle_served(b, now) + flow->remaining;
+    node_heap_push(&b->flows, &flow->node);
     water_filling_count(&s->water, b, 1);
     if (s->up.watches) {
         unit_change_rate(flow->unit, now, b->rate);
@@ -95,7 +95,7 @@ detach(struct share *s, struct flow *flow, uint32_t i, double now)
 {
     struct bundle *b = &s->bundles.bundles[i];
 
-    flow_heap_remove(&b->flows, flow);
+    node_heap_remove(&b->flows, &flow->node);
     water_filling_count(&s->water, b, -1);
     if (s->up.watches) {
         unit_change_rate(flow->unit, now, -b->rate);
@@ -135,7 +135,7 @@ static void
 expect_end(struct bundle *b)
 {
     b->end = b->flows.n && b->rate > 0
-        ? b->since + (b->flows.flows[0]->key - b->served) / b->rate
+        ? b->since + (b->flows.nodes[0]->key - b->served) / b->rate
         : INFINITY;
 }
 
@@ -146,7 +146,8 @@ set_rate(struct share *s, struct bundle *b, double rate, double now)
         b->served = bundle_served(b, now);
         b->since = now;
         for (size_t i = 0; s->up.watches && i < b->flows.n; i++) {
-            unit_change_rate(b->flows.flows[i]->unit, now, rate - b->rate);
+            unit_change_rate(flow_of(b->flows.nodes[i])->unit, now,
+                             rate - b->rate);
         }
         b->rate = rate;
     }
@@ -206,11 +207,11 @@ take_moved(struct share *s, uint32_t i, double now)
     double served = bundle_served(b, now);
 
     for (size_t j = b->flows.n; j-- > 0; ) {
-        struct flow *flow = b->flows.flows[j];
+        struct flow *flow = flow_of(b->flows.nodes[j]);
 
         if (flow->unit->level != b->level) {
             flow_settle_at(flow, rates_path(&s->up, flow), now,
-                           flow->key - served);
+                           flow->node.key - served);
             s->moved = order_grow(s->moved, s->n_moved + 1,
                                   &s->allocated_moved, sizeof *s->moved);
             s->moved[s->n_moved++] = flow;
@@ -272,7 +273,7 @@ share_pop(struct rates *r, double now)
             struct bundle *b = &s->bundles.bundles[s->water.filled[i]];
 
             if (b->end <= until) {
-                struct flow *flow = b->flows.flows[0];
+                struct flow *flow = flow_of(b->flows.nodes[0]);
 
                 detach(s, flow, s->water.filled[i], now);
                 expect_end(b);
@@ -294,10 +295,10 @@ share_settle(struct rates *r, double now)
         double served = bundle_served(b, now);
 
         for (size_t j = 0; j < b->flows.n; j++) {
-            struct flow *flow = b->flows.flows[j];
+            struct flow *flow = flow_of(b->flows.nodes[j]);
 
             flow_settle_at(flow, rates_path(r, flow), now,
-                           flow->key - served);
+                           flow->node.key - served);
         }
     }
 }

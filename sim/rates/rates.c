@@ -31,12 +31,12 @@ rates_show(const struct path *path, double rate, struct sim_flow *f)
 }
 
 size_t
-rates_list(const struct rates *r, const struct flow_heap *heap,
+rates_list(const struct rates *r, const struct node_heap *heap,
            struct sim_flow **flows, size_t *allocated)
 {
     *flows = order_grow(*flows, heap->n, allocated, sizeof **flows);
     for (size_t i = 0; i < heap->n; i++) {
-        const struct flow *flow = heap->flows[i];
+        const struct flow *flow = flow_of(heap->nodes[i]);
 
         rates_show(rates_path(r, flow), flow->rate, &(*flows)[i]);
     }

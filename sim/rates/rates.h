@@ -40,7 +40,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "sim/rates/flow-heap.h"
 #include "sim/fabric/paths.h"
 #include "sim/rates/unit.h"
 
@@ -111,7 +110,7 @@ void rates_destroy(struct rates *);
 void rates_show(const struct path *, double rate, struct sim_flow *);
 
 /* Implements 'list' for a class that keeps its flows with a rate in 'heap'. */
-size_t rates_list(const struct rates *, const struct flow_heap *heap,
+size_t rates_list(const struct rates *, const struct node_heap *heap,
                   struct sim_flow **flows, size_t *allocated);
 
 static inline const struct path *

@@ -43,6 +43,7 @@
 #include <stdint.h>
 
 #include "sim/fabric/paths.h"
+#include "sim/rates/node-heap.h"
 
 struct live_job;
 struct live_stage;
@@ -90,18 +91,22 @@ struct flow {
     uint32_t work[2];           /* Indexes of its first and last port in the
                                  * unit's 'work'. */
     int shard;                  /* Part of the job's exchange. */
-    uint64_t seq;               /* By begin; breaks ties. */
     double bytes;               /* At its begin. */
     double remaining;           /* Remaining bytes at 'since'. */
     double since;               /* Time from which 'rate' applies, seconds. */
     double rate;                /* Bytes per second. */
 
     /* For the rate allocation. */
-    double key;                 /* End of the flow, seconds or a key that sorts
-                                 * like it. */
-    uint32_t place;             /* Index in a heap or queue. */
-    uint32_t index;             /* Index in another list. */
+    struct heap_node node;      /* 'key': end of the flow, seconds or a key
+                                 * that sorts like it.  'seq': by begin. */
+    uint32_t index;             /* Index in a list. */
 };
+
+static inline struct flow *
+flow_of(const struct heap_node *node)
+{
+    return HEAP_NODE_OWNER(node, struct flow, node);
+}
 
 /* Adds up the work of a unit. */
 struct unit_maker {

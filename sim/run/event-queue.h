@@ -5,17 +5,9 @@
 
 /* What is known to happen at a known time.
  *
- *
- * Motivation
- * ==========
- *
  * The simulator goes from event to event.  Arrivals and ends of computations
  * are known in advance and wait here.  Ends of flows are not, since events
  * change rates; how they are found is a matter of the rate allocation.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A binary heap that does not own what its events point to.  One thread. */
 

@@ -62,7 +62,7 @@ shard_advance(struct live *live, struct live_job *job, int shard)
         struct flow *flow = &job->flows[i];
 
         flow->remaining = flow->bytes;
-        flow->seq = live->n_begun_flows++;
+        flow->node.seq = live->n_begun_flows++;
         live->rates->class->add(live->rates, flow, live->now);
     }
 }

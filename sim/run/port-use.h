@@ -5,10 +5,6 @@
 
 /* How busy each port was in the course of a simulation.
  *
- *
- * Motivation
- * ==========
- *
  * How long a simulation will last is not known when it begins, and its events
  * are too many to keep.  So time is cut into slots of equal width; whenever
  * they run out, each two become one of twice the width.
@@ -22,10 +18,6 @@
  *        port_use_add(&use, seconds, flows, n);
  *    ...port_use_bytes(&use, slot, port) / use.width...
  *    port_use_uninit(&use);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Owns its slots.  One thread. */
 

@@ -18,10 +18,6 @@
  *    };
  *    char *error = settings_read("generate", text, settings, 3);
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Writes to the members that the table refers to, up to the first error. */
 
 #include <stddef.h>

@@ -5,10 +5,6 @@
 
 /* Reads a trace of coflow-benchmark.
  *
- *
- * Motivation
- * ==========
- *
  * The one public trace of coflows is what published orders are compared on, so
  * ours must run it too.  Its first line is "PORTS COFLOWS", each other line
  * a coflow:
@@ -18,10 +14,6 @@
  * Mappers and reducers are racks from 0 on.  Each reducer gets its MB (2^20
  * bytes) in equal parts from all mappers, also from one in its own rack.
  * Links have 1 Gbit/s as the literature counts it, 128 MB/s.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The workload is the caller's. */
 

@@ -5,10 +5,6 @@
 
 /* Reads what a controller has recorded of the stages that ran under it.
  *
- *
- * Motivation
- * ==========
- *
  * Whether another policy would have served a cluster better is best asked of
  * what that cluster did.  The controller says it as "controller/stages" on its
  * socket and as /v1/stages, and of months as "controller/history": when each
@@ -24,10 +20,6 @@
  * Not in a recording: computing, so that a stage takes at least as long as its
  * busiest port and not as long as it did; stages that have not ended are left
  * out.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The workload is the caller's. */
 

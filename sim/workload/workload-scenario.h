@@ -5,10 +5,6 @@
 
 /* Reads a scenario of the simulator.
  *
- *
- * Motivation
- * ==========
- *
  * A lab scenario describes what real programs train; their traffic follows
  * from the models and is limited by one machine.  A scenario of the simulator
  * states the compute time of each job and the bytes between hosts directly.
@@ -31,10 +27,6 @@
  * stagecoach-sim-scenario(5) has all members.  A rung keeps the jobs whose
  * curves are best at its end; those without a curve come last, in the order
  * of the file.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The workload is the caller's. */
 

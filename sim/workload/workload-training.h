@@ -5,10 +5,6 @@
 
 /* Makes a workload of a lab scenario.
  *
- *
- * Motivation
- * ==========
- *
  * What the lab measures in minutes the simulator tells in a moment, from the
  * same file: every search becomes a cojob, every trial a job with the model's
  * size and the placement that the search gives it.  In an iteration each
@@ -21,10 +17,6 @@
  * processes that share a host's cores, real computing beyond the emulated
  * cost, evaluation and the time that programs take to start.  What a host
  * sends itself takes no time.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The workload is the caller's and keeps nothing of the scenario. */
 

@@ -5,10 +5,6 @@
 
 /* Some cojobs of a workload, or the same ones with other weights.
  *
- *
- * Motivation
- * ==========
- *
  * A policy that multiplies weights, and a search for a policy that learns from
  * one part of a workload and is tested on the other, both want a workload that
  * differs a little.  Transfers are most of a workload, so they are not copied.
@@ -21,10 +17,6 @@
  *    view->cojobs[0].weight *= 2;
  *    simulate(view, ...);
  *    workload_view_destroy(view);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A view owns its array of cojobs, and shares all that these point to with the
  * workload that it is of, which must outlive it.  Only what stands in the

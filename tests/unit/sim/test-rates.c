@@ -79,7 +79,7 @@ world_add(struct world *w, int unit, int src, int dst, double bytes)
 
     *flow = (struct flow) {
         .unit = &w->units[unit], .path = paths_find(&w->paths, src, dst),
-        .seq = w->n_flows, .bytes = bytes, .remaining = bytes,
+        .node.seq = w->n_flows, .bytes = bytes, .remaining = bytes,
     };
     w->n_units = unit >= w->n_units ? unit + 1 : w->n_units;
     w->n_flows++;
