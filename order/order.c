@@ -9,62 +9,81 @@
 const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_FAIR] = {
         "fair", "No order: all flows share.",
-        ORDER_UNIT_STAGE, ORDER_SERVICE_SHARE, false,
+        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
+        ORDER_SERVICE_SHARE, false,
     },
     [ORDER_STAGE] = {
-        "stage", "Whole stages, to minimize their mean completion time.",
-        ORDER_UNIT_STAGE, ORDER_SERVICE_FILL, true,
+        "stage", "Stages, to minimize their mean completion time.",
+        ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
+        ORDER_SERVICE_FILL, true,
     },
     [ORDER_EARLY] = {
         "early", "Jobs whose metric still grows fast go first.",
-        ORDER_UNIT_JOB, ORDER_SERVICE_RANK, false,
+        ORDER_UNIT_JOB, ORDER_UNIT_JOB,
+        ORDER_SERVICE_RANK, false,
     },
     [ORDER_STAGE_EARLY] = {
-        "stage+early", "Whole stages, those with early jobs preferred.",
-        ORDER_UNIT_STAGE, ORDER_SERVICE_FILL, true,
+        "stage+early", "Stages, those with early jobs preferred.",
+        ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
+        ORDER_SERVICE_FILL, true,
     },
     [ORDER_FIFO] = {
         "fifo", "First come, first served.",
-        ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_RANK, false,
     },
     [ORDER_FIFO_LM] = {
         "fifo-lm",
         "First come, first served; heavy ones share with the next (Baraat).",
-        ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_SHARE, false,
     },
     [ORDER_SINCRONIA] = {
         "sincronia",
         "Coflows by bottleneck, largest weighted last (Sincronia).",
-        ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, true,
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_RANK, true,
     },
     [ORDER_SEBF_STATIC] = {
         "sebf-static", "Smallest bottleneck at arrival first (Varys).",
-        ORDER_UNIT_COFLOW, ORDER_SERVICE_MADD, false,
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_MADD, false,
     },
     [ORDER_SEBF] = {
         "sebf", "Smallest remaining bottleneck first (Varys).",
-        ORDER_UNIT_COFLOW, ORDER_SERVICE_MADD, false,
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_MADD, false,
     },
     [ORDER_DCLAS] = {
         "dclas", "Few queues by bytes sent so far (Aalo).",
-        ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_SHARE, false,
     },
     [ORDER_LAS] = {
         "las", "Least bytes sent so far first.",
-        ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_SHARE, false,
     },
     [ORDER_TCF] = {
         "tcf", "Least remaining bytes first.",
-        ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_RANK, false,
+    },
+    [ORDER_WORK] = {
+        "work", "Stages with the least remaining work first.",
+        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
+        ORDER_SERVICE_FILL, false,
     },
     [ORDER_INTENSITY] = {
         "intensity", "Most computing per communication first (Crux).",
-        ORDER_UNIT_JOB, ORDER_SERVICE_RANK, false,
+        ORDER_UNIT_JOB, ORDER_UNIT_JOB,
+        ORDER_SERVICE_RANK, false,
     },
     [ORDER_INTERLEAVE] = {
         "interleave",
-        "As stage; periodic jobs on a port take turns (CASSINI).",
-        ORDER_UNIT_STAGE, ORDER_SERVICE_FILL, true,
+        "As work; periodic jobs on a port take turns (CASSINI).",
+        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
+        ORDER_SERVICE_FILL, true,
     },
 };
 
@@ -81,10 +100,17 @@ const char *const order_names[] = {
     [ORDER_DCLAS] = "dclas",
     [ORDER_LAS] = "las",
     [ORDER_TCF] = "tcf",
+    [ORDER_WORK] = "work",
     [ORDER_INTENSITY] = "intensity",
     [ORDER_INTERLEAVE] = "interleave",
     [ORDER_N_KINDS] = NULL,
 };
+
+enum order_unit
+order_unit(enum order_kind kind, bool iterates)
+{
+    return iterates ? order_classes[kind].iterating : order_classes[kind].unit;
+}
 
 /* Puts all stages at level 0, listed by id.  The estimate assumes that each
  * port is shared equally among its stages, each port regarded alone.  Real
@@ -113,6 +139,7 @@ static order_compute_func *const compute[ORDER_N_KINDS] = {
     [ORDER_DCLAS] = order_compute_dclas,
     [ORDER_LAS] = order_compute_las,
     [ORDER_TCF] = order_compute_tcf,
+    [ORDER_WORK] = order_compute_work,
     [ORDER_INTENSITY] = order_compute_intensity,
     [ORDER_INTERLEAVE] = order_compute_interleave,
 };

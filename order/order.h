@@ -61,9 +61,11 @@
  * and with releases it counts the mean time of service and not its end.
  *
  * Jobs that iterate are different: a job that waits at one port leaves the
- * others idle.  There the order by total work of a stage beats the order that
- * is best for independent ports, and the choice of the jobs that go first
- * matters as much as that of the stages, so that a job with slack waits.  The
+ * others idle.  A stage is then not one coflow; its iterations are.  They are
+ * ordered by the same permutation with the weights of iteration-weight.h, and
+ * the guarantee is about their weighted completion times.  The certificate
+ * stays that of whole stages.  The order of whole stages by their total work,
+ * "work", with jobs ordered by slack, is 2 to 3 % worse in the mean.  The
  * isolated time of a job is trusted only where it was measured without a job
  * of higher rank: the pace of a waiting job is that of the jobs before it, and
  * with it jobs overtook one another for as long as they waited (mean SCT of
@@ -89,6 +91,9 @@ enum order_unit {
     ORDER_UNIT_STAGE,           /* All jobs of a rung, until the rung ends. */
     ORDER_UNIT_JOB,             /* One job, until its rung ends. */
     ORDER_UNIT_COFLOW,          /* The current iteration of one job. */
+    ORDER_UNIT_ITERATION,       /* One iteration of one job until its rung
+                                 * ends, whether it exchanges or computes,
+                                 * with the weight of iteration-weight.h. */
 };
 
 /* How the simulator assigns rates by default. */
@@ -109,13 +114,18 @@ enum order_service {
 struct order_class {
     const char *name;           /* As in policies. */
     const char *summary;        /* One line of help. */
-    enum order_unit unit;
+    enum order_unit unit;       /* Use order_unit(). */
+    enum order_unit iterating;  /* Unit if jobs iterate. */
     enum order_service service;
     bool certified;             /* Computed by the primal-dual algorithm. */
 };
 
 /* Indexed by enum order_kind. */
 extern const struct order_class order_classes[ORDER_N_KINDS];
+
+/* Returns the entity that orders of 'kind' regard as a stage, in a cluster
+ * where jobs iterate or in one where no job does. */
+enum order_unit order_unit(enum order_kind, bool iterates);
 
 /* Names of all orders, null-terminated. */
 extern const char *const order_names[];

@@ -28,7 +28,8 @@ enum intent_kind {
     INTENT_COJOB_END,           /* Ends its jobs and stages, too. */
     INTENT_JOB_BEGIN,           /* 'job', 'workers', 'model_bytes'. */
     INTENT_JOB_END,             /* 'job', 'outcome'. */
-    INTENT_STAGE_BEGIN,         /* 'rung', 'iterations', 'jobs'. */
+    INTENT_STAGE_BEGIN,         /* 'rung', 'iterations', 'later_iterations',
+                                 * 'jobs'. */
     INTENT_STAGE_END,           /* 'rung'. */
     N_INTENT_KINDS,
 };
@@ -50,6 +51,9 @@ struct intent_edit {
                                  * iteration: used until the traffic has been
                                  * measured.  0 if unknown. */
     long long iterations;       /* That each job of the stage must reach. */
+    long long later_iterations; /* Sum of the iterations that the search plans
+                                 * for its jobs after this stage; 0 if
+                                 * unknown. */
     int rung;
 };
 

@@ -22,7 +22,7 @@
 struct stage_options {
     char *intent;
     const char *cojob;
-    int64_t rung, iterations;
+    int64_t rung, iterations, later_iterations;
     struct svec jobs;
     bool wait;                  /* Until hosts have applied the order. */
 };
@@ -52,6 +52,9 @@ static const struct option_row rows[] = {
       .help = "rung of the stage" },
     { "iterations", OPTION_INTEGER, AT(iterations), 1, 1e15, "N",
       .help = "begin: iteration that all jobs must reach (required)" },
+    { "later-iterations", OPTION_INTEGER, AT(later_iterations), 0, 1e15, "N",
+      .help = "begin: iterations that the search plans after this stage, the "
+              "sum over its jobs" },
     { "jobs", OPTION_CUSTOM, AT(jobs), .value = "A,B,...",
       .parse = parse_jobs, .help = "begin: jobs of the stage (required)" },
     WAIT_HOSTS_ROW(struct stage_options, wait),
@@ -65,6 +68,7 @@ begin(struct intent_client *ic, const struct stage_options *o)
     const struct intent_edit stage = {
         .kind = INTENT_STAGE_BEGIN, .cojob = o->cojob, .rung = o->rung,
         .iterations = o->iterations,
+        .later_iterations = o->later_iterations,
         .jobs = (const char *const *) o->jobs.names, .n = o->jobs.n,
     };
     const struct intent_edit cojob = {
@@ -139,7 +143,7 @@ cmd_stage(int argc, char *argv[])
 {
     static const struct command commands[] = {
         { "begin", "[--intent REMOTE] --cojob C --rung R --iterations N "
-          "--jobs A,B,... [--wait hosts]",
+          "[--later-iterations N] --jobs A,B,... [--wait hosts]",
           "Begin a stage: all the jobs must reach the iteration.",
           run_stage },
         { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",

@@ -103,7 +103,7 @@ collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
     }
     dj = &dp->jobs[dp->n_jobs++];
     *dj = (struct decide_job) {
-        .job = job, .stage = stage, .iterations = n,
+        .job = job, .stage = stage, .iterations = n, .urgency = 1,
     };
     dj->n_demands = demand_of_iteration(job, &dj->demands);
     describe_job(dj, policy, age_of(dp->stages[stage], now));
@@ -134,26 +134,95 @@ merge_traits(struct order_traits *traits, const struct order_traits *job)
     }
 }
 
+/* Adds stage 's' as a whole to 'op'. */
 static void
-add_stage(struct decide_problem *dp, const struct policy *policy, int s,
-          int64_t now)
+add_stage(const struct decide_problem *dp, const struct policy *policy,
+          int s, int64_t now, struct order_problem *op)
 {
     double age = age_of(dp->stages[s], now);
     struct order_traits traits = { .arrival = age };
     int entry = order_problem_add_stage(
-        dp->op, weight_of(policy, dp->stages[s]), s);
+        op, weight_of(policy, dp->stages[s]), s);
     double isolated = 0;
 
     for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
-        struct decide_job *dj = &dp->jobs[i];
+        const struct decide_job *dj = &dp->jobs[i];
 
-        dj->entry = entry;
-        add_demands(dp->op, entry, dj, dj->iterations);
+        add_demands(op, entry, dj, dj->iterations);
         isolated = MAX(isolated, dj->isolated);
         merge_traits(&traits, &dj->traits);
     }
-    order_problem_set_release(dp->op, entry, 0, isolated);
-    order_problem_set_traits(dp->op, entry, &traits);
+    order_problem_set_release(op, entry, 0, isolated);
+    order_problem_set_traits(op, entry, &traits);
+}
+
+/* Sets 'op' to the problem of whole stages. */
+static void
+add_stages(const struct decide_problem *dp, const struct policy *policy,
+           int64_t now, struct order_problem *op)
+{
+    order_problem_restart(op, dp->op->n_ports);
+    op->now = now / 1000.0;
+    for (size_t s = 0; s < dp->n_stages; s++) {
+        add_stage(dp, policy, s, now, op);
+    }
+    order_problem_age(op, policy->aging_s, policy->aging_slowdown);
+}
+
+bool
+decide_problem_iterates(const struct cluster *c)
+{
+    size_t n;
+    struct stage **stages = cluster_running_stages(c, &n);
+    bool iterates = false;
+
+    for (size_t i = 0; i < n; i++) {
+        iterates |= stages[i]->iterations > 1;
+    }
+    free(stages);
+    return iterates;
+}
+
+/* Returns what the search of stage 's', of 'weight', still needs.  Later
+ * iterations are assumed to be as those of the average job. */
+static struct iteration_need
+need_of(const struct decide_problem *dp, int s, double weight)
+{
+    size_t n_jobs = dp->first_job[s + 1] - dp->first_job[s];
+    struct iteration_need need = { .weight = weight };
+    double of_iterations = 0;
+
+    for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
+        const struct decide_job *dj = &dp->jobs[i];
+
+        for (size_t k = 0; k < dj->n_demands; k++) {
+            need.work += dj->iterations * dj->demands[k].seconds;
+            of_iterations += dj->demands[k].seconds;
+        }
+        need.slowest = MAX(need.slowest, dj->isolated);
+    }
+    if (n_jobs) {
+        need.work += dp->stages[s]->later_iterations * of_iterations / n_jobs;
+    }
+    return need;
+}
+
+/* Weights each entry by what its stage still needs. */
+static void
+weigh_iterations(struct decide_problem *dp)
+{
+    dp->needs = xcalloc(MAX(dp->n_stages, 1), sizeof *dp->needs);
+    for (size_t s = 0; s < dp->n_stages; s++) {
+        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight);
+    }
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        struct decide_job *dj = &dp->jobs[i];
+        const struct iteration_need *need = &dp->needs[dj->stage];
+
+        dj->urgency = iteration_urgency(need, dj->isolated);
+        order_problem_set_weight(dp->op, dj->entry,
+                                 iteration_weight(need, dj->isolated));
+    }
 }
 
 /* Adds a job to the end of its rung or, for an order of coflows, one
@@ -168,7 +237,7 @@ add_job(struct decide_problem *dp, const struct policy *policy,
 
     dj->entry = order_problem_add_stage(
         dp->op, weight_of(policy, stage), dj - dp->jobs);
-    if (dp->unit == ORDER_UNIT_COFLOW) {
+    if (dp->unit == ORDER_UNIT_COFLOW || dp->unit == ORDER_UNIT_ITERATION) {
         iterations = 1;
         traits.bytes /= dj->iterations;
         traits.initial = dj->burst;
@@ -180,13 +249,15 @@ add_job(struct decide_problem *dp, const struct policy *policy,
 }
 
 /* Sets 'op' to the problem of the running stages of 'c'; its entries are of
- * 'unit'.  'now' is in epoch ms. */
+ * 'unit'.  For iterations, sets 'whole' to that of whole stages, with which
+ * stages age.  'now' is in epoch ms. */
 void
 decide_problem_init(struct decide_problem *dp, struct order_problem *op,
-                    const struct cluster *c, const struct policy *policy,
-                    enum order_unit unit, int64_t now)
+                    struct order_problem *whole, const struct cluster *c,
+                    const struct policy *policy, enum order_unit unit,
+                    int64_t now)
 {
-    *dp = (struct decide_problem) { .unit = unit, .op = op };
+    *dp = (struct decide_problem) { .unit = unit, .op = op, .whole = whole };
     order_problem_restart(op, demand_n_ports(c));
     dp->op->now = now / 1000.0;
     dp->stages = cluster_running_stages(c, &dp->n_stages);
@@ -197,13 +268,22 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
         }
         dp->first_job[i + 1] = dp->n_jobs;
     }
-    for (size_t i = 0; unit == ORDER_UNIT_STAGE && i < dp->n_stages; i++) {
-        add_stage(dp, policy, i, now);
+    if (unit == ORDER_UNIT_STAGE) {
+        add_stages(dp, policy, now, op);
+        for (size_t i = 0; i < dp->n_jobs; i++) {
+            dp->jobs[i].entry = dp->jobs[i].stage;
+        }
+        return;
     }
-    for (size_t i = 0; unit != ORDER_UNIT_STAGE && i < dp->n_jobs; i++) {
+    for (size_t i = 0; i < dp->n_jobs; i++) {
         add_job(dp, policy, &dp->jobs[i]);
     }
-    order_problem_age(dp->op, policy->aging_s, policy->aging_slowdown);
+    if (unit == ORDER_UNIT_ITERATION) {
+        add_stages(dp, policy, now, whole);
+        weigh_iterations(dp);
+    } else {
+        order_problem_age(dp->op, policy->aging_s, policy->aging_slowdown);
+    }
 }
 
 void
@@ -213,6 +293,7 @@ decide_problem_uninit(struct decide_problem *dp)
         free(dp->jobs[i].demands);
     }
     free(dp->jobs);
+    free(dp->needs);
     free(dp->first_job);
     free(dp->stages);
 }

@@ -23,6 +23,7 @@ static const char *const unit_names[] = {
     [ORDER_UNIT_STAGE] = "stage",
     [ORDER_UNIT_JOB] = "job",
     [ORDER_UNIT_COFLOW] = "coflow",
+    [ORDER_UNIT_ITERATION] = "iteration",
 };
 
 void
@@ -90,7 +91,8 @@ set_job(struct job_row *row, const struct job_assignment *a, size_t stage)
         .level = a->level, .override = dj->job->override,
         .override_id = dj->job->override_id, .iterations = dj->iterations,
         .period = dj->job->progress.period, .isolated = dj->predicted,
-        .slack = a->slack, .gain = dj->traits.gain,
+        .slack = a->slack, .urgency = dj->urgency,
+        .gain = dj->traits.gain,
         .early = dj->traits.early, .n_demands = dj->n_demands,
         .demands = xmemdup(dj->demands,
                            dj->n_demands * sizeof *dj->demands),
@@ -106,6 +108,7 @@ urgency_of(const struct decide_problem *dp, int s)
     size_t first = dp->first_job[s];
 
     return (dp->unit == ORDER_UNIT_STAGE ? dp->op->stages[s].weight
+            : dp->unit == ORDER_UNIT_ITERATION ? dp->needs[s].weight
             : first < dp->first_job[s + 1]
             ? dp->op->stages[dp->jobs[first].entry].weight
             : dp->stages[s]->cojob->weight);
@@ -157,6 +160,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
             .cojob = xstrdup(stage->cojob_name), .rung = stage->rung,
             .override = stage->override, .weight = stage->cojob->weight,
             .urgency = urgency_of(dp, s),
+            .work = dp->needs ? dp->needs[s].work : 0,
             .age = MAX(0, now - stage->began) / 1000.0,
             .completion = assigned->completions[s],
         };
@@ -175,6 +179,7 @@ decide_rows_set(struct decide_rows *rows, const struct cluster *c,
 
     decide_rows_clear(rows);
     rows->kind = policy->order.kind;
+    rows->unit = dp->unit;
     rows->dscp = xmemdup(policy->dscp,
                          policy->n_levels * sizeof *policy->dscp);
     name_ports(rows, c);
@@ -320,7 +325,7 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_put_integer(json, "rung", stage->rung);
     json_object_put_string(json, "order", order_names[rows->kind]);
     json_object_put_string(json, "unit",
-                           unit_names[order_classes[rows->kind].unit]);
+                           unit_names[rows->unit]);
     json_put_integer(json, "rank", k);
     json_put_integer(json, "level", row->level);
     json_put_integer(json, "dscp", rows->dscp[row->level]);
@@ -332,6 +337,8 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_put_real(json, "period_s", row->period);
     json_put_real(json, "alone_s", row->isolated);
     json_put_real(json, "slack_s", row->slack);
+    json_put_real(json, "urgency", row->urgency);
+    json_put_real(json, "search_work_s", stage->work);
     json_put_real(json, "remaining_s", row->remaining);
     put_port(json, "bottleneck", rows, row->bottleneck);
     json_put_boolean(json, "early", row->early);

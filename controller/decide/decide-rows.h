@@ -42,6 +42,8 @@ struct stage_row {
     double urgency;             /* Weight in the order: by the policy, and
                                  * increased by aging. */
     double age;                 /* Seconds since it began. */
+    double work;                /* Seconds of all ports that its search still
+                                 * needs; 0 unless iterations are ordered. */
     double completion;          /* Estimated seconds until it ends. */
     double remaining;           /* Demand on its bottleneck, seconds. */
     int bottleneck;             /* Port of its largest demand, or -1. */
@@ -60,6 +62,7 @@ struct job_row {
     double isolated;            /* Predicted seconds to the end of its rung
                                  * without competitors. */
     double slack;               /* Seconds; 0 unless stages are ordered. */
+    double urgency;             /* As in struct decide_job. */
     double gain;                /* As in struct order_traits. */
     bool early;                 /* As in struct order_traits. */
     double remaining;           /* Demand on its bottleneck, seconds. */
@@ -70,6 +73,7 @@ struct job_row {
 
 struct decide_rows {
     enum order_kind kind;
+    enum order_unit unit;       /* What was ordered. */
     uint8_t *dscp;              /* Of each level. */
     struct stage_row *stages;   /* By rank. */
     size_t n_stages;

@@ -55,6 +55,9 @@ struct decide {
                                  * without such a job. */
 
     struct order_problem *problem;      /* Kept to reuse its memory. */
+    struct order_problem *whole;        /* Whole stages, if the entries of
+                                 * 'problem' are not.  Kept to reuse its
+                                 * memory. */
     struct order_result result;         /* Kept to reuse its memory. */
     struct decide_rows rows;    /* The last order. */
     double bound, estimate;     /* Of the last order, seconds. */
@@ -73,6 +76,7 @@ decide_create(struct cluster *cluster, struct decision_log *log)
     d->cluster = cluster;
     d->log = log;
     d->problem = order_problem_create(0);
+    d->whole = order_problem_create(0);
     order_result_init(&d->result);
     d->due = d->minor_due = d->retag = LLONG_MAX;
     return d;
@@ -85,6 +89,7 @@ decide_destroy(struct decide *d)
         decide_rows_clear(&d->rows);
         order_result_uninit(&d->result);
         order_problem_destroy(d->problem);
+        order_problem_destroy(d->whole);
         free(d);
     }
 }
@@ -152,10 +157,12 @@ old_rank(const struct decide *d, const struct decide_problem *dp,
 {
     const struct job *job;
 
+    if (d->policy->order.kind == ORDER_STAGE_EARLY
+        && dp->op->stages[entry].traits.early) {
+        return -1;
+    }
     if (dp->unit == ORDER_UNIT_STAGE) {
-        return (d->policy->order.kind == ORDER_STAGE_EARLY
-                && dp->op->stages[entry].traits.early
-                ? -1 : dp->stages[entry]->rank);
+        return dp->stages[entry]->rank;
     }
     job = dp->jobs[entry].job;
     return job->level >= 0 && !job->forced ? job->rank : -1;
@@ -213,7 +220,21 @@ compute_order(const struct decide *d, struct decide_problem *dp,
         remove_isolated_times(dp->op);
         r->estimate = hysteresis_estimate(dp->op, r->order, NULL);
     }
-    r->bound = certificate_bound(dp->op);
+    if (dp->unit != ORDER_UNIT_ITERATION) {
+        r->bound = certificate_bound(dp->op);
+    }
+}
+
+/* Replaces the completions, the estimate and the bound of weighted iterations
+ * by those of their whole stages. */
+static void
+certify_stages(struct decide *d, const struct decide_problem *dp,
+               struct job_assignments *assigned)
+{
+    job_assignments_predict(assigned, dp, d->whole);
+    d->result.estimate = hysteresis_estimate(d->whole, assigned->stages,
+                                             NULL);
+    d->result.bound = certificate_bound(d->whole);
 }
 
 /* Sets the level of 'job', unless it has changed within 'retag_ms'. */
@@ -306,13 +327,18 @@ decide_now(struct decide *d, long long now)
     struct decide_problem dp;
     int *old_ranks;
 
-    decide_problem_init(&dp, d->problem, d->cluster, d->policy,
-                        order_classes[d->policy->order.kind].unit, wall);
+    decide_problem_init(&dp, d->problem, d->whole, d->cluster, d->policy,
+                        order_unit(d->policy->order.kind,
+                                   decide_problem_iterates(d->cluster)),
+                        wall);
     if (!d->n_decisions) {
         restore_ranks(dp.stages, dp.n_stages);
     }
     compute_order(d, &dp, &d->result);
     job_assignments_init(&assigned, &dp, d->policy, &d->result);
+    if (dp.unit == ORDER_UNIT_ITERATION) {
+        certify_stages(d, &dp, &assigned);
+    }
     old_ranks = ranks_before(&dp, &assigned);
     store_assignments(d, &dp, &assigned, now);
     decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &assigned, wall);
@@ -341,7 +367,8 @@ static long long
 refresh_ms(const struct policy *policy)
 {
     return (uses_metrics(policy) ? policy->early_period_s * 1000
-            : REFRESH_MS);
+            : order_unit(policy->order.kind, true) == ORDER_UNIT_ITERATION
+            ? ITERATION_REFRESH_S * 1000 : REFRESH_MS);
 }
 
 /* Computes an order if one is due at 'now', time_msec(), and stores it in the

@@ -200,6 +200,39 @@ mark_waiting(struct job_assignments *assigned, int n_ports, bool share)
     free(before);
 }
 
+/* Stores in 'ends' when each stage of 'op' ends if they are served in 'order',
+ * at least its isolated time.  A job counts for the entry that it has in
+ * 'op': its own if that is the problem of 'dp', or its stage. */
+static void
+predict_ends(const struct decide_problem *dp, struct order_problem *op,
+             const int *order, double *ends)
+{
+    double *isolated = xcalloc(MAX(op->n_stages, 1), sizeof *isolated);
+
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        const struct decide_job *dj = &dp->jobs[i];
+        double *entry = &isolated[op == dp->op ? dj->entry : dj->stage];
+
+        *entry = MAX(*entry, dj->predicted);
+    }
+    for (size_t i = 0; i < op->n_stages; i++) {
+        order_problem_set_release(op, i, 0, isolated[i]);
+    }
+    hysteresis_estimate(op, order, ends);
+    for (size_t i = 0; i < op->n_stages; i++) {
+        order_problem_set_release(op, i, 0, 0);
+    }
+    free(isolated);
+}
+
+void
+job_assignments_predict(struct job_assignments *assigned,
+                        const struct decide_problem *dp,
+                        struct order_problem *whole)
+{
+    predict_ends(dp, whole, assigned->stages, assigned->completions);
+}
+
 /* Returns the predicted completion time of each entry of 'dp' if they are
  * served in the order of 'r', at least its isolated time; the caller frees.
  * For orders of coflows, which are about single iterations, and for policies
@@ -211,26 +244,12 @@ predict_completions(const struct decide_problem *dp,
 {
     const struct order_class *class = &order_classes[policy->order.kind];
     double *ends = xmemdup(r->completion, r->n * sizeof *ends);
-    double *isolated;
 
-    if (dp->unit == ORDER_UNIT_COFLOW
+    if (dp->unit == ORDER_UNIT_COFLOW || dp->unit == ORDER_UNIT_ITERATION
         || class->service == ORDER_SERVICE_SHARE) {
         return ends;
     }
-    isolated = xcalloc(MAX(r->n, 1), sizeof *isolated);
-    for (size_t i = 0; i < dp->n_jobs; i++) {
-        double *entry = &isolated[dp->jobs[i].entry];
-
-        *entry = MAX(*entry, dp->jobs[i].predicted);
-    }
-    for (size_t i = 0; i < r->n; i++) {
-        order_problem_set_release(dp->op, i, 0, isolated[i]);
-    }
-    hysteresis_estimate(dp->op, r->order, ends);
-    for (size_t i = 0; i < r->n; i++) {
-        order_problem_set_release(dp->op, i, 0, 0);
-    }
-    free(isolated);
+    predict_ends(dp, dp->op, r->order, ends);
     return ends;
 }
 

@@ -27,6 +27,7 @@
 
 struct decide_job;
 struct decide_problem;
+struct order_problem;
 struct order_result;
 struct policy;
 
@@ -56,5 +57,12 @@ void job_assignments_init(struct job_assignments *,
                           const struct decide_problem *,
                           const struct policy *, const struct order_result *);
 void job_assignments_uninit(struct job_assignments *);
+
+/* Sets 'completions' to the times at which the stages end if they are served
+ * as a whole, in the order of 'stages'.  'whole' is their problem, whose
+ * isolated times are removed. */
+void job_assignments_predict(struct job_assignments *,
+                             const struct decide_problem *,
+                             struct order_problem *whole);
 
 #endif /* controller/decide/job-assignment.h */

@@ -136,6 +136,9 @@ load_stage(struct cojob *cojob, const struct intentrec_stage *row)
     stage = cojob_put_stage(cojob, row->rung, row->began,
                             running ? 0 : MAX(row->ended, 1),
                             row->iterations);
+    if (stage) {
+        stage->later_iterations = row->later_iterations;
+    }
     for (size_t i = 0; stage && i < row->n_jobs; i++) {
         struct job *job = shash_find_data(&cojob->jobs, row->jobs[i]->name);
 

@@ -173,6 +173,9 @@ struct stage {
     int rung;
     int64_t began, ended;       /* Epoch ms; 'ended' is 0 while it runs. */
     int64_t iterations;         /* That each of its jobs must reach. */
+    int64_t later_iterations;   /* Sum of the iterations that its search plans
+                                 * for its jobs after this stage; 0 if
+                                 * unknown. */
     int rank;                   /* In the last order, -1 before the first. */
     enum override_kind override;        /* Written by overrides_apply(). */
     bool seen;                  /* Added since cluster_intent_begin(). */

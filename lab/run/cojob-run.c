@@ -468,8 +468,11 @@ begin_stage(struct cojob_run *cr)
     }
     announce(cr, (struct intent_edit) {
         .kind = INTENT_STAGE_BEGIN, .rung = cr->rung,
-        .iterations = cojob->stages[cr->rung], .jobs = names,
-        .n = cojob->n_jobs,
+        .iterations = cojob->stages[cr->rung],
+        .later_iterations = cojob->n_jobs
+                            * (cojob->stages[cojob->n_stages - 1]
+                               - cojob->stages[cr->rung]),
+        .jobs = names, .n = cojob->n_jobs,
     });
     report_stage_begin(cr->up.policy, cojob->name, cr->rung,
                        run_elapsed(&cr->up), cojob->n_jobs);

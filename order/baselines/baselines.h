@@ -32,6 +32,7 @@ order_compute_func order_compute_sebf;
 order_compute_func order_compute_dclas;
 order_compute_func order_compute_las;
 order_compute_func order_compute_tcf;
+order_compute_func order_compute_work;
 order_compute_func order_compute_intensity;
 order_compute_func order_compute_interleave;
 

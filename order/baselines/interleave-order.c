@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The order of stages, refined for jobs that can interleave.
+/* The order of stages by work, refined for jobs that can interleave.  Coflows
+ * are ordered as by "stage".
  *
  * With strict priority, the second of two such jobs already communicates while
  * the first computes; it is delayed only by the bursts of the first.  If
@@ -177,7 +178,11 @@ order_compute_interleave(const struct order_options *options,
 {
     int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
 
-    order_compute_stage(options, op, result);
+    if (order_problem_iterates(op)) {
+        order_compute_work(options, op, result);
+    } else {
+        order_compute_stage(options, op, result);
+    }
     for (size_t k = 0; k < op->n_stages; k++) {
         order[k] = result->order[k];
     }

@@ -4,7 +4,8 @@
  *
  * Smallest effective bottleneck first is the order of Varys (Chowdhury, Zhong
  * and Stoica, SIGCOMM 2014): by the demand for the busiest port, at arrival or
- * now.  Total coflow first sorts by all remaining bytes. */
+ * now.  Total coflow first sorts by all remaining bytes.  "work" sorts stages
+ * by the remaining seconds of all ports per weight. */
 
 #include "order/baselines/baselines.h"
 
@@ -58,6 +59,21 @@ order_compute_sebf(const struct order_options *options,
                    struct order_result *result)
 {
     order_result_by_key(options, op, remaining_key, result);
+}
+
+static struct order_key
+weighted_work_key(const struct order_stage *stage,
+                  const struct order_options *options)
+{
+    return (struct order_key) { { order_stage_work(stage) / stage->weight } };
+}
+
+void
+order_compute_work(const struct order_options *options,
+                   const struct order_problem *op,
+                   struct order_result *result)
+{
+    order_result_by_key(options, op, weighted_work_key, result);
 }
 
 /* Bytes and seconds are not comparable: unless the bytes of every stage with

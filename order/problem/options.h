@@ -9,8 +9,9 @@
 
 enum order_kind {
     ORDER_FAIR,                 /* No order: every stage at level 0. */
-    ORDER_STAGE,                /* Primal-dual permutation of stages, improved
-                                 * by local search. */
+    ORDER_STAGE,                /* Primal-dual permutation of stages, or of
+                                 * iterations weighted by what their stages
+                                 * still need, improved by local search. */
     ORDER_EARLY,                /* Most early improvement first (JPAS). */
     ORDER_STAGE_EARLY,          /* Stages, with a larger weight for early
                                  * ones. */
@@ -22,8 +23,9 @@ enum order_kind {
     ORDER_DCLAS,                /* Aalo: queues by bytes sent so far. */
     ORDER_LAS,                  /* Least bytes sent so far. */
     ORDER_TCF,                  /* Least total remaining bytes. */
+    ORDER_WORK,                 /* Stages by their remaining work. */
     ORDER_INTENSITY,            /* Crux: most computing per communication. */
-    ORDER_INTERLEAVE,           /* ORDER_STAGE, refined by time shifts. */
+    ORDER_INTERLEAVE,           /* ORDER_WORK, refined by time shifts. */
     ORDER_N_KINDS
 };
 

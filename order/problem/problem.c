@@ -146,6 +146,12 @@ order_problem_set_release(struct order_problem *op, int stage,
 }
 
 void
+order_problem_set_weight(struct order_problem *op, int stage, double weight)
+{
+    get_stage(op, stage)->weight = weight;
+}
+
+void
 order_problem_set_traits(struct order_problem *op, int stage,
                          const struct order_traits *traits)
 {
@@ -289,6 +295,32 @@ whole_isolated_time(const struct order_stage *stage)
     return bytes > 0 ? isolated * (1 + sent / bytes) : isolated;
 }
 
+bool
+order_problem_iterates(const struct order_problem *op)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        if (op->stages[i].traits.period > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+double
+order_aging(double age, double isolated, double aging_s,
+            double aging_slowdown)
+{
+    double growth = 0;
+
+    if (aging_s > 0) {
+        growth += age / aging_s;
+    }
+    if (aging_slowdown > 0 && isolated > 0) {
+        growth += pow(age / isolated / aging_slowdown, 4);
+    }
+    return 1 + growth;
+}
+
 void
 order_problem_age(struct order_problem *op, double aging_s,
                   double aging_slowdown)
@@ -296,14 +328,9 @@ order_problem_age(struct order_problem *op, double aging_s,
     for (size_t i = 0; i < op->n_stages; i++) {
         struct order_stage *stage = &op->stages[i];
         double age = fmax(stage->traits.arrival, 0);
-        double isolated = whole_isolated_time(stage), growth = 0;
+        double factor = order_aging(age, whole_isolated_time(stage), aging_s,
+                                    aging_slowdown);
 
-        if (aging_s > 0) {
-            growth += age / aging_s;
-        }
-        if (aging_slowdown > 0 && isolated > 0) {
-            growth += pow(age / isolated / aging_slowdown, 4);
-        }
-        stage->weight = fmin(stage->weight * (1 + growth), ORDER_MAX_WEIGHT);
+        stage->weight = fmin(stage->weight * factor, ORDER_MAX_WEIGHT);
     }
 }

@@ -122,6 +122,8 @@ void order_problem_add_demand(struct order_problem *, int stage, int port,
                               double seconds);
 void order_problem_set_demand(struct order_problem *, int stage, int port,
                               double seconds);
+void order_problem_set_weight(struct order_problem *, int stage,
+                              double weight);
 void order_problem_set_traits(struct order_problem *, int stage,
                               const struct order_traits *);
 
@@ -139,6 +141,16 @@ void order_problem_set_traits(struct order_problem *, int stage,
  * finished would age. */
 void order_problem_age(struct order_problem *, double aging_s,
                        double aging_slowdown);
+
+/* Returns the factor by which the weight of a stage of 'age' seconds grows,
+ * see order_problem_age(), which needs 'isolated' seconds as a whole without
+ * competitors; 0 if that is unknown. */
+double order_aging(double age, double isolated, double aging_s,
+                   double aging_slowdown);
+
+/* Returns true if a stage is periodic: a job of it that waits at one port
+ * leaves its other ports idle. */
+bool order_problem_iterates(const struct order_problem *);
 
 /* Returns true if a stage has not begun yet. */
 bool order_problem_has_releases(const struct order_problem *);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "order/problem/iteration-weight.h"
 #include "policies/policy.h"
 #include "sim/workload/workload-view.h"
 
@@ -14,6 +15,7 @@ sim_policy_options(const struct policy *policy)
         .order = policy->order,
         .service = SIM_SERVICE_LEVELS,
         .min_share = policy->min_share,
+        .refresh_s = ITERATION_REFRESH_S,
         .aging_s = policy->aging_s,
         .aging_slowdown = policy->aging_slowdown,
         .early = {

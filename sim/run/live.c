@@ -20,7 +20,6 @@ begin_unit(struct live *live, struct unit *unit)
 {
     unit->id = live->n_begun_units++;
     unit->rank = -1;
-    unit->level = 0;
     unit_begin(unit, live->fabric, live->now);
     live->units = order_grow(live->units, live->n_units + 1,
                              &live->allocated_units, sizeof *live->units);
@@ -184,6 +183,8 @@ make_unit(struct live *live, struct live_job *job, int64_t times)
 
     job->unit.stage = job->stage;
     job->unit.job = job;
+    job->unit.level = live->last_level;
+    job->times = times;
     for (size_t i = 0; i < n; i++) {
         const struct flow *flow = &job->flows[i];
 
@@ -197,6 +198,9 @@ make_unit(struct live *live, struct live_job *job, int64_t times)
         unit_maker_bind(&live->maker, &paths[flow->path], flow);
     }
     unit_maker_clear(&live->maker);
+    for (size_t i = 0; i < job->unit.n_work; i++) {
+        job->work += live_iteration_seconds(live, job, i);
+    }
 }
 
 static int
@@ -247,6 +251,27 @@ make_ports(struct live_stage *stage)
     }
 }
 
+/* Sets the isolated time of 'stage': that of its slowest job, or of the port
+ * that all its jobs need most. */
+static void
+find_whole(const struct live *live, struct live_stage *stage,
+           int64_t iterations)
+{
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct live_job *job = &stage->jobs[i];
+
+        stage->whole = fmax(stage->whole, iterations
+                                          * (job->job->compute
+                                             + job->exchange_time));
+        for (size_t j = 0; j < job->unit.n_work; j++) {
+            double *seconds = &stage->seconds[job->place[j]];
+
+            *seconds += iterations * live_iteration_seconds(live, job, j);
+            stage->whole = fmax(stage->whole, *seconds);
+        }
+    }
+}
+
 static void
 make_units(struct live *live, struct live_stage *stage, int64_t iterations)
 {
@@ -260,8 +285,11 @@ make_units(struct live *live, struct live_stage *stage, int64_t iterations)
             begin_unit(live, &job->unit);
         }
     }
-    if (live->ordered == ORDER_UNIT_STAGE) {
+    if (live->ordered == ORDER_UNIT_STAGE || live->weighted) {
         make_ports(stage);
+    }
+    if (live->weighted) {
+        find_whole(live, stage, iterations);
     }
 }
 
@@ -374,12 +402,21 @@ cojob_begin(void *live, void *cojob_)
 void
 live_init(struct live *live, const struct workload *w,
           const struct sim_fabric *fabric,
-          const struct order_options *order, const struct rates_class *class)
+          const struct sim_options *options, const struct rates_class *class)
 {
+    const struct order_options *order = &options->order;
+
     memset(live, 0, sizeof *live);
     live->workload = w;
     live->fabric = fabric;
-    live->ordered = order_classes[order->kind].unit;
+    live->aging_s = options->aging_s;
+    live->aging_slowdown = options->aging_slowdown;
+    live->last_level = order->kind == ORDER_FAIR ? 0 : order->n_levels - 1;
+    live->ordered = order_unit(order->kind, workload_iterates(w));
+    live->weighted = live->ordered == ORDER_UNIT_ITERATION;
+    if (live->weighted && options->present_only) {
+        live->ordered = ORDER_UNIT_COFLOW;
+    }
     live->stages = order_alloc(w->n_stages, sizeof *live->stages);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
     if (order->kind == ORDER_EARLY || order->kind == ORDER_STAGE_EARLY) {
@@ -406,6 +443,15 @@ live_uninit(struct live *live)
     free(live->curves);
     free(live->units);
     event_queue_uninit(&live->events);
+}
+
+double
+live_iteration_seconds(const struct live *live, const struct live_job *job,
+                       size_t i)
+{
+    const struct work *work = &job->unit.work[i];
+
+    return work->whole / job->times / live->fabric->capacity[work->port];
 }
 
 void

@@ -44,12 +44,14 @@
 
 #include "order/problem/progress-curve.h"
 #include "order/order.h"
+#include "order/problem/iteration-weight.h"
 #include "sim/run/event-queue.h"
 #include "sim/fabric/paths.h"
 #include "sim/rates/rates.h"
 #include "sim/rates/unit.h"
 
 struct sim_job;
+struct sim_options;
 struct sim_stage;
 struct workload;
 struct workload_cojob;
@@ -63,6 +65,8 @@ struct live_job {
     struct sim_job *record;     /* In live's 'jobs'. */
     struct unit unit;
     double exchange_time;       /* workload_exchange_time(). */
+    int64_t times;              /* Iterations that are the unit's work. */
+    double work;                /* Seconds of all ports in an iteration. */
     int64_t iterations_done;    /* In all rungs. */
     int64_t iterations_left;    /* In this rung, the current one included. */
     struct progress_curve *curve;       /* Reported metric, in live's 'curves';
@@ -87,6 +91,10 @@ struct live_stage {
     size_t n_jobs, jobs_left;
     struct live_job *jobs;
     int place;                  /* In the last problem, if it had stages. */
+    double whole;               /* Lower bound of its isolated time,
+                                 * seconds. */
+    struct iteration_need need; /* At the last decision, for weighted
+                                 * iterations. */
 
     /* If orders see stages: the ports of all jobs, by number, and room for
      * what the stage needs of each. */
@@ -98,6 +106,10 @@ struct live_stage {
 struct live {
     const struct workload *workload;
     const struct sim_fabric *fabric;
+    double aging_s, aging_slowdown;     /* See order_aging(). */
+    int last_level;             /* Level of a job before its first order. */
+    bool weighted;              /* Orders see iterations weighted by what their
+                                 * stages still need. */
     enum order_unit ordered;    /* What orders see.  Where that is stages,
                                  * units are jobs all the same: those with
                                  * slack wait, see slack.h. */
@@ -121,7 +133,7 @@ struct live {
 };
 
 void live_init(struct live *, const struct workload *,
-               const struct sim_fabric *, const struct order_options *,
+               const struct sim_fabric *, const struct sim_options *,
                const struct rates_class *);
 
 /* Leaves 'stages' and 'jobs' to the caller. */
@@ -129,6 +141,11 @@ void live_uninit(struct live *);
 
 /* Continues the job of 'flow', which the rate allocation has popped. */
 void live_flow_ended(struct live *, struct flow *);
+
+/* Returns the seconds that an iteration of 'job' needs of the port of its
+ * unit's work 'i'. */
+double live_iteration_seconds(const struct live *, const struct live_job *,
+                              size_t i);
 
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);

@@ -6,6 +6,7 @@
 
 #include "order/primal-dual/ascent.h"
 #include "order/order.h"
+#include "order/problem/iteration-weight.h"
 #include "order/primal-dual/primal-dual.h"
 #include "sim/run/live.h"
 #include "order/problem/memory.h"
@@ -113,6 +114,33 @@ work_seconds(const struct live *live, const struct unit *unit, size_t i)
     return unit->bytes[i] / live->fabric->capacity[unit->work[i].port];
 }
 
+/* Returns what the search of 'stage' still needs: the rest of this rung and
+ * the rungs to come, whose jobs are those that will be kept, of average
+ * work. */
+static struct iteration_need
+need_of(const struct live *live, const struct live_stage *stage)
+{
+    const struct workload_cojob *cojob = stage->cojob;
+    const struct workload_rung *rung = &cojob->rungs[stage->record->rung];
+    struct iteration_need need = { .weight = cojob->weight };
+    double of_iterations = 0;
+
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct live_job *job = &stage->jobs[i];
+
+        need.work += job->iterations_left * job->work;
+        need.slowest = fmax(need.slowest, remaining_alone(live, job));
+        of_iterations += job->work;
+    }
+    for (size_t i = 1; i < cojob->n_rungs - stage->record->rung; i++) {
+        need.work += (rung[i].iterations - rung[i - 1].iterations)
+                     * rung[i].n_jobs * of_iterations / stage->n_jobs;
+    }
+    need.weight *= order_aging(live->now - stage->record->begin, stage->whole,
+                               live->aging_s, live->aging_slowdown);
+    return need;
+}
+
 /* Adds 'unit', of one job, to 'op'.  Its exchanges may be looked at one by
  * one, and then they take no time alone. */
 static void
@@ -120,12 +148,15 @@ add_unit(struct order_problem *op, const struct live *live,
          const struct unit *unit, double weight)
 {
     int s = order_problem_add_stage(op, weight, unit->id);
-    double alone = live->ordered == ORDER_UNIT_COFLOW ? 0
+    double alone = live->ordered != ORDER_UNIT_JOB ? 0
         : remaining_alone(live, unit->job);
 
     for (size_t i = 0; i < unit->n_work; i++) {
-        order_problem_set_demand(op, s, unit->work[i].port,
-                                 work_seconds(live, unit, i));
+        order_problem_set_demand(
+            op, s, unit->work[i].port,
+            live->ordered == ORDER_UNIT_ITERATION
+            ? live_iteration_seconds(live, unit->job, i)
+            : work_seconds(live, unit, i));
     }
     order_problem_set_release(op, s, 0, alone);
 }
@@ -170,8 +201,15 @@ remaining_problem(const struct live *live,
         const struct unit *unit = live->units[i];
         struct live_stage *stage = unit->stage;
 
+        if (live->weighted && stage->place < 0) {
+            stage->place = 0;
+            stage->need = need_of(live, stage);
+        }
         if (live->ordered != ORDER_UNIT_STAGE) {
-            add_unit(op, live, unit, stage->cojob->weight);
+            add_unit(op, live, unit, live->weighted
+                     ? iteration_weight(&stage->need,
+                                        remaining_alone(live, unit->job))
+                     : stage->cojob->weight);
             get_traits(live, unit, unit->job, 1, early, &traits);
         } else if (stage->place < 0) {
             unit = &stage->jobs[0].unit;

@@ -22,7 +22,10 @@ struct simulation {
     struct order_options order_options;
     struct progress_options early;
     struct live live;
-    double next_period;         /* When "early" is ordered again. */
+    double next_period;         /* Time of the next order without a change,
+                                 * INFINITY if there is none. */
+    double due;                 /* Time of the next late decision, INFINITY
+                                 * without one. */
     struct order_problem *problem;
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
@@ -151,6 +154,19 @@ next_limit(const struct live *live)
     return next;
 }
 
+/* Returns the time between two orders if progress alone changes the order,
+ * else INFINITY. */
+static double
+period(const struct simulation *sim)
+{
+    enum order_kind kind = sim->order_options.kind;
+    double refresh = sim->options->refresh_s;
+
+    return kind == ORDER_EARLY || kind == ORDER_STAGE_EARLY
+           ? sim->early.period_s
+           : sim->live.weighted && refresh > 0 ? refresh : INFINITY;
+}
+
 /* Orders the live units by what remains of them. */
 static void
 decide(struct simulation *sim, struct sim_result *result)
@@ -159,27 +175,21 @@ decide(struct simulation *sim, struct sim_result *result)
     double begin;
 
     live->units_changed = false;
-    sim->next_period = live->now + sim->early.period_s;
+    sim->next_period = live->now + period(sim);
     if (!live->n_units || sim->order_options.kind == ORDER_FAIR) {
         return;
     }
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
     remaining_problem(live, &sim->early, sim->problem);
-    order_problem_age(sim->problem, sim->options->aging_s,
-                      sim->options->aging_slowdown);
+    if (!live->weighted) {
+        order_problem_age(sim->problem, sim->options->aging_s,
+                          sim->options->aging_slowdown);
+    }
     begin = clock_monotonic_s();
     order_compute(&sim->order_options, sim->problem, &sim->order);
     count_decision(sim, (clock_monotonic_s() - begin) * 1e6, result);
     apply_order(sim);
-}
-
-/* Returns true if progress alone changes the order. */
-static bool
-is_periodic(const struct simulation *sim)
-{
-    return sim->order_options.kind == ORDER_EARLY
-           || sim->order_options.kind == ORDER_STAGE_EARLY;
 }
 
 static void
@@ -191,6 +201,23 @@ observe(struct simulation *sim, double seconds)
     sim->options->observe(sim->options->aux, seconds, sim->flows, n);
 }
 
+/* Returns true if an order is due now. */
+static bool
+decision_is_due(struct simulation *sim)
+{
+    struct live *live = &sim->live;
+
+    if (live->units_changed && sim->options->late_s > 0) {
+        sim->due = fmin(sim->due, live->now + sim->options->late_s);
+        live->units_changed = false;
+    }
+    if (sim->due <= live->now) {
+        sim->due = INFINITY;
+        return true;
+    }
+    return live->units_changed;
+}
+
 /* Goes on to the next event. */
 static void
 step(struct simulation *sim, struct sim_result *result)
@@ -199,16 +226,17 @@ step(struct simulation *sim, struct sim_result *result)
     const struct rates_class *class = live->rates->class;
     double next = fmin(event_queue_next(&live->events),
                        class->next(live->rates));
-    double decision = next_limit(live);
+    double decision = isinf(sim->due) ? next_limit(live) : INFINITY;
     struct flow *flow;
 
-    if (is_periodic(sim) && live->n_units) {
+    if (live->n_units && isinf(sim->due)) {
         decision = fmin(decision, sim->next_period);
     }
     if (decision <= next) {
         next = decision;
         live->units_changed = true;
     }
+    next = fmin(next, sim->due);
     assert(isfinite(next));
     next = fmax(next, live->now);
     if (sim->options->observe) {
@@ -219,7 +247,7 @@ step(struct simulation *sim, struct sim_result *result)
         live_flow_ended(live, flow);
     }
     live_run_events(live);
-    if (live->units_changed) {
+    if (decision_is_due(sim)) {
         decide(sim, result);
     }
     class->update(live->rates, live->now);
@@ -307,7 +335,7 @@ simulate(const struct workload *w, const struct sim_options *options,
 {
     struct simulation sim = {
         .options = options, .order_options = options->order,
-        .early = options->early,
+        .early = options->early, .next_period = INFINITY, .due = INFINITY,
     };
 
     struct sim_fabric *fabric = sim_fabric_scale(
@@ -318,7 +346,7 @@ simulate(const struct workload *w, const struct sim_options *options,
         sim.early = (struct progress_options) PROGRESS_OPTIONS_INIT;
     }
     sim.early.theta = options->order.early_theta;
-    live_init(&sim.live, w, fabric, &options->order,
+    live_init(&sim.live, w, fabric, options,
               choose_rates(options, fabric));
     if (options->service == SIM_SERVICE_EXACT) {
         sim.order_options.n_levels = INT_MAX;

@@ -66,6 +66,14 @@ struct sim_options {
     double min_share;           /* Share of each port that each level gets
                                  * first, at most an equal part; only with
                                  * levels. */
+    double refresh_s;           /* Longest time between two orders of weighted
+                                 * iterations; 0 orders only when units change.
+                                 */
+    bool present_only;          /* Weighted iterations are ordered only while
+                                 * they exchange, by what remains of them. */
+    double late_s;              /* Seconds from the begin or end of a unit to
+                                 * the order that regards it; until then its
+                                 * job keeps its level.  Only with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
     struct progress_options early;      /* How metrics are judged by orders

@@ -114,6 +114,20 @@ workload_set_fabric(struct workload *w, struct sim_fabric *fabric)
     w->fabric = fabric;
 }
 
+bool
+workload_iterates(const struct workload *w)
+{
+    for (size_t i = 0; i < w->n_cojobs; i++) {
+        const struct workload_cojob *cojob = &w->cojobs[i];
+
+        if (cojob->n_rungs
+            && cojob->rungs[cojob->n_rungs - 1].iterations > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 workload_make_offline(struct workload *w)
 {

@@ -39,6 +39,7 @@
  * functions return are valid until the next "add" of the same kind.  A
  * simulation only reads it, so several may run on one workload. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -109,6 +110,9 @@ void workload_add_rung(struct workload *, struct workload_cojob *,
 
 /* Takes ownership of 'fabric', which must have the hosts that 'w' uses. */
 void workload_set_fabric(struct workload *w, struct sim_fabric *fabric);
+
+/* Returns true if a job exchanges more than once. */
+bool workload_iterates(const struct workload *);
 
 /* Lets all cojobs arrive at time 0. */
 void workload_make_offline(struct workload *);

@@ -30,6 +30,18 @@ halving_target(const struct halving *h)
     return h->rungs[h->rung].iterations;
 }
 
+int64_t
+halving_later_iterations(const struct halving *h)
+{
+    int64_t sum = 0;
+
+    for (int i = h->rung + 1; i < h->n_rungs; i++) {
+        sum += (h->rungs[i].iterations - h->rungs[i - 1].iterations)
+               * h->rungs[i - 1].keep;
+    }
+    return sum;
+}
+
 void
 halving_reached(struct halving *h, int job, double loss)
 {

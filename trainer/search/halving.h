@@ -63,7 +63,13 @@ void halving_init(struct halving *, const struct search_rung *, int n_rungs,
                   int n_jobs);
 void halving_uninit(struct halving *);
 
+/* Returns the iteration at which the current stage ends. */
 int64_t halving_target(const struct halving *);
+
+/* Returns the sum of the iterations of all jobs in the stages after the
+ * current one. */
+int64_t halving_later_iterations(const struct halving *);
+
 void halving_reached(struct halving *, int job, double loss);
 void halving_failed(struct halving *, int job);
 

@@ -236,8 +236,9 @@ announce_stage_begin(struct search *s)
 {
     announce(s, (struct intent_edit) {
         .kind = INTENT_STAGE_BEGIN, .rung = s->halving.rung,
-        .iterations = halving_target(&s->halving), .jobs = s->names,
-        .n = name_running_jobs(s),
+        .iterations = halving_target(&s->halving),
+        .later_iterations = halving_later_iterations(&s->halving),
+        .jobs = s->names, .n = name_running_jobs(s),
     });
 }
 

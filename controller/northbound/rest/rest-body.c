@@ -99,6 +99,8 @@ rest_body_edit(enum intent_kind kind, const char *text, size_t size,
                                             0);
     } else if (kind == INTENT_STAGE_BEGIN) {
         edit->iterations = json_integer(top, "iterations", 1, 1LL << 50);
+        edit->later_iterations = json_integer_or(top, "later_iterations", 0,
+                                                 1LL << 50, 0);
         read_jobs(top, edit);
     }
     error = strip_name(json_check_close(jc));

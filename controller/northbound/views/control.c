@@ -214,8 +214,8 @@ interleave_to_json(const struct controller *ctl)
     struct decide_problem dp;
     struct interleave *il;
 
-    decide_problem_init(&dp, op, ctl->cluster, policy_file_get(ctl->policy),
-                        ORDER_UNIT_JOB, time_wall_msec());
+    decide_problem_init(&dp, op, NULL, ctl->cluster,
+                        policy_file_get(ctl->policy), ORDER_UNIT_JOB, time_wall_msec());
     il = interleave_create(op);
     for (size_t i = 0; i < il->n_ports; i++) {
         char *name = port_to_name(ctl->cluster, il->ports[i].port);

@@ -57,6 +57,9 @@ static const struct {
                                           "cluster" },
 };
 
+/* A job that needs less of its stage's time than this has time to spare. */
+#define MAX_IDLE_SHARE 0.95
+
 static void OVS_PRINTF_FORMAT(2, 3)
 add_sentence(struct explanation *e, const char *format, ...)
 {
@@ -162,6 +165,16 @@ explain_level(struct explanation *e)
     if (e->row->slack > 0) {
         add_sentence(e, "it would end %.1f s before its stage does, so urgent "
                      "jobs may go before it", e->row->slack);
+    }
+    if (e->rows->unit == ORDER_UNIT_ITERATION && e->stage->work > 0) {
+        add_sentence(e, "its search still needs %.1f s of all ports until it "
+                     "ends; iterations of searches that need less go earlier",
+                     e->stage->work);
+    }
+    if (e->row->urgency < MAX_IDLE_SHARE) {
+        add_sentence(e, "without competitors it would need %.0f %% of the "
+                     "time of its stage's slowest job, so urgent jobs may go "
+                     "before it", 100 * e->row->urgency);
     }
     if (e->row->early) {
         add_sentence(e, "it is early in its training: its metric is below the "

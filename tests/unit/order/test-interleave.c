@@ -224,7 +224,7 @@ first_of_two(double burst, double isolated)
     add(op, 1, 0.3, 12, 0, 0);
     order_problem_set_release(op, 0, 0, isolated);
     order_problem_set_release(op, 1, 0, isolated);
-    compute(ORDER_STAGE, op, INT_MAX, &result);
+    compute(ORDER_WORK, op, INT_MAX, &result);
     assert_int_equal(result.order[0], 0);
     compute(ORDER_INTERLEAVE, op, INT_MAX, &result);
     first = result.order[0];
@@ -301,7 +301,7 @@ is_never_worse_than_the_order_of_stages(void **state)
         }
         order_result_init(&stage);
         order_result_init(&interleave);
-        compute(ORDER_STAGE, op, INT_MAX, &stage);
+        compute(ORDER_WORK, op, INT_MAX, &stage);
         compute(ORDER_INTERLEAVE, op, INT_MAX, &interleave);
         assert_true(interleave.estimate <= stage.estimate * (1 + 1e-9));
         for (size_t s = 0; s < op->n_stages; s++) {

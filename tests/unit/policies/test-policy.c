@@ -23,7 +23,8 @@
 #define ORDERS                                                          \
     "\"fair\", \"stage\", \"early\", \"stage+early\", \"fifo\", "       \
     "\"fifo-lm\", \"sincronia\", \"sebf-static\", \"sebf\", "           \
-    "\"dclas\", \"las\", \"tcf\", \"intensity\", \"interleave\""
+    "\"dclas\", \"las\", \"tcf\", \"work\", \"intensity\", "    \
+    "\"interleave\""
 
 /* Each row is one mistake that an operator can make and the words they get. */
 static const struct {

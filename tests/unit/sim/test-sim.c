@@ -252,9 +252,61 @@ orders_by_what_remains(void **state)
         workload_add_rung(w, cojob, cases[i].iterations, 1);
         add_flow(w, cases[i].meet, cases[i].src, cases[i].dst,
                  cases[i].bytes);
-        run_order(w, ORDER_STAGE, 6, &r);
+        run_order(w, ORDER_WORK, 6, &r);
         assert_near(end_of(&r, 0, 0), cases[i].search_end);
         assert_near(end_of(&r, 1, 0), cases[i].coflow_end);
+        sim_result_uninit(&r);
+        workload_destroy(w);
+    }
+}
+
+/* Adds a search of one job whose iterations send 'bytes' from host 0 to host
+ * 1; 'later' is the end of a second rung, 0 for none. */
+static void
+add_search(struct workload *w, double bytes, int64_t iterations,
+           int64_t later)
+{
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+
+    workload_add_transfer(workload_add_job(cojob, "t", 0), 0, 1, bytes, 0, 0);
+    workload_add_rung(w, cojob, iterations, 1);
+    if (later) {
+        workload_add_rung(w, cojob, later, 1);
+    }
+}
+
+/* Two searches share a link of 100 bytes/s: ten iterations of 1 s, and two of
+ * 1.5 s.  The second needs less, unless it has a long rung to come.  While an
+ * order is late both share the link. */
+static void
+orders_iterations_by_what_their_search_needs(void **state)
+{
+    static const struct {
+        int64_t later;
+        double late_s;
+        bool present_only;
+        double first_end, second_end;
+    } cases[] = {
+        { 0, 0, false, 13, 3 },
+        { 0, 0, true, 13, 3 },
+        { 100, 0, false, 10, 13 },
+        { 0, 0.5, false, 13, 3.25 },
+    };
+
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct workload *w = workload_create("stage",
+                                             sim_fabric_create(2, 100));
+        struct sim_options options = {
+            .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+            .late_s = cases[i].late_s, .present_only = cases[i].present_only,
+        };
+        struct sim_result r;
+
+        add_search(w, 100, 10, 0);
+        add_search(w, 150, 2, cases[i].later);
+        simulate(w, &options, &r);
+        assert_near(end_of(&r, 0, 0), cases[i].first_end);
+        assert_near(end_of(&r, 1, 0), cases[i].second_end);
         sim_result_uninit(&r);
         workload_destroy(w);
     }
@@ -710,6 +762,7 @@ main(void)
         cmocka_unit_test(lets_an_aged_stage_go_first),
         cmocka_unit_test(overlaps_computing_and_sending),
         cmocka_unit_test(orders_by_what_remains),
+        cmocka_unit_test(orders_iterations_by_what_their_search_needs),
         cmocka_unit_test(ends_a_rung_with_its_slowest_job),
         cmocka_unit_test(exchanges_shards_side_by_side),
         cmocka_unit_test(ends_what_has_nothing_to_do),

@@ -72,6 +72,7 @@ a_job_with_slack_waits(void **state)
         { "b", "j", "h1", 1500 },
     };
     struct fixture *f = *state;
+    struct policy *policy = set_order(f, "work", "");
     struct json *json, *order, *levels;
 
     give_jobs(f, given, ARRAY_SIZE(given));
@@ -90,6 +91,7 @@ a_job_with_slack_waits(void **state)
     assert_true(member(levels, "a/slow") == 0);
     assert_true(member(levels, "a/fast") == 1);
     json_destroy(json);
+    policy_destroy(policy);
 }
 
 /* The pace of one that waits is that of those before it: if it counted, "b"
@@ -102,6 +104,7 @@ a_job_does_not_pass_by_its_pace_behind_others(void **state)
         { "a", "z", "h0", 400 }, { "b", "j", "h0", 1500 },
     };
     struct fixture *f = *state;
+    struct policy *policy = set_order(f, "work", "");
 
     give_jobs(f, given, ARRAY_SIZE(given));
     assert_true(decide_run(f->d, 1000));
@@ -114,6 +117,7 @@ a_job_does_not_pass_by_its_pace_behind_others(void **state)
     find_job(f, "b/j")->progress.first_period = 0.0027;
     assert_true(decide_run(f->d, 5000));
     assert_int_equal(rank(f, "b/j"), 0);
+    policy_destroy(policy);
 }
 
 /* Slack is measured, and about equal slack is no reason to swap. */
@@ -124,6 +128,7 @@ jobs_of_about_equal_slack_keep_their_places(void **state)
         { "a", "x", "h0", 1000 }, { "a", "y", "h0", 1010 },
     };
     struct fixture *f = *state;
+    struct policy *policy = set_order(f, "work", "");
 
     give_jobs(f, given, ARRAY_SIZE(given));
     assert_true(decide_run(f->d, 1000));
@@ -139,6 +144,78 @@ jobs_of_about_equal_slack_keep_their_places(void **state)
     assert_true(decide_run(f->d, 5000));
     assert_int_equal(rank(f, "a/x"), 0);
     assert_int_equal(level(f, "a/x"), 0);
+    policy_destroy(policy);
+}
+
+/* Jobs that iterate: "a" still needs 100 iterations of 1 ms on two ports, "b"
+ * 20 of 2 ms.
+ * If "b" has more to do in later stages, the shorter iterations go first. */
+static void
+iterations_go_by_what_their_search_needs(void **state)
+{
+    static const struct given given[] = {
+        { "a", "j", "h0", 1000 }, { "b", "j", "h0", 2000 },
+    };
+    struct fixture *f = *state;
+    struct json *json;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    find_job(f, "a/j")->iteration = 900;
+    find_job(f, "b/j")->iteration = 980;
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    json = decide_explain(f->d, "b/j");
+    assert_string_equal(json_string(shash_find_data(json_object(json),
+                                                    "unit")), "iteration");
+    assert_float_equal(member(json, "search_work_s"), 0.08, 1e-9);
+    assert_float_equal(member(json, "urgency"), 1, 1e-9);
+    json_destroy(json);
+
+    find_job(f, "b/j")->stage->later_iterations = 1000;
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "a/j"), 0);
+    json = decide_explain(f->d, "b/j");
+    assert_float_equal(member(json, "search_work_s"), 4.08, 1e-9);
+    json_destroy(json);
+}
+
+/* "fast" ends long before the slowest job of its stage, so it waits for the
+ * iterations of "b", although "b" as a whole needs more. */
+static void
+an_iteration_with_time_to_spare_waits(void **state)
+{
+    static const struct given given[] = {
+        { "a", "slow", "h0", 1000 }, { "a", "fast", "h1", 300 },
+        { "b", "j", "h1", 1500 },
+    };
+    struct fixture *f = *state;
+    struct json *json;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_true(rank(f, "b/j") < rank(f, "a/fast"));
+    json = decide_explain(f->d, "a/fast");
+    assert_float_equal(member(json, "urgency"), 0.3, 1e-9);
+    json_destroy(json);
+    give_jobs(f, given, ARRAY_SIZE(given));
+    find_job(f, "a/slow")->iteration = 900;
+    assert_true(decide_run(f->d, 3000));
+    assert_true(rank(f, "a/fast") < rank(f, "b/j"));
+}
+
+/* Stages of one iteration are coflows and are ordered as a whole. */
+static void
+stages_of_one_iteration_are_coflows(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json;
+
+    give(f, "00", (int64_t[]) { 1, 1 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    json = decide_explain(f->d, "a/j");
+    assert_string_equal(json_string(shash_find_data(json_object(json),
+                                                    "unit")), "stage");
+    json_destroy(json);
 }
 
 /* What is at its end has nothing to do: it is in nobody's way and keeps what
@@ -298,6 +375,9 @@ main(void)
         TEST(a_job_with_slack_waits),
         TEST(a_job_does_not_pass_by_its_pace_behind_others),
         TEST(jobs_of_about_equal_slack_keep_their_places),
+        TEST(iterations_go_by_what_their_search_needs),
+        TEST(an_iteration_with_time_to_spare_waits),
+        TEST(stages_of_one_iteration_are_coflows),
         TEST(a_job_at_its_end_is_not_ordered),
         TEST(orders_of_jobs_place_jobs),
         TEST(early_jobs_go_first),

@@ -15,6 +15,7 @@
 #include "tests/unit/controller/decide/decide-world.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "policies/policy.h"
 #include "sim/workload/workload-recording.h"
 #include "sim/workload/workload.h"
 #include "timeval.h"
@@ -118,6 +119,7 @@ static void
 explains_a_place(void **state)
 {
     struct fixture *f = *state;
+    struct policy *policy = set_order(f, "work", "");
     struct json *json, *before;
 
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
@@ -139,6 +141,7 @@ explains_a_place(void **state)
                                                     "job")), "b/j");
     assert_float_equal(member(before, "seconds"), 0.1, 1e-9);
     json_destroy(json);
+    policy_destroy(policy);
 }
 
 /* A pace that was measured helps to order, but proves nothing: 0.1 s and 0.4 s

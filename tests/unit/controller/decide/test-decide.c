@@ -232,6 +232,7 @@ what_is_in_no_hurry_waits_for_more_of_it(void **state)
     static const struct news job = { "a job", 1, true, false, 1000, 0, 1,
                                      false };
     struct fixture *f = *state;
+    struct policy *policy = set_order(f, "work", "");
 
     assert_true(decide_run(f->d, 1000));
     for (int ms = 0; ms < 1000; ms += 200) {
@@ -239,6 +240,7 @@ what_is_in_no_hurry_waits_for_more_of_it(void **state)
         assert_false(decide_run(f->d, 1001 + ms));
     }
     assert_true(decide_run(f->d, 2001));
+    policy_destroy(policy);
 }
 
 int

@@ -116,6 +116,8 @@ errors_name_the_member(void **state)
         { INTENT_STAGE_BEGIN, "{\"jobs\": [\"a\"]}", "/iterations: " },
         { INTENT_STAGE_BEGIN, "{\"iterations\": 1.5, \"jobs\": [\"a\"]}",
           "/iterations: " },
+        { INTENT_STAGE_BEGIN, "{\"iterations\": 1, \"later_iterations\": -1, "
+          "\"jobs\": [\"a\"]}", "/later_iterations: " },
         { INTENT_STAGE_BEGIN, "{\"iterations\": 1, \"jobs\": []}",
           "/jobs: " },
     };
@@ -282,7 +284,7 @@ changes_are_prepared_for_the_database(void **state)
         { "DELETE", "/v1/cojobs/a/jobs/b", "", NULL, INTENT_JOB_END },
         { "DELETE", "/v1/cojobs/a/jobs/b", "", "failed", INTENT_JOB_END },
         { "PUT", "/v1/cojobs/a/stages/7", "{\"iterations\": 5, \"jobs\": "
-          "[\"b\"]}", NULL, INTENT_STAGE_BEGIN },
+          "[\"b\"], \"later_iterations\": 70}", NULL, INTENT_STAGE_BEGIN },
         { "DELETE", "/v1/cojobs/a/stages/7", "", NULL, INTENT_STAGE_END },
     };
 
@@ -296,6 +298,8 @@ changes_are_prepared_for_the_database(void **state)
         assert_int_equal(r.next, REST_CHANGE);
         assert_int_equal(r.edit.kind, cases[i].kind);
         assert_string_equal(r.edit.cojob, "a");
+        assert_int_equal(r.edit.later_iterations,
+                         cases[i].kind == INTENT_STAGE_BEGIN ? 70 : 0);
         if (cases[i].kind == INTENT_JOB_END) {
             assert_string_equal(r.edit.outcome,
                                 cases[i].outcome ? cases[i].outcome : "done");

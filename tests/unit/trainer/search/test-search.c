@@ -38,6 +38,7 @@ keeps_the_best_and_waits_for_the_last(void **state)
 
     halving_init(&h, rungs, 2, 4);
     assert_int_equal(halving_target(&h), 10);
+    assert_int_equal(halving_later_iterations(&h), 2 * 20);
     halving_reached(&h, 2, 0.5);
     halving_reached(&h, 0, 0.9);
     halving_reached(&h, 3, 0.7);
@@ -52,6 +53,7 @@ keeps_the_best_and_waits_for_the_last(void **state)
     assert_false(halving_is_over(&h));
 
     assert_int_equal(halving_target(&h), 30);
+    assert_int_equal(halving_later_iterations(&h), 0);
     halving_reached(&h, 1, 0.2);
     halving_reached(&h, 2, 0.3);
     assert_int_equal(halving_end_stage(&h, ranking), 2);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef ITERATION_WEIGHT_H
+#define ITERATION_WEIGHT_H 1
+
+/* Weight of one iteration of a job, so that stages end early.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Jobs that iterate compute, exchange, and compute again.  While one port of a
+ * job waits its other ports are idle, so a stage is not one coflow: the
+ * entities that compete are the iterations that exchange now.  They are
+ * ordered by the primal-dual permutation, each with the weight
+ *
+ *     weight of the search x urgency^3 / work
+ *
+ * 'work' is the time of all ports, in seconds, that the search still needs
+ * until its end: the rest of the running stage and the rungs to come.  A
+ * search that is nearly done goes first, as in the rule of Smith.  'urgency'
+ * is the time that the job still needs without competitors, relative to the
+ * job of its stage that needs most: a stage ends with its slowest job, so a
+ * job that has time to spare lets others pass.
+ *
+ * Weights change as jobs make progress.  Computing them again every 0.2, 0.5
+ * and 1 s gives a mean stage completion time of 0.765, 0.772 and 0.779 of
+ * fair sharing, and 0.794 only when stages begin or end (40 random placements
+ * of four searches on six hosts).
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Pure functions. */
+
+/* Longest time between two orders of weighted iterations, seconds. */
+#define ITERATION_REFRESH_S 0.5
+
+/* What is left of a stage, as its jobs see it. */
+struct iteration_need {
+    double weight;              /* Of the search, aging included. */
+    double work;                /* Seconds of all ports until the search ends;
+                                 * 0 if unknown. */
+    double slowest;             /* Seconds that the slowest job of the stage
+                                 * still needs without competitors. */
+};
+
+/* Returns the urgency, above 0 and at most 1, of a job that still needs
+ * 'alone' seconds without competitors. */
+double iteration_urgency(const struct iteration_need *, double alone);
+
+/* Returns the weight of an iteration of a job that still needs 'alone' seconds
+ * without competitors, from 1 / ORDER_MAX_WEIGHT to ORDER_MAX_WEIGHT. */
+double iteration_weight(const struct iteration_need *, double alone);
+
+#endif /* order/problem/iteration-weight.h */
