@@ -8,24 +8,20 @@
  * arrivals (sim/workload/workload-generate.h), which are simulated under
  * several policies, exactly or by levels.  The early jobs are searches of one
  * long job each; they start one after the other, so that the ports are as busy
- * as possible and most jobs are past their early stage.
- *
- * There is a worker process for each processor.  The workers read tasks from
- * one pipe and write results to another. */
+ * as possible and most jobs are past their early stage. */
 
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload.h"
+#include "tests/bench/seed-pool.h"
 
 #define ROUNDS 100              /* Rounds of the ascent for the bound. */
 
@@ -115,7 +111,7 @@ early_time(const struct sim_result *r)
     return n ? sum / n : 0;
 }
 
-/* The task of one seed.  Small enough for an atomic write to a pipe. */
+/* The task of one seed. */
 struct task {
     int seed;
     bool early;
@@ -174,117 +170,20 @@ run_early_jobs(struct outcome *o)
     workload_destroy(w);
 }
 
-static void
-die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-/* Runs tasks until the pipe is empty. */
-static void
-work(int tasks, int outcomes)
-{
-    struct outcome o = { .gap = 0 };
-
-    while (read(tasks, &o.task, sizeof o.task) == sizeof o.task) {
-        if (o.task.early) {
-            run_early_jobs(&o);
-        } else {
-            run_searches(&o);
-        }
-        if (write(outcomes, &o, sizeof o) != sizeof o) {
-            die("write");
-        }
-    }
-}
+/* Number of tasks with early jobs.  They take longest, so they are first. */
+static int n_early;
 
 static void
-make_pipe(int ends[2])
+run_task(int task, void *outcome)
 {
-    if (pipe(ends)) {
-        die("pipe");
-    }
-}
+    struct outcome *o = outcome;
+    bool early = task < n_early;
 
-/* Writes the tasks to a pipe, the longest first.  Returns its reading end. */
-static int
-make_tasks(int n, int n_early)
-{
-    int ends[2];
-
-    make_pipe(ends);
-    if (!fork()) {
-        for (int i = 0; i < n_early + n; i++) {
-            bool early = i < n_early;
-            struct task task = { 1 + (early ? i : i - n_early), early };
-
-            if (write(ends[1], &task, sizeof task) != sizeof task) {
-                _exit(1);
-            }
-        }
-        _exit(0);
-    }
-    close(ends[1]);
-    return ends[0];
-}
-
-/* Starts the workers.  Returns the reading end of the pipe of results. */
-static int
-start_workers(int tasks)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    int ends[2];
-
-    make_pipe(ends);
-    for (long i = 0; i < n || !i; i++) {
-        pid_t pid = fork();
-
-        if (pid < 0) {
-            die("fork");
-        } else if (!pid) {
-            close(ends[0]);
-            work(tasks, ends[1]);
-            _exit(0);
-        }
-    }
-    close(tasks);
-    close(ends[1]);
-    return ends[0];
-}
-
-static void
-show_progress(int done, int all)
-{
-    if (isatty(STDERR_FILENO)) {
-        fprintf(stderr, "\rseeds: %d of %d\033[K%s", done, all,
-                done == all ? "\n" : "");
-    }
-}
-
-/* Stores the outcome of each search's seed in 'searches' and of each early
- * jobs' seed in 'early'. */
-static void
-run_all(int n, int n_early, struct outcome *searches, struct outcome *early)
-{
-    int outcomes = start_workers(make_tasks(n, n_early));
-    struct outcome o;
-    int n_done = 0;
-    int status;
-
-    while (read(outcomes, &o, sizeof o) == sizeof o) {
-        (o.task.early ? early : searches)[o.task.seed - 1] = o;
-        show_progress(++n_done, n + n_early);
-    }
-    while (wait(&status) > 0) {
-        if (status) {
-            fputs("order-scenarios: a worker failed\n", stderr);
-            exit(1);
-        }
-    }
-    if (n_done < n + n_early) {
-        fputs("order-scenarios: seeds are missing\n", stderr);
-        exit(1);
+    o->task = (struct task) { 1 + (early ? task : task - n_early), early };
+    if (early) {
+        run_early_jobs(o);
+    } else {
+        run_searches(o);
     }
 }
 
@@ -323,7 +222,7 @@ add_up(const struct outcome *outcomes, int n, struct sums *sums)
 }
 
 static void
-print(const struct sums *sums, int n, double early, int n_early)
+print(const struct sums *sums, int n, double early)
 {
     printf("{\"bench\": \"order-scenarios\", \"figures\": {"
            "\"ratio_fair\": %.4f, \"ratio_sincronia\": %.4f, "
@@ -345,29 +244,28 @@ int
 main(int argc, char *argv[])
 {
     int n = argc > 1 ? atoi(argv[1]) : 200;
-    int n_early = argc > 2 ? atoi(argv[2]) : 24;
-    struct outcome *searches, *early;
+    struct outcome *outcomes;
     struct sums sums = { .gap = 0 };
     double early_ratio = 0;
 
+    n_early = argc > 2 ? atoi(argv[2]) : 24;
     if (n < 1 || n_early < 1) {
         fputs("usage: order-scenarios [SEEDS [SEEDS]]\n", stderr);
         return 2;
     }
-    searches = calloc(n, sizeof *searches);
-    early = calloc(n_early, sizeof *early);
+    outcomes = calloc(n_early + n, sizeof *outcomes);
     sums.ratios = calloc(n, sizeof *sums.ratios);
-    if (!searches || !early || !sums.ratios) {
-        die("calloc");
+    if (!outcomes || !sums.ratios) {
+        perror("calloc");
+        return 1;
     }
-    run_all(n, n_early, searches, early);
-    add_up(searches, n, &sums);
+    seed_pool_run(n_early + n, run_task, sizeof *outcomes, outcomes);
+    add_up(&outcomes[n_early], n, &sums);
     for (int i = 0; i < n_early; i++) {
-        early_ratio += early[i].ratio[0] / n_early;
+        early_ratio += outcomes[i].ratio[0] / n_early;
     }
-    print(&sums, n, early_ratio, n_early);
-    free(searches);
-    free(early);
+    print(&sums, n, early_ratio);
+    free(outcomes);
     free(sums.ratios);
     return 0;
 }

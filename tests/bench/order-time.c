@@ -20,6 +20,7 @@
 
 #include "order/problem/memory.h"
 #include "order/order.h"
+#include "order/problem/iteration-weight.h"
 #include "order/result/levels.h"
 #include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order/order-instance.h"
@@ -27,6 +28,7 @@
 #define N_PORTS 300
 #define N_LEVELS 6
 #define N_EVENTS 3000
+#define N_DECISIONS 300
 #define MAX_RUNS 25
 
 static const struct instance_crowd crowd_16 = { N_PORTS, 16, 0.5 };
@@ -220,6 +222,42 @@ time_compute(const struct order_problem *op)
     return ms;
 }
 
+/* Returns the 99th percentile of the microseconds in which the iterations of
+ * 'n' jobs on a quarter as many hosts get new weights, an order improved by
+ * local search within the policy's budget, and levels: what the controller
+ * computes for jobs that iterate. */
+static double
+time_iterations(int n)
+{
+    const struct instance_crowd crowd = { n / 2, 8, 0 };
+    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
+    struct order_problem *op = create(&crowd, n);
+    struct order_result result;
+    double us[N_DECISIONS];
+    uint64_t seed = 1;
+
+    options.uncertified = true;
+    order_result_init(&result);
+    for (int i = 0; i < N_DECISIONS; i++) {
+        double began = clock_now();
+
+        for (int s = 0; s < n; s++) {
+            struct iteration_need need = {
+                .weight = 1, .work = 1 + 1e4 * instance_uniform(&seed),
+                .slowest = 1,
+            };
+
+            order_problem_set_weight(
+                op, s, iteration_weight(&need, instance_uniform(&seed)));
+        }
+        order_compute(&options, op, &result);
+        us[i] = (clock_now() - began) * 1e6;
+    }
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+    return quantile(us, N_DECISIONS, 0.99);
+}
+
 /* Returns the memory of a problem and its order, in bytes per demand. */
 static double
 bytes_per_pair(const struct instance_crowd *crowd, int n)
@@ -276,6 +314,8 @@ main(void)
     printf("\"portable_4000x300_ms\": %.3f, ", time_permute(op, MAX_RUNS));
     permute_use_portable(false);
     printf("\"compute_4000x300_ms\": %.3f, ", time_compute(op));
+    printf("\"iterations_100_p99_us\": %.1f, ", time_iterations(100));
+    printf("\"iterations_1600_p99_us\": %.1f, ", time_iterations(1600));
     printf("\"bytes_per_pair\": %.1f}, \"baseline\": {", bytes);
     order_problem_destroy(op);
     print_dense("1000x300", &crowd_16, 1000, ", ");
