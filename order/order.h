@@ -65,7 +65,7 @@
  * ordered by the same permutation with the weights of iteration-weight.h, and
  * the guarantee is about their weighted completion times.  The certificate
  * stays that of whole stages.  The order of whole stages by their total work,
- * "work", with jobs ordered by slack, is 2 to 3 % worse in the mean.  The
+ * "work", with jobs ordered by slack, has a mean 1 to 5 % longer.  The
  * isolated time of a job is trusted only where it was measured without a job
  * of higher rank: the pace of a waiting job is that of the jobs before it, and
  * with it jobs overtook one another for as long as they waited (mean SCT of
