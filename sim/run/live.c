@@ -411,7 +411,8 @@ live_init(struct live *live, const struct workload *w,
     live->fabric = fabric;
     live->aging_s = options->aging_s;
     live->aging_slowdown = options->aging_slowdown;
-    live->last_level = order->kind == ORDER_FAIR ? 0 : order->n_levels - 1;
+    live->last_level = options->late_s > 0 && order->kind != ORDER_FAIR
+                       ? order->n_levels - 1 : 0;
     live->ordered = order_unit(order->kind, workload_iterates(w));
     live->weighted = live->ordered == ORDER_UNIT_ITERATION;
     if (live->weighted && options->present_only) {

@@ -18,7 +18,7 @@
  * Usage
  * =====
  *
- *    live_init(&live, workload, fabric, ORDER_UNIT_STAGE, &rates_greedy);
+ *    live_init(&live, workload, fabric, &options, &rates_greedy);
  *    for (;;) {
  *        live.now = ...the next of live.events and live.rates...;
  *        while ((flow = live.rates->class->pop(live.rates, live.now))) {
@@ -107,7 +107,8 @@ struct live {
     const struct workload *workload;
     const struct sim_fabric *fabric;
     double aging_s, aging_slowdown;     /* See order_aging(). */
-    int last_level;             /* Level of a job before its first order. */
+    int last_level;             /* Level of a job before its first order; the
+                                 * last one if orders are late. */
     bool weighted;              /* Orders see iterations weighted by what their
                                  * stages still need. */
     enum order_unit ordered;    /* What orders see.  Where that is stages,

@@ -115,8 +115,8 @@ work_seconds(const struct live *live, const struct unit *unit, size_t i)
 }
 
 /* Returns what the search of 'stage' still needs: the rest of this rung and
- * the rungs to come, whose jobs are those that will be kept, of average
- * work. */
+ * the rungs to come.  Their jobs are assumed to need as much as the average
+ * job. */
 static struct iteration_need
 need_of(const struct live *live, const struct live_stage *stage)
 {

@@ -19,8 +19,8 @@
  * live units still have to do.  How its answer becomes rates is said in
  * rates-greedy.c, rates-share.c and rates-madd.c.
  *
- * Not simulated: the time that decisions take to reach hosts (a policy's
- * coalesce_ms, retag_ms, lease_ms), loss, the ramp of TCP.
+ * Not simulated: loss, the ramp of TCP, a policy's coalesce_ms, retag_ms and
+ * lease_ms; 'late_s' has the time that decisions take to reach hosts.
  *
  *
  * Usage

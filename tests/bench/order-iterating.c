@@ -23,6 +23,7 @@
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
+#include "tests/bench/read-policy.h"
 #include "tests/bench/seed-pool.h"
 
 #define ROUNDS 100              /* Rounds of the ascent for the bound. */
@@ -216,21 +217,6 @@ struct outcome {
 
 static int n_seeds, n_chosen;
 static const struct family *chosen[N_FAMILIES];
-
-static struct policy *
-read_policy(const char *name)
-{
-    struct policy *policy;
-    char file[64], *error;
-
-    snprintf(file, sizeof file, "policies/%s.json", name);
-    error = policy_from_file(file, &policy);
-    if (error) {
-        fprintf(stderr, "%s\n", error);
-        exit(1);
-    }
-    return policy;
-}
 
 static void
 run_policy(const struct workload *w, enum way way, struct sim_result *result)

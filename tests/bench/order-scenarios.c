@@ -21,6 +21,7 @@
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload.h"
+#include "tests/bench/read-policy.h"
 #include "tests/bench/seed-pool.h"
 
 #define ROUNDS 100              /* Rounds of the ascent for the bound. */
@@ -39,21 +40,6 @@ static const struct {
     [STAGE_8] = { "stage", 8 },
     [DEFAULT] = { "stage", -1 },
 };
-
-static struct policy *
-read_policy(const char *name)
-{
-    struct policy *policy;
-    char file[64], *error;
-
-    snprintf(file, sizeof file, "policies/%s.json", name);
-    error = policy_from_file(file, &policy);
-    if (error) {
-        fprintf(stderr, "%s\n", error);
-        exit(1);
-    }
-    return policy;
-}
 
 static void
 run(const struct workload *w, const char *name, int n_levels,

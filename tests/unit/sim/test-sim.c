@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -307,6 +308,30 @@ orders_iterations_by_what_their_search_needs(void **state)
         simulate(w, &options, &r);
         assert_near(end_of(&r, 0, 0), cases[i].first_end);
         assert_near(end_of(&r, 1, 0), cases[i].second_end);
+        sim_result_uninit(&r);
+        workload_destroy(w);
+    }
+}
+
+/* Without a limit of levels, orders that share inside levels use few. */
+static void
+shares_without_a_limit_of_levels(void **state)
+{
+    static const enum order_kind kinds[] = { ORDER_DCLAS, ORDER_LAS };
+
+    for (size_t i = 0; i < N_ELEMENTS(kinds); i++) {
+        struct workload *w = workload_create("stage",
+                                             sim_fabric_create(2, 100));
+        struct sim_options options = {
+            .order = ORDER_OPTIONS_INIT(kinds[i]),
+            .service = SIM_SERVICE_EXACT,
+        };
+        struct sim_result r;
+
+        options.order.n_levels = INT_MAX;
+        add_search(w, 100, 2, 0);
+        simulate(w, &options, &r);
+        assert_near(end_of(&r, 0, 0), 2);
         sim_result_uninit(&r);
         workload_destroy(w);
     }
@@ -763,6 +788,7 @@ main(void)
         cmocka_unit_test(overlaps_computing_and_sending),
         cmocka_unit_test(orders_by_what_remains),
         cmocka_unit_test(orders_iterations_by_what_their_search_needs),
+        cmocka_unit_test(shares_without_a_limit_of_levels),
         cmocka_unit_test(ends_a_rung_with_its_slowest_job),
         cmocka_unit_test(exchanges_shards_side_by_side),
         cmocka_unit_test(ends_what_has_nothing_to_do),
