@@ -34,6 +34,7 @@ const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5),
     { NULL, "min_share", "guard_share", POLICY_DOUBLE,
       offsetof(struct policy, min_share), 1, 0, 0.2 },
+    ROW("objective", "slowdown", DOUBLE, objective_slowdown, 1, 0, 1e6),
     ROW("congestion", "gamma", DOUBLE, congestion_gamma, 1, 0.5, 1),
     ROW("congestion", "beta", DOUBLE, congestion_beta, 1, 0, 1),
     ROW("congestion", "floor", DOUBLE, congestion_floor, 1, 0, 0.5),
@@ -296,7 +297,8 @@ read_policy(struct json_check *jc, struct policy *policy)
 
     *policy = (struct policy) {
         .lease_ms = 10000, .coalesce_ms = 20, .retag_ms = 100,
-        .aging_slowdown = 4.5, .hysteresis = 0.02, .min_share = 0.02,
+        .aging_slowdown = 4.5, .objective_slowdown = 3, .hysteresis = 0.02,
+        .min_share = 0.02,
         .congestion_gamma = 0.97, .congestion_beta = 0.3,
         .congestion_floor = 0.02,
         .early_samples = 4, .early_boot_s = 300, .early_period_s = 5,

@@ -106,6 +106,9 @@ struct policy {
                                  * level. */
     double aging_s;             /* See order_problem_age(). */
     double aging_slowdown;      /* See order_problem_age(). */
+    double objective_slowdown;  /* In place of 'aging_slowdown' for stages of
+                                 * jobs that iterate, see
+                                 * iteration-weight.h. */
     double hysteresis;          /* Stages swap ranks only if that improves the
                                  * estimate by more than this share, 0 to 0.5.
                                  * For the orders of stages, sincronia and
@@ -165,7 +168,7 @@ struct policy_member {
     double min, max;            /* Range in the JSON, inclusive. */
 };
 
-#define POLICY_N_MEMBERS 22
+#define POLICY_N_MEMBERS 23
 
 /* Members of a section are adjacent. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];

@@ -156,17 +156,18 @@ add_stage(const struct decide_problem *dp, const struct policy *policy,
     order_problem_set_traits(op, entry, &traits);
 }
 
-/* Sets 'op' to the problem of whole stages. */
+/* Sets 'op' to the problem of whole stages, whose weights grow with their
+ * age. */
 static void
 add_stages(const struct decide_problem *dp, const struct policy *policy,
-           int64_t now, struct order_problem *op)
+           double aging_slowdown, int64_t now, struct order_problem *op)
 {
     order_problem_restart(op, dp->op->n_ports);
     op->now = now / 1000.0;
     for (size_t s = 0; s < dp->n_stages; s++) {
         add_stage(dp, policy, s, now, op);
     }
-    order_problem_age(op, policy->aging_s, policy->aging_slowdown);
+    order_problem_age(op, policy->aging_s, aging_slowdown);
 }
 
 bool
@@ -183,6 +184,18 @@ decide_problem_iterates(const struct cluster *c)
     return iterates;
 }
 
+/* Returns the seconds of all ports that an iteration of 'dj' takes. */
+static double
+work_of_iteration(const struct decide_job *dj)
+{
+    double work = 0;
+
+    for (size_t i = 0; i < dj->n_demands; i++) {
+        work += dj->demands[i].seconds;
+    }
+    return work;
+}
+
 /* Returns what the search of stage 's', of 'weight', still needs.  Later
  * iterations are assumed to be as those of the average job. */
 static struct iteration_need
@@ -195,10 +208,8 @@ need_of(const struct decide_problem *dp, int s, double weight)
     for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
         const struct decide_job *dj = &dp->jobs[i];
 
-        for (size_t k = 0; k < dj->n_demands; k++) {
-            need.work += dj->iterations * dj->demands[k].seconds;
-            of_iterations += dj->demands[k].seconds;
-        }
+        need.work += dj->iterations * work_of_iteration(dj);
+        of_iterations += work_of_iteration(dj);
         need.slowest = MAX(need.slowest, dj->isolated);
     }
     if (n_jobs) {
@@ -221,7 +232,8 @@ weigh_iterations(struct decide_problem *dp)
 
         dj->urgency = iteration_urgency(need, dj->isolated);
         order_problem_set_weight(dp->op, dj->entry,
-                                 iteration_weight(need, dj->isolated));
+                                 iteration_weight(need, dj->isolated,
+                                                  work_of_iteration(dj)));
     }
 }
 
@@ -269,7 +281,7 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
         dp->first_job[i + 1] = dp->n_jobs;
     }
     if (unit == ORDER_UNIT_STAGE) {
-        add_stages(dp, policy, now, op);
+        add_stages(dp, policy, policy->aging_slowdown, now, op);
         for (size_t i = 0; i < dp->n_jobs; i++) {
             dp->jobs[i].entry = dp->jobs[i].stage;
         }
@@ -279,7 +291,7 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
         add_job(dp, policy, &dp->jobs[i]);
     }
     if (unit == ORDER_UNIT_ITERATION) {
-        add_stages(dp, policy, now, whole);
+        add_stages(dp, policy, policy->objective_slowdown, now, whole);
         weigh_iterations(dp);
     } else {
         order_problem_age(dp->op, policy->aging_s, policy->aging_slowdown);

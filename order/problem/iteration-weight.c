@@ -21,13 +21,14 @@ iteration_urgency(const struct iteration_need *need, double alone)
 }
 
 double
-iteration_weight(const struct iteration_need *need, double alone)
+iteration_weight(const struct iteration_need *need, double alone,
+                 double seconds)
 {
     double weight = need->weight
                     * pow(iteration_urgency(need, alone), URGENCY_POWER);
 
-    if (need->work > 0) {
-        weight /= need->work;
+    if (need->work > 0 && seconds > 0) {
+        weight *= seconds / need->work;
     }
     return fmin(fmax(weight, 1 / ORDER_MAX_WEIGHT), ORDER_MAX_WEIGHT);
 }

@@ -18,6 +18,7 @@ sim_policy_options(const struct policy *policy)
         .refresh_s = ITERATION_REFRESH_S,
         .aging_s = policy->aging_s,
         .aging_slowdown = policy->aging_slowdown,
+        .objective_slowdown = policy->objective_slowdown,
         .early = {
             .samples = policy->early_samples < PROGRESS_WINDOW
                        ? policy->early_samples : PROGRESS_WINDOW,

@@ -410,7 +410,7 @@ live_init(struct live *live, const struct workload *w,
     live->workload = w;
     live->fabric = fabric;
     live->aging_s = options->aging_s;
-    live->aging_slowdown = options->aging_slowdown;
+    live->objective_slowdown = options->objective_slowdown;
     live->last_level = options->late_s > 0 && order->kind != ORDER_FAIR
                        ? order->n_levels - 1 : 0;
     live->ordered = order_unit(order->kind, workload_iterates(w));

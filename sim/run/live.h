@@ -106,7 +106,7 @@ struct live_stage {
 struct live {
     const struct workload *workload;
     const struct sim_fabric *fabric;
-    double aging_s, aging_slowdown;     /* See order_aging(). */
+    double aging_s, objective_slowdown; /* See order_aging(). */
     int last_level;             /* Level of a job before its first order; the
                                  * last one if orders are late. */
     bool weighted;              /* Orders see iterations weighted by what their

@@ -137,7 +137,7 @@ need_of(const struct live *live, const struct live_stage *stage)
                      * rung[i].n_jobs * of_iterations / stage->n_jobs;
     }
     need.weight *= order_aging(live->now - stage->record->begin, stage->whole,
-                               live->aging_s, live->aging_slowdown);
+                               live->aging_s, live->objective_slowdown);
     return need;
 }
 
@@ -208,7 +208,8 @@ remaining_problem(const struct live *live,
         if (live->ordered != ORDER_UNIT_STAGE) {
             add_unit(op, live, unit, live->weighted
                      ? iteration_weight(&stage->need,
-                                        remaining_alone(live, unit->job))
+                                        remaining_alone(live, unit->job),
+                                        unit->job->work)
                      : stage->cojob->weight);
             get_traits(live, unit, unit->job, 1, early, &traits);
         } else if (stage->place < 0) {

@@ -76,6 +76,8 @@ struct sim_options {
                                  * job keeps its level.  Only with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
+    double objective_slowdown;  /* In place of 'aging_slowdown' for stages of
+                                 * weighted iterations. */
     struct progress_options early;      /* How metrics are judged by orders
                                  * that look at progress.  'theta' is that of
                                  * 'order'. */

@@ -27,6 +27,8 @@ static const struct {
 } numbers[] = {
     { NULL, "aging_s", 1, 1e5, true, true, WEIGHTED },
     { NULL, "aging_slowdown", 1, 1e3, true, true, WEIGHTED },
+    { "objective", "slowdown", 1, 100, true, true,
+      BIT(STAGE) | BIT(STAGE_EARLY) },
     { "early", "theta", 0.5, 1, false, false, JUDGED },
     { "early", "boost", 0.1, 10, true, true, BIT(STAGE_EARLY) },
     { "improve", "moves", 10, 1000000, true, true, IMPROVED },

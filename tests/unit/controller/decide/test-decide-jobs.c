@@ -148,8 +148,7 @@ jobs_of_about_equal_slack_keep_their_places(void **state)
 }
 
 /* Jobs that iterate: "a" still needs 100 iterations of 1 ms on two ports, "b"
- * 20 of 2 ms.
- * If "b" has more to do in later stages, the shorter iterations go first. */
+ * 20 of 2 ms.  If "b" has more to do in later stages, "a" goes first. */
 static void
 iterations_go_by_what_their_search_needs(void **state)
 {
@@ -201,6 +200,34 @@ an_iteration_with_time_to_spare_waits(void **state)
     find_job(f, "a/slow")->iteration = 900;
     assert_true(decide_run(f->d, 3000));
     assert_true(rank(f, "a/fast") < rank(f, "b/j"));
+}
+
+/* The same jobs, as old as they are.  The younger search needs less, but the
+ * slowdown of the older one counts if that is the objective. */
+static void
+an_objective_of_slowdown_favours_what_waits(void **state)
+{
+    static const struct {
+        const char *members, *first;
+    } cases[] = {
+        { ", \"retag_ms\": 0, \"objective\": {\"slowdown\": 0}", "b/j" },
+        { ", \"retag_ms\": 0, \"objective\": {\"slowdown\": 50}", "b/j" },
+        { ", \"retag_ms\": 0, \"objective\": {\"slowdown\": 2}", "a/j" },
+    };
+    static const struct given given[] = {
+        { "a", "j", "h0", 2000 }, { "b", "j", "h0", 1000 },
+    };
+    struct fixture *f = *state;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    find_job(f, "a/j")->stage->began -= 8000;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct policy *policy = set_order(f, "stage", cases[i].members);
+
+        assert_true(decide_run(f->d, 1000 + 2000 * i));
+        assert_int_equal(rank(f, cases[i].first), 0);
+        policy_destroy(policy);
+    }
 }
 
 /* Stages of one iteration are coflows and are ordered as a whole. */
@@ -377,6 +404,7 @@ main(void)
         TEST(jobs_of_about_equal_slack_keep_their_places),
         TEST(iterations_go_by_what_their_search_needs),
         TEST(an_iteration_with_time_to_spare_waits),
+        TEST(an_objective_of_slowdown_favours_what_waits),
         TEST(stages_of_one_iteration_are_coflows),
         TEST(a_job_at_its_end_is_not_ordered),
         TEST(orders_of_jobs_place_jobs),

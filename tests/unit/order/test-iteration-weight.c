@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "order/order.h"
+#include "order/problem/iteration-weight.h"
+
+/* A search of one job, which needs one port. */
+struct search {
+    double seconds;             /* Of an iteration. */
+    int iterations;             /* Left. */
+};
+
+/* Returns the index of the search that goes first. */
+static int
+first_of(struct search a, struct search b)
+{
+    const struct search searches[] = { a, b };
+    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
+    struct order_problem *op = order_problem_create(1);
+    struct order_result result;
+    int first;
+
+    for (int s = 0; s < 2; s++) {
+        double left = searches[s].seconds * searches[s].iterations;
+        struct iteration_need need = { 1, left, left };
+
+        order_problem_add_stage(
+            op, iteration_weight(&need, left, searches[s].seconds), s);
+        order_problem_add_demand(op, s, 0, searches[s].seconds);
+    }
+    order_result_init(&result);
+    order_compute(&options, op, &result);
+    first = result.order[0];
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+    return first;
+}
+
+static void
+the_search_that_needs_least_goes_first(void **state)
+{
+    assert_int_equal(first_of((struct search) { 2, 10 },
+                              (struct search) { 1, 19 }), 1);
+    assert_int_equal(first_of((struct search) { 2, 10 },
+                              (struct search) { 1, 21 }), 0);
+    assert_int_equal(first_of((struct search) { 1, 20 },
+                              (struct search) { 30, 1 }), 0);
+}
+
+/* The second search needs 12 s, the first 10 s. */
+static void
+splitting_an_iteration_gains_nothing(void **state)
+{
+    for (int parts = 1; parts <= 1000; parts *= 10) {
+        assert_int_equal(first_of((struct search) { 1, 10 },
+                                  (struct search) { 2.0 / parts, 6 * parts }),
+                         0);
+    }
+}
+
+static void
+joining_iterations_gains_nothing(void **state)
+{
+    assert_int_equal(first_of((struct search) { 1, 10 },
+                              (struct search) { 12, 1 }), 0);
+}
+
+static void
+needless_bytes_gain_nothing(void **state)
+{
+    for (double factor = 1; factor < 10; factor *= 1.5) {
+        assert_int_equal(first_of((struct search) { 1, 10 },
+                                  (struct search) { 2 * factor, 6 }), 0);
+    }
+}
+
+/* The weight is that of the search, not a division by zero. */
+static void
+unknown_work_counts_as_all_of_it(void **state)
+{
+    struct iteration_need need = { .weight = 3, .slowest = 10 };
+
+    assert_true(iteration_weight(&need, 10, 1) == 3);
+    need.work = 5;
+    assert_true(iteration_weight(&need, 10, 0) == 3);
+    assert_true(iteration_weight(&need, 10, 1) < 3);
+}
+
+static void
+a_job_with_time_to_spare_has_less_weight(void **state)
+{
+    struct iteration_need need = { .weight = 1, .work = 4, .slowest = 10 };
+
+    assert_true(iteration_urgency(&need, 10) == 1);
+    assert_true(iteration_urgency(&need, 5) == 0.5);
+    assert_true(iteration_urgency(&need, 20) == 1);
+    assert_true(iteration_urgency(&need, 0) > 0);
+    assert_true(iteration_weight(&need, 5, 1) < iteration_weight(&need, 10, 1));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_search_that_needs_least_goes_first),
+        cmocka_unit_test(splitting_an_iteration_gains_nothing),
+        cmocka_unit_test(joining_iterations_gains_nothing),
+        cmocka_unit_test(needless_bytes_gain_nothing),
+        cmocka_unit_test(unknown_work_counts_as_all_of_it),
+        cmocka_unit_test(a_job_with_time_to_spare_has_less_weight),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
