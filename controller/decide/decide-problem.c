@@ -230,10 +230,11 @@ weigh_iterations(struct decide_problem *dp)
         struct decide_job *dj = &dp->jobs[i];
         const struct iteration_need *need = &dp->needs[dj->stage];
 
+        struct iteration_size size = { dj->burst, work_of_iteration(dj) };
+
         dj->urgency = iteration_urgency(need, dj->isolated);
         order_problem_set_weight(dp->op, dj->entry,
-                                 iteration_weight(need, dj->isolated,
-                                                  work_of_iteration(dj)));
+                                 iteration_weight(need, dj->isolated, size));
     }
 }
 

@@ -22,13 +22,13 @@ iteration_urgency(const struct iteration_need *need, double alone)
 
 double
 iteration_weight(const struct iteration_need *need, double alone,
-                 double seconds)
+                 struct iteration_size size)
 {
     double weight = need->weight
                     * pow(iteration_urgency(need, alone), URGENCY_POWER);
 
-    if (need->work > 0 && seconds > 0) {
-        weight *= seconds / need->work;
+    if (need->work > 0 && size.busiest > 0) {
+        weight *= sqrt(size.busiest * size.all) / need->work;
     }
     return fmin(fmax(weight, 1 / ORDER_MAX_WEIGHT), ORDER_MAX_WEIGHT);
 }

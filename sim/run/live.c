@@ -199,7 +199,10 @@ make_unit(struct live *live, struct live_job *job, int64_t times)
     }
     unit_maker_clear(&live->maker);
     for (size_t i = 0; i < job->unit.n_work; i++) {
-        job->work += live_iteration_seconds(live, job, i);
+        double seconds = live_iteration_seconds(live, job, i);
+
+        job->work += seconds;
+        job->busiest = fmax(job->busiest, seconds);
     }
 }
 

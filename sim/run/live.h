@@ -66,7 +66,8 @@ struct live_job {
     struct unit unit;
     double exchange_time;       /* workload_exchange_time(). */
     int64_t times;              /* Iterations that are the unit's work. */
-    double work;                /* Seconds of all ports in an iteration. */
+    double work, busiest;       /* Seconds of all ports in an iteration, and of
+                                 * its busiest port. */
     int64_t iterations_done;    /* In all rungs. */
     int64_t iterations_left;    /* In this rung, the current one included. */
     struct progress_curve *curve;       /* Reported metric, in live's 'curves';

@@ -248,7 +248,8 @@ time_iterations(int n)
             };
 
             order_problem_set_weight(
-                op, s, iteration_weight(&need, instance_uniform(&seed), 1));
+                op, s, iteration_weight(&need, instance_uniform(&seed),
+                                        (struct iteration_size) { 1, 8 }));
         }
         order_compute(&options, op, &result);
         us[i] = (clock_now() - began) * 1e6;

@@ -10,6 +10,8 @@
 #include "order/order.h"
 #include "order/problem/iteration-weight.h"
 
+static const struct iteration_size one = { 1, 1 };
+
 /* A search of one job, which needs one port. */
 struct search {
     double seconds;             /* Of an iteration. */
@@ -31,7 +33,9 @@ first_of(struct search a, struct search b)
         struct iteration_need need = { 1, left, left };
 
         order_problem_add_stage(
-            op, iteration_weight(&need, left, searches[s].seconds), s);
+            op, iteration_weight(&need, left, (struct iteration_size) {
+                                 searches[s].seconds, searches[s].seconds }),
+            s);
         order_problem_add_demand(op, s, 0, searches[s].seconds);
     }
     order_result_init(&result);
@@ -86,10 +90,11 @@ unknown_work_counts_as_all_of_it(void **state)
 {
     struct iteration_need need = { .weight = 3, .slowest = 10 };
 
-    assert_true(iteration_weight(&need, 10, 1) == 3);
+    assert_true(iteration_weight(&need, 10, one) == 3);
     need.work = 5;
-    assert_true(iteration_weight(&need, 10, 0) == 3);
-    assert_true(iteration_weight(&need, 10, 1) < 3);
+    assert_true(iteration_weight(&need, 10, (struct iteration_size) { 0 })
+                == 3);
+    assert_true(iteration_weight(&need, 10, one) < 3);
 }
 
 static void
@@ -101,7 +106,8 @@ a_job_with_time_to_spare_has_less_weight(void **state)
     assert_true(iteration_urgency(&need, 5) == 0.5);
     assert_true(iteration_urgency(&need, 20) == 1);
     assert_true(iteration_urgency(&need, 0) > 0);
-    assert_true(iteration_weight(&need, 5, 1) < iteration_weight(&need, 10, 1));
+    assert_true(iteration_weight(&need, 5, one)
+                < iteration_weight(&need, 10, one));
 }
 
 int
