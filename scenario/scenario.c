@@ -9,6 +9,7 @@
 
 #include "base/json-check.h"
 #include "base/memory.h"
+#include "scenario/random-placements.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/spec.h"
 #include "wire/log-spec.h"
@@ -65,6 +66,25 @@ read_rate(struct scenario *s, const struct json_at *top)
         json_fail(top, "rate", "%lld Mbit/s, at most %lld Mbit/s are allowed "
                   "with an MTU of %d", s->rate_bps / 1000000LL,
                   max / 1000000, s->mtu);
+    }
+}
+
+/* Reads the optional member "random_placements", which is required if
+ * 'has_seed'. */
+static void
+read_random_placements(struct scenario *s, const struct json_at *top,
+                       bool has_seed)
+{
+    const struct json_at *at = json_object_or_null(top, "random_placements");
+    struct random_placements rp;
+
+    if (at) {
+        random_placements_read(at, s->n_hosts, &rp);
+        s->random = true;
+        s->seed = rp.seed;
+    } else if (has_seed) {
+        json_fail(top, "random_placements", "required member is missing, "
+                  "nothing else depends on a seed");
     }
 }
 
@@ -420,9 +440,11 @@ folder(const char *file)
 }
 
 char *
-scenario_from_string(const char *name, const char *text,
-                     struct scenario **scenariop)
+scenario_from_string(const char *name, const char *original,
+                     const int64_t *seed, struct scenario **scenariop)
 {
+    size_t n_placed;
+    char *text = random_placements_expand(original, seed, &n_placed);
     struct json_check *jc = json_check_open(name, text);
     const struct json_at *top = json_check_top(jc);
     struct scenario *s = allocate(1, sizeof *s);
@@ -439,9 +461,15 @@ scenario_from_string(const char *name, const char *text,
     s->fabric = json_enum_or(top, "fabric", fabric_names, FABRIC_OVS);
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
     read_policies(s, top);
+    read_random_placements(s, top, seed);
     read_searches(s, top, text);
+    if (s->random && !n_placed) {
+        json_fail(top, "random_placements", "each search has \"placements\", "
+                  "at least one search without them is needed");
+    }
     read_cojobs(s, top);
     error = json_check_close(jc);
+    free(text);
 
     if (error) {
         scenario_destroy(s);
@@ -452,14 +480,15 @@ scenario_from_string(const char *name, const char *text,
 }
 
 char *
-scenario_from_file(const char *file, struct scenario **scenariop)
+scenario_from_file(const char *file, const int64_t *seed,
+                   struct scenario **scenariop)
 {
     char *text;
     char *error = json_read_file(file, &text);
 
     *scenariop = NULL;
     if (!error) {
-        error = scenario_from_string(file, text, scenariop);
+        error = scenario_from_string(file, text, seed, scenariop);
         free(text);
     }
     return error;

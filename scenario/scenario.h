@@ -17,6 +17,9 @@
  *     "fabric": "ovs", "policies": ["fair", "stage"], "timeout_s": 60,
  *     "searches": [{"start_s": 0, "search": {...as in a search.json...}}]}
  *
+ * The hosts of the jobs are "placements" of each search, or they are drawn at
+ * random (scenario/random-placements.h).
+ *
  * A search of stagecoach-trainer announces the ends of its stages.  Other
  * commands do not, so the scenario sets the number of iterations after which a
  * stage ends, and the lab counts the iterations of the jobs.
@@ -100,17 +103,21 @@ struct scenario {
     size_t n_policies;
     char **policies;            /* Names or files, in the order to run. */
     double timeout_s;           /* Of one policy's run. */
+    bool random;                /* Some searches have random placements. */
+    int64_t seed;               /* Seed of the random placements. */
     size_t n_searches;
     struct scenario_search *searches;
     size_t n_cojobs;
     struct scenario_cojob *cojobs;
 };
 
-/* 'name' is what messages begin with.  Each returns NULL and stores the
+/* 'name' is what messages begin with.  'seed' replaces the one of
+ * "random_placements", unless it is null.  Each returns NULL and stores the
  * scenario in '*scenariop' or returns a malloc()'d message and stores NULL. */
 char *scenario_from_string(const char *name, const char *text,
-                           struct scenario **scenariop);
-char *scenario_from_file(const char *file, struct scenario **scenariop);
+                           const int64_t *seed, struct scenario **scenariop);
+char *scenario_from_file(const char *file, const int64_t *seed,
+                         struct scenario **scenariop);
 void scenario_destroy(struct scenario *);
 
 /* Returns the number of processes on 'host' of the first 'n_searches' searches

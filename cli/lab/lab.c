@@ -186,7 +186,7 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
     char *error;
 
     *setting = (struct lab_setting) { .scenario = NULL };
-    error = scenario_from_file(file, &setting->scenario);
+    error = scenario_from_file(file, NULL, &setting->scenario);
     error = error ? error : choose_policies(o, file, setting);
     error = error ? error : lab_plan_create(o, &setting->plan);
     if (!error) {

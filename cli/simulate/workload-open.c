@@ -44,11 +44,13 @@ has_member(const char *text, const char *member)
 }
 
 static char *
-open_lab_scenario(const char *file, const char *text,
+open_lab_scenario(const char *file, const char *text, const uint64_t *seed,
                   struct workload_input *input)
 {
+    int64_t value = seed ? *seed : 0;
     struct scenario *scenario;
-    char *error = scenario_from_string(file, text, &scenario);
+    char *error = scenario_from_string(file, text, seed ? &value : NULL,
+                                       &scenario);
 
     if (!error && scenario->n_cojobs) {
         error = message("%s: /cojobs: commands cannot be simulated, only "
@@ -67,7 +69,8 @@ open_lab_scenario(const char *file, const char *text,
 }
 
 static char *
-open_json(const char *file, struct workload_input *input)
+open_json(const char *file, const uint64_t *seed,
+          struct workload_input *input)
 {
     char *text;
     char *error = json_read_file(file, &text);
@@ -80,7 +83,7 @@ open_json(const char *file, struct workload_input *input)
             error = workload_recording_from_string(file, text,
                                                    &input->workload);
         } else {
-            error = open_lab_scenario(file, text, input);
+            error = open_lab_scenario(file, text, seed, input);
         }
         free(text);
     }
@@ -163,7 +166,7 @@ open_file(const char *file, const uint64_t *seed,
         fclose(stream);
     }
     if (is_json(line)) {
-        return open_json(file, input);
+        return open_json(file, seed, input);
     } else if (job_trace_begins(line)) {
         return open_jobs(file, strlen(file), seed, input);
     }

@@ -30,7 +30,8 @@ struct workload_input {
                                  * file. */
 };
 
-/* Opens 'what'.  '*seed', unless null, replaces the seed of random searches.
+/* Opens 'what'.  '*seed', unless null, replaces the seed of random searches,
+ * or of the random placements of a lab scenario.
  * Returns NULL or a malloc()'d message, in which case '*input' is empty.  The
  * caller must call workload_input_uninit(). */
 char *workload_open(const char *what, const uint64_t *seed,

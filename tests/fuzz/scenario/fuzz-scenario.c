@@ -60,7 +60,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct scenario *scenario;
     char *error;
 
-    error = scenario_from_string("f", text, &scenario);
+    error = scenario_from_string("f", text, NULL, &scenario);
     must(!error == !!scenario);
     if (scenario) {
         check_scenario(scenario);

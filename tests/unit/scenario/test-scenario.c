@@ -120,7 +120,7 @@ names_the_member_at_fault(void **state OVS_UNUSED)
     for (size_t i = 0; i < ARRAY_SIZE(bad_scenarios); i++) {
         struct scenario *s;
         char *error = scenario_from_string("s.json", bad_scenarios[i].text,
-                                           &s);
+                                           NULL, &s);
 
         assert_non_null(error);
         assert_string_equal(error, bad_scenarios[i].error);
@@ -141,7 +141,8 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
         " \"slots\": 3, \"rate\": \"50Mbit\", \"mtu\": 1500,"
         " \"fabric\": \"bridge\", \"policies\": [\"fair\", \"stage\"],"
         " \"timeout_s\": 12.5,"
-        " \"searches\": [{\"start_s\": 2, \"search\": " SEARCH "}]}", &s);
+        " \"searches\": [{\"start_s\": 2, \"search\": " SEARCH "}]}",
+        NULL, &s);
     assert_null(error);
     assert_string_equal(s->name, "s");
     assert_int_equal(s->n_hosts, 2);
@@ -174,7 +175,7 @@ reads_cojobs_of_commands(void **state OVS_UNUSED)
                " \"jobs\": [{\"name\": \"t0\","
                "  \"hosts\": [\"h1\", \"h0\", \"h1\"],"
                "  \"command\": [\"a\", \"%rank of %world\"],"
-               "  \"log\": \"csv:%log/%rank.csv,iteration=n\"}]}"), &s);
+               "  \"log\": \"csv:%log/%rank.csv,iteration=n\"}]}"), NULL, &s);
     assert_null(error);
     assert_int_equal(s->n_searches, 0);
     assert_int_equal(s->n_cojobs, 1);
@@ -235,7 +236,7 @@ reads_the_scenarios_that_we_ship(void **state OVS_UNUSED)
 
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
         struct scenario *s;
-        char *error = scenario_from_file(files[i], &s);
+        char *error = scenario_from_file(files[i], NULL, &s);
 
         if (error) {
             fail_msg("%s", error);

@@ -43,7 +43,7 @@ read_workload(const char *text)
 {
     struct scenario *scenario;
     struct workload *w;
-    char *error = scenario_from_string("s.json", text, &scenario);
+    char *error = scenario_from_string("s.json", text, NULL, &scenario);
 
     if (error) {
         fail_msg("%s", error);
