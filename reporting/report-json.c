@@ -251,6 +251,9 @@ report_put_json(const struct report *r, FILE *stream)
     add_string(top, "title", r->title);
     add_string(top, "kind", r->kind);
     add_string(top, "setting", r->setting);
+    if (r->inputs) {
+        add_string(top, "inputs", r->inputs);
+    }
     cJSON_AddNumberToObject(top, "time", r->when);
     policies = cJSON_AddArrayToObject(top, "policies");
     add_string(top, "baseline", r->baseline ? r->baseline->name : NULL);

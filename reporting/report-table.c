@@ -84,8 +84,14 @@ report_put_conclusion(const struct report *r, FILE *stream)
     const struct report_policy *c = r->candidate;
 
     if (c && !isnan(c->ratio)) {
-        fprintf(stream, "mean SCT: %s / %s = %.3f\n", c->name,
-                r->baseline->name, c->ratio);
+        fprintf(stream, "%s / %s: mean SCT %.3f, p95 SCT %.3f", c->name,
+                r->baseline->name, c->ratio,
+                c->p95_sct_s / r->baseline->p95_sct_s);
+        if (!isnan(c->makespan_s / r->baseline->makespan_s)) {
+            fprintf(stream, ", makespan %.3f",
+                    c->makespan_s / r->baseline->makespan_s);
+        }
+        putc('\n', stream);
     }
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_policy *p = r->policies[i];

@@ -86,6 +86,7 @@ report_destroy(struct report *r)
         free(r->kind);
         free(r->description);
         free(r->setting);
+        free(r->inputs);
         free(r);
     }
 }

@@ -164,6 +164,8 @@ struct report {
     char *kind;                 /* "lab" or "sim". */
     char *description;          /* NULL if missing. */
     char *setting;              /* One line about hosts and rates, or NULL. */
+    char *inputs;               /* Digest of the files that decide the result,
+                                 * or NULL. */
     long long when;             /* Seconds since the epoch. */
     size_t n_policies;
     struct report_policy **policies;

@@ -19,45 +19,18 @@
 
 #include "cli/command.h"
 #include "cli/data-file.h"
+#include "cli/lab/lab.h"
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/cluster.h"
 #include "lab/cluster/console.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
-#include "lab/run/run.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "policies/policy.h"
-#include "reporting/report.h"
+#include "scenario/random-placements.h"
 #include "scenario/scenario.h"
-#include "svec.h"
 #include "util.h"
-
-struct lab_options {
-    const char *name;
-    const char *rundir;         /* NULL for the default. */
-    const char *out;            /* Folder of the report. */
-    const char *bin_dir;        /* NULL for the default. */
-    bool keep;
-    bool json;
-    bool ha;
-    struct svec policies;       /* Policies that replace those of the
-                                 * scenario. */
-    char **args;                /* Other arguments, null-terminated. */
-};
-
-/* A policy of the scenario or the command line, and its file. */
-struct lab_policy {
-    char *name;
-    char *file;
-};
-
-struct lab_setting {
-    struct scenario *scenario;
-    struct plan *plan;
-    struct lab_policy *policies;        /* Policies to run, in this order. */
-    size_t n_policies;
-};
 
 static char *
 add_policy(const char *text, void *policies)
@@ -74,7 +47,15 @@ static const struct option_row rows[] = {
       .help = "name or file of a policy that replaces those of the "
               "scenario" },
     { "out", OPTION_TEXT, AT(out), .value = "DIR", .deflt = "report",
-      .help = "run: folder of report.json and report.html" },
+      .help = "run: folder of report.json and report.html, and of the "
+              "results of --placements" },
+    { "seed", OPTION_INTEGER, AT(seed), 0, RANDOM_PLACEMENTS_MAX_SEED, "S",
+      .shown = "that of the scenario",
+      .help = "seed of the random placements of the scenario" },
+    { "placements", OPTION_INTEGER, AT(n_placements), 1, LAB_MAX_PLACEMENTS,
+      "N", .shown = "one run, without an interval",
+      .help = "run: repeat with N seeds, from that of the scenario on; print "
+              "means with 95 % intervals" },
     { "keep", OPTION_FLAG, AT(keep),
       .help = "run: keep all logs in DIR/logs" },
     { "ha", OPTION_FLAG, AT(ha),
@@ -179,14 +160,15 @@ lab_plan_create(const struct lab_options *o, struct plan **planp)
     return error ? error : need_root();
 }
 
-static char *
+char *
 lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
                  const char *file)
 {
     char *error;
 
     *setting = (struct lab_setting) { .scenario = NULL };
-    error = scenario_from_file(file, NULL, &setting->scenario);
+    error = scenario_from_file(file, o->seed != LAB_NO_SEED ? &o->seed : NULL,
+                               &setting->scenario);
     error = error ? error : choose_policies(o, file, setting);
     error = error ? error : lab_plan_create(o, &setting->plan);
     if (!error) {
@@ -196,7 +178,7 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
     return error;
 }
 
-static void
+void
 lab_setting_uninit(struct lab_setting *setting)
 {
     for (size_t i = 0; i < setting->n_policies; i++) {
@@ -208,7 +190,7 @@ lab_setting_uninit(struct lab_setting *setting)
     scenario_destroy(setting->scenario);
 }
 
-static int
+int
 lab_fail(char *error)
 {
     say_status_end();
@@ -405,117 +387,6 @@ lab_exec(const struct lab_options *o)
     return EXIT_NO;
 }
 
-static void
-describe(struct report *r, const struct lab_setting *setting)
-{
-    const struct scenario *s = setting->scenario;
-    char *text = xasprintf("%d hosts, %g Mbit/s, MTU %d, %s", s->n_hosts,
-                           s->rate_bps / 1e6, s->mtu,
-                           fabric_names[setting->plan->fabric]);
-
-    report_set(&r->setting, text);
-    report_set(&r->description, s->description);
-    free(text);
-}
-
-/* Runs the scenario under each policy in turn.  Returns NULL or the message of
- * the last run that failed.  An interrupt ends all runs. */
-static char *
-compare(struct cluster *cluster, const struct lab_setting *setting,
-        const struct lab_options *o, struct report *r)
-{
-    char *error = NULL;
-
-    for (size_t i = 0; i < setting->n_policies && !interrupt_signal(); i++) {
-        const struct lab_policy *policy = &setting->policies[i];
-        struct report_policy *p = report_add_policy(r, policy->name);
-        char *log_dir = o->keep ? xasprintf("%s/logs/%s", o->out, p->name)
-                                : NULL;
-        char *run_error;
-
-        run_error = policy_run(cluster, setting->plan, setting->scenario,
-                               policy->file, log_dir, p);
-        if (run_error) {
-            say("%s: %s", p->name, run_error);
-            free(error);
-            error = run_error;
-        }
-        free(log_dir);
-    }
-    return error;
-}
-
-/* Prints the table or the JSON, and writes the files. */
-static char *
-publish(struct report *r, const struct lab_options *o)
-{
-    char *error;
-
-    report_finish(r);
-    error = report_write(r, o->out);
-    if (o->json) {
-        report_put_json(r, stdout);
-    } else {
-        report_put_table(r, stdout);
-        if (!error) {
-            printf("report: %s/report.html, %s/report.json\n", o->out,
-                   o->out);
-        }
-    }
-    return error;
-}
-
-/* Runs a comparison with valid options. */
-static int
-run_valid(const struct lab_options *o, const struct lab_setting *setting)
-{
-    struct cluster *cluster;
-    struct report *r;
-    char *error, *run_error;
-    int status;
-
-    interrupt_init();
-    error = cluster_lock(setting->plan, &cluster);
-    if (error) {
-        return lab_fail(error);
-    }
-    r = report_create(setting->scenario->name, "lab");
-    describe(r, setting);
-    run_error = compare(cluster, setting, o, r);
-    cluster_unlock(cluster);
-    if (!interrupt_signal()) {
-        error = publish(r, o);
-    }
-    report_destroy(r);
-    if (interrupt_signal()) {
-        status = lab_fail(xstrdup("lab: interrupted, everything is removed"));
-        free(error);
-    } else if (error) {
-        status = lab_fail(error);
-    } else {
-        status = run_error ? EXIT_NO : EXIT_OK;
-    }
-    free(run_error);
-    return status;
-}
-
-static int
-lab_run(const struct lab_options *o)
-{
-    struct lab_setting setting;
-    char *error;
-    int status;
-
-    if (!o->args[0] || o->args[1]) {
-        fputs("stagecoach lab run: one SCENARIO.json is needed\n", stderr);
-        return EXIT_USAGE;
-    }
-    error = lab_setting_init(&setting, o, o->args[0]);
-    status = error ? lab_fail(error) : run_valid(o, &setting);
-    lab_setting_uninit(&setting);
-    return status;
-}
-
 int
 cmd_lab(int argc, char *argv[])
 {
@@ -528,7 +399,7 @@ cmd_lab(int argc, char *argv[])
         { "down", lab_down },
         { "exec", lab_exec },
     };
-    struct lab_options o = { .name = NULL };
+    struct lab_options o = { .seed = LAB_NO_SEED };
     int first, status;
 
     if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {

@@ -3,7 +3,8 @@
 #
 # Runs the smoke scenario from end to end, under both policies, and checks that
 # the report is complete, the searches really train, the traffic has DSCPs, no
-# job stalls, and nothing is left.
+# job stalls, and nothing is left.  Then repeats a tiny run at two placements,
+# in two parts.
 #
 # $RUNS runs in a row (default 1); $BUSY=1 adds a busy loop on each core.
 set -eu
@@ -56,4 +57,41 @@ while [ $run -lt "${RUNS:-1}" ]; do
     [ "${RUNS:-1}" = 1 ] ||
         echo "run $run: $(grep 'stage / fair' "$dir/out" || true)"
 done
+[ "${RUNS:-1}" = 1 ] || { echo PASS; exit 0; }
+
+cat >"$dir/tiny.json" <<'EOF_JSON'
+{"name": "tiny", "hosts": 2, "rate": "50Mbit", "policies": ["fair"],
+ "timeout_s": 60, "random_placements": {"seed": 5, "workers": 1, "servers": 1},
+ "searches": [{"search": {
+     "name": "asha", "trials": 1,
+     "space": {"learning_rate": [0.1], "width": [32], "batch": [16]},
+     "rungs": [{"iterations": 5}],
+     "model": {"inputs": 16, "hidden_layers": 1, "classes": 2},
+     "data": {"kind": "generated", "samples": 200}, "backend": "cpu"}}]}
+EOF_JSON
+tiny() { lab run "$dir/tiny.json" --out "$dir/tiny" "$@" >"$dir/out" 2>&1; }
+tiny --placements 1 || fail "the first placement"
+cp "$dir/tiny/placement-5/fair/report.json" "$dir/first.json"
+tiny --placements 2 || fail "two placements"
+grep -q "placement 5 (1 of 2), fair: already in " "$dir/out" ||
+    fail "the first placement runs again"
+cmp -s "$dir/tiny/placement-5/fair/report.json" "$dir/first.json" ||
+    fail "the first placement has another report"
+python3 - "$dir/tiny" "$dir/out" <<'PYTHON' || fail "placements.json"
+import json, sys
+
+folder, out = sys.argv[1:]
+top = json.load(open(folder + "/placements.json"))
+means = [json.load(open("%s/placement-%d/fair/report.json" % (folder, seed)))
+         ["policies"][0]["mean_sct_s"] for seed in (5, 6)]
+assert [p["seed"] for p in top["placements"]] == [5, 6], top
+assert [p["policies"][0]["mean_sct_s"] for p in top["placements"]] == means
+assert abs(top["policies"][0]["mean_sct_s"] - sum(means) / 2) < 1e-5, top
+assert "means of 2 placements" in open(out).read()
+PYTHON
+assert_clean "placements"
+sed -i 's/"samples": 200/"samples": 201/' "$dir/tiny.json"
+tiny --placements 2 && fail "results of another scenario are used"
+grep -q "the result of another scenario or policy" "$dir/out" ||
+    fail "no reason why other results are refused"
 echo PASS

@@ -251,7 +251,8 @@ html_has_tables_without_javascript(void **state)
     assert_non_null(strstr(text, SEARCH_IN_HTML "/0</th>"
                            "<td data-label=\"stage\">4.00 s</td>"
                            "<td data-label=\"fair\">8.00 s</td></tr>"));
-    assert_non_null(strstr(text, "<p>mean SCT: stage / fair = 0.500</p>"));
+    assert_non_null(strstr(text, "<p>stage / fair: mean SCT 0.500, "
+                           "p95 SCT 0.500, makespan 0.500</p>"));
     assert_non_null(strstr(text, "h0 down</th><td data-label=\"stage\">"
                            "25.0 %</td>"));
     assert_null(strstr(text, "nan"));

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "reporting/placements.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json-check.h"
+#include "base/memory.h"
+#include "reporting/report.h"
+
+/* The figures of one run, NAN without a result. */
+struct outcome {
+    double figures[PLACEMENTS_N_FIGURES];
+};
+
+struct placements {
+    char *title;
+    size_t n_policies;
+    char **policies;
+    size_t baseline;            /* Index of a policy. */
+    int64_t first_seed;
+    size_t n;
+    struct outcome *outcomes;   /* 'n' rows of 'n_policies' elements. */
+};
+
+static const struct {
+    const char *title;
+    const char *member;         /* In report.json and placements.json. */
+    size_t offset;              /* Of a double in struct report_policy. */
+} figures[] = {
+    [PLACEMENTS_MEAN] = {
+        "mean SCT", "mean_sct_s", offsetof(struct report_policy, mean_sct_s),
+    },
+    [PLACEMENTS_P95] = {
+        "p95 SCT", "p95_sct_s", offsetof(struct report_policy, p95_sct_s),
+    },
+    [PLACEMENTS_MAKESPAN] = {
+        "makespan", "makespan_s", offsetof(struct report_policy, makespan_s),
+    },
+};
+
+struct placements *
+placements_create(const char *title, const char *const policies[],
+                  size_t n_policies, int64_t first_seed, size_t n)
+{
+    struct placements *ps = allocate(1, sizeof *ps);
+
+    ps->title = duplicate(title);
+    ps->n_policies = n_policies;
+    ps->policies = allocate(n_policies, sizeof *ps->policies);
+    for (size_t k = n_policies; k-- > 0; ) {
+        ps->policies[k] = duplicate(policies[k]);
+        if (!strcmp(policies[k], "fair")) {
+            ps->baseline = k;
+        }
+    }
+    ps->first_seed = first_seed;
+    ps->n = n;
+    ps->outcomes = allocate(n * n_policies, sizeof *ps->outcomes);
+    for (size_t i = 0; i < n * n_policies; i++) {
+        for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+            ps->outcomes[i].figures[f] = NAN;
+        }
+    }
+    return ps;
+}
+
+void
+placements_destroy(struct placements *ps)
+{
+    if (ps) {
+        free_strings(ps->policies, ps->n_policies);
+        free(ps->outcomes);
+        free(ps->title);
+        free(ps);
+    }
+}
+
+static struct outcome *
+outcome_at(const struct placements *ps, size_t placement, size_t policy)
+{
+    return &ps->outcomes[placement * ps->n_policies + policy];
+}
+
+void
+placements_set(struct placements *ps, size_t placement, size_t policy,
+               const struct report_policy *p)
+{
+    struct outcome *o = outcome_at(ps, placement, policy);
+
+    for (int f = 0; !p->failure && f < PLACEMENTS_N_FIGURES; f++) {
+        o->figures[f] = *(const double *) ((const char *) p
+                                           + figures[f].offset);
+    }
+}
+
+/* Reads the figures of 'policy', an element of "policies" in a report.
+ * Returns false if they are not all there. */
+static bool
+read_figures(const cJSON *policy, struct outcome *o)
+{
+    struct outcome found;
+
+    if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(policy, "complete"))) {
+        return false;
+    }
+    for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(
+            policy, figures[f].member);
+
+        if (!cJSON_IsNumber(item)) {
+            return false;
+        }
+        found.figures[f] = item->valuedouble;
+    }
+    *o = found;
+    return true;
+}
+
+char *
+placements_read(struct placements *ps, size_t placement, size_t policy,
+                const char *file, const char *inputs, bool *donep)
+{
+    char *text = NULL;
+    char *error = access(file, F_OK) ? NULL : json_read_file(file, &text);
+    cJSON *top = text ? cJSON_Parse(text) : NULL;
+    const char *found = cJSON_GetStringValue(
+        cJSON_GetObjectItemCaseSensitive(top, "inputs"));
+
+    *donep = false;
+    if (top && (!found || strcmp(found, inputs))) {
+        error = message("%s: the result of another scenario or policy, remove "
+                        "it or choose another --out", file);
+    } else if (top) {
+        *donep = read_figures(
+            cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(
+                top, "policies"), 0),
+            outcome_at(ps, placement, policy));
+    }
+    cJSON_Delete(top);
+    free(text);
+    return error;
+}
+
+/* Returns figure 'f' of 'policy', divided by that of policy 'base' unless this
+ * is negative. */
+static struct interval
+summarize(const struct placements *ps, size_t policy,
+          enum placements_figure f, int base)
+{
+    double *values = allocate(ps->n, sizeof *values);
+    struct interval in;
+
+    for (size_t i = 0; i < ps->n; i++) {
+        values[i] = outcome_at(ps, i, policy)->figures[f];
+        if (base >= 0) {
+            values[i] /= outcome_at(ps, i, base)->figures[f];
+        }
+    }
+    in = interval_of(values, ps->n);
+    free(values);
+    return in;
+}
+
+struct interval
+placements_seconds(const struct placements *ps, size_t policy,
+                   enum placements_figure f)
+{
+    return summarize(ps, policy, f, -1);
+}
+
+struct interval
+placements_ratio(const struct placements *ps, size_t policy,
+                 enum placements_figure f)
+{
+    return summarize(ps, policy, f, ps->baseline);
+}
+
+/* Prints seconds, "-" if they are unknown. */
+static void
+put_seconds(double value, FILE *stream)
+{
+    if (isnan(value)) {
+        fprintf(stream, "  %9s", "-");
+    } else {
+        fprintf(stream, "  %9.2f", value);
+    }
+}
+
+static int
+name_width(const struct placements *ps)
+{
+    int width = strlen("policy");
+
+    for (size_t k = 0; k < ps->n_policies; k++) {
+        int length = strlen(ps->policies[k]);
+
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
+/* Prints a ratio with its interval, if there is one, in 'width' characters. */
+static void
+put_ratio(struct interval in, bool interval, int width, FILE *stream)
+{
+    char text[64] = "-";
+
+    if (in.n) {
+        snprintf(text, sizeof text,
+                 interval && in.n > 1 ? "%.3f [%.3f, %.3f]" : "%.3f",
+                 in.mean, in.low, in.high);
+    }
+    fprintf(stream, "  %-*s", width, text);
+}
+
+/* Prints the titles of the columns; a ratio has 'width' characters, and the
+ * last one no padding. */
+static void
+put_titles(const struct placements *ps, int width, FILE *stream)
+{
+    for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+        fprintf(stream, "  %9s  / %-*s", figures[f].title,
+                f < PLACEMENTS_N_FIGURES - 1 ? width - 2 : 0,
+                ps->policies[ps->baseline]);
+    }
+    putc('\n', stream);
+}
+
+void
+placements_put_one(const struct placements *ps, size_t placement,
+                   FILE *stream)
+{
+    const struct outcome *base = outcome_at(ps, placement, ps->baseline);
+    int width = name_width(ps);
+
+    fprintf(stream, "placement %"PRId64" (%zu of %zu)\n%-*s",
+            ps->first_seed + (int64_t) placement, placement + 1, ps->n,
+            width, "policy");
+    put_titles(ps, 9, stream);
+    for (size_t k = 0; k < ps->n_policies; k++) {
+        const struct outcome *o = outcome_at(ps, placement, k);
+
+        fprintf(stream, "%-*s", width, ps->policies[k]);
+        for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+            double ratio = o->figures[f] / base->figures[f];
+
+            put_seconds(o->figures[f], stream);
+            put_ratio(interval_of(&ratio, 1), false,
+                      f < PLACEMENTS_N_FIGURES - 1 ? 9 : 0, stream);
+        }
+        putc('\n', stream);
+    }
+    putc('\n', stream);
+}
+
+void
+placements_put_summary(const struct placements *ps, FILE *stream)
+{
+    int width = name_width(ps);
+
+    fprintf(stream, "means of %zu placement%s, seconds; / %s: mean of the "
+            "ratios at each placement [95 %% interval]\n%-*s  runs", ps->n,
+            ps->n == 1 ? "" : "s", ps->policies[ps->baseline], width,
+            "policy");
+    put_titles(ps, 20, stream);
+    for (size_t k = 0; k < ps->n_policies; k++) {
+        fprintf(stream, "%-*s  %4zu", width, ps->policies[k],
+                placements_seconds(ps, k, PLACEMENTS_MEAN).n);
+        for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+            put_seconds(placements_seconds(ps, k, f).mean, stream);
+            put_ratio(placements_ratio(ps, k, f), k != ps->baseline,
+                      f < PLACEMENTS_N_FIGURES - 1 ? 20 : 0, stream);
+        }
+        putc('\n', stream);
+    }
+}
+
+/* Adds 'value', rounded to a millionth, or null. */
+static void
+add_number(cJSON *object, const char *name, double value)
+{
+    if (isfinite(value)) {
+        cJSON_AddNumberToObject(object, name, round(value * 1e6) / 1e6);
+    } else {
+        cJSON_AddNullToObject(object, name);
+    }
+}
+
+static void
+add_placement(cJSON *array, const struct placements *ps, size_t placement)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON *policies;
+
+    cJSON_AddNumberToObject(o, "seed", ps->first_seed + (double) placement);
+    policies = cJSON_AddArrayToObject(o, "policies");
+    for (size_t k = 0; k < ps->n_policies; k++) {
+        cJSON *policy = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(policy, "name", ps->policies[k]);
+        for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+            add_number(policy, figures[f].member,
+                       outcome_at(ps, placement, k)->figures[f]);
+        }
+        cJSON_AddItemToArray(policies, policy);
+    }
+    cJSON_AddItemToArray(array, o);
+}
+
+static void
+add_summary(cJSON *array, const struct placements *ps, size_t policy)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON *ratios;
+
+    cJSON_AddStringToObject(o, "name", ps->policies[policy]);
+    cJSON_AddNumberToObject(o, "runs",
+                            placements_seconds(ps, policy,
+                                               PLACEMENTS_MEAN).n);
+    for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+        add_number(o, figures[f].member,
+                   placements_seconds(ps, policy, f).mean);
+    }
+    ratios = cJSON_AddObjectToObject(o, "vs_baseline");
+    for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+        struct interval in = placements_ratio(ps, policy, f);
+        cJSON *ratio = cJSON_AddObjectToObject(ratios, figures[f].member);
+
+        add_number(ratio, "mean", in.mean);
+        add_number(ratio, "low", in.low);
+        add_number(ratio, "high", in.high);
+    }
+    cJSON_AddItemToArray(array, o);
+}
+
+void
+placements_put_json(const struct placements *ps, FILE *stream)
+{
+    cJSON *top = cJSON_CreateObject();
+    cJSON *array;
+    char *text;
+
+    cJSON_AddStringToObject(top, "title", ps->title);
+    cJSON_AddStringToObject(top, "baseline", ps->policies[ps->baseline]);
+    array = cJSON_AddArrayToObject(top, "placements");
+    for (size_t i = 0; i < ps->n; i++) {
+        add_placement(array, ps, i);
+    }
+    array = cJSON_AddArrayToObject(top, "policies");
+    for (size_t k = 0; k < ps->n_policies; k++) {
+        add_summary(array, ps, k);
+    }
+    text = must(cJSON_Print(top));
+    fprintf(stream, "%s\n", text);
+    free(text);
+    cJSON_Delete(top);
+}
+
+char *
+placements_write(const struct placements *ps, const char *dir)
+{
+    char *file = message("%s/placements.json", dir);
+    FILE *stream = fopen(file, "we");
+    bool failed = !stream;
+    char *error;
+
+    if (stream) {
+        placements_put_json(ps, stream);
+        failed = ferror(stream);
+        failed = fclose(stream) || failed;
+    }
+    error = failed ? message("%s: %s", file, strerror(errno)) : NULL;
+    free(file);
+    return error;
+}
