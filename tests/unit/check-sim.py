@@ -64,6 +64,20 @@ def check_scenario(scenario):
     check('offline starts', set(starts), {0})
 
 
+def check_seed_of_placements():
+    scenario = 'lab/scenarios/quickstart.json'
+
+    def stages(*args):
+        return json.loads(sim(scenario, '--policy', 'fair', '--format',
+                              'json', *args).stdout)['stages']
+    check('seed of the file', stages(), stages('--seed', '1'))
+    check('other placements', stages() == stages('--seed', '2'), False)
+    result = sim('lab/scenarios/smoke.json', '--seed', '2')
+    check('no random placements', (result.returncode, result.stderr),
+          (1, 'lab/scenarios/smoke.json: /random_placements: required member '
+              'is missing, nothing else depends on a seed\n'))
+
+
 def check_generated():
     one, same, other = (json.loads(sim(f'generate:{seed},cojobs=4', '--format',
                                        'json').stdout) for seed in (1, 1, 2))
@@ -239,5 +253,6 @@ with tempfile.TemporaryDirectory() as folder:
 check_generated()
 check_seed()
 check_scenario('lab/scenarios/smoke.json')
+check_seed_of_placements()
 print(f'{failures} failures')
 sys.exit(failures > 0)
