@@ -6,12 +6,11 @@
 #include <config.h>
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/user-name.h"
 #include "cli/command.h"
 #include "cli/operator/controller-query.h"
 #include "cli/duration.h"
@@ -27,18 +26,6 @@ struct override_options {
     int64_t for_ms;             /* Duration, 0 without an end. */
     const char *reason;
 };
-
-/* Returns the name of the user, before sudo if root uses that. */
-static char *
-user_name(void)
-{
-    const char *sudo = getenv("SUDO_USER");
-    const struct passwd *pw = getpwuid(getuid());
-
-    return (!getuid() && sudo && *sudo ? xstrdup(sudo)
-            : pw ? xstrdup(pw->pw_name)
-            : xasprintf("uid %ld", (long) getuid()));
-}
 
 #define OVERRIDE 1              /* Mode of a command that sets an override. */
 #define UNDO 2

@@ -322,8 +322,10 @@ add_row(struct snapshot *snapshot, const cJSON *ports, const cJSON *row)
 {
     const char *cojob = cJSON_GetStringValue(
         cJSON_GetObjectItemCaseSensitive(row, "cojob"));
+    const char *owner = cJSON_GetStringValue(
+        cJSON_GetObjectItemCaseSensitive(row, "owner"));
     double weight = number(row, "weight");
-    int stage = snapshot_add(snapshot, cojob ? cojob : "-", NULL,
+    int stage = snapshot_add(snapshot, cojob ? cojob : "-", owner,
                              number(row, "rung"), weight > 0 ? weight : 1);
     const cJSON *demand;
 

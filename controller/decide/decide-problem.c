@@ -12,12 +12,13 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Returns the cojob's weight by the intent, multiplied by the policy's. */
+/* Returns the cojob's weight by the intent, multiplied by the policy's factors
+ * of its owner and of itself. */
 static double
 weight_of(const struct policy *policy, const struct stage *stage)
 {
     return (stage->cojob->weight
-            * policy_weight(policy, NULL, stage->cojob_name));
+            * policy_weight(policy, stage->cojob->owner, stage->cojob_name));
 }
 
 static double

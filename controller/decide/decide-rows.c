@@ -31,6 +31,7 @@ decide_rows_clear(struct decide_rows *rows)
 {
     for (size_t i = 0; i < rows->n_stages; i++) {
         free(rows->stages[i].cojob);
+        free(rows->stages[i].owner);
         free(rows->stages[i].demands);
     }
     for (size_t i = 0; i < rows->n_jobs; i++) {
@@ -158,6 +159,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
         rows->stages[k] = (struct stage_row) {
             .level = assigned->stage_levels[s],
             .cojob = xstrdup(stage->cojob_name), .rung = stage->rung,
+            .owner = nullable_xstrdup(stage->cojob->owner),
             .override = stage->override, .weight = stage->cojob->weight,
             .urgency = urgency_of(dp, s),
             .work = dp->needs ? dp->needs[s].work : 0,
@@ -250,6 +252,7 @@ decide_rows_to_json(const struct decide_rows *rows)
         json_put_integer(o, "level", row->level);
         json_put_integer(o, "dscp", rows->dscp[row->level]);
         json_object_put_string(o, "cojob", row->cojob);
+        json_object_put_string(o, "owner", row->owner ? row->owner : "");
         json_put_integer(o, "rung", row->rung);
         put_jobs(o, rows, k);
         json_object_put_string(o, "override", override_names[row->override]);

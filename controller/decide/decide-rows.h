@@ -36,6 +36,7 @@ struct policy;
 struct stage_row {
     int level;                  /* Of its best job. */
     char *cojob;
+    char *owner;                /* See struct cojob; NULL if unknown. */
     int rung;
     enum override_kind override;
     double weight;              /* Of its cojob, by the intent. */

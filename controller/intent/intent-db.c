@@ -154,6 +154,7 @@ load_cojob(struct cluster *c, const struct intentrec_cojob *row)
     struct cojob *cojob = cluster_put_cojob(c, row->name, row->weight,
                                             !strcmp(row->state, "running"));
 
+    cojob_set_owner(cojob, row->owner);
     for (size_t i = 0; i < row->n_jobs; i++) {
         const struct intentrec_job *j = row->jobs[i];
         struct job *job = cojob_put_job(c, cojob, j->name,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/stage-name.h"
+#include "base/user-name.h"
 #include "wire/intent-idl.h"
 #include "ovsdb-idl.h"
 #include "timeval.h"
@@ -127,21 +128,23 @@ find_stage(const struct intentrec_cojob *cojob, int rung)
     return NULL;
 }
 
-/* Begins a cojob.  If it was done, it begins again without jobs and stages. */
+/* Begins a cojob.  If it was done, it begins again without jobs and stages, and
+ * belongs to the user who began it again. */
 static char *
 begin_cojob(const struct edit_ctx *ctx)
 {
     const struct intentrec_cojob *cojob = ctx->cojob;
 
     if (!cojob || !is_running(cojob)) {
-        if (!cojob) {
-            const char *owner = (ctx->edit->owner ? ctx->edit->owner
-                                 : getenv("USER"));
+        char *user = user_name();
 
+        if (!cojob) {
             cojob = intentrec_cojob_insert(ctx->txn);
             intentrec_cojob_set_name(cojob, ctx->edit->cojob);
-            intentrec_cojob_set_owner(cojob, owner ? owner : "");
         }
+        intentrec_cojob_set_owner(cojob, ctx->edit->owner ? ctx->edit->owner
+                                         : user);
+        free(user);
         intentrec_cojob_set_began(cojob, time_wall_msec());
         intentrec_cojob_set_state(cojob, "running");
         intentrec_cojob_set_jobs(cojob, NULL, 0);

@@ -66,6 +66,7 @@ cojob_destroy(struct cluster *c, struct cojob *cojob)
     }
     shash_destroy(&cojob->jobs);
     free(cojob->name);
+    free(cojob->owner);
     free(cojob);
 }
 
@@ -325,6 +326,14 @@ cluster_put_cojob(struct cluster *c, const char *name, double weight,
     return cojob;
 }
 
+/* 'owner' is null or empty if it is unknown. */
+void
+cojob_set_owner(struct cojob *cojob, const char *owner)
+{
+    free(cojob->owner);
+    cojob->owner = owner && *owner ? xstrdup(owner) : NULL;
+}
+
 /* Converts 'began' from epoch ms to time_msec(). */
 static long long
 began_msec(int64_t began)
@@ -520,6 +529,8 @@ digest_stage(const struct stage *stage)
     digest = hash_add64(digest, stage->began);
     digest = hash_add64(digest, stage->iterations);
     digest = hash_double(stage->cojob->weight, digest);
+    digest = hash_string(stage->cojob->owner ? stage->cojob->owner : "",
+                         digest);
     for (size_t i = 0; i < stage->n_jobs; i++) {
         const struct job *job = stage->jobs[i];
 

@@ -24,6 +24,7 @@
  *
  *    cluster_intent_begin(c);
  *    cojob = cluster_put_cojob(c, "asha", 1.0, true);
+ *    cojob_set_owner(cojob, "ann");
  *    job = cojob_put_job(c, cojob, "t0", true, began, model_bytes);
  *    job_put_worker(c, job, "h0", ROLE_WORKER);
  *    stage = cojob_put_stage(cojob, 0, began, ended, iterations);
@@ -199,6 +200,8 @@ struct stage_bytes {
 
 struct cojob {
     char *name;
+    char *owner;                /* User or REST client that began it, by the
+                                 * intent; NULL if unknown. */
     bool seen;                  /* Added since cluster_intent_begin(). */
     bool running;
     double weight;
@@ -235,6 +238,7 @@ void cluster_destroy(struct cluster *);
 void cluster_intent_begin(struct cluster *);
 struct cojob *cluster_put_cojob(struct cluster *, const char *name,
                                 double weight, bool running);
+void cojob_set_owner(struct cojob *, const char *owner);
 struct job *cojob_put_job(struct cluster *, struct cojob *, const char *name,
                           bool running, int64_t began, int64_t model_bytes);
 void job_put_worker(struct cluster *, struct job *, const char *host,

@@ -180,6 +180,7 @@ def writes(actor, name):
             break
         time.sleep(0.05)
     expect(f"what has begun: {reply}", reply["weight"] == 3
+           and reply["owner"] == actor
            and [job["job"] for job in reply["jobs"]]
            == [name + "/t0", name + "/t1"] and reply["state"] == "running"
            and reply["stages"][0]["iterations"] == 50)

@@ -146,6 +146,20 @@ cp "$SOURCE/policies/fair.json" "$dir/policy.json"
 await "another policy comes into force" asks controller/status \
     '"policy":"fair"'
 await "fair means one level" wants 'h1,{large/t0=0, small/t0=0},fair'
+
+# Weights of users apply to the cojobs that they began.
+ovsdb-client transact "unix:$dir/run/intent.sock" '["Stagecoach_Intent",
+    {"op": "update", "table": "Cojob", "where": [["name", "==", "large"]],
+     "row": {"owner": "ann"}}]' >/dev/null || fail "large has no other owner"
+cat >"$dir/policy.json" <<EOF
+{"name": "ann-first", "order": "stage", "weights": {"users": {"ann": 1000}}}
+EOF
+kill -HUP "$pid"
+await "the factor of a user changes the order" \
+    wants 'h0,{large/t0=0, small/t0=1}'
+"$stagecoach" policy diff "$SOURCE/policies/stage.json" "$dir/policy.json" \
+    --live | tr -s ' ' | grep -q '^large 0 1 1 0 0' ||
+    fail "policy diff --live does not use the owner"
 cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 kill -HUP "$pid"
 await "the order is back" wants 'h0,{large/t0=1, small/t0=0}'

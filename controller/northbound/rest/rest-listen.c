@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 
 #include "fatal-signal.h"
 #include "base/json-check.h"
+#include "base/user-name.h"
 #include "socket-util.h"
 #include "svec.h"
 #include "util.h"
@@ -129,20 +129,13 @@ certificate_name(gnutls_session_t session)
 }
 
 static char *
-user_name(int fd)
+peer_user(int fd)
 {
-    struct passwd pw, *found;
     struct ucred cred;
     socklen_t size = sizeof cred;
-    char buffer[1024];
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)) {
-        return NULL;
-    } else if (getpwuid_r(cred.uid, &pw, buffer, sizeof buffer, &found)
-               || !found) {
-        return xasprintf("uid-%ld", (long) cred.uid);
-    }
-    return xstrdup(pw.pw_name);
+    return (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) ? NULL
+            : user_name_of(cred.uid));
 }
 
 /* Returns the name of the client of 'mc': its user on a Unix socket, or the CN
@@ -155,7 +148,7 @@ rest_peer_name(struct MHD_Connection *mc, const struct svec *clients)
     char *name;
 
     if (!tls || !tls->tls_session) {
-        return user_name(MHD_get_connection_info(
+        return peer_user(MHD_get_connection_info(
             mc, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
     }
     name = certificate_name(tls->tls_session);

@@ -99,6 +99,7 @@ cojob_to_json(const struct shash_node *node)
         json_array_add(stages, stage_to_json(stage));
     }
     json_object_put_string(json, "cojob", cojob->name);
+    json_object_put_string(json, "owner", cojob->owner ? cojob->owner : "");
     json_object_put_string(json, "state",
                            cojob->running ? "running" : "done");
     json_put_real(json, "weight", cojob->weight);

@@ -126,14 +126,30 @@ the_policy_says_how_equal_is_nearly(void **state)
 static void
 the_policy_says_who_weighs_more(void **state)
 {
+    static const struct {
+        const char *weights, *owner;
+        int rank;               /* Of "a", which is the larger. */
+    } cases[] = {
+        { "\"cojobs\": {\"a\": 4}", NULL, 0 },
+        { "\"users\": {\"ann\": 4}", "ann", 0 },
+        { "\"users\": {\"ann\": 4}", "bob", 1 },
+        { "\"users\": {\"ann\": 4}", "", 1 },
+        { "\"users\": {\"ann\": 4}, \"cojobs\": {\"a\": 0.5}", "ann", 1 },
+    };
     struct fixture *f = *state;
-    struct policy *policy = set_order(
-        f, "stage", ", \"weights\": {\"cojobs\": {\"a\": 4}}");
 
-    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "a/j"), 0);
-    policy_destroy(policy);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *weights = xasprintf(", \"weights\": {%s}", cases[i].weights);
+        struct policy *policy = set_order(f, "stage", weights);
+
+        give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+        cojob_set_owner(shash_find_data(&f->c->cojobs, "a"), cases[i].owner);
+        assert_true(decide_run(f->d, 10000 * (i + 1)));
+        assert_int_equal(rank(f, "a/j"), cases[i].rank);
+        decide_set_policy(f->d, f->stage);
+        policy_destroy(policy);
+        free(weights);
+    }
 }
 
 /* Also where the old order is kept and levels are made again: that the third
@@ -166,6 +182,7 @@ struct news {
     int64_t model_bytes, iterations;
     int n_hosts;
     bool urgent;                /* It concerns a stage that runs. */
+    const char *owner;
 };
 
 /* Gives cojob "a" with job "j" on 'n_hosts' hosts, and its stage. */
@@ -177,6 +194,7 @@ give_news(struct fixture *f, const struct news *news)
 
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, "a", news->weight, true);
+    cojob_set_owner(cojob, news->owner);
     job = cojob_put_job(f->c, cojob, "j", news->live, 1000,
                         news->model_bytes);
     for (int i = 0; i < news->n_hosts; i++) {
@@ -204,6 +222,7 @@ only_stages_that_run_are_in_a_hurry(void **state)
         { "another model", 2, true, true, 2000, 60, 2, true },
         { "another host", 2, true, true, 2000, 60, 3, true },
         { "a host less", 2, true, true, 2000, 60, 2, true },
+        { "another owner", 2, true, true, 2000, 60, 2, true, "ann" },
         { "the job ends", 2, false, true, 2000, 60, 2, true },
         { "the stage goes", 2, false, false, 2000, 60, 2, true },
         { "the job begins again", 2, true, false, 2000, 60, 2, false },

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/user-name.h"
 #include "controller/intent/intent-client.h"
 #include "controller/intent/intent-edit.h"
 #include "controller/ovsdb/database.h"
@@ -158,6 +159,45 @@ each_kind_of_edit_is_written_or_refused(void **state)
     intent_client_destroy(ic);
 }
 
+/* Returns true if the database has cojob "asha" with 'owner'. */
+static bool
+is_owner(const struct fixture *f, const char *owner)
+{
+    char *command = xasprintf(
+        "ovsdb-client -f csv --no-headings dump %s Stagecoach_Intent Cojob "
+        "name owner | grep -qx 'asha,%s'", f->remote, owner);
+    int status = system(command);
+
+    free(command);
+    return !status;
+}
+
+static void
+a_cojob_belongs_to_the_user_that_began_it(void **state)
+{
+    struct fixture *f = *state;
+    struct intent_edit anns = cojob_begin;
+    struct intent_client *ic;
+    char *user = user_name();
+
+    if (!f->file) {
+        skip();
+    }
+    anns.owner = "ann";
+    setenv("USER", "mallory", true);
+    start_server(f);
+    ic = intent_client_create(f->remote, 5000);
+    assert_null(intent_client_write(ic, &cojob_begin));
+    assert_true(is_owner(f, user));
+    assert_null(intent_client_write(ic, &anns));
+    assert_true(is_owner(f, user));
+    assert_null(intent_client_write(ic, &cojob_end));
+    assert_null(intent_client_write(ic, &anns));
+    assert_true(is_owner(f, "ann"));
+    intent_client_destroy(ic);
+    free(user);
+}
+
 static void
 a_client_without_database_gives_up_in_time(void **state)
 {
@@ -204,6 +244,7 @@ main(void)
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(each_kind_of_edit_is_written_or_refused),
+        TEST(a_cojob_belongs_to_the_user_that_began_it),
         TEST(a_client_without_database_gives_up_in_time),
         TEST(announcements_of_an_outage_are_written_later_in_order),
     };

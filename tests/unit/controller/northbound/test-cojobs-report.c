@@ -39,6 +39,7 @@ make_cluster(void)
 
     cluster_intent_begin(c);
     cojob = cluster_put_cojob(c, "a", 2, true);
+    cojob_set_owner(cojob, "ann");
     job = cojob_put_job(c, cojob, "t0", true, 1000, 8);
     job_put_worker(c, job, "h0", ROLE_WORKER);
     stage_put_job(cojob_put_stage(cojob, 3, 1000, 0, 50), job);
@@ -54,8 +55,8 @@ make_cluster(void)
     "{\"began\":1000,\"hosts\":[],\"job\":\"a/t1\",\"live\":false," \
     "\"model_bytes\":8}"
 #define COJOB \
-    "{\"cojob\":\"a\",\"jobs\":[" T0 "," T1 "],\"stages\":[{\"began\":" \
-    "1000,\"iterations\":50,\"jobs\":[\"t0\"],\"rung\":3}],\"state\":" \
+    "{\"cojob\":\"a\",\"jobs\":[" T0 "," T1 "],\"owner\":\"ann\"," \
+    "\"stages\":[{\"began\":1000,\"iterations\":50,\"jobs\":[\"t0\"],\"rung\":3}],\"state\":" \
     "\"running\",\"weight\":2}"
 
 static void

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef USER_NAME_H
+#define USER_NAME_H 1
+
+/* Names of users, for audit records and for the owners of searches.
+ *
+ * The kernel provides the user's number, so that no variable of the
+ * environment can change the name, except SUDO_USER for root.  The caller
+ * frees the names.  Thread-safe. */
+
+#include <sys/types.h>
+
+/* Returns the name of user 'uid', "uid-1234" for a user without a name. */
+char *user_name_of(uid_t uid);
+
+/* Returns the name of the user who runs this program or, if root runs it with
+ * sudo, of the user who called sudo. */
+char *user_name(void);
+
+#endif /* base/user-name.h */
