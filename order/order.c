@@ -22,6 +22,11 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_UNIT_JOB, ORDER_UNIT_JOB,
         ORDER_SERVICE_RANK, false,
     },
+    [ORDER_MAIF] = {
+        "maif", "Jobs whose metric improves most go first (JPAS).",
+        ORDER_UNIT_JOB, ORDER_UNIT_JOB,
+        ORDER_SERVICE_RANK, false,
+    },
     [ORDER_STAGE_EARLY] = {
         "stage+early", "Stages, those with early jobs preferred.",
         ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
@@ -91,6 +96,7 @@ const char *const order_names[] = {
     [ORDER_FAIR] = "fair",
     [ORDER_STAGE] = "stage",
     [ORDER_EARLY] = "early",
+    [ORDER_MAIF] = "maif",
     [ORDER_STAGE_EARLY] = "stage+early",
     [ORDER_FIFO] = "fifo",
     [ORDER_FIFO_LM] = "fifo-lm",
@@ -112,6 +118,13 @@ order_unit(enum order_kind kind, bool iterates)
     return iterates ? order_classes[kind].iterating : order_classes[kind].unit;
 }
 
+bool
+order_uses_metrics(enum order_kind kind)
+{
+    return kind == ORDER_EARLY || kind == ORDER_MAIF
+           || kind == ORDER_STAGE_EARLY;
+}
+
 /* Puts all stages at level 0, listed by id.  The estimate assumes that each
  * port is shared equally among its stages, each port regarded alone.  Real
  * flows compete on two ports, and stages have different numbers of flows. */
@@ -130,6 +143,7 @@ static order_compute_func *const compute[ORDER_N_KINDS] = {
     [ORDER_FAIR] = compute_fair,
     [ORDER_STAGE] = order_compute_stage,
     [ORDER_EARLY] = order_compute_early,
+    [ORDER_MAIF] = order_compute_maif,
     [ORDER_STAGE_EARLY] = order_compute_stage_early,
     [ORDER_FIFO] = order_compute_fifo,
     [ORDER_FIFO_LM] = order_compute_fifo_lm,

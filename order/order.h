@@ -127,6 +127,10 @@ extern const struct order_class order_classes[ORDER_N_KINDS];
  * where jobs iterate or in one where no job does. */
 enum order_unit order_unit(enum order_kind, bool iterates);
 
+/* Returns true if orders of 'kind' depend on the metrics of jobs, so that they
+ * must be computed again in each period for which gains are predicted. */
+bool order_uses_metrics(enum order_kind);
+
 /* Names of all orders, null-terminated. */
 extern const char *const order_names[];
 

@@ -354,19 +354,13 @@ decide_now(struct decide *d, long long now)
     d->us_max = MAX(d->us_max, time_usec() - began);
 }
 
-static bool
-uses_metrics(const struct policy *policy)
-{
-    return policy->order.kind == ORDER_EARLY
-           || policy->order.kind == ORDER_STAGE_EARLY;
-}
-
 /* Returns the time until the next order without changes.  Improvement is
  * predicted for 'early_period_s'. */
 static long long
 refresh_ms(const struct policy *policy)
 {
-    return (uses_metrics(policy) ? policy->early_period_s * 1000
+    return (order_uses_metrics(policy->order.kind)
+            ? policy->early_period_s * 1000
             : order_unit(policy->order.kind, true) == ORDER_UNIT_ITERATION
             ? ITERATION_REFRESH_S * 1000 : REFRESH_MS);
 }
@@ -390,7 +384,7 @@ decide_run(struct decide *d, long long now)
     }
     if (d->samples != d->cluster->samples) {
         d->samples = d->cluster->samples;
-        if (uses_metrics(d->policy)) {
+        if (order_uses_metrics(d->policy->order.kind)) {
             d->due = MIN(d->due, now + SAMPLES_MS);
         }
     }

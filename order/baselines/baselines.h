@@ -23,6 +23,7 @@ typedef void order_compute_func(const struct order_options *,
                                 struct order_result *);
 
 order_compute_func order_compute_early;
+order_compute_func order_compute_maif;
 order_compute_func order_compute_stage_early;
 order_compute_func order_compute_fifo;
 order_compute_func order_compute_fifo_lm;

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Early jobs first (JPAS), alone and within the order of stages.
+/* Orders by the progress of training: "maif", "early", and early jobs within
+ * the order of stages.
  *
  * A search learns most from jobs whose metric still grows fast.
  * progress-curve.h predicts the gain of each job and the end of its early
- * phase.  Early jobs go before all others.  Among them, the job whose early
+ * phase.
+ *
+ * "maif" is the rule of JPAS (Zhou et al., Journal of Network and Computer
+ * Applications 158, 2020) as far as public texts have it, which is a greedy
+ * order of all jobs in each period that prefers jobs in their early stage: the
+ * job with the largest predicted gain goes first, whatever its transfers cost.
+ * The formulas are not public, so the fit of the curve and the scale of the
+ * gain are those of progress-curve.h.
+ *
+ * "early" aims at the same result, early phases that end soon.  Early jobs go
+ * before all others.  Among them, the job whose early
  * phase needs the fewest seconds of the network goes first, so that most early
  * phases end soonest.  The gain in the next period decides where that end is
  * unknown, and among jobs that are not early.  (By gain alone, a job that has
  * just begun would always preempt one that is nearly finished.)
  *
- * In the order of stages, earliness raises a stage's weight by at most the
+ * In the order of stages, "stage+early", earliness raises a stage's weight by at most the
  * factor 'early_boost', whatever its curve. */
 
 #include "order/baselines/baselines.h"
@@ -76,6 +87,23 @@ order_compute_early(const struct order_options *options,
         }
     }
     order_result_by_key(options, op, key, result);
+}
+
+/* Of jobs with equal gain, such as those without samples, the older first. */
+static struct order_key
+gain_key(const struct order_stage *stage, const struct order_options *options)
+{
+    return (struct order_key) { {
+        -known_gain(stage), order_stage_arrival(stage),
+    } };
+}
+
+void
+order_compute_maif(const struct order_options *options,
+                   const struct order_problem *op,
+                   struct order_result *result)
+{
+    order_result_by_key(options, op, gain_key, result);
 }
 
 /* Returns a measure from 0 to 1: 0 if 'stage' is not early, 0.5 if its

@@ -12,7 +12,9 @@ enum order_kind {
     ORDER_STAGE,                /* Primal-dual permutation of stages, or of
                                  * iterations weighted by what their stages
                                  * still need, improved by local search. */
-    ORDER_EARLY,                /* Most early improvement first (JPAS). */
+    ORDER_EARLY,                /* Jobs near the end of their early phase
+                                 * first. */
+    ORDER_MAIF,                 /* JPAS: most improvement first. */
     ORDER_STAGE_EARLY,          /* Stages, with a larger weight for early
                                  * ones. */
     ORDER_FIFO,                 /* First come, first served. */

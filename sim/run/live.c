@@ -423,7 +423,7 @@ live_init(struct live *live, const struct workload *w,
     }
     live->stages = order_alloc(w->n_stages, sizeof *live->stages);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
-    if (order->kind == ORDER_EARLY || order->kind == ORDER_STAGE_EARLY) {
+    if (order_uses_metrics(order->kind)) {
         live->curves = order_alloc(live->n_jobs, sizeof *live->curves);
     }
     event_queue_init(&live->events);

@@ -159,11 +159,9 @@ next_limit(const struct live *live)
 static double
 period(const struct simulation *sim)
 {
-    enum order_kind kind = sim->order_options.kind;
     double refresh = sim->options->refresh_s;
 
-    return kind == ORDER_EARLY || kind == ORDER_STAGE_EARLY
-           ? sim->early.period_s
+    return order_uses_metrics(sim->order_options.kind) ? sim->early.period_s
            : sim->live.weighted && refresh > 0 ? refresh : INFINITY;
 }
 

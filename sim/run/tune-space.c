@@ -13,7 +13,7 @@
 #define WEIGHTED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(SINCRONIA)    \
                   | BIT(INTERLEAVE))
 #define IMPROVED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(INTERLEAVE))
-#define JUDGED (BIT(EARLY) | BIT(STAGE_EARLY))
+#define EARLY_PHASE (BIT(EARLY) | BIT(STAGE_EARLY))
 
 /* Where 0 is off, all below this is. */
 #define ZERO 0.1
@@ -29,7 +29,7 @@ static const struct {
     { NULL, "aging_slowdown", 1, 1e3, true, true, WEIGHTED },
     { "objective", "slowdown", 1, 100, true, true,
       BIT(STAGE) | BIT(STAGE_EARLY) },
-    { "early", "theta", 0.5, 1, false, false, JUDGED },
+    { "early", "theta", 0.5, 1, false, false, EARLY_PHASE },
     { "early", "boost", 0.1, 10, true, true, BIT(STAGE_EARLY) },
     { "improve", "moves", 10, 1000000, true, true, IMPROVED },
     { "sincronia", "epoch_ms", 10, 10000, true, true, BIT(SINCRONIA) },

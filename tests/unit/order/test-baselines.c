@@ -613,6 +613,26 @@ early_jobs_pay_by_iteration_if_that_is_known(void **state)
     order_problem_destroy(op);
 }
 
+/* Neither the cost nor the phase counts. */
+static void
+maif_goes_by_gain_alone(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    add_early(op, 1, 9, false, 3);
+    add_early(op, 2, 1, true, 2)->traits.iterations_to_theta = 1;
+    add_early(op, 3, 7, true, INFINITY);
+    add_early(op, 4, 6, true, INFINITY)->traits.arrival = 1;
+    add_early(op, 5, 1, true, -1);
+    add_early(op, 6, 2, false, 0)->traits.arrival = 2;
+    compute(ORDER_MAIF, op, &result);
+    ASSERT_ORDER(op, &result, 4, 3, 1, 2, 6, 5);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
 static void
 earliness_is_worth_a_bounded_weight(void **state)
 {
@@ -785,6 +805,7 @@ main(void)
         cmocka_unit_test(intensity_goes_by_computing_per_network),
         cmocka_unit_test(early_jobs_go_by_gain_per_second),
         cmocka_unit_test(early_jobs_pay_by_iteration_if_that_is_known),
+        cmocka_unit_test(maif_goes_by_gain_alone),
         cmocka_unit_test(earliness_is_worth_a_bounded_weight),
         cmocka_unit_test(epochs_double_and_begin_anew),
         cmocka_unit_test(epochs_follow_each_other),

@@ -21,9 +21,9 @@
 #define LEVELS(MEMBERS) WITH("\"levels\": {" MEMBERS "}")
 
 #define ORDERS                                                          \
-    "\"fair\", \"stage\", \"early\", \"stage+early\", \"fifo\", "       \
-    "\"fifo-lm\", \"sincronia\", \"sebf-static\", \"sebf\", "           \
-    "\"dclas\", \"las\", \"tcf\", \"work\", \"intensity\", "    \
+    "\"fair\", \"stage\", \"early\", \"maif\", \"stage+early\", "          \
+    "\"fifo\", \"fifo-lm\", \"sincronia\", \"sebf-static\", \"sebf\", "   \
+    "\"dclas\", \"las\", \"tcf\", \"work\", \"intensity\", "            \
     "\"interleave\""
 
 /* Each row is one mistake that an operator can make and the words they get. */

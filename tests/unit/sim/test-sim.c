@@ -601,6 +601,35 @@ judges_early_jobs_by_what_they_told(void **state)
     assert_true(end_of_the_second(5) < end_of_the_second(15));
 }
 
+/* A young job preempts a job that has learned most already, although its
+ * iterations take ten times as long, and also where a cheaper one is behind
+ * it. */
+static void
+maif_prefers_the_job_that_improves_most(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
+    struct sim_options options = {
+        .order = ORDER_OPTIONS_INIT(ORDER_MAIF),
+        .service = SIM_SERVICE_EXACT,
+        .early = { .samples = 0, .boot_s = 0, .period_s = 1 },
+    };
+    struct sim_result r;
+
+    for (int i = 0; i < 2; i++) {
+        struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 10 * i);
+        struct workload_job *job = workload_add_job(cojob, "t", 0);
+
+        workload_add_transfer(job, 0, 1, i ? 1000 : 100, 0, 0);
+        job->curve = (struct workload_curve) { 1, 1, 1 };
+        workload_add_rung(w, cojob, i ? 3 : 30, 1);
+    }
+    simulate(w, &options, &r);
+    assert_near(end_of(&r, 1, 0), 40);
+    assert_near(end_of(&r, 0, 0), 60);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
 static void
 headers_take_their_part(void **state)
 {
@@ -798,6 +827,7 @@ main(void)
         cmocka_unit_test(headers_take_their_part),
         cmocka_unit_test(passes_a_narrow_spine),
         cmocka_unit_test(judges_early_jobs_by_what_they_told),
+        cmocka_unit_test(maif_prefers_the_job_that_improves_most),
         cmocka_unit_test(certifies_decisions_when_asked),
         cmocka_unit_test(reads_a_trace),
         cmocka_unit_test(names_the_line_at_fault),

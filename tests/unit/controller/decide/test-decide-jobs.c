@@ -322,18 +322,26 @@ let_converge(struct fixture *f, const char *name)
     job->iteration = 20;
 }
 
+static const char *const by_metrics[] = { "early", "maif" };
+
 static void
 early_jobs_go_first(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "early", "");
 
-    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
-    let_converge(f, "a/j");
-    assert_true(decide_run(f->d, 1000));
-    assert_int_equal(rank(f, "b/j"), 0);
-    assert_int_equal(level(f, "a/j"), 1);
-    policy_destroy(policy);
+    for (size_t i = 0; i < ARRAY_SIZE(by_metrics); i++) {
+        struct policy *policy = set_order(f, by_metrics[i], "");
+
+        give(f, "00", (int64_t[]) { 100, 300 }, NULL);
+        let_converge(f, "a/j");
+        assert_true(decide_run(f->d, 10000 * (i + 1)));
+        assert_int_equal(rank(f, "b/j"), 0);
+        assert_int_equal(level(f, "a/j"), 1);
+        decide_set_policy(f->d, f->stage);
+        assert_true(decide_run(f->d, 10000 * (i + 1) + 5000));
+        assert_int_equal(rank(f, "a/j"), 0);
+        policy_destroy(policy);
+    }
 }
 
 /* Also against an old order that the estimate likes better. */
@@ -358,14 +366,18 @@ static void
 early_improvement_is_believed_for_a_period(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "early",
-                                      ", \"early\": {\"period_s\": 3}");
 
     give(f, "00", (int64_t[]) { 100, 300 }, NULL);
-    assert_true(decide_run(f->d, 1000));
-    assert_false(decide_run(f->d, 3900));
-    assert_true(decide_run(f->d, 4000));
-    policy_destroy(policy);
+    for (size_t i = 0; i < ARRAY_SIZE(by_metrics); i++) {
+        struct policy *policy = set_order(f, by_metrics[i],
+                                          ", \"early\": {\"period_s\": 3}");
+
+        assert_true(decide_run(f->d, 10000 * i + 1000));
+        assert_false(decide_run(f->d, 10000 * i + 3900));
+        assert_true(decide_run(f->d, 10000 * i + 4000));
+        decide_set_policy(f->d, f->stage);
+        policy_destroy(policy);
+    }
 }
 
 /* But what is news is looked at soon, however much of it there is. */
