@@ -230,7 +230,6 @@ weigh_iterations(struct decide_problem *dp)
     for (size_t i = 0; i < dp->n_jobs; i++) {
         struct decide_job *dj = &dp->jobs[i];
         const struct iteration_need *need = &dp->needs[dj->stage];
-
         struct iteration_size size = { dj->burst, work_of_iteration(dj) };
 
         dj->urgency = iteration_urgency(need, dj->isolated);

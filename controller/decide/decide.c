@@ -168,18 +168,47 @@ old_rank(const struct decide *d, const struct decide_problem *dp,
     return job->level >= 0 && !job->forced ? job->rank : -1;
 }
 
-/* Applies hysteresis to 'r'. */
+/* Multiplies weight and demand of each entry, which is an iteration, by the
+ * number of iterations that its job has left, or divides them by it. */
+static void
+scale_iterations(const struct decide_problem *dp, bool multiply)
+{
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        const struct decide_job *dj = &dp->jobs[i];
+        double n = multiply ? dj->iterations : 1;
+        double weight = dp->op->stages[dj->entry].weight;
+
+        order_problem_set_weight(dp->op, dj->entry, multiply
+                                 ? weight * n : weight / dj->iterations);
+        for (size_t k = 0; k < dj->n_demands; k++) {
+            order_problem_set_demand(dp->op, dj->entry, dj->demands[k].port,
+                                     n * dj->demands[k].seconds);
+        }
+    }
+}
+
+/* Applies hysteresis to 'r'.  Iterations count as all that their jobs have
+ * left: relative to one long transfer, each order of short iterations costs
+ * nearly the same. */
 static void
 keep_old_order(const struct decide *d, const struct decide_problem *dp,
                struct order_result *r)
 {
     int *old_ranks = xcalloc(MAX(r->n, 1), sizeof *old_ranks);
+    bool kept;
 
     for (size_t i = 0; i < r->n; i++) {
         old_ranks[i] = old_rank(d, dp, i);
     }
-    if (hysteresis_apply(dp->op, old_ranks, d->policy->hysteresis,
-                         r->order)) {
+    if (dp->unit == ORDER_UNIT_ITERATION) {
+        scale_iterations(dp, true);
+    }
+    kept = hysteresis_apply(dp->op, old_ranks, d->policy->hysteresis,
+                            r->order);
+    if (dp->unit == ORDER_UNIT_ITERATION) {
+        scale_iterations(dp, false);
+    }
+    if (kept) {
         follow_order(d->policy, dp->op, r);
     }
     free(old_ranks);

@@ -27,10 +27,11 @@
  * It makes the order independent of what a job calls an iteration.  A job that
  * reports its iterations in k parts has parts of 1/k of the time and 1/k of
  * the weight, and a job that sends needless bytes has longer iterations of at
- * most the same share.  With 1 / work instead of the share, the first of these
- * jobs would pass others, and so would a job that waits and goes on to report
- * iterations, because the bytes that are measured for each of them fall.  The
- * size costs 0.6 % of the mean stage completion time.
+ * most the same share.  With 1 / work in its place the mean was 0.6 % less,
+ * but a job that split each exchange into four ended its stages a third
+ * earlier (test-mixed-traffic.c), and so would a job that waits and goes on to
+ * report iterations, because the bytes that are measured for each of them
+ * fall.
  *
  * The size is the geometric mean of the seconds of the busiest port and those
  * of all ports.  The seconds of all ports favour wide jobs, and those of the

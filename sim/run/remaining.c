@@ -132,7 +132,8 @@ need_of(const struct live *live, const struct live_stage *stage)
         need.slowest = fmax(need.slowest, remaining_alone(live, job));
         of_iterations += job->work;
     }
-    for (size_t i = 1; i < cojob->n_rungs - stage->record->rung; i++) {
+    for (size_t i = 1; !cojob->unannounced
+         && i < cojob->n_rungs - stage->record->rung; i++) {
         need.work += (rung[i].iterations - rung[i - 1].iterations)
                      * rung[i].n_jobs * of_iterations / stage->n_jobs;
     }

@@ -81,6 +81,7 @@ struct workload_cojob {
     char *user;                 /* Owner; NULL if unknown. */
     double weight;              /* > 0. */
     double arrival;             /* Seconds. */
+    bool unannounced;           /* Orders do not regard its later rungs. */
     size_t n_jobs, allocated_jobs;
     struct workload_job *jobs;
     size_t n_rungs, allocated_rungs;

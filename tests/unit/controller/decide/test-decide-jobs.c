@@ -404,6 +404,38 @@ a_metric_makes_a_new_order_soon(void **state)
     policy_destroy(policy);
 }
 
+/* A job counts as one iteration of the bytes that it has moved if neither its
+ * iterations nor its model are known: it goes first before it has moved much,
+ * then behind a smaller search, and before it again once it has aged. */
+static void
+a_job_of_unknown_size_is_not_last_for_ever(void **state)
+{
+    static const struct {
+        uint64_t moved;
+        int64_t age_s;
+        int rank;
+    } cases[] = {
+        { 1000, 0, 0 }, { 500000000, 0, 1 }, { 500000000, 10, 1 },
+        { 500000000, 100, 0 },
+    };
+    struct fixture *f = *state;
+    struct job *job;
+
+    give(f, "00", (int64_t[]) { 1000, 1000 }, NULL);
+    job = find_job(f, "b/j");
+    job->model_bytes = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct job_traffic *t = job_get_traffic(
+            job, cluster_get_host(f->c, "h0"));
+
+        t->bytes[DIR_TX] = cases[i].moved;
+        job->stage->began = f->began - 1000 * cases[i].age_s;
+        assert_true(decide_run(f->d, 10000 * (i + 1)));
+        assert_int_equal(rank(f, "b/j"), cases[i].rank);
+        assert_int_equal(level(f, "b/j"), cases[i].rank);
+    }
+}
+
 int
 main(void)
 {
@@ -420,6 +452,7 @@ main(void)
         TEST(stages_of_one_iteration_are_coflows),
         TEST(a_job_at_its_end_is_not_ordered),
         TEST(orders_of_jobs_place_jobs),
+        TEST(a_job_of_unknown_size_is_not_last_for_ever),
         TEST(early_jobs_go_first),
         TEST(early_stages_weigh_more),
         TEST(early_improvement_is_believed_for_a_period),
