@@ -201,6 +201,17 @@ run_fair_comparison(struct controller *ctl)
     fair_comparison_wait(ctl->fair, newest);
 }
 
+/* Has the order regard the links of the topology, by its present routes. */
+static void
+update_fabric(struct controller *ctl)
+{
+    struct fabric *fabric = switches_take_fabric(ctl->switches);
+
+    if (fabric) {
+        cluster_set_fabric(ctl->cluster, fabric);
+    }
+}
+
 /* Does the work of an active controller. */
 static void
 run_leader(struct controller *ctl, long long *leading_since)
@@ -216,6 +227,7 @@ run_leader(struct controller *ctl, long long *leading_since)
                        control_observes(ctl));
         switches_set(ctl->switches, policy, intent_db_generation(ctl->intent),
                      ctl->cluster, hosts_db_version(ctl->hosts));
+        update_fabric(ctl);
         decide_wait(ctl->decide);
     }
     if (!intent_db_is_active(ctl->intent)) {
@@ -373,6 +385,7 @@ main(int argc, char *argv[])
     exit_on(error);
     ctl.switches = switches_create();
     error = add_topology(&o, topology, ctl.switches);
+    update_fabric(&ctl);
     for (size_t i = 0; i < o.switches.n; i++) {
         switches_add(ctl.switches, o.switches.names[i]);
     }

@@ -8,6 +8,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/iteration-traffic.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
@@ -89,8 +90,9 @@ describe_job(struct decide_job *dj, const struct policy *policy, double age)
 }
 
 static void
-collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
-            struct job *job, int64_t now)
+collect_job(struct decide_problem *dp, const struct cluster *c,
+            const struct policy *policy, int stage, struct job *job,
+            int64_t now)
 {
     int64_t n = demand_remaining_iterations(dp->stages[stage], job);
     struct decide_job *dj;
@@ -106,7 +108,7 @@ collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
     *dj = (struct decide_job) {
         .job = job, .stage = stage, .iterations = n, .urgency = 1,
     };
-    dj->n_demands = demand_of_iteration(job, &dj->demands);
+    dj->n_demands = iteration_traffic_demand(c, job, &dj->demands);
     describe_job(dj, policy, age_of(dp->stages[stage], now));
 }
 
@@ -277,7 +279,7 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
     dp->first_job = xcalloc(dp->n_stages + 1, sizeof *dp->first_job);
     for (size_t i = 0; i < dp->n_stages; i++) {
         for (size_t j = 0; j < dp->stages[i]->n_jobs; j++) {
-            collect_job(dp, policy, i, dp->stages[i]->jobs[j], now);
+            collect_job(dp, c, policy, i, dp->stages[i]->jobs[j], now);
         }
         dp->first_job[i + 1] = dp->n_jobs;
     }

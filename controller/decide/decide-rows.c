@@ -48,22 +48,6 @@ decide_rows_clear(struct decide_rows *rows)
     *rows = (struct decide_rows) { .n_stages = 0 };
 }
 
-static void
-name_ports(struct decide_rows *rows, const struct cluster *c)
-{
-    const struct shash_node *node;
-
-    rows->n_ports = demand_n_ports(c);
-    rows->ports = xcalloc(MAX(rows->n_ports, 1), sizeof *rows->ports);
-    SHASH_FOR_EACH (node, &c->hosts) {
-        const struct host *host = node->data;
-
-        for (int dir = 0; dir < N_DIRS; dir++) {
-            rows->ports[demand_port(host, dir)] = demand_port_name(host, dir);
-        }
-    }
-}
-
 /* Returns the largest of 'n' demands, multiplied by 'times', and its port, or
  * 0 and -1. */
 static double
@@ -184,7 +168,8 @@ decide_rows_set(struct decide_rows *rows, const struct cluster *c,
     rows->unit = dp->unit;
     rows->dscp = xmemdup(policy->dscp,
                          policy->n_levels * sizeof *policy->dscp);
-    name_ports(rows, c);
+    rows->n_ports = demand_n_ports(c);
+    rows->ports = demand_port_names(c);
     set_stages(rows, dp, assigned, now);
     for (size_t k = 0; k < assigned->n_stages; k++) {
         rank[assigned->stages[k]] = k;

@@ -148,6 +148,33 @@ load_stage(struct cojob *cojob, const struct intentrec_stage *row)
     }
 }
 
+static int
+compare_indexes(const void *a_, const void *b_)
+{
+    const struct intentrec_worker *const *a = a_;
+    const struct intentrec_worker *const *b = b_;
+
+    return (*a)->index < (*b)->index ? -1 : (*a)->index > (*b)->index;
+}
+
+static void
+load_workers(struct cluster *c, struct job *job,
+             const struct intentrec_job *row)
+{
+    const struct intentrec_worker **workers
+        = xcalloc(row->n_workers + 1, sizeof *workers);
+
+    for (size_t i = 0; i < row->n_workers; i++) {
+        workers[i] = row->workers[i];
+    }
+    qsort(workers, row->n_workers, sizeof *workers, compare_indexes);
+    for (size_t i = 0; i < row->n_workers; i++) {
+        job_put_worker(c, job, workers[i]->host,
+                       role_from_string(workers[i]->role));
+    }
+    free(workers);
+}
+
 static void
 load_cojob(struct cluster *c, const struct intentrec_cojob *row)
 {
@@ -161,10 +188,7 @@ load_cojob(struct cluster *c, const struct intentrec_cojob *row)
                                         !strcmp(j->state, "running"),
                                         j->began, j->model_bytes);
 
-        for (size_t k = 0; k < j->n_workers; k++) {
-            job_put_worker(c, job, j->workers[k]->host,
-                           role_from_string(j->workers[k]->role));
-        }
+        load_workers(c, job, j);
     }
     for (size_t i = 0; i < row->n_stages; i++) {
         load_stage(cojob, row->stages[i]);

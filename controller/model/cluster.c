@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/stage-name.h"
+#include "controller/model/fabric.h"
 #include "hash.h"
 #include "timeval.h"
 #include "util.h"
@@ -50,6 +51,7 @@ job_destroy(struct cluster *c, struct job *job)
     shash_find_and_delete(&c->jobs, job->full_name);
     shash_destroy_free_data(&job->traffic);
     job_progress_uninit(&job->progress);
+    free(job->ring);
     free(job->full_name);
     free(job->name);
     free(job);
@@ -93,7 +95,30 @@ cluster_destroy(struct cluster *c)
         free(host);
     }
     shash_destroy(&c->hosts);
+    fabric_destroy(c->fabric);
     free(c);
+}
+
+static int
+find_leaf(const struct cluster *c, const char *host)
+{
+    return c->fabric ? fabric_find_host(c->fabric, host) : -1;
+}
+
+/* Replaces the links between switches and takes ownership of 'fabric'. */
+void
+cluster_set_fabric(struct cluster *c, struct fabric *fabric)
+{
+    const struct shash_node *node;
+
+    fabric_destroy(c->fabric);
+    c->fabric = fabric;
+    SHASH_FOR_EACH (node, &c->hosts) {
+        struct host *host = node->data;
+
+        host->leaf = find_leaf(c, host->name);
+    }
+    c->changes++;
 }
 
 /* Hosts and traffic. */
@@ -108,6 +133,7 @@ cluster_get_host(struct cluster *c, const char *name)
         host = xzalloc(sizeof *host);
         host->name = xstrdup(name);
         host->index = c->n_hosts++;
+        host->leaf = find_leaf(c, name);
         host->state = xstrdup("");
         simap_init(&host->ports);
         shash_add(&c->hosts, name, host);
@@ -270,6 +296,7 @@ clear_workers(struct job *job)
     struct shash_node *node;
 
     memset(job->workers, 0, sizeof job->workers);
+    job->n_ring = 0;
     SHASH_FOR_EACH (node, &job->traffic) {
         struct job_traffic *t = node->data;
 
@@ -392,8 +419,19 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
     return job;
 }
 
-/* Adds a process of 'job' on 'host'.  Does nothing if the job has ended
- * and its hosts are known: ended cojobs stay in the intent for a while. */
+static void
+add_to_ring(struct job *job, struct host *host)
+{
+    if (job->n_ring >= job->allocated_ring) {
+        job->ring = x2nrealloc(job->ring, &job->allocated_ring,
+                               sizeof *job->ring);
+    }
+    job->ring[job->n_ring++] = host;
+}
+
+/* Adds a process of 'job' on 'host'; peers are added in the order of their
+ * index.  Does nothing if the job has ended and its hosts are known: ended
+ * cojobs stay in the intent for a while. */
 void
 job_put_worker(struct cluster *c, struct job *job, const char *host,
                enum role role)
@@ -408,6 +446,9 @@ job_put_worker(struct cluster *c, struct job *job, const char *host,
         t->workers[role]++;
         job->workers[role]++;
         t->host->named = true;
+        if (role == ROLE_PEER) {
+            add_to_ring(job, t->host);
+        }
     }
 }
 

@@ -48,6 +48,8 @@
 #include "openvswitch/shash.h"
 #include "simap.h"
 
+struct fabric;
+
 /* Directions of a host's uplink: ports "HOST:tx" and "HOST:rx". */
 enum direction { DIR_TX, DIR_RX, N_DIRS };
 
@@ -67,6 +69,7 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
 struct host {
     char *name;
     int index;                  /* Number of the host, for demand_port(). */
+    int leaf;                   /* In the cluster's fabric, -1 if unknown. */
 
     /* From the hosts database. */
     bool reports;               /* Has a Host_Reported row. */
@@ -150,6 +153,9 @@ struct job {
     double sent;                /* Bytes sent by all hosts in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     int workers[N_ROLES];       /* Processes on all hosts, 0 if not live. */
+    struct host **ring;         /* Host of each peer, in the order in which
+                                 * they were added. */
+    size_t n_ring, allocated_ring;
     bool placed;                /* Its hosts are known. */
     struct stage *stage;        /* Its running or last stage, or NULL. */
     struct stage *previous;     /* The stage before 'stage', or NULL. */
@@ -220,6 +226,8 @@ struct cluster {
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
+    struct fabric *fabric;      /* Links between switches; NULL without a
+                                 * topology. */
     unsigned int changes;       /* Incremented for changes that may need
                                  * another order. */
     unsigned int minor;         /* Incremented for changes that affect no
@@ -233,6 +241,7 @@ struct cluster {
 
 struct cluster *cluster_create(void);
 void cluster_destroy(struct cluster *);
+void cluster_set_fabric(struct cluster *, struct fabric *);
 
 /* The intent. */
 void cluster_intent_begin(struct cluster *);

@@ -30,6 +30,27 @@ demand_port_name(const struct host *host, enum direction dir)
     return xasprintf("%s:%s", host->name, dir == DIR_TX ? "tx" : "rx");
 }
 
+/* Returns the names of all demand_n_ports() ports; the caller frees each, and
+ * the array. */
+char **
+demand_port_names(const struct cluster *c)
+{
+    char **names = xcalloc(demand_n_ports(c) + 1, sizeof *names);
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &c->hosts) {
+        const struct host *host = node->data;
+
+        for (int dir = 0; dir < N_DIRS; dir++) {
+            names[demand_port(host, dir)] = demand_port_name(host, dir);
+        }
+    }
+    for (int i = 0; c->fabric && i < c->fabric->n_ports; i++) {
+        names[demand_link_port(c, i)] = xstrdup(c->fabric->ports[i]);
+    }
+    return names;
+}
+
 /* Returns the bytes per iteration and direction by formula: workers push the
  * model to, and pull it from, all parameter servers; peers pass it around a
  * ring.  Traffic inside the host does not count. */
@@ -358,43 +379,6 @@ demand_remaining_iterations(const struct stage *stage, const struct job *job)
     return MAX(remaining, job->estimated ? 1 : 0);
 }
 
-static int
-compare_ports(const void *a_, const void *b_)
-{
-    const struct order_demand *a = a_, *b = b_;
-
-    return a->port < b->port ? -1 : a->port > b->port;
-}
-
-/* Stores the demand of one iteration of 'job' in '*demandsp', sorted by port;
- * the caller frees.  Returns the number of ports. */
-size_t
-demand_of_iteration(const struct job *job, struct order_demand **demandsp)
-{
-    struct order_demand *demands = xcalloc(
-        MAX(1, shash_count(&job->traffic) * N_DIRS), sizeof *demands);
-    const struct shash_node *node;
-    size_t n = 0;
-
-    SHASH_FOR_EACH (node, &job->traffic) {
-        const struct job_traffic *t = node->data;
-
-        for (int dir = 0; dir < N_DIRS; dir++) {
-            double seconds = demand_per_iteration(job, t, dir) * 8
-                             / host_capacity(t->host);
-
-            if (seconds > 0) {
-                demands[n++] = (struct order_demand) {
-                    .port = demand_port(t->host, dir), .seconds = seconds,
-                };
-            }
-        }
-    }
-    qsort(demands, n, sizeof *demands, compare_ports);
-    *demandsp = demands;
-    return n;
-}
-
 /* Returns the bytes that all hosts send in one iteration of 'job'. */
 double
 demand_bytes_of_iteration(const struct job *job)
@@ -416,7 +400,8 @@ demand_devices(const struct job *job)
 }
 
 /* Adds the ended 'stage', which began at 'release' seconds, to 'problem' with
- * its measured demand.  Returns the seconds of its busiest port. */
+ * its measured demand, which is that of host ports: what links carried is only
+ * estimated.  Returns the seconds of its busiest port. */
 double
 demand_add_ended(const struct stage *stage, struct order_problem *problem,
                  double release, uint64_t id)

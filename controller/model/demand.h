@@ -12,7 +12,9 @@
  * The demand of a stage on a port is in seconds: for each job, the remaining
  * iterations, times the bytes per iteration through the port, divided by the
  * port's capacity.  Bytes per iteration are measured, because no formula knows
- * how a job is built; until then, a formula is used.
+ * how a job is built; until then, a formula is used.  Ports are the two
+ * directions of each host's uplink, then those of the cluster's fabric
+ * (fabric.h); iteration-traffic.h has the demand of an iteration on both.
  *
  *
  * Usage
@@ -21,7 +23,7 @@
  *    demand_learn(c, report, first);     // Each telemetry message.
  *    demand_progress(c, job, &job->rest, iteration, NULL, 0, time_msec());
  *    remaining = demand_remaining_iterations(stage, job);
- *    n = demand_of_iteration(job, &demands);
+ *    bytes = demand_per_iteration(job, traffic, DIR_TX);
  *
  * Works on the cluster of the caller; main thread only. */
 
@@ -29,12 +31,13 @@
 #include <stdint.h>
 
 #include "controller/model/cluster.h"
+#include "controller/model/fabric.h"
 
-struct order_demand;
 struct order_problem;
 struct telemetry_report;
 
-/* Returns the number of a port in an order problem. */
+/* Return the number of a port in an order problem: of a host, or of the
+ * cluster's fabric. */
 static inline int
 demand_port(const struct host *host, enum direction dir)
 {
@@ -42,12 +45,19 @@ demand_port(const struct host *host, enum direction dir)
 }
 
 static inline int
+demand_link_port(const struct cluster *c, int fabric_port)
+{
+    return c->n_hosts * N_DIRS + fabric_port;
+}
+
+static inline int
 demand_n_ports(const struct cluster *c)
 {
-    return c->n_hosts * N_DIRS;
+    return demand_link_port(c, c->fabric ? c->fabric->n_ports : 0);
 }
 
 char *demand_port_name(const struct host *, enum direction);
+char **demand_port_names(const struct cluster *);
 
 void demand_learn(struct cluster *, const struct telemetry_report *,
                   bool first);
@@ -57,7 +67,6 @@ void demand_progress(struct cluster *, struct job *,
 
 double demand_per_iteration(const struct job *, const struct job_traffic *,
                             enum direction);
-size_t demand_of_iteration(const struct job *, struct order_demand **);
 double demand_bytes_of_iteration(const struct job *);
 int demand_devices(const struct job *);
 int64_t demand_remaining_iterations(const struct stage *, const struct job *);

@@ -11,6 +11,7 @@
 #include "controller/southbound/drivers/driver.h"
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/topology/link-check.h"
+#include "controller/southbound/topology/link-ports.h"
 #include "controller/southbound/drivers/openflow.h"
 #include "controller/southbound/drivers/ovsdb-qos.h"
 #include "controller/southbound/topology/routes.h"
@@ -125,6 +126,7 @@ put_route(struct flow_table *ft, const struct routes *routes, int sw, int to,
     uint32_t ports[FLOW_GROUP_MAX_PORTS];
     size_t n = routes_next(routes, sw, to, ports, ARRAY_SIZE(ports));
 
+    BUILD_ASSERT_DECL(FLOW_GROUP_MAX_PORTS == ROUTES_MAX_NEXT);
     if (n == 1) {
         ofpact_put_OUTPUT(ofpacts)->port = u16_to_ofp(ports[0]);
     } else if (n) {
@@ -254,6 +256,8 @@ struct basis {
 struct switches {
     struct topology *topology;  /* Owned, or NULL. */
     struct routes *routes;      /* NULL if there is no topology. */
+    bool rerouted;              /* The routes have changed since the last
+                                 * switches_take_fabric(). */
     struct link_check *links;   /* NULL if links are not probed. */
     struct sw *switches;        /* In the order in which they were added. */
     size_t n, allocated;
@@ -460,6 +464,7 @@ switches_set_topology(struct switches *ss, struct topology *t,
 {
     ss->topology = t;
     ss->routes = routes_create(t);
+    ss->rerouted = true;
     ss->links = key ? link_check_create(t, key) : NULL;
     ss->forwarding = ss->n;
     for (size_t i = 0; i < t->n_switches; i++) {
@@ -521,7 +526,8 @@ update_routes(struct switches *ss, const struct policy *policy,
     size_t n;
 
     for (size_t i = 0; i < ss->topology->n_links; i++) {
-        routes_set_up(ss->routes, i, is_up(ss, &ss->topology->links[i]));
+        ss->rerouted |= routes_set_up(ss->routes, i,
+                                      is_up(ss, &ss->topology->links[i]));
     }
     n = routes_find_elephants(cluster, ss->topology, policy, &demands);
     routes_place(ss->routes, demands, n);
@@ -560,6 +566,18 @@ switches_set(struct switches *ss, const struct policy *policy,
         queue_plan_destroy(want.queues);
         flow_table_destroy(want.flows);
     }
+}
+
+/* Returns the links between switches as ports of the order, which the caller
+ * owns, if the routes have changed since the last call; else NULL. */
+struct fabric *
+switches_take_fabric(struct switches *ss)
+{
+    if (!ss->rerouted) {
+        return NULL;
+    }
+    ss->rerouted = false;
+    return link_ports_create(ss->topology, ss->routes);
 }
 
 /* Disconnects all switches until the next switches_set(), because this

@@ -38,6 +38,7 @@
  *    for (;;) {
  *        switches_run(ss);
  *        switches_set(ss, policy, generation, cluster, version);
+ *        fabric = switches_take_fabric(ss);  // For the order, or NULL.
  *        ...or, as standby, switches_leave(ss)...
  *        switches_wait(ss);
  *        poll_block();
@@ -50,6 +51,7 @@
 #include <stdint.h>
 
 struct cluster;
+struct fabric;
 struct flow_table;
 struct json;
 struct lldp_key;
@@ -70,6 +72,8 @@ void switches_set(struct switches *, const struct policy *,
                   int64_t generation, const struct cluster *,
                   int64_t version);
 void switches_leave(struct switches *);
+
+struct fabric *switches_take_fabric(struct switches *);
 
 void switches_run(struct switches *);
 void switches_wait(struct switches *);

@@ -201,8 +201,10 @@ make_unit(struct live *live, struct live_job *job, int64_t times)
     for (size_t i = 0; i < job->unit.n_work; i++) {
         double seconds = live_iteration_seconds(live, job, i);
 
-        job->work += seconds;
-        job->busiest = fmax(job->busiest, seconds);
+        if (job->unit.work[i].port < live->n_seen_ports) {
+            job->work += seconds;
+            job->busiest = fmax(job->busiest, seconds);
+        }
     }
 }
 
@@ -414,6 +416,8 @@ live_init(struct live *live, const struct workload *w,
     live->fabric = fabric;
     live->aging_s = options->aging_s;
     live->objective_slowdown = options->objective_slowdown;
+    live->n_seen_ports = (options->hosts_only ? 2 * fabric->n_hosts
+                          : fabric->n_ports);
     live->last_level = options->late_s > 0 && order->kind != ORDER_FAIR
                        ? order->n_levels - 1 : 0;
     live->ordered = order_unit(order->kind, workload_iterates(w));

@@ -110,6 +110,7 @@ struct live {
     double aging_s, objective_slowdown; /* See order_aging(). */
     int last_level;             /* Level of a job before its first order; the
                                  * last one if orders are late. */
+    int n_seen_ports;           /* Ports that orders see, the first ones. */
     bool weighted;              /* Orders see iterations weighted by what their
                                  * stages still need. */
     enum order_unit ordered;    /* What orders see.  Where that is stages,

@@ -142,6 +142,16 @@ need_of(const struct live *live, const struct live_stage *stage)
     return need;
 }
 
+/* Sets the demand of entry 's' unless orders do not see 'port'. */
+static void
+set_demand(struct order_problem *op, const struct live *live, int s, int port,
+           double seconds)
+{
+    if (port < live->n_seen_ports) {
+        order_problem_set_demand(op, s, port, seconds);
+    }
+}
+
 /* Adds 'unit', of one job, to 'op'.  Its exchanges may be looked at one by
  * one, and then they take no time alone. */
 static void
@@ -153,8 +163,8 @@ add_unit(struct order_problem *op, const struct live *live,
         : remaining_alone(live, unit->job);
 
     for (size_t i = 0; i < unit->n_work; i++) {
-        order_problem_set_demand(
-            op, s, unit->work[i].port,
+        set_demand(
+            op, live, s, unit->work[i].port,
             live->ordered == ORDER_UNIT_ITERATION
             ? live_iteration_seconds(live, unit->job, i)
             : work_seconds(live, unit, i));
@@ -181,7 +191,7 @@ add_stage(struct order_problem *op, const struct live *live,
         }
     }
     for (size_t i = 0; i < stage->n_ports; i++) {
-        order_problem_set_demand(op, s, stage->ports[i], stage->seconds[i]);
+        set_demand(op, live, s, stage->ports[i], stage->seconds[i]);
     }
     order_problem_set_release(op, s, 0, alone);
 }

@@ -184,6 +184,9 @@ decide(struct simulation *sim, struct sim_result *result)
         order_problem_age(sim->problem, sim->options->aging_s,
                           sim->options->aging_slowdown);
     }
+    if (sim->options->input) {
+        sim->options->input(sim->options->aux, sim->problem);
+    }
     begin = clock_monotonic_s();
     order_compute(&sim->order_options, sim->problem, &sim->order);
     count_decision(sim, (clock_monotonic_s() - begin) * 1e6, result);

@@ -82,6 +82,9 @@ struct sim_options {
                                  * that look at progress.  'theta' is that of
                                  * 'order'. */
 
+    bool hosts_only;            /* Orders see the ports of hosts only, as
+                                 * those of a controller without a
+                                 * topology. */
     bool certify;               /* Computes a bound for each decision, for
                                  * the decision_gap_ members. */
     int bound_rounds;           /* Of the ascent, see ascent.h, for the
@@ -90,6 +93,9 @@ struct sim_options {
 
     /* Called after each event if not null. */
     void (*progress)(void *aux, size_t n_ended, size_t n_stages);
+
+    /* Called if not null with the input of each order. */
+    void (*input)(void *aux, const struct order_problem *);
 
     /* Called if not null when 'flows', all that move, are about to go on at
      * their rates for 'seconds'; see rates.h. */

@@ -143,7 +143,7 @@ control_explain(const struct controller *ctl, const char *job,
 }
 
 static struct json *
-interleave_port_to_json(const struct interleave_port *port, char *name,
+interleave_port_to_json(const struct interleave_port *port, const char *name,
                         const struct decide_problem *dp)
 {
     struct json *jobs = json_array_create_empty();
@@ -154,7 +154,7 @@ interleave_port_to_json(const struct interleave_port *port, char *name,
 
         json_array_add(jobs, json_string_create(job->full_name));
     }
-    json_object_put(json, "port", json_string_create_nocopy(name));
+    json_object_put_string(json, "port", name);
     json_object_put(json, "jobs", jobs);
     json_put_real(json, "utilisation", port->utilisation);
     json_put_boolean(json, "compatible", port->compatible);
@@ -186,21 +186,6 @@ interleave_jobs_to_json(const struct decide_problem *dp,
     return array;
 }
 
-static char *
-port_to_name(const struct cluster *c, int port)
-{
-    const struct shash_node *node;
-
-    SHASH_FOR_EACH (node, &c->hosts) {
-        const struct host *host = node->data;
-
-        if (host->index == port / N_DIRS) {
-            return demand_port_name(host, port % N_DIRS);
-        }
-    }
-    OVS_NOT_REACHED();
-}
-
 /* Reports which jobs could use their ports at different times: jobs with a
  * measured period that communicate in only a part of each iteration, compared
  * with the other jobs on their ports (order/baselines/interleave.h).  This is
@@ -211,6 +196,7 @@ interleave_to_json(const struct controller *ctl)
     struct json *ports = json_array_create_empty();
     struct json *json = json_object_create();
     struct order_problem *op = order_problem_create(0);
+    char **names = demand_port_names(ctl->cluster);
     struct decide_problem dp;
     struct interleave *il;
 
@@ -218,14 +204,16 @@ interleave_to_json(const struct controller *ctl)
                         policy_file_get(ctl->policy), ORDER_UNIT_JOB, time_wall_msec());
     il = interleave_create(op);
     for (size_t i = 0; i < il->n_ports; i++) {
-        char *name = port_to_name(ctl->cluster, il->ports[i].port);
-
-        json_array_add(ports, interleave_port_to_json(&il->ports[i], name,
-                                                      &dp));
+        json_array_add(ports, interleave_port_to_json(
+                           &il->ports[i], names[il->ports[i].port], &dp));
     }
     json_object_put(json, "ports", ports);
     json_object_put(json, "jobs", interleave_jobs_to_json(&dp, il));
     interleave_destroy(il);
+    for (int i = 0; i < op->n_ports; i++) {
+        free(names[i]);
+    }
+    free(names);
     decide_problem_uninit(&dp);
     order_problem_destroy(op);
     return json;

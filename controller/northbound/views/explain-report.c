@@ -235,19 +235,24 @@ find_slowest(const struct job *job, const char **hostp)
     return most >= 0 && most - least >= LAG_ITERATIONS ? most - least : 0;
 }
 
-/* Returns true if 'port' is of a host that has servers of 'job' and none of
- * its workers. */
+/* Returns true if the port 'name' is of a host that has servers of 'job' and
+ * none of its workers. */
 static bool
-is_server_port(const struct job *job, int port)
+is_server_port(const struct job *job, const char *name)
 {
     const struct shash_node *node;
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
 
-        if (demand_port(t->host, DIR_TX) == port
-            || demand_port(t->host, DIR_RX) == port) {
-            return t->workers[ROLE_SERVER] && !t->workers[ROLE_WORKER];
+        for (int dir = 0; dir < N_DIRS; dir++) {
+            char *own = demand_port_name(t->host, dir);
+            bool found = !strcmp(own, name);
+
+            free(own);
+            if (found) {
+                return t->workers[ROLE_SERVER] && !t->workers[ROLE_WORKER];
+            }
         }
     }
     return false;
@@ -302,7 +307,7 @@ put_waits_for(const struct explanation *e, struct json *json)
                   xstrdup("an unknown cause: no iteration has been "
                           "measured yet"));
     } else if (own >= NETWORK_SHARE * period) {
-        bool server = is_server_port(e->job, e->row->bottleneck);
+        bool server = is_server_port(e->job, port);
 
         put_waits(json, server ? "server" : "network", port,
                   xasprintf("%s %s, which the job uses for %.3f s of each "

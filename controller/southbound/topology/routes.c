@@ -9,6 +9,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/iteration-traffic.h"
 #include "policies/policy.h"
 #include "util.h"
 
@@ -90,13 +91,15 @@ routes_destroy(struct routes *r)
     }
 }
 
-void
+bool
 routes_set_up(struct routes *r, size_t link, bool up)
 {
-    if (r->up[link] != up) {
-        r->up[link] = up;
-        measure(r);
+    if (r->up[link] == up) {
+        return false;
     }
+    r->up[link] = up;
+    measure(r);
+    return true;
 }
 
 size_t
@@ -146,6 +149,28 @@ routes_next(const struct routes *r, int from, int to, uint32_t *ports,
         }
     }
     return n;
+}
+
+void
+routes_next_to(const struct routes *r, int to, struct route_next *next)
+{
+    for (size_t i = 0; i < r->t->n_switches; i++) {
+        next[i].n = 0;
+    }
+    for (size_t i = 0; i < r->t->n_links; i++) {
+        const struct topology_link *link = &r->t->links[i];
+
+        for (int end = 0; end < 2; end++) {
+            struct route_next *from = &next[link->ends[end].sw];
+
+            if (from->n < ROUTES_MAX_NEXT
+                && end_towards(r, i, link->ends[end].sw, to) == end) {
+                from->hops[from->n++] = (struct route_hop) {
+                    i, link->ends[end],
+                };
+            }
+        }
+    }
 }
 
 static void
@@ -291,12 +316,6 @@ routes_paths(const struct routes *r, size_t *np)
     return r->paths;
 }
 
-/* Traffic of a job at one host. */
-struct end {
-    int host;                   /* Index in the topology. */
-    double bits[N_DIRS];        /* Remaining. */
-};
-
 struct demands {
     struct route_demand *a;     /* Of ROUTES_MAX_PATHS elements. */
     size_t n;
@@ -333,29 +352,20 @@ ordered_jobs(const struct cluster *c, size_t *np)
     return jobs;
 }
 
-static size_t
-collect_ends(const struct job *job, const struct topology *t,
-             struct end *ends)
+/* Returns the index in 't' of each host of 'c', by its index there, -1 if 't'
+ * does not have it; the caller frees. */
+static int *
+find_hosts(const struct cluster *c, const struct topology *t)
 {
-    int64_t left = demand_remaining_iterations(job->stage, job);
+    int *hosts = xcalloc(c->n_hosts + 1, sizeof *hosts);
     const struct shash_node *node;
-    size_t n = 0;
 
-    SHASH_FOR_EACH (node, &job->traffic) {
-        const struct job_traffic *traffic = node->data;
-        int host = topology_find_host(t, node->name);
+    SHASH_FOR_EACH (node, &c->hosts) {
+        const struct host *host = node->data;
 
-        if (host >= 0) {
-            struct end *end = &ends[n++];
-
-            end->host = host;
-            for (int dir = 0; dir < N_DIRS; dir++) {
-                end->bits[dir] = 8.0 * left
-                    * demand_per_iteration(job, traffic, dir);
-            }
-        }
+        hosts[host->index] = topology_find_host(t, host->name);
     }
-    return n;
+    return hosts;
 }
 
 static void
@@ -383,27 +393,22 @@ add_demand(struct demands *d, const struct topology *t, int src, int dst,
 }
 
 static void
-add_job(struct demands *d, const struct topology *t, const struct job *job,
-        uint8_t dscp)
+add_job(struct demands *d, const struct topology *t, const int *hosts,
+        const struct job *job, uint8_t dscp)
 {
-    struct end *ends = xcalloc(shash_count(&job->traffic) + 1, sizeof *ends);
-    size_t n = collect_ends(job, t, ends);
+    double bits = 8.0 * demand_remaining_iterations(job->stage, job);
+    struct traffic_pair *pairs;
+    size_t n = iteration_traffic_pairs(job, &pairs);
 
     for (size_t i = 0; i < n; i++) {
-        double others = 0;
+        int src = hosts[pairs[i].src->index];
+        int dst = hosts[pairs[i].dst->index];
 
-        for (size_t j = 0; j < n; j++) {
-            others += j != i ? ends[j].bits[DIR_RX] : 0;
-        }
-        for (size_t j = 0; others > 0 && j < n; j++) {
-            if (j != i) {
-                add_demand(d, t, ends[i].host, ends[j].host, dscp,
-                           ends[i].bits[DIR_TX] * ends[j].bits[DIR_RX]
-                           / others);
-            }
+        if (src >= 0 && dst >= 0) {
+            add_demand(d, t, src, dst, dscp, bits * pairs[i].bytes);
         }
     }
-    free(ends);
+    free(pairs);
 }
 
 size_t
@@ -414,12 +419,14 @@ routes_find_elephants(const struct cluster *c, const struct topology *t,
     struct demands d = { .a = xcalloc(ROUTES_MAX_PATHS, sizeof *d.a) };
     size_t n;
     struct job **jobs = ordered_jobs(c, &n);
+    int *hosts = find_hosts(c, t);
 
     for (size_t i = 0; i < n; i++) {
         int level = MIN(jobs[i]->level, policy->n_levels - 1);
 
-        add_job(&d, t, jobs[i], policy->dscp[level]);
+        add_job(&d, t, hosts, jobs[i], policy->dscp[level]);
     }
+    free(hosts);
     free(jobs);
     *demandsp = d.a;
     return d.n;

@@ -39,6 +39,8 @@
 
 #define ROUTES_MAX_HOPS 8
 #define ROUTES_MAX_PATHS 1024
+#define ROUTES_MAX_NEXT 64      /* Links of a switch that share the traffic to
+                                 * one switch. */
 
 /* Minimum traffic of an elephant, in seconds of the slower host's link. */
 #define ELEPHANT_SECONDS 1.0
@@ -54,27 +56,41 @@ struct route_demand {
     double bits;                /* Remaining. */
 };
 
+struct route_hop {
+    int link;                   /* Index in the topology. */
+    struct topology_port out;   /* Port that leads to 'link'. */
+};
+
+/* The hops of a switch that lead to another one on a shortest path.  Traffic
+ * without an explicit path is distributed over them evenly. */
+struct route_next {
+    size_t n;
+    struct route_hop hops[ROUTES_MAX_NEXT];
+};
+
 /* An explicit path. */
 struct route_path {
     struct route_demand demand;
     size_t n_hops;
-    struct {
-        int link;                       /* Index in the topology. */
-        struct topology_port out;       /* Port that leads to 'link'. */
-    } hops[ROUTES_MAX_HOPS];
+    struct route_hop hops[ROUTES_MAX_HOPS];
 };
 
 struct routes *routes_create(const struct topology *);
 void routes_destroy(struct routes *);
 
-/* Sets the state of a link, which is initially up. */
-void routes_set_up(struct routes *, size_t link, bool up);
+/* Sets the state of a link, which is initially up.  Returns true if it has
+ * changed. */
+bool routes_set_up(struct routes *, size_t link, bool up);
 size_t routes_n_down(const struct routes *);
 
 /* Stores the ports of 'from' that lead to 'to' on a shortest path, at most
  * 'max', in 'ports'.  Returns their number. */
 size_t routes_next(const struct routes *, int from, int to, uint32_t *ports,
                    size_t max);
+
+/* Stores the next hops of each switch toward switch 'to' in 'next', which has
+ * an element for each switch. */
+void routes_next_to(const struct routes *, int to, struct route_next *next);
 
 void routes_place(struct routes *, const struct route_demand *, size_t n);
 const struct route_path *routes_paths(const struct routes *, size_t *np);
@@ -83,10 +99,7 @@ const struct route_path *routes_paths(const struct routes *, size_t *np);
  * own.  Stores them, by the rank of their jobs, in '*demandsp', which the
  * caller frees.  Returns their number.
  *
- * The order knows the remaining bytes of each job at each host, but not their
- * destinations.  The bytes that a host sends are therefore distributed over
- * the job's other hosts in proportion to the bytes that these receive.  This
- * is exact for servers with workers and for rings of two.  Jobs of one level
+ * The bytes of a pair are those of iteration-traffic.h.  Jobs of one level
  * between the same hosts are added up, because a switch distinguishes traffic
  * by DSCP only. */
 size_t routes_find_elephants(const struct cluster *, const struct topology *,

@@ -6,11 +6,32 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "controller/model/fabric.h"
+#include "controller/southbound/topology/link-ports.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Checks that traffic between leaves uses ports that exist, for a positive
+ * time. */
+static void
+check_ports(const struct topology *t, const struct routes *r)
+{
+    struct fabric *f = link_ports_create(t, r);
+
+    for (int i = 0; i < f->n_leaves * f->n_leaves; i++) {
+        const struct fabric_pair *pair = &f->pairs[i];
+
+        for (size_t k = 0; k < pair->n; k++) {
+            must(pair->crossings[k].port >= 0
+                 && pair->crossings[k].port < f->n_ports);
+            must(pair->crossings[k].seconds_per_bit > 0);
+        }
+    }
+    fabric_destroy(f);
+}
 
 /* Checks that each route begins at a port of its switch. */
 static void
@@ -26,6 +47,7 @@ check_routes(const struct topology *t)
              <= t->n_links);
         routes_place(r, &demand, 1);
     }
+    check_ports(t, r);
     routes_destroy(r);
 }
 

@@ -12,6 +12,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/iteration-traffic.h"
 #include "order/order.h"
 #include "controller/model/telemetry-report.h"
 #include "controller/northbound/rest/rest-routes.h"
@@ -125,7 +126,7 @@ demand(struct fixture *f, const char *host, enum direction dir)
     double seconds = 0;
     size_t n;
 
-    n = demand_of_iteration(f->job, &demands);
+    n = iteration_traffic_demand(f->c, f->job, &demands);
     for (size_t i = 0; i < n; i++) {
         if (demands[i].port == port) {
             seconds = left * demands[i].seconds;
