@@ -3,9 +3,9 @@
 #
 # Checks a fabric of two leaves and two spines from a topology file: hosts
 # reach each other over both spines, elephants get a path of their own, a link
-# failure interrupts traffic for less than a second, a switch with a wrong
-# datapath id is rejected, two swapped cables are reported, and another decoder
-# accepts the messages as OpenFlow.
+# failure interrupts traffic for less than a second, the order has the uplinks
+# that routes use, a switch with a wrong datapath id is rejected, two swapped
+# cables are reported, and another decoder accepts the messages as OpenFlow.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -32,6 +32,9 @@ switches() {
     ovs-appctl -t "$dir/run/fabric.ctl" controller/switches
 }
 says() { switches | grep -q -- "$1"; }
+ordered() {
+    ovs-appctl -t "$dir/run/fabric.ctl" controller/order | grep -q -- "$1"
+}
 in_sync() { [ "$(switches | grep -o '"in sync"' | wc -l)" = "$1" ]; }
 
 # Prints the flows of bridge $1 in table 1 with priority $2.
@@ -244,6 +247,8 @@ done
 "$stagecoach" stage begin --cojob large --rung 0 --iterations 100000 --jobs t0
 await "an elephant has a path" says '"from":"h0","to":"h2"'
 await "the elephant has a flow" routes leaf0 200
+await "both uplinks of a leaf are a port of the order" ordered \
+    '"leaf0>spine0+spine1":[0-9]'
 await "all flows are applied" says '"applied":1,'
 spine=$(switches | grep -o '"by":\["spine[01]"[^}]*"from":"h0"' |
     head -n 1 | sed 's/.*\(spine[01]\)".*/\1/')
@@ -265,11 +270,14 @@ echo "reroute: $gap ms of silence"
 [ "$gap" -lt 1000 ] || fail "more than a second"
 await "the failed link is reported" says '"links_down":1'
 switches | grep -q "\"by\":\[\"$spine\"" && fail "it still has $spine"
+await "the order has the other uplink" ordered \
+    "\"leaf0>spine$((1 - ${spine#spine}))\":[0-9]"
 gap=$(gap_during ip -n "$fab" link set "$cut" up)
 echo "back: $gap ms of silence"
 [ "$gap" -lt 1000 ] || fail "more than a second"
 await "the restored link is reported" says '"links_down":0'
 await "the groups are restored" in_sync 4
+await "the order has both uplinks" ordered '"leaf0>spine0+spine1":[0-9]'
 
 # A remote link: the other leaf's, at none of leaf0's ports.
 spine=$(switches | grep -o '"by":\["spine[01]"[^}]*"from":"h0"' |
