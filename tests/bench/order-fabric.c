@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Measures what the order gains by seeing the links of a fabric.
+ *
+ * order-fabric N           the seeds 1 to N
+ *
+ * Prints one JSON object.  A seed generates searches on 64 hosts
+ * (sim/workload/workload-generate.h), in leaves of 8 hosts with uplinks that
+ * carry a half, a quarter or an eighth of what these can send.  They are
+ * simulated under "stage", whose orders see all ports, or those of hosts only
+ * ("hidden"), as without a topology. */
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "policies/policy.h"
+#include "sim/fabric/fabric.h"
+#include "sim/run/by-policy.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload-generate.h"
+#include "sim/workload/workload.h"
+#include "tests/bench/read-policy.h"
+#include "tests/bench/seed-pool.h"
+
+#define N_HOSTS 64
+#define HOSTS_PER_LEAF 8
+#define LATE_S 0.04             /* Time from a change to the hosts' levels. */
+
+static const int oversubscriptions[] = { 2, 4, 8 };
+
+#define N_FABRICS (sizeof oversubscriptions / sizeof *oversubscriptions)
+
+/* The result of a task: mean times of stages, seconds. */
+struct outcome {
+    double fair, seen, hidden;
+};
+
+static int n_seeds;
+
+static double
+run(const struct workload *w, const char *name, bool hosts_only)
+{
+    struct policy *policy = read_policy(name);
+    struct sim_options options = sim_policy_options(policy);
+    struct sim_result result;
+    double mean;
+
+    options.late_s = LATE_S;
+    options.hosts_only = hosts_only;
+    simulate_by_policy(w, policy, &options, &result);
+    mean = result.mean;
+    sim_result_uninit(&result);
+    policy_destroy(policy);
+    return mean;
+}
+
+static void
+run_task(int task, void *outcome_)
+{
+    struct generate_options options;
+    struct outcome *o = outcome_;
+    struct workload *w;
+
+    generate_options_draw(&options, 1 + task % n_seeds);
+    options.n_hosts = N_HOSTS;
+    w = workload_generate(&options);
+    workload_set_fabric(w, sim_fabric_create_leaf_spine(
+        N_HOSTS, HOSTS_PER_LEAF, w->fabric->capacity[0],
+        oversubscriptions[task / n_seeds]));
+    o->fair = run(w, "fair", false);
+    o->seen = run(w, "stage", false);
+    o->hidden = run(w, "stage", true);
+    workload_destroy(w);
+}
+
+static void
+print(const struct outcome *o, int oversubscription)
+{
+    double seen = 0, hidden = 0, cost = 0, least = INFINITY, most = -INFINITY;
+
+    for (int i = 0; i < n_seeds; i++) {
+        double c = o[i].hidden / o[i].seen - 1;
+
+        seen += o[i].seen / o[i].fair / n_seeds;
+        hidden += o[i].hidden / o[i].fair / n_seeds;
+        cost += c / n_seeds;
+        least = fmin(least, c);
+        most = fmax(most, c);
+    }
+    printf("\"ratio_fair_%d\": %.4f, \"hidden_ratio_fair_%d\": %.4f, "
+           "\"hidden_loss_%d\": %.4f, \"hidden_loss_min_%d\": %.4f, "
+           "\"hidden_loss_max_%d\": %.4f, ", oversubscription, seen,
+           oversubscription, hidden, oversubscription, cost, oversubscription,
+           least, oversubscription, most);
+}
+
+int
+main(int argc, char *argv[])
+{
+    struct outcome *outcomes;
+
+    n_seeds = argc > 1 ? atoi(argv[1]) : 20;
+    if (n_seeds < 1) {
+        fputs("usage: order-fabric [SEEDS]\n", stderr);
+        return 2;
+    }
+    outcomes = calloc(N_FABRICS * n_seeds, sizeof *outcomes);
+    if (!outcomes) {
+        perror("calloc");
+        return 1;
+    }
+    seed_pool_run(N_FABRICS * n_seeds, run_task, sizeof *outcomes, outcomes);
+    printf("{\"bench\": \"order-fabric\", \"figures\": {");
+    for (size_t i = 0; i < N_FABRICS; i++) {
+        print(&outcomes[i * n_seeds], oversubscriptions[i]);
+    }
+    printf("\"seeds\": %d}}\n", n_seeds);
+    free(outcomes);
+    return 0;
+}
