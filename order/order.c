@@ -138,7 +138,8 @@ compute_fair(const struct order_options *options,
     scratch_free(op->scratch, group);
 }
 
-/* Each function sets all members of the result except 'bound'. */
+/* Each function sets all members of the result except 'bound' and
+ * 'bound_kind'. */
 static order_compute_func *const compute[ORDER_N_KINDS] = {
     [ORDER_FAIR] = compute_fair,
     [ORDER_STAGE] = order_compute_stage,
@@ -164,5 +165,10 @@ order_compute(const struct order_options *options,
 {
     order_result_resize(result, op->n_stages);
     compute[options->kind](options, op, result);
-    result->bound = options->uncertified ? 0 : certificate_bound(op);
+    result->bound = 0;
+    result->bound_kind = ORDER_BOUND_NONE;
+    if (!options->uncertified) {
+        result->bound = certificate_bound(op, options->coupled_work,
+                                          &result->bound_kind);
+    }
 }

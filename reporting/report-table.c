@@ -99,9 +99,10 @@ report_put_conclusion(const struct report *r, FILE *stream)
         if (!isnan(p->bound_mean_s) && p->bound_mean_s > 0
             && !isnan(p->mean_sct_s)) {
             fprintf(stream, "certificate: no order of the stages of \"%s\" "
-                    "has a mean SCT below %.2f s (measured / bound = %.2f)\n",
-                    p->name, p->bound_mean_s,
-                    p->mean_sct_s / p->bound_mean_s);
+                    "has a mean SCT below %.2f s (measured / bound = %.2f; "
+                    "bound: %s)\n", p->name, p->bound_mean_s,
+                    p->mean_sct_s / p->bound_mean_s,
+                    p->bound_kind ? p->bound_kind : "-");
         }
     }
 }

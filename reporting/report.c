@@ -71,6 +71,7 @@ policy_destroy_contents(struct report_policy *p)
     free(p->use);
     free(p->name);
     free(p->failure);
+    free(p->bound_kind);
 }
 
 void

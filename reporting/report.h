@@ -139,6 +139,8 @@ struct report_policy {
     double cpu_daemons_s;       /* CPU time of the daemons. */
     double cpu_jobs_s;          /* CPU time of the jobs. */
     double bound_mean_s;        /* Certificate: lower bound on the mean SCT. */
+    char *bound_kind;           /* Name of that bound, or NULL: "isolated",
+                                 * "ports", "coupled" or "lp". */
     double gap_mean;            /* Mean over the orders of estimate / bound. */
     double decision_us_max;     /* Longest decision of the controller, us. */
     double decisions;           /* Orders that the controller computed. */

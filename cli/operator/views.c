@@ -41,11 +41,11 @@ print_order(const struct json *json)
                   member_string(row, "bottleneck"));
     }
     table_finish(t);
-    printf("order %.0f by policy %s: estimate %.3f s, bound %.3f s, "
+    printf("order %.0f by policy %s: estimate %.3f s, bound %.3f s (%s), "
            "gap %.2f\n",
            member_number(json, "version"), member_string(json, "policy"),
            member_number(json, "estimate_s"), member_number(json, "bound_s"),
-           member_number(json, "gap"));
+           member_string(json, "bound_kind"), member_number(json, "gap"));
 }
 
 int
@@ -201,6 +201,9 @@ print_ends(const struct json *json)
            member_number(ends, "estimate_s"),
            member_number(ends, "earliest_s"),
            member_number(ends, "latest_s"));
+    printf("all stages: sum of completion times at most %.2f x the optimum "
+           "(lower bound %.3f s, %s)\n", member_number(json, "gap"),
+           member_number(json, "bound_s"), member_string(json, "bound_kind"));
 }
 
 static void
@@ -296,9 +299,10 @@ print_estimates(const struct json *json)
            member_number(json, "decision_us_max"));
     if (member_number(json, "stages") > 0) {
         printf("order       sum of completion times: estimate %.3f s, lower "
-               "bound %.3f s, at most %.2f x the optimum\n",
+               "bound %.3f s (%s), at most %.2f x the optimum\n",
                member_number(json, "estimate_s"),
-               member_number(json, "bound_s"), member_number(json, "gap"));
+               member_number(json, "bound_s"),
+               member_string(json, "bound_kind"), member_number(json, "gap"));
         printf("predicted   mean completion time of running stages %.1f s, "
                "under fair sharing %.1f s: %.2f x\n",
                member_number(predicted, "order_mean_s"),
@@ -421,9 +425,10 @@ static void
 print_stages_and_bound(const struct json *json)
 {
     print_stages(json);
-    printf("%.0f decisions; no schedule has a mean below %.3f s\n",
+    printf("%.0f decisions; no schedule has a mean below %.3f s (bound: %s)\n",
            member_number(json, "decisions"),
-           member_number(json, "bound_mean_s"));
+           member_number(json, "bound_mean_s"),
+           member_string(json, "bound_kind"));
 }
 
 int

@@ -173,6 +173,8 @@ policy_to_json(const struct sim_run *run, size_t i)
     add_number(o, "p99", r->p99);
     add_number(o, "max", r->max);
     add_number(o, "bound", r->bound);
+    cJSON_AddStringToObject(o, "bound_kind",
+                            order_bound_names[r->bound_kind]);
     add_number(o, "gap", r->gap);
     add_number(o, "ratio", sim_run_ratio(run, i));
     add_number(o, "decisions", r->decisions);
@@ -321,6 +323,7 @@ report_simulation(const struct sim_run *run, const struct sim_run_policy *p,
     struct report_policy *rp = report_add_policy(report, p->policy->name);
 
     rp->bound_mean_s = p->result.bound;
+    report_set(&rp->bound_kind, order_bound_names[p->result.bound_kind]);
     rp->gap_mean = p->result.decision_gap_mean;
     rp->decisions = p->result.decisions;
     report_stages(run, &p->result, rp);

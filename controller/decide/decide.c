@@ -61,6 +61,7 @@ struct decide {
     struct order_result result;         /* Kept to reuse its memory. */
     struct decide_rows rows;    /* The last order. */
     double bound, estimate;     /* Of the last order, seconds. */
+    enum order_bound bound_kind;        /* The bound that 'bound' is. */
 
     uint64_t n_decisions;
     long long us_max;           /* Longest computation, microseconds. */
@@ -250,7 +251,8 @@ compute_order(const struct decide *d, struct decide_problem *dp,
         r->estimate = hysteresis_estimate(dp->op, r->order, NULL);
     }
     if (dp->unit != ORDER_UNIT_ITERATION) {
-        r->bound = certificate_bound(dp->op);
+        r->bound = certificate_bound(dp->op, ORDER_COUPLED_WORK,
+                                     &r->bound_kind);
     }
 }
 
@@ -263,7 +265,8 @@ certify_stages(struct decide *d, const struct decide_problem *dp,
     job_assignments_predict(assigned, dp, d->whole);
     d->result.estimate = hysteresis_estimate(d->whole, assigned->stages,
                                              NULL);
-    d->result.bound = certificate_bound(d->whole);
+    d->result.bound = certificate_bound(d->whole, ORDER_COUPLED_WORK,
+                                        &d->result.bound_kind);
 }
 
 /* Sets the level of 'job', unless it has changed within 'retag_ms'. */
@@ -337,6 +340,7 @@ static void
 record_quality(struct decide *d, const struct order_result *r)
 {
     d->bound = r->n ? r->bound : 0;
+    d->bound_kind = r->n ? r->bound_kind : ORDER_BOUND_NONE;
     d->estimate = r->n ? r->estimate : 0;
     if (r->n && r->bound > 0) {
         double gap = r->estimate / r->bound;
@@ -460,6 +464,8 @@ static void
 put_quality(const struct decide *d, struct json *json)
 {
     json_put_real(json, "bound_s", d->bound);
+    json_object_put_string(json, "bound_kind",
+                           order_bound_names[d->bound_kind]);
     json_put_real(json, "estimate_s", d->estimate);
     json_put_real(json, "gap", ratio(d->estimate, d->bound));
 }
@@ -505,7 +511,12 @@ decide_order_to_json(const struct decide *d)
 struct json *
 decide_explain(const struct decide *d, const char *job)
 {
-    return decide_rows_explain(&d->rows, job);
+    struct json *json = decide_rows_explain(&d->rows, job);
+
+    if (json) {
+        put_quality(d, json);
+    }
+    return json;
 }
 
 /* Returns the answer of "controller/stages". */

@@ -64,9 +64,10 @@ stage_history_ended(const struct cluster *c, size_t limit)
 }
 
 /* Returns a lower bound on the mean completion time, in seconds, of the last
- * ended stages under any schedule, given when they began; 0 if none ended. */
+ * ended stages under any schedule, given when they began; 0 if none ended.
+ * Stores in '*kind' which one it is. */
 static double
-bound_mean(const struct cluster *c)
+bound_mean(const struct cluster *c, enum order_bound *kind)
 {
     struct order_problem *problem = order_problem_create(demand_n_ports(c));
     const struct stage *stages[MAX_BOUND_STAGES], *stage;
@@ -74,6 +75,7 @@ bound_mean(const struct cluster *c)
     double releases = 0, bound = 0;
     size_t n = 0;
 
+    *kind = ORDER_BOUND_NONE;
     LIST_FOR_EACH (stage, node, &c->ended) {
         if (n >= MAX_BOUND_STAGES) {
             break;
@@ -88,7 +90,8 @@ bound_mean(const struct cluster *c)
         releases += release;
     }
     if (n) {
-        bound = MAX(0, certificate_bound(problem) - releases) / n;
+        bound = certificate_bound(problem, ORDER_COUPLED_WORK, kind);
+        bound = MAX(0, bound - releases) / n;
     }
     order_problem_destroy(problem);
     return bound;
@@ -103,6 +106,7 @@ stage_history_to_json(const struct cluster *c)
     struct json *json = json_object_create();
     const struct stage *stage;
     struct stage **running;
+    enum order_bound kind;
     size_t n;
 
     LIST_FOR_EACH_REVERSE (stage, node, &c->ended) {
@@ -115,6 +119,7 @@ stage_history_to_json(const struct cluster *c)
     free(running);
 
     json_object_put(json, "stages", array);
-    json_put_real(json, "bound_mean_s", bound_mean(c));
+    json_put_real(json, "bound_mean_s", bound_mean(c, &kind));
+    json_object_put_string(json, "bound_kind", order_bound_names[kind]);
     return json;
 }

@@ -261,6 +261,8 @@ ask_controller(struct policy_run *pr)
     } while (time_msec() < deadline && !interrupt_signal());
 
     pr->policy->bound_mean_s = get_number(json, "bound_mean_s");
+    report_set(&pr->policy->bound_kind, cJSON_GetStringValue(
+        cJSON_GetObjectItem(json, "bound_kind")));
     pr->policy->gap_mean = get_number(json, "gap_mean");
     pr->policy->decisions = get_number(json, "decisions");
     cJSON_Delete(json);

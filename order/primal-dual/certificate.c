@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "order/primal-dual/coupled-bound.h"
 #include "order/problem/ports.h"
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
@@ -101,8 +102,8 @@ most_by_port(const struct order_problem *op, const struct by_port *bp,
 
 /* Returns the best of the bounds of single ports and 'best'. */
 static double
-bound_by_ports(const struct order_problem *op, const double *ends,
-               double best)
+bound_by_best_port(const struct order_problem *op, const double *ends,
+                   double best)
 {
     double weight = op->stages[0].weight;
     double sum = bound_by_ends(op, ends) / weight;
@@ -139,27 +140,58 @@ has_earliest_ends(const struct order_problem *op)
     return false;
 }
 
-/* If stages are delayed by ports only, no isolated end is after the busiest
- * port's load, and a kappa of 1 or more has no effect. */
-double
-certificate_bound(const struct order_problem *op)
+/* Returns the best of the bounds of all ports by themselves and 'best', the
+ * sum of 'ends'.  If stages are delayed by ports only, no isolated end is
+ * after the busiest port's load, and a kappa of 1 or more has no effect. */
+static double
+bound_by_ports(const struct order_problem *op, const double *ends,
+               double best)
 {
     static const double kappas[] = { 0.1, 0.25, 0.5, 1, 2, 4 };
     int n_kappas = has_earliest_ends(op) ? 6 : 3;
     int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
-    double *ends = earliest_ends(op);
-    double best;
 
-    best = bound_by_ends(op, ends)
-        * (1 - 8 * (op->n_stages + 1) * DBL_EPSILON);
     best = fmax(best, permute(op, 0, order));
     for (int i = 0; i < n_kappas; i++) {
         best = fmax(best, permute_again(op, kappas[i], order));
     }
-    if (op->n_stages && weights_are_equal(op)) {
-        best = bound_by_ports(op, ends, best);
-    }
-    scratch_free(op->scratch, ends);
     scratch_free(op->scratch, order);
+    if (op->n_stages && weights_are_equal(op)) {
+        best = bound_by_best_port(op, ends, best);
+    }
+    return best;
+}
+
+/* Replaces '*best' by 'bound' if that is larger.  A difference by rounding
+ * does not change the kind. */
+static void
+take_larger(double *best, enum order_bound *best_kind, double bound,
+            enum order_bound kind)
+{
+    if (bound > *best * (1 + 1e-9)) {
+        *best_kind = kind;
+    }
+    *best = fmax(*best, bound);
+}
+
+double
+certificate_bound(const struct order_problem *op, double coupled_work,
+                  enum order_bound *kindp)
+{
+    double *ends = earliest_ends(op);
+    double isolated = bound_by_ends(op, ends)
+        * (1 - 8 * (op->n_stages + 1) * DBL_EPSILON);
+    enum order_bound kind = ORDER_BOUND_NONE;
+    double best = 0;
+
+    take_larger(&best, &kind, isolated, ORDER_BOUND_ISOLATED);
+    take_larger(&best, &kind, bound_by_ports(op, ends, isolated),
+                ORDER_BOUND_PORTS);
+    scratch_free(op->scratch, ends);
+    take_larger(&best, &kind, coupled_bound(op, coupled_work),
+                ORDER_BOUND_COUPLED);
+    if (kindp) {
+        *kindp = kind;
+    }
     return best;
 }

@@ -11,9 +11,10 @@
 
 #include <stdbool.h>
 
+#include "order/result/result.h"
+
 struct order_options;
 struct order_problem;
-struct order_result;
 
 /* Fills 'order' (n_stages elements) and returns a lower bound on the weighted
  * sum of completion times.  'kappa' 0 ignores releases and isolated times.
@@ -32,10 +33,13 @@ double permute_again(const struct order_problem *, double kappa, int *order);
  * result is the same to the last bit.  For tests. */
 void permute_use_portable(bool);
 
-/* Returns the best of the known lower bounds: permute() without and with
- * releases for several kappas, the sum of isolated ends and, for equal
- * weights, shortest remaining processing time first on each port. */
-double certificate_bound(const struct order_problem *);
+/* Returns the best of the known lower bounds and stores in '*kind', unless it
+ * is NULL, which one it is: the sum of isolated ends; permute() without and
+ * with releases for several kappas and, for equal weights, shortest remaining
+ * processing time first on each port; for few stages, coupled-bound.h within
+ * 'coupled_work'. */
+double certificate_bound(const struct order_problem *, double coupled_work,
+                         enum order_bound *kind);
 
 /* Computes ORDER_STAGE, which other orders start from. */
 void order_compute_stage(const struct order_options *,

@@ -14,6 +14,15 @@
 #include "order/result/improve.h"
 #include "order/result/levels.h"
 
+const char *const order_bound_names[] = {
+    [ORDER_BOUND_NONE] = "none",
+    [ORDER_BOUND_ISOLATED] = "isolated",
+    [ORDER_BOUND_PORTS] = "ports",
+    [ORDER_BOUND_COUPLED] = "coupled",
+    [ORDER_BOUND_LP] = "lp",
+    [ORDER_N_BOUNDS] = NULL,
+};
+
 void
 order_result_init(struct order_result *result)
 {

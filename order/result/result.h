@@ -35,6 +35,20 @@ struct improver;
 struct order_options;
 struct order_problem;
 
+/* The lower bound that is the best of all. */
+enum order_bound {
+    ORDER_BOUND_NONE,           /* None was computed, or all are 0. */
+    ORDER_BOUND_ISOLATED,       /* No stage ends before its isolated end. */
+    ORDER_BOUND_PORTS,          /* Each port by itself: the primal-dual
+                                 * permutation, or shortest remaining time. */
+    ORDER_BOUND_COUPLED,        /* All ports together, coupled-bound.h. */
+    ORDER_BOUND_LP,             /* The linear program of ascent.h. */
+    ORDER_N_BOUNDS
+};
+
+/* Indexed by enum order_bound; null-terminated. */
+extern const char *const order_bound_names[];
+
 /* Result of order_compute().  Arrays have 'n' elements. */
 struct order_result {
     size_t n, allocated;
@@ -59,6 +73,7 @@ struct order_result {
     double bound;               /* Certificate: lower bound on the weighted sum
                                  * of completion times of every schedule; at
                                  * most 'estimate'.  0 if 'uncertified'. */
+    enum order_bound bound_kind;        /* The bound that 'bound' is. */
     struct improver *improver;  /* Memory of the local search, or NULL. */
 };
 

@@ -164,8 +164,9 @@ double remaining_alone(const struct live *, const struct live_job *);
 /* Fills 'isolated' of the 'n' stages and adds what each port carried for them
  * to 'port_bytes'.  Returns the lower bound on the mean of the stages'
  * completion times for the recorded begin times: the better of the certificate
- * and 'rounds' rounds of ascent_bound(). */
+ * and 'rounds' rounds of ascent_bound(), which '*kind' names. */
 double recorded_bound(const struct workload *, struct paths *, int rounds,
-                      struct sim_stage *, size_t n, double *port_bytes);
+                      struct sim_stage *, size_t n, double *port_bytes,
+                      enum order_bound *kind);
 
 #endif /* sim/run/live.h */

@@ -288,7 +288,8 @@ record_to_problem(struct unit_maker *maker, const struct sim_fabric *fabric,
 
 double
 recorded_bound(const struct workload *w, struct paths *paths, int rounds,
-               struct sim_stage *stages, size_t n, double *port_bytes)
+               struct sim_stage *stages, size_t n, double *port_bytes,
+               enum order_bound *kind)
 {
     struct order_problem *op = order_problem_create(paths->fabric->n_ports);
     struct unit_maker maker;
@@ -302,9 +303,12 @@ recorded_bound(const struct workload *w, struct paths *paths, int rounds,
                           port_bytes);
         begins += stages[i].begin;
     }
-    bound = certificate_bound(op);
+    bound = certificate_bound(op, 100 * ORDER_COUPLED_WORK, kind);
     if (rounds) {
-        bound = fmax(bound, ascent_bound(op, rounds));
+        double lp = ascent_bound(op, rounds);
+
+        *kind = lp > bound ? ORDER_BOUND_LP : *kind;
+        bound = fmax(bound, lp);
     }
     bound = n ? (bound - begins) / n : 0;
     order_problem_destroy(op);

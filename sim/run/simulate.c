@@ -318,7 +318,7 @@ collect(struct simulation *sim, struct sim_result *result)
     result->bound = recorded_bound(live->workload, &live->paths,
                                    sim->options->bound_rounds,
                                    result->stages, result->n_stages,
-                                   result->port_bytes);
+                                   result->port_bytes, &result->bound_kind);
     result->decision_gap_mean = sim->n_gaps ? sim->sum_gaps / sim->n_gaps : 1;
     if (result->decisions) {
         qsort(sim->times, result->decisions, sizeof *sim->times,
@@ -355,6 +355,7 @@ simulate(const struct workload *w, const struct sim_options *options,
         sim.live.rates->min_share = options->min_share;
     }
     sim.order_options.uncertified = !options->certify;
+    sim.order_options.coupled_work = 0;     /* There may be thousands. */
     sim.problem = order_problem_create(fabric->n_ports);
     order_result_init(&sim.order);
     while (sim.live.n_ended < w->n_stages) {

@@ -86,7 +86,8 @@ struct sim_options {
                                  * those of a controller without a
                                  * topology. */
     bool certify;               /* Computes a bound for each decision, for
-                                 * the decision_gap_ members. */
+                                 * the decision_gap_ members, that does not
+                                 * couple the ports. */
     int bound_rounds;           /* Of the ascent, see ascent.h, for the
                                  * result's bound; 0 is the certificate
                                  * alone. */
@@ -136,6 +137,7 @@ struct sim_result {
 
     double bound;               /* Lower bound on the mean of every schedule of
                                  * stages with the same begin times. */
+    enum order_bound bound_kind;        /* The bound that 'bound' is. */
     double gap;                 /* 'mean' / 'bound'; 1 if both are 0. */
     size_t decisions;
     double decision_us_p99;     /* 99th percentile of the time of

@@ -226,7 +226,7 @@ workload_recording_from_string(const char *name, const char *text,
                                struct workload **wp)
 {
     static const char *const others[] = {
-        "bound_mean_s", "gap_mean", "gap_worst", "decisions",
+        "bound_mean_s", "bound_kind", "gap_mean", "gap_worst", "decisions",
     };
     struct recording r = { .jc = json_check_open(name, text) };
     const struct json_at *top = json_check_top(r.jc);

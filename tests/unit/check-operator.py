@@ -15,7 +15,7 @@ import threading
 
 STATUS = {
     "agents": 2, "alarms": ["the last order is not in force on h0, h1"],
-    "bound_s": 1768.62, "cojobs": 2, "coverage": 0.75,
+    "bound_kind": "coupled", "bound_s": 1768.62, "cojobs": 2, "coverage": 0.75,
     "decision_us_max": 53, "decisions": 8, "estimate_s": 3296.07,
     "gain": {"at": 1795313889450, "fair_mean_s": 3.0, "measured_mean_s": 3.5,
              "policy": "stage", "policy_mean_s": 2.5, "ratio": 0.8333,
@@ -37,7 +37,7 @@ hosts       2, 2 with a connected agent, 1 have applied the order
 coverage    75.0 % of the traffic belongs to jobs
 decisions   8, the longest took 53 us
 order       sum of completion times: estimate 3296.070 s, lower bound \
-1768.620 s, at most 1.86 x the optimum
+1768.620 s (coupled), at most 1.86 x the optimum
 predicted   mean completion time of running stages 848.0 s, under fair \
 sharing 924.5 s: 0.92 x
 gain        mean of the last 200 stages 3.5 s; simulated 2.5 s under stage \
@@ -48,7 +48,9 @@ hosts
 ALARM       the last order is not in force on h0, h1
 """
 EXPLAIN = {
-    "alone_s": 80.39, "before": [{"job": "large/t0", "level": 0, "rank": 0,
+    "alone_s": 80.39, "bound_kind": "ports", "bound_s": 1768.62,
+    "estimate_s": 3296.07, "gap": 1.8636,
+    "before": [{"job": "large/t0", "level": 0, "rank": 0,
                                   "seconds": 1607.8392}],
     "bottleneck": "h0:tx", "bursts": [], "cojob": "small",
     "completion_s": 1688.23, "counted": False, "dscp": 40, "early": True,
@@ -74,6 +76,8 @@ isolated, its 99990 iterations would take 80.4 s, including 80.4 s of h0:tx
 it waits for the network at h0:tx, where others go first
 its stage ends in about 1688.2 s: in 80.4 s without competing traffic, \
 in 1700.0 s if all other traffic of its ports is served first
+all stages: sum of completion times at most 1.86 x the optimum (lower bound \
+1768.620 s, ports)
 rank  level  before it  h0:tx
    0      0  large/t0   1607.839 s
 """

@@ -37,6 +37,7 @@ def check_json(trace):
                                                  'max', 'bound', 'gap',
                                                  'ratio')],
           [1.5, 1, 2, 2, 2, 1.5, 1, 0.75])
+    check('bound kind', stage['bound_kind'], 'ports')
     check('decisions', stage['decisions'], 2)
     # The second coflow took 2 s of which 1 was another's, under fair as well.
     check('times', [[round(stage[k][j], 6) for j in ('n', 'mean', 'max')]
@@ -168,7 +169,8 @@ def check_recording(folder):
         json.dump({'stages': [{'cojob': 'a', 'rung': 1, 'began': 5,
                                'ended': 9, 'demand': {'x:tx': 2,
                                                       'y:rx': 2}}],
-                   'bound_mean_s': 1, 'gap_mean': 1, 'gap_worst': 1,
+                   'bound_mean_s': 1, 'bound_kind': 'ports',
+                   'gap_mean': 1, 'gap_worst': 1,
                    'decisions': 1}, f)
     out = json.loads(sim(recording, '--format', 'json').stdout)
     check('recording', [out['stages'][0]['cojob'],

@@ -189,8 +189,10 @@ put_tiles(struct ds *html, const struct json *status,
     put_tile(html, "Jobs", "%.0f", json_get_number(status, "jobs"));
     put_host_tiles(html, hosts);
     if (json_get_number(status, "bound_s") > 0) {
-        put_tile(html, "Distance from the optimum, at most", "%.1f %%",
-                 100 * (json_get_number(status, "gap") - 1));
+        put_tile(html, "Distance from the optimum, at most",
+                 "%.1f %% (bound: %s)",
+                 100 * (json_get_number(status, "gap") - 1),
+                 get_string(status, "bound_kind"));
     }
     put_gain_tile(html, status);
     ds_put_cstr(html, "</dl>\n");

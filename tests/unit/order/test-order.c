@@ -13,6 +13,7 @@
 
 #include "order/order.h"
 #include "order/result/levels.h"
+#include "order/primal-dual/coupled-bound.h"
 #include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order/order-instance.h"
 
@@ -270,7 +271,10 @@ check_same_order(const struct order_problem *op, double weight,
         assert_int_equal(a.order[k], other);
         assert_int_equal(a.level[a.order[k]], b.level[b.order[k]]);
     }
-    assert_near(b.bound, a.bound * weight * seconds);
+
+    /* The bound's ascent magnifies rounding errors. */
+    assert_true(fabs(b.bound / (a.bound * weight * seconds) - 1) < 1e-3
+                || b.bound == a.bound);
     assert_near(b.estimate, a.estimate * weight * seconds);
     order_result_uninit(&a);
     order_result_uninit(&b);
@@ -311,9 +315,11 @@ ignores_the_order_of_ports(void **state)
 static void
 check_certificate(const struct order_problem *op)
 {
-    double bound = certificate_bound(op);
+    double coupled = coupled_bound(op, ORDER_COUPLED_WORK);
+    double bound = certificate_bound(op, ORDER_COUPLED_WORK, NULL);
 
     assert_at_most(bound, instance_optimum(op));
+    assert_at_most(coupled, bound);
     for (size_t i = 0; i < N_ELEMENTS(kappas); i++) {
         int order[INSTANCE_MAX_STAGES];
 
@@ -342,7 +348,8 @@ certificate_is_exact_on_one_port(void **state)
             order_problem_add_demand(op, s, 0, 0.5);
             order_problem_set_release(op, s, release, 0);
         }
-        assert_near(certificate_bound(op), instance_optimum(op));
+        assert_near(certificate_bound(op, ORDER_COUPLED_WORK, NULL),
+                    instance_optimum(op));
         order_problem_destroy(op);
     }
 }

@@ -48,6 +48,7 @@ fill(struct report_policy *p, double slow)
     p->coverage = 0.99;
     p->cpu_busy = 0.4;
     p->bound_mean_s = 2.5;
+    report_set(&p->bound_kind, "coupled");
 }
 
 static struct report *
@@ -147,6 +148,10 @@ json_has_summaries_stages_and_points(void **state)
         cJSON_GetObjectItem(top, "ratio")), 0.5, 1e-9);
     assert_float_equal(cJSON_GetNumberValue(
         cJSON_GetObjectItem(certificate, "gap")), 1.2, 1e-6);
+    assert_string_equal(cJSON_GetStringValue(
+        cJSON_GetObjectItem(certificate, "bound_kind")), "coupled");
+    assert_string_equal(cJSON_GetStringValue(
+        cJSON_GetObjectItem(policy, "bound_kind")), "coupled");
     check_points(cJSON_GetObjectItem(top, "jobs"));
     cJSON_Delete(top);
     free(text);

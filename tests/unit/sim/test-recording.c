@@ -17,8 +17,9 @@
     "{\"cojob\": \"" COJOB "\", \"rung\": " RUNG ", \"began\": " BEGAN  \
     ", \"ended\": " ENDED ", \"demand\": {" DEMAND "}}"
 #define RECORDING(STAGES)                                               \
-    "{\"stages\": [" STAGES "], \"bound_mean_s\": 1, \"gap_mean\": 1,"  \
-    " \"gap_worst\": 1, \"decisions\": 7}"
+    "{\"stages\": [" STAGES "], \"bound_mean_s\": 1, "                   \
+    "\"bound_kind\": \"ports\", \"gap_mean\": 1, "                       \
+    "\"gap_worst\": 1, \"decisions\": 7}"
 
 static void
 assert_near(double a, double b)

@@ -81,7 +81,7 @@ function compare(stages, order) {
     })).filter(row => row.fair > 0);
 }
 
-function verdict(rows, boundMean) {
+function verdict(rows, boundMean, boundKind) {
     const n = rows.filter(row => !row.runs).length;
     const measured = mean(rows.map(row => row.measured));
     const fair = mean(rows.map(row => row.fair));
@@ -96,7 +96,8 @@ function verdict(rows, boundMean) {
              seconds(measured)}; under fair sharing: at least ${
              seconds(fair)}.`
              + (boundMean > 0 ? ` Lower bound on the mean of the ended stages `
-                + `under any order: ${seconds(boundMean)}.` : "")),
+                + `under any order: ${seconds(boundMean)} (${
+                    boundKind}).` : "")),
     ];
 }
 
@@ -109,7 +110,8 @@ export function drawHelping(stages, order) {
         show("helping", note("No stage with traffic has ended so far."));
         return;
     }
-    show("helping", ...verdict(rows, stages.bound_mean_s), bars(last),
+    show("helping", ...verdict(rows, stages.bound_mean_s, stages.bound_kind),
+         bars(last),
          legend([["f0", "measured (dashed: running)"],
                  ["f1", "fair sharing, predicted lower bound"]]),
          asTable(["Stage", "Measured", "Fair sharing, at least"],

@@ -20,6 +20,12 @@
 #include "sim/workload/workload.h"
 #include "timeval.h"
 
+static const char *
+kind_of(const struct json *json)
+{
+    return json_string(shash_find_data(json_object(json), "bound_kind"));
+}
+
 static void
 tells_the_order_and_its_quality(void **state)
 {
@@ -42,6 +48,10 @@ tells_the_order_and_its_quality(void **state)
     assert_true(member(json, "bound_s") <= member(json, "estimate_s") + 1e-9);
     assert_true(member(json, "gap") >= 1 - 1e-9);
     assert_true(member(json, "gap") < 1.2);
+    assert_string_equal(kind_of(json), "ports");
+    json_destroy(json);
+    json = decide_explain(f->d, "b/j");
+    assert_string_equal(kind_of(json), "ports");
     json_destroy(json);
 }
 
@@ -85,6 +95,7 @@ bounds_what_has_ended(void **state)
     stages = shash_find_data(json_object(json), "stages");
     assert_int_equal(stages->array.n, 2);
     assert_float_equal(member(json, "bound_mean_s"), 2.5, 0.01);
+    assert_string_equal(kind_of(json), "ports");
     json_destroy(json);
 }
 

@@ -17,7 +17,8 @@
 #include "util.h"
 
 #define STATUS "{\"state\": \"active\", \"policy\": \"stage\", "              \
-               "\"version\": 7, \"bound_s\": 10, \"gap\": 1.25}"
+               "\"version\": 7, \"bound_s\": 10, \"gap\": 1.25, "           \
+               "\"bound_kind\": \"coupled\"}"
 #define HOSTS "{\"hosts\": ["                                                 \
     "{\"connected\": true, \"wanted\": 7, \"applied\": 7, \"coverage\": 1}, " \
     "{\"connected\": true, \"wanted\": 7, \"applied\": 6, \"coverage\": 0.5},"\
@@ -68,7 +69,8 @@ the_page_shows_the_state(void **state OVS_UNUSED)
                "<dt>Hosts connected</dt><dd>2 of 3</dd>",
                "<dt>Order applied</dt><dd>1 of 2</dd>",
                "<dt>Coverage</dt><dd>75.0 %</dd>",
-               "<dt>Distance from the optimum, at most</dt><dd>25.0 %</dd>",
+               "<dt>Distance from the optimum, at most</dt><dd>25.0 % "
+               "(bound: coupled)</dd>",
                "No stage is running.", NULL);
 }
 
