@@ -10,8 +10,9 @@
 import json
 import sys
 
-OURS = {'slowdown_1_5': '1.5', 'balanced': '2', 'slowdown_2_5': '2.5',
-        'default': '3 (default)', 'slowdown_4': '4', '': 'mean alone'}
+# Of the objective's slowdowns 1.5, 2, 2.5, 3, 4 and 0; labels of some.
+OURS = {'slowdown_1_5': '1.5', 'balanced': '', 'slowdown_2_5': '',
+        'default': '3 (default)', 'slowdown_4': '', '': 'mean alone'}
 PEERS = ['sincronia', 'sebf', 'tcf', 'las', 'dclas', 'work']
 PANELS = ['spread', 'one', 'equal', '16_load1', 'narrow_wide_64', 'all']
 COLUMNS = 3
@@ -47,10 +48,10 @@ def text(x, y, words, kind=''):
 
 
 def draw_panel(figures, panel, x0, y0):
-    ours = {label: point(figures, policy, panel)
-            for policy, label in OURS.items()}
-    peers = {policy: point(figures, policy, panel) for policy in PEERS}
-    points = list(ours.values()) + list(peers.values())
+    ours = [(label, point(figures, policy, panel))
+            for policy, label in OURS.items()]
+    peers = [(policy, point(figures, policy, panel)) for policy in PEERS]
+    points = [p for _, p in ours + peers]
     low_x, high_x = limits([p[0] for p in points])
     low_y, high_y = limits([p[1] for p in points])
     left, right = x0 + LEFT, x0 + WIDTH - RIGHT
@@ -70,9 +71,9 @@ def draw_panel(figures, panel, x0, y0):
         out.append(text(place((x, y))[0], bottom + 14, '%.2f' % x, 'middle'))
         out.append(text(left - 4, place((x, y))[1] + 4, '%.2f' % y, 'end'))
     out.append('<polyline points="%s" class="ours"/>' % ' '.join(
-        '%.1f,%.1f' % place(p) for p in ours.values()))
+        '%.1f,%.1f' % place(p) for _, p in ours))
     for kind, named in (('our', ours), ('peer', peers)):
-        for label, p in named.items():
+        for label, p in named:
             x, y = place(p)
             out.append('<circle cx="%.1f" cy="%.1f" r="3" class="%s-point"/>'
                        % (x, y, kind))
