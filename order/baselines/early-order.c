@@ -15,14 +15,14 @@
  * gain are those of progress-curve.h.
  *
  * "early" aims at the same result, early phases that end soon.  Early jobs go
- * before all others.  Among them, the job whose early
- * phase needs the fewest seconds of the network goes first, so that most early
- * phases end soonest.  The gain in the next period decides where that end is
- * unknown, and among jobs that are not early.  (By gain alone, a job that has
+ * before all others.  Among them, the job whose early phase needs the fewest
+ * seconds of the network goes first, so that most early phases end soonest.
+ * The gain in the next period decides where that end is unknown, and among
+ * jobs that are not early.  (By gain alone, a job that has
  * just begun would always preempt one that is nearly finished.)
  *
- * In the order of stages, "stage+early", earliness raises a stage's weight by at most the
- * factor 'early_boost', whatever its curve. */
+ * In the order of stages, "stage+early", earliness raises a stage's weight by
+ * at most the factor 'early_boost', whatever its curve. */
 
 #include "order/baselines/baselines.h"
 

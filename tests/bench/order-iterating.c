@@ -32,9 +32,8 @@
 /* What is simulated: a policy with the levels of its file and with lateness,
  * as hosts serve it, or without either.  The first of either kind is fair
  * sharing.  The peers are published rules, and the sort by work.  STAGE has
- * the objective of the mean alone, DEFAULT that of the policy's file, and
- * BALANCED is the point between mean and tail with the closest p95 to that of
- * fair sharing; SLOWDOWN_ are further points. */
+ * the objective of the mean alone, DEFAULT that of the policy's file.
+ * BALANCED and SLOWDOWN_ are further points between mean and tail. */
 enum way { FAIR, STAGE, SINCRONIA, SEBF, INTENSITY, TCF, LAS, DCLAS, WORK,
            DEFAULT, BALANCED, SLOWDOWN_4, SLOWDOWN_2_5, SLOWDOWN_1_5,
            PRESENT, PRESENT_BALANCED,
