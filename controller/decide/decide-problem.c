@@ -199,11 +199,14 @@ work_of_iteration(const struct decide_job *dj)
     return work;
 }
 
-/* Returns what the search of stage 's', of 'weight', still needs.  Later
- * iterations are assumed to be as those of the average job. */
+/* Returns what the search of stage 's', of 'weight', still needs, and what it
+ * owes for stages that it hid.  Later iterations are assumed to be as those of
+ * the average job. */
 static struct iteration_need
-need_of(const struct decide_problem *dp, int s, double weight)
+need_of(const struct decide_problem *dp, int s, double weight,
+        const struct candor *candor)
 {
+    const struct announcement *a = &dp->stages[s]->announcement;
     size_t n_jobs = dp->first_job[s + 1] - dp->first_job[s];
     struct iteration_need need = { .weight = weight };
     double of_iterations = 0;
@@ -216,7 +219,8 @@ need_of(const struct decide_problem *dp, int s, double weight)
         need.slowest = MAX(need.slowest, dj->isolated);
     }
     if (n_jobs) {
-        need.work += dp->stages[s]->later_iterations * of_iterations / n_jobs;
+        need.work += (a->later + announcement_debt(a, candor)) * of_iterations
+                     / n_jobs;
     }
     return need;
 }
@@ -225,9 +229,15 @@ need_of(const struct decide_problem *dp, int s, double weight)
 static void
 weigh_iterations(struct decide_problem *dp)
 {
+    struct candor candor = { .n = 0 };
+
+    for (size_t s = 0; s < dp->n_stages; s++) {
+        candor_add(&candor, &dp->stages[s]->announcement);
+    }
     dp->needs = xcalloc(MAX(dp->n_stages, 1), sizeof *dp->needs);
     for (size_t s = 0; s < dp->n_stages; s++) {
-        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight);
+        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight,
+                               &candor);
     }
     for (size_t i = 0; i < dp->n_jobs; i++) {
         struct decide_job *dj = &dp->jobs[i];

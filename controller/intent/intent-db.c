@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/intent/intent-announcement.h"
 #include "controller/model/cluster.h"
 #include "wire/intent-idl.h"
 #include "controller/ovsdb/leader-search.h"
@@ -128,7 +129,8 @@ role_from_string(const char *s)
 }
 
 static void
-load_stage(struct cojob *cojob, const struct intentrec_stage *row)
+load_stage(struct cojob *cojob, const struct intentrec_cojob *cojob_row,
+           const struct intentrec_stage *row)
 {
     bool running = !strcmp(row->state, "running");
     struct stage *stage;
@@ -137,7 +139,7 @@ load_stage(struct cojob *cojob, const struct intentrec_stage *row)
                             running ? 0 : MAX(row->ended, 1),
                             row->iterations);
     if (stage) {
-        stage->later_iterations = row->later_iterations;
+        stage->announcement = intent_announcement(cojob_row, row);
     }
     for (size_t i = 0; stage && i < row->n_jobs; i++) {
         struct job *job = shash_find_data(&cojob->jobs, row->jobs[i]->name);
@@ -191,7 +193,7 @@ load_cojob(struct cluster *c, const struct intentrec_cojob *row)
         load_workers(c, job, j);
     }
     for (size_t i = 0; i < row->n_stages; i++) {
-        load_stage(cojob, row->stages[i]);
+        load_stage(cojob, row, row->stages[i]);
     }
 }
 

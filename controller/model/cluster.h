@@ -46,6 +46,7 @@
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
+#include "order/problem/announcement.h"
 #include "simap.h"
 
 struct fabric;
@@ -180,9 +181,8 @@ struct stage {
     int rung;
     int64_t began, ended;       /* Epoch ms; 'ended' is 0 while it runs. */
     int64_t iterations;         /* That each of its jobs must reach. */
-    int64_t later_iterations;   /* Sum of the iterations that its search plans
-                                 * for its jobs after this stage; 0 if
-                                 * unknown. */
+    struct announcement announcement;   /* What its search announced of its
+                                         * later stages, and hid before. */
     int rank;                   /* In the last order, -1 before the first. */
     enum override_kind override;        /* Written by overrides_apply(). */
     bool seen;                  /* Added since cluster_intent_begin(). */

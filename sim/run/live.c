@@ -355,6 +355,26 @@ live_stage_destroy(struct live_stage *stage)
     free(stage);
 }
 
+/* Returns what 'cojob' has announced when it begins its rung 'last'. */
+static struct announcement
+announcement_of(const struct workload_cojob *cojob, size_t last)
+{
+    struct announcement a;
+    double later = 0;
+
+    for (size_t i = 1; i < cojob->n_rungs; i++) {
+        later += workload_rung_iterations(cojob, i);
+    }
+    announcement_init(&a, (1 - cojob->hidden) * later);
+    for (size_t i = 1; i <= last; i++) {
+        double own = workload_rung_iterations(cojob, i);
+
+        later -= own;
+        announcement_next(&a, own, (1 - cojob->hidden) * later);
+    }
+    return a;
+}
+
 static void
 stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
 {
@@ -363,6 +383,8 @@ stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
     size_t n = cojob->rungs[rung].n_jobs;
 
     stage->cojob = cojob;
+    stage->announcement = announcement_of(cojob, rung);
+    candor_add(&live->candor, &stage->announcement);
     stage->record = &live->stages[live->n_stages++];
     stage->record->cojob = cojob - live->workload->cojobs;
     stage->record->rung = rung;
@@ -388,6 +410,7 @@ stage_end(struct live *live, struct live_stage *stage)
 
     stage->record->end = live->now;
     live->n_ended++;
+    candor_remove(&live->candor, &stage->announcement);
     live_stage_destroy(stage);
     if (next < cojob->n_rungs) {
         stage_begin(live, cojob, next);

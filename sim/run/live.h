@@ -42,6 +42,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "order/problem/announcement.h"
 #include "order/problem/progress-curve.h"
 #include "order/order.h"
 #include "order/problem/iteration-weight.h"
@@ -94,6 +95,7 @@ struct live_stage {
     int place;                  /* In the last problem, if it had stages. */
     double whole;               /* Lower bound of its isolated time,
                                  * seconds. */
+    struct announcement announcement;
     struct iteration_need need; /* At the last decision, for weighted
                                  * iterations. */
 
@@ -124,6 +126,7 @@ struct live {
     size_t n_units, allocated_units;
     struct unit **units;        /* That have begun and not ended. */
     uint64_t n_begun_units, n_begun_flows;
+    struct candor candor;       /* Of the running stages. */
     size_t n_stages, n_ended;   /* That began, of those that ended. */
     struct sim_stage *stages;
     size_t n_jobs;

@@ -114,15 +114,13 @@ work_seconds(const struct live *live, const struct unit *unit, size_t i)
     return unit->bytes[i] / live->fabric->capacity[unit->work[i].port];
 }
 
-/* Returns what the search of 'stage' still needs: the rest of this rung and
- * the rungs to come.  Their jobs are assumed to need as much as the average
- * job. */
+/* Returns what the search of 'stage' still needs: the rest of this rung, the
+ * rungs to come that it has announced, and what it owes for those that it hid.
+ * Their jobs are assumed to need as much as the average job. */
 static struct iteration_need
 need_of(const struct live *live, const struct live_stage *stage)
 {
-    const struct workload_cojob *cojob = stage->cojob;
-    const struct workload_rung *rung = &cojob->rungs[stage->record->rung];
-    struct iteration_need need = { .weight = cojob->weight };
+    struct iteration_need need = { .weight = stage->cojob->weight };
     double of_iterations = 0;
 
     for (size_t i = 0; i < stage->n_jobs; i++) {
@@ -132,11 +130,9 @@ need_of(const struct live *live, const struct live_stage *stage)
         need.slowest = fmax(need.slowest, remaining_alone(live, job));
         of_iterations += job->work;
     }
-    for (size_t i = 1; !cojob->unannounced
-         && i < cojob->n_rungs - stage->record->rung; i++) {
-        need.work += (rung[i].iterations - rung[i - 1].iterations)
-                     * rung[i].n_jobs * of_iterations / stage->n_jobs;
-    }
+    need.work += (stage->announcement.later
+                  + announcement_debt(&stage->announcement, &live->candor))
+                 * of_iterations / stage->n_jobs;
     need.weight *= order_aging(live->now - stage->record->begin, stage->whole,
                                live->aging_s, live->objective_slowdown);
     return need;

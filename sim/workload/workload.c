@@ -107,6 +107,15 @@ workload_add_rung(struct workload *w, struct workload_cojob *cojob,
     w->n_stages++;
 }
 
+double
+workload_rung_iterations(const struct workload_cojob *cojob, size_t i)
+{
+    const struct workload_rung *rung = &cojob->rungs[i];
+
+    return (double) (rung->iterations - (i ? rung[-1].iterations : 0))
+           * rung->n_jobs;
+}
+
 void
 workload_set_fabric(struct workload *w, struct sim_fabric *fabric)
 {

@@ -81,7 +81,8 @@ struct workload_cojob {
     char *user;                 /* Owner; NULL if unknown. */
     double weight;              /* > 0. */
     double arrival;             /* Seconds. */
-    bool unannounced;           /* Orders do not regard its later rungs. */
+    double hidden;              /* Share of its later rungs that it does not
+                                 * announce to orders, 0 to 1. */
     size_t n_jobs, allocated_jobs;
     struct workload_job *jobs;
     size_t n_rungs, allocated_rungs;
@@ -108,6 +109,9 @@ void workload_add_transfer(struct workload_job *, int src, int dst,
                            double bytes, int shard, int phase);
 void workload_add_rung(struct workload *, struct workload_cojob *,
                        int64_t iterations, size_t n_jobs);
+
+/* Returns the sum of the iterations that the jobs do in rung 'i'. */
+double workload_rung_iterations(const struct workload_cojob *, size_t i);
 
 /* Takes ownership of 'fabric', which must have the hosts that 'w' uses. */
 void workload_set_fabric(struct workload *w, struct sim_fabric *fabric);

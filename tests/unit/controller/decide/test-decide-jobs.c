@@ -170,11 +170,40 @@ iterations_go_by_what_their_search_needs(void **state)
     assert_float_equal(member(json, "urgency"), 1, 1e-9);
     json_destroy(json);
 
-    find_job(f, "b/j")->stage->later_iterations = 1000;
+    find_job(f, "b/j")->stage->announcement.later = 1000;
     assert_true(decide_run(f->d, 3000));
     assert_int_equal(rank(f, "a/j"), 0);
     json = decide_explain(f->d, "b/j");
     assert_float_equal(member(json, "search_work_s"), 4.08, 1e-9);
+    json_destroy(json);
+}
+
+/* Both searches still need 1000 iterations on two ports, "a" of 80 us, "b" of
+ * 50 us, which only "a" has announced before.  "b" owes 1500 more. */
+static void
+a_search_owes_for_the_stages_that_it_hid(void **state)
+{
+    static const struct given given[] = {
+        { "a", "j", "h0", 80 }, { "b", "j", "h0", 50 },
+    };
+    struct fixture *f = *state;
+    struct json *json;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    announcement_next(&find_job(f, "b/j")->stage->announcement,
+                      1000, 0);
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "b/j"), 0);
+
+    announcement_init(&find_job(f, "a/j")->stage->announcement,
+                      1000);
+    announcement_next(&find_job(f, "a/j")->stage->announcement,
+                      1000, 0);
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "a/j"), 0);
+    json = decide_explain(f->d, "b/j");
+    assert_float_equal(member(json, "search_work_s"), 2 * (50 + 75) * 1e-3,
+                       1e-9);
     json_destroy(json);
 }
 
@@ -447,6 +476,7 @@ main(void)
         TEST(a_job_does_not_pass_by_its_pace_behind_others),
         TEST(jobs_of_about_equal_slack_keep_their_places),
         TEST(iterations_go_by_what_their_search_needs),
+        TEST(a_search_owes_for_the_stages_that_it_hid),
         TEST(an_iteration_with_time_to_spare_waits),
         TEST(an_objective_of_slowdown_favours_what_waits),
         TEST(stages_of_one_iteration_are_coflows),

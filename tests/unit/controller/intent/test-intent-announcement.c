@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "controller/intent/intent-announcement.h"
+#include "util.h"
+#include "wire/intent-idl.h"
+
+/* Three jobs until iteration 30, one of them until 80, and three others until
+ * 20 while that one runs. */
+struct world {
+    struct intentrec_job rows[6];
+    struct intentrec_job *jobs[6];
+    struct intentrec_stage first, second, other;
+    struct intentrec_stage *stages[3];
+    struct intentrec_cojob cojob;
+};
+
+static int
+set_up(void **state)
+{
+    static struct world w;
+
+    w = (struct world) {
+        .first = {
+            .rung = 0, .began = 1000, .ended = 2000, .iterations = 30,
+            .jobs = w.jobs, .n_jobs = 3,
+        },
+        .second = {
+            .rung = 1, .began = 2000, .iterations = 80,
+            .jobs = &w.jobs[2], .n_jobs = 1,
+        },
+        .other = {
+            .rung = 2, .began = 3000, .iterations = 20,
+            .jobs = &w.jobs[3], .n_jobs = 3,
+        },
+        .stages = { &w.other, &w.second, &w.first },
+        .cojob = { .stages = w.stages, .n_stages = 3 },
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(w.jobs); i++) {
+        w.jobs[i] = &w.rows[i];
+    }
+    *state = &w;
+    return 0;
+}
+
+static void
+a_stage_that_was_not_announced_was_hidden(void **state)
+{
+    struct world *w = *state;
+    struct announcement a = intent_announcement(&w->cojob, &w->second);
+
+    assert_float_equal(a.hidden, 50, 0);
+    assert_float_equal(a.after_first, 50, 0);
+    w->first.later_iterations = 50;
+    assert_float_equal(intent_announcement(&w->cojob, &w->second).hidden, 0,
+                       0);
+    w->second.later_iterations = 7;
+    a = intent_announcement(&w->cojob, &w->second);
+    assert_float_equal(a.hidden, 7, 0);
+    assert_float_equal(a.later, 7, 0);
+}
+
+static void
+a_first_stage_hides_nothing(void **state)
+{
+    struct world *w = *state;
+    struct announcement a;
+
+    w->first.later_iterations = 10;
+    a = intent_announcement(&w->cojob, &w->first);
+    assert_float_equal(a.hidden, 0, 0);
+    assert_float_equal(a.later, 10, 0);
+}
+
+/* The stage that is still running is not the one before. */
+static void
+other_jobs_do_all_of_their_iterations(void **state)
+{
+    struct world *w = *state;
+
+    assert_float_equal(intent_announcement(&w->cojob, &w->other).hidden, 60,
+                       0);
+    w->first.later_iterations = 60;
+    assert_float_equal(intent_announcement(&w->cojob, &w->other).hidden, 0,
+                       0);
+    w->first.ended = 0;
+    assert_float_equal(intent_announcement(&w->cojob, &w->other).after_first,
+                       0, 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_stage_that_was_not_announced_was_hidden,
+                               set_up),
+        cmocka_unit_test_setup(a_first_stage_hides_nothing, set_up),
+        cmocka_unit_test_setup(other_jobs_do_all_of_their_iterations, set_up),
+    };
+
+    return cmocka_run_group_tests_name("intent-announcement", tests, NULL,
+                                       NULL);
+}

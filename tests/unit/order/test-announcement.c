@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "order/problem/announcement.h"
+
+/* Returns a search that does 90 iterations, and 50 of which it announces
+ * 'later', and then 'last' that it has not announced. */
+static struct announcement
+search_of(double later, double last)
+{
+    struct announcement a;
+
+    announcement_init(&a, later);
+    announcement_next(&a, 50, 0);
+    if (last > 0) {
+        announcement_next(&a, last, 0);
+    }
+    return a;
+}
+
+static void
+what_was_hidden_adds_up(void **state)
+{
+    struct announcement a = search_of(50, 0);
+
+    assert_float_equal(a.hidden, 0, 0);
+    a = search_of(20, 0);
+    assert_float_equal(a.hidden, 30, 0);
+    a = search_of(0, 30);
+    assert_float_equal(a.hidden, 80, 0);
+    assert_float_equal(a.after_first, 80, 0);
+    a = search_of(80, 30);
+    assert_float_equal(a.hidden, 30, 0);
+    announcement_next(&a, 10, 20);
+    assert_float_equal(a.hidden, 60, 0);
+    assert_float_equal(a.later, 20, 0);
+}
+
+static void
+a_search_owes_what_it_hid_by_the_candor_of_the_others(void **state)
+{
+    struct announcement liar = search_of(0, 0), half = search_of(25, 0);
+    struct announcement honest = search_of(50, 0), first;
+    struct candor candor = { .n = 0 };
+
+    announcement_init(&first, 0);
+    candor_add(&candor, &first);        /* Does not count. */
+    candor_add(&candor, &liar);
+    assert_float_equal(announcement_debt(&liar, &candor), 0, 0);
+    candor_add(&candor, &honest);
+    assert_float_equal(announcement_debt(&liar, &candor), 75, 1e-9);
+    assert_float_equal(announcement_debt(&honest, &candor), 0, 0);
+    assert_float_equal(announcement_debt(&first, &candor), 0, 0);
+    candor_add(&candor, &half);
+    assert_float_equal(announcement_debt(&liar, &candor), 56.25, 1e-9);
+    assert_float_equal(announcement_debt(&half, &candor), 18.75, 1e-9);
+    candor_remove(&candor, &honest);
+    candor_remove(&candor, &half);
+    assert_float_equal(announcement_debt(&liar, &candor), 0, 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_hidden_adds_up),
+        cmocka_unit_test(
+            a_search_owes_what_it_hid_by_the_candor_of_the_others),
+    };
+
+    return cmocka_run_group_tests_name("announcement", tests, NULL, NULL);
+}
