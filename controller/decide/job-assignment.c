@@ -5,11 +5,13 @@
 #include "controller/decide/job-assignment.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/model/cluster.h"
 #include "controller/decide/decide-override.h"
 #include "controller/decide/decide-problem.h"
 #include "controller/decide/hysteresis.h"
+#include "order/result/job-ends.h"
 #include "order/result/levels.h"
 #include "order/order.h"
 #include "order/result/slack.h"
@@ -225,12 +227,67 @@ predict_ends(const struct decide_problem *dp, struct order_problem *op,
     free(isolated);
 }
 
+/* Place of a job in the prediction. */
+struct place {
+    const struct decide_job *dj;
+    double need;                /* Of its search, by weight. */
+};
+
+static int
+compare_places(const void *a_, const void *b_)
+{
+    const struct place *a = a_, *b = b_;
+
+    return (a->need != b->need ? (a->need < b->need ? -1 : 1)
+            : a->dj->stage != b->dj->stage ? a->dj->stage - b->dj->stage
+            : a->dj->predicted != b->dj->predicted
+            ? (a->dj->predicted > b->dj->predicted ? -1 : 1)
+            : a->dj < b->dj ? -1 : a->dj > b->dj);
+}
+
+/* Stores in 'ends' when each stage of 'dp', whose iterations are ordered, ends
+ * if no other begins; see job-ends.h. */
+static void
+predict_iterating(const struct decide_problem *dp, double *ends)
+{
+    struct place *places = xcalloc(MAX(dp->n_jobs, 1), sizeof *places);
+    struct job_end *jobs = xcalloc(MAX(dp->n_jobs, 1), sizeof *jobs);
+
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        const struct iteration_need *need = &dp->needs[dp->jobs[i].stage];
+
+        places[i] = (struct place) { &dp->jobs[i], need->work / need->weight };
+    }
+    qsort(places, dp->n_jobs, sizeof *places, compare_places);
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        const struct decide_job *dj = places[i].dj;
+
+        jobs[i] = (struct job_end) {
+            .iterations = dj->iterations,
+            .period = dj->predicted / dj->iterations,
+            .demands = dj->demands, .n_demands = dj->n_demands,
+        };
+    }
+    job_ends_predict(jobs, dp->n_jobs, dp->op->n_ports);
+    memset(ends, 0, dp->n_stages * sizeof *ends);
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        double *end = &ends[places[i].dj->stage];
+
+        *end = MAX(*end, jobs[i].end);
+    }
+    free(places);
+    free(jobs);
+}
+
 void
 job_assignments_predict(struct job_assignments *assigned,
                         const struct decide_problem *dp,
                         struct order_problem *whole)
 {
     predict_ends(dp, whole, assigned->stages, assigned->completions);
+    if (dp->n_jobs <= JOB_ENDS_MAX) {
+        predict_iterating(dp, assigned->completions);
+    }
 }
 
 /* Returns the predicted completion time of each entry of 'dp' if they are

@@ -12,12 +12,12 @@
  * A search that has more to do goes later, see iteration-weight.h, so a search
  * would gain by not announcing its later stages.  At the first stage it looks
  * like a search that has no others.  When it begins a stage that it has not
- * announced, the order knows what the search hid, and adds this once and a half
- * to what the search still needs until its end: in its later stages it loses
- * what it gained before.  A search that hides its later stages takes 1.01 to
- * 1.20 times as long as if it announced them, and 0.74 to 0.95 times as long if
- * nothing is added (24 seeds of four families of order-iterating).  Adding
- * what it hid once gives 0.95 to 1.09, twice 1.07 to 1.27.
+ * announced, the order knows what the search hid, and adds this once and a
+ * half to what the search still needs until its end: in its later stages it
+ * loses what it gained before.  A search that hides its later stages takes
+ * 1.01 to 1.20 times as long as if it announced them, and 0.74 to 0.95 times
+ * as long if nothing is added (24 seeds of four families of order-iterating).
+ * Adding what it hid once gives 0.95 to 1.09, twice 1.07 to 1.27.
  *
  * Where no search announces anything, nobody gains by silence, and adding what
  * was hidden lengthens the mean by 8 to 17 %, because searches that are nearly

@@ -17,7 +17,7 @@
  *     weight of the search x urgency^3 x size of the iteration / work
  *
  * 'work' is the time of all ports, in seconds, that the search still needs
- * until its end: the rest of the running stage and the rungs to come that it has
+ * until its end: the rest of the running stage, the rungs to come that it has
  * announced, and what counts for those that it hid, see announcement.h.  A
  * search that is nearly done goes first, as in the rule of Smith.  'urgency'
  * is the time that the job still needs without competitors, relative to the
