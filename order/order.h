@@ -61,15 +61,17 @@
  * and with releases it counts the mean time of service and not its end.
  *
  * Jobs that iterate are different: a job that waits at one port leaves the
- * others idle.  A stage is then not one coflow; its iterations are.  They are
- * ordered by the same permutation with the weights of iteration-weight.h, and
- * the guarantee is about their weighted completion times.  The certificate
- * stays that of whole stages.  The order of whole stages by their total work,
- * "work", with jobs ordered by slack, has a mean 1 to 5 % longer.  The
- * isolated time of a job is trusted only where it was measured without a job
- * of higher rank: the pace of a waiting job is that of the jobs before it, and
- * with it jobs overtook one another for as long as they waited (mean SCT of
- * the quickstart 21 s instead of 19 s).
+ * others idle.  A stage is then not one coflow; its iterations are.  They have
+ * the weights of iteration-weight.h and are sorted by bottleneck over weight,
+ * or ordered by the same permutation if that is clearly better: the guarantee
+ * of the permutation holds for their weighted completion times, but for a
+ * factor of 1.25 (stage.c).  The certificate stays that of whole stages.  The
+ * order of whole stages by their total work, "work", with jobs ordered by
+ * slack, has a mean 1 to 5 % longer.  The isolated time of a job is trusted
+ * only where it was measured without a job of higher rank: the pace of a
+ * waiting job is that of the jobs before it, and with it jobs overtook one
+ * another for as long as they waited (mean SCT of the quickstart 21 s instead
+ * of 19 s).
  *
  *
  * Ownership and thread-safety

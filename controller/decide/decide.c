@@ -235,6 +235,7 @@ compute_order(const struct decide *d, struct decide_problem *dp,
     struct order_options options = d->policy->order;
 
     options.uncertified = true;
+    options.iterations = dp->unit == ORDER_UNIT_ITERATION;
     if (class->service == ORDER_SERVICE_SHARE) {
         remove_isolated_times(dp->op);
     }

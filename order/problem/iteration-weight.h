@@ -12,7 +12,9 @@
  * Jobs that iterate compute, exchange, and compute again.  While one port of a
  * job waits its other ports are idle, so a stage is not one coflow: the
  * entities that compete are the iterations that exchange now.  They are
- * ordered by the primal-dual permutation, each with the weight
+ * sorted by the seconds of their busiest port over their weight, or ordered by
+ * the primal-dual permutation if that is clearly better, see
+ * primal-dual/stage.c, with the weight
  *
  *     weight of the search x urgency^3 x size of the iteration / work
  *

@@ -9,9 +9,9 @@
 
 enum order_kind {
     ORDER_FAIR,                 /* No order: every stage at level 0. */
-    ORDER_STAGE,                /* Primal-dual permutation of stages, or of
-                                 * iterations weighted by what their stages
-                                 * still need, improved by local search. */
+    ORDER_STAGE,                /* Primal-dual permutation of stages, improved
+                                 * by local search; or iterations weighted by
+                                 * what their stages still need. */
     ORDER_EARLY,                /* Jobs near the end of their early phase
                                  * first. */
     ORDER_MAIF,                 /* JPAS: most improvement first. */
@@ -36,6 +36,8 @@ struct order_options {
     enum order_kind kind;
     int n_levels;               /* Number of levels, >= 1; INT_MAX is no
                                  * limit. */
+    bool iterations;            /* stage: the stages of the problem are single
+                                 * iterations. */
     bool truncate;              /* Assign levels by rank in the whole order, as
                                  * Sincronia does, not by neighborhood. */
     int improve_moves;          /* Maximum number of orders that the local

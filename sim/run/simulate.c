@@ -354,6 +354,7 @@ simulate(const struct workload *w, const struct sim_options *options,
     } else {
         sim.live.rates->min_share = options->min_share;
     }
+    sim.order_options.iterations = sim.live.weighted;
     sim.order_options.uncertified = !options->certify;
     sim.order_options.coupled_work = 0;     /* There may be thousands. */
     sim.problem = order_problem_create(fabric->n_ports);

@@ -110,6 +110,41 @@ a_job_with_time_to_spare_has_less_weight(void **state)
                 < iteration_weight(&need, 10, one));
 }
 
+/* Returns the index that is served first: 0, that of an iteration which needs
+ * 'seconds' of 20 ports, or another, that of one of 20 iterations which need a
+ * second of one of the ports. */
+static int
+first_beside_narrow(double seconds)
+{
+    struct order_problem *op = order_problem_create(20);
+    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
+    struct order_result result;
+    int first;
+
+    order_problem_add_stage(op, 1, 0);
+    for (int port = 0; port < 20; port++) {
+        order_problem_add_demand(op, 0, port, seconds);
+        order_problem_add_stage(op, 1, 1 + port);
+        order_problem_add_demand(op, 1 + port, port, 1);
+    }
+    options.iterations = true;
+    order_result_init(&result);
+    order_compute(&options, op, &result);
+    first = result.order[0];
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+    return first;
+}
+
+/* The sort would serve the wide iteration first, but all narrow ones would
+ * wait for it: that costs more than it may unless it is short. */
+static void
+the_sort_costs_little_more_than_the_permutation(void **state)
+{
+    assert_int_equal(first_beside_narrow(0.1), 0);
+    assert_int_not_equal(first_beside_narrow(0.9), 0);
+}
+
 int
 main(void)
 {
@@ -120,6 +155,7 @@ main(void)
         cmocka_unit_test(needless_bytes_gain_nothing),
         cmocka_unit_test(unknown_work_counts_as_all_of_it),
         cmocka_unit_test(a_job_with_time_to_spare_has_less_weight),
+        cmocka_unit_test(the_sort_costs_little_more_than_the_permutation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
