@@ -10,14 +10,23 @@ set -eu
 begin_lab c
 scenario=$SOURCE/lab/scenarios/smoke.json
 
-# Starts a run and sends it signal $1 after $2 seconds; sets 'status'.
+# Finds the program of the shell "lab" in the background; sets 'child'.  It
+# must have blocked SIGHUP, SIGINT and SIGTERM to read them: a shell has its
+# background processes ignore SIGINT, so one that comes earlier is lost.
+reads_signals() {
+    read -r child _ <"/proc/$pid/task/$pid/children" || [ -n "$child" ]
+    blocked=$(sed -n 's/^SigBlk:[[:space:]]*/0x/p' "/proc/$child/status")
+    [ $((blocked & 0x4003)) = $((0x4003)) ]
+}
+
+# Starts a run and sends it signal $1 $2 seconds after it can read signals;
+# sets 'status'.
 interrupt_run() {
     lab run "$scenario" --out "$dir/report" >"$dir/out" 2>&1 &
-    pid=$!
+    pid=$! child=
+    await "lab run reads signals" reads_signals
     sleep "$2"
-    # The background "lab" is a shell that waits for the program.
-    child=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null || true)
-    kill -"$1" ${child:-$pid} || fail "lab run ended by itself"
+    kill -"$1" "$child" || fail "lab run ended by itself"
     status=0
     wait $pid || status=$?
 }
