@@ -29,11 +29,13 @@ const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW(NULL, "lease_ms", INT64, lease_ms, 1, 100, 600000),
     ROW(NULL, "coalesce_ms", INT64, coalesce_ms, 1, 10, 50),
     ROW(NULL, "retag_ms", INT64, retag_ms, 1, 0, 60000),
+    ROW(NULL, "refresh_ms", INT64, refresh_ms, 1, 20, 60000),
     ROW(NULL, "aging_s", DOUBLE, aging_s, 1, 0, 1e6),
     ROW(NULL, "aging_slowdown", DOUBLE, aging_slowdown, 1, 0, 1e6),
     ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5),
     { NULL, "min_share", "guard_share", POLICY_DOUBLE,
       offsetof(struct policy, min_share), 1, 0, 0.2 },
+    ROW(NULL, "slack_share", DOUBLE, order.slack_share, 1, 0, 1),
     ROW("objective", "slowdown", DOUBLE, objective_slowdown, 1, 0, 1e6),
     ROW("congestion", "gamma", DOUBLE, congestion_gamma, 1, 0.5, 1),
     ROW("congestion", "beta", DOUBLE, congestion_beta, 1, 0, 1),
@@ -297,7 +299,8 @@ read_policy(struct json_check *jc, struct policy *policy)
 
     *policy = (struct policy) {
         .lease_ms = 10000, .coalesce_ms = 20, .retag_ms = 100,
-        .aging_slowdown = 4.5, .objective_slowdown = 3, .hysteresis = 0.02,
+        .refresh_ms = 200,
+        .aging_slowdown = 4.5, .objective_slowdown = 3,
         .min_share = 0.02,
         .congestion_gamma = 0.97, .congestion_beta = 0.3,
         .congestion_floor = 0.02,

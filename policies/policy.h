@@ -104,6 +104,9 @@ struct policy {
                                  * into one order. */
     int64_t retag_ms;           /* Minimum time between two changes of a job's
                                  * level. */
+    int64_t refresh_ms;         /* Maximum time between two orders of
+                                 * iterations that are weighted by what their
+                                 * searches still need. */
     double aging_s;             /* See order_problem_age(). */
     double aging_slowdown;      /* See order_problem_age(). */
     double objective_slowdown;  /* In place of 'aging_slowdown' for stages of
@@ -168,7 +171,7 @@ struct policy_member {
     double min, max;            /* Range in the JSON, inclusive. */
 };
 
-#define POLICY_N_MEMBERS 23
+#define POLICY_N_MEMBERS 25
 
 /* Members of a section are adjacent. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];

@@ -5,6 +5,8 @@
 #include "cli/simulate/policy.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@
 #include "sim/workload/workload.h"
 #include "wire/log-spec.h"
 
+#define MAX_SEEDS 10000
 #define MAX_SEED ((1ull << 53) - 1)
 
 #define AT(MEMBER) OPTION_AT(struct policy_args, MEMBER)
@@ -59,9 +62,59 @@ parse_budget(const char *text, void *options_)
     return NULL;
 }
 
+static char *
+add_trace(const char *text, void *args_)
+{
+    struct policy_args *args = args_;
+    size_t max = args->syntax->options & POLICY_TUNE ? POLICY_MAX_TRACES : 1;
+
+    if (args->n_traces == max) {
+        return message("\"%s\": unexpected trace, at most %zu %s allowed",
+                       text, max, max == 1 ? "is" : "are");
+    }
+    args->traces[args->n_traces++] = text;
+    args->trace = args->traces[0];
+    return NULL;
+}
+
+static char *
+add_kept(const char *text, void *args_)
+{
+    struct policy_args *args = args_;
+
+    if (args->tune.n_kept == POLICY_MAX_KEPT) {
+        return message("\"%s\": at most %d members are allowed", text,
+                       POLICY_MAX_KEPT);
+    }
+    args->kept[args->tune.n_kept++] = text;
+    return NULL;
+}
+
+static char *
+parse_seeds(const char *text, void *seeds_)
+{
+    uint64_t *seeds = seeds_;
+    int n = 0;
+
+    if (!isdigit((unsigned char) *text)
+        || sscanf(text, "%9"SCNu64"-%9"SCNu64"%n", &seeds[0], &seeds[1],
+                  &n) != 2
+        || text[n] || seeds[0] >= seeds[1]
+        || seeds[1] - seeds[0] >= MAX_SEEDS) {
+        return message("\"%s\" is not a range of seeds, FIRST-LAST such as "
+                       "\"1-60\" with at least 2 and at most %d seeds is "
+                       "allowed", text, MAX_SEEDS);
+    }
+    return NULL;
+}
+
 static const struct option_row option_rows[] = {
-    { "trace", OPTION_TEXT, AT(trace), .value = "T", .modes = POLICY_TRACE,
-      .help = "any input of \"stagecoach sim\"" },
+    { "trace", OPTION_CUSTOM, .value = "T", .modes = POLICY_TRACE,
+      .parse = add_trace, .help = "any input of \"stagecoach sim\"" },
+    { "seeds", OPTION_CUSTOM, AT(seeds), .value = "A-B",
+      .modes = POLICY_TUNE, .parse = parse_seeds,
+      .help = "use T with each of these seeds: the first 60 % of them for "
+              "training, the others for validation" },
 #ifdef HAVE_OVS
     { "history", OPTION_TEXT, AT(history), .value = "H",
       .modes = POLICY_HISTORY,
@@ -76,8 +129,13 @@ static const struct option_row option_rows[] = {
     { "live", OPTION_FLAG, AT(live), .modes = POLICY_LIVE,
       .help = "use the running stages of the controller" },
     { "objective", OPTION_CHOICE, AT(tune.objective), .modes = POLICY_TUNE,
-      .value = "mean_sct|p95_sct|max_slowdown", .deflt = "mean_sct",
-      .help = "metric to minimize" },
+      .value = "mean_sct|p95_sct|max_slowdown|balanced",
+      .deflt = "mean_sct",
+      .help = "metric to minimize; balanced is the geometric mean of the "
+              "first two" },
+    { "keep", OPTION_CUSTOM, .value = "MEMBER", .modes = POLICY_TUNE,
+      .repeated = true, .parse = add_kept,
+      .help = "do not change this member, such as /objective/slowdown" },
     { "budget", OPTION_CUSTOM, AT(tune), .value = "B", .modes = POLICY_TUNE,
       .deflt = "60s", .parse = parse_budget,
       .help = "limit: seconds, such as 60s, or a number of simulations, such "
@@ -103,6 +161,10 @@ is_complete(const struct policy_syntax *syntax,
                 args->n_names == 1 ? "policy is" : "policies are",
                 syntax->n_policies, syntax->n_policies == 1 ? "is" : "are",
                 syntax->name);
+        return false;
+    }
+    if (args->history && args->seeds[1]) {
+        fprintf(stderr, "%s: --history excludes --seeds\n", syntax->name);
         return false;
     }
     if ((args->history && args->trace) || (args->since && !args->history)) {
@@ -154,8 +216,8 @@ open_workload(struct policy_args *args)
                                    &args->input.workload);
     }
 #endif
-    return args->trace ? workload_open(args->trace, NULL, &args->input)
-                       : NULL;
+    return args->trace && !(args->syntax->options & POLICY_TUNE)
+           ? workload_open(args->trace, NULL, &args->input) : NULL;
 }
 
 static char *
@@ -216,9 +278,9 @@ show_progress(void *progress_, size_t n_ended, size_t n_stages)
 }
 
 enum sim_service
-policy_args_service(const struct policy_args *args)
+policy_service(const struct workload *w)
 {
-    return strcmp(args->input.workload->noun, "coflow")
+    return strcmp(w->noun, "coflow")
            ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT;
 }
 
@@ -233,7 +295,7 @@ policy_args_replay(const struct policy_args *args, int policy,
     };
     struct sim_options options = sim_policy_options(args->policies[policy]);
 
-    options.service = policy_args_service(args);
+    options.service = policy_service(args->input.workload);
     options.progress = terminal ? show_progress : NULL;
     options.aux = &progress;
     simulate_by_policy(args->input.workload, args->policies[policy],

@@ -27,8 +27,13 @@ enum policy_options {
     POLICY_POLICY = 1 << 2,     /* --policy. */
     POLICY_FORMAT = 1 << 3,     /* --format. */
     POLICY_LIVE = 1 << 4,       /* --live. */
-    POLICY_TUNE = 1 << 5,       /* --objective, --budget, --out, --seed. */
+    POLICY_TUNE = 1 << 5,       /* --seeds, --objective, --keep, --budget,
+                                 * --out, --seed; several --trace. */
 };
+
+/* Most values of --trace, and of --keep. */
+#define POLICY_MAX_TRACES 16
+#define POLICY_MAX_KEPT 16
 
 /* Arguments of a command. */
 struct policy_syntax {
@@ -46,15 +51,20 @@ struct policy_args {
     const struct policy_syntax *syntax;
     const char *names[2];
     int n_names;
-    const char *trace, *out;
+    const char *traces[POLICY_MAX_TRACES];
+    size_t n_traces;
+    const char *trace, *out;    /* 'trace' is the first one. */
     struct tune_options tune;
+    const char *kept[POLICY_MAX_KEPT];  /* Of 'tune'. */
+    uint64_t seeds[2];          /* First and last, or 0 and 0. */
     const char *history;        /* Replaces 'trace', which is then equal to
                                  * it. */
     int64_t since;              /* Age in ms that limits a history, or 0. */
     bool live, json;
 
     struct policy *policies[2];
-    struct workload_input input;        /* Empty without 'trace'. */
+    struct workload_input input;        /* Empty without 'trace', or if the
+                                         * command opens its workloads. */
 };
 
 /* Parses the arguments, opens the policies and the workload, and calls 'run',
@@ -62,9 +72,9 @@ struct policy_args {
 int policy_command(const struct policy_syntax *, int argc, char *argv[],
                    int (*run)(struct policy_args *));
 
-/* Returns the service for the workload: levels as in the data plane, but the
+/* Returns the service for 'workload': levels as in the data plane, but the
  * exact order for a trace of coflows, as in the literature. */
-enum sim_service policy_args_service(const struct policy_args *);
+enum sim_service policy_service(const struct workload *);
 
 /* Simulates the workload under one of the policies, with progress on a
  * terminal. */

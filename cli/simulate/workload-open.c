@@ -59,6 +59,7 @@ open_lab_scenario(const char *file, const char *text, const uint64_t *seed,
     if (!error) {
         input->workload = workload_training_create(scenario);
         input->levels = true;
+        input->seeded = seed;
         input->n_policies = scenario->n_policies;
         input->policies = scenario->policies;
         scenario->policies = NULL;
@@ -106,6 +107,7 @@ open_generated(const char *text, const uint64_t *seed,
     }
     if (!error) {
         input->workload = workload_generate(&options);
+        input->seeded = true;
     }
     return error;
 }
@@ -129,6 +131,7 @@ open_jobs(const char *what, size_t n, const uint64_t *seed,
         if (!error) {
             error = workload_jobs_read(file, stream, &options,
                                        &input->workload);
+            input->seeded = true;
         }
         fclose(stream);
     }

@@ -23,6 +23,7 @@ struct workload;
 
 struct workload_input {
     struct workload *workload;
+    bool seeded;                /* True if a seed changes it. */
     bool levels;                /* True for a lab scenario, which is served in
                                  * levels. */
     size_t n_policies;
@@ -31,7 +32,7 @@ struct workload_input {
 };
 
 /* Opens 'what'.  '*seed', unless null, replaces the seed of random searches,
- * or of the random placements of a lab scenario.
+ * or of the random placements of a lab scenario; other workloads ignore it.
  * Returns NULL or a malloc()'d message, in which case '*input' is empty.  The
  * caller must call workload_input_uninit(). */
 char *workload_open(const char *what, const uint64_t *seed,

@@ -12,8 +12,8 @@
 #include "controller/decide/job-assignment.h"
 #include "controller/decide/decide-problem.h"
 #include "controller/decide/decide-rows.h"
-#include "controller/decide/hysteresis.h"
 #include "order/order.h"
+#include "order/result/hysteresis.h"
 #include "order/result/levels.h"
 #include "order/primal-dual/primal-dual.h"
 #include "controller/decide/stage-history.h"
@@ -169,50 +169,27 @@ old_rank(const struct decide *d, const struct decide_problem *dp,
     return job->level >= 0 && !job->forced ? job->rank : -1;
 }
 
-/* Multiplies weight and demand of each entry, which is an iteration, by the
- * number of iterations that its job has left, or divides them by it. */
-static void
-scale_iterations(const struct decide_problem *dp, bool multiply)
-{
-    for (size_t i = 0; i < dp->n_jobs; i++) {
-        const struct decide_job *dj = &dp->jobs[i];
-        double n = multiply ? dj->iterations : 1;
-        double weight = dp->op->stages[dj->entry].weight;
-
-        order_problem_set_weight(dp->op, dj->entry, multiply
-                                 ? weight * n : weight / dj->iterations);
-        for (size_t k = 0; k < dj->n_demands; k++) {
-            order_problem_set_demand(dp->op, dj->entry, dj->demands[k].port,
-                                     n * dj->demands[k].seconds);
-        }
-    }
-}
-
-/* Applies hysteresis to 'r'.  Iterations count as all that their jobs have
- * left: relative to one long transfer, each order of short iterations costs
- * nearly the same. */
+/* Applies hysteresis to 'r'. */
 static void
 keep_old_order(const struct decide *d, const struct decide_problem *dp,
                struct order_result *r)
 {
     int *old_ranks = xcalloc(MAX(r->n, 1), sizeof *old_ranks);
-    bool kept;
+    double *times = xcalloc(MAX(r->n, 1), sizeof *times);
 
     for (size_t i = 0; i < r->n; i++) {
         old_ranks[i] = old_rank(d, dp, i);
     }
-    if (dp->unit == ORDER_UNIT_ITERATION) {
-        scale_iterations(dp, true);
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        times[dp->jobs[i].entry] = dp->jobs[i].iterations;
     }
-    kept = hysteresis_apply(dp->op, old_ranks, d->policy->hysteresis,
-                            r->order);
-    if (dp->unit == ORDER_UNIT_ITERATION) {
-        scale_iterations(dp, false);
-    }
-    if (kept) {
+    if (hysteresis_apply(dp->op,
+                         dp->unit == ORDER_UNIT_ITERATION ? times : NULL,
+                         old_ranks, d->policy->hysteresis, r->order)) {
         follow_order(d->policy, dp->op, r);
     }
     free(old_ranks);
+    free(times);
 }
 
 /* Removes the isolated times.  They help to find an order, but they are
@@ -396,7 +373,7 @@ refresh_ms(const struct policy *policy)
     return (order_uses_metrics(policy->order.kind)
             ? policy->early_period_s * 1000
             : order_unit(policy->order.kind, true) == ORDER_UNIT_ITERATION
-            ? ITERATION_REFRESH_S * 1000 : REFRESH_MS);
+            ? policy->refresh_ms : REFRESH_MS);
 }
 
 /* Computes an order if one is due at 'now', time_msec(), and stores it in the

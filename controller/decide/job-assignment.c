@@ -10,7 +10,7 @@
 #include "controller/model/cluster.h"
 #include "controller/decide/decide-override.h"
 #include "controller/decide/decide-problem.h"
-#include "controller/decide/hysteresis.h"
+#include "order/result/hysteresis.h"
 #include "order/result/job-ends.h"
 #include "order/result/levels.h"
 #include "order/order.h"
@@ -129,7 +129,7 @@ assign_by_slack(struct job_assignments *assigned,
     for (size_t i = 0; i < dp->n_jobs; i++) {
         jobs[i] = to_slack_job(dp, &dp->jobs[i]);
     }
-    slack_assign(dp->op, r, policy->n_levels, jobs, dp->n_jobs);
+    slack_assign(dp->op, r, &policy->order, jobs, dp->n_jobs);
     keep_old_order(r, policy->hysteresis, jobs, dp->n_jobs);
     sort_by_override(jobs, dp->n_jobs);
     fold_jobs(policy, dp->op->n_ports, jobs, dp->n_jobs);

@@ -61,9 +61,6 @@
  *
  * Pure functions. */
 
-/* Longest time between two orders of weighted iterations, seconds. */
-#define ITERATION_REFRESH_S 0.5
-
 /* What is left of a stage, as its jobs see it. */
 struct iteration_need {
     double weight;              /* Of the search, aging included. */

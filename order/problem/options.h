@@ -43,6 +43,8 @@ struct order_options {
     int improve_moves;          /* Maximum number of orders that the local
                                  * search tries; 0 disables it. */
     double improve_s;           /* Maximum seconds of the local search. */
+    double slack_share;         /* Share of a job's isolated time that counts
+                                 * for its slack, see slack.h; 0 to 1. */
     double early_theta;         /* A job is early below this share of its final
                                  * metric value. */
     double early_boost;         /* stage+early: maximum growth of a stage's
@@ -66,7 +68,8 @@ struct order_options {
 #define ORDER_OPTIONS_INIT(KIND)                                            \
     {                                                                       \
         .kind = (KIND), .n_levels = 6, .improve_moves = 200000,             \
-        .improve_s = 0.005, .early_theta = 0.95, .early_boost = 1,          \
+        .improve_s = 0.005, .slack_share = 0.85, .early_theta = 0.95,       \
+        .early_boost = 1,                                                   \
         .heavy_bytes = 100e6, .first_bytes = 10485760, .factor = 10,        \
         .n_queues = 10, .coupled_work = ORDER_COUPLED_WORK,                 \
     }

@@ -2,6 +2,7 @@
 
 #include "order/result/slack.h"
 
+#include "order/problem/options.h"
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
 #include "order/problem/sort.h"
@@ -24,15 +25,16 @@ compare_jobs(const void *a_, const void *b_)
 
 void
 slack_assign(const struct order_problem *op,
-             const struct order_result *result, int n_levels,
-             struct slack_job *jobs, size_t n)
+             const struct order_result *result,
+             const struct order_options *options, struct slack_job *jobs,
+             size_t n)
 {
     int *next = scratch_alloc(op->scratch, op->n_ports, sizeof *next);
     struct fold fold;
 
     for (size_t i = 0; i < n; i++) {
         jobs[i].slack = result->completion[jobs[i].stage]
-                        - SLACK_SHARE * jobs[i].isolated;
+                        - options->slack_share * jobs[i].isolated;
         jobs[i].rank = result->rank[jobs[i].stage];
     }
     scratch_sort(op->scratch, jobs, n, sizeof *jobs, compare_jobs);
@@ -44,7 +46,8 @@ slack_assign(const struct order_problem *op,
                                    jobs[i].stride);
     }
     for (size_t i = 0; i < n; i++) {
-        jobs[i].level = fold_level(&fold, jobs[i].level, n_levels);
+        jobs[i].level = fold_level(&fold, jobs[i].level,
+                                   options->n_levels);
     }
     scratch_free(op->scratch, next);
 }

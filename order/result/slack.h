@@ -17,7 +17,7 @@
  * The slack of a job is the expected completion of its stage, by the order of
  * stages, minus the job's remaining isolated time.  Expected completions of
  * stages far behind are too early, because ports are not independent, so only
- * SLACK_SHARE of the isolated time is subtracted.
+ * the option 'slack_share' of the isolated time is subtracted.
  *
  * Measured on generated searches (mean stage completion time relative to fair,
  * 16 scenarios): 0.84 with all jobs of a stage together, 0.78 with slack.
@@ -43,10 +43,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct order_options;
 struct order_problem;
 struct order_result;
-
-#define SLACK_SHARE 0.85
 
 struct slack_job {
     int stage;                  /* Index of the stage in the problem. */
@@ -66,8 +65,10 @@ struct slack_job {
 };
 
 /* Ranks the 'n' jobs by slack, the least first, then by stage, then by id;
- * sets their levels for 'n_levels' (at least 1); and sorts them by rank. */
+ * sets their levels for the number of levels of the options; and sorts them by
+ * rank. */
 void slack_assign(const struct order_problem *, const struct order_result *,
-                  int n_levels, struct slack_job *jobs, size_t n);
+                  const struct order_options *, struct slack_job *jobs,
+                  size_t n);
 
 #endif /* order/result/slack.h */

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "order/problem/iteration-weight.h"
 #include "policies/policy.h"
 #include "sim/workload/workload-view.h"
 
@@ -15,7 +14,8 @@ sim_policy_options(const struct policy *policy)
         .order = policy->order,
         .service = SIM_SERVICE_LEVELS,
         .min_share = policy->min_share,
-        .refresh_s = ITERATION_REFRESH_S,
+        .hysteresis = policy->hysteresis,
+        .refresh_s = policy->refresh_ms / 1000.0,
         .aging_s = policy->aging_s,
         .aging_slowdown = policy->aging_slowdown,
         .objective_slowdown = policy->objective_slowdown,

@@ -93,6 +93,8 @@ struct live_stage {
     size_t n_jobs, jobs_left;
     struct live_job *jobs;
     int place;                  /* In the last problem, if it had stages. */
+    int rank;                   /* By the last decision, if it ordered stages;
+                                 * -1 before that. */
     double whole;               /* Lower bound of its isolated time,
                                  * seconds. */
     struct announcement announcement;

@@ -74,6 +74,10 @@ struct sim_options {
     double late_s;              /* Seconds from the begin or end of a unit to
                                  * the order that regards it; until then its
                                  * job keeps its level.  Only with levels. */
+    double hysteresis;          /* Two units keep their previous relative order
+                                 * unless a swap improves the estimate by more
+                                 * than this share, see hysteresis.h; only
+                                 * with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
     double objective_slowdown;  /* In place of 'aging_slowdown' for stages of

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policies/policy.h"
 
@@ -13,6 +14,8 @@
 #define WEIGHTED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(SINCRONIA)    \
                   | BIT(INTERLEAVE))
 #define IMPROVED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(INTERLEAVE))
+#define ITERATIONS (BIT(STAGE))
+#define SLACK (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(WORK) | BIT(INTERLEAVE))
 #define EARLY_PHASE (BIT(EARLY) | BIT(STAGE_EARLY))
 
 /* Where 0 is off, all below this is. */
@@ -24,11 +27,17 @@ static const struct {
     double min, max;
     bool logarithmic, zero;
     unsigned int orders;
+    bool of_levels;             /* Only where levels are served. */
+    bool kept;
 } numbers[] = {
     { NULL, "aging_s", 1, 1e5, true, true, WEIGHTED },
     { NULL, "aging_slowdown", 1, 1e3, true, true, WEIGHTED },
     { "objective", "slowdown", 1, 100, true, true,
       BIT(STAGE) | BIT(STAGE_EARLY) },
+    { NULL, "refresh_ms", 50, 5000, true, false, ITERATIONS },
+    { NULL, "slack_share", 0, 1, false, false, SLACK },
+    { NULL, "hysteresis", 0.002, 0.5, true, true, WEIGHTED, true, true },
+    { NULL, "min_share", 0.002, 0.1, true, true, ~BIT(FAIR), true, true },
     { "early", "theta", 0.5, 1, false, false, EARLY_PHASE },
     { "early", "boost", 0.1, 10, true, true, BIT(STAGE_EARLY) },
     { "improve", "moves", 10, 1000000, true, true, IMPROVED },
@@ -46,21 +55,36 @@ add_knob(struct tune_space *space, struct knob knob)
     space->knobs[space->n++] = knob;
 }
 
-/* The minimum share is not tuned: a simulation shows its cost, but without TCP
- * not its benefit, so 0 would always be the best. */
 static void
 add_level_knobs(struct tune_space *space, const struct policy *policy)
 {
     if (policy->n_levels > 1) {
         add_knob(space, (struct knob) {
-            .kind = KNOB_LEVELS, .min = 1, .max = policy->n_levels,
+            .kind = KNOB_LEVELS, .name = "/levels/dscp",
+            .min = 1, .max = policy->n_levels,
         });
     }
     if (order_classes[policy->order.kind].service != ORDER_SERVICE_SHARE) {
         add_knob(space, (struct knob) {
-            .kind = KNOB_FOLD, .min = 0, .max = 1,
+            .kind = KNOB_FOLD, .name = "/levels/fold", .min = 0, .max = 1,
         });
     }
+}
+
+static void
+add_number(struct tune_space *space, size_t i)
+{
+    const char *section = numbers[i].section;
+    struct knob knob = {
+        .kind = KNOB_NUMBER, .kept = numbers[i].kept,
+        .member = policy_member_find(section, numbers[i].name),
+        .min = numbers[i].min, .max = numbers[i].max,
+        .logarithmic = numbers[i].logarithmic, .zero = numbers[i].zero,
+    };
+
+    snprintf(knob.name, sizeof knob.name, "%s%s/%s", section ? "/" : "",
+             section ? section : "", numbers[i].name);
+    add_knob(space, knob);
 }
 
 void
@@ -71,20 +95,38 @@ tune_space_init(struct tune_space *space, const struct policy *policy,
 
     space->n = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (numbers[i].orders & bit) {
-            add_knob(space, (struct knob) {
-                .kind = KNOB_NUMBER,
-                .member = policy_member_find(numbers[i].section,
-                                             numbers[i].name),
-                .min = numbers[i].min, .max = numbers[i].max,
-                .logarithmic = numbers[i].logarithmic,
-                .zero = numbers[i].zero,
-            });
+        if (numbers[i].orders & bit && (levels || !numbers[i].of_levels)) {
+            add_number(space, i);
         }
     }
     if (levels && policy->order.kind != ORDER_FAIR) {
         add_level_knobs(space, policy);
     }
+}
+
+bool
+tune_space_keep(struct tune_space *space, const char *name)
+{
+    for (size_t k = 0; k < space->n; k++) {
+        if (!strcmp(space->knobs[k].name, name)) {
+            space->knobs[k].kept = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+tune_space_equal(const struct tune_space *space, const struct policy *a,
+                 const struct policy *b)
+{
+    for (size_t k = 0; k < space->n; k++) {
+        if (knob_value(&space->knobs[k], a)
+            != knob_value(&space->knobs[k], b)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static double

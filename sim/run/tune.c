@@ -4,308 +4,407 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
-#include "base/clock.h"
-#include "sim/run/by-policy.h"
 #include "order/problem/memory.h"
-#include "sim/run/tune-space.h"
-#include "sim/workload/workload-view.h"
-#include "sim/workload/workload.h"
+#include "sim/run/tune-trials.h"
+#include "sim/workload/random.h"
 
-/* Of the budget, what the first random tries get at most. */
-#define RANDOM_SHARE 0.4
+/* Shares of the budget after which a step ends. */
+#define SCAN_SHARE 0.4
+#define SEARCH_SHARE 0.95
 
-/* What is left for putting back what does not help. */
-#define PRUNE_SHARE 0.1
+/* Number of values of a knob that are tried alone. */
+#define N_POSITIONS 5
 
-#define FIRST_STEP 0.25
-#define LAST_STEP 0.01
+/* A knob that had no effect on so many workloads is left out. */
+#define EFFECT_WORKLOADS 3
 
-/* Random tries in a row that were there before end a round. */
-#define MAX_REPEATS 20
+/* Number of policies that a round of halving begins with. */
+#define N_CANDIDATES 27
+#define HALVING 3
+
+/* Rounds in a row without a new policy end the search. */
+#define MAX_REPEATS 5
+
+/* Neighborhood of the best policy: half its width of a knob's range in the
+ * first round, and in the last ones. */
+#define FIRST_STEP 0.4
+#define LAST_STEP 0.02
+#define STEP_DECAY 0.8
+
+/* A number is reset if that costs at most such a share of the objective. */
+#define RESET_SHARE 0.0005
 
 const char *const tune_objectives[] = {
     [TUNE_MEAN_SCT] = "mean_sct",
     [TUNE_P95_SCT] = "p95_sct",
     [TUNE_MAX_SLOWDOWN] = "max_slowdown",
+    [TUNE_BALANCED] = "balanced",
     [TUNE_N_OBJECTIVES] = NULL,
 };
 
-/* A policy that was tried. */
-struct trial {
-    double values[TUNE_MAX_KNOBS];
-    struct tune_score score;
-};
-
 struct search {
-    const struct tune_options *options;
-    const struct policy *base;
-    const struct workload *train;
+    struct trials trials;
     struct tune_space space;
-    double began;
-    uint64_t random;
-    size_t n_trials, allocated_trials;
-    struct trial *trials;
-    struct policy best;
-    double best_score;
+    struct sim_random random;
+    size_t n_train;
+
+    /* Of each knob, what was tried with it alone. */
+    struct trial *alone[TUNE_MAX_KNOBS][N_POSITIONS];
+    size_t n_alone[TUNE_MAX_KNOBS];     /* 0 if it has no effect. */
+    size_t n_scanned;           /* Workloads on which all of them were. */
+
+    struct trial *best;         /* Has been on all workloads of its part. */
 };
 
-/* Returns the next of numbers that look random, 0 to below 1 (splitmix64). */
-static double
-next_random(struct search *s)
+static const struct policy *
+base_of(const struct search *s)
 {
-    uint64_t z = s->random += 0x9e3779b97f4a7c15;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return ((z ^ (z >> 31)) >> 11) * 0x1p-53;
+    return &s->trials.trials[0]->policy;
 }
 
-/* Returns true if no more than 'share' of the budget is used up. */
-static bool
-has_budget(const struct search *s, double share)
-{
-    const struct tune_options *o = s->options;
-
-    if (o->evaluations && s->n_trials >= o->evaluations * share) {
-        return false;
-    }
-    return !o->budget_s
-           || clock_monotonic_s() - s->began < o->budget_s * share;
-}
-
-/* Simulates 'w' under 'policy'. */
-static struct tune_score
-replay(const struct search *s, const struct workload *w,
-       const struct policy *policy)
-{
-    struct sim_options options;
-    struct sim_result r;
-    struct tune_score score;
-    double slowdown = 1;
-
-    options = sim_policy_options(policy);
-    options.service = s->options->service;
-    simulate_by_policy(w, policy, &options, &r);
-    for (size_t i = 0; i < r.n_stages; i++) {
-        const struct sim_stage *stage = &r.stages[i];
-
-        if (stage->isolated > 0) {
-            slowdown = fmax(slowdown,
-                            (stage->end - stage->begin) / stage->isolated);
-        }
-    }
-    score.of[TUNE_MEAN_SCT] = r.mean;
-    score.of[TUNE_P95_SCT] = r.p95;
-    score.of[TUNE_MAX_SLOWDOWN] = slowdown;
-    sim_result_uninit(&r);
-    return score;
-}
-
-/* Fills in 'policy's values; returns the trial that had them, or NULL. */
-static const struct trial *
-find_trial(const struct search *s, const struct policy *policy,
-           struct trial *trial)
-{
-    for (size_t k = 0; k < s->space.n; k++) {
-        trial->values[k] = knob_value(&s->space.knobs[k], policy);
-    }
-    for (size_t i = 0; i < s->n_trials; i++) {
-        const struct trial *old = &s->trials[i];
-        size_t k = 0;
-
-        while (k < s->space.n && old->values[k] == trial->values[k]) {
-            k++;
-        }
-        if (k == s->space.n) {
-            return old;
-        }
-    }
-    return NULL;
-}
-
-static double
-objective(const struct search *s, const struct trial *trial)
-{
-    return trial->score.of[s->options->objective];
-}
-
-/* Returns what 'policy' reaches on the part to learn from, from memory if it
- * was tried before. */
-static double
-try(struct search *s, const struct policy *policy)
-{
-    struct trial trial;
-    const struct trial *old = find_trial(s, policy, &trial);
-
-    if (old) {
-        return objective(s, old);
-    }
-    trial.score = replay(s, s->train, policy);
-    s->trials = order_grow(s->trials, s->n_trials + 1, &s->allocated_trials,
-                           sizeof *s->trials);
-    s->trials[s->n_trials++] = trial;
-    if (s->options->progress) {
-        double first = objective(s, &s->trials[0]);
-        double best = fmin(s->best_score, objective(s, &trial));
-
-        s->options->progress(s->options->aux, s->n_trials,
-                             first > 0 ? best / first : 1);
-    }
-    return objective(s, &trial);
-}
-
-/* Tries 'policy' and takes it if it is better than the best. */
-static bool
-try_better(struct search *s, const struct policy *policy)
-{
-    double x = try(s, policy);
-
-    if (x < s->best_score) {
-        s->best = *policy;
-        s->best_score = x;
-        return true;
-    }
-    return false;
-}
-
-/* Turns about half of the knobs of the best policy at random. */
+/* Takes 'trial', which was on all workloads to learn from, if it is better
+ * than the best. */
 static void
-search_at_random(struct search *s, double share)
+consider(struct search *s, struct trial *trial)
 {
-    int repeats = 0;
+    if (trials_ratio(&s->trials, trial, s->n_train)
+        < trials_ratio(&s->trials, s->best, s->n_train)) {
+        s->best = trial;
+    }
+}
 
-    while (repeats < MAX_REPEATS && has_budget(s, share)) {
-        struct policy policy = s->best;
-        size_t n = s->n_trials;
+static void
+add_alone(struct search *s, size_t k)
+{
+    for (int i = 0; i < N_POSITIONS; i++) {
+        struct policy policy = *base_of(s);
+        struct trial *trial;
+        bool known = false;
 
-        for (size_t k = 0; k < s->space.n; k++) {
-            if (next_random(s) < 0.5) {
-                knob_set(&s->space.knobs[k], &policy, next_random(s));
+        knob_set(&s->space.knobs[k], &policy, i / (N_POSITIONS - 1.0));
+        trial = trials_add(&s->trials, &s->space, &policy);
+        known |= trial == s->trials.trials[0];
+        for (size_t j = 0; j < s->n_alone[k]; j++) {
+            known |= trial == s->alone[k][j];
+        }
+        if (!known) {
+            s->alone[k][s->n_alone[k]++] = trial;
+        }
+    }
+}
+
+/* Returns true if knob 'k' changed anything on the first 'n' workloads. */
+static bool
+has_effect(const struct search *s, size_t k, size_t n)
+{
+    const struct trials *t = &s->trials;
+
+    for (size_t i = 0; i < s->n_alone[k]; i++) {
+        for (size_t w = 0; w < n; w++) {
+            for (int o = 0; o < TUNE_N_OBJECTIVES; o++) {
+                if (s->alone[k][i]->scores[TUNE_TRAIN][w].of[o]
+                    != t->trials[0]->scores[TUNE_TRAIN][w].of[o]) {
+                    return true;
+                }
             }
         }
-        try_better(s, &policy);
-        repeats = s->n_trials == n ? repeats + 1 : 0;
-    }
-}
-
-/* Turns one knob by 'step' up or down; returns true if that was better. */
-static bool
-search_along(struct search *s, const struct knob *knob, double step)
-{
-    for (int sign = -1; sign <= 1; sign += 2) {
-        struct policy policy = s->best;
-        double x = knob_get(knob, &policy) + sign * step;
-
-        knob_set(knob, &policy, fmin(fmax(x, 0), 1));
-        if (has_budget(s, 1 - PRUNE_SHARE) && try_better(s, &policy)) {
-            return true;
-        }
     }
     return false;
 }
 
+/* Tries each knob alone on one workload after the other, so that all knobs
+ * have been on the same ones when the budget ends. */
 static void
-search_pattern(struct search *s)
+scan(struct search *s)
 {
-    double step = FIRST_STEP;
-
-    while (step >= LAST_STEP && has_budget(s, 1 - PRUNE_SHARE)) {
-        bool better = false;
-
+    for (size_t k = 0; k < s->space.n; k++) {
+        add_alone(s, k);
+    }
+    for (size_t n = 1; n <= s->n_train; n++) {
         for (size_t k = 0; k < s->space.n; k++) {
-            better |= search_along(s, &s->space.knobs[k], step);
+            for (size_t i = 0; i < s->n_alone[k]; i++) {
+                if (!trials_have_budget(&s->trials, SCAN_SHARE)) {
+                    return;
+                }
+                trials_run(&s->trials, s->alone[k][i], TUNE_TRAIN, n);
+            }
         }
-        step = better ? step : step / 2;
+        s->n_scanned = n;
+        for (size_t k = 0; k < s->space.n; k++) {
+            if (n == (s->n_train < EFFECT_WORKLOADS ? s->n_train
+                      : EFFECT_WORKLOADS) && !has_effect(s, k, n)) {
+                s->n_alone[k] = 0;
+            }
+        }
     }
 }
 
-/* Gives back to the knobs that do not help what the base has. */
-static void
-prune(struct search *s)
+/* Returns the best trial with knob 'k' alone, the first policy if none is
+ * better. */
+static struct trial *
+best_alone(const struct search *s, size_t k)
 {
-    for (size_t k = 0; k < s->space.n; k++) {
-        const struct knob *knob = &s->space.knobs[k];
-        struct policy policy = s->best;
+    struct trial *best = s->trials.trials[0];
+    double least = 1;
 
-        knob_copy(knob, &policy, s->base);
-        if (knob_value(knob, &policy) != knob_value(knob, &s->best)
-            && has_budget(s, 1)
-            && try(s, &policy) <= s->best_score) {
-            s->best = policy;
+    for (size_t i = 0; s->n_scanned && i < s->n_alone[k]; i++) {
+        double ratio = trials_ratio(&s->trials, s->alone[k][i], s->n_scanned);
+
+        if (ratio < least) {
+            least = ratio;
+            best = s->alone[k][i];
         }
     }
+    return best;
+}
+
+static bool
+is_searched(const struct search *s, size_t k)
+{
+    return !s->space.knobs[k].kept && (s->n_alone[k] || !s->n_scanned);
+}
+
+static bool
+draw(struct search *s, double probability)
+{
+    return sim_random_between(&s->random, 0, 1) < probability;
+}
+
+/* Takes the best of the single knobs if they were on all workloads. */
+static void
+consider_alone(struct search *s)
+{
+    for (size_t k = 0; s->n_scanned == s->n_train && k < s->space.n; k++) {
+        if (is_searched(s, k)) {
+            consider(s, best_alone(s, k));
+        }
+    }
+}
+
+/* Draws a policy: each third one from the whole space, from the best values of
+ * single knobs, and within 'step' of the best so far. */
+static struct policy
+draw_policy(struct search *s, size_t number, double step)
+{
+    int kind = number % 3;
+    struct policy policy = kind == 2 ? s->best->policy : *base_of(s);
+
+    for (size_t k = 0; k < s->space.n; k++) {
+        const struct knob *knob = &s->space.knobs[k];
+
+        if (!is_searched(s, k) || !draw(s, 0.5)) {
+            continue;
+        }
+        if (kind == 0) {
+            knob_set(knob, &policy, sim_random_between(&s->random, 0, 1));
+        } else if (kind == 1) {
+            knob_copy(knob, &policy, &best_alone(s, k)->policy);
+        } else {
+            double x = knob_get(knob, &policy)
+                       + sim_random_between(&s->random, -step, step);
+
+            knob_set(knob, &policy, fmin(fmax(x, 0), 1));
+        }
+    }
+    return policy;
+}
+
+/* Fills 'candidates' with different policies; returns their number.  The first
+ * round has the best value of each knob. */
+static size_t
+draw_candidates(struct search *s, bool first, double step,
+                struct trial *candidates[N_CANDIDATES])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < 4 * N_CANDIDATES && n < N_CANDIDATES; i++) {
+        struct policy policy;
+        size_t j = 0;
+
+        if (first && i < s->space.n) {
+            policy = is_searched(s, i) ? best_alone(s, i)->policy
+                                       : *base_of(s);
+        } else {
+            policy = draw_policy(s, i, step);
+        }
+        candidates[n] = trials_add(&s->trials, &s->space, &policy);
+        while (candidates[j] != candidates[n]) {
+            j++;
+        }
+        n += j == n && candidates[n]->n[TUNE_TRAIN] < s->n_train;
+    }
+    return n;
+}
+
+/* Keeps the best 'n_kept' of the 'n' candidates by their first workloads. */
+static void
+keep_best(const struct search *s, struct trial **candidates, size_t n,
+          size_t n_kept, size_t n_workloads)
+{
+    for (size_t i = 0; i < n_kept; i++) {
+        for (size_t j = i + 1; j < n; j++) {
+            if (trials_ratio(&s->trials, candidates[j], n_workloads)
+                < trials_ratio(&s->trials, candidates[i], n_workloads)) {
+                struct trial *tmp = candidates[i];
+
+                candidates[i] = candidates[j];
+                candidates[j] = tmp;
+            }
+        }
+    }
+}
+
+/* Tries many policies on few workloads and few on many.  Returns false if it
+ * found no new policy, or if the budget is used up. */
+static bool
+halve(struct search *s, bool first, double step)
+{
+    struct trial *candidates[N_CANDIDATES];
+    size_t n = draw_candidates(s, first, step, candidates);
+    size_t n_workloads = (s->n_train + HALVING * HALVING - 1)
+                         / (HALVING * HALVING);
+
+    while (n) {
+        for (size_t i = 0; i < n; i++) {
+            if (!trials_have_budget(&s->trials, SEARCH_SHARE)) {
+                return false;
+            }
+            trials_run(&s->trials, candidates[i], TUNE_TRAIN, n_workloads);
+        }
+        if (n_workloads == s->n_train) {
+            break;
+        }
+        keep_best(s, candidates, n, (n + HALVING - 1) / HALVING, n_workloads);
+        n = (n + HALVING - 1) / HALVING;
+        n_workloads = n_workloads * HALVING < s->n_train
+                      ? n_workloads * HALVING : s->n_train;
+    }
+    for (size_t i = 0; i < n; i++) {
+        consider(s, candidates[i]);
+    }
+    return n;
 }
 
 static void
 search(struct search *s)
 {
-    size_t before;
+    double step = FIRST_STEP;
+    bool first = true;
 
-    s->best = *s->base;
-    s->best_score = INFINITY;
-    s->best_score = try(s, &s->best);
-    search_at_random(s, RANDOM_SHARE);
-    do {
-        before = s->n_trials;
-        search_pattern(s);
-        if (has_budget(s, 1 - PRUNE_SHARE)) {
-            search_at_random(s, fmin(1 - PRUNE_SHARE, RANDOM_SHARE * 2));
-        }
-    } while (s->n_trials > before && has_budget(s, 1 - PRUNE_SHARE));
-    prune(s);
+    for (int repeats = 0; repeats < MAX_REPEATS
+                          && trials_have_budget(&s->trials, SEARCH_SHARE);) {
+        repeats = halve(s, first, step) ? 0 : repeats + 1;
+        first = false;
+        step = fmax(step * STEP_DECAY, LAST_STEP);
+    }
 }
 
-/* Fills in what both policies reach on both parts. */
+/* Resets the knobs that do not help, the last ones first. */
 static void
-compare(const struct search *s, const struct workload *held_back,
-        struct tune_result *result)
+reset_knobs(struct search *s)
 {
-    struct trial trial;
-    const struct trial *best = find_trial(s, &s->best, &trial);
+    for (size_t k = s->space.n; k-- > 0; ) {
+        const struct knob *knob = &s->space.knobs[k];
+        struct policy policy = s->best->policy;
+        struct trial *trial;
 
-    result->base[TUNE_TRAIN] = s->trials[0].score;
-    result->tuned[TUNE_TRAIN] = best->score;
-    result->base[TUNE_HELD_BACK] = replay(s, held_back, s->base);
-    result->tuned[TUNE_HELD_BACK] = best == s->trials
-        ? result->base[TUNE_HELD_BACK] : replay(s, held_back, &s->best);
+        knob_copy(knob, &policy, base_of(s));
+        trial = trials_add(&s->trials, &s->space, &policy);
+        if (trial != s->best && trials_have_budget(&s->trials, 1)) {
+            trials_run(&s->trials, trial, TUNE_TRAIN, s->n_train);
+            if (trials_ratio(&s->trials, trial, s->n_train)
+                <= trials_ratio(&s->trials, s->best, s->n_train)
+                   + RESET_SHARE) {
+                s->best = trial;
+            }
+        }
+    }
 }
 
-/* Returns true if the objective is really less on 'part'. */
-static bool
-is_better(const struct tune_options *o, const struct tune_result *r,
-          enum tune_part part)
+/* Describes what knob 'k' does alone. */
+static struct tune_effect
+describe(struct search *s, const struct tune_space *space, size_t k)
 {
-    return r->tuned[part].of[o->objective]
-           < r->base[part].of[o->objective] * (1 - TUNE_MARGIN);
+    const struct knob *knob = &space->knobs[k];
+    struct trial *best = best_alone(s, k);
+    struct tune_effect e = {
+        .knob = knob, .n = s->n_alone[k] ? s->n_scanned : 0,
+        .is = knob_value(knob, base_of(s)),
+        .best = knob_value(knob, &best->policy),
+        .worst = knob_value(knob, base_of(s)),
+    };
+
+    for (size_t i = 0; i < s->n_alone[k] && e.n; i++) {
+        double gain = 1 - trials_ratio(&s->trials, s->alone[k][i], e.n);
+
+        if (gain < -e.loss) {
+            e.loss = -gain;
+            e.worst = knob_value(knob, &s->alone[k][i]->policy);
+        }
+        e.gain = fmax(e.gain, gain);
+    }
+    trials_run(&s->trials, best, TUNE_HELD_BACK,
+               s->trials.sets[TUNE_HELD_BACK].n);
+    e.held_back = trials_gain(&s->trials, best, TUNE_HELD_BACK,
+                              s->trials.options->objective);
+    return e;
+}
+
+static void
+compare(struct search *s, struct tune_result *result)
+{
+    const struct trials *t = &s->trials;
+
+    for (int p = 0; p < TUNE_N_PARTS; p++) {
+        trials_run(&s->trials, s->best, p, t->sets[p].n);
+        result->base[p] = trials_score(t, t->trials[0], p);
+        result->tuned[p] = trials_score(t, s->best, p);
+        for (int o = 0; o < TUNE_N_OBJECTIVES; o++) {
+            result->gain[p][o] = trials_gain(t, s->best, p, o);
+        }
+    }
+}
+
+/* Returns true if the gain is above the margin, and above 0 with 95 %
+ * certainty if there is more than one workload. */
+static bool
+is_better(const struct interval *gain)
+{
+    return gain->mean > TUNE_MARGIN && !(gain->low <= 0);
 }
 
 void
-tune(const struct workload *w, const struct policy *base,
+tune(const struct tune_set sets[TUNE_N_PARTS], const struct policy *base,
      const struct tune_options *options, struct tune_result *result)
 {
-    struct workload *parts[TUNE_N_PARTS];
     struct search s = {
-        .options = options, .base = base, .random = options->seed,
+        .random = { options->seed }, .n_train = sets[TUNE_TRAIN].n,
     };
 
-    assert(w->n_cojobs >= 2 && (options->evaluations || options->budget_s));
-    workload_view_split(w, TUNE_TRAIN_SHARE, &parts[TUNE_TRAIN],
-                        &parts[TUNE_HELD_BACK]);
-    s.began = clock_monotonic_s();
-    tune_space_init(&s.space, base,
-                    options->service == SIM_SERVICE_LEVELS);
-    s.train = parts[TUNE_TRAIN];
-    search(&s);
-
-    result->policy = s.best;
-    result->n_evaluations = s.n_trials;
-    compare(&s, parts[TUNE_HELD_BACK], result);
-    result->better = is_better(options, result, TUNE_TRAIN)
-                     && is_better(options, result, TUNE_HELD_BACK);
-    for (int p = 0; p < TUNE_N_PARTS; p++) {
-        result->n_cojobs[p] = parts[p]->n_cojobs;
-        workload_view_destroy(parts[p]);
+    assert(sets[TUNE_TRAIN].n && sets[TUNE_HELD_BACK].n
+           && (options->evaluations || options->budget_s));
+    tune_space_init(&s.space, base, options->service == SIM_SERVICE_LEVELS);
+    for (size_t i = 0; i < options->n_kept; i++) {
+        tune_space_keep(&s.space, options->kept[i]);
     }
-    free(s.trials);
+    trials_init(&s.trials, sets, base, options);
+    s.best = s.trials.trials[0];
+    scan(&s);
+    consider_alone(&s);
+    search(&s);
+    reset_knobs(&s);
+
+    *result = (struct tune_result) { .space = s.space };
+    for (size_t k = 0; k < s.space.n; k++) {
+        result->effects[k] = describe(&s, &result->space, k);
+    }
+    compare(&s, result);
+    result->policy = s.best->policy;
+    result->n_simulations = s.trials.n_simulations;
+    result->better = is_better(&result->gain[TUNE_TRAIN][options->objective])
+                     && is_better(&result->gain[TUNE_HELD_BACK]
+                                               [options->objective]);
+    trials_uninit(&s.trials);
 }

@@ -172,7 +172,7 @@ tells_the_same() {
 }
 await "the history file has the same results" tells_the_same
 sc policy tune --history "$dir/db/history.db" --budget 5 >"$dir/out" || [ $? = 1 ]
-grep -q 'simulations of the first 5 cojobs, 3 for validation' "$dir/out" ||
+grep -q 'simulations; the first 5 cojobs for training, 3 held back' "$dir/out" ||
     fail "tune: $(cat "$dir/out")"
 for arguments in '--history 1h --trace x' '--since 1h' \
     '--history /nonexistent' "--history $dir/policy.json" \

@@ -114,18 +114,18 @@ def check_tune(folder):
         {'name': 'old-first', 'order': 'stage', 'min_share': 0,
          'aging_s': 0.01, 'lease_ms': 500}))
     tuned = os.path.join(folder, 'tuned.json')
-    args = ('tune', '--trace', trace, '--policy', base, '--budget', '40')
+    args = ('tune', '--trace', trace, '--policy', base, '--budget',
+            '200')
     result = policy(*args, '--out', tuned)
     check('tune', (result.returncode, result.stderr), (0, ''))
     check('result', result.stdout.splitlines()[-1],
-          'mean_sct: 41.5 % less in training, 41.5 % less in validation: '
-          'better')
+          'mean_sct: gain 41.5 % in training, 41.5 % held back: better')
     check('same seed', policy(*args).stdout, result.stdout)
     check('check', policy('check', tuned).stdout, f'{tuned}: ok\n')
     with open(tuned, encoding='utf-8') as f:
         written = json.load(f)
     check('written', (written['name'], written['order'], written['lease_ms'],
-                      written['aging_s'] > 1),
+                      written['aging_s'] != 0.01),
           ('old-first-tuned', 'stage', 500, True))
     replayed = json.loads(policy('whatif', '--trace', trace, '--policy', base,
                                  '--policy', tuned, '--format',
@@ -136,6 +136,39 @@ def check_tune(folder):
     result = policy('tune', '--trace', trace, '--policy', 'fair', '--budget',
                     '5', '--out', none)
     check('not better', (result.returncode, os.path.exists(none)), (1, False))
+    check('nothing to gain', result.stdout.splitlines()[-1],
+          'nothing that was tried is better than fair by more than 1 % on '
+          'held-back workloads')
+
+
+def check_seeds(sim):
+    """The last 40 % of the seeds are held back, and only they."""
+    work = 'generate:1,hosts=4,cojobs=3,jobs=2'
+    args = ('tune', '--trace', work, '--trace', work + ',load=1', '--seeds',
+            '3-7', '--policy', 'dclas', '--budget', '40', '--keep',
+            '/dclas/queues')
+    result = policy(*args)
+    check('seeds', result.stderr, '')
+    table = result.stdout.splitlines()
+    check('parts', table[0].split('; ')[1],
+          '6 workloads for training, 4 held back')
+    check('kept', [row.split()[-1] for row in table
+                   if row.startswith('/dclas/queues')][0] in ('kept', 'effect'),
+          True)
+    base = next(row.split() for row in table if row.startswith('dclas '))
+    for column, seeds in (1, (3, 4, 5)), (4, (6, 7)):
+        means = [sim(w, seed) for w in (work, work + ',load=1')
+                 for seed in seeds]
+        check(('mean of', seeds), abs(float(base[column])
+                                      - sum(means) / len(means)) < 0.002, True)
+
+
+def mean_by_levels(work, seed):
+    rows_of = subprocess.run(
+        [sys.argv[1], 'sim', work, '--seed', str(seed), '--policy', 'dclas',
+         '--levels', '6', '--format', 'json'], text=True, timeout=50,
+        stdout=subprocess.PIPE, env=env, check=True)
+    return json.loads(rows_of.stdout)['policies'][0]['mean']
 
 
 def check_mistakes(trace):
@@ -167,7 +200,20 @@ def check_mistakes(trace):
          '1000000, are allowed'),
         (['tune', '--trace', trace, '--objective', 'mean'], 2,
          'stagecoach policy tune: --objective: "mean" is not one of '
-         '"mean_sct", "p95_sct", "max_slowdown"'),
+         '"mean_sct", "p95_sct", "max_slowdown", "balanced"'),
+        (['tune', '--trace', trace, '--seeds', '3-3'], 2,
+         'stagecoach policy tune: --seeds: "3-3" is not a range of seeds, '
+         'FIRST-LAST such as "1-60" with at least 2 and at most 10000 seeds '
+         'is allowed'),
+        (['tune', '--trace', trace, '--seeds', '1-9'], 1,
+         f'{trace}: nothing in it is random, --seeds requires '
+         '"generate:SEED", a trace of jobs or a scenario with '
+         'random_placements'),
+        (['tune', '--trace', trace, '--policy', 'tcf', '--keep', '/x'], 1,
+         '--keep: "/x" is not tuned, no member is allowed'),
+        (['whatif', '--trace', trace, '--trace', trace], 2,
+         'stagecoach policy whatif: --trace: "' + trace + '": unexpected '
+         'trace, at most 1 is allowed'),
         (['tune', '--trace', trace, '--seed', '-1'], 2,
          'stagecoach policy tune: --seed: "-1" is not an integer from 0 to '
          '9007199254740991'),
@@ -190,6 +236,7 @@ with tempfile.TemporaryDirectory() as temporary:
     check_diff(*files)
     check_whatif(*files)
     check_tune(temporary)
+    check_seeds(mean_by_levels)
     check_mistakes(files[2])
 print(f'{failures} failures')
 sys.exit(failures > 0)

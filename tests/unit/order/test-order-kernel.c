@@ -324,7 +324,7 @@ order_all(const struct order_options *options, const struct order_problem *op,
             .ports = &port, .n_ports = 1,
         };
     }
-    slack_assign(op, result, 6, jobs, N_JOBS);
+    slack_assign(op, result, options, jobs, N_JOBS);
 }
 
 /* Makes 'op' another problem of the same size, with stages that come later,

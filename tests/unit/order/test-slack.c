@@ -37,6 +37,8 @@ two_stages(struct order_result *result)
 
 /* A fast job of the first stage waits for the slow one of the second, but not
  * for a fast one. */
+static const struct order_options options = ORDER_OPTIONS_INIT(ORDER_WORK);
+
 static void
 lets_the_fast_wait(void **state)
 {
@@ -56,7 +58,7 @@ lets_the_fast_wait(void **state)
         jobs[i].n_ports = 1;
         jobs[i].stride = sizeof *ports;
     }
-    slack_assign(op, &result, 6, jobs, 4);
+    slack_assign(op, &result, &options, jobs, 4);
     for (int k = 0; k < 4; k++) {
         assert_int_equal(jobs[k].id, expected[k]);
         assert_int_equal(jobs[k].rank, k);
@@ -70,19 +72,19 @@ static void
 breaks_ties_by_stage_and_id(void **state)
 {
     struct slack_job jobs[] = {
-        { .stage = 1, .id = 3, .isolated = 4 / SLACK_SHARE },
+        { .stage = 1, .id = 3, .isolated = 4 / options.slack_share },
         { .stage = 0, .id = 2, .isolated = 0 },
-        { .stage = 1, .id = 1, .isolated = 4 / SLACK_SHARE },
+        { .stage = 1, .id = 1, .isolated = 4 / options.slack_share },
     };
     struct order_result result;
     struct order_problem *op = two_stages(&result);
 
     /* The same slack for all: 14 - 4 is 10. */
-    slack_assign(op, &result, 6, jobs, 3);
+    slack_assign(op, &result, &options, jobs, 3);
     assert_int_equal(jobs[0].id, 2);
     assert_int_equal(jobs[1].id, 1);
     assert_int_equal(jobs[2].id, 3);
-    slack_assign(op, &result, 6, NULL, 0);
+    slack_assign(op, &result, &options, NULL, 0);
     order_result_uninit(&result);
     order_problem_destroy(op);
 }
@@ -95,6 +97,7 @@ levels_never_fall_on_a_port(void **state)
     static const int limits[] = { 1, 2, 6, INT_MAX };
     struct order_result result;
     struct order_problem *op = two_stages(&result);
+    struct order_options limited = options;
     uint64_t seed = 1;
 
     for (int round = 0; round < 200; round++) {
@@ -113,7 +116,8 @@ levels_never_fall_on_a_port(void **state)
                 .stride = sizeof ports[i][0],
             };
         }
-        slack_assign(op, &result, n_levels, jobs, n);
+        limited.n_levels = n_levels;
+        slack_assign(op, &result, &limited, jobs, n);
         for (int p = 0; p < N_PORTS; p++) {
             last[p] = -1;
         }

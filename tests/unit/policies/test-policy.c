@@ -165,7 +165,7 @@ has_defaults_for_all_but_name_and_order(void **state)
     assert_int_equal(policy->retag_ms, 100);
     assert_true(policy->aging_s == 0);
     assert_true(policy->aging_slowdown == 4.5);
-    assert_true(policy->hysteresis == 0.02);
+    assert_true(policy->hysteresis == 0);
     assert_true(policy->min_share == 0.02);
     assert_int_equal(policy->early_samples, 4);
     assert_true(policy->early_boot_s == 300);
@@ -208,6 +208,7 @@ reads_the_numbers_of_orders(void **state)
     struct policy *policy = read_policy(WITH(
         "\"aging_slowdown\": 20,"
         "\"hysteresis\": 0.25, \"min_share\": 0.125,"
+        "\"refresh_ms\": 250, \"slack_share\": 0.5,"
         "\"levels\": {\"fold\": \"truncate\"},"
         "\"congestion\": {\"gamma\": 0.75, \"beta\": 0.5, \"floor\": 0.25},"
         "\"early\": {\"theta\": 0.5, \"samples\": 7, \"boot_s\": 8,"
@@ -220,6 +221,8 @@ reads_the_numbers_of_orders(void **state)
     assert_true(policy->aging_slowdown == 20);
     assert_true(policy->hysteresis == 0.25);
     assert_true(policy->min_share == 0.125);
+    assert_int_equal(policy->refresh_ms, 250);
+    assert_true(policy->order.slack_share == 0.5);
     assert_true(policy->congestion_gamma == 0.75);
     assert_true(policy->congestion_beta == 0.5);
     assert_true(policy->congestion_floor == 0.25);

@@ -15,6 +15,7 @@
 #include "sim/run/simulate.h"
 #include "sim/run/tune-space.h"
 #include "sim/run/tune.h"
+#include "sim/workload/workload-generate.h"
 #include "sim/workload/workload-view.h"
 #include "sim/workload/workload.h"
 
@@ -62,35 +63,90 @@ long_and_short(void)
     return w;
 }
 
+/* Tunes on a set of single workloads. */
+static void
+tune_on(const struct workload *train, const struct workload *held_back,
+        const struct policy *base, const struct tune_options *options,
+        struct tune_result *r)
+{
+    const struct workload *workloads[] = { train, held_back };
+    struct tune_set sets[TUNE_N_PARTS] = {
+        { 1, &workloads[0] }, { 1, &workloads[1] },
+    };
+
+    tune(sets, base, options, r);
+}
+
+#define OLD_FIRST STAGE(", \"aging_s\": 0.01, \"guard_share\": 0,"          \
+                        " \"hysteresis\": 0")
+
 static void
 finds_better_numbers(void **state)
 {
-    struct policy *base = read_policy(STAGE(
-        ", \"aging_s\": 0.01, \"guard_share\": 0"));
+    struct policy *base = read_policy(OLD_FIRST);
     struct workload *w = long_and_short();
-    struct tune_options options = { .evaluations = 40 };
+    struct tune_options options = { .evaluations = 200 };
     struct tune_result r, again;
 
-    tune(w, base, &options, &r);
+    tune_on(w, w, base, &options, &r);
     assert_true(r.better);
-    assert_int_equal(r.n_cojobs[TUNE_TRAIN], 10);
-    assert_int_equal(r.n_cojobs[TUNE_HELD_BACK], 6);
-    assert_in_range(r.n_evaluations, 2, 40);
+    assert_in_range(r.n_simulations, 2, 220);
     /* 20 s and 21 s, or 22 s and 2 s. */
-    assert_float_equal(r.base[TUNE_TRAIN].of[TUNE_MEAN_SCT], 20.5, 1e-6);
-    assert_float_equal(r.base[TUNE_HELD_BACK].of[TUNE_MEAN_SCT], 20.5, 1e-6);
-    assert_float_equal(r.tuned[TUNE_TRAIN].of[TUNE_MEAN_SCT], 12, 1e-6);
-    assert_float_equal(r.tuned[TUNE_HELD_BACK].of[TUNE_MEAN_SCT], 12, 1e-6);
-    assert_true(r.policy.aging_s > 0.01);
+    for (int p = 0; p < TUNE_N_PARTS; p++) {
+        assert_float_equal(r.base[p].of[TUNE_MEAN_SCT], 20.5, 1e-6);
+        assert_float_equal(r.tuned[p].of[TUNE_MEAN_SCT], 12, 1e-6);
+        assert_float_equal(r.gain[p][TUNE_MEAN_SCT].mean, 8.5 / 20.5, 1e-6);
+    }
+    assert_true(r.policy.aging_s != 0.01);
     /* What does not help is as it was. */
     assert_int_equal(r.policy.n_levels, 6);
     assert_int_equal(r.policy.order.improve_moves, 200000);
     assert_true(r.policy.order.improve_s == base->order.improve_s);
 
-    tune(w, base, &options, &again);
-    assert_int_equal(again.n_evaluations, r.n_evaluations);
+    tune_on(w, w, base, &options, &again);
+    assert_int_equal(again.n_simulations, r.n_simulations);
     assert_true(again.policy.aging_s == r.policy.aging_s);
     workload_destroy(w);
+    policy_destroy(base);
+}
+
+/* The optimum needs two knobs: of many workloads that few are tried at first
+ * must not matter. */
+static void
+finds_an_optimum_by_halving(void **state)
+{
+    struct policy *base = read_policy("{\"name\": \"p\", \"order\":"
+        " \"dclas\", \"min_share\": 0, \"dclas\": {\"first_mb\": 0.001,"
+        " \"queues\": 2}}");
+    struct workload *w[12];
+    struct tune_set sets[TUNE_N_PARTS] = {
+        { 9, (const struct workload **) w },
+        { 3, (const struct workload **) &w[9] },
+    };
+    struct tune_options options = { .evaluations = 2000 };
+    struct tune_result r;
+    const struct tune_effect *e = r.effects;
+
+    for (int i = 0; i < 12; i++) {
+        w[i] = workload_create("stage", sim_fabric_create(2, 1e6));
+        add_coflow(w[i], "l", 0, 300e6);
+        add_coflow(w[i], "s", 1 + 5 * i, 20e6);
+        add_coflow(w[i], "m", 2 + 5 * i, 60e6);
+    }
+    tune(sets, base, &options, &r);
+    assert_true(r.better);
+    for (size_t k = 0; k < r.space.n; k++) {
+        assert_true(r.gain[TUNE_TRAIN][TUNE_MEAN_SCT].mean
+                    >= e[k].gain - 0.0011 * r.space.n);
+        if (!strcmp(e[k].knob->name, "/dclas/first_mb")) {
+            assert_int_equal(e[k].n, 9);
+            assert_true(e[k].gain > 0.05 && e[k].held_back.low > 0);
+            assert_int_equal(e[k].held_back.n, 3);
+        }
+    }
+    for (int i = 0; i < 12; i++) {
+        workload_destroy(w[i]);
+    }
     policy_destroy(base);
 }
 
@@ -103,32 +159,56 @@ leaves_alone_what_has_no_numbers(void **state)
     struct tune_options options = { .evaluations = 40 };
     struct tune_result r;
 
-    tune(w, base, &options, &r);
+    tune_on(w, w, base, &options, &r);
     assert_false(r.better);
-    assert_int_equal(r.n_evaluations, 1);
+    assert_int_equal(r.n_simulations, 2);
     assert_memory_equal(&r.policy, base, sizeof *base);
     workload_destroy(w);
     policy_destroy(base);
 }
 
-/* What is learnt from one part must hold on the other: here the short ones
- * of the second part come first anyway. */
+/* What is learnt from one part must hold on the other, where there is nothing
+ * to order. */
 static void
-believes_only_what_holds_later(void **state)
+believes_only_what_is_held_back(void **state)
 {
-    struct policy *base = read_policy(STAGE(
-        ", \"aging_s\": 0.01, \"guard_share\": 0"));
-    struct workload *w = workload_create("coflow", sim_fabric_create(2, 1));
-    struct tune_options options = { .evaluations = 40 };
+    struct policy *base = read_policy(OLD_FIRST);
+    struct workload *w = long_and_short();
+    struct workload *other = workload_create("coflow",
+                                             sim_fabric_create(2, 1));
+    struct tune_options options = { .evaluations = 200 };
     struct tune_result r;
 
-    add_coflow(w, "l", 0, 20);
-    add_coflow(w, "s", 1, 2);
-    add_coflow(w, "t", 100, 2);
-    tune(w, base, &options, &r);
-    assert_true(r.tuned[TUNE_TRAIN].of[TUNE_MEAN_SCT]
-                < r.base[TUNE_TRAIN].of[TUNE_MEAN_SCT] - 1);
+    add_coflow(other, "t", 100, 2);
+    tune_on(w, other, base, &options, &r);
+    assert_true(r.gain[TUNE_TRAIN][TUNE_MEAN_SCT].mean > 0.4);
+    assert_true(r.gain[TUNE_HELD_BACK][TUNE_MEAN_SCT].mean == 0);
+    assert_float_equal(r.base[TUNE_HELD_BACK].of[TUNE_MEAN_SCT], 2, 1e-6);
     assert_false(r.better);
+    workload_destroy(w);
+    workload_destroy(other);
+    policy_destroy(base);
+}
+
+static void
+leaves_what_is_kept(void **state)
+{
+    static const char *kept[] = { "/aging_s" };
+    struct policy *base = read_policy(OLD_FIRST);
+    struct workload *w = long_and_short();
+    struct tune_options options = {
+        .evaluations = 200, .kept = kept, .n_kept = 1,
+    };
+    struct tune_space space;
+    struct tune_result r;
+
+    tune_on(w, w, base, &options, &r);
+    assert_true(r.policy.aging_s == 0.01);
+    assert_string_equal(r.effects[0].knob->name, "/aging_s");
+    assert_true(r.effects[0].gain > 0.4);
+
+    tune_space_init(&space, base, true);
+    assert_false(tune_space_keep(&space, "aging_s"));
     workload_destroy(w);
     policy_destroy(base);
 }
@@ -141,8 +221,8 @@ ends_when_the_time_is_up(void **state)
     struct tune_options options = { .budget_s = 1e-9 };
     struct tune_result r;
 
-    tune(w, base, &options, &r);
-    assert_int_equal(r.n_evaluations, 1);
+    tune_on(w, w, base, &options, &r);
+    assert_int_equal(r.n_simulations, 2);
     workload_destroy(w);
     policy_destroy(base);
 }
@@ -189,7 +269,7 @@ levels_have_no_knobs_where_they_are_not_served(void **state)
     struct tune_space space;
 
     tune_space_init(&space, policy, true);
-    assert_int_equal(space.n, 2);       /* Their number, fold; no guard. */
+    assert_int_equal(space.n, 3);       /* Their number, fold, minimum share. */
     tune_space_init(&space, policy, false);
     assert_int_equal(space.n, 0);
     policy_destroy(policy);
@@ -219,6 +299,55 @@ knobs_stand_where_they_were_put(void **state)
     assert_int_equal(policy->n_levels, policy->order.n_levels);
     assert_in_range(policy->n_levels, 1, 3);
     policy_destroy(policy);
+}
+
+/* Returns the mean of generated searches under 'order' with 'members'. */
+static double
+mean_with(const char *order, const char *members, enum sim_service service)
+{
+    struct generate_options generate;
+    struct workload *w;
+    struct policy *policy;
+    struct sim_options options;
+    struct sim_result r;
+    char text[256];
+
+    assert_null(generate_options_parse("5,hosts=6,cojobs=5,jobs=3",
+                                       &generate));
+    w = workload_generate(&generate);
+    snprintf(text, sizeof text, "{\"name\": \"p\", \"order\": \"%s\", %s}",
+             order, members);
+    policy = read_policy(text);
+    options = sim_policy_options(policy);
+    options.service = service;
+    simulate_by_policy(w, policy, &options, &r);
+    sim_result_uninit(&r);
+    policy_destroy(policy);
+    workload_destroy(w);
+    return r.mean;
+}
+
+/* Members that the controller uses have an effect in a simulation, too. */
+static void
+a_simulation_uses_the_members(void **state)
+{
+    static const struct {
+        const char *order, *a, *b;
+    } rows[] = {
+        { "stage", "\"hysteresis\": 0", "\"hysteresis\": 0.5" },
+        { "sincronia", "\"hysteresis\": 0", "\"hysteresis\": 0.5" },
+        { "stage", "\"refresh_ms\": 20", "\"refresh_ms\": 60000" },
+        { "work", "\"slack_share\": 0", "\"slack_share\": 1" },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(mean_with(rows[i].order, rows[i].a, SIM_SERVICE_LEVELS)
+                    != mean_with(rows[i].order, rows[i].b,
+                                 SIM_SERVICE_LEVELS));
+    }
+    /* The exact order has no hysteresis. */
+    assert_true(mean_with("stage", rows[0].a, SIM_SERVICE_EXACT)
+                == mean_with("stage", rows[0].b, SIM_SERVICE_EXACT));
 }
 
 static void
@@ -281,11 +410,14 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_better_numbers),
         cmocka_unit_test(leaves_alone_what_has_no_numbers),
-        cmocka_unit_test(believes_only_what_holds_later),
+        cmocka_unit_test(finds_an_optimum_by_halving),
+        cmocka_unit_test(believes_only_what_is_held_back),
+        cmocka_unit_test(leaves_what_is_kept),
         cmocka_unit_test(ends_when_the_time_is_up),
         cmocka_unit_test(knobs_make_policies),
         cmocka_unit_test(levels_have_no_knobs_where_they_are_not_served),
         cmocka_unit_test(knobs_stand_where_they_were_put),
+        cmocka_unit_test(a_simulation_uses_the_members),
         cmocka_unit_test(splits_by_arrival),
         cmocka_unit_test(a_policy_weighs_by_user_and_cojob),
     };

@@ -128,7 +128,7 @@ jobs_of_about_equal_slack_keep_their_places(void **state)
         { "a", "x", "h0", 1000 }, { "a", "y", "h0", 1010 },
     };
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "work", "");
+    struct policy *policy = set_order(f, "work", ", \"hysteresis\": 0.02");
 
     give_jobs(f, given, ARRAY_SIZE(given));
     assert_true(decide_run(f->d, 1000));
@@ -426,7 +426,7 @@ a_metric_makes_a_new_order_soon(void **state)
     assert_false(decide_run(f->d, 1900));
     policy_destroy(policy);
 
-    policy = set_order(f, "stage", "");
+    policy = set_order(f, "stage", ", \"refresh_ms\": 500");
     assert_true(decide_run(f->d, 3000));
     f->c->samples++;
     assert_false(decide_run(f->d, 3400));

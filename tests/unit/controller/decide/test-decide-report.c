@@ -142,7 +142,7 @@ explains_a_place(void **state)
     assert_true(member(json, "iterations_left") == 300);
     assert_float_equal(member(json, "completion_s"), 0.4, 1e-9);
     assert_float_equal(member(json, "alone_s"), 0.3, 1e-9);
-    assert_float_equal(member(json, "slack_s"), 0.4 - SLACK_SHARE * 0.3, 1e-9);
+    assert_float_equal(member(json, "slack_s"), 0.4 - 0.85 * 0.3, 1e-9);
     assert_string_equal(json_string(shash_find_data(json_object(json),
                                                     "bottleneck")), "h0:tx");
     before = shash_find_data(json_object(json), "before");

@@ -160,7 +160,8 @@ the_policy_says_how_to_fold(void **state)
     struct fixture *f = *state;
     struct policy *policy = set_order(
         f, "stage",
-        ", \"levels\": {\"dscp\": [40, 24], \"fold\": \"truncate\"}");
+        ", \"hysteresis\": 0.02,"
+        " \"levels\": {\"dscp\": [40, 24], \"fold\": \"truncate\"}");
 
     give(f, "001", (int64_t[]) { 1000, 1010, 2000 }, NULL);
     assert_true(decide_run(f->d, 1000));

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <config.h>
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "controller/decide/hysteresis.h"
-#include "order/order.h"
-#include "util.h"
+#include "order/problem/problem.h"
+#include "order/result/hysteresis.h"
 
 static void
-hysteresis_only_swaps_back_what_is_cheap(void **state OVS_UNUSED)
+hysteresis_only_swaps_back_what_is_cheap(void **state)
 {
     struct order_problem *p = order_problem_create(1);
     int order[] = { 2, 1, 0 };
@@ -23,7 +20,7 @@ hysteresis_only_swaps_back_what_is_cheap(void **state OVS_UNUSED)
         order_problem_add_demand(p, order_problem_add_stage(p, 1, i), 0,
                                  i == 2 ? 1 : 10 - i * 0.01);
     }
-    assert_true(hysteresis_apply(p, old_rank, 0.02, order));
+    assert_true(hysteresis_apply(p, NULL, old_rank, 0.02, order));
     assert_int_equal(order[0], 2);      /* 1 s before 10 s stays. */
     assert_int_equal(order[1], 0);      /* 10.00 s and 9.99 s go back. */
     assert_int_equal(order[2], 1);
@@ -32,7 +29,7 @@ hysteresis_only_swaps_back_what_is_cheap(void **state OVS_UNUSED)
 
 /* The last one went first, which no swap of neighbours undoes for free. */
 static void
-hysteresis_keeps_an_order_that_is_as_good(void **state OVS_UNUSED)
+hysteresis_keeps_an_order_that_is_as_good(void **state)
 {
     struct order_problem *p = order_problem_create(2);
     int order[] = { 3, 2, 0, 1 };
@@ -44,7 +41,7 @@ hysteresis_keeps_an_order_that_is_as_good(void **state OVS_UNUSED)
         order_problem_add_demand(p, s, 0, i == 1 ? 1.2 : 1);
     }
     order_problem_add_demand(p, order_problem_add_stage(p, 1, 3), 1, 1);
-    assert_true(hysteresis_apply(p, old_rank, 0.05, order));
+    assert_true(hysteresis_apply(p, NULL, old_rank, 0.05, order));
     assert_int_equal(order[0], 3);
     assert_int_equal(order[1], 0);
     assert_int_equal(order[2], 1);
