@@ -18,9 +18,9 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_SERVICE_FILL, true,
     },
     [ORDER_EARLY] = {
-        "early", "Jobs whose metric still grows fast go first.",
-        ORDER_UNIT_JOB, ORDER_UNIT_JOB,
-        ORDER_SERVICE_RANK, false,
+        "early", "Jobs whose metric still grows fast first, then as stage.",
+        ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
+        ORDER_SERVICE_FILL, true,
     },
     [ORDER_MAIF] = {
         "maif", "Jobs whose metric improves most go first (JPAS).",
@@ -28,7 +28,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_SERVICE_RANK, false,
     },
     [ORDER_STAGE_EARLY] = {
-        "stage+early", "Stages, those with early jobs preferred.",
+        "stage+early", "Stages, and early jobs within them, by one weight.",
         ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
         ORDER_SERVICE_FILL, true,
     },

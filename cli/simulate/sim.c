@@ -419,8 +419,9 @@ static const struct option_table table = {
     "the largest slowdown, worst the largest ratio of a stage's time to its\n"
     "time under fair.\n\n"
     "Accuracy is not simulated: a search of a lab scenario keeps its first\n"
-    "jobs, other searches those with the best curves.  Decisions are applied\n"
-    "immediately, and no packets are lost.\n",
+    "jobs, whose metric is 1 - 1 / (k + 1) after k iterations; other searches\n"
+    "keep those with the best curves.  Decisions are applied immediately, and\n"
+    "no packets are lost.\n",
     .operand = "WORKLOAD", .min_operands = 1, .max_operands = 1,
 };
 

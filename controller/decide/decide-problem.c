@@ -86,7 +86,7 @@ describe_job(struct decide_job *dj, const struct policy *policy, double age)
         traits->burst = dj->burst;
     }
     job_progress_score(&job->progress, policy, job->iteration,
-                       time_msec(), traits);
+                       dj->iterations, time_msec(), traits);
 }
 
 static void
@@ -247,6 +247,8 @@ weigh_iterations(struct decide_problem *dp)
         dj->urgency = iteration_urgency(need, dj->isolated);
         order_problem_set_weight(dp->op, dj->entry,
                                  iteration_weight(need, dj->isolated, size));
+        dp->op->stages[dj->entry].traits.early_weight
+            = need->weight / dp->stages[dj->stage]->n_jobs;
     }
 }
 

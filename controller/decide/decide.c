@@ -150,6 +150,13 @@ follow_order(const struct policy *policy, const struct order_problem *op,
     assign_levels(policy, op, r);
 }
 
+static bool
+prefers_early_jobs(const struct policy *policy)
+{
+    return (policy->order.kind == ORDER_EARLY
+            || policy->order.kind == ORDER_STAGE_EARLY);
+}
+
 /* Returns the previous rank of 'entry', -1 for a new one.  The estimate
  * underrates early stages, so hysteresis does not apply to them. */
 static int
@@ -158,7 +165,7 @@ old_rank(const struct decide *d, const struct decide_problem *dp,
 {
     const struct job *job;
 
-    if (d->policy->order.kind == ORDER_STAGE_EARLY
+    if (prefers_early_jobs(d->policy)
         && dp->op->stages[entry].traits.early) {
         return -1;
     }
@@ -262,9 +269,21 @@ set_level(struct decide *d, struct job *job, int level, long long now)
     job->level_since = now;
 }
 
+/* Returns the level of 'job', which has had no stage.  It fetches its first
+ * parameters, and early jobs are to get theirs soon. */
+static int
+level_before_stages(const struct decide *d, const struct job *job,
+                    long long now)
+{
+    double age = now / 1000.0 - job->progress.curve.begin;
+
+    return (prefers_early_jobs(d->policy) && age < d->policy->early_boot_s
+            ? 0 : d->policy->n_levels - 1);
+}
+
 /* Copies ranks and levels to the cluster.  With the order "fair", each job has
  * level 0 unless it has an override.  Otherwise a job between two stages keeps
- * its level, and a job before its first stage has the last one. */
+ * its level. */
 static void
 store_assignments(struct decide *d, const struct decide_problem *dp,
        const struct job_assignments *assigned, long long now)
@@ -292,9 +311,9 @@ store_assignments(struct decide *d, const struct decide_problem *dp,
                                ? d->policy->n_levels - 1
                                : job->override == OVERRIDE_PIN ? 0
                                : first), now);
-        } else if (job->level < 0 && job->live) {
-            job->level = d->policy->n_levels - 1;
-            job->rank = assigned->n_jobs;
+        } else if (job->live && (job->level < 0 || !job->stage)) {
+            set_level(d, job, level_before_stages(d, job, now), now);
+            job->rank = job->level ? assigned->n_jobs : 0;
         } else if (job->level >= d->policy->n_levels) {
             job->level = d->policy->n_levels - 1;
         }
@@ -370,10 +389,11 @@ decide_now(struct decide *d, long long now)
 static long long
 refresh_ms(const struct policy *policy)
 {
-    return (order_uses_metrics(policy->order.kind)
-            ? policy->early_period_s * 1000
-            : order_unit(policy->order.kind, true) == ORDER_UNIT_ITERATION
-            ? policy->refresh_ms : REFRESH_MS);
+    long long ms = order_uses_metrics(policy->order.kind)
+                   ? policy->early_period_s * 1000 : REFRESH_MS;
+
+    return (order_unit(policy->order.kind, true) == ORDER_UNIT_ITERATION
+            ? MIN(ms, policy->refresh_ms) : ms);
 }
 
 /* Computes an order if one is due at 'now', time_msec(), and stores it in the

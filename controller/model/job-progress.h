@@ -30,7 +30,7 @@
  *    job_progress_pace(&p, iteration, time_msec());
  *    job_progress_sample(&p, &last, "loss", iteration, 0.41, now);
  *    ...p.period...
- *    job_progress_score(&p, policy, iteration, now, &traits);
+ *    job_progress_score(&p, policy, iteration, left, now, &traits);
  *
  * Owns the metric's name.  Main thread only.  All times are time_msec(): a
  * change of the wall clock must not change a measurement. */
@@ -72,7 +72,7 @@ bool job_progress_sample(struct job_progress *, int64_t *last,
                          const char *metric, int64_t iteration, double value,
                          int64_t now);
 void job_progress_score(struct job_progress *, const struct policy *,
-                        int64_t iteration, int64_t now,
+                        int64_t iteration, int64_t left, int64_t now,
                         struct order_traits *);
 
 #endif /* controller/model/job-progress.h */

@@ -12,11 +12,9 @@ enum order_kind {
     ORDER_STAGE,                /* Primal-dual permutation of stages, improved
                                  * by local search; or iterations weighted by
                                  * what their stages still need. */
-    ORDER_EARLY,                /* Jobs near the end of their early phase
-                                 * first. */
+    ORDER_EARLY,                /* Ends of early phases, then of stages. */
     ORDER_MAIF,                 /* JPAS: most improvement first. */
-    ORDER_STAGE_EARLY,          /* Stages, with a larger weight for early
-                                 * ones. */
+    ORDER_STAGE_EARLY,          /* Ends of stages and of early phases. */
     ORDER_FIFO,                 /* First come, first served. */
     ORDER_FIFO_LM,              /* Baraat: heavy stages share with the next. */
     ORDER_SINCRONIA,            /* BSSI on the remaining demand. */
@@ -47,8 +45,9 @@ struct order_options {
                                  * for its slack, see slack.h; 0 to 1. */
     double early_theta;         /* A job is early below this share of its final
                                  * metric value. */
-    double early_boost;         /* stage+early: maximum growth of a stage's
-                                 * weight by its early jobs. */
+    double early_boost;         /* stage+early: weight of the mean end of the
+                                 * early phases of a search's jobs, relative to
+                                 * the end of the search. */
     double epoch_s;             /* sincronia: seconds of the first epoch; 0
                                  * orders at every event. */
     double heavy_bytes;         /* fifo-lm: bytes from which on a stage is
@@ -69,7 +68,7 @@ struct order_options {
     {                                                                       \
         .kind = (KIND), .n_levels = 6, .improve_moves = 200000,             \
         .improve_s = 0.005, .slack_share = 0.85, .early_theta = 0.95,       \
-        .early_boost = 1,                                                   \
+        .early_boost = 0.1,                                                 \
         .heavy_bytes = 100e6, .first_bytes = 10485760, .factor = 10,        \
         .n_queues = 10, .coupled_work = ORDER_COUPLED_WORK,                 \
     }

@@ -182,18 +182,31 @@ rise(double span, double exponent, double k, double m)
            * -expm1(-exponent * log1p(m / (k + 1)));
 }
 
+/* Returns the metric above the floor at which the early phase of a curve
+ * ends. */
+static double
+early_end_value(const struct progress_options *options, double limit,
+                double span, double exponent)
+{
+    double last = options->end > 0
+        ? limit - span * pow(options->end + 1, -exponent) : limit;
+
+    return options->theta * last;
+}
+
 /* Scores by the prior. */
 static void
-score_prior(double theta, double k, double m, double *gain, bool *early)
+score_prior(const struct progress_options *options, double k, double m,
+            double *gain, bool *early)
 {
     *gain = rise(1, 1, k, m) / rise(1, 1, 0, 1);
-    *early = k / (k + 1) < theta;
+    *early = k / (k + 1) < early_end_value(options, 1, 1, 1);
 }
 
 /* Scores by the fitted curve. */
 static void
-score_fit(struct progress_curve *curve, double theta, double k, double m,
-          double *gain, bool *early)
+score_fit(struct progress_curve *curve, const struct progress_options *options,
+          double k, double m, double *gain, bool *early)
 {
     const struct progress_sample *last = &curve->samples[curve->n - 1];
 
@@ -201,7 +214,8 @@ score_fit(struct progress_curve *curve, double theta, double k, double m,
     *gain = last->step > 0
             ? rise(curve->span, curve->exponent, k, m) / last->step : 0;
     *early = last->value - curve->floor
-             < theta * (curve->limit - curve->floor);
+             < early_end_value(options, curve->limit - curve->floor,
+                               curve->span, curve->exponent);
 }
 
 /* Returns the seconds by which the next sample is late at 'now', or 0. */
@@ -221,7 +235,7 @@ score_no_samples(const struct progress_curve *curve,
              const struct progress_options *options, double k, double m,
              double now, double *gain, bool *early)
 {
-    score_prior(options->theta, k, m, gain, early);
+    score_prior(options, k, m, gain, early);
     if (now - curve->begin < options->boot_s) {
         *gain = k < options->samples ? INFINITY : *gain;
         *early = true;
@@ -246,9 +260,9 @@ progress_curve_score(struct progress_curve *curve,
     last_k = curve->samples[curve->n - 1].k;
     k = late > 0 ? last_k : fmax(k, last_k);
     if (curve->n < PROGRESS_MIN_FIT) {
-        score_prior(options->theta, k, m, gain, early);
+        score_prior(options, k, m, gain, early);
     } else {
-        score_fit(curve, options->theta, k, m, gain, early);
+        score_fit(curve, options, k, m, gain, early);
     }
     *gain *= exp2(-late / options->period_s);
     *early |= late <= 0 && curve->n < options->samples;
@@ -258,17 +272,21 @@ double
 progress_curve_to_theta(struct progress_curve *curve,
                      const struct progress_options *options, double k)
 {
-    double distance = fmax(1 - options->theta, DBL_EPSILON);
-    double target = options->theta / distance;
+    double missing = curve->n ? options->samples - (double) curve->n : 0;
+    double limit = 1, span = 1, exponent = 1;
+    double distance;
 
     if (curve->n >= PROGRESS_MIN_FIT) {
-        double limit;
-
         refit(curve);
         limit = curve->limit - curve->floor;
-        target = limit > 0
-              ? pow(curve->span / (distance * limit), 1 / curve->exponent) - 1
-              : 0;
+        span = curve->span;
+        exponent = curve->exponent;
     }
-    return fmax(target - fmax(k, 0), 0);
+    if (limit <= 0) {
+        return fmax(missing, 0);
+    }
+    distance = limit - early_end_value(options, limit, span, exponent);
+    distance = fmax(distance, DBL_EPSILON * limit);
+    return fmax(pow(span / distance, 1 / exponent) - 1 - fmax(k, 0),
+                fmax(missing, 0));
 }

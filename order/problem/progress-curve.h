@@ -36,6 +36,10 @@
  *    progress_curve_score(&curve, &options, k, iteration_s, now,
  *                         &traits.gain, &traits.early);
  *
+ * The last metric of a job is the value of the curve at 'end', or the limit if
+ * 'end' is unknown.  The limit of a curve that still rises is hardly known: a
+ * fit of the first ten accuracies often has one above 1.
+ *
  * A larger metric must be better: negate a loss.  A metric below zero counts
  * from its first sample, so that 'theta' has the same meaning for a loss as
  * for an accuracy.
@@ -50,7 +54,7 @@
  *
  *    - With more samples, the gain is that of the fitted curve in the next
  *      'period_s' seconds.  The job is early while it has fewer than 'samples'
- *      samples or is below 'theta' of the limit.
+ *      samples or is below 'theta' of its last metric.
  *
  *    - If no sample arrives for ten times the usual distance, or for ten
  *      iterations if that is longer, the gain stops changing and halves in
@@ -80,14 +84,16 @@
 #define PROGRESS_MIN_FIT 4
 
 struct progress_options {
-    double theta;               /* A job is early below this share of the
-                                 * limit, 0 to 1. */
+    double theta;               /* A job is early below this share of its last
+                                 * metric, 0 to 1. */
     int samples;                /* A job is early with fewer samples, 0 to
                                  * PROGRESS_WINDOW. */
     double boot_s;              /* Seconds for which a job without samples is
                                  * early. */
     double period_s;            /* Seconds for which gains are predicted,
                                  * > 0. */
+    double end;                 /* Iteration until which the job is to run; 0
+                                 * if unknown. */
 };
 
 #define PROGRESS_OPTIONS_INIT                                               \
@@ -127,8 +133,9 @@ void progress_curve_add(struct progress_curve *, double k, double value,
                         double now);
 
 /* Returns the predicted number of iterations from the k-th until the metric
- * reaches theta of its limit; 0 if it has reached it.  Uses the prior before
- * there is a fit. */
+ * reaches theta of its last value; 0 if it has reached it.  A job that has
+ * reported fewer than 'samples' needs one for each that is missing.  Uses the
+ * prior before there is a fit. */
 double progress_curve_to_theta(struct progress_curve *,
                                const struct progress_options *, double k);
 

@@ -43,24 +43,24 @@ remaining_alone(const struct live *live, const struct live_job *job)
  * and not to be early. */
 static void
 early_traits(const struct live_job *job,
-             const struct progress_options *options, double now,
+             const struct progress_options *progress, double now,
              struct order_traits *traits)
 {
+    struct progress_options options = *progress;
     double k = job->iterations_done;
     bool early = false;
     double gain;
 
+    options.end = k + job->iterations_left;
     if (job->state == LIVE_DONE) {
         return;
     }
     if (job->curve) {
-        double ahead;
-
-        progress_curve_score(job->curve, options, k, period_alone(job), now,
+        progress_curve_score(job->curve, &options, k, period_alone(job), now,
                              &gain, &early);
-        ahead = progress_curve_to_theta(job->curve, options, k);
-        traits->iterations_to_theta = fmax(traits->iterations_to_theta,
-                             fmin(ahead, job->iterations_left));
+        traits->iterations_to_theta = fmax(
+            traits->iterations_to_theta,
+            progress_curve_to_theta(job->curve, &options, k));
     } else {
         gain = 1 / ((k + 1) * (k + 1));
     }
@@ -220,6 +220,7 @@ remaining_problem(const struct live *live,
                                         size)
                      : stage->cojob->weight);
             get_traits(live, unit, unit->job, 1, early, &traits);
+            traits.early_weight = stage->need.weight / stage->n_jobs;
         } else if (stage->place < 0) {
             unit = &stage->jobs[0].unit;
             stage->place = op->n_stages;

@@ -163,10 +163,11 @@ next_limit(const struct live *live)
 static double
 period(const struct simulation *sim)
 {
-    double refresh = sim->options->refresh_s;
+    double period = order_uses_metrics(sim->order_options.kind)
+                    ? sim->early.period_s : INFINITY;
 
-    return order_uses_metrics(sim->order_options.kind) ? sim->early.period_s
-           : sim->live.weighted && refresh > 0 ? refresh : INFINITY;
+    return sim->live.weighted && sim->options->refresh_s > 0
+           ? fmin(period, sim->options->refresh_s) : period;
 }
 
 /* Stores the rank that each entry of the problem had before the decision, -1
@@ -176,14 +177,15 @@ static void
 find_old_ranks(const struct simulation *sim, int *ranks, double *times)
 {
     const struct live *live = &sim->live;
+    bool prefers_early = (sim->order_options.kind == ORDER_STAGE_EARLY
+                          || sim->order_options.kind == ORDER_EARLY);
 
     for (size_t u = 0; u < live->n_units; u++) {
         const struct unit *unit = live->units[u];
         bool stages = live->ordered == ORDER_UNIT_STAGE;
         size_t i = stages ? (size_t) unit->stage->place : u;
 
-        ranks[i] = sim->order_options.kind == ORDER_STAGE_EARLY
-                   && sim->problem->stages[i].traits.early ? -1
+        ranks[i] = prefers_early && sim->problem->stages[i].traits.early ? -1
                    : stages ? unit->stage->rank : unit->rank;
         times[i] = live->weighted ? unit->job->iterations_left : 1;
     }

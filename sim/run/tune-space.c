@@ -11,12 +11,11 @@
 #include "policies/policy.h"
 
 #define BIT(KIND) (1u << ORDER_##KIND)
-#define WEIGHTED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(SINCRONIA)    \
-                  | BIT(INTERLEAVE))
-#define IMPROVED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(INTERLEAVE))
-#define ITERATIONS (BIT(STAGE))
-#define SLACK (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(WORK) | BIT(INTERLEAVE))
 #define EARLY_PHASE (BIT(EARLY) | BIT(STAGE_EARLY))
+#define STAGES (BIT(STAGE) | EARLY_PHASE)
+#define WEIGHTED (STAGES | BIT(SINCRONIA) | BIT(INTERLEAVE))
+#define IMPROVED (STAGES | BIT(INTERLEAVE))
+#define SLACK (STAGES | BIT(WORK) | BIT(INTERLEAVE))
 
 /* Where 0 is off, all below this is. */
 #define ZERO 0.1
@@ -32,14 +31,13 @@ static const struct {
 } numbers[] = {
     { NULL, "aging_s", 1, 1e5, true, true, WEIGHTED },
     { NULL, "aging_slowdown", 1, 1e3, true, true, WEIGHTED },
-    { "objective", "slowdown", 1, 100, true, true,
-      BIT(STAGE) | BIT(STAGE_EARLY) },
-    { NULL, "refresh_ms", 50, 5000, true, false, ITERATIONS },
+    { "objective", "slowdown", 1, 100, true, true, STAGES },
+    { NULL, "refresh_ms", 50, 5000, true, false, STAGES },
     { NULL, "slack_share", 0, 1, false, false, SLACK },
     { NULL, "hysteresis", 0.002, 0.5, true, true, WEIGHTED, true, true },
     { NULL, "min_share", 0.002, 0.1, true, true, ~BIT(FAIR), true, true },
     { "early", "theta", 0.5, 1, false, false, EARLY_PHASE },
-    { "early", "boost", 0.1, 10, true, true, BIT(STAGE_EARLY) },
+    { "early", "boost", 0.01, 10, true, true, BIT(STAGE_EARLY) },
     { "improve", "moves", 10, 1000000, true, true, IMPROVED },
     { "sincronia", "epoch_ms", 10, 10000, true, true, BIT(SINCRONIA) },
     { "fifo_lm", "heavy_mb", 1, 10000, true, false, BIT(FIFO_LM) },

@@ -56,12 +56,13 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
     cojob = workload_add_cojob(w, spec->name, spec->weight, start);
     for (int i = 0; i < spec->n_trials; i++) {
         struct search_trial trial = search_spec_trial(spec, i);
+        struct workload_job *job;
         char name[16];
 
         snprintf(name, sizeof name, "t%d", i);
-        add_exchange(workload_add_job(cojob, name,
-                                      compute_seconds(spec, &trial)),
-                     trial.placement,
+        job = workload_add_job(cojob, name, compute_seconds(spec, &trial));
+        job->curve = (struct workload_curve) { 1, 1, 1 };
+        add_exchange(job, trial.placement,
                      search_model_n_parameters(&spec->model, trial.width));
     }
     for (size_t i = 0; i < spec->n_rungs; i++) {

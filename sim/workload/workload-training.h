@@ -13,7 +13,8 @@
  * that has all of them sends every worker the new parameters; when all have
  * arrived the next iteration begins.
  *
- * Not simulated: accuracy, so that a rung keeps the first of its trials;
+ * Not simulated: accuracy, so that a rung keeps the first of its trials, and
+ * each of them is assumed to improve as 1 - 1 / (k + 1) after k iterations;
  * processes that share a host's cores, real computing beyond the emulated
  * cost, evaluation and the time that programs take to start.  What a host
  * sends itself takes no time.

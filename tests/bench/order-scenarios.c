@@ -2,13 +2,11 @@
 
 /* Measures the gain of the policies on random searches.
  *
- * order-scenarios N [M]    the seeds 1 to N, and 1 to M for early jobs
+ * order-scenarios N        the seeds 1 to N
  *
  * Prints one JSON object.  Every seed generates a cluster, searches and
  * arrivals (sim/workload/workload-generate.h), which are simulated under
- * several policies, exactly or by levels.  The early jobs are searches of one
- * long job each; they start one after the other, so that the ports are as busy
- * as possible and most jobs are past their early stage. */
+ * several policies, exactly or by levels. */
 
 #include <limits.h>
 #include <math.h>
@@ -81,44 +79,21 @@ worst_stage(const struct sim_result *r, const struct sim_result *fair)
     return worst;
 }
 
-/* Returns the mean time to 0.9 of the final metric. */
-static double
-early_time(const struct sim_result *r)
-{
-    double sum = 0;
-    int n = 0;
-
-    for (size_t i = 0; i < r->n_jobs; i++) {
-        if (isfinite(r->jobs[i].early_end)) {
-            sum += r->jobs[i].early_end - r->jobs[i].begin;
-            n++;
-        }
-    }
-    return n ? sum / n : 0;
-}
-
-/* The task of one seed. */
-struct task {
-    int seed;
-    bool early;
-};
-
-/* The result of a task: means relative to fair sharing; ratio[0] and ratio[1]
- * for early jobs under "early" and "maif". */
+/* The result of a seed: means relative to fair sharing. */
 struct outcome {
-    struct task task;
     double ratio[N_WAYS];
     double gap, worst_stage;    /* Of STAGE and of DEFAULT. */
 };
 
 static void
-run_searches(struct outcome *o)
+run_seed(int task, void *outcome)
 {
+    struct outcome *o = outcome;
     struct sim_result r[N_WAYS];
     struct generate_options options;
     struct workload *w;
 
-    generate_options_draw(&options, o->task.seed);
+    generate_options_draw(&options, 1 + task);
     w = workload_generate(&options);
     for (int i = 0; i < N_WAYS; i++) {
         run(w, ways[i].policy, ways[i].n_levels, &r[i]);
@@ -130,51 +105,6 @@ run_searches(struct outcome *o)
         sim_result_uninit(&r[i]);
     }
     workload_destroy(w);
-}
-
-/* Measures the time of early jobs under "early" and "maif" relative to fair
- * sharing. */
-static void
-run_early_jobs(struct outcome *o)
-{
-    struct generate_options options;
-    struct sim_result fair, early, maif;
-    struct workload *w;
-
-    generate_options_draw(&options, o->task.seed);
-    options.n_cojobs = 16 * options.n_hosts;
-    options.n_jobs = 1;
-    options.n_rungs = 1;
-    options.iterations = 100;
-    options.compute = 0.5;
-    options.load = 1;
-    w = workload_generate(&options);
-    run(w, "fair", 0, &fair);
-    run(w, "early", 0, &early);
-    run(w, "maif", 0, &maif);
-    o->ratio[0] = early_time(&early) / early_time(&fair);
-    o->ratio[1] = early_time(&maif) / early_time(&fair);
-    sim_result_uninit(&fair);
-    sim_result_uninit(&early);
-    sim_result_uninit(&maif);
-    workload_destroy(w);
-}
-
-/* Number of tasks with early jobs.  They take longest, so they are first. */
-static int n_early;
-
-static void
-run_task(int task, void *outcome)
-{
-    struct outcome *o = outcome;
-    bool early = task < n_early;
-
-    o->task = (struct task) { 1 + (early ? task : task - n_early), early };
-    if (early) {
-        run_early_jobs(o);
-    } else {
-        run_searches(o);
-    }
 }
 
 static int
@@ -212,23 +142,20 @@ add_up(const struct outcome *outcomes, int n, struct sums *sums)
 }
 
 static void
-print(const struct sums *sums, int n, double early, double maif)
+print(const struct sums *sums, int n)
 {
     printf("{\"bench\": \"order-scenarios\", \"figures\": {"
            "\"ratio_fair\": %.4f, \"ratio_sincronia\": %.4f, "
            "\"worst_ratio_fair\": %.4f, \"mean_certificate_gap\": %.4f, "
-           "\"levels8_loss\": %.4f, \"early_ratio\": %.4f, "
-           "\"both_sct_loss\": %.4f, \"worst_starvation\": %.4f, "
-           "\"ratio_fair_of_default\": %.4f, \"ratio_fair_min\": %.4f, "
-           "\"ratio_fair_median\": %.4f, \"ratio_fair_p95\": %.4f, "
-           "\"scenarios\": %d, \"early_scenarios\": %d}, "
-           "\"baseline\": {\"sincronia_ratio_fair\": %.4f, "
-           "\"maif_ratio\": %.4f}}\n",
+           "\"levels8_loss\": %.4f, \"both_sct_loss\": %.4f, "
+           "\"worst_starvation\": %.4f, \"ratio_fair_of_default\": %.4f, "
+           "\"ratio_fair_min\": %.4f, \"ratio_fair_median\": %.4f, "
+           "\"ratio_fair_p95\": %.4f, \"scenarios\": %d}, "
+           "\"baseline\": {\"sincronia_ratio_fair\": %.4f}}\n",
            sums->ratio[STAGE], sums->over_sincronia, sums->ratios[n - 1],
-           sums->gap, sums->loss_8, early, sums->loss_both,
-           sums->worst_stage, sums->ratio[DEFAULT], sums->ratios[0],
-           sums->ratios[n / 2], sums->ratios[n * 19 / 20], n, n_early,
-           sums->ratio[SINCRONIA], maif);
+           sums->gap, sums->loss_8, sums->loss_both, sums->worst_stage,
+           sums->ratio[DEFAULT], sums->ratios[0], sums->ratios[n / 2],
+           sums->ratios[n * 19 / 20], n, sums->ratio[SINCRONIA]);
 }
 
 int
@@ -237,26 +164,20 @@ main(int argc, char *argv[])
     int n = argc > 1 ? atoi(argv[1]) : 200;
     struct outcome *outcomes;
     struct sums sums = { .gap = 0 };
-    double early_ratio = 0, maif_ratio = 0;
 
-    n_early = argc > 2 ? atoi(argv[2]) : 24;
-    if (n < 1 || n_early < 1) {
-        fputs("usage: order-scenarios [SEEDS [SEEDS]]\n", stderr);
+    if (n < 1) {
+        fputs("usage: order-scenarios [SEEDS]\n", stderr);
         return 2;
     }
-    outcomes = calloc(n_early + n, sizeof *outcomes);
+    outcomes = calloc(n, sizeof *outcomes);
     sums.ratios = calloc(n, sizeof *sums.ratios);
     if (!outcomes || !sums.ratios) {
         perror("calloc");
         return 1;
     }
-    seed_pool_run(n_early + n, run_task, sizeof *outcomes, outcomes);
-    add_up(&outcomes[n_early], n, &sums);
-    for (int i = 0; i < n_early; i++) {
-        early_ratio += outcomes[i].ratio[0] / n_early;
-        maif_ratio += outcomes[i].ratio[1] / n_early;
-    }
-    print(&sums, n, early_ratio, maif_ratio);
+    seed_pool_run(n, run_seed, sizeof *outcomes, outcomes);
+    add_up(outcomes, n, &sums);
+    print(&sums, n);
     free(outcomes);
     free(sums.ratios);
     return 0;

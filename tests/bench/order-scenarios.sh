@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Measures the gain of the policies on $SEEDS (default 200) random clusters of
-# searches, and on $EARLY (default 24) clusters of long jobs.  Prints one JSON
-# object on standard output, progress on standard error.
+# searches.  Prints one JSON object on standard output, progress on standard
+# error.
 set -eu
 cd "$(dirname "$0")/../.."
-exec build/tests/bench/order-scenarios "${SEEDS:-200}" "${EARLY:-24}"
+exec build/tests/bench/order-scenarios "${SEEDS:-200}"

@@ -568,7 +568,7 @@ add_early(struct order_problem *op, uint64_t id, double seconds, bool early,
 }
 
 static void
-early_jobs_go_by_gain_per_second(void **state)
+early_phases_that_end_soon_go_first(void **state)
 {
     struct order_problem *op = order_problem_create(3);
     struct order_result result;
@@ -582,31 +582,29 @@ early_jobs_go_by_gain_per_second(void **state)
     add_early(op, 6, 2, false, 300);
     add_early(op, 7, 2, true, 0);
     compute(ORDER_EARLY, op, &result);
-    ASSERT_ORDER(op, &result, 5, 4, 3, 2, 7, 6, 1);
+    ASSERT_ORDER(op, &result, 3, 2, 5, 4, 1, 6, 7);
 
-    /* Of the same score and size, the older. */
-    order_problem_set_traits(op, 3, &(struct order_traits) {
-        .early = true, .gain = INFINITY, .arrival = 1,
-    });
-    op->stages[4].demands[0].seconds = 7;
+    /* The predicted end counts more than the gain. */
+    op->stages[1].traits.iterations_to_theta = 7;
+    op->stages[2].traits.iterations_to_theta = 5;
     compute(ORDER_EARLY, op, &result);
-    ASSERT_ORDER(op, &result, 4, 5, 3, 2, 7, 6, 1);
+    ASSERT_ORDER(op, &result, 3, 5, 4, 2, 1, 6, 7);
     order_result_uninit(&result);
     order_problem_destroy(op);
 }
 
 static void
-early_jobs_pay_by_iteration_if_that_is_known(void **state)
+early_phases_weigh_what_their_searches_do(void **state)
 {
     struct order_problem *op = order_problem_create(3);
     struct order_result result;
 
     order_result_init(&result);
-    add_early(op, 1, 1, true, 1)->traits.burst = 0.5;
-    add_early(op, 2, 9, true, 1)->traits.burst = 0.1;
+    add_early(op, 1, 1, true, 1);
+    add_early(op, 2, 9, true, 1)->traits.early_weight = 10;
     compute(ORDER_EARLY, op, &result);
     ASSERT_ORDER(op, &result, 2, 1);
-    op->stages[1].traits.burst = 0;
+    op->stages[1].traits.early_weight = 8;
     compute(ORDER_EARLY, op, &result);
     ASSERT_ORDER(op, &result, 1, 2);
     order_result_uninit(&result);
@@ -642,6 +640,7 @@ earliness_is_worth_a_bounded_weight(void **state)
 
     /* One port: by weight per second.  With a boost of 1 the early stages
      * count as 2 (before samples) and 1.5 (a gain of 1). */
+    options.early_boost = 1;
     order_result_init(&result);
     add_early(op, 1, 1.3, false, 50);
     add_early(op, 2, 1.9, true, 1);
@@ -803,8 +802,8 @@ main(void)
         cmocka_unit_test(dclas_demotes_by_bytes_sent),
         cmocka_unit_test(las_lets_those_share_that_sent_as_much),
         cmocka_unit_test(intensity_goes_by_computing_per_network),
-        cmocka_unit_test(early_jobs_go_by_gain_per_second),
-        cmocka_unit_test(early_jobs_pay_by_iteration_if_that_is_known),
+        cmocka_unit_test(early_phases_that_end_soon_go_first),
+        cmocka_unit_test(early_phases_weigh_what_their_searches_do),
         cmocka_unit_test(maif_goes_by_gain_alone),
         cmocka_unit_test(earliness_is_worth_a_bounded_weight),
         cmocka_unit_test(epochs_double_and_begin_anew),

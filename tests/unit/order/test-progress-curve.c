@@ -403,6 +403,43 @@ predicts_the_end_of_the_early_stage(void **state)
     assert_float_equal(progress_curve_to_theta(&curve, &options, 120), 0, 0);
 }
 
+/* A curve of which 90 % of the limit is out of reach. */
+static void
+a_job_is_early_until_theta_of_its_end(void **state)
+{
+    struct progress_options options = defaults;
+    struct progress_curve curve;
+    double gain;
+    bool early;
+
+    options.theta = 0.9;
+    options.end = 9;
+    progress_curve_init(&curve, 0);
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 0),
+                       1 / (1 - 0.81) - 1, 1e-9);
+
+    /* It is 0.75 after 15 iterations, and 0.675 after 8.47. */
+    options.end = 15;
+    for (int k = 0; k < 8; k++) {
+        progress_curve_add(&curve, k, 1 - 1 / sqrt(k + 1), k);
+    }
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 7), 1.47,
+                       0.01);
+    progress_curve_score(&curve, &options, 7, 1, 7, &gain, &early);
+    assert_true(early);
+    progress_curve_add(&curve, 9, 1 - 1 / sqrt(10), 9);
+    progress_curve_score(&curve, &options, 9, 1, 9, &gain, &early);
+    assert_false(early);
+    options.end = 0;
+    progress_curve_score(&curve, &options, 9, 1, 9, &gain, &early);
+    assert_true(early);
+
+    /* But not before it has told enough. */
+    options.end = 15;
+    options.samples = 12;
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 9), 3, 0);
+}
+
 int
 main(void)
 {
@@ -422,6 +459,7 @@ main(void)
         cmocka_unit_test(a_stale_job_is_not_early_for_its_few_samples),
         cmocka_unit_test(several_values_of_an_iteration_are_one),
         cmocka_unit_test(forgets_what_a_restart_undoes),
+        cmocka_unit_test(a_job_is_early_until_theta_of_its_end),
         cmocka_unit_test(ignores_what_is_no_number),
         cmocka_unit_test(scores_any_log),
         cmocka_unit_test(predicts_the_end_of_the_early_stage),

@@ -373,6 +373,30 @@ early_jobs_go_first(void **state)
     }
 }
 
+/* It fetches its first parameters, but not for ever. */
+static void
+a_job_before_its_first_stage_is_early(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "early",
+                                      ", \"early\": {\"boot_s\": 60}");
+    struct cojob *cojob;
+    struct job *job;
+
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "a", 1, true);
+    job = cojob_put_job(f->c, cojob, "j", true, f->began, 125000);
+    job_put_worker(f->c, job, "h0", ROLE_WORKER);
+    cluster_intent_end(f->c);
+    job->progress.curve.begin = 1;
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(level(f, "a/j"), 0);
+    assert_int_equal(rank(f, "a/j"), 0);
+    assert_true(decide_run(f->d, 62000));
+    assert_int_equal(level(f, "a/j"), policy->n_levels - 1);
+    policy_destroy(policy);
+}
+
 /* Also against an old order that the estimate likes better. */
 static void
 early_stages_weigh_more(void **state)
@@ -391,19 +415,26 @@ early_stages_weigh_more(void **state)
     policy_destroy(policy);
 }
 
+/* Weights of iterations follow the progress more often. */
 static void
 early_improvement_is_believed_for_a_period(void **state)
 {
     struct fixture *f = *state;
 
-    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
-    for (size_t i = 0; i < ARRAY_SIZE(by_metrics); i++) {
-        struct policy *policy = set_order(f, by_metrics[i],
-                                          ", \"early\": {\"period_s\": 3}");
+    static const struct {
+        const char *order;
+        int period_ms;
+    } cases[] = { { "maif", 3000 }, { "early", 200 }, { "stage+early", 200 } };
 
-        assert_true(decide_run(f->d, 10000 * i + 1000));
-        assert_false(decide_run(f->d, 10000 * i + 3900));
-        assert_true(decide_run(f->d, 10000 * i + 4000));
+    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct policy *policy = set_order(f, cases[i].order,
+                                          ", \"early\": {\"period_s\": 3}");
+        long long now = 10000 * i + 1000;
+
+        assert_true(decide_run(f->d, now));
+        assert_false(decide_run(f->d, now + cases[i].period_ms - 100));
+        assert_true(decide_run(f->d, now + cases[i].period_ms));
         decide_set_policy(f->d, f->stage);
         policy_destroy(policy);
     }
@@ -414,7 +445,7 @@ static void
 a_metric_makes_a_new_order_soon(void **state)
 {
     struct fixture *f = *state;
-    struct policy *policy = set_order(f, "early", "");
+    struct policy *policy = set_order(f, "maif", "");
 
     give(f, "00", (int64_t[]) { 100, 300 }, NULL);
     assert_true(decide_run(f->d, 1000));
@@ -484,6 +515,7 @@ main(void)
         TEST(orders_of_jobs_place_jobs),
         TEST(a_job_of_unknown_size_is_not_last_for_ever),
         TEST(early_jobs_go_first),
+        TEST(a_job_before_its_first_stage_is_early),
         TEST(early_stages_weigh_more),
         TEST(early_improvement_is_believed_for_a_period),
         TEST(a_metric_makes_a_new_order_soon),

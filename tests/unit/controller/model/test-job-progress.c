@@ -168,15 +168,15 @@ scores_as_the_policy_says(void **state)
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"early\", \"early\":"
         " {\"theta\": 0.5, \"samples\": 3, \"boot_s\": 60}}", &policy));
-    job_progress_score(p, policy, -1, BEGAN + 1000, &traits);
+    job_progress_score(p, policy, -1, 1, BEGAN + 1000, &traits);
     assert_true(isinf(traits.gain) && traits.early);
-    job_progress_score(p, policy, -1, BEGAN + 61000, &traits);
+    job_progress_score(p, policy, -1, 1, BEGAN + 61000, &traits);
     assert_false(isinf(traits.gain));
     for (int k = 0; k < 10; k++) {
         job_progress_sample(p, &last, "accuracy", k, 1 - 1.0 / (k + 1),
                             BEGAN + 1000 * k);
     }
-    job_progress_score(p, policy, 10, BEGAN + 10000, &traits);
+    job_progress_score(p, policy, 10, 1, BEGAN + 10000, &traits);
     assert_false(traits.early);
     assert_true(traits.gain > 0 && traits.gain < 0.1);
     assert_float_equal(traits.iterations_to_theta, 0, 0);
