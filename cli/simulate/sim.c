@@ -42,6 +42,7 @@ struct sim_run {
     const char *what;           /* Workload argument. */
     const char *fabric;         /* Argument of --fabric, or NULL. */
     bool offline;               /* Everything arrives at time 0. */
+    bool ideal;                 /* A lab scenario without delays. */
     bool lp;                    /* Bounds by linear programming. */
     uint64_t seed_value;        /* Argument of --seed, or NO_SEED. */
     const uint64_t *seed;       /* 'seed_value', or NULL for the seed in
@@ -389,6 +390,9 @@ static const struct option_row rows[] = {
       .shown = "the levels of the policy for a lab scenario, otherwise the "
                "exact order",
       .help = "number of strict levels to serve" },
+    { "ideal", OPTION_FLAG, AT(ideal),
+      .help = "simulate a lab scenario without the delays and the jitter that "
+              "the lab has" },
     { "bound", OPTION_CHOICE, AT(lp), .value = "certificate|lp",
       .deflt = "certificate",
       .help = "lower bound; lp is tighter and takes longer" },
@@ -420,8 +424,8 @@ static const struct option_table table = {
     "time under fair.\n\n"
     "Accuracy is not simulated: a search of a lab scenario keeps its first\n"
     "jobs, whose metric is 1 - 1 / (k + 1) after k iterations; other searches\n"
-    "keep those with the best curves.  Decisions are applied immediately, and\n"
-    "no packets are lost.\n",
+    "keep those with the best curves.  No packets are lost.  Decisions are\n"
+    "applied immediately, but for lab scenarios, see --ideal.\n",
     .operand = "WORKLOAD", .min_operands = 1, .max_operands = 1,
 };
 
@@ -520,6 +524,9 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     } else if (!run->input.levels) {
         options.service = SIM_SERVICE_EXACT;
         options.order.n_levels = INT_MAX;
+    }
+    if (run->input.levels && !run->ideal) {
+        sim_options_like_lab(&options, run->seed ? *run->seed : 0);
     }
     if (run->html) {
         port_use_init(&p->use, run->workload->fabric->n_ports);

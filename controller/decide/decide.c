@@ -224,7 +224,7 @@ compute_order(const struct decide *d, struct decide_problem *dp,
         remove_isolated_times(dp->op);
     }
     order_compute(&options, dp->op, r);
-    if (class->certified) {
+    if (class->certified && d->policy->hysteresis > 0) {
         keep_old_order(d, dp, r);
     }
     if (decide_override_order(dp, r)

@@ -34,6 +34,16 @@ sim_policy_options(const struct policy *policy)
 }
 
 void
+sim_options_like_lab(struct sim_options *options, uint64_t seed)
+{
+    options->late_s = 0.04;
+    options->start_s = 0.5;
+    options->jitter_s = 0.006;
+    options->efficiency = 0.97;
+    options->seed = seed;
+}
+
+void
 simulate_by_policy(const struct workload *w, const struct policy *policy,
                    const struct sim_options *options,
                    struct sim_result *result)

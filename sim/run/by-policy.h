@@ -21,6 +21,16 @@ struct policy;
 struct workload;
 
 struct sim_options sim_policy_options(const struct policy *);
+
+/* Adds the delays, the jitter and the headers of a lab on one machine, as
+ * measured: orders reach the hosts 40 ms after a change (bench
+ * control-fanout), jobs need 0.5 s for their processes and first parameters,
+ * and an iteration takes 6 ms more than its transfers and its emulated
+ * computing (both by the lab's times of iterations), and TCP, its
+ * acknowledgements and gaps take 3 % of a link (by fair sharing at the first
+ * two placements of the quickstart).  'seed' decides the jitter. */
+void sim_options_like_lab(struct sim_options *, uint64_t seed);
+
 void simulate_by_policy(const struct workload *, const struct policy *,
                         const struct sim_options *options,
                         struct sim_result *);

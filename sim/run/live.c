@@ -114,18 +114,33 @@ report_metric(struct live *live, struct live_job *job)
                        live->now);
 }
 
+/* Returns the time from the begin of the next iteration of 'job' until it
+ * exchanges. */
+static double
+compute_time(const struct live *live, struct live_job *job)
+{
+    double seconds = job->job->compute;
+
+    if (live->options->jitter_s > 0) {
+        seconds += live->options->jitter_s * sim_random_gap(&job->jitter);
+    }
+    return seconds + (job->iterations_done ? 0 : live->options->start_s);
+}
+
 static void
 iteration_begin(struct live *live, struct live_job *job)
 {
+    double compute = job->iterations_left ? compute_time(live, job) : 0;
+
     if (job->iterations_done == job->early_iteration
         && isinf(job->record->early_end)) {
         job->record->early_end = live->now;
     }
     if (!job->iterations_left) {
         job_end(live, job);
-    } else if (job->job->compute > 0) {
+    } else if (compute > 0) {
         job->state = LIVE_COMPUTING;
-        job->compute_end = live->now + job->job->compute;
+        job->compute_end = live->now + compute;
         event_queue_push(&live->events, job->compute_end, compute_end, job);
     } else {
         exchange_begin(live, job);
@@ -311,6 +326,19 @@ find_curve(struct live *live, struct live_job *job)
     }
 }
 
+/* Returns the random numbers of job 'index' of 'stage'. */
+static struct sim_random
+jitter_of(uint64_t seed, const struct sim_stage *stage, size_t index)
+{
+    const uint64_t parts[] = { stage->cojob, stage->rung, index };
+    struct sim_random r = { seed };
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        r.state = sim_random_next(&r) + parts[i];
+    }
+    return r;
+}
+
 static void
 live_job_init(struct live *live, struct live_job *job,
               struct live_stage *stage, size_t index)
@@ -328,6 +356,7 @@ live_job_init(struct live *live, struct live_job *job,
         .iterations_done = before,
         .iterations_left = takes_time ? rung->iterations - before : 0,
         .early_iteration = early_iteration(cojob, index),
+        .jitter = jitter_of(live->options->seed, stage->record, index),
         .phase = order_alloc(wj->n_shards, sizeof *job->phase),
         .on_the_way = order_alloc(wj->n_shards, sizeof *job->on_the_way),
     };
@@ -438,6 +467,7 @@ live_init(struct live *live, const struct workload *w,
     memset(live, 0, sizeof *live);
     live->workload = w;
     live->fabric = fabric;
+    live->options = options;
     live->aging_s = options->aging_s;
     live->objective_slowdown = options->objective_slowdown;
     live->n_seen_ports = (options->hosts_only ? 2 * fabric->n_hosts

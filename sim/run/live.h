@@ -50,6 +50,7 @@
 #include "sim/fabric/paths.h"
 #include "sim/rates/rates.h"
 #include "sim/rates/unit.h"
+#include "sim/workload/random.h"
 
 struct sim_job;
 struct sim_options;
@@ -78,6 +79,7 @@ struct live_job {
                                  * that never comes. */
     enum live_state state;
     double compute_end;         /* While LIVE_COMPUTING. */
+    struct sim_random jitter;   /* Of its iterations. */
     int shards_left;            /* Shards whose exchange has not ended. */
     int *phase;                 /* Of each shard. */
     size_t *on_the_way;         /* Flows of each shard's phase. */
@@ -111,6 +113,7 @@ struct live_stage {
 struct live {
     const struct workload *workload;
     const struct sim_fabric *fabric;
+    const struct sim_options *options;
     double aging_s, objective_slowdown; /* See order_aging(). */
     int last_level;             /* Level of a job before its first order; the
                                  * last one if orders are late. */

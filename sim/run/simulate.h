@@ -42,6 +42,7 @@
  * A simulation only reads the workload and shares nothing. */
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "order/problem/progress-curve.h"
 #include "order/order.h"
@@ -79,6 +80,11 @@ struct sim_options {
                                  * than this share, see hysteresis.h; only
                                  * with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
+    double start_s;             /* Seconds before the first iteration of a
+                                 * job. */
+    double jitter_s;            /* Mean of the seconds that an iteration takes
+                                 * in addition, exponentially distributed. */
+    uint64_t seed;              /* Of the jitter. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
     double objective_slowdown;  /* In place of 'aging_slowdown' for stages of
                                  * weighted iterations. */

@@ -11,6 +11,11 @@
 #include "trainer/schemes/shard.h"
 #include "trainer/search/spec.h"
 
+/* As in trainer/ps/client.c: the values of a part of a gradient, and the most
+ * parts. */
+#define PART_LENGTH ((size_t) 1 << 15)
+#define MAX_PARTS 64
+
 /* A scenario's hosts are h0, h1...; its reader has checked the names. */
 static int
 host_index(const char *name)
@@ -29,6 +34,26 @@ compute_seconds(const struct search_spec *spec,
     return share.n * spec->sample_cost_us / 1e6;
 }
 
+/* Adds what 'worker' pushes 'server', 'n' values of 'size' bytes, and what it
+ * gets back.  Gradients are sent in parts, and each part is answered while the
+ * next one is sent, as trainer/ps/client.c does. */
+static void
+add_parts(struct workload_job *job, int worker, int server, double size,
+          size_t n, int shard)
+{
+    size_t least = (n + MAX_PARTS - 1) / MAX_PARTS;
+    size_t length = least > PART_LENGTH ? least : PART_LENGTH;
+
+    for (int phase = 0; n; phase++) {
+        size_t part = n >= 2 * length ? length : n;
+
+        workload_add_transfer(job, worker, server, part * size, shard, phase);
+        workload_add_transfer(job, server, worker, part * size, shard,
+                              phase + 1);
+        n -= part;
+    }
+}
+
 static void
 add_exchange(struct workload_job *job, const struct search_placement *place,
              size_t n_parameters)
@@ -39,10 +64,9 @@ add_exchange(struct workload_job *job, const struct search_placement *place,
 
         for (size_t w = 0; w < place->n_workers; w++) {
             int worker = host_index(place->workers[w]);
-            double bytes = worker == server ? 0 : shard.n * sizeof(float);
+            double size = worker == server ? 0 : sizeof(float);
 
-            workload_add_transfer(job, worker, server, bytes, s, 0);
-            workload_add_transfer(job, server, worker, bytes, s, 1);
+            add_parts(job, worker, server, size, shard.n, s);
         }
     }
 }

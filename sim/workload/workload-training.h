@@ -9,9 +9,10 @@
  * same file: every search becomes a cojob, every trial a job with the model's
  * size and the placement that the search gives it.  In an iteration each
  * worker computes its share of the batch at the emulated cost of a sample,
- * then pushes each server the gradient of its range of parameters; a server
- * that has all of them sends every worker the new parameters; when all have
- * arrived the next iteration begins.
+ * then pushes each server the gradient of its range of parameters, in parts; a
+ * server that has a part of all workers sends every worker the new parameters
+ * of it, while the next part arrives; when all have arrived the next iteration
+ * begins.
  *
  * Not simulated: accuracy, so that a rung keeps the first of its trials, and
  * each of them is assumed to improve as 1 - 1 / (k + 1) after k iterations;

@@ -126,6 +126,70 @@ lets_a_host_talk_to_itself_for_nothing(void **state)
     workload_destroy(w);
 }
 
+/* One job with a model of 80,002 values: a part of 32,768 of them, and the
+ * rest. */
+#define ALONE \
+    "{\"name\": \"s\", \"hosts\": 4, \"slots\": 8, \"rate\": \"400Mbit\"," \
+    " \"policies\": [\"fair\"], \"searches\": [{\"search\": {" \
+    " \"name\": \"a\", \"trials\": 1," \
+    " \"space\": {\"learning_rate\": [0.1], \"width\": [1]," \
+    "             \"batch\": [3]}," \
+    " \"rungs\": [{\"iterations\": 5, \"keep\": 1}]," \
+    " \"placements\": [{\"workers\": [\"h0\"], \"servers\": [\"h1\"]}]," \
+    " \"model\": {\"inputs\": 40000, \"hidden_layers\": 0," \
+    "             \"classes\": 2}," \
+    " \"data\": {\"kind\": \"generated\"}, \"sample_cost_us\": 1000}}]}"
+
+static void
+sends_gradients_in_parts(void **state)
+{
+    static const double bytes[] = { 4 * 32768, 4 * 47234 };
+    struct workload *w = read_workload(ALONE);
+    const struct workload_job *job = &w->cojobs[0].jobs[0];
+
+    assert_int_equal(job->n_phases, 3);
+    assert_int_equal(job->n_transfers, 4);
+    for (size_t i = 0; i < job->n_transfers; i++) {
+        const struct workload_transfer *t = &job->transfers[i];
+
+        assert_near(t->bytes, bytes[t->phase - t->src]);
+    }
+    workload_destroy(w);
+}
+
+/* Returns the end of the last stage with 'jitter_s' and 'seed'. */
+static double
+end_with_jitter(const struct workload *w, double jitter_s, uint64_t seed)
+{
+    struct sim_options options = {
+        .order = ORDER_OPTIONS_INIT(ORDER_FAIR), .start_s = 0.5,
+        .jitter_s = jitter_s, .seed = seed,
+    };
+    struct sim_result r;
+    double end;
+
+    simulate(w, &options, &r);
+    end = r.stages[r.n_stages - 1].end;
+    sim_result_uninit(&r);
+    return end;
+}
+
+static void
+jitter_is_that_of_its_seed(void **state)
+{
+    struct workload *w = read_workload(ALONE);
+    double none = end_with_jitter(w, 0, 1);
+    double sum = 0;
+
+    assert_near(end_with_jitter(w, 0.001, 1), end_with_jitter(w, 0.001, 1));
+    assert_true(end_with_jitter(w, 0.001, 1) != end_with_jitter(w, 0.001, 2));
+    for (int seed = 0; seed < 100; seed++) {
+        sum += end_with_jitter(w, 0.001, seed) - none;
+    }
+    assert_true(sum / 100 > 0.004 && sum / 100 < 0.006);
+    workload_destroy(w);
+}
+
 int
 main(void)
 {
@@ -133,6 +197,8 @@ main(void)
         cmocka_unit_test(trains_as_computed_by_hand),
         cmocka_unit_test(divides_the_model_among_servers),
         cmocka_unit_test(lets_a_host_talk_to_itself_for_nothing),
+        cmocka_unit_test(sends_gradients_in_parts),
+        cmocka_unit_test(jitter_is_that_of_its_seed),
     };
 
     return cmocka_run_group_tests_name("workload-training", tests, NULL, NULL);
