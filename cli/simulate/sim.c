@@ -526,7 +526,7 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
         options.order.n_levels = INT_MAX;
     }
     if (run->input.levels && !run->ideal) {
-        sim_options_like_lab(&options, run->seed ? *run->seed : 0);
+        sim_options_like_lab(&options, run->input.seed);
     }
     if (run->html) {
         port_use_init(&p->use, run->workload->fabric->n_ports);

@@ -60,6 +60,7 @@ open_lab_scenario(const char *file, const char *text, const uint64_t *seed,
         input->workload = workload_training_create(scenario);
         input->levels = true;
         input->seeded = seed;
+        input->seed = scenario->seed;
         input->n_policies = scenario->n_policies;
         input->policies = scenario->policies;
         scenario->policies = NULL;

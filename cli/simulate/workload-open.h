@@ -26,6 +26,7 @@ struct workload_input {
     bool seeded;                /* True if a seed changes it. */
     bool levels;                /* True for a lab scenario, which is served in
                                  * levels. */
+    uint64_t seed;              /* Of a lab scenario. */
     size_t n_policies;
     char **policies;            /* Policies of the workload, by name or
                                  * file. */

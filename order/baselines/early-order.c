@@ -82,6 +82,40 @@ early_share(const struct order_stage *stage)
     return isinf(gain) ? 1 : gain / (1 + gain);
 }
 
+/* Sorts the stages without demands among themselves, the heaviest first.  They
+ * change no estimate, so the order of stages leaves them as they come, but a
+ * job's demands may only not be known yet. */
+static void
+sort_without_demands(const struct order_problem *op,
+                     struct order_result *result)
+{
+    size_t *places = scratch_alloc(op->scratch, result->n, sizeof *places);
+    size_t n = 0;
+
+    for (size_t k = 0; k < result->n; k++) {
+        int stage = result->order[k];
+        size_t i;
+
+        if (op->stages[stage].n_demands) {
+            continue;
+        }
+        places[n] = k;
+        for (i = n++; i > 0; i--) {
+            int before = result->order[places[i - 1]];
+
+            if (op->stages[before].weight >= op->stages[stage].weight) {
+                break;
+            }
+            result->order[places[i]] = before;
+        }
+        result->order[places[i]] = stage;
+    }
+    scratch_free(op->scratch, places);
+    for (size_t k = 0; k < result->n; k++) {
+        result->rank[result->order[k]] = k;
+    }
+}
+
 /* Orders stages with what early phases weigh added to their weights.
  * Estimate and certificate use the original weights, so that they show the
  * cost of the preference. */
@@ -102,6 +136,7 @@ compute_boosted(const struct order_options *options, double boost,
                                     * (weight > 0 ? weight : stage->weight);
     }
     order_compute_stage(options, &boosted, result);
+    sort_without_demands(&boosted, result);
     order_result_estimate(op, ONE_PORT_RANK, result);
     scratch_free(op->scratch, boosted.stages);
 }

@@ -611,6 +611,24 @@ early_phases_weigh_what_their_searches_do(void **state)
     order_problem_destroy(op);
 }
 
+static void
+early_phases_count_before_demands_are_known(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    add_early(op, 1, 0, false, 100);
+    add_early(op, 2, 1, false, 1);
+    add_early(op, 3, 0, true, 1);
+    add_early(op, 4, 0, true, INFINITY);
+    add_early(op, 5, 0, false, 1);
+    compute(ORDER_EARLY, op, &result);
+    ASSERT_ORDER(op, &result, 4, 3, 1, 5, 2);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
 /* Neither the cost nor the phase counts. */
 static void
 maif_goes_by_gain_alone(void **state)
@@ -804,6 +822,7 @@ main(void)
         cmocka_unit_test(intensity_goes_by_computing_per_network),
         cmocka_unit_test(early_phases_that_end_soon_go_first),
         cmocka_unit_test(early_phases_weigh_what_their_searches_do),
+        cmocka_unit_test(early_phases_count_before_demands_are_known),
         cmocka_unit_test(maif_goes_by_gain_alone),
         cmocka_unit_test(earliness_is_worth_a_bounded_weight),
         cmocka_unit_test(epochs_double_and_begin_anew),
