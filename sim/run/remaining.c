@@ -104,6 +104,10 @@ get_traits(const struct live *live, const struct unit *unit,
         add_job_traits(&jobs[i], traits, &compute, &exchange);
         early_traits(&jobs[i], early, live->now, traits);
     }
+    if (live->ordered == ORDER_UNIT_ITERATION && !live->weighted) {
+        traits->bytes /= fmax(jobs->iterations_left, 1);
+        traits->initial = jobs->busiest;
+    }
     traits->intensity = exchange > 0 ? compute / exchange : 0;
 }
 

@@ -20,6 +20,9 @@
 /* A unit that has sent its limit but for such a share has sent it. */
 #define TOGETHER 1e-9
 
+/* Time between two orders of coflows, as in the controller, seconds. */
+#define REFRESH_S 1
+
 struct simulation {
     const struct sim_options *options;
     struct order_options order_options;
@@ -163,11 +166,13 @@ next_limit(const struct live *live)
 static double
 period(const struct simulation *sim)
 {
+    const struct live *live = &sim->live;
     double period = order_uses_metrics(sim->order_options.kind)
                     ? sim->early.period_s : INFINITY;
+    double refresh = live->weighted ? sim->options->refresh_s
+                     : live->ordered == ORDER_UNIT_ITERATION ? REFRESH_S : 0;
 
-    return sim->live.weighted && sim->options->refresh_s > 0
-           ? fmin(period, sim->options->refresh_s) : period;
+    return refresh > 0 ? fmin(period, refresh) : period;
 }
 
 /* Stores the rank that each entry of the problem had before the decision, -1

@@ -74,7 +74,10 @@ struct sim_options {
                                  * they exchange, by what remains of them. */
     double late_s;              /* Seconds from the begin or end of a unit to
                                  * the order that regards it; until then its
-                                 * job keeps its level.  Only with levels. */
+                                 * job keeps its level.  Only with levels.
+                                 * Above 0, orders of coflows see one iteration
+                                 * of each job until its rung ends, as a
+                                 * controller does, which sees no exchanges. */
     double hysteresis;          /* Two units keep their previous relative order
                                  * unless a swap improves the estimate by more
                                  * than this share, see hysteresis.h; only

@@ -525,6 +525,35 @@ decides_when_units_begin_and_end(void **state)
     workload_destroy(w);
 }
 
+/* An order that is late sees no exchanges, as a controller.  Of these jobs, one
+ * iteration of the second has fewer bytes, but the first has fewer left in
+ * its exchange when that of the second begins.  Coflows without lateness keep
+ * the first before the second until its exchange ends; the controller's order
+ * has the second first at once. */
+static void
+late_orders_see_no_exchanges(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+    struct sim_options options = {
+        .order = ORDER_OPTIONS_INIT(ORDER_TCF), .late_s = 0.01,
+    };
+    struct sim_result r;
+
+    workload_add_transfer(workload_add_job(cojob, "a", 1), 0, 1, 300, 0, 0);
+    workload_add_transfer(workload_add_job(cojob, "b", 3), 0, 1, 200, 0, 0);
+    workload_add_rung(w, cojob, 2, 2);
+    simulate(w, &options, &r);
+    assert_near(r.jobs[1].end, 10);
+    assert_int_equal(r.decisions, 12);
+    sim_result_uninit(&r);
+    options.late_s = 0;
+    simulate(w, &options, &r);
+    assert_near(r.jobs[1].end, 11);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
 /* A job's metric after 'k' iterations is 1 - 1 / (k + 1).  After the 9 that
  * are planned for the first job that is 0.9, and after 5 it is more than 0.81; the
  * second is stopped after 3, at 0.75, and has more than 0.675 only then; the
@@ -823,6 +852,7 @@ main(void)
         cmocka_unit_test(ends_what_has_nothing_to_do),
         cmocka_unit_test(delivers_every_byte_and_overloads_no_port),
         cmocka_unit_test(decides_when_units_begin_and_end),
+        cmocka_unit_test(late_orders_see_no_exchanges),
         cmocka_unit_test(notes_when_jobs_are_good),
         cmocka_unit_test(headers_take_their_part),
         cmocka_unit_test(passes_a_narrow_spine),
