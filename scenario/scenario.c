@@ -14,7 +14,7 @@
 #include "trainer/search/spec.h"
 #include "wire/log-spec.h"
 
-/* Limits of a software switch, see docs/numbers.md.  Above them a run would
+/* Limits of a software switch, see docs/findings.md.  Above them a run would
  * measure the processor, not the order. */
 #define MAX_RATE_SMALL_MTU 200000000LL
 #define MAX_RATE 500000000LL

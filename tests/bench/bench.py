@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs benchmarks, and compares their figures with the bars.
+
+   bench.py [--record] [--runs N] NAME...
+
+NAME is that of a script in tests/bench; "all-short" are all benches that take
+less than two minutes by bars.json.  Prints the JSON object of each run, and on
+standard error each figure that misses its bar.  Exits with 1 if a figure
+missed its bar or is missing, with 77 if every bench was skipped.
+
+--runs repeats each bench; the median of a figure is compared with its bar.
+--record writes results/NAME.json: the least, median and greatest value of each
+figure, and when, where and beside which load they were measured.  Only the
+figures of a checkout without changes are those of a commit, so --record
+refuses others.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+BENCHES = os.path.join(ROOT, "tests", "bench")
+RESULTS = os.path.join(ROOT, "results")
+SHORT_S = 120
+SKIPPED = 77
+UNTRACKED = ("results/",)       # May differ from the commit.
+
+
+def read_bars():
+    with open(os.path.join(BENCHES, "bars.json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def scripts():
+    return sorted(name[:-3] for name in os.listdir(BENCHES)
+                  if name.endswith(".sh"))
+
+
+def flatten(value, name=""):
+    """Yields the name and value of each number; members of an object have
+    the names OBJECT.MEMBER.  Lists are not figures."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield from flatten(member, f"{name}.{key}" if name else key)
+    elif isinstance(value, (bool, int, float)):
+        yield name, value
+
+
+def misses(bar, value):
+    """Returns what 'value' should be, or None if it is."""
+    if "at_most" in bar and not value <= bar["at_most"]:
+        return f"at most {bar['at_most']:g}"
+    if "at_least" in bar and not value >= bar["at_least"]:
+        return f"at least {bar['at_least']:g}"
+    return None
+
+
+def busy_seconds():
+    """Returns the processor time of the whole machine since its start."""
+    with open("/proc/stat", encoding="ascii") as f:
+        ticks = [int(n) for n in f.readline().split()[1:]]
+    return (sum(ticks[:3]) + sum(ticks[5:8])) / os.sysconf("SC_CLK_TCK")
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def git(*arguments):
+    return subprocess.run(["git", "-C", ROOT, *arguments], check=True,
+                          capture_output=True, text=True).stdout.strip()
+
+
+def changes():
+    """Returns the files that differ from the commit, except results."""
+    return [line[3:] for line in git("status", "--porcelain").splitlines()
+            if not line[3:].startswith(UNTRACKED)]
+
+
+def run(name):
+    """Runs a bench.  Returns its JSON object, or None if it was skipped."""
+    done = subprocess.run(["sh", os.path.join(BENCHES, name + ".sh")],
+                          cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                          check=False)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode == SKIPPED:
+        print("\n".join(lines))
+        return None
+    if done.returncode or not lines:
+        sys.exit(f"bench: {name}: exit status {done.returncode}, "
+                 "no figures")
+    print(lines[-1], flush=True)
+    result = json.loads(lines[-1])
+    return None if "skipped" in result else result
+
+
+def record(name, runs, figures, load):
+    os.makedirs(RESULTS, exist_ok=True)
+    with open(os.path.join(RESULTS, name + ".json"), "w",
+              encoding="utf-8") as f:
+        json.dump({
+            "bench": name,
+            "commit": git("rev-parse", "--short=8", "HEAD"),
+            "date": datetime.date.today().isoformat(),
+            "machine": f"{os.cpu_count()} x {processor()}",
+            "kernel": platform.release(),
+            "load": load,
+            "runs": len(runs),
+            "figures": {key: [min(values), statistics.median(values),
+                              max(values)]
+                        for key, values in figures.items()},
+            "baseline": runs[-1].get("baseline", {}),
+        }, f, indent=1)
+        f.write("\n")
+
+
+def bench(name, options, bars):
+    """Returns whether all bars were met, None for a skipped bench."""
+    before = os.getloadavg()[0]
+    begin, busy = time.monotonic(), busy_seconds()
+    runs = [result for result in (run(name) for _ in range(options.runs))
+            if result]
+    if not runs:
+        return None
+    seconds = time.monotonic() - begin
+    load = {"before": round(before, 2),
+            "during": round((busy_seconds() - busy) / seconds, 2),
+            "seconds": round(seconds)}
+    figures = {}
+    for result in runs:
+        for key, value in flatten(result["figures"]):
+            figures.setdefault(key, []).append(value)
+    met = True
+    for key, bar in bars.get(name, {}).get("figures", {}).items():
+        if key not in figures:
+            print(f"bench: {name}: it has no figure \"{key}\"",
+                  file=sys.stderr)
+            met = False
+            continue
+        value = statistics.median(figures[key])
+        wanted = misses(bar, value)
+        if wanted:
+            print(f"bench: {name}: {key} is {value:g}, {wanted} wanted",
+                  file=sys.stderr)
+            met = False
+    if options.record:
+        record(name, runs, figures, load)
+    return met
+
+
+def main():
+    bars = read_bars()
+    parser = argparse.ArgumentParser(prog="bench.py")
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("names", nargs="+", metavar="NAME")
+    options = parser.parse_args()
+    names = []
+    for name in options.names:
+        if name == "all-short":
+            names += [n for n in scripts()
+                      if bars.get(n, {}).get("seconds", SHORT_S) < SHORT_S]
+        elif name in scripts():
+            names.append(name)
+        else:
+            print(f"bench: no bench \"{name}\"; there are: "
+                  f"{' '.join(scripts())} all-short", file=sys.stderr)
+            return 2
+    if options.runs < 1:
+        print(f"bench: --runs {options.runs}: at least 1", file=sys.stderr)
+        return 2
+    if options.record and changes():
+        print("bench: --record: commit first, these files have changes: "
+              f"{' '.join(changes())}", file=sys.stderr)
+        return 2
+    outcomes = [bench(name, options, bars) for name in names]
+    if all(met is None for met in outcomes):
+        return SKIPPED
+    return 1 if False in outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

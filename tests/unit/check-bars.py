@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the runner of benchmarks, and the page that is made of its results.
+
+   check-bars.py SOURCE"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.path.abspath(sys.argv[1])
+
+
+def make_tree(folder, figures, bars):
+    """Makes a repository with one bench, which prints 'figures'."""
+    bench = os.path.join(folder, "tests", "bench")
+    os.makedirs(bench)
+    shutil.copy(os.path.join(SOURCE, "tests/bench/bench.py"), bench)
+    with open(os.path.join(bench, "bars.json"), "w", encoding="utf-8") as f:
+        json.dump({"one": {"seconds": 1, "figures": bars}}, f)
+    with open(os.path.join(bench, "one.sh"), "w", encoding="utf-8") as f:
+        f.write("echo '" + json.dumps({"bench": "one", "figures": figures})
+                + "'\n")
+    for command in (["init", "-q"], ["add", "."],
+                    ["-c", "user.name=t", "-c", "user.email=t@t", "commit",
+                     "-qm", "t"]):
+        subprocess.run(["git", "-C", folder, *command], check=True)
+
+
+def bench(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, os.path.join(folder, "tests/bench/bench.py"),
+         *arguments], capture_output=True, text=True, check=False)
+
+
+def check_runner(folder):
+    make_tree(folder, {"a": 1.5, "b": {"c": 3}},
+              {"a": {"what": "a", "at_most": 2, "why": "a"},
+               "b.c": {"what": "c", "at_least": 3, "why": "c"}})
+    done = bench(folder, "--record", "--runs", "2", "one")
+    assert done.returncode == 0, done
+    with open(os.path.join(folder, "results/one.json"),
+              encoding="utf-8") as f:
+        result = json.load(f)
+    assert result["figures"] == {"a": [1.5] * 3, "b.c": [3] * 3}, result
+    assert result["runs"] == 2 and len(result["commit"]) == 8, result
+    assert bench(folder, "all-short").returncode == 0
+    assert bench(folder, "two").returncode == 2
+
+
+def check_misses(folder):
+    make_tree(folder, {"a": 1.5},
+              {"a": {"what": "a", "at_most": 1, "why": "a"},
+               "b": {"what": "b", "at_least": 1, "why": "b"}})
+    done = bench(folder, "one")
+    assert done.returncode == 1, done
+    assert "one: a is 1.5, at most 1 wanted" in done.stderr, done
+    assert 'one: it has no figure "b"' in done.stderr, done
+    with open(os.path.join(folder, "new"), "w", encoding="utf-8"):
+        pass
+    done = bench(folder, "--record", "one")
+    assert done.returncode == 2 and "new" in done.stderr, done
+
+
+def check_bars():
+    with open(os.path.join(SOURCE, "tests/bench/bars.json"),
+              encoding="utf-8") as f:
+        bars = json.load(f)
+    scripts = {name[:-3] for name in os.listdir(
+        os.path.join(SOURCE, "tests/bench")) if name.endswith(".sh")}
+    assert set(bars) == scripts, set(bars) ^ scripts
+    for name, entry in bars.items():
+        assert set(entry) == {"seconds", "figures"}, name
+        for key, bar in entry["figures"].items():
+            barred = "at_most" in bar or "at_least" in bar
+            assert set(bar) <= {"what", "at_most", "at_least", "why"}, key
+            assert "what" in bar and barred == ("why" in bar), (name, key)
+
+
+def check_page():
+    made = subprocess.run(
+        [sys.executable, os.path.join(SOURCE, "docs/make-numbers.py"),
+         SOURCE], capture_output=True, text=True, check=True).stdout
+    with open(os.path.join(SOURCE, "docs/numbers.md"), encoding="utf-8") as f:
+        page = f.read()
+    assert page == made, "docs/numbers.md is stale: docs/make-numbers.py"
+    assert page.count("\n") <= 200, page.count("\n")
+
+
+check_bars()
+check_page()
+if not shutil.which("git"):
+    print("the runner is not checked: no git")
+    sys.exit(77)
+for check in (check_runner, check_misses):
+    with tempfile.TemporaryDirectory() as root:
+        check(root)
