@@ -94,11 +94,14 @@ static const struct option_table table = {
         "130 interrupted.\n",
 };
 
+#define PLAIN "plain"
+
 /* Reads the policy 'name'.  'where' begins the message about a wrong name. */
 static char *
 choose_policy(const char *where, const char *name, struct lab_policy *chosen)
 {
-    char *error = policy_find(name, &chosen->file);
+    bool plain = !strcmp(name, PLAIN);
+    char *error = policy_find(plain ? "fair" : name, &chosen->file);
     struct policy *policy;
 
     if (error) {
@@ -109,7 +112,8 @@ choose_policy(const char *where, const char *name, struct lab_policy *chosen)
     }
     error = policy_from_file(chosen->file, &policy);
     if (!error) {
-        chosen->name = xstrdup(policy->name);
+        chosen->name = xstrdup(plain ? PLAIN : policy->name);
+        chosen->plain = plain;
         policy_destroy(policy);
     }
     return error;

@@ -38,6 +38,7 @@ struct lab_options {
 struct lab_policy {
     char *name;
     char *file;
+    bool plain;                 /* See plan.h. */
 };
 
 struct lab_setting {

@@ -556,12 +556,13 @@ make_supervisor(struct cluster *c)
 static char *
 start_host_daemons(struct cluster *c)
 {
+    int n_hosts = c->plan->plain ? 0 : c->plan->n_hosts;
     char *error = NULL;
 
-    for (int i = 0; !error && i < c->plan->n_hosts; i++) {
+    for (int i = 0; !error && i < n_hosts; i++) {
         error = start_shim(c, i);
     }
-    for (int i = 0; !error && i < c->plan->n_hosts; i++) {
+    for (int i = 0; !error && i < n_hosts; i++) {
         error = start_agent(c, i);
     }
     return error;
@@ -570,8 +571,12 @@ start_host_daemons(struct cluster *c)
 static char *
 wait_until_ready(struct cluster *c)
 {
-    char *error = wait_until(c, "shims", "shim-h0", shims_ready);
+    char *error;
 
+    if (c->plan->plain) {
+        return NULL;
+    }
+    error = wait_until(c, "shims", "shim-h0", shims_ready);
     return error ? error : wait_until(c, "agents", "controller",
                                       agents_ready);
 }

@@ -143,6 +143,48 @@ set_up_namespace(const char *ns, struct ds *commands, const char **names)
     return run_batch("ip", ns, commands);
 }
 
+#define N_LEVELS 8
+
+/* Queue limit of one level of a port: the windows of several connections, so
+ * that waiting packets are not dropped. */
+#define QUEUE_BYTES 1000000
+
+/* Returns the bytes of 250 us of the rate, at least of two packets: HTB counts
+ * whole packets and would otherwise be late for each one. */
+static long long
+get_burst(int64_t rate_bps, int mtu)
+{
+    return MAX(rate_bps / 8 / 4000, 2 * (mtu + 14));
+}
+
+/* Sets up a bridge in place of the shim of host 'i'.  The uplink has the rate
+ * of the link and one queue. */
+static char *
+set_up_plain_node(const struct plan *plan, int i)
+{
+    const char *ns = plan->hosts[i].node_ns;
+    long long burst = get_burst(plan->rate_bps, plan->mtu);
+    struct ds ip = DS_EMPTY_INITIALIZER;
+    struct ds tc = DS_EMPTY_INITIALIZER;
+    char *error;
+
+    ds_put_format(&ip, "link add br0 type bridge mcast_snooping 0 "
+                  "stp_state 0\nlink set br0 mtu %d up\n"
+                  "link set host master br0\nlink set uplink master br0\n",
+                  plan->mtu);
+    error = run_batch("ip", ns, &ip);
+    if (!error) {
+        ds_put_format(&tc, "qdisc add dev uplink root handle 1: htb default 1 "
+                      "r2q 1000\nclass add dev uplink parent 1: classid 1:1 "
+                      "htb rate %"PRId64"bit burst %lld cburst %lld "
+                      "quantum 60000\nqdisc add dev uplink parent 1:1 "
+                      "handle 2: bfifo limit %d\n",
+                      plan->rate_bps, burst, burst, QUEUE_BYTES);
+        error = run_batch("tc", ns, &tc);
+    }
+    return error;
+}
+
 static char *
 set_up_host(const struct plan *plan, int i)
 {
@@ -160,22 +202,14 @@ set_up_host(const struct plan *plan, int i)
                     "link set uplink up\n");
         error = set_up_namespace(plan->hosts[i].node_ns, &ds, node_names);
     }
-    return error;
+    return error || !plan->plain ? error : set_up_plain_node(plan, i);
 }
-
-#define N_LEVELS 8
-
-/* Queue limit of one level of a port: the windows of several connections, so
- * that waiting packets are not dropped. */
-#define QUEUE_BYTES 1000000
 
 void
 fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
                    int mtu)
 {
-    /* 250 us of the rate, at least two packets: HTB counts whole packets and
-     * would otherwise be late for each one. */
-    long long burst = MAX(rate_bps / 8 / 4000, 2 * (mtu + 14));
+    long long burst = get_burst(rate_bps, mtu);
 
     ds_put_format(commands,
                   "qdisc add dev %s root handle 1: htb default 17 r2q 1000\n"

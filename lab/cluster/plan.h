@@ -57,6 +57,8 @@ struct plan {
     int64_t rate_bps;
     int mtu;
     bool cc;
+    bool plain;                 /* Kernel bridges in place of the shims, and no
+                                 * agents: the network without Stagecoach. */
     bool ha;                    /* Start several members and controllers, and
                                  * kill leaders (lab/run/faults.h). */
     enum fabric_kind fabric;

@@ -46,9 +46,10 @@ def scripts():
 
 def flatten(value, name=""):
     """Yields the name and value of each number; members of an object have
-    the names OBJECT.MEMBER.  Lists are not figures."""
-    if isinstance(value, dict):
-        for key, member in value.items():
+    the names OBJECT.MEMBER, those of a list LIST.0, LIST.1, ..."""
+    if isinstance(value, (dict, list)):
+        for key, member in (value.items() if isinstance(value, dict)
+                            else enumerate(value)):
             yield from flatten(member, f"{name}.{key}" if name else key)
     elif isinstance(value, (bool, int, float)):
         yield name, value

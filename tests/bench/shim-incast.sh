@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Measures incast: eight hosts send to one host at full speed, and each also
-# sends it 45 requests per second as heartbeats.  All hosts have shims;
-# congestion control is off, at the receiver only, or everywhere.  The programs
-# that send and answer heartbeats have the highest CPU priority, so that round
-# trips measure the network and the shims: nine hosts share this machine's
-# processors, and scheduling delay of the answering program was most of the
-# 99th percentile. $RATE is the downlink rate of the receiver (default
-# 200mbit), $SECONDS_LOADED the duration.  Prints one JSON object on standard
-# output, progress on standard error.
+# sends it 45 requests per second as heartbeats.  The hosts have kernel bridges
+# (only the heartbeats, without load), or shims whose congestion control is
+# off, at the receiver only, or everywhere.  In the case "first", everywhere,
+# the programs that send and answer heartbeats have the highest CPU priority, so
+# that round trips measure the network and the shims: nine hosts share this
+# machine's processors, and scheduling delay of the answering program can be
+# most of the 99th percentile. $RATE is the downlink rate of the receiver
+# (default 200mbit), $SECONDS_LOADED the duration.  Prints one JSON object on
+# standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-$PWD/build}
@@ -18,13 +19,15 @@ SECONDS_LOADED=${SECONDS_LOADED:-10}
 . "$PWD/tests/lab/incast-net.sh"
 
 PING_PORT=7000          # Of the heartbeats.
+first=                  # Command before the heartbeat programs.
 senders() { seq 1 "$HOSTS"; }
 
 # heartbeats NAME N: N from each host.  Returns when they are done.
 heartbeats() {
     waits=
     for i in $(senders); do
-        in_host "$i" chrt -f 1 "$traffic" ping 10.99.0.1 $PING_PORT "$2" 200 \
+        # shellcheck disable=SC2086
+        in_host "$i" $first "$traffic" ping 10.99.0.1 $PING_PORT "$2" 200 \
             >"$TMP/$1.ping.$i" & waits="$waits $!"
     done
     for pid in $waits; do
@@ -56,6 +59,35 @@ loaded() {
     wait $sink
 }
 
+echo_start() {
+    # shellcheck disable=SC2086
+    in_host 0 $first "$traffic" echo 60000 $PING_PORT & echo_pid=$!
+    PIDS="$PIDS $echo_pid"
+    wait_until host_listens 0 u $PING_PORT
+}
+
+echo_stop() {
+    kill $echo_pid
+    wait $echo_pid 2>/dev/null || true
+}
+
+# idle_bridges NAME: heartbeats without load, through a kernel bridge in place
+# of each shim.
+idle_bridges() {
+    for i in $(hosts); do
+        ip -n "$PREFIX-n$i" link add bridge0 mtu "$MTU" type bridge
+        ip -n "$PREFIX-n$i" link set hostside master bridge0
+        ip -n "$PREFIX-n$i" link set uplink master bridge0
+        ip -n "$PREFIX-n$i" link set bridge0 up
+    done
+    echo_start
+    heartbeats "$1" 150
+    echo_stop
+    for i in $(hosts); do
+        ip -n "$PREFIX-n$i" link del bridge0
+    done
+}
+
 # run NAME RECEIVER SENDERS: with congestion control on or off at either end.
 run() {
     echo "$1" >&2
@@ -64,23 +96,23 @@ run() {
         shim_start "$i" --cc "$3" --control-port $PING_PORT
     done
     shims_wait
-    in_host 0 chrt -f 1 "$traffic" echo 60000 $PING_PORT & echo_pid=$!
-    PIDS="$PIDS $echo_pid"
-    wait_until host_listens 0 u $PING_PORT
+    echo_start
     heartbeats "$1.idle" 150
     loaded "$1"
     for i in 0 1; do
         "$BUILD/shim/stagecoach-shim" --show "$TMP/$i.sock" |
             grep -E '^(cc_|queue_|port_)' | xargs echo "shim $i:" >&2
     done
-    kill $echo_pid
-    wait $echo_pid 2>/dev/null || true
+    echo_stop
     shims_stop
 }
 
+idle_bridges bridge
 run plain off off
 run windows on off
 run cc on on
+first="chrt -f 1"
+run first on on
 python3 - "$TMP" "$HOSTS" "$RATE" <<'EOF_PYTHON'
 import json
 import sys
@@ -142,16 +174,22 @@ def case(name):
 
 
 plain, windows, cc = case('plain'), case('windows'), case('cc')
+first = case('first')
+bridge_p99 = p99(rtts('bridge')[0])
 print(json.dumps({
     'bench': 'shim-incast',
     'figures': {
-        'heartbeat_p99_vs_idle': cc['p99_vs_idle'],
-        'plain_p99_vs_idle': plain['p99_vs_idle'],
+        'heartbeat_p99_ms': cc['p99_us'] / 1e3,
+        'plain_p99_ms': plain['p99_us'] / 1e3,
+        'bridge_idle_p99_ms': bridge_p99 / 1e3,
+        'heartbeat_p99_vs_bridge_idle': round(cc['p99_us'] / bridge_p99, 3),
+        'heartbeat_p99_vs_idle': first['p99_vs_idle'],
         'heartbeat_lost': cc['lost'],
         'queue_p99_bytes': cc['queue_p99_bytes'],
         'link_use': cc['link_use'],
         'jain': cc['jain'],
         'cc': cc,
+        'first': first,
         'receiver_only': windows,
     },
     'baseline': plain,

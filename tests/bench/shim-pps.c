@@ -8,8 +8,8 @@
  * to the host port through a ring.  The table has FLOWS flows of 64 jobs.  Two
  * pipelines alternate and give the jobs different DSCPs, so that the header of
  * each packet is rewritten in each round.  Each frame belongs to another flow.
- * With many more flows than frames, a frame belongs to another flow in each
- * round, which costs a dozen instructions that testpmd does not need.
+ * With more flows than frames, a frame belongs to another flow in each round,
+ * which costs a dozen instructions that testpmd does not need.
  *
  * "full" is the whole path with an idle uplink and a token bucket of two
  * frames of MTU 9000.  "queued" is the same with BACKLOG frames always in the
@@ -51,7 +51,6 @@
 
 #define N_JOBS 64
 #define FIRST_ADDRESS (10u << 24)       /* In host byte order. */
-#define MANY 4                  /* Flows per frame that are "many more". */
 #define FRAME_SIZE 60           /* 64 with the FCS. */
 #define ROOM 2048               /* Bytes of a buffer, as in testpmd. */
 #define RATE UINT64_C(800000000000)
@@ -180,7 +179,7 @@ create_ports(struct bench *b)
     if (!b->host || !b->uplink) {
         die("no ring ports");
     }
-    if (n_flows / MANY > n_frames) {
+    if (n_flows > n_frames) {
         ring_port_set_change(b->uplink, next_flows);
     }
 }

@@ -3,8 +3,8 @@
 #
 # Runs the smoke scenario from end to end, under both policies, and checks that
 # the report is complete, the searches really train, the traffic has DSCPs, no
-# job stalls, and nothing is left.  Then repeats a tiny run at two placements,
-# in two parts.
+# job stalls, and nothing is left.  Then repeats a tiny run in a network without
+# shims, and at two placements, in two parts.
 #
 # $RUNS runs in a row (default 1); $BUSY=1 adds a busy loop on each core.
 set -eu
@@ -27,7 +27,7 @@ for policy in report["policies"]:
     assert policy["stalls"] == 0, "%(stalls)s stalls under %(name)s" % policy
     assert policy["restarts"] == 0, "%(restarts)s restarts under %(name)s" % policy
 assert [p["name"] for p in report["policies"]] == ["fair", "stage"]
-assert report["ratio"] > 0
+assert 0 < report["ratio"] < 1, "stage / fair: %(ratio)s" % report
 assert report["certificate"]["bound_mean_s"] > 0
 stages = {(s["policy"], s["cojob"], s["rung"]) for s in report["stages"]}
 assert stages == {(p, c, r) for p in ("fair", "stage")
@@ -70,6 +70,14 @@ cat >"$dir/tiny.json" <<'EOF_JSON'
      "data": {"kind": "generated", "samples": 200}, "backend": "cpu"}}]}
 EOF_JSON
 tiny() { lab run "$dir/tiny.json" --out "$dir/tiny" "$@" >"$dir/out" 2>&1; }
+tiny --policy plain || fail "the plain network"
+python3 - "$dir/tiny/report.json" <<'PYTHON' || fail "the plain network"
+import json, sys
+
+policy = json.load(open(sys.argv[1]))["policies"][0]
+assert policy["name"] == "plain" and policy["mean_sct_s"] > 0, policy
+assert policy["coverage"] is None, "shims count packets: %s" % policy
+PYTHON
 tiny --placements 1 || fail "the first placement"
 cp "$dir/tiny/placement-5/fair/report.json" "$dir/first.json"
 tiny --placements 2 || fail "two placements"

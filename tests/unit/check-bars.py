@@ -37,7 +37,7 @@ def bench(folder, *arguments):
 
 
 def check_runner(folder):
-    make_tree(folder, {"a": 1.5, "b": {"c": 3}},
+    make_tree(folder, {"a": 1.5, "b": {"c": 3}, "d": [7]},
               {"a": {"what": "a", "at_most": 2, "why": "a"},
                "b.c": {"what": "c", "at_least": 3, "why": "c"}})
     done = bench(folder, "--record", "--runs", "2", "one")
@@ -45,7 +45,8 @@ def check_runner(folder):
     with open(os.path.join(folder, "results/one.json"),
               encoding="utf-8") as f:
         result = json.load(f)
-    assert result["figures"] == {"a": [1.5] * 3, "b.c": [3] * 3}, result
+    assert result["figures"] == {"a": [1.5] * 3, "b.c": [3] * 3,
+                                 "d.0": [7] * 3}, result
     assert result["runs"] == 2 and len(result["commit"]) == 8, result
     assert bench(folder, "all-short").returncode == 0
     assert bench(folder, "two").returncode == 2
@@ -90,8 +91,31 @@ def check_page():
     assert page.count("\n") <= 200, page.count("\n")
 
 
+def check_readme():
+    """The headline of the README is that of the last recorded quickstart."""
+    path = os.path.join(SOURCE, "results/quickstart.json")
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as f:
+        result = json.load(f)
+    figures = {key: v[1] for key, v in result["figures"].items()}
+    fair = result["baseline"]
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as f:
+        readme = f.read()
+    for line in (
+            "| fair | %.1f s | %.1f s | %.1f s |" % tuple(
+                fair[k] for k in ("mean_sct_s", "p95_sct_s", "makespan_s")),
+            "| stage | %.1f s | %.1f s | %.1f s |" % tuple(
+                figures[k] for k in ("mean_sct_s", "p95_sct_s", "makespan_s")),
+            "| **%.3f** [%.3f, %.3f] | %.3f | %.3f |" % tuple(
+                figures[k] for k in ("vs_fair_mean", "ci95.0", "ci95.1",
+                                     "p95_vs_fair", "makespan_vs_fair"))):
+        assert line in readme, "README.md, not as recorded: " + line
+
+
 check_bars()
 check_page()
+check_readme()
 if not shutil.which("git"):
     print("the runner is not checked: no git")
     sys.exit(77)

@@ -158,18 +158,14 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
     return LINK_FRAME;
 }
 
-/* Makes poll() report the socket as readable only with WAKE bytes of a long
- * payload, or with any data if 'left' is small.  A wake-up costs 10 to 100 us,
- * the time of a megabyte.  The kernel never waits for more than half the
- * receive buffer, and reports an end or an error at once. */
-static void
-set_low_water(struct link *link, size_t left)
+void
+link_set_low_water(int fd, size_t left, int *low_water)
 {
     int low = left >= 2 * WAKE ? WAKE : 1;
 
-    if (low != link->low_water
-        && !setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low)) {
-        link->low_water = low;
+    if (low != *low_water
+        && !setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low)) {
+        *low_water = low;
     }
 }
 
@@ -195,14 +191,14 @@ fill_body(struct link *link, char **errorp)
         n = receive_bytes(link, link->payload + link->have, left, NEXT_HEAD,
                           &state, errorp);
         if (!n) {
-            set_low_water(link, left);
+            link_set_low_water(link->fd, left, &link->low_water);
             return state;
         }
         link->have += n < left ? n : left;
         link->begin = 0;
         link->end = n < left ? 0 : n - left;
     }
-    set_low_water(link, 0);
+    link_set_low_water(link->fd, 0, &link->low_water);
     return LINK_FRAME;
 }
 

@@ -51,9 +51,15 @@ enum figure {
     SYNC_TIME, PINGPONG_TIME, PIPELINED_RATE, N_FIGURES
 };
 
+/* A plain socket. */
+struct plain {
+    int fd;                     /* -1: none. */
+    int low_water;              /* See link_set_low_water(). */
+};
+
 struct bench {
     struct store_client *client;        /* Of the server. */
-    int plain;                  /* A socket to the plain process, or -1. */
+    struct plain plain;         /* To the plain process. */
     pid_t server_pid, plain_pid;        /* 0: not started. */
     uint8_t *bytes;             /* 12 * N_KEYS bytes. */
     struct series {
@@ -70,12 +76,19 @@ struct request {
 
 /* The processes. */
 
+/* Long transfers wake the receiver as seldom as those of a link. */
 static bool
-move_all(int fd, uint8_t *bytes, size_t n, bool out)
+move_all(struct plain *plain, uint8_t *bytes, size_t n, bool out)
 {
     while (n) {
-        ssize_t moved = out ? send(fd, bytes, n, MSG_NOSIGNAL)
-                            : recv(fd, bytes, n, 0);
+        ssize_t moved;
+
+        if (out) {
+            moved = send(plain->fd, bytes, n, MSG_NOSIGNAL);
+        } else {
+            link_set_low_water(plain->fd, n, &plain->low_water);
+            moved = recv(plain->fd, bytes, n, 0);
+        }
 
         if (moved <= 0 && (!moved || errno != EINTR)) {
             return false;
@@ -92,18 +105,19 @@ plain_main(int fd)
 {
     const size_t size = BIG * sizeof(float);
     uint8_t *bytes = allocate(size, 1);
+    struct plain plain = { .fd = fd };
     struct request request;
 
-    while (move_all(fd, (uint8_t *) &request, sizeof request, false)) {
+    while (move_all(&plain, (uint8_t *) &request, sizeof request, false)) {
         uint64_t left = request.to;
 
         while (left) {
             size_t n = left < size ? left : size;
 
-            move_all(fd, bytes, n, false);
+            move_all(&plain, bytes, n, false);
             left -= n;
         }
-        move_all(fd, bytes, request.from, true);
+        move_all(&plain, bytes, request.from, true);
     }
     free(bytes);
 }
@@ -174,10 +188,10 @@ start_plain(struct bench *b)
     }
     close(listener);
     snprintf(target, sizeof target, "127.0.0.1:%u", port);
-    error = address_connect(target, &b->plain);
+    error = address_connect(target, &b->plain.fd);
     if (!error) {
-        link_tune(b->plain, NULL);
-        fcntl(b->plain, F_SETFL, 0);
+        link_tune(b->plain.fd, NULL);
+        fcntl(b->plain.fd, F_SETFL, 0);
     }
     return error;
 }
@@ -253,8 +267,8 @@ static void
 stop_processes(struct bench *b)
 {
     store_client_destroy(b->client);
-    if (b->plain >= 0) {
-        close(b->plain);
+    if (b->plain.fd >= 0) {
+        close(b->plain.fd);
     }
 
     /* Both end with their connections. */
@@ -339,8 +353,8 @@ plain_exchange(struct bench *b, size_t to, size_t from)
     double begin = clock_monotonic_s();
 
     memcpy(b->bytes, &request, sizeof request);
-    if (!move_all(b->plain, b->bytes, to, true)
-        || !move_all(b->plain, b->bytes, from, false)) {
+    if (!move_all(&b->plain, b->bytes, to, true)
+        || !move_all(&b->plain, b->bytes, from, false)) {
         note_error(b, message("plain socket: %s", strerror(errno)));
     }
     return clock_monotonic_s() - begin;
@@ -566,7 +580,7 @@ print(struct bench *b, bool json)
 char *
 bench_ps(bool json)
 {
-    struct bench b = { .plain = -1 };
+    struct bench b = { .plain.fd = -1 };
 
     pin_processor(0);
     b.error = start_server(&b);
