@@ -90,13 +90,13 @@ load_trace_generate(enum load_kind kind, uint64_t seed, size_t n,
     double t = 0;
 
     allocate_trace(lt, n);
-    speed_profile_use(profile, t, &lt->cpus[0], &lt->memories[0]);
+    speed_profile_use(profile, t, t, &lt->cpus[0], &lt->memories[0]);
     for (size_t i = 0; i < n; i++) {
         double seconds = speed_profile_seconds(profile, BATCH, t);
 
         lt->speeds[i] = BATCH / seconds;
         t += seconds + PAUSE_S;
-        speed_profile_use(profile, t, &lt->cpus[i + 1],
+        speed_profile_use(profile, t - seconds - PAUSE_S, t, &lt->cpus[i + 1],
                           &lt->memories[i + 1]);
     }
     speed_profile_destroy(profile);

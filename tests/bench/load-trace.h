@@ -4,7 +4,8 @@
 #define LOAD_TRACE_H 1
 
 /* Traces of a worker's speed in each iteration and of the load by other
- * programs just before it: generated randomly, or recorded.
+ * programs as measured from one iteration's begin to the next one's: generated
+ * randomly, or recorded.
  *
  *    load_trace_generate(LOAD_STEPS, seed, n, &trace);
  *    ...trace.speeds[0] to trace.speeds[trace.n - 1]...
@@ -25,7 +26,8 @@ enum load_kind {
 struct load_trace {
     size_t n;
     double *speeds;             /* [n], any unit. */
-    double *cpus, *memories;    /* [n + 1], before each and after the last. */
+    double *cpus, *memories;    /* [n + 1], measured before each and after the
+                                 * last. */
 };
 
 struct speed_profile;

@@ -67,7 +67,7 @@ static void
 iterate(struct loop *loop, struct loop_result *result)
 {
     double seconds[N_WORKERS], cpu[N_WORKERS], memory[N_WORKERS];
-    double longest = 0, speed = 0;
+    double longest = 0, speed = 0, begin = loop->t;
 
     for (int i = 0; i < N_WORKERS; i++) {
         seconds[i] = speed_profile_seconds(loop->workers[i], loop->sizes[i],
@@ -77,7 +77,8 @@ iterate(struct loop *loop, struct loop_result *result)
     }
     loop->t += longest + PAUSE_S;
     for (int i = 0; i < N_WORKERS; i++) {
-        speed_profile_use(loop->workers[i], loop->t, &cpu[i], &memory[i]);
+        speed_profile_use(loop->workers[i], begin, loop->t, &cpu[i],
+                          &memory[i]);
     }
     result->seconds += longest;
     result->ideal += BATCH / speed;

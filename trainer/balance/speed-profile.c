@@ -15,6 +15,7 @@
 #define MAX_BATCH 65536
 #define MAX_SECONDS 1e6
 #define USE_NOISE 0.01          /* Standard deviation of what is read. */
+#define USE_POINTS 8            /* Points in time of a measured mean. */
 
 /* Numbers of a speed profile; see speed-profile.h. */
 
@@ -318,12 +319,18 @@ as_read(struct speed_profile *sp, double use)
 }
 
 void
-speed_profile_use(struct speed_profile *sp, double t,
+speed_profile_use(struct speed_profile *sp, double begin, double end,
                   double *cpu, double *memory)
 {
-    double end;
-    const struct speed_step *step = find_step(&sp->n, t, &end);
+    const struct speed_step *step = NULL;
+    double next, use = 0;
 
-    *cpu = as_read(sp, 1 - (step ? step->factor : 1) * drift(&sp->n, t));
+    for (int i = 1; i <= USE_POINTS; i++) {
+        double t = begin + (end - begin) * i / USE_POINTS;
+
+        step = find_step(&sp->n, t, &next);
+        use += 1 - (step ? step->factor : 1) * drift(&sp->n, t);
+    }
+    *cpu = as_read(sp, use / USE_POINTS);
     *memory = as_read(sp, step ? step->memory : 0);
 }

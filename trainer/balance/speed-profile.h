@@ -23,7 +23,7 @@
  *    for (;;) {
  *        ...compute 'n' samples...
  *        ...wait until speed_profile_seconds(worker, n, t) after 't'...
- *        speed_profile_use(worker, now, &cpu, &memory);
+ *        speed_profile_use(worker, t, now, &cpu, &memory);
  *    }
  *
  * The file is an object with "workers", an array of objects, the first for
@@ -80,8 +80,9 @@ void speed_profile_destroy(struct speed_profile *);
  * numbers. */
 double speed_profile_seconds(struct speed_profile *, uint32_t n, double t);
 
-/* Stores the load by other programs at 't', 0 to 1. */
-void speed_profile_use(struct speed_profile *, double t,
+/* Stores the load by other programs, 0 to 1, as a worker can measure it: the
+ * mean use of the processor from 'begin' to 'end', and the memory at 'end'. */
+void speed_profile_use(struct speed_profile *, double begin, double end,
                        double *cpu, double *memory);
 
 /* Returns the largest batch for which the worker has memory, 0 if

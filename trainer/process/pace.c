@@ -109,9 +109,10 @@ pace_elapsed(const struct pace *pace)
 void
 pace_use(const struct pace *pace, double *cpu, double *memory)
 {
+    double step = (pace->step_us - pace->begin_us) * 1e-6;
     double now = (clock_monotonic_us() - pace->begin_us) * 1e-6;
 
-    speed_profile_use(pace->profile, now, cpu, memory);
+    speed_profile_use(pace->profile, step, now, cpu, memory);
 }
 
 uint32_t

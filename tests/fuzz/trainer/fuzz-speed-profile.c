@@ -25,7 +25,7 @@ check_worker(const struct speed_profile_set *set, int rank)
         double cpu, memory;
 
         must(isfinite(seconds) && seconds >= 0);
-        speed_profile_use(sp, t, &cpu, &memory);
+        speed_profile_use(sp, t, t + seconds, &cpu, &memory);
         must(cpu >= 0 && cpu <= 1 && memory >= 0 && memory <= 1);
         t += seconds + i * 0.1;
     }

@@ -123,9 +123,11 @@ use_shows_steps_and_drift(void **state)
         "[{\"at_s\": 10, \"factor\": 0.25, \"memory\": 0.5}]", 1);
     double cpu, memory;
 
-    speed_profile_use(sp, 9, &cpu, &memory);
+    speed_profile_use(sp, 8, 9, &cpu, &memory);
     assert_true(cpu >= 0 && cpu < 0.1 && memory >= 0 && memory < 0.1);
-    speed_profile_use(sp, 10, &cpu, &memory);
+    speed_profile_use(sp, 9, 11, &cpu, &memory);
+    assert_true(fabs(cpu - 0.375) < 0.15 && fabs(memory - 0.5) < 0.1);
+    speed_profile_use(sp, 10, 11, &cpu, &memory);
     assert_true(fabs(cpu - 0.75) < 0.1 && fabs(memory - 0.5) < 0.1);
     speed_profile_destroy(sp);
 }
