@@ -284,6 +284,12 @@ static const struct option_row rows[] = {
       .help = "knowledge and skipgram, with --store localize: redraw each "
               "negative sample up to this number of times until its key is "
               "local; 1 accepts the first" },
+    { "exchange", OPTION_INTEGER, AT(exchange), 1, 1024, "N", "1",
+      .modes = ROLE_NODE,
+      .help = "factorise, with --store classic or classic-local: number of "
+              "ratings whose vectors are pulled and pushed at once, while "
+              "those of the next ones are requested; 1 is one after the "
+              "other" },
     { "prefetch", OPTION_INTEGER, AT(prefetch), 1, 1 << 20, "N", "200",
       .alias = "ahead", .modes = ROLE_NODE,
       .help = "knowledge and skipgram: number of samples whose keys are "
@@ -352,6 +358,12 @@ check_node(const struct options *o)
     if (!o->nodes || (!o->port && !strchr(o->nodes, ':'))) {
         return message("--nodes, --port: all nodes and where they listen are "
                        "needed");
+    }
+    if (o->exchange > 1 && (strcmp(o->task, "factorise")
+                            || strncmp(o->store, "classic", 7))) {
+        return message("--exchange %lld: only with --task factorise and "
+                       "--store classic or classic-local",
+                       (long long) o->exchange);
     }
     if (strcmp(o->store, "manual")) {
         return NULL;

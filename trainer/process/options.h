@@ -89,6 +89,7 @@ struct options {
     int64_t window;             /* Words on each side that are near. */
     int64_t negatives;          /* Wrong ones beside each right one. */
     int64_t draws;              /* Of a wrong one, until one is here. */
+    int64_t exchange;           /* Ratings that are exchanged at once. */
     int64_t prefetch;           /* Samples whose keys are requested in
                                  * advance. */
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "trainer/models/vector.h"
 #include "trainer/process/options.h"
 #include "trainer/process/report.h"
 #include "trainer/tasks/factorise-data.h"
@@ -18,6 +19,14 @@
 /* Largest number of columns per step, besides a row. */
 #define IN_PLACE (KEY_STORE_MAX_BORROWED - 1)
 #define JUDGED_AT_ONCE 1024     /* Ratings that are validated at once. */
+
+/* Ratings whose vectors are exchanged at once. */
+struct rating_batch {
+    struct gather *gather;
+    const struct rating *ratings;
+    size_t n;
+    key_handle pull;
+};
 
 struct factorise {
     struct node_task task;
@@ -30,6 +39,8 @@ struct state {
     uint64_t *keys;             /* Scratch: keys of a block. */
     float *values, *deltas;     /* Scratch: a row and a column. */
     struct gather *gather;
+    struct rating_batch batches[2];     /* One is trained, the other one
+                                         * pulled. */
 };
 
 static struct factorise *
@@ -110,6 +121,10 @@ factorise_begin(struct node_worker *worker, void **statep)
     state->deltas = allocate(2 * o->dimension, sizeof *state->deltas);
     state->gather = gather_create(worker->keys, 2 * JUDGED_AT_ONCE,
                                   2 * JUDGED_AT_ONCE * o->dimension);
+    for (int i = 0; i < 2; i++) {
+        state->batches[i].gather = gather_create(
+            worker->keys, 2 * o->exchange, 2 * o->exchange * o->dimension);
+    }
     return localize_rows(worker, state);
 }
 
@@ -119,6 +134,8 @@ factorise_end(void *state_)
     struct state *state = state_;
 
     gather_destroy(state->gather);
+    gather_destroy(state->batches[0].gather);
+    gather_destroy(state->batches[1].gather);
     free(state->keys);
     free(state->values);
     free(state->deltas);
@@ -205,6 +222,87 @@ step_by_messages(struct node_worker *worker, struct state *state,
     return NULL;
 }
 
+/* Requests the vectors of the next ones of 'n' ratings. */
+static void
+batch_request(struct node_worker *worker, struct rating_batch *b,
+              const struct rating *x, size_t n)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    const struct options *o = worker->task->o;
+
+    b->ratings = x;
+    b->n = n < (size_t) o->exchange ? n : (size_t) o->exchange;
+    gather_clear(b->gather);
+    for (size_t i = 0; i < b->n; i++) {
+        gather_add(b->gather, x[i].row, o->dimension);
+        gather_add(b->gather, column_key(data, x[i].column), o->dimension);
+    }
+    b->pull = gather_request(b->gather);
+}
+
+/* Changes a vector of a batch, and notes the change. */
+static void
+batch_change(struct gather *g, size_t at, const float *delta, size_t n)
+{
+    vector_add(n, 1, delta, g->values + at);
+    vector_add(n, 1, delta, g->deltas + at);
+}
+
+static char *
+batch_train(struct node_worker *worker, struct state *state,
+            struct rating_batch *b, double *loss)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    size_t rank = worker->task->o->dimension;
+    struct gather *g = b->gather;
+    char *error = key_wait(worker->keys, b->pull);
+
+    for (size_t i = 0; i < b->n && !error; i++) {
+        const struct rating *x = &b->ratings[i];
+        size_t w = gather_add(g, x->row, rank);
+        size_t h = gather_add(g, column_key(data, x->column), rank);
+        struct factorise_step step = factorise_data_step(
+            data, rank, state->driver.rate, x);
+        float e = factorise_delta(&step, g->values + w, g->values + h,
+                                  state->deltas, state->deltas + rank);
+
+        batch_change(g, w, state->deltas, rank);
+        batch_change(g, h, state->deltas + rank, rank);
+        *loss += e * e;
+    }
+    if (!error) {
+        gather_push(g);
+    }
+    return error;
+}
+
+/* Trains 'n' ratings, a batch at a time.  The vectors of the next batch are
+ * requested before the changes of this one are sent, so they may lack them. */
+static char *
+train_batches(struct node_worker *worker, struct state *state,
+              const struct rating *x, size_t n, struct node_task_sums *sums)
+{
+    char *error = NULL;
+    size_t done = 0;
+    int k = 0;
+
+    batch_request(worker, &state->batches[0], x, n);
+    while (done < n && !error && !node_worker_late(worker)) {
+        struct rating_batch *b = &state->batches[k];
+        size_t next = done + b->n;
+
+        k = !k;
+        if (next < n) {
+            batch_request(worker, &state->batches[k], x + next, n - next);
+        }
+        error = batch_train(worker, state, b, &sums->loss);
+        done = next;
+    }
+    sums->updates += done;
+    node_worker_pace(worker, done);
+    return error ? error : key_wait_all(worker->keys);
+}
+
 static char *
 train_block(struct node_worker *worker, struct state *state, int block,
             struct node_task_sums *sums)
@@ -215,6 +313,10 @@ train_block(struct node_worker *worker, struct state *state, int block,
     size_t first = i;
     char *error = NULL;
 
+    if (worker->task->o->exchange > 1 && i < end) {
+        return train_batches(worker, state, &data->ratings->all[i], end - i,
+                             sums);
+    }
     while (i < end && !error && !node_worker_late(worker)) {
         const struct rating *x = &data->ratings->all[i];
         size_t n = count_alike(x, end - i);

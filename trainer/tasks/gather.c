@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "trainer/keys/key-store.h"
 
 struct gather_place {
     uint64_t key;
@@ -81,12 +80,17 @@ gather_add(struct gather *g, uint64_t key, uint32_t width)
     return place->at - 1;
 }
 
+key_handle
+gather_request(struct gather *g)
+{
+    memset(g->deltas, 0, g->n_values * sizeof *g->deltas);
+    return key_pull(g->worker, g->keys, g->n, g->values);
+}
+
 char *
 gather_pull(struct gather *g)
 {
-    memset(g->deltas, 0, g->n_values * sizeof *g->deltas);
-    return key_wait(g->worker,
-                    key_pull(g->worker, g->keys, g->n, g->values));
+    return key_wait(g->worker, gather_request(g));
 }
 
 void

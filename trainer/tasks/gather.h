@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/keys/key-store.h"
+
 struct gather_place;
 struct key_worker;
 
@@ -43,6 +45,9 @@ void gather_clear(struct gather *);
 size_t gather_add(struct gather *, uint64_t key, uint32_t width);
 
 char *gather_pull(struct gather *);
+
+/* The same without waiting; key_wait() of the result is needed. */
+key_handle gather_request(struct gather *);
 
 /* Pushes all changes, without waiting for the result. */
 void gather_push(struct gather *);

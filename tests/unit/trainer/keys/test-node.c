@@ -133,6 +133,21 @@ every_variant_trains_to_the_same_loss(void **state)
     }
 }
 
+/* The vectors of a batch lack the changes of the one before it. */
+static void
+batches_train_to_nearly_the_same_loss(void **state)
+{
+    double one = train((const char *const[]) {
+        "--store", "classic", "--epochs", "6", NULL,
+    });
+    double loss = train((const char *const[]) {
+        "--store", "classic", "--exchange", "16", "--epochs", "6", NULL,
+    });
+
+    (void) state;
+    assert_true(loss != one && loss > one * 0.8 && loss < one * 1.2);
+}
+
 /* Of 100 entities each is as good as another to who has not learned: a mean
  * reciprocal rank of 0.05. */
 static void
@@ -298,6 +313,9 @@ mistakes_are_refused(void **state)
           "--store: manual is for factorise, one thread a node" },
         { { "node", "--nodes", "a:1", "--store=manual", "--epoch-limit", "1" },
           "--epoch-limit: manual goes through whole epochs" },
+        { { "node", "--nodes", "a:1", "--exchange", "8" },
+          "--exchange 8: only with --task factorise and --store classic or "
+          "classic-local" },
         { { "node", "--batch", "8" }, "--batch: not an option of \"node\"" },
         { { "node", "--staleness", "-1" },
           "--staleness: \"-1\" is not an integer from 0 to 1000" },
@@ -329,6 +347,7 @@ main(void)
         cmocka_unit_test(old_names_of_options_are_accepted),
         cmocka_unit_test(mistakes_are_refused),
         cmocka_unit_test(every_variant_trains_to_the_same_loss),
+        cmocka_unit_test(batches_train_to_nearly_the_same_loss),
         cmocka_unit_test(knowledge_is_learned),
         cmocka_unit_test(words_are_learned),
         cmocka_unit_test(workers_may_be_threads),
