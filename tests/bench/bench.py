@@ -95,15 +95,15 @@ def run(name):
     done = subprocess.run(["sh", os.path.join(BENCHES, name + ".sh")],
                           cwd=ROOT, stdout=subprocess.PIPE, text=True,
                           check=False)
-    lines = done.stdout.strip().splitlines()
+    begin = done.stdout.find('{"bench"')
     if done.returncode == SKIPPED:
-        print("\n".join(lines))
+        print(done.stdout.strip())
         return None
-    if done.returncode or not lines:
+    if done.returncode or begin < 0:
         sys.exit(f"bench: {name}: exit status {done.returncode}, "
                  "no figures")
-    print(lines[-1], flush=True)
-    result = json.loads(lines[-1])
+    result = json.loads(done.stdout[begin:])
+    print(json.dumps(result), flush=True)
     return None if "skipped" in result else result
 
 

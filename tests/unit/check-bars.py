@@ -22,7 +22,8 @@ def make_tree(folder, figures, bars):
     with open(os.path.join(bench, "bars.json"), "w", encoding="utf-8") as f:
         json.dump({"one": {"seconds": 1, "figures": bars}}, f)
     with open(os.path.join(bench, "one.sh"), "w", encoding="utf-8") as f:
-        f.write("echo '" + json.dumps({"bench": "one", "figures": figures})
+        text = json.dumps({"bench": "one", "figures": figures})
+        f.write("echo '" + text.replace(', "figures"', ',\n"figures"')
                 + "'\n")
     for command in (["init", "-q"], ["add", "."],
                     ["-c", "user.name=t", "-c", "user.email=t@t", "commit",
