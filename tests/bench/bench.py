@@ -81,7 +81,7 @@ def processor():
 
 def git(*arguments):
     return subprocess.run(["git", "-C", ROOT, *arguments], check=True,
-                          capture_output=True, text=True).stdout.strip()
+                          capture_output=True, text=True).stdout.rstrip()
 
 
 def changes():
