@@ -108,7 +108,9 @@ shares() {
     echo "$got" | awk '{ exit !('"$4"') }' || fail "$1: $got Mbit/s"
 }
 first=$((48 << 2)) second=$((40 << 2)) last=0
-full="$MBIT * 0.5 && \$1 + \$2 < $MBIT * 1.05"
+# 0.92 to 0.97 of the rate on a quiet machine: TCP's headers, and emulated
+# processors.
+full="$MBIT * 0.8 && \$1 + \$2 < $MBIT * 1.05"
 shares "the same level" $second $second \
     "\$1 + \$2 > $full && \$1 > 1 && \$2 > 1"
 shares "the second and the first level" $second $first \
