@@ -224,6 +224,8 @@ def main():
         "bench": "gossip",
         "figures": {
             "netmax_vs_adpsgd": ratio(slow.get("adpsgd"), netmax),
+            "netmax_vs_adpsgd_atomic": ratio(slow.get("adpsgd-atomic"),
+                                             netmax),
             "netmax_vs_allreduce": ratio(slow.get("allreduce"), netmax),
             "netmax_vs_prague": ratio(slow.get("prague"), netmax),
             "uniform_vs_adpsgd": ratio(equal.get("netmax"),
@@ -235,8 +237,6 @@ def main():
             "slow_iterations_per_s": values(slow, "steps", 1),
             "equal_s": values(equal, "seconds", 2),
             "equal_iterations_per_s": values(equal, "steps", 1),
-            "netmax_vs_adpsgd_atomic": ratio(slow.get("adpsgd-atomic"),
-                                             netmax),
             "netmax_vs_adpsgd_last_peer": ratio(slow.get("adpsgd"), netmax,
                                                 "last"),
             "bound_of_iterations": round(mean(
