@@ -286,8 +286,10 @@ lab_up(const struct lab_options *o)
     } else {
         const struct lab_policy *policy
             = &setting.policies[setting.n_policies - 1];
-        pid_t pid = fork();
+        pid_t pid;
 
+        setting.plan->plain = policy->plain;
+        pid = fork();
         if (!pid) {
             close(fds[0]);
             keep_up(setting.plan, policy->file, fds[1]);
