@@ -22,6 +22,9 @@ fi
 
 mkdir -p "$work" "$out"
 work=$(cd "$work" && pwd) out=$(cd "$out" && pwd)
+# Several build directories may share WORK and build at the same time.
+exec 9>"$work/build.lock"
+flock 9
 log=$work/build.log
 stamp=$work/openvswitch/.built-$sha256
 
