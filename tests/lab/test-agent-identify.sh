@@ -236,7 +236,7 @@ echo >&5
 all_connected() {
     [ "$(wc -l < "$dir/ports")" -eq 1000 ]
 }
-wait_for 10 "a thousand workers are connected" all_connected
+wait_for 60 "a thousand workers are connected" all_connected
 while read -r port; do
     miss "$port"
 done < "$dir/ports"
@@ -246,7 +246,7 @@ all_known() {
     [ -n "$slot" ] &&
         [ "$(grep -c "^flow $slot " "$dir/shim.log")" -ge 1000 ]
 }
-wait_for 10 "all of them are known" all_known
+wait_for 60 "all of them are known" all_known
 exec 5>&-
 
 # Short-lived cgroups.
