@@ -4,8 +4,10 @@
 
    check-bars.py SOURCE"""
 
+import fnmatch
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -119,7 +121,30 @@ def check_readme():
         assert line in readme, "README.md, not as recorded: " + line
 
 
+def check_claims():
+    """Each figure, bench and test that docs/claims.md names exists."""
+    with open(os.path.join(SOURCE, "tests/bench/bars.json"),
+              encoding="utf-8") as f:
+        bars = json.load(f)
+    tests = set()
+    for _, _, files in os.walk(os.path.join(SOURCE, "tests")):
+        tests |= {os.path.splitext(name)[0].replace("test-", "", 1)
+                  for name in files}
+    with open(os.path.join(SOURCE, "docs/claims.md"), encoding="utf-8") as f:
+        rows = [line for line in f if line.startswith("| ")][1:]
+    for row in rows:
+        for name, figures in re.findall(r"`([\w-]+)`: ((?:`[^`]+`(?:, )?)+)",
+                                        row):
+            for figure in re.findall("`([^`]+)`", figures):
+                assert fnmatch.filter(bars[name]["figures"], figure), row
+        for name in re.findall(r"\btests? (?:-C build |`)([a-z-]+)", row):
+            assert name in tests, (name, row)
+        for name in re.findall("--bench ([a-z-]+)", row):
+            assert name in bars, row
+
+
 check_bars()
+check_claims()
 check_page()
 check_readme()
 if not shutil.which("git"):
