@@ -32,6 +32,9 @@ ARGUMENTS = [
     "--shape", "64,128,128,10", "--batch", "256", "--learning-rate", "0.02",
     "--samples", "16384", "--validation", "512", "--eval-every", "10",
     "--sample-cost-us", "1200", "--backend", "cpu", "--iterations", "1000000000",
+    # NetMax was published with policies every 2 min, and links that move every
+    # 5 min.
+    "--policy-every", "%.1f" % (MOVE_S * 2 / 5),
 ]
 trainer, net, prefix = sys.argv[1:4]
 
@@ -210,9 +213,10 @@ def values(results, which, digits):
 
 def main():
     schemes = sys.argv[4].split(",") if len(sys.argv) > 4 else [
-        "netmax", "adpsgd", "adpsgd-atomic", "allreduce", "prague"]
+        "netmax", "netmax-published", "adpsgd", "adpsgd-atomic", "allreduce",
+        "prague-smart", "prague"]
     slow = {scheme: [train(scheme, seed) for seed in
-                     (SEEDS[:1] if scheme == "prague" else SEEDS)]
+                     (SEEDS[:1] if scheme.startswith("prague") else SEEDS)]
             for scheme in schemes}
     netmax = slow.get("netmax", [])
     told = [train("netmax", seed, make_agents()) for seed in SEEDS
@@ -227,6 +231,9 @@ def main():
             "netmax_vs_adpsgd_atomic": ratio(slow.get("adpsgd-atomic"),
                                              netmax),
             "netmax_vs_allreduce": ratio(slow.get("allreduce"), netmax),
+            "netmax_vs_netmax_published": ratio(slow.get("netmax-published"),
+                                                netmax),
+            "netmax_vs_prague_smart": ratio(slow.get("prague-smart"), netmax),
             "netmax_vs_prague": ratio(slow.get("prague"), netmax),
             "uniform_vs_adpsgd": ratio(equal.get("netmax"),
                                        equal.get("adpsgd")),

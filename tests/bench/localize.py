@@ -9,8 +9,9 @@
 # minutes for work that the fast ones do in a fraction of a second.  The result
 # is the time of an update, of all nodes together, in the fastest epoch after
 # the first: in the first, keys move to the nodes that use them, and the
-# fastest is the one least disturbed by other programs.  Quality: small data,
-# whole epochs, and the same number of epochs.
+# fastest is the one least disturbed by other programs.  Each store is run
+# equally often, one after the other in turn.  Quality: small data, whole
+# epochs, and the same number of epochs.
 import json
 import subprocess
 import sys
@@ -43,6 +44,7 @@ SMALL = {
                   "20", "--epochs", "2", "--learning-rate", "0.05",
                   "--validation", "8000"],
 }
+EXCHANGE = {"mf": "256", "kge": "256", "w2v": "64"}
 QUALITY = {"mf": "rmse", "kge": "mrr", "w2v": "held_out_loss"}
 
 
@@ -84,28 +86,33 @@ def measure(name, store, n, arguments, limit_s, n_epochs):
     return {"us": us, "cpu_us": cpu_us}
 
 
-def judge(task, store):
-    quality = run(store, 4, SMALL[task], ["--eval-every", "1000000"])[0][-1][
-        QUALITY[task]]
-    print("%s, %s: %s %.4g" % (task, store, QUALITY[task], quality),
-          file=sys.stderr, flush=True)
+def judge(task, store, more=()):
+    quality = run(store, 4, SMALL[task], ["--eval-every", "1000000", *more])[
+        0][-1][QUALITY[task]]
+    print("%s, %s%s: %s %.4g" % (task, store, " " * bool(more) + " ".join(
+        more), QUALITY[task], quality), file=sys.stderr, flush=True)
     return quality
 
 
+REPEATS = 2
+ABLATION = ["classic", "classic-local", "localize-messages"]
+STATIC = ["classic", "classic-local"]
 SPEED = [
     # Task, arguments, stores, seconds of an epoch at most, epochs.
-    ("mf", MF_BIG, ["localize", "manual", "localize", "manual"], 0, 40),
-    ("mf", MF_BIG, ["ssp", "essp"], 3, 3),
-    ("mf", MF_BIG, ["classic", "classic-local"], 3, 2),
-    # As strong as stores whose keys stay can be: many ratings in a message,
+    ("mf", MF_BIG, ["localize", "manual"], 0, 40),
+    ("mf", MF_BIG, ["ssp", "essp"], 2, 3),
+    ("mf", MF_BIG, ABLATION, 2, 2),
+    ("kge", RESCAL, ["localize"] + ABLATION, 2, 2),
+    ("kge-complex", COMPLEX, ["localize", "classic"], 2, 2),
+    ("w2v", W2V_BIG, ["localize"] + ABLATION, 2, 2),
+    # As strong as stores whose keys stay can be: many samples in a message,
     # and the next ones on their way.
-    ("mf-batched", MF_BIG + ["--exchange", "256"], ["classic", "classic"], 3,
-     3),
-    ("kge", RESCAL, ["localize", "classic", "classic-local"], 3, 2),
-    ("kge-complex", COMPLEX, ["localize", "classic"], 3, 2),
-    ("w2v", W2V_BIG, ["localize", "classic", "classic-local"], 3, 2),
+    ("mf-batched", MF_BIG + ["--exchange", EXCHANGE["mf"]], STATIC, 2, 3),
+    ("kge-batched", RESCAL + ["--exchange", EXCHANGE["kge"]], STATIC, 2, 3),
+    ("w2v-batched", W2V_BIG + ["--exchange", EXCHANGE["w2v"]], STATIC, 2, 3),
 ]
-STORES = ["localize", "classic", "classic-local", "ssp", "essp"]
+STORES = ["localize", "localize-messages", "classic", "classic-local", "ssp",
+          "essp"]
 
 
 def main():
@@ -114,7 +121,7 @@ def main():
     for name, arguments, stores, limit_s, n_epochs in SPEED:
         if wanted and name not in wanted:
             continue
-        for store in stores:
+        for store in stores * REPEATS:
             us = measure(name, store, 4, arguments, limit_s, n_epochs)
             before = times.get((name, store), us)
             times[name, store] = {k: min(us[k], before[k]) for k in us}
@@ -125,16 +132,23 @@ def main():
                 "mf, each sample at least 2 us", "localize", n,
                 MF_BIG + ["--sample-cost-us", "2"], 0, 3)
     qualities = {}
+    batched = {}
     for task in SMALL:
         if not wanted or "quality" in wanted:
             stores = STORES + (["manual"] if task == "mf" else [])
             qualities[task] = {s: judge(task, s) for s in stores}
+            batched[task] = judge(task, "classic",
+                                  ["--exchange", EXCHANGE[task]])
 
     def ratio(task, of, what="us"):
-        ours = "mf" if task == "mf-batched" else task
+        ours = task.removesuffix("-batched")
         if not {(task, of), (ours, "localize")} <= set(times):
             return None
         return round(times[task, of][what] / times[ours, "localize"][what], 2)
+
+    def batched_ratio(task):
+        ratios = [ratio(task + "-batched", of) for of in STATIC]
+        return None if None in ratios else min(ratios)
 
     spreads = {task: round(max(q.values()) / min(q.values()) - 1, 4)
                for task, q in qualities.items()}
@@ -143,9 +157,12 @@ def main():
         "bench": "localize",
         "figures": {
             "mf_vs_classic": ratio("mf", "classic"),
-            "mf_vs_classic_batched": ratio("mf-batched", "classic"),
+            "mf_vs_classic_batched": batched_ratio("mf"),
             "kge_vs_classic": ratio("kge", "classic"),
+            "kge_vs_classic_batched": batched_ratio("kge"),
             "w2v_vs_classic": ratio("w2v", "classic"),
+            "w2v_vs_classic_batched": batched_ratio("w2v"),
+            "mf_vs_messages": ratio("mf", "localize-messages"),
             "mf_cpu_vs_classic": ratio("mf", "classic", "cpu_us"),
             "mf_vs_ssp": ratio("mf", "ssp"),
             "mf_vs_essp": ratio("mf", "essp"),
@@ -166,7 +183,9 @@ def main():
             "mf_localize_us_by_nodes_of_2_us": {
                 str(n): round(scale["slow", n]["us"], 4) for n in NODES
             } if scale else None,
+            "exchange": EXCHANGE,
             "qualities": qualities,
+            "qualities_batched": batched,
             "spreads": spreads,
         },
     }))

@@ -42,6 +42,7 @@ dataset_destroy(struct dataset *ds)
         free(ds->held_x);
         free(ds->train_labels);
         free(ds->held_labels);
+        free(ds->shard);
         sparse_uninit(&ds->train);
         sparse_uninit(&ds->held);
         free(ds);
@@ -98,10 +99,41 @@ reserve(struct batch *batch, size_t n, size_t n_x, size_t n_keys)
 static size_t
 sample_at(const struct dataset *ds, uint64_t seed, uint64_t position)
 {
-    uint64_t epoch = position / ds->n_train;
+    size_t n = ds->shard ? ds->n_shard : ds->n_train;
+    uint64_t epoch = position / n;
+    size_t i = seeded_permute(seed ^ (epoch << 20), position % n, n);
 
-    return seeded_permute(seed ^ (epoch << 20), position % ds->n_train,
-                          ds->n_train);
+    return ds->shard ? ds->shard[i] : i;
+}
+
+/* Appends piece 'i' of 'n' of the samples in the order of their labels. */
+static void
+add_piece(struct dataset *ds, const size_t order[], size_t i, size_t n)
+{
+    size_t first = ds->n_train * i / n, end = ds->n_train * (i + 1) / n;
+
+    memcpy(ds->shard + ds->n_shard, order + first,
+           (end - first) * sizeof *order);
+    ds->n_shard += end - first;
+}
+
+void
+dataset_shard_by_label(struct dataset *ds, uint64_t seed, int i, int n)
+{
+    size_t *order = allocate(ds->n_train, sizeof *order), n_sorted = 0;
+
+    for (int label = 0; label < ds->n_classes; label++) {
+        for (size_t k = 0; k < ds->n_train; k++) {
+            if (ds->train_labels[k] == label) {
+                order[n_sorted++] = k;
+            }
+        }
+    }
+    ds->shard = allocate(ds->n_train, sizeof *ds->shard);
+    for (int k = 0; k < 2; k++) {
+        add_piece(ds, order, seeded_permute(seed, 2 * i + k, 2 * n), 2 * n);
+    }
+    free(order);
 }
 
 static void

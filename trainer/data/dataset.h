@@ -60,6 +60,10 @@ struct dataset {
                                  * n_inputs. */
     struct sparse train, held;  /* Sparse samples, instead of dense ones. */
     int32_t *train_labels, *held_labels;        /* 0 .. n_classes - 1. */
+
+    size_t *shard;              /* Training samples that dataset_fill() draws
+                                 * from; NULL: all. */
+    size_t n_shard;             /* Their number. */
 };
 
 /* A batch of samples. */
@@ -105,6 +109,13 @@ void batch_destroy(struct batch *);
  * sequence. */
 void dataset_fill(const struct dataset *, uint64_t seed, uint64_t position,
                   int n, struct batch *);
+
+/* Restricts dataset_fill() to share 'i' of 'n' of the training samples, by
+ * label: the samples in the order of their labels are cut into 2 n pieces, and
+ * a share is two of them, drawn by 'seed'.  So a share has few labels, and all
+ * shares together have each sample once.  The sequence is then one of the
+ * share's samples. */
+void dataset_shard_by_label(struct dataset *, uint64_t seed, int i, int n);
 
 /* Returns 'n' validation samples from 'first' on. */
 struct batch dataset_held(const struct dataset *, size_t first, int n);

@@ -37,6 +37,10 @@ set_link(struct net_monitor *monitor, int i, int m, double seconds,
 {
     double before = monitor->link_s[i][m];
 
+    if (monitor->published) {
+        monitor->link_s[i][m] = seconds;
+        return;
+    }
     monitor->changed = monitor->changed
                          || (!isnan(before)
                              && net_monitor_differs(before, seconds));
@@ -137,15 +141,49 @@ usual_time(const struct net_monitor *monitor, int64_t now_us)
     return count ? known[count / 2] : 0;
 }
 
-void
-net_monitor_decide(struct net_monitor *monitor, const bool present[],
-                   int64_t now_us, struct netmax_policy *policy)
+/* Returns the mean of the measured links among present peers, or 0. */
+static double
+mean_time(const struct net_monitor *monitor, const bool present[])
+{
+    double sum = 0;
+    int count = 0;
+
+    for (int i = 0; i < monitor->n; i++) {
+        for (int m = 0; m < monitor->n; m++) {
+            if (present[i] && present[m] && !isnan(monitor->link_s[i][m])) {
+                sum += monitor->link_s[i][m];
+                count++;
+            }
+        }
+    }
+    return count ? sum / count : 0;
+}
+
+static bool
+decide_as_published(const struct net_monitor *monitor, const bool present[],
+                    struct netmax_policy *policy)
+{
+    double mean = mean_time(monitor, present);
+    netmax_matrix t;
+
+    for (int i = 0; i < monitor->n; i++) {
+        for (int m = 0; m < monitor->n; m++) {
+            double s = monitor->link_s[i][m];
+
+            t[i][m] = isnan(s) ? mean : s;
+        }
+    }
+    return mean > 0
+           && netmax_policy_published(monitor->n, present, t, policy);
+}
+
+static bool
+decide(const struct net_monitor *monitor, const bool present[],
+       int64_t now_us, struct netmax_policy *policy)
 {
     double usual = usual_time(monitor, now_us);
     netmax_matrix t;
 
-    monitor->changed = false;
-    monitor->due_us = now_us + monitor->every_us;
     for (int i = 0; i < monitor->n; i++) {
         for (int m = 0; m < monitor->n; m++) {
             double s = net_monitor_link(monitor, i, m, now_us);
@@ -156,9 +194,19 @@ net_monitor_decide(struct net_monitor *monitor, const bool present[],
             t[i][m] = fmax(s, monitor->compute_s[i]);
         }
     }
-    if (!usual
-        || !netmax_policy_best(monitor->n, present, t, monitor->compute_s,
-                               policy)) {
+    return usual && netmax_policy_best(monitor->n, present, t,
+                                       monitor->compute_s, policy);
+}
+
+void
+net_monitor_decide(struct net_monitor *monitor, const bool present[],
+                   int64_t now_us, struct netmax_policy *policy)
+{
+    monitor->changed = false;
+    monitor->due_us = now_us + monitor->every_us;
+    if (!(monitor->published
+          ? decide_as_published(monitor, present, policy)
+          : decide(monitor, present, now_us, policy))) {
         netmax_policy_uniform(monitor->n, present, policy);
     }
 }

@@ -24,11 +24,18 @@
  * pulled from with the same probability.  Times near the median count as the
  * median.
  *
+ * As 'published', for comparisons, it has less to do: the time of an iteration
+ * counts for its direction only, a policy is made after 'every_us' and at no
+ * other time, without agents, and by netmax_policy_published().  A link that
+ * has not been measured counts as the mean of the others, which the public
+ * text leaves open.
+ *
  *
  * Usage
  * =====
  *
  *    net_monitor_init(&monitor, n, now_us, every_us);
+ *    monitor.published = ...;
  *    net_monitor_report(&monitor, i, times, compute_s, now_us);
  *    net_monitor_estimate(&monitor, i, times, now_us);   // By i's agent.
  *    if (net_monitor_due(&monitor, now_us)) {
@@ -46,6 +53,7 @@
 
 struct net_monitor {
     int n;
+    bool published;             /* Set by the owner; see above. */
     netmax_matrix link_s;       /* Seconds of a pull; NAN: not measured. */
     netmax_matrix estimate_s;   /* By the agent of the first index; NAN: no
                                  * estimate. */

@@ -9,6 +9,8 @@
 #define RHO_RATIO 0.6           /* Each of them is this part of the last. */
 #define N_TBAR 12               /* Mean times to try for each. */
 #define MAX_CUTS 4              /* Links that may be left out. */
+#define N_PUBLISHED 10          /* Minimum probabilities to try, as
+                                 * published. */
 #define MIN_GAP 1e-6            /* Of 1 - lambda2. */
 #define SWEEPS 30               /* Jacobi converges in less than 10. */
 #define TINY 1e-12              /* Rounding, relative. */
@@ -327,29 +329,79 @@ cut_slowest(struct attempt *a)
     return true;
 }
 
+/* Stores the network of the present peers, with all links. */
+static void
+init_attempt(struct attempt *a, int n, const bool present[],
+             const netmax_matrix times, const double alone[])
+{
+    *a = (struct attempt) {
+        .n = n, .count = count_true(present, n), .present = present,
+        .times = times, .alone = alone, .score = INFINITY,
+    };
+    for (int i = 0; i < n; i++) {
+        for (int m = 0; m < n; m++) {
+            a->links[i][m] = i != m && present[i] && present[m];
+            a->more[i][m] = fmax(times[i][m] - alone[i], 0);
+        }
+    }
+}
+
+static bool
+take_best(const struct attempt *a, struct netmax_policy *policy)
+{
+    if (isfinite(a->score)) {
+        *policy = a->best;
+    }
+    return isfinite(a->score);
+}
+
 bool
 netmax_policy_best(int n, const bool present[], const netmax_matrix times,
                    const double alone[], struct netmax_policy *policy)
 {
-    struct attempt a = {
-        .n = n, .count = count_true(present, n), .present = present,
-        .times = times, .alone = alone, .score = INFINITY,
-    };
+    struct attempt a;
 
-    for (int i = 0; i < n; i++) {
-        for (int m = 0; m < n; m++) {
-            a.links[i][m] = i != m && present[i] && present[m];
-            a.more[i][m] = fmax(times[i][m] - alone[i], 0);
-        }
-    }
+    init_attempt(&a, n, present, times, alone);
     for (int k = 0; k <= MAX_CUTS; k++) {
         try_links(&a);
         if (!cut_slowest(&a)) {
             break;
         }
     }
-    if (isfinite(a.score)) {
-        *policy = a.best;
+    return take_best(&a, policy);
+}
+
+/* Returns the greatest minimum probability that has a solution. */
+static double
+greatest_least(const struct attempt *a)
+{
+    double longest_row = 0, least_maximum = INFINITY;
+
+    for (int i = 0; i < a->n; i++) {
+        double sum = 0, longest = 0;
+
+        for (int m = 0; m < a->n; m++) {
+            sum += a->links[i][m] ? a->more[i][m] : 0;
+            longest = fmax(longest, a->links[i][m] ? a->more[i][m] : 0);
+        }
+        longest_row = fmax(longest_row, sum);
+        least_maximum = a->present[i] ? fmin(least_maximum, longest)
+                                      : least_maximum;
     }
-    return isfinite(a.score);
+    return fmin(1.0 / (a->count - 1), least_maximum / longest_row);
+}
+
+bool
+netmax_policy_published(int n, const bool present[],
+                        const netmax_matrix times,
+                        struct netmax_policy *policy)
+{
+    static const double nothing[NETMAX_MAX_PEERS];
+    struct attempt a;
+
+    init_attempt(&a, n, present, times, nothing);
+    for (int k = 1; k <= N_PUBLISHED && a.count > 1; k++) {
+        try_times(&a, greatest_least(&a) * k / N_PUBLISHED);
+    }
+    return take_best(&a, policy);
 }

@@ -39,6 +39,23 @@
  * connected, and compared by the same measure.
  *
  *
+ * The published optimisation
+ * ==========================
+ *
+ * netmax_policy_published() is what the paper calls policy generation, for
+ * comparisons.  It differs from netmax_policy_best():
+ *
+ *  - A step without a pull counts as no time, in the program as it is above.
+ *  - All links are used: the slowest one limits 'ar' for all.
+ *  - 'ar' and 'tbar' are tried at equal distances, in an outer and an inner
+ *    loop.
+ *
+ * The public text gives no number of values to try; here they are 10, up to the
+ * greatest 'ar' that has a solution, and 12.
+ * Where the linear program has several solutions, an LP solver returns any;
+ * here it is the most even one, as above.
+ *
+ *
  * Usage
  * =====
  *
@@ -77,6 +94,12 @@ void netmax_policy_uniform(int n, const bool present[],
 bool netmax_policy_best(int n, const bool present[],
                         const netmax_matrix times, const double alone[],
                         struct netmax_policy *);
+
+/* Likewise, by the published optimisation: 'times[i][m]' are the seconds of an
+ * iteration of i with a pull from m. */
+bool netmax_policy_published(int n, const bool present[],
+                             const netmax_matrix times,
+                             struct netmax_policy *);
 
 /* Solves one row: a pull from peer m takes t[m] seconds and is allowed if
  * 'used[m]', each has at least probability 'least', and a step takes 'total'

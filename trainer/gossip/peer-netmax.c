@@ -3,7 +3,16 @@
 /* NetMax: while a peer computes its gradient, it pulls the model of another
  * peer that the policy chooses; then it moves towards that model, and steps.
  *
- * Differences to the published method:
+ * "netmax-published" is the published method (Zhou et al., ICDE 2021), for
+ * comparisons: consensus SGD steps first and then moves, by c = ar / p, towards
+ * the model that it pulled meanwhile; it waits for each pull as long as it
+ * takes; the moving average of its iterations' times goes to the network
+ * monitor each --policy-every seconds, which then makes a policy
+ * (net-monitor.h, netmax-policy.h).  If a peer dies, the others go on without
+ * it, and if it was the monitor, with another one; the paper does not treat
+ * that.
+ *
+ * "netmax" is ours.  Its differences to the published method:
  *
  * - The move comes before the step: the pulled model is from before the other
  *   peer's step, and half of the way back to it would undo half of ours.
@@ -57,6 +66,8 @@ struct serving {
 
 struct peer_scheme {
     struct sync_peer *peer;
+    bool published;
+    int64_t began_us;           /* Begin of the iteration. */
     float *pulled;
     float *before;              /* Our weights before the last step. */
     struct pull pull, probe;
@@ -75,7 +86,8 @@ netmax_create(struct sync_peer *peer)
     memcpy(s->before, peer->x, peer->n_parameters * sizeof *s->before);
     s->pull.from = s->probe.from = -1;
     s->probe.id = UINT64_MAX / 2;       /* Pulls have smaller ones. */
-    policy_share_init(&s->share, peer);
+    s->published = peer->class == &peer_netmax_published;
+    policy_share_init(&s->share, peer, s->published);
     return s;
 }
 
@@ -271,13 +283,30 @@ netmax_begin(struct peer_scheme *s)
     int64_t now = clock_monotonic_us();
     int from;
 
+    s->began_us = now;
     policy_share_run(&s->share, now);
-    run_probe(s, now);
+    if (!s->published) {
+        run_probe(s, now);
+    }
     from = choose_peer(s);
     s->pull.from = -1;
     if (from >= 0 && from != peer->rank && from != s->probe.from
         && peer_net_present(peer->net, from)) {
         start_pull(s, &s->pull, from, peer->n_parameters, s->pulled);
+    }
+}
+
+/* Moves by 'c' towards the pulled weights, compared with ours 'lag' steps
+ * ago. */
+static void
+move(struct peer_scheme *s, float c, float lag)
+{
+    struct sync_peer *peer = s->peer;
+
+    for (size_t i = 0; i < peer->n_parameters; i++) {
+        float ours = peer->x[i] + lag * (s->before[i] - peer->x[i]);
+
+        peer->x[i] -= c * (ours - s->pulled[i]);
     }
 }
 
@@ -301,13 +330,34 @@ mix(struct peer_scheme *s, int from)
                               from, peer->rank);
         return LOOP_FAILED;
     }
-    c = apart > FAR * size ? 0.5f : c;
-    for (size_t i = 0; i < peer->n_parameters; i++) {
-        float ours = peer->x[i] + LAG * (s->before[i] - peer->x[i]);
-
-        peer->x[i] -= c * (ours - s->pulled[i]);
+    if (s->published) {
+        move(s, c, 0);
+    } else {
+        move(s, apart > FAR * size ? 0.5f : c, LAG);
     }
     return LOOP_OK;
+}
+
+static enum loop_result
+finish_as_published(struct peer_scheme *s)
+{
+    struct sync_peer *peer = s->peer;
+    struct pull *pull = &s->pull;
+    enum loop_result result = LOOP_OK;
+
+    while (pull->from >= 0 && !pull->done && result == LOOP_OK) {
+        result = sync_peer_wait(peer, INT64_MAX);
+    }
+    if (result != LOOP_OK) {
+        return result;
+    }
+    sync_peer_step(peer, peer->gradient);
+    if (pull->from < 0) {
+        return LOOP_OK;
+    }
+    pull_times_average(&s->share.times, pull->from,
+                       (clock_monotonic_us() - s->began_us) * 1e-6);
+    return mix(s, pull->from);
 }
 
 static enum loop_result
@@ -321,6 +371,9 @@ netmax_finish(struct peer_scheme *s)
                               : INT64_MAX;
     enum loop_result result = LOOP_OK;
 
+    if (s->published) {
+        return finish_as_published(s);
+    }
     while (pull->from >= 0 && !pull->done && clock_monotonic_us() < limit) {
         result = sync_peer_wait(peer, limit);
         if (result != LOOP_OK) {
@@ -380,7 +433,16 @@ netmax_gone(struct peer_scheme *s, int i)
 }
 
 const struct peer_scheme_class peer_netmax = {
-    .name = "netmax", .survives = true, .create = netmax_create,
+    .name = "netmax", .survives = true,
+    .max_peers = NETMAX_MAX_PEERS, .create = netmax_create,
+    .destroy = netmax_destroy, .begin = netmax_begin,
+    .finish = netmax_finish, .take = netmax_take,
+    .on_writable = netmax_on_writable, .gone = netmax_gone,
+};
+
+const struct peer_scheme_class peer_netmax_published = {
+    .name = "netmax-published", .survives = true,
+    .max_peers = NETMAX_MAX_PEERS, .create = netmax_create,
     .destroy = netmax_destroy, .begin = netmax_begin,
     .finish = netmax_finish, .take = netmax_take,
     .on_writable = netmax_on_writable, .gone = netmax_gone,

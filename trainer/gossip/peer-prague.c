@@ -6,7 +6,13 @@
  * Rank 0 draws the groups.  A peer that is ready asks for one, unless it is
  * already in a group that another peer asked for.  All members get their
  * groups in the order in which these were drawn, so groups that share a member
- * follow each other and cannot deadlock. */
+ * follow each other and cannot deadlock.
+ *
+ * That is the plain generator of the paper.  "prague-smart" has its smart one
+ * (group-generator.h): each peer asks in each iteration, and groups that
+ * overlap are avoided instead of put in order.  Under both, a group's mean
+ * begins when all members have stepped, and the death of a peer is the end of
+ * all. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +20,7 @@
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/gossip/allreduce.h"
+#include "trainer/gossip/group-generator.h"
 #include "trainer/gossip/peer.h"
 
 #define MAX_QUEUE (2 * PEER_NET_MAX)
@@ -21,6 +28,7 @@
 struct group {
     uint64_t id;
     int n, members[PEER_NET_MAX];
+    bool more;                  /* Another one belongs to the same request. */
 };
 
 struct peer_scheme {
@@ -28,11 +36,31 @@ struct peer_scheme {
     struct allreduce *ar;
     struct group queue[MAX_QUEUE];      /* Groups with this peer. */
     uint64_t n_queued, n_finished;      /* Groups with this peer so far. */
+    bool smart;
+    uint64_t n_slots;           /* Requests that were served so far, and
+                                 * finished. */
 
     /* Rank 0 only. */
     uint64_t n_drawn;           /* Groups so far. */
     uint64_t n_given[PEER_NET_MAX];     /* Groups of each peer so far. */
+    struct group_generator generator;   /* If 'smart'. */
 };
+
+/* Peers with the same host in --peers are on one machine: its number is the
+ * first rank there. */
+static void
+find_machines(const struct sync_peer *peer, int machine_of[])
+{
+    for (int i = 0; i < peer->n; i++) {
+        const char *name = sync_peer_name(peer, i);
+        size_t length = strrchr(name, ':') - name + 1;
+
+        machine_of[i] = 0;
+        while (strncmp(sync_peer_name(peer, machine_of[i]), name, length)) {
+            machine_of[i]++;
+        }
+    }
+}
 
 static struct peer_scheme *
 prague_create(struct sync_peer *peer)
@@ -41,6 +69,14 @@ prague_create(struct sync_peer *peer)
 
     s->peer = peer;
     s->ar = allreduce_create(peer->net, peer->n_parameters);
+    s->smart = peer->class == &peer_prague_smart;
+    if (s->smart) {
+        int machine_of[PEER_NET_MAX];
+
+        find_machines(peer, machine_of);
+        group_generator_init(&s->generator, peer->n, machine_of,
+                             peer->o->group, GROUP_GENERATOR_THRESHOLD);
+    }
     return s;
 }
 
@@ -52,7 +88,8 @@ prague_destroy(struct peer_scheme *s)
 }
 
 static bool
-enqueue(struct peer_scheme *s, uint64_t id, const float *ranks, uint32_t n)
+enqueue(struct peer_scheme *s, uint64_t id, const float *ranks, uint32_t n,
+        bool more)
 {
     struct group *group = &s->queue[s->n_queued % MAX_QUEUE];
 
@@ -61,6 +98,7 @@ enqueue(struct peer_scheme *s, uint64_t id, const float *ranks, uint32_t n)
     }
     group->id = id;
     group->n = n;
+    group->more = more;
     for (uint32_t i = 0; i < n; i++) {
         group->members[i] = ranks[i];
     }
@@ -69,7 +107,33 @@ enqueue(struct peer_scheme *s, uint64_t id, const float *ranks, uint32_t n)
     return true;
 }
 
-/* Draws a group with 'from', and sends it to its members. */
+/* Sends a group to its members; 'more' of each, or NULL. */
+static void
+give_group(struct peer_scheme *s, const float *ranks, int n, const bool more[])
+{
+    struct sync_peer *peer = s->peer;
+
+    s->n_drawn++;
+    for (int i = 0; i < n; i++) {
+        int member = ranks[i];
+        bool follows = more && more[i];
+
+        if (member == peer->rank) {
+            enqueue(s, s->n_drawn, ranks, n, follows);
+        } else if (peer_net_has_space(peer->net, member, n)) {
+            struct frame frame = {
+                .peer = {
+                    .message = PEER_GROUP, .round = s->n_drawn, .n = n,
+                    .hop = follows,
+                },
+            };
+
+            peer_net_send_copy(peer->net, member, &frame, ranks);
+        }
+    }
+}
+
+/* Draws a group with 'from'. */
 static void
 draw_group(struct peer_scheme *s, int from)
 {
@@ -89,25 +153,33 @@ draw_group(struct peer_scheme *s, int from)
         ranks[n++] = others[k];
         others[k] = others[--n_others];
     }
-    s->n_drawn++;
     for (int i = 0; i < n; i++) {
-        int member = ranks[i];
-
-        s->n_given[member]++;
-        if (member == peer->rank) {
-            enqueue(s, s->n_drawn, ranks, n);
-        } else {
-            sync_peer_send_floats(peer, member, PEER_GROUP, s->n_drawn, ranks,
-                                  n);
-        }
+        s->n_given[(int) ranks[i]]++;
     }
+    give_group(s, ranks, n, NULL);
 }
 
-/* Rank 0: 'from' has finished 'n_finished' groups and asks for one. */
+static void
+emit_group(void *s, const int members[], int n, const bool more[])
+{
+    float ranks[PEER_NET_MAX];
+
+    for (int i = 0; i < n; i++) {
+        ranks[i] = members[i];
+    }
+    give_group(s, ranks, n, more);
+}
+
+/* Rank 0: 'from' has finished 'n_finished' groups, or slots, and asks for
+ * one. */
 static void
 take_request(struct peer_scheme *s, int from, uint64_t n_finished)
 {
-    if (s->n_given[from] <= n_finished) {
+    if (s->smart) {
+        group_generator_request(&s->generator, from, n_finished,
+                                s->peer->done, &s->peer->random, emit_group,
+                                s);
+    } else if (s->n_given[from] <= n_finished) {
         draw_group(s, from);
     }
 }
@@ -146,7 +218,21 @@ reduce_next(struct peer_scheme *s)
     while (!allreduce_done(s->ar) && result == LOOP_OK) {
         result = sync_peer_wait(peer, INT64_MAX);
     }
+    s->n_slots += !group->more;
     s->n_finished++;
+    return result;
+}
+
+/* Takes the means that belong to one request. */
+static enum loop_result
+reduce_slot(struct peer_scheme *s)
+{
+    uint64_t before = s->n_slots;
+    enum loop_result result = LOOP_OK;
+
+    while (s->n_slots == before && result == LOOP_OK) {
+        result = reduce_next(s);
+    }
     return result;
 }
 
@@ -156,23 +242,25 @@ prague_finish(struct peer_scheme *s)
     struct sync_peer *peer = s->peer;
 
     sync_peer_step(peer, peer->gradient);
-    if (s->n_queued == s->n_finished) {
+    if (s->smart || s->n_queued == s->n_finished) {
+        uint64_t n_finished = s->smart ? s->n_slots : s->n_finished;
+
         if (peer->rank) {
             sync_peer_send(peer, 0, &(struct frame_peer) {
-                .message = PEER_WANT_GROUP, .round = s->n_finished,
+                .message = PEER_WANT_GROUP, .round = n_finished,
             });
         } else {
-            take_request(s, 0, s->n_finished);
+            take_request(s, 0, n_finished);
         }
     }
-    return reduce_next(s);
+    return reduce_slot(s);
 }
 
 /* A group may have been drawn before rank 0 knew that this peer is done. */
 static enum loop_result
 prague_idle(struct peer_scheme *s)
 {
-    return s->n_queued == s->n_finished ? LOOP_OK : reduce_next(s);
+    return s->n_queued == s->n_finished ? LOOP_OK : reduce_slot(s);
 }
 
 static bool
@@ -199,7 +287,8 @@ prague_take(struct peer_scheme *s, int from, const struct frame *frame,
         return allreduce_take(s->ar, from, frame, body);
     case PEER_GROUP:
         return !is_group(s->peer, from, frame, body)
-               || enqueue(s, frame->peer.round, body, frame->peer.n);
+               || enqueue(s, frame->peer.round, body, frame->peer.n,
+                          frame->peer.hop);
     case PEER_WANT_GROUP:
         if (!s->peer->rank) {
             take_request(s, from, frame->peer.round);
@@ -219,4 +308,10 @@ const struct peer_scheme_class peer_prague = {
     .name = "prague", .create = prague_create, .destroy = prague_destroy,
     .finish = prague_finish, .idle = prague_idle, .take = prague_take,
     .on_writable = prague_on_writable,
+};
+
+const struct peer_scheme_class peer_prague_smart = {
+    .name = "prague-smart", .create = prague_create,
+    .destroy = prague_destroy, .finish = prague_finish, .idle = prague_idle,
+    .take = prague_take, .on_writable = prague_on_writable,
 };

@@ -21,15 +21,22 @@
 
 static const struct peer_scheme_class *const classes[] = {
     &peer_allreduce, &peer_allreduce_tree, &peer_adpsgd, &peer_adpsgd_atomic,
-    &peer_prague, &peer_netmax, NULL,
+    &peer_prague, &peer_netmax, &peer_prague_smart, &peer_netmax_published,
+    NULL,
 };
 
 /* An exchange of the training loop: one scheme, and the network to all other
  * peers. */
 struct exchange {
-    struct sync_peer peer;
+    struct sync_peer peer;      /* First: sync_peer_name() casts. */
     char *names[PEER_NET_MAX];  /* HOST:PORT of each rank. */
 };
+
+const char *
+sync_peer_name(const struct sync_peer *peer, int rank)
+{
+    return ((const struct exchange *) peer)->names[rank];
+}
 
 void
 sync_peer_step(struct sync_peer *peer, const float *gradient)
@@ -128,18 +135,34 @@ on_gone(void *e_, int i, bool died)
     }
 }
 
+static const struct peer_scheme_class *
+find_class(const char *name)
+{
+    int i = 0;
+
+    while (strcmp(classes[i]->name, name)) {
+        i++;
+    }
+    return classes[i];
+}
+
 static char *
 peers_init(struct loop *loop)
 {
     struct exchange *e = loop->exchange;
     struct sync_peer *peer = &e->peer;
+    int max = PEER_NET_MAX;
     char *error;
 
     peer->o = loop->o;
     peer->control = loop->control;
     peer->rank = loop->o->rank;
-    error = loop_parse_names(loop->o, "peers", loop->o->peers, PEER_NET_MAX,
-                             e->names, &peer->n);
+    peer->class = find_class(loop->o->scheme);
+    if (peer->class->max_peers) {
+        max = peer->class->max_peers;
+    }
+    error = loop_parse_names(loop->o, "peers", loop->o->peers, max, e->names,
+                             &peer->n);
     loop->n_workers = peer->n;
     return error;
 }
@@ -169,10 +192,9 @@ open_net(struct exchange *e, const struct options *o)
     struct sync_peer *peer = &e->peer;
     int scheme = 0;
 
-    while (strcmp(classes[scheme]->name, o->scheme)) {
+    while (classes[scheme] != peer->class) {
         scheme++;
     }
-    peer->class = classes[scheme];
     return peer_net_create(&(struct peer_net_config) {
         .rank = peer->rank, .n = peer->n,
         .names = (const char *const *) e->names, .address = o->address,
@@ -186,6 +208,7 @@ open_net(struct exchange *e, const struct options *o)
             .learning_rate = o->learning_rate, .momentum = o->momentum,
             .seed = o->seed, .batch = o->batch, .scheme = scheme,
             .optimiser = optimiser_number(peer->optimiser.class),
+            .identity = options_by_label(o),
             .channel = FRAME_PEERS,
         },
     }, &peer->net);

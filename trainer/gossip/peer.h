@@ -19,8 +19,12 @@
  *                    one both get the mean of their models; then it steps
  *    adpsgd-atomic   likewise, as published: a peer is in one mean at a time
  *    prague          a step, then the mean of a random group
+ *    prague-smart    likewise, with the published generator of groups that do
+ *                    not overlap
  *    netmax          a move towards the model of a peer that is chosen by the
  *                    times of links, then a step
+ *    netmax-published
+ *                    likewise, as published
  *
  * A scheme is a struct peer_scheme_class.  Its functions are called with the
  * lock of the network (net/mesh.h).  The thread that computes calls begin()
@@ -66,7 +70,8 @@ enum peer_kind {
                                  * estimates of the sender's agent. */
     PEER_POLICY,                /* Probability of each peer, and 'ar'. */
     PEER_WANT_GROUP,            /* prague: 'round' groups are finished. */
-    PEER_GROUP,                 /* prague: ranks of group 'round'. */
+    PEER_GROUP,                 /* prague: ranks of group 'round'; 'hop' is 1
+                                 * if another belongs to the same request. */
 };
 
 struct sync_peer {
@@ -98,6 +103,7 @@ struct sync_peer {
 struct peer_scheme_class {
     const char *name;
     bool survives;              /* Continues after a peer's death. */
+    int max_peers;              /* 0: PEER_NET_MAX. */
     struct peer_scheme *(*create)(struct sync_peer *);
     void (*destroy)(struct peer_scheme *);
 
@@ -119,12 +125,17 @@ extern const struct peer_scheme_class peer_allreduce_tree;
 extern const struct peer_scheme_class peer_adpsgd;
 extern const struct peer_scheme_class peer_adpsgd_atomic;
 extern const struct peer_scheme_class peer_prague;
+extern const struct peer_scheme_class peer_prague_smart;
 extern const struct peer_scheme_class peer_netmax;
+extern const struct peer_scheme_class peer_netmax_published;
 
 /* The training loop's exchange with other peers (loop/loop.h). */
 extern const struct exchange_class exchange_peers;
 
-/* For schemes.  Steps by 'gradient'. */
+/* For schemes.  Returns HOST:PORT of a rank. */
+const char *sync_peer_name(const struct sync_peer *, int rank);
+
+/* Steps by 'gradient'. */
 void sync_peer_step(struct sync_peer *, const float *gradient);
 
 /* Waits for a notification, at most until 'until_us' and at most 100 ms.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "trainer/process/options.h"
 #include "trainer/process/report.h"
 #include "trainer/gossip/agent-links.h"
 #include "trainer/gossip/peer.h"
@@ -118,7 +119,7 @@ static void
 print_policy(struct policy_share *s, const struct netmax_policy *policy,
              const bool is[])
 {
-    int n = s->peer->n, count = 0, pairs[PEER_NET_MAX * PEER_NET_MAX][2];
+    int n = s->peer->n, count = 0, pairs[NETMAX_MAX_PEERS * NETMAX_MAX_PEERS][2];
     uint64_t hash = 0;
 
     for (int i = 0; i < n; i++) {
@@ -150,15 +151,20 @@ make_policy(struct policy_share *s, int64_t now)
 }
 
 void
-policy_share_init(struct policy_share *s, struct sync_peer *peer)
+policy_share_init(struct policy_share *s, struct sync_peer *peer,
+                  bool published)
 {
     int64_t now = clock_monotonic_us();
+    int64_t published_us = peer->o->policy_every * 1e6;
 
     s->peer = peer;
-    s->report_us = now + REPORT_EVERY_US;
+    s->every_us = published ? published_us : REPORT_EVERY_US;
+    s->report_us = now + s->every_us;
     pull_times_init(&s->times, peer->n, now);
-    net_monitor_init(&s->monitor, peer->n, now, DECIDE_EVERY_US);
-    s->agent = agent_links_create();
+    net_monitor_init(&s->monitor, peer->n, now,
+                     published ? published_us : DECIDE_EVERY_US);
+    s->monitor.published = published;
+    s->agent = published ? NULL : agent_links_create();
     choose_monitor(s);
     use_uniform(s);
 }
@@ -173,7 +179,7 @@ void
 policy_share_run(struct policy_share *s, int64_t now)
 {
     if (now >= s->report_us) {
-        s->report_us = now + REPORT_EVERY_US;
+        s->report_us = now + s->every_us;
         send_report(s);
     }
     if (s->monitor_rank == s->peer->rank

@@ -10,7 +10,10 @@
  * send it their times each half second, or at once if a link has changed, and
  * it replies with their probabilities.
  *
- *    policy_share_init(&share, peer);
+ * As 'published', for comparisons, reports and policies have the interval
+ * --policy-every, and agents are not asked.
+ *
+ *    policy_share_init(&share, peer, published);
  *    policy_share_run(&share, now_us);           // Before each step.
  *    ...share.p, share.ar; pull_times_add(&share.times, ...)...
  *    policy_share_take(&share, from, &frame, body);
@@ -29,9 +32,10 @@ struct sync_peer;
 
 struct policy_share {
     struct sync_peer *peer;
-    double p[PEER_NET_MAX];     /* Probability of a pull from each peer. */
+    double p[NETMAX_MAX_PEERS]; /* Probability of a pull from each peer. */
     double ar;                  /* See netmax-policy.h. */
     struct pull_times times;    /* The scheme adds measurements. */
+    int64_t every_us;           /* Interval of reports. */
     int64_t report_us;          /* Time of the next report; the scheme sets 0
                                  * to make the next run report. */
     uint64_t printed;           /* Hash of the avoided links printed last. */
@@ -41,7 +45,8 @@ struct policy_share {
     struct net_monitor monitor; /* Used if 'monitor_rank' is this peer. */
 };
 
-void policy_share_init(struct policy_share *, struct sync_peer *);
+void policy_share_init(struct policy_share *, struct sync_peer *,
+                       bool published);
 void policy_share_uninit(struct policy_share *);
 
 void policy_share_run(struct policy_share *, int64_t now_us);

@@ -51,6 +51,18 @@ pull_times_add(struct pull_times *lt, int i, double seconds, bool reliable,
 }
 
 void
+pull_times_average(struct pull_times *lt, int i, double seconds)
+{
+    struct pull_time *link = &lt->links[i];
+
+    link->median_s = link->median_s
+                     ? PULL_TIMES_BETA * link->median_s
+                       + (1 - PULL_TIMES_BETA) * seconds
+                     : seconds;
+    link->fresh = true;
+}
+
+void
 pull_times_suspect(struct pull_times *lt, int i)
 {
     lt->links[i].suspect = true;

@@ -27,6 +27,9 @@
  *        ...report at once...
  *    }
  *
+ * pull_times_average() is the published manner instead, for comparisons: the
+ * time of a link is the moving average of the iterations with a pull from it.
+ *
  * Ownership: plain data of the caller; no locks. */
 
 #include <stdbool.h>
@@ -36,10 +39,14 @@
 
 #define PULL_TIMES_KEEP 3
 
+/* Weight of the average so far.  The public text gives no value. */
+#define PULL_TIMES_BETA 0.5
+
 struct pull_time {
     double last[PULL_TIMES_KEEP];       /* Seconds, the newest first. */
     int n_last;
-    double median_s;            /* Median of 'last'; 0: no measurement. */
+    double median_s;            /* Median of 'last', or the moving average; 0:
+                                 * no measurement. */
     double reported_s;          /* Last value reported; 0: none. */
     bool fresh;                 /* Measured since the last report. */
     bool suspect;               /* A pull was aborted since then. */
@@ -57,6 +64,9 @@ void pull_times_init(struct pull_times *, int n, int64_t now_us);
  * descheduled.  Returns true if the link differs from what was reported. */
 bool pull_times_add(struct pull_times *, int i, double seconds, bool reliable,
                     int64_t now_us);
+
+/* Adds an iteration with a pull from 'i' to the average. */
+void pull_times_average(struct pull_times *, int i, double seconds);
 void pull_times_suspect(struct pull_times *, int i);
 void pull_times_forget(struct pull_times *, int i);
 

@@ -24,6 +24,7 @@ static const char *const variants[] = {
     [KEY_LOCALIZE] = "localize",
     [KEY_SSP] = "ssp",
     [KEY_ESSP] = "essp",
+    [KEY_LOCALIZE_MESSAGES] = "localize-messages",
 };
 
 bool
@@ -36,6 +37,12 @@ key_variant_find(const char *name, enum key_variant *variantp)
         }
     }
     return false;
+}
+
+bool
+key_variant_moves(enum key_variant variant)
+{
+    return variant == KEY_LOCALIZE || variant == KEY_LOCALIZE_MESSAGES;
 }
 
 static void
@@ -337,7 +344,8 @@ key_net_open(struct key_store *store)
         .connect_us = c->connect_us,
         .heartbeat_timeout_us = c->heartbeat_timeout_us,
         .control = c->control,
-        .loop = c->variant == KEY_CLASSIC,
+        .loop = c->variant == KEY_CLASSIC
+                || c->variant == KEY_LOCALIZE_MESSAGES,
         .hello = {
             .rank = c->rank, .n_workers = c->n_nodes, .n_shards = c->n_nodes,
             .identity = hash_identity(c), .key_space = store->values.n_keys,
@@ -422,8 +430,8 @@ key_store_create(const struct key_store_config *config,
                      config->n_workers);
     localize_init(&store->localize, &(struct localize_config) {
         .rank = config->rank, .n = config->n_nodes,
-        .moves = variant == KEY_LOCALIZE, .shared = store->shared,
-        .caches = config->caches && variant == KEY_LOCALIZE,
+        .moves = key_variant_moves(variant), .shared = store->shared,
+        .caches = config->caches && key_variant_moves(variant),
         .class = &class, .aux = store,
     }, &store->values);
     if (variant == KEY_SSP || variant == KEY_ESSP) {
@@ -703,8 +711,10 @@ key_return(struct key_worker *worker, const uint64_t keys[], size_t n)
 bool
 key_is_here(const struct key_worker *worker, uint64_t key)
 {
-    return worker->store->shared
-           && local_store_peek(&worker->store->values, key);
+    const struct key_store *store = worker->store;
+
+    return (store->shared || store->localize.config.moves)
+           && local_store_peek(&store->values, key);
 }
 
 static char *

@@ -19,6 +19,9 @@
  *    classic-local  keys stay at their homes; a node accesses its own in
  *                   memory
  *    localize       keys move to the node that localizes them
+ *    localize-messages
+ *                   likewise, but every access is a message, also to a key
+ *                   that is on the same node: only for comparisons
  *    ssp            keys stay; a node has copies, which a worker at clock c
  *                   may use while they have all that was pushed up to clock
  *                   c - staleness - 1, and what the node itself pushed; it
@@ -65,7 +68,7 @@
  * Guarantees
  * ==========
  *
- * Of classic, classic-local and localize:
+ * Of classic, classic-local, localize and localize-messages:
  *
  *  - A push is applied exactly once.  All pushes and pulls of one key have one
  *    order, the same for all workers.
@@ -97,7 +100,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEY_STORE_MAX_NODES 32
+#include "trainer/process/limits.h"
+
+#define KEY_STORE_MAX_NODES TRAINER_MAX_RANKS
 #define KEY_STORE_MAX_WIDTH 4096        /* Values of a key. */
 #define KEY_STORE_MAX_BORROWED 16       /* Keys of one key_borrow(). */
 
@@ -114,6 +119,8 @@ enum key_variant {
     KEY_LOCALIZE,
     KEY_SSP,
     KEY_ESSP,
+    KEY_LOCALIZE_MESSAGES,
+    KEY_N_VARIANTS
 };
 
 /* Keys of the same width.  The first range begins with key 0, each other one
@@ -127,7 +134,7 @@ struct key_range {
 struct key_store_config {
     enum key_variant variant;
     bool caches;                /* Nodes remember where keys were; for
-                                 * KEY_LOCALIZE. */
+                                 * variants that move keys. */
     int staleness;              /* Clocks; for KEY_SSP and KEY_ESSP. */
     const struct key_range *ranges;
     int n_ranges;
@@ -162,6 +169,9 @@ struct key_store_stats {
 
 /* Finds the variant by its name in --store; false for an unknown name. */
 bool key_variant_find(const char *name, enum key_variant *);
+
+/* Whether keys move to the nodes that localize them. */
+bool key_variant_moves(enum key_variant);
 
 /* Functions that return char * return NULL or a message that the caller
  * frees. */
@@ -199,7 +209,8 @@ bool key_borrow(struct key_worker *, const uint64_t keys[], size_t n,
                 float *vectors[]);
 void key_return(struct key_worker *, const uint64_t keys[], size_t n);
 
-/* Whether 'key' is in memory that may be used in place, as a hint. */
+/* Whether a request to localize 'key' would change nothing, as a hint: keys
+ * move, or are used in place, and this one is on this node. */
 bool key_is_here(const struct key_worker *, uint64_t key);
 
 /* Waits for one's own operations, and for all workers of all nodes. */

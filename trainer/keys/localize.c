@@ -54,6 +54,9 @@ localize_init(struct localize *l, const struct localize_config *config,
     l->store = store;
     l->where = allocate(store->n_keys, sizeof *l->where);
     l->coming = allocate(store->n_keys, sizeof *l->coming);
+    if (config->moves && !config->shared) {
+        l->round = allocate(store->n_keys, sizeof *l->round);
+    }
     memset(l->where, LOCALIZE_UNKNOWN, store->n_keys);
     for (uint64_t key = 0; key < store->n_keys; key++) {
         if (is_home(l, key)) {
@@ -95,6 +98,7 @@ localize_uninit(struct localize *l)
     }
     free_waiters(l->free_waiters);
     free(l->where);
+    free(l->round);
     free(l->coming);
 }
 
@@ -296,6 +300,15 @@ request(struct localize *l, const struct key_item *item)
     }
 }
 
+/* Whether an access by this node is a message to itself.  If an earlier one of
+ * the same key is on that way, this one must not overtake it. */
+static bool
+goes_round(const struct localize *l, uint64_t key)
+{
+    return !l->config.shared
+           && (is_here(l, key) || (l->round && l->round[key]));
+}
+
 void
 localize_access(struct localize *l, const struct key_item *item)
 {
@@ -304,9 +317,14 @@ localize_access(struct localize *l, const struct key_item *item)
 
     if (item->kind == ITEM_LOCALIZE) {
         request(l, item);
+    } else if (goes_round(l, item->key)) {
+        if (l->round) {
+            l->round[item->key]++;
+        }
+        send_item(l, l->config.rank, item);
     } else if (l->coming[item->key]) {
         add_waiter(l, item);
-    } else if (is_here(l, item->key) && l->config.shared) {
+    } else if (is_here(l, item->key)) {
         perform_access(l, item);
     } else {
         send_item(l, where == LOCALIZE_UNKNOWN ? home : where, item);
@@ -318,14 +336,18 @@ static bool
 take_access(struct localize *l, int from, const struct key_item *item)
 {
     int home = localize_home(item->key, l->config.n);
+    bool ours = from == l->config.rank && l->round && l->round[item->key];
 
+    if (ours) {
+        l->round[item->key]--;
+    }
     if (l->coming[item->key]) {
         add_waiter(l, item);
     } else if (is_here(l, item->key)) {
         perform_access(l, item);
     } else if (home == l->config.rank) {
         send_item(l, l->where[item->key], item);
-    } else if (l->config.caches && from != home) {
+    } else if (ours || (l->config.caches && from != home)) {
         send_item(l, home, item);
     } else {
         return false;

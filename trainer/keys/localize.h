@@ -27,7 +27,12 @@
  * node that had the key last, which forwards it to the home if the key has
  * gone; such an access can be overtaken by a later one on another path.
  *
- * Without 'moves' and 'shared' this is a classic parameter server.
+ * Without 'moves' and 'shared' this is a classic parameter server.  With
+ * 'moves' alone keys move, but a node also accesses those that are here by
+ * messages, to itself: what moving keys are worth without shared memory.  Such
+ * a message may find that its key has left meanwhile, and then follows it by
+ * way of the home; until it has, later accesses of the key take the same way,
+ * so that they stay behind it.
  *
  *    localize_init(&l, &config, &local_store);
  *    localize_access(&l, &item);               // ITEM_PULL, ITEM_PUSH, or
@@ -87,6 +92,10 @@ struct localize {
     struct localize_coming **coming;    /* Per key; NULL: not requested. */
     struct localize_coming *free_coming;
     struct localize_waiter *free_waiters;
+    uint32_t *round;            /* Per key: accesses on their way from this
+                                 * node to itself.  NULL unless the
+                                 * configuration is 'moves' without
+                                 * 'shared'. */
     uint64_t n_landed;          /* Keys that have arrived here. */
 };
 

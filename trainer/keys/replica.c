@@ -10,6 +10,11 @@
 
 #define NO_KEY UINT64_MAX
 
+/* A set of nodes: a bit for each. */
+struct node_set {
+    uint64_t bits[(KEY_STORE_MAX_NODES + 63) / 64];
+};
+
 /* A node's copy of a row, guarded by the lock of its stripe. */
 struct replica_row {
     uint64_t clock;             /* ssp: clock of the home when it sent the
@@ -57,11 +62,35 @@ struct replica {
                                                  * flush. */
     uint64_t slowest;           /* The least of 'clocks'. */
     struct replica_reader *readers;     /* In the order of arrival. */
-    uint32_t *subscribers;      /* essp: per key, a bit for each node. */
+    struct node_set *subscribers;       /* essp: per key, the nodes that get
+                                         * its changes. */
     uint8_t *changed;           /* Per key: it is in 'changes'. */
     uint64_t *changes;          /* Keys to send when the clock advances. */
     size_t n_changes;
 };
+
+static bool
+node_set_has(const struct node_set *set, int i)
+{
+    return set->bits[i / 64] >> i % 64 & 1;
+}
+
+static void
+node_set_add(struct node_set *set, int i)
+{
+    set->bits[i / 64] |= (uint64_t) 1 << i % 64;
+}
+
+static bool
+node_set_is_empty(const struct node_set *set)
+{
+    uint64_t any = 0;
+
+    for (size_t i = 0; i < sizeof set->bits / sizeof set->bits[0]; i++) {
+        any |= set->bits[i];
+    }
+    return !any;
+}
 
 static int
 replica_home(const struct replica *r, uint64_t key)
@@ -100,7 +129,8 @@ replica_say(struct replica *r, int to, enum item_kind kind, uint64_t op,
 static void
 replica_note_change(struct replica *r, uint64_t key)
 {
-    if (r->pushes && r->subscribers[key] && !r->changed[key]) {
+    if (r->pushes && !node_set_is_empty(&r->subscribers[key])
+        && !r->changed[key]) {
         r->changed[key] = true;
         r->changes[r->n_changes++] = key;
     }
@@ -117,7 +147,7 @@ push_changes(struct replica *r)
 
         r->changed[key] = false;
         for (int to = 0; to < n; to++) {
-            if (r->subscribers[key] & (uint32_t) 1 << to) {
+            if (node_set_has(&r->subscribers[key], to)) {
                 replica_deliver(r, to, &(struct key_item) {
                     .kind = ITEM_ROW, .origin = r->store->config.rank,
                     .op = r->store->barrier, .clock = r->slowest, .key = key,
@@ -136,7 +166,7 @@ static void
 answer_reader(struct replica *r, int to, const struct key_item *read)
 {
     if (r->pushes) {
-        r->subscribers[read->key] |= (uint32_t) 1 << to;
+        node_set_add(&r->subscribers[read->key], to);
     }
     replica_deliver(r, to, &(struct key_item) {
         .kind = ITEM_PULLED, .origin = to, .op = read->op,

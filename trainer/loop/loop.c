@@ -36,6 +36,24 @@ open_data(const struct options *o, struct dataset **datap)
     return NULL;
 }
 
+/* Under --shards by-label, gives this process its own samples. */
+static char *
+divide_data(struct loop *loop)
+{
+    const struct options *o = loop->o;
+
+    if (!options_by_label(o)) {
+        return NULL;
+    }
+    if (loop->data->n_train < 2 * (size_t) loop->n_workers) {
+        return message("--shards: \"by-label\" divides %zu samples, at least "
+                       "%d are needed", loop->data->n_train,
+                       2 * loop->n_workers);
+    }
+    dataset_shard_by_label(loop->data, o->seed, o->rank, loop->n_workers);
+    return NULL;
+}
+
 static char *
 open_model(struct loop *loop, int max_batch)
 {
@@ -67,6 +85,7 @@ loop_init(struct loop *loop)
         error = loop->class->init(loop);
     }
     error = error ? error : open_data(o, &loop->data);
+    error = error ? error : divide_data(loop);
     error = error ? error : backend_open_named(o->backend, o->n_threads,
                                                &loop->backend);
     error = error ? error : pace_create(o, &loop->pace);
@@ -102,9 +121,12 @@ void
 loop_fill_batch(struct loop *loop)
 {
     const struct options *o = loop->o;
+    uint64_t iteration = loop->progress.iteration;
 
+    /* All draw from the same sequence, or each from one of its own. */
     dataset_fill(loop->data, o->seed,
-                 loop->progress.iteration * o->batch + loop->share.first,
+                 loop->data->shard ? iteration * loop->share.n
+                                   : iteration * o->batch + loop->share.first,
                  loop->share.n, loop->batch);
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 
-#define BACKLOG 64
+#define BACKLOG 256             /* All others of a job may connect at once. */
 
 static char *
 resolve_host(const char *host, const char *port, int flags,

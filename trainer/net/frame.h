@@ -152,7 +152,9 @@ struct frame_hello {
     uint64_t batch;             /* FRAME_PEERS: samples of an iteration. */
     uint64_t target;            /* FRAME_PEERS: epochs, where all must know
                                  * them. */
-    uint64_t identity;          /* FRAME_NODES: hash of what is trained. */
+    uint64_t identity;          /* FRAME_NODES: hash of what is trained;
+                                 * FRAME_PEERS: 1 if samples are divided by
+                                 * label, otherwise 0. */
     float learning_rate, momentum, weight_decay;
     uint32_t width;             /* FRAME_STORE: values of a key. */
     uint32_t optimiser;         /* optimiser_number(). */

@@ -272,7 +272,6 @@ peer_net_create(const struct peer_net_config *config, struct peer_net **netp)
     net->loop.mutex = &net->mutex;
     event_loop_allow_wake(&net->loop);
     return connect_all(net);
-    return connect_all(net);
 }
 
 static void

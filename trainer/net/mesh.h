@@ -37,8 +37,9 @@
 #include <stdint.h>
 
 #include "trainer/net/frame.h"
+#include "trainer/process/limits.h"
 
-#define PEER_NET_MAX 32
+#define PEER_NET_MAX TRAINER_MAX_RANKS
 #define PEER_NET_MAX_FLOATS (FRAME_MAX_UPDATE / sizeof(float))
 
 struct control;

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/options.h"
+#include "trainer/process/limits.h"
 
 #define IMAGE_CLASSES 10        /* Classes of image data sets. */
 
@@ -72,6 +73,9 @@ parse_sync(const char *text, void *spec)
 }
 
 #define AT(MEMBER) OPTION_AT(struct options, MEMBER)
+#define STRING(X) #X
+#define EXPANDED(X) STRING(X)
+#define MAX_RANKS EXPANDED(TRAINER_MAX_RANKS)
 
 static const struct option_row rows[] = {
     { "address", OPTION_TEXT, AT(address), .value = "ADDRESS",
@@ -93,30 +97,41 @@ static const struct option_row rows[] = {
               "progress" },
     { "peers", OPTION_TEXT, AT(peers), .value = "HOST[:PORT],...",
       .modes = ROLE_PEER,
-      .help = "addresses of all peers by rank, at most 32; the default port "
-              "is that of --port" },
+      .help = "addresses of all peers by rank, at most " MAX_RANKS " (netmax, "
+              "netmax-published: 32); the default port is that of --port" },
     { "nodes", OPTION_TEXT, AT(nodes), .value = "HOST[:PORT],...",
       .modes = ROLE_NODE,
-      .help = "addresses of all nodes by rank, at most 32; the default port "
-              "is that of --port" },
+      .help = "addresses of all nodes by rank, at most " MAX_RANKS "; the "
+              "default port is that of --port" },
     { "store", OPTION_WORD, AT(store),
-      .value = "classic|classic-local|localize|ssp|essp|manual",
+      .value = "classic|classic-local|localize|localize-messages|ssp|essp|"
+               "manual",
       .deflt = "localize", .modes = ROLE_NODE,
       .help = "placement of keys: at servers reached by messages (classic) or "
               "in memory (classic-local), moved to the node that uses them "
-              "(localize), copied (ssp, essp); manual has no keys but blocks, "
-              "for factorise" },
+              "(localize), moved but always reached by messages "
+              "(localize-messages), copied (ssp, essp); manual has no keys "
+              "but blocks, for factorise" },
     { "staleness", OPTION_INTEGER, AT(staleness), 0, 1000, "S", "1",
       .modes = ROLE_NODE,
       .help = "ssp and essp: maximum age of a copy, clocks" },
     { "location-caches", OPTION_FLAG, AT(location_caches), .modes = ROLE_NODE,
-      .help = "localize: ask the last known location of a key first" },
+      .help = "localize, localize-messages: ask the last known location of a "
+              "key first" },
     { "scheme", OPTION_WORD, AT(scheme),
-      .value = "allreduce|allreduce-tree|adpsgd|adpsgd-atomic|prague|netmax",
+      .value = "allreduce|allreduce-tree|adpsgd|adpsgd-atomic|prague|"
+               "prague-smart|netmax|netmax-published",
       .deflt = "netmax", .modes = ROLE_PEER,
       .help = "algorithm that keeps the models of the peers together" },
-    { "group", OPTION_INTEGER, AT(group), 2, 32, "N", "4", .modes = ROLE_PEER,
-      .help = "prague: size of a group, peers" },
+    { "group", OPTION_INTEGER, AT(group), 2, TRAINER_MAX_RANKS, "N", "4", .modes = ROLE_PEER,
+      .help = "prague, prague-smart: maximum size of a group, peers" },
+    { "shards", OPTION_WORD, AT(shards), .value = "iid|by-label",
+      .deflt = "iid", .modes = ROLE_PEER,
+      .help = "division of the samples among peers: at random, or such that "
+              "each has few labels, by the seed" },
+    { "policy-every", OPTION_REAL, AT(policy_every), 0.001, 1e6, "S", "120",
+      .modes = ROLE_PEER,
+      .help = "netmax-published: interval of policies, seconds" },
     { "congestion", OPTION_TEXT, AT(congestion), .value = "NAME",
       .modes = ANY & ~ROLE_LOCAL,
       .help = "TCP congestion control, such as cubic" },
@@ -286,10 +301,9 @@ static const struct option_row rows[] = {
               "local; 1 accepts the first" },
     { "exchange", OPTION_INTEGER, AT(exchange), 1, 1024, "N", "1",
       .modes = ROLE_NODE,
-      .help = "factorise, with --store classic or classic-local: number of "
-              "ratings whose vectors are pulled and pushed at once, while "
-              "those of the next ones are requested; 1 is one after the "
-              "other" },
+      .help = "with --store classic or classic-local: number of samples "
+              "whose vectors are pulled and pushed at once, while those of "
+              "the next ones are requested; 1 is one after the other" },
     { "prefetch", OPTION_INTEGER, AT(prefetch), 1, 1 << 20, "N", "200",
       .alias = "ahead", .modes = ROLE_NODE,
       .help = "knowledge and skipgram: number of samples whose keys are "
@@ -316,6 +330,12 @@ options_n_classes(const struct options *o)
 {
     return is_model(o, "mlp") ? o->shape.width[o->shape.n - 1]
            : is_model(o, "linear") ? 2 : IMAGE_CLASSES;
+}
+
+bool
+options_by_label(const struct options *o)
+{
+    return o->shards && !strcmp(o->shards, "by-label");
 }
 
 static const struct {
@@ -359,11 +379,9 @@ check_node(const struct options *o)
         return message("--nodes, --port: all nodes and where they listen are "
                        "needed");
     }
-    if (o->exchange > 1 && (strcmp(o->task, "factorise")
-                            || strncmp(o->store, "classic", 7))) {
-        return message("--exchange %lld: only with --task factorise and "
-                       "--store classic or classic-local",
-                       (long long) o->exchange);
+    if (o->exchange > 1 && strncmp(o->store, "classic", 7)) {
+        return message("--exchange %lld: only with --store classic or "
+                       "classic-local", (long long) o->exchange);
     }
     if (strcmp(o->store, "manual")) {
         return NULL;

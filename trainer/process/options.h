@@ -38,7 +38,9 @@ struct options {
     int64_t staleness;          /* Of ssp and essp. */
     bool location_caches;       /* Of localize. */
     const char *scheme;         /* A word of peer.h. */
+    const char *shards;         /* "iid" or "by-label"; NULL is "iid". */
     int64_t group;              /* Peers of one, under prague. */
+    double policy_every;        /* Seconds, under netmax-published. */
     int64_t control_port;
     const char *central;        /* "HOST:PORT": serve a group; or NULL. */
     bool group_servers_elsewhere;       /* Not ours to start. */
@@ -102,5 +104,8 @@ void options_help(void);
 /* Of the samples, as model and data have it. */
 int options_n_inputs(const struct options *);
 int options_n_classes(const struct options *);
+
+/* Whether each peer has samples of few labels. */
+bool options_by_label(const struct options *);
 
 #endif /* trainer/process/options.h */

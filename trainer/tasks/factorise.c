@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "trainer/models/vector.h"
 #include "trainer/process/options.h"
 #include "trainer/process/report.h"
+#include "trainer/tasks/batches.h"
 #include "trainer/tasks/factorise-data.h"
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/node-task.h"
@@ -19,14 +19,6 @@
 /* Largest number of columns per step, besides a row. */
 #define IN_PLACE (KEY_STORE_MAX_BORROWED - 1)
 #define JUDGED_AT_ONCE 1024     /* Ratings that are validated at once. */
-
-/* Ratings whose vectors are exchanged at once. */
-struct rating_batch {
-    struct gather *gather;
-    const struct rating *ratings;
-    size_t n;
-    key_handle pull;
-};
 
 struct factorise {
     struct node_task task;
@@ -39,8 +31,7 @@ struct state {
     uint64_t *keys;             /* Scratch: keys of a block. */
     float *values, *deltas;     /* Scratch: a row and a column. */
     struct gather *gather;
-    struct rating_batch batches[2];     /* One is trained, the other one
-                                         * pulled. */
+    struct batches *batches;    /* Ratings that are exchanged at once. */
 };
 
 static struct factorise *
@@ -113,18 +104,19 @@ factorise_begin(struct node_worker *worker, void **statep)
     const struct factorise_data *data = factorise_cast(worker->task)->data;
     const struct options *o = worker->task->o;
     struct state *state = *statep = allocate(1, sizeof *state);
+    size_t n_keys = data->ratings->n_rows + data->ratings->n_columns;
 
     state->driver.rate = o->learning_rate;
-    state->keys = allocate(data->ratings->n_rows + data->ratings->n_columns,
-                           sizeof *state->keys);
+    state->keys = allocate(n_keys, sizeof *state->keys);
     state->values = allocate(2 * o->dimension, sizeof *state->values);
     state->deltas = allocate(2 * o->dimension, sizeof *state->deltas);
     state->gather = gather_create(worker->keys, 2 * JUDGED_AT_ONCE,
-                                  2 * JUDGED_AT_ONCE * o->dimension);
-    for (int i = 0; i < 2; i++) {
-        state->batches[i].gather = gather_create(
-            worker->keys, 2 * o->exchange, 2 * o->exchange * o->dimension);
-    }
+                                  2 * JUDGED_AT_ONCE * o->dimension, false);
+    state->batches = batches_create(worker->keys, &(struct batches_size) {
+        .n = o->exchange, .n_places = 3, .keys = 2,
+        .values = 2 * o->dimension, .all_keys = n_keys,
+        .all_values = n_keys * o->dimension,
+    });
     return localize_rows(worker, state);
 }
 
@@ -134,8 +126,7 @@ factorise_end(void *state_)
     struct state *state = state_;
 
     gather_destroy(state->gather);
-    gather_destroy(state->batches[0].gather);
-    gather_destroy(state->batches[1].gather);
+    batches_destroy(state->batches);
     free(state->keys);
     free(state->values);
     free(state->deltas);
@@ -222,84 +213,69 @@ step_by_messages(struct node_worker *worker, struct state *state,
     return NULL;
 }
 
-/* Requests the vectors of the next ones of 'n' ratings. */
+/* The rest of the ratings of a block, which are trained in batches. */
+struct rest {
+    struct node_worker *worker;
+    struct state *state;
+    const struct rating *next, *end;
+    double *loss;
+};
+
+/* The indices of a rating are those of its row and its column, and its number
+ * among all. */
+static bool
+add_rating(void *rest_, struct gather *g, size_t places[])
+{
+    struct rest *rest = rest_;
+    const struct factorise_data *data
+        = factorise_cast(rest->worker->task)->data;
+    size_t rank = rest->worker->task->o->dimension;
+
+    if (rest->next == rest->end) {
+        return false;
+    }
+    places[0] = gather_add(g, rest->next->row, rank);
+    places[1] = gather_add(g, column_key(data, rest->next->column), rank);
+    places[2] = rest->next++ - data->ratings->all;
+    return true;
+}
+
 static void
-batch_request(struct node_worker *worker, struct rating_batch *b,
-              const struct rating *x, size_t n)
+step_rating(void *rest_, struct gather *g, const size_t places[])
 {
-    const struct factorise_data *data = factorise_cast(worker->task)->data;
-    const struct options *o = worker->task->o;
+    struct rest *rest = rest_;
+    const struct factorise_data *data
+        = factorise_cast(rest->worker->task)->data;
+    size_t rank = rest->worker->task->o->dimension;
+    struct factorise_step step = factorise_data_step(
+        data, rank, rest->state->driver.rate,
+        &data->ratings->all[places[2]]);
+    float *changes = gather_gradients(g);
+    float e = factorise_delta(&step, g->values + places[0],
+                              g->values + places[1], changes + places[0],
+                              changes + places[1]);
 
-    b->ratings = x;
-    b->n = n < (size_t) o->exchange ? n : (size_t) o->exchange;
-    gather_clear(b->gather);
-    for (size_t i = 0; i < b->n; i++) {
-        gather_add(b->gather, x[i].row, o->dimension);
-        gather_add(b->gather, column_key(data, x[i].column), o->dimension);
-    }
-    b->pull = gather_request(b->gather);
+    gather_change(g, places[0], rank);
+    gather_change(g, places[1], rank);
+    *rest->loss += e * e;
 }
 
-/* Changes a vector of a batch, and notes the change. */
-static void
-batch_change(struct gather *g, size_t at, const float *delta, size_t n)
-{
-    vector_add(n, 1, delta, g->values + at);
-    vector_add(n, 1, delta, g->deltas + at);
-}
-
-static char *
-batch_train(struct node_worker *worker, struct state *state,
-            struct rating_batch *b, double *loss)
-{
-    const struct factorise_data *data = factorise_cast(worker->task)->data;
-    size_t rank = worker->task->o->dimension;
-    struct gather *g = b->gather;
-    char *error = key_wait(worker->keys, b->pull);
-
-    for (size_t i = 0; i < b->n && !error; i++) {
-        const struct rating *x = &b->ratings[i];
-        size_t w = gather_add(g, x->row, rank);
-        size_t h = gather_add(g, column_key(data, x->column), rank);
-        struct factorise_step step = factorise_data_step(
-            data, rank, state->driver.rate, x);
-        float e = factorise_delta(&step, g->values + w, g->values + h,
-                                  state->deltas, state->deltas + rank);
-
-        batch_change(g, w, state->deltas, rank);
-        batch_change(g, h, state->deltas + rank, rank);
-        *loss += e * e;
-    }
-    if (!error) {
-        gather_push(g);
-    }
-    return error;
-}
-
-/* Trains 'n' ratings, a batch at a time.  The vectors of the next batch are
- * requested before the changes of this one are sent, so they may lack them. */
 static char *
 train_batches(struct node_worker *worker, struct state *state,
               const struct rating *x, size_t n, struct node_task_sums *sums)
 {
+    static const struct batches_ops ops = { add_rating, step_rating };
+    struct rest rest = { worker, state, x, x + n, &sums->loss };
+    size_t n_done = 0, n_batch = 1;
     char *error = NULL;
-    size_t done = 0;
-    int k = 0;
 
-    batch_request(worker, &state->batches[0], x, n);
-    while (done < n && !error && !node_worker_late(worker)) {
-        struct rating_batch *b = &state->batches[k];
-        size_t next = done + b->n;
-
-        k = !k;
-        if (next < n) {
-            batch_request(worker, &state->batches[k], x + next, n - next);
-        }
-        error = batch_train(worker, state, b, &sums->loss);
-        done = next;
+    while (!error && n_batch && !node_worker_late(worker)) {
+        error = batches_train(state->batches, &ops, &rest, &n_batch);
+        n_done += n_batch;
     }
-    sums->updates += done;
-    node_worker_pace(worker, done);
+    batches_drop(state->batches);
+    sums->updates += n_done;
+    node_worker_pace(worker, n_done);
     return error ? error : key_wait_all(worker->keys);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "trainer/models/vector.h"
 
 struct gather_place {
     uint64_t key;
@@ -14,7 +15,8 @@ struct gather_place {
 };
 
 struct gather *
-gather_create(struct key_worker *worker, size_t max_keys, size_t max_values)
+gather_create(struct key_worker *worker, size_t max_keys, size_t max_values,
+              bool several)
 {
     struct gather *g = allocate(1, sizeof *g);
     size_t n_places = 8;
@@ -26,6 +28,9 @@ gather_create(struct key_worker *worker, size_t max_keys, size_t max_values)
     g->keys = allocate(max_keys, sizeof *g->keys);
     g->values = allocate(max_values, sizeof *g->values);
     g->deltas = allocate(max_values, sizeof *g->deltas);
+    if (several) {
+        g->changes = allocate(max_values, sizeof *g->changes);
+    }
     g->places = allocate(n_places, sizeof *g->places);
     g->mask = n_places - 1;
     return g;
@@ -38,6 +43,7 @@ gather_destroy(struct gather *g)
         free(g->keys);
         free(g->values);
         free(g->deltas);
+        free(g->changes);
         free(g->places);
         free(g);
     }
@@ -91,6 +97,22 @@ char *
 gather_pull(struct gather *g)
 {
     return key_wait(g->worker, gather_request(g));
+}
+
+float *
+gather_gradients(struct gather *g)
+{
+    return g->changes ? g->changes : g->deltas;
+}
+
+void
+gather_change(struct gather *g, size_t at, size_t n)
+{
+    if (g->changes) {
+        vector_add(n, 1, g->changes + at, g->values + at);
+        vector_add(n, 1, g->changes + at, g->deltas + at);
+        memset(g->changes + at, 0, n * sizeof *g->changes);
+    }
 }
 
 void

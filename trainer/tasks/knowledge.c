@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/schemes/shard.h"
+#include "trainer/tasks/batches.h"
 #include "trainer/tasks/clustering.h"
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/knowledge-model.h"
@@ -50,11 +51,14 @@ struct state {
                                  * processed in this epoch. */
     struct seeded random;       /* For negative samples. */
     struct prefetch *ahead;
-    struct gather *gather;
+    struct batches *batches;
+    struct gather *gather;      /* A relation, to validate. */
     float *scratch;
-    size_t *wrong;              /* Indices of negative objects and then
-                                 * negative subjects. */
 };
+
+/* Indices of the vectors of a triple: subject, object, relation, and then
+ * negative objects and negative subjects. */
+#define FIRST_WRONG 3
 
 static struct knowledge *
 knowledge_cast(const struct node_task *task)
@@ -196,19 +200,26 @@ knowledge_begin(struct node_worker *worker, void **statep)
 {
     const struct knowledge *k = knowledge_cast(worker->task);
     struct state *state = *statep = allocate(1, sizeof *state);
-    size_t n_wrong = worker->task->o->negatives;
-    size_t n_entities = 2 + 2 * n_wrong;
+    const struct triples *t = k->triples;
+    size_t n_places = FIRST_WRONG + 2 * worker->task->o->negatives;
+    size_t n_relation_keys = (size_t) t->n_relations * k->n_parts;
 
     find_own(worker, k, state);
     seeded_init(&state->random, worker->task->o->seed,
                 STREAM_WRONG + worker->index);
     state->ahead = prefetch_create(worker->keys, worker->task->o->prefetch,
                                     TRIPLE_KEYS);
-    state->gather = gather_create(worker->keys, n_entities + k->n_parts,
-                                  n_entities * k->entity_width
-                                  + 2 * k->relation_length);
+    state->batches = batches_create(worker->keys, &(struct batches_size) {
+        .n = worker->task->o->exchange, .n_places = n_places,
+        .keys = n_places - 1 + k->n_parts,
+        .values = (n_places - 1) * k->entity_width + 2 * k->relation_length,
+        .all_keys = t->n_entities + n_relation_keys,
+        .all_values = (size_t) t->n_entities * k->entity_width
+                      + n_relation_keys * k->relation_width,
+    });
+    state->gather = gather_create(worker->keys, k->n_parts,
+                                  2 * k->relation_length, false);
     state->scratch = allocate(2 * k->length, sizeof *state->scratch);
-    state->wrong = allocate(2 * n_wrong, sizeof *state->wrong);
     return localize_relations(worker, k);
 }
 
@@ -218,10 +229,10 @@ knowledge_end(void *state_)
     struct state *state = state_;
 
     prefetch_destroy(state->ahead);
+    batches_destroy(state->batches);
     gather_destroy(state->gather);
     free(state->own);
     free(state->scratch);
-    free(state->wrong);
     free(state);
 }
 
@@ -237,58 +248,60 @@ add_relation(const struct knowledge *k, struct gather *g, uint64_t first_key)
     return at;
 }
 
-/* Computes the changes from the gradients. */
+/* Turns the gradients of a vector of 'length' into its changes. */
 static void
-make_deltas(const struct knowledge *k, struct gather *g, float rate)
+make_change(struct gather *g, size_t at, size_t length, float rate)
 {
-    size_t at = 0;
+    float *changes = gather_gradients(g) + at;
 
-    for (size_t i = 0; i < g->n; ) {
-        bool entity = g->keys[i] < k->triples->n_entities;
-        size_t length = entity ? k->length : k->relation_length;
-
-        vector_adagrad(length, rate, g->values + at + length, g->deltas + at,
-                       g->deltas + at + length);
-        at += 2 * length;
-        i += entity ? 1 : k->n_parts;
-    }
+    vector_adagrad(length, rate, g->values + at + length, changes,
+                   changes + length);
+    gather_change(g, at, 2 * length);
 }
 
-/* Trains one triple; 'keys' are subject, object and relation. */
-static char *
-train_triple(struct node_worker *worker, void *state_,
-             const uint64_t *keys, double *loss)
+static void
+add_triple(struct node_worker *worker, void *state_, struct gather *g,
+           const uint64_t keys[], size_t places[])
 {
     struct state *state = state_;
     const struct knowledge *k = knowledge_cast(worker->task);
-    const struct options *o = worker->task->o;
-    struct gather *g = state->gather;
-    struct knowledge_sample x = {
-        .values = g->values, .gradients = g->deltas, .n_wrong = o->negatives,
-        .wrong_o = state->wrong, .wrong_s = state->wrong + o->negatives,
-    };
-    char *error;
 
-    gather_clear(g);
-    x.s = gather_add(g, keys[0], k->entity_width);
-    x.o = gather_add(g, keys[1], k->entity_width);
-    x.r = add_relation(k, g, keys[2]);
-    for (int64_t i = 0; i < 2 * o->negatives; i++) {
+    places[0] = gather_add(g, keys[0], k->entity_width);
+    places[1] = gather_add(g, keys[1], k->entity_width);
+    places[2] = add_relation(k, g, keys[2]);
+    for (int64_t i = 0; i < 2 * worker->task->o->negatives; i++) {
         int64_t n_draws = 0;
         uint64_t key;
 
         do {
             key = seeded_below(&state->random, k->triples->n_entities);
         } while (node_worker_redraws(worker, key, &n_draws));
-        state->wrong[i] = gather_add(g, key, k->entity_width);
+        places[FIRST_WRONG + i] = gather_add(g, key, k->entity_width);
     }
-    error = gather_pull(g);
-    if (!error) {
-        *loss += knowledge_step(k->model, o->dimension, &x, state->scratch);
-        make_deltas(k, g, o->learning_rate);
-        gather_push(g);
+}
+
+static double
+step_triple(struct node_worker *worker, void *state_, struct gather *g,
+            const size_t places[])
+{
+    struct state *state = state_;
+    const struct knowledge *k = knowledge_cast(worker->task);
+    const struct options *o = worker->task->o;
+    struct knowledge_sample x = {
+        .values = g->values, .gradients = gather_gradients(g),
+        .s = places[0], .o = places[1], .r = places[2],
+        .n_wrong = o->negatives, .wrong_o = places + FIRST_WRONG,
+        .wrong_s = places + FIRST_WRONG + o->negatives,
+    };
+    double loss = knowledge_step(k->model, o->dimension, &x, state->scratch);
+
+    for (int64_t i = 0; i < FIRST_WRONG + 2 * o->negatives; i++) {
+        if (!gather_is_repeated(places, i)) {
+            make_change(g, places[i], i == 2 ? k->relation_length : k->length,
+                        o->learning_rate);
+        }
     }
-    return error;
+    return loss;
 }
 
 static bool
@@ -316,13 +329,14 @@ knowledge_epoch(struct node_worker *worker, void *state_,
                 struct node_task_sums *sums)
 {
     static const struct node_samples samples = {
-        TRIPLE_KEYS, 2, next_triple, train_triple
+        TRIPLE_KEYS, 2, next_triple, add_triple, step_triple
     };
     const struct knowledge *k = knowledge_cast(worker->task);
     struct state *state = state_;
 
     state->next = 0;
     return node_worker_train(worker, state, &samples, state->ahead,
+                             state->batches,
                              k->triples->first[TRIPLES_VALID], sums);
 }
 

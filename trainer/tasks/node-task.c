@@ -10,6 +10,7 @@
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 #include "trainer/process/report.h"
+#include "trainer/tasks/batches.h"
 #include "trainer/tasks/prefetch.h"
 
 /* Number of keys for the sums of epochs, which are used in turn; each is zero
@@ -130,40 +131,76 @@ node_worker_pace(struct node_worker *worker, size_t n)
     }
 }
 
+/* What batches_train() gives to the functions of samples. */
+struct feed {
+    struct node_worker *worker;
+    void *state;
+    const struct node_samples *samples;
+    struct prefetch *ahead;
+    bool more;                  /* There are samples that are not in the
+                                 * queue. */
+    double loss;                /* Sum of losses. */
+};
+
+static bool
+add_sample(void *feed_, struct gather *g, size_t places[])
+{
+    struct feed *feed = feed_;
+    const struct node_samples *samples = feed->samples;
+    const uint64_t *keys;
+    uint64_t *room;
+
+    while (feed->more && (room = prefetch_reserve(feed->ahead))) {
+        feed->more = samples->next(feed->worker, feed->state, room);
+        if (feed->more) {
+            prefetch_add(feed->ahead, samples->n_keys, samples->n_wanted);
+        }
+    }
+    if (!prefetch_next(feed->ahead, &keys)) {
+        return false;
+    }
+    samples->add(feed->worker, feed->state, g, keys, places);
+    return true;
+}
+
+static void
+step_sample(void *feed_, struct gather *g, const size_t places[])
+{
+    struct feed *feed = feed_;
+
+    feed->loss += feed->samples->step(feed->worker, feed->state, g, places);
+}
+
 char *
 node_worker_train(struct node_worker *worker, void *state,
                   const struct node_samples *samples, struct prefetch *la,
-                  size_t n, struct node_task_sums *sums)
+                  struct batches *batches, size_t n,
+                  struct node_task_sums *sums)
 {
-    size_t n_trained = 0;
+    static const struct batches_ops ops = { add_sample, step_sample };
+    struct feed feed = { worker, state, samples, la, .more = true };
+    size_t n_trained = 0, n_batch = 1;
     const uint64_t *keys;
-    bool more = true;
     char *error = NULL;
 
     node_worker_begin_part(worker, 1, n / worker->n / CLOCK + 1);
-    while (!error && !node_worker_late(worker)) {
-        uint64_t *room;
+    while (!error && n_batch && !node_worker_late(worker)) {
+        size_t clock = n_trained / CLOCK;
 
-        while (more && (room = prefetch_reserve(la))) {
-            more = samples->next(worker, state, room);
-            if (more) {
-                prefetch_add(la, samples->n_keys, samples->n_wanted);
-            }
-        }
-        if (!prefetch_next(la, &keys)) {
-            break;
-        }
-        error = samples->train(worker, state, keys, &sums->loss);
-        if (++n_trained % CLOCK == 0 && !error) {
+        error = batches_train(batches, &ops, &feed, &n_batch);
+        n_trained += n_batch;
+        if (n_trained / CLOCK > clock && !error) {
             node_worker_pace(worker, n_trained);
             error = node_worker_clock(worker);
         }
     }
+    batches_drop(batches);
     while (prefetch_next(la, &keys)) {
         continue;               /* Out of time. */
     }
     node_worker_pace(worker, n_trained);
     sums->updates += n_trained;
+    sums->loss += feed.loss;
     return error ? error : node_worker_end_part(worker);
 }
 
@@ -171,7 +208,7 @@ bool
 node_worker_redraws(const struct node_worker *worker, uint64_t key,
                     int64_t *n_draws)
 {
-    return worker->variant == KEY_LOCALIZE
+    return key_variant_moves(worker->variant)
            && ++*n_draws < worker->task->o->draws
            && !key_is_here(worker->keys, key);
 }

@@ -59,7 +59,9 @@
 
 #define NODE_TASK_MAX_RANGES 3
 
+struct batches;
 struct control;
+struct gather;
 struct prefetch;
 struct options;
 struct pace;
@@ -172,21 +174,28 @@ char *node_worker_end_part(struct node_worker *);
 /* Takes as long as 'n' samples are to take since the part began. */
 void node_worker_pace(struct node_worker *, size_t n);
 
-/* An epoch of samples that go through a queue (prefetch.h). */
+/* An epoch of samples that go through a queue (prefetch.h) and are exchanged
+ * in batches (batches.h). */
 struct node_samples {
     size_t n_keys;              /* Of a sample, */
     size_t n_wanted;            /* of which the first are localized. */
 
     /* Stores the keys of the next sample.  False: there is no more. */
     bool (*next)(struct node_worker *, void *state, uint64_t *keys);
-    char *(*train)(struct node_worker *, void *state, const uint64_t *keys,
-                   double *loss);
+
+    /* Adds the vectors of the sample 'keys', and stores their indices. */
+    void (*add)(struct node_worker *, void *state, struct gather *,
+                const uint64_t keys[], size_t places[]);
+
+    /* As in struct batches_ops; returns the loss. */
+    double (*step)(struct node_worker *, void *state, struct gather *,
+                   const size_t places[]);
 };
 
 /* Makes it, one part of about 'n' samples of all workers. */
 char *node_worker_train(struct node_worker *, void *state,
                         const struct node_samples *, struct prefetch *,
-                        size_t n, struct node_task_sums *);
+                        struct batches *, size_t n, struct node_task_sums *);
 
 /* Counts a draw of 'key' in '*n_draws', which is 0 at first.  Returns true if
  * the key is to be drawn again: it is not here, and --draws allows more.

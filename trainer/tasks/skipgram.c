@@ -18,6 +18,7 @@
 #include "trainer/process/options.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/data/corpus.h"
+#include "trainer/tasks/batches.h"
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/knowledge-model.h"
 #include "trainer/tasks/prefetch.h"
@@ -34,20 +35,21 @@
 #define STREAM_JUDGE (UINT64_C(0x5735) << 32)
 
 double
-skipgram_step(size_t dimension, const float *word, size_t n_wrong,
-              const size_t *contexts, float *gradients)
+skipgram_step(size_t dimension, const float *values, size_t n_wrong,
+              const size_t *places, float *gradients)
 {
+    const float *word = values + places[0];
     double loss = 0;
 
     for (size_t i = 0; i <= n_wrong; i++) {
-        const float *context = word + contexts[i];
+        const float *context = values + places[1 + i];
         float sign = i ? 1 : -1;
         float score = sign * vector_dot(dimension, word, context);
         float slope = sign * logistic_slope(score);
 
         loss += logistic_loss(score);
-        vector_add(dimension, slope, context, gradients);
-        vector_add(dimension, slope, word, gradients + contexts[i]);
+        vector_add(dimension, slope, context, gradients + places[0]);
+        vector_add(dimension, slope, word, gradients + places[1 + i]);
     }
     return loss;
 }
@@ -166,9 +168,9 @@ struct state {
     struct cursor cursor;       /* Of the epoch. */
     struct seeded wrong;
     struct prefetch *ahead;
-    struct gather *gather;
-    size_t *contexts;           /* Indices of the right one, then of wrong
-                                 * ones. */
+    struct batches *batches;
+    struct gather *gather;      /* A pair, to validate. */
+    size_t *places;             /* Its indices. */
 };
 
 static struct skipgram *
@@ -241,13 +243,18 @@ skipgram_begin(struct node_worker *worker, void **statep)
 {
     const struct options *o = worker->task->o;
     struct state *state = *statep = allocate(1, sizeof *state);
-    size_t n_contexts = 1 + o->negatives;
+    size_t n = PAIR + o->negatives;
+    size_t n_keys = 2 * (size_t) skipgram_cast(worker->task)->corpus->n_words;
 
     seeded_init(&state->wrong, o->seed, STREAM_WRONG + worker->index);
     state->ahead = prefetch_create(worker->keys, o->prefetch, PAIR);
-    state->gather = gather_create(worker->keys, 1 + n_contexts,
-                                  (1 + n_contexts) * o->dimension);
-    state->contexts = allocate(n_contexts, sizeof *state->contexts);
+    state->batches = batches_create(worker->keys, &(struct batches_size) {
+        .n = o->exchange, .n_places = n, .keys = n,
+        .values = n * o->dimension, .all_keys = n_keys,
+        .all_values = n_keys * o->dimension,
+    });
+    state->gather = gather_create(worker->keys, n, n * o->dimension, false);
+    state->places = allocate(n, sizeof *state->places);
     return NULL;
 }
 
@@ -257,8 +264,9 @@ skipgram_end(void *state_)
     struct state *state = state_;
 
     prefetch_destroy(state->ahead);
+    batches_destroy(state->batches);
     gather_destroy(state->gather);
-    free(state->contexts);
+    free(state->places);
     free(state);
 }
 
@@ -315,53 +323,69 @@ next_pair(const struct skipgram *sg, struct cursor *c, uint64_t keys[PAIR])
     }
 }
 
-/* Pulls a pair and wrong contexts, and finds loss and gradients.  If 'here',
- * wrong contexts are drawn again until they are here. */
-static char *
-compute_pair(struct node_worker *worker, struct state *state,
-             const uint64_t keys[PAIR], struct seeded *random, bool here,
-             double *loss)
+/* Adds the vectors of a pair and of wrong contexts: the word, the context, the
+ * wrong ones.  If 'here', wrong contexts are drawn again until they are
+ * here. */
+static void
+add_vectors(struct node_worker *worker, struct gather *g,
+            const uint64_t keys[PAIR], struct seeded *random, bool here,
+            size_t places[])
 {
     const struct skipgram *sg = skipgram_cast(worker->task);
     const struct options *o = worker->task->o;
-    struct gather *g = state->gather;
-    char *error;
 
-    gather_clear(g);
-    gather_add(g, keys[0], o->dimension);
-    state->contexts[0] = gather_add(g, keys[1], o->dimension);
-    for (int64_t i = 1; i <= o->negatives; i++) {
+    places[0] = gather_add(g, keys[0], o->dimension);
+    places[1] = gather_add(g, keys[1], o->dimension);
+    for (int64_t i = 0; i < o->negatives; i++) {
         int64_t n_draws = 0;
         uint64_t key;
 
         do {
             key = context_key(sg, skipgram_sampler_draw(sg->sampler, random));
         } while (here && node_worker_redraws(worker, key, &n_draws));
-        state->contexts[i] = gather_add(g, key, o->dimension);
+        places[PAIR + i] = gather_add(g, key, o->dimension);
     }
-    error = gather_pull(g);
-    if (!error) {
-        *loss += skipgram_step(o->dimension, g->values, o->negatives,
-                               state->contexts, g->deltas);
-    }
-    return error;
 }
 
-static char *
-train_pair(struct node_worker *worker, void *state_,
-           const uint64_t *keys, double *loss)
+/* Adds to the gradients; returns the loss. */
+static double
+loss_of_pair(struct node_worker *worker, struct gather *g,
+             const size_t places[])
+{
+    const struct options *o = worker->task->o;
+
+    return skipgram_step(o->dimension, g->values, o->negatives, places,
+                         gather_gradients(g));
+}
+
+static void
+add_pair(struct node_worker *worker, void *state_, struct gather *g,
+         const uint64_t keys[], size_t places[])
 {
     struct state *state = state_;
-    struct gather *g = state->gather;
-    char *error = compute_pair(worker, state, keys, &state->wrong, true, loss);
 
-    if (!error) {
-        for (size_t i = 0; i < g->n_values; i++) {
-            g->deltas[i] *= -(float) worker->task->o->learning_rate;
+    add_vectors(worker, g, keys, &state->wrong, true, places);
+}
+
+static double
+step_pair(struct node_worker *worker, void *state, struct gather *g,
+          const size_t places[])
+{
+    const struct options *o = worker->task->o;
+    double loss = loss_of_pair(worker, g, places);
+
+    (void) state;
+    for (int64_t i = 0; i < PAIR + o->negatives; i++) {
+        if (!gather_is_repeated(places, i)) {
+            float *change = gather_gradients(g) + places[i];
+
+            for (int64_t j = 0; j < o->dimension; j++) {
+                change[j] *= -(float) o->learning_rate;
+            }
+            gather_change(g, places[i], o->dimension);
         }
-        gather_push(g);
     }
-    return error;
+    return loss;
 }
 
 static bool
@@ -377,7 +401,7 @@ skipgram_epoch(struct node_worker *worker, void *state_,
                struct node_task_sums *sums)
 {
     static const struct node_samples samples = {
-        PAIR, PAIR, next_of_text, train_pair
+        PAIR, PAIR, next_of_text, add_pair, step_pair
     };
     const struct skipgram *sg = skipgram_cast(worker->task);
     struct state *state = state_;
@@ -387,14 +411,16 @@ skipgram_epoch(struct node_worker *worker, void *state_,
     seeded_init(&state->cursor.random, worker->task->o->seed + worker->epoch,
                 STREAM_PAIRS + worker->index);
     return node_worker_train(worker, state, &samples, state->ahead,
+                             state->batches,
                              sg->n_train * worker->task->o->window, sums);
 }
 
 /* The loss of held-out pairs, which are the same ones for each caller. */
 static char *
-skipgram_judge(struct node_worker *worker, void *state,
+skipgram_judge(struct node_worker *worker, void *state_,
                struct node_task_sums *sums)
 {
+    struct state *state = state_;
     const struct skipgram *sg = skipgram_cast(worker->task);
     const struct options *o = worker->task->o;
     struct cursor cursor = begin_text(
@@ -408,9 +434,15 @@ skipgram_judge(struct node_worker *worker, void *state,
     seeded_init(&cursor.random, o->seed, STREAM_JUDGE + 2 * worker->index);
     seeded_init(&wrong, o->seed, STREAM_JUDGE + 2 * worker->index + 1);
     for (size_t i = 0; i < n && !error && next_pair(sg, &cursor, keys); i++) {
-        error = compute_pair(worker, state, keys, &wrong, false,
-                             &sums->quality[0]);
-        sums->n_judged++;
+        gather_clear(state->gather);
+        add_vectors(worker, state->gather, keys, &wrong, false,
+                    state->places);
+        error = gather_pull(state->gather);
+        if (!error) {
+            sums->quality[0] += loss_of_pair(worker, state->gather,
+                                             state->places);
+            sums->n_judged++;
+        }
     }
     return error;
 }

@@ -20,11 +20,11 @@
 struct corpus;
 struct seeded;
 
-/* 'contexts' are the right one and then 'n_wrong': indices of vectors behind
- * 'word', and of their gradients behind that of the word.  Adds to the
+/* 'places' are indices of vectors among 'values', and of their gradients: the
+ * word's, that of the right context, and 'n_wrong' wrong ones.  Adds to the
  * gradients; returns the loss. */
-double skipgram_step(size_t dimension, const float *word, size_t n_wrong,
-                     const size_t *contexts, float *gradients);
+double skipgram_step(size_t dimension, const float *values, size_t n_wrong,
+                     const size_t *places, float *gradients);
 
 struct skipgram_sampler;
 

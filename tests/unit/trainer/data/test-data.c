@@ -158,6 +158,50 @@ put(const char *name, const void *bytes, size_t n)
     free(path);
 }
 
+/* Each sample is in one share, and a share has few labels. */
+static void
+shards_by_label_have_few_labels_and_all_samples(void **state)
+{
+    enum { N_PEERS = 5, N_TRAIN = 1003 };
+    const struct dataset_config config = {
+        .n_inputs = 4, .n_classes = 10, .n_train = N_TRAIN, .n_held = 1,
+        .seed = 3,
+    };
+    int n_times[N_TRAIN] = { 0 }, n_moved = 0;
+
+    (void) state;
+    for (int i = 0; i < N_PEERS; i++) {
+        struct dataset *ds = dataset_generate(&config);
+        struct batch *batch = batch_create();
+        bool has[10] = { false };
+        int n_labels = 0;
+        size_t first;
+
+        dataset_shard_by_label(ds, 8, i, N_PEERS);
+        first = ds->shard[0];
+        /* A whole epoch of the share. */
+        dataset_fill(ds, 1, 0, ds->n_shard, batch);
+        for (size_t k = 0; k < ds->n_shard; k++) {
+            n_times[ds->shard[k]]++;
+            has[batch->labels[k]] = true;
+        }
+        for (int label = 0; label < 10; label++) {
+            n_labels += has[label];
+        }
+        assert_true(n_labels >= 2 && n_labels <= 6);
+        free(ds->shard);
+        ds->n_shard = 0;
+        dataset_shard_by_label(ds, 9, i, N_PEERS);
+        n_moved += ds->shard[0] != first;
+        batch_destroy(batch);
+        dataset_destroy(ds);
+    }
+    for (int k = 0; k < N_TRAIN; k++) {
+        assert_int_equal(n_times[k], 1);
+    }
+    assert_true(n_moved);
+}
+
 #define RECORD (1 + CIFAR_COLOURS * CIFAR_PIXELS)
 
 static const struct dataset_config cifar_config = {
@@ -415,6 +459,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_sample_comes_once_an_epoch),
         cmocka_unit_test(generated_data_is_that_of_the_seed),
+        cmocka_unit_test(shards_by_label_have_few_labels_and_all_samples),
         IN_FOLDER(reads_cifar_colour_by_colour),
         IN_FOLDER(refuses_bad_cifar_files),
         IN_FOLDER(reads_libsvm_lines),

@@ -25,7 +25,7 @@
 
 #include "tests/unit/trainer/ps/ps-processes.h"
 
-#define CREW_MAX 5
+#define CREW_MAX 66
 #define CREW_LINE 512
 
 struct crew {

@@ -43,6 +43,30 @@ a_link_that_changed_makes_a_policy_at_once(void **state)
     assert_true(policy.p[0][1] > 0.3 && policy.lambda2 < 1);
 }
 
+/* One direction counts for itself, and a change waits for its turn. */
+static void
+as_published_policies_have_a_fixed_interval(void **state)
+{
+    const bool present[NETMAX_MAX_PEERS] = { true, true, true, true };
+    struct netmax_policy policy;
+    struct net_monitor monitor;
+
+    (void) state;
+    net_monitor_init(&monitor, 4, 0, 1000);
+    monitor.published = true;
+    for (int i = 0; i < 4; i++) {
+        net_monitor_report(&monitor, i,
+                           (float[]) { 0.1f, 0.1f, 0.1f, 0.1f }, 0.02, 10);
+    }
+    net_monitor_report(&monitor, 0, (float[]) { NAN, NAN, NAN, 5 }, 0.02, 20);
+    assert_false(net_monitor_due(&monitor, 999));
+    assert_true(net_monitor_due(&monitor, 1000));
+    net_monitor_decide(&monitor, present, 1000, &policy);
+    assert_true(policy.p[0][3] < 0.1 && policy.lambda2 < 1);
+    assert_true(policy.p[3][0] > policy.p[0][3]);
+    assert_false(net_monitor_due(&monitor, 1999));
+}
+
 /* 'before' s of each link by agents, then what 'times' say. */
 static struct net_monitor
 foreseen(const float times[4])
@@ -138,6 +162,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_link_that_changed_makes_a_policy_at_once),
+        cmocka_unit_test(as_published_policies_have_a_fixed_interval),
         cmocka_unit_test(estimates_count_until_there_are_measurements),
         cmocka_unit_test(measurements_change_by_the_factor_of_estimates),
         cmocka_unit_test(replies_of_agents_are_parsed),

@@ -245,6 +245,36 @@ peers_that_are_gone_have_probability_0(void **state)
     assert_near(policy.p[3][3], 1, 0);
 }
 
+/* The published optimisation keeps its own rules, finds the slow link, and is
+ * not better than ours by our measure. */
+static void
+the_published_policy_avoids_a_slow_link(void **state)
+{
+    struct netmax_policy policy, ours;
+    netmax_matrix t;
+
+    (void) state;
+    fill_times(t, 1);
+    t[2][5] = t[5][2] = 20;
+    assert_true(netmax_policy_published(N, all, t, &policy));
+    assert_true(policy.lambda2 < 1 && policy.ar > 0);
+    for (int i = 0; i < N; i++) {
+        double sum = 0, time = 0;
+
+        for (int m = 0; m < N; m++) {
+            sum += policy.p[i][m];
+            time += i == m ? 0 : policy.p[i][m] * t[i][m];
+            assert_true(i == m || policy.p[i][m] >= 2 * policy.ar - 1e-9);
+        }
+        assert_near(sum, 1, 1e-9);
+        assert_near(time, N * policy.tbar, 1e-6);
+    }
+    assert_true(policy.p[2][5] < 0.1 && policy.p[5][2] < 0.1);
+    assert_true(netmax_policy_best(N, all, t, nothing, &ours));
+    assert_true(ours.tbar / -log(ours.lambda2)
+                <= policy.tbar / -log(policy.lambda2) * 1.05);
+}
+
 int
 main(void)
 {
@@ -256,6 +286,7 @@ main(void)
         cmocka_unit_test(a_slow_link_is_rarely_used_and_delays_no_peer),
         cmocka_unit_test(a_step_without_a_pull_takes_time),
         cmocka_unit_test(peers_that_are_gone_have_probability_0),
+        cmocka_unit_test(the_published_policy_avoids_a_slow_link),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

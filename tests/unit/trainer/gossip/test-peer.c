@@ -168,8 +168,9 @@ rings_and_trees_give_all_peers_the_same_sum(void **state)
 /* A peer as a person starts it, with nobody who tells it more.  Its samples
  * take their time, so that none is through before others have a processor. */
 static void
-peer_main(const struct crew *crew, const char *scheme, int rank,
-          const char *until, const char *deadline, int out)
+shard_main(const struct crew *crew, const char *scheme, int rank,
+           const char *until, const char *deadline, const char *shards,
+           int out)
 {
     char *number = message("%d", rank);
     const char *argv[] = {
@@ -177,7 +178,8 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
         "--rank", number, "--shape", "32,48,10", "--batch", "100",
         "--samples", "10000", "--validation", "100", "--backend", "cpu",
         "--eval-every", "20", "--sample-cost-us", "100", "--iterations", until,
-        "--heartbeat-timeout", deadline,
+        "--heartbeat-timeout", deadline, "--policy-every", "0.1",
+        "--shards", shards,
     };
     struct options o;
     bool help;
@@ -189,6 +191,13 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
     error = error ? error : loop_run(&o, control_create(o.target),
                                      &exchange_peers);
     crew_exit(error);
+}
+
+static void
+peer_main(const struct crew *crew, const char *scheme, int rank,
+          const char *until, const char *deadline, int out)
+{
+    shard_main(crew, scheme, rank, until, deadline, "iid", out);
 }
 
 static void
@@ -210,10 +219,10 @@ all_schemes_train_to_their_targets(void **state)
 {
     static const char *const schemes[] = {
         "allreduce", "allreduce-tree", "adpsgd", "adpsgd-atomic", "prague",
-        "netmax",
+        "prague-smart", "netmax", "netmax-published",
     };
 
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 8; k++) {
         struct crew crew;
         char line[CREW_LINE], first[CREW_LINE] = "";
 
@@ -264,6 +273,7 @@ static void
 gossip_continues_after_a_peer_died(void **state)
 {
     end_one("netmax", SIGKILL, true);
+    end_one("netmax-published", SIGKILL, true);
     end_one("adpsgd", SIGKILL, true);
     end_one("adpsgd-atomic", SIGKILL, true);
     end_one("netmax", SIGSTOP, true);
@@ -275,6 +285,7 @@ schemes_that_need_all_peers_end_with_one_line(void **state)
 {
     end_one("allreduce", SIGKILL, false);
     end_one("prague", SIGKILL, false);
+    end_one("prague-smart", SIGKILL, false);
     end_one("allreduce", SIGSTOP, false);
     end_one("allreduce-tree", SIGSTOP, false);
     end_one("prague", SIGSTOP, false);
@@ -321,6 +332,99 @@ peers_of_another_training_are_refused(void **state)
     }
 }
 
+/* Two names of this host are two machines, of three peers and of two. */
+static void
+smart_groups_take_means_across_machines(void **state)
+{
+    struct crew crew;
+    char line[CREW_LINE], *at;
+
+    (void) state;
+    crew_choose_ports(&crew, N);
+    at = crew.names;
+    for (int i = 0; i < N; i++) {
+        at += sprintf(at, "%s%s:%d", i ? "," : "",
+                      i % 2 ? "127.1" : "127.0.0.1", crew.ports[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        int out = crew_fork(&crew, i);
+
+        if (out >= 0) {
+            peer_main(&crew, "prague-smart", i, "250", "10", out);
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        assert_true(crew_find_line(&crew, i, "\"done\"", line));
+        assert_true(atof(strstr(line, "\"loss\": ") + 8) < 2.1);
+        crew_await(&crew, i, 0);
+    }
+}
+
+/* Each has few labels; what it knows of the others comes from its peers. */
+static void
+peers_with_few_labels_learn_all(void **state)
+{
+    struct crew crew;
+    char line[CREW_LINE];
+
+    (void) state;
+    crew_choose_ports(&crew, N);
+    for (int i = 0; i < N; i++) {
+        int out = crew_fork(&crew, i);
+
+        if (out >= 0) {
+            shard_main(&crew, "allreduce", i, "250", "10", "by-label", out);
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        assert_true(crew_find_line(&crew, i, "\"done\"", line));
+        /* As with samples of all labels. */
+        assert_true(atof(strstr(line, "\"loss\": ") + 8) < 2.1);
+        crew_await(&crew, i, 0);
+    }
+}
+
+static void
+peers_with_other_shards_are_refused(void **state)
+{
+    struct crew crew;
+    char line[CREW_LINE];
+
+    (void) state;
+    crew_choose_ports(&crew, 2);
+    for (int i = 0; i < 2; i++) {
+        int out = crew_fork(&crew, i);
+
+        if (out >= 0) {
+            shard_main(&crew, "adpsgd", i, "10", "10",
+                       i ? "iid" : "by-label", out);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true(crew_find_line(&crew, i, "trains something else", line));
+        crew_await(&crew, i, 1);
+    }
+}
+
+/* Its policy takes too long for more. */
+static void
+netmax_has_at_most_32_peers(void **state)
+{
+    struct crew crew;
+    char line[CREW_LINE];
+    int out;
+
+    (void) state;
+    crew_choose_ports(&crew, 33);
+    out = crew_fork(&crew, 0);
+    if (out >= 0) {
+        peer_main(&crew, "netmax", 0, "10", "10", out);
+    }
+    assert_true(crew_find_line(&crew, 0, "failed", line));
+    assert_non_null(strstr(line, "--peers: more than 32"));
+    crew_await(&crew, 0, 1);
+}
+
 int
 main(void)
 {
@@ -331,6 +435,10 @@ main(void)
         cmocka_unit_test(schemes_that_need_all_peers_end_with_one_line),
         cmocka_unit_test(a_peer_left_alone_ends_under_prague),
         cmocka_unit_test(peers_of_another_training_are_refused),
+        cmocka_unit_test(smart_groups_take_means_across_machines),
+        cmocka_unit_test(peers_with_few_labels_learn_all),
+        cmocka_unit_test(peers_with_other_shards_are_refused),
+        cmocka_unit_test(netmax_has_at_most_32_peers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

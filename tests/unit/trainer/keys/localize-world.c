@@ -81,6 +81,7 @@ put_key(struct bytes *b, const struct localize *l, uint64_t key)
     }
     put(b, fields, sizeof fields);
     put(b, &next, 1);
+    put(b, l->round ? &l->round[key] : &(uint32_t) { 0 }, sizeof *l->round);
     put(b, vector ? vector : &(float) { 0 }, sizeof *vector);
     for (struct localize_waiter *w = coming ? coming->first : NULL; w;
          w = w->next) {
@@ -183,13 +184,18 @@ get_key(const struct bytes *b, size_t *at, struct localize *l, uint64_t key)
 {
     uint8_t fields[4];
     int8_t next;
+    uint32_t round;
     float value;
 
     clear_key(l, key);
     get(b, at, fields, sizeof fields);
     get(b, at, &next, 1);
+    get(b, at, &round, sizeof round);
     get(b, at, &value, sizeof value);
     l->where[key] = fields[0];
+    if (l->round) {
+        l->round[key] = round;
+    }
     if (fields[1]) {
         float *vector = local_store_vector(l->store, key);
 

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* More nodes than a word of a mask has bits: all train to the same loss. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "tests/unit/trainer/gossip/crew.h"
+#include "trainer/loop/loop.h"
+#include "trainer/process/control.h"
+#include "trainer/process/limits.h"
+#include "trainer/process/options.h"
+
+#define N 66
+#define N_OPTIONS 17
+
+/* Runs a node of the task "factorise". */
+static char *
+run_node(const char *names, int rank)
+{
+    char *number = message("%d", rank);
+    const char *argv[N_OPTIONS] = {
+        "node", "--nodes", names, "--rank", number, "--store", "essp",
+        "--samples", "500", "--rows", "200", "--columns", "70",
+        "--dimension", "8", "--epochs=1", "--validation=10",
+    };
+    struct options o;
+    bool help;
+    char *error = options_parse(N_OPTIONS, (char **) argv, &o, &help);
+
+    error = error ? error : node_run(&o, control_create(o.target));
+    free(number);
+    return error;
+}
+
+static void
+sixty_six_nodes_train_to_one_loss(void **state)
+{
+    struct crew crew;
+    double first = 0;
+
+    (void) state;
+    crew_choose_ports(&crew, N);
+    for (int i = 0; i < N; i++) {
+        int out = crew_fork(&crew, i);
+
+        if (out >= 0) {
+            crew_become(out);
+            crew_exit(run_node(crew.names, i));
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        char line[CREW_LINE];
+        double loss;
+
+        assert_true(crew_find_line(&crew, i, "\"done\"", line));
+        loss = atof(strstr(line, "\"loss\": ") + strlen("\"loss\": "));
+        first = i ? first : loss;
+        assert_true(loss > 0 && loss == first);
+        crew_await(&crew, i, 0);
+    }
+}
+
+static void
+more_nodes_than_the_limit_are_refused(void **state)
+{
+    char *names = duplicate("h:1"), *error, *expected;
+
+    (void) state;
+    for (int i = 1; i <= TRAINER_MAX_RANKS; i++) {
+        char *longer = message("%s,h:1", names);
+
+        free(names);
+        names = longer;
+    }
+    expected = message("--nodes: more than %d", TRAINER_MAX_RANKS);
+    error = run_node(names, 0);
+    assert_non_null(error);
+    assert_string_equal(error, expected);
+    free(error);
+    free(expected);
+    free(names);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_nodes_than_the_limit_are_refused),
+        cmocka_unit_test(sixty_six_nodes_train_to_one_loss),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

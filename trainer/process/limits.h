@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef TRAINER_LIMITS_H
+#define TRAINER_LIMITS_H 1
+
+/* Sizes of jobs, for the options that set them and the arrays that hold them.
+ *
+ * Peers, or nodes, of a job: each has a connection to each other one, and
+ * messages name ranks by 4 bytes, so that the number of connections, not the
+ * protocol, is what a larger limit would cost. */
+#define TRAINER_MAX_RANKS 128
+
+#endif /* trainer/process/limits.h */
