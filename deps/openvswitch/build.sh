@@ -1,18 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# build.sh TARBALL SHA256 WORK OUT PYTHON
+# build.sh TARBALL SHA256 WORK OUT PYTHON CFLAGS
 #
 # Builds the static libopenvswitch that our daemons link from Debian's
 # openvswitch-source tarball: OUT/libopenvswitch.a, OUT/libopenvswitchavx512.a,
 # an empty OUT/ovs-built.h to depend on and, for the headers and the IDL
-# compiler, the tree WORK/openvswitch.
+# compiler, the tree WORK/openvswitch.  Build directories may share WORK if their
+# CFLAGS are the same.
 #
 # The tarball's hash is pinned because we use the library's private interface,
 # which upstream changes at will.  What configure would detect by itself and
 # then want at our link (numa, unwind, unbound, xdp, cap-ng) is switched off.
 set -eu
-tarball=$1 sha256=$2 work=$3 out=$4 python=$5
+tarball=$1 sha256=$2 work=$3 out=$4 python=$5 cflags=$6
 
 found=$(sha256sum "$tarball" | cut -d' ' -f1)
 if [ "$found" != "$sha256" ]; then
@@ -40,7 +41,7 @@ if [ ! -e "$stamp" ]; then
         ./configure --enable-ssl --enable-afxdp=no --disable-libcapng \
             --enable-shared=no --prefix=/usr --sysconfdir=/etc \
             --localstatedir=/var \
-            CFLAGS="-g -O2 -fPIC -ffunction-sections -fdata-sections" &&
+            CFLAGS="$cflags" &&
         # odp-netlink.h and others hang on 'all' only; name them ourselves.
         printf '%s\n' 'include Makefile' '.PHONY: ovs-libs' \
             'ovs-libs: $(BUILT_SOURCES)' \
