@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Fuzzes what a controller sends to an agent: notifications of leases on the
+ * telemetry stream, and rows of Host_Wanted from the hosts database.  Each
+ * line is one event:
+ *
+ *    m JSON     message on the telemetry stream
+ *    u JSON     <table-updates2> of the hosts database
+ *    t MS       so much time passes
+ *
+ * A malicious database or controller may send anything.  The lease must stay
+ * within its limits, generations never go back, and the shim must be able to
+ * use every row.  The connections are replaced: __wrap functions. */
+
+#include <config.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/telemetry.h"
+#include "agent/wanted.h"
+#include "jsonrpc.h"
+#include "openvswitch/json.h"
+#include "openvswitch/list.h"
+#include "openvswitch/vlog.h"
+#include "ovsdb-cs.h"
+#include "ovsdb-idl.h"
+#include "tests/fuzz/must.h"
+#include "util.h"
+#include "wire/hosts-idl.h"
+
+#define HOST "h0"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+void __wrap_ovsdb_cs_run(struct ovsdb_cs *, struct ovs_list *events);
+void __wrap_jsonrpc_session_run(struct jsonrpc_session *);
+struct jsonrpc_msg *__wrap_jsonrpc_session_recv(struct jsonrpc_session *);
+
+static struct json *next_updates;       /* Of the database, NULL: none. */
+static struct jsonrpc_msg *next_message;        /* Of the stream. */
+
+struct world {
+    struct ovsdb_idl *idl;
+    struct telemetry *telemetry;
+    struct wanted wanted;
+    struct lease lease;
+    long long now;
+};
+
+void
+__wrap_ovsdb_cs_run(struct ovsdb_cs *cs OVS_UNUSED, struct ovs_list *events)
+{
+    ovs_list_init(events);
+    if (next_updates) {
+        struct ovsdb_cs_event *event = xzalloc(sizeof *event);
+
+        event->type = OVSDB_CS_EVENT_TYPE_UPDATE;
+        event->update.table_updates = next_updates;
+        event->update.version = 2;
+        next_updates = NULL;
+        ovs_list_push_back(events, &event->list_node);
+    }
+}
+
+void
+__wrap_jsonrpc_session_run(struct jsonrpc_session *session OVS_UNUSED)
+{
+}
+
+struct jsonrpc_msg *
+__wrap_jsonrpc_session_recv(struct jsonrpc_session *session OVS_UNUSED)
+{
+    struct jsonrpc_msg *msg = next_message;
+
+    next_message = NULL;
+    return msg;
+}
+
+/* As agent.c does. */
+static bool
+on_lease(const struct telemetry_lease *lease, void *world_)
+{
+    struct world *world = world_;
+
+    must(lease->generation >= 0 && lease->lease_ms >= 0
+         && lease->report_ms >= 0);
+    return lease_notify(&world->lease, lease->generation, lease->lease_ms,
+                        world->now);
+}
+
+static void
+check_lease(const struct world *world, const struct lease *before)
+{
+    const struct lease *lease = &world->lease;
+
+    must(lease->newest >= before->newest);
+    must(lease->row <= lease->newest && lease->held <= lease->newest);
+    if (lease->until != before->until) {
+        must(lease->until >= world->now + LEASE_MIN_MS
+             && lease->until <= world->now + LEASE_MAX_MS);
+        must(lease->held == lease->newest);
+    }
+    must(lease_until(lease) == 0 || lease_until(lease) == lease->until);
+}
+
+static void
+check_slot(const struct shim_slot *slot)
+{
+    must(slot->level <= SHIM_LEVEL_DEFAULT && slot->dscp <= 63);
+    must(slot->weight >= 1 && slot->weight <= 1000000000);
+    must(memchr(slot->name, '\0', sizeof slot->name));
+}
+
+/* Checks the row for each job that it names. */
+static void
+check_wanted(const struct world *world)
+{
+    const struct hostsrec_host_wanted *db;
+    const struct shim_congestion *c = &world->wanted.congestion;
+    struct shim_slot slot;
+
+    must(world->wanted.min_share <= SHIM_MIN_SHARE_UNIT
+         || world->wanted.min_share == SHIM_MIN_SHARE_DEFAULT);
+    must(world->wanted.default_dscp <= 63);
+    must(c->gamma >= SHIM_CONGESTION_UNIT / 2);
+    HOSTSREC_HOST_WANTED_FOR_EACH (db, world->idl) {
+        for (size_t i = 0; i < db->n_level; i++) {
+            wanted_get(&world->wanted, db->key_level[i], &slot);
+            check_slot(&slot);
+        }
+        for (size_t i = 0; i < db->n_weight; i++) {
+            wanted_get(&world->wanted, db->key_weight[i], &slot);
+            check_slot(&slot);
+        }
+    }
+}
+
+static void
+take_updates(struct world *world, struct json *json)
+{
+    next_updates = json;
+    ovsdb_idl_run(world->idl);
+    must(!next_updates);
+    if (wanted_run(&world->wanted, world->idl, &world->lease, world->now)) {
+        must(world->wanted.present);
+        must(world->lease.row == world->wanted.generation
+             && world->lease.held == world->lease.row);
+    }
+    check_wanted(world);
+}
+
+static void
+take_message(struct world *world, struct json *json)
+{
+    char *error = jsonrpc_msg_from_json(json, &next_message);
+
+    must(!error == !!next_message);
+    free(error);
+    telemetry_run(world->telemetry);
+    must(!next_message);
+}
+
+static void
+take_line(struct world *world, const char *line)
+{
+    struct lease before = world->lease;
+    struct json *json;
+
+    if (line[0] == 't') {
+        world->now += strtoul(line + 1, NULL, 10) % 1000000;
+    }
+    if ((line[0] != 'm' && line[0] != 'u') || line[1] != ' ') {
+        return;
+    }
+    json = json_from_string(line + 2);
+    if (line[0] == 'm') {
+        take_message(world, json);
+    } else {
+        take_updates(world, json);
+    }
+    check_lease(world, &before);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = copy_text(data, size), *save = NULL;
+    struct world world = { .now = 1000 };
+
+    vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
+    world.idl = ovsdb_idl_create("unix:/nonexistent", &hostsrec_idl_class,
+                                 false, true);
+    world.telemetry = telemetry_create("unix:/nonexistent", on_lease, &world);
+    lease_init(&world.lease);
+    wanted_init(&world.wanted, world.idl, HOST);
+    for (char *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        take_line(&world, line);
+    }
+    wanted_uninit(&world.wanted);
+    telemetry_destroy(world.telemetry);
+    ovsdb_idl_destroy(world.idl);
+    free(text);
+    return 0;
+}
