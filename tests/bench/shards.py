@@ -33,10 +33,12 @@ def free_ports():
 
 def losses(scheme, shards):
     """Returns the loss of each peer at its last iteration."""
-    peers = ",".join("127.0.0.1:%d" % port for port in free_ports())
+    peers = ",".join("127.0.0.%d:%d" % (i + 1, port)
+                     for i, port in enumerate(free_ports()))
     processes = [subprocess.Popen(
         [trainer, "peer", "--scheme", scheme, "--shards", shards, "--peers",
-         peers, "--rank", str(rank)] + ARGUMENTS,
+         peers, "--rank", str(rank), "--address", "127.0.0.%d" % (rank + 1)]
+        + ARGUMENTS,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
         env=dict(os.environ, OPENBLAS_NUM_THREADS="1"))
         for rank in range(N)]
