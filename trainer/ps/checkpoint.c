@@ -160,8 +160,11 @@ checkpoint_remove(const char *dir, const struct frame_hello *hello,
     free(path);
 }
 
-uint64_t
-checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
+/* Returns the iteration of the last checkpoint before 'limit', or
+ * FRAME_NONE. */
+static uint64_t
+last_before(const char *dir, uint32_t shard, uint32_t n_shards,
+            uint64_t limit)
 {
     DIR *stream = opendir(dir);
     uint64_t last = FRAME_NONE;
@@ -181,7 +184,8 @@ checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
             continue;
         }
         iteration = strtoull(number, &end, 10);
-        if (!*end && (last == FRAME_NONE || iteration > last)) {
+        if (!*end && iteration < limit
+            && (last == FRAME_NONE || iteration > last)) {
             last = iteration;
         }
     }
@@ -191,10 +195,40 @@ checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
     return last;
 }
 
-/* Reads the spans into new memory, so that a wrong file changes nothing. */
+uint64_t
+checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
+{
+    return last_before(dir, shard, n_shards, UINT64_MAX);
+}
+
+/* Whether the rest of 'file' is what its last 8 bytes, a sum that began with
+ * 'sum', say. */
+static bool
+has_right_sum(FILE *file, XXH3_state_t *sum)
+{
+    uint8_t bytes[65536 + sizeof(uint64_t)];
+    size_t n = 0, got;
+    uint64_t digest;
+
+    while ((got = fread(bytes + n, 1, sizeof bytes - n, file)) > 0) {
+        n += got;
+        if (n > sizeof digest) {
+            size_t before = n - sizeof digest;
+
+            XXH3_64bits_update(sum, bytes, before);
+            memmove(bytes, bytes + before, sizeof digest);
+            n = sizeof digest;
+        }
+    }
+    memcpy(&digest, bytes, sizeof digest);
+    return n == sizeof digest && digest == XXH3_64bits_digest(sum);
+}
+
+/* Reads the spans into new memory, so that a wrong file changes nothing.
+ * Stores whether the file is not as it was written in '*damaged'. */
 static char *
 read_spans(FILE *file, const char *path, const struct head *wanted, int n,
-           uint8_t *to[])
+           uint8_t *to[], bool *damaged)
 {
     XXH3_state_t sum;
     uint64_t digest = 0;
@@ -204,23 +238,27 @@ read_spans(FILE *file, const char *path, const struct head *wanted, int n,
     errno = 0;
     XXH3_64bits_reset(&sum);
     ok = read_part(file, &head, sizeof head, &sum);
-    if (ok && memcmp(&head, wanted, sizeof head)) {
-        return message("%s: of another training, or not a checkpoint", path);
+    if (ok && memcmp(&head, wanted, sizeof head)
+        && has_right_sum(file, &sum)) {
+        return message("%s: of another training", path);
     }
+    ok = ok && !memcmp(&head, wanted, sizeof head);
     for (int i = 0; i < n && ok; i++) {
         to[i] = allocate(wanted->lengths[i], 1);
         ok = read_part(file, to[i], wanted->lengths[i], &sum);
     }
     ok = ok && fread(&digest, sizeof digest, 1, file) == 1
          && digest == XXH3_64bits_digest(&sum);
+    *damaged = !ok;
     return ok ? NULL : message("%s: %s", path, errno ? strerror(errno)
                                                : "damaged: its sum is wrong");
 }
 
-char *
-checkpoint_read(const char *dir, const struct frame_hello *hello,
-                uint64_t iteration, const struct sync_class *class,
-                struct sync *sync)
+/* Reads the checkpoint of 'iteration'. */
+static char *
+read_one(const char *dir, const struct frame_hello *hello,
+         uint64_t iteration, const struct sync_class *class,
+         struct sync *sync, bool *damaged)
 {
     uint8_t *read[SYNC_MAX_SPANS] = { NULL };
     struct sync_span spans[SYNC_MAX_SPANS];
@@ -229,12 +267,13 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
     struct head head;
     FILE *file;
 
+    *damaged = false;
     make_head(&head, hello, class, iteration, spans, n);
     file = fopen(path, "re");
     if (!file) {
         error = message("%s: %s", path, strerror(errno));
     } else {
-        error = read_spans(file, path, &head, n, read);
+        error = read_spans(file, path, &head, n, read, damaged);
         fclose(file);
     }
     free(path);
@@ -248,4 +287,42 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
         sync_resume(sync, iteration);
     }
     return error;
+}
+
+/* Renames a damaged file, so that it is not the last checkpoint any more. */
+static void
+set_aside(const char *dir, const struct frame_hello *hello,
+          uint64_t iteration)
+{
+    char *from = file_name(dir, hello, iteration, "");
+    char *to = file_name(dir, hello, iteration, ".damaged");
+
+    rename(from, to);
+    free(from);
+    free(to);
+}
+
+char *
+checkpoint_read(const char *dir, const struct frame_hello *hello,
+                uint64_t *iteration, const struct sync_class *class,
+                struct sync *sync)
+{
+    for (;;) {
+        uint64_t earlier;
+        bool damaged;
+        char *error = read_one(dir, hello, *iteration, class, sync, &damaged);
+
+        if (!damaged) {
+            return error;
+        }
+        earlier = last_before(dir, hello->shard, hello->n_shards, *iteration);
+        if (earlier == FRAME_NONE) {
+            return error;
+        }
+        fprintf(stderr, "server: %s, iteration %"PRIu64" is read instead\n",
+                error, earlier);
+        free(error);
+        set_aside(dir, hello, *iteration);
+        *iteration = earlier;
+    }
 }

@@ -8,7 +8,9 @@
  * A server that was killed can be started again from a checkpoint; the job
  * then goes back to the last checkpoint that all its servers have.  A file is
  * written beside the old one, synced and renamed, and its check sum is
- * verified when it is read, so that it is either whole or refused.
+ * verified when it is read, so that it is either whole or refused.  Instead of
+ * a damaged one the checkpoint before it is read: servers keep two, so that the
+ * others can go back as far.
  *
  * The servers of a job may share a folder: a file is called
  * "shard-INDEX-of-N.ITERATION".
@@ -17,7 +19,7 @@
  *    checkpoint_remove(dir, &hello, older);
  *
  *    iteration = checkpoint_last(dir, shard, n_shards);
- *    error = checkpoint_read(dir, &hello, iteration, class, sync);
+ *    error = checkpoint_read(dir, &hello, &iteration, class, sync);
  *
  * Functions return NULL or a message. */
 
@@ -38,9 +40,13 @@ void checkpoint_remove(const char *dir, const struct frame_hello *,
 /* Iteration of the last checkpoint in 'dir', or FRAME_NONE. */
 uint64_t checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards);
 
-/* Replaces the state of 'sync'; leaves it unchanged if the file is wrong. */
+/* Replaces the state of 'sync' by the checkpoint of '*iteration'.  A damaged
+ * file is renamed to "....damaged" with one line on standard error, and the
+ * last checkpoint before it is read; '*iteration' becomes that of the one that
+ * was read.  Leaves 'sync' unchanged if there is none, or if the file is of
+ * another training. */
 char *checkpoint_read(const char *dir, const struct frame_hello *,
-                      uint64_t iteration, const struct sync_class *,
+                      uint64_t *iteration, const struct sync_class *,
                       struct sync *);
 
 #endif /* trainer/ps/checkpoint.h */

@@ -139,7 +139,7 @@ prepare_training(struct server *server,
     if (last == FRAME_NONE) {
         return NULL;
     }
-    error = checkpoint_read(config->checkpoint, hello, last, server->class,
+    error = checkpoint_read(config->checkpoint, hello, &last, server->class,
                             server->sync);
     if (!error) {
         server->begun = true;
@@ -209,7 +209,7 @@ server_rewind(struct server *server, uint64_t iteration)
     if (server->saved != FRAME_NONE && iteration > server->saved) {
         iteration = server->saved;
     }
-    error = checkpoint_read(config->checkpoint, &server->hello, iteration,
+    error = checkpoint_read(config->checkpoint, &server->hello, &iteration,
                             server->class, server->sync);
     if (error) {
         return error;

@@ -168,11 +168,30 @@ a_killed_worker_may_come_back(void **state)
     }
 }
 
-/* A whole job that is started again goes on where its checkpoint is, unless
- * the file is damaged, which is an end and not a training of something
- * else. */
+/* Changes one byte of a checkpoint of the first server, at 'offset'. */
 static void
-checkpoints_are_checked_when_they_are_read(void **state)
+damage(const struct folder *folder, int iteration, long offset)
+{
+    char path[128];
+    FILE *file;
+    int byte;
+
+    snprintf(path, sizeof path, "%s/shard-0-of-2.%d", folder->path,
+             iteration);
+    file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, offset, SEEK_SET);
+    byte = fgetc(file);
+    fseek(file, offset, SEEK_SET);
+    fputc(byte ^ 1, file);
+    fclose(file);
+}
+
+/* A whole job that is started again continues from its last checkpoint.  If
+ * one server's is damaged, in its values or in its head, all continue from the
+ * one before.  If that is damaged, too, the job ends. */
+static void
+a_damaged_checkpoint_is_replaced_by_the_one_before(void **state)
 {
     struct folder folder = make_folder();
     struct ps_server_config config = {
@@ -180,10 +199,11 @@ checkpoints_are_checked_when_they_are_read(void **state)
         .checkpoint = folder.path,
         .checkpoint_every = 10, .resume = true,
     };
+    static const uint64_t from[] = { 0, 20, 10, 10 };
     static float weights[N];
     char path[128];
 
-    for (int run = 0; run < 3; run++) {
+    for (int run = 0; run < 5; run++) {
         struct server servers[2] = {
             start_server(config), start_server(config),
         };
@@ -191,12 +211,12 @@ checkpoints_are_checked_when_they_are_read(void **state)
         char *error = try_training(servers, 2, 10000000, 0, &client);
         uint64_t iteration;
 
-        if (run < 2) {
+        if (run < 4) {
             assert_null(error);
             memset(weights, 0, sizeof weights);
             assert_int_equal(ps_client_begin(client, weights, &iteration,
                                              &error), PS_OK);
-            assert_int_equal(iteration, run ? 20 : 0);
+            assert_int_equal(iteration, from[run]);
             assert_counts(weights, iteration);
             while (iteration < 25) {
                 step(client, &iteration, weights);
@@ -210,17 +230,15 @@ checkpoints_are_checked_when_they_are_read(void **state)
         for (int i = 0; i < 2; i++) {
             await_end(servers[i].pid);
         }
-        if (run == 1) {
-            FILE *file;
-
-            snprintf(path, sizeof path, "%s/shard-0-of-2.20", folder.path);
-            file = fopen(path, "r+");
-            assert_non_null(file);
-            fseek(file, 5000, SEEK_SET);
-            fputc(1, file);
-            fclose(file);
+        if (run >= 1 && run < 4) {
+            damage(&folder, 20, run == 2 ? 20 : 5000);
+        }
+        if (run == 3) {
+            damage(&folder, 10, 5000);
         }
     }
+    snprintf(path, sizeof path, "%s/shard-0-of-2.20.damaged", folder.path);
+    assert_int_equal(unlink(path), 0);
     remove_folder(&folder, 0);
     remove_folder(&folder, 1);
 }
@@ -232,7 +250,7 @@ main(void)
         cmocka_unit_test(a_killed_server_resumes_from_its_checkpoint),
         cmocka_unit_test(all_workers_go_back_with_a_killed_server),
         cmocka_unit_test(a_killed_worker_may_come_back),
-        cmocka_unit_test(checkpoints_are_checked_when_they_are_read),
+        cmocka_unit_test(a_damaged_checkpoint_is_replaced_by_the_one_before),
     };
 
     signal(SIGPIPE, SIG_IGN);
