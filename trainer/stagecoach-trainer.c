@@ -13,6 +13,7 @@
 #include "trainer/loop/loop.h"
 #include "trainer/process/options.h"
 #include "trainer/groups/group-server.h"
+#include "trainer/net/token.h"
 #include "trainer/ps/server.h"
 #include "trainer/gossip/peer.h"
 
@@ -120,6 +121,10 @@ main(int argc, char *argv[])
     if (help) {
         options_help();
         return 0;
+    }
+    error = token_load(o.token_file);
+    if (error) {
+        return conclude(argv[1], error, EXIT_USAGE);
     }
     control = control_create(o.target);
     error = run(&o, control);

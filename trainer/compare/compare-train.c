@@ -11,6 +11,7 @@
 #include "trainer/compare/compare.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/net/token.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
 
@@ -36,6 +37,7 @@ struct team {
     struct member *members;     /* Servers, then workers. */
     int n_servers, n;
     struct compare_curve *curve;
+    char *token;                /* Environment variable of its secret. */
     double began;               /* Monotonic seconds, NAN before the begin. */
     char *error;
 };
@@ -157,9 +159,8 @@ await_ready(struct team *team, int first, int n)
 static void
 start(struct team *team, int i, const char *const argv[])
 {
-    static const char *const no_env[] = { NULL };
-    char *error = child_start(&team->members[i].child, &this_host, argv,
-                              no_env);
+    const char *const env[] = { team->token, NULL };
+    char *error = child_start(&team->members[i].child, &this_host, argv, env);
 
     if (error) {
         fail(team, error);
@@ -257,10 +258,12 @@ train_scheme(const struct compare_spec *spec, const char *program,
         .spec = spec, .scheme = scheme, .n_servers = spec->n_servers,
         .n = spec->n_servers + spec->n_workers, .curve = curve, .began = NAN,
     };
+    char workers[16], *token = token_create();
     double deadline;
-    char workers[16];
 
     snprintf(workers, sizeof workers, "%d", (int) spec->n_workers);
+    team.token = message(TOKEN_VARIABLE "=%s", token);
+    free(token);
     team.members = allocate(team.n, sizeof *team.members);
     for (int i = 0; i < team.n; i++) {
         child_init(&team.members[i].child);
@@ -284,6 +287,7 @@ train_scheme(const struct compare_spec *spec, const char *program,
         child_uninit(&team.members[i].child);
     }
     free(team.members);
+    free(team.token);
     return team.error;
 }
 

@@ -35,14 +35,17 @@ enum payload {
               - offsetof(struct frame, hello)
 #define WORDS(MEMBER)                                                   \
     .payload = PAYLOAD_WORDS, .n_at = offsetof(struct frame, MEMBER.n)
+#define TOKEN(MEMBER) .token_at = offsetof(struct frame, MEMBER.token)
 
 static const struct kind {
     const char *name;
     size_t length;              /* Of the body, bytes. */
     enum payload payload;
     size_t n_at;                /* Of 'n' in struct frame, if it has one. */
+    size_t token_at;            /* Of the token in struct frame, 0 if the kind
+                                 * has none. */
 } kinds[FRAME_N_TYPES] = {
-    [FRAME_HELLO] = { "hello", BODY(hello, rewind) },
+    [FRAME_HELLO] = { "hello", BODY(hello, token), TOKEN(hello) },
     [FRAME_WELCOME] = { "welcome", BODY(welcome, control_port) },
     [FRAME_INIT] = { "init", BODY(range, flags), WORDS(range) },
     [FRAME_PART] = { "part", BODY(gradient, loss), WORDS(gradient) },
@@ -52,12 +55,13 @@ static const struct kind {
     [FRAME_HEARTBEAT] = { "heartbeat", BODY(heartbeat, iteration) },
     [FRAME_BYE] = { "bye" },
     [FRAME_ABORT] = { "abort", .payload = PAYLOAD_TEXT },
-    [FRAME_ENLIST] = { "enlist", BODY(enlist, pid), PAYLOAD_TEXT },
+    [FRAME_ENLIST] = { "enlist", BODY(enlist, token), PAYLOAD_TEXT,
+                       TOKEN(enlist) },
     [FRAME_GROUP] = { "group", BODY(group, n), WORDS(group) },
     [FRAME_PAUSED] = { "paused", BODY(paused, n), WORDS(paused) },
     [FRAME_MEAN] = { "mean", BODY(mean, loss), WORDS(mean) },
     [FRAME_MOVE] = { "move", BODY(move, n_counted), PAYLOAD_TEXT },
-    [FRAME_JOIN] = { "join", BODY(join, rank) },
+    [FRAME_JOIN] = { "join", BODY(join, token), TOKEN(join) },
     [FRAME_PULL] = { "pull" },
     [FRAME_LOST] = { "lost", BODY(lost, generation) },
     [FRAME_PAUSE] = { "rest" },
@@ -73,7 +77,7 @@ static const struct kind {
 
 /* The wire has no padding: members follow each other in descending alignment,
  * and the longest body fits into a head. */
-_Static_assert(sizeof(struct frame_hello) == 120, "hello");
+_Static_assert(sizeof(struct frame_hello) == 136, "hello");
 _Static_assert(sizeof(struct frame_welcome) == 40, "welcome");
 _Static_assert(FRAME_ENVELOPE_LENGTH + sizeof(struct frame_hello)
                <= FRAME_MAX_HEAD, "head");
@@ -127,12 +131,16 @@ check_sum(const uint8_t *head, size_t body_length)
 void
 frame_encode(struct frame *frame, uint8_t *head)
 {
-    size_t body_length = kinds[frame->type].length;
+    const struct kind *kind = &kinds[frame->type];
+    size_t body_length = kind->length;
     uint16_t magic = FRAME_MAGIC;
     uint32_t length, sum;
 
     frame->payload_length = right_payload_length(frame,
                                                  frame->payload_length);
+    if (kind->token_at) {
+        token_put((uint8_t *) frame + kind->token_at);
+    }
     length = FRAME_ENVELOPE_LENGTH + body_length + frame->payload_length;
     memcpy(head, &length, 4);
     memcpy(head + 4, &magic, 2);
@@ -219,6 +227,10 @@ check_body(const struct frame *frame)
     const struct kind *kind = &kinds[frame->type];
     uint32_t n = 0;
 
+    if (kind->token_at
+        && !token_is_right((const uint8_t *) frame + kind->token_at)) {
+        return message("%s: the token is not that of this job", kind->name);
+    }
     if (frame->type == FRAME_HELLO) {
         return check_hello(&frame->hello);
     }

@@ -73,16 +73,22 @@
  * Keys are coded as in keys.h.  A frame that is wrong in any way ends its
  * connection, and so does one of another version.
  *
- * Plain data; pure functions. */
+ * FRAME_HELLO, FRAME_ENLIST and FRAME_JOIN begin connections, and have the
+ * token of the job (token.h): frame_encode() writes that of this process, and
+ * frame_decode() refuses another one.
+ *
+ * Plain data; no other state than the token. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/net/token.h"
+
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 5
+#define FRAME_VERSION 6
 #define FRAME_ENVELOPE_LENGTH 20
-#define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 128)    /* With the body. */
+#define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
 #define FRAME_MAX_FLOATS ((uint32_t) 1 << 26)
 #define FRAME_MAX_TEXT 256
 #define FRAME_SCHEME_LENGTH 40
@@ -141,8 +147,8 @@ enum frame_channel {
     FRAME_N_CHANNELS
 };
 
-/* All workers of a job must agree in all but 'rank' and the last three.  What
- * a channel does not use is 0. */
+/* All workers of a job must agree in all but 'rank', 'epoch', 'sequence' and
+ * 'rewind'.  What a channel does not use is 0. */
 struct frame_hello {
     uint32_t rank, n_workers;
     uint32_t shard, n_shards;   /* Of the receiver; among peers its rank. */
@@ -169,6 +175,7 @@ struct frame_hello {
     uint64_t rewind;            /* Go back to the checkpoint of this iteration
                                  * if the server's epoch is 'epoch'; or
                                  * FRAME_NONE. */
+    uint8_t token[TOKEN_LENGTH];        /* Of the job. */
 };
 
 /* State of a server that concerns a worker which has said hello. */
@@ -266,6 +273,7 @@ struct frame {
         } heartbeat;
         struct {
             uint64_t pid;       /* Process id of the group server. */
+            uint8_t token[TOKEN_LENGTH];        /* Of the job. */
         } enlist;
         struct frame_group group;
         struct frame_paused paused;
@@ -276,6 +284,7 @@ struct frame {
         } move;
         struct {
             uint64_t generation, rank;
+            uint8_t token[TOKEN_LENGTH];        /* Of the job. */
         } join;
         struct {
             uint64_t generation;
@@ -308,7 +317,7 @@ char *frame_check_envelope(const uint8_t envelope[FRAME_ENVELOPE_LENGTH],
 char *frame_decode(const uint8_t *head, struct frame *);
 
 /* Whether two workers train the same: all is equal but the rank, the shard and
- * the last three members. */
+ * 'epoch', 'sequence' and 'rewind'. */
 bool frame_hello_agrees(const struct frame_hello *,
                         const struct frame_hello *);
 

@@ -84,6 +84,11 @@ static const struct option_row rows[] = {
     { "port", OPTION_INTEGER, AT(port), 0, 65535, "PORT", "0",
       .modes = LISTENS,
       .help = "port to listen on; 0 lets the kernel choose" },
+    { "token-file", OPTION_TEXT, AT(token_file), .value = "FILE",
+      .modes = LISTENS | ROLE_WORKER,
+      .help = "secret of the job in the first line of this file; without it, "
+              "that in $STAGECOACH_TOKEN; processes with another one are "
+              "refused" },
     { "server", OPTION_CUSTOM, .value = "HOST:PORT", .parse = add_server,
       .repeated = true, .modes = ROLE_WORKER,
       .help = "address of a server; give all servers, in the same order at "

@@ -49,6 +49,7 @@ struct options {
     double heartbeat_timeout;   /* Time without a heartbeat after which a
                                  * process counts as dead, seconds; 0 is
                                  * none. */
+    const char *token_file;     /* File with the secret of the job, or NULL. */
     const char *checkpoint;     /* Folder, or NULL. */
     int64_t checkpoint_every;
     bool resume;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/net/token.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
 #include "trainer/search/search.h"
@@ -48,6 +49,7 @@ job_init(struct job *job, const struct search_config *config, int index)
         .trial = search_spec_trial(config->spec, index),
     };
     snprintf(job->name, sizeof job->name, "t%d", index);
+    job->token = token_create();
     p = job->trial.placement;
     job->n_servers = p->n_servers;
     job->n_children = p->n_servers + p->n_workers;
@@ -72,6 +74,7 @@ job_uninit(struct job *job)
         child_uninit(&job->processes[i].child);
     }
     free(job->processes);
+    free(job->token);
     free(job->error);
 }
 
@@ -134,9 +137,10 @@ add_worker_options(struct args *args, const struct job *job,
 static void
 start_process(struct job *job, struct job_process *jp, bool server)
 {
-    char *env[3] = {
+    char *env[4] = {
         message("STAGECOACH_COJOB=%s", job->spec->name),
         message("STAGECOACH_JOB=%s", job->name),
+        message(TOKEN_VARIABLE "=%s", job->token),
         NULL,
     };
     struct args args = { .n = 0 };
@@ -174,6 +178,7 @@ start_process(struct job *job, struct job_process *jp, bool server)
     args_uninit(&args);
     free(env[0]);
     free(env[1]);
+    free(env[2]);
 }
 
 static void

@@ -45,6 +45,7 @@ struct job {
     const struct search_spec *spec;     /* Of 'config'. */
     char name[32];              /* "t0". */
     struct search_trial trial;
+    char *token;                /* Secret of its processes: net/token.h. */
 
     enum job_state state;
     bool failed;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@
 
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
+#include "trainer/net/token.h"
 #include "trainer/schemes/shard.h"
 
 static const struct frame push = {
@@ -42,6 +44,18 @@ decode(const uint8_t *head, struct frame *frame)
     return error ? error : frame_decode(head, frame);
 }
 
+/* Makes 'text' the token of this process; NULL: it has none. */
+static void
+set_token(const char *text)
+{
+    if (text) {
+        setenv(TOKEN_VARIABLE, text, 1);
+    } else {
+        unsetenv(TOKEN_VARIABLE);
+    }
+    assert_null(token_load(NULL));
+}
+
 static void
 decodes_what_was_encoded(void **state)
 {
@@ -61,11 +75,11 @@ static void
 bodies_have_no_padding(void **state)
 {
     static const size_t lengths[FRAME_N_TYPES] = {
-        [FRAME_HELLO] = 120, [FRAME_WELCOME] = 40, [FRAME_INIT] = 16,
+        [FRAME_HELLO] = 136, [FRAME_WELCOME] = 40, [FRAME_INIT] = 16,
         [FRAME_PART] = 28, [FRAME_PUSH] = 28, [FRAME_WEIGHTS] = 24,
-        [FRAME_HEARTBEAT] = 8, [FRAME_ENLIST] = 8, [FRAME_GROUP] = 20,
+        [FRAME_HEARTBEAT] = 8, [FRAME_ENLIST] = 24, [FRAME_GROUP] = 20,
         [FRAME_PAUSED] = 12, [FRAME_MEAN] = 20, [FRAME_MOVE] = 16,
-        [FRAME_JOIN] = 16, [FRAME_LOST] = 8, [FRAME_PEER] = 44,
+        [FRAME_JOIN] = 32, [FRAME_LOST] = 8, [FRAME_PEER] = 44,
         [FRAME_KEY_ITEMS] = 28, [FRAME_UPDATE] = 16, [FRAME_READ] = 16,
         [FRAME_UPDATE_KEYS] = 16, [FRAME_READ_KEYS] = 16, [FRAME_VALUES] = 4,
     };
@@ -120,7 +134,7 @@ another_version_is_refused_by_one_line_that_names_both(void **state)
     assert_int_equal(write(fds[1], old, sizeof old), sizeof old);
     assert_int_equal(link_receive(&link, &error), LINK_END);
     assert_string_equal(error,
-                        "frame: wire version 4, version 5 is allowed");
+                        "frame: wire version 4, version 6 is allowed");
     free(error);
     link_close(&link);
     close(fds[1]);
@@ -355,10 +369,88 @@ shards_cover_everything_once(void **state)
     }
 }
 
+/* The frames that begin a connection are refused without the token of the
+ * job, whatever else they say; others have none. */
+static void
+a_stranger_is_refused(void **state)
+{
+    static const struct frame hello = {
+        .type = FRAME_HELLO,
+        .hello = { .n_workers = 2, .n_shards = 1, .n_parameters = 10,
+                   .learning_rate = 0.1f },
+    };
+    static const struct frame enlist = {
+        .type = FRAME_ENLIST, .payload_length = 3,
+    };
+    static const struct frame join = { .type = FRAME_JOIN };
+    const struct frame *const first[] = { &hello, &enlist, &join };
+    char *tokens[] = { token_create(), token_create(), NULL };
+
+    assert_string_not_equal(tokens[0], tokens[1]);
+    for (int ours = 0; ours < 3; ours++) {
+        for (int theirs = 0; theirs < 3; theirs++) {
+            uint8_t heads[4][FRAME_MAX_HEAD];
+            struct frame out;
+
+            set_token(tokens[theirs]);
+            for (int i = 0; i < 3; i++) {
+                encode(*first[i], heads[i]);
+            }
+            encode(push, heads[3]);
+            set_token(tokens[ours]);
+            for (int i = 0; i < 4; i++) {
+                char *error = decode(heads[i], &out);
+
+                if (i == 3 || ours == theirs) {
+                    assert_null(error);
+                } else {
+                    assert_non_null(strstr(error, ": the token is not that of "
+                                           "this job"));
+                    free(error);
+                }
+            }
+        }
+    }
+    set_token(NULL);
+    free(tokens[0]);
+    free(tokens[1]);
+}
+
+static void
+a_token_is_hexadecimal(void **state)
+{
+    static const char *const wrong[] = {
+        "0", "0123456789abcdef0123456789abcde",
+        "0123456789abcdef0123456789abcdefa",
+        "0123456789abcdef 123456789abcdef",
+    };
+    char file[] = "/tmp/test-token-XXXXXX";
+    int fd = mkstemp(file);
+    char *error;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv(TOKEN_VARIABLE, wrong[i], 1);
+        error = token_load(NULL);
+        assert_string_equal(error, "STAGECOACH_TOKEN: not a token, 32 "
+                            "hexadecimal digits are allowed");
+        free(error);
+    }
+    dprintf(fd, "0123456789abcdef0123456789ABCDEF\nmore\n");
+    close(fd);
+    assert_null(token_load(file));      /* It counts, not the variable. */
+    unlink(file);
+    error = token_load(file);
+    assert_non_null(strstr(error, "No such file"));
+    free(error);
+    set_token(NULL);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stranger_is_refused),
+        cmocka_unit_test(a_token_is_hexadecimal),
         cmocka_unit_test(decodes_what_was_encoded),
         cmocka_unit_test(bodies_have_no_padding),
         cmocka_unit_test(refuses_every_changed_byte),

@@ -21,11 +21,12 @@
 #include "trainer/net/channel.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
+#include "trainer/net/token.h"
 #include "trainer/schemes/optimiser.h"
 #include "trainer/ps/store-client.h"
 #include "trainer/schemes/sync.h"
 
-#define HELLO 140               /* Bytes of a hello's frame, */
+#define HELLO 156               /* Bytes of a hello's frame, */
 #define WELCOME 60              /* and of the answer's. */
 
 static struct store_client *
@@ -347,10 +348,59 @@ a_peer_that_trains_without_servers_is_refused(void **state)
     free(name);
 }
 
+static void
+load_token(const char *text)
+{
+    if (text) {
+        setenv(TOKEN_VARIABLE, text, 1);
+    } else {
+        unsetenv(TOKEN_VARIABLE);
+    }
+    assert_null(token_load(NULL));
+}
+
+/* Programs without the token of the job connect first.  The server closes
+ * their connections and trains with its own worker. */
+static void
+a_server_waits_for_the_workers_of_its_job(void **state)
+{
+    char *tokens[] = { token_create(), token_create(), NULL };
+    static float weights[N];
+    struct server server;
+    struct ps_client *client;
+    uint64_t iteration;
+    char *error;
+
+    load_token(tokens[0]);
+    server = start_server((struct ps_server_config) {
+        .n_workers = 1, .reconnect_timeout_us = 3000000,
+    });
+    for (int i = 1; i < 3; i++) {
+        load_token(tokens[i]);
+        error = try_training(&server, 1, 100000, 0, &client);
+        assert_non_null(error);
+        free(error);
+    }
+    load_token(tokens[0]);
+    client = connect_training(&server, 1, 0);
+    memset(weights, 0, sizeof weights);
+    assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
+                     PS_OK);
+    assert_int_equal(iteration, 0);
+    step(client, &iteration, weights);
+    assert_counts(weights, iteration);
+    ps_client_destroy(client);
+    assert_int_equal(await_end(server.pid), 0);
+    load_token(NULL);
+    free(tokens[0]);
+    free(tokens[1]);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_waits_for_the_workers_of_its_job),
         cmocka_unit_test(cuts_towards_the_server_count_nothing_twice),
         cmocka_unit_test(cuts_towards_the_client_count_nothing_twice),
         cmocka_unit_test(cut_gradients_count_nothing_twice),

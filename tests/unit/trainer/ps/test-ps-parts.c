@@ -29,7 +29,7 @@
 
 #define N 300000                /* Parameters: several parts of a gradient. */
 #define LAYER 41000             /* Parameters that become final together. */
-#define HELLO 140               /* Bytes of a hello's frame, */
+#define HELLO 156               /* Bytes of a hello's frame, */
 #define WELCOME 60              /* and of the answer's. */
 #define LAST 60                 /* Iterations of a whole training. */
 
