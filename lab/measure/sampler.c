@@ -57,7 +57,7 @@ struct sampled_host {
 struct sampler {
     const struct plan *plan;
     struct report_policy *policy;
-    long long epoch_ms;
+    long long begin_ms;         /* time_msec() of second 0. */
     long long last_ms;          /* Monotonic time of the last sample. */
     int ports;                  /* /proc/net/dev of the fabric, negative if
                                  * not readable. */
@@ -262,7 +262,7 @@ name_ports(const struct plan *plan, struct report_policy *policy)
 
 struct sampler *
 sampler_create(const struct plan *plan, struct report_policy *policy,
-               long long epoch_ms)
+               long long begin_ms)
 {
     static char dev[] = "/proc/thread-self/net/dev";
     static char netstat[] = "/proc/thread-self/net/netstat";
@@ -270,7 +270,7 @@ sampler_create(const struct plan *plan, struct report_policy *policy,
 
     s->plan = plan;
     s->policy = policy;
-    s->epoch_ms = epoch_ms;
+    s->begin_ms = begin_ms;
     s->hosts = xcalloc(plan->n_hosts, sizeof *s->hosts);
     s->use = xcalloc(2 * plan->n_hosts, sizeof *s->use);
     s->ports = netns_call(plan->fabric_ns, open_file, dev);
@@ -327,7 +327,7 @@ sampler_run(struct sampler *s)
         s->use[2 * i] = (host->now.up - host->before.up) / capacity;
         s->use[2 * i + 1] = (host->now.down - host->before.down) / capacity;
     }
-    report_links(s->policy, (time_wall_msec() - s->epoch_ms) / 1000.0,
+    report_links(s->policy, (ms - s->begin_ms) / 1000.0,
                  s->use);
     read_shims(s);
     s->last_ms = ms;

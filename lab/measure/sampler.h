@@ -20,7 +20,7 @@
  * Usage
  * =====
  *
- *    sampler = sampler_create(plan, policy, epoch_ms);
+ *    sampler = sampler_create(plan, policy, begin_ms);
  *    ...in the loop...
  *    if (sampler_run(sampler)) {
  *        ...sampler_moved() has the bytes since the sample before...
@@ -39,7 +39,7 @@ struct report_policy;
 struct sampler;
 
 struct sampler *sampler_create(const struct plan *, struct report_policy *,
-                               long long epoch_ms);
+                               long long begin_ms);
 void sampler_destroy(struct sampler *);
 
 /* Takes a sample if it is due.  Returns true if it was. */

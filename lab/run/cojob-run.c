@@ -28,6 +28,7 @@
 #include "scenario/scenario.h"
 #include "svec.h"
 #include "timeval.h"
+#include "trainer/net/token.h"
 #include "util.h"
 
 #define STOP_MS 2000            /* From SIGTERM to SIGKILL. */
@@ -40,6 +41,8 @@
 struct job_process {
     const struct scenario_job *job;
     size_t rank;
+    const char *token;          /* Secret of the job's trainers: one of the
+                                 * run's 'tokens'. */
     pid_t pid;                  /* 0 before it starts and after its end. */
 };
 
@@ -58,6 +61,7 @@ struct cojob_run {
     struct intent_client *intent;       /* NULL before the start. */
     size_t n;
     struct job_process *processes;      /* Ordered by job, then by rank. */
+    struct svec tokens;         /* One for each job. */
 
     uint64_t hosts;             /* Bit i: a process runs on host i. */
     struct job_there *there;    /* 'cojob->n_jobs' rows of 'plan->n_hosts'
@@ -180,6 +184,7 @@ compose_env(const struct cojob_run *cr, const struct job_process *p,
 
     svec_add_nocopy(env, xasprintf("STAGECOACH_RUNDIR=%s", host->dir));
     svec_add_nocopy(env, xasprintf("STAGECOACH_CGROUP=%s", host->cgroup));
+    svec_add_nocopy(env, xasprintf(TOKEN_VARIABLE "=%s", p->token));
     svec_add_nocopy(env, xasprintf("RANK=%s", values[WORD_RANK]));
     svec_add_nocopy(env, xasprintf("WORLD_SIZE=%s", values[WORD_WORLD]));
     svec_add_nocopy(env, xasprintf("MASTER_ADDR=%s", values[WORD_MASTER]));
@@ -633,6 +638,7 @@ cojob_run_destroy(struct run *run)
     intent_client_destroy(cr->intent);
     free(cr->processes);
     free(cr->there);
+    svec_destroy(&cr->tokens);
     free(cr->untagged_before);
     free(cr->untagged);
     free(run->error);
@@ -661,9 +667,10 @@ add_job(struct cojob_run *cr, const struct scenario_job *job)
     }
     cr->processes = xrealloc(cr->processes, (cr->n + job->n_hosts)
                                             * sizeof *cr->processes);
+    svec_add_nocopy(&cr->tokens, token_create());
     for (size_t rank = 0; rank < job->n_hosts; rank++) {
         cr->processes[cr->n++] = (struct job_process) {
-            .job = job, .rank = rank,
+            .job = job, .rank = rank, .token = svec_back(&cr->tokens),
         };
         cr->hosts |= UINT64_C(1) << job->hosts[rank];
     }
@@ -672,18 +679,19 @@ add_job(struct cojob_run *cr, const struct scenario_job *job)
 struct run *
 cojob_run_create(const struct plan *plan, const struct scenario *scenario,
                  const struct scenario_cojob *cojob,
-                 struct report_policy *policy, long long epoch_ms)
+                 struct report_policy *policy, long long begin_ms)
 {
     struct cojob_run *cr = xzalloc(sizeof *cr);
 
     cr->up = (struct run) {
         .class = &cojob_run_class, .cojob = cojob->name,
         .start_s = cojob->start_s, .plan = plan, .policy = policy,
-        .epoch_ms = epoch_ms,
+        .begin_ms = begin_ms,
     };
     cr->scenario = scenario;
     cr->cojob = cojob;
     cr->rung = -1;
+    svec_init(&cr->tokens);
     cr->there = xcalloc(cojob->n_jobs * plan->n_hosts, sizeof *cr->there);
     cr->untagged_before = xcalloc(plan->n_hosts, sizeof *cr->untagged_before);
     cr->untagged = xcalloc(plan->n_hosts, sizeof *cr->untagged);

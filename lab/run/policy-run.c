@@ -35,6 +35,7 @@ struct policy_run {
     const struct scenario *scenario;
     struct report_policy *policy;
     long long epoch_ms;         /* Wall time of second 0. */
+    long long begin_ms;         /* time_msec() of second 0. */
     size_t n_runs;
     struct run **runs;          /* Searches, then cojobs. */
     struct sampler *sampler;
@@ -47,7 +48,7 @@ struct policy_run {
 static double
 elapsed(const struct policy_run *pr)
 {
-    return (time_wall_msec() - pr->epoch_ms) / 1000.0;
+    return (time_msec() - pr->begin_ms) / 1000.0;
 }
 
 /* Appends the state of the sockets of a stalled job's hosts to 'ds'. */
@@ -280,11 +281,11 @@ create_runs(struct policy_run *pr)
     pr->runs = xcalloc(s->n_searches + s->n_cojobs, sizeof *pr->runs);
     for (size_t i = 0; i < s->n_searches; i++) {
         pr->runs[pr->n_runs++] = search_run_create(
-            pr->plan, &s->searches[i], pr->policy, pr->epoch_ms);
+            pr->plan, &s->searches[i], pr->policy, pr->epoch_ms, pr->begin_ms);
     }
     for (size_t i = 0; i < s->n_cojobs; i++) {
         pr->runs[pr->n_runs++] = cojob_run_create(
-            pr->plan, s, &s->cojobs[i], pr->policy, pr->epoch_ms);
+            pr->plan, s, &s->cojobs[i], pr->policy, pr->begin_ms);
     }
 }
 
@@ -300,11 +301,12 @@ run_in_cluster(struct policy_run *pr)
         return error;
     }
     pr->epoch_ms = time_wall_msec();
+    pr->begin_ms = time_msec();
     pr->next_plain_ms = time_msec() + PLAIN_STATUS_MS;
     create_runs(pr);
     pr->stalls = stall_watch_create(pr->plan->rate_bps);
     pr->faults = pr->plan->ha ? faults_create(pr->plan, pr->cluster) : NULL;
-    pr->sampler = sampler_create(pr->plan, pr->policy, pr->epoch_ms);
+    pr->sampler = sampler_create(pr->plan, pr->policy, pr->begin_ms);
 
     error = main_loop(pr);
     say_status_end();

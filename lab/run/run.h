@@ -22,7 +22,7 @@
  * Usage
  * =====
  *
- *    run = search_run_create(plan, search, policy, epoch);
+ *    run = search_run_create(plan, search, policy, epoch, begin);
  *    error = run->class->start(run);
  *    while (!run->over) {
  *        run->class->run(run);
@@ -78,27 +78,30 @@ struct run_class {
 struct run {
     const struct run_class *class;
     const char *cojob;          /* Its name. */
-    double start_s;             /* When to start, seconds after 'epoch_ms'. */
+    double start_s;             /* When to start, seconds of the run. */
     const struct plan *plan;
     struct report_policy *policy;       /* Gets the results. */
-    long long epoch_ms;         /* Wall time of second 0. */
+    long long epoch_ms;         /* Wall time of second 0, for the times in
+                                 * events of searches. */
+    long long begin_ms;         /* time_msec() of second 0. */
     bool started, over;
     char *error;                /* Reason of the failure, or NULL. */
 };
 
-/* Returns the seconds since 'epoch_ms'. */
+/* Returns the seconds since second 0.  Setting the clock does not matter. */
 static inline double
 run_elapsed(const struct run *run)
 {
-    return (time_wall_msec() - run->epoch_ms) / 1000.0;
+    return (time_msec() - run->begin_ms) / 1000.0;
 }
 
 struct run *search_run_create(const struct plan *,
                               const struct scenario_search *,
-                              struct report_policy *, long long epoch_ms);
+                              struct report_policy *, long long epoch_ms,
+                              long long begin_ms);
 struct run *cojob_run_create(const struct plan *, const struct scenario *,
                              const struct scenario_cojob *,
-                             struct report_policy *, long long epoch_ms);
+                             struct report_policy *, long long begin_ms);
 
 /* Handles an event of the search, one line of JSON.  Other lines and unknown
  * events are ignored. */

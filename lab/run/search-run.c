@@ -456,7 +456,8 @@ static const struct run_class search_run_class = {
 
 struct run *
 search_run_create(const struct plan *plan, const struct scenario_search *ss,
-                  struct report_policy *policy, long long epoch_ms)
+                  struct report_policy *policy, long long epoch_ms,
+                  long long begin_ms)
 {
     struct search_run *sr = xzalloc(sizeof *sr);
     char *name = xasprintf("search-%s", ss->cojob);
@@ -464,7 +465,7 @@ search_run_create(const struct plan *plan, const struct scenario_search *ss,
     sr->up = (struct run) {
         .class = &search_run_class, .cojob = ss->cojob,
         .start_s = ss->start_s, .plan = plan, .policy = policy,
-        .epoch_ms = epoch_ms,
+        .epoch_ms = epoch_ms, .begin_ms = begin_ms,
     };
     sr->text = ss->text;
     sr->begin_s = NAN;

@@ -152,7 +152,7 @@ events_update_the_state_of_a_search(void **state OVS_UNUSED)
     struct plan *plan;
 
     assert_null(plan_create("x", NULL, NULL, &plan));
-    run = search_run_create(plan, &ss, p, 1000000);
+    run = search_run_create(plan, &ss, p, 1000000, 0);
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
         search_run_event(run, lines[i]);
     }
