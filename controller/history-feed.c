@@ -4,6 +4,7 @@
 
 #include "controller/history-feed.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
@@ -48,14 +49,14 @@ policy_name(const struct history_feed *feed)
     return policy_file_get(feed->ctl->policy)->name;
 }
 
-/* Writes the stages that ended at or before 'until', epoch ms. */
+/* Writes the stages that ended at or before 'until', time_msec(). */
 static void
-put_stages(struct history_feed *feed, int64_t until)
+put_stages(struct history_feed *feed, long long until)
 {
     struct stage *stage;
 
     LIST_FOR_EACH (stage, node, &feed->ctl->cluster->ended) {
-        if (!stage->stored && stage->ended <= until) {
+        if (!stage->stored && stage->end_ms <= until) {
             struct json *record = stage_history_row(stage);
 
             history_add_stage(feed->ctl->history, &(struct history_stage) {
@@ -125,7 +126,7 @@ history_feed_destroy(struct history_feed *feed)
 {
     if (feed) {
         if (feed->ctl->history && intent_db_is_active(feed->ctl->intent)) {
-            put_stages(feed, INT64_MAX);
+            put_stages(feed, LLONG_MAX);
             put_ports(feed, time_msec());
         }
         free(feed);
@@ -141,7 +142,7 @@ history_feed_run(struct history_feed *feed)
         return;
     }
     if (intent_db_is_active(feed->ctl->intent)) {
-        put_stages(feed, time_wall_msec() - SETTLE_MS);
+        put_stages(feed, now - SETTLE_MS);
         put_order(feed);
         if (now >= feed->ports_since + PORTS_MS) {
             put_ports(feed, now);

@@ -55,6 +55,8 @@ static const struct option_row rows[] = {
               "TLS" },
     { "history", OPTION_COPY, AT(history), .value = "FILE",
       .help = "keep the history of stages and decisions in this file" },
+    { "dbdir", OPTION_COPY, AT(dbdir), .value = "DIR",
+      .help = "watch the databases' directory for damage and free space" },
     { "observe", OPTION_FLAG, AT(observe),
       .help = "compute orders without sending them to hosts" },
     { .name = NULL },
@@ -119,6 +121,7 @@ controller_options_uninit(struct controller_options *o)
     free(o->unixctl);
     svec_destroy(&o->rest);
     svec_destroy(&o->rest_clients);
+    free(o->dbdir);
     free(o->history);
     free(o->topology);
     free(o->link_key);

@@ -20,6 +20,7 @@ struct controller_options {
     struct svec rest;           /* Addresses of the HTTP server, or "none". */
     struct svec rest_clients;   /* CNs of certificates that are authorized. */
     char *history;              /* File, or NULL for no history. */
+    char *dbdir;                /* Directory of the databases, or NULL. */
     char *topology;             /* File, or NULL. */
     char *link_key;             /* File, or NULL: links are not probed. */
     bool observe;               /* Compute orders, but do not send them. */

@@ -12,6 +12,7 @@
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
 #include "controller/ovsdb/database-cluster.h"
+#include "controller/ovsdb/database-folder.h"
 #include "controller/ovsdb/database.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
@@ -158,12 +159,13 @@ log_expired_override(const struct override *ov, void *ctl_)
 static void
 run_overrides(struct controller *ctl)
 {
-    if (overrides_run(&ctl->overrides, time_wall_msec(), log_expired_override,
-                      ctl)) {
+    struct instant now = instant_now();
+
+    if (overrides_run(&ctl->overrides, &now, log_expired_override, ctl)) {
         overrides_apply(&ctl->overrides, ctl->cluster);
         decide_touch(ctl->decide);
     }
-    overrides_wait(&ctl->overrides, time_wall_msec());
+    overrides_wait(&ctl->overrides);
 }
 
 /* Returns the end of the last stage that can be replayed, epoch ms, or 0. */
@@ -264,6 +266,20 @@ run_members(struct members *m, struct controller *ctl, struct rest *rest)
     database_members_wait(m->hosts);
 }
 
+/* Deletes old rows of the history if there is little space: the databases need
+ * it more.  Continues with what a damaged database still has. */
+static void
+run_folder(struct controller *ctl)
+{
+    if (database_folder_run(ctl->folder) && ctl->history) {
+        history_shrink(ctl->history);
+    }
+    if (database_folder_take_damage(ctl->folder)) {
+        intent_db_accept_older(ctl->intent);
+        hosts_db_accept_older(ctl->hosts);
+    }
+}
+
 static void
 run_loop(struct controller *ctl, struct unixctl_server *unixctl,
          struct rest *rest, struct history_feed *feed, struct members *m)
@@ -281,6 +297,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         hosts_db_run(ctl->hosts);
         telemetry_run(ctl->telemetry, intent_db_is_active(ctl->intent));
         switches_run(ctl->switches);
+        run_folder(ctl);
         unixctl_server_run(unixctl);
         rest_run(rest);
 
@@ -303,6 +320,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         intent_db_commit(ctl->intent);
         telemetry_wait(ctl->telemetry);
         switches_wait(ctl->switches);
+        database_folder_wait(ctl->folder);
         policy_file_wait(ctl->policy);
         unixctl_server_wait(unixctl);
         rest_wait(rest);
@@ -396,6 +414,7 @@ main(int argc, char *argv[])
     exit_on(error);
     ctl.decide = decide_create(ctl.cluster, ctl.log);
     ctl.fair = fair_comparison_create();
+    ctl.folder = database_folder_create(o.dbdir);
     overrides_init(&ctl.overrides);
     ctl.observe = o.observe;
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
@@ -432,6 +451,7 @@ main(int argc, char *argv[])
     hosts_db_destroy(ctl.hosts);
     intent_db_destroy(ctl.intent);
     fair_comparison_destroy(ctl.fair);
+    database_folder_destroy(ctl.folder);
     overrides_uninit(&ctl.overrides);
     decide_destroy(ctl.decide);
     cluster_destroy(ctl.cluster);

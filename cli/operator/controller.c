@@ -23,6 +23,8 @@
 #include "cli/operator/controller-query.h"
 #include "cli/operator/table.h"
 #include "controller/ovsdb/database-cluster.h"
+#include "controller/ovsdb/database-file.h"
+#include "controller/ovsdb/database-guard.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/rpc-call.h"
 #include "daemon.h"
@@ -67,13 +69,19 @@ database_file(const struct database *db, const struct controller_options *o)
     return xasprintf("%s/%s.db", o->dbdir, db->name);
 }
 
-/* Creates 'db' if it does not exist. */
+/* Creates 'db' if it does not exist, otherwise checks its file; damage is
+ * reported and does not prevent a start. */
 static char *
 init_database(const struct controller_options *o, const struct database *db)
 {
     char *file = database_file(db, o);
+    char *damage = database_file_protect(file);
     char *error = database_init(db, file, o->address);
 
+    if (damage) {
+        fprintf(stderr, "stagecoach controller: %s\n", damage);
+        free(damage);
+    }
     free(file);
     return error;
 }
@@ -148,6 +156,7 @@ add_files(const struct controller_options *o, const char *policy,
                                     o->rundir));
     svec_add_nocopy(argv, xasprintf("--rest=unix:%s/rest.sock", o->rundir));
     svec_add_nocopy(argv, xasprintf("--history=%s/history.db", o->dbdir));
+    svec_add_nocopy(argv, xasprintf("--dbdir=%s", o->dbdir));
     svec_add_nocopy(argv, xasprintf("--members=%s", o->rundir));
     svec_add(argv, "-vconsole:warn");
     svec_add(argv, "-vsyslog:off");
@@ -240,6 +249,24 @@ prepare(const struct controller_options *o)
     return error;
 }
 
+/* Starts the guard of the database server or relay 'o->name', unless it is the
+ * controller. */
+static void
+guard(const struct controller_options *o)
+{
+    if (!strcmp(o->name, "relay")) {
+        database_guard_start(NULL, o->name, o->rundir, NULL);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
+        if (!strcmp(o->name, databases[i]->name)) {
+            char *file = database_file(databases[i], o);
+
+            database_guard_start(databases[i], o->name, o->rundir, file);
+            free(file);
+        }
+    }
+}
+
 /* Executes the program 'o->name'.  Returns only with a message. */
 static char *
 exec_daemon(struct controller_options *o)
@@ -255,6 +282,7 @@ exec_daemon(struct controller_options *o)
         svec_terminate(&argv);
         /* Only its user may access its sockets. */
         umask(077);
+        guard(o);
         execvp(argv.names[0], argv.names);
         error = xasprintf("%s: cannot be started (%s)", argv.names[0],
                           ovs_strerror(errno));

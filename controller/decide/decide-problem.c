@@ -23,9 +23,9 @@ weight_of(const struct policy *policy, const struct stage *stage)
 }
 
 static double
-age_of(const struct stage *stage, int64_t now)
+age_of(const struct stage *stage, long long now)
 {
-    return MAX(0, now - stage->began) / 1000.0;
+    return MAX(0, now - stage->begin_ms) / 1000.0;
 }
 
 /* Returns the shortest gap between two bursts that a host of 'job' has
@@ -92,7 +92,7 @@ describe_job(struct decide_job *dj, const struct policy *policy, double age)
 static void
 collect_job(struct decide_problem *dp, const struct cluster *c,
             const struct policy *policy, int stage, struct job *job,
-            int64_t now)
+            long long now)
 {
     int64_t n = demand_remaining_iterations(dp->stages[stage], job);
     struct decide_job *dj;
@@ -140,7 +140,7 @@ merge_traits(struct order_traits *traits, const struct order_traits *job)
 /* Adds stage 's' as a whole to 'op'. */
 static void
 add_stage(const struct decide_problem *dp, const struct policy *policy,
-          int s, int64_t now, struct order_problem *op)
+          int s, long long now, struct order_problem *op)
 {
     double age = age_of(dp->stages[s], now);
     struct order_traits traits = { .arrival = age };
@@ -163,7 +163,7 @@ add_stage(const struct decide_problem *dp, const struct policy *policy,
  * age. */
 static void
 add_stages(const struct decide_problem *dp, const struct policy *policy,
-           double aging_slowdown, int64_t now, struct order_problem *op)
+           double aging_slowdown, long long now, struct order_problem *op)
 {
     order_problem_restart(op, dp->op->n_ports);
     op->now = now / 1000.0;
@@ -277,12 +277,12 @@ add_job(struct decide_problem *dp, const struct policy *policy,
 
 /* Sets 'op' to the problem of the running stages of 'c'; its entries are of
  * 'unit'.  For iterations, sets 'whole' to that of whole stages, with which
- * stages age.  'now' is in epoch ms. */
+ * stages age.  'now' is time_msec(). */
 void
 decide_problem_init(struct decide_problem *dp, struct order_problem *op,
                     struct order_problem *whole, const struct cluster *c,
                     const struct policy *policy, enum order_unit unit,
-                    int64_t now)
+                    long long now)
 {
     *dp = (struct decide_problem) { .unit = unit, .op = op, .whole = whole };
     order_problem_restart(op, demand_n_ports(c));

@@ -130,7 +130,7 @@ set_demands(struct stage_row *row, const struct decide_problem *dp, int stage,
 
 static void
 set_stages(struct decide_rows *rows, const struct decide_problem *dp,
-           const struct job_assignments *assigned, int64_t now)
+           const struct job_assignments *assigned, long long now)
 {
     double *seconds = xcalloc(MAX(dp->op->n_ports, 1), sizeof *seconds);
 
@@ -147,7 +147,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
             .override = stage->override, .weight = stage->cojob->weight,
             .urgency = urgency_of(dp, s),
             .work = dp->needs ? dp->needs[s].work : 0,
-            .age = MAX(0, now - stage->began) / 1000.0,
+            .age = MAX(0, now - stage->begin_ms) / 1000.0,
             .completion = assigned->completions[s],
         };
         set_demands(&rows->stages[k], dp, s, seconds);
@@ -159,7 +159,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
 void
 decide_rows_set(struct decide_rows *rows, const struct cluster *c,
                 const struct policy *policy, const struct decide_problem *dp,
-                const struct job_assignments *assigned, int64_t now)
+                const struct job_assignments *assigned, long long now)
 {
     size_t *rank = xcalloc(MAX(assigned->n_stages, 1), sizeof *rank);
 

@@ -86,7 +86,7 @@ struct decide_rows {
 
 void decide_rows_set(struct decide_rows *, const struct cluster *,
                      const struct policy *, const struct decide_problem *,
-                     const struct job_assignments *, int64_t now);
+                     const struct job_assignments *, long long now);
 void decide_rows_clear(struct decide_rows *);
 
 /* The array "order" of "controller/order". */

@@ -352,7 +352,7 @@ static void
 decide_now(struct decide *d, long long now)
 {
     long long began = time_usec();
-    int64_t wall = time_wall_msec();
+    long long ms = time_msec();
     struct job_assignments assigned;
     struct decide_problem dp;
     int *old_ranks;
@@ -360,7 +360,7 @@ decide_now(struct decide *d, long long now)
     decide_problem_init(&dp, d->problem, d->whole, d->cluster, d->policy,
                         order_unit(d->policy->order.kind,
                                    decide_problem_iterates(d->cluster)),
-                        wall);
+                        ms);
     if (!d->n_decisions) {
         restore_ranks(dp.stages, dp.n_stages);
     }
@@ -371,7 +371,7 @@ decide_now(struct decide *d, long long now)
     }
     old_ranks = ranks_before(&dp, &assigned);
     store_assignments(d, &dp, &assigned, now);
-    decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &assigned, wall);
+    decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &assigned, ms);
     if (d->log) {
         decide_rows_log_changes(&d->rows, old_ranks, d->log);
     }

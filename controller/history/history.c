@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "controller/model/instant.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -26,7 +27,12 @@ VLOG_DEFINE_THIS_MODULE(history);
 /* Version of the tables.  A file with another version is renamed. */
 #define USER_VERSION 1
 
+/* Rows of each table that history_shrink() deletes at once, and keeps. */
+#define SHRINK_ROWS 10000
+#define SHRINK_KEPT 1000
+
 static const char schema[] =
+    "PRAGMA auto_vacuum = INCREMENTAL;"
     "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = NORMAL;"
     "CREATE TABLE IF NOT EXISTS stage (at INTEGER NOT NULL,"
@@ -72,6 +78,7 @@ struct history {
     sqlite3_stmt *insert[N_TABLES];
     bool in_transaction;        /* Rows are to be committed. */
     long long next_write, next_prune;   /* time_msec(). */
+    struct instant opened;      /* When the file was opened. */
 };
 
 static bool
@@ -167,6 +174,7 @@ history_open(const char *file, struct history **hp)
     int status;
 
     h->file = xstrdup(file);
+    h->opened = instant_now();
     status = open_tables(h);
     if (status == SQLITE_NOTADB || status == SQLITE_CORRUPT) {
         VLOG_WARN("%s: not a history of this version, renamed to %s.bad",
@@ -270,6 +278,17 @@ history_add_port(struct history *h, const struct history_port *p)
     end_row(h, stmt);
 }
 
+/* Returns the epoch ms by which rows age.  A wall clock that is set forward
+ * while the program runs does not make rows older. */
+static int64_t
+age_clock(const struct history *h)
+{
+    struct instant now = instant_now();
+
+    return MIN(now.epoch_ms,
+               h->opened.epoch_ms + (now.msec - h->opened.msec));
+}
+
 static void
 prune(struct history *h)
 {
@@ -277,12 +296,31 @@ prune(struct history *h)
         char *sql = xasprintf(
             "DELETE FROM %s WHERE at < %lld"
             " OR rowid <= (SELECT max(rowid) FROM %s) - %d",
-            tables[t].name, time_wall_msec() - HISTORY_MAX_AGE_MS,
+            tables[t].name, (long long) (age_clock(h) - HISTORY_MAX_AGE_MS),
             tables[t].name, HISTORY_MAX_ROWS);
 
         execute(h, sql);
         free(sql);
     }
+}
+
+void
+history_shrink(struct history *h)
+{
+    commit(h);
+    for (int t = 0; t < N_TABLES; t++) {
+        char *sql = xasprintf(
+            "DELETE FROM %s WHERE rowid IN (SELECT rowid FROM %s"
+            " ORDER BY rowid LIMIT max(0, min(%d,"
+            " (SELECT count(*) FROM %s) - %d)))",
+            tables[t].name, tables[t].name, SHRINK_ROWS, tables[t].name,
+            SHRINK_KEPT);
+
+        execute(h, sql);
+        free(sql);
+    }
+    execute(h, "PRAGMA incremental_vacuum");
+    execute(h, "PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 /* Commits the rows, at most every WRITE_MS. */

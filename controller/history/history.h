@@ -78,6 +78,10 @@ void history_add_stage(struct history *, const struct history_stage *);
 void history_add_order(struct history *, const struct history_order *);
 void history_add_port(struct history *, const struct history_port *);
 
+/* Deletes old rows and returns their space to the file system: up to 10,000 of
+ * each table, but not the last 1,000. */
+void history_shrink(struct history *);
+
 void history_run(struct history *);
 void history_wait(const struct history *);
 

@@ -10,6 +10,7 @@
 
 #include "controller/model/cluster.h"
 #include "wire/hosts-idl.h"
+#include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
 #include "openvswitch/poll-loop.h"
@@ -21,10 +22,8 @@
 
 VLOG_DEFINE_THIS_MODULE(hosts_db);
 
-/* A connection without traffic is probed after this time. */
-#define PROBE_MS 5000
-
-/* The same for the connections of agents to the relay. */
+/* A connection of an agent to the relay without traffic is probed after this
+ * time. */
 #define AGENT_PROBE_MS 10000
 
 /* Shortest time between two transactions. */
@@ -35,6 +34,7 @@ VLOG_DEFINE_THIS_MODULE(hosts_db);
 struct hosts_db {
     struct ovsdb_idl_loop loop;
     struct leader_search search;
+    struct answers answers;
     struct ovsdb_idl_txn *txn;  /* Of this iteration, NULL if the previous one
                                  * has not been acknowledged. */
     struct cluster *cluster;
@@ -57,7 +57,7 @@ hosts_db_create(const char *remote, struct cluster *cluster)
      * not be written. */
     ovsdb_idl_set_write_changed_only_all(idl, true);
     hdb->loop.idl = idl;
-    leader_search_init(&hdb->search, idl, remote, PROBE_MS);
+    leader_search_init(&hdb->search, idl, remote, ANSWERS_PROBE_MS);
     hdb->cluster = cluster;
     return hdb;
 }
@@ -76,6 +76,15 @@ void
 hosts_db_set_remote(struct hosts_db *hdb, const char *remote)
 {
     leader_search_set_remote(&hdb->search, remote);
+}
+
+/* Accepts a database that is older than what was read before, and
+ * reconnects. */
+void
+hosts_db_accept_older(struct hosts_db *hdb)
+{
+    ovsdb_idl_reset_min_index(hdb->loop.idl);
+    ovsdb_idl_force_reconnect(hdb->loop.idl);
 }
 
 static void
@@ -130,6 +139,8 @@ void
 hosts_db_run(struct hosts_db *hdb)
 {
     hdb->txn = ovsdb_idl_loop_run(&hdb->loop);
+    answers_run(&hdb->answers, ovsdb_idl_is_connected(hdb->loop.idl),
+                ovsdb_idl_get_seqno(hdb->loop.idl));
     leader_search_run(&hdb->search);
     if (hdb->seqno != ovsdb_idl_get_seqno(hdb->loop.idl)) {
         hdb->seqno = ovsdb_idl_get_seqno(hdb->loop.idl);
@@ -148,9 +159,9 @@ hosts_db_mark(struct hosts_db *hdb)
 }
 
 bool
-hosts_db_is_connected(const struct hosts_db *hdb)
+hosts_db_answers(const struct hosts_db *hdb)
 {
-    return ovsdb_idl_is_connected(hdb->loop.idl);
+    return hdb->answers.now;
 }
 
 int64_t

@@ -51,6 +51,7 @@ void hosts_db_destroy(struct hosts_db *);
 
 /* Sets the addresses of the database's members. */
 void hosts_db_set_remote(struct hosts_db *, const char *remote);
+void hosts_db_accept_older(struct hosts_db *);
 
 void hosts_db_run(struct hosts_db *);
 
@@ -58,7 +59,7 @@ void hosts_db_run(struct hosts_db *);
 int64_t hosts_db_generation(const struct hosts_db *);
 int64_t hosts_db_version(const struct hosts_db *);
 
-bool hosts_db_is_connected(const struct hosts_db *);
+bool hosts_db_answers(const struct hosts_db *);
 bool hosts_db_is_ready(const struct hosts_db *);
 bool hosts_db_is_settled(const struct hosts_db *);
 

@@ -28,13 +28,24 @@ VLOG_DEFINE_THIS_MODULE(telemetry);
 COVERAGE_DEFINE(telemetry_report);
 COVERAGE_DEFINE(telemetry_bad_message);
 COVERAGE_DEFINE(telemetry_lease);
+COVERAGE_DEFINE(telemetry_stranger);
 
 #define MAX_CONNECTIONS 4096    /* At the same time. */
+
+/* Connections of one address without a report.  With HELLO_MS, one machine
+ * holds at most this part of MAX_CONNECTIONS. */
+#define MAX_STRANGERS 128
 #define MAX_MESSAGE (1024 * 1024)       /* Bytes of one message. */
 #define MAX_BACKLOG (64 * 1024) /* Bytes that an agent has not read yet. */
 #define MAX_BURST 8             /* Messages read from one agent at a time. */
 
-/* A connection without a message for this time is closed. */
+/* A connection without a first report for this time, including the TLS
+ * handshake, is closed. */
+#define HELLO_MS 2000
+
+/* A host without a report for this time is disconnected; agents report every
+ * 200 ms.  Its connection is closed later, since the agent may only be late. */
+#define SILENT_MS 4000
 #define RX_TIMEOUT_MS 10000
 
 #define LEASE_MS 1000           /* Time between two leases. */
@@ -47,8 +58,11 @@ struct connection {
     struct ovs_list node;       /* In struct telemetry's 'connections'. */
     struct jsonrpc *rpc;
     struct stream *stream;      /* Of 'rpc', for the certificate. */
+    char *peer;                 /* Address of the client, as in "ssl:10.0.0.1",
+                                 * NULL for a local client. */
     char *host;                 /* NULL before the first message. */
-    long long last_rx;          /* time_msec() of the last message. */
+    long long last_rx;          /* time_msec() of the last message; of the
+                                 * start before the first report. */
     unsigned int received;      /* Bytes up to the last message. */
     bool leased;                /* A lease has been sent. */
     bool replaced;              /* The host has a newer connection. */
@@ -144,6 +158,7 @@ connection_destroy(struct telemetry *t, struct connection *conn)
     ovs_list_remove(&conn->node);
     t->n_connections--;
     jsonrpc_close(conn->rpc);
+    free(conn->peer);
     free(conn->host);
     free(conn);
 }
@@ -163,6 +178,45 @@ telemetry_destroy(struct telemetry *t)
     free(t);
 }
 
+/* Returns the address in 'name', the name of an accepted connection, without
+ * its port; NULL for a Unix socket. */
+static char *
+address_of(const char *name)
+{
+    const char *colon = strrchr(name, ':');
+
+    return (strncmp(name, "unix", 4) && colon
+            ? xmemdup0(name, colon - name) : NULL);
+}
+
+/* Closes the oldest connection without a report of the address of 'new' if
+ * there are too many.  A client that completes its handshake in time keeps its
+ * place, however many others there are. */
+static void
+limit_strangers(struct telemetry *t, const struct connection *new)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+    struct connection *conn, *oldest = NULL;
+    size_t n = 0;
+
+    if (!new->peer) {
+        return;
+    }
+    LIST_FOR_EACH (conn, node, &t->connections) {
+        if (!conn->host && !conn->replaced && conn->peer
+            && !strcmp(conn->peer, new->peer)) {
+            oldest = oldest ? oldest : conn;
+            n++;
+        }
+    }
+    if (n > MAX_STRANGERS) {
+        COVERAGE_INC(telemetry_stranger);
+        VLOG_WARN_RL(&rl, "%s: more than %d connections without a report, "
+                     "the oldest is closed", new->peer, MAX_STRANGERS);
+        connection_destroy(t, oldest);
+    }
+}
+
 static void
 accept_connections(struct telemetry *t)
 {
@@ -176,9 +230,11 @@ accept_connections(struct telemetry *t)
 
         conn->rpc = jsonrpc_open(stream);
         conn->stream = stream;
+        conn->peer = address_of(stream_get_name(stream));
         conn->last_rx = time_msec();
         ovs_list_push_back(&t->connections, &conn->node);
         t->n_connections++;
+        limit_strangers(t, conn);
     }
     if (error && error != EAGAIN) {
         VLOG_WARN_RL(&rl, "%s: accept failed (%s)",
@@ -192,6 +248,7 @@ static void
 set_connection_host(struct telemetry *t, struct connection *conn,
                 const char *host)
 {
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(20, 100);
     struct connection *other;
 
     LIST_FOR_EACH (other, node, &t->connections) {
@@ -202,8 +259,8 @@ set_connection_host(struct telemetry *t, struct connection *conn,
         }
     }
     conn->host = xstrdup(host);
-    VLOG_INFO("%s: agent connected (%s)", host,
-              jsonrpc_get_name(conn->rpc));
+    VLOG_INFO_RL(&rl, "%s: agent connected (%s)", host,
+                 jsonrpc_get_name(conn->rpc));
 }
 
 static char *
@@ -247,6 +304,19 @@ handle_message(struct telemetry *t, struct connection *conn,
     return xasprintf("unexpected %s", jsonrpc_msg_type_to_string(msg->type));
 }
 
+/* Returns true if an agent should have reported since its last report. */
+static bool
+is_silent(const struct connection *conn)
+{
+    return conn->host && time_msec() > conn->last_rx + SILENT_MS;
+}
+
+static int
+rx_timeout(const struct connection *conn)
+{
+    return conn->host ? RX_TIMEOUT_MS : HELLO_MS;
+}
+
 /* Returns NULL, or why the connection must be closed: "" if the agent closed
  * it. */
 static char *
@@ -262,10 +332,12 @@ run_connection(struct telemetry *t, struct connection *conn)
     for (int i = 0; i < MAX_BURST && !jsonrpc_recv(conn->rpc, &msg); i++) {
         char *error;
 
-        conn->last_rx = time_msec();
         conn->received = jsonrpc_get_received_bytes(conn->rpc);
         error = handle_message(t, conn, msg);
         jsonrpc_msg_destroy(msg);
+        if (conn->host) {       /* Others have to report in time. */
+            conn->last_rx = time_msec();
+        }
         if (error) {
             return error;
         }
@@ -278,10 +350,25 @@ run_connection(struct telemetry *t, struct connection *conn)
         return xasprintf("a message has more than %d bytes", MAX_MESSAGE);
     } else if (jsonrpc_get_backlog(conn->rpc) > MAX_BACKLOG) {
         return xasprintf("its unread data exceeds %d bytes", MAX_BACKLOG);
-    } else if (time_msec() > conn->last_rx + RX_TIMEOUT_MS) {
-        return xasprintf("no message for %d ms", RX_TIMEOUT_MS);
+    } else if (time_msec() > conn->last_rx + rx_timeout(conn)) {
+        return xasprintf("no %s for %d ms", conn->host ? "message" : "report",
+                         rx_timeout(conn));
     }
     return NULL;
+}
+
+/* A host whose agent is silent counts as disconnected until its next
+ * report. */
+static void
+check_host(struct telemetry *t, const struct connection *conn)
+{
+    struct host *host = (conn->host ? cluster_get_host(t->cluster, conn->host)
+                         : NULL);
+
+    if (host && host->connected && is_silent(conn)) {
+        host->connected = false;
+        t->cluster->changes++;
+    }
 }
 
 static void
@@ -314,6 +401,8 @@ telemetry_run(struct telemetry *t, bool open)
         if (error) {
             drop_connection(t, conn, error);
             free(error);
+        } else {
+            check_host(t, conn);
         }
     }
 }
@@ -329,7 +418,9 @@ telemetry_wait(const struct telemetry *t)
     LIST_FOR_EACH (conn, node, &t->connections) {
         jsonrpc_wait(conn->rpc);
         jsonrpc_recv_wait(conn->rpc);
-        poll_timer_wait_until(conn->last_rx + RX_TIMEOUT_MS + 1);
+        poll_timer_wait_until(conn->last_rx + 1
+                              + (is_silent(conn) ? RX_TIMEOUT_MS
+                                 : conn->host ? SILENT_MS : HELLO_MS));
     }
 }
 
@@ -375,7 +466,7 @@ telemetry_n_agents(const struct telemetry *t)
     size_t n = 0;
 
     LIST_FOR_EACH (conn, node, &t->connections) {
-        n += conn->host != NULL;
+        n += conn->host && !is_silent(conn);
     }
     return n;
 }

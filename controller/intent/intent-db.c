@@ -10,6 +10,7 @@
 
 #include "controller/intent/intent-announcement.h"
 #include "controller/model/cluster.h"
+#include "controller/ovsdb/answers.h"
 #include "wire/intent-idl.h"
 #include "controller/ovsdb/leader-search.h"
 #include "controller/model/overrides.h"
@@ -26,9 +27,6 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 
 /* Name of the OVSDB lock of controllers. */
 #define LOCK_NAME "stagecoach"
-
-/* A connection without traffic is probed after this time. */
-#define PROBE_MS 5000
 
 /* Shortest time between two transactions, except for overrides. */
 #define WRITE_MS 200
@@ -49,6 +47,7 @@ struct event {
 struct intent_db {
     struct ovsdb_idl_loop loop;
     struct leader_search search;
+    struct answers answers;
     struct ovsdb_idl_txn *txn;  /* Of this iteration, NULL if the previous one
                                  * has not been acknowledged. */
     struct cluster *cluster;
@@ -79,7 +78,7 @@ intent_db_create(const char *remote, const char *address,
         .remote = xstrdup(remote), .address = xstrdup(address),
     };
     ovsdb_idl_set_lock(idb->loop.idl, LOCK_NAME);
-    leader_search_init(&idb->search, idb->loop.idl, remote, PROBE_MS);
+    leader_search_init(&idb->search, idb->loop.idl, remote, ANSWERS_PROBE_MS);
     ovs_list_init(&idb->events);
     return idb;
 }
@@ -120,6 +119,13 @@ intent_db_set_remote(struct intent_db *idb, const char *remote)
     leader_search_set_remote(&idb->search, remote);
 }
 
+void
+intent_db_accept_older(struct intent_db *idb)
+{
+    ovsdb_idl_reset_min_index(idb->loop.idl);
+    ovsdb_idl_force_reconnect(idb->loop.idl);
+}
+
 static enum role
 role_from_string(const char *s)
 {
@@ -129,13 +135,14 @@ role_from_string(const char *s)
 }
 
 static void
-load_stage(struct cojob *cojob, const struct intentrec_cojob *cojob_row,
+load_stage(struct cluster *c, struct cojob *cojob,
+           const struct intentrec_cojob *cojob_row,
            const struct intentrec_stage *row)
 {
     bool running = !strcmp(row->state, "running");
     struct stage *stage;
 
-    stage = cojob_put_stage(cojob, row->rung, row->began,
+    stage = cojob_put_stage(c, cojob, row->rung, row->began,
                             running ? 0 : MAX(row->ended, 1),
                             row->iterations);
     if (stage) {
@@ -193,7 +200,7 @@ load_cojob(struct cluster *c, const struct intentrec_cojob *row)
         load_workers(c, job, j);
     }
     for (size_t i = 0; i < row->n_stages; i++) {
-        load_stage(cojob, row, row->stages[i]);
+        load_stage(c, cojob, row, row->stages[i]);
     }
 }
 
@@ -247,8 +254,9 @@ static void
 load_overrides(struct overrides *o, const struct ovsdb_idl *idl)
 {
     const struct intentrec_override *row;
+    struct instant now = instant_now();
 
-    overrides_begin_rows(o);
+    overrides_begin_rows(o, &now);
     INTENTREC_OVERRIDE_FOR_EACH (row, idl) {
         overrides_put_row(o, &(struct override) {
             .id = row->id, .kind = kind_from_string(row->kind),
@@ -380,6 +388,8 @@ void
 intent_db_run(struct intent_db *idb, int64_t lease_ms, int64_t generation)
 {
     idb->txn = ovsdb_idl_loop_run(&idb->loop);
+    answers_run(&idb->answers, ovsdb_idl_is_connected(idb->loop.idl),
+                ovsdb_idl_get_seqno(idb->loop.idl));
     leader_search_run(&idb->search);
     if (idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl)) {
         idb->seqno = ovsdb_idl_get_seqno(idb->loop.idl);
@@ -438,7 +448,7 @@ write_override(const struct override *ov, struct ovsdb_idl *idl,
 }
 
 static void
-delete_old_overrides(struct ovsdb_idl *idl, int64_t now)
+delete_old_overrides(const struct overrides *o, struct ovsdb_idl *idl)
 {
     const struct intentrec_override *row;
     int64_t last = 0;
@@ -447,7 +457,9 @@ delete_old_overrides(struct ovsdb_idl *idl, int64_t now)
         last = MAX(last, row->id);
     }
     INTENTREC_OVERRIDE_FOR_EACH_SAFE (row, idl) {
-        if (override_is_expired(row->id, row->ended, last, now)) {
+        const struct override *ov = overrides_find(o, row->id);
+
+        if (ov && override_is_expired(ov, last, time_msec())) {
             intentrec_override_delete(row);
         }
     }
@@ -457,7 +469,7 @@ delete_old_overrides(struct ovsdb_idl *idl, int64_t now)
  * unless the database has an old schema without the table. */
 static void
 write_overrides(const struct overrides *o, struct ovsdb_idl *idl,
-                struct ovsdb_idl_txn *txn, int64_t now)
+                struct ovsdb_idl_txn *txn)
 {
     const struct override *ov;
 
@@ -469,7 +481,7 @@ write_overrides(const struct overrides *o, struct ovsdb_idl *idl,
             write_override(ov, idl, txn);
         }
     }
-    delete_old_overrides(idl, now);
+    delete_old_overrides(o, idl);
 }
 
 static void
@@ -529,11 +541,12 @@ compare_ends(const void *a_, const void *b_)
 {
     const struct intent_gc_cojob *a = a_, *b = b_;
 
-    return a->ended > b->ended ? -1 : a->ended < b->ended;
+    return (a->done_at != b->done_at ? (a->done_at > b->done_at ? -1 : 1)
+            : a->ended > b->ended ? -1 : a->ended < b->ended);
 }
 
 size_t
-intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n, int64_t now)
+intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n, long long now)
 {
     size_t keep = 0;
 
@@ -541,30 +554,33 @@ intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n, int64_t now)
         qsort(cojobs, n, sizeof *cojobs, compare_ends);
     }
     while (keep < MIN(n, INTENT_GC_MAX)
-           && now <= cojobs[keep].ended + INTENT_GC_MS) {
+           && now <= cojobs[keep].done_at + INTENT_GC_MS) {
         keep++;
     }
     return keep;
 }
 
 static void
-delete_finished(const struct intent_db *idb, int64_t now)
+delete_finished(const struct intent_db *idb)
 {
     const struct intentrec_cojob *row;
     struct intent_gc_cojob *cojobs = NULL;
     size_t n = 0, allocated = 0;
 
     INTENTREC_COJOB_FOR_EACH (row, idb->loop.idl) {
-        if (!strcmp(row->state, "done")) {
+        const struct cojob *cojob = shash_find_data(&idb->cluster->cojobs,
+                                                    row->name);
+
+        if (!strcmp(row->state, "done") && cojob && cojob->done_at) {
             if (n >= allocated) {
                 cojobs = x2nrealloc(cojobs, &allocated, sizeof *cojobs);
             }
             cojobs[n++] = (struct intent_gc_cojob) {
-                row, intent_gc_end_time(row),
+                row, cojob->done_at, intent_gc_end_time(row),
             };
         }
     }
-    for (size_t i = intent_gc_keep(cojobs, n, now); i < n; i++) {
+    for (size_t i = intent_gc_keep(cojobs, n, time_msec()); i < n; i++) {
         intentrec_cojob_delete(cojobs[i].row);
     }
     free(cojobs);
@@ -642,7 +658,7 @@ collect_garbage(struct intent_db *idb, int64_t now)
 {
     const struct intentrec_cojob *row;
 
-    inactive_run(idb->cluster, now);
+    inactive_run(idb->cluster, time_msec());
     INTENTREC_COJOB_FOR_EACH (row, idb->loop.idl) {
         const struct cojob *cojob = shash_find_data(&idb->cluster->cojobs,
                                                     row->name);
@@ -659,7 +675,7 @@ collect_garbage(struct intent_db *idb, int64_t now)
                             INACTIVE_COJOB_MS / 1000);
         }
     }
-    delete_finished(idb, now);
+    delete_finished(idb);
     delete_events(idb);
 }
 
@@ -680,8 +696,7 @@ intent_db_commit(struct intent_db *idb)
         poll_timer_wait_until(idb->next_gc);
         if (overrides || (others && time_msec() >= idb->next_write)) {
             write_events(idb);
-            write_overrides(idb->overrides, idb->loop.idl, idb->txn,
-                            time_wall_msec());
+            write_overrides(idb->overrides, idb->loop.idl, idb->txn);
             if (idb->policy) {
                 write_policy(idb);
             }
@@ -696,9 +711,9 @@ intent_db_commit(struct intent_db *idb)
 }
 
 bool
-intent_db_is_connected(const struct intent_db *idb)
+intent_db_answers(const struct intent_db *idb)
 {
-    return ovsdb_idl_is_connected(idb->loop.idl);
+    return idb->answers.now;
 }
 
 bool
@@ -719,7 +734,7 @@ const char *
 intent_db_state(const struct intent_db *idb)
 {
     return (idb->leadership.active ? "active"
-            : !ovsdb_idl_is_connected(idb->loop.idl) ? "disconnected"
+            : !idb->answers.now ? "disconnected"
             : ovsdb_idl_is_lock_contended(idb->loop.idl) ? "standby"
             : "starting");
 }

@@ -78,12 +78,17 @@ void intent_db_destroy(struct intent_db *);
 /* Sets the addresses of the database's members. */
 void intent_db_set_remote(struct intent_db *, const char *remote);
 
+/* Accepts a database that is older than what was read before, and reconnects:
+ * the library refuses it otherwise, because another member could have newer
+ * rows. */
+void intent_db_accept_older(struct intent_db *);
+
 /* 'lease_ms' is written to the Leader table.  The hosts database has orders of
  * 'generation'. */
 void intent_db_run(struct intent_db *, int64_t lease_ms, int64_t generation);
 void intent_db_commit(struct intent_db *);
 
-bool intent_db_is_connected(const struct intent_db *);
+bool intent_db_answers(const struct intent_db *);
 bool intent_db_is_active(const struct intent_db *);
 int64_t intent_db_generation(const struct intent_db *);
 
@@ -142,14 +147,17 @@ bool leadership_may_write(const struct leadership *,
 /* A finished cojob. */
 struct intent_gc_cojob {
     const struct intentrec_cojob *row;
-    int64_t ended;              /* Epoch ms. */
+    long long done_at;          /* time_msec() when it was first seen as
+                                 * done. */
+    int64_t ended;              /* Epoch ms, for those of one 'done_at'. */
 };
 
 /* Returns when the last known job or stage of 'row' ended, epoch ms. */
 int64_t intent_gc_end_time(const struct intentrec_cojob *row);
 
 /* Sorts 'cojobs' by their end, the latest first.  Returns the number of
- * cojobs, from the first one, that must be kept. */
-size_t intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n, int64_t now);
+ * cojobs, from the first one, that must be kept at 'now', time_msec(). */
+size_t intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n,
+                      long long now);
 
 #endif /* controller/intent/intent-db.h */

@@ -231,7 +231,9 @@ compare_stages(const void *a_, const void *b_)
     const struct stage *b = *(const struct stage *const *) b_;
     int cmp;
 
-    if (a->began != b->began) {
+    if (a->begin_ms != b->begin_ms) {
+        return a->begin_ms < b->begin_ms ? -1 : 1;
+    } else if (a->began != b->began) {
         return a->began < b->began ? -1 : 1;
     }
     cmp = strcmp(a->cojob_name, b->cojob_name);
@@ -310,6 +312,7 @@ cluster_intent_begin(struct cluster *c)
 {
     struct shash_node *node, *job_node;
 
+    c->copied = instant_now();
     SHASH_FOR_EACH (node, &c->hosts) {
         struct host *host = node->data;
 
@@ -349,6 +352,8 @@ cluster_put_cojob(struct cluster *c, const char *name, double weight,
     }
     cojob->seen = true;
     cojob->running = running;
+    cojob->done_at = (running ? 0
+                      : cojob->done_at ? cojob->done_at : c->copied.msec);
     cojob->weight = weight;
     return cojob;
 }
@@ -361,16 +366,17 @@ cojob_set_owner(struct cojob *cojob, const char *owner)
     cojob->owner = owner && *owner ? xstrdup(owner) : NULL;
 }
 
-/* Converts 'began' from epoch ms to time_msec(). */
+/* Returns the time_msec() at which a row that is new in this copy of the intent
+ * began; 'began' is its stamp, epoch ms. */
 static long long
-began_msec(int64_t began)
+began_msec(const struct cluster *c, int64_t began)
 {
-    return time_msec() - MAX(0, time_wall_msec() - began);
+    return c->known ? c->copied.msec : instant_msec(&c->copied, began);
 }
 
 /* Resets the measurements of a job that began again. */
 static void
-restart_job(struct job *job)
+restart_job(const struct cluster *c, struct job *job)
 {
     struct shash_node *node;
 
@@ -386,7 +392,7 @@ restart_job(struct job *job)
     job->iteration = -1;
     job->estimated = false;
     job_progress_uninit(&job->progress);
-    job_progress_init(&job->progress, began_msec(job->began));
+    job_progress_init(&job->progress, began_msec(c, job->began));
 }
 
 /* Adds or updates job 'name' of 'cojob', which began at 'began', epoch ms. */
@@ -404,14 +410,14 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         job->rest = PROGRESS_SOURCE_NONE;
         job->iteration = -1;
         job->level = -1;
-        job_progress_init(&job->progress, began_msec(job->began));
+        job_progress_init(&job->progress, began_msec(c, job->began));
         shash_init(&job->traffic);
         shash_add(&cojob->jobs, name, job);
         shash_add(&c->jobs, job->full_name, job);
     }
     if (job->began != began) {
         job->began = began;
-        restart_job(job);
+        restart_job(c, job);
     }
     job->seen = true;
     job->live = running && cojob->running;
@@ -469,8 +475,8 @@ cojob_find_stage(const struct cojob *cojob, int rung, int64_t began)
 /* Adds or updates a stage of 'cojob', which is identified by its rung and
  * start time.  Returns NULL for an unknown stage that has ended. */
 struct stage *
-cojob_put_stage(struct cojob *cojob, int rung, int64_t began, int64_t ended,
-                int64_t iterations)
+cojob_put_stage(const struct cluster *c, struct cojob *cojob, int rung,
+                int64_t began, int64_t ended, int64_t iterations)
 {
     struct stage *stage = cojob_find_stage(cojob, rung, began);
 
@@ -483,12 +489,15 @@ cojob_put_stage(struct cojob *cojob, int rung, int64_t began, int64_t ended,
         stage->cojob_name = xstrdup(cojob->name);
         stage->rung = rung;
         stage->began = began;
+        stage->begin_ms = began_msec(c, began);
         stage->rank = -1;
         shash_init(&stage->moved);
         ovs_list_push_back(&cojob->stages, &stage->node);
     }
     stage->seen = true;
     stage->ended = ended;
+    stage->end_ms = (!ended ? 0
+                     : stage->end_ms ? stage->end_ms : c->copied.msec);
     stage->iterations = iterations;
     stage->n_jobs = 0;
     return stage;
@@ -642,6 +651,7 @@ cluster_intent_end(struct cluster *c)
             cojob_destroy(c, cojob);
         }
     }
+    c->known = true;
     digest = digest_stages(c);
     if (digest != c->digest) {
         c->digest = digest;

@@ -27,7 +27,7 @@
  *    cojob_set_owner(cojob, "ann");
  *    job = cojob_put_job(c, cojob, "t0", true, began, model_bytes);
  *    job_put_worker(c, job, "h0", ROLE_WORKER);
- *    stage = cojob_put_stage(cojob, 0, began, ended, iterations);
+ *    stage = cojob_put_stage(c, cojob, 0, began, ended, iterations);
  *    stage_put_job(stage, job);
  *    cluster_intent_end(c);
  *
@@ -40,6 +40,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller/model/instant.h"
 #include "controller/model/job-progress.h"
 #include "controller/model/overrides.h"
 #include "controller/model/shim-counters.h"
@@ -113,13 +114,14 @@ struct progress_source {
 struct job_traffic {
     struct host *host;
     bool known;                 /* 'bytes' is a base for differences. */
-    int64_t at;                 /* Epoch ms of the last telemetry. */
+    long long at;               /* time_msec() of the last telemetry, 0 before
+                                 * the first. */
     uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
     struct progress_source progress;    /* As the host's agent reported. */
     int64_t estimated;          /* Iterations that the agent has counted in the
                                  * traffic, -1 if it cannot. */
     int64_t estimated_before;   /* Iterations counted by earlier agents of the
-                                 * host. */
+                                 * host, at most TELEMETRY_MAX_ITERATION. */
 
     /* Measurement of bytes per iteration. */
     int64_t mark_iteration;     /* Iteration at its start, -1 if none runs. */
@@ -179,7 +181,12 @@ struct stage {
     struct cojob *cojob;        /* NULL once in cluster's 'ended'. */
     char *cojob_name;
     int rung;
-    int64_t began, ended;       /* Epoch ms; 'ended' is 0 while it runs. */
+    int64_t began, ended;       /* Epoch ms, of the intent; 'ended' is 0 while
+                                 * it runs. */
+    long long begin_ms;         /* time_msec() when it began.  Ages are
+                                 * measured from here, see instant.h. */
+    long long end_ms;           /* time_msec() when its end was seen, 0 while
+                                 * it runs. */
     int64_t iterations;         /* That each of its jobs must reach. */
     struct announcement announcement;   /* What its search announced of its
                                          * later stages, and hid before. */
@@ -189,8 +196,8 @@ struct stage {
     bool begin_logged;          /* There is an event of its start. */
     bool end_logged;            /* There is an event of its end. */
     bool stored;                /* The history has it. */
-    int64_t last_active;        /* Epoch ms of the last check at which one of
-                                 * its processes may have been running; 0
+    long long last_active;      /* time_msec() of the last check at which one
+                                 * of its processes may have been running; 0
                                  * before the first check.  See inactive.h. */
     bool inactive;              /* 'last_active' is at least INACTIVE_MS ago:
                                  * intent_gc() then ends the stage. */
@@ -213,8 +220,11 @@ struct cojob {
     double weight;
     struct shash jobs;          /* Name -> struct job. */
     struct ovs_list stages;     /* Running stages. */
-    int64_t last_active;        /* Epoch ms of the last check at which it had a
-                                 * stage or a process; 0 before the first. */
+    long long last_active;      /* time_msec() of the last check at which it
+                                 * had a stage or a process; 0 before the
+                                 * first. */
+    long long done_at;          /* time_msec() when it was first seen as done,
+                                 * 0 while it runs. */
     bool inactive;              /* 'last_active' is at least INACTIVE_COJOB_MS
                                  * ago: intent_gc() then ends the cojob. */
 };
@@ -235,6 +245,9 @@ struct cluster {
                                  * for longer before a new order is
                                  * computed. */
     uint32_t digest;            /* Hash of the running stages. */
+    struct instant copied;      /* Start of the current copy of the intent. */
+    bool known;                 /* The intent has been copied before: rows
+                                 * that are new in this copy began now. */
     unsigned int samples;       /* Incremented for each new metric sample of
                                  * a job. */
 };
@@ -252,8 +265,9 @@ struct job *cojob_put_job(struct cluster *, struct cojob *, const char *name,
                           bool running, int64_t began, int64_t model_bytes);
 void job_put_worker(struct cluster *, struct job *, const char *host,
                     enum role);
-struct stage *cojob_put_stage(struct cojob *, int rung, int64_t began,
-                              int64_t ended, int64_t iterations);
+struct stage *cojob_put_stage(const struct cluster *, struct cojob *, int rung,
+                              int64_t began, int64_t ended,
+                              int64_t iterations);
 void stage_put_job(struct stage *, struct job *);
 void cluster_intent_end(struct cluster *);
 

@@ -153,16 +153,16 @@ add_bytes(struct stage *stage, struct job_traffic *t,
  * began meanwhile, the previous stage gets its part, by time. */
 static void
 add_to_stage(struct job *job, struct job_traffic *t,
-          const uint64_t delta[N_DIRS], int64_t now)
+          const uint64_t delta[N_DIRS], long long now)
 {
     struct stage *stage = job->stage;
     double share = 1;
 
-    if (!stage || (stage->ended && now > stage->ended + LATE_MS)) {
+    if (!stage || (stage->ended && now > stage->end_ms + LATE_MS)) {
         return;
     }
-    if (t->known && t->at < stage->began && stage->began < now) {
-        share = (double) (now - stage->began) / (now - t->at);
+    if (t->known && t->at < stage->begin_ms && stage->begin_ms < now) {
+        share = (double) (now - stage->begin_ms) / (now - t->at);
         if (job->previous) {
             add_bytes(job->previous, t, delta, 1 - share);
         }
@@ -181,14 +181,14 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
                                now[DIR_RX] - t->bytes[DIR_RX] };
 
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
-        add_to_stage(job, t, delta, time_wall_msec());
+        add_to_stage(job, t, delta, time_msec());
         t->host->moved[DIR_TX] += delta[DIR_TX];
         t->host->moved[DIR_RX] += delta[DIR_RX];
     } else {
         t->mark_iteration = -1;
     }
     t->known = true;
-    t->at = time_wall_msec();
+    t->at = time_msec();
     t->bytes[DIR_TX] = now[DIR_TX];
     t->bytes[DIR_RX] = now[DIR_RX];
 }
@@ -247,7 +247,8 @@ update_estimated(struct job_traffic *t, const struct telemetry_job *tj,
 
     if (first && t->estimated > 0 && (tj->tx_bytes < t->bytes[DIR_TX]
                                     || tj->rx_bytes < t->bytes[DIR_RX])) {
-        t->estimated_before += t->estimated;
+        t->estimated_before = MIN(t->estimated_before + t->estimated,
+                                  TELEMETRY_MAX_ITERATION);
         changed = true;
     }
     t->estimated = tj->estimated;

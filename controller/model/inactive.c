@@ -14,7 +14,7 @@
 /* Returns true unless all hosts of the job are connected and none has reported
  * the job recently. */
 static bool
-may_be_running(const struct job *job, int64_t now)
+may_be_running(const struct job *job, long long now)
 {
     const struct shash_node *node;
 
@@ -32,7 +32,7 @@ may_be_running(const struct job *job, int64_t now)
 }
 
 static bool
-stage_may_be_active(const struct stage *stage, int64_t now)
+stage_may_be_active(const struct stage *stage, long long now)
 {
     for (size_t i = 0; i < stage->n_jobs; i++) {
         if (may_be_running(stage->jobs[i], now)) {
@@ -43,7 +43,7 @@ stage_may_be_active(const struct stage *stage, int64_t now)
 }
 
 static bool
-cojob_may_be_active(const struct cojob *cojob, int64_t now)
+cojob_may_be_active(const struct cojob *cojob, long long now)
 {
     const struct shash_node *node;
     const struct stage *stage;
@@ -62,7 +62,7 @@ cojob_may_be_active(const struct cojob *cojob, int64_t now)
 }
 
 static void
-check_cojobs(struct cluster *c, int64_t now)
+check_cojobs(struct cluster *c, long long now)
 {
     const struct shash_node *node;
 
@@ -78,7 +78,7 @@ check_cojobs(struct cluster *c, int64_t now)
 }
 
 void
-inactive_run(struct cluster *c, int64_t now)
+inactive_run(struct cluster *c, long long now)
 {
     struct stage **stages;
     size_t n;

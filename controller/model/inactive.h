@@ -15,15 +15,13 @@
  * A cojob with neither a running stage nor a process for INACTIVE_COJOB_MS is
  * marked inactive too. */
 
-#include <stdint.h>
-
 #define INACTIVE_MS 60000
 #define INACTIVE_COJOB_MS 600000
 
 struct cluster;
 
 /* Sets 'inactive' and 'last_active' of all running stages and cojobs.  'now'
- * is in epoch ms. */
-void inactive_run(struct cluster *, int64_t now);
+ * is time_msec(). */
+void inactive_run(struct cluster *, long long now);
 
 #endif /* controller/model/inactive.h */

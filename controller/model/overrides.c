@@ -112,20 +112,22 @@ count_in_force(const struct overrides *o)
 }
 
 static void
-end_override(struct overrides *o, struct override *ov, int64_t now)
+end_override(struct overrides *o, struct override *ov,
+             const struct instant *now)
 {
-    ov->ended = now;
+    ov->ended = MAX(now->epoch_ms, 1);
+    ov->end_ms = now->msec;
     ov->stored = false;
     o->changed = true;
 }
 
-/* Adds an override from 'now', epoch ms, for 'for_ms', 0: until it is undone.
+/* Adds an override from 'now', for 'for_ms', 0: until it is undone.
  * Ends other overrides of the same target.  Returns its number, or 0 if too
  * many are in force. */
 int64_t
 overrides_add(struct overrides *o, enum override_kind kind,
               const char *target, const char *actor, const char *reason,
-              int64_t for_ms, int64_t now)
+              int64_t for_ms, const struct instant *now)
 {
     struct override *ov, *new;
     int64_t id = 1;
@@ -142,8 +144,9 @@ overrides_add(struct overrides *o, enum override_kind kind,
     new = xmalloc(sizeof *new);
     *new = (struct override) {
         .id = id, .kind = kind, .target = xstrdup(target),
-        .actor = xstrdup(actor), .reason = xstrdup(reason), .at = now,
-        .until = for_ms ? now + for_ms : 0,
+        .actor = xstrdup(actor), .reason = xstrdup(reason),
+        .at = now->epoch_ms, .until = for_ms ? now->epoch_ms + for_ms : 0,
+        .until_ms = now->msec + for_ms,
     };
     ovs_list_push_back(&o->all, &new->node);
     o->changed = true;
@@ -174,7 +177,7 @@ find_override(const struct overrides *o, int64_t id)
 
 /* Ends override 'id' at 'now'.  Returns false if it is not in force. */
 bool
-overrides_undo(struct overrides *o, int64_t id, int64_t now)
+overrides_undo(struct overrides *o, int64_t id, const struct instant *now)
 {
     struct override *ov = find_override(o, id);
 
@@ -186,13 +189,23 @@ overrides_undo(struct overrides *o, int64_t id, int64_t now)
 }
 
 void
-overrides_begin_rows(struct overrides *o)
+overrides_begin_rows(struct overrides *o, const struct instant *now)
 {
     struct override *ov;
+
+    o->copied = *now;
 
     LIST_FOR_EACH (ov, node, &o->all) {
         ov->seen = false;
     }
+}
+
+/* Returns the time_msec() of the stamp 'at' of a row that is new in this copy
+ * of the database. */
+static long long
+row_msec(const struct overrides *o, int64_t at)
+{
+    return o->known ? o->copied.msec : instant_msec(&o->copied, at);
 }
 
 /* Copies a row of the database.  An override that has been ended here, and not
@@ -208,6 +221,7 @@ overrides_put_row(struct overrides *o, const struct override *row)
         ov->seen = true;
         if (row->ended && !ov->ended) {
             ov->ended = row->ended;
+            ov->end_ms = o->copied.msec;
             o->changed = true;
         }
         ov->stored = ov->ended == row->ended;
@@ -218,6 +232,8 @@ overrides_put_row(struct overrides *o, const struct override *row)
     ov->actor = xstrdup(row->actor);
     ov->reason = xstrdup(row->reason);
     ov->stored = ov->seen = true;
+    ov->until_ms = row_msec(o, row->at) + (row->until - row->at);
+    ov->end_ms = row_msec(o, row->ended);
     LIST_FOR_EACH (next, node, &o->all) {
         if (next->id > ov->id) {
             before = &next->node;
@@ -234,6 +250,7 @@ overrides_end_rows(struct overrides *o)
 {
     struct override *ov;
 
+    o->known = true;
     LIST_FOR_EACH_SAFE (ov, node, &o->all) {
         if (!ov->seen && ov->stored) {
             o->changed |= !ov->ended;
@@ -258,22 +275,23 @@ overrides_forget_unstored(struct overrides *o)
 }
 
 bool
-override_is_expired(int64_t id, int64_t ended, int64_t last, int64_t now)
+override_is_expired(const struct override *ov, int64_t last, long long now)
 {
-    return ended && id != last && now > ended + OVERRIDES_KEEP_MS;
+    return (ov->ended && ov->id != last
+            && now > ov->end_ms + OVERRIDES_KEEP_MS);
 }
 
 /* Ends the overrides that have expired and calls 'ran_out' for each.  Returns
  * true if any override has changed since the last call. */
 bool
-overrides_run(struct overrides *o, int64_t now,
+overrides_run(struct overrides *o, const struct instant *now,
               void (*ran_out)(const struct override *, void *aux), void *aux)
 {
     struct override *ov;
     bool changed;
 
     LIST_FOR_EACH (ov, node, &o->all) {
-        if (!ov->ended && ov->until && now >= ov->until) {
+        if (!ov->ended && ov->until && now->msec >= ov->until_ms) {
             end_override(o, ov, now);
             ran_out(ov, aux);
         }
@@ -284,13 +302,13 @@ overrides_run(struct overrides *o, int64_t now,
 }
 
 void
-overrides_wait(const struct overrides *o, int64_t now)
+overrides_wait(const struct overrides *o)
 {
     const struct override *ov;
 
     LIST_FOR_EACH (ov, node, &o->all) {
         if (!ov->ended && ov->until) {
-            poll_timer_wait(MIN(MAX(ov->until - now, 0), 3600000));
+            poll_timer_wait_until(ov->until_ms);
         }
     }
     if (o->changed) {

@@ -32,12 +32,13 @@
  * =====
  *
  *    error = override_check(OVERRIDE_PIN, "asha/1", "demo", 3600000, cluster);
+ *    struct instant now = instant_now();
  *    id = overrides_add(o, OVERRIDE_PIN, "asha/1", "eva", "demo", 3600000,
- *                       now);
- *    if (overrides_run(o, now, ran_out, aux)) {
+ *                       &now);
+ *    if (overrides_run(o, &now, ran_out, aux)) {
  *        overrides_apply(o, cluster);    // Each job's and stage's 'override'.
  *    }
- *    overrides_undo(o, id, now);
+ *    overrides_undo(o, id, &now);
  *
  * intent-db.h stores them in the database.
  *
@@ -47,6 +48,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller/model/instant.h"
 #include "openvswitch/list.h"
 
 struct cluster;
@@ -82,6 +84,10 @@ struct override {
     int64_t at;                 /* Epoch ms when it was added. */
     int64_t until;              /* Epoch ms, 0: until it is undone. */
     int64_t ended;              /* Epoch ms, 0 while it is in force. */
+    long long until_ms;         /* time_msec() at which it ends if 'until' is
+                                 * not 0. */
+    long long end_ms;           /* time_msec() at which its end was seen, if
+                                 * 'ended' is not 0. */
     bool stored;                /* The database has its current state. */
     bool seen;                  /* Put since overrides_begin_rows(). */
 };
@@ -89,6 +95,9 @@ struct override {
 struct overrides {
     struct ovs_list all;        /* Of struct override, the oldest first. */
     bool changed;               /* Since the last overrides_run(). */
+    struct instant copied;      /* Start of the last copy of the database. */
+    bool known;                 /* The database has been copied: rows that are
+                                 * new began when they were first seen. */
 };
 
 void overrides_init(struct overrides *);
@@ -102,24 +111,26 @@ char *override_check(enum override_kind, const char *target,
 
 int64_t overrides_add(struct overrides *, enum override_kind,
                       const char *target, const char *actor,
-                      const char *reason, int64_t for_ms, int64_t now);
+                      const char *reason, int64_t for_ms,
+                      const struct instant *now);
 const struct override *overrides_find(const struct overrides *, int64_t id);
-bool overrides_undo(struct overrides *, int64_t id, int64_t now);
+bool overrides_undo(struct overrides *, int64_t id, const struct instant *now);
 
 /* Copies the database: one call for each row, between begin and end. */
-void overrides_begin_rows(struct overrides *);
+void overrides_begin_rows(struct overrides *, const struct instant *now);
 void overrides_put_row(struct overrides *, const struct override *row);
 void overrides_end_rows(struct overrides *);
 void overrides_forget_unstored(struct overrides *);
 
-/* Returns true if the row of an override may be deleted; 'last' is the largest
- * number of all rows. */
-bool override_is_expired(int64_t id, int64_t ended, int64_t last, int64_t now);
+/* Returns true if the row of the override may be deleted; 'last' is the largest
+ * number of all rows, 'now' is time_msec(). */
+bool override_is_expired(const struct override *, int64_t last,
+                         long long now);
 
-bool overrides_run(struct overrides *, int64_t now,
+bool overrides_run(struct overrides *, const struct instant *now,
                    void (*ran_out)(const struct override *, void *aux),
                    void *aux);
-void overrides_wait(const struct overrides *, int64_t now);
+void overrides_wait(const struct overrides *);
 
 void overrides_apply(const struct overrides *, struct cluster *);
 const struct override *overrides_observe(const struct overrides *);

@@ -4,6 +4,7 @@
 
 #include "controller/model/telemetry-report.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,20 @@ parse_count(struct ovsdb_parser *p, const char *name, int missing)
         return missing;
     }
     return json ? json->integer : missing;
+}
+
+/* Returns the iteration 'name', or -1 if there is no such member. */
+static int64_t
+parse_iteration(struct ovsdb_parser *p, const char *name)
+{
+    int64_t n = parse_count(p, name, -1);
+
+    if (n > TELEMETRY_MAX_ITERATION) {
+        ovsdb_parser_raise_error(p, "'%s' is greater than %"PRId64, name,
+                                 TELEMETRY_MAX_ITERATION);
+        return -1;
+    }
+    return n;
 }
 
 /* Names of hosts, cojobs, jobs and metrics: docs/interfaces.md. */
@@ -88,8 +103,8 @@ parse_job(const struct json *json, struct telemetry_job *job)
     job->period = optional_real(&p, "period_s", MAX_PERIOD_S);
     job->burst_bytes = optional_real(&p, "burst_bytes", MAX_BURST_BYTES);
     job->duty = optional_real(&p, "duty", 1);
-    job->iteration = parse_count(&p, "iteration", -1);
-    job->estimated = parse_count(&p, "counted", -1);
+    job->iteration = parse_iteration(&p, "iteration");
+    job->estimated = parse_iteration(&p, "counted");
     metric = ovsdb_parser_member(&p, "metric", OP_STRING | OP_OPTIONAL);
     value = ovsdb_parser_member(&p, "value", OP_NUMBER | OP_OPTIONAL);
     if (metric && !is_name(json_string(metric),

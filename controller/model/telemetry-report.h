@@ -20,6 +20,7 @@ struct json;
 
 #define TELEMETRY_MAX_JOBS 1024
 #define TELEMETRY_MAX_PORTS 16
+#define TELEMETRY_MAX_ITERATION INT64_C(1000000000000000)
 
 struct telemetry_job {
     char *name;                 /* "COJOB/JOB". */
@@ -27,8 +28,10 @@ struct telemetry_job {
     double period;              /* Seconds between two bursts, 0 if unknown. */
     uint64_t burst_bytes;       /* Of one burst, 0 if unknown. */
     double duty;                /* Duration of a burst by the period. */
-    int64_t iteration;          /* Reported by the job, -1 if none. */
-    int64_t estimated;          /* Counted in the traffic, -1 if unknown. */
+    int64_t iteration;          /* Reported by the job, at most
+                                 * TELEMETRY_MAX_ITERATION, -1 if none. */
+    int64_t estimated;          /* Counted in the traffic, with the same
+                                 * limit, -1 if unknown. */
     char *metric;               /* Name, NULL if there is no 'value'. */
     double value;               /* Finite. */
 };

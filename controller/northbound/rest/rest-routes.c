@@ -187,8 +187,8 @@ get_healthz(struct rest_request *r OVS_UNUSED)
 static struct rest_answer
 get_readyz(struct rest_request *r)
 {
-    const char *missing = (!intent_db_is_connected(r->ctl->intent) ? "intent"
-                           : !hosts_db_is_connected(r->ctl->hosts) ? "hosts"
+    const char *missing = (!intent_db_answers(r->ctl->intent) ? "intent"
+                           : !hosts_db_answers(r->ctl->hosts) ? "hosts"
                            : NULL);
     struct json *json;
 

@@ -63,9 +63,9 @@ status_to_json(const struct controller *ctl)
     json_put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
     json_put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
     json_put_boolean(json, "intent_connected",
-                     intent_db_is_connected(ctl->intent));
+                     intent_db_answers(ctl->intent));
     json_put_boolean(json, "hosts_connected",
-                     hosts_db_is_connected(ctl->hosts));
+                     hosts_db_answers(ctl->hosts));
     decide_status(ctl->decide, json);
     status_report_put(json, ctl);
     return json;
@@ -423,6 +423,7 @@ override(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
          struct json **json)
 {
     const char *target = argv[2], *actor = argv[4], *reason = argv[5];
+    struct instant now;
     enum override_kind kind = OVERRIDE_PIN;
     char *duration, *error;
     long long for_ms;
@@ -442,8 +443,9 @@ override(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
     if (error) {
         return error;
     }
+    now = instant_now();
     id = overrides_add(&ctl->overrides, kind, target, actor, reason, for_ms,
-                       time_wall_msec());
+                       &now);
     if (!id) {
         return xasprintf("%.64s: too many overrides, up to %d are allowed, "
                          "undo some", target, OVERRIDES_MAX);
@@ -465,6 +467,7 @@ undo(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
 {
     const struct override *ov;
     const char *actor = argv[2];
+    struct instant now;
     long long id;
     char *error;
 
@@ -476,13 +479,14 @@ undo(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
     if (error) {
         return error;
     }
+    now = instant_now();
     ov = overrides_find(&ctl->overrides, id);
     if (!ov) {
         return (id ? xasprintf("%lld: no such override, one that "
                                "\"overrides\" lists is allowed", id)
                 : xstrdup("nothing is in force that could be undone"));
     }
-    if (!overrides_undo(&ctl->overrides, ov->id, time_wall_msec())) {
+    if (!overrides_undo(&ctl->overrides, ov->id, &now)) {
         return xasprintf("%"PRId64": is not in force any more, one that is "
                          "is allowed", ov->id);
     }

@@ -16,6 +16,7 @@
 #include "controller/model/overrides.h"
 
 struct cluster;
+struct database_folder;
 struct decision_log;
 struct fair_comparison;
 struct history;
@@ -35,6 +36,7 @@ struct controller {
     struct telemetry *telemetry;
     struct switches *switches;
     struct policy_file *policy;
+    struct database_folder *folder;     /* Watches the databases' files. */
     bool policy_changed;        /* Set by "policy/reload". */
     bool exiting;               /* Set by "exit". */
 };

@@ -11,6 +11,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
+#include "controller/ovsdb/database-folder.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
 #include "controller/hosts/hosts-db.h"
@@ -92,10 +93,16 @@ put_controller(struct ds *out, const struct controller *ctl)
         policy_file_error(ctl->policy) != NULL);
     put(out, "database_intent_connected", "gauge",
         "1 while the intent database is connected.",
-        intent_db_is_connected(ctl->intent));
+        intent_db_answers(ctl->intent));
     put(out, "database_hosts_connected", "gauge",
         "1 while the hosts database is connected.",
-        hosts_db_is_connected(ctl->hosts));
+        hosts_db_answers(ctl->hosts));
+    put(out, "databases_damaged", "gauge",
+        "Databases of this machine that have lost rows to a damaged file.",
+        database_folder_n_damaged(ctl->folder));
+    put(out, "database_free_bytes", "gauge",
+        "Free space of the directory of the databases.",
+        database_folder_space(ctl->folder));
     put(out, "agents_connected", "gauge", "Number of connected agents.",
         telemetry_n_agents(ctl->telemetry));
     put(out, "switches_applied", "gauge",

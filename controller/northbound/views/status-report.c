@@ -9,6 +9,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
+#include "controller/ovsdb/database-folder.h"
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decide.h"
 #include "controller/history/fair-comparison.h"
@@ -289,8 +290,8 @@ status_report_put(struct json *json, const struct controller *ctl)
 {
     struct status_facts facts = {
         .cluster = ctl->cluster,
-        .intent_connected = intent_db_is_connected(ctl->intent),
-        .hosts_connected = hosts_db_is_connected(ctl->hosts),
+        .intent_connected = intent_db_answers(ctl->intent),
+        .hosts_connected = hosts_db_answers(ctl->hosts),
         .policy_error = policy_file_error(ctl->policy),
         .observes = control_observes(ctl),
     };
@@ -300,6 +301,7 @@ status_report_put(struct json *json, const struct controller *ctl)
     summary_init(&s, ctl->cluster);
     add_alarms(alarms, &facts, &s);
     switches_alarms(ctl->switches, alarms);
+    database_folder_alarms(ctl->folder, alarms);
     json_put_integer(json, "hosts_applied", s.applied);
     json_put_real(json, "coverage", coverage(&s));
     json_object_put(json, "predicted", prediction_to_json(ctl));

@@ -40,7 +40,7 @@ give(struct fixture *f, const char *hosts, const int64_t *iterations,
         struct stage *stage;
 
         job_put_worker(f->c, job, host_name, ROLE_WORKER);
-        stage = cojob_put_stage(cojob, 0, f->began, ended ? ended[i] : 0,
+        stage = cojob_put_stage(f->c, cojob, 0, f->began, ended ? ended[i] : 0,
                                 iterations[i]);
         if (stage) {
             stage_put_job(stage, job);
@@ -115,7 +115,7 @@ give_jobs(struct fixture *f, const struct given *given, size_t n)
 
         if (!i || strcmp(given[i].cojob, given[i - 1].cojob)) {
             cojob = cluster_put_cojob(f->c, given[i].cojob, 1, true);
-            stage = cojob_put_stage(cojob, 0, f->began, 0, 1000);
+            stage = cojob_put_stage(f->c, cojob, 0, f->began, 0, 1000);
         }
         job = cojob_put_job(f->c, cojob, given[i].job, true, f->began,
                             125 * given[i].iterations);

@@ -109,7 +109,7 @@ give_placed(struct fixture *f, const struct placed *jobs, size_t n)
         put_processes(f->c, job, jobs[i].workers, ROLE_WORKER);
         put_processes(f->c, job, jobs[i].servers, ROLE_SERVER);
         put_processes(f->c, job, jobs[i].peers, ROLE_PEER);
-        stage_put_job(cojob_put_stage(cojob, 0, f->began, 0,
+        stage_put_job(cojob_put_stage(f->c, cojob, 0, f->began, 0,
                                       jobs[i].iterations), job);
     }
     cluster_intent_end(f->c);
@@ -292,7 +292,7 @@ compare_input(void *aux, const struct order_problem *sim)
     op = order_problem_create(0);
     whole = order_problem_create(0);
     decide_problem_init(&dp, op, whole, cmp->f->c, cmp->f->stage,
-                        ORDER_UNIT_ITERATION, cmp->f->began);
+                        ORDER_UNIT_ITERATION, time_msec());
     names = demand_port_names(cmp->f->c);
     assert_int_equal(op->n_stages, ARRAY_SIZE(mixed));
     assert_int_equal(sim->n_stages, ARRAY_SIZE(mixed));

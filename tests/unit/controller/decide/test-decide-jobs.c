@@ -45,13 +45,13 @@ a_job_before_its_first_stage_is_behind_all_others(void **state)
         cojob = cluster_put_cojob(f->c, "a", 1, true);
         job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
         job_put_worker(f->c, job, "h0", ROLE_WORKER);
-        stage = cojob_put_stage(cojob, 0, f->began, 0, 300);
+        stage = cojob_put_stage(f->c, cojob, 0, f->began, 0, 300);
         stage_put_job(stage, job);
         cojob = cluster_put_cojob(f->c, "b", 1, true);
         job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
         job_put_worker(f->c, job, "h0", ROLE_WORKER);
         if (round) {
-            stage = cojob_put_stage(cojob, 0, f->began, 0, 100);
+            stage = cojob_put_stage(f->c, cojob, 0, f->began, 0, 100);
             stage_put_job(stage, job);
         }
         cluster_intent_end(f->c);
@@ -249,7 +249,7 @@ an_objective_of_slowdown_favours_what_waits(void **state)
     struct fixture *f = *state;
 
     give_jobs(f, given, ARRAY_SIZE(given));
-    find_job(f, "a/j")->stage->began -= 8000;
+    find_job(f, "a/j")->stage->begin_ms -= 8000;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct policy *policy = set_order(f, "stage", cases[i].members);
 
@@ -489,7 +489,7 @@ a_job_of_unknown_size_is_not_last_for_ever(void **state)
             job, cluster_get_host(f->c, "h0"));
 
         t->bytes[DIR_TX] = cases[i].moved;
-        job->stage->began = f->began - 1000 * cases[i].age_s;
+        job->stage->begin_ms = time_msec() - 1000 * cases[i].age_s;
         assert_true(decide_run(f->d, 10000 * (i + 1)));
         assert_int_equal(rank(f, "b/j"), cases[i].rank);
         assert_int_equal(level(f, "b/j"), cases[i].rank);

@@ -204,7 +204,7 @@ give_news(struct fixture *f, const struct news *news)
         job_put_worker(f->c, job, host, ROLE_WORKER);
     }
     if (news->staged) {
-        stage_put_job(cojob_put_stage(cojob, 0, f->began, 0,
+        stage_put_job(cojob_put_stage(f->c, cojob, 0, f->began, 0,
                                       news->iterations), job);
     }
     cluster_intent_end(f->c);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -187,6 +188,44 @@ test_forgets(void **state)
     free(ended);
 }
 
+static off_t
+size_of(const char *file)
+{
+    struct stat st;
+
+    assert_int_equal(stat(file, &st), 0);
+    return st.st_size;
+}
+
+/* A nearly full disk: the oldest rows go, their space is the disk's again, and
+ * the last thousand stay. */
+static void
+test_shrinks(void **state)
+{
+    const struct place *p = *state;
+    int64_t now = time_wall_msec();
+    struct history *h = open_history(p);
+    char *oldest = xasprintf("%lld", (long long) now + 2001);
+    off_t before;
+
+    for (int i = 1; i <= 3000; i++) {
+        add_stage(h, now + i);
+    }
+    history_close(h);
+    before = size_of(p->file);
+    h = open_history(p);
+    history_shrink(h);
+    expect(history_to_json(h, "stages", 0, 5000), "stages", 1000, "ended",
+           oldest);
+    add_stage(h, now);
+    history_shrink(h);
+    expect(history_to_json(h, "stages", 0, 5000), "stages", 1000, "rung",
+           "0");
+    history_close(h);
+    assert_true(size_of(p->file) < before / 2);
+    free(oldest);
+}
+
 static void
 expect_put_aside(const struct place *p)
 {
@@ -252,6 +291,7 @@ main(void)
         TEST(test_since_and_limit),
         TEST(test_orders_and_ports),
         TEST(test_forgets),
+        TEST(test_shrinks),
         TEST(test_garbage_is_put_aside),
         TEST(test_other_programs_is_put_aside),
         TEST(test_no_folder),

@@ -38,13 +38,14 @@ static void
 finished_cojobs_are_kept_for_a_while(void **state OVS_UNUSED)
 {
     struct intent_gc_cojob cojobs[] = {
-        { NULL, NOW - INTENT_GC_MS - 1 }, { NULL, NOW },
-        { NULL, NOW - INTENT_GC_MS },
+        { NULL, NOW - INTENT_GC_MS - 1, 9 }, { NULL, NOW, 0 },
+        { NULL, NOW - INTENT_GC_MS, 5 }, { NULL, NOW, 1 },
     };
 
-    assert_int_equal(intent_gc_keep(cojobs, 3, NOW), 2);
-    assert_true(cojobs[0].ended == NOW);
-    assert_true(cojobs[1].ended == NOW - INTENT_GC_MS);
+    assert_int_equal(intent_gc_keep(cojobs, 4, NOW), 3);
+    assert_true(cojobs[0].done_at == NOW && cojobs[0].ended == 1);
+    assert_true(cojobs[1].done_at == NOW && cojobs[1].ended == 0);
+    assert_true(cojobs[2].done_at == NOW - INTENT_GC_MS);
     assert_int_equal(intent_gc_keep(cojobs, 0, NOW), 0);
 }
 
@@ -55,11 +56,11 @@ the_oldest_of_too_many_cojobs_are_deleted(void **state OVS_UNUSED)
     struct intent_gc_cojob *cojobs = xcalloc(n, sizeof *cojobs);
 
     for (size_t i = 0; i < n; i++) {
-        cojobs[i].ended = NOW - n + i;
+        cojobs[i].done_at = NOW - n + i;
     }
     assert_int_equal(intent_gc_keep(cojobs, n, NOW), INTENT_GC_MAX);
-    assert_true(cojobs[0].ended == NOW - 1);
-    assert_true(cojobs[INTENT_GC_MAX].ended == NOW - (int64_t) n + 1);
+    assert_true(cojobs[0].done_at == NOW - 1);
+    assert_true(cojobs[INTENT_GC_MAX].done_at == NOW - (int64_t) n + 1);
     free(cojobs);
 }
 

@@ -37,7 +37,7 @@ set_up(void **state)
     y = cojob_put_job(f->c, cojob, "y", true, BEGAN, 0);
     job_put_worker(f->c, x, "h0", ROLE_WORKER);
     job_put_worker(f->c, y, "h1", ROLE_WORKER);
-    f->stage = cojob_put_stage(cojob, 0, BEGAN, 0, 100);
+    f->stage = cojob_put_stage(f->c, cojob, 0, BEGAN, 0, 100);
     stage_put_job(f->stage, x);
     stage_put_job(f->stage, y);
     cluster_intent_end(f->c);

@@ -65,7 +65,7 @@ make_cluster(const struct process *processes, size_t n, struct job **jobp)
     for (size_t i = 0; i < n; i++) {
         job_put_worker(c, *jobp, processes[i].host, processes[i].role);
     }
-    stage_put_job(cojob_put_stage(cojob, 0, 1000, 0, 100), *jobp);
+    stage_put_job(cojob_put_stage(c, cojob, 0, 1000, 0, 100), *jobp);
     cluster_intent_end(c);
     return c;
 }

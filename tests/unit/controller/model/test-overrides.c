@@ -40,7 +40,8 @@ give(struct fixture *f)
                                         125000);
 
         job_put_worker(f->c, job, "h0", ROLE_WORKER);
-        stage_put_job(cojob_put_stage(cojob, 0, 1000 + i, 0, 100 << i), job);
+        stage_put_job(cojob_put_stage(f->c, cojob, 0, 1000 + i, 0, 100 << i),
+                      job);
     }
     cluster_intent_end(f->c);
 }
@@ -94,11 +95,14 @@ count_run_out(const struct override *ov OVS_UNUSED, void *f_)
     f->n_ran_out++;
 }
 
-/* Lets everything take effect that holds at 'wall' and makes an order. */
+/* An instant 'MS' after the start of both clocks. */
+#define AT(MS) (&(struct instant) { MS, MS })
+
+/* Lets everything take effect that holds at 'now' and makes an order. */
 static void
-decide_at(struct fixture *f, int64_t wall)
+decide_at(struct fixture *f, const struct instant *now)
 {
-    overrides_run(&f->o, wall, count_run_out, f);
+    overrides_run(&f->o, now, count_run_out, f);
     overrides_apply(&f->o, f->c);
     decide_touch(f->d);
     f->now += 1000;
@@ -132,7 +136,8 @@ static int64_t
 add(struct fixture *f, enum override_kind kind, const char *target,
     int64_t for_ms)
 {
-    return overrides_add(&f->o, kind, target, "eva", "why not", for_ms, 5000);
+    return overrides_add(&f->o, kind, target, "eva", "why not", for_ms,
+                         AT(5000));
 }
 
 static void
@@ -141,16 +146,16 @@ what_is_pinned_goes_first_until_undone(void **state)
     struct fixture *f = *state;
     int64_t id;
 
-    decide_at(f, 5000);
+    decide_at(f, AT(5000));
     assert_string_equal(ranks(f), "abc");
     id = add(f, OVERRIDE_PIN, "c/0", 0);
-    decide_at(f, 5000);
+    decide_at(f, AT(5000));
     assert_string_equal(ranks(f), "cab");
     assert_int_equal(level(f, "c/j"), 0);
     assert_true(level(f, "a/j") > 0);
-    assert_true(overrides_undo(&f->o, id, 6000));
-    assert_false(overrides_undo(&f->o, id, 6000));
-    decide_at(f, 6000);
+    assert_true(overrides_undo(&f->o, id, AT(6000)));
+    assert_false(overrides_undo(&f->o, id, AT(6000)));
+    decide_at(f, AT(6000));
     assert_string_equal(ranks(f), "abc");
     assert_int_equal(level(f, "a/j"), 0);
 }
@@ -161,7 +166,7 @@ what_is_paused_goes_last_at_the_last_level(void **state)
     struct fixture *f = *state;
 
     add(f, OVERRIDE_PAUSE, "a", 0);
-    decide_at(f, 5000);
+    decide_at(f, AT(5000));
     assert_string_equal(ranks(f), "bca");
     assert_int_equal(level(f, "a/j"), f->policy->n_levels - 1);
     assert_int_equal(level(f, "b/j"), 0);
@@ -175,7 +180,7 @@ what_is_excluded_is_in_nobodys_way(void **state)
 
     add(f, OVERRIDE_EXCLUDE, "a/j", 0);
     add(f, OVERRIDE_PAUSE, "b/j", 0);
-    decide_at(f, 5000);
+    decide_at(f, AT(5000));
     assert_string_equal(ranks(f), "cba");
     assert_int_equal(job->override, OVERRIDE_EXCLUDE);
 }
@@ -194,7 +199,7 @@ every_order_can_be_overridden(void **state)
     add(f, OVERRIDE_PAUSE, "a", 0);
     for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
         set_order(f, orders[i]);
-        decide_at(f, 5000);
+        decide_at(f, AT(5000));
         if (level(f, "c/j") || level(f, "b/j") < 1
             || level(f, "a/j") != f->policy->n_levels - 1) {
             fail_msg("%s: levels %d %d %d", orders[i], level(f, "a/j"),
@@ -209,10 +214,10 @@ time_ends_an_override(void **state)
     struct fixture *f = *state;
 
     add(f, OVERRIDE_PIN, "c", 1000);
-    decide_at(f, 5999);
+    decide_at(f, AT(5999));
     assert_string_equal(ranks(f), "cab");
     assert_int_equal(f->n_ran_out, 0);
-    decide_at(f, 6000);
+    decide_at(f, AT(6000));
     assert_string_equal(ranks(f), "abc");
     assert_int_equal(f->n_ran_out, 1);
 }
@@ -231,8 +236,8 @@ the_closest_target_counts_and_the_last_word(void **state)
     add(f, OVERRIDE_EXCLUDE, "c/j", 0);
     overrides_apply(&f->o, f->c);
     assert_int_equal(job->override, OVERRIDE_EXCLUDE);
-    assert_false(overrides_undo(&f->o, 1, 6000));   /* Replaced. */
-    assert_true(overrides_undo(&f->o, 0, 6000));    /* The last. */
+    assert_false(overrides_undo(&f->o, 1, AT(6000)));   /* Replaced. */
+    assert_true(overrides_undo(&f->o, 0, AT(6000)));    /* The last. */
     overrides_apply(&f->o, f->c);
     assert_int_equal(job->override, OVERRIDE_PAUSE);
 }
@@ -287,15 +292,15 @@ rows_come_and_go(void **state)
         .at = 1,
     };
 
-    overrides_begin_rows(&f->o);
+    overrides_begin_rows(&f->o, AT(6000));
     overrides_put_row(&f->o, &row);
     overrides_end_rows(&f->o);
     assert_int_equal(add(f, OVERRIDE_PAUSE, "a", 0), 8);
     assert_string_equal(overrides_find(&f->o, 7)->actor, "max");
 
     /* A row is older than what was done here, and does not take it back. */
-    assert_true(overrides_undo(&f->o, 7, 6000));
-    overrides_begin_rows(&f->o);
+    assert_true(overrides_undo(&f->o, 7, AT(6000)));
+    overrides_begin_rows(&f->o, AT(6000));
     overrides_put_row(&f->o, &row);
     overrides_end_rows(&f->o);
     assert_int_equal(overrides_find(&f->o, 7)->ended, 6000);
@@ -306,11 +311,11 @@ rows_come_and_go(void **state)
     overrides_forget_unstored(&f->o);
     assert_null(overrides_find(&f->o, 8));
     row.ended = 6000;
-    overrides_begin_rows(&f->o);
+    overrides_begin_rows(&f->o, AT(6000));
     overrides_put_row(&f->o, &row);
     overrides_end_rows(&f->o);
     assert_true(overrides_find(&f->o, 7)->stored);
-    overrides_begin_rows(&f->o);
+    overrides_begin_rows(&f->o, AT(6000));
     overrides_end_rows(&f->o);
     assert_null(overrides_find(&f->o, 7));
 }
@@ -318,12 +323,62 @@ rows_come_and_go(void **state)
 static void
 old_overrides_are_deleted_except_the_largest_number(void **state OVS_UNUSED)
 {
-    const int64_t ended = 1000, old = ended + OVERRIDES_KEEP_MS + 1;
+    const struct override ended = { .id = 1, .ended = 9, .end_ms = 1000 };
+    const struct override in_force = { .id = 1 };
+    const long long old = ended.end_ms + OVERRIDES_KEEP_MS + 1;
 
-    assert_true(override_is_expired(1, ended, 2, old));
-    assert_false(override_is_expired(1, ended, 2, old - 1));
-    assert_false(override_is_expired(2, ended, 2, old));
-    assert_false(override_is_expired(1, 0, 2, old));    /* In force. */
+    assert_true(override_is_expired(&ended, 2, old));
+    assert_false(override_is_expired(&ended, 2, old - 1));
+    assert_false(override_is_expired(&ended, 1, old));
+    assert_false(override_is_expired(&in_force, 2, old));
+}
+
+#define HOUR_MS 3600000LL
+
+/* An override of 1 s, as its own controller, a standby and a controller that
+ * starts later see it, after the wall clock was set by hours. */
+static void
+setting_the_clock_neither_ends_nor_extends_an_override(void **state)
+{
+    static const int64_t steps[] = { 2 * HOUR_MS, -2 * HOUR_MS };
+    struct fixture *f = *state;
+    struct override row = {
+        .id = 1, .kind = OVERRIDE_PIN, .target = CONST_CAST(char *, "c"),
+        .actor = CONST_CAST(char *, "max"), .reason = CONST_CAST(char *, ""),
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        const int64_t wall = 10 * HOUR_MS, set = wall + steps[i];
+
+        for (int role = 0; role < 3; role++) {
+            overrides_uninit(&f->o);
+            f->o = (struct overrides) { .known = false };
+            overrides_init(&f->o);
+            f->n_ran_out = 0;
+            row.at = role < 2 ? wall : set;
+            row.until = row.at + 1000;
+            if (role == 0) {
+                overrides_add(&f->o, OVERRIDE_PIN, "c", "max", "", 1000,
+                              &(struct instant) { wall, 5000 });
+            } else if (role == 1) {
+                overrides_begin_rows(&f->o, &(struct instant) { 0, 4000 });
+                overrides_end_rows(&f->o);
+                overrides_begin_rows(&f->o, &(struct instant) { set, 5000 });
+                overrides_put_row(&f->o, &row);
+                overrides_end_rows(&f->o);
+            } else {
+                overrides_begin_rows(&f->o, &(struct instant) { set, 5000 });
+                overrides_put_row(&f->o, &row);
+                overrides_end_rows(&f->o);
+            }
+            overrides_run(&f->o, &(struct instant) { set + 999, 5999 },
+                          count_run_out, f);
+            assert_int_equal(f->n_ran_out, 0);
+            overrides_run(&f->o, &(struct instant) { set + 1000, 6000 },
+                          count_run_out, f);
+            assert_int_equal(f->n_ran_out, 1);
+        }
+    }
 }
 
 /* Everything that writes or reads the name of a stage agrees about it. */
@@ -339,7 +394,7 @@ the_longest_name_of_a_stage_is_the_same_everywhere(void **state)
 
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, cojob_name, 1, true);
-    stage = cojob_put_stage(cojob, 1000, 1000, 0, 100);
+    stage = cojob_put_stage(f->c, cojob, 1000, 1000, 0, 100);
     stage_put_job(stage, cojob_put_job(f->c, cojob, "j", true, 1000, 125000));
     cluster_intent_end(f->c);
     name = stage_name(stage);
@@ -351,7 +406,7 @@ the_longest_name_of_a_stage_is_the_same_everywhere(void **state)
     assert_non_null(error);
     free(error);
     assert_true(overrides_add(&f->o, OVERRIDE_PIN, expected, "eva", "", 0,
-                              1000) > 0);
+                              AT(1000)) > 0);
     overrides_apply(&f->o, f->c);
     assert_int_equal(stage->override, OVERRIDE_PIN);
 }
@@ -370,6 +425,7 @@ main(void)
         TEST(what_cannot_be_is_refused),
         TEST(rows_come_and_go),
         TEST(old_overrides_are_deleted_except_the_largest_number),
+        TEST(setting_the_clock_neither_ends_nor_extends_an_override),
         TEST(the_longest_name_of_a_stage_is_the_same_everywhere),
     };
 

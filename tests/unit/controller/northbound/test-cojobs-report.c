@@ -42,7 +42,7 @@ make_cluster(void)
     cojob_set_owner(cojob, "ann");
     job = cojob_put_job(c, cojob, "t0", true, 1000, 8);
     job_put_worker(c, job, "h0", ROLE_WORKER);
-    stage_put_job(cojob_put_stage(cojob, 3, 1000, 0, 50), job);
+    stage_put_job(cojob_put_stage(c, cojob, 3, 1000, 0, 50), job);
     cojob_put_job(c, cojob, "t1", false, 1000, 8);
     cluster_intent_end(c);
     return c;

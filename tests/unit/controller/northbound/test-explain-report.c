@@ -122,7 +122,7 @@ an_override_is_explained_first(void **state)
 
         overrides_init(&o);
         overrides_add(&o, cases[i].kind, cases[i].target, "eva", "why not", 0,
-                      5000);
+                      &(struct instant) { 5000, 5000 });
         json = explain(f, &o, "a/j", 1000 * (i + 1));
         assert_string_equal(nth(json, 0), cases[i].text);
         json_destroy(json);
@@ -143,7 +143,7 @@ give_server(struct fixture *f, const char *server)
     job_put_worker(f->c, job, "h1", ROLE_WORKER);
     job_put_worker(f->c, job, "h2", ROLE_WORKER);
     job_put_worker(f->c, job, server, ROLE_SERVER);
-    stage_put_job(cojob_put_stage(cojob, 0, f->began, 0, 100), job);
+    stage_put_job(cojob_put_stage(f->c, cojob, 0, f->began, 0, 100), job);
     cluster_intent_end(f->c);
 }
 

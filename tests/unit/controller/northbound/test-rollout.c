@@ -95,7 +95,7 @@ a_stage_runs_from_its_begin_to_its_end(void **state OVS_UNUSED)
 
         cluster_intent_begin(c);
         cojob = cluster_put_cojob(c, "a", 1, true);
-        stage = cojob_put_stage(cojob, 3, 1000, ended ? 2000 : 0, 10);
+        stage = cojob_put_stage(c, cojob, 3, 1000, ended ? 2000 : 0, 10);
         if (stage) {
             struct job *job = cojob_put_job(c, cojob, "j", true, 1000, 1);
 

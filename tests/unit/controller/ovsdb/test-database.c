@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
@@ -212,10 +213,36 @@ a_single_member_is_never_rotated(void **state OVS_UNUSED)
     leader_search_uninit(&ls);
 }
 
+/* A server that hangs is connected, but answers only once its contents are
+ * there. */
+static void
+a_connected_server_answers_once_it_has_sent_its_contents(
+    void **state OVS_UNUSED)
+{
+    struct answers a = { .now = false };
+
+    answers_run(&a, false, 0);
+    assert_false(a.now);
+    answers_run(&a, true, 0);
+    assert_false(a.now);
+    answers_run(&a, true, 1);
+    assert_true(a.now);
+    answers_run(&a, true, 7);
+    answers_run(&a, false, 7);          /* It did not answer a probe. */
+    assert_false(a.now);
+    answers_run(&a, true, 7);           /* Accepted by the kernel. */
+    assert_false(a.now);
+    answers_run(&a, false, 7);
+    answers_run(&a, true, 8);
+    assert_true(a.now);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            a_connected_server_answers_once_it_has_sent_its_contents),
         cmocka_unit_test(a_server_without_an_address_listens_on_sockets_only),
         cmocka_unit_test(
             a_server_with_an_address_trusts_controllers_and_its_relay_agents),
