@@ -3,7 +3,6 @@
 #include "wire/log-spec.h"
 
 #include <ctype.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +10,11 @@
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "wire/cgroup-path.h"
+#include "wire/log-expression.h"
 
 #define MAX_RULES 256
 #define MAX_PATH 1024
-#define MAX_KEY 256
+#define MAX_KEY LOG_EXPRESSION_SIZE
 
 const char *const log_format_names[] = {
     "json-lines", "csv", "regex", "tfevents", "mlflow", NULL
@@ -104,46 +104,16 @@ check_key(const char *key)
     return NULL;
 }
 
-/* Returns true if 'text' could need exponential time or memory as a regular
- * expression. */
-static bool
-is_costly(const char *text)
-{
-    for (const char *p = text; *p; p++) {
-        if (*p == '{' || (*p == '\\' && isdigit((unsigned char) p[1]))) {
-            return true;
-        }
-        p += *p == '\\' && p[1] && p[1] != '{';
-    }
-    return false;
-}
-
 static char *
 check_regex(const char *text)
 {
     char *error = check_key(text);
-    regex_t regex;
-    int code;
+    struct log_expression *e;
 
-    if (error) {
-        return error;
+    error = error ? error : log_expression_compile(text, &e);
+    if (!error) {
+        log_expression_destroy(e);
     }
-    if (is_costly(text)) {
-        return message("intervals and back-references are not allowed, other "
-                       "extended regular expressions are");
-    }
-    code = regcomp(&regex, text, REG_EXTENDED);
-    if (code) {
-        char reason[128];
-
-        regerror(code, &regex, reason, sizeof reason);
-        return message("%s, an extended regular expression is allowed",
-                       reason);
-    }
-    if (regex.re_nsub < 1) {
-        error = message("no group, one around the number is needed");
-    }
-    regfree(&regex);
     return error;
 }
 

@@ -31,20 +31,15 @@
  *    json-lines  members of the line's object
  *    csv         columns, named by the file's first line
  *    regex       extended regular expressions, each with a group around the
- *                number
+ *                number; see log-expression.h
  *    tfevents    the tag of the metric, no other
  *    mlflow      none: each metric has its own file
- *
- * Intervals ("a{2,3}") and back-references ("\1") are not allowed in
- * expressions: with them an expression of a few bytes can take gigabytes or
- * hours.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data, owned by the caller, immutable after parsing.  Needs only
- * base/json-check. */
+ * Plain data, owned by the caller, immutable after parsing. */
 
 #include <stdbool.h>
 #include <stddef.h>

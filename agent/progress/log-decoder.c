@@ -30,7 +30,7 @@ forget(struct log_decoder *d)
     if (d->spec->name) {
         ovs_strlcpy(d->last.metric, d->spec->name, sizeof d->last.metric);
     }
-    d->told = false;
+    d->told = d->exhausted = false;
 }
 
 struct log_decoder *
@@ -64,6 +64,12 @@ const struct log_counts *
 log_decoder_counts(const struct log_decoder *d)
 {
     return &d->counts;
+}
+
+bool
+log_decoder_is_exhausted(const struct log_decoder *d)
+{
+    return d->exhausted;
 }
 
 bool

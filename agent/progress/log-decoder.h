@@ -19,6 +19,9 @@
  * Only event files have checksums: after a wrong one, the rest of the file is
  * ignored.
  *
+ * An expression that reaches a limit on one line could do so on each further
+ * one.  Nothing is decoded after it, and the owner ends the reader.
+ *
  * Only the last value counts: a new one replaces one that has not been read.
  * An iteration without a value keeps the previous value.
  *
@@ -80,6 +83,9 @@ bool log_decoder_feed(struct log_decoder *, const char *data, size_t size);
 
 /* Returns false if there is no new progress since the last call. */
 bool log_decoder_take(struct log_decoder *, struct progress *);
+
+/* Returns true after an expression has reached a limit, until a restart. */
+bool log_decoder_is_exhausted(const struct log_decoder *);
 
 const struct log_counts *log_decoder_counts(const struct log_decoder *);
 

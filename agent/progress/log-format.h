@@ -23,6 +23,8 @@ struct log_decoder {
     bool told;                  /* 'last' has not been read by
                                  * log_decoder_take(). */
     struct log_counts counts;
+    bool exhausted;             /* An expression has reached a limit; the
+                                 * log is ignored until a restart. */
 
     struct ds data;             /* Incomplete line or record. */
     bool skipping;              /* Ignores the rest of the line. */

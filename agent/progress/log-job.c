@@ -15,6 +15,7 @@
 #include "openvswitch/vlog.h"
 #include "util.h"
 #include "wire/json-put.h"
+#include "wire/log-expression.h"
 
 VLOG_DEFINE_THIS_MODULE(log_job);
 
@@ -154,7 +155,7 @@ log_job_set_spec(struct log_job *lj, const struct log_spec *spec,
     lj->own = uid != NULL;
     lj->uid = uid ? *uid : 0;
     lj->look = true;
-    lj->told_bad = false;
+    lj->told_bad = lj->exhausted = false;
     lj->next_look = lj->next_read = 0;
     free(cojob);
 }
@@ -276,6 +277,16 @@ look_for_files(struct log_job *lj, long long now)
 }
 
 static void
+say_exhausted(const struct log_job *lj)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+    VLOG_WARN_RL(&rl, "%s: reading of %s ended (an expression took more than "
+                 "%d steps or %d KiB for a line)", lj->job, lj->path,
+                 LOG_EXPRESSION_STEPS, LOG_EXPRESSION_KIB);
+}
+
+static void
 read_files(struct log_job *lj, long long now, log_report_func *tell, void *aux)
 {
     bool was_bad = lj->told_bad;
@@ -294,6 +305,10 @@ read_files(struct log_job *lj, long long now, log_report_func *tell, void *aux)
             tell(lj->job, &progress, aux);
         }
         lj->told_bad |= f->bad;
+        lj->exhausted |= log_decoder_is_exhausted(f->decoder);
+    }
+    if (lj->exhausted) {
+        say_exhausted(lj);
     }
     if (lj->told_bad && !was_bad) {
         VLOG_WARN("%s: a file of %s is not \"%s\", ignored until it is "
@@ -315,7 +330,7 @@ log_job_next(const struct log_job *lj)
 {
     long long next = LLONG_MAX;
 
-    if (lj->has_spec) {
+    if (lj->has_spec && !lj->exhausted) {
         next = lj->look ? lj->next_look : lj->safety;
         next = lj->read ? MIN(next, lj->next_read) : next;
     }
@@ -326,7 +341,7 @@ void
 log_job_run(struct log_job *lj, long long now, log_report_func *tell,
             void *aux)
 {
-    if (!lj->has_spec) {
+    if (!lj->has_spec || lj->exhausted) {
         return;
     }
     if ((lj->look && now >= lj->next_look) || now >= lj->safety) {
@@ -356,6 +371,8 @@ log_job_to_json(const struct log_job *lj)
                            log_format_names[lj->spec.format]);
     json_object_put_string(json, "path", lj->path);
     json_object_put_string(json, "from", lj->own ? "environment" : "rules");
+    json_object_put_string(json, "state",
+                           lj->exhausted ? "exhausted" : "reading");
     json_put_integer(json, "files", lj->n_files);
     json_put_integer(json, "bad", bad);
     json_put_integer(json, "refused", lj->n_refused);

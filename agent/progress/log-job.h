@@ -82,6 +82,8 @@ struct log_job {
                                          * and read. */
     long long safety;           /* Time of the next check in any case. */
     bool told_bad;              /* A bad file has been logged. */
+    bool exhausted;             /* An expression has reached a limit, so
+                                 * the files are no longer read. */
     uint64_t n_refused;         /* Files of another user, which are not
                                  * read. */
 };

@@ -5,16 +5,16 @@
 #include <config.h>
 
 #include <math.h>
-#include <regex.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
 
 #include "agent/progress/log-format.h"
 #include "util.h"
+#include "wire/log-expression.h"
 
 /* Longer lines are not matched with regular expressions: the time may grow
- * with the square of the length. */
+ * with a power of the length. */
 #define MAX_MATCH 4096
 
 /* JSON. */
@@ -167,8 +167,9 @@ const struct log_format_class log_csv = {
 
 struct regex {
     struct log_decoder up;
-    regex_t iteration, metric, stage;   /* Compiled if the specification has
-                                         * them. */
+
+    /* NULL if the specification does not have them. */
+    struct log_expression *iteration, *metric, *stage;
 };
 
 static struct regex *
@@ -178,12 +179,13 @@ regex_cast(struct log_decoder *d)
 }
 
 /* The expression is valid: it was compiled when the specification was read. */
-static void
-compile(regex_t *regex, const char *text)
+static struct log_expression *
+compile(const char *text)
 {
-    if (text) {
-        ovs_assert(!regcomp(regex, text, REG_EXTENDED));
-    }
+    struct log_expression *e = NULL;
+
+    ovs_assert(!text || !log_expression_compile(text, &e));
+    return e;
 }
 
 static void
@@ -191,9 +193,9 @@ regex_init(struct log_decoder *d)
 {
     struct regex *r = regex_cast(d);
 
-    compile(&r->iteration, d->spec->iteration);
-    compile(&r->metric, d->spec->metric);
-    compile(&r->stage, d->spec->stage);
+    r->iteration = compile(d->spec->iteration);
+    r->metric = compile(d->spec->metric);
+    r->stage = compile(d->spec->stage);
 }
 
 static void
@@ -201,34 +203,36 @@ regex_uninit(struct log_decoder *d)
 {
     struct regex *r = regex_cast(d);
 
-    if (d->spec->iteration) {
-        regfree(&r->iteration);
-    }
-    if (d->spec->metric) {
-        regfree(&r->metric);
-    }
-    if (d->spec->stage) {
-        regfree(&r->stage);
-    }
+    log_expression_destroy(r->iteration);
+    log_expression_destroy(r->metric);
+    log_expression_destroy(r->stage);
 }
 
 static bool
-find_number(const regex_t *regex, const char *text, char *line, double *valuep)
+find_number(struct log_decoder *d, const struct log_expression *e, char *line,
+            double *valuep)
 {
-    regmatch_t matches[2];
-    char *number, c;
+    size_t begin, end;
     bool found;
+    char c;
 
-    if (!text || regexec(regex, line, 2, matches, 0)
-        || matches[1].rm_so < 0) {
+    if (!e || d->exhausted) {
         return false;
     }
+    switch (log_expression_find(e, line, strlen(line), &begin, &end)) {
+    case LOG_NOT_FOUND:
+        return false;
+    case LOG_EXHAUSTED:
+        d->exhausted = true;
+        return false;
+    case LOG_FOUND:
+        break;
+    }
     /* A digit may follow the group. */
-    number = &line[matches[1].rm_so];
-    c = line[matches[1].rm_eo];
-    line[matches[1].rm_eo] = '\0';
-    found = log_number(number, valuep);
-    line[matches[1].rm_eo] = c;
+    c = line[end];
+    line[end] = '\0';
+    found = log_number(&line[begin], valuep);
+    line[end] = c;
     return found;
 }
 
@@ -236,19 +240,18 @@ static bool
 regex_line(struct log_decoder *d, char *line)
 {
     struct regex *r = regex_cast(d);
-    const struct log_spec *s = d->spec;
     double value;
 
-    if (strlen(line) > MAX_MATCH) {
+    if (d->exhausted || strlen(line) > MAX_MATCH) {
         return false;
     }
-    if (find_number(&r->iteration, s->iteration, line, &value)) {
+    if (find_number(d, r->iteration, line, &value)) {
         log_report_iteration(d, value);
     }
-    if (find_number(&r->stage, s->stage, line, &value)) {
+    if (find_number(d, r->stage, line, &value)) {
         log_report_stage(d, value);
     }
-    if (find_number(&r->metric, s->metric, line, &value)) {
+    if (find_number(d, r->metric, line, &value)) {
         log_report_value(d, value);
     }
     return true;

@@ -128,6 +128,25 @@ expressions_find_numbers_in_lines(void **state OVS_UNUSED)
 }
 
 static void
+nothing_is_decoded_after_a_limit(void **state OVS_UNUSED)
+{
+    char line[4001];
+
+    memset(line, 'a', sizeof line - 1);
+    line[sizeof line - 1] = '\0';
+    log_feed_open("regex:/x,iteration=(.|a)*([0-9]),metric=(1)");
+    log_feed("a 1\n");
+    assert_false(log_decoder_is_exhausted(log_feed_decoder));
+    log_feed(line);
+    log_feed("\n1\n1\n");
+    assert_true(log_decoder_is_exhausted(log_feed_decoder));
+    log_feed_told_nothing();
+    log_decoder_restart(log_feed_decoder, NULL, 0, false);
+    assert_false(log_decoder_is_exhausted(log_feed_decoder));
+    log_feed_close();
+}
+
+static void
 mlflow_has_time_value_and_step(void **state OVS_UNUSED)
 {
     log_feed_open("mlflow:/mlruns/*/*/metrics/val_loss");
@@ -241,6 +260,7 @@ main(void)
         cmocka_unit_test(long_lines_and_zeros_are_passed_over),
         cmocka_unit_test(csv_finds_columns_by_the_head),
         cmocka_unit_test(expressions_find_numbers_in_lines),
+        cmocka_unit_test(nothing_is_decoded_after_a_limit),
         cmocka_unit_test(mlflow_has_time_value_and_step),
         cmocka_unit_test(specifications_are_read_or_refused),
         cmocka_unit_test(paths_have_the_names_of_jobs),
