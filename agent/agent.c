@@ -12,6 +12,7 @@
 #include "agent/actuate/tc.h"
 #include "wire/cgroup-path.h"
 #include "agent/identify/flow-table.h"
+#include "agent/identify/job-process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/progress/iterations.h"
@@ -201,6 +202,21 @@ store_progress(struct agent *a, struct job *job,
     }
 }
 
+/* Stores progress that the reader of the log of 'tail_job' has sent for 'job'.
+ * It may report for its own job only, and reported progress has precedence. */
+static enum progress_verdict
+take_logged(struct agent *a, const char *tail_job, struct job *job,
+            const struct progress *progress)
+{
+    if (strcmp(tail_job, job->name)) {
+        return PROGRESS_REFUSED;
+    }
+    if (!job->reports_progress) {
+        store_progress(a, job, progress);
+    }
+    return PROGRESS_TAKEN;
+}
+
 static enum progress_verdict
 on_progress(const char *name, const struct progress *progress,
             const struct ucred *sender, void *a_)
@@ -208,11 +224,16 @@ on_progress(const char *name, const struct progress *progress,
     struct agent *a = a_;
     const struct registry *registry = tracker_registry(a->tracker);
     struct job *job = registry_find(registry, name);
+    const char *tail_job;
 
     /* A new job may report before it was found. */
     job = job ? job : tracker_register(a->tracker, name);
     if (!job) {
         return PROGRESS_UNKNOWN;
+    }
+    tail_job = log_readers_job_of(a->logs, sender->pid);
+    if (tail_job) {
+        return take_logged(a, tail_job, job, progress);
     }
     if (!progress_may_report(registry, a->cgroup_mount, sender, job)) {
         return PROGRESS_REFUSED;
@@ -222,17 +243,28 @@ on_progress(const char *name, const struct progress *progress,
     return PROGRESS_TAKEN;
 }
 
-/* Reported progress has precedence over logged progress. */
-static void
-on_log(const char *name, const struct progress *progress, void *a_)
+/* Logs. */
+
+static size_t
+get_pids(const char *job, pid_t **pidsp, void *a_)
 {
     struct agent *a = a_;
-    struct job *job = registry_find(tracker_registry(a->tracker), name);
 
-    if (job && !job->reports_progress) {
-        store_progress(a, job, progress);
-    }
+    return job_pids(tracker_registry(a->tracker), a->cgroup_root, job, pidsp);
 }
+
+static int
+connect_progress(void *a_)
+{
+    struct agent *a = a_;
+
+    return progress_socket_connect(a->progress);
+}
+
+static const struct log_readers_class log_class = {
+    .pids = get_pids,
+    .connect = connect_progress,
+};
 
 /* Leases of the controller. */
 
@@ -286,7 +318,7 @@ open_tracker(struct agent *a)
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
                   "found");
     }
-    a->logs = log_readers_create(a->cgroup_root, on_log, a);
+    a->logs = log_readers_create(&log_class, a);
     free(agent_load_readers(a));
     a->tracker = tracker_create(&config, &tracker_class, a);
 }

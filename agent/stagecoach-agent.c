@@ -85,9 +85,14 @@ static const struct privilege {
     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
       "reading the environment and the open sockets of others' processes" },
     { CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
-      "finding a cgroup by its id, and reading the logs of others' jobs" },
+      "finding a cgroup by its id" },
     { CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE",
       "removing the cgroups of others' jobs that have ended" },
+    { CAP_SETUID, "CAP_SETUID", "reading the logs of jobs as their users" },
+    { CAP_SETGID, "CAP_SETGID", "reading the logs of jobs as their groups" },
+    { CAP_SYS_CHROOT, "CAP_SYS_CHROOT",
+      "reading the logs of jobs in their mount namespaces" },
+    { CAP_KILL, "CAP_KILL", "ending the readers of logs" },
 };
 
 /* Drops all other capabilities, permanently and also for programs that the

@@ -43,16 +43,6 @@ key_of(struct log_spec *s, size_t i)
 }
 
 void
-log_spec_clone(struct log_spec *to, const struct log_spec *from)
-{
-    *to = *from;
-    to->path = duplicate(from->path);
-    for (size_t i = 0; i < N_KEYS; i++) {
-        *key_of(to, i) = duplicate(*key_of(to, i));
-    }
-}
-
-void
 log_spec_uninit(struct log_spec *s)
 {
     free(s->path);
@@ -75,8 +65,37 @@ log_rules_destroy(struct log_rules *r)
     }
 }
 
+/* Returns the end of the element at 'text': the comma before the next "KEY=",
+ * or the end of the text. */
+static const char *
+find_end(const char *text)
+{
+    for (const char *p = text; (p = strchr(p, ',')); p++) {
+        for (size_t i = 0; i < N_KEYS; i++) {
+            size_t n = strlen(keys[i].name);
+
+            if (!strncmp(p + 1, keys[i].name, n) && p[n + 1] == '=') {
+                return p;
+            }
+        }
+    }
+    return strchr(text, '\0');
+}
+
 /* Checks.  Each returns NULL, or what is wrong with the value of a member,
  * without its location. */
+
+/* A value must be one element of the format of the command line, which is also
+ * that of log_spec_to_text(). */
+static char *
+check_element(const char *text)
+{
+    const char *end = find_end(text);
+
+    return !*end ? NULL
+           : message("\"%.20s\" in a value, \",\" and the name of a member "
+                     "with \"=\" are not allowed", end);
+}
 
 static char *
 check_path(const char *path)
@@ -91,7 +110,7 @@ check_path(const char *path)
                            "allowed", p);
         }
     }
-    return NULL;
+    return check_element(path);
 }
 
 static char *
@@ -101,7 +120,7 @@ check_key(const char *key)
         return message("\"%.40s\" is not a key, one line of 1 to %d bytes is "
                        "allowed", key, MAX_KEY);
     }
-    return NULL;
+    return check_element(key);
 }
 
 static char *
@@ -184,23 +203,6 @@ check_member(struct log_spec *s, size_t i)
 }
 
 /* Format of the command line. */
-
-/* Returns the end of the element at 'text': the comma before the next "KEY=",
- * or the end of the text. */
-static const char *
-find_end(const char *text)
-{
-    for (const char *p = text; (p = strchr(p, ',')); p++) {
-        for (size_t i = 0; i < N_KEYS; i++) {
-            size_t n = strlen(keys[i].name);
-
-            if (!strncmp(p + 1, keys[i].name, n) && p[n + 1] == '=') {
-                return p;
-            }
-        }
-    }
-    return strchr(text, '\0');
-}
 
 /* Returns the format at the beginning of 'text', -1 if there is none. */
 static int
@@ -367,13 +369,29 @@ log_spec_path(const struct log_spec *s, const char *cojob, const char *job)
     return path;
 }
 
-size_t
-log_spec_fixed(const struct log_spec *s)
+char *
+log_spec_to_text(const struct log_spec *s)
 {
-    size_t n = strcspn(s->path, "%*?[");
+    char *text = NULL;
+    size_t size;
+    FILE *stream = must(open_memstream(&text, &size));
 
-    while (n && s->path[n - 1] != '/') {
-        n--;
+    fprintf(stream, "%s:%s", log_format_names[s->format], s->path);
+    for (size_t i = 0; i < N_KEYS; i++) {
+        const char *value = *key_of((struct log_spec *) s, i);
+
+        if (value) {
+            fprintf(stream, ",%s=%s", keys[i].name, value);
+        }
     }
-    return n;
+    if (fclose(stream)) {
+        abort();
+    }
+    return text;
+}
+
+size_t
+log_spec_path_length(const char *text)
+{
+    return find_end(text) - text;
 }

@@ -80,7 +80,6 @@ char *log_spec_parse(const char *name, const char *text, struct log_spec *);
 char *log_rules_parse(const char *name, const char *text,
                       struct log_rules **);
 
-void log_spec_clone(struct log_spec *, const struct log_spec *);
 void log_spec_uninit(struct log_spec *);
 void log_rules_destroy(struct log_rules *);
 
@@ -88,8 +87,11 @@ void log_rules_destroy(struct log_rules *);
 char *log_spec_path(const struct log_spec *, const char *cojob,
                     const char *job);
 
-/* Returns the length of the beginning of the path that is the same for all
- * jobs and has no wildcards: whole directories. */
-size_t log_spec_fixed(const struct log_spec *);
+/* Returns the text from which log_spec_parse() makes the same specification. */
+char *log_spec_to_text(const struct log_spec *);
+
+/* Returns the length of the path at 'text', which follows "FORMAT:", in a text
+ * that need not be valid. */
+size_t log_spec_path_length(const char *text);
 
 #endif /* wire/log-spec.h */

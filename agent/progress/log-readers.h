@@ -3,32 +3,34 @@
 #ifndef LOG_READERS_H
 #define LOG_READERS_H 1
 
-/* Reads the logs of jobs.
+/* Has the logs of jobs read, each by a process with the rights of its job.
  *
  *
  * Motivation
  * ==========
  *
  * A job that does not use the progress socket usually writes its progress to a
- * file.  The job's environment, or the first matching rule, names the files;
- * log-job.h follows them.  "stagecoach run --log" stores its argument in the
- * environment of the command, as STAGECOACH_LOG, so an agent that starts late
- * or again finds it with the job.  A job must not make the agent read files
- * that the job could not read itself: the user of the job must own the files
- * that its environment names.
+ * file.  The job's environment, or the first matching rule, names the files.
+ * "stagecoach run --log" stores its argument in the environment of the command,
+ * as STAGECOACH_LOG, so an agent that starts late or again finds it with the
+ * job.
  *
- * Files may have any length, so reading begins a bounded distance before the
- * end, each call reads a bounded number of bytes, and a reader that lags by
- * more than that distance jumps, because only the last value counts.  A file
- * that has become shorter is read from its beginning, and a replaced file is a
- * new file.  A file of another format is logged once and ignored until it is
- * replaced.
+ * Files, file systems and expressions are the tenant's.  The agent is root and
+ * must not stall, so it never opens such a file nor compiles such an
+ * expression: it starts a stagecoach-tail (agent/tail) for each job with a
+ * log, which has the rights and the files of a process of the job, and sends
+ * its progress to the progress socket.  This module finds the process
+ * (identify/job-process.h), and supervises the tail (tail-process.h): it kills
+ * a late one and starts another after a time that doubles with each failure.
+ * A tail that refuses its specification is not started again, until the rules
+ * change.  A user has at most LOG_MAX_TAILS tails, those that do not end
+ * included.
  *
  *
  * Usage
  * =====
  *
- *    lr = log_readers_create(cgroup_root, report, aux);
+ *    lr = log_readers_create(&class, aux);
  *    error = log_readers_load(lr, file);
  *    log_readers_job_begin(lr, "asha/t0");
  *    for (;;) {
@@ -41,17 +43,28 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Main thread only.  'report' is called from log_readers_run() only. */
+ * The class must outlive the object.  Main thread only. */
 
-#include "agent/progress/log-job.h"
+#include <stddef.h>
+#include <sys/types.h>
 
 struct json;
 struct log_readers;
 
-/* 'cgroup_root' is the absolute path of the jobs' cgroups; NULL if there is
- * none, then environments are not read.  It must outlive the object. */
-struct log_readers *log_readers_create(const char *cgroup_root,
-                                       log_report_func *, void *aux);
+#define LOG_MAX_TAILS 64        /* Of a user. */
+
+struct log_readers_class {
+    /* Stores the processes of 'job', which the caller must free, and returns
+     * their number; see job_pids(). */
+    size_t (*pids)(const char *job, pid_t **pidsp, void *aux);
+
+    /* Returns a datagram socket that is connected to the progress socket, or a
+     * negative errno value. */
+    int (*connect)(void *aux);
+};
+
+struct log_readers *log_readers_create(const struct log_readers_class *,
+                                       void *aux);
 void log_readers_destroy(struct log_readers *);
 
 /* Loads the rules in 'file', in place of the previous ones.  Returns NULL, or
@@ -60,6 +73,11 @@ char *log_readers_load(struct log_readers *, const char *file);
 
 void log_readers_job_begin(struct log_readers *, const char *job);
 void log_readers_job_end(struct log_readers *, const char *job);
+
+/* Returns the job whose log process 'pid' reads, NULL if it is no tail.  An id
+ * is a tail's until log_readers_run() finds its end: the kernel does not reuse
+ * it before. */
+const char *log_readers_job_of(const struct log_readers *, pid_t pid);
 
 void log_readers_run(struct log_readers *);
 void log_readers_wait(struct log_readers *);

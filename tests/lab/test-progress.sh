@@ -91,6 +91,10 @@ wait_for 3 "the rule has a reader" says agent agent/readers '"job":"one/t0"'
 wait_for 3 "the environment's log has a reader" says agent agent/readers \
     '"from":"environment","job":"two/t0"'
 wait_for 3 "both are in the order" says controller controller/order '"two"'
+# The first job is root's, whose log is read from its fifth second on.
+reads() { says agent agent/readers "\"job\":\"$1\"[^}]*\"state\":\"reading\""; }
+wait_for 8 "the log of the first is read" reads one/t0
+wait_for 3 "the log of the second is read" reads two/t0
 
 # The first job is nearer to the end of its early stage, until its metric stops
 # improving.
@@ -153,7 +157,7 @@ wait_for 5 "progress from a user without a job is refused" \
 says agent agent/jobs '"iteration":99' &&
     fail "progress without a job was taken"
 
-# The log path that a job names does not make the agent read root's files.
+# A job's log is read with the rights of the job.
 echo "step 55" > "$dir/spy-root.log"
 echo "step 5" > "$dir/spy-own.log"
 chmod 600 "$dir/spy-root.log"

@@ -102,6 +102,26 @@ has_job() {
 await "the agent finds flows by control groups" has_job c/j
 await "the agent finds flows by environments" has_job slurm/4711
 await "the agent finds flows of pods" has_job c/p
+# Logs of an unprivileged user in folders that the unit hides from the agent.
+h0 mkdir -p /home/tenant
+echo "step 5" | h0 tee /home/tenant/log >/dev/null
+echo "step 6" | h0 tee /tmp/tenant.log >/dev/null
+h0 chown -R 65534 /home/tenant /tmp/tenant.log
+h0 chmod 700 /home/tenant /tmp/tenant.log
+run_logged() {
+    h0 stagecoach run --cojob c --job "$1" \
+        --log "regex:$2,iteration=step ([0-9]+)" -- \
+        setpriv --reuid=65534 --regid=65534 --clear-groups sleep 300 &
+    pids="$pids $!"
+}
+run_logged home /home/tenant/log
+run_logged tmp /tmp/tenant.log
+has_iteration() {
+    h0 ovs-appctl -t /run/stagecoach/agent.ctl agent/jobs |
+        grep -q "\"iteration\":$2,\"job\":\"$1\""
+}
+await "a log in /home is read" has_iteration c/home 5
+await "a log in /tmp is read" has_iteration c/tmp 6
 tagged() {
     in_far "$traffic" dscp 300 eth0 >"$dir/dscp"
     awk '$1 == 5001 && $2 > 0 { found = 1 } END { exit !found }' "$dir/dscp"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "wire/cgroup-path.h"
-#include "agent/progress/log-decoder.h"
+#include "agent/tail/log-decoder.h"
 #include "wire/log-spec.h"
 #include "tests/fuzz/must.h"
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/progress/log-decoder.h"
+#include "agent/tail/log-decoder.h"
 #include "wire/log-spec.h"
 
 extern struct log_spec log_feed_spec;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "agent/identify/environ.h"
-#include "agent/progress/log-decoder.h"
+#include "agent/tail/log-decoder.h"
 #include "wire/log-spec.h"
 #include "agent/progress/socket.h"
 #include "tests/unit/agent/log-feed.h"
@@ -202,14 +202,19 @@ specifications_are_read_or_refused(void **state OVS_UNUSED)
 static void
 paths_have_the_names_of_jobs(void **state OVS_UNUSED)
 {
-    char *path;
+    char *path, *text;
 
     assert_null(log_spec_parse("--log", "csv:/a,b/%c/100%%%j,stage=rung,"
                                "iteration=x=y,z", &log_feed_spec));
     assert_string_equal(log_feed_spec.path, "/a,b/%c/100%%%j");
     assert_string_equal(log_feed_spec.stage, "rung");
     assert_string_equal(log_feed_spec.iteration, "x=y,z");
-    assert_int_equal(log_spec_fixed(&log_feed_spec), 5);
+    text = log_spec_to_text(&log_feed_spec);
+    assert_string_equal(text, "csv:/a,b/%c/100%%%j,iteration=x=y,z,"
+                        "stage=rung");
+    assert_int_equal(log_spec_path_length(text + strlen("csv:")),
+                     strlen("/a,b/%c/100%%%j"));
+    free(text);
     path = log_spec_path(&log_feed_spec, "asha", "t0");
     assert_string_equal(path, "/a,b/asha/100%t0");
     free(path);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/progress/log-decoder.h"
+#include "agent/tail/log-decoder.h"
 #include "crc32c.h"
 #include "tests/unit/agent/log-feed.h"
 #include "util.h"

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/progress/log-decoder.h"
+#include "agent/tail/log-decoder.h"
 #include "openvswitch/dynamic-string.h"
 #include "wire/log-spec.h"
 
@@ -65,4 +65,4 @@ bool log_report_iteration(struct log_decoder *, double);
 bool log_report_stage(struct log_decoder *, double);
 bool log_report_value(struct log_decoder *, double);
 
-#endif /* agent/progress/log-format.h */
+#endif /* agent/tail/log-format.h */

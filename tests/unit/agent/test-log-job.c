@@ -16,33 +16,22 @@
 
 #include <cmocka.h>
 
-#include "agent/progress/log-readers.h"
-#include "openvswitch/json.h"
-#include "timeval.h"
+#include "agent/tail/log-job.h"
+#include "agent/tail/tail-protocol.h"
 #include "util.h"
 
-/* Time goes on when a test says so. */
+/* Time of a clock that stands still except in tests. */
 static long long now_msec = 1000000;
-
-long long __wrap_time_msec(void);
-
-long long
-__wrap_time_msec(void)
-{
-    return now_msec;
-}
 
 static struct progress told;
 static char dir[] = "/tmp/stagecoach-logs-XXXXXX";
-static struct log_readers *readers;
+static struct log_job job;
+static struct log_spec spec;
 static int n_told;
-static char told_job[PROGRESS_NAME_SIZE];
 
 static void
-on_tell(const char *job, const struct progress *progress,
-        void *aux OVS_UNUSED)
+on_tell(const struct progress *progress, void *aux OVS_UNUSED)
 {
-    ovs_strlcpy(told_job, job, sizeof told_job);
     told = *progress;
     n_told++;
 }
@@ -75,106 +64,81 @@ make_dir(const char *name)
     free(path);
 }
 
-/* Lets the readers run until nothing is left to do for now, by a clock that
- * stands still but for us. */
-static void
-run_readers(void)
+/* Lets the reader run until nothing is left to do for now, or until it ends.
+ * Returns why it has ended, or NULL. */
+static const char *
+run_job(void)
 {
-    for (int i = 0; i < 20; i++) {
-        log_readers_run(readers);
+    const char *ended = NULL;
+
+    for (int i = 0; i < 20 && !ended; i++) {
+        ended = log_job_run(&job, now_msec, on_tell, NULL);
         now_msec += 60;
     }
-}
-
-/* Writes rules with one that has 'text', and lets the readers load them. */
-static char *
-load_rules(const char *text)
-{
-    char *rules = xasprintf("{\"readers\": [{\"match\": {\"cojob\": "
-                            "\"asha*\"}, %s}]}", text);
-    char *file = xasprintf("%s/rules.json", dir);
-    char *error;
-
-    put_file("rules.json", rules, "w");
-    error = log_readers_load(readers, file);
-    free(file);
-    free(rules);
-    return error;
+    return ended;
 }
 
 static void
-load_rule(const char *format, const char *path)
-{
-    char *text = xasprintf("\"format\": \"%s\", \"path\": \"%s/%s\", "
-                           "\"metric\": \"loss\"", format, dir, path);
-
-    assert_null(load_rules(text));
-    free(text);
-}
-
-/* Readers of JSON lines in 'path', in a new directory. */
-static void
-open_readers(const char *path)
+make_directory(void)
 {
     strcpy(dir, "/tmp/stagecoach-logs-XXXXXX");
     assert_non_null(mkdtemp(dir));
-    readers = log_readers_create(NULL, on_tell, NULL);
-    load_rule("json-lines", path);
+}
+
+/* Begins to read 'path' below the directory, with further keys. */
+static void
+begin(const char *format, const char *path, const char *keys)
+{
+    char *text = xasprintf("%s:%s/%s,%s", format, dir, path, keys);
+
+    assert_null(log_spec_parse("log", text, &spec));
+    log_job_init(&job, "asha/t0", &spec);
     n_told = 0;
+    free(text);
 }
 
 static void
-close_readers(void)
+end(void)
 {
     char *command = xasprintf("rm -rf %s", dir);
 
-    log_readers_destroy(readers);
+    log_job_uninit(&job);
+    log_spec_uninit(&spec);
     assert_int_equal(system(command), 0);
     free(command);
 }
 
-static int64_t
-member(const char *name)
+static struct tail_report
+report(void)
 {
-    struct json *json = log_readers_to_json(readers);
-    int64_t value;
+    struct tail_report r = { .n_files = 0 };
 
-    assert_int_equal(json_array(json)->n, 1);
-    value = json_integer(shash_find_data(
-        json_object(json_array(json)->elems[0]), name));
-    json_destroy(json);
-    return value;
+    log_job_report(&job, &r);
+    return r;
 }
 
 static void
 a_line_is_told_once_it_is_complete(void **state OVS_UNUSED)
 {
-    open_readers("%c/%j.jsonl");
-    log_readers_job_begin(readers, "asha/t0");
-    log_readers_job_begin(readers, "other/t0");
-    run_readers();
+    make_directory();
+    begin("json-lines", "%c/%j.jsonl", "metric=loss");
+    run_job();
     assert_int_equal(n_told, 0);
 
     /* Neither directory nor file was there. */
     make_dir("asha");
-    run_readers();
+    run_job();
     append_file("asha/t0.jsonl", "{\"iteration\": 1, \"loss\": 3}\n{\"iter");
-    run_readers();
+    run_job();
     assert_int_equal(n_told, 1);
-    assert_string_equal(told_job, "asha/t0");
     assert_int_equal(told.iteration, 1);
     append_file("asha/t0.jsonl", "ation\": 2, \"loss\": 2}\n");
-    run_readers();
+    run_job();
     assert_int_equal(n_told, 2);
     assert_int_equal(told.iteration, 2);
-    run_readers();
+    run_job();
     assert_int_equal(n_told, 2);
-
-    log_readers_job_end(readers, "asha/t0");
-    append_file("asha/t0.jsonl", "{\"iteration\": 3}\n");
-    run_readers();
-    assert_int_equal(n_told, 2);
-    close_readers();
+    end();
 }
 
 static void
@@ -182,36 +146,36 @@ files_are_rotated_truncated_and_removed(void **state OVS_UNUSED)
 {
     char *from, *to;
 
-    open_readers("log");
+    make_directory();
     from = xasprintf("%s/log", dir);
     to = xasprintf("%s/log.1", dir);
     append_file("log", "{\"iteration\": 100, \"loss\": 3}\n");
-    log_readers_job_begin(readers, "asha/t0");
-    run_readers();
+    begin("json-lines", "log", "metric=loss");
+    run_job();
     assert_int_equal(told.iteration, 100);
 
     assert_int_equal(rename(from, to), 0);
-    run_readers();
+    run_job();
     append_file("log", "{\"iteration\": 101, \"loss\": 3}\n");
-    run_readers();
+    run_job();
     assert_int_equal(told.iteration, 101);
     append_file("log.1", "{\"iteration\": 102, \"loss\": 3}\n");
-    run_readers();
+    run_job();
     assert_int_equal(told.iteration, 101);
 
     put_file("log", "{\"iteration\": 7}\n", "w");
-    run_readers();
+    run_job();
     assert_int_equal(told.iteration, 7);
 
     assert_int_equal(unlink(from), 0);
-    run_readers();
-    assert_int_equal(member("files"), 0);
+    run_job();
+    assert_int_equal(report().n_files, 0);
     append_file("log", "{\"iteration\": 8}\n");
-    run_readers();
+    run_job();
     assert_int_equal(told.iteration, 8);
     free(from);
     free(to);
-    close_readers();
+    end();
 }
 
 static void
@@ -219,71 +183,84 @@ ten_gigabytes_are_not_read(void **state OVS_UNUSED)
 {
     char *path;
 
-    open_readers("log");
+    make_directory();
     path = xasprintf("%s/log", dir);
     append_file("log", "{\"iteration\": 1}\n");
     assert_int_equal(truncate(path, 10LL << 30), 0);
     append_file("log", "\n{\"iteration\": 1000000, \"loss\": 1}\n");
-    log_readers_job_begin(readers, "asha/t0");
-    run_readers();
+    begin("json-lines", "log", "metric=loss");
+    run_job();
     assert_int_equal(n_told, 1);
     assert_int_equal(told.iteration, 1000000);
-    assert_true(member("skipped_bytes") > (10LL << 30) - LOG_TAIL);
+    assert_true(report().skipped_bytes > (10LL << 30) - LOG_TAIL);
 
     /* More than the tail at once: the last value is what counts. */
     assert_int_equal(truncate(path, 11LL << 30), 0);
     append_file("log", "\n{\"iteration\": 1000001, \"loss\": 1}\n");
-    run_readers();
+    run_job();
     assert_int_equal(told.iteration, 1000001);
-    assert_true(member("skipped_bytes") > (11LL << 30) - 3 * LOG_TAIL);
+    assert_true(report().skipped_bytes > (11LL << 30) - 3 * LOG_TAIL);
     free(path);
-    close_readers();
+    end();
 }
 
 static void
 only_regular_files_are_opened(void **state OVS_UNUSED)
 {
-    char *path, *secret;
+    char *path, *other;
 
-    open_readers("%c/log");
-    make_dir("secret");
-    append_file("secret/log", "{\"iteration\": 1}\n");
-    secret = xasprintf("%s/secret", dir);
-    path = xasprintf("%s/asha", dir);
-
-    /* A directory that is a link, behind the fixed part of the path. */
-    assert_int_equal(symlink(secret, path), 0);
-    log_readers_job_begin(readers, "asha/t0");
-    run_readers();
-    assert_int_equal(n_told, 0);
-    assert_int_equal(unlink(path), 0);
-    free(path);
-
+    make_directory();
+    make_dir("other");
     make_dir("asha");
+    append_file("other/log", "{\"iteration\": 1}\n");
+    other = xasprintf("%s/other/log", dir);
     path = xasprintf("%s/asha/log", dir);
-    free(secret);
-    secret = xasprintf("%s/secret/log", dir);
-    assert_int_equal(symlink(secret, path), 0);
-    run_readers();
+    begin("json-lines", "%c/log", "metric=loss");
+
+    assert_int_equal(symlink(other, path), 0);
+    run_job();
     assert_int_equal(n_told, 0);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    run_readers();
+    run_job();
     assert_int_equal(n_told, 0);
-    assert_int_equal(member("files"), 0);
+    assert_int_equal(report().n_files, 0);
     assert_int_equal(unlink(path), 0);
     append_file("asha/log", "{\"iteration\": 5}\n");
-    run_readers();
+    run_job();
     assert_int_equal(told.iteration, 5);
     free(path);
-    free(secret);
-    close_readers();
+    free(other);
+    end();
+}
+
+/* The process has the rights of the job, so the kernel decides. */
+static void
+links_of_directories_are_followed(void **state OVS_UNUSED)
+{
+    char *path, *other;
+
+    make_directory();
+    make_dir("other");
+    append_file("other/log", "{\"iteration\": 1}\n");
+    other = xasprintf("%s/other", dir);
+    path = xasprintf("%s/asha", dir);
+    assert_int_equal(symlink(other, path), 0);
+    begin("json-lines", "%c/log", "metric=loss");
+    run_job();
+    assert_int_equal(told.iteration, 1);
+    append_file("other/log", "{\"iteration\": 2}\n");
+    run_job();
+    assert_int_equal(told.iteration, 2);
+    free(path);
+    free(other);
+    end();
 }
 
 static void
 the_latest_of_many_files_are_read(void **state OVS_UNUSED)
 {
-    open_readers("*.jsonl");
+    make_directory();
     for (int i = 0; i < 3 * LOG_MAX_FILES; i++) {
         char *name = xasprintf("r%02d.jsonl", i);
         char *path = xasprintf("%s/%s", dir, name);
@@ -297,16 +274,16 @@ the_latest_of_many_files_are_read(void **state OVS_UNUSED)
         free(path);
         free(name);
     }
-    log_readers_job_begin(readers, "asha/t0");
-    run_readers();
+    begin("json-lines", "*.jsonl", "metric=loss");
+    run_job();
     assert_int_equal(n_told, LOG_MAX_FILES);
     assert_int_equal(told.iteration, 3 * LOG_MAX_FILES - 1);
-    assert_int_equal(member("files"), LOG_MAX_FILES);
+    assert_int_equal(report().n_files, LOG_MAX_FILES);
     append_file("new.jsonl", "{\"iteration\": 77}\n");
-    run_readers();
+    run_job();
     assert_int_equal(n_told, LOG_MAX_FILES + 1);
     assert_int_equal(told.iteration, 77);
-    close_readers();
+    end();
 }
 
 static void
@@ -314,41 +291,39 @@ a_bad_file_is_ignored_until_it_is_replaced(void **state OVS_UNUSED)
 {
     char *path;
 
-    open_readers("unused");
-    load_rule("tfevents", "events.*");
+    make_directory();
     path = xasprintf("%s/events.1", dir);
     append_file("events.1", "this is not a record of events");
-    log_readers_job_begin(readers, "asha/t0");
-    run_readers();
-    assert_int_equal(member("bad"), 1);
+    begin("tfevents", "events.*", "metric=loss");
+    run_job();
+    assert_int_equal(report().bad, 1);
     append_file("events.1", "nor is this");
-    run_readers();
-    assert_int_equal(member("bad"), 1);
+    run_job();
+    assert_int_equal(report().bad, 1);
     assert_int_equal(n_told, 0);
     assert_int_equal(unlink(path), 0);
     append_file("events.1", "");
-    run_readers();
-    assert_int_equal(member("bad"), 0);
+    run_job();
+    assert_int_equal(report().bad, 0);
     free(path);
-    close_readers();
+    end();
 }
 
 static void
-bad_rules_leave_what_was_there(void **state OVS_UNUSED)
+an_exhausted_expression_ends_the_reader(void **state OVS_UNUSED)
 {
-    char *error;
+    char line[4001];
 
-    open_readers("log");
-    append_file("log", "{\"iteration\": 1}\n");
-    log_readers_job_begin(readers, "asha/t0");
-    run_readers();
-    error = load_rules("\"format\": \"xml\"");
-    assert_non_null(strstr(error, "/readers/0/format"));
-    free(error);
-    append_file("log", "{\"iteration\": 2}\n");
-    run_readers();
-    assert_int_equal(told.iteration, 2);
-    close_readers();
+    memset(line, 'a', sizeof line - 1);
+    line[sizeof line - 1] = '\0';
+    make_directory();
+    append_file("log", "1\n");
+    begin("regex", "log", "iteration=(.|a)*([0-9])");
+    assert_null(run_job());
+    append_file("log", line);
+    append_file("log", "\n");
+    assert_non_null(strstr(run_job(), "more steps or memory"));
+    end();
 }
 
 int
@@ -359,10 +334,11 @@ main(void)
         cmocka_unit_test(files_are_rotated_truncated_and_removed),
         cmocka_unit_test(ten_gigabytes_are_not_read),
         cmocka_unit_test(only_regular_files_are_opened),
+        cmocka_unit_test(links_of_directories_are_followed),
         cmocka_unit_test(the_latest_of_many_files_are_read),
         cmocka_unit_test(a_bad_file_is_ignored_until_it_is_replaced),
-        cmocka_unit_test(bad_rules_leave_what_was_there),
+        cmocka_unit_test(an_exhausted_expression_ends_the_reader),
     };
 
-    return cmocka_run_group_tests_name("log-readers", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("log-job", tests, NULL, NULL);
 }

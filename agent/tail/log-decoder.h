@@ -40,9 +40,8 @@
  * Decisions
  * =========
  *
- * Log files are read with root's rights and their content is not trusted.
- * Decoders see bytes and no files (see log-paths.h for these), and all sizes
- * are bounded.
+ * The content of a log is not trusted.  Decoders see bytes and no files (see
+ * log-paths.h for these), and all sizes are bounded.
  *
  *
  * Ownership and thread-safety
@@ -89,4 +88,4 @@ bool log_decoder_is_exhausted(const struct log_decoder *);
 
 const struct log_counts *log_decoder_counts(const struct log_decoder *);
 
-#endif /* agent/progress/log-decoder.h */
+#endif /* agent/tail/log-decoder.h */

@@ -2,22 +2,17 @@
 
 #include <config.h>
 
-#include "agent/progress/log-job.h"
+#include "agent/tail/log-job.h"
 
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/progress/log-paths.h"
-#include "openvswitch/json.h"
-#include "openvswitch/vlog.h"
+#include "agent/tail/log-paths.h"
+#include "agent/tail/tail-protocol.h"
 #include "util.h"
-#include "wire/json-put.h"
-#include "wire/log-expression.h"
-
-VLOG_DEFINE_THIS_MODULE(log_job);
 
 /* Minimum time between reads of a file, and between scans of directories. */
 #define READ_MS 50
@@ -109,55 +104,27 @@ read_file(struct log_file *f)
 }
 
 void
-log_job_init(struct log_job *lj, const char *job, struct log_watch *watch)
+log_job_init(struct log_job *lj, const char *job, const struct log_spec *spec)
 {
-    *lj = (struct log_job) { .job = xstrdup(job), .watch = watch };
-    log_watch_set_init(&lj->watches);
+    char *cojob = xmemdup0(job, strcspn(job, "/"));
+
+    *lj = (struct log_job) {
+        .job = xstrdup(job), .spec = spec, .look = true,
+        .path = log_spec_path(spec, cojob, job + strlen(cojob) + 1),
+    };
+    log_watch_init(&lj->watch);
+    free(cojob);
 }
 
 void
 log_job_uninit(struct log_job *lj)
 {
-    log_job_clear_spec(lj);
-    log_watch_set_uninit(&lj->watches);
-    free(lj->job);
-}
-
-void
-log_job_clear_spec(struct log_job *lj)
-{
-    if (!lj->has_spec) {
-        return;
-    }
     for (size_t i = 0; i < lj->n_files; i++) {
         close_file(lj->files[i]);
     }
-    lj->n_files = 0;
-    log_watch_set_clear(lj->watch, &lj->watches);
-    log_spec_uninit(&lj->spec);
+    log_watch_uninit(&lj->watch);
     free(lj->path);
-    lj->path = NULL;
-    lj->has_spec = lj->own = false;
-}
-
-void
-log_job_set_spec(struct log_job *lj, const struct log_spec *spec,
-                 const uid_t *uid)
-{
-    char *cojob = xstrdup(lj->job);
-    char *slash = strchr(cojob, '/');
-
-    log_job_clear_spec(lj);
-    *slash = '\0';
-    log_spec_clone(&lj->spec, spec);
-    lj->path = log_spec_path(spec, cojob, slash + 1);
-    lj->has_spec = true;
-    lj->own = uid != NULL;
-    lj->uid = uid ? *uid : 0;
-    lj->look = true;
-    lj->told_bad = lj->exhausted = false;
-    lj->next_look = lj->next_read = 0;
-    free(cojob);
+    free(lj->job);
 }
 
 /* A scan for files. */
@@ -169,24 +136,19 @@ struct look {
 };
 
 static void
-say_unwatched(const struct log_job *lj, int error)
+see_dir(int fd, bool leaf, void *look_)
 {
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
+    struct look *look = look_;
 
-    if (error) {
-        VLOG_WARN_RL(&rl, "%s: cannot watch the files (%s), looking at them "
-                     "each %d s", lj->job, ovs_strerror(error),
-                     LOG_SAFETY_MS / 1000);
-    }
+    log_watch_dir(&look->log->watch, fd, leaf);
 }
 
 static void
-see_dir(int fd, void *look_)
+see_refusal(void *look_)
 {
     struct look *look = look_;
-    struct log_job *lj = look->log;
 
-    say_unwatched(lj, log_watch_dir(lj->watch, &lj->watches, fd));
+    look->log->n_refused++;
 }
 
 static bool
@@ -222,16 +184,11 @@ see_file(int fd, const struct stat *s, void *look_)
     struct log_file *f;
     size_t i;
 
-    if (lj->own && lj->uid && s->st_uid != lj->uid) {
-        lj->n_refused++;
-        close(fd);
-        return;
-    }
     f = remove_known(lj, s);
     if (f) {
         close(fd);
     } else {
-        f = open_file(fd, s, &lj->spec);
+        f = open_file(fd, s, lj->spec);
     }
     if (look->n == LOG_MAX_FILES) {
         if (is_older(f, look->files[0])) {
@@ -252,49 +209,37 @@ static void
 look_for_files(struct log_job *lj, long long now)
 {
     static const struct log_paths_class class = {
-        .dir = see_dir, .file = see_file,
+        .dir = see_dir, .file = see_file, .refused = see_refusal,
     };
     struct look look = { .log = lj };
 
-    log_watch_begin(&lj->watches);
     lj->look = false;
     lj->next_look = now + LOOK_MS;
     lj->safety = now + LOG_SAFETY_MS;
-    log_paths_walk(lj->path, lj->own ? strlen(lj->path)
-                                     : log_spec_fixed(&lj->spec),
-                   &class, &look);
+    lj->n_refused = 0;
+    log_watch_begin(&lj->watch);
+    log_paths_walk(lj->path, &class, &look);
+    log_watch_end(&lj->watch);
     for (size_t i = 0; i < lj->n_files; i++) {
         close_file(lj->files[i]);
     }
     lj->n_files = look.n;
     memcpy(lj->files, look.files, sizeof lj->files);
-    for (size_t i = 0; i < lj->n_files; i++) {
-        say_unwatched(lj, log_watch_file(lj->watch, &lj->watches,
-                                         lj->files[i]->fd));
-    }
-    log_watch_end(lj->watch, &lj->watches);
     lj->read = true;
 }
 
-static void
-say_exhausted(const struct log_job *lj)
+/* Reads from each file.  Returns false if an expression has reached a
+ * limit. */
+static bool
+read_files(struct log_job *lj, long long now, log_progress_func *report,
+           void *aux)
 {
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-    VLOG_WARN_RL(&rl, "%s: reading of %s ended (an expression took more than "
-                 "%d steps or %d KiB for a line)", lj->job, lj->path,
-                 LOG_EXPRESSION_STEPS, LOG_EXPRESSION_KIB);
-}
-
-static void
-read_files(struct log_job *lj, long long now, log_report_func *tell, void *aux)
-{
-    bool was_bad = lj->told_bad;
     struct progress progress;
+    bool good = true;
 
-    lj->read = lj->told_bad = false;
+    lj->read = false;
     lj->next_read = now + READ_MS;
-    for (size_t i = 0; i < lj->n_files; i++) {
+    for (size_t i = 0; i < lj->n_files && good; i++) {
         struct log_file *f = lj->files[i];
 
         if (read_file(f)) {
@@ -302,82 +247,67 @@ read_files(struct log_job *lj, long long now, log_report_func *tell, void *aux)
             lj->next_read = now + MORE_MS;
         }
         if (log_decoder_take(f->decoder, &progress)) {
-            tell(lj->job, &progress, aux);
+            report(&progress, aux);
         }
-        lj->told_bad |= f->bad;
-        lj->exhausted |= log_decoder_is_exhausted(f->decoder);
+        good = !log_decoder_is_exhausted(f->decoder);
     }
-    if (lj->exhausted) {
-        say_exhausted(lj);
-    }
-    if (lj->told_bad && !was_bad) {
-        VLOG_WARN("%s: a file of %s is not \"%s\", ignored until it is "
-                  "replaced", lj->job, lj->path,
-                  log_format_names[lj->spec.format]);
-    }
-}
-
-void
-log_job_handle_events(struct log_job *lj)
-{
-    lj->read |= lj->watches.changed;
-    lj->look |= lj->watches.moved;
-    lj->watches.changed = lj->watches.moved = false;
+    return good;
 }
 
 long long
 log_job_next(const struct log_job *lj)
 {
-    long long next = LLONG_MAX;
+    long long next = lj->look ? lj->next_look : lj->safety;
 
-    if (lj->has_spec && !lj->exhausted) {
-        next = lj->look ? lj->next_look : lj->safety;
-        next = lj->read ? MIN(next, lj->next_read) : next;
-    }
-    return next;
+    return lj->read ? MIN(next, lj->next_read) : next;
 }
 
-void
-log_job_run(struct log_job *lj, long long now, log_report_func *tell,
+const char *
+log_job_run(struct log_job *lj, long long now, log_progress_func *report,
             void *aux)
 {
-    if (!lj->has_spec || lj->exhausted) {
-        return;
-    }
+    log_watch_run(&lj->watch, now);
+    lj->read |= lj->watch.changed;
+    lj->look |= lj->watch.moved;
+    lj->watch.changed = lj->watch.moved = false;
     if ((lj->look && now >= lj->next_look) || now >= lj->safety) {
         look_for_files(lj, now);
     }
-    if (lj->read && now >= lj->next_read) {
-        read_files(lj, now, tell, aux);
+    return !lj->read || now < lj->next_read
+           || read_files(lj, now, report, aux) ? NULL
+           : "an expression took more steps or memory for a line than allowed";
+}
+
+/* Writes what an operator should know about the files to 'r'. */
+static void
+write_words(const struct log_job *lj, struct tail_report *r)
+{
+    if (r->bad) {
+        snprintf(r->words, sizeof r->words, "%.100s is not \"%s\", ignored "
+                 "until it is replaced", lj->path,
+                 log_format_names[lj->spec->format]);
+    } else if (r->refused && !r->n_files) {
+        snprintf(r->words, sizeof r->words, "the job may not read %.100s",
+                 lj->path);
+    } else if (lj->watch.error) {
+        snprintf(r->words, sizeof r->words, "cannot watch directories of "
+                 "%.100s (%s), looking at them each %d s", lj->path,
+                 ovs_strerror(lj->watch.error), LOG_SAFETY_MS / 1000);
     }
 }
 
-struct json *
-log_job_to_json(const struct log_job *lj)
+void
+log_job_report(const struct log_job *lj, struct tail_report *r)
 {
-    struct json *json = json_object_create();
-    uint64_t records = 0, malformed = 0, skipped = 0, bad = 0;
-
+    r->n_files = lj->n_files;
+    r->refused = lj->n_refused;
     for (size_t i = 0; i < lj->n_files; i++) {
         const struct log_counts *c = log_decoder_counts(lj->files[i]->decoder);
 
-        records += c->records;
-        malformed += c->malformed;
-        skipped += lj->files[i]->skipped;
-        bad += lj->files[i]->bad;
+        r->records += c->records;
+        r->malformed += c->malformed;
+        r->skipped_bytes += lj->files[i]->skipped;
+        r->bad += lj->files[i]->bad;
     }
-    json_object_put_string(json, "job", lj->job);
-    json_object_put_string(json, "format",
-                           log_format_names[lj->spec.format]);
-    json_object_put_string(json, "path", lj->path);
-    json_object_put_string(json, "from", lj->own ? "environment" : "rules");
-    json_object_put_string(json, "state",
-                           lj->exhausted ? "exhausted" : "reading");
-    json_put_integer(json, "files", lj->n_files);
-    json_put_integer(json, "bad", bad);
-    json_put_integer(json, "refused", lj->n_refused);
-    json_put_integer(json, "records", records);
-    json_put_integer(json, "malformed", malformed);
-    json_put_integer(json, "skipped_bytes", skipped);
-    return json;
+    write_words(lj, r);
 }

@@ -2,14 +2,14 @@
 
 #include <config.h>
 
-#include "agent/progress/log-decoder.h"
+#include "agent/tail/log-decoder.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/progress/log-format.h"
+#include "agent/tail/log-format.h"
 #include "util.h"
 
 /* Integers that a double holds exactly. */

@@ -2,9 +2,10 @@
 
 #include <config.h>
 
-#include "agent/progress/log-paths.h"
+#include "agent/tail/log-paths.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
@@ -19,11 +20,19 @@
 struct walk {
     const struct log_paths_class *class;
     void *aux;
-    const char *fixed_end;      /* End of the fixed part of the path. */
-    int budget;
+    int budget;                 /* Directory entries that may still be
+                                 * read. */
 };
 
 static void walk(struct walk *, int dirfd, const char *rest);
+
+static void
+count_refusal(struct walk *w)
+{
+    if (errno == EACCES || errno == EPERM) {
+        w->class->refused(w->aux);
+    }
+}
 
 static void
 take_file(struct walk *w, int dirfd, const char *name)
@@ -37,9 +46,11 @@ take_file(struct walk *w, int dirfd, const char *name)
     }
     fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
                              | O_CLOEXEC);
-    if (fd >= 0 && !fstat(fd, &s) && S_ISREG(s.st_mode)) {
+    if (fd < 0) {
+        count_refusal(w);
+    } else if (!fstat(fd, &s) && S_ISREG(s.st_mode)) {
         w->class->file(fd, &s, w->aux);
-    } else if (fd >= 0) {
+    } else {
         close(fd);
     }
 }
@@ -49,10 +60,11 @@ take_file(struct walk *w, int dirfd, const char *name)
 static bool
 enter(struct walk *w, int dirfd, const char *name, const char *rest)
 {
-    int links = rest <= w->fixed_end ? 0 : O_NOFOLLOW;
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | links);
+    /* Passing through a directory needs no right to read it. */
+    int fd = openat(dirfd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0) {
+        count_refusal(w);
         return false;
     }
     walk(w, fd, rest);
@@ -70,6 +82,8 @@ match(struct walk *w, int dirfd, const char *pattern, const char *rest)
     if (!dir) {
         if (fd >= 0) {
             close(fd);
+        } else {
+            count_refusal(w);
         }
         return;
     }
@@ -106,25 +120,24 @@ walk(struct walk *w, int dirfd, const char *rest)
     name[n] = '\0';
     rest = rest[n] ? rest + n + 1 : NULL;
     if (strpbrk(name, "*?[")) {
-        w->class->dir(dirfd, w->aux);
+        w->class->dir(dirfd, !rest, w->aux);
         match(w, dirfd, name, rest);
     } else if (!rest) {
-        w->class->dir(dirfd, w->aux);
+        w->class->dir(dirfd, true, w->aux);
         take_file(w, dirfd, name);
     } else if (!enter(w, dirfd, name, rest)) {
-        w->class->dir(dirfd, w->aux);
+        w->class->dir(dirfd, false, w->aux);
     }
 }
 
 void
-log_paths_walk(const char *path, size_t n_fixed,
-               const struct log_paths_class *class, void *aux)
+log_paths_walk(const char *path, const struct log_paths_class *class,
+               void *aux)
 {
     struct walk w = {
-        .class = class, .aux = aux, .fixed_end = path + n_fixed,
-        .budget = MAX_ENTRIES,
+        .class = class, .aux = aux, .budget = MAX_ENTRIES,
     };
-    int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (fd >= 0) {
         walk(&w, fd, path);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef LOG_JOB_H
+#define LOG_JOB_H 1
+
+/* Log files of one job.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A specification names files by a path with wildcards, so files appear and
+ * disappear.  Directories are scanned when the kernel (inotify) reports a
+ * change in them, and files are read when it reports a write.  Of more than
+ * LOG_MAX_FILES files the latest are read.
+ *
+ * Watches can fail (the kernel limits their number per user), and some file
+ * systems report nothing: therefore everything is also checked every
+ * LOG_SAFETY_MS.
+ *
+ * Files may have any length, so reading begins a bounded distance before the
+ * end, each call reads a bounded number of bytes, and a reader that lags by
+ * more than that distance jumps, because only the last value counts.  A file
+ * that has become shorter is read from its beginning, and a replaced file is a
+ * new file.  A file of another format is ignored until it is replaced.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    log_job_init(&log, "asha/t0", &spec);
+ *    for (;;) {
+ *        ended = log_job_run(&log, now, report, aux);
+ *        ...wait for log.watch.fd and until log_job_next(&log)...
+ *    }
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The specification must outlive the object.  Main thread only.  'report' is
+ * called from log_job_run() only. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/tail/log-decoder.h"
+#include "agent/tail/log-watch.h"
+#include "wire/log-spec.h"
+
+struct log_file;
+struct tail_report;
+
+#define LOG_MAX_FILES 8
+#define LOG_TAIL (256 * 1024)   /* Reading of a file begins so many bytes
+                                 * before its end. */
+#define LOG_SAFETY_MS 10000
+
+typedef void log_progress_func(const struct progress *, void *aux);
+
+/* Read-only outside this module. */
+struct log_job {
+    char *job;                  /* "COJOB/JOB". */
+    const struct log_spec *spec;
+    char *path;                 /* Path of the specification for this job. */
+    size_t n_files;
+    struct log_file *files[LOG_MAX_FILES];      /* By time of modification,
+                                                 * the latest last. */
+    struct log_watch watch;
+
+    bool look, read;            /* Directories may have changed; files may
+                                 * have grown. */
+    long long next_look, next_read;     /* Earliest times of the next scan
+                                         * and read, ms. */
+    long long safety;           /* Time of the next scan in any case, ms. */
+    size_t n_refused;           /* Files and directories in the last scan
+                                 * that this process may not read. */
+};
+
+void log_job_init(struct log_job *, const char *job, const struct log_spec *);
+void log_job_uninit(struct log_job *);
+
+/* Returns the time at which log_job_run() must be called without an event. */
+long long log_job_next(const struct log_job *);
+
+/* Returns NULL, or why the log can no longer be read; then this must not be
+ * called again. */
+const char *log_job_run(struct log_job *, long long now, log_progress_func *,
+                        void *aux);
+
+/* Adds the state of the files to the report, which is all zeros. */
+void log_job_report(const struct log_job *, struct tail_report *);
+
+#endif /* agent/tail/log-job.h */
