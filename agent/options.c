@@ -17,6 +17,7 @@
 #include "ovsdb-session.h"
 #include "base/json-check.h"
 #include "base/options.h"
+#include "base/run-directory.h"
 #include "stream.h"
 #include "svec.h"
 #include "util.h"
@@ -102,9 +103,9 @@ static const struct option_row rows[] = {
     { "host", OPTION_COPY, AT(host), .value = "NAME",
       .shown = "the host name", .help = "name of this host" },
     { "db", OPTION_COPY, AT(db), .value = "REMOTE",
-      .shown = "unix:RUNDIR/hosts.sock", .help = "hosts database" },
+      .shown = "unix:CONTROLLER/hosts.sock", .help = "hosts database" },
     { "controller", OPTION_COPY, AT(controller), .value = "REMOTE",
-      .shown = "unix:RUNDIR/telemetry.sock",
+      .shown = "unix:CONTROLLER/telemetry.sock",
       .help = "telemetry server of the controller" },
     { "shim", OPTION_COPY, AT(shim), .value = "PATH",
       .shown = "RUNDIR/shim.sock", .help = "control socket of the shim" },
@@ -144,6 +145,8 @@ static const struct option_table table = {
     .usage = "usage: stagecoach-agent [OPTION...]\n\n"
              "Attributes the flows of one host to jobs and applies the order "
              "of the\ncontroller.\n",
+    .footer = "CONTROLLER is /run/stagecoach/controller if RUNDIR is "
+              "/run/stagecoach, else\nRUNDIR.\n",
     .rows = rows,
 };
 
@@ -198,14 +201,18 @@ check_remotes(const char *text)
 static void
 complete(struct agent_config *c)
 {
+    char *controller;
+
     c->host = c->host ? c->host : default_host();
     c->rundir = c->rundir ? c->rundir
-                : xstrdup(env_or("STAGECOACH_RUNDIR", "/run/stagecoach"));
+                : xstrdup(env_or("STAGECOACH_RUNDIR", RUN_DIRECTORY));
     c->cgroup = c->cgroup ? c->cgroup
                 : xstrdup(env_or("STAGECOACH_CGROUP", "stagecoach"));
-    c->db = c->db ? c->db : xasprintf("unix:%s/hosts.sock", c->rundir);
+    controller = run_directory_of_controller(c->rundir);
+    c->db = c->db ? c->db : xasprintf("unix:%s/hosts.sock", controller);
     c->controller = c->controller ? c->controller
-                    : xasprintf("unix:%s/telemetry.sock", c->rundir);
+                    : xasprintf("unix:%s/telemetry.sock", controller);
+    free(controller);
     c->shim = c->shim ? c->shim : xasprintf("%s/shim.sock", c->rundir);
     if (!cgroup_name_is_valid(c->host)) {
         bad_option("--host: \"%s\" is not a name, "CGROUP_NAME_RULE, c->host);

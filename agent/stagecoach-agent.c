@@ -23,6 +23,7 @@
 #include "lockfile.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "base/run-directory.h"
 #include "base/service-notify.h"
 #include "timeval.h"
 #include "unixctl.h"
@@ -179,6 +180,10 @@ main(int argc, char *argv[])
     agent_options_parse(argc, argv, &config);
     if (mkdir(config.rundir, 0755) && errno != EEXIST) {
         ovs_fatal(errno, "%s: cannot make the directory", config.rundir);
+    }
+    error = run_directory_check(config.rundir);
+    if (error) {
+        ovs_fatal(0, "%s", error);
     }
     daemonize_start(false);
     lockfile = lock_host(&config);

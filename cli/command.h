@@ -51,8 +51,12 @@ int command_fail(const char *name, char *error);
 /* Returns the value of environment variable 'name', 'deflt' if it is empty. */
 const char *command_env(const char *name, const char *deflt);
 
-/* Returns the run directory: $STAGECOACH_RUNDIR or its default. */
+/* Returns the run directory of this host: $STAGECOACH_RUNDIR or its
+ * default. */
 const char *command_rundir(void);
+
+/* Returns the directory of the controller's sockets, which the caller frees. */
+char *command_controller_rundir(void);
 
 /* Prints and destroys 'json'. */
 struct cJSON;

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/run-directory.h"
 #include "cli/command.h"
-#include "wire/agent-call.h"
 
 static const struct command commands[] = {
 #ifdef HAVE_OVS
@@ -158,7 +158,13 @@ command_env(const char *name, const char *deflt)
 const char *
 command_rundir(void)
 {
-    return command_env("STAGECOACH_RUNDIR", AGENT_RUNDIR);
+    return command_env("STAGECOACH_RUNDIR", RUN_DIRECTORY);
+}
+
+char *
+command_controller_rundir(void)
+{
+    return run_directory_of_controller(command_rundir());
 }
 
 void

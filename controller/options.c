@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/options.h"
+#include "base/run-directory.h"
 #include "util.h"
 #include "wire/daemon-options.h"
 
@@ -67,18 +68,17 @@ static const struct option_table table = {
     .version = "stagecoach-controller " STAGECOACH_VERSION,
     .usage = "usage: stagecoach-controller [OPTIONS] --policy=FILE\n\n"
              "Orders the network by search stages.\n",
-    .footer = "RUNDIR is $STAGECOACH_RUNDIR, or /run/stagecoach.\n",
+    .footer = "RUNDIR is $STAGECOACH_RUNDIR, or\n/run/stagecoach/controller.\n",
     .rows = rows,
 };
 
 static void
 set_defaults(struct controller_options *o)
 {
-    const char *rundir = getenv("STAGECOACH_RUNDIR");
+    const char *base = getenv("STAGECOACH_RUNDIR");
+    char *rundir = run_directory_of_controller(base && *base ? base
+                                               : RUN_DIRECTORY);
 
-    if (!rundir || !*rundir) {
-        rundir = "/run/stagecoach";
-    }
     if (!o->intent) {
         o->intent = xasprintf("unix:%s/intent.sock", rundir);
     }
@@ -94,6 +94,7 @@ set_defaults(struct controller_options *o)
     if (svec_is_empty(&o->rest)) {
         svec_add_nocopy(&o->rest, xasprintf("unix:%s/rest.sock", rundir));
     }
+    free(rundir);
 }
 
 void

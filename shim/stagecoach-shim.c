@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/run-directory.h"
 #include "shim/clock/clock.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
@@ -43,6 +44,19 @@ check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
     return (has <= (int) mtu ? NULL
             : message("%s: %s has MTU %d, at most --mtu %"PRIu32
                       " is allowed", option, iface, has, mtu));
+}
+
+/* Checks that no other user can replace the control socket. */
+static char *
+check_control(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? must(strndup(path, slash > path ? slash - path : 1))
+                : duplicate(".");
+    char *error = run_directory_check(dir);
+
+    free(dir);
+    return error;
 }
 
 /* Blocks SIGTERM and SIGINT in this and all later threads.  Returns a file
@@ -146,6 +160,7 @@ main(int argc, char *argv[])
 
         return report_error(replay_command(&files), EXIT_FAILURE);
     }
+    error = error ? error : check_control(o->control);
     error = error ? error : check_iface("--host-port", &o->host, o->mtu);
     error = error ? error : check_iface("--uplink", &o->uplink, o->mtu);
     return (error ? report_error(error, EXIT_BAD_USAGE)

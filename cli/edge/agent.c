@@ -77,10 +77,12 @@ static void
 set_defaults(struct doctor_options *o)
 {
     const char *rundir = command_rundir();
+    char *controller = command_controller_rundir();
 
     svec_init(&o->ports);
-    o->defaults[0] = xasprintf("unix:%s/hosts.sock", rundir);
-    o->defaults[1] = xasprintf("unix:%s/telemetry.sock", rundir);
+    o->defaults[0] = xasprintf("unix:%s/hosts.sock", controller);
+    o->defaults[1] = xasprintf("unix:%s/telemetry.sock", controller);
+    free(controller);
     o->defaults[2] = xasprintf("%s/shim.sock", rundir);
     o->config = (struct doctor_config) {
         .root = "", .rundir = rundir,

@@ -43,8 +43,8 @@ static const struct option_row rows[] = {
 #ifdef HAVE_OVS
     { "intent", OPTION_TEXT, AT(intent), .value = "REMOTE", .modes = RUN,
       .help = "announce stages to this intent database, such as "
-              "unix:/run/stagecoach/intent.sock; the search continues if it "
-              "is unreachable" },
+              "unix:/run/stagecoach/controller/intent.sock; the search "
+              "continues if it is unreachable" },
     { "bare", OPTION_FLAG, AT(bare), .modes = RUN,
       .help = "start trainers without \"stagecoach run\", so that jobs have "
               "no cgroup that identifies their traffic" },

@@ -28,11 +28,13 @@ char *
 controller_call(const char *command, size_t n_args, const char *const *args,
                 int timeout_ms, char **replyp, int *errnum)
 {
-    char *socket = xasprintf("%s/controller.ctl", command_rundir());
+    char *rundir = command_controller_rundir();
+    char *socket = xasprintf("%s/controller.ctl", rundir);
     char *error = rpc_unixctl(socket, command, n_args, args, timeout_ms,
                               replyp, errnum);
 
     free(socket);
+    free(rundir);
     return error;
 }
 

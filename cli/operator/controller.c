@@ -440,7 +440,7 @@ set_address(const char *text, void *address)
 
 static const struct option_row rows[] = {
     { "rundir", OPTION_CUSTOM, AT(rundir), .value = "DIR", .parse = set_path,
-      .shown = "$STAGECOACH_RUNDIR or /run/stagecoach",
+      .shown = "$STAGECOACH_RUNDIR or /run/stagecoach/controller",
       .help = "directory of sockets" },
     { "dbdir", OPTION_CUSTOM, AT(dbdir), .value = "DIR", .parse = set_path,
       .deflt = "/var/lib/stagecoach", .help = "directory of the databases" },
@@ -468,7 +468,7 @@ parse_options(int argc, char *argv[], const struct verb *verb,
     };
     int first, status;
 
-    set_path(command_rundir(), &o->rundir);
+    o->rundir = command_controller_rundir();
     status = option_table_command(&table, argc, argv, o, &first);
     if (status < 0 && verb->operand) {
         o->name = argv[first];

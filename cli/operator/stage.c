@@ -109,7 +109,10 @@ run_stage(int argc, char *argv[])
         char *error;
 
         if (!o.intent) {
-            o.intent = xasprintf("unix:%s/intent.sock", command_rundir());
+            char *rundir = command_controller_rundir();
+
+            o.intent = xasprintf("unix:%s/intent.sock", rundir);
+            free(rundir);
         }
         ic = intent_client_create(o.intent, TIMEOUT_MS);
         error = (begins ? begin(ic, &o)

@@ -68,8 +68,10 @@ done
 for machine in $machines_up; do
     boot "$machine" installed
 done
-# run_of NAME: prints the path of the machine's /run/stagecoach.
+# run_of NAME, controller_of NAME: print the path of the machine's
+# /run/stagecoach, and of the controller's directory in it.
 run_of() { echo "/proc/$(first_process "$1")/root/run/stagecoach"; }
+controller_of() { echo "$(run_of "$1")/controller"; }
 
 # Keys are in a folder of their own, on no machine with services.  There "rsync
 # -a [--chown=USER:] FROM/ ADDRESS:TO" does not need a login.
@@ -141,7 +143,7 @@ echo "ok: every command"
 # The new version's schemas are in use, and the stage still exists.
 for n in 1 2 3; do
     version=$(ovsdb-client --no-leader-only get-schema-version \
-        "unix:$(run_of c$n)/intent.sock" Stagecoach_Intent)
+        "unix:$(controller_of c$n)/intent.sock" Stagecoach_Intent)
     [ "$version" = "$(ovsdb-tool schema-version \
         "$machines/installed/opt/new$bindir/../share/stagecoach/intent.ovsschema")" ] ||
         fail "c$n has schema $version"
@@ -149,7 +151,7 @@ done
 echo "ok: the schema is the new one"
 leads() {
     for n in 1 2 3; do
-        ovs-appctl -T 2 -t "$(run_of c$n)/controller.ctl" controller/order |
+        ovs-appctl -T 2 -t "$(controller_of c$n)/controller.ctl" controller/order |
             grep -q '"cojob":"trial"' && return
     done
     return 1
@@ -171,7 +173,7 @@ echo "the host was ordered in $(cat "$dir/ordered") looks, and not in $lost"
 # still accept the next leader.
 machine_that_leads() {
     for n in 1 2 3; do
-        if ovs-appctl -T 2 -t "$(run_of c$n)/controller.ctl" \
+        if ovs-appctl -T 2 -t "$(controller_of c$n)/controller.ctl" \
             controller/status 2>/dev/null | grep -q '"state":"active"'; then
             echo c$n
         fi
@@ -194,7 +196,7 @@ restart_leader() {
 # Sets $generation to the leader's; succeeds if the host has the same one.
 obeys() {
     one_leads || return
-    leader=$(run_of "$(machine_that_leads)")/controller
+    leader=$(controller_of "$(machine_that_leads)")/controller
     generation=$(status_member "$leader" generation)
     [ "$(status_member "$(run_of h0)/agent" generation)" = "$generation" ] &&
         [ "$(status_member "$leader" agents)" = 1 ] && follows

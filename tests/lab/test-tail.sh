@@ -51,6 +51,44 @@ run_job() {
 
 chmod 755 "$dir"
 : >"$dir/agent.log"
+
+# A run directory of another user: links there would make root create files, and
+# change the modes of its own.
+mkdir "$dir/planted"
+echo secret >"$dir/victim"
+chmod 600 "$dir/victim"
+for file in progress.sock agent.ctl shim.sock; do
+    ln -s "$dir/victim" "$dir/planted/$file"
+done
+ln -s "$dir/created" "$dir/planted/.agent.~lock~"
+chown -h 65534 "$dir/planted" "$dir/planted/"* "$dir/planted/.agent.~lock~"
+refuses() {
+    timeout 5 "$@" >"$dir/planted.log" 2>&1
+    status=$?
+    case $status in
+    0 | 124) fail "$1 used the directory of another user" ;;
+    esac
+    grep -q "/planted: belongs to user 65534, a directory of root" \
+        "$dir/planted.log" || fail "$1: $(cat "$dir/planted.log")"
+}
+refuses "$BUILD/agent/stagecoach-agent" --host=h0 --rundir="$dir/planted" \
+    -vsyslog:off
+if [ -x "$BUILD/shim/stagecoach-shim" ]; then
+    refuses "$BUILD/shim/stagecoach-shim" --name h0 --host-port af_packet:lo \
+        --uplink af_packet:none --rate 1Gbit --control "$dir/planted/shim.sock"
+fi
+[ "$(stat -c %a:%s "$dir/victim")" = 600:7 ] || fail "root's file has changed"
+[ ! -e "$dir/created" ] || fail "root has created a file"
+chmod 777 "$dir/planted"
+chown 0 "$dir/planted"
+if timeout 5 "$BUILD/agent/stagecoach-agent" --host=h0 -vsyslog:off \
+    --rundir="$dir/planted" >"$dir/planted.log" 2>&1 ||
+    ! grep -q "/planted: mode 0777, a directory that only" "$dir/planted.log"
+then
+    fail "the agent used a directory that all users can write"
+fi
+echo "ok: agent and shim refuse the directory of another user"
+
 start_agent() {
     "$BUILD/agent/stagecoach-agent" --host=h0 --rate=50Mbit \
         -vconsole:info -vsyslog:off 2>>"$dir/agent.log" &
@@ -59,6 +97,7 @@ start_agent() {
     wait_for 5 "the agent answers" says agent/status '"host":"h0"'
 }
 start_agent
+[ "$(stat -c %a "$dir/progress.sock")" = 666 ] || fail "progress.sock's mode"
 
 # measure SECONDS: times the agent's replies, ten a second, and its use of CPU
 # and memory; sets $slowest_ms, $cpu_percent and $rss_mib.

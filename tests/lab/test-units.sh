@@ -70,6 +70,13 @@ user_of() {
 for unit in controller database@intent database@hosts; do
     [ "$(user_of stagecoach-$unit)" = stagecoach ] || fail "the user of $unit"
 done
+# Only root can change the directory of agent and shim.
+[ "$(h0 stat -c %U:%a /run/stagecoach)" = root:755 ] || fail "/run/stagecoach"
+[ "$(h0 stat -c %U:%a /run/stagecoach/controller)" = stagecoach:755 ] ||
+    fail "/run/stagecoach/controller"
+h0 setpriv --reuid=stagecoach --clear-groups \
+    ln -s /etc/shadow /run/stagecoach/link 2>/dev/null &&
+    fail "the controller's user can make links for root"
 is_ordered() { h0 stagecoach hosts | grep -q '^h0 .*connected *ordered'; }
 await "the host follows the order" is_ordered
 await "the shim forwards" pings

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whose the directories of sockets are. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/run-directory.h"
+
+static char dir[] = "/tmp/stagecoach-run-XXXXXX";
+static char below[64];
+
+static int
+make(void **state)
+{
+    strcpy(dir, "/tmp/stagecoach-run-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    snprintf(below, sizeof below, "%s/below", dir);
+    assert_int_equal(mkdir(below, 0755), 0);
+    return 0;
+}
+
+static int
+delete(void **state)
+{
+    assert_int_equal(rmdir(below) || rmdir(dir), 0);
+    return 0;
+}
+
+static void
+assert_refused(const char *path, const char *why)
+{
+    char *error = run_directory_check(path);
+
+    assert_non_null(error);
+    assert_non_null(strstr(error, why));
+    free(error);
+}
+
+static void
+only_the_standard_directory_has_one_for_the_controller(void **state)
+{
+    char *path = run_directory_of_controller("/run/stagecoach");
+
+    assert_string_equal(path, "/run/stagecoach/controller");
+    free(path);
+    path = run_directory_of_controller("/run/stagecoach/lab-a");
+    assert_string_equal(path, "/run/stagecoach/lab-a");
+    free(path);
+}
+
+static void
+a_directory_that_others_can_write_is_refused(void **state)
+{
+    assert_null(run_directory_check(below));
+    assert_int_equal(chmod(below, 0775), 0);
+    assert_refused(below, "mode 0775");
+    assert_int_equal(chmod(below, 01777), 0);
+    assert_refused(below, "mode 1777");
+    assert_int_equal(chmod(below, 0755), 0);
+    assert_int_equal(chmod(dir, 0777), 0);
+    assert_refused(below, "mode 0777");
+    assert_int_equal(chmod(dir, 01777), 0);
+    assert_null(run_directory_check(below));
+}
+
+static void
+a_directory_of_another_user_is_refused(void **state)
+{
+    if (geteuid()) {
+        skip();
+    }
+    assert_int_equal(chown(below, 65534, 65534), 0);
+    assert_refused(below, "belongs to user 65534");
+    assert_int_equal(chown(below, 0, 0), 0);
+    assert_int_equal(chown(dir, 65534, 65534), 0);
+    assert_refused(below, "belongs to user 65534");
+    assert_refused("/nothing/here", "No such file");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            only_the_standard_directory_has_one_for_the_controller),
+        cmocka_unit_test_setup_teardown(
+            a_directory_that_others_can_write_is_refused, make, delete),
+        cmocka_unit_test_setup_teardown(
+            a_directory_of_another_user_is_refused, make, delete),
+    };
+
+    return cmocka_run_group_tests_name("run-directory", tests, NULL, NULL);
+}
