@@ -242,11 +242,11 @@ weigh_iterations(struct decide_problem *dp)
     for (size_t i = 0; i < dp->n_jobs; i++) {
         struct decide_job *dj = &dp->jobs[i];
         const struct iteration_need *need = &dp->needs[dj->stage];
-        struct iteration_size size = { dj->burst, work_of_iteration(dj) };
 
         dj->urgency = iteration_urgency(need, dj->isolated);
         order_problem_set_weight(dp->op, dj->entry,
-                                 iteration_weight(need, dj->isolated, size));
+                                 iteration_weight(need, dj->isolated,
+                                                  dj->burst));
         dp->op->stages[dj->entry].traits.early_weight
             = need->weight / dp->stages[dj->stage]->n_jobs;
     }

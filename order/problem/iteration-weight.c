@@ -22,13 +22,13 @@ iteration_urgency(const struct iteration_need *need, double alone)
 
 double
 iteration_weight(const struct iteration_need *need, double alone,
-                 struct iteration_size size)
+                 double busiest)
 {
     double weight = need->weight
                     * pow(iteration_urgency(need, alone), URGENCY_POWER);
 
-    if (need->work > 0 && size.busiest > 0) {
-        weight *= sqrt(size.busiest * size.all) / need->work;
+    if (need->work > 0 && busiest > 0) {
+        weight *= busiest / need->work;
     }
     return fmin(fmax(weight, 1 / ORDER_MAX_WEIGHT), ORDER_MAX_WEIGHT);
 }

@@ -211,7 +211,6 @@ remaining_problem(const struct live *live,
     for (size_t i = 0; i < live->n_units; i++) {
         const struct unit *unit = live->units[i];
         struct live_stage *stage = unit->stage;
-        struct iteration_size size = { unit->job->busiest, unit->job->work };
 
         if (live->weighted && stage->place < 0) {
             stage->place = 0;
@@ -221,7 +220,7 @@ remaining_problem(const struct live *live,
             add_unit(op, live, unit, live->weighted
                      ? iteration_weight(&stage->need,
                                         remaining_alone(live, unit->job),
-                                        size)
+                                        unit->job->busiest)
                      : stage->cojob->weight);
             get_traits(live, unit, unit->job, 1, early, &traits);
             traits.early_weight = stage->need.weight / stage->n_jobs;

@@ -285,8 +285,7 @@ time_iterations(int n, bool ends)
             };
 
             order_problem_set_weight(
-                op, s, iteration_weight(&need, instance_uniform(&seed),
-                                        (struct iteration_size) { 1, 8 }));
+                op, s, iteration_weight(&need, instance_uniform(&seed), 1));
         }
         order_compute(&options, op, &result);
         if (ends) {
@@ -362,6 +361,8 @@ main(void)
     printf("\"iterations_100_p99_us\": %.1f, ", time_iterations(100, false));
     printf("\"iterations_1600_p99_us\": %.1f, ",
            time_iterations(1600, false));
+    printf("\"iterations_10000_p99_us\": %.1f, ",
+           time_iterations(10000, false));
     printf("\"iterations_and_ends_100_p99_us\": %.1f, ",
            time_iterations(100, true));
     printf("\"bytes_per_pair\": %.1f}, \"baseline\": {", bytes);

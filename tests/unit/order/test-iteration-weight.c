@@ -10,8 +10,6 @@
 #include "order/order.h"
 #include "order/problem/iteration-weight.h"
 
-static const struct iteration_size one = { 1, 1 };
-
 /* A search of one job, which needs one port. */
 struct search {
     double seconds;             /* Of an iteration. */
@@ -33,9 +31,7 @@ first_of(struct search a, struct search b)
         struct iteration_need need = { 1, left, left };
 
         order_problem_add_stage(
-            op, iteration_weight(&need, left, (struct iteration_size) {
-                                 searches[s].seconds, searches[s].seconds }),
-            s);
+            op, iteration_weight(&need, left, searches[s].seconds), s);
         order_problem_add_demand(op, s, 0, searches[s].seconds);
     }
     order_result_init(&result);
@@ -90,11 +86,10 @@ unknown_work_counts_as_all_of_it(void **state)
 {
     struct iteration_need need = { .weight = 3, .slowest = 10 };
 
-    assert_true(iteration_weight(&need, 10, one) == 3);
+    assert_true(iteration_weight(&need, 10, 1) == 3);
     need.work = 5;
-    assert_true(iteration_weight(&need, 10, (struct iteration_size) { 0 })
-                == 3);
-    assert_true(iteration_weight(&need, 10, one) < 3);
+    assert_true(iteration_weight(&need, 10, 0) == 3);
+    assert_true(iteration_weight(&need, 10, 1) < 3);
 }
 
 static void
@@ -106,8 +101,43 @@ a_job_with_time_to_spare_has_less_weight(void **state)
     assert_true(iteration_urgency(&need, 5) == 0.5);
     assert_true(iteration_urgency(&need, 20) == 1);
     assert_true(iteration_urgency(&need, 0) > 0);
-    assert_true(iteration_weight(&need, 5, one)
-                < iteration_weight(&need, 10, one));
+    assert_true(iteration_weight(&need, 5, 1)
+                < iteration_weight(&need, 10, 1));
+}
+
+/* Returns the index that is served first: 0, an iteration of a second of four
+ * ports, of a search that needs 'wide' seconds of all ports, or 1, an
+ * iteration of a second of one of these ports, of a search that needs
+ * 'narrow'. */
+static int
+first_of_widths(double wide, double narrow)
+{
+    struct order_problem *op = order_problem_create(4);
+    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
+    struct iteration_need needs[] = { { 1, wide, 1 }, { 1, narrow, 1 } };
+    struct order_result result;
+    int first;
+
+    for (int s = 0; s < 2; s++) {
+        order_problem_add_stage(op, iteration_weight(&needs[s], 1, 1), s);
+        for (int port = 0; port < (s ? 1 : 4); port++) {
+            order_problem_add_demand(op, s, port, 1);
+        }
+    }
+    options.iterations = true;
+    order_result_init(&result);
+    order_compute(&options, op, &result);
+    first = result.order[0];
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+    return first;
+}
+
+static void
+a_wide_iteration_goes_by_all_that_its_search_needs(void **state)
+{
+    assert_int_equal(first_of_widths(14, 12), 1);
+    assert_int_equal(first_of_widths(10, 12), 0);
 }
 
 /* Returns the index that is served first: 0, that of an iteration which needs
@@ -155,6 +185,7 @@ main(void)
         cmocka_unit_test(needless_bytes_gain_nothing),
         cmocka_unit_test(unknown_work_counts_as_all_of_it),
         cmocka_unit_test(a_job_with_time_to_spare_has_less_weight),
+        cmocka_unit_test(a_wide_iteration_goes_by_all_that_its_search_needs),
         cmocka_unit_test(the_sort_costs_little_more_than_the_permutation),
     };
 
