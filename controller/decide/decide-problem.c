@@ -248,7 +248,8 @@ weigh_iterations(struct decide_problem *dp)
                                  iteration_weight(need, dj->isolated,
                                                   dj->burst));
         dp->op->stages[dj->entry].traits.early_weight
-            = need->weight / dp->stages[dj->stage]->n_jobs;
+            = iteration_early_weight(need, dp->stages[dj->stage]->n_jobs,
+                                     dj->burst, work_of_iteration(dj));
     }
 }
 

@@ -32,3 +32,12 @@ iteration_weight(const struct iteration_need *need, double alone,
     }
     return fmin(fmax(weight, 1 / ORDER_MAX_WEIGHT), ORDER_MAX_WEIGHT);
 }
+
+double
+iteration_early_weight(const struct iteration_need *need, size_t n_jobs,
+                       double busiest, double all)
+{
+    double weight = need->weight / n_jobs;
+
+    return busiest > 0 && all > 0 ? weight * sqrt(busiest / all) : weight;
+}

@@ -62,6 +62,8 @@
  *
  * Pure functions. */
 
+#include <stddef.h>
+
 /* What is left of a stage, as its jobs see it. */
 struct iteration_need {
     double weight;              /* Of the search, aging included. */
@@ -81,5 +83,13 @@ double iteration_urgency(const struct iteration_need *, double alone);
  * search is 0, the iteration counts as all of its search's work. */
 double iteration_weight(const struct iteration_need *, double alone,
                         double busiest);
+
+/* Returns the weight of the end of the early phase of a job, one of 'n_jobs'
+ * of its stage, an iteration of which needs 'busiest' seconds of its busiest
+ * port and 'all' seconds of all ports, see early-order.c.  It falls with the
+ * width of the job as the weight of its iterations does, so that a boost means
+ * the same for wide and narrow jobs. */
+double iteration_early_weight(const struct iteration_need *, size_t n_jobs,
+                              double busiest, double all);
 
 #endif /* order/problem/iteration-weight.h */

@@ -59,8 +59,8 @@ struct order_traits {
     double intensity;           /* Device-seconds of computing per second of
                                  * its busiest port. */
     double early_weight;        /* Importance of the end of its early phase:
-                                 * the search's weight over its number of jobs;
-                                 * 0 is the weight of the stage. */
+                                 * see iteration_early_weight(); 0 is the
+                                 * weight of the stage. */
     double gain;                /* Predicted improvement of the metric in the
                                  * next period, relative to the largest so far;
                                  * see progress-curve.h.  INFINITY before the

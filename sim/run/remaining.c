@@ -223,7 +223,9 @@ remaining_problem(const struct live *live,
                                         unit->job->busiest)
                      : stage->cojob->weight);
             get_traits(live, unit, unit->job, 1, early, &traits);
-            traits.early_weight = stage->need.weight / stage->n_jobs;
+            traits.early_weight = iteration_early_weight(
+                &stage->need, stage->n_jobs, unit->job->busiest,
+                unit->job->work);
         } else if (stage->place < 0) {
             unit = &stage->jobs[0].unit;
             stage->place = op->n_stages;

@@ -105,6 +105,17 @@ a_job_with_time_to_spare_has_less_weight(void **state)
                 < iteration_weight(&need, 10, 1));
 }
 
+/* A job without known demands has the weight of its search. */
+static void
+the_end_of_an_early_phase_weighs_less_for_wide_jobs(void **state)
+{
+    struct iteration_need need = { .weight = 6 };
+
+    assert_true(iteration_early_weight(&need, 3, 1, 1) == 2);
+    assert_true(iteration_early_weight(&need, 3, 1, 4) == 1);
+    assert_true(iteration_early_weight(&need, 3, 0, 0) == 2);
+}
+
 /* Returns the index that is served first: 0, an iteration of a second of four
  * ports, of a search that needs 'wide' seconds of all ports, or 1, an
  * iteration of a second of one of these ports, of a search that needs
@@ -185,6 +196,7 @@ main(void)
         cmocka_unit_test(needless_bytes_gain_nothing),
         cmocka_unit_test(unknown_work_counts_as_all_of_it),
         cmocka_unit_test(a_job_with_time_to_spare_has_less_weight),
+        cmocka_unit_test(the_end_of_an_early_phase_weighs_less_for_wide_jobs),
         cmocka_unit_test(a_wide_iteration_goes_by_all_that_its_search_needs),
         cmocka_unit_test(the_sort_costs_little_more_than_the_permutation),
     };
