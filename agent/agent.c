@@ -48,6 +48,24 @@ agent_capacity(const struct agent *a)
     return status.rate_bps ? status.rate_bps : a->config->rate_bps;
 }
 
+bool
+agent_wanted(const struct agent *a, const struct job *job,
+             struct shim_slot *row)
+{
+    const struct membership_claim claim = {
+        .registered = registry_is_registered(job), .has_uid = job->has_uid,
+        .uid = job->uid,
+    };
+    struct membership_owner owner;
+
+    wanted_get_owner(&a->wanted, job->name, &owner);
+    if (membership_check(&owner, &claim) == MEMBERSHIP_ADMITTED) {
+        return wanted_get(&a->wanted, job->name, row);
+    }
+    wanted_get_default(&a->wanted, job->name, row);
+    return false;
+}
+
 static void
 send_telemetry(struct agent *a)
 {
@@ -124,12 +142,14 @@ static const struct shim_actuator_events events = {
 
 /* Events of the tracker. */
 
+/* Gives 'job' the priority of the order, or the default if its processes are
+ * not those of its owner. */
 static void
-set_job(struct agent *a, const char *name)
+set_job(struct agent *a, struct job *job)
 {
     struct shim_slot row;
 
-    wanted_get(&a->wanted, name, &row);
+    agent_wanted(a, job, &row);
     shim_actuator_set_job(a->shim, &row, a->decided);
 }
 
@@ -138,9 +158,26 @@ on_job_begin(struct job *job, void *a_)
 {
     struct agent *a = a_;
 
-    set_job(a, job->name);
+    set_job(a, job);
     shim_actuator_watch_job(a->shim, job->name, true);
     log_readers_job_begin(a->logs, job->name);
+}
+
+static bool
+on_job_owner(const char *name, uid_t *uidp, void *a_)
+{
+    const struct agent *a = a_;
+    struct membership_owner owner;
+
+    wanted_get_owner(&a->wanted, name, &owner);
+    *uidp = owner.uid;
+    return owner.has_uid;
+}
+
+static void
+on_job_changed(struct job *job, void *a_)
+{
+    set_job(a_, job);
 }
 
 /* Frees what the agent keeps for a job. */
@@ -182,6 +219,8 @@ on_flow_end(const struct shim_flow_key *key, void *a_)
 static const struct tracker_class tracker_class = {
     .job_begin = on_job_begin,
     .job_end = on_job_end,
+    .job_changed = on_job_changed,
+    .job_owner = on_job_owner,
     .flow_begin = on_flow_begin,
     .flow_end = on_flow_end,
 };
@@ -408,14 +447,19 @@ run_wanted(struct agent *a, long long now)
 {
     bool changed = wanted_run(&a->wanted, a->loop->idl, &a->lease, now);
     bool was_decided = a->decided;
-    const struct job *job;
+    struct job *job;
 
     a->decided = a->decided || a->wanted.present
                  || ovsdb_idl_has_ever_connected(a->loop->idl)
                  || now - a->started >= GRACE_MS;
     if (changed || a->decided != was_decided) {
         HMAP_FOR_EACH (job, node, &tracker_registry(a->tracker)->jobs) {
-            set_job(a, job->name);
+            uid_t uid;
+
+            if (on_job_owner(job->name, &uid, a)) {
+                tracker_set_owner(a->tracker, job, uid);
+            }
+            set_job(a, job);
         }
     }
 }

@@ -39,6 +39,7 @@
 #include "agent/report.h"
 #include "agent/wanted.h"
 
+struct job;
 struct ovsdb_idl_loop;
 struct port_rule;
 struct shim_actuator;
@@ -101,6 +102,12 @@ void agent_run(struct agent *);
 void agent_wait(struct agent *);
 
 char *agent_load_readers(struct agent *);
+
+/* Stores in '*row' the priority that 'job' has on this host.  Returns false if
+ * that is the default: the order does not have the job, or its processes are
+ * not admitted (wire/membership.h). */
+bool agent_wanted(const struct agent *, const struct job *,
+                  struct shim_slot *row);
 
 /* Returns the rate of the uplink in bit/s, 0 if unknown. */
 uint64_t agent_capacity(const struct agent *);

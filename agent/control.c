@@ -26,6 +26,7 @@
 #include "unixctl.h"
 #include "util.h"
 #include "wire/json-put.h"
+#include "wire/membership.h"
 
 /* Replies with 'json' and destroys it. */
 static void
@@ -104,7 +105,7 @@ job_to_json(const struct agent *a, const struct job *job)
 {
     struct json *json = telemetry_compose_job(job);
     struct shim_slot row;
-    bool named = wanted_get(&a->wanted, job->name, &row);
+    bool named = agent_wanted(a, job, &row);
 
     json_put_integer(json, "cgroup", job->cgroup);
     json_put_integer(json, "seconds", (time_msec() - job->since) / 1000);
@@ -187,20 +188,40 @@ control_links(struct unixctl_conn *conn, int argc OVS_UNUSED,
     free(name);
 }
 
-/* SOURCE COJOB JOB KIND TEXT [rung=N] */
+/* SOURCE COJOB JOB KIND TEXT [rung=N] [uid=N] */
 struct claim_command {
     enum claim_source source;
     char name[64];
     const char *kind;
     const char *text;
     int64_t rung;               /* -1 if not given. */
+    int64_t uid;                /* -1 if not given. */
 };
+
+/* Parses "rung=N" or "uid=N".  Returns NULL or a malloc()'d message. */
+static char *
+parse_claim_option(const char *text, struct claim_command *command)
+{
+    unsigned long long int value;
+
+    if (!strncmp(text, "rung=", 5) && str_to_ullong(text + 5, 10, &value)
+        && value <= 1000000) {
+        command->rung = value;
+    } else if (!strncmp(text, "uid=", 4) && str_to_ullong(text + 4, 10, &value)
+               && value <= MEMBERSHIP_MAX_UID) {
+        command->uid = value;
+    } else {
+        return xasprintf("\"%.40s\" is neither rung nor user, rung=0 to "
+                         "rung=1000000 and uid=0 to uid=%u are allowed", text,
+                         MEMBERSHIP_MAX_UID);
+    }
+    return NULL;
+}
 
 /* Parses 'argv' into '*command'.  Returns NULL or a malloc()'d message. */
 static char *
 parse_claim(int argc, const char *argv[], struct claim_command *command)
 {
-    unsigned long long int rung;
     char *error;
 
     command->source = claim_source_from_name(argv[1]);
@@ -215,16 +236,11 @@ parse_claim(int argc, const char *argv[], struct claim_command *command)
     }
     command->kind = argv[4];
     command->text = argv[5];
-    command->rung = -1;
-    if (argc > 6) {
-        if (strncmp(argv[6], "rung=", 5)
-            || !str_to_ullong(argv[6] + 5, 10, &rung) || rung > 1000000) {
-            return xasprintf("\"%.40s\" is not a rung, rung=0 to rung=1000000 "
-                             "are allowed", argv[6]);
-        }
-        command->rung = rung;
+    command->rung = command->uid = -1;
+    for (int i = 6; !error && i < argc; i++) {
+        error = parse_claim_option(argv[i], command);
     }
-    return NULL;
+    return error;
 }
 
 static void
@@ -234,11 +250,12 @@ control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
     struct agent *a = a_;
     struct claim_command c;
     char *error = parse_claim(argc, argv, &c);
+    uid_t uid = c.uid;
 
     if (!error) {
         error = (!strcmp(argv[0], "agent/claim")
                  ? tracker_claim(a->tracker, c.source, c.name, c.kind, c.text,
-                                 c.rung)
+                                 c.rung, c.uid >= 0 ? &uid : NULL)
                  : tracker_unclaim(a->tracker, c.source, c.name, c.kind,
                                    c.text));
     }
@@ -315,7 +332,8 @@ agent_control_register(struct agent *a)
     unixctl_command_register("agent/reload-readers", "", 0, 0,
                              control_reload_readers, a);
     unixctl_command_register("agent/claim", "SOURCE COJOB JOB "
-                             "(cgroup PATH|netns PATH|pid N) [rung=N]", 5, 6,
+                             "(cgroup PATH|netns PATH|pid N) [rung=N] "
+                             "[uid=N]", 5, 7,
                              control_claim, a);
     unixctl_command_register("agent/unclaim", "SOURCE COJOB JOB "
                              "(cgroup PATH|netns PATH|pid N)", 5, 5,

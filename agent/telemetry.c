@@ -185,6 +185,10 @@ telemetry_compose_job(const struct job *job)
     json_object_put_string(json, "job", job->name);
     json_put_integer(json, "tx_bytes", job->tx_bytes);
     json_put_integer(json, "rx_bytes", job->rx_bytes);
+    json_put_boolean(json, "registered", registry_is_registered(job));
+    if (job->has_uid) {
+        json_put_integer(json, "uid", job->uid);
+    }
     if (bursts->period_ns) {
         json_put_real(json, "period_s", bursts->period_ns / 1e9);
         json_put_integer(json, "burst_bytes", bursts->bytes);
@@ -299,6 +303,7 @@ telemetry_compose(const struct telemetry_facts *facts)
         json_object_put(ports, "uplink", compose_port(facts));
     }
     json_object_put(json, "ports", ports);
+    json_put_integer(json, "jobs_refused", facts->registry->n_refused);
     json_put_integer(json, "ip_bytes", status->totals->ip_bytes);
     json_put_integer(json, "default_bytes", status->totals->default_bytes);
     if (status->connected) {

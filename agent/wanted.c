@@ -56,6 +56,9 @@ lease_until(const struct lease *lease)
 struct wanted_job {
     struct hmap_node node;      /* In struct wanted's 'jobs', by name. */
     struct shim_slot row;
+    bool named;                 /* The order has the job. */
+    bool has_uid;               /* 'uid' is valid. */
+    uint32_t uid;               /* User that owns the cojob. */
 };
 
 /* Prepares 'idl' to show the row of 'host' and no other. */
@@ -66,6 +69,7 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
         = OVSDB_IDL_CONDITION_INIT(&condition);
 
     memset(w, 0, sizeof *w);
+    w->trusts_environment = true;
     w->host = xstrdup(host);
     w->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&w->congestion, 0xff, sizeof w->congestion);
@@ -113,8 +117,10 @@ find(const struct wanted *w, const char *name)
     return NULL;
 }
 
-static void
-set_default(const struct wanted *w, const char *name, struct shim_slot *row)
+/* Stores in '*row' what a job has that no order has. */
+void
+wanted_get_default(const struct wanted *w, const char *name,
+                   struct shim_slot *row)
 {
     memset(row, 0, sizeof *row);
     row->level = SHIM_LEVEL_DEFAULT;
@@ -124,12 +130,12 @@ set_default(const struct wanted *w, const char *name, struct shim_slot *row)
     ovs_strlcpy(row->name, name, sizeof row->name);
 }
 
-/* Returns the row for 'name', a new one if there is none; a row that nothing
+/* Returns the job called 'name', a new one if there is none; one that nothing
  * reads if the name cannot be a job's. */
-static struct shim_slot *
-get_row(struct wanted *w, const char *name)
+static struct wanted_job *
+get_job(struct wanted *w, const char *name)
 {
-    static struct shim_slot ignored;
+    static struct wanted_job ignored;
     struct wanted_job *job = find(w, name);
 
     if (!job) {
@@ -137,10 +143,32 @@ get_row(struct wanted *w, const char *name)
             return &ignored;
         }
         job = xzalloc(sizeof *job);
-        set_default(w, name, &job->row);
+        wanted_get_default(w, name, &job->row);
         hmap_insert(&w->jobs, &job->node, hash_string(name, 0));
     }
+    return job;
+}
+
+/* The same for a job that the order has. */
+static struct shim_slot *
+get_row(struct wanted *w, const char *name)
+{
+    struct wanted_job *job = get_job(w, name);
+
+    job->named = true;
     return &job->row;
+}
+
+static void
+take_owners(struct wanted *w, const struct hostsrec_host_wanted *db)
+{
+    w->trusts_environment = !db->trust || strcmp(db->trust, "registered");
+    for (size_t i = 0; i < db->n_owner_uid; i++) {
+        struct wanted_job *job = get_job(w, db->key_owner_uid[i]);
+
+        job->has_uid = true;
+        job->uid = db->value_owner_uid[i];
+    }
 }
 
 /* Order level 0 is the first queue after that for control traffic. */
@@ -191,6 +219,7 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     w->default_dscp = db->default_dscp;
     w->min_share = get_min_share(db);
     w->congestion = get_congestion(db);
+    take_owners(w, db);
     for (size_t i = 0; i < db->n_level; i++) {
         get_row(w, db->key_level[i])->level =
             queue_of_level(db->value_level[i]);
@@ -288,7 +317,19 @@ wanted_get(const struct wanted *w, const char *name, struct shim_slot *row)
     if (job) {
         *row = job->row;
     } else {
-        set_default(w, name, row);
+        wanted_get_default(w, name, row);
     }
-    return job != NULL;
+    return job && job->named;
+}
+
+void
+wanted_get_owner(const struct wanted *w, const char *name,
+                 struct membership_owner *owner)
+{
+    const struct wanted_job *job = find(w, name);
+
+    *owner = (struct membership_owner) {
+        .trusts_environment = w->trusts_environment,
+        .has_uid = job && job->has_uid, .uid = job ? job->uid : 0,
+    };
 }

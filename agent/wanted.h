@@ -41,6 +41,7 @@
 #include <stdint.h>
 
 #include "openvswitch/hmap.h"
+#include "wire/membership.h"
 #include "wire/shim-protocol.h"
 
 struct ovsdb_idl;
@@ -81,6 +82,10 @@ struct wanted {
     uint8_t default_dscp;       /* 0 before the first row. */
     struct shim_congestion congestion;  /* SHIM_CONGESTION_DEFAULT where the
                                          * controller does not say. */
+    bool trusts_environment;    /* Processes that are known by their
+                                 * environment or ports only may have
+                                 * priority: the policy's trust, true if the
+                                 * database has no such column. */
     uint32_t min_share;         /* As in struct shim_min_share; the default
                                  * before the first row, and if it has
                                  * none. */
@@ -93,5 +98,12 @@ void wanted_uninit(struct wanted *);
 bool wanted_run(struct wanted *, const struct ovsdb_idl *, struct lease *,
                 long long now);
 bool wanted_get(const struct wanted *, const char *job, struct shim_slot *);
+
+void wanted_get_default(const struct wanted *, const char *job,
+                        struct shim_slot *);
+
+/* Stores the owner of the job's cojob. */
+void wanted_get_owner(const struct wanted *, const char *job,
+                      struct membership_owner *);
 
 #endif /* agent/wanted.h */

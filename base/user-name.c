@@ -22,6 +22,14 @@ user_name_of(uid_t uid)
     return duplicate(pw.pw_name);
 }
 
+uid_t
+user_id(void)
+{
+    const char *sudo = getuid() ? NULL : getenv("SUDO_UID");
+
+    return sudo ? strtoul(sudo, NULL, 10) : getuid();
+}
+
 char *
 user_name(void)
 {

@@ -18,4 +18,7 @@ char *user_name_of(uid_t uid);
  * sudo, of the user who called sudo. */
 char *user_name(void);
 
+/* Returns the number of that user, 0 for root, who acts for all users. */
+uid_t user_id(void);
+
 #endif /* base/user-name.h */

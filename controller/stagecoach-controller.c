@@ -140,6 +140,7 @@ apply_policy(struct controller *ctl)
 {
     const struct policy *policy = policy_file_get(ctl->policy);
 
+    ctl->cluster->trusts_environment = policy->trust == POLICY_ENVIRONMENT;
     decide_set_policy(ctl->decide, policy);
     intent_db_set_policy(ctl->intent, policy);
 }

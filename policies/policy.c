@@ -17,6 +17,8 @@
 
 const char *const policy_folds[] = { "neighbours", "truncate", NULL };
 
+const char *const policy_trusts[] = { "registered", "environment", NULL };
+
 static const uint8_t default_levels[POLICY_MAX_LEVELS] = {
     48, 40, 32, 24, 16, 8,      /* CS6 to CS1. */
 };
@@ -311,6 +313,8 @@ read_policy(struct json_check *jc, struct policy *policy)
     policy->description = json_string_or(top, "description", "");
     policy->order = (struct order_options) ORDER_OPTIONS_INIT(
         json_enum(top, "order", order_names));
+    policy->trust = json_enum_or(top, "trust", policy_trusts,
+                                 POLICY_REGISTERED);
     read_levels(jc, json_object_or_null(top, "levels"), policy);
     read_members(top, policy);
     read_weights(json_object_or_null(top, "weights"),
@@ -446,6 +450,7 @@ policy_to_json(const struct policy *policy)
     cJSON_AddStringToObject(json, "name", policy->name);
     cJSON_AddStringToObject(json, "description", policy->description);
     cJSON_AddStringToObject(json, "order", order_names[policy->order.kind]);
+    cJSON_AddStringToObject(json, "trust", policy_trusts[policy->trust]);
     add_factors(get_section(json, "weights"), "users", &policy->users);
     add_factors(get_section(json, "weights"), "cojobs", &policy->cojobs);
     add_levels(get_section(json, "levels"), policy);

@@ -78,6 +78,12 @@ struct policy_factors {
     struct policy_factor *factors;      /* In the order of the text. */
 };
 
+/* What the processes of a job must have: wire/membership.h. */
+enum policy_trust { POLICY_REGISTERED, POLICY_ENVIRONMENT };
+
+/* Names of trust, null-terminated. */
+extern const char *const policy_trusts[];
+
 struct policy {
     char *name;                 /* For logs, metrics and reports; valid for
                                  * json_name(). */
@@ -85,6 +91,7 @@ struct policy {
     char *text;                 /* The JSON of the policy. */
     char hash[17];              /* Hash of 'text', 16 hex digits. */
     struct order_options order; /* 'n_levels' is that of this policy. */
+    enum policy_trust trust;
     struct policy_factors users, cojobs;        /* See policy_weight(). */
 
     /* DSCP values, 0..63.  control_dscp, dscp[0], dscp[1], ..., default_dscp

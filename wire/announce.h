@@ -24,7 +24,7 @@ struct intent_worker {
 };
 
 enum intent_kind {
-    INTENT_COJOB_BEGIN,         /* 'weight', 'owner'. */
+    INTENT_COJOB_BEGIN,         /* 'weight', 'owner', 'uid'. */
     INTENT_COJOB_END,           /* Ends its jobs and stages, too. */
     INTENT_JOB_BEGIN,           /* 'job', 'workers', 'model_bytes'. */
     INTENT_JOB_END,             /* 'job', 'outcome'. */
@@ -41,6 +41,8 @@ struct intent_edit {
     const char *cojob;
     const char *job;
     const char *owner;          /* NULL: the user of this process. */
+    long long uid;              /* User whose processes the jobs have, with
+                                 * 'owner'; 0: of any user. */
     const char *outcome;        /* "stopped" (by the search), "done" or
                                  * "failed". */
     double weight;              /* Of the cojob, 1 is the default. */

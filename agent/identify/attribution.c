@@ -306,9 +306,9 @@ register_cgroup(struct attribution *w, uint64_t id, const char *path,
         struct stat s;
 
         if (!stat(dir, &s)) {
-            registry_see(w->registry, job, s.st_ino, false, now);
+            registry_see(w->registry, job, s.st_ino, false, s.st_uid, now);
         }
-        registry_see(w->registry, job, id, below, now);
+        registry_see(w->registry, job, id, below, 0, now);
         free(dir);
         free(job);
     }

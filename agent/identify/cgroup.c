@@ -104,7 +104,7 @@ scan_dir(struct scan *scan, DIR *dir, int depth)
             continue;
         }
         if (depth > 0 && scan->see && !fstat(dirfd(sub), &s)) {
-            scan->see(scan->job, s.st_ino, depth > 1, scan->aux);
+            scan->see(scan->job, s.st_ino, depth > 1, s.st_uid, scan->aux);
         }
         if (depth < MAX_DEPTH) {
             scan_dir(scan, sub, depth + 1);
@@ -159,7 +159,7 @@ cgroup_see_job(const char *root, const char *job, cgroup_see_func *see,
     }
     if (!fstat(dirfd(dir), &s)) {
         ovs_strlcpy(scan.job, job, sizeof scan.job);
-        see(job, s.st_ino, false, aux);
+        see(job, s.st_ino, false, s.st_uid, aux);
         scan_dir(&scan, dir, 2);
     }
     closedir(dir);

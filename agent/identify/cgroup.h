@@ -45,11 +45,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* 'job' is "COJOB/JOB" and 'id' the inode of its directory, or if 'below' that
- * of a directory below it. */
+ * of a directory below it, which user 'uid' has created. */
 typedef void cgroup_see_func(const char *job, uint64_t id, bool below,
-                             void *aux);
+                             uid_t uid, void *aux);
 
 int cgroup_scan(const char *root, cgroup_see_func *, void *aux);
 int cgroup_see_job(const char *root, const char *job, cgroup_see_func *,

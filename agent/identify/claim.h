@@ -33,8 +33,10 @@
  *
  * Claims belong to the registry.  Main thread only. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "openvswitch/hmap.h"
 
@@ -73,7 +75,18 @@ struct claim {
                                  * for processes. */
     uint64_t born;              /* Start time of the process, clock ticks
                                  * since boot; 0 if unknown. */
+    bool has_uid;               /* 'uid' is valid. */
+    uid_t uid;                  /* User of the process, or the one that the
+                                 * launcher has named. */
 };
+
+/* Returns true if somebody with a right to the host makes claims of this
+ * source: wire/membership.h. */
+static inline bool
+claim_source_is_registered(enum claim_source source)
+{
+    return source <= CLAIM_CGROUP;
+}
 
 const char *claim_source_name(enum claim_source);
 enum claim_source claim_source_from_name(const char *);

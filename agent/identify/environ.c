@@ -143,7 +143,7 @@ job_of_row(const struct row *row, const struct block *b)
 }
 
 static char *
-cojob_of_row(const struct row *row, const struct block *b)
+cojob_of_row(const struct row *row, const struct block *b, uid_t uid)
 {
     const char *value = row->cojob_variable ? get(b, row->cojob_variable)
                         : NULL;
@@ -155,21 +155,23 @@ cojob_of_row(const struct row *row, const struct block *b)
     if (told) {
         return xstrdup(told);
     }
-    return value ? xasprintf("%s-%s", row->cojob, value)
-           : xstrdup(row->cojob);
+    return value ? xasprintf("%s-%s-u%lu", row->cojob, value,
+                             (unsigned long) uid)
+           : xasprintf("%s-u%lu", row->cojob, (unsigned long) uid);
 }
 
-/* Returns the job, "COJOB/JOB", of a process with the 'size' bytes of
- * environment at 'environ', and stores the framework of the row in
+/* Returns the job, "COJOB/JOB", of a process of user 'uid' with the 'size'
+ * bytes of environment at 'environ', and stores the framework of the row in
  * '*frameworkp'.  Returns NULL if no row matches. */
 char *
-environ_job(const char *environ, size_t size, const char **frameworkp)
+environ_job(const char *environ, size_t size, uid_t uid,
+            const char **frameworkp)
 {
     const struct block b = { environ, size };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char *job = job_of_row(&rows[i], &b);
-        char *cojob = job ? cojob_of_row(&rows[i], &b) : NULL;
+        char *cojob = job ? cojob_of_row(&rows[i], &b, uid) : NULL;
         char job_name[32] = "", cojob_name[32] = "";
 
         if (cojob) {

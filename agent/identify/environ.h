@@ -16,9 +16,12 @@
  * decides:
  *
  *    asha/t0                 STAGECOACH_COJOB=asha STAGECOACH_JOB=t0
- *    slurm-4711/7            SLURM_ARRAY_JOB_ID=4711 SLURM_ARRAY_TASK_ID=7
- *    torch/10.0.0.1-29500    MASTER_ADDR=10.0.0.1 MASTER_PORT=29500
+ *    slurm-4711-u1000/7          SLURM_ARRAY_JOB_ID=4711
+ *                                SLURM_ARRAY_TASK_ID=7
+ *    torch-u1000/10.0.0.1-29500  MASTER_ADDR=10.0.0.1 MASTER_PORT=29500
  *
+ * A framework does not name the search, so the cojobs that rows make up end
+ * with the user's id: the jobs of two users are never of one cojob.
  * STAGECOACH_COJOB alone assigns the job of any row to that cojob.
  *
  *
@@ -26,7 +29,7 @@
  * =====
  *
  *    text = process_environ(pid, &size);
- *    name = environ_job(text, size, &framework);
+ *    name = environ_job(text, size, uid, &framework);
  *
  * Characters that are not allowed in names become '-'; a name that is too long
  * is cut and gets a hash of the whole name.
@@ -38,10 +41,12 @@
  * The caller frees names.  Thread-safe. */
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Returns the value of 'name' in an environment of 'size' bytes, or NULL. */
 const char *environ_get(const char *environ, size_t size, const char *name);
 
-char *environ_job(const char *environ, size_t size, const char **frameworkp);
+char *environ_job(const char *environ, size_t size, uid_t,
+                  const char **frameworkp);
 
 #endif /* agent/identify/environ.h */

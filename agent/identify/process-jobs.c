@@ -79,15 +79,44 @@ process_jobs_claim(const struct process_jobs *p, pid_t pid)
     return registry_best_claim(p->registry, &what);
 }
 
-void
+/* Returns true if 'process' may claim the job called 'name' by its environment
+ * or its ports, and stores its user in '*uidp'.  Root of a container counts as
+ * any other user. */
+static bool
+may_join(const struct process_jobs *p, const struct process *process,
+         const char *name, uid_t *uidp)
+{
+    const struct job *job = registry_find(p->registry, name);
+    bool host_root;
+
+    if (!process_user(process->pid, uidp)) {
+        return false;
+    }
+    host_root = !*uidp && process_is_of_host(process->pid);
+    return (job ? registry_may_join(job, *uidp, host_root)
+            : registry_may_begin(p->registry, name, *uidp, host_root));
+}
+
+bool
 process_jobs_add(struct process_jobs *p, const struct process *process,
                  enum claim_source source, const char *name, long long now)
 {
     struct claim_what what = { CLAIMS_PROCESS, process->pid };
+    uid_t uid;
 
-    if (registry_claim(p->registry, source, name, &what, now)) {
+    if (!may_join(p, process, name, &uid)) {
+        const struct job *job = registry_find(p->registry, name);
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "%s: process %d of another user has it in its %s, "
+                     "which does not count", name, (int) process->pid,
+                     claim_source_name(source));
+        return !job || job->has_uid;
+    }
+    if (registry_claim(p->registry, source, name, &what, &uid, now)) {
         registry_find_claim(p->registry, source, &what)->born = process->born;
     }
+    return true;
 }
 
 /* Applies the claim of the parent to a process. */
@@ -113,77 +142,29 @@ inherit(struct process_jobs *p, const struct process *process, long long now)
     }
 }
 
-/* Stores the user of the first process in the cgroup of 'job' in the tree. */
+/* Reads the environment of 'process'.  Returns false if it must be read again,
+ * because the user of the job that it names is not known yet. */
 static bool
-user_in_tree(const struct process_jobs *p, const struct job *job, uid_t *uidp)
-{
-    char *path = xasprintf("%s/%s", p->cgroup_root, job->name);
-    pid_t *pids;
-    size_t n = processes_of_cgroup(path, &pids);
-    bool found = n && process_user(pids[0], uidp);
-
-    free(pids);
-    free(path);
-    return found;
-}
-
-/* Returns true if 'process' may claim the job called 'name' by its
- * environment: a new job, or one of the same user. */
-static bool
-may_join(const struct process_jobs *p, const struct process *process,
-         const char *name)
-{
-    const struct job *job = registry_find(p->registry, name);
-    uid_t uid, owner;
-
-    if (!process_user(process->pid, &uid)) {
-        return false;
-    }
-    if (!job || uid == 0) {
-        return true;
-    }
-    if (job->has_owner) {
-        return uid == job->owner;
-    }
-    return job->cgroup && user_in_tree(p, job, &owner) && uid == owner;
-}
-
-static void
-join(struct process_jobs *p, const struct process *process, const char *name,
-     long long now)
-{
-    struct job *job;
-
-    process_jobs_add(p, process, CLAIM_ENVIRONMENT, name, now);
-    job = registry_find(p->registry, name);
-    if (job && !job->has_owner) {
-        job->has_owner = process_user(process->pid, &job->owner);
-    }
-}
-
-/* Reads the environment of 'process' if it is old enough. */
-static void
 read_environ(struct process_jobs *p, const struct process *process,
              long long now)
 {
     const char *framework;
     size_t size;
+    uid_t uid;
     char *text = process_environ(process->pid, &size);
-    char *name = text ? environ_job(text, size, &framework) : NULL;
+    char *name = text && process_user(process->pid, &uid)
+                 ? environ_job(text, size, uid, &framework) : NULL;
 
-    if (name && may_join(p, process, name)) {
+    bool final = true;
+
+    if (name) {
         VLOG_DBG("process %d: %s by the environment of %s",
                  (int) process->pid, name, framework);
-        join(p, process, name, now);
-    } else if (name) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-        VLOG_WARN_RL(&rl, "%s: process %d of another user has it in its "
-                     "environment, which does not count", name,
-                     (int) process->pid);
+        final = process_jobs_add(p, process, CLAIM_ENVIRONMENT, name, now);
     }
     free(name);
     free(text);
+    return final;
 }
 
 static struct reader *
@@ -236,7 +217,9 @@ process_jobs_look(struct process_jobs *p, pid_t pid, bool check, long long now,
     if (reader->born != process.born || !reader->settled) {
         reader->born = process.born;
         reader->settled = ticks_now() > process.born + YOUNG_TICKS;
-        read_environ(p, &process, now);
+        if (!read_environ(p, &process, now)) {
+            reader->settled = false;
+        }
         inherit(p, &process, now);
     }
     *foreverp = *foreverp && reader->settled;

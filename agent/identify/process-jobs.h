@@ -10,7 +10,7 @@
  * become claims in the registry, which belongs to the caller and must
  * outlive this object.  Any process can write anything into its
  * environment, so the environment counts only for processes of the job's
- * user and of root.  Main thread only. */
+ * user and of the host's root (registry.h).  Main thread only. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -31,7 +31,10 @@ bool process_jobs_look(struct process_jobs *, pid_t, bool check,
                        long long now, bool *foreverp);
 
 const struct claim *process_jobs_claim(const struct process_jobs *, pid_t);
-void process_jobs_add(struct process_jobs *, const struct process *,
+/* Claims the process for the job called 'name', unless it is of another user,
+ * which is a warning.  Returns false if that may change, because the user of
+ * the job is unknown. */
+bool process_jobs_add(struct process_jobs *, const struct process *,
                       enum claim_source, const char *name, long long now);
 
 #endif /* agent/identify/process-jobs.h */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -19,6 +20,7 @@
 #define MAX_ENVIRON (128 * 1024)
 #define MAX_FILES (1024 * 1024)
 #define MAX_PROCESSES 65536
+#define MAX_USERS 16            /* Processes of a job whose users are read. */
 
 /* Reads the file 'name' of 'pid' into 'buffer' as a string, truncated to its
  * size.  Returns the number of bytes, negative if there is no process. */
@@ -104,6 +106,35 @@ process_user(pid_t pid, uid_t *uidp)
     }
     *uidp = uid;
     return true;
+}
+
+/* Returns true if 'pid' is in the agent's namespace of processes: root in a
+ * container is not root of the host. */
+bool
+process_is_of_host(pid_t pid)
+{
+    char path[64];
+    struct stat own, other;
+
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int) pid);
+    return !stat("/proc/self/ns/pid", &own) && !stat(path, &other)
+           && own.st_ino == other.st_ino;
+}
+
+bool
+processes_user(const pid_t *pids, size_t n, uid_t *uidp)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < MIN(n, MAX_USERS) && (!found || !*uidp); i++) {
+        uid_t uid;
+
+        if (process_user(pids[i], &uid)) {
+            *uidp = uid;
+            found = true;
+        }
+    }
+    return found;
 }
 
 /* Calls 'see' with 'aux' for each socket that 'pid' has open. */

@@ -41,6 +41,11 @@ ssize_t process_read_file(pid_t, const char *name, char *buffer, size_t size);
 bool process_read(pid_t, struct process *);
 char *process_environ(pid_t, size_t *sizep);
 bool process_user(pid_t, uid_t *);
+bool process_is_of_host(pid_t);
+
+/* Stores the user of the first of 'n' processes that is not root, else root if
+ * there is a process.  Returns false if there is none. */
+bool processes_user(const pid_t *, size_t n, uid_t *);
 
 /* 'inode' is as in struct sock_info. */
 typedef void process_socket_func(uint32_t inode, pid_t, void *aux);

@@ -45,12 +45,22 @@ is_told_process(const struct claim *claim)
            && claim->source <= CLAIM_LAUNCHER;
 }
 
+/* Counts 'claim' among those of its job, or no longer. */
+static void
+count_claim(const struct claim *claim, int n)
+{
+    claim->job->n_claims += n;
+    if (claim_source_is_registered(claim->source)) {
+        claim->job->n_registered += n;
+    }
+}
+
 /* Removes 'claim'. */
 void
 registry_drop_claim(struct registry *r, struct claim *claim)
 {
     hmap_remove(&r->claims, &claim->node);
-    claim->job->n_claims--;
+    count_claim(claim, -1);
     r->n_process_claims -= is_told_process(claim);
     free(claim->path);
     free(claim);
@@ -139,12 +149,179 @@ registry_begin(struct registry *r)
     }
 }
 
+bool
+registry_is_registered(const struct job *job)
+{
+    return job->cgroup || job->n_registered;
+}
+
+/* Returns true if a process of user 'uid' may claim 'job' by its environment
+ * or its ports: it must be of the same user, or of 'host_root'.  Nobody joins
+ * a registered job whose user is still unknown. */
+bool
+registry_may_join(const struct job *job, uid_t uid, bool host_root)
+{
+    return (host_root
+            || (job->has_uid ? uid == job->uid
+                : !registry_is_registered(job)));
+}
+
+/* Returns true if a process of user 'uid' may begin the job called 'name' by
+ * its environment or its ports: nobody else owns it. */
+bool
+registry_may_begin(const struct registry *r, const char *name, uid_t uid,
+                   bool host_root)
+{
+    uid_t owner;
+
+    return host_root || !r->owner || !r->owner(name, &owner, r->aux)
+           || uid == owner;
+}
+
+/* Drops the claims of 'job' by environment and ports of other users. */
+static void
+drop_squatters(struct registry *r, struct job *job)
+{
+    struct claim *claim;
+    size_t n = 0;
+
+    HMAP_FOR_EACH_SAFE (claim, node, &r->claims) {
+        if (claim->job == job && !claim_source_is_registered(claim->source)
+            && !(claim->has_uid
+                 && registry_may_join(job, claim->uid, false))) {
+            registry_drop_claim(r, claim);
+            n++;
+        }
+    }
+    if (n && r->lost) {
+        r->lost(job, r->aux);
+    }
+}
+
+/* Sets the user of 'job' as 'source' knows it, unless a source of higher
+ * precedence has, and drops the claims of squatters. */
+void
+registry_set_uid(struct registry *r, struct job *job,
+                 enum claim_source source, uid_t uid)
+{
+    bool changes = !job->has_uid || job->uid != uid;
+
+    if (job->has_uid && source > job->uid_source) {
+        return;
+    }
+    job->has_uid = true;
+    job->uid = uid;
+    job->uid_source = source;
+    if (changes) {
+        drop_squatters(r, job);
+        if (r->changed) {
+            r->changed(job, r->aux);
+        }
+    }
+}
+
+/* Sets the user of 'job' that owns its cojob, unless the job is registered. */
+void
+registry_set_owner(struct registry *r, struct job *job, uid_t uid)
+{
+    if (!registry_is_registered(job)) {
+        registry_set_uid(r, job, CLAIM_CGROUP, uid);
+    }
+}
+
+/* Notes that 'source', of '*uid' unless that is NULL, has registered 'job',
+ * which was 'registered' before or not. */
+static void
+register_job(struct registry *r, struct job *job, bool registered,
+             enum claim_source source, const uid_t *uid)
+{
+    if (uid) {
+        registry_set_uid(r, job, source, *uid);
+    } else if (!registered && job->has_uid && job->uid_source > CLAIM_CGROUP) {
+        job->has_uid = false;   /* It was the user of whoever came first. */
+        drop_squatters(r, job);
+    }
+    if (!registered && r->changed) {
+        r->changed(job, r->aux);
+    }
+}
+
+/* Returns the number of jobs of user 'uid'. */
+static size_t
+count_jobs(const struct registry *r, uid_t uid, bool registered)
+{
+    const struct job *job;
+    size_t n = 0;
+
+    HMAP_FOR_EACH (job, node, &r->jobs) {
+        n += (job->has_uid && job->uid == uid
+              && (registered || !registry_is_registered(job)));
+    }
+    return n;
+}
+
+/* Returns a job without registration: of user '*uid', or if that is NULL, of
+ * the user with the most of them.  Returns NULL if there is none. */
 static struct job *
-add_job(struct registry *r, const char *name, long long now)
+find_unregistered(const struct registry *r, const uid_t *uid)
+{
+    struct job *job, *found = NULL;
+    size_t most = 0;
+
+    HMAP_FOR_EACH (job, node, &r->jobs) {
+        if (registry_is_registered(job) || !job->has_uid
+            || (uid && job->uid != *uid)
+            || (found && job->uid == found->uid)) {
+            continue;
+        }
+        if (count_jobs(r, job->uid, false) > most) {
+            most = count_jobs(r, job->uid, false);
+            found = job;
+        }
+    }
+    return found;
+}
+
+/* Removes a job without registration, of user '*uid' unless that is NULL.
+ * Returns false if there is none. */
+static bool
+displace(struct registry *r, const uid_t *uid)
+{
+    struct job *job = find_unregistered(r, uid);
+
+    if (!job) {
+        return false;
+    }
+    if (r->end) {
+        r->end(job, r->aux);
+    }
+    registry_remove(r, job);
+    r->n_refused++;
+    return true;
+}
+
+/* Makes space for another job of user '*uid', NULL if that is unknown.
+ * Returns false if there is none. */
+static bool
+make_space(struct registry *r, bool registered, const uid_t *uid)
+{
+    bool limited = uid && (*uid || !registered);
+
+    if (limited
+        && count_jobs(r, *uid, *uid != 0) >= REGISTRY_MAX_UID_JOBS) {
+        return registered && displace(r, uid);
+    }
+    return (hmap_count(&r->jobs) < REGISTRY_MAX_JOBS
+            || (registered && displace(r, NULL)));
+}
+
+static struct job *
+add_job(struct registry *r, const char *name, enum claim_source source,
+        const uid_t *uid, long long now)
 {
     struct job *job;
 
-    if (hmap_count(&r->jobs) >= REGISTRY_MAX_JOBS) {
+    if (!make_space(r, claim_source_is_registered(source), uid)) {
         r->n_refused++;
         return NULL;
     }
@@ -152,6 +329,9 @@ add_job(struct registry *r, const char *name, long long now)
     job->name = xstrdup(name);
     job->since = now;
     job->rung = -1;
+    job->has_uid = uid != NULL;
+    job->uid = uid ? *uid : 0;
+    job->uid_source = source;
     hmap_insert(&r->jobs, &job->node, hash_string(name, 0));
     if (r->begin) {
         r->begin(job, r->aux);
@@ -179,21 +359,29 @@ see_cgroup(struct registry *r, uint64_t cgroup, struct job *job,
     }
 }
 
-/* Notes that 'cgroup' belongs to the job called 'name', or, if 'below', is one
- * below the job's.  A job must be added before the cgroups below it.  Returns
- * the job, NULL if there are too many. */
+/* Notes that 'cgroup', which user 'uid' has created, belongs to the job called
+ * 'name', or, if 'below', is one below the job's.  A job must be added before
+ * the cgroups below it.  Returns the job, NULL if there are too many.
+ *
+ * Root creates cgroups for all users; then the user of the job is that of its
+ * processes, which the caller finds. */
 struct job *
 registry_see(struct registry *r, const char *name, uint64_t cgroup,
-             bool below, long long now)
+             bool below, uid_t uid, long long now)
 {
     struct job *job = registry_find(r, name);
 
-    if (!job && (below || !(job = add_job(r, name, now)))) {
+    if (!job && (below
+                 || !(job = add_job(r, name, CLAIM_CGROUP, uid ? &uid : NULL,
+                                    now)))) {
         return NULL;
     }
     if (!below) {
+        bool registered = registry_is_registered(job);
+
         job->seen = true;
         job->cgroup = cgroup;
+        register_job(r, job, registered, CLAIM_CGROUP, uid ? &uid : NULL);
     }
     see_cgroup(r, cgroup, job, CLAIM_CGROUP);
     return job;
@@ -237,17 +425,22 @@ registry_best_claim(const struct registry *r, const struct claim_what *what)
 }
 
 /* Adds the claim of 'source' for 'what' to the job called 'name', in place of
- * its previous claim.  Returns the job, NULL if there are too many. */
+ * its previous claim, for user '*uid', NULL if unknown.  Returns the job, NULL
+ * if there are too many. */
 struct job *
 registry_claim(struct registry *r, enum claim_source source, const char *name,
-               const struct claim_what *what, long long now)
+               const struct claim_what *what, const uid_t *uid,
+               long long now)
 {
-    struct claim *claim = registry_find_claim(r, source, what);
     struct job *job = registry_find(r, name);
+    struct claim *claim;
+    bool registered;
 
-    if (!job && !(job = add_job(r, name, now))) {
+    if (!job && !(job = add_job(r, name, source, uid, now))) {
         return NULL;
     }
+    registered = registry_is_registered(job);
+    claim = registry_find_claim(r, source, what);
     if (!claim) {
         claim = xzalloc(sizeof *claim);
         claim->what = *what;
@@ -255,10 +448,17 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
         hmap_insert(&r->claims, &claim->node, hash_what(what));
         r->n_process_claims += is_told_process(claim);
     } else {
-        claim->job->n_claims--;
+        count_claim(claim, -1);
     }
     claim->job = job;
-    job->n_claims++;
+    claim->has_uid = uid != NULL;
+    claim->uid = uid ? *uid : 0;
+    count_claim(claim, 1);
+    if (claim_source_is_registered(source)) {
+        register_job(r, job, registered, source, uid);
+    } else if (uid && !job->has_uid) {
+        registry_set_uid(r, job, source, *uid);
+    }
     if (what->kind == CLAIMS_CGROUP) {
         registry_see_claimed(r, claim, what->id);
     }

@@ -31,6 +31,27 @@
  *    job = registry_owner(r, whats, n, NULL);
  *
  *
+ * Users
+ * =====
+ *
+ * A job has one user on a host, so that nobody joins the job of another by its
+ * name: registry_may_join().  The user of a registered job (membership.h) is
+ * the one that its launcher has named, else the one of the processes in its
+ * cgroup; that of a job without registration is the user of its first process,
+ * or the owner that the controller has sent.  If the user of a job changes,
+ * claims by environment or port of other users end: they were squatting.
+ *
+ *
+ * Limits
+ * ======
+ *
+ * A user can name any number of jobs.  So each user but root has at most
+ * REGISTRY_MAX_UID_JOBS of them, root the same number without registration,
+ * and a registered job takes the place of one without registration when the
+ * registry or the user's quota is full: of the user with the most of them.
+ * Refused jobs are counted.
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *
@@ -51,6 +72,9 @@ struct iterations;
 /* Number of job slots of the shim. */
 #define REGISTRY_MAX_JOBS 1023
 
+/* Number of jobs that one user may have. */
+#define REGISTRY_MAX_UID_JOBS 128
+
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
     char *name;                 /* "COJOB/JOB". */
@@ -58,9 +82,13 @@ struct job {
                                  * the job is known by claims only. */
     bool seen;                  /* Found in the current scan of the tree. */
     size_t n_claims;            /* Number of its claims. */
-    bool has_owner;             /* 'owner' is valid. */
-    uid_t owner;                /* User of its first process that was
-                                 * attributed by its environment. */
+    size_t n_registered;        /* Claims of 'n_claims' whose source is
+                                 * claim_source_is_registered(). */
+    bool has_uid;               /* 'uid' is valid. */
+    uid_t uid;                  /* User of its processes. */
+    enum claim_source uid_source;       /* Source of 'uid', if that is valid;
+                                         * CLAIM_CGROUP also if the controller
+                                         * has sent it. */
     int64_t rung;               /* From its launcher, -1 if unknown. */
     long long since;            /* time_msec() when the job was found. */
     long long empty_since;      /* time_msec() since when it has no process,
@@ -99,17 +127,28 @@ struct registry_cgroup {
 
 typedef void registry_job_func(struct job *, void *aux);
 
+/* Stores the user that owns the job, by the controller.  Returns false if that
+ * is unknown. */
+typedef bool registry_owner_func(const char *name, uid_t *, void *aux);
+
 struct registry {
     registry_job_func *begin;   /* Called with 'aux' for each new job; may
                                  * be NULL. */
+    registry_job_func *end;     /* Called with 'aux' for a job before it is
+                                 * displaced; may be NULL. */
+    registry_job_func *changed; /* Called with 'aux' for a job whose user or
+                                 * registration has changed; may be NULL. */
+    registry_job_func *lost;    /* Called with 'aux' for a job that has lost
+                                 * claims of other users; may be NULL. */
+    registry_owner_func *owner; /* May be NULL. */
     void *aux;
     size_t n_process_claims;    /* Claims of processes by registration or
                                  * launcher. */
     struct hmap jobs;           /* Contains struct job. */
     struct hmap cgroups;        /* Contains struct registry_cgroup. */
     struct hmap claims;         /* Contains struct claim. */
-    uint64_t n_refused;         /* Jobs beyond REGISTRY_MAX_JOBS, counted in
-                                 * each scan. */
+    uint64_t n_refused;         /* Jobs that were refused or displaced,
+                                 * counted at each attempt to add them. */
 };
 
 void registry_init(struct registry *);
@@ -117,13 +156,23 @@ void registry_uninit(struct registry *);
 
 void registry_begin(struct registry *);
 struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
-                         bool below, long long now);
+                         bool below, uid_t, long long now);
 void registry_end(struct registry *, registry_job_func *gone, void *aux);
 void registry_remove(struct registry *, struct job *);
 
+/* Users. */
+bool registry_is_registered(const struct job *);
+bool registry_may_join(const struct job *, uid_t, bool host_root);
+bool registry_may_begin(const struct registry *, const char *name, uid_t,
+                        bool host_root);
+void registry_set_uid(struct registry *, struct job *, enum claim_source,
+                      uid_t);
+void registry_set_owner(struct registry *, struct job *, uid_t);
+
+/* 'uid' is the user of the claim, NULL if unknown. */
 struct job *registry_claim(struct registry *, enum claim_source,
                            const char *name, const struct claim_what *,
-                           long long now);
+                           const uid_t *uid, long long now);
 bool registry_unclaim(struct registry *, enum claim_source, const char *name,
                       const struct claim_what *);
 void registry_drop_claim(struct registry *, struct claim *);

@@ -59,6 +59,7 @@ struct tracker {
 };
 
 static void update_namespaces(struct tracker *);
+static void restart_attribution(struct tracker *);
 
 VLOG_DEFINE_THIS_MODULE(tracker_sockets);
 
@@ -278,11 +279,11 @@ on_job_end(struct job *job, void *t_)
 }
 
 static void
-see_cgroup(const char *name, uint64_t id, bool below, void *t_)
+see_cgroup(const char *name, uint64_t id, bool below, uid_t uid, void *t_)
 {
     struct tracker *t = t_;
 
-    registry_see(&t->registry, name, id, below, t->now);
+    registry_see(&t->registry, name, id, below, uid, t->now);
 }
 
 /* Argument of see_claimed_cgroup(). */
@@ -293,7 +294,7 @@ struct claim_scan {
 
 static void
 see_claimed_cgroup(const char *name OVS_UNUSED, uint64_t id,
-                   bool below OVS_UNUSED, void *scan_)
+                   bool below OVS_UNUSED, uid_t uid OVS_UNUSED, void *scan_)
 {
     const struct claim_scan *scan = scan_;
 
@@ -333,6 +334,33 @@ scan_claims(struct tracker *t)
     }
 }
 
+/* Finds the users of jobs whose cgroups root has created, unless their launcher
+ * has named them.  The first processes may still be root's. */
+static void
+find_users(struct tracker *t)
+{
+    struct job *job;
+
+    HMAP_FOR_EACH (job, node, &t->registry.jobs) {
+        char *path;
+        pid_t *pids;
+        uid_t uid;
+        size_t n;
+
+        if (!job->cgroup || (job->has_uid && job->uid
+                             && job->uid_source <= CLAIM_CGROUP)) {
+            continue;
+        }
+        path = xasprintf("%s/%s", t->config.cgroup_root, job->name);
+        n = processes_of_cgroup(path, &pids);
+        if (processes_user(pids, n, &uid)) {
+            registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
+        }
+        free(pids);
+        free(path);
+    }
+}
+
 /* Scans the tree of jobs and the claimed cgroups. */
 static void
 scan_cgroups(struct tracker *t)
@@ -353,6 +381,7 @@ scan_cgroups(struct tracker *t)
         return;
     }
     scan_claims(t);
+    find_users(t);
     registry_end(&t->registry, on_job_end, t);
 }
 
@@ -454,6 +483,37 @@ job_begins(struct job *job, void *t_)
     t->class->job_begin(job, t->aux);
 }
 
+static void
+job_changes(struct job *job, void *t_)
+{
+    struct tracker *t = t_;
+
+    if (t->class->job_changed) {
+        t->class->job_changed(job, t->aux);
+    }
+}
+
+static bool
+job_owner(const char *name, uid_t *uidp, void *t_)
+{
+    struct tracker *t = t_;
+
+    return t->class->job_owner && t->class->job_owner(name, uidp, t->aux);
+}
+
+/* The flows of processes that have lost their claim must leave the job's slot
+ * at once; those that are still the job's return with the next dump. */
+static void
+end_squatters(struct job *job, void *t_)
+{
+    struct tracker *t = t_;
+
+    VLOG_WARN("%s: processes of another user had its name, they have lost it",
+              job->name);
+    flow_table_forget_job(&t->flows, job, on_flow_end, t);
+    restart_attribution(t);
+}
+
 struct tracker *
 tracker_create(const struct tracker_config *config,
                const struct tracker_class *class, void *aux)
@@ -470,6 +530,10 @@ tracker_create(const struct tracker_config *config,
     t->aux = aux;
     registry_init(&t->registry);
     t->registry.begin = job_begins;
+    t->registry.end = on_job_end;
+    t->registry.changed = job_changes;
+    t->registry.owner = job_owner;
+    t->registry.lost = end_squatters;
     t->registry.aux = t;
     flow_table_init(&t->flows);
     miss_filter_init(&t->misses);
@@ -607,7 +671,8 @@ restart_attribution(struct tracker *t)
 
 char *
 tracker_claim(struct tracker *t, enum claim_source source, const char *name,
-              const char *kind, const char *text, int64_t rung)
+              const char *kind, const char *text, int64_t rung,
+              const uid_t *uid)
 {
     struct claim_what what;
     struct process process;
@@ -621,11 +686,12 @@ tracker_claim(struct tracker *t, enum claim_source source, const char *name,
         return error;
     }
     t->now = time_msec();
-    job = registry_claim(&t->registry, source, name, &what, t->now);
+    job = registry_claim(&t->registry, source, name, &what, uid, t->now);
     if (!job) {
         free(path);
-        return xasprintf("%s: this host has %d jobs, no more are allowed",
-                         name, REGISTRY_MAX_JOBS);
+        return xasprintf("%s: this host has too many jobs, %d registered "
+                         "ones, %d of a user, are allowed", name,
+                         REGISTRY_MAX_JOBS, REGISTRY_MAX_UID_JOBS);
     }
     claim = registry_find_claim(&t->registry, source, &what);
     free(claim->path);
@@ -635,6 +701,13 @@ tracker_claim(struct tracker *t, enum claim_source source, const char *name,
     job->rung = rung >= 0 ? rung : job->rung;
     restart_attribution(t);
     return NULL;
+}
+
+void
+tracker_set_owner(struct tracker *t, struct job *job, uid_t uid)
+{
+    t->now = time_msec();
+    registry_set_owner(&t->registry, job, uid);
 }
 
 /* Removes the claim that tracker_claim() has added.  Returns NULL or a

@@ -70,6 +70,13 @@ struct tracker_class {
     /* Called before 'job' is removed, after its flows have ended. */
     void (*job_end)(struct job *, void *aux);
 
+    /* Stores the user that owns the job called 'name'.  Returns false if that
+     * is unknown.  May be NULL. */
+    bool (*job_owner)(const char *name, uid_t *, void *aux);
+
+    /* The user or the registration of the job has changed. */
+    void (*job_changed)(struct job *, void *aux);       /* May be NULL. */
+
     /* Also called when a flow changes its job. */
     void (*flow_begin)(const struct shim_flow_key *, const struct job *,
                        void *aux);
@@ -108,11 +115,15 @@ struct job *tracker_register(struct tracker *, const char *name);
 
 /* Adds a claim of 'source' for the job called 'name'.  It ends by
  * tracker_unclaim() or when the claimed thing no longer exists.  'rung' is -1
- * if unknown.  Returns NULL or a malloc()'d message. */
+ * and 'uid' is NULL if unknown.  Returns NULL or a malloc()'d message. */
 char *tracker_claim(struct tracker *, enum claim_source, const char *name,
-                    const char *kind, const char *text, int64_t rung);
+                    const char *kind, const char *text, int64_t rung,
+                    const uid_t *uid);
 char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
                       const char *kind, const char *text);
+
+/* Sets the user that owns the job, by the controller. */
+void tracker_set_owner(struct tracker *, struct job *, uid_t);
 
 /* Reads the kernel's struct tcp_info of a flow, see sock_diag_tcp_info(). */
 int tracker_tcp_info(struct tracker *, const struct shim_flow_key *,

@@ -137,17 +137,26 @@ slurm_spank_task_init(spank_t sp, int argc, char *argv[])
 }
 
 static void
-tell_agent(const char *job, const char *dir)
+tell_agent(spank_t sp, const char *job, const char *dir)
 {
     long long until = agent_call_until(AGENT_CALL_MS);
     const char *look[] = { "agent/register", stage.cojob, job };
-    char rung[32];
-    const char *claim[] = { "agent/claim", "launcher", stage.cojob, job,
-                            "cgroup", dir, rung };
+    char rung[32], user[32];
+    const char *claim[8] = { "agent/claim", "launcher", stage.cojob, job,
+                             "cgroup", dir };
+    size_t n = 6;
+    uid_t uid;
     int error;
 
-    snprintf(rung, sizeof rung, "rung=%d", stage.rung);
-    error = agent_call(rundir, until, claim, stage.rung >= 0 ? 7 : 6, NULL);
+    if (stage.rung >= 0) {
+        snprintf(rung, sizeof rung, "rung=%d", stage.rung);
+        claim[n++] = rung;
+    }
+    if (spank_get_item(sp, S_JOB_UID, &uid) == ESPANK_SUCCESS) {
+        snprintf(user, sizeof user, "uid=%u", (unsigned int) uid);
+        claim[n++] = user;
+    }
+    error = agent_call(rundir, until, claim, n, NULL);
     if (!error) {
         error = agent_call(rundir, until, look, 3, NULL);
     }
@@ -188,7 +197,7 @@ find_own_cgroup(pid_t pid, uint32_t id)
 /* Moves task 'pid' into the cgroup of 'job'.  One task per node registers the
  * job with the agent. */
 static void
-enter(const char *job, pid_t pid, bool tell)
+enter(spank_t sp, const char *job, pid_t pid, bool tell)
 {
     char *mount = cgroup_mount_from("/proc/mounts");
     char *dir = NULL;
@@ -206,7 +215,7 @@ enter(const char *job, pid_t pid, bool tell)
             slurm_info("stagecoach: %s: cannot move task %ld there (%s), "
                        "going on without", dir, (long) pid, strerror(error));
         } else if (tell) {
-            tell_agent(job, dir);
+            tell_agent(sp, job, dir);
         }
     }
     free(dir);
@@ -226,9 +235,9 @@ slurm_spank_task_post_fork(spank_t sp, int argc, char *argv[])
         spank_get_item(sp, S_TASK_ID, &task);
         own = find_own_cgroup(pid, id);
         if (!own) {
-            enter(job, pid, task == 0);
+            enter(sp, job, pid, task == 0);
         } else if (task == 0) {
-            tell_agent(job, own);
+            tell_agent(sp, job, own);
         }
         free(own);
     }

@@ -243,11 +243,19 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
         .levels = xmalloc(max * sizeof *w->levels),
         .dscps = xmalloc(max * sizeof *w->dscps),
         .weights = xmalloc(max * sizeof *w->weights),
+        .owned = xmalloc(max * sizeof *w->owned),
+        .owners = xmalloc(max * sizeof *w->owners),
     };
     SHASH_FOR_EACH (node, &ctx->cluster->jobs) {
         const struct job *job = node->data;
+        const struct job_refusal *refusal = job_refusal(job, host->name);
 
-        if (!ctx->observe && job->live && job->level >= 0
+        if (!ctx->observe && job->live && job->cojob->uid
+            && (refusal || shash_find(&job->traffic, host->name))) {
+            w->owned[w->n_owned] = job->full_name;
+            w->owners[w->n_owned++] = job->cojob->uid;
+        }
+        if (!ctx->observe && job->live && job->level >= 0 && !refusal
             && job->override != OVERRIDE_EXCLUDE
             && shash_find(&job->traffic, host->name)) {
             w->names[w->n] = job->full_name;
@@ -268,6 +276,8 @@ host_wanted_uninit(struct host_wanted *w)
     free(w->levels);
     free(w->dscps);
     free(w->weights);
+    free(w->owned);
+    free(w->owners);
 }
 
 static int
@@ -286,21 +296,40 @@ find_name(char *const *names, size_t n, const char *name)
     return found ? found - names : -1;
 }
 
+/* Compares a map of a row, of 'n' elements, with a map of 'n_wanted'. */
 static bool
-integers_differ(char *const *names, const int64_t *values, size_t n,
-                const struct host_wanted *w, const int64_t *wanted)
+maps_differ(char *const *names, const int64_t *values, size_t n,
+            const char *const *wanted_names, const int64_t *wanted,
+            size_t n_wanted)
 {
-    if (n != w->n) {
+    if (n != n_wanted) {
         return true;
     }
     for (size_t i = 0; i < n; i++) {
-        int at = find_name(names, n, w->names[i]);
+        int at = find_name(names, n, wanted_names[i]);
 
         if (at < 0 || values[at] != wanted[i]) {
             return true;
         }
     }
     return false;
+}
+
+static bool
+integers_differ(char *const *names, const int64_t *values, size_t n,
+                const struct host_wanted *w, const int64_t *wanted)
+{
+    return maps_differ(names, values, n, w->names, wanted, w->n);
+}
+
+static bool
+trust_differs(const struct hostsrec_host_wanted *row,
+              const struct host_wanted *w, const struct policy *policy)
+{
+    return (!row->trust || strcmp(row->trust, policy_trusts[policy->trust])
+            || maps_differ(row->key_owner_uid, row->value_owner_uid,
+                           row->n_owner_uid, w->owned, w->owners,
+                           w->n_owned));
 }
 
 static bool
@@ -378,7 +407,8 @@ host_wanted_differs(const struct host_wanted *w,
                 && (row->n_guard_share != 1
                     || numbers_differ(row->guard_share[0],
                                       policy->min_share)))
-            || (ctx->has_congestion && congestion_differs(row, policy)));
+            || (ctx->has_congestion && congestion_differs(row, policy))
+            || (ctx->has_trust && trust_differs(row, w, policy)));
 }
 
 static void
@@ -403,6 +433,11 @@ host_wanted_write(const struct host_wanted *w,
         get_congestion(policy, values);
         hostsrec_host_wanted_set_congestion(row, keys, values,
                                             ARRAY_SIZE(values));
+    }
+    if (ctx->has_trust) {
+        hostsrec_host_wanted_set_trust(row, policy_trusts[policy->trust]);
+        hostsrec_host_wanted_set_owner_uid(row, w->owned, w->owners,
+                                           w->n_owned);
     }
     hostsrec_host_wanted_set_policy(row, policy->name);
     hostsrec_host_wanted_set_rank(row, w->names, w->ranks, w->n);
@@ -518,6 +553,7 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
         .version = hdb->version + 1, .observe = observe,
         .has_guard_share
             = hostsrec_server_has_host_wanted_table_col_guard_share(idl),
+        .has_trust = hostsrec_server_has_host_wanted_table_col_trust(idl),
         .has_congestion
             = hostsrec_server_has_host_wanted_table_col_congestion(idl),
     };

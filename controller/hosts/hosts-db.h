@@ -81,6 +81,7 @@ struct host_wanted_ctx {
     bool observe;               /* Hosts get no job. */
     bool has_guard_share;       /* The database has the column... */
     bool has_congestion;        /* ...since a later version of the schema. */
+    bool has_trust;             /* It has 'trust' and 'owner_uid'. */
 };
 
 /* The jobs of one host.  Owns its arrays; the names are the cluster's. */
@@ -89,6 +90,11 @@ struct host_wanted {
     int64_t *ranks, *levels, *dscps;
     double *weights;
     size_t n;                   /* Of each array. */
+    const char **owned;         /* "COJOB/JOB" of cojobs with a user, also
+                                 * those whose processes on the host are
+                                 * not admitted. */
+    int64_t *owners;            /* The users. */
+    size_t n_owned;             /* Of both arrays. */
 };
 
 void host_wanted_init(struct host_wanted *, const struct host_wanted_ctx *,

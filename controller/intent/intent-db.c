@@ -191,6 +191,7 @@ load_cojob(struct cluster *c, const struct intentrec_cojob *row)
                                             !strcmp(row->state, "running"));
 
     cojob_set_owner(cojob, row->owner);
+    cojob->uid = row->n_owner_uid ? row->owner_uid[0] : 0;
     for (size_t i = 0; i < row->n_jobs; i++) {
         const struct intentrec_job *j = row->jobs[i];
         struct job *job = cojob_put_job(c, cojob, j->name,

@@ -17,6 +17,7 @@
 /* Context that intent_edit_apply() passes to the handler of one edit. */
 struct edit_ctx {
     const struct intent_edit *edit;
+    const struct ovsdb_idl *idl;
     struct ovsdb_idl_txn *txn;
     const struct intentrec_cojob *cojob;        /* NULL if unknown. */
     bool *changed;              /* Set if the edit changes the database. */
@@ -137,6 +138,7 @@ begin_cojob(const struct edit_ctx *ctx)
 
     if (!cojob || !is_running(cojob)) {
         char *user = user_name();
+        int64_t uid = ctx->edit->owner ? ctx->edit->uid : user_id();
 
         if (!cojob) {
             cojob = intentrec_cojob_insert(ctx->txn);
@@ -145,6 +147,10 @@ begin_cojob(const struct edit_ctx *ctx)
         intentrec_cojob_set_owner(cojob, ctx->edit->owner ? ctx->edit->owner
                                          : user);
         free(user);
+        /* Databases of older versions lack the column. */
+        if (intentrec_server_has_cojob_table_col_owner_uid(ctx->idl)) {
+            intentrec_cojob_set_owner_uid(cojob, &uid, uid > 0);
+        }
         intentrec_cojob_set_began(cojob, time_wall_msec());
         intentrec_cojob_set_state(cojob, "running");
         intentrec_cojob_set_jobs(cojob, NULL, 0);
@@ -383,7 +389,7 @@ intent_edit_apply(const struct intent_edit *edit, struct ovsdb_idl *idl,
 {
     const struct kind *kind = &kinds[edit->kind];
     const struct edit_ctx ctx = {
-        .edit = edit, .txn = txn, .changed = changed,
+        .edit = edit, .idl = idl, .txn = txn, .changed = changed,
         .cojob = find_cojob(idl, edit->cojob),
     };
     char *text, *error;

@@ -50,6 +50,7 @@ job_destroy(struct cluster *c, struct job *job)
 {
     shash_find_and_delete(&c->jobs, job->full_name);
     shash_destroy_free_data(&job->traffic);
+    shash_destroy_free_data(&job->refused);
     job_progress_uninit(&job->progress);
     free(job->ring);
     free(job->full_name);
@@ -214,6 +215,53 @@ job_get_traffic(struct job *job, struct host *host)
         shash_add(&job->traffic, host->name, t);
     }
     return t;
+}
+
+/* Notes that processes of 'host' claim 'job' and are not admitted. */
+void
+job_refuse(struct job *job, const struct host *host, enum membership reason,
+           const struct membership_claim *claim)
+{
+    struct job_refusal *r = shash_find_data(&job->refused, host->name);
+
+    if (!r) {
+        r = xzalloc(sizeof *r);
+        shash_add(&job->refused, host->name, r);
+    }
+    *r = (struct job_refusal) {
+        .reason = reason, .has_uid = claim->has_uid, .uid = claim->uid,
+        .at = time_msec(),
+    };
+}
+
+/* Notes that the processes of 'host' that claim 'job' are admitted. */
+void
+job_admit(struct job *job, const struct host *host)
+{
+    free(shash_find_and_delete(&job->refused, host->name));
+}
+
+/* Returns the refusal that processes of 'host' have now, or NULL. */
+const struct job_refusal *
+job_refusal(const struct job *job, const char *host)
+{
+    const struct job_refusal *r = shash_find_data(&job->refused, host);
+
+    return r && time_msec() < r->at + CLUSTER_REFUSAL_MS ? r : NULL;
+}
+
+/* Returns why processes are not admitted; the caller frees. */
+char *
+job_refusal_to_string(const struct job *job, const struct job_refusal *r)
+{
+    return (r->reason == MEMBERSHIP_UNREGISTERED
+            ? xstrdup("known by their environment only, which the policy does "
+                      "not trust")
+            : r->has_uid
+            ? xasprintf("of user %u, and the owner of %s is user %u", r->uid,
+                        job->cojob->name, job->cojob->uid)
+            : xasprintf("of an unknown user, and the owner of %s is user %u",
+                        job->cojob->name, job->cojob->uid));
 }
 
 /* Stages. */
@@ -412,6 +460,7 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         job->level = -1;
         job_progress_init(&job->progress, began_msec(c, job->began));
         shash_init(&job->traffic);
+        shash_init(&job->refused);
         shash_add(&cojob->jobs, name, job);
         shash_add(&c->jobs, job->full_name, job);
     }
@@ -581,6 +630,7 @@ digest_stage(const struct stage *stage)
     digest = hash_double(stage->cojob->weight, digest);
     digest = hash_string(stage->cojob->owner ? stage->cojob->owner : "",
                          digest);
+    digest = hash_add(digest, stage->cojob->uid);
     for (size_t i = 0; i < stage->n_jobs; i++) {
         const struct job *job = stage->jobs[i];
 

@@ -49,6 +49,7 @@
 #include "openvswitch/shash.h"
 #include "order/problem/announcement.h"
 #include "simap.h"
+#include "wire/membership.h"
 
 struct fabric;
 
@@ -94,6 +95,11 @@ struct host {
     double capacity_bps;        /* Sum of the ports, 0 if unknown. */
     uint64_t ip_bytes;          /* IP bytes sent since the agent started. */
     uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
+    uint64_t jobs_refused;      /* Jobs that its agent has refused, because a
+                                 * user or the host has too many, since the
+                                 * agent started. */
+    long long refused_at;       /* time_msec() when 'jobs_refused' last grew, 0
+                                 * if it never did. */
     int64_t queued_bytes;       /* Bytes queued in its shim, -1 if unknown. */
     struct shim_counters shim;  /* Counters of its shim, for metrics. */
     uint64_t moved[N_DIRS];     /* Bytes of jobs since the controller
@@ -137,6 +143,17 @@ struct job_traffic {
     int workers[N_ROLES];       /* Processes on the host, by the intent. */
 };
 
+/* Processes of one host that claim a job and are not admitted to it. */
+struct job_refusal {
+    enum membership reason;     /* Not MEMBERSHIP_ADMITTED. */
+    bool has_uid;               /* 'uid' is valid. */
+    uint32_t uid;               /* User of the processes. */
+    long long at;               /* time_msec() of the last telemetry. */
+};
+
+/* A host that has not repeated a refused claim within this time has none. */
+#define CLUSTER_REFUSAL_MS 3000
+
 struct job {
     struct cojob *cojob;
     char *name;
@@ -155,6 +172,7 @@ struct job {
     struct job_progress progress;       /* Its pace and its metric. */
     double sent;                /* Bytes sent by all hosts in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
+    struct shash refused;       /* Host name -> struct job_refusal. */
     int workers[N_ROLES];       /* Processes on all hosts, 0 if not live. */
     struct host **ring;         /* Host of each peer, in the order in which
                                  * they were added. */
@@ -215,6 +233,8 @@ struct cojob {
     char *name;
     char *owner;                /* User or REST client that began it, by the
                                  * intent; NULL if unknown. */
+    uint32_t uid;               /* User whose processes its jobs have, by the
+                                 * intent; 0: of any user. */
     bool seen;                  /* Added since cluster_intent_begin(). */
     bool running;
     double weight;
@@ -230,6 +250,7 @@ struct cojob {
 };
 
 struct cluster {
+    bool trusts_environment;    /* The policy's trust is "environment". */
     struct shash hosts;         /* Name -> struct host. */
     struct shash cojobs;        /* Name -> struct cojob. */
     struct shash jobs;          /* "COJOB/JOB" -> struct job. */
@@ -279,6 +300,11 @@ void host_set_wanted(struct host *, int64_t version);
 void host_set_applied(struct host *, int64_t version);
 bool host_is_lagging(const struct host *);
 struct job_traffic *job_get_traffic(struct job *, struct host *);
+void job_refuse(struct job *, const struct host *, enum membership,
+                const struct membership_claim *);
+void job_admit(struct job *, const struct host *);
+const struct job_refusal *job_refusal(const struct job *, const char *host);
+char *job_refusal_to_string(const struct job *, const struct job_refusal *);
 
 /* Stages. */
 struct stage *cojob_find_stage(const struct cojob *, int rung, int64_t began);

@@ -274,6 +274,32 @@ demand_progress(struct cluster *c, struct job *job,
     }
 }
 
+/* Decides whether the processes of 'host' that claim 'job' are its members.
+ * Sets '*first' if they become it: counters may include traffic of others. */
+static bool
+admit(struct cluster *c, const struct host *host, struct job *job,
+      const struct membership_claim *claim, bool *first)
+{
+    const struct membership_owner owner = {
+        .trusts_environment = c->trusts_environment,
+        .has_uid = job->cojob->uid != 0, .uid = job->cojob->uid,
+    };
+    enum membership reason = membership_check(&owner, claim);
+    bool was_refused = shash_find(&job->refused, host->name) != NULL;
+
+    if (reason != MEMBERSHIP_ADMITTED) {
+        job_refuse(job, host, reason, claim);
+        c->changes += !was_refused;
+        return false;
+    }
+    if (was_refused) {
+        job_admit(job, host);
+        c->changes++;
+        *first = true;
+    }
+    return true;
+}
+
 static void
 learn_job(struct cluster *c, struct host *host,
           const struct telemetry_job *tj, bool first)
@@ -283,7 +309,7 @@ learn_job(struct cluster *c, struct host *host,
     struct job_traffic *t;
     bool recounted;
 
-    if (!job) {
+    if (!job || !admit(c, host, job, &tj->claim, &first)) {
         return;
     }
     if (!shash_find(&job->traffic, host->name)) {
@@ -322,6 +348,10 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
 
     host_set_ports(c, host, &r->ports);
     host_set_applied(host, r->applied);
+    if (!first && r->jobs_refused > host->jobs_refused) {
+        host->refused_at = time_msec();
+    }
+    host->jobs_refused = r->jobs_refused;
     host->bypass = r->bypass;
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;

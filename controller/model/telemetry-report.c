@@ -90,6 +90,23 @@ optional_real(struct ovsdb_parser *p, const char *name, double max)
     return x;
 }
 
+static struct membership_claim
+parse_claim(struct ovsdb_parser *p)
+{
+    const struct json *registered
+        = ovsdb_parser_member(p, "registered", OP_BOOLEAN | OP_OPTIONAL);
+    int64_t uid = parse_count(p, "uid", -1);
+
+    if (uid > MEMBERSHIP_MAX_UID) {
+        ovsdb_parser_raise_error(p, "'uid' is not from 0 to %u",
+                                 MEMBERSHIP_MAX_UID);
+    }
+    return (struct membership_claim) {
+        .registered = !registered || json_boolean(registered),
+        .has_uid = uid >= 0, .uid = MAX(uid, 0),
+    };
+}
+
 static char *
 parse_job(const struct json *json, struct telemetry_job *job)
 {
@@ -98,6 +115,7 @@ parse_job(const struct json *json, struct telemetry_job *job)
 
     ovsdb_parser_init(&p, json, "job");
     name = ovsdb_parser_member(&p, "job", OP_STRING);
+    job->claim = parse_claim(&p);
     job->tx_bytes = parse_count(&p, "tx_bytes", 0);
     job->rx_bytes = parse_count(&p, "rx_bytes", 0);
     job->period = optional_real(&p, "period_s", MAX_PERIOD_S);
@@ -188,6 +206,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     host = ovsdb_parser_member(&p, "host", OP_STRING);
     state = ovsdb_parser_member(&p, "state", OP_STRING);
     r->applied = parse_count(&p, "applied", 0);
+    r->jobs_refused = MAX(parse_count(&p, "jobs_refused", -1), 0);
     r->ip_bytes = parse_count(&p, "ip_bytes", 0);
     r->default_bytes = parse_count(&p, "default_bytes", 0);
     bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);

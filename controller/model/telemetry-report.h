@@ -15,6 +15,7 @@
 
 #include "controller/model/shim-counters.h"
 #include "simap.h"
+#include "wire/membership.h"
 
 struct json;
 
@@ -24,6 +25,9 @@ struct json;
 
 struct telemetry_job {
     char *name;                 /* "COJOB/JOB". */
+    struct membership_claim claim;      /* Of its processes; registered, of an
+                                         * unknown user, if the agent is too
+                                         * old to report it. */
     uint64_t tx_bytes, rx_bytes;        /* Since the agent started. */
     double period;              /* Seconds between two bursts, 0 if unknown. */
     uint64_t burst_bytes;       /* Of one burst, 0 if unknown. */
@@ -41,6 +45,7 @@ struct telemetry_report {
     char *state;                /* "ordered" or "fair". */
     bool bypass;                /* The kernel forwards instead of the shim. */
     int64_t applied;            /* Version of the order that is applied. */
+    uint64_t jobs_refused;      /* By the agent since it started. */
     struct simap ports;         /* Port name -> kbit/s. */
     uint64_t ip_bytes;          /* IP bytes sent since the agent started. */
     uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */

@@ -93,7 +93,7 @@ connect STAGECOACH_X=1
 stranger=$port
 start_agent
 wait_for 3 "a job that is older than the agent is found" \
-    flow_of "$early" torch/10.9.9.9-29500
+    flow_of "$early" torch-u0/10.9.9.9-29500
 flow_of "$stranger" '.*' && fail "a stranger has a flow"
 
 # The agent keeps only the capabilities that it needs.
@@ -117,32 +117,39 @@ echo "ok: a second agent exits with one line"
 connect SLURM_JOB_ID=4711 SLURM_PROCID=1
 miss "$port"
 wait_for 1 "a new process is known by its environment" \
-    flow_of "$port" slurm/4711
+    flow_of "$port" slurm-u0/4711
 slurm=$job
 connect SLURM_JOB_ID=4711 SLURM_PROCID=2
 miss "$port"
-wait_for 1 "another process of the job is known" flow_of "$port" slurm/4711
+wait_for 1 "another process of the job is known" flow_of "$port" slurm-u0/4711
 
-# A process of another user cannot join the job.
+# Jobs of two users are two jobs if a framework names them, and nobody joins
+# another user's job by its name.
 if command -v setpriv >/dev/null; then
-    : > "$dir/port"
-    SLURM_JOB_ID=4712 $netns setpriv --reuid 65534 --clear-groups \
-        "$tests/fake-job" connect $address 5000 > "$dir/port" &
-    pids="$pids $!"
-    wait_for 2 "another user is connected" test -s "$dir/port"
-    miss "$(cat "$dir/port")"
+    # as USER VARIABLE...: a process of USER with this environment connects.
+    as() {
+        user=$1
+        shift
+        : > "$dir/port"
+        env "$@" $netns setpriv --reuid "$user" --clear-groups \
+            "$tests/fake-job" connect $address 5000 > "$dir/port" &
+        pids="$pids $!"
+        wait_for 2 "user $user is connected" test -s "$dir/port"
+        miss "$(cat "$dir/port")"
+    }
+    as 65534 SLURM_JOB_ID=4712
     wait_for 1 "another user has a job" \
-        flow_of "$(cat "$dir/port")" slurm/4712
-    : > "$dir/port"
-    SLURM_JOB_ID=4712 $netns setpriv --reuid 65533 --clear-groups \
-        "$tests/fake-job" connect $address 5000 > "$dir/port" &
-    pids="$pids $!"
-    wait_for 2 "a third user is connected" test -s "$dir/port"
-    miss "$(cat "$dir/port")"
+        flow_of "$(cat "$dir/port")" slurm-u65534/4712
+    as 65533 SLURM_JOB_ID=4712
+    wait_for 1 "a third user has another job" \
+        flow_of "$(cat "$dir/port")" slurm-u65533/4712
+    as 65534 STAGECOACH_COJOB=theirs STAGECOACH_JOB=t0
+    wait_for 1 "a user names a job" flow_of "$(cat "$dir/port")" theirs/t0
+    as 65533 STAGECOACH_COJOB=theirs STAGECOACH_JOB=t0
     wait_for 1 "its claim of another user's job is rejected" \
-        grep -q 'slurm/4712: process .* of another user' "$dir/agent.log"
+        grep -q 'theirs/t0: process .* of another user' "$dir/agent.log"
     sleep 0.1
-    flow_of "$(cat "$dir/port")" slurm/4712 && fail "a third user joined"
+    flow_of "$(cat "$dir/port")" theirs/t0 && fail "a third user joined"
 fi
 
 # A launcher's claim of a process and its children overrides the environment.
@@ -241,7 +248,7 @@ while read -r port; do
     miss "$port"
 done < "$dir/ports"
 all_known() {
-    slot=$(sed -n 's,^slot \([0-9]*\) .* torch/many$,\1,p' "$dir/shim.log" |
+    slot=$(sed -n 's,^slot \([0-9]*\) .* torch-u0/many$,\1,p' "$dir/shim.log" |
         tail -n 1)
     [ -n "$slot" ] &&
         [ "$(grep -c "^flow $slot " "$dir/shim.log")" -ge 1000 ]
@@ -262,7 +269,7 @@ wait_for 4 "cgroups that come and go leave nothing" has_no_job quick/
 kill -9 $agent
 wait $agent 2>/dev/null
 start_agent
-wait_for 3 "a new agent finds the jobs again" has_job slurm/4711
+wait_for 3 "a new agent finds the jobs again" has_job slurm-u0/4711
 kill -0 $slurm || fail "a job was harmed"
 kill $agent
 wait $agent || fail "the agent's exit status is $?"

@@ -107,7 +107,7 @@ has_job() {
         grep -q "\"job\":\"$1\"[^}]*\"tx_bytes\":[1-9][0-9]\{5\}"
 }
 await "the agent finds flows by control groups" has_job c/j
-await "the agent finds flows by environments" has_job slurm/4711
+await "the agent finds flows by environments" has_job slurm-u0/4711
 await "the agent finds flows of pods" has_job c/p
 # Logs of an unprivileged user in folders that the unit hides from the agent.
 h0 mkdir -p /home/tenant

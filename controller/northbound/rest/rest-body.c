@@ -9,6 +9,7 @@
 
 #include "base/json-check.h"
 #include "util.h"
+#include "wire/membership.h"
 
 /* Prefix of json-check's messages, which ours do not have. */
 #define BODY "body"
@@ -93,6 +94,7 @@ rest_body_edit(enum intent_kind kind, const char *text, size_t size,
     *edit = (struct intent_edit) { .kind = kind };
     if (kind == INTENT_COJOB_BEGIN) {
         edit->weight = json_number_or(top, "weight", 0.001, 1000, 1);
+        edit->uid = json_integer_or(top, "uid", 1, MEMBERSHIP_MAX_UID, 0);
     } else if (kind == INTENT_JOB_BEGIN) {
         read_workers(top, edit);
         edit->model_bytes = json_integer_or(top, "model_bytes", 0, 1LL << 50,

@@ -213,6 +213,24 @@ explain_overrides(struct explanation *e)
     }
 }
 
+/* Names the hosts whose processes claim the job and are not admitted. */
+static void
+explain_refusals(struct explanation *e)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &e->job->refused) {
+        const struct job_refusal *r = job_refusal(e->job, node->name);
+        char *why = r ? job_refusal_to_string(e->job, r) : NULL;
+
+        if (why) {
+            add_sentence(e, "processes on %s claim it and have no priority: "
+                         "they are %s", node->name, why);
+        }
+        free(why);
+    }
+}
+
 /* Returns how many iterations the slowest worker of 'job' is behind the
  * fastest and stores its host in '*hostp', or returns 0 if it is less than
  * LAG_ITERATIONS. */
@@ -383,6 +401,7 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     e.why = json_array_create_empty();
     ends = json_object_create();
     explain_overrides(&e);
+    explain_refusals(&e);
     explain_stage(&e);
     explain_level(&e);
     json_object_put(json, "why", e.why);

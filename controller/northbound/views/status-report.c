@@ -19,6 +19,7 @@
 #include "controller/southbound/switches.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
+#include "timeval.h"
 #include "util.h"
 #include "wire/json-put.h"
 
@@ -36,11 +37,14 @@ struct names {
     size_t n;                   /* Hosts, also those that are not listed. */
 };
 
+/* Time for which an alarm names a host that has refused jobs. */
+#define REFUSED_MS 600000
+
 struct hosts_summary {
     size_t applied;             /* Hosts that have applied their order. */
     double ip_bytes;            /* IP bytes sent by all hosts. */
     double tagged_bytes;        /* Part of 'ip_bytes' of known jobs. */
-    struct names disconnected, bypass, lagging;
+    struct names disconnected, bypass, lagging, refusing;
 };
 
 static void
@@ -70,6 +74,9 @@ add_host(struct hosts_summary *s, const struct host *host)
     if (host_is_lagging(host)) {
         add_name(&s->lagging, host->name);
     }
+    if (host->refused_at && time_msec() < host->refused_at + REFUSED_MS) {
+        add_name(&s->refusing, host->name);
+    }
 }
 
 static void
@@ -90,6 +97,7 @@ summary_uninit(struct hosts_summary *s)
     ds_destroy(&s->disconnected.text);
     ds_destroy(&s->bypass.text);
     ds_destroy(&s->lagging.text);
+    ds_destroy(&s->refusing.text);
 }
 
 /* Returns the share of the sent bytes that belong to known jobs, 0 to 1. */
@@ -108,6 +116,35 @@ alarm_add(struct json *alarms, const char *format, ...)
     json_array_add(alarms, json_string_create_nocopy(xvasprintf(format,
                                                                 args)));
     va_end(args);
+}
+
+/* Names the jobs that processes claim without being admitted. */
+static void
+add_refusals(struct json *alarms, const struct cluster *c)
+{
+    const struct shash_node **jobs = shash_sort(&c->jobs);
+    size_t n = 0;
+
+    for (size_t i = 0; i < shash_count(&c->jobs) && n < MAX_NAMED; i++) {
+        const struct job *job = jobs[i]->data;
+        const struct shash_node *node;
+
+        SHASH_FOR_EACH (node, &job->refused) {
+            const struct job_refusal *r = job_refusal(job, node->name);
+
+            if (r && job->live) {
+                char *why = job_refusal_to_string(job, r);
+
+                alarm_add(alarms, "processes on %s claim %s and have no "
+                          "priority: they are %s", node->name, job->full_name,
+                          why);
+                free(why);
+                n++;
+                break;
+            }
+        }
+    }
+    free(jobs);
 }
 
 static void
@@ -138,6 +175,11 @@ add_alarms(struct json *alarms, const struct status_facts *facts,
         alarm_add(alarms, "the last order is not in force on %s",
                   ds_cstr(&s->lagging.text));
     }
+    if (s->refusing.n) {
+        alarm_add(alarms, "jobs were refused on %s: a user or the host has "
+                  "too many", ds_cstr(&s->refusing.text));
+    }
+    add_refusals(alarms, facts->cluster);
     if (s->ip_bytes >= COVERAGE_BYTES && coverage(s) < LEAST_COVERAGE
         && !facts->observes) {
         alarm_add(alarms, "%.0f %% of the traffic belongs to no known job",

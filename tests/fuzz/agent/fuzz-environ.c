@@ -21,7 +21,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *copy = copy_bytes(data, size);
     const char *framework = NULL;
-    char *name = environ_job(copy, size, &framework);
+    char *name = environ_job(copy, size, 1000, &framework);
 
     if (name) {
         char *slash = strchr(name, '/');

@@ -79,16 +79,16 @@ more_believed_source_decides(void **state OVS_UNUSED)
 
     registry_init(&r);
     assert_owner(&r, whats, 3, NULL);
-    registry_claim(&r, CLAIM_PORT, "c/port", &a_process, 0);
+    registry_claim(&r, CLAIM_PORT, "c/port", &a_process, NULL, 0);
     assert_owner(&r, whats, 3, "c/port");
-    registry_claim(&r, CLAIM_ENVIRONMENT, "c/env", &a_process, 0);
+    registry_claim(&r, CLAIM_ENVIRONMENT, "c/env", &a_process, NULL, 0);
     assert_owner(&r, whats, 3, "c/env");
     registry_begin(&r);
-    registry_see(&r, "c/tree", 100, false, 0);
+    registry_see(&r, "c/tree", 100, false, 0, 0);
     assert_owner(&r, whats, 3, "c/tree");
-    registry_claim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns, 0);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns, NULL, 0);
     assert_owner(&r, whats, 3, "c/launcher");
-    registry_claim(&r, CLAIM_REGISTRATION, "c/told", &a_process, 0);
+    registry_claim(&r, CLAIM_REGISTRATION, "c/told", &a_process, NULL, 0);
     assert_owner(&r, whats, 3, "c/told");
 
     /* Each of them is still there behind it. */
@@ -110,8 +110,8 @@ first_of_equals_decides(void **state OVS_UNUSED)
     struct registry r;
 
     registry_init(&r);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, 0);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, 0);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, NULL, 0);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, NULL, 0);
     assert_owner(&r, whats, 2, "c/b");
     assert_owner(&r, other_way, 2, "c/a");
 
@@ -126,8 +126,8 @@ source_changes_its_mind(void **state OVS_UNUSED)
     struct registry r;
 
     registry_init(&r);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_process, 0);
-    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, 0);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_process, NULL, 0);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, NULL, 0);
     assert_owner(&r, &a_process, 1, "c/b");
     assert_false(registry_unclaim(&r, CLAIM_LAUNCHER, "c/a", &a_process));
     assert_false(registry_unclaim(&r, CLAIM_PORT, "c/b", &a_process));
@@ -147,7 +147,7 @@ job_lives_as_long_as_anything_claims_it(void **state OVS_UNUSED)
     struct job *job;
 
     registry_init(&r);
-    job = registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, 0);
+    job = registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, NULL, 0);
     assert_int_equal(job->n_claims, 1);
     assert_int_equal(look(&r), 0);
     assert_ptr_equal(job_of_cgroup(&r, 100), job);
@@ -177,13 +177,203 @@ claims_of_too_many_jobs_are_refused(void **state OVS_UNUSED)
         struct claim_what what = { CLAIMS_PROCESS, i + 1 };
         char *name = xasprintf("c/j%d", i);
 
-        assert_int_equal(registry_claim(&r, CLAIM_PORT, name, &what, 0)
+        assert_int_equal(registry_claim(&r, CLAIM_PORT, name, &what, NULL, 0)
                          != NULL, i < REGISTRY_MAX_JOBS);
         free(name);
     }
     assert_int_equal(hmap_count(&r.claims), REGISTRY_MAX_JOBS);
     assert_int_equal(r.n_refused, 1);
     registry_uninit(&r);
+}
+
+/* Users. */
+
+enum { ANN = 1000, BOB = 1001 };
+
+static struct job *
+claim_by(struct registry *r, uid_t uid, const char *name, uint64_t pid)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    return registry_claim(r, CLAIM_ENVIRONMENT, name, &what, &uid, 0);
+}
+
+static void
+assert_job_of(const struct registry *r, uint64_t pid, const char *name)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    assert_owner(r, &what, 1, name);
+}
+
+static void
+nobody_joins_the_job_of_another(void **state OVS_UNUSED)
+{
+    struct registry r;
+    struct job *job;
+
+    registry_init(&r);
+    job = claim_by(&r, ANN, "asha/t0", 10);
+    assert_true(registry_may_join(job, ANN, false));
+    assert_false(registry_may_join(job, BOB, false));
+    assert_false(registry_may_join(job, 0, false));     /* Of a container. */
+    assert_true(registry_may_join(job, 0, true));
+
+    /* A cgroup that root has made, before its user is known. */
+    job = registry_see(&r, "asha/t1", 100, false, 0, 0);
+    assert_false(registry_may_join(job, ANN, false));
+    registry_set_uid(&r, job, CLAIM_CGROUP, ANN);
+    assert_true(registry_may_join(job, ANN, false));
+    assert_false(registry_may_join(job, BOB, false));
+    registry_uninit(&r);
+}
+
+static void
+registration_ends_squatting(void **state OVS_UNUSED)
+{
+    const uid_t ann = ANN;
+    const struct claim_what netns = { CLAIMS_NETNS, 7 };
+    int n_lost = 0;
+    struct registry r;
+    struct job *job;
+
+    registry_init(&r);
+    r.lost = ignore_job;
+    r.aux = &n_lost;
+
+    /* By a cgroup of its user. */
+    job = claim_by(&r, BOB, "asha/t0", 10);
+    assert_false(registry_is_registered(job));
+    assert_ptr_equal(registry_see(&r, "asha/t0", 100, false, ANN, 0), job);
+    assert_true(registry_is_registered(job));
+    assert_int_equal(job->uid, ANN);
+    assert_int_equal(n_lost, 1);
+    assert_job_of(&r, 10, NULL);
+
+    /* By a cgroup of root's, whose user is not known yet. */
+    job = claim_by(&r, BOB, "asha/t1", 11);
+    registry_see(&r, "asha/t1", 101, false, 0, 0);
+    assert_false(job->has_uid);
+    assert_int_equal(n_lost, 2);
+    assert_job_of(&r, 11, NULL);
+
+    /* By a launcher, with and without the user. */
+    job = claim_by(&r, BOB, "asha/t2", 12);
+    registry_claim(&r, CLAIM_LAUNCHER, "asha/t2", &netns, &ann, 0);
+    assert_int_equal(job->uid, ANN);
+    job = claim_by(&r, BOB, "asha/t3", 13);
+    registry_claim(&r, CLAIM_LAUNCHER, "asha/t3", &a_cgroup, NULL, 0);
+    assert_false(job->has_uid);
+    assert_int_equal(n_lost, 4);
+
+    /* The user of a launcher counts more than that of a cgroup. */
+    job = registry_find(&r, "asha/t2");
+    registry_set_uid(&r, job, CLAIM_CGROUP, BOB);
+    assert_int_equal(job->uid, ANN);
+    registry_uninit(&r);
+}
+
+static bool
+ann_owns(const char *name, uid_t *uidp, void *aux OVS_UNUSED)
+{
+    *uidp = ANN;
+    return !strncmp(name, "asha/", 5);
+}
+
+static void
+owner_ends_squatting(void **state OVS_UNUSED)
+{
+    struct registry r;
+    struct job *job;
+
+    registry_init(&r);
+    job = claim_by(&r, BOB, "asha/t0", 10);
+    registry_set_owner(&r, job, ANN);
+    assert_int_equal(job->uid, ANN);
+    assert_job_of(&r, 10, NULL);
+    assert_false(registry_may_join(job, BOB, false));
+    assert_true(registry_may_join(job, ANN, false));
+
+    /* Nobody else takes a name that has an owner. */
+    assert_true(registry_may_begin(&r, "asha/t1", BOB, false));
+    r.owner = ann_owns;
+    assert_false(registry_may_begin(&r, "asha/t1", BOB, false));
+    assert_false(registry_may_begin(&r, "asha/t1", 0, false));
+    assert_true(registry_may_begin(&r, "asha/t1", ANN, false));
+    assert_true(registry_may_begin(&r, "other/t1", BOB, false));
+
+    /* A registered job has the user that registered it. */
+    job = registry_see(&r, "asha/t2", 100, false, BOB, 0);
+    registry_set_owner(&r, job, ANN);
+    assert_int_equal(job->uid, BOB);
+    registry_uninit(&r);
+}
+
+static void
+user_cannot_fill_the_registry(void **state OVS_UNUSED)
+{
+    struct registry r;
+    int n = 0;
+
+    registry_init(&r);
+    for (int i = 0; i < 1030; i++) {
+        char *name = xasprintf("slurm-u%d/%d", BOB, i);
+
+        n += claim_by(&r, BOB, name, i + 2) != NULL;
+        free(name);
+    }
+    assert_int_equal(n, REGISTRY_MAX_UID_JOBS);
+    assert_int_equal(r.n_refused, 1030 - REGISTRY_MAX_UID_JOBS);
+
+    /* The other users, and the user's own registered jobs. */
+    assert_non_null(claim_by(&r, ANN, "asha/t0", 2000));
+    assert_non_null(registry_see(&r, "bob/t0", 100, false, BOB, 0));
+    assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_UID_JOBS + 1);
+    registry_uninit(&r);
+}
+
+static void
+registered_jobs_displace_others(void **state OVS_UNUSED)
+{
+    int n_gone = 0, n = 0;
+    struct registry r;
+
+    registry_init(&r);
+    r.end = ignore_job;
+    r.aux = &n_gone;
+    for (uid_t uid = 1; hmap_count(&r.jobs) < REGISTRY_MAX_JOBS; uid++) {
+        for (int i = 0; i < REGISTRY_MAX_UID_JOBS; i++) {
+            char *name = xasprintf("u%d/%d", (int) uid, i);
+
+            claim_by(&r, uid, name, ++n + 1);
+            free(name);
+        }
+    }
+    assert_null(claim_by(&r, ANN, "asha/t0", 5000));
+    for (int i = 0; i < 3; i++) {
+        char *name = xasprintf("asha/r%d", i);
+
+        assert_non_null(registry_see(&r, name, 100 + i, false, ANN, 0));
+        free(name);
+    }
+    assert_int_equal(n_gone, 3);
+    assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_JOBS);
+    assert_non_null(registry_find(&r, "asha/r0"));
+    registry_uninit(&r);
+}
+
+static void
+cojobs_of_frameworks_are_of_one_user(void **state OVS_UNUSED)
+{
+    static const char text[] = "MASTER_ADDR=a\0MASTER_PORT=1";
+    const char *framework;
+    char *anns = environ_job(text, sizeof text, ANN, &framework);
+    char *bobs = environ_job(text, sizeof text, BOB, &framework);
+
+    assert_string_equal(anns, "torch-u1000/a-1");
+    assert_string_equal(bobs, "torch-u1001/a-1");
+    free(anns);
+    free(bobs);
 }
 
 static void
@@ -297,49 +487,50 @@ environment_names_the_job(void **state OVS_UNUSED)
     } cases[] = {
         { E("PATH=/bin\0STAGECOACH_COJOB=asha\0STAGECOACH_JOB=t0"),
           "asha/t0" },
-        { E("SLURM_JOB_ID=4711\0SLURM_PROCID=0"), "slurm/4711" },
+        { E("SLURM_JOB_ID=4711\0SLURM_PROCID=0"), "slurm-u7/4711" },
         { E("SLURM_JOB_ID=9\0SLURM_ARRAY_JOB_ID=4711\0"
-            "SLURM_ARRAY_TASK_ID=7"), "slurm-4711/7" },
+            "SLURM_ARRAY_TASK_ID=7"), "slurm-4711-u7/7" },
         { E("SLURM_JOB_ID=4711\0STAGECOACH_COJOB=asha"), "asha/4711" },
         { E("SLURM_JOB_ID=4711\0MASTER_ADDR=a\0MASTER_PORT=1"),
-          "slurm/4711" },
+          "slurm-u7/4711" },
         { E("MASTER_ADDR=10.0.0.1\0MASTER_PORT=29500\0RANK=0"),
-          "torch/10.0.0.1-29500" },
+          "torch-u7/10.0.0.1-29500" },
         { E("MASTER_ADDR=10.0.0.1"), NULL },
         { E("TORCHELASTIC_RUN_ID=run7\0MASTER_ADDR=a\0MASTER_PORT=1"),
-          "torch/run7" },
+          "torch-u7/run7" },
         { E("TORCHELASTIC_RUN_ID=none\0MASTER_ADDR=a\0MASTER_PORT=1"),
-          "torch/a-1" },
+          "torch-u7/a-1" },
         { E("DMLC_ROLE=worker\0DMLC_PS_ROOT_URI=fe80::1\0"
-            "DMLC_PS_ROOT_PORT=9091"), "ps-lite/fe80--1-9091" },
+            "DMLC_PS_ROOT_PORT=9091"), "ps-lite-u7/fe80--1-9091" },
         { E("HOROVOD_GLOO_RENDEZVOUS_ADDR=h1\0"
-            "HOROVOD_GLOO_RENDEZVOUS_PORT=77"), "horovod/h1-77" },
-        { E("NNI_EXP_ID=Ab3\0NNI_TRIAL_JOB_ID=xyz"), "nni-Ab3/xyz" },
-        { E("KATIB_TRIAL_NAME=random-x7k"), "katib/random-x7k" },
-        { E("PMIX_NAMESPACE=prterun-h1-88@1"), "mpi/prterun-h1-88-1" },
-        { E("RAY_JOB_ID=01000000"), "ray/01000000" },
-        { E("HOSTNAME=bert-3\0JOB_COMPLETION_INDEX=3"), "kubernetes/bert" },
+            "HOROVOD_GLOO_RENDEZVOUS_PORT=77"), "horovod-u7/h1-77" },
+        { E("NNI_EXP_ID=Ab3\0NNI_TRIAL_JOB_ID=xyz"), "nni-Ab3-u7/xyz" },
+        { E("KATIB_TRIAL_NAME=random-x7k"), "katib-u7/random-x7k" },
+        { E("PMIX_NAMESPACE=prterun-h1-88@1"), "mpi-u7/prterun-h1-88-1" },
+        { E("RAY_JOB_ID=01000000"), "ray-u7/01000000" },
+        { E("HOSTNAME=bert-3\0JOB_COMPLETION_INDEX=3"), "kubernetes-u7/bert" },
         { E("HOSTNAME=bert-3\0JOB_COMPLETION_INDEX=4"), NULL },
         { E("HOSTNAME=bert-3"), NULL },
         { E("TF_CONFIG={\"cluster\": {\"worker\": [\"w0:2222\", \"w1:2222\"],"
             " \"ps\": [\"p0:2222\"]}, \"task\": {}}"),
-          "tensorflow/w0-2222" },
+          "tensorflow-u7/w0-2222" },
         { E("TF_CONFIG={\"cluster\": {\"chief\": \"c\", \"ps\": [\"p:1\"]}}"),
-          "tensorflow/p-1" },
+          "tensorflow-u7/p-1" },
         { E("TF_CONFIG={\"cluster\": []}"), NULL },
         { E("TF_CONFIG={\"cluster\": {\"worker\": [7]}}"), NULL },
         { E("TF_CONFIG={\"clus"), NULL },
         { E("SLURM_JOB_ID="), NULL },
         { E("XSLURM_JOB_ID=1\0SLURM_JOB_IDX=1\0SLURM_JOB_ID"), NULL },
-        { E("SLURM_JOB_ID=../../etc"), "slurm/x.-..-etc" },
-        { E("SLURM_JOB_ID=\xc3\xa4"), "slurm/x-" },
+        { E("SLURM_JOB_ID=../../etc"), "slurm-u7/x.-..-etc" },
+        { E("SLURM_JOB_ID=\xc3\xa4"), "slurm-u7/x-" },
         { E(""), NULL },
     };
 #undef E
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         const char *framework = NULL;
-        char *job = environ_job(cases[i].environ, cases[i].size, &framework);
+        char *job = environ_job(cases[i].environ, cases[i].size, 7,
+                                &framework);
 
         if (cases[i].job) {
             assert_non_null(job);
@@ -352,8 +543,8 @@ environment_names_the_job(void **state OVS_UNUSED)
     }
 
     /* Without its last byte, the last string is not one. */
-    assert_null(environ_job("RAY_JOB_ID=1", 12, &(const char *) { NULL }));
-    assert_null(environ_job(NULL, 0, &(const char *) { NULL }));
+    assert_null(environ_job("RAY_JOB_ID=1", 12, 7, &(const char *) { NULL }));
+    assert_null(environ_job(NULL, 0, 7, &(const char *) { NULL }));
 }
 
 static void
@@ -364,10 +555,10 @@ long_names_stay_different(void **state OVS_UNUSED)
     static const char b[] =
         "KATIB_TRIAL_NAME=a-long-name-of-a-certain-trial-2";
     const char *framework;
-    char *job_a = environ_job(a, sizeof a, &framework);
-    char *job_b = environ_job(b, sizeof b, &framework);
+    char *job_a = environ_job(a, sizeof a, 7, &framework);
+    char *job_b = environ_job(b, sizeof b, 7, &framework);
 
-    assert_string_equal(job_a, "katib/a-long-name-of-a-certa-a952b26d");
+    assert_string_equal(job_a, "katib-u7/a-long-name-of-a-certa-a952b26d");
     assert_int_equal(strlen(strchr(job_a, '/') + 1), 31);
     assert_string_not_equal(job_a, job_b);
     free(job_a);
@@ -512,6 +703,12 @@ main(void)
         cmocka_unit_test(source_changes_its_mind),
         cmocka_unit_test(job_lives_as_long_as_anything_claims_it),
         cmocka_unit_test(claims_of_too_many_jobs_are_refused),
+        cmocka_unit_test(nobody_joins_the_job_of_another),
+        cmocka_unit_test(registration_ends_squatting),
+        cmocka_unit_test(owner_ends_squatting),
+        cmocka_unit_test(user_cannot_fill_the_registry),
+        cmocka_unit_test(registered_jobs_displace_others),
+        cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),
         cmocka_unit_test(names_of_sources_are_read_back),
         cmocka_unit_test(what_is_claimed_is_checked),
         cmocka_unit_test(what_is_claimed_is_found),

@@ -153,9 +153,10 @@ finds_the_mount_of_a_hybrid_host(void **state OVS_UNUSED)
 }
 
 static void
-see(const char *job, uint64_t id, bool below, void *r_)
+see(const char *job, uint64_t id, bool below, uid_t uid OVS_UNUSED,
+    void *r_)
 {
-    registry_see(r_, job, id, below, 1000);
+    registry_see(r_, job, id, below, 0, 1000);
 }
 
 static void
@@ -277,11 +278,11 @@ registry_is_bounded(void **state OVS_UNUSED)
     for (int i = 0; i < REGISTRY_MAX_JOBS + 10; i++) {
         char *name = xasprintf("c/j%d", i);
 
-        assert_int_equal(registry_see(&r, name, 100 + i, false, 0) != NULL,
+        assert_int_equal(registry_see(&r, name, 100 + i, false, 0, 0) != NULL,
                          i < REGISTRY_MAX_JOBS);
         free(name);
     }
-    assert_null(registry_see(&r, "c/other", 7, true, 0));
+    assert_null(registry_see(&r, "c/other", 7, true, 0, 0));
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_JOBS);
     assert_int_equal(r.n_refused, 10);
     registry_uninit(&r);

@@ -136,6 +136,53 @@ an_equal_row_is_not_written(void **state)
 }
 
 static void
+owners_and_the_trust_are_written(void **state)
+{
+    struct fixture *f = *state;
+    int64_t owners[] = { 1000, 1000 };
+
+    f->ctx.has_trust = true;
+    assert_true(differs(f));
+    f->row.trust = CONST_CAST(char *, "environment");
+    assert_true(differs(f));
+    f->row.trust = CONST_CAST(char *, "registered");
+    assert_false(differs(f));
+    f->a->cojob->uid = 1000;
+    assert_true(differs(f));
+    f->row.key_owner_uid = f->names;
+    f->row.value_owner_uid = owners;
+    f->row.n_owner_uid = 2;
+    assert_false(differs(f));
+    owners[0] = 1001;
+    assert_true(differs(f));
+}
+
+static void
+processes_that_are_not_admitted_get_no_order(void **state)
+{
+    const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
+    struct fixture *f = *state;
+    struct host *h1 = cluster_get_host(f->c, "h1");
+    struct host_wanted w;
+
+    f->a->cojob->uid = 1000;
+    job_refuse(f->a, cluster_get_host(f->c, "h0"), MEMBERSHIP_OTHER_USER,
+               &claim);
+    job_refuse(f->a, h1, MEMBERSHIP_OTHER_USER, &claim);
+    assert_int_equal(n_wanted(f, "h0"), 1);
+
+    /* The host gets the owner, to end the squatting. */
+    host_wanted_init(&w, &f->ctx, h1);
+    assert_int_equal(w.n, 0);
+    assert_int_equal(w.n_owned, 1);
+    assert_string_equal(w.owned[0], "c/a");
+    assert_int_equal(w.owners[0], 1000);
+    host_wanted_uninit(&w);
+    job_admit(f->a, cluster_get_host(f->c, "h0"));
+    assert_int_equal(n_wanted(f, "h0"), 2);
+}
+
+static void
 each_change_of_a_job_is_written(void **state)
 {
     struct fixture *f = *state;
@@ -212,6 +259,8 @@ main(void)
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(an_equal_row_is_not_written),
+        TEST(owners_and_the_trust_are_written),
+        TEST(processes_that_are_not_admitted_get_no_order),
         TEST(each_change_of_a_job_is_written),
         TEST(each_change_of_the_policy_or_leader_is_written),
         TEST(a_host_gets_its_live_jobs_that_are_not_excluded),

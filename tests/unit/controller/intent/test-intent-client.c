@@ -159,16 +159,20 @@ each_kind_of_edit_is_written_or_refused(void **state)
     intent_client_destroy(ic);
 }
 
-/* Returns true if the database has cojob "asha" with 'owner'. */
+/* Returns true if the database has cojob "asha" with 'owner', whose number is
+ * 'uid', 0 for none. */
 static bool
-is_owner(const struct fixture *f, const char *owner)
+is_owner(const struct fixture *f, const char *owner, unsigned int uid)
 {
+    char *number = uid ? xasprintf("%u", uid) : xstrdup("\\[\\]");
     char *command = xasprintf(
         "ovsdb-client -f csv --no-headings dump %s Stagecoach_Intent Cojob "
-        "name owner | grep -qx 'asha,%s'", f->remote, owner);
+        "name owner owner_uid | grep -qx 'asha,%s,%s'", f->remote, owner,
+        number);
     int status = system(command);
 
     free(command);
+    free(number);
     return !status;
 }
 
@@ -184,16 +188,17 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
         skip();
     }
     anns.owner = "ann";
+    anns.uid = 1000;
     setenv("USER", "mallory", true);
     start_server(f);
     ic = intent_client_create(f->remote, 5000);
     assert_null(intent_client_write(ic, &cojob_begin));
-    assert_true(is_owner(f, user));
+    assert_true(is_owner(f, user, user_id()));
     assert_null(intent_client_write(ic, &anns));
-    assert_true(is_owner(f, user));
+    assert_true(is_owner(f, user, user_id()));
     assert_null(intent_client_write(ic, &cojob_end));
     assert_null(intent_client_write(ic, &anns));
-    assert_true(is_owner(f, "ann"));
+    assert_true(is_owner(f, "ann", 1000));
     intent_client_destroy(ic);
     free(user);
 }

@@ -52,6 +52,7 @@ struct fixture {
     int64_t began, stage_began; /* Epoch ms. */
     int64_t counted;            /* What hosts count, -1 if they cannot. */
     bool over;                  /* The job has ended. */
+    struct membership_claim claim;      /* Of the processes of the job. */
 };
 
 #define MODEL 1000000
@@ -80,6 +81,7 @@ set_up(void **state)
 
     f->c = cluster_create();
     f->counted = -1;
+    f->claim.registered = true;
     f->began = f->stage_began = 1000;
     give_intent(f, 0);
     *state = f;
@@ -104,6 +106,7 @@ learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
     struct telemetry_job tj = {
         .name = CONST_CAST(char *, "asha/t0"), .tx_bytes = tx,
         .rx_bytes = rx, .iteration = iteration, .estimated = f->counted,
+        .claim = f->claim,
     };
     struct telemetry_report r = {
         .host = CONST_CAST(char *, host),
@@ -513,6 +516,7 @@ learn_metric(struct fixture *f, int64_t iteration, double value, int ms,
     struct telemetry_job tj = {
         .name = CONST_CAST(char *, "asha/t0"), .iteration = iteration,
         .metric = CONST_CAST(char *, "accuracy"), .value = value,
+        .claim.registered = true,
     };
     struct telemetry_report r = {
         .host = CONST_CAST(char *, "h0"),
@@ -613,6 +617,54 @@ gain_of_a_job_that_reports_by_rest_decays_after_a_day(void **state)
     policy_destroy(policy);
 }
 
+/* What a process claims by its environment changes nothing: neither bytes nor
+ * iterations count, and the host is not one of the job's. */
+static void
+processes_that_are_not_registered_count_for_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 1000, 1000, 5, true);
+    f->claim = (struct membership_claim) { .has_uid = true, .uid = 1001 };
+    learn(f, "h9", 0, 0, -1, true);
+    learn(f, "h9", 500000, 500000, 90, false);
+    assert_int_equal(f->job->iteration, 5);
+    assert_null(shash_find(&f->job->traffic, "h9"));
+    assert_non_null(job_refusal(f->job, "h9"));
+    assert_null(job_refusal(f->job, "h0"));
+
+    f->c->trusts_environment = true;
+    learn(f, "h9", 500000, 500000, 6, false);
+    assert_int_equal(f->job->iteration, 6);
+    assert_null(job_refusal(f->job, "h9"));
+    assert_int_equal(cluster_get_host(f->c, "h9")->moved[DIR_TX], 0);
+}
+
+static void
+processes_of_another_user_count_for_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char *why;
+
+    f->c->trusts_environment = true;
+    f->job->cojob->uid = 1000;
+    f->claim = (struct membership_claim) { .has_uid = true, .uid = 1001 };
+    learn(f, "h1", 0, 0, 90, true);
+    assert_int_equal(f->job->iteration, -1);
+    why = job_refusal_to_string(f->job, job_refusal(f->job, "h1"));
+    assert_string_equal(why, "of user 1001, and the owner of asha is user "
+                        "1000");
+    free(why);
+
+    /* A host whose processes have gone has no claim. */
+    msec_ahead += CLUSTER_REFUSAL_MS + 1;
+    assert_null(job_refusal(f->job, "h1"));
+    msec_ahead -= CLUSTER_REFUSAL_MS + 1;
+    f->claim.uid = 1000;
+    learn(f, "h1", 0, 0, 7, false);
+    assert_int_equal(f->job->iteration, 7);
+}
+
 int
 main(void)
 {
@@ -660,6 +712,11 @@ main(void)
         cmocka_unit_test_setup_teardown(
             gain_of_a_job_that_reports_by_rest_decays_after_a_day, set_up,
             tear_down),
+        cmocka_unit_test_setup_teardown(
+            processes_that_are_not_registered_count_for_nothing, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            processes_of_another_user_count_for_nothing, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("demand", tests, NULL, NULL);

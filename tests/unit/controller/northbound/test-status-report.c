@@ -117,6 +117,35 @@ a_missing_agent_matters_only_where_jobs_run(void **state)
 }
 
 static void
+refused_jobs_raise_an_alarm(void **state)
+{
+    const struct membership_claim claim = { .has_uid = true, .uid = 1001 };
+    struct fixture *f = *state;
+    struct cojob *cojob;
+    struct job *job;
+
+    host(f, "h3")->refused_at = now;
+    assert_alarm(f, "jobs were refused on h3: a user or the host has too "
+                 "many");
+    host(f, "h3")->refused_at = 0;
+
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "asha", 1, true);
+    job = cojob_put_job(f->c, cojob, "t0", true, 1, 0);
+    cluster_intent_end(f->c);
+    cojob->uid = 1000;
+    job_refuse(job, host(f, "h1"), MEMBERSHIP_OTHER_USER, &claim);
+    assert_alarm(f, "processes on h1 claim asha/t0 and have no priority: "
+                 "they are of user 1001, and the owner of asha is user 1000");
+    job_refuse(job, host(f, "h1"), MEMBERSHIP_UNREGISTERED, &claim);
+    assert_alarm(f, "processes on h1 claim asha/t0 and have no priority: "
+                 "they are known by their environment only, which the policy "
+                 "does not trust");
+    job_admit(job, host(f, "h1"));
+    assert_alarm(f, NULL);
+}
+
+static void
 an_alarm_lists_five_hosts_in_order(void **state)
 {
     struct fixture *f = *state;
@@ -177,6 +206,7 @@ main(void)
         TEST(a_healthy_cluster_has_no_alarm),
         TEST(each_lost_database_and_a_bad_policy_raise_an_alarm),
         TEST(a_missing_agent_matters_only_where_jobs_run),
+        TEST(refused_jobs_raise_an_alarm),
         TEST(an_alarm_lists_five_hosts_in_order),
         TEST(a_host_that_lags_raises_an_alarm),
         TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing),

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "wire/membership.h"
+
+#define N_CASES (sizeof cases / sizeof cases[0])
+
+static void
+processes_of_the_owner_are_admitted(void **state)
+{
+    static const struct {
+        struct membership_owner owner;
+        struct membership_claim claim;
+        enum membership result;
+    } cases[] = {
+        /* An owner without a user: the word of a launcher or a cgroup. */
+        { { false, false, 0 }, { true, true, 1001 }, MEMBERSHIP_ADMITTED },
+        { { false, false, 0 }, { true, false, 0 }, MEMBERSHIP_ADMITTED },
+        { { false, false, 0 }, { false, true, 0 }, MEMBERSHIP_UNREGISTERED },
+        { { true, false, 0 }, { false, true, 1001 }, MEMBERSHIP_ADMITTED },
+
+        /* The environment is not trusted, whoever wrote it. */
+        { { false, true, 1000 }, { false, true, 1000 },
+          MEMBERSHIP_UNREGISTERED },
+        { { false, true, 1000 }, { false, true, 1001 },
+          MEMBERSHIP_UNREGISTERED },
+        { { true, true, 1000 }, { false, true, 1000 }, MEMBERSHIP_ADMITTED },
+
+        /* Another user. */
+        { { false, true, 1000 }, { true, true, 1000 }, MEMBERSHIP_ADMITTED },
+        { { false, true, 1000 }, { true, true, 1001 },
+          MEMBERSHIP_OTHER_USER },
+        { { true, true, 1000 }, { true, true, 1001 }, MEMBERSHIP_OTHER_USER },
+        { { true, true, 1000 }, { false, true, 1001 },
+          MEMBERSHIP_OTHER_USER },
+        { { true, true, 1000 }, { false, false, 0 }, MEMBERSHIP_OTHER_USER },
+
+        /* Root, and a launcher that knows no user. */
+        { { false, true, 1000 }, { true, true, 0 }, MEMBERSHIP_ADMITTED },
+        { { false, true, 1000 }, { true, false, 0 }, MEMBERSHIP_ADMITTED },
+    };
+
+    for (size_t i = 0; i < N_CASES; i++) {
+        enum membership result = membership_check(&cases[i].owner,
+                                                  &cases[i].claim);
+
+        if (result != cases[i].result) {
+            fail_msg("case %zu: %d", i, result);
+        }
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_of_the_owner_are_admitted),
+    };
+
+    return cmocka_run_group_tests_name("membership", tests, NULL, NULL);
+}
