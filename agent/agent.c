@@ -275,6 +275,7 @@ on_progress(const char *name, const struct progress *progress,
         return take_logged(a, tail_job, job, progress);
     }
     if (!progress_may_report(registry, a->cgroup_mount, sender, job)) {
+        job->reports_refused++;
         return PROGRESS_REFUSED;
     }
     store_progress(a, job, progress);

@@ -189,6 +189,9 @@ telemetry_compose_job(const struct job *job)
     if (job->has_uid) {
         json_put_integer(json, "uid", job->uid);
     }
+    if (job->reports_refused) {
+        json_put_integer(json, "reports_refused", job->reports_refused);
+    }
     if (bursts->period_ns) {
         json_put_real(json, "period_s", bursts->period_ns / 1e9);
         json_put_integer(json, "burst_bytes", bursts->bytes);

@@ -20,7 +20,7 @@
  *
  *    struct claim_what what = { CLAIMS_PROCESS, pid };
  *
- *    job = registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, now);
+ *    job = registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
  *    job = registry_owner(r, &what, 1, NULL);
  *    registry_unclaim(r, CLAIM_LAUNCHER, "asha/t0", &what);
  *

@@ -21,13 +21,13 @@
  * registry has exactly the jobs and cgroups of the last scan:
  *
  *    registry_begin(r);
- *    ...registry_see(r, "asha/t0", inode, below, now) for each...
+ *    ...registry_see(r, "asha/t0", inode, below, uid, now) for each...
  *    registry_end(r, gone, aux);
  *
  * Other sources add claims (claim.h), which stay until they are removed.  A
  * job exists as long as it is in the tree or has a claim:
  *
- *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, now);
+ *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
  *    job = registry_owner(r, whats, n, NULL);
  *
  *
@@ -111,6 +111,8 @@ struct job {
      * and if the job reports its progress.  Written and freed by agent.c. */
     struct iterations *counted;
 
+    uint64_t reports_refused;   /* Progress reports of processes that may not
+                                 * report for it.  Written by agent.c. */
     bool has_progress;          /* True after the first progress. */
     bool reports_progress;      /* By datagrams; then its log is ignored. */
     struct progress progress;   /* Last progress. */

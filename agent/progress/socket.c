@@ -317,9 +317,11 @@ progress_may_report(const struct registry *r, const char *mount,
 {
     const struct job *own;
 
-    if (sender->uid == 0) {
+    if (sender->uid == 0 && process_is_of_host(sender->pid)) {
         return true;
     }
     own = job_of_sender(r, mount, sender->pid);
-    return own && same_cojob(own->name, job->name);
+    return own && (own == job
+                   || (job->has_uid && sender->uid == job->uid
+                       && same_cojob(own->name, job->name)));
 }

@@ -14,10 +14,12 @@
  * a minute.
  *
  * Progress changes the rank of a job, so it is accepted only from processes of
- * the job, of other jobs of its cojob, such as the driver of a search, and
- * from root.  The kernel passes the process that sent a datagram; its cgroup,
- * or a claim on it, identifies its job.  A sender that has exited before its
- * datagram is read is not accepted.
+ * the job, from processes of its user that belong to another job of its cojob,
+ * such as the driver of a search, and from the host's root.  The kernel passes
+ * the process that sent a datagram and its user; its cgroup, or a claim on it,
+ * identifies its job.  A sender that has exited before its datagram is read is
+ * not accepted.  The controller checks the number of iterations
+ * (controller/model/progress-bound.h).
  *
  *
  * Usage

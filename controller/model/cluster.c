@@ -441,6 +441,9 @@ restart_job(const struct cluster *c, struct job *job)
     job->estimated = false;
     job_progress_uninit(&job->progress);
     job_progress_init(&job->progress, began_msec(c, job->began));
+    progress_bound_init(&job->bound, began_msec(c, job->began));
+    job->moved = 0;
+    job->reports_refused = job->reports_refused_at = 0;
 }
 
 /* Adds or updates job 'name' of 'cojob', which began at 'began', epoch ms. */
@@ -459,6 +462,7 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         job->iteration = -1;
         job->level = -1;
         job_progress_init(&job->progress, began_msec(c, job->began));
+        progress_bound_init(&job->bound, began_msec(c, job->began));
         shash_init(&job->traffic);
         shash_init(&job->refused);
         shash_add(&cojob->jobs, name, job);

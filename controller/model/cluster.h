@@ -43,6 +43,7 @@
 #include "controller/model/instant.h"
 #include "controller/model/job-progress.h"
 #include "controller/model/overrides.h"
+#include "controller/model/progress-bound.h"
 #include "controller/model/shim-counters.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
@@ -123,6 +124,7 @@ struct job_traffic {
     long long at;               /* time_msec() of the last telemetry, 0 before
                                  * the first. */
     uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
+    uint64_t reports_refused;   /* The same for refused progress reports. */
     struct progress_source progress;    /* As the host's agent reported. */
     int64_t estimated;          /* Iterations that the agent has counted in the
                                  * traffic, -1 if it cannot. */
@@ -170,6 +172,12 @@ struct job {
                                  * wrong by a few. */
     struct progress_source rest;        /* As REST clients reported. */
     struct job_progress progress;       /* Its pace and its metric. */
+    struct progress_bound bound;        /* What it can have done. */
+    double moved;               /* Bytes that its hosts have sent and received
+                                 * since it began. */
+    uint64_t reports_refused;   /* Progress reports of other processes that
+                                 * hosts have refused, since it began. */
+    int64_t reports_refused_at; /* time_msec() of the last one, 0 without. */
     double sent;                /* Bytes sent by all hosts in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     struct shash refused;       /* Host name -> struct job_refusal. */

@@ -4,12 +4,16 @@
 
 #include "controller/model/demand.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "order/order.h"
 #include "controller/model/telemetry-report.h"
+#include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(demand);
 
 /* A measurement of this many iterations has half of the average's weight. */
 #define AVERAGE_ITERATIONS 8.0
@@ -182,6 +186,7 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
 
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
         add_to_stage(job, t, delta, time_msec());
+        job->moved += delta[DIR_TX] + delta[DIR_RX];
         t->host->moved[DIR_TX] += delta[DIR_TX];
         t->host->moved[DIR_RX] += delta[DIR_RX];
     } else {
@@ -255,14 +260,55 @@ update_estimated(struct job_traffic *t, const struct telemetry_job *tj,
     return changed;
 }
 
+/* Returns the bytes that all hosts send and receive in one iteration of 'job',
+ * by measurement or formula, 0 if both are unknown. */
+static double
+known_per_iteration(const struct job *job)
+{
+    const struct shash_node *node;
+    double bytes = 0;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        bytes += (t->measured ? t->per_iteration[DIR_TX]
+                                + t->per_iteration[DIR_RX]
+                  : N_DIRS * formula_bytes(job, t));
+    }
+    return bytes;
+}
+
+static bool
+may_have_done(struct job *job, int64_t iteration, int64_t now)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+    const struct progress_bound_facts facts = {
+        .target = job->stage ? job->stage->iterations : -1,
+        .bytes = job->moved, .per_iteration = known_per_iteration(job),
+    };
+
+    if (progress_bound_admits(&job->bound, iteration, &facts, now)) {
+        return true;
+    }
+    VLOG_WARN_RL(&rl, "%s: progress refused: iteration %"PRId64" after "
+                 "%"PRId64" is more than its traffic can have carried",
+                 job->full_name, iteration, job->iteration);
+    return false;
+}
+
 /* Handles a progress report of 'job' from 'source': the job has done
  * 'iteration' iterations (-1 if the report contains none), and 'metric' had
- * 'value' then, unless 'metric' is NULL.  'now' is time_msec(). */
-void
+ * 'value' then, unless 'metric' is NULL.  'now' is time_msec().  Returns false
+ * if the job cannot have done that (progress-bound.h): the report does not
+ * count. */
+bool
 demand_progress(struct cluster *c, struct job *job,
                 struct progress_source *source, int64_t iteration,
                 const char *metric, double value, int64_t now)
 {
+    if (iteration >= 0 && !may_have_done(job, iteration, now)) {
+        return false;
+    }
     if (iteration >= 0 && iteration != source->iteration) {
         source->iteration = iteration;
         find_iteration(job);
@@ -272,6 +318,18 @@ demand_progress(struct cluster *c, struct job *job,
                                       iteration, value, now)) {
         c->samples++;
     }
+    return true;
+}
+
+/* Counts the progress reports that the agent of a host has refused. */
+static void
+count_refused(struct job *job, struct job_traffic *t, uint64_t n, bool first)
+{
+    if (!first && n > t->reports_refused) {
+        job->reports_refused += n - t->reports_refused;
+        job->reports_refused_at = time_msec();
+    }
+    t->reports_refused = n;
 }
 
 /* Decides whether the processes of 'host' that claim 'job' are its members.
@@ -317,7 +375,9 @@ learn_job(struct cluster *c, struct host *host,
     }
     t = job_get_traffic(job, host);
     recounted = update_estimated(t, tj, first);
+    count_refused(job, t, tj->reports_refused, first);
     if (first) {
+        progress_bound_gap(&job->bound, job->progress.period, time_msec());
         t->known = false;
         t->mark_iteration = -1;
     }

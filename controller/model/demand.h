@@ -61,7 +61,7 @@ char **demand_port_names(const struct cluster *);
 
 void demand_learn(struct cluster *, const struct telemetry_report *,
                   bool first);
-void demand_progress(struct cluster *, struct job *,
+bool demand_progress(struct cluster *, struct job *,
                      struct progress_source *, int64_t iteration,
                      const char *metric, double value, int64_t now);
 

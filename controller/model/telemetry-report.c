@@ -118,6 +118,7 @@ parse_job(const struct json *json, struct telemetry_job *job)
     job->claim = parse_claim(&p);
     job->tx_bytes = parse_count(&p, "tx_bytes", 0);
     job->rx_bytes = parse_count(&p, "rx_bytes", 0);
+    job->reports_refused = MAX(parse_count(&p, "reports_refused", -1), 0);
     job->period = optional_real(&p, "period_s", MAX_PERIOD_S);
     job->burst_bytes = optional_real(&p, "burst_bytes", MAX_BURST_BYTES);
     job->duty = optional_real(&p, "duty", 1);

@@ -32,6 +32,8 @@ struct telemetry_job {
     double period;              /* Seconds between two bursts, 0 if unknown. */
     uint64_t burst_bytes;       /* Of one burst, 0 if unknown. */
     double duty;                /* Duration of a burst by the period. */
+    uint64_t reports_refused;   /* Progress reports of other processes, which
+                                 * the agent has refused. */
     int64_t iteration;          /* Reported by the job, at most
                                  * TELEMETRY_MAX_ITERATION, -1 if none. */
     int64_t estimated;          /* Counted in the traffic, with the same

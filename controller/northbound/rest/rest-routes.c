@@ -359,6 +359,7 @@ static struct rest_answer
 post_progress(struct rest_request *r)
 {
     struct rest_progress p;
+    bool admitted = true;
     struct json *json;
     struct job *job;
     char *name, *error;
@@ -371,10 +372,17 @@ post_progress(struct rest_request *r)
     job = shash_find_data(&r->ctl->cluster->jobs, name);
     free(name);
     if (job) {
-        demand_progress(r->ctl->cluster, job, &job->rest, p.iteration,
-                        p.metric, p.value, time_msec());
+        admitted = demand_progress(r->ctl->cluster, job, &job->rest,
+                                   p.iteration, p.metric, p.value,
+                                   time_msec());
     }
     free(p.metric);
+    if (!admitted) {
+        return rest_answer_error(MHD_HTTP_BAD_REQUEST, "/iteration: "
+                                 "%"PRId64" is more than the job can have "
+                                 "done, it was at %"PRId64, p.iteration,
+                                 job->iteration);
+    }
     json = job ? json_object_create() : NULL;
     if (json) {
         json_object_put_string(json, "job", job->full_name);

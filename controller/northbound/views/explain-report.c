@@ -231,6 +231,24 @@ explain_refusals(struct explanation *e)
     }
 }
 
+/* Tells of progress reports that did not count. */
+static void
+explain_progress_refusals(struct explanation *e)
+{
+    const struct progress_bound *b = &e->job->bound;
+
+    if (e->job->reports_refused) {
+        add_sentence(e, "hosts have refused %"PRIu64" progress reports of "
+                     "processes that may not report for it",
+                     e->job->reports_refused);
+    }
+    if (b->n_refused) {
+        add_sentence(e, "%"PRIu64" progress reports did not count, the last "
+                     "one of iteration %"PRId64": more than its traffic can "
+                     "have carried", b->n_refused, b->refused);
+    }
+}
+
 /* Returns how many iterations the slowest worker of 'job' is behind the
  * fastest and stores its host in '*hostp', or returns 0 if it is less than
  * LAG_ITERATIONS. */
@@ -402,6 +420,7 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     ends = json_object_create();
     explain_overrides(&e);
     explain_refusals(&e);
+    explain_progress_refusals(&e);
     explain_stage(&e);
     explain_level(&e);
     json_object_put(json, "why", e.why);

@@ -37,7 +37,8 @@ struct names {
     size_t n;                   /* Hosts, also those that are not listed. */
 };
 
-/* Time for which an alarm names a host that has refused jobs. */
+/* Time for which an alarm names a host that has refused jobs, and a job whose
+ * progress was refused. */
 #define REFUSED_MS 600000
 
 struct hosts_summary {
@@ -118,6 +119,14 @@ alarm_add(struct json *alarms, const char *format, ...)
     va_end(args);
 }
 
+static bool
+refuses_progress(const struct job *job)
+{
+    int64_t last = MAX(job->reports_refused_at, job->bound.refused_at);
+
+    return last && time_msec() < last + REFUSED_MS;
+}
+
 /* Names the jobs that processes claim without being admitted. */
 static void
 add_refusals(struct json *alarms, const struct cluster *c)
@@ -129,6 +138,12 @@ add_refusals(struct json *alarms, const struct cluster *c)
         const struct job *job = jobs[i]->data;
         const struct shash_node *node;
 
+        if (job->live && refuses_progress(job)) {
+            alarm_add(alarms, "progress reports of %s were refused: "
+                      "stagecoach explain %s has the reason",
+                      job->full_name, job->full_name);
+            n++;
+        }
         SHASH_FOR_EACH (node, &job->refused) {
             const struct job_refusal *r = job_refusal(job, node->name);
 

@@ -26,6 +26,7 @@
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/attribution.h"
+#include "agent/progress/socket.h"
 #include "util.h"
 
 static const struct claim_what a_cgroup = { CLAIMS_CGROUP, 100 };
@@ -359,6 +360,44 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
     assert_int_equal(n_gone, 3);
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_JOBS);
     assert_non_null(registry_find(&r, "asha/r0"));
+    registry_uninit(&r);
+}
+
+/* Senders of progress are processes of this test. */
+static void
+progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
+{
+    pid_t pid = fork();
+    struct ucred sender = { .pid = pid, .uid = ANN };
+    struct registry r;
+    struct job *job, *sibling, *other;
+
+    if (!pid) {
+        pause();
+        _exit(0);
+    }
+    registry_init(&r);
+    job = claim_by(&r, ANN, "asha/t0", pid);
+    sibling = claim_by(&r, ANN, "asha/t1", 2);
+    other = claim_by(&r, ANN, "bert/t0", 2);
+    assert_true(progress_may_report(&r, NULL, &sender, job));
+    assert_true(progress_may_report(&r, NULL, &sender, sibling));
+    assert_false(progress_may_report(&r, NULL, &sender, other));
+
+    /* A job of another user that names itself after the cojob. */
+    sibling->uid = BOB;
+    assert_false(progress_may_report(&r, NULL, &sender, sibling));
+    sibling->has_uid = false;
+    assert_false(progress_may_report(&r, NULL, &sender, sibling));
+    sender.uid = BOB;
+    assert_false(progress_may_report(&r, NULL, &sender, sibling));
+
+    /* Root of the host, and a process that has exited. */
+    sender.uid = 0;
+    assert_true(progress_may_report(&r, NULL, &sender, other));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_false(progress_may_report(&r, NULL, &sender, other));
     registry_uninit(&r);
 }
 
@@ -708,6 +747,7 @@ main(void)
         cmocka_unit_test(owner_ends_squatting),
         cmocka_unit_test(user_cannot_fill_the_registry),
         cmocka_unit_test(registered_jobs_displace_others),
+        cmocka_unit_test(progress_is_the_jobs_own_or_its_users),
         cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),
         cmocka_unit_test(names_of_sources_are_read_back),
         cmocka_unit_test(what_is_claimed_is_checked),

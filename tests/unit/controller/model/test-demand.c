@@ -665,6 +665,24 @@ processes_of_another_user_count_for_nothing(void **state)
     assert_int_equal(f->job->iteration, 7);
 }
 
+/* One report ends no stage, and does not spoil what was measured. */
+static void
+iterations_that_no_traffic_carries_do_not_count(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, 1, true);
+    learn(f, "h0", 20000000, 20000000, 11, false);
+    learn(f, "h0", 20000000, 20000000, 1000000000, false);
+    assert_int_equal(f->job->iteration, 11);
+    assert_int_equal(demand_remaining_iterations(f->stage, f->job), 89);
+    assert_int_equal(f->job->bound.n_refused, 1);
+    assert_false(demand_progress(f->c, f->job, &f->job->rest, 1000000000,
+                                 NULL, 0, 1000));
+    learn(f, "h0", 40000000, 40000000, 21, false);
+    assert_int_equal(f->job->iteration, 21);
+}
+
 int
 main(void)
 {
@@ -717,6 +735,9 @@ main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(
             processes_of_another_user_count_for_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            iterations_that_no_traffic_carries_do_not_count, set_up,
+            tear_down),
     };
 
     return cmocka_run_group_tests_name("demand", tests, NULL, NULL);

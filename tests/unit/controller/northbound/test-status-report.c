@@ -143,6 +143,10 @@ refused_jobs_raise_an_alarm(void **state)
                  "does not trust");
     job_admit(job, host(f, "h1"));
     assert_alarm(f, NULL);
+
+    job->reports_refused_at = now;
+    assert_alarm(f, "progress reports of asha/t0 were refused: stagecoach "
+                 "explain asha/t0 has the reason");
 }
 
 static void

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "controller/model/progress-bound.h"
+#include "util.h"
+
+#define BILLION 1000000000
+
+/* A job that began at 1000 ms, in a stage to iteration 100, whose iterations
+ * move 1,000 bytes. */
+struct fixture {
+    struct progress_bound b;
+    struct progress_bound_facts facts;
+    int64_t now;
+};
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+
+    f->now = 1000;
+    f->facts = (struct progress_bound_facts) {
+        .target = 100, .per_iteration = 1000,
+    };
+    progress_bound_init(&f->b, f->now);
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static bool
+admits(struct fixture *f, int64_t iteration)
+{
+    return progress_bound_admits(&f->b, iteration, &f->facts, f->now);
+}
+
+static void
+one_report_cannot_end_a_stage(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_false(admits(f, BILLION));
+    assert_true(admits(f, 1));
+    assert_false(admits(f, BILLION));
+    assert_false(admits(f, BILLION));
+    assert_int_equal(f->b.n_refused, 1);        /* A repeated report. */
+    assert_false(admits(f, BILLION + 1));
+    assert_int_equal(f->b.n_refused, 2);
+    assert_int_equal(f->b.refused, BILLION + 1);
+    assert_true(admits(f, 2));
+}
+
+static void
+iterations_follow_the_traffic(void **state)
+{
+    struct fixture *f = *state;
+
+    f->facts.bytes = 10000;
+    assert_true(admits(f, 10));
+    f->facts.bytes += 1000000;          /* 1,000 iterations. */
+    assert_false(admits(f, 10 + 4000 + PROGRESS_BOUND_SEEN + 1));
+    assert_true(admits(f, 10 + 4000 + PROGRESS_BOUND_SEEN));
+
+    /* The credit is used up, and grows slowly. */
+    assert_false(admits(f, 4120));
+    f->now += 1000;
+    assert_true(admits(f, 4120));
+    assert_false(admits(f, 4121));
+    f->now += 1000 * 3600;
+    assert_false(admits(f, 4120 + PROGRESS_BOUND_SEEN + 1));
+
+    /* Iterations of unknown size. */
+    f->facts.per_iteration = 0;
+    f->facts.bytes += 1000 * PROGRESS_BOUND_BYTES;
+    assert_true(admits(f, 4120 + PROGRESS_BOUND_SEEN + 1000));
+}
+
+static void
+job_without_visible_traffic_has_a_pace(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_true(admits(f, 0));
+    assert_true(admits(f, PROGRESS_BOUND_UNSEEN));
+    assert_false(admits(f, 2 * PROGRESS_BOUND_UNSEEN));
+    f->now += 1000;
+    assert_true(admits(f, 2 * PROGRESS_BOUND_UNSEEN));
+    assert_false(admits(f, BILLION));
+}
+
+static void
+job_may_resume(void **state)
+{
+    struct fixture *f = *state;
+
+    f->facts.target = 100000;
+    assert_true(admits(f, 90000));
+    assert_false(admits(f, 100000));
+    assert_true(admits(f, 90001));
+
+    /* In a stage that it joins later. */
+    progress_bound_init(&f->b, f->now);
+    f->facts.target = -1;
+    assert_true(admits(f, 90000));
+
+    /* A new controller sees a job that has gone beyond its stage. */
+    progress_bound_init(&f->b, f->now - 60000);
+    f->facts.target = 100;
+    assert_true(admits(f, 60000));
+}
+
+static void
+reports_after_a_gap_follow_the_pace(void **state)
+{
+    struct fixture *f = *state;
+
+    f->facts.bytes = 10000;
+    assert_true(admits(f, 10));
+    f->now += 100000;                   /* An agent was away for 100 s. */
+    progress_bound_gap(&f->b, 0.1, f->now);
+    assert_true(admits(f, 1010));
+    assert_false(admits(f, BILLION));
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(one_report_cannot_end_a_stage),
+        TEST(iterations_follow_the_traffic),
+        TEST(job_without_visible_traffic_has_a_pace),
+        TEST(job_may_resume),
+        TEST(reports_after_a_gap_follow_the_pace),
+    };
+
+    return cmocka_run_group_tests_name("progress-bound", tests, NULL, NULL);
+}
