@@ -123,6 +123,23 @@ parse_control_port(const char *text, void *options)
     return NULL;
 }
 
+static char *
+parse_tunnel(const char *text, void *options)
+{
+    struct options *o = options;
+
+    if (o->tunnels.n == PREFIX_LIST_MAX) {
+        return message("%s is one too many, at most %d are allowed", text,
+                       PREFIX_LIST_MAX);
+    }
+    if (!prefix_parse(text, &o->tunnels.prefixes[o->tunnels.n])) {
+        return message("\"%s\" is not an address, ADDRESS and ADDRESS/BITS "
+                       "are allowed", text);
+    }
+    o->tunnels.n++;
+    return NULL;
+}
+
 #define AT(MEMBER) OPTION_AT(struct options, MEMBER)
 
 /* The first N_REQUIRED rows are required unless --show or --replay is given,
@@ -184,8 +201,10 @@ static const struct option_row rows[] = {
     { "flow-timeout", OPTION_INTEGER, AT(flow_timeout_s), 0, 86400, "SECONDS",
       "600", .help = "remove flows without packets after this time; 0 keeps "
                      "them" },
-    { "vxlan", OPTION_FLAG, AT(vxlan),
-      .help = "classify the inner flows of VXLAN tunnels" },
+    { "vxlan", OPTION_CUSTOM, .value = "ADDRESS[/BITS]",
+      .parse = parse_tunnel,
+      .help = "classify the inner flows of VXLAN tunnels whose two ends are "
+              "such addresses (up to 16 times)" },
     { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "off",
       .help = "congestion control: grant rates of the downlink to its "
               "senders, and pace" },

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "shim/cc/cc.h"
+#include "shim/classify/prefix.h"
 #include "shim/loop/loop.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port-spec.h"
@@ -36,7 +37,8 @@ struct options {
     enum loop_poll poll;
     uint32_t max_flows;
     uint32_t flow_timeout_s;    /* 0: never. */
-    bool vxlan;                 /* Tell flows in tunnels apart. */
+    struct prefix_list tunnels; /* Endpoints of VXLAN tunnels whose inner
+                                 * flows are classified. */
     bool cc;                    /* Congestion control. */
     uint64_t downlink_bps;
     uint16_t control_ports[CC_MAX_CONTROL_PORTS];

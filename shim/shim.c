@@ -268,7 +268,7 @@ create_forward(struct shim *s)
         .mtu = s->options.mtu,
         .late_ns = s->options.late_us * UINT64_C(1000),
         .tag = !s->options.no_tag,
-        .vxlan = s->options.vxlan,
+        .tunnels = s->options.tunnels.n ? &s->options.tunnels : NULL,
         .cc = o->cc ? &cc : NULL,
         .n_lanes = s->options.n_lanes,
     };

@@ -105,6 +105,13 @@ telemetry_check_remote(const char *passive)
                      "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
 }
 
+const char *
+telemetry_certificate(const char *passive, const char *common_name)
+{
+    return strncmp(passive, "pssl:", 5) ? NULL : common_name ? common_name
+           : "";
+}
+
 char *
 telemetry_check_host(const char *certificate, const char *known,
                      const char *host)
@@ -275,8 +282,10 @@ handle_report(struct telemetry *t, struct connection *conn,
     if (error) {
         return error;
     }
-    error = telemetry_check_host(stream_get_peer_id(conn->stream), conn->host,
-                                 report->host);
+    error = telemetry_check_host(
+        telemetry_certificate(pstream_get_name(t->pstream),
+                              stream_get_peer_id(conn->stream)),
+        conn->host, report->host);
     if (!error) {
         if (first) {
             set_connection_host(t, conn, report->host);

@@ -28,8 +28,8 @@ parse_uncommon(const struct classifier *c, const struct packet *packet,
                bool from_host, struct parsed *p)
 {
     parse_frame(packet->data, packet->length, from_host, p);
-    if (c->vxlan) {
-        parse_inner(packet->data, from_host, p);
+    if (c->tunnels) {
+        parse_inner(packet->data, from_host, c->tunnels, p);
     }
 }
 
@@ -116,7 +116,7 @@ lookup_flows(struct classifier *c, const struct packet *packets, uint32_t n,
     uint64_t hashes[CLASSIFY_BURST];
     uint32_t n_lookups;
 
-    if (c->vxlan) {
+    if (c->tunnels) {
         identify_all(c, packets, n, from_host, true, b);
     } else {
         identify_all(c, packets, n, from_host, false, b);

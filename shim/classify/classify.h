@@ -33,11 +33,15 @@
 
 #define CLASSIFY_BURST 64       /* Frames at a time, at most. */
 
+struct prefix_list;
+
 struct classifier {
     struct flow_table *flows;
     const struct job_slots *slots;
     struct miss *misses;
-    bool vxlan;                 /* Classify by the frame in a tunnel. */
+    const struct prefix_list *tunnels;  /* Classify by the frame in a tunnel
+                                         * between two of them; NULL for no
+                                         * tunnel. */
     uint64_t n_misses;          /* Packets of unknown flows. */
     uint64_t n_malformed;       /* Malformed packets. */
 };

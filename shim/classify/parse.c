@@ -181,10 +181,12 @@ parse_frame(const uint8_t *frame, size_t length, bool from_host,
     p->l3 = at;
 }
 
-/* If '*p', the result of parse_frame() for 'frame', is a VXLAN packet with a
- * flow inside, replaces the key by that of the inner flow. */
+/* If '*p', the result of parse_frame() for 'frame', is a VXLAN packet between
+ * two of 'tunnels' with a flow inside, replaces the key by that of the inner
+ * flow. */
 void
-parse_inner(const uint8_t *frame, bool from_host, struct parsed *p)
+parse_inner(const uint8_t *frame, bool from_host,
+            const struct prefix_list *tunnels, struct parsed *p)
 {
     const uint8_t *udp = frame + p->l4;
     const uint8_t *vxlan = udp + UDP_SIZE, *inside = vxlan + VXLAN_SIZE;
@@ -192,7 +194,9 @@ parse_inner(const uint8_t *frame, bool from_host, struct parsed *p)
 
     if (p->kind != PARSED_FLOW || p->key.protocol != IPPROTO_UDP
         || p->end - p->l4 < UDP_SIZE + VXLAN_SIZE
-        || get_be16(udp + 2) != VXLAN_PORT || !(vxlan[0] & VXLAN_HAS_ID)) {
+        || get_be16(udp + 2) != VXLAN_PORT || !(vxlan[0] & VXLAN_HAS_ID)
+        || !prefix_list_has(tunnels, p->key.family, p->key.local)
+        || !prefix_list_has(tunnels, p->key.family, p->key.remote)) {
         return;
     }
     parse_frame(inside, frame + p->end - inside, from_host, &inner);

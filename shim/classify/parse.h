@@ -24,7 +24,8 @@
  *
  * With VXLAN, the flow is that of the frame in the tunnel, so that the traffic
  * of virtual machines and containers can be distinguished, or the tunnel's own
- * if the frame has none.  'l3' is always the outer IP header, whose DSCP the
+ * if the frame has none or one of its ends is not a known endpoint of tunnels
+ * (prefix.h).  'l3' is always the outer IP header, whose DSCP the
  * fabric reads.
  *
  * Nearly all packets are TCP or UDP over plain Ethernet and IPv4 without
@@ -64,6 +65,7 @@
 
 #include "wire/shim-protocol.h"
 #include "shim/classify/flow-table.h"
+#include "shim/classify/prefix.h"
 
 #define PARSE_COMMON_L3 14      /* Offset of the IP header in frames that
                                  * parse_common() accepts. */
@@ -95,7 +97,8 @@ get_be16(const uint8_t *p)
 
 void parse_frame(const uint8_t *frame, size_t length, bool from_host,
                  struct parsed *);
-void parse_inner(const uint8_t *frame, bool from_host, struct parsed *);
+void parse_inner(const uint8_t *frame, bool from_host,
+                 const struct prefix_list *tunnels, struct parsed *);
 
 /* By protocol: the minimum length of an IPv4 packet with ports, or UINT32_MAX
  * if the protocol has none. */

@@ -108,7 +108,7 @@ forward_create(const struct forward_config *config)
         .flows = config->flows,
         .slots = config->slots,
         .misses = config->misses,
-        .vxlan = config->vxlan,
+        .tunnels = config->tunnels,
     };
     f->egress = egress_create(&egress);
     f->cc = config->cc ? create_cc(f) : NULL;

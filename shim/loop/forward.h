@@ -58,7 +58,8 @@ struct forward_config {
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
-    bool vxlan;                 /* Classify by the frame in a tunnel. */
+    const struct prefix_list *tunnels;  /* See struct classifier; must outlive
+                                         * the object. */
     const struct cc_config *cc; /* Congestion control, NULL for none; its
                                  * callbacks are set here. */
     unsigned int n_lanes;       /* Up to LANES_MAX; 0 is 1. */

@@ -138,7 +138,7 @@ create_lane(struct lanes *ls, const struct forward_config *config,
         .flows = config->flows,
         .slots = config->slots,
         .misses = l->config.misses,
-        .vxlan = config->vxlan,
+        .tunnels = config->tunnels,
     };
     l->from_host = new_ring("from-host", sizeof(void *), RING);
     l->from_uplink = new_ring("from-uplink", sizeof(void *), RING);

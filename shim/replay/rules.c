@@ -2,7 +2,6 @@
 
 #include "shim/replay/rules.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "shim/classify/parse.h"
+#include "shim/classify/prefix.h"
 #include "shim/ports/port-spec.h"
 
 #define MAX_JOBS (SHIM_MAX_SLOTS - 1)
@@ -22,36 +22,10 @@ static const char *const protocol_names[] = { "any", "tcp", "udp", NULL };
 static const char *const otherwise_names[] = { "from-host", "to-host",
                                                "skip", NULL };
 
-/* Reads "ADDRESS" or "ADDRESS/BITS". */
 static bool
-parse_prefix(const char *text, void *p_)
+parse_prefix(const char *text, void *prefix)
 {
-    char address[INET6_ADDRSTRLEN + 1];
-    struct replay_prefix *p = p_;
-    size_t n = strcspn(text, "/");
-    unsigned int max, bits;
-    char end;
-
-    if (n >= sizeof address) {
-        return false;
-    }
-    memcpy(address, text, n);
-    address[n] = '\0';
-    memset(p, 0, sizeof *p);
-    if (inet_pton(AF_INET, address, p->address) == 1) {
-        p->family = 4;
-    } else if (inet_pton(AF_INET6, address, p->address) == 1) {
-        p->family = 6;
-    } else {
-        return false;
-    }
-    bits = max = p->family == 4 ? 32 : 128;
-    if (text[n] && (strspn(text + n + 1, "0123456789") > 3
-                    || sscanf(text + n, "/%3u%c", &bits, &end) != 1)) {
-        return false;
-    }
-    p->bits = bits;
-    return bits <= max;
+    return prefix_parse(text, prefix);
 }
 
 static bool
@@ -88,7 +62,7 @@ printable(char *text)
 
 static void
 read_prefix(const struct json_at *at, const char *member,
-            struct replay_prefix *p)
+            struct address_prefix *p)
 {
     char *text = json_string_or(at, member, NULL);
 
@@ -292,20 +266,6 @@ replay_rules_destroy(struct replay_rules *rules)
         free(rules->flows);
         free(rules);
     }
-}
-
-static bool
-prefix_fits(const struct replay_prefix *p, uint8_t family,
-            const uint8_t *address)
-{
-    uint8_t whole = p->bits / 8, rest = p->bits % 8;
-
-    if (!p->family) {
-        return true;
-    }
-    return (p->family == family && !memcmp(p->address, address, whole)
-            && (!rest || !((p->address[whole] ^ address[whole])
-                           >> (8 - rest))));
 }
 
 static bool

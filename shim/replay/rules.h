@@ -24,19 +24,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/classify/prefix.h"
 #include "wire/shim-protocol.h"
-
-struct replay_prefix {
-    uint8_t family;             /* 4 or 6; 0 matches everything. */
-    uint8_t bits;               /* Length of the prefix. */
-    uint8_t address[16];
-};
 
 struct replay_flow_rule {
     uint16_t slot;
     uint8_t protocol;           /* IPPROTO_*, 0: any. */
     uint16_t local_port, remote_port;   /* 0: any. */
-    struct replay_prefix local, remote;
+    struct address_prefix local, remote;
 };
 
 enum replay_direction {
@@ -52,7 +47,7 @@ struct replay_rules {
     uint8_t default_dscp;
     uint32_t min_share;         /* As in struct shim_min_share. */
 
-    struct replay_prefix *addresses;    /* The host's. */
+    struct address_prefix *addresses;    /* The host's. */
     size_t n_addresses;
     uint8_t (*macs)[6];
     size_t n_macs;

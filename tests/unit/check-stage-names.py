@@ -17,7 +17,7 @@ import sys
 FOLDERS = ("agent", "base", "cli", "controller", "lab", "order", "policies",
            "reporting", "scenario", "shim", "sim", "trainer", "wire")
 HOME = "base/stage-name.h"
-OTHERS = {("base/json-check.c", "/%zu"), ("shim/replay/rules.c", "/%3u")}
+OTHERS = {("base/json-check.c", "/%zu"), ("shim/classify/prefix.c", "/%3u")}
 
 LITERAL = r'"(?:\\.|[^"\\\n])*"'
 COMMENT = re.compile(rf"({LITERAL})|/\*.*?\*/|//[^\n]*", re.S)

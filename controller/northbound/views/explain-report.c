@@ -220,13 +220,10 @@ explain_refusals(struct explanation *e)
     const struct shash_node *node;
 
     SHASH_FOR_EACH (node, &e->job->refused) {
-        const struct job_refusal *r = job_refusal(e->job, node->name);
-        char *why = r ? job_refusal_to_string(e->job, r) : NULL;
+        char *why = job_refusal_to_string(e->job, node->data);
 
-        if (why) {
-            add_sentence(e, "processes on %s claim it and have no priority: "
-                         "they are %s", node->name, why);
-        }
+        add_sentence(e, "processes on %s claim it, or did, without priority: "
+                     "they are %s", node->name, why);
         free(why);
     }
 }

@@ -37,8 +37,9 @@ struct names {
     size_t n;                   /* Hosts, also those that are not listed. */
 };
 
-/* Time for which an alarm names a host that has refused jobs, and a job whose
- * progress was refused. */
+/* Time for which an alarm names a host that has refused jobs, a job whose
+ * progress was refused, and one whose processes were not admitted: a host ends
+ * squatting within a second. */
 #define REFUSED_MS 600000
 
 struct hosts_summary {
@@ -145,9 +146,9 @@ add_refusals(struct json *alarms, const struct cluster *c)
             n++;
         }
         SHASH_FOR_EACH (node, &job->refused) {
-            const struct job_refusal *r = job_refusal(job, node->name);
+            const struct job_refusal *r = node->data;
 
-            if (r && job->live) {
+            if (job->live && time_msec() < r->at + REFUSED_MS) {
                 char *why = job_refusal_to_string(job, r);
 
                 alarm_add(alarms, "processes on %s claim %s and have no "

@@ -102,6 +102,7 @@ check_verdict(const struct verdict *v, const struct parsed *p, uint8_t how,
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const struct prefix_list any = { .n = 1 };
     struct parsed out, in, inner;
     struct verdict v;
     uint8_t *frame;
@@ -118,7 +119,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     inner = out;
     check_mirror(&out, &in);
     check_common(frame, size, &out);
-    parse_inner(frame, true, &inner);
+    parse_inner(frame, true, &any, &inner);
 
     if (out.kind == PARSED_FLOW && how & KNOWN) {
         must(!flow_table_set(flows, &out.key, SLOT));

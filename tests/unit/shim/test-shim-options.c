@@ -52,7 +52,7 @@ accepts_what_is_needed(void **state)
     assert_false(o.keep_offload);
     assert_int_equal(o.max_flows, 16384);
     assert_int_equal(o.flow_timeout_s, 600);
-    assert_false(o.vxlan);
+    assert_int_equal(o.tunnels.n, 0);
     assert_int_equal(o.n_lanes, 1);
 
     assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag "
@@ -74,11 +74,14 @@ accepts_what_is_needed(void **state)
     assert_null(parse(GOOD " --take-over", &o, copy));
     assert_true(o.take_over);
 
-    assert_null(parse(GOOD " --max-flows 1048576 --flow-timeout=0 --vxlan",
+    assert_null(parse(GOOD " --max-flows 1048576 --flow-timeout=0 "
+                      "--vxlan 10.0.0.0/24 --vxlan=fd00::1",
                       &o, copy));
     assert_int_equal(o.max_flows, 1048576);
     assert_int_equal(o.flow_timeout_s, 0);
-    assert_true(o.vxlan);
+    assert_int_equal(o.tunnels.n, 2);
+    assert_int_equal(o.tunnels.prefixes[0].bits, 24);
+    assert_int_equal(o.tunnels.prefixes[1].family, 6);
 
     assert_false(o.cc);
     assert_null(parse(GOOD " --cc on --downlink-rate 2Gbit --control-port 7000"

@@ -240,6 +240,19 @@ common_frames_need_no_full_parse(void **state)
 
 #define VXLAN(FLAGS) "c001 12b5 003a 0000 " FLAGS "000000 00000700 "
 
+/* Returns a list with 'prefix', an empty one if that is null. */
+static const struct prefix_list *
+tunnels_of(const char *prefix)
+{
+    static struct prefix_list list;
+
+    list.n = prefix && prefix_parse(prefix, &list.prefixes[0]);
+    assert_int_equal(list.n, prefix != NULL);
+    return &list;
+}
+
+/* It has none for whoever is not an endpoint: neither without endpoints nor if
+ * only the sender is one. */
 static void
 a_tunnel_has_the_key_of_its_inner_frame(void **state)
 {
@@ -264,12 +277,17 @@ a_tunnel_has_the_key_of_its_inner_frame(void **state)
 
     (void) state;
     for (size_t i = 0; i < sizeof tunnels / sizeof *tunnels; i++) {
-        struct parsed p;
+        struct parsed p, outer;
         size_t n;
         uint8_t *frame = bytes_of(tunnels[i].frame, &n);
 
         parse_frame(frame, n, true, &p);
-        parse_inner(frame, true, &p);
+        outer = p;
+        parse_inner(frame, true, tunnels_of(NULL), &p);
+        assert_memory_equal(&p, &outer, sizeof p);
+        parse_inner(frame, true, tunnels_of("10.0.0.1"), &p);
+        assert_memory_equal(&p, &outer, sizeof p);
+        parse_inner(frame, true, tunnels_of("10.0.0.0/24"), &p);
         assert_int_equal(p.kind, PARSED_FLOW);
         assert_int_equal(p.key.local[3], tunnels[i].local);
         assert_int_equal(p.key.protocol, tunnels[i].local == 9 ? 6 : 17);
@@ -284,6 +302,8 @@ a_tunnel_has_the_key_of_its_inner_frame(void **state)
 static void
 survives_anything(void **state)
 {
+    static const struct prefix_list any = { .n = 1 };
+
     (void) state;
     srandom(3);
     for (int round = 0; round < 200; round++) {
@@ -300,7 +320,7 @@ survives_anything(void **state)
             }
             parse_frame(frame, cut, round % 2, &p);
             assert_common_agrees(frame, cut, round % 2, &p);
-            parse_inner(frame, round % 2, &p);
+            parse_inner(frame, round % 2, &any, &p);
             if (p.kind == PARSED_FLOW || p.kind == PARSED_IP) {
                 assert_true(p.l3 + (p.family == 4 ? 20u : 40u) <= cut);
             }

@@ -76,12 +76,27 @@ a_client_speaks_for_one_host(void **state OVS_UNUSED)
     }
 }
 
+static void
+a_certificate_without_a_name_speaks_for_no_host(void **state OVS_UNUSED)
+{
+    char *error = telemetry_check_host(telemetry_certificate("pssl:6650",
+                                                             NULL),
+                                       NULL, "h0");
+
+    assert_non_null(error);
+    free(error);
+    assert_null(telemetry_check_host(telemetry_certificate("pssl:6650", "h0"),
+                                     NULL, "h0"));
+    assert_null(telemetry_certificate("punix:/run/x.sock", NULL));
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tcp_is_only_allowed_on_the_loopback),
         cmocka_unit_test(a_client_speaks_for_one_host),
+        cmocka_unit_test(a_certificate_without_a_name_speaks_for_no_host),
     };
 
     return cmocka_run_group_tests_name("telemetry-access", tests, NULL, NULL);
