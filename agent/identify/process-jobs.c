@@ -111,6 +111,7 @@ process_jobs_add(struct process_jobs *p, const struct process *process,
         VLOG_WARN_RL(&rl, "%s: process %d of another user has it in its %s, "
                      "which does not count", name, (int) process->pid,
                      claim_source_name(source));
+        p->registry->n_refused++;
         return !job || job->has_uid;
     }
     if (registry_claim(p->registry, source, name, &what, &uid, now)) {

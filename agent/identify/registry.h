@@ -149,8 +149,9 @@ struct registry {
     struct hmap jobs;           /* Contains struct job. */
     struct hmap cgroups;        /* Contains struct registry_cgroup. */
     struct hmap claims;         /* Contains struct claim. */
-    uint64_t n_refused;         /* Jobs that were refused or displaced,
-                                 * counted at each attempt to add them. */
+    uint64_t n_refused;         /* Jobs that were refused or displaced, and
+                                 * processes that named a job of another
+                                 * user, counted at each attempt. */
 };
 
 void registry_init(struct registry *);

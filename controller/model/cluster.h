@@ -97,7 +97,8 @@ struct host {
     uint64_t ip_bytes;          /* IP bytes sent since the agent started. */
     uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
     uint64_t jobs_refused;      /* Jobs that its agent has refused, because a
-                                 * user or the host has too many, since the
+                                 * user or the host has too many or a process
+                                 * named the job of another user, since the
                                  * agent started. */
     long long refused_at;       /* time_msec() when 'jobs_refused' last grew, 0
                                  * if it never did. */

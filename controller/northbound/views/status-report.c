@@ -193,7 +193,8 @@ add_alarms(struct json *alarms, const struct status_facts *facts,
     }
     if (s->refusing.n) {
         alarm_add(alarms, "jobs were refused on %s: a user or the host has "
-                  "too many", ds_cstr(&s->refusing.text));
+                  "too many, or processes name the job of another user",
+                  ds_cstr(&s->refusing.text));
     }
     add_refusals(alarms, facts->cluster);
     if (s->ip_bytes >= COVERAGE_BYTES && coverage(s) < LEAST_COVERAGE

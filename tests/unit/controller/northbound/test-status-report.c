@@ -126,7 +126,7 @@ refused_jobs_raise_an_alarm(void **state)
 
     host(f, "h3")->refused_at = now;
     assert_alarm(f, "jobs were refused on h3: a user or the host has too "
-                 "many");
+                 "many, or processes name the job of another user");
     host(f, "h3")->refused_at = 0;
 
     cluster_intent_begin(f->c);
