@@ -8,7 +8,8 @@
  * "listen" accepts connections, "connect" makes one and prints its own port;
  * both stay until they are killed.  "fork" waits for a line on its standard
  * input and then starts N processes (1) that each do as "connect", and end
- * with it.  "progress" sends one datagram. */
+ * with it.  "progress" sends one datagram and stays for 0.2 s,
+ * because the agent accepts no report of a process that no longer exists. */
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -30,8 +31,12 @@ progress(const char *path, const char *text)
         return 1;
     }
     strcpy(sun.sun_path, path);
-    return sendto(fd, text, strlen(text), MSG_DONTWAIT,
-                  (struct sockaddr *) &sun, sizeof sun) < 0;
+    if (sendto(fd, text, strlen(text), MSG_DONTWAIT,
+               (struct sockaddr *) &sun, sizeof sun) < 0) {
+        return 1;
+    }
+    usleep(200000);
+    return 0;
 }
 
 /* Returns true in each of the children. */

@@ -99,10 +99,10 @@ flow_of "$stranger" '.*' && fail "a stranger has a flow"
 # The agent keeps only the capabilities that it needs.
 caps=$(awk '$1 == "CapPrm:" { print $2 }' "/proc/$agent/status")
 bounding=$(awk '$1 == "CapBnd:" { print $2 }' "/proc/$agent/status")
-[ "$caps" = "0000000000281006" ] || fail "capabilities $caps"
+[ "$caps" = "00000000002c10e6" ] || fail "capabilities $caps"
 [ "$bounding" = "$caps" ] || fail "bounding set $bounding"
 grep -q '^NoNewPrivs:	1' "/proc/$agent/status" || fail "new privileges"
-echo "ok: five capabilities are kept"
+echo "ok: nine capabilities are kept"
 
 # A second agent.
 timeout 5 $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:off \
@@ -166,7 +166,7 @@ wait_for 2 "a child of a claimed process is connected" test -s "$dir/port"
 port=$(cat "$dir/port")
 miss "$port"
 wait_for 1 "it belongs to the job of its parent" flow_of "$port" asha/t7
-ask agent/jobs | grep -q '"job":"asha/t7","queue":7,"rung":2' ||
+ask agent/jobs | grep -q '"job":"asha/t7","queue":7,"registered":true,"rung":2' ||
     fail "rung: $(ask agent/jobs)"
 ask agent/claim launcher asha t7 pid 1 > /dev/null &&
     fail "a claim of init is accepted"

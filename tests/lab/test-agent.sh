@@ -168,7 +168,7 @@ wait_for 1 "telemetry reports the port's capacity" \
 # Counters and progress.
 echo "bytes $slot 1000 70" >&3
 wait_for 1 "bytes are counted by job" \
-    telemetry_says '"job":"asha/t1","rx_bytes":70,"tx_bytes":1000'
+    telemetry_says '"job":"asha/t1","registered":true,"rx_bytes":70,"tx_bytes":1000'
 "$tests/fake-job" progress "$dir/progress.sock" '{"cojob": 7}'
 "$tests/fake-job" progress "$dir/progress.sock" 'not json'
 "$tests/fake-job" progress "$dir/progress.sock" \
@@ -205,7 +205,7 @@ wait_for 1 "the new shim gets the flows" shim_says "^flow $slot $address:$port"
 wait_for 1 "the new shim gets the lease" shim_says '^lease [1-9]'
 wait_for 1 "the new shim gets the guard" shim_says '^guard 50000$'
 echo "bytes $slot 500 0" >&3
-wait_for 1 "counters go on" telemetry_says '"job":"asha/t1","rx_bytes":0,"tx_bytes":500'
+wait_for 1 "counters go on" telemetry_says '"job":"asha/t1","registered":true,"rx_bytes":0,"tx_bytes":500'
 
 # An order of an older controller is ignored; the lease ends.
 new_mark
