@@ -52,7 +52,7 @@
 
 struct log_expression;
 
-/* Limits of one match: steps of the matcher, which take 20 to 50 ns each, at
+/* Limits of one match: steps of the matcher, which take 20 to 150 ns each, at
  * all places of the line together, and memory. */
 #define LOG_EXPRESSION_STEPS 1000000
 #define LOG_EXPRESSION_KIB 8192
