@@ -15,8 +15,9 @@
 #include <stddef.h>
 
 /* A function with WIDE is compiled for two instruction sets; the one that the
- * processor has is called. */
-#if defined __x86_64__ && !defined __clang__
+ * processor has is called.  ThreadSanitizer cannot watch the function that
+ * chooses it, which runs while the program is loaded. */
+#if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_THREAD__
 #define WIDE __attribute__((__target_clones__("avx2", "default")))
 #else
 #define WIDE
