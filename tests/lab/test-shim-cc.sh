@@ -35,15 +35,15 @@ mbps() {
         END { printf "%d\n", bytes * 8 / (to - from) / 1000 }' "$TMP/sink"
 }
 
-in_host 0 "$traffic" echo 25000 7000 & PIDS="$PIDS $!"
-in_host 0 "$traffic" sink 13500 6001 6002 6003 >"$TMP/sink" &
+in_host 0 "$traffic" echo 35000 7000 & PIDS="$PIDS $!"
+in_host 0 "$traffic" sink 21000 6001 6002 6003 >"$TMP/sink" &
 sink=$!
 PIDS="$PIDS $sink"
 wait_until host_listens 0 t 6003
 wait_until host_listens 0 u 7000
 sources=
 for i in 1 2 3; do
-    in_host $i "$traffic" source 10.99.0.1 600$i 500$i 0 0 12500 \
+    in_host $i "$traffic" source 10.99.0.1 600$i 500$i 0 0 20000 \
         >"$TMP/source.$i" & sources="$sources $!"
 done
 PIDS="$PIDS $sources"

@@ -158,15 +158,14 @@ an_uplink_decides_between_jobs_without_a_common_host(void **state)
     free(bottleneck);
 }
 
-/* On the ports of h0, "a" needs 50 s and "b", which stays in the leaf, 120 s.
- * On the uplinks "a" needs 150 s, so going first on h0 is of little use to
- * it. */
+/* On the ports of their hosts, "a" needs 600 s in all and "b", which stays in
+ * the leaf, 680 s.  The uplinks add another 600 s to the work of "a". */
 static void
 uplinks_change_the_order_of_jobs_at_one_host(void **state)
 {
     static const struct placed jobs[] = {
         { .workers = "012", .servers = "456", .iterations = 50 },
-        { .workers = "0", .servers = "3", .iterations = 120 },
+        { .workers = "0", .servers = "3", .iterations = 170 },
     };
     struct fixture *f = *state;
 
