@@ -238,7 +238,7 @@ register_job(struct registry *r, struct job *job, bool registered,
     if (uid) {
         registry_set_uid(r, job, source, *uid);
     } else if (!registered && job->has_uid && job->uid_source > CLAIM_CGROUP) {
-        job->has_uid = false;   /* It was the user of whoever came first. */
+        job->has_uid = false;   /* The user of its first process. */
         drop_squatters(r, job);
     }
     if (!registered && r->changed) {

@@ -251,8 +251,8 @@ tunnels_of(const char *prefix)
     return &list;
 }
 
-/* It has none for whoever is not an endpoint: neither without endpoints nor if
- * only the sender is one. */
+/* It has the key of its outer header where no endpoints are configured, and
+ * where only the sender is one. */
 static void
 a_tunnel_has_the_key_of_its_inner_frame(void **state)
 {

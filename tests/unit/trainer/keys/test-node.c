@@ -187,8 +187,8 @@ knowledge_is_learned(void **state)
     }
 }
 
-/* Whoever has not learned loses log 2 for each of six words, 4.16; whoever
- * knows how frequent they are, 3.0. */
+/* A model that has not learned loses log 2 for each of six words, 4.16; one that
+ * has learned how frequent they are, 3.0. */
 static void
 words_are_learned(void **state)
 {

@@ -416,6 +416,20 @@ a_stranger_is_refused(void **state)
     free(tokens[1]);
 }
 
+/* The hello that a process keeps of itself has no token, which is written when
+ * it is sent. */
+static void
+a_job_with_a_token_agrees_with_itself(void **state)
+{
+    struct frame_hello sent = { .rank = 1, .n_workers = 2, .token = { 1 } };
+    struct frame_hello kept = { .n_workers = 2 };
+
+    assert_true(frame_hello_agrees(&sent, &kept));
+    assert_true(frame_hello_agrees(&kept, &sent));
+    sent.n_workers = 3;
+    assert_false(frame_hello_agrees(&sent, &kept));
+}
+
 static void
 a_token_is_hexadecimal(void **state)
 {
@@ -450,6 +464,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stranger_is_refused),
+        cmocka_unit_test(a_job_with_a_token_agrees_with_itself),
         cmocka_unit_test(a_token_is_hexadecimal),
         cmocka_unit_test(decodes_what_was_encoded),
         cmocka_unit_test(bodies_have_no_padding),
