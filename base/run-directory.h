@@ -3,23 +3,23 @@
 #ifndef RUN_DIRECTORY_H
 #define RUN_DIRECTORY_H 1
 
-/* Directories of sockets, and whose they are.
+/* Directories of sockets, and their owners.
  *
  *
  * Motivation
  * ==========
  *
- * Who may write a directory can replace what others make in it: with a link
- * there, root creates or changes files of its own.  So a directory belongs to
- * one user:
+ * A user who can write a directory can replace what others create in it:
+ * through a link there, root creates or changes files in other places.  So a
+ * directory belongs to one user:
  *
  *    /run/stagecoach              root: agent (progress.sock, agent.ctl) and
  *                                 shim (shim.sock), which both run as root
  *    /run/stagecoach/controller   the user of controller and databases, which
  *                                 the network can reach
  *
- * A directory that somebody chose ($STAGECOACH_RUNDIR, --rundir), as each host
- * of the lab has, is one user's and has the sockets of all.
+ * Any other directory ($STAGECOACH_RUNDIR, --rundir), such as that of a host
+ * of the lab, belongs to one user and has the sockets of all programs.
  *
  * Programs that run as root check theirs when they start and end with an error
  * if another user could change it.
@@ -32,8 +32,8 @@
 
 #define RUN_DIRECTORY "/run/stagecoach"
 
-/* Returns the directory of the controller's sockets if that of the host's is
- * 'rundir'. */
+/* Returns the directory of the controller's sockets; 'rundir' is that of the
+ * host's. */
 char *run_directory_of_controller(const char *rundir);
 
 /* Checks that only this process's user and root can change what is in 'path':

@@ -266,7 +266,7 @@ static struct job *
 find_unregistered(const struct registry *r, const uid_t *uid)
 {
     struct job *job, *found = NULL;
-    size_t most = 0;
+    size_t n, most = 0;
 
     HMAP_FOR_EACH (job, node, &r->jobs) {
         if (registry_is_registered(job) || !job->has_uid
@@ -274,8 +274,9 @@ find_unregistered(const struct registry *r, const uid_t *uid)
             || (found && job->uid == found->uid)) {
             continue;
         }
-        if (count_jobs(r, job->uid, false) > most) {
-            most = count_jobs(r, job->uid, false);
+        n = count_jobs(r, job->uid, false);
+        if (n > most) {
+            most = n;
             found = job;
         }
     }

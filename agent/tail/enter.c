@@ -92,7 +92,7 @@ has_changed(const struct tail_start *start)
            && (!start->uid || setuid(0));
 }
 
-/* Returns a text about 'what', whose cause is in errno. */
+/* Returns a text that 'what' has failed by errno. */
 static const char *
 fail(const char *what)
 {

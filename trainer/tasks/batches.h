@@ -21,7 +21,7 @@
  *    while (!(error = batches_train(batches, &ops, aux, &n)) && n) {
  *        ...n samples have been trained...
  *    }
- *    batches_drop(batches);                    // Requests nobody waits for.
+ *    batches_drop(batches);                    // Requests without a reader.
  *    batches_destroy(batches);
  *
  * Belongs to the thread of one worker. */

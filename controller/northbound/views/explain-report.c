@@ -228,7 +228,7 @@ explain_refusals(struct explanation *e)
     }
 }
 
-/* Tells of progress reports that did not count. */
+/* Names the numbers of progress reports that did not count. */
 static void
 explain_progress_refusals(struct explanation *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whose the directories of sockets are. */
+/* The owners of directories of sockets. */
 
 #include <setjmp.h>
 #include <stdarg.h>

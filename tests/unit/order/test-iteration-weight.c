@@ -10,6 +10,24 @@
 #include "order/order.h"
 #include "order/problem/iteration-weight.h"
 
+/* Returns the first index in the order of the iterations in 'op', which it
+ * destroys. */
+static int
+serve_first(struct order_problem *op)
+{
+    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
+    struct order_result result;
+    int first;
+
+    options.iterations = true;
+    order_result_init(&result);
+    order_compute(&options, op, &result);
+    first = result.order[0];
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+    return first;
+}
+
 /* A search of one job, which needs one port. */
 struct search {
     double seconds;             /* Of an iteration. */
@@ -21,10 +39,7 @@ static int
 first_of(struct search a, struct search b)
 {
     const struct search searches[] = { a, b };
-    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
     struct order_problem *op = order_problem_create(1);
-    struct order_result result;
-    int first;
 
     for (int s = 0; s < 2; s++) {
         double left = searches[s].seconds * searches[s].iterations;
@@ -34,12 +49,7 @@ first_of(struct search a, struct search b)
             op, iteration_weight(&need, left, searches[s].seconds), s);
         order_problem_add_demand(op, s, 0, searches[s].seconds);
     }
-    order_result_init(&result);
-    order_compute(&options, op, &result);
-    first = result.order[0];
-    order_result_uninit(&result);
-    order_problem_destroy(op);
-    return first;
+    return serve_first(op);
 }
 
 static void
@@ -105,7 +115,6 @@ a_job_with_time_to_spare_has_less_weight(void **state)
                 < iteration_weight(&need, 10, 1));
 }
 
-/* A job without known demands has the weight of its search. */
 static void
 the_end_of_an_early_phase_weighs_less_for_wide_jobs(void **state)
 {
@@ -124,10 +133,7 @@ static int
 first_of_widths(double wide, double narrow)
 {
     struct order_problem *op = order_problem_create(4);
-    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
     struct iteration_need needs[] = { { 1, wide, 1 }, { 1, narrow, 1 } };
-    struct order_result result;
-    int first;
 
     for (int s = 0; s < 2; s++) {
         order_problem_add_stage(op, iteration_weight(&needs[s], 1, 1), s);
@@ -135,13 +141,7 @@ first_of_widths(double wide, double narrow)
             order_problem_add_demand(op, s, port, 1);
         }
     }
-    options.iterations = true;
-    order_result_init(&result);
-    order_compute(&options, op, &result);
-    first = result.order[0];
-    order_result_uninit(&result);
-    order_problem_destroy(op);
-    return first;
+    return serve_first(op);
 }
 
 static void
@@ -158,9 +158,6 @@ static int
 first_beside_narrow(double seconds)
 {
     struct order_problem *op = order_problem_create(20);
-    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
-    struct order_result result;
-    int first;
 
     order_problem_add_stage(op, 1, 0);
     for (int port = 0; port < 20; port++) {
@@ -168,13 +165,7 @@ first_beside_narrow(double seconds)
         order_problem_add_stage(op, 1, 1 + port);
         order_problem_add_demand(op, 1 + port, port, 1);
     }
-    options.iterations = true;
-    order_result_init(&result);
-    order_compute(&options, op, &result);
-    first = result.order[0];
-    order_result_uninit(&result);
-    order_problem_destroy(op);
-    return first;
+    return serve_first(op);
 }
 
 /* The sort would serve the wide iteration first, but all narrow ones would
