@@ -30,7 +30,7 @@ c1 mkdir -p $state
 c1 mount -t tmpfs -o size=160m tmpfs $state
 c1 chown stagecoach: $state
 c1 systemctl enable --now stagecoach-controller
-run=/proc/$(first_process c1)/root/run/stagecoach
+run=/proc/$(first_process c1)/root/run/stagecoach/controller
 ask() { ovs-appctl -T 2 -t "$run/controller.ctl" "$@"; }
 leads() { ask controller/status | grep -q '"state":"active"'; }
 await "the controller leads" leads

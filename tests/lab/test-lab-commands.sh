@@ -10,11 +10,11 @@ begin_lab d
 
 # Rank 1 receives what rank 0 sends.  With "stalls" it leaves the data in the
 # sockets for longer than the stall limit; with "thinks" it waits while nothing
-# is sent.
+# is sent.  The log of a job of root is read after 4 s, which counts as progress.
 cat >"$dir/job.py" <<'PYTHON'
 import os, socket, sys, time
 
-STEP, PAUSE = 100000, 7
+STEP, PAUSE = 100000, 12
 address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
 how, log = sys.argv[1:]
 if os.environ["RANK"] == "0":
