@@ -61,9 +61,10 @@ predicted_period(const struct job *job, double burst)
     return MAX(period, burst);
 }
 
-/* Sets the members of 'dj' that follow from its demands. */
+/* Sets the members of 'dj', a job of 'stage', that follow from its demands. */
 static void
-describe_job(struct decide_job *dj, const struct policy *policy, double age)
+describe_job(struct decide_job *dj, const struct policy *policy,
+             const struct stage *stage, double age)
 {
     struct job *job = dj->job;
     struct order_traits *traits = &dj->traits;
@@ -86,7 +87,9 @@ describe_job(struct decide_job *dj, const struct policy *policy, double age)
         traits->burst = dj->burst;
     }
     job_progress_score(&job->progress, policy, job->iteration,
-                       dj->iterations, time_msec(), traits);
+                       dj->iterations,
+                       stage->announcement.later / stage->n_jobs, time_msec(),
+                       traits);
 }
 
 static void
@@ -109,7 +112,8 @@ collect_job(struct decide_problem *dp, const struct cluster *c,
         .job = job, .stage = stage, .iterations = n, .urgency = 1,
     };
     dj->n_demands = iteration_traffic_demand(c, job, &dj->demands);
-    describe_job(dj, policy, age_of(dp->stages[stage], now));
+    describe_job(dj, policy, dp->stages[stage],
+                 age_of(dp->stages[stage], now));
 }
 
 static void

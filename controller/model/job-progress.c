@@ -123,11 +123,12 @@ job_progress_sample(struct job_progress *p, int64_t *last, const char *metric,
 }
 
 /* Sets the members of 'traits' that depend on progress, with the parameters of
- * 'policy'.  'iteration' is the current one, -1 if unknown, and 'left' is the
- * number of those to the end of the stage, 1 if unknown. */
+ * 'policy'.  'iteration' is the current one, -1 if unknown, 'left' is the number
+ * of those to the end of the stage, 1 if unknown, and 'later' is the number
+ * that the job is expected to do in later stages of its search. */
 void
 job_progress_score(struct job_progress *p, const struct policy *policy,
-                   int64_t iteration, int64_t left, int64_t now,
+                   int64_t iteration, int64_t left, double later, int64_t now,
                    struct order_traits *traits)
 {
     const struct progress_options options = {
@@ -135,7 +136,7 @@ job_progress_score(struct job_progress *p, const struct policy *policy,
         .samples = MIN(policy->early_samples, PROGRESS_WINDOW),
         .boot_s = policy->early_boot_s,
         .period_s = policy->early_period_s,
-        .end = left > 1 ? MAX(0, iteration) + left : 0,
+        .end = left > 1 ? MAX(0, iteration) + left + later : 0,
     };
 
     progress_curve_score(&p->curve, &options, MAX(0, iteration), p->period,

@@ -72,7 +72,7 @@ bool job_progress_sample(struct job_progress *, int64_t *last,
                          const char *metric, int64_t iteration, double value,
                          int64_t now);
 void job_progress_score(struct job_progress *, const struct policy *,
-                        int64_t iteration, int64_t left, int64_t now,
-                        struct order_traits *);
+                        int64_t iteration, int64_t left, double later,
+                        int64_t now, struct order_traits *);
 
 #endif /* controller/model/job-progress.h */

@@ -92,8 +92,9 @@ struct progress_options {
                                  * early. */
     double period_s;            /* Seconds for which gains are predicted,
                                  * > 0. */
-    double end;                 /* Iteration until which the job is to run; 0
-                                 * if unknown. */
+    double end;                 /* Iteration until which the job is to run, in
+                                 * the mean if that depends on which jobs its
+                                 * search keeps; 0 if unknown. */
 };
 
 #define PROGRESS_OPTIONS_INIT                                               \

@@ -51,7 +51,8 @@ early_traits(const struct live_job *job,
     bool early = false;
     double gain;
 
-    options.end = k + job->iterations_left;
+    options.end = k + job->iterations_left
+                  + job->stage->announcement.later / job->stage->n_jobs;
     if (job->state == LIVE_DONE) {
         return;
     }

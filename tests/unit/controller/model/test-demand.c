@@ -605,13 +605,13 @@ gain_of_a_job_that_reports_by_rest_decays_after_a_day(void **state)
         post_progress(f, 10 * k, 1 - 1.0 / (k + 1), 4000);
     }
     assert_int_equal(f->c->samples, 6);
-    job_progress_score(&f->job->progress, policy, 60, 1, time_msec(),
+    job_progress_score(&f->job->progress, policy, 60, 1, 0, time_msec(),
                        &traits);
     gain = traits.gain;
     assert_true(gain > 0.01);
 
     msec_ahead += 24 * 3600 * 1000;
-    job_progress_score(&f->job->progress, policy, 60, 1, time_msec(),
+    job_progress_score(&f->job->progress, policy, 60, 1, 0, time_msec(),
                        &traits);
     assert_true(traits.gain < gain / 1e6);
     policy_destroy(policy);

@@ -168,18 +168,42 @@ scores_as_the_policy_says(void **state)
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"early\", \"early\":"
         " {\"theta\": 0.5, \"samples\": 3, \"boot_s\": 60}}", &policy));
-    job_progress_score(p, policy, -1, 1, BEGAN + 1000, &traits);
+    job_progress_score(p, policy, -1, 1, 0, BEGAN + 1000, &traits);
     assert_true(isinf(traits.gain) && traits.early);
-    job_progress_score(p, policy, -1, 1, BEGAN + 61000, &traits);
+    job_progress_score(p, policy, -1, 1, 0, BEGAN + 61000, &traits);
     assert_false(isinf(traits.gain));
     for (int k = 0; k < 10; k++) {
         job_progress_sample(p, &last, "accuracy", k, 1 - 1.0 / (k + 1),
                             BEGAN + 1000 * k);
     }
-    job_progress_score(p, policy, 10, 1, BEGAN + 10000, &traits);
+    job_progress_score(p, policy, 10, 1, 0, BEGAN + 10000, &traits);
     assert_false(traits.early);
     assert_true(traits.gain > 0 && traits.gain < 0.1);
     assert_float_equal(traits.iterations_to_theta, 0, 0);
+    policy_destroy(policy);
+}
+
+/* A job with 0.9 of an accuracy of 1 is near that of its stage's end, and far
+ * from that of its search's. */
+static void
+later_stages_make_the_early_phase_longer(void **state)
+{
+    struct job_progress *p = *state;
+    struct policy *policy;
+    int64_t last = -1;
+    struct order_traits traits = { 0 };
+
+    assert_null(policy_from_string(
+        "p", "{\"name\": \"p\", \"order\": \"early\", \"early\":"
+        " {\"theta\": 0.95, \"samples\": 3}}", &policy));
+    for (int k = 0; k < 10; k++) {
+        job_progress_sample(p, &last, "accuracy", k, 1 - 1.0 / (k + 1),
+                            BEGAN + 1000 * k);
+    }
+    job_progress_score(p, policy, 9, 3, 0, BEGAN + 10000, &traits);
+    assert_false(traits.early);
+    job_progress_score(p, policy, 9, 3, 1000, BEGAN + 10000, &traits);
+    assert_true(traits.early);
     policy_destroy(policy);
 }
 
@@ -195,6 +219,7 @@ main(void)
         TEST(a_falling_loss_is_a_rise),
         TEST(each_evaluation_counts_once),
         TEST(scores_as_the_policy_says),
+        TEST(later_stages_make_the_early_phase_longer),
     };
 
     return cmocka_run_group_tests_name("job-progress", tests, NULL, NULL);
