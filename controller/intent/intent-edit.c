@@ -4,8 +4,10 @@
 
 #include "controller/intent/intent-edit.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/stage-name.h"
 #include "base/user-name.h"
@@ -367,6 +369,21 @@ end_cojob(const struct edit_ctx *ctx)
     return NULL;
 }
 
+/* Returns an error if the cojob is running and has a user, and the edit comes
+ * from another one who is not root. */
+static char *
+check_owner(const struct edit_ctx *ctx)
+{
+    const struct intentrec_cojob *cojob = ctx->cojob;
+    int64_t uid = ctx->edit->owner ? ctx->edit->uid : getuid();
+
+    return (cojob && is_running(cojob) && cojob->n_owner_uid && uid
+            && uid != cojob->owner_uid[0]
+            ? xasprintf("cojob \"%s\": belongs to user %"PRId64", only this "
+                        "user and root are allowed to change it", cojob->name,
+                        cojob->owner_uid[0]) : NULL);
+}
+
 static const struct kind {
     const char *what;           /* Verb of intent_edit_to_string(). */
     bool needs_running;         /* Refused unless the cojob is running. */
@@ -400,7 +417,8 @@ intent_edit_apply(const struct intent_edit *edit, struct ovsdb_idl *idl,
         return xasprintf("cojob \"%s\": unknown, it has not begun",
                          edit->cojob);
     }
-    error = kind->apply(&ctx);
+    error = check_owner(&ctx);
+    error = error ? error : kind->apply(&ctx);
     if (!error) {
         text = intent_edit_to_string(edit);
         ovsdb_idl_txn_add_comment(txn, "stagecoach: %s", text);

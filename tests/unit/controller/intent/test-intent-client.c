@@ -199,6 +199,12 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
     assert_null(intent_client_write(ic, &cojob_end));
     assert_null(intent_client_write(ic, &anns));
     assert_true(is_owner(f, "ann", 1000));
+    anns.uid = 1001;
+    assert_error(intent_client_write(ic, &anns),
+                 "cojob \"asha\": belongs to user 1000");
+    assert_null(intent_client_write(ic, &cojob_end));
+    assert_null(intent_client_write(ic, &anns));
+    assert_true(is_owner(f, "ann", 1001));
     intent_client_destroy(ic);
     free(user);
 }
