@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# isolated.sh TEST: runs a lab test in PID, network, mount, IPC, UTS and cgroup
+# namespaces of its own.  The test sees no process of another test, and both may
+# use the same names.  /run, /dev/shm and the tree of control groups are empty;
+# /tmp is shared, so names in it come from mktemp(1).  All processes, mounts and
+# control groups of the test end with it.  Without the rights or without cgroup
+# v2 the test runs as it is, and skips by itself what it cannot do.
+set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
+test=$1
+isolated() {
+    unshare --pid --net --mount --ipc --uts --cgroup --fork --kill-child \
+        --mount-proc "$@"
+}
+
+mount=$(cgroup_mount)
+if [ -z "$mount" ] || ! isolated true 2>/dev/null ||
+    ! group=$(mktemp -d "$mount/sct-test-XXXXXX" 2>/dev/null); then
+    exec sh "$test"
+fi
+trap 'set +e; remove_cgroup "${group##*/}"' EXIT
+trap 'exit 1' INT TERM HUP
+
+# The namespace's first process reaps orphans until the test ends, so it must
+# not be the test itself.
+# shellcheck disable=SC2016 # Variables of the inner shell.
+(
+    echo 0 >"$group/cgroup.procs"
+    isolated sh -c '
+        set -eu
+        umount --lazy --recursive /sys
+        mount -t sysfs sysfs /sys
+        mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        mount -t tmpfs -o mode=755 tmpfs /run
+        mount -t tmpfs tmpfs /dev/shm
+        ip link set lo up
+        sh "$1"
+        exit $?
+    ' sh "$test"
+)
