@@ -8,7 +8,7 @@ Reads them with readelf.  The compiler's flags are those that it recorded in the
 debugging information of every object, libopenvswitch's too; without such
 information a symbol of the stack protector must do.  Then builds a program that
 lacks one property after the other, and expects to be shown it.  "plain": a build
-with sanitizers or without optimisation, which has no _FORTIFY_SOURCE."""
+for fuzzing or without optimisation, which has no _FORTIFY_SOURCE."""
 
 import json
 import pathlib

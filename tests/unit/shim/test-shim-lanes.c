@@ -90,12 +90,10 @@ key_of(uint32_t flow)
     return key;
 }
 
+/* Writes all entries of the tables. */
 static void
-fill_tables(struct bed *b)
+write_tables(struct bed *b)
 {
-    b->flows = flow_table_create(1024, 7);
-    b->slots = job_slots_create();
-    b->misses = miss_create();
     for (uint16_t i = 1; i <= N_JOBS; i++) {
         struct shim_slot slot = { .slot = i, .level = 1 + i % 6, .rank = i };
 
@@ -107,6 +105,15 @@ fill_tables(struct bed *b)
 
         assert_int_equal(flow_table_set(b->flows, &key, 1 + i % N_JOBS), 0);
     }
+}
+
+static void
+fill_tables(struct bed *b)
+{
+    b->flows = flow_table_create(1024, 7);
+    b->slots = job_slots_create();
+    b->misses = miss_create();
+    write_tables(b);
 }
 
 static void
@@ -261,9 +268,33 @@ run_lane(void *thread_)
     return NULL;
 }
 
-static void
-start_lanes(struct bed *b, struct thread *threads)
+/* Writes and reads, as the control thread does, what the lanes use. */
+static void *
+run_control(void *bed_)
 {
+    struct bed *b = bed_;
+
+    while (!__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+        struct shim_flow_key keys[64];
+        struct shim_stats stats = { .misses = 0 };
+        struct shim_slot_stats slot;
+
+        write_tables(b);
+        for (uint16_t i = 1; i <= N_JOBS; i++) {
+            job_slots_stats(b->slots, i, 0, &slot);
+        }
+        forward_stats(b->forward, &stats);
+        miss_take(b->misses, keys, 64);
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* Starts the control thread, as number 0, and the lanes from 1 on. */
+static void
+start_threads(struct bed *b, struct thread *threads)
+{
+    assert_int_equal(pthread_create(&threads[0].id, NULL, run_control, b), 0);
     for (unsigned int i = 1; i < b->n_lanes; i++) {
         threads[i].bed = b;
         threads[i].lane = forward_lane(b->forward, i);
@@ -273,10 +304,10 @@ start_lanes(struct bed *b, struct thread *threads)
 }
 
 static void
-stop_lanes(struct bed *b, struct thread *threads)
+stop_threads(struct bed *b, struct thread *threads)
 {
     __atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
-    for (unsigned int i = 1; i < b->n_lanes; i++) {
+    for (unsigned int i = 0; i < b->n_lanes; i++) {
         pthread_join(threads[i].id, NULL);
     }
 }
@@ -356,9 +387,9 @@ exchange_with(unsigned int n_lanes, bool own_queues)
     struct bed b;
 
     set_up(&b, n_lanes, own_queues);
-    start_lanes(&b, threads);
+    start_threads(&b, threads);
     exchange(&b);
-    stop_lanes(&b, threads);
+    stop_threads(&b, threads);
     check_counters(&b);
     check_shares(&b);
     while (main_turn(&b)) {
