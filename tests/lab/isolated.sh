@@ -6,7 +6,8 @@
 # use the same names.  /run, /dev/shm and the tree of control groups are empty;
 # /tmp is shared, so names in it come from mktemp(1).  All processes, mounts and
 # control groups of the test end with it.  Without the rights or without cgroup
-# v2 the test runs as it is, and skips by itself what it cannot do.
+# v2 the test runs as it is, one at a time, and skips by itself what it cannot
+# do.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 test=$1
@@ -18,7 +19,7 @@ isolated() {
 mount=$(cgroup_mount)
 if [ -z "$mount" ] || ! isolated true 2>/dev/null ||
     ! group=$(mktemp -d "$mount/sct-test-XXXXXX" 2>/dev/null); then
-    exec sh "$test"
+    exec flock "$BUILD/tests/lab" sh "$test"
 fi
 trap 'set +e; remove_cgroup "${group##*/}"' EXIT
 trap 'exit 1' INT TERM HUP
