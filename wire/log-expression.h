@@ -54,7 +54,9 @@ struct log_expression;
 
 /* Limits of one match: steps of the matcher, which take 20 to 150 ns each, at
  * all places of the line together, and memory. */
+#ifndef LOG_EXPRESSION_STEPS
 #define LOG_EXPRESSION_STEPS 1000000
+#endif
 #define LOG_EXPRESSION_KIB 8192
 
 #define LOG_EXPRESSION_SIZE 256

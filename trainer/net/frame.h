@@ -96,7 +96,9 @@
 
 /* Longest payload of the frames of a store and of peers: it fits into a
  * processor's cache and takes effect as a whole or not at all. */
+#ifndef FRAME_MAX_UPDATE
 #define FRAME_MAX_UPDATE ((size_t) 1 << 17)
+#endif
 
 /* Flag of updates. */
 #define FRAME_MORE 2            /* More follows: no need for a FRAME_ACK. */
