@@ -30,7 +30,7 @@
  *    job_progress_pace(&p, iteration, time_msec());
  *    job_progress_sample(&p, &last, "loss", iteration, 0.41, now);
  *    ...p.period...
- *    job_progress_score(&p, policy, iteration, left, now, &traits);
+ *    job_progress_score(&p, policy, iteration, left, later, now, &traits);
  *
  * Owns the metric's name.  Main thread only.  All times are time_msec(): a
  * change of the wall clock must not change a measurement. */
