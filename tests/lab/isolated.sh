@@ -8,6 +8,10 @@
 # control groups of the test end with it.  Without the rights or without cgroup
 # v2 the test runs as it is, one at a time, and skips by itself what it cannot
 # do.
+#
+# $NICE is the nice value of a test that measures rates or times, so that other
+# load on the machine does not change them.  Sessions may be scheduled as groups
+# (sched(7)), so it is that of the session as well if the session is the test's.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 test=$1
@@ -20,6 +24,11 @@ mount=$(cgroup_mount)
 if [ -z "$mount" ] || ! isolated true 2>/dev/null ||
     ! group=$(mktemp -d "$mount/sct-test-XXXXXX" 2>/dev/null); then
     exec flock "$BUILD/tests/lab" sh "$test"
+fi
+if [ -n "${NICE:-}" ]; then
+    renice -n "$NICE" -p $$ >/dev/null
+    [ "$(ps -o sid= -p $$)" -ne $$ ] || [ ! -e /proc/self/autogroup ] ||
+        echo "$NICE" >/proc/self/autogroup
 fi
 trap 'set +e; remove_cgroup "${group##*/}"' EXIT
 trap 'exit 1' INT TERM HUP

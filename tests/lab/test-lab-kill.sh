@@ -85,8 +85,9 @@ echo "agent: the order is back"
 
 flows=$(flows_of_shim h1)
 slots=$(ask hosts/h1/agent.ctl agent/status jobs)
+shim=$(pid_of "stagecoach-shim.*$rundir/hosts/h1")
 killed=$(date +%s%3N)
-kill -9 "$(pid_of "stagecoach-shim.*$rundir/hosts/h1")"
+kill -9 "$shim"
 wait_in_run 5 has_flows h1 "$flows"
 took=$(($(date +%s%3N) - killed))
 [ "$took" -le 2000 ] || fail "the shim's tables took $took ms, at most 2000"
