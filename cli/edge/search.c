@@ -220,6 +220,7 @@ execute(const struct options *o, struct search_config *config)
         quieten();
         client = intent_client_create(o->intent, INTENT_TIMEOUT_MS);
         config->announce = intent_client_announce;
+        config->announce_again = intent_client_run;
         config->announce_aux = client;
     }
 #endif

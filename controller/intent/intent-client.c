@@ -331,13 +331,33 @@ log_error(void *aux OVS_UNUSED, enum intent_result result,
     free(error);
 }
 
+static void
+set_outage(struct intent_client *ic, bool outage)
+{
+    if (outage && !ic->outage) {
+        VLOG_WARN("%s: no answer within %d ms; the search goes on without the "
+                  "controller", ic->remote, ic->timeout_ms);
+    } else if (!outage && ic->outage) {
+        VLOG_INFO("%s: the controller's database answers again", ic->remote);
+    }
+    ic->outage = outage;
+}
+
+void
+intent_client_run(void *ic_)
+{
+    struct intent_client *ic = ic_;
+
+    intent_writer_run(ic->writer);
+    set_outage(ic, !ovs_list_is_empty(&ic->writer->queue));
+}
+
 void
 intent_client_announce(void *ic_, const struct intent_edit *edit)
 {
     struct intent_client *ic = ic_;
     int timeout_ms = ic->outage ? OUTAGE_TIMEOUT_MS : ic->timeout_ms;
     char *error = intent_edit_check(edit);
-    bool written;
 
     if (error) {
         VLOG_WARN("%s", error);
@@ -345,12 +365,5 @@ intent_client_announce(void *ic_, const struct intent_edit *edit)
         return;
     }
     intent_writer_add(ic->writer, edit, NULL, 0, log_error, NULL);
-    written = run_writer(ic, timeout_ms);
-    if (!written && !ic->outage) {
-        VLOG_WARN("%s: no answer within %d ms; the search goes on without the "
-                  "controller", ic->remote, timeout_ms);
-    } else if (written && ic->outage) {
-        VLOG_INFO("%s: the controller's database answers again", ic->remote);
-    }
-    ic->outage = !written;
+    set_outage(ic, !run_writer(ic, timeout_ms));
 }

@@ -91,4 +91,8 @@ char *intent_client_write(struct intent_client *, const struct intent_edit *);
  * calls.  Errors are logged: timeouts once per outage. */
 void intent_client_announce(void *ic, const struct intent_edit *);
 
+/* Writes queued edits if the database replies again.  Does not wait.  'ic' is
+ * the client. */
+void intent_client_run(void *ic);
+
 #endif /* controller/intent/intent-client.h */

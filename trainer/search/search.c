@@ -395,6 +395,9 @@ search_loop(struct search *s)
         poll(s->fds, s->n_fds, WAKE_MS);
         take_signals(s);
         search_step(s);
+        if (s->config->announce_again) {
+            s->config->announce_again(s->config->announce_aux);
+        }
     } while (!all_are(s, JOB_GONE));
 }
 

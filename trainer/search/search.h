@@ -47,6 +47,9 @@ struct search_config {
                                  * the jobs; NULL to start them directly. */
     announce_func *announce;    /* Called with each change of the search;
                                  * NULL for none. */
+    void (*announce_again)(void *announce_aux);     /* Called at least four
+                                 * times a second: repeats announcements that
+                                 * did not succeed.  NULL for none. */
     void *announce_aux;
 
     /* Called with each event of docs/interfaces.md, which it must not keep;

@@ -249,6 +249,36 @@ announcements_of_an_outage_are_written_later_in_order(void **state)
     intent_client_destroy(ic);
 }
 
+/* A search announces nothing for the length of a stage. */
+static void
+an_announcement_is_written_without_another_one(void **state)
+{
+    struct fixture *f = *state;
+    struct intent_client *ic, *other;
+
+    if (!f->file) {
+        skip();
+    }
+    ic = intent_client_create(f->remote, 100);
+    intent_client_run(ic);
+    intent_client_announce(ic, &cojob_begin);
+    start_server(f);
+    other = intent_client_create(f->remote, 100);
+    for (int i = 0; i < 200; i++) {
+        char *error = intent_client_write(other, &stage_begin);
+
+        intent_client_run(ic);
+        if (!error) {
+            break;
+        }
+        free(error);
+        assert_true(i < 199);
+        usleep(50000);
+    }
+    intent_client_destroy(other);
+    intent_client_destroy(ic);
+}
+
 int
 main(void)
 {
@@ -258,6 +288,7 @@ main(void)
         TEST(a_cojob_belongs_to_the_user_that_began_it),
         TEST(a_client_without_database_gives_up_in_time),
         TEST(announcements_of_an_outage_are_written_later_in_order),
+        TEST(an_announcement_is_written_without_another_one),
     };
 
     return cmocka_run_group_tests_name("intent-client", tests, NULL, NULL);
