@@ -77,7 +77,12 @@ key_store_abort(struct key_store *store, char *error)
 bool
 key_store_ended(struct key_store *store)
 {
-    return store->ended;
+    bool ended;
+
+    peer_net_lock(store->net);
+    ended = store->ended;
+    peer_net_unlock(store->net);
+    return ended;
 }
 
 static struct key_op *
@@ -451,9 +456,11 @@ void
 key_store_destroy(struct key_store *store)
 {
     if (store) {
-        if (store->ended) {
+        if (store->net) {
             peer_net_lock(store->net);
-            key_barrier_bye(store);
+            if (store->ended) {
+                key_barrier_bye(store);
+            }
             peer_net_unlock(store->net);
         }
         peer_net_destroy(store->net);

@@ -6,12 +6,15 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "trainer/net/address.h"
+
+#define LEAKED 23
 
 void
 crew_choose_ports(struct crew *crew, int n)
@@ -55,14 +58,25 @@ crew_become(int out)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Of AddressSanitizer, if the program has it. */
+int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+/* _exit() does not look for leaks. */
 void
-crew_exit(const char *error)
+crew_exit(char *error)
 {
+    int status = error != NULL;
+
     if (error) {
         printf("{\"failed\": \"%s\"}\n", error);
         fflush(stdout);
     }
-    _exit(error != NULL);
+    free(error);
+    if (__lsan_do_recoverable_leak_check
+        && __lsan_do_recoverable_leak_check()) {
+        status = LEAKED;
+    }
+    _exit(status);
 }
 
 bool

@@ -46,8 +46,8 @@ int crew_fork(struct crew *, int i);
  * anything. */
 void crew_become(int out);
 
-/* Ends it, with a line about 'error' unless that is NULL. */
-void crew_exit(const char *error) __attribute__((noreturn));
+/* Ends it, with a line about 'error' unless that is NULL.  Frees 'error'. */
+void crew_exit(char *error) __attribute__((noreturn));
 
 /* The next line of member 'i' with 'text' in it. */
 bool crew_find_line(struct crew *, int i, const char *text,

@@ -188,8 +188,12 @@ shard_main(const struct crew *crew, const char *scheme, int rank,
     crew_become(out);
     error = options_parse(sizeof argv / sizeof *argv, (char **) argv, &o,
                           &help);
-    error = error ? error : loop_run(&o, control_create(o.target),
-                                     &exchange_peers);
+    if (!error) {
+        struct control *control = control_create(o.target);
+
+        error = loop_run(&o, control, &exchange_peers);
+        control_destroy(control);
+    }
     crew_exit(error);
 }
 

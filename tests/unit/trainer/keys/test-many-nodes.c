@@ -36,7 +36,12 @@ run_node(const char *names, int rank)
     bool help;
     char *error = options_parse(N_OPTIONS, (char **) argv, &o, &help);
 
-    error = error ? error : node_run(&o, control_create(o.target));
+    if (!error) {
+        struct control *control = control_create(o.target);
+
+        error = node_run(&o, control);
+        control_destroy(control);
+    }
     free(number);
     return error;
 }

@@ -48,7 +48,12 @@ node_main(const struct crew *crew, int rank, const char *const args[],
     }
     crew_become(out);
     error = options_parse(argc, (char **) argv, &o, &help);
-    error = error ? error : node_run(&o, control_create(o.target));
+    if (!error) {
+        struct control *control = control_create(o.target);
+
+        error = node_run(&o, control);
+        control_destroy(control);
+    }
     crew_exit(error);
 }
 

@@ -50,9 +50,13 @@ worker_main(const char *push, const char *optimiser, int rank, int n,
     crew_become(out);
     error = options_parse(sizeof argv / sizeof *argv, (char **) argv, &o,
                           &help);
-    error = error ? error : loop_run(&o, control_create(o.target),
-                                     !strcmp(push, "sparse")
-                                     ? &exchange_store : &exchange_server);
+    if (!error) {
+        struct control *control = control_create(o.target);
+
+        error = loop_run(&o, control, !strcmp(push, "sparse")
+                                      ? &exchange_store : &exchange_server);
+        control_destroy(control);
+    }
     crew_exit(error);
 }
 
