@@ -10,12 +10,12 @@
 
 ann=12001 bob=12002
 
-# begin_faults LETTER [OPTION...]: starts a lab of three hosts, with OPTIONs of
-# "lab up", and a stranger who says that his traffic from h0 to h2 is that of
-# one of the searches' jobs.
+# begin_faults LETTER [FUNCTION]: starts a lab of three hosts, two searches, and a
+# stranger who says that his traffic from h0 to h2 is that of one of the
+# searches' jobs.  FUNCTION writes programs that replace the built ones to
+# "$dir/bin".
 begin_faults() {
     begin_lab "$1"
-    shift
     # shellcheck disable=SC2317 # Called at a failure.
     show() { cat "$dir/searches/"*.out | grep -v '"progress"'; }
     need setpriv python3
@@ -29,7 +29,10 @@ begin_faults() {
     # Everyone's environment counts, so that a stranger has a chance.
     sed 's/"order":/"trust": "environment", "order":/' \
         "$SOURCE/policies/stage.json" >"$dir/policy.json"
-    lab up "$SOURCE/lab/scenarios/smoke.json" --policy "$dir/policy.json" "$@"
+    mkdir "$dir/bin"
+    ${2:-true}
+    LAB_BIN=$dir/bin lab up "$SOURCE/lab/scenarios/smoke.json" \
+        --policy "$dir/policy.json"
     python3 - "$SOURCE/lab/scenarios/smoke.json" "$dir" "$rundir" "$name" \
         <<'PYTHON'
 import json, sys
