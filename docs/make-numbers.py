@@ -4,7 +4,8 @@
 
    make-numbers.py [ROOT]
 
-Prints the page: a row for each figure of bars.json, in the order of that file.
+Prints the page: a row for each figure of bars.json, in the order of that file,
+except those with "page": false.
 The unit test check-numbers compares it with the page in the tree."""
 
 import json
@@ -44,6 +45,8 @@ def met(bar, value):
 
 def rows(name, bench, result):
     for key, bar in bench["figures"].items():
+        if not bar.get("page", True):
+            continue
         figure = result["figures"].get(key) if result else None
         if figure:
             low, middle, high = figure

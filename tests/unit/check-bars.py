@@ -80,7 +80,7 @@ def check_bars():
         assert set(entry) == {"seconds", "figures"}, name
         for key, bar in entry["figures"].items():
             barred = "at_most" in bar or "at_least" in bar
-            assert set(bar) <= {"what", "at_most", "at_least", "why"}, key
+            assert set(bar) <= {"what", "at_most", "at_least", "why", "page"}, key
             assert "what" in bar and barred == ("why" in bar), (name, key)
 
 
