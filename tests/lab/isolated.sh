@@ -9,9 +9,10 @@
 # v2 the test runs as it is, one at a time, and skips by itself what it cannot
 # do.
 #
-# $NICE is the nice value of a test that measures rates or times, so that other
-# load on the machine does not change them.  Sessions may be scheduled as groups
-# (sched(7)), so it is that of the session as well if the session is the test's.
+# $NICE is the nice value, against other sessions, of a test that measures rates
+# or times, so that other load on the machine changes them less: where the kernel
+# schedules sessions as groups (sched(7)) and the session is the test's.  Nice
+# values within the test stay as they are, as shims have a better one.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 test=$1
@@ -25,10 +26,9 @@ if [ -z "$mount" ] || ! isolated true 2>/dev/null ||
     ! group=$(mktemp -d "$mount/sct-test-XXXXXX" 2>/dev/null); then
     exec flock "$BUILD/tests/lab" sh "$test"
 fi
-if [ -n "${NICE:-}" ]; then
-    renice -n "$NICE" -p $$ >/dev/null
-    [ "$(ps -o sid= -p $$)" -ne $$ ] || [ ! -e /proc/self/autogroup ] ||
-        echo "$NICE" >/proc/self/autogroup
+if [ -n "${NICE:-}" ] && [ -e /proc/self/autogroup ] &&
+    [ "$(ps -o sid= -p $$)" -eq $$ ]; then
+    echo "$NICE" >/proc/self/autogroup
 fi
 trap 'set +e; remove_cgroup "${group##*/}"' EXIT
 trap 'exit 1' INT TERM HUP
