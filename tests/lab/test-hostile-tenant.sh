@@ -132,7 +132,9 @@ for trust in environment registered; do
     await "$trust: Ann gets her name back" has_dscp h1 victim/t2
 
     # From now on every packet counts.
-    on h2 "$dir/traffic" dscp 30000 eth0 >"$dir/dscp" &
+    # shellcheck disable=SC2016 # Variables of the inner shell.
+    on h2 sh -c 'echo $$ >"$1/sniffer"; exec "$1/traffic" dscp 120000 eth0' \
+        sh "$dir" >"$dir/dscp" &
     sniffer=$!
     send h1 $bob t0 6002
     send h0 $bob t0 6003
@@ -162,6 +164,7 @@ for trust in environment registered; do
     await "$trust: a real job is registered" agent_says h1 agent/jobs real/r0
     agent_says h1 agent/jobs victim/t2 || fail "$trust: Ann's job is gone"
 
+    kill "$(cat "$dir/sniffer")"
     wait $sniffer || fail "$trust: the sniffer"
     stolen=$(packets "6002 6003 6005 6006")
     ends=$("$stagecoach" order --format json | python3 -c "
