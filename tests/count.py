@@ -29,11 +29,15 @@ def failed(log):
             if result not in ("OK", "SKIP")]
 
 
+def is_of_lab(name):
+    """Returns true if 'name', "PROJECT:SUITE+SUITE... / TEST", is of lab."""
+    return "lab" in name.split(" / ")[0].partition(":")[2].split("+")
+
+
 def print_again(log):
     names = failed(log)
     if len(names) <= MOST_AGAIN:
-        print(*(name.split(" / ")[1] for name in names
-                if name.split(" / ")[0].endswith("lab")))
+        print(*(name.split(" / ")[1] for name in names if is_of_lab(name)))
 
 
 def main():
