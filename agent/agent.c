@@ -31,7 +31,9 @@ VLOG_DEFINE_THIS_MODULE(agent);
 #define TELEMETRY_MS 200
 #define GRACE_MS 3000           /* Time after the start in which the
                                  * database should be read. */
-#define DB_PROBE_MS 5000
+/* An order must be back within 5 s when a machine with a relay vanishes, which is
+ * noticed after two of these intervals. */
+#define DB_PROBE_MS 1500
 
 static const char *
 state_name(const struct agent *a)

@@ -43,6 +43,10 @@ COVERAGE_DEFINE(telemetry_stranger);
  * handshake, is closed. */
 #define HELLO_MS 2000
 
+/* A standby controller keeps a connection for this time: agents that have lost
+ * their controller may come before the next one leads. */
+#define STANDBY_MS 1000
+
 /* A host without a report for this time is disconnected; agents report every
  * 200 ms.  Its connection is closed later, since the agent may only be late. */
 #define SILENT_MS 4000
@@ -73,6 +77,7 @@ struct telemetry {
     struct cluster *cluster;
     struct ovs_list connections;        /* Of struct connection. */
     size_t n_connections;
+    bool open;                  /* The controller leads. */
     long long next_lease;       /* time_msec(). */
 };
 
@@ -397,15 +402,25 @@ drop_connection(struct telemetry *t, struct connection *conn,
     connection_destroy(t, conn);
 }
 
-/* Accepts connections and handles messages. */
+/* Returns true if the connection waits for the leadership of this
+ * controller. */
+static bool
+may_wait(const struct connection *conn)
+{
+    return !conn->host && time_msec() <= conn->last_rx + STANDBY_MS;
+}
+
+/* Accepts connections and, if 'open', handles messages. */
 void
 telemetry_run(struct telemetry *t, bool open)
 {
     struct connection *conn;
 
+    t->open = open;
     accept_connections(t);
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
-        char *error = (open ? run_connection(t, conn) : xstrdup(""));
+        char *error = (open ? run_connection(t, conn)
+                       : may_wait(conn) ? NULL : xstrdup(""));
 
         if (error) {
             drop_connection(t, conn, error);
@@ -426,9 +441,12 @@ telemetry_wait(const struct telemetry *t)
     }
     LIST_FOR_EACH (conn, node, &t->connections) {
         jsonrpc_wait(conn->rpc);
-        jsonrpc_recv_wait(conn->rpc);
+        if (t->open) {
+            jsonrpc_recv_wait(conn->rpc);
+        }
         poll_timer_wait_until(conn->last_rx + 1
-                              + (is_silent(conn) ? RX_TIMEOUT_MS
+                              + (!t->open ? STANDBY_MS
+                                 : is_silent(conn) ? RX_TIMEOUT_MS
                                  : conn->host ? SILENT_MS : HELLO_MS));
     }
 }

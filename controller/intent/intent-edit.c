@@ -291,8 +291,11 @@ begin_stage(const struct edit_ctx *ctx)
 
     *ctx->changed |= stage->iterations != edit->iterations;
     intentrec_stage_set_iterations(stage, edit->iterations);
-    *ctx->changed |= stage->later_iterations != edit->later_iterations;
-    intentrec_stage_set_later_iterations(stage, edit->later_iterations);
+    /* Databases of older versions lack the column. */
+    if (intentrec_server_has_stage_table_col_later_iterations(ctx->idl)) {
+        *ctx->changed |= stage->later_iterations != edit->later_iterations;
+        intentrec_stage_set_later_iterations(stage, edit->later_iterations);
+    }
     jobs = xcalloc(edit->n ? edit->n : 1, sizeof *jobs);
     for (size_t i = 0; i < edit->n; i++) {
         if (!is_repeated(edit->jobs, i)) {

@@ -35,7 +35,7 @@
 
 #include <stdbool.h>
 
-#define ANSWERS_MS 4000
+#define ANSWERS_MS 2500
 #define ANSWERS_PROBE_MS (ANSWERS_MS / 2)
 
 struct answers {

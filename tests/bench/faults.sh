@@ -11,7 +11,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
 
-for name in fault-kill fault-stop fault-network tail; do
+for name in fault-kill fault-stop fault-network fault-partition tail; do
     status=0
     timeout 300 sh tests/lab/isolated.sh "tests/lab/test-$name.sh" \
         >"$dir/$name" 2>"$dir/errors" || status=$?

@@ -61,6 +61,29 @@ PYTHON
     await_order "two searches train"
 }
 
+# write_agent DB CONTROLLER: writes an agent with TLS, certificates from "$pki"
+# and these remotes.
+write_agent() {
+    cat >"$dir/bin/stagecoach-agent" <<SCRIPT
+#!/bin/sh
+last=
+for word; do
+    shift
+    case \$last in
+    --host) host=\$word ;;
+    --db) word=$1 ;;
+    --controller) word=$2 ;;
+    esac
+    last=\$word
+    set -- "\$@" "\$word"
+done
+exec "$BUILD/agent/stagecoach-agent" "\$@" \
+    -p "$pki/agents/\$host/identity.pem" \
+    -c "$pki/agents/\$host/identity.pem" -C "$pki/agents/\$host/ca.pem"
+SCRIPT
+    chmod 755 "$dir/bin/stagecoach-agent"
+}
+
 # await_order WHAT: waits until all searches train, in an order.
 await_order() {
     for out in "$dir/searches/"*.out; do
@@ -76,7 +99,7 @@ begin_search() {
     sed "s/\"name\": \"${2:-$1}\"/\"name\": \"$1\"/" "$dir/${2:-$1}.json" \
         >"$dir/run-$1.json"
     "$BUILD/cli/stagecoach" search run "$dir/run-$1.json" \
-        --cluster "$dir/cluster.json" --intent "unix:$rundir/intent.sock" \
+        --cluster "$dir/cluster.json" --intent "${intent:-unix:$rundir/intent.sock}" \
         --format json >"$dir/searches/$1.out" 2>"$dir/$1.log" &
     search=$!
     pids="$pids $search" searches="${searches:-} $search"

@@ -3,7 +3,9 @@
 #
 # Checks database upgrades: databases of an older version are converted to the
 # current schema when they start, and keep their rows; those of a newer version
-# are rejected.  Needs neither root nor namespaces.
+# are rejected.  A controller, an agent and the commands of this version also
+# work with databases of the previous version, as before the first member of a
+# cluster is upgraded.  Needs neither root nor namespaces.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -19,15 +21,15 @@ clean_up() {
     "$stagecoach" controller stop --rundir "$dir/run"
 }
 
-# old VERSION [COLUMN...]: prints the hosts schema of VERSION, without the
+# old DATABASE VERSION [COLUMN...]: prints the schema of VERSION, without the
 # columns.
 old() {
-    python3 - "$SOURCE/wire/hosts.ovsschema" "$@" <<'PY'
+    python3 - "$SOURCE/wire/$1.ovsschema" "$@" <<'PY'
 import json, sys
 schema = json.load(open(sys.argv[1]))
-schema["version"] = sys.argv[2]
+schema["version"] = sys.argv[3]
 for table in schema["tables"].values():
-    for column in sys.argv[3:]:
+    for column in sys.argv[4:]:
         table["columns"].pop(column, None)
 print(json.dumps(schema))
 PY
@@ -38,7 +40,7 @@ start() {
 }
 
 mkdir -p "$dir/db" "$dir/run"
-old 1.0.0 guard_share congestion >"$dir/old.ovsschema"
+old hosts 1.0.0 guard_share congestion >"$dir/old.ovsschema"
 if cmp -s "$dir/old.ovsschema" "$SOURCE/wire/hosts.ovsschema"; then
     fail "the old schema is the new one"
 fi
@@ -86,7 +88,7 @@ start || fail "a second start"
 "$stagecoach" controller stop || fail "controller stop"
 echo "ok: one of today is left alone"
 rm "$dir/db/"hosts.db*
-old 99.0.0 >"$dir/new.ovsschema"
+old hosts 99.0.0 >"$dir/new.ovsschema"
 ovsdb-tool create-cluster "$dir/db/hosts.db" "$dir/new.ovsschema" \
     "unix:$dir/db/hosts.db.raft"
 if start 2>"$dir/stderr"; then
@@ -95,3 +97,47 @@ fi
 grep -q 'the hosts database has schema 99.0.0, up to ' "$dir/stderr" ||
     fail "$(cat "$dir/stderr")"
 echo "ok: a newer database is refused"
+
+# Databases of the previous version, whose servers keep running.
+for pidfile in "$dir/run/"*.pid; do
+    [ ! -e "$pidfile" ] || end_process "$(cat "$pidfile")"
+done
+rm -rf "$dir/db" "$dir/run"
+mkdir "$dir/db" "$dir/run"
+old hosts 1.3.0 trust owner_uid >"$dir/hosts.ovsschema"
+old intent 1.1.0 owner_uid later_iterations >"$dir/intent.ovsschema"
+for db in hosts intent; do
+    ovsdb-tool create-cluster "$dir/db/$db.db" "$dir/$db.ovsschema" \
+        "unix:$dir/db/$db.db.raft"
+    ovsdb-server --remote="punix:$dir/run/$db.sock" \
+        --unixctl="$dir/run/$db-db.ctl" -vconsole:off "$dir/db/$db.db" &
+    pids="$pids $!"
+    await "there is a database $db" test -S "$dir/run/$db.sock"
+done
+"$BUILD/controller/stagecoach-controller" --unixctl="$dir/run/controller.ctl" \
+    --policy "$SOURCE/policies/stage.json" -vsyslog:off 2>"$dir/new.log" &
+pids="$pids $!"
+"$BUILD/agent/stagecoach-agent" --host h0 --rate 1Gbit -vsyslog:off \
+    2>"$dir/agent.log" &
+pids="$pids $!"
+is_active() {
+    ovs-appctl -T 2 -t "$dir/run/controller.ctl" controller/status |
+        grep -q '"state":"active"'
+}
+await "the controller leads" is_active
+"$stagecoach" stage begin --cojob veteran --rung 0 --iterations 10 \
+    --later-iterations 20 --jobs t0 || fail "stage begin"
+follows() {
+    ovs-appctl -T 2 -t "$dir/run/agent.ctl" agent/status |
+        grep '"state":"ordered"' | grep -q '"database":true'
+}
+await "the agent follows an order" follows
+"$stagecoach" stage end --cojob veteran --rung 0 || fail "stage end"
+is_done() {
+    ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Stage \
+        state | grep -q done
+}
+await "the stage ends" is_done
+version=$(ovsdb-client get-schema-version "$hosts" Stagecoach_Hosts)
+[ "$version" = 1.3.0 ] || fail "the schema is $version"
+echo "ok: programs of this version work with databases of the previous one"

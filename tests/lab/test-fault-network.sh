@@ -44,23 +44,7 @@ exec "$BUILD/controller/stagecoach-controller" "\$@" \
     -p "$pki/controllers/c1/identity.pem" \
     -c "$pki/controllers/c1/identity.pem" -C "$pki/controllers/c1/ca.pem"
 SCRIPT
-    cat >"$dir/bin/stagecoach-agent" <<SCRIPT
-#!/bin/sh
-last=
-for word; do
-    shift
-    case \$last in
-    --host) host=\$word ;;
-    --db) word=ssl:10.99.0.1:6640 ;;
-    --controller) word=ssl:10.99.0.1:6650 ;;
-    esac
-    last=\$word
-    set -- "\$@" "\$word"
-done
-exec "$BUILD/agent/stagecoach-agent" "\$@" \
-    -p "$pki/agents/\$host/identity.pem" \
-    -c "$pki/agents/\$host/identity.pem" -C "$pki/agents/\$host/ca.pem"
-SCRIPT
+    write_agent ssl:10.99.0.1:6640 ssl:10.99.0.1:6650
     chmod 755 "$dir/bin/"*
 }
 begin_faults fn write_programs
