@@ -25,8 +25,9 @@ VLOG_DEFINE_THIS_MODULE(telemetry);
 #define MAX_BACKOFF_MS 1000
 
 /* Probe interval: leases arrive every second, so a longer silence without a
- * reply to a probe means that the controller is gone. */
-#define PROBE_MS 1500
+ * reply to a probe means that the controller is gone.  After two intervals,
+ * when the agent notices, the next controller should lead. */
+#define PROBE_MS 2000
 
 #define MAX_BACKLOG (64 * 1024) /* Bytes; larger than a message. */
 #define MAX_MESSAGES_A_RUN 50

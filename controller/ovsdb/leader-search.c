@@ -12,7 +12,7 @@
 #include "timeval.h"
 #include "util.h"
 
-#define ROTATE_MS 1000
+#define ROTATE_MS 500
 
 /* Age from which on a connection is stable: an IDL leaves a member that is not
  * the leader only after it has connected. */

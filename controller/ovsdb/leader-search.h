@@ -12,7 +12,7 @@
  * During an election all members reject clients that require the leader.  An
  * IDL that was rejected by all members backs off for up to eight seconds,
  * longer than an election takes.  Setting another remote resets the backoff,
- * so while there is no leader this module rotates the list of members once per
+ * so while there is no leader this module rotates the list of members twice a
  * second: measured, the order was back after 15 s without this and after 4 s
  * with it.
  *

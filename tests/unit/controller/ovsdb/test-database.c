@@ -159,17 +159,17 @@ schema_versions_compare_by_number(void **state OVS_UNUSED)
 }
 
 static void
-members_rotate_once_a_second_while_disconnected(void **state OVS_UNUSED)
+members_rotate_twice_a_second_while_disconnected(void **state OVS_UNUSED)
 {
     struct leader_search ls;
 
     leader_search_init(&ls, NULL, "a,b,c", 0);
     assert_false(leader_search_rotate(&ls, false, 1000));
-    assert_false(leader_search_rotate(&ls, false, 1999));
-    assert_true(leader_search_rotate(&ls, false, 2000));
+    assert_false(leader_search_rotate(&ls, false, 1499));
+    assert_true(leader_search_rotate(&ls, false, 1500));
     assert_string_equal(ls.remote, "b,c,a");
-    assert_false(leader_search_rotate(&ls, false, 2001));
-    assert_true(leader_search_rotate(&ls, false, 3000));
+    assert_false(leader_search_rotate(&ls, false, 1501));
+    assert_true(leader_search_rotate(&ls, false, 2000));
     assert_string_equal(ls.remote, "c,a,b");
     leader_search_uninit(&ls);
 }
@@ -183,17 +183,17 @@ a_short_connection_does_not_restart_the_interval(void **state OVS_UNUSED)
     assert_false(leader_search_rotate(&ls, false, 1000));
 
     /* Connected to a member that turns out not to be the leader. */
-    assert_false(leader_search_rotate(&ls, true, 1800));
-    assert_false(leader_search_rotate(&ls, true, 2100));
-    assert_true(leader_search_rotate(&ls, false, 2200));
+    assert_false(leader_search_rotate(&ls, true, 1300));
+    assert_false(leader_search_rotate(&ls, true, 1600));
+    assert_true(leader_search_rotate(&ls, false, 1700));
 
     /* The leader. */
     assert_false(leader_search_rotate(&ls, true, 2300));
     assert_false(leader_search_rotate(&ls, true, 2800));
     assert_int_equal(ls.next, 0);
     assert_false(leader_search_rotate(&ls, false, 9000));
-    assert_false(leader_search_rotate(&ls, false, 9999));
-    assert_true(leader_search_rotate(&ls, false, 10000));
+    assert_false(leader_search_rotate(&ls, false, 9499));
+    assert_true(leader_search_rotate(&ls, false, 9500));
     leader_search_uninit(&ls);
 }
 
@@ -208,7 +208,7 @@ a_single_member_is_never_rotated(void **state OVS_UNUSED)
     }
     leader_search_set_remote(&ls, "unix:a,ssl:b");
     assert_false(leader_search_rotate(&ls, false, 9000));
-    assert_true(leader_search_rotate(&ls, false, 10000));
+    assert_true(leader_search_rotate(&ls, false, 9500));
     assert_string_equal(ls.remote, "ssl:b,unix:a");
     leader_search_uninit(&ls);
 }
@@ -249,7 +249,7 @@ main(void)
         cmocka_unit_test(members_are_read_from_the_cluster_status),
         cmocka_unit_test(a_reply_that_is_no_status_has_no_members),
         cmocka_unit_test(schema_versions_compare_by_number),
-        cmocka_unit_test(members_rotate_once_a_second_while_disconnected),
+        cmocka_unit_test(members_rotate_twice_a_second_while_disconnected),
         cmocka_unit_test(a_short_connection_does_not_restart_the_interval),
         cmocka_unit_test(a_single_member_is_never_rotated),
     };
