@@ -137,6 +137,7 @@ grep -q '/placements/0/workers/0: needs 3 processes on h0, at most 1' \
 sed 's/"iterations": 40/"iterations": 1000000/' "$dir/search.json" \
     > "$dir/long.json"
 start_long() {
+    rm -f "$dir/events"         # Of the last search.
     "$BUILD/cli/stagecoach" search run "$dir/long.json" \
         --cluster "$dir/cluster.json" --bare --format json \
         > "$dir/events" 2> "$dir/errors" &
