@@ -7,10 +7,9 @@ failed, N skipped"; exits 1 if any failed or if nothing ran.
 
    count.py --again TESTLOG.JSON
 
-Prints the names of the failed tests to be run a second time.  These are those
-of suite lab, because they measure programs that run beside each other on a
-machine that may be shared, and only if at most three failed: more have a
-common cause."""
+Prints the names of the failed tests to be run a second time: all, because
+tests wait for processes and threads on a machine that may be shared, if at most
+three failed: more have a common cause."""
 
 import json
 import sys
@@ -29,15 +28,10 @@ def failed(log):
             if result not in ("OK", "SKIP")]
 
 
-def is_of_lab(name):
-    """Returns true if 'name', "PROJECT:SUITE+SUITE... / TEST", is of lab."""
-    return "lab" in name.split(" / ")[0].partition(":")[2].split("+")
-
-
 def print_again(log):
     names = failed(log)
     if len(names) <= MOST_AGAIN:
-        print(*(name.split(" / ")[1] for name in names if is_of_lab(name)))
+        print(*(name.split(" / ")[1] for name in names))
 
 
 def main():
