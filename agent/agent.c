@@ -31,8 +31,8 @@ VLOG_DEFINE_THIS_MODULE(agent);
 #define TELEMETRY_MS 200
 #define GRACE_MS 3000           /* Time after the start in which the
                                  * database should be read. */
-/* An order must be back within 5 s when a machine with a relay vanishes, which is
- * noticed after two of these intervals. */
+/* An order must be back within 5 s when a machine with a relay vanishes, which
+ * is noticed after two of these intervals. */
 #define DB_PROBE_MS 1500
 
 static const char *

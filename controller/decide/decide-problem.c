@@ -64,7 +64,7 @@ predicted_period(const struct job *job, double burst)
 /* Sets the members of 'dj', a job of 'stage', that follow from its demands. */
 static void
 describe_job(struct decide_job *dj, const struct policy *policy,
-             const struct stage *stage, double age)
+             const struct stage *stage, long long now)
 {
     struct job *job = dj->job;
     struct order_traits *traits = &dj->traits;
@@ -75,7 +75,7 @@ describe_job(struct decide_job *dj, const struct policy *policy,
     }
     dj->isolated = dj->iterations * MAX(job->progress.first_period, dj->burst);
     dj->predicted = dj->iterations * predicted_period(job, dj->burst);
-    traits->arrival = age;
+    traits->arrival = age_of(stage, now);
     traits->sent = job->sent;
     traits->bytes = dj->iterations * demand_bytes_of_iteration(job);
     if (period > 0 && dj->burst > 0) {
@@ -88,8 +88,7 @@ describe_job(struct decide_job *dj, const struct policy *policy,
     }
     job_progress_score(&job->progress, policy, job->iteration,
                        dj->iterations,
-                       stage->announcement.later / stage->n_jobs, time_msec(),
-                       traits);
+                       stage->announcement.later / stage->n_jobs, now, traits);
 }
 
 static void
@@ -112,8 +111,7 @@ collect_job(struct decide_problem *dp, const struct cluster *c,
         .job = job, .stage = stage, .iterations = n, .urgency = 1,
     };
     dj->n_demands = iteration_traffic_demand(c, job, &dj->demands);
-    describe_job(dj, policy, dp->stages[stage],
-                 age_of(dp->stages[stage], now));
+    describe_job(dj, policy, dp->stages[stage], now);
 }
 
 static void

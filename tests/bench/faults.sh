@@ -11,14 +11,18 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
 
+failed=0
 for name in fault-kill fault-stop fault-network fault-partition tail; do
     status=0
     timeout 300 sh tests/lab/isolated.sh "tests/lab/test-$name.sh" \
         >"$dir/$name" 2>"$dir/errors" || status=$?
     [ $status != 77 ] || { cat "$dir/$name"; exit 77; }
-    [ $status = 0 ] || tail -n 20 "$dir/errors" >&2
+    [ $status = 0 ] || {
+        failed=$((failed + 1))
+        tail -n 20 "$dir/errors" >&2
+    }
 done
-python3 - "$dir" <<'END'
+python3 - "$dir" $failed <<'END'
 import glob
 import json
 import re
@@ -40,6 +44,7 @@ print(json.dumps({
     "bench": "faults",
     "figures": {
         "faults": len(faults),
+        "failed": int(sys.argv[2]),
         "order_back_s": max(back.values()),
         "alarm_s": max(alarms.values()),
         **{key: sum(fault[key] for fault in faults)

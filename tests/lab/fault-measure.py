@@ -16,9 +16,8 @@ COMMAND succeeds; and all this for a second.  Prints one JSON line:
 order_back_s      seconds from the end of the fault, which is END if S is not 0
                   and otherwise BEGIN, until the order is back
 alarm_s           seconds from BEGIN until an alarm of a controller contains
-                  TEXT, or until no
-                  controller answers if TEXT is "controller"; null without
-                  --alarm
+                  TEXT, or until no controller answers if TEXT is "controller";
+                  null without --alarm
 lost_rows         searches, jobs and stages that the intent database had, or
                   that the searches have announced by their output
                   DIR/COJOB.out, and that it does not have afterwards

@@ -26,8 +26,9 @@ if [ -z "$mount" ] || ! isolated true 2>/dev/null ||
     ! group=$(mktemp -d "$mount/sct-test-XXXXXX" 2>/dev/null); then
     exec flock "$BUILD/tests/lab" sh "$test"
 fi
+read -r _ _ _ _ _ session _ <"/proc/$$/stat"
 if [ -n "${NICE:-}" ] && [ -e /proc/self/autogroup ] &&
-    [ "$(ps -o sid= -p $$)" -eq $$ ]; then
+    [ "$session" -eq $$ ]; then
     echo "$NICE" >/proc/self/autogroup
 fi
 trap 'set +e; remove_cgroup "${group##*/}"' EXIT

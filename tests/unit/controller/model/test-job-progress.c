@@ -157,12 +157,23 @@ each_evaluation_counts_once(void **state)
     assert_true(p->curve.samples[1].k == 12);
 }
 
+/* Reports 1 - 1 / (k + 1) after each of ten iterations. */
+static void
+report_ten_samples(struct job_progress *p)
+{
+    int64_t last = -1;
+
+    for (int k = 0; k < 10; k++) {
+        job_progress_sample(p, &last, "accuracy", k, 1 - 1.0 / (k + 1),
+                            BEGAN + 1000 * k);
+    }
+}
+
 static void
 scores_as_the_policy_says(void **state)
 {
     struct job_progress *p = *state;
     struct policy *policy;
-    int64_t last = -1;
     struct order_traits traits = { 0 };
 
     assert_null(policy_from_string(
@@ -172,10 +183,7 @@ scores_as_the_policy_says(void **state)
     assert_true(isinf(traits.gain) && traits.early);
     job_progress_score(p, policy, -1, 1, 0, BEGAN + 61000, &traits);
     assert_false(isinf(traits.gain));
-    for (int k = 0; k < 10; k++) {
-        job_progress_sample(p, &last, "accuracy", k, 1 - 1.0 / (k + 1),
-                            BEGAN + 1000 * k);
-    }
+    report_ten_samples(p);
     job_progress_score(p, policy, 10, 1, 0, BEGAN + 10000, &traits);
     assert_false(traits.early);
     assert_true(traits.gain > 0 && traits.gain < 0.1);
@@ -190,16 +198,12 @@ later_stages_make_the_early_phase_longer(void **state)
 {
     struct job_progress *p = *state;
     struct policy *policy;
-    int64_t last = -1;
     struct order_traits traits = { 0 };
 
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"early\", \"early\":"
         " {\"theta\": 0.95, \"samples\": 3}}", &policy));
-    for (int k = 0; k < 10; k++) {
-        job_progress_sample(p, &last, "accuracy", k, 1 - 1.0 / (k + 1),
-                            BEGAN + 1000 * k);
-    }
+    report_ten_samples(p);
     job_progress_score(p, policy, 9, 3, 0, BEGAN + 10000, &traits);
     assert_false(traits.early);
     job_progress_score(p, policy, 9, 3, 1000, BEGAN + 10000, &traits);
