@@ -2,6 +2,7 @@
 
 #include "trainer/balance/batch-size-manager.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -95,6 +96,10 @@ check(const struct batch_size_config *c)
 {
     uint64_t room = 0;
 
+    if (c->mode != BATCH_SIZE_CPU && c->mode != BATCH_SIZE_GPU) {
+        return message("mode: %d, %d and %d are allowed", (int) c->mode,
+                       BATCH_SIZE_CPU, BATCH_SIZE_GPU);
+    }
     if (c->n_workers < 1 || c->batch < (uint32_t) c->n_workers) {
         return message("batch: %lu samples for %d workers, at least one for "
                        "each is allowed", (unsigned long) c->batch,
@@ -170,16 +175,20 @@ batch_size_manager_destroy(struct batch_size_manager *bsm)
     }
 }
 
-void
+int
 batch_size_manager_report(struct batch_size_manager *bsm, int worker,
                           uint32_t n, double seconds,
                           double cpu, double memory)
 {
+    if (worker < 0 || worker >= bsm->config.n_workers) {
+        return EINVAL;
+    }
     bsm->class->report(bsm->mode, worker, n, seconds, cpu, memory);
     if (!bsm->reported[worker]) {
         bsm->reported[worker] = true;
         bsm->n_reported++;
     }
+    return 0;
 }
 
 const uint32_t *
