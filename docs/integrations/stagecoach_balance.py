@@ -2,11 +2,13 @@
 """Batch sizes that follow the speeds of the workers (LB-BSP).
 
 BatchSizes is libstagecoach-balance, whose header batch-size-manager.h has the
-details.  The dynamic linker finds the library: it is installed, or its folder
-is in LD_LIBRARY_PATH.
+details.  DdpBalance uses it in PyTorch's DistributedDataParallel; only that
+class needs PyTorch.  The dynamic linker finds the library: it is installed, or
+its folder is in LD_LIBRARY_PATH.
 """
 import ctypes
 import functools
+import time
 import weakref
 
 MODES = ("cpu", "gpu")          # In the order of enum batch_size_mode.
@@ -79,3 +81,70 @@ class BatchSizes:
                                                seconds, cpu, memory):
             raise ValueError(f"worker: {worker}, 0 to {self.n_workers - 1} "
                              "is allowed")
+
+
+class DdpBalance:
+    """Divides batches of 'batch' samples among the workers of
+    DistributedDataParallel, in the default process group.
+
+       balance = DdpBalance(256)
+       model.register_comm_hook(balance, DdpBalance.hook)
+       for x, y in batches:             # The same 256 samples on all workers.
+           part = balance.begin()
+           loss = loss_of(model(x[part]), y[part])      # A mean.
+           optimizer.zero_grad(); loss.backward(); optimizer.step()
+           balance.end()
+
+    The hook weights the mean gradient of each worker by its share of the
+    batch, so that the update is that of one worker with the whole batch, for
+    any division.  A layer that mixes the samples of a batch, such as BatchNorm,
+    sees the worker's part only.  Rank 0 has the manager; 'options' are those
+    of BatchSizes."""
+
+    def __init__(self, batch, **options):
+        import torch
+        self.torch, self.dist = torch, torch.distributed
+        self.batch, self.n, self.seconds = batch, 0, 0.0
+        self.rank, self.world = self.dist.get_rank(), self.dist.get_world_size()
+        self.manager = (BatchSizes(self.world, batch, **options)
+                        if self.rank == 0 else None)
+
+    def begin(self, sizes=None):
+        """Begins an iteration.  Returns the slice of the batch that is this
+        worker's.  'sizes': those of all workers for this iteration, with the
+        sum of the batch, instead of the manager's.  The manager gives each
+        worker a sample at least.  A size here may be 0: such a worker
+        runs the iteration all the same, with an empty part, because
+        backward() takes part in the exchange."""
+        if sizes and (len(sizes), sum(sizes)) != (self.world, self.batch):
+            raise ValueError(f"sizes: {sizes}, {self.world} with the sum "
+                             f"{self.batch} are allowed")
+        shared = self.torch.tensor(sizes or (
+            self.manager.next() if self.rank == 0 else [0] * self.world))
+        if not sizes:
+            self.dist.broadcast(shared, 0)
+        first, self.n = int(shared[:self.rank].sum()), int(shared[self.rank])
+        self.began = time.monotonic()
+        return slice(first, first + self.n)
+
+    def hook(self, bucket):
+        """DDP calls it for each bucket of gradients that backward() has
+        computed, the last one last."""
+        gradients = bucket.buffer()
+        if bucket.is_last():
+            self.seconds = time.monotonic() - self.began
+        gradients.mul_(self.n / self.batch)
+        done = self.dist.all_reduce(gradients, async_op=True).get_future()
+        return done.then(lambda future: future.value()[0])
+
+    def end(self, seconds=None, cpu=0.0, memory=0.0):
+        """Reports the iteration.  By default the time is that from begin() to
+        the last gradient.  A GPU computes asynchronously: pass the 'seconds'
+        that its events measured.  The loads are as in BatchSizes.report()."""
+        mine = self.torch.tensor([self.n, seconds or self.seconds, cpu, memory],
+                                 dtype=self.torch.float64)
+        reports = ([self.torch.empty_like(mine) for _ in range(self.world)]
+                   if self.rank == 0 else None)
+        self.dist.gather(mine, reports)
+        for worker, (n, *rest) in enumerate(reports or ()):
+            self.manager.report(worker, int(n), *map(float, rest))
