@@ -12,8 +12,9 @@ the ideal division.  Median time of an iteration with the sizes of
 libstagecoach-balance, exchange of times and sizes included, as a part of that
 with the fixed division 2:1.  vs_equal: as a part of that with equal sizes.
 
-The three divisions alternate every few iterations, so that other load on the
-machine disturbs all of them.
+The three divisions alternate every few iterations, and the samples of the
+second figure take some times as long as their arithmetic: other load on the
+machine hardly changes the speeds.
 """
 import copy
 import json
@@ -30,7 +31,8 @@ from stagecoach_balance import DdpBalance
 UPDATE_BATCH = 192
 DIVISIONS = ([64, 64, 64], [1, 95, 96], [190, 1, 1], [17, 128, 47],
              [96, 0, 96], [0, 0, 192])
-BATCH = 3072
+BATCH = 384
+SAMPLE_S = 0.4e-3               # Before its backward pass.
 ROUNDS, ITERATIONS = 8, 8
 loss_of = torch.nn.CrossEntropyLoss()
 
@@ -49,9 +51,17 @@ def weights(model):
     return torch.nn.utils.parameters_to_vector(model.parameters()).detach()
 
 
-def step(model, optimizer, x, y):
+def forward(model, x, y, sample_s=0.0):
+    """Returns the loss, after 'sample_s' for each sample at least."""
+    end = time.monotonic() + sample_s * len(x)
+    loss = loss_of(model(x), y)
+    time.sleep(max(0.0, end - time.monotonic()))
+    return loss
+
+
+def step(model, optimizer, x, y, sample_s=0.0):
     optimizer.zero_grad()
-    loss_of(model(x), y).backward()
+    forward(model, x, y, sample_s).backward()
     optimizer.step()
 
 
@@ -90,9 +100,9 @@ def times():
             began = time.monotonic()
             part = balance.begin(fixed[kind])
             if dist.get_rank() == 1:
-                torch.autograd.grad(loss_of(model(x[part]), y[part]),
+                torch.autograd.grad(forward(model, x[part], y[part], SAMPLE_S),
                                     model.parameters())
-            step(parallel, optimizer, x[part], y[part])
+            step(parallel, optimizer, x[part], y[part], SAMPLE_S)
             if not fixed[kind]:
                 balance.end()
             seconds[kind].append(time.monotonic() - began)

@@ -29,9 +29,9 @@ import statistics, sys
 
 lines = [line.split() for line in open(sys.argv[1])]
 assert [int(line[1]) for line in lines] == [10, 20, 30, 40, 50, 60], lines
-# Two thirds of 1,536 samples, but for other load on the machine.
+# Two thirds of 1,536 samples, or more beside other load on the machine.
 samples = statistics.median(int(line[3]) for line in lines[1:])
-assert 0.55 < samples / 1536 < 0.85, lines
+assert samples > 0.55 * 1536, lines
 assert float(lines[-1][5]) < float(lines[0][5]) / 2, lines
 PYTHON
 assert_clean "the example"
