@@ -51,12 +51,6 @@ VLOG_DEFINE_THIS_MODULE(main);
 /* Size of the decision log: some minutes of a busy cluster. */
 #define DECISIONS_KEPT 1000
 
-/* The members of both databases, or NULL if the remotes of the options do not
- * change. */
-struct members {
-    struct database_members *intent, *hosts;
-};
-
 /* Set by signals, which also wake the loop. */
 static volatile sig_atomic_t terminated, hung_up;
 static struct latch signalled;
@@ -245,26 +239,26 @@ run_leader(struct controller *ctl, long long *leading_since)
 
 /* Updates the remotes of the databases after their members have changed. */
 static void
-run_members(struct members *m, struct controller *ctl, struct rest *rest)
+run_members(struct controller *ctl, struct rest *rest)
 {
     char *remote;
 
-    if (!m->intent) {
+    if (!ctl->intent_members) {
         return;
     }
-    remote = database_members_run(m->intent);
+    remote = database_members_run(ctl->intent_members);
     if (remote) {
         intent_db_set_remote(ctl->intent, remote);
         rest_set_intent(rest, remote);
         free(remote);
     }
-    remote = database_members_run(m->hosts);
+    remote = database_members_run(ctl->hosts_members);
     if (remote) {
         hosts_db_set_remote(ctl->hosts, remote);
         free(remote);
     }
-    database_members_wait(m->intent);
-    database_members_wait(m->hosts);
+    database_members_wait(ctl->intent_members);
+    database_members_wait(ctl->hosts_members);
 }
 
 /* Deletes old rows of the history if there is little space: the databases need
@@ -283,7 +277,7 @@ run_folder(struct controller *ctl)
 
 static void
 run_loop(struct controller *ctl, struct unixctl_server *unixctl,
-         struct rest *rest, struct history_feed *feed, struct members *m)
+         struct rest *rest, struct history_feed *feed)
 {
     long long leading_since = 0;
 
@@ -292,7 +286,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
 
         latch_poll(&signalled);
         tls_run();
-        run_members(m, ctl, rest);
+        run_members(ctl, rest);
         intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms,
                       hosts_db_generation(ctl->hosts));
         hosts_db_run(ctl->hosts);
@@ -375,7 +369,6 @@ main(int argc, char *argv[])
     struct controller_options o;
     struct unixctl_server *unixctl;
     struct controller ctl = { .exiting = false };
-    struct members members = { NULL, NULL };
     struct topology *topology = NULL;
     struct history_feed *feed;
     struct rest *rest;
@@ -430,19 +423,21 @@ main(int argc, char *argv[])
     exit_on(error);
     feed = history_feed_create(&ctl);
     if (o.members) {
-        members.intent = database_members_create(&database_intent, o.members);
-        members.hosts = database_members_create(&database_hosts, o.members);
+        ctl.intent_members = database_members_create(&database_intent,
+                                                     o.members);
+        ctl.hosts_members = database_members_create(&database_hosts,
+                                                    o.members);
     }
     controller_options_uninit(&o);
 
     daemonize_complete();
     service_notify("READY=1");
     VLOG_INFO("stagecoach-controller " STAGECOACH_VERSION);
-    run_loop(&ctl, unixctl, rest, feed, &members);
+    run_loop(&ctl, unixctl, rest, feed);
 
     service_notify("STOPPING=1");
-    database_members_destroy(members.intent);
-    database_members_destroy(members.hosts);
+    database_members_destroy(ctl.intent_members);
+    database_members_destroy(ctl.hosts_members);
     history_feed_destroy(feed);
     history_close(ctl.history);
     rest_destroy(rest);

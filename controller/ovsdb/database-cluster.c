@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "controller/ovsdb/database.h"
+#include "controller/ovsdb/member-health.h"
 #include "controller/ovsdb/rpc-call.h"
+#include "controller/ovsdb/rpc-poll.h"
 #include "jsonrpc.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
-#include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
@@ -116,10 +117,8 @@ database_cluster_remote(const struct database *db, const char *rundir,
 struct database_members {
     const struct database *db;
     char *rundir;
-    struct jsonrpc_session *session;    /* With the server's control socket. */
-    unsigned int seqno;         /* Connection number of the last request. */
-    struct json *id;            /* Id of the pending request, or NULL. */
-    long long next;             /* time_msec() of the next request. */
+    struct rpc_poll *poll;      /* Of the server's control socket. */
+    struct member_health *health;       /* Of all members. */
     char *remote;               /* From the last valid reply, or NULL. */
 };
 
@@ -132,7 +131,11 @@ database_members_create(const struct database *db, const char *rundir)
 
     dm->db = db;
     dm->rundir = xstrdup(rundir);
-    dm->session = jsonrpc_session_open(name, true);
+    dm->poll = rpc_poll_create(name, "cluster/status",
+                               json_array_create_1(
+                                   json_string_create(db->schema)),
+                               STATUS_INTERVAL_MS);
+    dm->health = member_health_create(db);
     free(name);
     free(ctl);
     return dm;
@@ -142,26 +145,12 @@ void
 database_members_destroy(struct database_members *dm)
 {
     if (dm) {
-        jsonrpc_session_close(dm->session);
-        json_destroy(dm->id);
+        rpc_poll_destroy(dm->poll);
+        member_health_destroy(dm->health);
         free(dm->remote);
         free(dm->rundir);
         free(dm);
     }
-}
-
-static void
-request_status(struct database_members *dm)
-{
-    struct json *params
-        = json_array_create_1(json_string_create(dm->db->schema));
-    struct jsonrpc_msg *msg = jsonrpc_create_request("cluster/status",
-                                                     params, NULL);
-
-    json_destroy(dm->id);
-    dm->id = json_clone(msg->id);
-    dm->next = time_msec() + STATUS_INTERVAL_MS;
-    jsonrpc_session_send(dm->session, msg);
 }
 
 /* Returns the addresses of the members from 'reply', or NULL if it is not
@@ -195,6 +184,7 @@ update_remote(struct database_members *dm, char *remote)
     VLOG_INFO("%s: members have changed: %s", dm->db->name, remote);
     free(dm->remote);
     dm->remote = remote;
+    member_health_set_remote(dm->health, remote);
     return true;
 }
 
@@ -203,33 +193,24 @@ update_remote(struct database_members *dm, char *remote)
 char *
 database_members_run(struct database_members *dm)
 {
-    struct jsonrpc_msg *msg;
-    bool changed = false;
+    struct jsonrpc_msg *reply = rpc_poll_run(dm->poll);
+    bool changed = reply && update_remote(dm, read_reply(dm, reply));
 
-    jsonrpc_session_run(dm->session);
-    while ((msg = jsonrpc_session_recv(dm->session))) {
-        if (dm->id && msg->id && json_equal(dm->id, msg->id)) {
-            json_destroy(dm->id);
-            dm->id = NULL;
-            changed |= update_remote(dm, read_reply(dm, msg));
-        }
-        jsonrpc_msg_destroy(msg);
-    }
-    if (jsonrpc_session_is_connected(dm->session)
-        && (dm->seqno != jsonrpc_session_get_seqno(dm->session)
-            || (!dm->id && time_msec() >= dm->next))) {
-        dm->seqno = jsonrpc_session_get_seqno(dm->session);
-        request_status(dm);
-    }
+    jsonrpc_msg_destroy(reply);
+    member_health_run(dm->health);
     return changed ? xstrdup(dm->remote) : NULL;
 }
 
 void
 database_members_wait(struct database_members *dm)
 {
-    jsonrpc_session_wait(dm->session);
-    jsonrpc_session_recv_wait(dm->session);
-    if (!dm->id && jsonrpc_session_is_connected(dm->session)) {
-        poll_timer_wait_until(dm->next);
-    }
+    rpc_poll_wait(dm->poll);
+    member_health_wait(dm->health);
+}
+
+size_t
+database_members_alarms(const struct database_members *dm,
+                        struct json *alarms)
+{
+    return dm ? member_health_alarms(dm->health, time_msec(), alarms) : 0;
 }

@@ -16,7 +16,8 @@
  * controller that knew only the initial members would not find a leader among
  * the new ones.  It uses the list only when it searches for a leader, because
  * changing the list of a live connection would close it, and with it the lock
- * and the leadership.
+ * and the leadership.  It also asks each member whether it has a leader
+ * (member-health.h).
  *
  *
  * Usage
@@ -36,14 +37,18 @@
  *        ...the members have changed; free(remote)...
  *    }
  *    database_members_wait(dm);
+ *    database_members_alarms(dm, alarms);
  *    database_members_destroy(dm);
  *
  * The caller frees returned strings.  Main thread only. */
+
+#include <stddef.h>
 
 #include "svec.h"
 
 struct database;
 struct database_members;
+struct json;
 
 struct database_cluster {
     char *text;                 /* Of the following members. */
@@ -70,5 +75,10 @@ struct database_members *database_members_create(const struct database *,
 void database_members_destroy(struct database_members *);
 char *database_members_run(struct database_members *);
 void database_members_wait(struct database_members *);
+
+/* Returns the number of members that do not answer or have no leader.  Appends
+ * a text for each to 'alarms', which may be null.  0 if 'dm' is null. */
+size_t database_members_alarms(const struct database_members *dm,
+                               struct json *alarms);
 
 #endif /* controller/ovsdb/database-cluster.h */

@@ -2,22 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Injects one fault into a lab in which searches train, and measures.
 
-   fault-measure.py RUNDIR FAULT [--hold S] [--alarm TEXT] [--port PORT]
-                    [--searches DIR] [--check COMMAND] [--gone COJOB]
-                    BEGIN [END]
+   fault-measure.py RUNDIR FAULT [--hold S] [--alarm TEXT]
+                    [--lasting TEXT]... [--port PORT] [--searches DIR]
+                    [--check COMMAND] [--gone COJOB] BEGIN [END]
 
 Runs the shell command BEGIN, waits for S seconds, runs END, and waits until
 the order is back: a controller leads, has both databases and no alarm that it
-did not have before, but those that the stranger causes; each host follows its
-order, through its shim; each stage that runs is in the order; the jobs of each
-stage have a level on their hosts; the jobs go on, except those of COJOB;
-COMMAND succeeds; and all this for a second.  Prints one JSON line:
+did not have before, but those that the stranger causes and those with a TEXT
+of --lasting; each host follows its order, through its shim; each stage that
+runs is in the order; the jobs of each stage have a level on their hosts; the
+jobs go on, except those of COJOB; COMMAND succeeds; and all this for a second.
+Prints one JSON line:
 
 order_back_s      seconds from the end of the fault, which is END if S is not 0
                   and otherwise BEGIN, until the order is back
-alarm_s           seconds from BEGIN until an alarm of a controller contains
-                  TEXT, or until no controller answers if TEXT is "controller";
-                  null without --alarm
+alarm_s           seconds from BEGIN until an alarm of a controller has
+                  contained the TEXT of --alarm, or no controller has answered
+                  if TEXT is "controller", and alarms of the controller that
+                  leads have contained each TEXT of --lasting; null without
+                  these options
 lost_rows         searches, jobs and stages that the intent database had, or
                   that the searches have announced by their output
                   DIR/COJOB.out, and that it does not have afterwards
@@ -46,13 +49,14 @@ SETTLED_S = 1           # For which the order must stay.
 NEW_STAGE_S = 2         # A stage may be announced and not yet be ordered.
 PROGRESS_BYTES = 10000
 # Alarms that the stranger causes, at a new leader also after the fault.
-STRANGERS = ("jobs were refused on h0", "traffic belongs to no known job")
+STRANGERS = ["jobs were refused on h0", "traffic belongs to no known job"]
 
 parser = argparse.ArgumentParser()
 parser.add_argument("rundir")
 parser.add_argument("fault")
 parser.add_argument("--hold", type=float, default=0)
 parser.add_argument("--alarm")
+parser.add_argument("--lasting", action="append", default=[])
 parser.add_argument("--port", type=int)
 parser.add_argument("--searches")
 parser.add_argument("--check", default="true")
@@ -177,6 +181,8 @@ class Watch:
         self.moved = set()      # Cojobs whose bytes have grown.
         self.old_alarms = set()
         self.alarms = []
+        self.awaits_alarm = bool(options.alarm)
+        self.awaited = set(options.lasting)
         self.look()
         self.old_alarms = set(self.alarms)
         self.silent_before = self.silent
@@ -195,7 +201,8 @@ class Watch:
         self.alarms = status["alarms"]
         new = [alarm for alarm in self.alarms
                if alarm not in self.old_alarms
-               and not any(text in alarm for text in STRANGERS)]
+               and not any(text in alarm
+                           for text in STRANGERS + options.lasting)]
         order = ask(path, "controller/order")
         hosts = ask(path, "controller/hosts")
         if not (intent and status["intent_connected"]
@@ -251,16 +258,23 @@ class Watch:
             return f"{options.check} fails"
         return None
 
-    def has_alarm(self):
+    def alarmed(self):
+        """Returns true once all alarms have been there."""
         if options.alarm == "controller":
-            return not self.leads
-        return any(options.alarm in alarm for alarm in self.all_alarms)
+            self.awaits_alarm &= self.leads
+        elif options.alarm:
+            self.awaits_alarm &= not any(options.alarm in alarm
+                                         for alarm in self.all_alarms)
+        self.awaited = {text for text in self.awaited
+                        if not any(text in alarm for alarm in self.alarms)}
+        return not self.awaits_alarm and not self.awaited
 
 
 def run(command):
     subprocess.run(command, shell=True, check=True)
 
 
+alarms = bool(options.alarm or options.lasting)
 sniffer = Sniffer() if options.port else None
 if sniffer:
     sniffer.start()
@@ -270,7 +284,7 @@ begin = time.monotonic()
 run(options.begin)
 while time.monotonic() < begin + options.hold:
     watch.look()
-    if options.alarm and alarm_s is None and watch.has_alarm():
+    if alarms and alarm_s is None and watch.alarmed():
         alarm_s = time.monotonic() - begin
     time.sleep(POLL_S)
 if options.hold:
@@ -283,9 +297,9 @@ while time.monotonic() < end + GIVE_UP_S:
     reason = watch.look()
     now = time.monotonic()
     since = None if reason else since or now
-    if options.alarm and alarm_s is None and watch.has_alarm():
+    if alarms and alarm_s is None and watch.alarmed():
         alarm_s = now - begin
-    alarmed = not options.alarm or alarm_s or now > begin + LIMIT_S
+    alarmed = not alarms or alarm_s or now > begin + LIMIT_S
     if since and now > since + SETTLED_S and alarmed:
         break
     if reason and now > end + LIMIT_S:
@@ -315,7 +329,7 @@ print(json.dumps(measures), flush=True)
 wrong = []
 if back_s > LIMIT_S:
     wrong.append(f"the order is not back after {LIMIT_S} s: {reason}")
-if options.alarm and (alarm_s is None or alarm_s > LIMIT_S):
+if alarms and (alarm_s is None or alarm_s > LIMIT_S):
     wrong.append(f"no alarm within {LIMIT_S} s, there are {watch.all_alarms}")
 if lost:
     wrong.append(f"lost: {lost}")

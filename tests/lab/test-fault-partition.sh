@@ -5,7 +5,8 @@
 # other two and from all agents while two searches train: first the machine
 # whose members and controller lead, then one where nothing leads.  Two of the
 # machines have a controller.  The switch and the searches reach all machines all
-# the time, so that both controllers could change the switch.
+# the time, so that both controllers could change the switch.  At last, a member
+# of one database loses only its connections to the other members.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$SOURCE/tests/lab/fault-functions.sh"
@@ -114,9 +115,20 @@ follows() {
     ! is_active "$1" && ! is_leader "$1" intent Intent &&
         ! is_leader "$1" hosts Hosts
 }
+# one_follows: stores a machine of which nothing leads in $machine.  There is none
+# if the controller and both databases have their leaders on three machines: then
+# the leader of the hosts database makes another member the leader.
 one_follows() {
     for machine in 1 2 3; do
         ! follows $machine || return 0
+    done
+    for machine in 1 2 3; do
+        if is_leader $machine hosts Hosts; then
+            ovs-appctl -T 2 -t "$dir/run$machine/hosts-db.ctl" \
+                cluster/failure-test transfer-leadership || :
+            sleep 2
+            break
+        fi
     done
     return 1
 }
@@ -136,16 +148,31 @@ one_is_active() {
     [ "$(is_active 1; echo $?)" != "$(is_active 2; echo $?)" ]
 }
 
+# has_alarm TEXT, has_no_alarm TEXT: of the controller that leads.
+has_alarm() {
+    for n in 1 2; do
+        ! is_active $n ||
+            ovs-appctl -T 2 -t "$dir/run$n/controller.ctl" controller/status
+    done | grep -q "$1"
+}
+has_no_alarm() {
+    one_is_active && ! has_alarm "$1"
+}
+
 # partition FAULT N OPTION...: cuts machine N off until the others have the
 # order, have written a row and could have elected leaders several times, then
-# connects it.
+# connects it.  The controller that leads has an alarm for both members of
+# machine N while it is cut off, and not afterwards.
 partition() {
     label=$1 cut=$2
     shift 2
     others=$(echo 123 | tr -d "$cut")
     # The measures are those of the majority.
     ln -sf "$dir/run${others#?}/intent.sock" "$rundir/intent.sock"
-    fault "$label" "$@" "ip -n $nets-net link set c$cut nomaster"
+    fault "$label" "$@" \
+        --lasting "member ssl:10.99.0.$cut:6641 of the intent database has not answered" \
+        --lasting "member ssl:10.99.0.$cut:6642 of the hosts database has not answered" \
+        "ip -n $nets-net link set c$cut nomaster"
     for n in 1 2; do
         if [ $n = "$cut" ]; then
             ! put $n "$label-cut" || fail "$label: machine $n writes alone"
@@ -154,8 +181,23 @@ partition() {
         fi
     done
     fault "$label-heal" "ip -n $nets-net link set c$cut master bridge0"
+    wait_for 5 "no alarm for machine $cut" has_no_alarm "member ssl:10.99.0.$cut:"
     await "one controller is active" one_is_active
     await "all members have the row" is_stored "$label-row"
+}
+
+# isolate: has the other members of the intent database not reach one that follows.
+isolate() {
+    for member in 1 2 3; do
+        is_active $member || is_leader $member intent Intent || break
+    done
+    # A controller beside it has another name for it.
+    alarm="member .* of the intent database has been without a leader"
+    ovs-appctl -t "$dir/run$member/intent-db.ctl" \
+        cluster/failure-test stop-raft-rpc
+    await "an alarm: member $member has no leader" has_alarm "$alarm"
+    ovs-appctl -t "$dir/run$member/intent-db.ctl" cluster/failure-test clear
+    await "the end of that alarm" has_no_alarm "$alarm"
 }
 
 begin_faults fp write_programs
@@ -172,6 +214,7 @@ partition partition-leader 1 --alarm "intent database is unreachable"
 await "a machine follows" one_follows
 echo "machine $machine follows"
 partition partition-follower "$machine"
+isolate
 
 kill "$monitor"
 python3 - "$dir/wanted" <<'PYTHON'

@@ -17,6 +17,7 @@
 
 struct cluster;
 struct database_folder;
+struct database_members;
 struct decision_log;
 struct fair_comparison;
 struct history;
@@ -37,6 +38,9 @@ struct controller {
     struct switches *switches;
     struct policy_file *policy;
     struct database_folder *folder;     /* Watches the databases' files. */
+
+    /* Members of the databases, NULL if the remotes are fixed by options. */
+    struct database_members *intent_members, *hosts_members;
     bool policy_changed;        /* Set by "policy/reload". */
     bool exiting;               /* Set by "exit". */
 };

@@ -11,6 +11,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
+#include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
@@ -97,6 +98,10 @@ put_controller(struct ds *out, const struct controller *ctl)
     put(out, "database_hosts_connected", "gauge",
         "1 while the hosts database is connected.",
         hosts_db_answers(ctl->hosts));
+    put(out, "database_members_silent", "gauge",
+        "Members of the databases that do not answer or have no leader.",
+        database_members_alarms(ctl->intent_members, NULL)
+        + database_members_alarms(ctl->hosts_members, NULL));
     put(out, "databases_damaged", "gauge",
         "Databases of this machine that have lost rows to a damaged file.",
         database_folder_n_damaged(ctl->folder));

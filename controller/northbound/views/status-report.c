@@ -9,6 +9,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
+#include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decide.h"
@@ -360,6 +361,8 @@ status_report_put(struct json *json, const struct controller *ctl)
     summary_init(&s, ctl->cluster);
     add_alarms(alarms, &facts, &s);
     switches_alarms(ctl->switches, alarms);
+    database_members_alarms(ctl->intent_members, alarms);
+    database_members_alarms(ctl->hosts_members, alarms);
     database_folder_alarms(ctl->folder, alarms);
     json_put_integer(json, "hosts_applied", s.applied);
     json_put_real(json, "coverage", coverage(&s));

@@ -14,8 +14,10 @@
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
+#include "controller/ovsdb/member-health.h"
 #include "openvswitch/json.h"
 #include "svec.h"
+#include "timeval.h"
 #include "util.h"
 
 static bool
@@ -237,6 +239,40 @@ a_connected_server_answers_once_it_has_sent_its_contents(
     assert_true(a.now);
 }
 
+static void
+a_member_that_does_not_answer_is_an_alarm(void **state OVS_UNUSED)
+{
+    struct member_health *mh = member_health_create(&database_intent);
+    struct json *alarms = json_array_create_empty();
+    long long before = time_msec(), after;
+
+    member_health_set_remote(mh, "unix:/nowhere/a,unix:/nowhere/b");
+    after = time_msec();
+    member_health_run(mh);
+    assert_int_equal(member_health_alarms(mh, before + ANSWERS_MS - 1, NULL),
+                     0);
+    assert_int_equal(member_health_alarms(mh, after + ANSWERS_MS, alarms), 2);
+    assert_int_equal(alarms->array.n, 2);
+    assert_ptr_equal(strstr(json_string(alarms->array.elems[1]),
+                            "member unix:/nowhere/b of the intent database "
+                            "has not answered since "),
+                     json_string(alarms->array.elems[1]));
+
+    /* A member that has left the cluster. */
+    member_health_set_remote(mh, "unix:/nowhere/b,unix:/nowhere/c");
+    assert_int_equal(member_health_alarms(mh, after + 2 * ANSWERS_MS, alarms),
+                     2);
+    assert_non_null(strstr(json_string(alarms->array.elems[2]), "/nowhere/b"));
+    assert_non_null(strstr(json_string(alarms->array.elems[3]), "/nowhere/c"));
+
+    /* A cluster of one member. */
+    member_health_set_remote(mh, "unix:/nowhere/b");
+    assert_int_equal(member_health_alarms(mh, after + 2 * ANSWERS_MS, NULL),
+                     0);
+    json_destroy(alarms);
+    member_health_destroy(mh);
+}
+
 int
 main(void)
 {
@@ -252,6 +288,7 @@ main(void)
         cmocka_unit_test(members_rotate_twice_a_second_while_disconnected),
         cmocka_unit_test(a_short_connection_does_not_restart_the_interval),
         cmocka_unit_test(a_single_member_is_never_rotated),
+        cmocka_unit_test(a_member_that_does_not_answer_is_an_alarm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
