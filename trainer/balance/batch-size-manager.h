@@ -56,8 +56,9 @@
  *
  * Sizes change only for a noticeable gain, so that jitter moves no samples.
  * Each worker has at least one sample.  A trainer may use other sizes in an
- * iteration, also 0: the weighted mean is exact for any, and a report has the
- * number of samples that were computed.
+ * iteration, also 0: the weighted mean is exact for any.  BATCH_SIZE_CPU may be
+ * given the times of such an iteration, with the numbers of samples that were
+ * computed; BATCH_SIZE_GPU must not.
  *
  *
  * Errors
