@@ -25,6 +25,15 @@ enum state {
     GONE,
 };
 
+/* AddressSanitizer, if the program has it, must know which stack is in use.
+ * Otherwise each longjmp() writes a report. */
+extern "C" {
+__attribute__((weak)) void
+__sanitizer_start_switch_fiber(void **, const void *stack, size_t);
+__attribute__((weak)) void
+__sanitizer_finish_switch_fiber(void *, const void **old_stack, size_t *);
+}
+
 /* A thread starts with a context.  Later switches use longjmp(), which, unlike
  * swapcontext(), makes no system calls. */
 struct thread {
@@ -39,6 +48,8 @@ struct thread {
 static std::vector<thread> threads;
 static size_t current;
 static jmp_buf scheduler;
+static const void *scheduler_stack;
+static size_t scheduler_stack_size;
 static const std::function<void()> *kernel_running;
 
 static void
@@ -49,12 +60,38 @@ set_thread_index(size_t i)
     threadIdx.z = i / blockDim.x / blockDim.y;
 }
 
+/* Announces the switch to 'stack'. */
+static void
+leave_stack(const void *stack, size_t size)
+{
+    if (__sanitizer_start_switch_fiber) {
+        __sanitizer_start_switch_fiber(NULL, stack, size);
+    }
+}
+
+/* Confirms a switch and stores the stack that was left. */
+static void
+enter_stack(const void **left, size_t *size)
+{
+    if (__sanitizer_finish_switch_fiber) {
+        __sanitizer_finish_switch_fiber(NULL, left, size);
+    }
+}
+
+static void
+switch_to_scheduler()
+{
+    leave_stack(scheduler_stack, scheduler_stack_size);
+    _longjmp(scheduler, 1);
+}
+
 static void
 thread_main()
 {
+    enter_stack(&scheduler_stack, &scheduler_stack_size);
     (*kernel_running)();
     threads[current].state = GONE;
-    _longjmp(scheduler, 1);
+    switch_to_scheduler();
 }
 
 static void
@@ -62,8 +99,9 @@ meet(enum state state)
 {
     threads[current].state = state;
     if (!_setjmp(threads[current].jump)) {
-        _longjmp(scheduler, 1);
+        switch_to_scheduler();
     }
+    enter_stack(&scheduler_stack, &scheduler_stack_size);
 }
 
 /* Runs thread 'i' until it reaches a barrier or ends. */
@@ -75,12 +113,14 @@ run_thread(size_t i)
     current = i;
     set_thread_index(i);
     if (!_setjmp(scheduler)) {
+        leave_stack(t.stack.data(), t.stack.size());
         if (t.started) {
             _longjmp(t.jump, 1);
         }
         t.started = true;
         setcontext(&t.context);
     }
+    enter_stack(NULL, NULL);
 }
 
 void
