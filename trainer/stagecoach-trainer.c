@@ -86,15 +86,6 @@ run_bench(int argc, char *argv[])
     return conclude("bench", bench_ps(json), EXIT_FAILED);
 }
 
-static int
-compare(int argc, char *argv[])
-{
-    bool usage = false;
-    char *error = compare_command(argc, argv, &usage);
-
-    return conclude("compare", error, usage ? EXIT_USAGE : EXIT_FAILED);
-}
-
 int
 main(int argc, char *argv[])
 {
@@ -110,9 +101,8 @@ main(int argc, char *argv[])
     if (argc >= 2 && !strcmp(argv[1], "bench")) {
         return run_bench(argc, argv);
     }
-    if (argc > 1 && !strcmp(argv[1], "compare")
-        && (argc < 3 || strcmp(argv[2], "--help"))) {
-        return compare(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "compare")) {
+        return compare_command(argc - 1, argv + 1);
     }
     error = options_parse(argc - 1, argv + 1, &o, &help);
     if (error) {

@@ -7,6 +7,7 @@
 #include "base/json-check.h"
 #include "trainer/compare/compare.h"
 #include "base/memory.h"
+#include "trainer/process/limits.h"
 #include "trainer/schemes/sync.h"
 
 #define MAX_SCHEMES 32
@@ -66,8 +67,10 @@ read_spec(const struct json_at *top, struct compare_spec *spec)
     spec->n_schemes = json_n(schemes);
     spec->arguments = read_strings(arguments);
     spec->n_arguments = json_n(arguments);
-    spec->n_workers = json_integer_or(top, "workers", 1, 64, 8);
-    spec->n_servers = json_integer_or(top, "servers", 1, 8, 1);
+    spec->n_workers = json_integer_or(top, "workers", 1, TEAM_MAX_WORKERS,
+                                      8);
+    spec->n_servers = json_integer_or(top, "servers", 1, TEAM_MAX_SERVERS,
+                                      1);
     spec->profile = beside(spec->name, json_string_or(top, "profile", NULL));
     spec->target_loss = json_number_or(top, "target_loss", -1e9, 1e9, NAN);
     spec->iterations = json_integer_or(top, "iterations", 1, 1000000000,

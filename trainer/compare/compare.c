@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/options.h"
 
 void
 compare_curves_destroy(const struct compare_spec *spec,
@@ -105,60 +105,54 @@ print_json(const struct compare_spec *spec, const struct compare_curve *curves)
 }
 
 struct command {
-    const char *file, *svg;
+    const char *svg;
     bool json;
 };
 
-static char *
-parse(int argc, char *argv[], struct command *c)
-{
-    for (int i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], "--svg") && i + 1 < argc) {
-            c->svg = argv[++i];
-        } else if (!strcmp(argv[i], "--format") && i + 1 < argc) {
-            const char *format = argv[++i];
+static const struct option_row rows[] = {
+    { "format", OPTION_CHOICE, OPTION_AT(struct command, json),
+      .value = "text|json", .deflt = "text",
+      .help = "a table, or one object with all points" },
+    { "svg", OPTION_TEXT, OPTION_AT(struct command, svg), .value = "FILE",
+      .help = "write a plot of loss against time" },
+    { .name = NULL },
+};
 
-            c->json = !strcmp(format, "json");
-            if (!c->json && strcmp(format, "text")) {
-                return message("--format: \"%s\" is not one of text|json",
-                               format);
-            }
-        } else if (*argv[i] == '-' || c->file) {
-            return message("\"%s\" is not an option, and one file is "
-                           "compared", argv[i]);
-        } else {
-            c->file = argv[i];
-        }
-    }
-    return c->file ? NULL : message("a file that says what is compared is "
-                                    "needed");
-}
+static const struct option_table table = {
+    .name = "stagecoach-trainer compare", .rows = rows,
+    .usage = "usage: stagecoach-trainer compare SPEC.json [OPTION...]\n\n"
+             "Train under several schemes on this machine, one after the "
+             "other.\n",
+    .operand = "SPEC.json", .min_operands = 1, .max_operands = 1,
+};
 
-char *
-compare_command(int argc, char *argv[], bool *usage)
+int
+compare_command(int argc, char *argv[])
 {
-    struct command c = { .json = false };
+    struct command c = { .svg = NULL };
     struct compare_spec *spec = NULL;
     struct compare_curve *curves = NULL;
-    char program[4096] = "";
-    char *error = parse(argc, argv, &c);
+    int file, status = option_table_command(&table, argc, argv, &c, &file);
+    char *error;
 
-    *usage = error != NULL;
-    error = error ? error : compare_spec_from_file(c.file, &spec);
-    if (!error
-        && readlink("/proc/self/exe", program, sizeof program - 1) < 0) {
-        error = message("/proc/self/exe: cannot be read");
+    if (status >= 0) {
+        return status;
     }
-    error = error ? error : compare_run(spec, program, &curves);
+    error = compare_spec_from_file(argv[file], &spec);
+    error = error ? error : compare_run(spec, NULL, &curves);
     if (!error && c.svg) {
         error = compare_write_svg(spec, curves, c.svg);
     }
     if (!error) {
         (c.json ? print_json : print_table)(spec, curves);
+    } else {
+        fprintf(stderr, "%s: %s\n", table.name, error);
     }
     if (spec) {
         compare_curves_destroy(spec, curves);
     }
     compare_spec_destroy(spec);
-    return error;
+    status = error ? EXIT_FAILURE : EXIT_SUCCESS;
+    free(error);
+    return status;
 }

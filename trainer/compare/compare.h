@@ -19,7 +19,7 @@
  * =====
  *
  *    error = compare_spec_from_file("spec.json", &spec);
- *    error = compare_run(spec, program, &curves);      // Minutes.
+ *    error = compare_run(spec, NULL, &curves);      // Minutes.
  *    compare_write_svg(spec, curves, "plot.svg");
  *    compare_curves_destroy(spec, curves);
  *    compare_spec_destroy(spec);
@@ -78,7 +78,7 @@ char *compare_spec_from_string(const char *name, const char *text,
                                struct compare_spec **);
 void compare_spec_destroy(struct compare_spec *);
 
-/* 'program' is the path of the trainer. */
+/* 'program' is the path of the trainer; NULL: this program. */
 char *compare_run(const struct compare_spec *, const char *program,
                   struct compare_curve **);
 void compare_curves_destroy(const struct compare_spec *,
@@ -90,8 +90,7 @@ char *compare_write_svg(const struct compare_spec *,
 
 /* "stagecoach-trainer compare SPEC.json [--format text|json] [--svg FILE]".
  *
- * 'argv' has the arguments after "compare".  Returns NULL or a message;
- * '*usage' is true if that is about the command line. */
-char *compare_command(int argc, char *argv[], bool *usage);
+ * 'argv' begins with "compare".  Prints messages.  Returns the exit status. */
+int compare_command(int argc, char *argv[]);
 
 #endif /* trainer/compare/compare.h */

@@ -10,4 +10,8 @@
  * protocol, is what a larger limit would cost. */
 #define TRAINER_MAX_RANKS 128
 
+/* Processes of a job that one command starts on this machine. */
+#define TEAM_MAX_SERVERS 8
+#define TEAM_MAX_WORKERS 64
+
 #endif /* trainer/process/limits.h */

@@ -303,7 +303,7 @@ take_lines(struct job *job, struct job_process *jp, bool server)
 {
     char *line;
 
-    while ((line = child_line(&jp->child))) {
+    while ((line = child_line(&jp->child.out))) {
         cJSON *event = cJSON_Parse(line);
 
         take_event(job, jp, server, event);
@@ -403,7 +403,7 @@ job_poll_fds(const struct job *job, struct pollfd *fds)
 {
     for (int i = 0; i < job->n_children; i++) {
         fds[i] = (struct pollfd) {
-            .fd = job->processes[i].child.out, .events = POLLIN,
+            .fd = job->processes[i].child.out.fd, .events = POLLIN,
         };
     }
 }

@@ -40,16 +40,24 @@ void
 child_init(struct child *child)
 {
     memset(child, 0, sizeof *child);
-    child->in = child->out = -1;
+    child->in = child->out.fd = child->err.fd = -1;
+}
+
+static void
+close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
 }
 
 void
 child_uninit(struct child *child)
 {
     child_hang_up(child);
-    if (child->out >= 0) {
-        close(child->out);
-    }
+    close_fd(&child->out.fd);
+    close_fd(&child->err.fd);
     if (child->pid > 0) {
         child_kill(child, SIGKILL);
         waitpid(child->pid, &child->status, 0);
@@ -71,12 +79,17 @@ set_environment(const struct search_host *host, const char *const env[])
     }
 }
 
+/* Pipes of a child: its standard input, output and error. */
+struct pipes {
+    int fds[3][2];              /* The second is the writer's; -1 if none. */
+};
+
 /* Runs in the new process: executes the program, or writes an errno value to
  * 'report'. */
 static void
 become(const struct search_host *host, const char *const argv[],
-       const char *const env[], const int in[2], const int out[2],
-       int report, pid_t parent)
+       const char *const env[], const struct pipes *pipes, int report,
+       pid_t parent)
 {
     sigset_t none;
     int error = 0;
@@ -90,8 +103,12 @@ become(const struct search_host *host, const char *const argv[],
         _exit(127);             /* The parent died before the signal was
                                  * set. */
     }
-    if (dup2(in[0], STDIN_FILENO) < 0 || dup2(out[1], STDOUT_FILENO) < 0) {
-        error = errno;
+    for (int i = 0; i < 3; i++) {
+        int fd = pipes->fds[i][i != STDIN_FILENO];
+
+        if (fd >= 0 && dup2(fd, i) < 0) {
+            error = errno;
+        }
     }
     if (!error && host->launch == LAUNCH_NETNS) {
         error = enter_netns(host);
@@ -111,7 +128,7 @@ become(const struct search_host *host, const char *const argv[],
 static int
 fork_and_become(struct child *child, const struct search_host *host,
                 const char *const argv[], const char *const env[],
-                const int in[2], const int out[2])
+                const struct pipes *pipes)
 {
     pid_t parent = getpid();
     int report[2], error = 0;
@@ -121,7 +138,7 @@ fork_and_become(struct child *child, const struct search_host *host,
     }
     child->pid = fork();
     if (!child->pid) {
-        become(host, argv, env, in, out, report[1], parent);
+        become(host, argv, env, pipes, report[1], parent);
     }
     if (child->pid < 0) {
         error = errno;
@@ -147,29 +164,29 @@ char *
 child_start(struct child *child, const struct search_host *host,
             const char *const argv[], const char *const env[])
 {
-    int in[2] = { -1, -1 }, out[2] = { -1, -1 };
+    struct pipes pipes = { .fds = { { -1, -1 }, { -1, -1 }, { -1, -1 } } };
+    int *in = pipes.fds[0], *out = pipes.fds[1], *err = pipes.fds[2];
     int error = 0;
 
     if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC)
         || fcntl(in[1], F_SETFL, O_NONBLOCK)
-        || fcntl(out[0], F_SETFL, O_NONBLOCK)) {
+        || fcntl(out[0], F_SETFL, O_NONBLOCK)
+        || (child->has_err && (pipe2(err, O_CLOEXEC)
+                               || fcntl(err[0], F_SETFL, O_NONBLOCK)))) {
         error = errno;
     }
     if (!error) {
-        error = fork_and_become(child, host, argv, env, in, out);
+        error = fork_and_become(child, host, argv, env, &pipes);
     }
     if (!error) {
         child->in = in[1];
-        child->out = out[0];
-        in[1] = out[0] = -1;
+        child->out.fd = out[0];
+        child->err.fd = err[0];
+        in[1] = out[0] = err[0] = -1;
     }
-    for (int i = 0; i < 2; i++) {
-        if (in[i] >= 0) {
-            close(in[i]);
-        }
-        if (out[i] >= 0) {
-            close(out[i]);
-        }
+    for (int i = 0; i < 3; i++) {
+        close_fd(&pipes.fds[i][0]);
+        close_fd(&pipes.fds[i][1]);
     }
     return error ? message("%s: cannot start %s (%s)", host->name, argv[0],
                            strerror(error)) : NULL;
@@ -177,52 +194,51 @@ child_start(struct child *child, const struct search_host *host,
 
 /* Reads once.  Returns false if there are no data. */
 static bool
-child_read(struct child *child)
+output_read(struct child_output *output)
 {
-    size_t room = sizeof child->buffer - child->length;
+    size_t room = sizeof output->buffer - output->length;
     ssize_t n;
 
-    if (child->out < 0) {
+    if (output->fd < 0) {
         return false;
     }
-    n = read(child->out, child->buffer + child->length, room);
+    n = read(output->fd, output->buffer + output->length, room);
     if (n > 0) {
-        child->length += n;
+        output->length += n;
         return true;
     }
     if (!n || (errno != EAGAIN && errno != EINTR)) {
-        close(child->out);
-        child->out = -1;
+        close_fd(&output->fd);
     }
     return false;
 }
 
 char *
-child_line(struct child *child)
+child_line(struct child_output *output)
 {
     for (;;) {
         char *line, *newline;
 
-        memmove(child->buffer, child->buffer + child->taken,
-                child->length - child->taken);
-        child->length -= child->taken;
-        child->taken = 0;
+        memmove(output->buffer, output->buffer + output->taken,
+                output->length - output->taken);
+        output->length -= output->taken;
+        output->taken = 0;
 
-        line = child->buffer;
-        newline = memchr(line, '\n', child->length);
+        line = output->buffer;
+        newline = memchr(line, '\n', output->length);
         if (newline) {
-            bool whole = !child->skipping;
+            bool whole = !output->skipping;
 
             *newline = '\0';
-            child->taken = newline + 1 - line;
-            child->skipping = false;
+            output->taken = newline + 1 - line;
+            output->skipping = false;
             if (whole) {
                 return line;
             }
-        } else if (child->length == sizeof child->buffer) {
-            child->taken = child->length;
-            child->skipping = true;
-        } else if (!child_read(child)) {
+        } else if (output->length == sizeof output->buffer) {
+            output->taken = output->length;
+            output->skipping = true;
+        } else if (!output_read(output)) {
             return NULL;
         }
     }
@@ -241,10 +257,7 @@ child_say(struct child *child, const char *text)
 void
 child_hang_up(struct child *child)
 {
-    if (child->in >= 0) {
-        close(child->in);
-        child->in = -1;
-    }
+    close_fd(&child->in);
 }
 
 void

@@ -18,8 +18,8 @@
  * =====
  *
  *    error = child_start(&child, host, argv, env);
- *    ...poll for child.out...
- *    while ((line = child_line(&child))) {
+ *    ...poll for child.out.fd...
+ *    while ((line = child_line(&child.out))) {
  *        ...
  *    }
  *    child_say(&child, "until 40\n");
@@ -28,8 +28,9 @@
  *    }
  *    child_uninit(&child);
  *
- * A child is the leader of its own process group, gets SIGTERM when the search
- * dies, and inherits standard error.
+ * A child is the leader of its own process group, and gets SIGTERM when the
+ * search dies.  It inherits standard error, unless 'has_err' is set before
+ * child_start(): then 'err' has its lines.
  *
  * The caller owns the struct.  One thread. */
 
@@ -41,16 +42,22 @@
 
 struct search_host;
 
-struct child {
-    pid_t pid;                  /* 0 before it starts and after its end. */
-    int in;                     /* Its standard input, -1 when closed. */
-    int out;                    /* Its standard output, -1 after its end. */
-    int status;                 /* Status from waitpid(), after the end. */
+/* An output of a child. */
+struct child_output {
+    int fd;                     /* -1 after its end. */
     char buffer[CHILD_MAX_LINE];
     size_t length;              /* Bytes in the buffer. */
     size_t taken;               /* Bytes already returned by child_line(). */
     bool skipping;              /* Skips the rest of a line that is too
                                  * long. */
+};
+
+struct child {
+    pid_t pid;                  /* 0 before it starts and after its end. */
+    int in;                     /* Its standard input, -1 when closed. */
+    struct child_output out, err;       /* Its standard output and error. */
+    bool has_err;               /* Standard error is read, not inherited. */
+    int status;                 /* Status from waitpid(), after the end. */
 };
 
 void child_init(struct child *);
@@ -64,7 +71,7 @@ char *child_start(struct child *, const struct search_host *,
 
 /* Returns the next complete line without its newline, NULL if there is none.
  * Valid until the next call. */
-char *child_line(struct child *);
+char *child_line(struct child_output *);
 
 void child_say(struct child *, const char *text);
 void child_hang_up(struct child *);     /* Closes its standard input. */

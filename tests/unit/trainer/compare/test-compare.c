@@ -125,7 +125,9 @@ says_which_scheme_failed(void **state)
         "\"arguments\": [\"--shape\", \"0\"]}", &spec));
     error = compare_run(spec, program, &curves);
     assert_non_null(error);
-    assert_string_equal(error, "asp: worker 0 failed");
+    assert_string_equal(error, "asp: worker 0 failed: --shape: \"0\" is not 2 "
+                        "to 18 widths of 1 to 65536 with commas between "
+                        "them");
     assert_null(curves);
     free(error);
     compare_spec_destroy(spec);

@@ -279,7 +279,7 @@ children_speak_in_bounded_lines(void **state)
     assert_null(child_start(&child, &two_hosts.hosts[0], argv, env));
     child_say(&child, "hello\n");
     for (int ms = 0; ms < 5000 && n < 3; ms++) {
-        char *line = child_line(&child);
+        char *line = child_line(&child.out);
 
         if (line) {
             lines[n++] = strdup(line);
