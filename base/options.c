@@ -228,6 +228,7 @@ parse_row(const struct option_table *table, int i, const char *command,
         return message("--%s: not an option of \"%s\"", row->name, command);
     }
     outcome->seen[i] = true;
+    outcome->text[i] = optarg;
     error = store_value(row, optarg, to);
     return error ? name_error(row, error) : NULL;
 }
@@ -413,16 +414,26 @@ print_row(const char *left, const char *text, FILE *stream)
     print_wrapped(stream, text);
 }
 
-void
-option_rows_help(const struct option_row *rows, unsigned int modes,
-                 FILE *stream)
+/* Prints the options that 'table->modes' has, and a heading before the first
+ * of each subject.  Returns true if it printed a heading. */
+static bool
+print_rows(const struct option_table *table, FILE *stream)
 {
-    for (const struct option_row *row = rows; row->name; row++) {
+    const char *subject = NULL;
+    bool headed = false;
+
+    for (const struct option_row *row = table->rows; row->name; row++) {
         char letter[] = { '-', row->letter, ',', ' ', '\0' };
         char *left, *text;
 
-        if (!in_modes(row, modes)) {
+        subject = row->subject ? row->subject : subject;
+        if (!in_modes(row, table->modes)) {
             continue;
+        }
+        if (subject) {
+            fprintf(stream, "%s%s:\n", headed ? "\n" : "", subject);
+            subject = NULL;
+            headed = true;
         }
         left = message("%s--%s%s%s", row->letter ? letter : "", row->name,
                        has_value(row) ? " " : "",
@@ -432,13 +443,16 @@ option_rows_help(const struct option_row *rows, unsigned int modes,
         free(left);
         free(text);
     }
+    return headed;
 }
 
 void
 option_table_help(const struct option_table *table, FILE *stream)
 {
     fprintf(stream, "%s\n", table->usage);
-    option_rows_help(table->rows, table->modes, stream);
+    if (print_rows(table, stream)) {
+        putc('\n', stream);
+    }
     print_row("-h, --help", "print this help", stream);
     if (table->version) {
         print_row("-V, --version", "print the version", stream);

@@ -86,6 +86,9 @@ struct option_row {
     bool repeated;              /* May be given several times. */
     unsigned int modes;         /* Bits of the modes that have the option; 0
                                  * for all. */
+    const char *subject;        /* Heading in --help of this row and of those
+                                 * after it, or NULL: that of the row before.
+                                 */
 
     /* Stores 'text' (NULL if the option has no 'value') in the member.
      * Returns NULL or a malloc()'d message without the option's name. */
@@ -120,6 +123,8 @@ struct option_outcome {
     bool help, version;         /* Requested: nothing else was checked. */
     int operand;                /* Index in 'argv' of the first operand. */
     bool seen[OPTION_MAX_ROWS]; /* Rows that were given. */
+    const char *text[OPTION_MAX_ROWS];  /* Last value of such a row, NULL for
+                                         * a flag. */
 };
 
 /* Sets the defaults in 'to' and parses 'argv' from the second element on.
@@ -130,9 +135,6 @@ char *option_table_parse(const struct option_table *, int argc, char *argv[],
 
 /* Prints 'usage', the options and the footer. */
 void option_table_help(const struct option_table *, FILE *);
-
-/* Prints the options that 'modes' has. */
-void option_rows_help(const struct option_row *, unsigned int modes, FILE *);
 
 /* Parses like option_table_parse(), and prints errors, help and version.
  * Returns an exit status, or -1 to go on.  Stores the index of the first

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-trainer: a server, a worker, a peer or a node of one training
- * job; or several jobs, one after the other, to compare. */
+/* stagecoach-trainer: a whole training job on this machine; a server, a worker,
+ * a peer or a node of one; or several jobs, one after the other, to compare. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/options.h"
 #include "trainer/ps/bench-ps.h"
 #include "trainer/compare/compare.h"
 #include "trainer/process/control.h"
@@ -16,6 +18,7 @@
 #include "trainer/net/token.h"
 #include "trainer/ps/server.h"
 #include "trainer/gossip/peer.h"
+#include "trainer/train/train.h"
 
 enum {
     EXIT_FAILED = 1,
@@ -43,7 +46,7 @@ run(const struct options *o, struct control *control)
             .reconnect_timeout_us = o->reconnect_timeout * 1e6,
             .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
             .checkpoint = o->checkpoint,
-            .checkpoint_every = o->checkpoint_every, .resume = o->resume,
+            .checkpoint_every = o->checkpoint_every, .resume = !o->no_resume,
             .group_program = o->group_servers_elsewhere ? NULL
                              : "/proc/self/exe",
             .control = control,
@@ -75,15 +78,27 @@ conclude(const char *command, char *error, int status)
 static int
 run_bench(int argc, char *argv[])
 {
-    bool json = argc == 4 && !strcmp(argv[3], "--json");
+    static const struct option_row rows[] = {
+        { "json", OPTION_FLAG, .size = sizeof(bool),
+          .help = "print one JSON object instead of a table" },
+        { .name = NULL },
+    };
+    static const struct option_table table = {
+        .name = "stagecoach-trainer bench", .rows = rows,
+        .usage = "usage: stagecoach-trainer bench ps [OPTION...]\n\n"
+                 "Compare a parameter server with plain sockets.\n",
+        .operand = "\"ps\"", .min_operands = 1, .max_operands = 1,
+    };
+    bool json = false;
+    int what, status = option_table_command(&table, argc, argv, &json, &what);
 
-    if (argc < 3 || argc > 4 || strcmp(argv[2], "ps")
-        || (argc == 4 && !json)) {
-        fprintf(stderr, "stagecoach-trainer bench: \"ps\" and then --json "
-                "are allowed\n");
-        return EXIT_USAGE;
+    if (status >= 0) {
+        return status;
     }
-    return conclude("bench", bench_ps(json), EXIT_FAILED);
+    return strcmp(argv[what], "ps")
+           ? conclude("bench", message("\"%s\": only \"ps\" is allowed",
+                                       argv[what]), EXIT_USAGE)
+           : conclude("bench", bench_ps(json), EXIT_FAILED);
 }
 
 int
@@ -99,18 +114,21 @@ main(int argc, char *argv[])
         return 0;
     }
     if (argc >= 2 && !strcmp(argv[1], "bench")) {
-        return run_bench(argc, argv);
+        return run_bench(argc - 1, argv + 1);
     }
-    if (argc > 1 && !strcmp(argv[1], "compare")) {
+    if (argc >= 2 && !strcmp(argv[1], "compare")) {
         return compare_command(argc - 1, argv + 1);
     }
     error = options_parse(argc - 1, argv + 1, &o, &help);
     if (error) {
-        return conclude("", error, EXIT_USAGE);
+        return conclude(o.role ? argv[1] : "", error, EXIT_USAGE);
     }
     if (help) {
-        options_help();
+        options_help(&o);
         return 0;
+    }
+    if (o.role == ROLE_TRAIN) {
+        return train_command(&o);
     }
     error = token_load(o.token_file);
     if (error) {

@@ -11,23 +11,26 @@
 #include "trainer/process/limits.h"
 
 #define IMAGE_CLASSES 10        /* Classes of image data sets. */
+#define TRAIN_WORKERS 2         /* Default of "train --workers". */
 
 #define ANY (ROLE_SERVER | LEARNS)
 #define LISTENS (ROLE_SERVER | ROLE_PEER | ROLE_NODE)
 #define LEARNS (TRAINS | ROLE_NODE)
-#define TRAINS (ROLE_WORKER | ROLE_LOCAL | ROLE_PEER)
+#define TRAINS (ROLE_TRAIN | ROLE_WORKER | ROLE_LOCAL | ROLE_PEER)
 
 static const struct {
     const char *name;
     enum role role;
     const char *help;
 } roles[] = {
-    { "server", ROLE_SERVER, "Holds a shard of a job's parameters." },
-    { "worker", ROLE_WORKER, "Trains, with servers and other workers." },
-    { "local", ROLE_LOCAL, "Trains in one process without a network." },
-    { "peer", ROLE_PEER, "Trains with other peers, without a server." },
-    { "node", ROLE_NODE, "Trains models with a parameter vector for each of "
-      "many keys, with other nodes." },
+    { "train", ROLE_TRAIN, "Train on this machine: starts servers and workers "
+      "and shows progress." },
+    { "server", ROLE_SERVER, "Hold a shard of a job's parameters." },
+    { "worker", ROLE_WORKER, "Train, with servers and other workers." },
+    { "local", ROLE_LOCAL, "Train in one process without a network." },
+    { "peer", ROLE_PEER, "Train with other peers, without a server." },
+    { "node", ROLE_NODE, "Train models with a vector for each of many keys, "
+      "with other nodes." },
 };
 
 static char *
@@ -78,21 +81,13 @@ parse_sync(const char *text, void *spec)
 #define MAX_RANKS EXPANDED(TRAINER_MAX_RANKS)
 
 static const struct option_row rows[] = {
-    { "address", OPTION_TEXT, AT(address), .value = "ADDRESS",
-      .deflt = "127.0.0.1", .modes = LISTENS,
-      .help = "address to listen on" },
-    { "port", OPTION_INTEGER, AT(port), 0, 65535, "PORT", "0",
-      .modes = LISTENS,
-      .help = "port to listen on; 0 lets the kernel choose" },
-    { "token-file", OPTION_TEXT, AT(token_file), .value = "FILE",
-      .modes = LISTENS | ROLE_WORKER,
-      .help = "secret of the job in the first line of this file; without it, "
-              "that in $STAGECOACH_TOKEN; processes with another one are "
-              "refused" },
-    { "server", OPTION_CUSTOM, .value = "HOST:PORT", .parse = add_server,
-      .repeated = true, .modes = ROLE_WORKER,
-      .help = "address of a server; give all servers, in the same order at "
-              "every worker" },
+    { "workers", OPTION_INTEGER, AT(n_workers), 1, TEAM_MAX_WORKERS, "N",
+      .shown = "2", .modes = ROLE_TRAIN, .subject = "Job",
+      .help = "number of workers to start" },
+    { "servers", OPTION_INTEGER, AT(n_team_servers), 1, TEAM_MAX_SERVERS, "N",
+      "1", .modes = ROLE_TRAIN,
+      .help = "number of servers to start; each holds a shard of the "
+              "parameters" },
     { "workers", OPTION_INTEGER, AT(n_workers), 1, 1024, "N", "1",
       .modes = ROLE_SERVER | ROLE_WORKER,
       .help = "number of workers of the job" },
@@ -100,82 +95,31 @@ static const struct option_row rows[] = {
       .modes = ROLE_WORKER | ROLE_PEER | ROLE_NODE,
       .help = "rank of this worker, peer or node, 0 to N - 1; rank 0 reports "
               "progress" },
-    { "peers", OPTION_TEXT, AT(peers), .value = "HOST[:PORT],...",
-      .modes = ROLE_PEER,
-      .help = "addresses of all peers by rank, at most " MAX_RANKS " (netmax, "
-              "netmax-published: 32); the default port is that of --port" },
-    { "nodes", OPTION_TEXT, AT(nodes), .value = "HOST[:PORT],...",
+    { "iterations", OPTION_INTEGER, AT(target), 0, 1e15, "N", "100",
+      .alias = "until", .modes = TRAINS,
+      .help = "number of iterations, those before a checkpoint included; a "
+              "worker then pauses, and continues with a higher number" },
+    { "epochs", OPTION_INTEGER, AT(target), 0, 1e15, "N", "100",
+      .alias = "until", .modes = ROLE_NODE,
+      .help = "number of epochs" },
+    { "epoch-limit", OPTION_REAL, AT(epoch_limit), 0, 1e6, "S", "0",
       .modes = ROLE_NODE,
-      .help = "addresses of all nodes by rank, at most " MAX_RANKS "; the "
-              "default port is that of --port" },
-    { "store", OPTION_WORD, AT(store),
-      .value = "classic|classic-local|localize|localize-messages|ssp|essp|"
-               "manual",
-      .deflt = "localize", .modes = ROLE_NODE,
-      .help = "placement of keys: at servers reached by messages (classic) or "
-              "in memory (classic-local), moved to the node that uses them "
-              "(localize), moved but always reached by messages "
-              "(localize-messages), copied (ssp, essp); manual has no keys "
-              "but blocks, for factorise" },
-    { "staleness", OPTION_INTEGER, AT(staleness), 0, 1000, "S", "1",
-      .modes = ROLE_NODE,
-      .help = "ssp and essp: maximum age of a copy, clocks" },
-    { "location-caches", OPTION_FLAG, AT(location_caches), .modes = ROLE_NODE,
-      .help = "localize, localize-messages: ask the last known location of a "
-              "key first" },
-    { "scheme", OPTION_WORD, AT(scheme),
-      .value = "allreduce|allreduce-tree|adpsgd|adpsgd-atomic|prague|"
-               "prague-smart|netmax|netmax-published",
-      .deflt = "netmax", .modes = ROLE_PEER,
-      .help = "algorithm that keeps the models of the peers together" },
-    { "group", OPTION_INTEGER, AT(group), 2, TRAINER_MAX_RANKS, "N", "4", .modes = ROLE_PEER,
-      .help = "prague, prague-smart: maximum size of a group, peers" },
-    { "shards", OPTION_WORD, AT(shards), .value = "iid|by-label",
-      .deflt = "iid", .modes = ROLE_PEER,
-      .help = "division of the samples among peers: at random, or such that "
-              "each has few labels, by the seed" },
-    { "policy-every", OPTION_REAL, AT(policy_every), 0.001, 1e6, "S", "120",
-      .modes = ROLE_PEER,
-      .help = "netmax-published: interval of policies, seconds" },
-    { "congestion", OPTION_TEXT, AT(congestion), .value = "NAME",
-      .modes = ANY & ~ROLE_LOCAL,
-      .help = "TCP congestion control, such as cubic" },
-    { "sync", OPTION_CUSTOM, AT(sync), .value = "SCHEME", .deflt = "bsp",
-      .parse = parse_sync, .modes = ROLE_SERVER,
-      .help = "rule by which gradients become weights: bsp, asp, "
-              "ssp[,staleness=S], essp[,staleness=S], "
-              "backup[,backups=B][,pieces=P], static,ratios=R0:R1..., "
-              "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
-              "groups[,groups=G][,tau=T]" },
-    { "control-port", OPTION_INTEGER, AT(control_port), 0, 65535, "PORT", "0",
-      .modes = ROLE_SERVER,
-      .help = "port to receive heartbeats on; 0 lets the kernel choose" },
-    { "central", OPTION_TEXT, AT(central), .value = "HOST:PORT",
-      .modes = ROLE_SERVER,
-      .help = "serve one group of the server at this address, which has "
-              "--sync groups" },
-    { "no-group-servers", OPTION_FLAG, AT(group_servers_elsewhere),
-      .modes = ROLE_SERVER,
-      .help = "--sync groups: do not start group servers; they are started "
-              "elsewhere, with --central" },
-    { "reconnect-timeout", OPTION_REAL, AT(reconnect_timeout), 0, 1e6, "S",
-      "3", .alias = "patience", .modes = ROLE_SERVER | ROLE_WORKER,
-      .help = "time to wait for a broken connection to be re-established, "
-              "seconds" },
-    { "heartbeat-timeout", OPTION_REAL, AT(heartbeat_timeout), 0, 1e6, "S",
-      "10", .alias = "deadline", .modes = ANY & ~ROLE_LOCAL,
-      .help = "time without a heartbeat after which a process counts as dead, "
-              "seconds; 0 disables it" },
-    { "checkpoint", OPTION_TEXT, AT(checkpoint), .value = "FOLDER",
-      .modes = ROLE_SERVER,
-      .help = "keep the last two checkpoints in this folder" },
-    { "checkpoint-every", OPTION_INTEGER, AT(checkpoint_every), 1, 1e15, "N",
-      "100", .modes = ROLE_SERVER,
-      .help = "interval of checkpoints, iterations" },
-    { "resume", OPTION_FLAG, AT(resume), .modes = ROLE_SERVER,
-      .help = "continue from the last checkpoint, if there is one" },
+      .help = "maximum duration of an epoch, seconds; 0 is no limit" },
+    { "eval-every", OPTION_INTEGER, AT(eval_every), 1, 1e15, "N", "10",
+      .modes = LEARNS,
+      .help = "interval of evaluations, iterations; each pause evaluates "
+              "too" },
+    { "seed", OPTION_INTEGER, AT(seed), 0, 1e15, "N", "1", .modes = LEARNS,
+      .help = "seed of generated data, first weights and the order of "
+              "samples" },
+    { "format", OPTION_CHOICE, AT(json), .value = "text|json", .deflt = "text",
+      .modes = ROLE_TRAIN,
+      .help = "output: a progress bar on a terminal and otherwise a line now "
+              "and then, or one JSON object for each event" },
+
     { "model", OPTION_WORD, AT(model), .value = "mlp|cifarnet|resnet32|linear",
       .deflt = "mlp", .modes = TRAINS,
+      .subject = "Model",
       .help = "model to train" },
     { "shape", OPTION_CUSTOM, AT(shape), .value = "WIDTHS",
       .deflt = "64,256,256,10", .parse = parse_shape, .modes = TRAINS,
@@ -190,18 +134,6 @@ static const struct option_row rows[] = {
       .deflt = "logistic", .modes = TRAINS,
       .help = "linear: loss function of logistic regression or of a support "
               "vector machine" },
-    { "data", OPTION_TEXT, AT(data), .value = "SOURCE", .deflt = "generated",
-      .modes = LEARNS,
-      .help = "source of the samples: generated, mnist:FOLDER, cifar10:FOLDER "
-              "(unpacked files), libsvm:FILE; a FOLDER alone is MNIST; nodes: "
-              "generated, or a file or folder of the task" },
-    { "samples", OPTION_INTEGER, AT(samples), 1, 1 << 24, "N", "8192",
-      .modes = LEARNS,
-      .help = "number of training samples; of files at most this number" },
-    { "validation", OPTION_INTEGER, AT(validation), 1, 1 << 24, "N", "512",
-      .alias = "held-out", .modes = LEARNS,
-      .help = "number of validation samples; of files, and of the validation "
-              "set of a task, at most this number" },
     { "batch", OPTION_INTEGER, AT(batch), 1, 65536, "N", "64", .modes = TRAINS,
       .help = "batch size of an iteration over all workers, samples" },
     { "learning-rate", OPTION_REAL, AT(learning_rate), 1e-9, 1e3, "X", "0.05",
@@ -214,67 +146,50 @@ static const struct option_row rows[] = {
       .value = "sgd|momentum|adagrad|adam", .deflt = "momentum",
       .modes = TRAINS,
       .help = "optimiser that servers or peers apply to gradients" },
-    { "seed", OPTION_INTEGER, AT(seed), 0, 1e15, "N", "1", .modes = LEARNS,
-      .help = "seed of generated data, first weights and the order of "
-              "samples" },
-    { "iterations", OPTION_INTEGER, AT(target), 0, 1e15, "N", "100",
-      .alias = "until", .modes = TRAINS,
-      .help = "pause after this number of iterations; 0 pauses before the "
-              "first" },
-    { "epochs", OPTION_INTEGER, AT(target), 0, 1e15, "N", "100",
-      .alias = "until", .modes = ROLE_NODE,
-      .help = "number of epochs" },
-    { "eval-every", OPTION_INTEGER, AT(eval_every), 1, 1e15, "N", "10",
-      .modes = LEARNS,
-      .help = "interval of evaluations, iterations; each pause evaluates "
-              "too" },
-    { "sample-cost-us", OPTION_REAL, AT(sample_cost_us), 0, 1e9, "US", "0",
-      .modes = LEARNS,
-      .help = "emulate a slower worker: minimum time per sample, "
-              "microseconds" },
-    { "speed-profile", OPTION_TEXT, AT(speed_profile), .value = "FILE",
-      .modes = LEARNS,
-      .help = "emulate the machine that this file has for the rank" },
-    { "backend", OPTION_WORD, AT(backend), .value = "auto|cpu|cuda",
-      .deflt = "auto", .modes = TRAINS,
-      .help = "processor to compute on; auto is a GPU if there is one" },
-    { "tf32", OPTION_WORD, AT(tf32), .value = "on|off", .deflt = "off",
-      .modes = TRAINS,
-      .help = "let a GPU round factors to 10 bits" },
-    { "overlap", OPTION_WORD, AT(overlap), .value = "on|off", .deflt = "on",
-      .modes = ROLE_WORKER,
-      .help = "send gradients in parts while others are computed" },
-    { "push", OPTION_WORD, AT(push), .value = "dense|sparse", .deflt = "dense",
-      .modes = ROLE_WORKER,
-      .help = "push the gradient of all parameters; sparse: linear: only of "
-              "the features in the batch, and pull only those, "
-              "asynchronously" },
-    { "threads", OPTION_INTEGER, AT(n_threads), 1, 1024, "N", "1",
-      .modes = ANY,
-      .help = "number of threads of the linear algebra on the CPU; nodes: "
-              "number of workers" },
     { "task", OPTION_WORD, AT(task), .value = "factorise|knowledge|skipgram",
       .deflt = "factorise", .modes = ROLE_NODE,
       .help = "task to train" },
-    { "epoch-limit", OPTION_REAL, AT(epoch_limit), 0, 1e6, "S", "0",
-      .modes = ROLE_NODE,
-      .help = "maximum duration of an epoch, seconds; 0 is no limit" },
     { "dimension", OPTION_INTEGER, AT(dimension), 1, 1024, "N", "100",
       .modes = ROLE_NODE,
       .help = "dimension of vectors; complex vectors have twice as many "
               "values" },
-    { "rows", OPTION_INTEGER, AT(rows), 1, 1 << 26, "N", "4000",
-      .modes = ROLE_NODE,
-      .help = "factorise: number of rows of the generated matrix" },
-    { "columns", OPTION_INTEGER, AT(columns), 1, 1 << 26, "N", "2000",
-      .modes = ROLE_NODE,
-      .help = "factorise: number of columns of the generated matrix" },
     { "weight-decay", OPTION_REAL, AT(weight_decay), 0, 1e6, "X", "1",
       .alias = "shrink", .modes = ROLE_NODE,
       .help = "factorise: L2 coefficient of both factors" },
     { "embedding", OPTION_WORD, AT(embedding), .value = "rescal|complex",
       .deflt = "complex", .modes = ROLE_NODE,
       .help = "knowledge: model" },
+    { "window", OPTION_INTEGER, AT(window), 1, 100, "N", "5",
+      .modes = ROLE_NODE,
+      .help = "skipgram: size of the context on each side, words" },
+    { "negatives", OPTION_INTEGER, AT(negatives), 1, 100, "N", "5",
+      .modes = ROLE_NODE,
+      .help = "knowledge and skipgram: number of negative samples for each "
+              "positive one" },
+
+    { "data", OPTION_TEXT, AT(data), .value = "SOURCE", .deflt = "generated",
+      .modes = LEARNS,
+      .subject = "Data",
+      .help = "source of the samples: generated, mnist:FOLDER, cifar10:FOLDER "
+              "(unpacked files), libsvm:FILE; a FOLDER alone is MNIST; nodes: "
+              "generated, or a file or folder of the task" },
+    { "samples", OPTION_INTEGER, AT(samples), 1, 1 << 24, "N", "8192",
+      .modes = LEARNS,
+      .help = "number of training samples; of files at most this number" },
+    { "validation", OPTION_INTEGER, AT(validation), 1, 1 << 24, "N", "512",
+      .alias = "held-out", .modes = LEARNS,
+      .help = "number of validation samples; of files, and of the validation "
+              "set of a task, at most this number" },
+    { "shards", OPTION_WORD, AT(shards), .value = "iid|by-label",
+      .deflt = "iid", .modes = ROLE_PEER,
+      .help = "division of the samples among peers: at random, or such that "
+              "each has few labels, by the seed" },
+    { "rows", OPTION_INTEGER, AT(rows), 1, 1 << 26, "N", "4000",
+      .modes = ROLE_NODE,
+      .help = "factorise: number of rows of the generated matrix" },
+    { "columns", OPTION_INTEGER, AT(columns), 1, 1 << 26, "N", "2000",
+      .modes = ROLE_NODE,
+      .help = "factorise: number of columns of the generated matrix" },
     { "entities", OPTION_INTEGER, AT(entities), 2, 1 << 26, "N", "2000",
       .modes = ROLE_NODE,
       .help = "knowledge: number of entities of the generated graph" },
@@ -292,18 +207,57 @@ static const struct option_row rows[] = {
       .alias = "often", .modes = ROLE_NODE,
       .help = "skipgram: randomly skip words whose relative frequency is "
               "above this; 0 keeps all" },
-    { "window", OPTION_INTEGER, AT(window), 1, 100, "N", "5",
+
+    { "sync", OPTION_CUSTOM, AT(sync), .value = "SCHEME", .deflt = "bsp",
+      .parse = parse_sync, .modes = ROLE_SERVER | ROLE_TRAIN,
+      .subject = "Synchronisation",
+      .help = "rule by which gradients become weights: bsp, asp, "
+              "ssp[,staleness=S], essp[,staleness=S], "
+              "backup[,backups=B][,pieces=P], static,ratios=R0:R1..., "
+              "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
+              "groups[,groups=G][,tau=T]" },
+    { "central", OPTION_TEXT, AT(central), .value = "HOST:PORT",
+      .modes = ROLE_SERVER,
+      .help = "serve one group of the server at this address, which has "
+              "--sync groups" },
+    { "no-group-servers", OPTION_FLAG, AT(group_servers_elsewhere),
+      .modes = ROLE_SERVER,
+      .help = "--sync groups: do not start group servers; they are started "
+              "elsewhere, with --central" },
+    { "scheme", OPTION_WORD, AT(scheme),
+      .value = "allreduce|allreduce-tree|adpsgd|adpsgd-atomic|prague|"
+               "prague-smart|netmax|netmax-published",
+      .deflt = "netmax", .modes = ROLE_PEER,
+      .help = "algorithm that keeps the models of the peers together" },
+    { "group", OPTION_INTEGER, AT(group), 2, TRAINER_MAX_RANKS, "N", "4",
+      .modes = ROLE_PEER,
+      .help = "prague, prague-smart: maximum size of a group, peers" },
+    { "policy-every", OPTION_REAL, AT(policy_every), 0.001, 1e6, "S", "120",
+      .modes = ROLE_PEER,
+      .help = "netmax-published: interval of policies, seconds" },
+    { "push", OPTION_WORD, AT(push), .value = "dense|sparse", .deflt = "dense",
+      .modes = ROLE_WORKER | ROLE_TRAIN,
+      .help = "push the gradient of all parameters; sparse: linear: only of "
+              "the features in the batch, and pull only those, "
+              "asynchronously" },
+    { "overlap", OPTION_WORD, AT(overlap), .value = "on|off", .deflt = "on",
+      .modes = ROLE_WORKER | ROLE_TRAIN,
+      .help = "send gradients in parts while others are computed" },
+    { "store", OPTION_WORD, AT(store),
+      .value = "classic|classic-local|localize|localize-messages|ssp|essp|"
+               "manual",
+      .deflt = "localize", .modes = ROLE_NODE,
+      .help = "placement of keys: at servers reached by messages (classic) or "
+              "in memory (classic-local), moved to the node that uses them "
+              "(localize), moved but always reached by messages "
+              "(localize-messages), copied (ssp, essp); manual has no keys "
+              "but blocks, for factorise" },
+    { "staleness", OPTION_INTEGER, AT(staleness), 0, 1000, "S", "1",
       .modes = ROLE_NODE,
-      .help = "skipgram: size of the context on each side, words" },
-    { "negatives", OPTION_INTEGER, AT(negatives), 1, 100, "N", "5",
-      .modes = ROLE_NODE,
-      .help = "knowledge and skipgram: number of negative samples for each "
-              "positive one" },
-    { "draws", OPTION_INTEGER, AT(draws), 1, 1000, "N", "16",
-      .modes = ROLE_NODE,
-      .help = "knowledge and skipgram, with --store localize: redraw each "
-              "negative sample up to this number of times until its key is "
-              "local; 1 accepts the first" },
+      .help = "ssp and essp: maximum age of a copy, clocks" },
+    { "location-caches", OPTION_FLAG, AT(location_caches), .modes = ROLE_NODE,
+      .help = "localize, localize-messages: ask the last known location of a "
+              "key first" },
     { "exchange", OPTION_INTEGER, AT(exchange), 1, 1024, "N", "1",
       .modes = ROLE_NODE,
       .help = "with --store classic or classic-local: number of samples "
@@ -313,6 +267,85 @@ static const struct option_row rows[] = {
       .alias = "ahead", .modes = ROLE_NODE,
       .help = "knowledge and skipgram: number of samples whose keys are "
               "requested in advance" },
+    { "draws", OPTION_INTEGER, AT(draws), 1, 1000, "N", "16",
+      .modes = ROLE_NODE,
+      .help = "knowledge and skipgram, with --store localize: redraw each "
+              "negative sample up to this number of times until its key is "
+              "local; 1 accepts the first" },
+
+    { "address", OPTION_TEXT, AT(address), .value = "ADDRESS",
+      .deflt = "127.0.0.1", .modes = LISTENS,
+      .subject = "Network",
+      .help = "address to listen on" },
+    { "port", OPTION_INTEGER, AT(port), 0, 65535, "PORT", "0",
+      .modes = LISTENS,
+      .help = "port to listen on; 0 lets the kernel choose" },
+    { "control-port", OPTION_INTEGER, AT(control_port), 0, 65535, "PORT", "0",
+      .modes = ROLE_SERVER,
+      .help = "port to receive heartbeats on; 0 lets the kernel choose" },
+    { "server", OPTION_CUSTOM, .value = "HOST:PORT", .parse = add_server,
+      .repeated = true, .modes = ROLE_WORKER,
+      .help = "address of a server; give all servers, in the same order at "
+              "every worker" },
+    { "peers", OPTION_TEXT, AT(peers), .value = "HOST[:PORT],...",
+      .modes = ROLE_PEER,
+      .help = "addresses of all peers by rank, at most " MAX_RANKS " (netmax, "
+              "netmax-published: 32); the default port is that of --port" },
+    { "nodes", OPTION_TEXT, AT(nodes), .value = "HOST[:PORT],...",
+      .modes = ROLE_NODE,
+      .help = "addresses of all nodes by rank, at most " MAX_RANKS "; the "
+              "default port is that of --port" },
+    { "token-file", OPTION_TEXT, AT(token_file), .value = "FILE",
+      .modes = LISTENS | ROLE_WORKER,
+      .help = "secret of the job in the first line of this file; without it, "
+              "that in $STAGECOACH_TOKEN; processes with another one are "
+              "refused" },
+    { "congestion", OPTION_TEXT, AT(congestion), .value = "NAME",
+      .modes = ANY & ~ROLE_LOCAL,
+      .help = "TCP congestion control, such as cubic" },
+    { "reconnect-timeout", OPTION_REAL, AT(reconnect_timeout), 0, 1e6, "S",
+      "3", .alias = "patience",
+      .modes = ROLE_SERVER | ROLE_WORKER | ROLE_TRAIN,
+      .help = "time to wait for a broken connection to be re-established, "
+              "seconds" },
+    { "heartbeat-timeout", OPTION_REAL, AT(heartbeat_timeout), 0, 1e6, "S",
+      "10", .alias = "deadline", .modes = ANY & ~ROLE_LOCAL,
+      .help = "time without a heartbeat after which a process counts as dead, "
+              "seconds; 0 disables it" },
+
+    { "checkpoint", OPTION_TEXT, AT(checkpoint), .value = "FOLDER",
+      .modes = ROLE_SERVER | ROLE_TRAIN,
+      .subject = "Checkpoints",
+      .help = "keep the last two checkpoints in this folder" },
+    { "checkpoint-every", OPTION_INTEGER, AT(checkpoint_every), 1, 1e15, "N",
+      "100", .modes = ROLE_SERVER | ROLE_TRAIN,
+      .help = "interval of checkpoints, iterations" },
+    { "no-resume", OPTION_FLAG, AT(no_resume),
+      .modes = ROLE_SERVER | ROLE_TRAIN,
+      .help = "delete the checkpoints in the folder and begin at iteration "
+              "0" },
+    { "resume", OPTION_FLAG, AT(resume), .modes = ROLE_SERVER | ROLE_TRAIN,
+      .help = "continue from the last checkpoint, if there is one: the "
+              "default" },
+
+    { "backend", OPTION_WORD, AT(backend), .value = "auto|cpu|cuda",
+      .deflt = "auto", .modes = TRAINS,
+      .subject = "Machine",
+      .help = "processor to compute on; auto is a GPU if there is one" },
+    { "tf32", OPTION_WORD, AT(tf32), .value = "on|off", .deflt = "off",
+      .modes = TRAINS,
+      .help = "let a GPU round factors to 10 bits" },
+    { "threads", OPTION_INTEGER, AT(n_threads), 1, 1024, "N", "1",
+      .modes = ANY,
+      .help = "number of threads of the linear algebra on the CPU; nodes: "
+              "number of workers" },
+    { "sample-cost-us", OPTION_REAL, AT(sample_cost_us), 0, 1e9, "US", "0",
+      .modes = LEARNS,
+      .help = "emulate a slower worker: minimum time per sample, "
+              "microseconds" },
+    { "speed-profile", OPTION_TEXT, AT(speed_profile), .value = "FILE",
+      .modes = LEARNS,
+      .help = "emulate the machine that this file has for the rank" },
     { .name = NULL },
 };
 
@@ -420,15 +453,38 @@ check_server(const struct options *o)
         return message("--address: \"%s\" is not where workers reach group "
                        "servers", o->address);
     }
-    return o->resume && !o->checkpoint
-           ? message("--resume: --checkpoint says from where") : NULL;
+    if (o->resume && o->no_resume) {
+        return message("--no-resume: not together with --resume");
+    }
+    return (o->resume || o->no_resume) && !o->checkpoint
+           ? message("--%s: needs --checkpoint, the folder",
+                     o->resume ? "resume" : "no-resume") : NULL;
+}
+
+static char *
+check_train(const struct options *o)
+{
+    if (o->sync.class == &sync_groups && o->n_team_servers > 1) {
+        return message("--servers: \"groups\" has one server");
+    }
+    if (o->checkpoint && !strcmp(o->push, "sparse")) {
+        return message("--checkpoint: \"sparse\" of --push has none");
+    }
+    return check_server(o);
 }
 
 static char *
 check_together(struct options *o)
 {
+    int64_t n_servers = o->role == ROLE_TRAIN ? o->n_team_servers
+                                              : o->n_servers;
+    char *error = o->role == ROLE_TRAIN ? check_train(o) : NULL;
+
     if (o->role == ROLE_SERVER) {
         return check_server(o);
+    }
+    if (error) {
+        return error;
     }
     if (o->role == ROLE_WORKER && !o->n_servers) {
         return message("--server: at least one is needed");
@@ -445,8 +501,8 @@ check_together(struct options *o)
         return message("--rank: %lld is not 0 to %lld", (long long) o->rank,
                        (long long) o->n_workers - 1);
     }
-    if ((is_model(o, "mlp") && o->n_servers > shape_n_parameters(&o->shape))
-        || (is_model(o, "linear") && o->n_servers > o->features + 1)) {
+    if ((is_model(o, "mlp") && n_servers > shape_n_parameters(&o->shape))
+        || (is_model(o, "linear") && n_servers > o->features + 1)) {
         return message("--server: more servers than parameters");
     }
     if (!strcmp(o->push, "sparse") && !is_model(o, "linear")) {
@@ -454,6 +510,17 @@ check_together(struct options *o)
                        "\"%s\"", o->model);
     }
     return check_data(o);
+}
+
+static bool
+was_given(const struct options *o, const char *name)
+{
+    for (size_t i = 0; rows[i].name; i++) {
+        if (o->given.seen[i] && !strcmp(rows[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum role
@@ -471,7 +538,6 @@ char *
 options_parse(int argc, char *argv[], struct options *o, bool *help)
 {
     struct option_table table = { .name = "stagecoach-trainer", .rows = rows };
-    struct option_outcome outcome;
     char *error;
 
     memset(o, 0, sizeof *o);
@@ -482,47 +548,98 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
     }
     o->role = argc > 0 ? find_role(argv[0]) : 0;
     if (!o->role) {
-        return message("\"%s\" is not one of \"server\", \"worker\", "
-                       "\"local\", \"peer\", \"node\", --help lists the "
-                       "options", argc > 0 ? argv[0] : "");
+        return message("\"%s\" is not a command, --help lists them",
+                       argc > 0 ? argv[0] : "");
     }
     table.modes = o->role;
-    error = option_table_parse(&table, argc, argv, o, &outcome);
-    *help = outcome.help;
-    return error || outcome.help ? error : check_together(o);
+    error = option_table_parse(&table, argc, argv, o, &o->given);
+    if (o->role == ROLE_TRAIN && !was_given(o, "workers")) {
+        o->n_workers = TRAIN_WORKERS;
+    }
+    *help = o->given.help;
+    return error || *help ? error : check_together(o);
+}
+
+size_t
+options_arguments(const struct options *o, enum role role, char *argv[])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; rows[i].name; i++) {
+        if (o->given.seen[i] && (!rows[i].modes || rows[i].modes & role)) {
+            argv[n++] = o->given.text[i]
+                        ? message("--%s=%s", rows[i].name, o->given.text[i])
+                        : message("--%s", rows[i].name);
+        }
+    }
+    argv[n] = NULL;
+    return n;
+}
+
+static void
+commands_help(void)
+{
+    puts("usage: stagecoach-trainer COMMAND [ARG...]\n\n"
+         "Trains models by SGD, in one process or in many, and shares the "
+         "parameters by\n"
+         "servers or among peers.\n");
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        printf("  %s [OPTION...]\n      %s\n", roles[i].name, roles[i].help);
+    }
+    puts("  compare SPEC.json [OPTION...]\n"
+         "      Train under several schemes, one after the other.\n"
+         "  bench ps [--json]\n"
+         "      Compare a parameter server with plain sockets.\n\n"
+         "\"stagecoach-trainer COMMAND --help\" lists the options of a command "
+         "by subject:\n"
+         "job, model, data, synchronisation, network, checkpoints, machine.\n\n"
+         "Exit status: 0 ended as requested, 1 training failed, 2 usage.");
+}
+
+#define EVENTS \
+    "Standard output is one JSON object a line.\n"
+#define REPORTS \
+    "\n" \
+    "With STAGECOACH_COJOB and STAGECOACH_JOB set, rank 0 reports its " \
+    "progress to\n" \
+    "$STAGECOACH_RUNDIR/progress.sock (default /run/stagecoach).\n"
+#define PAUSES \
+    "At its target it keeps its connections and reads standard input: " \
+    "\"until M\" goes\n" \
+    "on to M iterations, \"stop\" or the end of the input ends it.  With " \
+    "/dev/null as\n" \
+    "standard input it ends at its target.\n"
+
+static const char *
+footer_of(enum role role)
+{
+    return role == ROLE_TRAIN
+           ? "Exit status: 0 the target is reached, 1 training failed, 2 "
+             "usage, 128 + N\nended by signal N.\n"
+           : role == ROLE_SERVER
+           ? EVENTS "A server ends with its workers, or with its standard "
+             "input.\n"
+           : role == ROLE_NODE ? EVENTS REPORTS
+           : EVENTS PAUSES REPORTS;
 }
 
 void
-options_help(void)
+options_help(const struct options *o)
 {
-    puts("stagecoach-trainer: data-parallel training with parameter servers "
-         "over TCP\n");
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        printf("stagecoach-trainer %s [OPTION...]\n    %s\n\n", roles[i].name,
-               roles[i].help);
-        option_rows_help(rows, roles[i].role, stdout);
-        putchar('\n');
+    if (!o->role) {
+        commands_help();
+        return;
     }
-    puts("stagecoach-trainer bench ps [--json]\n"
-         "    Compare a parameter server with plain sockets.\n");
-    puts("stagecoach-trainer compare SPEC.json [OPTION...]\n"
-         "    Train under several schemes, one after the other.\n\n"
-         "    --format text|json\n"
-         "        A table, or one object with all points.  Default: text.\n"
-         "    --svg FILE\n"
-         "        Plot loss against time.\n");
-    puts("Standard output is one JSON object a line: listening, backend, "
-         "progress,\n"
-         "paused, done.\n"
-         "A worker that has reached its target keeps its connections and "
-         "reads standard\n"
-         "input: \"until M\" goes on to M iterations, \"stop\" or the end of "
-         "the input ends\n"
-         "it.  A server ends with its workers, or with its standard input.  "
-         "/dev/null as\n"
-         "standard input requests nothing: a worker then ends at its target.\n\n"
-         "With STAGECOACH_COJOB and STAGECOACH_JOB set, rank 0 reports its "
-         "progress to\n"
-         "$STAGECOACH_RUNDIR/progress.sock (default /run/stagecoach).\n\n"
-         "Exit status: 0 ended as requested, 1 training failed, 2 usage.");
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        if (roles[i].role == o->role) {
+            char *usage = message("usage: stagecoach-trainer %s [OPTION...]"
+                                  "\n\n%s\n", roles[i].name, roles[i].help);
+
+            option_table_help(&(struct option_table) {
+                .rows = rows, .modes = o->role, .usage = usage,
+                .footer = footer_of(o->role),
+            }, stdout);
+            free(usage);
+        }
+    }
 }

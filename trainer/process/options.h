@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/options.h"
 #include "trainer/schemes/sync.h"
 #include "trainer/data/dataset.h"
 #include "trainer/models/shape.h"
@@ -20,15 +21,19 @@ enum role {
     ROLE_LOCAL = 1 << 2,        /* Both in one process, no network. */
     ROLE_PEER = 1 << 3,         /* One of several without a server. */
     ROLE_NODE = 1 << 4,         /* One of those that share keys. */
+    ROLE_TRAIN = 1 << 5,        /* Starts servers and workers. */
 };
 
 struct options {
-    enum role role;
+    enum role role;             /* 0 if no role was given. */
+    struct option_outcome given;        /* Options on the command line. */
     const char *address;
     int64_t port;
     const char *servers[OPTIONS_MAX_SERVERS];
     int n_servers;
     int64_t n_workers, rank;
+    int64_t n_team_servers;     /* Servers that "train" starts. */
+    bool json;                  /* Output of "train". */
     const char *congestion;     /* NULL: the system's. */
     struct sync_spec sync;
     const char *peers;          /* HOST[:PORT] of each, by commas. */
@@ -52,7 +57,7 @@ struct options {
     const char *token_file;     /* File with the secret of the job, or NULL. */
     const char *checkpoint;     /* Folder, or NULL. */
     int64_t checkpoint_every;
-    bool resume;
+    bool resume, no_resume;     /* Flags as given; resuming is the default. */
 
     const char *model;          /* A word of model_class_find(). */
     struct shape shape;         /* Of an MLP. */
@@ -100,7 +105,14 @@ struct options {
 /* Reads "ROLE --option value ...".  Returns NULL or a message.  Strings stay
  * those of 'argv'.  '*help' is true if help was asked for instead. */
 char *options_parse(int argc, char *argv[], struct options *, bool *help);
-void options_help(void);
+
+/* Prints the options of the role, or the roles if there is none. */
+void options_help(const struct options *);
+
+/* Stores the options that were given and that 'role' has, as malloc()'d
+ * arguments "--NAME=VALUE" or "--NAME", and NULL after the last, in 'argv',
+ * which has OPTION_MAX_ROWS + 1 elements.  Returns their number. */
+size_t options_arguments(const struct options *, enum role, char *argv[]);
 
 /* Of the samples, as model and data have it. */
 int options_n_inputs(const struct options *);

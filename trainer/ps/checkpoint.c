@@ -150,16 +150,6 @@ checkpoint_write(const char *dir, const struct frame_hello *hello,
     return error;
 }
 
-void
-checkpoint_remove(const char *dir, const struct frame_hello *hello,
-                  uint64_t iteration)
-{
-    char *path = file_name(dir, hello, iteration, "");
-
-    unlink(path);
-    free(path);
-}
-
 /* Returns the iteration of the last checkpoint before 'limit', or
  * FRAME_NONE. */
 static uint64_t
@@ -201,6 +191,19 @@ checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
     return last_before(dir, shard, n_shards, UINT64_MAX);
 }
 
+void
+checkpoint_prune(const char *dir, const struct frame_hello *hello,
+                 uint64_t first, uint64_t end)
+{
+    while ((end = last_before(dir, hello->shard, hello->n_shards, end))
+           != FRAME_NONE && end >= first) {
+        char *path = file_name(dir, hello, end, "");
+
+        unlink(path);
+        free(path);
+    }
+}
+
 /* Whether the rest of 'file' is what its last 8 bytes, a sum that began with
  * 'sum', say. */
 static bool
@@ -240,7 +243,8 @@ read_spans(FILE *file, const char *path, const struct head *wanted, int n,
     ok = read_part(file, &head, sizeof head, &sum);
     if (ok && memcmp(&head, wanted, sizeof head)
         && has_right_sum(file, &sum)) {
-        return message("%s: of another training", path);
+        return message("%s: of another training, --no-resume deletes it "
+                       "and begins anew", path);
     }
     ok = ok && !memcmp(&head, wanted, sizeof head);
     for (int i = 0; i < n && ok; i++) {
@@ -307,6 +311,12 @@ checkpoint_read(const char *dir, const struct frame_hello *hello,
                 uint64_t *iteration, const struct sync_class *class,
                 struct sync *sync)
 {
+    uint64_t last = last_before(dir, hello->shard, hello->n_shards,
+                                *iteration + 1);
+
+    if (last != FRAME_NONE) {
+        *iteration = last;
+    }
     for (;;) {
         uint64_t earlier;
         bool damaged;

@@ -16,7 +16,7 @@
  * "shard-INDEX-of-N.ITERATION".
  *
  *    error = checkpoint_write(dir, &hello, class, sync, iteration);
- *    checkpoint_remove(dir, &hello, older);
+ *    checkpoint_prune(dir, &hello, 0, before);
  *
  *    iteration = checkpoint_last(dir, shard, n_shards);
  *    error = checkpoint_read(dir, &hello, &iteration, class, sync);
@@ -33,18 +33,19 @@ char *checkpoint_write(const char *dir, const struct frame_hello *,
                        const struct sync_class *, struct sync *,
                        uint64_t iteration);
 
-/* Does nothing if there is no such checkpoint. */
-void checkpoint_remove(const char *dir, const struct frame_hello *,
-                       uint64_t iteration);
+/* Deletes the shard's checkpoints from 'first' on and before 'end', if there
+ * are any. */
+void checkpoint_prune(const char *dir, const struct frame_hello *,
+                      uint64_t first, uint64_t end);
 
 /* Iteration of the last checkpoint in 'dir', or FRAME_NONE. */
 uint64_t checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards);
 
-/* Replaces the state of 'sync' by the checkpoint of '*iteration'.  A damaged
- * file is renamed to "....damaged" with one line on standard error, and the
- * last checkpoint before it is read; '*iteration' becomes that of the one that
- * was read.  Leaves 'sync' unchanged if there is none, or if the file is of
- * another training. */
+/* Replaces the state of 'sync' by the last checkpoint that is not after
+ * '*iteration'.  A damaged file is renamed to "....damaged" with one line on
+ * standard error, and the last checkpoint before it is read; '*iteration'
+ * becomes that of the one that was read.  Leaves 'sync' unchanged if there is
+ * none, or if the file is of another training. */
 char *checkpoint_read(const char *dir, const struct frame_hello *,
                       uint64_t *iteration, const struct sync_class *,
                       struct sync *);

@@ -124,30 +124,48 @@ fits_gradient(const struct server *server, const struct member *member,
                     : g->first > server->shard.first);
 }
 
-/* Writes a checkpoint if it is time for one. */
-void
-training_keep(struct server *server)
+static void
+write_checkpoint(struct server *server, uint64_t iteration)
 {
     const struct ps_server_config *config = server->config;
-    uint64_t iteration = sync_iteration(server->sync);
-    char *error;
+    char *error = checkpoint_write(config->checkpoint, &server->hello,
+                                   server->class, server->sync, iteration);
 
-    server->iteration = iteration;
-    if (!config->checkpoint || iteration == server->saved
-        || iteration % config->checkpoint_every) {
-        return;
-    }
-    error = checkpoint_write(config->checkpoint, &server->hello,
-                             server->class, server->sync, iteration);
     if (error) {
         server_fail(server, error);
         return;
     }
 
     /* Keep the previous one: another server may still be there. */
-    checkpoint_remove(config->checkpoint, &server->hello,
-                      server->saved - config->checkpoint_every);
+    if (server->saved != FRAME_NONE) {
+        checkpoint_prune(config->checkpoint, &server->hello, 0,
+                         server->saved);
+    }
     server->saved = iteration;
+}
+
+void
+training_keep(struct server *server)
+{
+    const struct ps_server_config *config = server->config;
+
+    server->iteration = sync_iteration(server->sync);
+    if (config->checkpoint && server->iteration != server->saved
+        && !(server->iteration % config->checkpoint_every)) {
+        write_checkpoint(server, server->iteration);
+    }
+}
+
+void
+training_save(struct server *server)
+{
+    uint64_t iteration = sync_iteration(server->sync), next;
+
+    if (server->config->checkpoint && server->begun
+        && iteration != server->saved
+        && sync_fresh(server->sync, &next) == server->shard.n) {
+        write_checkpoint(server, iteration);
+    }
 }
 
 /* A gradient goes directly to the inbox.  A part that a lost connection left

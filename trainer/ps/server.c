@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/memory.h"
 #include "trainer/backend/backend.h"
 #include "trainer/net/address.h"
@@ -132,7 +133,9 @@ prepare_training(struct server *server,
         .spec = config->sync,
         .follows = hello->shard > 0,
     });
-    if (config->resume) {
+    if (config->checkpoint && !config->resume) {
+        checkpoint_prune(config->checkpoint, hello, 0, UINT64_MAX);
+    } else if (config->checkpoint) {
         last = checkpoint_last(config->checkpoint, hello->shard,
                                hello->n_shards);
     }
@@ -215,8 +218,8 @@ server_rewind(struct server *server, uint64_t iteration)
         return error;
     }
     fprintf(stderr, "server: rewound to iteration %"PRIu64"\n", iteration);
-    checkpoint_remove(config->checkpoint, &server->hello,
-                      iteration + config->checkpoint_every);
+    checkpoint_prune(config->checkpoint, &server->hello, iteration + 1,
+                     UINT64_MAX);
     server->begun = true;
     server->iteration = server->saved = iteration;
     begin_epoch(server, clock_monotonic_us());
@@ -798,8 +801,11 @@ ps_server_run(const struct ps_server_config *config)
 
     backend_open(&backend_cpu, 0, config->n_threads, &server.backend);
     server_init(&server, config);
-    error = address_listen(config->address, config->port, &data->fd,
-                           &data->port);
+    error = config->checkpoint ? directory_create(config->checkpoint) : NULL;
+    if (!error) {
+        error = address_listen(config->address, config->port, &data->fd,
+                               &data->port);
+    }
     if (!error) {
         error = address_listen(config->address, config->control_port,
                                &control->fd, &control->port);
@@ -810,6 +816,9 @@ ps_server_run(const struct ps_server_config *config)
     if (!error) {
         report_listening(config->address, data->port);
         server_loop(&server);
+        if (server.sync && !server.failure) {
+            training_save(&server);
+        }
         error = server.failure;
     }
     server_uninit(&server);

@@ -38,7 +38,9 @@ struct ps_server_config {
     int64_t heartbeat_timeout_us;       /* 0: silence is never too long. */
     const char *checkpoint;     /* Folder, or NULL. */
     uint64_t checkpoint_every;  /* Iterations. */
-    bool resume;                /* From the last checkpoint, if any. */
+    bool resume;                /* Continue from the last checkpoint, if there
+                                 * is one; false: delete the shard's
+                                 * checkpoints and begin anew. */
     const char *group_program;  /* Starts group servers, if the scheme has
                                  * them; NULL: they are started elsewhere. */
     struct control *control;    /* Its end, or stop, ends the server. */

@@ -113,6 +113,9 @@ stores_each_kind_of_value(void **state)
     assert_int_equal(args.size, -5);
     assert_float_equal(args.ratio, .5, 0);
     assert_int_equal(args.n_names, 2);
+    assert_null(outcome.text[0]);
+    assert_string_equal(outcome.text[2], "d");
+    assert_string_equal(outcome.text[7], "-5");
     free(args.copy);
 }
 
@@ -230,6 +233,41 @@ operands_move_behind_the_options_unless_in_order(void **state)
     free(args.copy);
 }
 
+/* A subject whose options another mode has is left out. */
+static void
+help_has_a_heading_for_each_subject(void **state)
+{
+    static const struct option_row some[] = {
+        { "a", OPTION_FLAG, OPTION_AT(struct args, fast), .modes = 1,
+          .subject = "First", .help = "one" },
+        { "b", OPTION_FLAG, OPTION_AT(struct args, fast), .modes = 2,
+          .help = "two" },
+        { "c", OPTION_FLAG, OPTION_AT(struct args, fast), .modes = 1,
+          .subject = "Second", .help = "three" },
+        { "d", OPTION_FLAG, OPTION_AT(struct args, fast), .modes = 2,
+          .subject = "Third", .help = "four" },
+        { .name = NULL },
+    };
+    char text[4096] = "";
+    FILE *stream = fmemopen(text, sizeof text, "w");
+
+    (void) state;
+    option_table_help(&(struct option_table) {
+        .rows = some, .usage = "usage: test\n", .modes = 2,
+    }, stream);
+    fclose(stream);
+    assert_string_equal(text,
+        "usage: test\n"
+        "\n"
+        "First:\n"
+        "  --b                   two\n"
+        "\n"
+        "Third:\n"
+        "  --d                   four\n"
+        "\n"
+        "  -h, --help            print this help\n");
+}
+
 static void
 help_has_ranges_defaults_and_no_old_names(void **state)
 {
@@ -273,6 +311,7 @@ main(void)
         cmocka_unit_test(a_mode_has_only_its_own_options),
         cmocka_unit_test(help_and_version_end_the_checks),
         cmocka_unit_test(operands_move_behind_the_options_unless_in_order),
+        cmocka_unit_test(help_has_a_heading_for_each_subject),
         cmocka_unit_test(help_has_ranges_defaults_and_no_old_names),
     };
 

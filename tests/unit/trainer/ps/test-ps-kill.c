@@ -199,7 +199,7 @@ a_damaged_checkpoint_is_replaced_by_the_one_before(void **state)
         .checkpoint = folder.path,
         .checkpoint_every = 10, .resume = true,
     };
-    static const uint64_t from[] = { 0, 20, 10, 10 };
+    static const uint64_t from[] = { 0, 25, 20, 20 };
     static float weights[N];
     char path[128];
 
@@ -231,13 +231,13 @@ a_damaged_checkpoint_is_replaced_by_the_one_before(void **state)
             await_end(servers[i].pid);
         }
         if (run >= 1 && run < 4) {
-            damage(&folder, 20, run == 2 ? 20 : 5000);
+            damage(&folder, 25, run == 2 ? 20 : 5000);
         }
         if (run == 3) {
-            damage(&folder, 10, 5000);
+            damage(&folder, 20, 5000);
         }
     }
-    snprintf(path, sizeof path, "%s/shard-0-of-2.20.damaged", folder.path);
+    snprintf(path, sizeof path, "%s/shard-0-of-2.25.damaged", folder.path);
     assert_int_equal(unlink(path), 0);
     remove_folder(&folder, 0);
     remove_folder(&folder, 1);
