@@ -45,10 +45,10 @@ static const struct option_row rows[] = {
       .help = "announce stages to this intent database, such as "
               "unix:/run/stagecoach/controller/intent.sock; the search "
               "continues if it is unreachable" },
+#endif
     { "bare", OPTION_FLAG, AT(bare), .modes = RUN,
       .help = "start trainers without \"stagecoach run\", so that jobs have "
               "no cgroup that identifies their traffic" },
-#endif
     { "format", OPTION_CHOICE, AT(json), .value = "table|json",
       .deflt = "table", .modes = RUN,
       .help = "output: progress on standard error and the jobs at the end, or "

@@ -7,6 +7,8 @@ block of "text" after it, as doctest does: "..." stands for anything, and
 blanks do not count.  A block without one may print what it likes.  Of blocks
 after "<!-- takes minutes -->" only the files that they name must be there.
 
+Temporary files of the commands are removed at the end.
+
 Each OLD in commands that is a whole word is replaced by NEW, and in what they
 print NEW by OLD.
 
@@ -38,11 +40,11 @@ class Shell:
     """A shell that runs one piece of a script after the other.  It may have
     another file system, so it marks the end of a piece in its output."""
 
-    def __init__(self, output, command):
+    def __init__(self, output, command, env):
         self.output = open(output, "w+", encoding="utf-8", errors="replace")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=self.output,
-            stderr=subprocess.STDOUT, text=True)
+            stderr=subprocess.STDOUT, text=True, env=env)
         self.done = f"done {uuid.uuid4()}"
 
     def run(self, commands):
@@ -94,7 +96,8 @@ class Document:
         if machine not in self.shells:
             self.shells[machine] = Shell(
                 f"{self.folder}/output-{machine}",
-                [self.machine, machine] if machine else ["sh", "-e"])
+                [self.machine, machine] if machine else ["sh", "-e"],
+                None if machine else {**os.environ, "TMPDIR": self.folder})
         return self.shells[machine]
 
     def run_commands(self, shell, commands, line):

@@ -49,9 +49,10 @@ print_table(const struct compare_spec *spec,
     for (size_t i = 0; i < spec->n_schemes; i++) {
         const struct compare_curve *curve = &curves[i];
         struct compare_point last = last_point(curve);
+        bool missed = isfinite(spec->target_loss) && !curve->reached;
 
         printf("%-36s %9.2f%c %10llu %12.4f %8.4f %8.4f\n", spec->schemes[i],
-               last.seconds, curve->reached ? ' ' : '*',
+               last.seconds, missed ? '*' : ' ',
                (unsigned long long) last.iteration,
                iteration_s(curve), last.loss, last.accuracy);
     }
