@@ -244,6 +244,24 @@ def shows_a_bar_on_a_terminal(_):
         assert len(bar.removesuffix("\x1b[K")) < 90, bar
 
 
+def refuses_what_does_not_fit(folder):
+    for options, error in (
+            (["--rank", 1], "--rank: not an option of \"train\""),
+            (["--no-resume"], "--no-resume: needs --checkpoint, the folder"),
+            (["--checkpoint", folder, "--resume", "--no-resume"],
+             "--no-resume: not together with --resume"),
+            (["--sync", "groups", "--servers", 2],
+             "--servers: \"groups\" has one server"),
+            (["--checkpoint", folder, "--model", "linear", "--push", "sparse"],
+             "--checkpoint: \"sparse\" of --push has none"),
+            (["--sync", "static,ratios=1:2:3"],
+             "--sync: ratios: 3 for 2 workers"),
+            (["--workers", 65], "--workers: \"65\" is not an integer from 1 "
+                                "to 64")):
+        assert train(*options, status=2) == (
+            "", [f"stagecoach-trainer train: {error}"]), options
+
+
 def help_is_by_subject(_):
     def help_of(*words):
         return subprocess.run([TRAINER, *words, "--help"], check=True,
@@ -265,7 +283,8 @@ def help_is_by_subject(_):
 
 for test in (shows_the_job, continues_where_it_ended,
              each_scheme_trains_and_continues, names_what_died,
-             ends_by_signals, shows_a_bar_on_a_terminal, help_is_by_subject):
+             ends_by_signals, shows_a_bar_on_a_terminal,
+             refuses_what_does_not_fit, help_is_by_subject):
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         test(name)

@@ -548,8 +548,9 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
     }
     o->role = argc > 0 ? find_role(argv[0]) : 0;
     if (!o->role) {
-        return message("\"%s\" is not a command, --help lists them",
-                       argc > 0 ? argv[0] : "");
+        return argc > 0
+               ? message("\"%s\" is not a command, --help lists them", argv[0])
+               : message("a command is needed, --help lists them");
     }
     table.modes = o->role;
     error = option_table_parse(&table, argc, argv, o, &o->given);

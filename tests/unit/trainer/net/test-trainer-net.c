@@ -252,6 +252,45 @@ checkpoints_keep_their_head(void **state)
     backend_close(b);
 }
 
+/* The servers of a job may have their last checkpoints at different iterations:
+ * each goes back to its last one that is not later. */
+static void
+the_last_checkpoint_that_is_not_later_is_read(void **state)
+{
+    const struct frame_hello hello = {
+        .n_workers = 1, .n_shards = 1, .n_parameters = 10, .optimiser = 2,
+    };
+    char dir[] = "/tmp/test-checkpoint-XXXXXX";
+    struct backend *b;
+    struct sync *sync;
+
+    assert_int_equal(backend_open(&backend_cpu, 0, 1, &b), 0);
+    sync = sync_create(&sync_bsp, &(struct sync_config) {
+        .backend = b, .n_workers = 1, .n = 10,
+        .optimiser = optimiser_defaults(optimiser_find("sgd"), 1, 0),
+    });
+    assert_non_null(mkdtemp(dir));
+    for (uint64_t i = 10; i <= 40; i += 10) {
+        assert_null(checkpoint_write(dir, &hello, &sync_bsp, sync, i));
+    }
+    for (uint64_t i = 10; i < 50; i += 5) {
+        uint64_t iteration = i;
+
+        assert_null(checkpoint_read(dir, &hello, &iteration, &sync_bsp,
+                                    sync));
+        assert_int_equal(iteration, i / 10 * 10);
+        assert_int_equal(sync_iteration(sync), iteration);
+    }
+    checkpoint_prune(dir, &hello, 31, UINT64_MAX);
+    assert_int_equal(checkpoint_last(dir, 0, 1), 30);
+    checkpoint_prune(dir, &hello, 0, 30);
+    assert_int_equal(checkpoint_last(dir, 0, 1), 30);
+    checkpoint_prune(dir, &hello, 0, UINT64_MAX);
+    assert_int_equal(rmdir(dir), 0);            /* None is left. */
+    sync_destroy(sync);
+    backend_close(b);
+}
+
 int
 main(void)
 {
@@ -263,6 +302,7 @@ main(void)
             frames_go_to_the_handler_of_their_kind_and_others_are_refused),
         cmocka_unit_test(heartbeats_are_due_four_times_per_timeout),
         cmocka_unit_test(checkpoints_keep_their_head),
+        cmocka_unit_test(the_last_checkpoint_that_is_not_later_is_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
