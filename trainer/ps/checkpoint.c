@@ -243,8 +243,8 @@ read_spans(FILE *file, const char *path, const struct head *wanted, int n,
     ok = read_part(file, &head, sizeof head, &sum);
     if (ok && memcmp(&head, wanted, sizeof head)
         && has_right_sum(file, &sum)) {
-        return message("%s: of another training, --no-resume deletes it "
-                       "and begins anew", path);
+        return message("%s: of another training, --no-resume deletes it",
+                       path);
     }
     ok = ok && !memcmp(&head, wanted, sizeof head);
     for (int i = 0; i < n && ok; i++) {

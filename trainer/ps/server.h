@@ -40,7 +40,7 @@ struct ps_server_config {
     uint64_t checkpoint_every;  /* Iterations. */
     bool resume;                /* Continue from the last checkpoint, if there
                                  * is one; false: delete the shard's
-                                 * checkpoints and begin anew. */
+                                 * checkpoints and begin at iteration 0. */
     const char *group_program;  /* Starts group servers, if the scheme has
                                  * them; NULL: they are started elsewhere. */
     struct control *control;    /* Its end, or stop, ends the server. */

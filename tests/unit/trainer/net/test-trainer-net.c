@@ -286,7 +286,7 @@ the_last_checkpoint_that_is_not_later_is_read(void **state)
     checkpoint_prune(dir, &hello, 0, 30);
     assert_int_equal(checkpoint_last(dir, 0, 1), 30);
     checkpoint_prune(dir, &hello, 0, UINT64_MAX);
-    assert_int_equal(rmdir(dir), 0);            /* None is left. */
+    assert_int_equal(rmdir(dir), 0);    /* It is empty. */
     sync_destroy(sync);
     backend_close(b);
 }
