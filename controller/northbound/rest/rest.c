@@ -18,6 +18,7 @@
 #include "controller/northbound/rest/rest-routes.h"
 #include "controller/northbound/views/control.h"
 #include "controller/northbound/views/metrics.h"
+#include "controller/ovsdb/answers.h"
 #include "fatal-signal.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
@@ -39,7 +40,6 @@ VLOG_DEFINE_THIS_MODULE(rest);
 #define STREAM_BLOCK 4096       /* Bytes of events read at a time. */
 #define REQUEST_MS 10000        /* Timeout of a request, or of an event. */
 #define CHANGE_MS 5000          /* Timeout of a change of the intent. */
-#define PROBE_MS 5000           /* Probe interval of the intent database. */
 #define RELOAD_MS 1000          /* Interval of reading the files of TLS. */
 #define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
@@ -633,7 +633,7 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     rest->certificate = nullable_xstrdup(options->tls.certificate);
     rest->ca_cert = nullable_xstrdup(options->tls.ca_cert);
     svec_clone(&rest->clients, options->tls.clients);
-    rest->writer = intent_writer_create(options->intent, PROBE_MS);
+    rest->writer = intent_writer_create(options->intent, ANSWERS_PROBE_MS);
     rest->events = event_stream_create(ctl);
     for (size_t i = 0; !error && i < remotes->n; i++) {
         error = add_listener(rest, remotes->names[i], &options->tls);

@@ -160,58 +160,92 @@ schema_versions_compare_by_number(void **state OVS_UNUSED)
     assert_false(database_version_parse(NULL, &v));
 }
 
+static const char *
+current_member(const struct leader_search *ls)
+{
+    return ls->members.names[ls->current];
+}
+
 static void
-members_rotate_twice_a_second_while_disconnected(void **state OVS_UNUSED)
+silent_members_have_half_a_second_each(void **state OVS_UNUSED)
 {
     struct leader_search ls;
 
-    leader_search_init(&ls, NULL, "a,b,c", 0);
-    assert_false(leader_search_rotate(&ls, false, 1000));
-    assert_false(leader_search_rotate(&ls, false, 1499));
-    assert_true(leader_search_rotate(&ls, false, 1500));
-    assert_string_equal(ls.remote, "b,c,a");
-    assert_false(leader_search_rotate(&ls, false, 1501));
-    assert_true(leader_search_rotate(&ls, false, 2000));
-    assert_string_equal(ls.remote, "c,a,b");
+    leader_search_init(&ls, NULL, "ssl:a,ssl:b,ssl:c", 0);
+    assert_string_equal(current_member(&ls), "ssl:a");
+    assert_false(leader_search_advance(&ls, false, false, 1000));
+    assert_false(leader_search_advance(&ls, false, false, 1499));
+    assert_true(leader_search_advance(&ls, false, false, 1500));
+    assert_string_equal(current_member(&ls), "ssl:b");
+    assert_false(leader_search_advance(&ls, false, false, 1999));
+    assert_true(leader_search_advance(&ls, false, false, 2000));
+    assert_string_equal(current_member(&ls), "ssl:c");
+    assert_true(leader_search_advance(&ls, false, false, 2500));
+    assert_string_equal(current_member(&ls), "ssl:a");
     leader_search_uninit(&ls);
 }
 
 static void
-a_short_connection_does_not_restart_the_interval(void **state OVS_UNUSED)
+members_that_are_not_the_leader_have_a_fifth_of_a_second(
+    void **state OVS_UNUSED)
 {
     struct leader_search ls;
 
-    leader_search_init(&ls, NULL, "a,b", 0);
-    assert_false(leader_search_rotate(&ls, false, 1000));
+    leader_search_init(&ls, NULL, "ssl:a,ssl:b,ssl:c", 0);
+    assert_false(leader_search_advance(&ls, false, false, 1000));
+    assert_true(leader_search_advance(&ls, false, false, 1500));
 
-    /* Connected to a member that turns out not to be the leader. */
-    assert_false(leader_search_rotate(&ls, true, 1300));
-    assert_false(leader_search_rotate(&ls, true, 1600));
-    assert_true(leader_search_rotate(&ls, false, 1700));
+    /* "b" rejects it. */
+    assert_false(leader_search_advance(&ls, true, false, 1510));
+    assert_false(leader_search_advance(&ls, false, false, 1520));
+    assert_int_equal(ls.next, 1700);
+    assert_true(leader_search_advance(&ls, false, false, 1700));
+    assert_string_equal(current_member(&ls), "ssl:c");
 
-    /* The leader. */
-    assert_false(leader_search_rotate(&ls, true, 2300));
-    assert_false(leader_search_rotate(&ls, true, 2800));
+    /* "c" refuses it. */
+    assert_false(leader_search_advance(&ls, false, true, 1710));
+    assert_true(leader_search_advance(&ls, false, true, 1900));
+    assert_string_equal(current_member(&ls), "ssl:a");
+    leader_search_uninit(&ls);
+}
+
+static void
+the_leader_that_is_lost_is_tried_last(void **state OVS_UNUSED)
+{
+    struct leader_search ls;
+
+    leader_search_init(&ls, NULL, "ssl:a,ssl:b,ssl:c", 0);
+    assert_false(leader_search_advance(&ls, true, false, 1000));
     assert_int_equal(ls.next, 0);
-    assert_false(leader_search_rotate(&ls, false, 9000));
-    assert_false(leader_search_rotate(&ls, false, 9499));
-    assert_true(leader_search_rotate(&ls, false, 9500));
+    assert_false(leader_search_advance(&ls, true, false, 8000));
+
+    /* At once. */
+    assert_true(leader_search_advance(&ls, false, false, 9000));
+    assert_string_equal(current_member(&ls), "ssl:b");
+    assert_true(leader_search_advance(&ls, false, false, 9500));
+    assert_string_equal(current_member(&ls), "ssl:c");
     leader_search_uninit(&ls);
 }
 
 static void
-a_single_member_is_never_rotated(void **state OVS_UNUSED)
+a_new_list_of_members_keeps_the_turn(void **state OVS_UNUSED)
 {
     struct leader_search ls;
 
     leader_search_init(&ls, NULL, "unix:a", 0);
     for (long long now = 1000; now < 9000; now += 500) {
-        assert_false(leader_search_rotate(&ls, false, now));
+        assert_false(leader_search_advance(&ls, false, true, now));
     }
-    leader_search_set_remote(&ls, "unix:a,ssl:b");
-    assert_false(leader_search_rotate(&ls, false, 9000));
-    assert_true(leader_search_rotate(&ls, false, 9500));
-    assert_string_equal(ls.remote, "ssl:b,unix:a");
+    leader_search_set_remote(&ls, "ssl:c,unix:a,ssl:b");
+    assert_string_equal(current_member(&ls), "unix:a");
+    assert_false(leader_search_advance(&ls, false, false, 9000));
+    assert_true(leader_search_advance(&ls, false, false, 9500));
+    assert_string_equal(current_member(&ls), "ssl:b");
+
+    /* It leaves the cluster. */
+    leader_search_set_remote(&ls, "ssl:c,unix:a");
+    assert_true(leader_search_advance(&ls, false, false, 10000));
+    assert_string_equal(current_member(&ls), "ssl:c");
     leader_search_uninit(&ls);
 }
 
@@ -285,9 +319,11 @@ main(void)
         cmocka_unit_test(members_are_read_from_the_cluster_status),
         cmocka_unit_test(a_reply_that_is_no_status_has_no_members),
         cmocka_unit_test(schema_versions_compare_by_number),
-        cmocka_unit_test(members_rotate_twice_a_second_while_disconnected),
-        cmocka_unit_test(a_short_connection_does_not_restart_the_interval),
-        cmocka_unit_test(a_single_member_is_never_rotated),
+        cmocka_unit_test(silent_members_have_half_a_second_each),
+        cmocka_unit_test(
+            members_that_are_not_the_leader_have_a_fifth_of_a_second),
+        cmocka_unit_test(the_leader_that_is_lost_is_tried_last),
+        cmocka_unit_test(a_new_list_of_members_keeps_the_turn),
         cmocka_unit_test(a_member_that_does_not_answer_is_an_alarm),
     };
 
