@@ -542,7 +542,11 @@ write_wanted(struct hosts_db *hdb, const struct host_wanted_ctx *ctx,
 /* Writes the rows that differ from what the cluster's jobs have, with one new
  * version, if a transaction can be made now.  With 'observe', hosts get no
  * job, so that all traffic is sent as if there were no order.  Agents still
- * count it. */
+ * count it.
+ *
+ * Writes nothing if the rows have a generation newer than 'generation': a
+ * controller that was cut off may see them before it learns that it was
+ * replaced. */
 void
 hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
                int64_t generation, bool observe)
@@ -565,7 +569,8 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     hdb->dirty |= hdb->observe != observe;
     hdb->observe = observe;
     if (!hdb->dirty || !hdb->txn || !hosts_db_is_ready(hdb)
-        || !ovsdb_idl_is_connected(idl) || time_msec() < hdb->next_write) {
+        || generation < hdb->generation || !ovsdb_idl_is_connected(idl)
+        || time_msec() < hdb->next_write) {
         return;
     }
     hdb->dirty = false;

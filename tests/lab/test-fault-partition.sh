@@ -147,6 +147,24 @@ is_stored() {
 one_is_active() {
     [ "$(is_active 1; echo $?)" != "$(is_active 2; echo $?)" ]
 }
+# one_leads: one controller is active and has both databases.
+one_leads() {
+    one_is_active && for n in 1 2; do
+        ! is_active $n ||
+            ovs-appctl -T 2 -t "$dir/run$n/controller.ctl" controller/status
+    done | grep '"intent_connected":true' | grep -q '"hosts_connected":true'
+}
+# is_whole DB SCHEMA: the members have one leader.  A member that returns has a
+# term of its own until the others have elected a leader again.
+is_whole() {
+    for n in 1 2 3; do
+        ovs-appctl -T 2 -t "$dir/run$n/$1-db.ctl" cluster/status \
+            "Stagecoach_$2" || return 1
+    done >"$dir/members"
+    [ "$(grep '^Term: ' "$dir/members" | sort -u | wc -l)" = 1 ] &&
+        [ "$(grep -c '^Role: leader' "$dir/members")" = 1 ] &&
+        [ "$(grep -c '^Leader: unknown' "$dir/members")" = 0 ]
+}
 
 # has_alarm TEXT, has_no_alarm TEXT: of the controller that leads.
 has_alarm() {
@@ -182,7 +200,9 @@ partition() {
     done
     fault "$label-heal" "ip -n $nets-net link set c$cut master bridge0"
     wait_for 5 "no alarm for machine $cut" has_no_alarm "member ssl:10.99.0.$cut:"
-    await "one controller is active" one_is_active
+    await "the intent database is whole" is_whole intent Intent
+    await "the hosts database is whole" is_whole hosts Hosts
+    await "one controller leads" one_leads
     await "all members have the row" is_stored "$label-row"
 }
 
