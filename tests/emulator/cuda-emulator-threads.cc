@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <vector>
 
 uint3 threadIdx, blockIdx;
@@ -34,18 +35,19 @@ __attribute__((weak)) void
 __sanitizer_finish_switch_fiber(void *, const void **old_stack, size_t *);
 }
 
-/* A thread starts with a context.  Later switches use longjmp(), which, unlike
- * swapcontext(), makes no system calls. */
+/* A thread starts with a context, and runs all kernels from then on.  Later
+ * switches use longjmp(), which, unlike swapcontext(), makes no system
+ * calls. */
 struct thread {
     ucontext_t context;
     jmp_buf jump;
-    bool started;
+    bool started = false;
     std::vector<char> stack;
     enum state state;
     char value[16];             /* Value shared with its warp. */
 };
 
-static std::vector<thread> threads;
+static std::deque<thread> threads;
 static size_t current;
 static jmp_buf scheduler;
 static const void *scheduler_stack;
@@ -86,15 +88,6 @@ switch_to_scheduler()
 }
 
 static void
-thread_main()
-{
-    enter_stack(&scheduler_stack, &scheduler_stack_size);
-    (*kernel_running)();
-    threads[current].state = GONE;
-    switch_to_scheduler();
-}
-
-static void
 meet(enum state state)
 {
     threads[current].state = state;
@@ -104,21 +97,36 @@ meet(enum state state)
     enter_stack(&scheduler_stack, &scheduler_stack_size);
 }
 
+static void
+thread_main()
+{
+    enter_stack(&scheduler_stack, &scheduler_stack_size);
+    while (true) {
+        (*kernel_running)();
+        meet(GONE);
+    }
+}
+
+[[noreturn]] static void
+switch_to(thread &t)
+{
+    leave_stack(t.stack.data(), t.stack.size());
+    if (t.started) {
+        _longjmp(t.jump, 1);
+    }
+    t.started = true;
+    setcontext(&t.context);
+    abort();
+}
+
 /* Runs thread 'i' until it reaches a barrier or ends. */
 static void
 run_thread(size_t i)
 {
-    thread &t = threads[i];
-
     current = i;
     set_thread_index(i);
     if (!_setjmp(scheduler)) {
-        leave_stack(t.stack.data(), t.stack.size());
-        if (t.started) {
-            _longjmp(t.jump, 1);
-        }
-        t.started = true;
-        setcontext(&t.context);
+        switch_to(threads[current]);
     }
     enter_stack(NULL, NULL);
 }
@@ -197,20 +205,20 @@ run_meeting_block(const std::function<void()> &kernel)
 {
     size_t n = (size_t) blockDim.x * blockDim.y * blockDim.z;
 
-    if (threads.size() < n) {
-        threads.resize(n);
-    }
     kernel_running = &kernel;
-    for (size_t i = 0; i < n; i++) {
-        thread &t = threads[i];
+    for (size_t i = threads.size(); i < n; i++) {
+        threads.push_back({});
+
+        thread &t = threads.back();
 
         t.stack.resize(stack_size);
         getcontext(&t.context);
         t.context.uc_stack.ss_sp = t.stack.data();
         t.context.uc_stack.ss_size = t.stack.size();
         makecontext(&t.context, thread_main, 0);
-        t.started = false;
-        t.state = RUNS;
+    }
+    for (size_t i = 0; i < n; i++) {
+        threads[i].state = RUNS;
     }
     while (run_threads(n)) {
     }

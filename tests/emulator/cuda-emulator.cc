@@ -4,7 +4,11 @@
  *
  * Device memory is host memory, with guard bytes before and after it that
  * detect writes out of bounds.  Captured work is kept as a list of functions
- * and run by cudaGraphLaunch(). */
+ * and run by cudaGraphLaunch().
+ *
+ * Copies to the host arrive late: the bytes are taken when the copy's turn
+ * comes, and stored one copy at each cudaStreamQuery() of the stream, or all
+ * of them when the program waits. */
 
 #include "tests/emulator/cuda-emulator.h"
 
@@ -12,14 +16,22 @@
 #include <cublas_v2.h>
 
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 /* Streams and graphs. */
 
 struct graph {
     std::vector<std::function<void()>> work;
+};
+
+/* A copy to the host that has not arrived. */
+struct arrival {
+    char *to;
+    std::vector<char> bytes;
 };
 
 /* A capture begins with a stream, its origin, and includes other streams that
@@ -29,6 +41,7 @@ struct stream {
     bool captured;
     size_t n_queued, n_joined;  /* Items of the capture; items joined to the
                                  * origin. */
+    std::deque<arrival> arrivals;       /* Copies that have not arrived. */
 };
 
 struct event {
@@ -40,6 +53,28 @@ struct event {
 static graph *capturing;
 static struct stream *origin;
 static std::vector<struct stream *> streams;
+
+/* What cudaGetLastError() returns next. */
+static cudaError_t last_error = cudaSuccess;
+
+static void
+arrive(struct stream *s)
+{
+    const arrival &a = s->arrivals.front();
+
+    std::copy(a.bytes.begin(), a.bytes.end(), a.to);
+    s->arrivals.pop_front();
+}
+
+static void
+arrive_all()
+{
+    for (struct stream *s : streams) {
+        while (!s->arrivals.empty()) {
+            arrive(s);
+        }
+    }
+}
 
 static cudaError_t
 queue(cudaStream_t on, std::function<void()> work)
@@ -64,8 +99,23 @@ emulator_launch(dim3 grid, dim3 block, cudaStream_t stream, bool meeting,
     if (!grid.x || !grid.y || grid.y > 65535 || !n || n > 1024) {
         return cudaErrorInvalidConfiguration;
     }
+    if (last_error != cudaSuccess) {
+        return last_error;      /* A program must clear what it expects. */
+    }
     return queue(stream,
                  [=]() { emulator_run(grid, block, meeting, kernel); });
+}
+
+/* Does $EMULATOR_REFUSES name this function?  A refusal is the last error,
+ * too. */
+static bool
+refuses(const char *function)
+{
+    const char *refused = getenv("EMULATOR_REFUSES");
+    bool refuse = refused && !strcmp(refused, function);
+
+    last_error = refuse ? cudaErrorNotSupported : last_error;
+    return refuse;
 }
 
 /* Returns an error while capturing, for calls that wait or allocate. */
@@ -114,6 +164,7 @@ cudaFree(void *p_)
     char *p = (char *) p_;
 
     if (p) {
+        arrive_all();
         check_guards(p, allocations.at(p));
         allocations.erase(p);
         free(p - guard_size);
@@ -131,15 +182,9 @@ cudaHostAlloc(void **pp, size_t size, unsigned int)
 cudaError_t
 cudaFreeHost(void *p)
 {
+    arrive_all();
     free(p);
     return cudaSuccess;
-}
-
-cudaError_t
-cudaMemset(void *p, int value, size_t size)
-{
-    memset(p, value, size);
-    return not_captured();
 }
 
 cudaError_t
@@ -149,11 +194,17 @@ cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t stream)
 }
 
 cudaError_t
-cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind,
-                cudaStream_t stream)
+cudaMemcpyAsync(void *to_, const void *from_, size_t size,
+                cudaMemcpyKind kind, cudaStream_t stream)
 {
+    const char *from = (const char *) from_;
+    char *to = (char *) to_;
+
     return queue(stream, [=]() {
-        if (size) {
+        if (kind == cudaMemcpyDeviceToHost) {
+            ((struct stream *) stream)->arrivals.push_back(
+                { to, std::vector<char>(from, from + size) });
+        } else if (size) {
             memcpy(to, from, size);
         }
     });
@@ -175,9 +226,23 @@ cudaSetDevice(int device)
 }
 
 cudaError_t
+cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
+{
+    strcpy(properties->name, "emulator");
+    return cudaSuccess;
+}
+
+cudaError_t
 cudaGetLastError(void)
 {
-    return cudaSuccess;
+    return std::exchange(last_error, cudaSuccess);
 }
 
 const char *
@@ -206,15 +271,27 @@ cudaStreamDestroy(cudaStream_t s)
 }
 
 cudaError_t
-cudaStreamSynchronize(cudaStream_t)
+cudaStreamSynchronize(cudaStream_t s_)
 {
+    struct stream *s = (struct stream *) s_;
+
+    while (!s->arrivals.empty()) {
+        arrive(s);
+    }
     return not_captured();
 }
 
+/* The runtime library keeps "not ready" as the last error, too. */
 cudaError_t
-cudaStreamQuery(cudaStream_t)
+cudaStreamQuery(cudaStream_t s_)
 {
-    return not_captured();
+    struct stream *s = (struct stream *) s_;
+
+    if (s->arrivals.empty()) {
+        return not_captured();
+    }
+    arrive(s);
+    return last_error = cudaErrorNotReady;
 }
 
 cudaError_t
@@ -264,8 +341,12 @@ cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
     if (capturing) {
         return cudaErrorIllegalState;
     }
+    if (refuses("cudaStreamBeginCapture")) {
+        return cudaErrorNotSupported;
+    }
     for (struct stream *other : streams) {
-        *other = stream();
+        other->captured = false;
+        other->n_queued = other->n_joined = 0;
     }
     origin = (struct stream *) s;
     origin->captured = true;
@@ -300,6 +381,9 @@ cudaError_t
 cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g,
                               unsigned long long)
 {
+    if (refuses("cudaGraphInstantiate")) {
+        return cudaErrorNotSupported;
+    }
     *exec = (cudaGraphExec_t) new graph(*(graph *) g);
     return cudaSuccess;
 }
@@ -342,6 +426,13 @@ static cublasStatus_t
 blas_destroy(cublasHandle_t handle)
 {
     free(handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t
+blas_get_version(cublasHandle_t, int *version)
+{
+    *version = CUBLAS_VERSION;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -400,6 +491,7 @@ __wrap_dlsym(void *, const char *name_)
     } functions[] = {
         { "cublasCreate", (void *) blas_create },
         { "cublasDestroy", (void *) blas_destroy },
+        { "cublasGetVersion", (void *) blas_get_version },
         { "cublasSetStream", (void *) blas_set_stream },
         { "cublasSetWorkspace", (void *) blas_set_workspace },
         { "cublasSetMathMode", (void *) blas_set_math_mode },

@@ -17,8 +17,10 @@
  * which some threads wait for others that have ended, or that wait at another
  * barrier, aborts the program.
  *
- * Timing is not emulated: all work is done at once, so that a missing wait is
- * not detected.
+ * Kernels and copies to the device are done at once.  Copies to the host are
+ * late, so that a missing wait for one is detected; see cuda-emulator.cc.  With
+ * $EMULATOR_REFUSES=FUNCTION, cudaStreamBeginCapture() or
+ * cudaGraphInstantiate() fails.
  *
  *
  * Usage
@@ -50,6 +52,7 @@ extern dim3 blockDim, gridDim;
  * enough. */
 #undef __shared__
 #define __shared__ static
+#define __launch_bounds__(...)
 
 void emulator_meet_block();
 void emulator_meet_warp(const void *value, size_t size);
@@ -64,6 +67,17 @@ void emulator_run(dim3 grid, dim3 block, bool meeting,
 void emulator_die(const char *why);
 
 #define __syncthreads() emulator_meet_block()
+#define __threadfence() ((void) 0)
+
+/* Threads run one after the other. */
+static inline unsigned int
+atomicAdd(unsigned int *to, unsigned int n)
+{
+    unsigned int before = *to;
+
+    *to += n;
+    return before;
+}
 
 /* The second meeting prevents a lane from overwriting a value before all other
  * lanes have read it. */

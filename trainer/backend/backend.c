@@ -25,31 +25,31 @@ backend_open(const struct backend_class *class, int index, int n_threads,
     return class->open(index, n_threads, backendp);
 }
 
-static const char *
-why_not(int error)
-{
-    return error == ENOENT ? "not in this build"
-           : error == ENODEV ? "no device here"
-           : strerror(error);
-}
-
+/* A device that is there but does not work is an error also for "auto", which
+ * would otherwise train on a slower one without a word. */
 char *
 backend_open_named(const char *name, int n_threads, struct backend **backendp)
 {
     bool any = !strcmp(name, "auto");
-    int error = ENOENT;
+    const char *why = "not in this build";
+    int error = ENODEV;
 
-    for (int i = 0; backend_classes[i]; i++) {
-        if (any || !strcmp(name, backend_classes[i]->name)) {
-            error = backend_open(backend_classes[i], 0, n_threads, backendp);
-            if (!error) {
-                return NULL;
-            }
+    for (int i = 0; backend_classes[i] && error == ENODEV; i++) {
+        const struct backend_class *class = backend_classes[i];
+
+        if (any || !strcmp(name, class->name)) {
+            error = backend_open(class, 0, n_threads, backendp);
+            why = error == ENODEV ? "no device here"
+                  : class->why ? class->why() : strerror(error);
         }
     }
+    if (!error) {
+        return NULL;
+    }
     *backendp = NULL;
-    return message("--backend: \"%s\": %s, \"auto\" takes what there is",
-                   name, why_not(error));
+    return message("--backend: \"%s\": %s, %s", name, why,
+                   error == ENODEV ? "\"auto\" takes what there is"
+                                   : "\"cpu\" needs no device");
 }
 
 void

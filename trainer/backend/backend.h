@@ -81,9 +81,17 @@ struct backend_class {
 
     /* Opens device 'index' with 'n_threads' threads, if that has a meaning.
      * Returns ENODEV if there is no such device, ELIBACC if a library is
-     * missing. */
+     * missing, and other error numbers for a device that does not work. */
     int (*open)(int index, int n_threads, struct backend **);
     void (*close)(struct backend *);
+
+    /* Optional: returns the reason why the last open() of this thread
+     * failed. */
+    const char *(*why)(void);
+
+    /* Optional: writes the names and the versions of device and libraries, and
+     * what is computed by which, for a log. */
+    void (*describe)(struct backend *, char *text, size_t size);
 
     /* Allocates zeroed memory.  Returns NULL if out of memory. */
     void *(*alloc)(struct backend *, size_t bytes);
@@ -221,15 +229,17 @@ struct backend_class {
 
     /* Optional, together: operations queued between record() and record_end()
      * are stored instead of executed, and replay() queues all of them.  No
-     * waiting or allocation is allowed in between. record_end() returns NULL
-     * if they cannot be stored. */
-    void (*record)(struct backend *);
+     * waiting or allocation is allowed in between.  record() returns false,
+     * without a record_end() to follow, and record_end() returns NULL, if they
+     * cannot be stored. */
+    bool (*record)(struct backend *);
     struct backend_recording *(*record_end)(struct backend *);
     void (*replay)(struct backend *, struct backend_recording *);
     void (*recording_free)(struct backend *, struct backend_recording *);
 
-    /* Optional: lets products round their factors to TF32 (10 bits). */
-    void (*set_tf32)(struct backend *, bool);
+    /* Optional: lets convolutions, or matrix products, round their factors to
+     * TF32 (10 bits). */
+    void (*set_tf32)(struct backend *, bool convolutions, bool products);
 
     /* Optional: returns a description of the first error since opening, or
      * NULL.  A failed backend stays failed. */
@@ -247,7 +257,7 @@ int backend_open(const struct backend_class *, int index, int n_threads,
                  struct backend **);
 
 /* Opens the first device of the backend called 'name', or, if that is "auto",
- * of the first backend that opens.  Returns NULL or a message. */
+ * of the first backend that has one.  Returns NULL or a message. */
 char *backend_open_named(const char *name, int n_threads, struct backend **);
 void backend_close(struct backend *);
 void *backend_alloc(struct backend *, size_t bytes);    /* Never null. */

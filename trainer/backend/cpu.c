@@ -374,7 +374,10 @@ cpu_max_pool_gradient(struct backend *b, const struct pooling *p, int n,
             size_t at = square_at(p, s);
 
             for (int j = 0; j < p->n_channels; j++) {
-                dx[at + j + largest_of_square(p, x + at + j)] = *dy++;
+                size_t best = at + j + largest_of_square(p, x + at + j);
+
+                dx[best] = p->relu && x[best] <= 0 ? 0 : *dy;
+                dy++;
             }
         }
     }

@@ -3,9 +3,11 @@
 /* Convolutions by cuDNN, if its header was present at build time and the
  * library is present at run time; otherwise by matrix products.
  *
- * The fastest algorithm depends on the dimensions, so the first convolution of
- * each size measures all deterministic ones that fit into the working memory.
- * Functions return false if there is none. */
+ * The fastest algorithm depends on the dimensions.  cuDNN estimates the times,
+ * and the first convolution of each size takes the best deterministic one that
+ * fits into the working memory.  Measuring the times instead would choose
+ * another one in some runs, which then differ in the last bits.  Functions
+ * return false if there is none. */
 
 #include "trainer/backend/cuda.h"
 
@@ -27,6 +29,7 @@
 #define FUNCTIONS                               \
     FUNCTION(cudnnCreate)                       \
     FUNCTION(cudnnDestroy)                      \
+    FUNCTION(cudnnGetVersion)                   \
     FUNCTION(cudnnSetStream)                    \
     FUNCTION(cudnnCreateTensorDescriptor)       \
     FUNCTION(cudnnDestroyTensorDescriptor)      \
@@ -38,9 +41,9 @@
     FUNCTION(cudnnDestroyConvolutionDescriptor) \
     FUNCTION(cudnnSetConvolution2dDescriptor)   \
     FUNCTION(cudnnSetConvolutionMathType)       \
-    FUNCTION(cudnnFindConvolutionForwardAlgorithm)              \
-    FUNCTION(cudnnFindConvolutionBackwardDataAlgorithm)         \
-    FUNCTION(cudnnFindConvolutionBackwardFilterAlgorithm)       \
+    FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7)              \
+    FUNCTION(cudnnGetConvolutionBackwardDataAlgorithm_v7)         \
+    FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithm_v7)       \
     FUNCTION(cudnnConvolutionForward)           \
     FUNCTION(cudnnConvolutionBackwardData)      \
     FUNCTION(cudnnConvolutionBackwardFilter)
@@ -57,6 +60,7 @@ struct plan {
     int n;
     struct convolution c;
     int algorithm;              /* -1 for matrix products. */
+    cudnnMathType_t math;       /* Its kind of arithmetic. */
     size_t workspace;           /* Bytes. */
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
@@ -76,7 +80,7 @@ struct cuda_dnn {
 static bool
 load_all(struct cuda_dnn *dnn)
 {
-    dnn->file = dlopen(CUDNN_FILE, RTLD_NOW | RTLD_LOCAL);
+    dnn->file = dlopen(CUDNN_FILE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!dnn->file) {
         return false;
     }
@@ -182,10 +186,11 @@ describe(struct cuda_dnn *dnn, struct plan *plan, bool tf32)
                plan->form, c->pad, c->pad, c->stride, c->stride, 1, 1,
                CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)
            && !dnn->cudnnSetConvolutionMathType(
-               plan->form, tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
+               plan->form, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH);
 }
 
-/* The results are sorted by time. */
+/* The results are sorted by time.  An algorithm may come several times, with
+ * different kinds of arithmetic. */
 #define CHOOSE(PLAN, TRIED, N, LIMIT)                                   \
     for (int i = 0; i < (N); i++) {                                     \
         if (!(TRIED)[i].status                                          \
@@ -193,6 +198,7 @@ describe(struct cuda_dnn *dnn, struct plan *plan, bool tf32)
             && (TRIED)[i].memory <= (LIMIT)) {                          \
             (PLAN)->algorithm = (TRIED)[i].algo;                        \
             (PLAN)->workspace = (TRIED)[i].memory;                      \
+            (PLAN)->math = (TRIED)[i].mathType;                         \
             break;                                                      \
         }                                                               \
     }
@@ -206,24 +212,28 @@ choose(struct cuda_dnn *dnn, struct plan *plan)
     if (plan->kind == FORWARD) {
         cudnnConvolutionFwdAlgoPerf_t tried[MAX_TRIED];
 
-        dnn->cudnnFindConvolutionForwardAlgorithm(
+        dnn->cudnnGetConvolutionForwardAlgorithm_v7(
             dnn->handle, plan->x, plan->w, plan->form, plan->y, MAX_TRIED, &n,
             tried);
         CHOOSE(plan, tried, n, limit);
     } else if (plan->kind == INPUT) {
         cudnnConvolutionBwdDataAlgoPerf_t tried[MAX_TRIED];
 
-        dnn->cudnnFindConvolutionBackwardDataAlgorithm(
+        dnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
             dnn->handle, plan->w, plan->y, plan->form, plan->x, MAX_TRIED, &n,
             tried);
         CHOOSE(plan, tried, n, limit);
     } else {
         cudnnConvolutionBwdFilterAlgoPerf_t tried[MAX_TRIED];
 
-        dnn->cudnnFindConvolutionBackwardFilterAlgorithm(
+        dnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
             dnn->handle, plan->x, plan->y, plan->form, plan->w, MAX_TRIED, &n,
             tried);
         CHOOSE(plan, tried, n, limit);
+    }
+    if (plan->algorithm >= 0
+        && dnn->cudnnSetConvolutionMathType(plan->form, plan->math)) {
+        plan->algorithm = -1;
     }
 }
 
@@ -265,64 +275,88 @@ get_plan(struct cuda *cuda, enum kind kind, const struct convolution *c,
     return plan->algorithm < 0 ? NULL : plan;
 }
 
-static void
-check_status(struct cuda *cuda, cudnnStatus_t status)
+/* Returns false if matrix products must do the work of a call that was
+ * refused, such as one that adds to what is there.  The first step of a batch
+ * size is not recorded, so that later ones know. */
+static bool
+was_done(struct cuda *cuda, struct plan *plan, cudnnStatus_t status)
 {
-    if (status != CUDNN_STATUS_SUCCESS) {
-        cuda_fail(cuda, "convolution", "cuDNN", status);
+    if (status == CUDNN_STATUS_SUCCESS) {
+        return true;
     }
+    if (cuda->recording) {
+        cuda_fail(cuda, "convolution", "cuDNN", status);
+        return true;
+    }
+    plan->algorithm = -1;
+    cudaGetLastError();
+    return false;
 }
 
 bool
-cuda_convolve(struct backend *b, const struct convolution *c, int n,
-              const float *d_x, const float *d_w, float *d_y)
+cuda_dnn_convolve(struct backend *b, const struct convolution *c, int n,
+                  const float *d_x, const float *d_w, float *d_y)
 {
     struct cuda *cuda = cuda_cast(b);
+    struct cuda_dnn *dnn = cuda->dnn;
     struct plan *plan = get_plan(cuda, FORWARD, c, n);
     const float one = 1, zero = 0;
 
-    if (plan) {
-        check_status(cuda, cuda->dnn->cudnnConvolutionForward(
-            cuda->dnn->handle, &one, plan->x, d_x, plan->w, d_w, plan->form,
-            plan->algorithm, c->d_columns, plan->workspace, &zero, plan->y,
-            d_y));
-    }
-    return plan;
+    return plan
+           && was_done(cuda, plan, dnn->cudnnConvolutionForward(
+               dnn->handle, &one, plan->x, d_x, plan->w, d_w, plan->form,
+               plan->algorithm, c->d_columns, plan->workspace, &zero, plan->y,
+               d_y));
 }
 
 bool
-cuda_convolve_weights(struct backend *b, const struct convolution *c, int n,
-                      const float *d_x, const float *d_dy, float *d_dw)
+cuda_dnn_convolve_weights(struct backend *b, const struct convolution *c,
+                          int n, const float *d_x, const float *d_dy,
+                          float *d_dw)
 {
     struct cuda *cuda = cuda_cast(b);
+    struct cuda_dnn *dnn = cuda->dnn;
     struct plan *plan = get_plan(cuda, WEIGHTS, c, n);
     const float one = 1, zero = 0;
 
-    if (plan) {
-        check_status(cuda, cuda->dnn->cudnnConvolutionBackwardFilter(
-            cuda->dnn->handle, &one, plan->x, d_x, plan->y, d_dy, plan->form,
-            plan->algorithm, c->d_columns, plan->workspace, &zero, plan->w,
-            d_dw));
-    }
-    return plan;
+    return plan
+           && was_done(cuda, plan, dnn->cudnnConvolutionBackwardFilter(
+               dnn->handle, &one, plan->x, d_x, plan->y, d_dy, plan->form,
+               plan->algorithm, c->d_columns, plan->workspace, &zero, plan->w,
+               d_dw));
 }
 
 bool
-cuda_convolve_input(struct backend *b, const struct convolution *c, int n,
-                    const float *d_dy, const float *d_w, bool add,
-                    float *d_dx)
+cuda_dnn_convolve_input(struct backend *b, const struct convolution *c,
+                        int n, const float *d_dy, const float *d_w, bool add,
+                        float *d_dx)
 {
     struct cuda *cuda = cuda_cast(b);
+    struct cuda_dnn *dnn = cuda->dnn;
     struct plan *plan = get_plan(cuda, INPUT, c, n);
     const float one = 1, beta = add;
 
-    if (plan) {
-        check_status(cuda, cuda->dnn->cudnnConvolutionBackwardData(
-            cuda->dnn->handle, &one, plan->w, d_w, plan->y, d_dy, plan->form,
-            plan->algorithm, c->d_columns, plan->workspace, &beta, plan->x,
-            d_dx));
+    return plan
+           && was_done(cuda, plan, dnn->cudnnConvolutionBackwardData(
+               dnn->handle, &one, plan->w, d_w, plan->y, d_dy, plan->form,
+               plan->algorithm, c->d_columns, plan->workspace, &beta, plan->x,
+               d_dx));
+}
+
+size_t
+cuda_dnn_count(struct cuda *cuda, int *n_convolved, int *n_left)
+{
+    *n_convolved = *n_left = 0;
+    if (!cuda->dnn) {
+        return 0;
     }
-    return plan;
+    for (int i = 0; i < cuda->dnn->n_plans; i++) {
+        bool left = cuda->dnn->plans[i].algorithm < 0;
+
+        *n_left += left;
+        *n_convolved += !left;
+    }
+    return cuda->dnn->cudnnGetVersion();
 }
 
 #else /* HAVE_CUDNN */
@@ -340,6 +374,36 @@ cuda_dnn_close(struct cuda *cuda)
 void
 cuda_dnn_forget(struct cuda *cuda)
 {
+}
+
+size_t
+cuda_dnn_count(struct cuda *cuda, int *n_convolved, int *n_left)
+{
+    *n_convolved = *n_left = 0;
+    return 0;
+}
+
+bool
+cuda_dnn_convolve(struct backend *b, const struct convolution *c, int n,
+                  const float *d_x, const float *d_w, float *d_y)
+{
+    return false;
+}
+
+bool
+cuda_dnn_convolve_weights(struct backend *b, const struct convolution *c,
+                          int n, const float *d_x, const float *d_dy,
+                          float *d_dw)
+{
+    return false;
+}
+
+bool
+cuda_dnn_convolve_input(struct backend *b, const struct convolution *c,
+                        int n, const float *d_dy, const float *d_w, bool add,
+                        float *d_dx)
+{
+    return false;
 }
 
 #endif /* HAVE_CUDNN */

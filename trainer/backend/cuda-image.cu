@@ -109,41 +109,86 @@ cuda_col2im(struct backend *b, const struct convolution *c, int n,
 
 /* Pooling. */
 
-/* Where the first of the largest of output 'i' is in the input. */
+/* Where the square of pack 'i' of the output begins in the input. */
+template<int pack>
 static __device__ size_t
-largest_of_square(const struct pooling &p, size_t i, const float *x)
+first_of_square(const struct pooling &p, size_t i)
 {
-    struct pixel square = pixel_at(over(i, p.n_channels), p.height / p.size,
+    int n_packs = p.n_channels / pack;
+    struct pixel square = pixel_at(over(i, n_packs), p.height / p.size,
                                    p.width / p.size);
-    size_t first = index_of(square.image, square.row * p.size,
-                            square.column * p.size, p.height, p.width)
-                   * p.n_channels + rest(i, p.n_channels);
-    size_t best = first;
 
-    for (int j = 0; j < p.size; j++) {
-        for (int k = 0; k < p.size; k++) {
-            size_t at = first + ((size_t) j * p.width + k) * p.n_channels;
+    return index_of(square.image, square.row * p.size, square.column * p.size,
+                    p.height, p.width)
+           * p.n_channels + rest(i, n_packs) * pack;
+}
 
-            best = x[at] > x[best] ? at : best;
+/* Stores the largest elements of the square, and the number of the first of
+ * them. */
+template<int pack>
+static __device__ void
+largest_of_square(const struct pooling &p, const float *first, float *largest,
+                  int *at)
+{
+    read_pack<pack>(first, largest);
+    UNROLL
+    for (int c = 0; c < pack; c++) {
+        at[c] = 0;
+    }
+    for (int j = 1; j < p.size * p.size; j++) {
+        float x[pack];
+
+        read_pack<pack>(first + ((size_t) (j / p.size) * p.width + j % p.size)
+                                * p.n_channels, x);
+        UNROLL
+        for (int c = 0; c < pack; c++) {
+            if (x[c] > largest[c]) {
+                largest[c] = x[c];
+                at[c] = j;
+            }
         }
     }
-    return best;
 }
 
+template<int pack>
 static __global__ void
-max_pool_kernel(size_t n_elements, struct pooling p, const float *x, float *y)
+max_pool_kernel(size_t n_packs, struct pooling p, const float *x, float *y)
 {
-    FOR_EACH_ELEMENT (i, n_elements) {
-        y[i] = x[largest_of_square(p, i, x)];
+    FOR_EACH_ELEMENT (i, n_packs) {
+        float largest[pack];
+        int at[pack];
+
+        largest_of_square<pack>(p, x + first_of_square<pack>(p, i), largest,
+                                at);
+        write_pack<pack>(y + i * pack, largest);
     }
 }
 
+/* Writes all elements of each square. */
+template<int pack>
 static __global__ void
-max_pool_gradient_kernel(size_t n_elements, struct pooling p, const float *x,
+max_pool_gradient_kernel(size_t n_packs, struct pooling p, const float *x,
                          const float *dy, float *dx)
 {
-    FOR_EACH_ELEMENT (i, n_elements) {
-        dx[largest_of_square(p, i, x)] = dy[i];
+    FOR_EACH_ELEMENT (i, n_packs) {
+        size_t first = first_of_square<pack>(p, i);
+        float largest[pack], slope[pack];
+        int at[pack];
+
+        largest_of_square<pack>(p, x + first, largest, at);
+        read_pack<pack>(dy + i * pack, slope);
+        for (int j = 0; j < p.size * p.size; j++) {
+            float d[pack];
+
+            UNROLL
+            for (int c = 0; c < pack; c++) {
+                d[c] = j != at[c] || (p.relu && largest[c] <= 0) ? 0
+                                                                 : slope[c];
+            }
+            write_pack<pack>(dx + first
+                             + ((size_t) (j / p.size) * p.width + j % p.size)
+                               * p.n_channels, d);
+        }
     }
 }
 
@@ -160,7 +205,13 @@ cuda_max_pool(struct backend *b, const struct pooling *p, int n,
 {
     size_t n_elements = pooled_size(p, n);
 
-    LAUNCH_EACH(b, "max_pool", max_pool_kernel, n_elements, *p, d_x, d_y);
+    if (p->n_channels % 4 == 0 && is_aligned(d_x) && is_aligned(d_y)) {
+        LAUNCH_EACH(b, "max_pool", max_pool_kernel<4>, n_elements / 4, *p,
+                    d_x, d_y);
+    } else {
+        LAUNCH_EACH(b, "max_pool", max_pool_kernel<1>, n_elements, *p, d_x,
+                    d_y);
+    }
 }
 
 void
@@ -170,10 +221,19 @@ cuda_max_pool_gradient(struct backend *b, const struct pooling *p, int n,
     size_t size = (size_t) n * p->height * p->width * p->n_channels;
     size_t n_elements = pooled_size(p, n);
 
-    cuda_check(b, "max_pool_gradient",
-               cudaMemsetAsync(d_dx, 0, size * sizeof *d_dx, cuda_stream(b)));
-    LAUNCH_EACH(b, "max_pool_gradient", max_pool_gradient_kernel, n_elements,
-                *p, d_x, d_dy, d_dx);
+    if (p->height % p->size || p->width % p->size) {
+        cuda_check(b, "max_pool_gradient",
+                   cudaMemsetAsync(d_dx, 0, size * sizeof *d_dx,
+                                   cuda_stream(b)));
+    }
+    if (p->n_channels % 4 == 0 && is_aligned(d_x) && is_aligned(d_dy)
+        && is_aligned(d_dx)) {
+        LAUNCH_EACH(b, "max_pool_gradient", max_pool_gradient_kernel<4>,
+                    n_elements / 4, *p, d_x, d_dy, d_dx);
+    } else {
+        LAUNCH_EACH(b, "max_pool_gradient", max_pool_gradient_kernel<1>,
+                    n_elements, *p, d_x, d_dy, d_dx);
+    }
 }
 
 static __global__ void
@@ -226,31 +286,41 @@ cuda_mean_pool_gradient(struct backend *b, int n, int n_pixels,
 /* Batch normalisation. */
 
 struct moment {
+    static const int n_vectors = 1;
     const float *x;
-    int n;
 
+    template<int pack>
     __device__ void
-    operator()(int i, int column, double *sum, double *square) const
+    read(size_t at, float (*packs)[pack]) const
     {
-        double value = x[(size_t) i * n + column];
+        read_pack<pack>(x + at, packs[0]);
+    }
 
-        *sum += value;
-        *square += value * value;
+    template<int pack>
+    __device__ void
+    add(int, const float (*packs)[pack], double *sums) const
+    {
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            double value = packs[0][j];
+
+            sums[j] += value;
+            sums[pack + j] += value * value;
+        }
     }
 };
 
 /* Sums of squares are exact enough in double: a mean of 1000 deviations loses
  * 6 of 16 digits of the variance. */
-static __global__ void
-norm_end(int m, int n, int n_chunks, const double *sums, const double *squares,
-         float *stats)
-{
-    double mean = column_total(n_chunks, sums) / m;
-    double var = column_total(n_chunks, squares) / m - mean * mean;
-    float *at = stats + blockIdx.x;
+struct moment_end {
+    float *stats;
+    int m, n;
 
-    if (!threadIdx.x) {
-        double unbiased;
+    __device__ void
+    operator()(int column, double sum, double square) const
+    {
+        double mean = sum / m, var = square / m - mean * mean, unbiased;
+        float *at = stats + column;
 
         var = var > 0 ? var : 0;
         unbiased = m > 1 ? var * m / (m - 1) : var;
@@ -261,21 +331,47 @@ norm_end(int m, int n, int n_chunks, const double *sums, const double *squares,
         at[3 * (size_t) n] += BACKEND_NORM_RATE
                               * (unbiased - at[3 * (size_t) n]);
     }
-}
+};
 
 /* 'is_var': 'factor' has variances. */
+template<int pack>
 static __global__ void
-norm_apply(size_t n_elements, int n, const float *x, const float *mean,
+norm_apply(size_t n_packs, int n, const float *x, const float *mean,
            const float *factor, int is_var, const float *scale,
            const float *shift, int relu, float *y)
 {
-    FOR_EACH_ELEMENT (i, n_elements) {
-        int column = rest(i, n);
-        float f = is_var ? 1 / sqrtf(factor[column] + BACKEND_NORM_EPSILON)
-                         : factor[column];
-        float z = (x[i] - mean[column]) * f * scale[column] + shift[column];
+    FOR_EACH_ELEMENT (i, n_packs) {
+        int column = rest(i, n / pack) * pack;
+        float z[pack];
 
-        y[i] = relu && z < 0 ? 0 : z;
+        read_pack<pack>(x + i * pack, z);
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            int c = column + j;
+            float f = is_var ? 1 / sqrtf(factor[c] + BACKEND_NORM_EPSILON)
+                             : factor[c];
+
+            z[j] = (z[j] - mean[c]) * f * scale[c] + shift[c];
+            z[j] = relu && z[j] < 0 ? 0 : z[j];
+        }
+        write_pack<pack>(y + i * pack, z);
+    }
+}
+
+static void
+apply_norm(struct backend *b, const char *what, int m, int n,
+           const float *d_x, const float *d_mean, const float *d_factor,
+           bool is_var, const float *d_scale, const float *d_shift, bool relu,
+           float *d_y)
+{
+    size_t n_elements = (size_t) m * n;
+
+    if (n % 4 == 0 && is_aligned(d_x) && is_aligned(d_y)) {
+        LAUNCH_EACH(b, what, norm_apply<4>, n_elements / 4, n, d_x, d_mean,
+                    d_factor, is_var, d_scale, d_shift, relu, d_y);
+    } else {
+        LAUNCH_EACH(b, what, norm_apply<1>, n_elements, n, d_x, d_mean,
+                    d_factor, is_var, d_scale, d_shift, relu, d_y);
     }
 }
 
@@ -284,19 +380,14 @@ cuda_norm(struct backend *b, int m, int n, const float *d_x,
           const float *d_scale, const float *d_shift, bool relu,
           float *d_stats, float *d_y)
 {
-    double *d_sums = cuda_work(b), *d_squares = d_sums + CUDA_KERNELS_WORK / 2;
-    size_t n_elements = (size_t) m * n;
-    struct moment value = { d_x, n };
-    int n_chunks;
+    struct moment value = { d_x };
+    struct moment_end end = { d_stats, m, n };
 
-    if (!n_elements) {
-        return;
+    if (m && n) {
+        sum_columns(b, "norm", m, n, is_aligned(d_x), value, end);
     }
-    n_chunks = sum_columns(b, "norm", m, n, value, d_squares);
-    LAUNCH_COLUMNS(b, "norm", norm_end, n, m, n, n_chunks, d_sums, d_squares,
-                   d_stats);
-    LAUNCH_EACH(b, "norm", norm_apply, n_elements, n, d_x, d_stats,
-                d_stats + n, 0, d_scale, d_shift, relu, d_y);
+    apply_norm(b, "norm", m, n, d_x, d_stats, d_stats + n, false, d_scale,
+               d_shift, relu, d_y);
 }
 
 void
@@ -304,11 +395,8 @@ cuda_norm_fixed(struct backend *b, int m, int n, const float *d_x,
                 const float *d_scale, const float *d_shift, bool relu,
                 const float *d_stats, float *d_y)
 {
-    size_t n_elements = (size_t) m * n;
-
-    LAUNCH_EACH(b, "norm_fixed", norm_apply, n_elements, n, d_x,
-                d_stats + 2 * (size_t) n, d_stats + 3 * (size_t) n, 1,
-                d_scale, d_shift, relu, d_y);
+    apply_norm(b, "norm_fixed", m, n, d_x, d_stats + 2 * (size_t) n,
+               d_stats + 3 * (size_t) n, true, d_scale, d_shift, relu, d_y);
 }
 
 struct norm_slope {
@@ -316,44 +404,70 @@ struct norm_slope {
     const float *stats;
     int n;
 
-    __device__ void
-    operator()(int i, int column, double *sum, double *product) const
-    {
-        size_t at = (size_t) i * n + column;
-        float d = y && y[at] <= 0 ? 0 : dy[at];
+    static const int n_vectors = 3;
 
-        *sum += d;
-        *product += (double) d * ((x[at] - stats[column])
-                                  * stats[n + column]);
+    template<int pack>
+    __device__ void
+    read(size_t at, float (*packs)[pack]) const
+    {
+        read_pack<pack>(x + at, packs[0]);
+        read_pack<pack>((y ? y : x) + at, packs[1]);
+        read_pack<pack>(dy + at, packs[2]);
+    }
+
+    template<int pack>
+    __device__ void
+    add(int column, const float (*packs)[pack], double *sums) const
+    {
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            float d = y && packs[1][j] <= 0 ? 0 : packs[2][j];
+
+            sums[j] += d;
+            sums[pack + j] += (double) d
+                              * ((packs[0][j] - stats[column + j])
+                                 * stats[n + column + j]);
+        }
     }
 };
 
-static __global__ void
-norm_gradient_end(int n_chunks, const double *sums, const double *products,
-                  float *dscale, float *dshift)
-{
-    double sum = column_total(n_chunks, sums);
-    double product = column_total(n_chunks, products);
+struct norm_slope_end {
+    float *dscale, *dshift;
 
-    if (!threadIdx.x) {
-        dshift[blockIdx.x] = sum;
-        dscale[blockIdx.x] = product;
+    __device__ void
+    operator()(int column, double sum, double product) const
+    {
+        dshift[column] = sum;
+        dscale[column] = product;
     }
-}
+};
 
+template<int pack>
 static __global__ void
-norm_gradient_apply(size_t n_elements, int m, struct norm_slope s,
+norm_gradient_apply(size_t n_packs, int m, struct norm_slope s,
                     const float *scale, const float *dscale,
                     const float *dshift, float *dx)
 {
-    FOR_EACH_ELEMENT (i, n_elements) {
-        int column = rest(i, s.n);
-        float factor = s.stats[s.n + column];
-        float off = (s.x[i] - s.stats[column]) * factor;
-        float d = s.y && s.y[i] <= 0 ? 0 : s.dy[i];
+    FOR_EACH_ELEMENT (i, n_packs) {
+        int column = rest(i, s.n / pack) * pack;
+        float x[pack], y[pack], d[pack];
 
-        dx[i] = scale[column] * factor
-                * (d - (dshift[column] + off * dscale[column]) / m);
+        read_pack<pack>(s.x + i * pack, x);
+        read_pack<pack>(s.dy + i * pack, d);
+        if (s.y) {
+            read_pack<pack>(s.y + i * pack, y);
+        }
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            int c = column + j;
+            float factor = s.stats[s.n + c];
+            float off = (x[j] - s.stats[c]) * factor;
+
+            d[j] = s.y && y[j] <= 0 ? 0 : d[j];
+            d[j] = scale[c] * factor
+                   * (d[j] - (dshift[c] + off * dscale[c]) / m);
+        }
+        write_pack<pack>(dx + i * pack, d);
     }
 }
 
@@ -363,20 +477,24 @@ cuda_norm_gradient(struct backend *b, int m, int n, const float *d_x,
                    const float *d_stats, float *d_dy, float *d_dx,
                    float *d_dscale, float *d_dshift)
 {
-    double *d_sums = cuda_work(b);
-    double *d_products = d_sums + CUDA_KERNELS_WORK / 2;
     size_t n_elements = (size_t) m * n;
     struct norm_slope slope = { d_x, relu ? d_y : NULL, d_dy, d_stats, n };
-    int n_chunks;
+    struct norm_slope_end end = { d_dscale, d_dshift };
+    bool aligned = is_aligned(d_x) && is_aligned(d_y) && is_aligned(d_dy)
+                   && is_aligned(d_dx);
 
     if (!n_elements) {
         return;
     }
-    n_chunks = sum_columns(b, "norm_gradient", m, n, slope, d_products);
-    LAUNCH_COLUMNS(b, "norm_gradient", norm_gradient_end, n, n_chunks, d_sums,
-                   d_products, d_dscale, d_dshift);
-    LAUNCH_EACH(b, "norm_gradient", norm_gradient_apply, n_elements, m, slope,
-                d_scale, d_dscale, d_dshift, d_dx);
+    sum_columns(b, "norm_gradient", m, n, aligned, slope, end);
+    if (n % 4 == 0 && aligned) {
+        LAUNCH_EACH(b, "norm_gradient", norm_gradient_apply<4>,
+                    n_elements / 4, m, slope, d_scale, d_dscale, d_dshift,
+                    d_dx);
+    } else {
+        LAUNCH_EACH(b, "norm_gradient", norm_gradient_apply<1>, n_elements, m,
+                    slope, d_scale, d_dscale, d_dshift, d_dx);
+    }
 }
 
 /* Residual blocks. */
@@ -417,6 +535,24 @@ join_gradient_kernel(size_t n_elements, struct shortcut s, const float *dy,
     }
 }
 
+/* Where the shortcut has the dimensions of the block. */
+static __global__ void
+join_same_kernel(size_t n_packs, const float *x, float *y)
+{
+    FOR_EACH_ELEMENT (i, n_packs) {
+        float a[4], z[4];
+
+        read_pack<4>(x + i * 4, a);
+        read_pack<4>(y + i * 4, z);
+        UNROLL
+        for (int j = 0; j < 4; j++) {
+            z[j] += a[j];
+            z[j] = z[j] > 0 ? z[j] : 0;
+        }
+        write_pack<4>(y + i * 4, z);
+    }
+}
+
 void
 cuda_join(struct backend *b, const struct shortcut *s, int n,
           const float *d_x, float *d_y)
@@ -424,6 +560,11 @@ cuda_join(struct backend *b, const struct shortcut *s, int n,
     size_t n_elements = (size_t) n * (s->height / s->stride)
                         * (s->width / s->stride) * s->n_out;
 
+    if (s->stride == 1 && s->n_in == s->n_out && n_elements % 4 == 0
+        && is_aligned(d_x) && is_aligned(d_y)) {
+        LAUNCH_EACH(b, "join", join_same_kernel, n_elements / 4, d_x, d_y);
+        return;
+    }
     LAUNCH_EACH(b, "join", join_kernel, n_elements, *s, d_x, d_y);
 }
 

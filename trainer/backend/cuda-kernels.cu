@@ -11,13 +11,21 @@
 
 /* Element-wise. */
 
+template<int pack>
 static __global__ void
-bias_kernel(size_t n_elements, int n, const float *bias, int relu, float *y)
+bias_kernel(size_t n_packs, int n, const float *bias, int relu, float *y)
 {
-    FOR_EACH_ELEMENT (i, n_elements) {
-        float sum = y[i] + bias[rest(i, n)];
+    FOR_EACH_ELEMENT (i, n_packs) {
+        float sum[pack], value[pack];
 
-        y[i] = relu && sum < 0 ? 0 : sum;
+        read_pack<pack>(y + i * pack, sum);
+        read_pack<pack>(bias + rest(i, n / pack) * pack, value);
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            sum[j] += value[j];
+            sum[j] = relu && sum[j] < 0 ? 0 : sum[j];
+        }
+        write_pack<pack>(y + i * pack, sum);
     }
 }
 
@@ -27,21 +35,42 @@ cuda_bias(struct backend *b, int m, int n, const float *d_bias, bool relu,
 {
     size_t n_elements = (size_t) m * n;
 
-    LAUNCH_EACH(b, "bias", bias_kernel, n_elements, n, d_bias, relu, d_y);
+    if (n % 4 == 0 && is_aligned(d_bias) && is_aligned(d_y)) {
+        LAUNCH_EACH(b, "bias", bias_kernel<4>, n_elements / 4, n, d_bias,
+                    relu, d_y);
+    } else {
+        LAUNCH_EACH(b, "bias", bias_kernel<1>, n_elements, n, d_bias, relu,
+                    d_y);
+    }
 }
 
+template<int pack>
 static __global__ void
-relu_gradient_kernel(size_t n, const float *y, float *dy)
+relu_gradient_kernel(size_t n_packs, const float *y, float *dy)
 {
-    FOR_EACH_ELEMENT (i, n) {
-        dy[i] = y[i] > 0 ? dy[i] : 0;
+    FOR_EACH_ELEMENT (i, n_packs) {
+        float value[pack], slope[pack];
+
+        read_pack<pack>(y + i * pack, value);
+        read_pack<pack>(dy + i * pack, slope);
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            slope[j] = value[j] > 0 ? slope[j] : 0;
+        }
+        write_pack<pack>(dy + i * pack, slope);
     }
 }
 
 void
 cuda_relu_gradient(struct backend *b, size_t n, const float *d_y, float *d_dy)
 {
-    LAUNCH_EACH(b, "relu_gradient", relu_gradient_kernel, n, d_y, d_dy);
+    if (n % 4 == 0 && is_aligned(d_y) && is_aligned(d_dy)) {
+        LAUNCH_EACH(b, "relu_gradient", relu_gradient_kernel<4>, n / 4, d_y,
+                    d_dy);
+    } else {
+        LAUNCH_EACH(b, "relu_gradient", relu_gradient_kernel<1>, n, d_y,
+                    d_dy);
+    }
 }
 
 static __global__ void
@@ -92,38 +121,46 @@ cuda_count(struct backend *b, uint32_t *d_counter)
 /* Sums. */
 
 struct column_value {
+    static const int n_vectors = 1;
     const float *y;
-    int n;
 
+    template<int pack>
     __device__ void
-    operator()(int i, int column, double *sum, double *) const
+    read(size_t at, float (*packs)[pack]) const
     {
-        *sum += y[(size_t) i * n + column];
+        read_pack<pack>(y + at, packs[0]);
+    }
+
+    template<int pack>
+    __device__ void
+    add(int, const float (*packs)[pack], double *sums) const
+    {
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            sums[j] += packs[0][j];
+        }
     }
 };
 
-static __global__ void
-column_sums_end(int n_chunks, const double *work, float *sums)
-{
-    double sum = column_total(n_chunks, work);
+struct column_end {
+    float *sums;
 
-    if (!threadIdx.x) {
-        sums[blockIdx.x] = sum;
+    __device__ void
+    operator()(int column, double sum, double) const
+    {
+        sums[column] = sum;
     }
-}
+};
 
 void
 cuda_column_sums(struct backend *b, int m, int n, const float *d_y,
                  float *d_sums)
 {
-    const double *d_work = cuda_work(b);
-    struct column_value value = { d_y, n };
-    int n_chunks;
+    struct column_value value = { d_y };
+    struct column_end end = { d_sums };
 
     if (n) {
-        n_chunks = sum_columns(b, "column_sums", m, n, value, NULL);
-        LAUNCH_COLUMNS(b, "column_sums", column_sums_end, n, n_chunks, d_work,
-                       d_sums);
+        sum_columns(b, "column_sums", m, n, is_aligned(d_y), value, end);
     }
 }
 

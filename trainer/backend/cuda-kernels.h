@@ -9,8 +9,9 @@
  * valid in both.  A function implements the member of struct backend_class of
  * the same name.
  *
- * No kernel uses atomics, and the order of each sum depends on sizes only, so
- * that two runs on a device are equal to the bit.
+ * The order of each sum depends on sizes only, so that two runs on a device are
+ * equal to the bit.  The only atomic operation decides which block adds the
+ * sums of all blocks, not their order.
  *
  *    cuda_count(b, d_counter);
  *
@@ -48,6 +49,13 @@ cudaStream_t cuda_stream(struct backend *);
 #define CUDA_KERNELS_WORK (2 * 65536)
 double *cuda_work(struct backend *);
 
+/* Returns a counter of blocks for each group of columns, of which there are at
+ * most CUDA_KERNELS_WORK / 2; they are 0 between two kernels. */
+unsigned int *cuda_tickets(struct backend *);
+
+/* May convolutions use TF32? */
+bool cuda_has_tf32(struct backend *);
+
 /* Returns memory for the partial sums of a loss, and copies them to the memory
  * that losses() reads. */
 struct cuda_partial *cuda_partials(struct backend *);
@@ -75,6 +83,28 @@ void cuda_sgd(struct backend *, size_t n, float rate, float momentum,
 void cuda_gather(struct backend *, int m, const uint32_t *d_starts,
                  const uint32_t *d_at, const float *d_values,
                  const float *d_x, float *d_y);
+
+/* Convolutions (cuda-convolve.cu). */
+
+bool cuda_convolve(struct backend *, const struct convolution *, int n,
+                   const float *d_x, const float *d_w, float *d_y);
+bool cuda_convolve_weights(struct backend *, const struct convolution *,
+                           int n, const float *d_x, const float *d_dy,
+                           float *d_dw);
+bool cuda_convolve_input(struct backend *, const struct convolution *, int n,
+                         const float *d_dy, const float *d_w, bool add,
+                         float *d_dx);
+
+/* The same by cuDNN (cuda-dnn.c). */
+
+bool cuda_dnn_convolve(struct backend *, const struct convolution *, int n,
+                       const float *d_x, const float *d_w, float *d_y);
+bool cuda_dnn_convolve_weights(struct backend *, const struct convolution *,
+                               int n, const float *d_x, const float *d_dy,
+                               float *d_dw);
+bool cuda_dnn_convolve_input(struct backend *, const struct convolution *,
+                             int n, const float *d_dy, const float *d_w,
+                             bool add, float *d_dx);
 
 /* Adds 1 to the counter. */
 void cuda_count(struct backend *, uint32_t *d_counter);

@@ -12,8 +12,7 @@
  *
  *    LAUNCH_EACH(b, "sgd", sgd_kernel, n, rate, ...);
  *
- *    n_chunks = sum_columns(b, "norm", m, n, value, d_squares);
- *    LAUNCH_COLUMNS(b, "norm", end, n, n_chunks, cuda_work(b), ...);
+ *    sum_columns(b, "norm", m, n, is_aligned(d_x), value, end);
  *
  * No state. */
 
@@ -28,10 +27,36 @@
                                  * several elements. */
 #define WARP 32
 
+/* Before a loop. */
+#ifdef __CUDACC__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
+#endif
+
 #ifndef LAUNCH
+/* The parameters of a kernel are known from its type only, so that arguments
+ * of other types are converted as in a call. */
+template<class T>
+struct as_is {
+    typedef T type;
+};
+
+/* Returns the result of this launch alone, not one that an earlier call has
+ * left behind, as cudaGetLastError() would. */
+template<class... parameter>
+static cudaError_t
+launch(void (*kernel)(parameter...), dim3 grid, dim3 threads,
+       cudaStream_t stream, typename as_is<parameter>::type... arguments)
+{
+    void *addresses[] = { (void *) &arguments... };
+
+    return cudaLaunchKernel((const void *) kernel, grid, threads, addresses,
+                            0, stream);
+}
+
 #define LAUNCH(KERNEL, GRID, THREADS, STREAM, ...)              \
-    ((KERNEL)<<<(GRID), (THREADS), 0, (STREAM)>>>(__VA_ARGS__), \
-     cudaGetLastError())
+    launch(KERNEL, GRID, THREADS, STREAM, __VA_ARGS__)
 #define LAUNCH_MEETING LAUNCH
 #endif
 
@@ -67,26 +92,64 @@ rest(size_t i, unsigned int n)
     return i >> 32 ? i % n : (uint32_t) i % n;
 }
 
-/* Sums over columns, in two steps.  First each block of threads, whose rows
- * read neighbouring elements, sums 'length' rows of 'block.x' columns; then a
- * block per column adds these sums.  Both use double and an order that depends
- * on the sizes only. */
+/* Elements are read and written one by one, or four at once. */
+
+template<int pack>
+static __device__ inline void
+read_pack(const float *from, float *to)
+{
+    if (pack == 4) {
+        float4 four = *(const float4 *) from;
+
+        to[0] = four.x;
+        to[1] = four.y;
+        to[2] = four.z;
+        to[3] = four.w;
+    } else {
+        to[0] = from[0];
+    }
+}
+
+template<int pack>
+static __device__ inline void
+write_pack(float *to, const float *from)
+{
+    if (pack == 4) {
+        *(float4 *) to = { from[0], from[1], from[2], from[3] };
+    } else {
+        to[0] = from[0];
+    }
+}
+
+/* Vectors that begin in device memory of their own are aligned; a part of one
+ * may not be. */
+static inline bool
+is_aligned(const void *d_vector)
+{
+    return (uintptr_t) d_vector % sizeof(float4) == 0;
+}
+
+/* Sums over columns, in two steps of one launch.  First each block of threads,
+ * whose rows read neighbouring packs of columns, sums 'length' rows; then the
+ * block that is the last of its columns adds these sums.  Both use double and
+ * an order that depends on the sizes only. */
 struct column_plan {
-    dim3 block, grid;           /* Dimensions of the first step. */
+    dim3 block, grid;           /* grid.y: the number of chunks of rows. */
     int length;
-    int n_chunks;               /* grid.y. */
 };
 
-#define PLAN_ROWS 8             /* Least number of rows per thread, if there
+#define PLAN_ROWS 4             /* Least number of rows per thread, if there
                                  * are as many. */
-#define PLAN_MAX_CHUNKS 512
+#define PLAN_MAX_CHUNKS 264     /* Two for each multiprocessor of an H100. */
+#define PLAN_AHEAD 4            /* Rows that a thread reads at once. */
 
-/* Chunks times columns is at most 'max_sums'. */
+/* For n packs of columns.  Chunks times packs is at most 'max_packs', for up to
+ * as many packs. */
 static inline struct column_plan
-column_plan(int m, int n, int max_sums)
+column_plan(int m, int n, int max_packs)
 {
     struct column_plan plan;
-    int columns = 1, rows, wanted, limit = max_sums / n;
+    int columns = 1, rows, wanted, limit = max_packs / n;
 
     while (columns < WARP && columns < n) {
         columns *= 2;
@@ -96,107 +159,152 @@ column_plan(int m, int n, int max_sums)
     limit = limit < 1 ? 1 : limit > PLAN_MAX_CHUNKS ? PLAN_MAX_CHUNKS : limit;
     wanted = wanted < 1 ? 1 : wanted < limit ? wanted : limit;
     plan.length = (m + wanted - 1) / wanted;
-    plan.n_chunks = wanted;
     plan.block = dim3(columns, rows);
     plan.grid = dim3((n + columns - 1) / columns, wanted);
     return plan;
 }
 
-/* Adds the 'sums' of the rows of a block; thread row 0 returns the total. */
-static __device__ inline double
-add_rows(double *sums, double sum)
+/* Adds the 'values' of the rows of a block, which thread row 0 gets. */
+template<int n_values>
+static __device__ inline void
+add_rows(double tile[n_values][BLOCK], double values[n_values])
 {
     int thread = threadIdx.y * blockDim.x + threadIdx.x;
 
-    sums[thread] = sum;
+    UNROLL
+    for (int i = 0; i < n_values; i++) {
+        tile[i][thread] = values[i];
+    }
     __syncthreads();
     for (unsigned int step = blockDim.y / 2; step; step /= 2) {
         if (threadIdx.y < step) {
-            sums[thread] += sums[thread + step * blockDim.x];
+            UNROLL
+            for (int i = 0; i < n_values; i++) {
+                tile[i][thread] += tile[i][thread + step * blockDim.x];
+            }
         }
         __syncthreads();
     }
-    sum = sums[threadIdx.x];
+    UNROLL
+    for (int i = 0; i < n_values; i++) {
+        values[i] = tile[i][threadIdx.x];
+    }
     __syncthreads();
-    return sum;
 }
 
-template<class value>
-static __global__ void
-column_chunks(int m, int n, int length, value v, double *sums, double *others)
+/* Returns true in all threads of the last block that calls this with the same
+ * 'ticket'; what the others have written is visible to it.  The ticket is 0
+ * again afterwards. */
+static __device__ inline bool
+is_last_block(unsigned int *ticket, unsigned int n_blocks)
 {
-    __shared__ double tile[BLOCK];
-    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    __shared__ bool is_last;
+
+    __threadfence();
+    __syncthreads();
+    if (!threadIdx.x && !threadIdx.y) {
+        is_last = atomicAdd(ticket, 1u) == n_blocks - 1;
+        if (is_last) {
+            *ticket = 0;
+        }
+    }
+    __syncthreads();
+    __threadfence();
+    return is_last;
+}
+
+template<int pack, class value, class end>
+static __global__ void
+column_sums_kernel(int m, int n, int length, value v, end e, double *chunks,
+                   unsigned int *tickets)
+{
+    /* The first sums of the columns, then the second ones. */
+    const int n_values = 2 * pack;
+    __shared__ double tile[n_values][BLOCK];
+    int column = (blockIdx.x * blockDim.x + threadIdx.x) * pack;
     int first = blockIdx.y * length;
-    int end = m - first < length ? m : first + length;
-    double sum = 0, other = 0;
+    int last = m - first < length ? m : first + length;
+    double sums[n_values] = { 0 };
+    double *mine = chunks + (size_t) column * 2;
 
     if (column < n) {
-        for (int i = first + threadIdx.y; i < end; i += blockDim.y) {
-            v(i, column, &sum, &other);
+        for (int i = first + threadIdx.y; i < last;
+             i += PLAN_AHEAD * blockDim.y) {
+            float read[PLAN_AHEAD][value::n_vectors][pack];
+
+            UNROLL
+            for (int j = 0; j < PLAN_AHEAD; j++) {
+                int row = i + j * blockDim.y;
+
+                /* A row that is not there counts as nothing. */
+                v.template read<pack>((size_t) (row < last ? row : i) * n
+                                      + column, read[j]);
+            }
+            UNROLL
+            for (int j = 0; j < PLAN_AHEAD; j++) {
+                if (i + j * (int) blockDim.y < last) {
+                    v.template add<pack>(column, read[j], sums);
+                }
+            }
         }
     }
-    sum = add_rows(tile, sum);
-    if (others) {
-        other = add_rows(tile, other);
-    }
+    add_rows<n_values>(tile, sums);
     if (!threadIdx.y && column < n) {
-        size_t at = (size_t) column * gridDim.y + blockIdx.y;
-
-        sums[at] = sum;
-        if (others) {
-            others[at] = other;
+        UNROLL
+        for (int j = 0; j < n_values; j++) {
+            mine[(size_t) blockIdx.y * 2 * n + j] = sums[j];
+        }
+    }
+    if (!is_last_block(&tickets[blockIdx.x], gridDim.y)) {
+        return;
+    }
+    UNROLL
+    for (int j = 0; j < n_values; j++) {
+        sums[j] = 0;
+    }
+    if (column < n) {
+        for (unsigned int i = threadIdx.y; i < gridDim.y; i += blockDim.y) {
+            UNROLL
+            for (int j = 0; j < n_values; j++) {
+                sums[j] += mine[(size_t) i * 2 * n + j];
+            }
+        }
+    }
+    add_rows<n_values>(tile, sums);
+    if (!threadIdx.y && column < n) {
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            e(column + j, sums[j], sums[pack + j]);
         }
     }
 }
 
-/* The first step: chunks of sums to cuda_work() and, unless it is NULL, to
- * 'd_others'.  'v' adds an element to one or two sums.  Returns the number of
- * chunks of a column. */
-template<class value>
-static int
-sum_columns(struct backend *b, const char *what, int m, int n, value v,
-            double *d_others)
+template<int pack, class value, class end>
+static cudaError_t
+launch_column_sums(struct backend *b, int m, int n, value v, end e)
 {
-    struct column_plan plan = column_plan(m, n, CUDA_KERNELS_WORK / 2);
-    double *d_sums = cuda_work(b);
+    struct column_plan plan = column_plan(
+        m, n / pack, CUDA_KERNELS_WORK / 2 / pack);
 
+    return LAUNCH_MEETING((column_sums_kernel<pack, value, end>), plan.grid,
+                          plan.block, cuda_stream(b), m, n, plan.length, v, e,
+                          cuda_work(b), cuda_tickets(b));
+}
+
+/* Sums over the m rows of each of n columns.  'v' reads a pack of each of its
+ * vectors and adds them to one or two sums of each column; 'e' gets those of a
+ * column, in one thread.  'aligned': the vectors are. */
+template<class value, class end>
+static void
+sum_columns(struct backend *b, const char *what, int m, int n, bool aligned,
+            value v, end e)
+{
     cuda_check(b, what,
-               LAUNCH_MEETING(column_chunks<value>, plan.grid, plan.block,
-                              cuda_stream(b), m, n, plan.length, v, d_sums,
-                              d_others));
-    return plan.n_chunks;
-}
-
-/* The second step: a kernel with a block for each of N columns, whose first
- * thread gets the total from column_total(). */
-#define COLUMN_BLOCK 128        /* Threads of a block. */
-#define LAUNCH_COLUMNS(B, WHAT, KERNEL, N, ...)                         \
-    cuda_check(B, WHAT, LAUNCH_MEETING(KERNEL, N, COLUMN_BLOCK,         \
-                                       cuda_stream(B), __VA_ARGS__))
-
-/* Returns the sum of the chunks of column blockIdx.x, to all threads of the
- * block. */
-static __device__ inline double
-column_total(int n_chunks, const double *work)
-{
-    __shared__ double tile[COLUMN_BLOCK];
-    const double *chunks = work + (size_t) blockIdx.x * n_chunks;
-    double sum = 0;
-
-    for (int i = threadIdx.x; i < n_chunks; i += COLUMN_BLOCK) {
-        sum += chunks[i];
-    }
-    __syncthreads();
-    tile[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int step = COLUMN_BLOCK / 2; step; step /= 2) {
-        if (threadIdx.x < step) {
-            tile[threadIdx.x] += tile[threadIdx.x + step];
-        }
-        __syncthreads();
-    }
-    return tile[0];
+               n > CUDA_KERNELS_WORK / 2
+               ? cudaErrorInvalidValue
+               : aligned && n % 4 == 0
+               ? launch_column_sums<4>(b, m, n, v, e)
+               : launch_column_sums<1>(b, m, n, v, e));
 }
 
 #endif /* trainer/backend/cuda-launch.h */

@@ -11,16 +11,21 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/clock.h"
 
 #define TEXT_OF(X) #X
 #define TEXT(X) TEXT_OF(X)
 #define CUBLAS_FILE "libcublas.so." TEXT(CUBLAS_VER_MAJOR)
 #define WORKSPACE ((size_t) 32 << 20)   /* Recommended size for an H100. */
+#define LATE_US 30000000        /* A part that takes longer is reported. */
 
 void
 cuda_check(struct backend *b, const char *what, cudaError_t error)
@@ -53,6 +58,44 @@ cuda_failure(const struct backend *b)
 
 /* Opening. */
 
+static __thread char refusal[256];      /* See struct backend_class, why(). */
+
+static const char *
+cuda_why(void)
+{
+    return refusal;
+}
+
+/* Keeps the reason of a failure of open().  Returns 'error'. */
+static int __attribute__((format(printf, 2, 3)))
+refuse(int error, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(refusal, sizeof refusal, format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+/* Returns 0 if 'error' is cudaSuccess, else an error number. */
+static int
+accept(cudaError_t error, const char *what)
+{
+    return error == cudaSuccess
+           ? 0
+           : refuse(error == cudaErrorMemoryAllocation ? ENOMEM : EIO,
+                    "%s: %s", what, cudaGetErrorString(error));
+}
+
+/* The same for cuBLAS. */
+static int
+accept_blas(cublasStatus_t status, const char *what)
+{
+    return status == CUBLAS_STATUS_SUCCESS
+           ? 0 : refuse(EIO, "%s: cuBLAS status %d", what, status);
+}
+
 /* Stores the address of a function.  Returns false if the library has no such
  * function. */
 static bool
@@ -65,14 +108,19 @@ load(struct cuda_blas *blas, const char *name, void *function)
 static int
 load_all(struct cuda_blas *blas)
 {
-    blas->file = dlopen(CUBLAS_FILE, RTLD_NOW | RTLD_LOCAL);
-    return blas->file
-           && load(blas, TEXT(cublasCreate), &blas->create)
+    /* A library with threads and exit handlers of its own stays loaded. */
+    blas->file = dlopen(CUBLAS_FILE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!blas->file) {
+        return refuse(ELIBACC, "%s", dlerror());
+    }
+    return load(blas, TEXT(cublasCreate), &blas->create)
            && load(blas, TEXT(cublasDestroy), &blas->destroy)
+           && load(blas, TEXT(cublasGetVersion), &blas->get_version)
            && load(blas, TEXT(cublasSetStream), &blas->set_stream)
            && load(blas, TEXT(cublasSetWorkspace), &blas->set_workspace)
            && load(blas, TEXT(cublasSetMathMode), &blas->set_math_mode)
-           && load(blas, TEXT(cublasSgemm), &blas->sgemm) ? 0 : ELIBACC;
+           && load(blas, TEXT(cublasSgemm), &blas->sgemm)
+           ? 0 : refuse(ELIBACC, "%s: a function is missing", CUBLAS_FILE);
 }
 
 static int
@@ -81,20 +129,22 @@ open_blas(struct cuda *cuda)
     struct cuda_blas *blas = &cuda->blas;
     int error = load_all(blas);
 
+    error = error ? error : accept(cudaMalloc(&blas->d_workspace, WORKSPACE),
+                                   "workspace");
     if (error) {
         return error;
     }
-    if (cudaMalloc(&blas->d_workspace, WORKSPACE) != cudaSuccess) {
-        return ENOMEM;
-    }
-    if (blas->create(&blas->handle) != CUBLAS_STATUS_SUCCESS) {
+    error = accept_blas(blas->create(&blas->handle), "cublasCreate");
+    if (error) {
         blas->handle = NULL;
-        return EIO;
+        return error;
     }
-    return blas->set_stream(blas->handle, cuda->stream)
-           == CUBLAS_STATUS_SUCCESS
-           && blas->set_workspace(blas->handle, blas->d_workspace, WORKSPACE)
-              == CUBLAS_STATUS_SUCCESS ? 0 : EIO;
+    error = accept_blas(blas->set_stream(blas->handle, cuda->stream),
+                        "cublasSetStream");
+    return error ? error
+                 : accept_blas(blas->set_workspace(
+                       blas->handle, blas->d_workspace, WORKSPACE),
+                       "cublasSetWorkspace");
 }
 
 static void
@@ -121,6 +171,7 @@ cuda_close(struct backend *b)
     close_blas(cuda);
     cudaFree(cuda->d_partials);
     cudaFree(cuda->d_work);
+    cudaFree(cuda->d_tickets);
     cudaFree(cuda->d_step);
     if (cuda->mailbox) {
         cudaFreeHost((void *) cuda->mailbox);
@@ -143,50 +194,83 @@ cuda_close(struct backend *b)
 static int
 open_streams(struct cuda *cuda, int index)
 {
-    return cudaSetDevice(index) == cudaSuccess
-           && cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)
-              == cudaSuccess
-           && cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking)
-              == cudaSuccess
-           && cudaEventCreateWithFlags(&cuda->fork, cudaEventDisableTiming)
-              == cudaSuccess
-           && cudaEventCreateWithFlags(&cuda->join, cudaEventDisableTiming)
-              == cudaSuccess ? 0 : EIO;
+    cudaError_t error = cudaSetDevice(index);
+
+    error = error ? error : cudaStreamCreateWithFlags(&cuda->stream,
+                                                      cudaStreamNonBlocking);
+    error = error ? error : cudaStreamCreateWithFlags(&cuda->copies,
+                                                      cudaStreamNonBlocking);
+    error = error ? error : cudaEventCreateWithFlags(&cuda->fork,
+                                                     cudaEventDisableTiming);
+    error = error ? error : cudaEventCreateWithFlags(&cuda->join,
+                                                     cudaEventDisableTiming);
+    return accept(error, "streams");
 }
 
 static int
 open_memory(struct cuda *cuda)
 {
-    return cudaMalloc((void **) &cuda->d_partials,
-                      sizeof cuda->mailbox->partials) == cudaSuccess
-           && cudaMalloc((void **) &cuda->d_work,
-                         CUDA_KERNELS_WORK * sizeof *cuda->d_work)
-              == cudaSuccess
-           && cudaMalloc((void **) &cuda->d_step, sizeof *cuda->d_step)
-              == cudaSuccess
-           && cudaMemset(cuda->d_step, 0, sizeof *cuda->d_step)
-              == cudaSuccess
-           && cudaHostAlloc((void **) &cuda->mailbox, sizeof *cuda->mailbox,
-                            cudaHostAllocDefault) == cudaSuccess
-           ? 0 : ENOMEM;
+    const size_t tickets_size = CUDA_KERNELS_WORK / 2
+                                * sizeof *cuda->d_tickets;
+    cudaError_t error = cudaMalloc((void **) &cuda->d_partials,
+                                   sizeof cuda->mailbox->partials);
+
+    error = error ? error : cudaMalloc((void **) &cuda->d_work,
+                                       CUDA_KERNELS_WORK
+                                       * sizeof *cuda->d_work);
+    error = error ? error : cudaMalloc((void **) &cuda->d_tickets,
+                                       tickets_size);
+    error = error ? error : cudaMemsetAsync(cuda->d_tickets, 0, tickets_size,
+                                            cuda->stream);
+    error = error ? error : cudaMalloc((void **) &cuda->d_step,
+                                       sizeof *cuda->d_step);
+    error = error ? error : cudaMemsetAsync(cuda->d_partials, 0,
+                                            sizeof cuda->mailbox->partials,
+                                            cuda->stream);
+    error = error ? error : cudaMemsetAsync(cuda->d_step, 0,
+                                            sizeof *cuda->d_step,
+                                            cuda->stream);
+    error = error ? error : cudaHostAlloc((void **) &cuda->mailbox,
+                                          sizeof *cuda->mailbox,
+                                          cudaHostAllocDefault);
+    return accept(error, "memory");
 }
 
-/* No driver, an old driver and no device are equal here. */
+/* Without a driver, a machine has no device.  A driver that does not work is
+ * an error. */
+static int
+count_devices(int *n_devices)
+{
+    cudaError_t error = cudaGetDeviceCount(n_devices);
+    int driver = 0;
+
+    if (error == cudaErrorNoDevice
+        || (error == cudaErrorInsufficientDriver
+            && (cudaDriverGetVersion(&driver) != cudaSuccess || !driver))) {
+        return refuse(ENODEV, "no device");
+    }
+    return accept(error, "driver");
+}
+
 static int
 cuda_open(int index, int n_threads, struct backend **backendp)
 {
     struct cuda *cuda;
-    int n_devices, error;
+    int n_devices;
+    int error = count_devices(&n_devices);
 
-    if (cudaGetDeviceCount(&n_devices) != cudaSuccess || index < 0
-        || index >= n_devices) {
-        return ENODEV;
+    if (error) {
+        return error;
+    }
+    if (index < 0 || index >= n_devices) {
+        return refuse(ENODEV, "no device %d, there are %d", index, n_devices);
     }
     cuda = calloc(1, sizeof *cuda);
     if (!cuda) {
-        return ENOMEM;
+        return refuse(ENOMEM, "no memory");
     }
     cuda->up.class = &backend_cuda;
+    cuda->device = index;
     error = open_streams(cuda, index);
     error = error ? error : open_memory(cuda);
     error = error ? error : open_blas(cuda);
@@ -200,19 +284,36 @@ cuda_open(int index, int n_threads, struct backend **backendp)
     return 0;
 }
 
-/* The default mode computes in full float32. */
 static void
-cuda_set_tf32(struct backend *b, bool tf32)
+cuda_describe(struct backend *b, char *text, size_t size)
+{
+    struct cuda *cuda = cuda_cast(b);
+    struct cudaDeviceProp device = { .name = "" };
+    int driver = 0, blas = 0, dnn_forms, other_forms;
+    size_t dnn = cuda_dnn_count(cuda, &dnn_forms, &other_forms);
+
+    cudaGetDeviceProperties(&device, cuda->device);
+    cudaDriverGetVersion(&driver);
+    cuda->blas.get_version(cuda->blas.handle, &blas);
+    snprintf(text, size, "%s, driver of CUDA %d.%d, cuBLAS %d, cuDNN %zu, "
+             "%d convolutions by cuDNN, %d by products, %d recordings",
+             device.name, driver / 1000, driver % 1000 / 10, blas, dnn,
+             dnn_forms, other_forms, cuda->n_recordings);
+}
+
+/* The default mode of cuBLAS computes in full float32. */
+static void
+cuda_set_tf32(struct backend *b, bool convolutions, bool products)
 {
     struct cuda *cuda = cuda_cast(b);
     int status = cuda->blas.set_math_mode(
-        cuda->blas.handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH
-                                : CUBLAS_DEFAULT_MATH);
+        cuda->blas.handle, products ? CUBLAS_TF32_TENSOR_OP_MATH
+                                    : CUBLAS_DEFAULT_MATH);
 
     if (status != CUBLAS_STATUS_SUCCESS) {
         cuda_fail(cuda, "tf32", "cuBLAS", status);
     }
-    cuda->tf32 = tf32;
+    cuda->tf32 = convolutions;
     cuda_dnn_forget(cuda);
 }
 
@@ -329,6 +430,8 @@ static void
 cuda_await(struct backend *b, int part)
 {
     struct cuda *cuda = cuda_cast(b);
+    int64_t begin = clock_monotonic_us();
+    bool told = false;
 
     while (cuda->mailbox->left[part] != cuda->step) {
         cudaError_t error = cudaStreamQuery(cuda->stream);
@@ -343,6 +446,13 @@ cuda_await(struct backend *b, int part)
             }
             return;
         }
+        cudaGetLastError();     /* Keeps "not ready", too. */
+        if (!told && clock_monotonic_us() - begin > LATE_US) {
+            fprintf(stderr, "cuda: waiting for part %d of step %"PRIu32" for "
+                    "%d s, its last step is %"PRIu32"\n", part, cuda->step,
+                    LATE_US / 1000000, cuda->mailbox->left[part]);
+            told = true;
+        }
         sched_yield();
     }
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -350,17 +460,17 @@ cuda_await(struct backend *b, int part)
 
 /* Recordings: a struct backend_recording is a cudaGraphExec_t. */
 
-static void
+static bool
 cuda_record(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
     cuda->was_well = !cuda->failure[0];
-    cuda_check(b, "record",
-               cudaStreamBeginCapture(cuda->stream,
-                                      cudaStreamCaptureModeThreadLocal));
-    cuda->recording = true;
     cuda->leaves = false;
+    cuda->recording = cudaStreamBeginCapture(
+        cuda->stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+    cudaGetLastError();
+    return cuda->recording;
 }
 
 /* The stream of copies comes back to the other one if a leave() made it part
@@ -381,7 +491,6 @@ cuda_record_end(struct backend *b)
     cuda->recording = false;
     if (!graph && cuda->was_well) {
         cuda->failure[0] = '\0';        /* Nothing was done, or lost. */
-        cudaGetLastError();
     }
     if (graph) {
         if (cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) {
@@ -389,6 +498,8 @@ cuda_record_end(struct backend *b)
         }
         cudaGraphDestroy(graph);
     }
+    cudaGetLastError();
+    cuda->n_recordings += exec != NULL;
     return (struct backend_recording *) exec;
 }
 
@@ -421,6 +532,18 @@ double *
 cuda_work(struct backend *b)
 {
     return cuda_cast(b)->d_work;
+}
+
+bool
+cuda_has_tf32(struct backend *b)
+{
+    return cuda_cast(b)->tf32;
+}
+
+unsigned int *
+cuda_tickets(struct backend *b)
+{
+    return cuda_cast(b)->d_tickets;
 }
 
 struct cuda_partial *
@@ -481,6 +604,8 @@ cuda_gemm(struct backend *b, bool t_a, bool t_b, int m, int n, int k,
 const struct backend_class backend_cuda = {
     .name = "cuda",
     .open = cuda_open,
+    .why = cuda_why,
+    .describe = cuda_describe,
     .close = cuda_close,
     .alloc = cuda_alloc,
     .free = cuda_free,
@@ -495,11 +620,9 @@ const struct backend_class backend_cuda = {
     .losses = cuda_losses,
     .im2col = cuda_im2col,
     .col2im = cuda_col2im,
-#ifdef HAVE_CUDNN
     .convolve = cuda_convolve,
     .convolve_weights = cuda_convolve_weights,
     .convolve_input = cuda_convolve_input,
-#endif
     .max_pool = cuda_max_pool,
     .max_pool_gradient = cuda_max_pool_gradient,
     .mean_pool = cuda_mean_pool,

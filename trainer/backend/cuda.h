@@ -27,6 +27,7 @@ struct cuda_blas {
     void *d_workspace;          /* Its own could not be part of a graph. */
     __typeof__(&cublasCreate) create;
     __typeof__(&cublasDestroy) destroy;
+    __typeof__(&cublasGetVersion) get_version;
     __typeof__(&cublasSetStream) set_stream;
     __typeof__(&cublasSetWorkspace) set_workspace;
     __typeof__(&cublasSetMathMode) set_math_mode;
@@ -46,14 +47,17 @@ struct cuda {
     cudaEvent_t fork, join;     /* Between the two. */
     struct cuda_blas blas;
     struct cuda_dnn *dnn;       /* NULL if unavailable. */
-    bool tf32;
+    int device;
+    bool tf32;                  /* For convolutions. */
     bool recording;
+    int n_recordings;           /* That were made. */
     bool leaves;                /* Something does, in this recording. */
     bool was_well;              /* Nothing had failed before it. */
     uint32_t step;              /* The last that began. */
 
     struct cuda_partial *d_partials;    /* Of a loss. */
     double *d_work;             /* CUDA_KERNELS_WORK of them. */
+    unsigned int *d_tickets;    /* CUDA_KERNELS_WORK / 2 of them. */
     uint32_t *d_step;           /* 'step', as the device has it. */
     volatile struct cuda_mailbox *mailbox;
     char failure[128];          /* The first; empty: none. */
@@ -75,13 +79,9 @@ void cuda_dnn_close(struct cuda *);
 
 /* Algorithms are chosen again. */
 void cuda_dnn_forget(struct cuda *);
-bool cuda_convolve(struct backend *, const struct convolution *, int n,
-                   const float *d_x, const float *d_w, float *d_y);
-bool cuda_convolve_weights(struct backend *, const struct convolution *,
-                           int n, const float *d_x, const float *d_dy,
-                           float *d_dw);
-bool cuda_convolve_input(struct backend *, const struct convolution *, int n,
-                         const float *d_dy, const float *d_w, bool add,
-                         float *d_dx);
+
+/* Counts the convolutions that cuDNN computes and those that are left to
+ * matrix products.  Returns cuDNN's version, 0 if it is not there. */
+size_t cuda_dnn_count(struct cuda *, int *n_convolved, int *n_left);
 
 #endif /* trainer/backend/cuda.h */

@@ -6,6 +6,7 @@
 /* Forms of the operations on images, in C and in CUDA's C++; see backend.h.
  * Plain data of the caller. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -35,6 +36,8 @@ size_t convolution_columns(const struct convolution *);
 struct pooling {
     int height, width, n_channels;
     int size;
+    bool relu;                  /* The input is that of a ReLU, whose gradient
+                                 * max_pool_gradient() returns. */
 };
 
 /* The way around a residual block.  Every 'stride'th pixel of the input, and

@@ -55,15 +55,45 @@ batch_create(void)
     return allocate(1, sizeof(struct batch));
 }
 
+struct batch *
+batch_create_in(struct batch_memory memory)
+{
+    struct batch *batch = batch_create();
+
+    batch->memory = memory;
+    return batch;
+}
+
+static void
+batch_free(struct batch *batch, void *p)
+{
+    if (batch->memory.free) {
+        batch->memory.free(batch->memory.aux, p);
+    } else {
+        free(p);
+    }
+}
+
 void
 batch_destroy(struct batch *batch)
 {
     if (batch) {
-        free(batch->x);
-        free(batch->labels);
+        batch_free(batch, batch->x);
+        batch_free(batch, batch->labels);
         sparse_uninit(&batch->sparse);
         free(batch);
     }
+}
+
+/* As renew(), in the memory of the batch. */
+static void
+batch_renew(struct batch *batch, void *p, size_t n, size_t size)
+{
+    void **at = p;
+
+    batch_free(batch, *at);
+    *at = batch->memory.alloc ? batch->memory.alloc(batch->memory.aux, n * size)
+                              : allocate(n, size);
 }
 
 /* Replaces the memory at '*p'; the previous content is lost. */
@@ -80,12 +110,12 @@ static void
 reserve(struct batch *batch, size_t n, size_t n_x, size_t n_keys)
 {
     if (n > batch->max_n) {
-        renew(&batch->labels, n, sizeof *batch->labels);
+        batch_renew(batch, &batch->labels, n, sizeof *batch->labels);
         renew(&batch->sparse.starts, n + 1, sizeof *batch->sparse.starts);
         batch->max_n = n;
     }
     if (n_x > batch->max_x) {
-        renew(&batch->x, n_x, sizeof *batch->x);
+        batch_renew(batch, &batch->x, n_x, sizeof *batch->x);
         batch->max_x = n_x;
     }
     if (n_keys > batch->max_keys) {

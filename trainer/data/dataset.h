@@ -66,6 +66,13 @@ struct dataset {
     size_t n_shard;             /* Their number. */
 };
 
+/* Memory other than the heap, for the samples of a batch. */
+struct batch_memory {
+    void *(*alloc)(void *aux, size_t bytes);    /* Never returns null. */
+    void (*free)(void *aux, void *);
+    void *aux;
+};
+
 /* A batch of samples. */
 struct batch {
     int n;
@@ -73,8 +80,10 @@ struct batch {
     struct sparse sparse;       /* Sparse samples, instead of dense ones. */
     int32_t *labels;
 
-    /* Allocated sizes, if the batch owns its memory. */
+    /* Allocated sizes, if the batch owns its memory, and the memory of 'x' and
+     * 'labels'; the heap if 'memory.alloc' is null. */
     size_t max_n, max_x, max_keys;
+    struct batch_memory memory;
 };
 
 struct dataset_config {
@@ -103,6 +112,7 @@ char *dataset_libsvm(const struct dataset_config *, const char *file,
 void dataset_destroy(struct dataset *);
 
 struct batch *batch_create(void);
+struct batch *batch_create_in(struct batch_memory);
 void batch_destroy(struct batch *);
 
 /* Fills the batch with the samples at 'position' to 'position + n - 1' of the

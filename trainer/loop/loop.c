@@ -94,12 +94,14 @@ loop_init(struct loop *loop)
     }
     report_backend(loop->backend->class->name);
     if (loop->backend->class->set_tf32) {
-        loop->backend->class->set_tf32(loop->backend,
-                                       !strcmp(o->tf32, "on"));
+        bool all = !strcmp(o->tf32, "on");
+
+        loop->backend->class->set_tf32(
+            loop->backend, all || !strcmp(o->tf32, "convolutions"), all);
     }
     loop->report = report_create(!o->rank);
     loop->share = shard_range(o->batch, o->rank, loop->n_workers);
-    loop->batch = batch_create();
+    loop->batch = model_batch_create(loop->backend);
     return open_model(loop, loop->share.n > MIN_BUFFER ? loop->share.n
                                                        : MIN_BUFFER);
 }
@@ -110,9 +112,9 @@ loop_uninit(struct loop *loop)
     loop->class->uninit(loop->exchange);
     free(loop->exchange);
     model_destroy(loop->model);
+    batch_destroy(loop->batch);
     backend_close(loop->backend);
     dataset_destroy(loop->data);
-    batch_destroy(loop->batch);
     report_destroy(loop->report);
     pace_destroy(loop->pace);
 }

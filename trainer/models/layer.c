@@ -124,7 +124,7 @@ convolution_backward(const struct layer *layer, const struct layer_pass *pass)
     size_t m = pass->n * pixels(&layer->out);
     float *d_dw = pass->d_gradient + layer->first;
 
-    if (layer->relu) {
+    if (layer->relu && !layer->cut) {
         pass->b->class->relu_gradient(pass->b, m * n_out, layer->d_y,
                                       layer->d_dy);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "trainer/backend/backend.h"
 
 static const struct model_class *const classes[] = {
     &model_mlp,
@@ -75,6 +76,26 @@ void
 model_weights_changed(struct model *model)
 {
     model->class->weights_changed(model);
+}
+
+static void *
+alloc_samples(void *backend, size_t bytes)
+{
+    return backend_alloc_host(backend, bytes);
+}
+
+static void
+free_samples(void *backend, void *p)
+{
+    backend_free_host(backend, p);
+}
+
+struct batch *
+model_batch_create(struct backend *b)
+{
+    return batch_create_in((struct batch_memory) {
+        .alloc = alloc_samples, .free = free_samples, .aux = b,
+    });
 }
 
 void

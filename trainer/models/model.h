@@ -113,6 +113,10 @@ char *model_create(const struct model_class *, const struct model_config *,
                    struct model **);
 void model_destroy(struct model *);
 
+/* Creates a batch for models of this backend, whose samples the device reads
+ * where they are, without another copy.  Destroy it before the backend. */
+struct batch *model_batch_create(struct backend *);
+
 /* Stores initial weights, which depend on the seed only, not on the
  * backend. */
 void model_init_weights(const struct model *, uint64_t seed, float *weights);

@@ -35,6 +35,8 @@ struct net_part {
  * libraries prepare themselves in it; the second one is recorded. */
 struct net_step {
     int n;                      /* Batch size, 0 if unused. */
+    const float *x;             /* The samples in the host's memory. */
+    const int32_t *labels;
     bool updates;               /* Updates the weights and sends no
                                  * gradient. */
     int n_done;
@@ -117,8 +119,9 @@ pass_begin(struct net *net, int n, bool training)
     };
 }
 
-/* Returns the batch in pinned memory if the backend uses it.  Allocates memory
- * for a batch larger than any before. */
+/* Returns the batch in pinned memory if the backend uses it: copied there, but
+ * for one of model_batch_create().  Allocates memory for a batch larger than
+ * any before. */
 static struct batch
 stage(struct net *net, const struct batch *batch)
 {
@@ -128,7 +131,7 @@ stage(struct net *net, const struct batch *batch)
     if (batch->n > net->up.max_batch) {
         net_resize(net, batch->n);
     }
-    if (net->staged_x) {
+    if (net->staged_x && batch->memory.aux != net->b) {
         memcpy(net->staged_x, batch->x, batch->n * size * sizeof *batch->x);
         memcpy(net->staged_labels, batch->labels,
                batch->n * sizeof *batch->labels);
@@ -222,18 +225,22 @@ queue_step(struct net *net, const struct batch *staged, bool updates,
 }
 
 static struct net_step *
-find_step(struct net *net, int n, bool updates)
+find_step(struct net *net, const struct batch *staged, bool updates)
 {
     struct net_step *step;
 
     for (int i = 0; i < NET_N_STEPS; i++) {
-        if (net->steps[i].n == n && net->steps[i].updates == updates) {
-            return &net->steps[i];
+        step = &net->steps[i];
+        if (step->n == staged->n && step->updates == updates
+            && step->x == staged->x && step->labels == staged->labels) {
+            return step;
         }
     }
     step = &net->steps[net->next_step++ % NET_N_STEPS];
     net_forget_step(net, step);
-    step->n = n;
+    step->n = staged->n;
+    step->x = staged->x;
+    step->labels = staged->labels;
     step->updates = updates;
     return step;
 }
@@ -244,10 +251,9 @@ begin_step(struct net *net, const struct batch *staged, bool updates,
            model_part_func *func, void *aux)
 {
     const struct backend_class *class = net->b->class;
-    struct net_step *step = find_step(net, staged->n, updates);
+    struct net_step *step = find_step(net, staged, updates);
 
-    if (class->record && step->n_done == 1) {
-        class->record(net->b);
+    if (class->record && step->n_done == 1 && class->record(net->b)) {
         queue_step(net, staged, updates, NULL, NULL);
         step->recording = class->record_end(net->b);
     }
@@ -411,6 +417,7 @@ net_norm(struct net *net, int input, bool relu)
     return layer;
 }
 
+/* Maxima of squares.  No other layer may read 'input'. */
 static int
 net_max_pool(struct net *net, int input, int size)
 {
@@ -419,7 +426,9 @@ net_max_pool(struct net *net, int input, int size)
 
     l->pooling = (struct pooling) {
         l->in.height, l->in.width, l->in.channels, size,
+        net->layers[input].relu,
     };
+    net->layers[input].cut = true;
     l->out.height /= size;
     l->out.width /= size;
     return layer;

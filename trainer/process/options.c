@@ -332,9 +332,10 @@ static const struct option_row rows[] = {
       .deflt = "auto", .modes = TRAINS,
       .subject = "Machine",
       .help = "processor to compute on; auto is a GPU if there is one" },
-    { "tf32", OPTION_WORD, AT(tf32), .value = "on|off", .deflt = "off",
-      .modes = TRAINS,
-      .help = "let a GPU round factors to 10 bits" },
+    { "tf32", OPTION_WORD, AT(tf32), .value = "on|convolutions|off",
+      .deflt = "off", .modes = TRAINS,
+      .help = "let a GPU round the factors of all products, or only of "
+              "convolutions, to 10 bits" },
     { "threads", OPTION_INTEGER, AT(n_threads), 1, 1024, "N", "1",
       .modes = ANY,
       .help = "number of threads of the linear algebra on the CPU; nodes: "

@@ -78,8 +78,8 @@ struct options {
     double sample_cost_us;
     const char *speed_profile;  /* A file; NULL: that instead. */
     const char *backend;        /* A word of backend_open_named(). */
-    const char *tf32;           /* "on" or "off". */
-    const char *overlap;        /* Likewise. */
+    const char *tf32;           /* "on", "convolutions" or "off". */
+    const char *overlap;        /* "on" or "off". */
     const char *push;           /* "dense" or "sparse". */
     int64_t n_threads;
 

@@ -28,6 +28,20 @@ static const struct {
     { 3, { 6, 9, 16, 8, 5, 1, 2 } },
     { 7, { 4, 3, 1, 2, 5, 2, 2 } },
     { 2, { 9, 6, 3, 33, 1, 3, 0 } },
+    /* Kernels of 3x3 that a backend may have for few channels. */
+    { 3, { 12, 11, 16, 16, 3, 1, 1 } },
+    { 2, { 8, 10, 16, 32, 3, 2, 1 } },
+    { 1, { 7, 5, 32, 32, 3, 1, 1 } },
+    { 2, { 9, 7, 32, 64, 3, 2, 0 } },
+    { 2, { 6, 8, 64, 64, 3, 1, 1 } },
+    { 1, { 6, 4, 64, 16, 3, 1, 2 } },
+    { 1, { 4, 6, 64, 32, 3, 3, 1 } },
+    { 2, { 5, 5, 32, 16, 3, 1, 1 } },
+    { 1, { 5, 9, 16, 64, 3, 2, 2 } },
+    { 1, { 9, 6, 64, 64, 5, 1, 2 } },
+    { 2, { 8, 7, 16, 32, 5, 2, 1 } },
+    { 2, { 10, 12, 3, 64, 5, 1, 2 } },
+    { 3, { 9, 8, 3, 16, 3, 1, 1 } },
 };
 
 /* The pixel of the input under place (i, j) of the kernel at an output pixel;
@@ -199,7 +213,8 @@ pools_take_the_largest_and_its_gradient_returns(void **state)
         struct pooling p;
     } pools[] = {
         { 1, { 2, 2, 1, 2 } }, { 3, { 7, 5, 3, 2 } }, { 2, { 9, 9, 33, 3 } },
-        { 2, { 4, 4, 2, 1 } },
+        { 2, { 4, 4, 2, 1 } }, { 3, { 7, 5, 3, 2, true } },
+        { 1, { 4, 6, 2, 2, true } },
     };
 
     for (size_t i = 0; i < N_ELEMENTS(pools); i++) {
@@ -240,7 +255,7 @@ pools_take_the_largest_and_its_gradient_returns(void **state)
                 }
             }
             assert_true(result[j] == largest);
-            wanted[best] = dy.x[j];
+            wanted[best] = p->relu && largest <= 0 ? 0 : dy.x[j];
         }
         assert_memory_equal(gradient, wanted, x.n * sizeof *wanted);
         free(wanted);

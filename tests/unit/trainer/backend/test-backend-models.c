@@ -58,7 +58,7 @@ learn(struct backend *backend, const struct model_class *class,
         .n_inputs = data->n_inputs, .n_classes = data->n_classes,
         .sparse = data->train.starts,
     };
-    struct batch *batch = batch_create();
+    struct batch *batch = n & 1 ? batch_create() : model_batch_create(backend);
     struct learned l = { .gradient = NULL };
     struct model *model;
     double accuracy;
