@@ -84,8 +84,10 @@ def where(result):
     if not result:
         return ""
     load = result["load"]
+    load = (f"load {load['during']} ({load['before']})"
+            if load["during"] is not None else "load not known")
     return (f"{result['date']}, commit {result['commit']}, "
-            f"{result['machine']}, load {load['during']} ({load['before']})")
+            f"{result['machine']}, {load}")
 
 
 if __name__ == "__main__":
