@@ -518,9 +518,11 @@ is_few(int n_channels)
 static bool
 is_indexed(const struct convolution *c, int n)
 {
-    size_t most = c->n_in > c->n_out ? c->n_in : c->n_out;
+    size_t in = (size_t) c->height * c->width * c->n_in;
+    size_t out = (size_t) convolution_height(c) * convolution_width(c)
+                 * c->n_out;
 
-    return n * most * c->height * c->width <= INT_MAX;
+    return n * (in > out ? in : out) <= INT_MAX;
 }
 
 /* Kernels of 3x3 are faster here in fp32 than elsewhere in TF32; larger ones,
