@@ -41,10 +41,13 @@ class Shell:
     another file system, so it marks the end of a piece in its output."""
 
     def __init__(self, output, command, env):
-        self.output = open(output, "w+", encoding="utf-8", errors="replace")
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=self.output,
-            stderr=subprocess.STDOUT, text=True, env=env)
+        # A file of its own for the shell: it would else write where this
+        # program has just begun to read.
+        with open(output, "a", encoding="utf-8") as written:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=written,
+                stderr=subprocess.STDOUT, text=True, env=env)
+        self.output = open(output, encoding="utf-8", errors="replace")
         self.done = f"done {uuid.uuid4()}"
 
     def run(self, commands):
