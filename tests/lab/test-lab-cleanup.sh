@@ -15,7 +15,8 @@ scenario=$SOURCE/lab/scenarios/smoke.json
 # background processes ignore SIGINT, so one that comes earlier is lost.
 reads_signals() {
     read -r child _ <"/proc/$pid/task/$pid/children" || [ -n "$child" ]
-    blocked=$(sed -n 's/^SigBlk:[[:space:]]*/0x/p' "/proc/$child/status")
+    # The last 16 bits: all 64, as while a program starts, are no number of sh.
+    blocked=$(sed -n 's/^SigBlk:.*\(....\)$/0x\1/p' "/proc/$child/status")
     [ $((blocked & 0x4003)) = $((0x4003)) ]
 }
 
