@@ -263,7 +263,7 @@ main(int argc, char *argv[])
 {
     bool products = has_word(argc, argv, "tf32");
     bool convolutions = products || has_word(argc, argv, "mixed");
-    struct backend_class class;
+    struct backend_class class = { .name = NULL };
     bool good = true, all = true;
     int error;
 
@@ -275,13 +275,12 @@ main(int argc, char *argv[])
     for (int i = 0; backend_classes[i]; i++) {
         if (!strcmp(backend_classes[i]->name, argv[1])) {
             class = *backend_classes[i];
-            good = false;
         }
     }
-    error = good ? ENODEV : backend_open(&class, 0, 1, &b);
+    error = class.name ? backend_open(&class, 0, 1, &b) : ENODEV;
     if (error) {
         fprintf(stderr, "gpu-step: %s: %s\n", argv[1],
-                good ? "not in this build"
+                !class.name ? "not in this build"
                 : class.why ? class.why() : strerror(error));
         return error == ENODEV ? SKIPPED : 1;
     }
@@ -302,7 +301,6 @@ main(int argc, char *argv[])
     for (size_t i = 0; i < N_CASES; i++) {
         all = all && !has_word(argc, argv, cases[i].name);
     }
-    good = true;
     printf("{\"steps\": %d", n_steps);
     for (size_t i = 0; i < N_CASES; i++) {
         if (all || has_word(argc, argv, cases[i].name)) {

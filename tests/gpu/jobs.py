@@ -9,7 +9,7 @@ overlap: milliseconds of an iteration of a worker with a server, with gradients
 sharing: milliseconds of an iteration of two workers under bsp and lbbsp-gpu:
   both on one GPU, both there beside a third program that uses it, and one on
   the GPU and one on the CPU.
-search: a search by successive halving whose workers use the GPU.
+search: a search by successive halving; its workers use the GPU.
 curves: losses and accuracies on CIFAR-10 on the CPU and on the GPU, at the
   iterations that both report.
 """

@@ -25,8 +25,8 @@ backend_open(const struct backend_class *class, int index, int n_threads,
     return class->open(index, n_threads, backendp);
 }
 
-/* A device that is there but does not work is an error also for "auto", which
- * would otherwise train on a slower one without a word. */
+/* A device that does not work is an error also for "auto".  Otherwise training
+ * would silently use a slower one. */
 char *
 backend_open_named(const char *name, int n_threads, struct backend **backendp)
 {

@@ -4,7 +4,7 @@
  *
  * Libraries are made for more channels: on an H100, cuDNN takes 21 ms for the
  * convolutions of a step of ResNet-32 in fp32.  A kernel here is a matrix
- * product whose first factor, the neighbourhoods of the pixels, exists only in
+ * product.  Its first factor, the neighbourhoods of the pixels, exists only in
  * shared memory.  Each thread computes a tile of 8 by 4 elements in registers,
  * while the next factors are on their way to the other half of the shared
  * memory.  All sums are in fp32, in an order that depends on sizes only. */
@@ -62,8 +62,8 @@ struct row {
     unsigned int rows, columns; /* Bit sets: those taps read a pixel. */
 };
 
-/* The gradient visits the outputs that have read a pixel: those of the taps
- * that are a multiple of the stride away. */
+/* The gradient visits the outputs that have read a pixel: the outputs at a
+ * multiple of the stride. */
 template<bool gradient>
 static __device__ unsigned int
 taps_inside(int at, int limit, const struct sides &s)
@@ -107,7 +107,7 @@ struct tiles {
     static const int n = n_m * n_n / (TILE_ROWS * TILE_COLUMNS);
 };
 
-/* Adds the sums of all groups to those of group 0. */
+/* Adds the sums of the other groups to the sums of group 0. */
 template<int n_tiles, int n_groups>
 static __device__ inline void
 add_groups(int group, int tile, float sums[TILE_ROWS][TILE_COLUMNS])

@@ -7,7 +7,7 @@
  * and the first convolution of each size takes the best deterministic one that
  * fits into the working memory.  Measuring the times instead would choose
  * another one in some runs, which then differ in the last bits.  Functions
- * return false if there is none. */
+ * return false if no algorithm fits. */
 
 #include "trainer/backend/cuda.h"
 

@@ -129,10 +129,10 @@ is_aligned(const void *d_vector)
     return (uintptr_t) d_vector % sizeof(float4) == 0;
 }
 
-/* Sums over columns, in two steps of one launch.  First each block of threads,
- * whose rows read neighbouring packs of columns, sums 'length' rows; then the
- * block that is the last of its columns adds these sums.  Both use double and
- * an order that depends on the sizes only. */
+/* Sums over columns, in two steps of one launch.  First each block of threads
+ * sums 'length' rows; a row of threads reads neighbouring packs of columns.
+ * Then the last block of these columns adds the sums of all blocks.  Both use
+ * double and an order that depends on the sizes only. */
 struct column_plan {
     dim3 block, grid;           /* grid.y: the number of chunks of rows. */
     int length;

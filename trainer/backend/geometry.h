@@ -36,8 +36,9 @@ size_t convolution_columns(const struct convolution *);
 struct pooling {
     int height, width, n_channels;
     int size;
-    bool relu;                  /* The input is that of a ReLU, whose gradient
-                                 * max_pool_gradient() returns. */
+    bool relu;                  /* The input is the output of a ReLU;
+                                 * max_pool_gradient() computes the gradient
+                                 * of the ReLU, too. */
 };
 
 /* The way around a residual block.  Every 'stride'th pixel of the input, and

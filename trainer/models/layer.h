@@ -47,9 +47,9 @@ struct layer {
     const struct layer_class *class;    /* NULL for the input layer. */
     int input;                  /* Index of the layer that it reads. */
     struct image in, out;       /* Dimensions of one sample. */
-    bool relu;                  /* ReLU on the output... */
-    bool cut;                   /* ...whose gradient is 0 already where the
-                                 * output is. */
+    bool relu;                  /* ReLU on the output. */
+    bool cut;                   /* The next layer sets the gradient to 0 where
+                                 * the output is 0. */
     bool bias;                  /* Convolution: has biases. */
     bool adds;                  /* Adds to the input's gradient. */
     int main;                   /* Join: the layer that is added to 'input'. */

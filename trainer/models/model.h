@@ -113,7 +113,7 @@ char *model_create(const struct model_class *, const struct model_config *,
                    struct model **);
 void model_destroy(struct model *);
 
-/* Creates a batch for models of this backend, whose samples the device reads
+/* Creates a batch for models of this backend.  The device reads its samples
  * where they are, without another copy.  Destroy it before the backend. */
 struct batch *model_batch_create(struct backend *);
 
