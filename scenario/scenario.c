@@ -25,8 +25,11 @@
 #define MAX_STAGES 32
 #define MAX_WORDS 256
 #define MAX_ITERATIONS 1000000000LL
+#define MAX_LEAVES 16
+#define MAX_SPINES 8
+#define MAX_OVER 100
 
-const char *const fabric_names[] = { "ovs", "bridge", NULL };
+static const char *const fabric_names[] = { "ovs", "bridge", NULL };
 
 static const char *const scenario_words[] = {
     [WORD_RANK] = "rank", [WORD_WORLD] = "world", [WORD_HOSTS] = "hosts",
@@ -67,6 +70,38 @@ read_rate(struct scenario *s, const struct json_at *top)
                   "with an MTU of %d", s->rate_bps / 1000000LL,
                   max / 1000000, s->mtu);
     }
+}
+
+/* Reads the optional member "fabric"; hosts must have been read. */
+static void
+read_fabric(struct scenario *s, const struct json_at *top)
+{
+    const struct json_at *at;
+
+    if (!json_has_object(top, "fabric")) {
+        s->fabric = json_enum_or(top, "fabric", fabric_names, FABRIC_OVS);
+        return;
+    }
+    at = json_object(json_object(top, "fabric"), "leaf_spine");
+    s->fabric = FABRIC_LEAF_SPINE;
+    s->leaf_spine.leaves = json_integer(at, "leaves", 1, MAX_LEAVES);
+    s->leaf_spine.spines = json_integer(at, "spines", 1, MAX_SPINES);
+    s->leaf_spine.over = json_number_or(at, "over", 1, MAX_OVER, 1);
+    if (s->leaf_spine.leaves && s->n_hosts % s->leaf_spine.leaves) {
+        json_fail(at, "leaves", "%d leaves, a divisor of the number of hosts "
+                  "is allowed", s->leaf_spine.leaves);
+    }
+}
+
+char *
+scenario_fabric_to_string(const struct scenario *s)
+{
+    const struct leaf_spine *ls = &s->leaf_spine;
+
+    return (s->fabric == FABRIC_LEAF_SPINE
+            ? message("leaf-spine %d x %d, %g:1", ls->leaves, ls->spines,
+                      ls->over)
+            : duplicate(fabric_names[s->fabric]));
 }
 
 /* Reads the optional member "random_placements", which is required if
@@ -458,7 +493,7 @@ scenario_from_string(const char *name, const char *original,
     s->slots = json_integer_or(top, "slots", 1, 64, 4);
     read_rate(s, top);
     s->cc = json_bool_or(top, "cc", false);
-    s->fabric = json_enum_or(top, "fabric", fabric_names, FABRIC_OVS);
+    read_fabric(s, top);
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
     read_policies(s, top);
     read_random_placements(s, top, seed);

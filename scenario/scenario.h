@@ -20,6 +20,12 @@
  * The hosts of the jobs are "placements" of each search, or they are drawn at
  * random (scenario/random-placements.h).
  *
+ * Instead of one switch, the fabric may have racks.  The hosts are divided
+ * among the leaves in order, each leaf has one link to each spine, and a leaf's
+ * hosts can send "over" times what its links carry:
+ *
+ *    "fabric": {"leaf_spine": {"leaves": 2, "spines": 1, "over": 4}}
+ *
  * A search of stagecoach-trainer announces the ends of its stages.  Other
  * commands do not, so the scenario sets the number of iterations after which a
  * stage ends, and the lab counts the iterations of the jobs.
@@ -45,8 +51,16 @@
 enum fabric_kind {
     FABRIC_OVS,                 /* Open vSwitch, userspace datapath. */
     FABRIC_BRIDGE,              /* A kernel bridge, for comparison. */
+    FABRIC_LEAF_SPINE,          /* Several bridges of Open vSwitch. */
 };
-extern const char *const fabric_names[];
+
+/* Switches of a FABRIC_LEAF_SPINE, all zeros for others. */
+struct leaf_spine {
+    int leaves;                 /* Divides the number of hosts. */
+    int spines;
+    double over;                /* What the hosts of a leaf can send, relative
+                                 * to the capacity of its links to spines. */
+};
 
 struct search_spec;
 
@@ -100,6 +114,7 @@ struct scenario {
     int mtu;                    /* Bytes of IP. */
     bool cc;                    /* The shims' congestion control. */
     enum fabric_kind fabric;
+    struct leaf_spine leaf_spine;
     size_t n_policies;
     char **policies;            /* Names or files, in the order to run. */
     double timeout_s;           /* Of one policy's run. */
@@ -119,6 +134,10 @@ char *scenario_from_string(const char *name, const char *text,
 char *scenario_from_file(const char *file, const int64_t *seed,
                          struct scenario **scenariop);
 void scenario_destroy(struct scenario *);
+
+/* Returns the fabric in words, such as "leaf-spine 2 x 1, 4:1"; the caller
+ * frees. */
+char *scenario_fabric_to_string(const struct scenario *);
 
 /* Returns the number of processes on 'host' of the first 'n_searches' searches
  * and the first 'n_cojobs' cojobs. */

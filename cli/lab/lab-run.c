@@ -35,13 +35,15 @@ static void
 describe(struct report *r, const struct lab_setting *setting)
 {
     const struct scenario *s = setting->scenario;
-    char *text = xasprintf("%d hosts, %g Mbit/s, MTU %d, %s", s->n_hosts,
-                           s->rate_bps / 1e6, s->mtu,
-                           fabric_names[setting->plan->fabric]);
+    char *fabric = scenario_fabric_to_string(s);
+    char *text = xasprintf("%d hosts, %g Mbit/s, MTU %d, %s%s", s->n_hosts,
+                           s->rate_bps / 1e6, s->mtu, fabric,
+                           setting->plan->blind ? ", links unknown" : "");
 
     report_set(&r->setting, text);
     report_set(&r->description, s->description);
     free(text);
+    free(fabric);
 }
 
 /* Runs the scenario under each policy in turn.  Returns NULL or the message of
@@ -150,8 +152,9 @@ digest_inputs(const struct placements_run *pr,
 
     error = error ? error : json_read_file(policy->file, &texts[1]);
     if (!error) {
-        char *all = xasprintf("%s\n%s\n%"PRId64" %d", texts[0], texts[1],
-                              scenario->seed, pr->o->ha);
+        char *all = xasprintf("%s\n%s\n%"PRId64" %d%s", texts[0], texts[1],
+                              scenario->seed, pr->o->ha,
+                              pr->o->blind ? " blind" : "");
         uint8_t digest[SHA1_DIGEST_SIZE];
 
         sha1_bytes(all, strlen(all), digest);

@@ -23,6 +23,7 @@
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/cluster.h"
 #include "lab/cluster/console.h"
+#include "lab/cluster/fabric.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
 #include "openvswitch/poll-loop.h"
@@ -61,6 +62,9 @@ static const struct option_row rows[] = {
     { "ha", OPTION_FLAG, AT(ha),
       .help = "start three members of each database and two controllers; run: "
               "kill the leaders in turn" },
+    { "blind", OPTION_FLAG, AT(blind),
+      .help = "hide the capacity of the links between leaves and spines from "
+              "the controller, for comparison" },
     FORMAT_ROW(struct lab_options, json),
     { "name", OPTION_TEXT, AT(name), .value = "NAME", .deflt = "lab",
       .help = "name of the lab, 1 to 8 letters and digits; labs with "
@@ -79,16 +83,20 @@ static const struct option_table table = {
         "       stagecoach lab up [SCENARIO.json] [OPTION...]\n"
         "       stagecoach lab down [OPTION...]\n"
         "       stagecoach lab exec HOST [OPTION...] -- COMMAND [ARG...]\n"
+        "       stagecoach lab fault link LINK down|up [OPTION...]\n"
         "\n"
         "Runs a cluster of network namespaces on this machine: hosts with a "
         "shim\n"
-        "and an agent each, a switch with shaped ports, databases, a "
+        "and an agent each, switches with shaped ports, databases, a "
         "controller.\n"
         "\"run\" runs the scenario's searches under each policy and compares "
         "the\n"
         "policies; \"up\" starts a cluster that runs until \"down\"; "
         "\"exec\"\n"
-        "runs a command on one of its hosts.  All need root.\n",
+        "runs a command on one of its hosts; \"fault\" interrupts or "
+        "restores a\n"
+        "link, such as leaf0-spine1, or that of a host, such as h0.  All "
+        "need root.\n",
     .footer =
         "Exit status: 0 done, 1 invalid or failed, 2 usage, "
         "130 interrupted.\n",
@@ -178,6 +186,7 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
     if (!error) {
         plan_set_scenario(setting->plan, setting->scenario);
         setting->plan->ha = o->ha;
+        setting->plan->blind = o->blind;
     }
     return error;
 }
@@ -393,6 +402,34 @@ lab_exec(const struct lab_options *o)
     return EXIT_NO;
 }
 
+static int
+lab_fault(const struct lab_options *o)
+{
+    char *const *args = o->args;
+    struct plan *plan = NULL;
+    char *error;
+
+    if (!args[0] || strcmp(args[0], "link") || !args[1] || !args[2]
+        || args[3] || (strcmp(args[2], "down") && strcmp(args[2], "up"))) {
+        fputs("stagecoach lab fault: \"link LINK down\" or \"link LINK up\" "
+              "is needed\n", stderr);
+        return EXIT_USAGE;
+    }
+    error = lab_plan_create(o, &plan);
+    if (!error && !cluster_holder(plan, NULL)) {
+        error = xasprintf("no lab \"%s\" is up", o->name);
+    }
+    error = error ? error : fabric_set_link(plan, args[1],
+                                            !strcmp(args[2], "up"));
+    plan_destroy(plan);
+    if (error) {
+        fprintf(stderr, "stagecoach lab fault: %s\n", error);
+        free(error);
+        return EXIT_NO;
+    }
+    return EXIT_OK;
+}
+
 int
 cmd_lab(int argc, char *argv[])
 {
@@ -404,6 +441,7 @@ cmd_lab(int argc, char *argv[])
         { "up", lab_up },
         { "down", lab_down },
         { "exec", lab_exec },
+        { "fault", lab_fault },
     };
     struct lab_options o = { .seed = LAB_NO_SEED };
     int first, status;
@@ -428,7 +466,7 @@ cmd_lab(int argc, char *argv[])
             status = commands[i].run(&o);
         } else {
             fprintf(stderr, "stagecoach lab: \"%s\" is not one of \"run\", "
-                    "\"up\", \"down\", \"exec\"\n", argv[1]);
+                    "\"up\", \"down\", \"exec\", \"fault\"\n", argv[1]);
         }
     }
     svec_destroy(&o.policies);

@@ -26,6 +26,7 @@ struct lab_options {
     bool keep;
     bool json;
     bool ha;
+    bool blind;
     int64_t seed;               /* LAB_NO_SEED for the scenario's. */
     int n_placements;           /* 0 for one run without a folder for each
                                  * placement. */

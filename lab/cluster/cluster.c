@@ -22,6 +22,7 @@
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/fabric.h"
 #include "lab/cluster/console.h"
+#include "lab/cluster/leaf-spine.h"
 #include "lab/cluster/spawn.h"
 #include "lab/cluster/switch-buffers.h"
 #include "openvswitch/dynamic-string.h"
@@ -397,6 +398,8 @@ start_controller(const struct cluster *c, int i, const char *policy_file)
     add_option(&argv, "--policy", xstrdup(policy_file));
     if (plan->fabric == FABRIC_OVS) {
         add_option(&argv, "--switch", xstrdup(plan->bridge));
+    } else if (plan->fabric == FABRIC_LEAF_SPINE) {
+        add_option(&argv, "--topology", leaf_spine_topology(plan));
     }
     add_ovs_options(&argv,
                     plan_controller_file(plan, i, "controller", "ctl"));
@@ -568,17 +571,39 @@ start_host_daemons(struct cluster *c)
     return error;
 }
 
+/* Returns true if the switches have the flows of all routes. */
+static bool
+routes_ready(const struct plan *plan)
+{
+    cJSON *status = cluster_ask(plan, "controller/switches", NULL);
+    const cJSON *switches = cJSON_GetObjectItem(status, "switches");
+    const cJSON *sw;
+    bool ready = cJSON_GetArraySize(switches) > 0;
+
+    cJSON_ArrayForEach (sw, switches) {
+        const char *state = cJSON_GetStringValue(
+            cJSON_GetObjectItem(sw, "state"));
+
+        ready = ready && state && !strcmp(state, "in sync");
+    }
+    cJSON_Delete(status);
+    return ready;
+}
+
 static char *
 wait_until_ready(struct cluster *c)
 {
-    char *error;
+    char *error = NULL;
 
-    if (c->plan->plain) {
-        return NULL;
+    if (!c->plan->plain) {
+        error = wait_until(c, "shims", "shim-h0", shims_ready);
+        error = error ? error : wait_until(c, "agents", "controller",
+                                           agents_ready);
     }
-    error = wait_until(c, "shims", "shim-h0", shims_ready);
-    return error ? error : wait_until(c, "agents", "controller",
-                                      agents_ready);
+    if (!error && c->plan->fabric == FABRIC_LEAF_SPINE) {
+        error = wait_until(c, "switches", "controller", routes_ready);
+    }
+    return error;
 }
 
 #define N_STEPS 9
@@ -590,11 +615,11 @@ run_step(struct cluster *c, int step, const char *policy_file)
     switch (step) {
     case 0: return make_supervisor(c);
     case 1: return fabric_create(c->plan);
-    case 2: return c->plan->fabric == FABRIC_OVS ? start_switch(c) : NULL;
+    case 2: return plan_uses_ovs(c->plan) ? start_switch(c) : NULL;
     case 3: return start_database(c, &database_intent);
     case 4: return start_database(c, &database_hosts);
-    case 5: return start_controllers(c, policy_file);
-    case 6: return fabric_join(c->plan);
+    case 5: return fabric_join(c->plan);
+    case 6: return start_controllers(c, policy_file);
     case 7: return start_host_daemons(c);
     case 8: return wait_until_ready(c);
     default: OVS_NOT_REACHED();
@@ -629,7 +654,7 @@ void
 cluster_wait(struct cluster *c)
 {
     supervisor_wait(c->sv);
-    if (c->plan->fabric == FABRIC_OVS) {
+    if (plan_uses_ovs(c->plan)) {
         poll_timer_wait_until(c->next_widen);
     }
 }

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lab/cluster/leaf-spine.h"
 #include "lab/cluster/spawn.h"
 #include "openvswitch/dynamic-string.h"
 #include "svec.h"
@@ -48,6 +49,19 @@ put_veth(struct ds *ds, const char *ns1, const char *if1,
                   if1, ns1, mtu, if2, ns2, mtu);
 }
 
+/* Appends the cables between the switches of racks. */
+static void
+put_cables(struct ds *ds, const struct plan *plan)
+{
+    for (int i = 0; i < leaf_spine_n_links(plan); i++) {
+        struct switch_port leaf = leaf_spine_link_port(plan, i, 0);
+        struct switch_port spine = leaf_spine_link_port(plan, i, 1);
+
+        put_veth(ds, plan->fabric_ns, leaf.interface, plan->fabric_ns,
+                 spine.interface, plan->mtu);
+    }
+}
+
 /* Creates the namespaces and the links between them, all of them down. */
 static char *
 make_links(const struct plan *plan)
@@ -64,6 +78,7 @@ make_links(const struct plan *plan)
         put_veth(&ds, host->node_ns, "uplink", plan->fabric_ns, host->port,
                  plan->mtu);
     }
+    put_cables(&ds, plan);
     return run_batch("ip", NULL, &ds);
 }
 
@@ -240,18 +255,28 @@ fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
 static char *
 set_up_ports(const struct plan *plan)
 {
-    const char *names[SCENARIO_MAX_HOSTS + 1] = { NULL };
+    struct svec names = SVEC_EMPTY_INITIALIZER;
     struct ds ip = DS_EMPTY_INITIALIZER;
     struct ds tc = DS_EMPTY_INITIALIZER;
     char *error;
 
-    ds_put_cstr(&ip, "link set lo up\n");
     for (int i = 0; i < plan->n_hosts; i++) {
-        names[i] = plan->hosts[i].port;
-        ds_put_format(&ip, "link set %s up\n", names[i]);
-        fabric_put_shaping(&tc, names[i], plan->rate_bps, plan->mtu);
+        svec_add(&names, plan->hosts[i].port);
     }
-    error = set_up_namespace(plan->fabric_ns, &ip, names);
+    for (int i = 0; i < 2 * leaf_spine_n_links(plan); i++) {
+        svec_add(&names, leaf_spine_link_port(plan, i / 2, i % 2).interface);
+    }
+    svec_terminate(&names);
+    ds_put_cstr(&ip, "link set lo up\n");
+    for (size_t i = 0; i < names.n; i++) {
+        ds_put_format(&ip, "link set %s up\n", names.names[i]);
+        fabric_put_shaping(&tc, names.names[i],
+                           i < plan->n_hosts ? plan->rate_bps
+                           : leaf_spine_rate(plan), plan->mtu);
+    }
+    error = set_up_namespace(plan->fabric_ns, &ip,
+                             (const char **) names.names);
+    svec_destroy(&names);
     if (error) {
         ds_destroy(&tc);
     } else {
@@ -285,36 +310,78 @@ join_bridge(const struct plan *plan)
     return run_batch("ip", plan->fabric_ns, &ds);
 }
 
+static void
+put_bridge(struct ds *command, const char *name, const char *settings)
+{
+    ds_put_format(command, " -- add-br %s -- set bridge %s"
+                  " datapath_type=netdev %s", name, name, settings);
+}
+
+static void
+put_port(struct ds *command, const char *bridge, const char *interface)
+{
+    ds_put_format(command, " -- add-port %s %s -- set port %s qos=@noop",
+                  bridge, interface, interface);
+}
+
+static void
+put_switch_port(struct ds *command, const struct plan *plan,
+                struct switch_port port)
+{
+    char *name = leaf_spine_switch_name(plan, port.sw);
+
+    put_port(command, name, port.interface);
+    ds_put_format(command, " -- set interface %s ofport_request=%d",
+                  port.interface, port.number);
+    free(name);
+}
+
+/* NORMAL would be a loop, so a bridge forwards nothing without flows. */
+static void
+put_leaf_spine(struct ds *command, const struct plan *plan)
+{
+    for (int i = 0; i < leaf_spine_n_switches(plan); i++) {
+        char *name = leaf_spine_switch_name(plan, i);
+        char *settings = xasprintf(
+            "fail_mode=secure other_config:datapath-id=%016x", i + 1);
+
+        put_bridge(command, name, settings);
+        free(settings);
+        free(name);
+    }
+    for (int i = 0; i < plan->n_hosts; i++) {
+        put_switch_port(command, plan, leaf_spine_host_port(plan, i));
+    }
+    for (int i = 0; i < 2 * leaf_spine_n_links(plan); i++) {
+        put_switch_port(command, plan,
+                        leaf_spine_link_port(plan, i / 2, i % 2));
+    }
+}
+
 /* ovs-vsctl waits for the switch.  The QoS type prevents Open vSwitch from
  * removing the HTB of the ports whenever it configures them. */
 static char *
 join_ovs(const struct plan *plan)
 {
-    static const char *const head[] = {
-        "--timeout=20", "--no-syslog", "--id=@noop", "create", "qos",
-        "type=linux-noop", "--", "add-br", "br0", "--", "set", "bridge",
-        "br0", "datapath_type=netdev", "fail_mode=standalone",
-    };
-    char *db = xasprintf("--db=unix:%s/ovs/db.sock", plan->rundir);
+    struct ds command = DS_EMPTY_INITIALIZER;
     struct svec argv = SVEC_EMPTY_INITIALIZER;
     char *error;
 
-    svec_add(&argv, "ovs-vsctl");
-    svec_add_nocopy(&argv, db);
-    for (size_t i = 0; i < ARRAY_SIZE(head); i++) {
-        svec_add(&argv, head[i]);
-    }
-    for (int i = 0; i < plan->n_hosts; i++) {
-        const char *port = plan->hosts[i].port;
-        const char *const words[] = {
-            "--", "add-port", "br0", port, "--", "set", "port", port,
-            "qos=@noop",
-        };
-
-        for (size_t j = 0; j < ARRAY_SIZE(words); j++) {
-            svec_add(&argv, words[j]);
+    ds_put_cstr(&command, "--timeout=20 --no-syslog --id=@noop create qos "
+                "type=linux-noop");
+    if (plan->fabric == FABRIC_LEAF_SPINE) {
+        put_leaf_spine(&command, plan);
+    } else {
+        put_bridge(&command, "br0", "fail_mode=standalone");
+        for (int i = 0; i < plan->n_hosts; i++) {
+            put_port(&command, "br0", plan->hosts[i].port);
         }
     }
+    svec_add(&argv, "ovs-vsctl");
+    svec_add_nocopy(&argv, xasprintf("--db=unix:%s/ovs/db.sock",
+                                     plan->rundir));
+    svec_parse_words(&argv, ds_cstr(&command));
+    ds_destroy(&command);
     svec_terminate(&argv);
     error = tool_run(plan->fabric_ns, (const char *const *) argv.names, NULL,
                      TOOL_TIMEOUT_MS, NULL);
@@ -325,7 +392,31 @@ join_ovs(const struct plan *plan)
 char *
 fabric_join(const struct plan *plan)
 {
-    return plan->fabric == FABRIC_OVS ? join_ovs(plan) : join_bridge(plan);
+    char *error = plan_uses_ovs(plan) ? join_ovs(plan) : join_bridge(plan);
+
+    return (error || plan->fabric != FABRIC_LEAF_SPINE ? error
+            : leaf_spine_write_topology(plan));
+}
+
+char *
+fabric_set_link(const struct plan *plan, const char *link, bool up)
+{
+    char *interface = leaf_spine_parse_link(link);
+    const char *const argv[] = {
+        "ip", "link", "set", "dev", interface, up ? "up" : "down", NULL
+    };
+    char *error, *message;
+
+    if (!interface) {
+        return xasprintf("LINK: \"%s\", a name such as \"leaf0-spine1\" or "
+                         "\"h0\" is allowed", link);
+    }
+    error = tool_run(plan->fabric_ns, argv, NULL, TOOL_TIMEOUT_MS, NULL);
+    message = error ? xasprintf("LINK: there is no \"%s\" in this lab (%s)",
+                                link, error) : NULL;
+    free(error);
+    free(interface);
+    return message;
 }
 
 /* Removes every namespace of the plan's lab, including its links.  All

@@ -3,7 +3,7 @@
 #ifndef LAB_FABRIC_H
 #define LAB_FABRIC_H 1
 
-/* The hosts' namespaces and links, and the switch between them.
+/* The hosts' namespaces and links, and the switches between them.
  *
  *
  * Motivation
@@ -26,6 +26,9 @@
  * has the control level, so that a congested cluster does not lose its
  * neighbour entries.
  *
+ * With racks there are several bridges (leaf-spine.h).  The ports of the cables
+ * between them are shaped in the same way, at their own rate.
+ *
  *
  * Usage
  * =====
@@ -38,12 +41,17 @@
  * fabric_destroy() also removes the leftovers of an earlier lab of this
  * name. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lab/cluster/plan.h"
 
 char *fabric_create(const struct plan *);
 char *fabric_join(const struct plan *);
+
+/* Interrupts or restores a link: "leaf0-spine1", or "h0" for the link of a
+ * host.  The plan needs no scenario.  Returns NULL or a message. */
+char *fabric_set_link(const struct plan *, const char *link, bool up);
 void fabric_destroy(const struct plan *);
 
 /* Appends lines of "tc -batch" to 'commands' that give 'dev' the rate

@@ -46,7 +46,6 @@ plan_create(const char *name, const char *rundir, const char *bin_dir,
     plan->cgroup = xasprintf("stagecoach/lab-%s", name);
     plan->fabric_ns = xasprintf("scl-%s-fab", name);
     plan->daemons_cgroup = xasprintf("%s/daemons", plan->cgroup);
-    plan->bridge = xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir);
     plan->bin_dir = bin_dir ? abs_file_name(NULL, bin_dir) : NULL;
     for (int i = 0; i < SCENARIO_MAX_HOSTS; i++) {
         plan->hosts[i] = (struct plan_host) {
@@ -73,6 +72,11 @@ plan_set_scenario(struct plan *plan, const struct scenario *s)
     plan->mtu = s->mtu;
     plan->cc = s->cc;
     plan->fabric = s->fabric;
+    plan->leaf_spine = s->leaf_spine;
+    free(plan->bridge);
+    plan->bridge = xasprintf("unix:%s/ovs/%s.mgmt", plan->rundir,
+                             s->fabric == FABRIC_LEAF_SPINE ? "leaf0"
+                             : "br0");
 }
 
 void

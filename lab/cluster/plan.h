@@ -16,7 +16,8 @@
  *
  *    scl-NAME-h0    host 0: eth0 10.77.0.1/24, trainers and an agent
  *    scl-NAME-n0    its node: interfaces "host" and "uplink", a shim between
- *    scl-NAME-fab   the fabric: port p0 for host 0, and so on, on a bridge
+ *    scl-NAME-fab   the fabric: port p0 for host 0, and so on, on one bridge
+ *                   or several (leaf-spine.h)
  *
  * The plan owns its strings.  The caller must free strings that functions
  * return. */
@@ -48,7 +49,8 @@ struct plan {
                                  * cgroups of the plan are. */
     char *daemons_cgroup;       /* Cgroup of daemons and searches. */
     char *fabric_ns;            /* Name of the fabric's namespace. */
-    char *bridge;               /* OpenFlow target of the switch. */
+    char *bridge;               /* OpenFlow target of the switch, or of the
+                                 * first leaf. */
     char *bin_dir;              /* Folder that is searched for programs first,
                                  * or NULL. */
     int n_hosts;                /* 0 without a scenario. */
@@ -61,7 +63,10 @@ struct plan {
                                  * agents: the network without Stagecoach. */
     bool ha;                    /* Start several members and controllers, and
                                  * kill leaders (lab/run/faults.h). */
+    bool blind;                 /* The controller does not know the capacity
+                                 * of the links between switches. */
     enum fabric_kind fabric;
+    struct leaf_spine leaf_spine;
 };
 
 /* 'rundir' may be null for the default.  Returns NULL or a message. */
@@ -71,6 +76,13 @@ void plan_set_scenario(struct plan *, const struct scenario *);
 void plan_destroy(struct plan *);
 
 char *plan_log(const struct plan *, const char *program);
+
+/* Returns true if the switches are those of Open vSwitch. */
+static inline bool
+plan_uses_ovs(const struct plan *plan)
+{
+    return plan->fabric != FABRIC_BRIDGE;
+}
 
 /* Returns true if 'ns' is the name of a namespace of this lab. */
 bool plan_owns_ns(const struct plan *, const char *ns);

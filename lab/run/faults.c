@@ -78,7 +78,7 @@ faults_create(const struct plan *plan, const struct cluster *cluster)
     f->cluster = cluster;
     f->stopped = -1;
     f->next_fault = time_msec() + PAUSE_MS;
-    if (plan->fabric == FABRIC_OVS) {
+    if (plan_uses_ovs(plan)) {
         char *ctl = xasprintf("%s/ovs/vswitchd.ctl", plan->rundir);
         char *error = switch_log_begin(ctl);
 
@@ -247,7 +247,7 @@ put_test_flow(struct faults *f)
         "actions=drop", NULL
     };
 
-    if (f->plan->fabric == FABRIC_OVS) {
+    if (plan_uses_ovs(f->plan)) {
         char *error = tool_run(NULL, argv, NULL, TOOL_MS, NULL);
 
         f->n_test_flows += !error;
@@ -426,10 +426,10 @@ void
 faults_finish(struct faults *f, struct report_policy *policy)
 {
     resume(f);
-    if (f->plan->fabric == FABRIC_OVS) {
+    if (plan_uses_ovs(f->plan)) {
         read_switch(f);
     }
-    if (f->ha.faults && f->plan->fabric == FABRIC_OVS) {
+    if (f->ha.faults && plan_uses_ovs(f->plan)) {
         int young;
         int n = count_flows(f, time_msec() - f->first, &young);
 

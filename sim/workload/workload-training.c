@@ -95,12 +95,23 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
     }
 }
 
+static struct sim_fabric *
+make_fabric(const struct scenario *s)
+{
+    const struct leaf_spine *ls = &s->leaf_spine;
+    double capacity = s->rate_bps / 8.0;
+
+    return (s->fabric == FABRIC_LEAF_SPINE
+            ? sim_fabric_create_leaf_spine(s->n_hosts,
+                                           s->n_hosts / ls->leaves, capacity,
+                                           ls->over)
+            : sim_fabric_create(s->n_hosts, capacity));
+}
+
 struct workload *
 workload_training_create(const struct scenario *scenario)
 {
-    struct workload *w = workload_create(
-        "stage",
-        sim_fabric_create(scenario->n_hosts, scenario->rate_bps / 8.0));
+    struct workload *w = workload_create("stage", make_fabric(scenario));
 
     for (size_t i = 0; i < scenario->n_searches; i++) {
         assert(scenario->searches[i].spec);

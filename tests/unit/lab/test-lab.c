@@ -11,9 +11,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "reporting/report.h"
+#include "controller/southbound/topology/topology.h"
 #include "lab/cluster/fabric.h"
+#include "lab/cluster/leaf-spine.h"
 #include "lab/cluster/plan.h"
 #include "scenario/scenario.h"
 #include "lab/run/run.h"
@@ -58,6 +61,63 @@ names_derive_from_the_lab(void **state OVS_UNUSED)
     assert_false(plan_owns_ns(plan, "scl-ab12-fab"));
     assert_false(plan_owns_ns(plan, "px-h0"));
     plan_destroy(plan);
+}
+
+/* The controller's own reader accepts the file. */
+static void
+racks_have_a_topology_file(void **state OVS_UNUSED)
+{
+    char dir[] = "/tmp/test-lab-XXXXXX";
+    struct topology *t;
+    struct plan *plan;
+    char *file;
+
+    assert_non_null(mkdtemp(dir));
+    assert_null(plan_create("ab1", dir, NULL, &plan));
+    plan->n_hosts = 4;
+    plan->rate_bps = 50000000;
+    plan->leaf_spine = (struct leaf_spine) { 2, 2, 4 };
+    file = leaf_spine_topology(plan);
+    for (int blind = 0; blind < 2; blind++) {
+        plan->blind = blind;
+        assert_null(leaf_spine_write_topology(plan));
+        assert_null(topology_read(file, &t));
+        assert_int_equal(t->n_switches, 4);
+        assert_string_equal(t->switches[2].name, "spine0");
+        assert_int_equal(t->switches[2].datapath, 3);
+        assert_int_equal(t->n_links, 4);
+        assert_int_equal(t->links[1].ends[0].sw, 0);
+        assert_int_equal(t->links[1].ends[1].sw, 3);
+        assert_true(t->links[1].capacity
+                    == (blind ? INT64_C(10000000000000) : 12500000));
+        assert_int_equal(t->n_hosts, 4);
+        assert_int_equal(t->hosts[2].at.sw, 1);
+        assert_int_equal(t->hosts[3].at.port, 2);
+        assert_true(t->hosts[3].capacity == 50000000);
+        topology_destroy(t);
+    }
+    unlink(file);
+    rmdir(dir);
+    free(file);
+    plan_destroy(plan);
+}
+
+static void
+links_have_names(void **state OVS_UNUSED)
+{
+    static const char *const bad[] = {
+        "", "leaf0", "leaf0-spine", "leaf0-spine1x", "h", "h1x", "spine0-leaf1",
+    };
+    char *interface = leaf_spine_parse_link("leaf1-spine0");
+
+    assert_string_equal(interface, "l1s0");
+    free(interface);
+    interface = leaf_spine_parse_link("h12");
+    assert_string_equal(interface, "p12");
+    free(interface);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        assert_null(leaf_spine_parse_link(bad[i]));
+    }
 }
 
 static void
@@ -258,6 +318,8 @@ main(void)
         cmocka_unit_test(a_port_has_eight_levels),
         cmocka_unit_test(names_derive_from_the_lab),
         cmocka_unit_test(names_that_could_collide_are_refused),
+        cmocka_unit_test(racks_have_a_topology_file),
+        cmocka_unit_test(links_have_names),
         cmocka_unit_test(a_stall_is_reported_once),
         cmocka_unit_test(computing_is_not_a_stall),
         cmocka_unit_test(events_update_the_state_of_a_search),

@@ -65,6 +65,19 @@ static const struct {
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"wet string\", "
       TAIL(ONE),
       "s.json: /fabric: \"wet string\" is not one of \"ovs\", \"bridge\"" },
+    { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
+      " \"fabric\": {\"leaf_spine\": {\"leaves\": 3, \"spines\": 1}}, "
+      TAIL(ONE),
+      "s.json: /fabric/leaf_spine/leaves: 3 leaves, a divisor of the number "
+      "of hosts is allowed" },
+    { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
+      " \"fabric\": {\"leaf_spine\": {\"leaves\": 2, \"spines\": 1,"
+      " \"over\": 0.5}}, " TAIL(ONE),
+      "s.json: /fabric/leaf_spine/over: 0.5 is not a number from 1 to 100" },
+    { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
+      " \"fabric\": {\"spine_leaf\": {\"leaves\": 2, \"spines\": 1}}, "
+      TAIL(ONE),
+      "s.json: /fabric/leaf_spine: required member is missing" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"hots\": 1, " TAIL(ONE),
       "s.json: /hots: unknown member" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", " TAIL(""),
@@ -161,6 +174,26 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
 }
 
 static void
+reads_a_fabric_with_racks(void **state OVS_UNUSED)
+{
+    struct scenario *s;
+    char *error, *fabric;
+
+    error = scenario_from_string(
+        "s.json", HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
+        " \"fabric\": {\"leaf_spine\": {\"leaves\": 2, \"spines\": 3,"
+        " \"over\": 1.5}}, " TAIL(ONE), NULL, &s);
+    assert_null(error);
+    assert_int_equal(s->fabric, FABRIC_LEAF_SPINE);
+    assert_int_equal(s->leaf_spine.leaves, 2);
+    assert_int_equal(s->leaf_spine.spines, 3);
+    fabric = scenario_fabric_to_string(s);
+    assert_string_equal(fabric, "leaf-spine 2 x 3, 1.5:1");
+    free(fabric);
+    scenario_destroy(s);
+}
+
+static void
 reads_cojobs_of_commands(void **state OVS_UNUSED)
 {
     const struct scenario_cojob *cojob;
@@ -231,7 +264,7 @@ reads_the_scenarios_that_we_ship(void **state OVS_UNUSED)
         "lab/scenarios/smoke.json", "lab/scenarios/quickstart.json",
         "lab/scenarios/pytorch.json",
         "lab/scenarios/early.json", "lab/scenarios/gossip.json",
-        "lab/scenarios/localize.json",
+        "lab/scenarios/localize.json", "lab/scenarios/racks.json",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -251,6 +284,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_the_member_at_fault),
         cmocka_unit_test(reads_a_complete_scenario),
+        cmocka_unit_test(reads_a_fabric_with_racks),
         cmocka_unit_test(reads_cojobs_of_commands),
         cmocka_unit_test(replaces_words_of_a_command),
         cmocka_unit_test(reads_the_scenarios_that_we_ship),

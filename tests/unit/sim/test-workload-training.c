@@ -16,9 +16,10 @@
 
 /* A model of 8 x 2 weights and 2 biases, 72 bytes, over links that take 1 ms
  * for it. */
-#define SCENARIO(SEARCHES) \
+#define SCENARIO(SEARCHES) SCENARIO_OF("\"ovs\"", SEARCHES)
+#define SCENARIO_OF(FABRIC, SEARCHES) \
     "{\"name\": \"s\", \"hosts\": 4, \"slots\": 8," \
-    " \"rate\": \"576kbit\"," \
+    " \"rate\": \"576kbit\", \"fabric\": " FABRIC "," \
     " \"policies\": [\"fair\"], \"searches\": [" SEARCHES "]}"
 #define SEARCH(NAME, START, PLACEMENT) \
     "{\"start_s\": " START ", \"search\": {" \
@@ -69,6 +70,25 @@ trains_as_computed_by_hand(void **state)
     assert_near(r.stages[0].begin, 1);
     assert_near(r.stages[0].end, 1 + 5 * 0.010);
     assert_near(r.stages[1].end, 1 + 5 * 0.010 + 3 * 0.006);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* The same, but all pushes and pulls pass links between racks that take 2 ms
+ * for the model. */
+static void
+racks_have_the_links_of_the_lab(void **state)
+{
+    struct workload *w = read_workload(SCENARIO_OF(
+        "{\"leaf_spine\": {\"leaves\": 2, \"spines\": 2, \"over\": 4}}",
+        SEARCH("a", "1",
+               "{\"workers\": [\"h0\", \"h1\"], \"servers\": [\"h2\"]}")));
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_FAIR) };
+    struct sim_result r;
+
+    simulate(w, &options, &r);
+    assert_near(r.stages[0].end, 1 + 5 * 0.018);
+    assert_near(r.stages[1].end, 1 + 5 * 0.018 + 3 * 0.010);
     sim_result_uninit(&r);
     workload_destroy(w);
 }
@@ -195,6 +215,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_computed_by_hand),
+        cmocka_unit_test(racks_have_the_links_of_the_lab),
         cmocka_unit_test(divides_the_model_among_servers),
         cmocka_unit_test(lets_a_host_talk_to_itself_for_nothing),
         cmocka_unit_test(sends_gradients_in_parts),

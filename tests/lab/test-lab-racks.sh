@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Trains across two racks with two spines: the uplinks have their rate and are
+# ports of the order.  A link that is cut during the run leaves the routes and
+# the order, both return with it, and the run completes.
+set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
+
+begin_lab r
+cat >"$dir/racks.json" <<'EOF_JSON'
+{"name": "racks", "hosts": 4, "slots": 4, "rate": "40Mbit",
+ "fabric": {"leaf_spine": {"leaves": 2, "spines": 2, "over": 2}},
+ "policies": ["stage"], "timeout_s": 60,
+ "searches": [{"search": {
+     "name": "asha", "trials": 2,
+     "space": {"learning_rate": [0.1, 0.2], "width": [288], "batch": [32]},
+     "rungs": [{"iterations": 12, "keep": 1}, {"iterations": 20}],
+     "placements": [{"workers": ["h0", "h1"], "servers": ["h2", "h3"]}],
+     "model": {"inputs": 64, "hidden_layers": 2, "classes": 10},
+     "data": {"kind": "generated", "samples": 2000}, "backend": "cpu"}}]}
+EOF_JSON
+
+says() {
+    ovs-appctl -t "/run/stagecoach/lab-$name/controller.ctl" "controller/$1" |
+        grep -q -- "$2"
+}
+in_fabric() { nsenter --net="/run/netns/scl-$name-fab" "$@"; }
+# Prints the bytes that interface $1 of the fabric has sent.
+sent() {
+    in_fabric cat /proc/net/dev | awk -v dev="$1:" '$1 == dev { print $10 }'
+}
+sends() { [ "$(sent "$1")" -gt $(($2 + 500000)) ]; }
+fault() { lab fault link "$@"; }
+
+start_run "$dir/racks.json"
+wait_in_run 30 says order '"leaf0>spine0+spine1":[0-9]'
+wait_in_run 20 sends l0s0 0
+for port in l0s0 s1l1; do
+    in_fabric tc class show dev $port classid 1:1 | grep -q "rate 20Mbit " ||
+        fail "$port: $(in_fabric tc class show dev $port classid 1:1)"
+done
+fault leaf0-spine2 down 2>"$dir/errors" && fail "a link that is not there"
+grep -q 'LINK: there is no "leaf0-spine2" in this lab' "$dir/errors" ||
+    fail "$(cat "$dir/errors")"
+fault spine0 down 2>"$dir/errors" && fail "a name that is no link"
+grep -q 'LINK: "spine0", a name such as ' "$dir/errors" ||
+    fail "$(cat "$dir/errors")"
+
+fault leaf0-spine0 down
+wait_in_run 20 says switches '"links_down":1'
+wait_in_run 20 says order '"leaf0>spine1":[0-9]'
+wait_in_run 20 sends l0s1 "$(sent l0s1)"
+fault leaf0-spine0 up
+wait_in_run 20 says switches '"links_down":0'
+wait_in_run 20 says order '"leaf0>spine0+spine1":[0-9]'
+wait_in_run 20 sends l0s0 "$(sent l0s0)"
+end_run
+python3 - "$dir/report/report.json" <<'PYTHON' || fail "the report"
+import json, sys
+
+report = json.load(open(sys.argv[1]))
+policy, = report["policies"]
+assert report["setting"].endswith("leaf-spine 2 x 2, 2:1"), report["setting"]
+assert policy["complete"] and policy["stages"] == 2, policy
+assert policy["restarts"] == 0 and policy["coverage"] > 0.97, policy
+assert all(s["loss"] < 2.3 for s in report["searches"]), report["searches"]
+PYTHON
+assert_clean "a run with racks"
+echo PASS
