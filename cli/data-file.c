@@ -15,7 +15,7 @@ char *
 data_file_find(const char *name)
 {
     static const char *const folders[] = {
-        "../share/stagecoach", STAGECOACH_SOURCE, NULL,
+        "../share/stagecoach", "../source", NULL,
     };
 
     return directory_find(folders, name, R_OK);
