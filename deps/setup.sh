@@ -19,7 +19,7 @@ packages="
     gcc libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
-    libpcap-dev libmnl-dev libcap-ng-dev libpcre2-dev libxxhash-dev
+    libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libxxhash-dev
     iproute2 ethtool
     libjansson-dev libcurl4-openssl-dev
     libslurm-dev slurmctld slurmd slurm-client munge python3-yaml python3-optuna

@@ -19,6 +19,7 @@ const struct report_column report_columns[] = {
     { "CPU", 6, 0, " %", 100, COLUMN(cpu_busy) },
     { "iteration", 9, 3, " s", 1, COLUMN(iteration_s) },
     { "time-outs", 9, 0, "", 1, COLUMN(tcp_timeouts) },
+    { "queue", 8, 0, " kB", 1e-3, COLUMN(queue_p99_bytes) },
 };
 const size_t report_n_columns = sizeof report_columns / sizeof *report_columns;
 
@@ -128,7 +129,8 @@ report_put_table(const struct report *r, FILE *stream)
     }
     fputs("(seconds; SCT: stage completion time, makespan: time until the "
           "last search ended,\n iteration: mean time of an iteration, "
-          "time-outs: TCP retransmission timeouts)\n", stream);
+          "time-outs: TCP retransmission timeouts,\n "
+          "queue: 99th percentile at the ports of the switch)\n", stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         report_put_remarks(r->policies[i], stream);
     }

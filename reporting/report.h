@@ -149,6 +149,8 @@ struct report_policy {
                                  * (lab/measure/stall-watch.h). */
     struct report_ha ha;
     double tcp_timeouts;        /* TCP retransmission timeouts of all hosts. */
+    double queue_p99_bytes;     /* 99th percentile of the bytes that wait at a
+                                 * port of the switch. */
 
     /* Set by report_finish(). */
     size_t n_ended;             /* Number of ended stages. */

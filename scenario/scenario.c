@@ -30,6 +30,7 @@
 #define MAX_OVER 100
 
 static const char *const fabric_names[] = { "ovs", "bridge", NULL };
+static const char *const queue_names[] = { "strict", "fifo", "ecn", NULL };
 
 static const char *const scenario_words[] = {
     [WORD_RANK] = "rank", [WORD_WORLD] = "world", [WORD_HOSTS] = "hosts",
@@ -494,6 +495,7 @@ scenario_from_string(const char *name, const char *original,
     read_rate(s, top);
     s->cc = json_bool_or(top, "cc", false);
     read_fabric(s, top);
+    s->queues = json_enum_or(top, "queues", queue_names, QUEUES_STRICT);
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
     read_policies(s, top);
     read_random_placements(s, top, seed);

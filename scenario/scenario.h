@@ -62,6 +62,13 @@ struct leaf_spine {
                                  * to the capacity of its links to spines. */
 };
 
+/* The queues of a port of the fabric. */
+enum port_queues {
+    QUEUES_STRICT,              /* Eight levels by DSCP, strict priority. */
+    QUEUES_FIFO,                /* One queue, which drops at its end. */
+    QUEUES_ECN,                 /* The same; it marks ECN-capable packets. */
+};
+
 struct search_spec;
 
 /* Words that may follow a "%": "rank" of the process, "world"
@@ -115,6 +122,7 @@ struct scenario {
     bool cc;                    /* The shims' congestion control. */
     enum fabric_kind fabric;
     struct leaf_spine leaf_spine;
+    enum port_queues queues;
     size_t n_policies;
     char **policies;            /* Names or files, in the order to run. */
     double timeout_s;           /* Of one policy's run. */

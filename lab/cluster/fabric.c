@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "lab/cluster/leaf-spine.h"
+#include "lab/cluster/marking.h"
 #include "lab/cluster/spawn.h"
 #include "openvswitch/dynamic-string.h"
 #include "svec.h"
@@ -172,13 +173,26 @@ get_burst(int64_t rate_bps, int mtu)
     return MAX(rate_bps / 8 / 4000, 2 * (mtu + 14));
 }
 
+/* Appends lines of "tc -batch" that give 'dev' its rate and one queue. */
+static void
+put_one_queue(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
+{
+    long long burst = get_burst(rate_bps, mtu);
+
+    ds_put_format(commands,
+                  "qdisc add dev %s root handle 1: htb default 1 r2q 1000\n"
+                  "class add dev %s parent 1: classid 1:1 htb rate %"PRId64
+                  "bit burst %lld cburst %lld quantum 60000\n"
+                  "qdisc add dev %s parent 1:1 handle 2: bfifo limit %d\n",
+                  dev, dev, rate_bps, burst, burst, dev, QUEUE_BYTES);
+}
+
 /* Sets up a bridge in place of the shim of host 'i'.  The uplink has the rate
  * of the link and one queue. */
 static char *
 set_up_plain_node(const struct plan *plan, int i)
 {
     const char *ns = plan->hosts[i].node_ns;
-    long long burst = get_burst(plan->rate_bps, plan->mtu);
     struct ds ip = DS_EMPTY_INITIALIZER;
     struct ds tc = DS_EMPTY_INITIALIZER;
     char *error;
@@ -189,12 +203,7 @@ set_up_plain_node(const struct plan *plan, int i)
                   plan->mtu);
     error = run_batch("ip", ns, &ip);
     if (!error) {
-        ds_put_format(&tc, "qdisc add dev uplink root handle 1: htb default 1 "
-                      "r2q 1000\nclass add dev uplink parent 1: classid 1:1 "
-                      "htb rate %"PRId64"bit burst %lld cburst %lld "
-                      "quantum 60000\nqdisc add dev uplink parent 1:1 "
-                      "handle 2: bfifo limit %d\n",
-                      plan->rate_bps, burst, burst, QUEUE_BYTES);
+        put_one_queue(&tc, "uplink", plan->rate_bps, plan->mtu);
         error = run_batch("tc", ns, &tc);
     }
     return error;
@@ -220,9 +229,8 @@ set_up_host(const struct plan *plan, int i)
     return error || !plan->plain ? error : set_up_plain_node(plan, i);
 }
 
-void
-fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
-                   int mtu)
+static void
+put_levels(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
 {
     long long burst = get_burst(rate_bps, mtu);
 
@@ -251,37 +259,68 @@ fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
                   " match u32 0 0 flowid 1:10\n", dev, N_LEVELS + 1);
 }
 
-/* Sets up the fabric's ports with their rate and priorities. */
+void
+fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
+                   int mtu, enum port_queues queues)
+{
+    if (queues == QUEUES_STRICT) {
+        put_levels(commands, dev, rate_bps, mtu);
+    } else {
+        put_one_queue(commands, dev, rate_bps, mtu);
+    }
+}
+
+/* Returns the rate of port 'i' of get_ports(). */
+static int64_t
+get_rate(const struct plan *plan, size_t i)
+{
+    return i < plan->n_hosts ? plan->rate_bps : leaf_spine_rate(plan);
+}
+
+/* Stores the names of the ports to hosts, then to other switches, with a null
+ * behind them. */
+static void
+get_ports(const struct plan *plan, struct svec *names)
+{
+    svec_init(names);
+    for (int i = 0; i < plan->n_hosts; i++) {
+        svec_add(names, plan->hosts[i].port);
+    }
+    for (int i = 0; i < 2 * leaf_spine_n_links(plan); i++) {
+        svec_add(names, leaf_spine_link_port(plan, i / 2, i % 2).interface);
+    }
+    svec_terminate(names);
+}
+
+/* Sets up the fabric's ports with their rate and queues. */
 static char *
 set_up_ports(const struct plan *plan)
 {
-    struct svec names = SVEC_EMPTY_INITIALIZER;
     struct ds ip = DS_EMPTY_INITIALIZER;
     struct ds tc = DS_EMPTY_INITIALIZER;
+    struct svec names;
     char *error;
 
-    for (int i = 0; i < plan->n_hosts; i++) {
-        svec_add(&names, plan->hosts[i].port);
-    }
-    for (int i = 0; i < 2 * leaf_spine_n_links(plan); i++) {
-        svec_add(&names, leaf_spine_link_port(plan, i / 2, i % 2).interface);
-    }
-    svec_terminate(&names);
+    get_ports(plan, &names);
     ds_put_cstr(&ip, "link set lo up\n");
     for (size_t i = 0; i < names.n; i++) {
         ds_put_format(&ip, "link set %s up\n", names.names[i]);
-        fabric_put_shaping(&tc, names.names[i],
-                           i < plan->n_hosts ? plan->rate_bps
-                           : leaf_spine_rate(plan), plan->mtu);
+        fabric_put_shaping(&tc, names.names[i], get_rate(plan, i), plan->mtu,
+                           plan->queues);
     }
     error = set_up_namespace(plan->fabric_ns, &ip,
                              (const char **) names.names);
-    svec_destroy(&names);
     if (error) {
         ds_destroy(&tc);
     } else {
         error = run_batch("tc", plan->fabric_ns, &tc);
     }
+    for (size_t i = 0; !error && plan->queues == QUEUES_ECN && i < names.n;
+         i++) {
+        error = marking_attach(plan->fabric_ns, names.names[i],
+                               get_rate(plan, i));
+    }
+    svec_destroy(&names);
     return error;
 }
 

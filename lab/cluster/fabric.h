@@ -29,6 +29,11 @@
  * With racks there are several bridges (leaf-spine.h).  The ports of the cables
  * between them are shaped in the same way, at their own rate.
  *
+ * A scenario may give the ports one queue instead ("queues"), as a switch has
+ * without a configuration.  Then only the hosts order the traffic: the
+ * sender's shim at the uplink, and the receiver's congestion control at the
+ * downlink.
+ *
  *
  * Usage
  * =====
@@ -55,12 +60,13 @@ char *fabric_set_link(const struct plan *, const char *link, bool up);
 void fabric_destroy(const struct plan *);
 
 /* Appends lines of "tc -batch" to 'commands' that give 'dev' the rate
- * 'rate_bps' for IP packets of up to 'mtu' bytes, and eight priorities. */
+ * 'rate_bps' for IP packets of up to 'mtu' bytes, and its queues. */
 struct ds;
 void fabric_put_shaping(struct ds *commands, const char *dev,
-                        int64_t rate_bps, int mtu);
+                        int64_t rate_bps, int mtu, enum port_queues);
 
-/* Stores the bytes sent by all ports of the fabric, by level. */
+/* Stores the bytes sent by all ports of the fabric, by level.  All are 0 if
+ * the ports have no levels. */
 char *fabric_level_bytes(const struct plan *, uint64_t bytes[8]);
 
 #endif /* lab/cluster/fabric.h */

@@ -77,6 +77,7 @@ plan_set_scenario(struct plan *plan, const struct scenario *s)
     plan->bridge = xasprintf("unix:%s/ovs/%s.mgmt", plan->rundir,
                              s->fabric == FABRIC_LEAF_SPINE ? "leaf0"
                              : "br0");
+    plan->queues = s->queues;
 }
 
 void

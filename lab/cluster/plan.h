@@ -67,6 +67,7 @@ struct plan {
                                  * of the links between switches. */
     enum fabric_kind fabric;
     struct leaf_spine leaf_spine;
+    enum port_queues queues;     /* Of the ports of the fabric. */
 };
 
 /* 'rundir' may be null for the default.  Returns NULL or a message. */

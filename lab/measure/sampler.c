@@ -17,6 +17,7 @@
 #include "lab/cluster/fabric.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
+#include "lab/measure/queue-watch.h"
 #include "openvswitch/poll-loop.h"
 #include "reporting/report.h"
 #include "timeval.h"
@@ -24,6 +25,7 @@
 #include "wire/shim-client.h"
 
 #define SAMPLE_MS 500
+#define QUEUE_MS 50             /* Between two samples of the queues. */
 
 /* Timeout of a call: a shim replies within microseconds unless it is
  * stopped. */
@@ -59,6 +61,8 @@ struct sampler {
     struct report_policy *policy;
     long long begin_ms;         /* time_msec() of second 0. */
     long long last_ms;          /* Monotonic time of the last sample. */
+    long long queues_ms;        /* The same of the queues. */
+    struct queue_watch *queues;
     int ports;                  /* /proc/net/dev of the fabric, negative if
                                  * not readable. */
     struct sampled_host *hosts;
@@ -280,7 +284,8 @@ sampler_create(const struct plan *plan, struct report_policy *policy,
         host->netstat = netns_call(plan->hosts[i].ns, open_file, netstat);
         read_timeouts(host->netstat, &host->timeouts);
     }
-    s->last_ms = time_msec();
+    s->queues = queue_watch_create(plan->fabric_ns);
+    s->last_ms = s->queues_ms = time_msec();
     name_ports(plan, policy);
     if (s->ports >= 0) {
         read_ports(s);
@@ -301,6 +306,7 @@ sampler_destroy(struct sampler *s)
         if (s->ports >= 0) {
             close(s->ports);
         }
+        queue_watch_destroy(s->queues);
         free(s->hosts);
         free(s->use);
         free(s);
@@ -313,6 +319,10 @@ sampler_run(struct sampler *s)
     long long ms = time_msec();
     double capacity;            /* Bytes since the last sample. */
 
+    if (ms >= s->queues_ms + QUEUE_MS) {
+        queue_watch_sample(s->queues);
+        s->queues_ms = ms;
+    }
     if (ms < s->last_ms + SAMPLE_MS || s->ports < 0) {
         return false;
     }
@@ -337,7 +347,8 @@ sampler_run(struct sampler *s)
 void
 sampler_wait(struct sampler *s)
 {
-    poll_timer_wait_until(s->last_ms + SAMPLE_MS);
+    poll_timer_wait_until(MIN(s->last_ms + SAMPLE_MS,
+                              s->queues_ms + QUEUE_MS));
 }
 
 uint64_t
@@ -413,5 +424,6 @@ sampler_finish(struct sampler *s)
     s->policy->cpu_daemons_s = tree_seconds(s->plan, "daemons");
     s->policy->cpu_jobs_s = tree_seconds(s->plan, "hosts");
     s->policy->tcp_timeouts = count_timeouts(s);
+    s->policy->queue_p99_bytes = queue_watch_quantile(s->queues, 0.99);
     finish_fabric(s);
 }

@@ -4,7 +4,8 @@
 # Checks that a shaped port of the lab's fabric serves the higher of two DSCPs
 # first: it gets at least 0.90 of the rate while it has data, and then the
 # lower one gets the link again.  Checks both kinds of fabric, and that a
-# restarted Open vSwitch keeps the port's queues.
+# restarted Open vSwitch keeps the port's queues.  Then checks that a port with
+# one queue marks packets if, and only if, its queue is long.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -111,5 +112,47 @@ check_fabric() {
     assert_clean "lab down"
 }
 
+# Prints how many marked packets host h0 has received.
+marked() {
+    lab exec h0 -- cat /proc/net/netstat | awk '
+        $1 == "IpExt:" && !n { n = split($0, name); next }
+        $1 == "IpExt:" { for (i = 1; i <= n; i++)
+                             if (name[i] == "InCEPkts") print $i }'
+}
+
+# Sends to h0 for $1 ms by mode $2 of tests/lab/traffic, with arguments $3...
+send() {
+    lab exec h0 -- "$BUILD/tests/lab/traffic" sink "$1" 5001 >/dev/null &
+    sink=$! pids="$pids $!"
+    wait_until 'lab exec h0 -- ss -Hltn | grep -q :5001'
+    mode=$2
+    shift 2
+    in_extra "$BUILD/tests/lab/traffic" "$mode" 10.77.0.1 5001 "$@"
+    wait $sink
+}
+
+check_one_queue() {
+    sed 's/"fabric": "ovs"/"fabric": "bridge", "queues": "ecn"/' \
+        "$SOURCE/lab/scenarios/smoke.json" >"$dir/scenario.json"
+    lab up "$dir/scenario.json"
+    join_extra bridge
+    in_extra sh -c 'echo 1 >/proc/sys/net/ipv4/tcp_ecn'
+    in_fabric tc class show dev p0 | grep -q 'class htb 1:1 ' ||
+        fail "p0 has no rate"
+    ! in_fabric tc class show dev p0 | grep -q 'class htb 1:1[0-7]' ||
+        fail "p0 has levels"
+    send 2500 drip 1500 5000
+    few=$(marked)
+    send 3000 source 0 0 0 2000
+    many=$(marked)
+    echo "marked: $few of a short queue, $many of a long one"
+    [ "$few" = 0 ] || fail "$few packets of a short queue were marked"
+    [ "$many" -gt 50 ] || fail "$many packets of a long queue were marked"
+    ip netns del "$extra"
+    lab down
+    assert_clean "lab down"
+}
+
 check_fabric bridge
 check_fabric ovs
+check_one_queue

@@ -32,7 +32,7 @@ a_port_has_eight_levels(void **state OVS_UNUSED)
     struct ds ds = DS_EMPTY_INITIALIZER;
     const char *text;
 
-    fabric_put_shaping(&ds, "p3", 50000000, 9000);
+    fabric_put_shaping(&ds, "p3", 50000000, 9000, QUEUES_STRICT);
     text = ds_cstr(&ds);
     assert_non_null(strstr(text, "classid 1:1 htb rate 50000000bit "
                            "ceil 50000000bit"));
@@ -46,6 +46,20 @@ a_port_has_eight_levels(void **state OVS_UNUSED)
     assert_non_null(strstr(text, "protocol arp prio 9 u32 match u32 0 0 "
                            "flowid 1:10\n"));
     ds_destroy(&ds);
+}
+
+static void
+a_port_may_have_one_queue(void **state OVS_UNUSED)
+{
+    for (int queues = QUEUES_FIFO; queues <= QUEUES_ECN; queues++) {
+        struct ds ds = DS_EMPTY_INITIALIZER;
+
+        fabric_put_shaping(&ds, "p3", 50000000, 9000, queues);
+        assert_non_null(strstr(ds_cstr(&ds), "htb rate 50000000bit"));
+        assert_non_null(strstr(ds_cstr(&ds), "bfifo limit"));
+        assert_null(strstr(ds_cstr(&ds), "filter"));
+        ds_destroy(&ds);
+    }
 }
 
 static void
@@ -316,6 +330,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_port_has_eight_levels),
+        cmocka_unit_test(a_port_may_have_one_queue),
         cmocka_unit_test(names_derive_from_the_lab),
         cmocka_unit_test(names_that_could_collide_are_refused),
         cmocka_unit_test(racks_have_a_topology_file),

@@ -45,6 +45,7 @@ fill(struct report_policy *p, double slow)
     report_search_end(p, SEARCH, 0.5 + 7 * slow, "t0");
     report_search_end(p, "b", 1 + 2 * slow, NULL);
     p->tcp_timeouts = 3;
+    p->queue_p99_bytes = 64000;
     p->coverage = 0.99;
     p->cpu_busy = 0.4;
     p->bound_mean_s = 2.5;
@@ -130,6 +131,7 @@ json_has_summaries_stages_and_points(void **state)
     } members[] = {
         { "mean_sct_s", 3 }, { "p95_sct_s", 4 }, { "makespan_s", 7 },
         { "coverage", 0.99 }, { "cpu_busy", 0.4 }, { "tcp_timeouts", 3 },
+        { "queue_p99_bytes", 64000 },
     };
 
     (void) state;
