@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,7 +208,8 @@ on_flow_begin(const struct shim_flow_key *key, const struct job *job, void *a_)
 {
     struct agent *a = a_;
 
-    shim_actuator_set_flow(a->shim, key, job->name);
+    shim_actuator_set_flow(a->shim, key, job->name,
+                           control_ports_match(&job->control_ports, key));
 }
 
 static void
@@ -258,6 +260,22 @@ take_logged(struct agent *a, const char *tail_job, struct job *job,
     return PROGRESS_TAKEN;
 }
 
+/* Registers a port of the control class of 'job'. */
+static void
+add_control_port(struct agent *a, struct job *job, uint16_t port)
+{
+    const struct flow *flow;
+
+    if (!control_ports_add(&job->control_ports, htons(port))) {
+        return;
+    }
+    HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
+        if (flow->job == job) {
+            on_flow_begin(&flow->key, job, a);
+        }
+    }
+}
+
 static enum progress_verdict
 on_progress(const char *name, const struct progress *progress,
             const struct ucred *sender, void *a_)
@@ -273,15 +291,20 @@ on_progress(const char *name, const struct progress *progress,
         return PROGRESS_UNKNOWN;
     }
     tail_job = log_readers_job_of(a->logs, sender->pid);
-    if (tail_job) {
+    if (tail_job && progress->iteration >= 0) {
         return take_logged(a, tail_job, job, progress);
     }
     if (!progress_may_report(registry, a->cgroup_mount, sender, job)) {
         job->reports_refused++;
         return PROGRESS_REFUSED;
     }
-    store_progress(a, job, progress);
-    job->reports_progress = true;
+    if (progress->control_port) {
+        add_control_port(a, job, progress->control_port);
+    }
+    if (progress->iteration >= 0) {
+        store_progress(a, job, progress);
+        job->reports_progress = true;
+    }
     return PROGRESS_TAKEN;
 }
 
@@ -487,6 +510,7 @@ run_lease(struct agent *a, long long now)
         shim_actuator_set_lease(a->shim, until, a->wanted.default_dscp);
         shim_actuator_set_min_share(a->shim, a->wanted.min_share);
         shim_actuator_set_congestion(a->shim, &a->wanted.congestion);
+        shim_actuator_set_control(a->shim, a->wanted.control_dscp);
         tc_set_lease(a->tc, until);
         tc_set_min_share(a->tc, a->wanted.min_share);
     }

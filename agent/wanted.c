@@ -73,6 +73,7 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
     w->host = xstrdup(host);
     w->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&w->congestion, 0xff, sizeof w->congestion);
+    w->control_dscp = SHIM_CONTROL_DSCP;
     hmap_init(&w->jobs);
 
     ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
@@ -217,6 +218,8 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     w->version = db->version;
     w->generation = db->generation;
     w->default_dscp = db->default_dscp;
+    w->control_dscp = (db->n_control_dscp ? db->control_dscp[0]
+                       : SHIM_CONTROL_DSCP);
     w->min_share = get_min_share(db);
     w->congestion = get_congestion(db);
     take_owners(w, db);

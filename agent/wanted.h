@@ -80,6 +80,8 @@ struct wanted {
     int64_t version;
     int64_t generation;
     uint8_t default_dscp;       /* 0 before the first row. */
+    uint8_t control_dscp;       /* SHIM_CONTROL_DSCP before the first row, and
+                                 * if it has none. */
     struct shim_congestion congestion;  /* SHIM_CONGESTION_DEFAULT where the
                                          * controller does not say. */
     bool trusts_environment;    /* Processes that are known by their

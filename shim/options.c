@@ -213,8 +213,8 @@ static const struct option_row rows[] = {
       .help = "with --cc: capacity of the downlink" },
     { "control-port", OPTION_CUSTOM, .value = "PORT",
       .parse = parse_control_port,
-      .help = "with --cc: port whose packets go first, such as that of "
-              "heartbeats (1 to 65535, up to 16 times)" },
+      .help = "with --cc: port of their job's control class, such as that "
+              "of heartbeats (1 to 65535, up to 16 times)" },
     { "take-over", OPTION_FLAG, AT(take_over),
       .help = "replace the shim that has the control socket" },
     { "late", OPTION_INTEGER, AT(late_us), 0, 10000, "US", "500",

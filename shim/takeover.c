@@ -141,7 +141,7 @@ copy_flows(struct takeover *t, struct flow_table *flows)
     const struct shim_flow *flow = body;
 
     for (size_t i = 0; !error && i < size / sizeof *flow; i++) {
-        error = flow_table_set(flows, &flow[i].key, flow[i].slot);
+        error = flow_table_set_flow(flows, &flow[i]);
     }
     return error;
 }
@@ -241,6 +241,9 @@ takeover_finish(struct shim *s)
     forward_discard(s->forward);
     egress_set_rate(forward_egress(s->forward), state.rate_bps);
     egress_set_min_share(forward_egress(s->forward), state.min_share);
+    if (state.control_dscp) {
+        job_slots_set_control(s->slots, state.control_dscp);
+    }
     job_slots_lease(s->slots, clock_now(), state.lease_left_ms,
                     state.default_dscp);
     server_publish(s->server);

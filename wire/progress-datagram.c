@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
@@ -97,6 +98,21 @@ read_value(const cJSON *top, struct progress *p)
 }
 
 static char *
+read_control_port(const cJSON *top, struct progress *p)
+{
+    int64_t port = 0;
+    char *error = read_integer(top, "control_port", false, &port);
+
+    if (error || port > 65535
+        || (!port && cJSON_GetObjectItemCaseSensitive(top, "control_port"))) {
+        free(error);
+        return xstrdup("/control_port: not a port, 1 to 65535 is allowed");
+    }
+    p->control_port = port;
+    return NULL;
+}
+
+static char *
 read_object(const cJSON *top, char *name, struct progress *p)
 {
     const char *cojob = NULL;
@@ -108,7 +124,8 @@ read_object(const cJSON *top, char *name, struct progress *p)
     }
     error = read_name(top, "cojob", &cojob);
     error = error ? error : read_name(top, "job", &job);
-    error = error ? error : read_integer(top, "iteration", true,
+    error = error ? error : read_control_port(top, p);
+    error = error ? error : read_integer(top, "iteration", !p->control_port,
                                          &p->iteration);
     error = error ? error : read_integer(top, "stage", false, &p->stage);
     error = error ? error : read_integer(top, "time", false, &p->time);
@@ -126,7 +143,7 @@ char *
 progress_parse(const char *data, size_t size, char name[PROGRESS_NAME_SIZE],
                struct progress *progress)
 {
-    struct progress p = { .stage = -1 };
+    struct progress p = { .iteration = -1, .stage = -1 };
     char *error;
     cJSON *top;
 

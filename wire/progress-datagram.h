@@ -3,7 +3,7 @@
 #ifndef DATAGRAM_H
 #define DATAGRAM_H 1
 
-/* Progress datagram of a job.
+/* Datagram of a job: its progress, or a port of its control class.
  *
  *
  * Motivation
@@ -32,7 +32,9 @@
 
 struct progress {
     int64_t iteration;          /* Completed iterations since the beginning
-                                 * of the job. */
+                                 * of the job, -1 if there is a port only. */
+    uint16_t control_port;      /* TCP or UDP port whose flows are in the
+                                 * control class, 0 if there is none. */
     int64_t stage;              /* Rung, -1 if unknown. */
     int64_t time;               /* ms since the epoch by the job's clock, 0
                                  * if unknown. */

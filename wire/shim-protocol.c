@@ -18,6 +18,7 @@ union element {
     struct shim_take_over take_over;
     struct shim_capture capture;
     struct shim_congestion congestion;
+    struct shim_control control;
     struct shim_bins_since bins;
     uint16_t slot_number;
 };
@@ -61,7 +62,8 @@ check_element(uint16_t type, const union element *e)
     case SHIM_SLOT_CLEAR:
         return is_slot(e->slot_number);
     case SHIM_FLOW_ADD:
-        return e->flow.slot < SHIM_MAX_SLOTS && !e->flow.pad
+        return e->flow.slot < SHIM_MAX_SLOTS
+               && e->flow.control <= (e->flow.slot != 0)
                && is_key(&e->flow.key);
     case SHIM_FLOW_DELETE:
         return is_key(&e->key);
@@ -82,6 +84,8 @@ check_element(uint16_t type, const union element *e)
                && is_congestion_share(e->congestion.beta)
                && is_congestion_share(e->congestion.floor)
                && e->congestion.gamma >= SHIM_CONGESTION_UNIT / 2;
+    case SHIM_CONTROL:
+        return e->control.dscp && e->control.dscp <= 63;
     case SHIM_BINS:
         return is_slot(e->bins.slot) && !e->bins.pad[0] && !e->bins.pad[1]
                && !e->bins.pad[2];
@@ -117,6 +121,7 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
         [SHIM_FLOW_PAGE] = { true, false, sizeof(struct shim_cursor) },
         [SHIM_BINS] = { true, false, sizeof(struct shim_bins_since) },
         [SHIM_CONNECTIONS] = { true, false, 0 },
+        [SHIM_CONTROL] = { true, false, sizeof(struct shim_control) },
     };
 
     union element element;

@@ -53,6 +53,7 @@
  *    SHIM_BINS         struct shim_bins_since     struct shim_bins, then
  *                                                 struct shim_bin[]
  *    SHIM_CONNECTIONS  -                          cc/takeover-state.h
+ *    SHIM_CONTROL      struct shim_control        -
  *
  * Tables
  * ------
@@ -71,6 +72,12 @@
  * above that are treated as SHIM_LEVEL_DEFAULT, which goes last whatever the
  * rank.  SHIM_MIN_SHARE sets the minimum share of each level with queued
  * packets; by default these levels divide 1/21 of the uplink among them.
+ *
+ * A job whose level is neither of these has a control class: its flows with
+ * 'control', and all its packets that have the DSCP of SHIM_CONTROL (56 by
+ * default) already.  They go first, with that DSCP, up to an equal share of
+ * 1 % of the uplink for each such job, see queue/control-share.h.  What exceeds
+ * it is treated as the job's other packets.
  *
  * When the lease ends, all slots have level SHIM_LEVEL_DEFAULT and the default
  * DSCP until the next SHIM_LEASE; the tables stay.  A shim starts without a
@@ -121,8 +128,8 @@
  * returns the state of congestion control, which does not change then; it gets
  * EINVAL at any other time.
  *
- * A shim that is older than SHIM_MIN_SHARE, SHIM_BINS or SHIM_CONNECTIONS
- * replies EOPNOTSUPP, and works as without the request. */
+ * A shim that is older than SHIM_MIN_SHARE, SHIM_BINS, SHIM_CONNECTIONS or
+ * SHIM_CONTROL replies EOPNOTSUPP, and works as without the request. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -141,6 +148,8 @@
 #define SHIM_N_LEVELS 8
 #define SHIM_LEVEL_CONTROL 0
 #define SHIM_LEVEL_DEFAULT (SHIM_N_LEVELS - 1)
+
+#define SHIM_CONTROL_DSCP 56    /* Of control classes, by default: CS7. */
 
 enum shim_msg_type {
     SHIM_HELLO = 1,
@@ -169,6 +178,8 @@ enum shim_msg_type {
     SHIM_BINS = 28,
 
     SHIM_CONNECTIONS = 31,
+
+    SHIM_CONTROL = 34,
 };
 
 struct shim_msg {
@@ -218,7 +229,12 @@ struct shim_flow_key {
 struct shim_flow {
     struct shim_flow_key key;
     uint16_t slot;
-    uint16_t pad;
+    uint16_t control;           /* 1: of its job's control class; 0.  Needs a
+                                 * shim that has SHIM_CONTROL. */
+};
+
+struct shim_control {
+    uint32_t dscp;              /* Of all control classes, 1 .. 63. */
 };
 
 struct shim_cursor {
@@ -277,7 +293,7 @@ struct shim_state {
     uint32_t min_share;         /* As in struct shim_min_share. */
     uint32_t default_dscp;
     uint32_t lease_left_ms;
-    uint32_t pad;               /* 0. */
+    uint32_t control_dscp;      /* 0 from a shim without SHIM_CONTROL. */
 };
 
 #define SHIM_MAX_SNAP 65535u
@@ -331,8 +347,9 @@ struct shim_stats {
                                          * left to the network card. */
     uint64_t long_refused;      /* Part of 'port_dropped': unsegmented packets
                                  * (TSO, GSO) from a kernel. */
-    uint64_t policed;           /* Control packets above 1 % of the uplink,
-                                 * sent at the default level. */
+    uint64_t policed;           /* Control packets above their share of the
+                                 * uplink, sent as their job's other packets
+                                 * or at the default level. */
     uint64_t flows_refused;     /* Flows not added: the table was full. */
     uint64_t flows_aged;        /* Flows deleted: they had no packets. */
     uint64_t cc_flows;          /* Connections of congestion control now. */

@@ -220,15 +220,20 @@ struct set_flow {
     struct ovs_list changed;    /* In struct flow_set's, empty if not. */
     struct shim_flow_key key;
     char job[64];               /* Desired job, empty for none. */
-    uint16_t installed;         /* Slot of the flow in the shim, 0 if the shim
-                                 * does not have the flow. */
+    bool control;               /* Desired: in the job's control class. */
+    uint16_t installed;         /* Slot of the flow in the shim, plus
+                                 * FLOW_IS_CONTROL; 0 if the shim does not have
+                                 * the flow. */
 };
+
+#define FLOW_IS_CONTROL SHIM_MAX_SLOTS
 
 void
 flow_set_init(struct flow_set *fs)
 {
     hmap_init(&fs->flows);
     ovs_list_init(&fs->changed);
+    fs->has_control = false;
 }
 
 static void
@@ -304,13 +309,23 @@ find_or_add_flow(struct flow_set *fs, const struct shim_flow_key *key)
     return flow;
 }
 
-/* Wants the flow with 'key' in the slot of 'job'. */
+/* Sets whether the shim can mark flows as control. */
+void
+flow_set_allow_control(struct flow_set *fs, bool has_control)
+{
+    fs->has_control = has_control;
+    flow_set_recheck(fs);
+}
+
+/* Wants the flow with 'key' in the slot of 'job', and if 'control' in its
+ * control class. */
 void
 flow_set_want(struct flow_set *fs, const struct shim_flow_key *key,
-              const char *job)
+              const char *job, bool control)
 {
     struct set_flow *flow = find_or_add_flow(fs, key);
 
+    flow->control = control;
     ovs_strlcpy(flow->job, job, sizeof flow->job);
 }
 
@@ -360,7 +375,8 @@ flow_set_adopt_more(struct flow_set *fs, const struct shim_flow *flows,
                     size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        find_or_add_flow(fs, &flows[i].key)->installed = flows[i].slot;
+        find_or_add_flow(fs, &flows[i].key)->installed
+            = flows[i].slot | (flows[i].control ? FLOW_IS_CONTROL : 0);
     }
 }
 
@@ -376,6 +392,8 @@ flow_set_changes(struct flow_set *fs, const struct slot_table *slots,
     changes->n_add = changes->n_delete = 0;
     LIST_FOR_EACH_SAFE (flow, changed, &fs->changed) {
         uint16_t slot = flow->job[0] ? slot_table_number(slots, flow->job) : 0;
+        bool control = slot && flow->control && fs->has_control;
+        uint16_t wanted = slot | (control ? FLOW_IS_CONTROL : 0);
 
         if (changes->n_add >= FLOW_CHANGES_MAX
             || changes->n_delete >= FLOW_CHANGES_MAX) {
@@ -383,12 +401,14 @@ flow_set_changes(struct flow_set *fs, const struct slot_table *slots,
         }
         ovs_list_remove(&flow->changed);
         ovs_list_init(&flow->changed);
-        if (slot && slot != flow->installed) {
+        if (slot && wanted != flow->installed) {
             struct shim_flow *add = &changes->add[changes->n_add++];
 
             memset(add, 0, sizeof *add);
             add->key = flow->key;
-            flow->installed = add->slot = slot;
+            add->slot = slot;
+            add->control = control;
+            flow->installed = wanted;
         } else if (!slot && flow->installed) {
             changes->delete[changes->n_delete++] = flow->key;
             flow->installed = 0;

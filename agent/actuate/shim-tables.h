@@ -24,7 +24,7 @@
  *    slot_table_adopt(st, rows, n);              // From SHIM_SLOT_LIST.
  *    slot_table_changes(st, &slot_changes);      // To SLOT_SET, SLOT_CLEAR.
  *
- *    flow_set_want(fs, &key, "asha/t0");
+ *    flow_set_want(fs, &key, "asha/t0", false);
  *    flow_set_adopt(fs, flows, n);               // From SHIM_FLOW_LIST.
  *    flow_set_recheck(fs);                       // The slots have changed.
  *    while (flow_set_changes(fs, st, &flow_changes)) {
@@ -83,6 +83,7 @@ const char *slot_table_name(const struct slot_table *, uint16_t slot);
 
 struct flow_set {
     struct hmap flows;          /* Contains struct set_flow. */
+    bool has_control;           /* The shim has control classes. */
     struct ovs_list changed;    /* Those that may differ. */
 };
 
@@ -96,7 +97,7 @@ void flow_set_init(struct flow_set *);
 void flow_set_uninit(struct flow_set *);
 
 void flow_set_want(struct flow_set *, const struct shim_flow_key *,
-                   const char *job);
+                   const char *job, bool control);
 void flow_set_unwant(struct flow_set *, const struct shim_flow_key *);
 bool flow_set_missed(struct flow_set *, const struct shim_flow_key *);
 
@@ -104,6 +105,7 @@ void flow_set_adopt(struct flow_set *, const struct shim_flow *, size_t n);
 void flow_set_adopt_more(struct flow_set *, const struct shim_flow *,
                          size_t n);
 void flow_set_recheck(struct flow_set *);
+void flow_set_allow_control(struct flow_set *, bool has_control);
 bool flow_set_is_dirty(const struct flow_set *);
 bool flow_set_changes(struct flow_set *, const struct slot_table *,
                       struct flow_changes *);

@@ -70,6 +70,7 @@ struct shim_actuator {
     bool min_share_dirty;       /* 'min_share' must be sent. */
     struct shim_congestion congestion;
     bool congestion_dirty;      /* 'congestion' must be sent. */
+    uint8_t control_dscp;       /* Of control classes. */
 
     /* time_msec() of the next attempt to connect, request for counters,
      * renewal of the lease, and request for all tables. */
@@ -98,6 +99,7 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     s->lease_until = LLONG_MIN;
     s->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&s->congestion, 0xff, sizeof s->congestion);
+    s->control_dscp = SHIM_CONTROL_DSCP;
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
     return s;
@@ -405,6 +407,10 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
         return msg->status ? msg->status
                : handle_list(s, msg->type, body, size);
 
+    case SHIM_CONTROL:
+        flow_set_allow_control(&s->flows, !msg->status);
+        return 0;
+
     case SHIM_SLOT_SET:
     case SHIM_SLOT_CLEAR:
     case SHIM_FLOW_ADD:
@@ -448,6 +454,15 @@ receive_messages(struct shim_actuator *s, long long now)
     return now - s->last_rx > RX_TIMEOUT_MS ? ETIMEDOUT : 0;
 }
 
+/* The reply says whether the shim has control classes. */
+static void
+send_control(struct shim_actuator *s)
+{
+    struct shim_control control = { .dscp = s->control_dscp };
+
+    send_request(s, SHIM_CONTROL, &control, sizeof control);
+}
+
 static void
 disconnect(struct shim_actuator *s, int error)
 {
@@ -481,6 +496,7 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_DEFAULT;
     s->next_stats = now;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
+    send_control(s);            /* Its reply precedes the tables. */
     request_tables(s);
     send_request(s, SHIM_SUBSCRIBE, NULL, 0);
 }
@@ -651,9 +667,10 @@ shim_actuator_watch_job(struct shim_actuator *s, const char *name, bool watch)
 
 void
 shim_actuator_set_flow(struct shim_actuator *s,
-                       const struct shim_flow_key *key, const char *job)
+                       const struct shim_flow_key *key, const char *job,
+                       bool control)
 {
-    flow_set_want(&s->flows, key, job);
+    flow_set_want(&s->flows, key, job, control);
 }
 
 void
@@ -695,6 +712,17 @@ shim_actuator_set_congestion(struct shim_actuator *s,
     if (memcmp(&s->congestion, c, sizeof *c)) {
         s->congestion = *c;
         s->congestion_dirty = true;
+    }
+}
+
+void
+shim_actuator_set_control(struct shim_actuator *s, uint8_t dscp)
+{
+    if (dscp != s->control_dscp) {
+        s->control_dscp = dscp;
+        if (s->conn) {
+            send_control(s);
+        }
     }
 }
 

@@ -22,7 +22,7 @@
  *
  *    s = shim_actuator_create(path, NULL, &events, aux);
  *    shim_actuator_set_job(s, &row, true);
- *    shim_actuator_set_flow(s, &key, "asha/t0");
+ *    shim_actuator_set_flow(s, &key, "asha/t0", false);
  *    shim_actuator_set_lease(s, time_msec() + 10000, 0);
  *    for (;;) {
  *        shim_actuator_run(s);
@@ -100,8 +100,11 @@ void shim_actuator_remove_job(struct shim_actuator *, const char *name);
 void shim_actuator_watch_job(struct shim_actuator *, const char *name,
                              bool watch);
 
+/* 'control': the flow is in the control class of its job, if the shim has
+ * control classes. */
 void shim_actuator_set_flow(struct shim_actuator *,
-                            const struct shim_flow_key *, const char *job);
+                            const struct shim_flow_key *, const char *job,
+                            bool control);
 void shim_actuator_remove_flow(struct shim_actuator *,
                                const struct shim_flow_key *);
 
@@ -116,6 +119,7 @@ void shim_actuator_set_lease(struct shim_actuator *, long long until,
 void shim_actuator_set_min_share(struct shim_actuator *, uint32_t share);
 void shim_actuator_set_congestion(struct shim_actuator *,
                                   const struct shim_congestion *);
+void shim_actuator_set_control(struct shim_actuator *, uint8_t dscp);
 
 void shim_actuator_get_status(const struct shim_actuator *,
                               struct shim_actuator_status *);

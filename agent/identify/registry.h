@@ -63,6 +63,7 @@
 #include <sys/types.h>
 
 #include "agent/identify/claim.h"
+#include "agent/identify/control-ports.h"
 #include "wire/progress-datagram.h"
 #include "openvswitch/hmap.h"
 #include "wire/shim-protocol.h"
@@ -110,6 +111,9 @@ struct job {
     /* Iterations counted from the job's traffic; NULL before the first traffic
      * and if the job reports its progress.  Written and freed by agent.c. */
     struct iterations *counted;
+
+    /* Written by agent.c. */
+    struct control_ports control_ports;
 
     uint64_t reports_refused;   /* Progress reports of processes that may not
                                  * report for it.  Written by agent.c. */

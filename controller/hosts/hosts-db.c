@@ -408,6 +408,9 @@ host_wanted_differs(const struct host_wanted *w,
                     || numbers_differ(row->guard_share[0],
                                       policy->min_share)))
             || (ctx->has_congestion && congestion_differs(row, policy))
+            || (ctx->has_control_dscp
+                && (row->n_control_dscp != 1
+                    || row->control_dscp[0] != policy->control_dscp))
             || (ctx->has_trust && trust_differs(row, w, policy)));
 }
 
@@ -424,6 +427,11 @@ host_wanted_write(const struct host_wanted *w,
     hostsrec_host_wanted_set_default_dscp(row, policy->default_dscp);
     if (ctx->has_guard_share) {
         hostsrec_host_wanted_set_guard_share(row, &policy->min_share, 1);
+    }
+    if (ctx->has_control_dscp) {
+        const int64_t dscp = policy->control_dscp;
+
+        hostsrec_host_wanted_set_control_dscp(row, &dscp, 1);
     }
     if (ctx->has_congestion) {
         const char *keys[ARRAY_SIZE(congestion_keys)];
@@ -557,6 +565,8 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
         .version = hdb->version + 1, .observe = observe,
         .has_guard_share
             = hostsrec_server_has_host_wanted_table_col_guard_share(idl),
+        .has_control_dscp
+            = hostsrec_server_has_host_wanted_table_col_control_dscp(idl),
         .has_trust = hostsrec_server_has_host_wanted_table_col_trust(idl),
         .has_congestion
             = hostsrec_server_has_host_wanted_table_col_congestion(idl),

@@ -81,6 +81,7 @@ struct host_wanted_ctx {
     bool observe;               /* Hosts get no job. */
     bool has_guard_share;       /* The database has the column... */
     bool has_congestion;        /* ...since a later version of the schema. */
+    bool has_control_dscp;
     bool has_trust;             /* It has 'trust' and 'owner_uid'. */
 };
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "shim/cc/state.h"
 #include "shim/classify/classify.h"
+#include "shim/classify/job-slot.h"
 #include "shim/clock/counter.h"
 
 #define SWEEP_NS MS             /* Between two searches for old flows. */
@@ -127,11 +128,13 @@ host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     }
 }
 
+/* Makes a packet one of its job's control class, or if it has none, of that of
+ * packets without a job. */
 static void
-make_control(struct verdict *v)
+make_control(const struct cc *cc, struct verdict *v)
 {
     v->treatment.level = SHIM_LEVEL_CONTROL;
-    v->treatment.dscp = CC_CONTROL_DSCP;
+    v->treatment.dscp = job_slots_control_dscp(cc->config.slots);
 }
 
 void
@@ -144,12 +147,12 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
 
     if (!segment_parse(frame->data, frame->length, true, &seg)) {
         if (v->is_ip && is_control_packet(cc, frame)) {
-            make_control(v);
+            make_control(cc, v);
         }
         return;
     }
     if (is_control_port(cc, &seg.key)) {
-        make_control(v);
+        make_control(cc, v);
         return;
     }
     flow = find_flow(cc, &seg, now);

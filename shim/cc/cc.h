@@ -24,8 +24,9 @@
  * would: by rank, in equal parts within a rank, with a minimum share.
  *
  * Flows of less than CC_SMALL_BYTES in CC_SMALL_NS and flows of the control
- * ports are neither paced nor limited.  Flows of the control ports also get
- * the control level and CC_CONTROL_DSCP.  Small flows keep their job's level:
+ * ports are neither paced nor limited.  Flows of the control ports are also in
+ * the control class of their job, or of packets without a job, with its share
+ * of the uplink (queue/control-share.h).  Small flows keep their job's level:
  * otherwise an application could raise its level by sending little at a time.
  *
  * ECN protects the core of the network, whose queues no host can measure:
@@ -84,7 +85,7 @@ struct verdict;
 
 #define CC_MAX_FLOWS 4096
 #define CC_MAX_CONTROL_PORTS 16
-#define CC_CONTROL_DSCP 56      /* CS7: the switches' first queue. */
+#define CC_CONTROL_DSCP SHIM_CONTROL_DSCP       /* Of messages. */
 #define CC_SMALL_BYTES 16384u
 #define CC_SMALL_NS 10000000u
 

@@ -9,10 +9,12 @@
 /* A burst between the stages. */
 struct burst {
     struct flow_id ids[CLASSIFY_BURST];
-    uint16_t slots[CLASSIFY_BURST];     /* 0: none. */
+    uint16_t slots[CLASSIFY_BURST];     /* With FLOW_CONTROL; 0: none. */
     uint64_t unknown;                   /* Bit N: frame N's flow is unknown. */
     bool same;                          /* All frames are of one flow, and only
                                          * 'slots[0]' is set. */
+    bool marked;                        /* A packet from the host may have the
+                                         * control DSCP. */
     uint64_t uncommon;                  /* Bit N: the members below are set for
                                          * frame N. */
     uint8_t kinds[CLASSIFY_BURST];      /* enum parsed_kind. */
@@ -51,22 +53,28 @@ identify_uncommon(struct classifier *c, const struct packet *packet,
     b->families[i] = p.kind == PARSED_MALFORMED ? 0 : p.family;
 }
 
-/* Stores the flow ids of all packets.  'vxlan' is a constant: without it the
- * test for tunnels is compiled out. */
+/* Stores the flow ids of all packets, and whether one may be marked: the sum
+ * is negative if the first six bits are those of the control DSCP.  'vxlan' is
+ * a constant: without it the test for tunnels is compiled out. */
 static inline __attribute__((always_inline)) void
 identify_all(struct classifier *c, const struct packet *packets, uint32_t n,
              bool from_host, bool vxlan, struct burst *b)
 {
+    const int32_t tos = job_slots_control_dscp(c->slots) << 2;
     const struct packet *end = packets + n;
     struct flow_id *id = b->ids;
+    int32_t marked = 0;
 
     b->uncommon = 0;
     for (const struct packet *p = packets; p < end; p++, id++) {
         if (!parse_common(p->data, p->length, from_host, id)
             || (vxlan && (id->rest & 0xff) == 17)) {
             identify_uncommon(c, p, p - packets, from_host, b);
+        } else if (from_host) {
+            marked |= (p->data[PARSE_COMMON_L3 + 1] ^ tos) - 4;
         }
     }
+    b->marked = from_host && (marked < 0 || b->uncommon);
 }
 
 static inline bool
@@ -144,8 +152,7 @@ report_miss(struct classifier *c, const struct packet *packet, uint64_t now)
 }
 
 static void __attribute__((noinline))
-treat_uncommon(struct classifier *c, const struct burst *b,
-                struct verdict *v)
+treat_uncommon(const struct burst *b, struct verdict *v)
 {
     for (uint64_t rest = b->uncommon; rest; rest &= rest - 1) {
         int i = __builtin_ctzll(rest);
@@ -155,9 +162,16 @@ treat_uncommon(struct classifier *c, const struct burst *b,
         v[i].is_ip = b->families[i] != 0;
         if (b->kinds[i] == PARSED_OTHER || b->kinds[i] == PARSED_NEIGHBOUR) {
             v[i].treatment.level = SHIM_LEVEL_CONTROL;
-        } else if (b->kinds[i] == PARSED_MALFORMED) {
-            counter_add(&c->n_malformed, 1);
         }
+    }
+}
+
+static void __attribute__((noinline))
+count_malformed(struct classifier *c, const struct burst *b)
+{
+    for (uint64_t rest = b->uncommon; rest; rest &= rest - 1) {
+        counter_add(&c->n_malformed,
+                    b->kinds[__builtin_ctzll(rest)] == PARSED_MALFORMED);
     }
 }
 
@@ -184,13 +198,12 @@ common_verdict(uint16_t slot, struct treatment treatment)
 
 /* A burst of one flow: what the first packet gets, all get. */
 static void
-treat_same(struct classifier *c, const struct burst *b,
-            const struct packet *packets, uint32_t n, uint64_t now,
-            bool leased, struct verdict *v)
+treat_same(struct classifier *c, const struct burst *b, uint32_t n,
+           bool leased, struct verdict *v)
 {
     v[0] = common_verdict(
-        b->slots[0], job_slots_treatment(c->slots, b->slots[0], leased));
-    report_unknown(c, packets, b->unknown ? UINT64_MAX >> (64 - n) : 0, now);
+        b->slots[0] & ~FLOW_CONTROL,
+        job_slots_treatment(c->slots, b->slots[0], leased));
     for (uint32_t i = 1; i < n; i++) {
         v[i] = v[0];
     }
@@ -208,7 +221,7 @@ fill_verdicts(const uint16_t *slots, const struct job_treatments *treatments,
     memcpy(&word, &common, sizeof word);
     for (uint32_t i = 0; i < n; i++) {
         memcpy(&v[i], &word, sizeof word);
-        v[i].slot = slots[i];
+        v[i].slot = slots[i] & ~FLOW_CONTROL;
         v[i].treatment = job_treatment(treatments, slots[i]);
     }
 }
@@ -216,37 +229,64 @@ fill_verdicts(const uint16_t *slots, const struct job_treatments *treatments,
 _Static_assert(offsetof(struct verdict, treatment) == sizeof(uint64_t),
                "the members before it are one word");
 
+static uint8_t
+dscp_of(const struct packet *packet, const struct verdict *v)
+{
+    const uint8_t *ip = packet->data + v->l3;
+
+    return v->family == 4 ? ip[1] >> 2 : (ip[0] & 0xf) << 2 | ip[1] >> 6;
+}
+
+/* Treats those packets as control that have the control DSCP and belong to a
+ * job. */
+static void __attribute__((noinline))
+treat_marked(struct classifier *c, const struct packet *packets, uint32_t n,
+             uint8_t dscp, bool leased, struct verdict *v)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (v[i].slot && v[i].family && dscp_of(&packets[i], &v[i]) == dscp) {
+            v[i].treatment = job_slots_treatment(
+                c->slots, v[i].slot | FLOW_CONTROL, leased);
+        }
+    }
+}
+
+/* The treatment of a burst after the lookup, without misses. */
+static inline void
+treat_burst(struct classifier *c, const struct burst *b,
+            const struct packet *packets, uint32_t n, bool leased,
+            struct verdict *v)
+{
+    struct job_treatments treatments = job_slots_treatments(c->slots, leased);
+    uint8_t dscp = job_slots_control_dscp(c->slots);
+
+    if (b->same) {
+        treat_same(c, b, n, leased, v);
+    } else {
+        fill_verdicts(b->slots, &treatments, n, v);
+        if (__builtin_expect(b->uncommon, 0)) {
+            treat_uncommon(b, v);
+        }
+    }
+    if (__builtin_expect(b->marked, 0)) {
+        treat_marked(c, packets, n, dscp, leased, v);
+    }
+}
+
 void
 classify_burst_from_host(struct classifier *c, const struct packet *packets,
                          uint32_t n, uint64_t now, bool leased,
                          struct verdict *v)
 {
-    struct job_treatments treatments;
     struct burst b;
 
     lookup_flows(c, packets, n, true, &b);
-    if (b.same) {
-        treat_same(c, &b, packets, n, now, leased, v);
-        return;
-    }
-    report_unknown(c, packets, b.unknown, now);
-    treatments = job_slots_treatments(c->slots, leased);
-    fill_verdicts(b.slots, &treatments, n, v);
+    report_unknown(c, packets, b.same && b.unknown ? UINT64_MAX >> (64 - n)
+                   : b.unknown, now);
     if (__builtin_expect(b.uncommon, 0)) {
-        treat_uncommon(c, &b, v);
+        count_malformed(c, &b);
     }
-}
-
-static void
-find_slots(struct classifier *c, const struct packet *packets, uint32_t n,
-           bool from_host, uint16_t *slots)
-{
-    struct burst b;
-
-    lookup_flows(c, packets, n, from_host, &b);
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = b.slots[b.same ? 0 : i];
-    }
+    treat_burst(c, &b, packets, n, leased, v);
 }
 
 /* Stores the slots of packets to the host, 0 for unknown flows.  These are not
@@ -255,12 +295,20 @@ void
 classify_burst_to_host(struct classifier *c, const struct packet *packets,
                        uint32_t n, uint16_t *slots)
 {
-    find_slots(c, packets, n, false, slots);
+    struct burst b;
+
+    lookup_flows(c, packets, n, false, &b);
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = b.slots[b.same ? 0 : i] & ~FLOW_CONTROL;
+    }
 }
 
 void
 classify_burst_again(struct classifier *c, const struct packet *packets,
-                     uint32_t n, uint16_t *slots)
+                     uint32_t n, bool leased, struct verdict *v)
 {
-    find_slots(c, packets, n, true, slots);
+    struct burst b;
+
+    lookup_flows(c, packets, n, true, &b);
+    treat_burst(c, &b, packets, n, leased, v);
 }

@@ -7,11 +7,17 @@
  *
  *    packet                         level            DSCP
  *    of a known flow                its slot's       its slot's
+ *    of a known control flow        control          control's
+ *    of a known flow, with the
+ *    control DSCP                   control          control's
  *    unknown TCP and UDP            default          default, and a miss
  *    other IP, fragments            default          default
  *    IPv6 neighbour discovery       control          default
  *    not IP (ARP, LLDP)             control          -
  *    malformed                      default          unchanged
+ *
+ * The two kinds of control are only for jobs with a control class, see
+ * job-slot.h; the egress polices it, see control-share.h.
  *
  * TCP acknowledgements are classified like other packets of their flow; they
  * have a separate queue in their job, see ack-queue.h.  Without a lease a
@@ -69,9 +75,9 @@ void classify_burst_from_host(struct classifier *, const struct packet *,
 void classify_burst_to_host(struct classifier *, const struct packet *,
                             uint32_t n, uint16_t *slots);
 
-/* Looks up again packets from the host: stores the slots of flows that are
- * known now, 0 for others.  Misses are not reported. */
+/* Classifies again packets from the host whose flows were unknown.  Misses are
+ * not reported. */
 void classify_burst_again(struct classifier *, const struct packet *,
-                          uint32_t n, uint16_t *slots);
+                          uint32_t n, bool leased, struct verdict *);
 
 #endif /* shim/classify/classify.h */

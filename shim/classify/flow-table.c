@@ -27,13 +27,14 @@
 #define PRINT_BITS 46
 #define PRINT_MASK ((UINT64_C(1) << PRINT_BITS) - 1)
 
-/* A word: the fingerprint in bits 0-45, slot in 46-55, age in 56-63.  A word
- * with fingerprint 0 is free. */
+/* A word: the fingerprint in bits 0-45, slot in 46-55, FLOW_CONTROL in 56, age
+ * in 57-63.  A word with fingerprint 0 is free. */
 #define SLOT_SHIFT 46
-#define SLOT_MASK (SHIM_MAX_SLOTS - 1)
-#define AGE_SHIFT 56
+#define SLOT_MASK (FLOW_CONTROL | (SHIM_MAX_SLOTS - 1))
+#define AGE_SHIFT 57
+#define AGE_MASK 0x7f
 
-_Static_assert(SLOT_MASK + 1 == 1 << (AGE_SHIFT - SLOT_SHIFT), "10 bits");
+_Static_assert(SLOT_MASK + 1 == 1 << (AGE_SHIFT - SLOT_SHIFT), "11 bits");
 _Static_assert(N_WAYS * sizeof(uint64_t) == 1 << BUCKET_SHIFT, "an offset");
 _Static_assert(SHIM_MAX_FLOWS * 2 / N_WAYS <= 1 << (PRINT_SHIFT - BUCKET_SHIFT)
                && PRINT_SHIFT - BUCKET_SHIFT + PRINT_BITS == 64,
@@ -47,7 +48,8 @@ struct flow_table {
                                  * bytes. */
     uint64_t secret[4];         /* The last two for IPv6 addresses. */
     uint32_t n_changes;         /* Incremented before and after a change. */
-    uint8_t tick;               /* Current time in steps of the timeout. */
+    uint8_t tick;               /* Current time in steps of the timeout, up to
+                                 * AGE_MASK. */
 
     /* Only for the thread that changes flows. */
     void *mapping;              /* 'words' are in it, from a huge page on. */
@@ -126,19 +128,20 @@ find_word(const uint64_t *bucket, uint64_t print)
 }
 #endif
 
-static uint8_t *
-age_byte(uint64_t *word)
-{
-    return (uint8_t *) word + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-                               ? 7 : 0);
-}
-
+/* Does nothing to a word that changes meanwhile: it is young. */
 static void __attribute__((noinline))
 set_age(uint64_t *bucket, uint64_t print, uint8_t tick)
 {
+    const uint64_t mask = ~((uint64_t) AGE_MASK << AGE_SHIFT);
+
     for (int way = 0; way < N_WAYS; way++) {
-        if (!((LOAD(&bucket[way]) ^ print) & PRINT_MASK)) {
-            STORE(age_byte(&bucket[way]), tick);
+        uint64_t word = LOAD(&bucket[way]);
+
+        if (!((word ^ print) & PRINT_MASK)) {
+            __atomic_compare_exchange_n(
+                &bucket[way], &word,
+                (word & mask) | (uint64_t) tick << AGE_SHIFT, false,
+                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }
     }
 }
@@ -165,7 +168,7 @@ lookup(struct flow_table *ft, uint64_t hash)
     return word >> SLOT_SHIFT & SLOT_MASK;
 }
 
-/* Returns the slot of 'key', or -1 if it is unknown. */
+/* Returns the slot of 'key', with FLOW_CONTROL, or -1 if it is unknown. */
 int
 flow_table_lookup(struct flow_table *ft, const struct shim_flow_key *key)
 {
@@ -223,7 +226,7 @@ lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
                                             << AGE_SHIFT);
     const __m512i print_mask = _mm512_set1_epi64(PRINT_MASK);
     const __m512i matters = _mm512_set1_epi64(
-        PRINT_MASK | UINT64_C(0xff) << AGE_SHIFT);
+        PRINT_MASK | (uint64_t) AGE_MASK << AGE_SHIFT);
     uint64_t wanted[FLOW_TABLE_MAX_BULK] __attribute__((aligned(64)));
     uint64_t found[FLOW_TABLE_MAX_BULK] __attribute__((aligned(64)));
     uint64_t left = 0, unknown = 0;
@@ -263,8 +266,8 @@ lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
 }
 #endif
 
-/* Stores in 'slots' the slots of the 'n' flows of 'hashes', at most
- * FLOW_TABLE_MAX_BULK.  For each unknown flow stores 0 and sets its bit in the
+/* Stores in 'slots' the slots of the 'n' flows of 'hashes', with FLOW_CONTROL,
+ * at most FLOW_TABLE_MAX_BULK.  For each unknown flow stores 0 and sets its bit in the
  * result. */
 uint64_t
 flow_table_lookup_bulk(struct flow_table *ft, const uint64_t *hashes,
@@ -551,13 +554,17 @@ add_flow(struct flow_table *ft, const struct shim_flow *flow, uint64_t hash,
     return 0;
 }
 
-/* Adds 'key' with 'slot', or changes its slot.  Returns 0, or ENOSPC if the
- * table is full or another flow has the same hash. */
+/* Adds 'key' with 'slot', which may have FLOW_CONTROL, or changes its slot.
+ * Returns 0, or ENOSPC if the table is full or another flow has the same
+ * hash. */
 int
 flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
                uint16_t slot)
 {
-    const struct shim_flow flow = { .key = *key, .slot = slot };
+    const struct shim_flow flow = {
+        .key = *key, .slot = slot & ~FLOW_CONTROL,
+        .control = (slot & FLOW_CONTROL) != 0,
+    };
     uint64_t hash = flow_table_hash(ft, key), print = print_of(hash);
     uint64_t value = (print | (uint64_t) slot << SLOT_SHIFT
                       | (uint64_t) ft->tick << AGE_SHIFT);
@@ -569,7 +576,7 @@ flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
      * after, so that one that looked too early looks again. */
     RELEASE(&ft->n_changes, ft->n_changes + 1);
     if (same) {
-        flow_of(ft, word)->slot = slot;
+        *flow_of(ft, word) = flow;
         RELEASE(word, value);
     } else {
         error = word || !print ? ENOSPC : add_flow(ft, &flow, hash, value);
@@ -629,7 +636,8 @@ flow_table_list(const struct flow_table *ft, uint64_t *cursor,
 static uint8_t
 tick_at(const struct flow_table *ft, uint64_t now)
 {
-    return ft->timeout ? now / (ft->timeout / AGE_STEPS + 1) : 0;
+    return (ft->timeout ? now / (ft->timeout / AGE_STEPS + 1) & AGE_MASK
+            : 0);
 }
 
 /* Sets the idle timeout of flows, in nanoseconds; 0 disables aging.  Must be
@@ -649,7 +657,7 @@ age_all(struct flow_table *ft)
 
     for (uint64_t i = 0; i < n_words; i++) {
         uint64_t word = LOAD(&ft->words[i]);
-        uint8_t age = ft->tick - (word >> AGE_SHIFT);
+        uint8_t age = (ft->tick - (word >> AGE_SHIFT)) & AGE_MASK;
 
         /* The age is in whole steps, so one more must pass. */
         if (word & PRINT_MASK && age > AGE_STEPS) {

@@ -3,7 +3,7 @@
 #ifndef SHIM_FLOW_TABLE_H
 #define SHIM_FLOW_TABLE_H 1
 
-/* The flow table: 5-tuple -> job slot.
+/* The flow table: 5-tuple -> job slot, and whether the flow is control.
  *
  *
  * Motivation
@@ -16,8 +16,8 @@
  *
  * A flow is identified by a keyed hash of 64 bits and takes one 64-bit word,
  * which is written atomically, so that nothing has to be reclaimed.  The hash
- * selects a bucket, and the word has the rest of the hash, the job's slot and
- * the flow's age.  A bucket is eight words, one cache line, and
+ * selects a bucket, and the word has the rest of the hash, the job's slot, a
+ * bit for flows of its control class, and the flow's age.  A bucket is eight words, one cache line, and
  * nearly every flow is in the first of its two buckets, so that a lookup costs
  * one memory access; a million flows are 16 MB.  A bulk lookup prefetches all
  * buckets. When both buckets are full, another flow moves to its second
@@ -73,14 +73,16 @@
  * second bucket before it is removed from the first, with release order, and
  * lookups read the buckets in that order, so it is always found.
  *
- * A lookup writes the age, a separate byte of the word.  At worst that makes
- * another flow look younger, or leaves an age in a free word. */
+ * A lookup writes the age, unless the word has changed meanwhile. */
 
 #include <stdint.h>
 
 #include "wire/shim-protocol.h"
 
 #define FLOW_TABLE_MAX_BULK 64
+
+/* Added to the slot of a flow in its job's control class. */
+#define FLOW_CONTROL SHIM_MAX_SLOTS
 
 struct flow_table;
 
@@ -150,6 +152,14 @@ uint32_t flow_table_max(const struct flow_table *);
 /* The changing thread. */
 int flow_table_set(struct flow_table *, const struct shim_flow_key *,
                    uint16_t slot);
+
+static inline int
+flow_table_set_flow(struct flow_table *ft, const struct shim_flow *flow)
+{
+    return flow_table_set(ft, &flow->key,
+                          flow->slot | (flow->control ? FLOW_CONTROL : 0));
+}
+
 int flow_table_delete(struct flow_table *, const struct shim_flow_key *);
 uint32_t flow_table_list(const struct flow_table *, uint64_t *cursor,
                          struct shim_flow *, uint32_t max);

@@ -17,10 +17,12 @@ struct job_slots {
                                                          * lane, lane 0 being
                                                          * 'counters'; or
                                                          * NULL. */
-    uint32_t words[SHIM_MAX_SLOTS];     /* A struct treatment, 0: not in
-                                         * use. */
+    uint32_t words[SHIM_MAX_SLOTS + FLOW_CONTROL];      /* A struct treatment,
+                                                         * 0: not in use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
-    uint32_t default_dscp;
+    uint32_t default_dscp, control_dscp;
+    uint32_t n_control;                 /* Jobs with a control class: the
+                                         * value of 'n_ordered'. */
     job_class classes[SHIM_MAX_SLOTS];
     uint32_t n_orders;                  /* Changes of 'classes', wrapping. */
 
@@ -40,6 +42,7 @@ job_slots_create(void)
 
     memset(js, 0, sizeof *js);
     js->lanes[0] = js->counters;
+    js->control_dscp = SHIM_CONTROL_DSCP;
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         js->classes[i] = JOB_CLASS_LAST;
     }
@@ -164,6 +167,7 @@ publish_classes(struct job_slots *js)
                          JOB_CLASS(number, js->rows[slot].level),
                          __ATOMIC_RELAXED);
     }
+    __atomic_store_n(&js->n_control, js->n_ordered, __ATOMIC_RELAXED);
     __atomic_store_n(&js->n_orders, js->n_orders + 1, __ATOMIC_RELEASE);
 }
 
@@ -193,6 +197,21 @@ set_row(struct job_slots *js, uint16_t slot, const struct shim_slot *row)
     }
 }
 
+/* Sets the treatments of 'slot', whose row is set, to that of 'word', 0 for
+ * none. */
+static void
+set_words(struct job_slots *js, uint16_t slot, uint32_t word)
+{
+    uint32_t control = word_of((struct treatment) {
+        .level = SHIM_LEVEL_CONTROL, .dscp = js->control_dscp, .in_use = true,
+    });
+    bool has_control = word && is_ordered(js->rows[slot].level);
+
+    __atomic_store_n(&js->words[slot], word, __ATOMIC_RELAXED);
+    __atomic_store_n(&js->words[slot | FLOW_CONTROL],
+                     has_control ? control : word, __ATOMIC_RELAXED);
+}
+
 /* Assigns 'row->slot' to the job of 'row', or changes its treatment.  Counters
  * start from 0 if the slot was not in use.  Returns 0 or EINVAL. */
 int
@@ -211,7 +230,7 @@ job_slots_set(struct job_slots *js, const struct shim_slot *row)
         js->n++;
     }
     set_row(js, row->slot, row);
-    __atomic_store_n(&js->words[row->slot], word, __ATOMIC_RELAXED);
+    set_words(js, row->slot, word);
     return 0;
 }
 
@@ -226,8 +245,31 @@ job_slots_clear(struct job_slots *js, uint16_t slot)
         set_row(js, slot, NULL);
         js->n--;
     }
-    __atomic_store_n(&js->words[slot], 0, __ATOMIC_RELAXED);
+    set_words(js, slot, 0);
     return 0;
+}
+
+/* Sets the DSCP of all control classes, 1 .. 63. */
+void
+job_slots_set_control(struct job_slots *js, uint8_t dscp)
+{
+    __atomic_store_n(&js->control_dscp, dscp, __ATOMIC_RELAXED);
+    for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
+        set_words(js, i, js->words[i]);
+    }
+}
+
+uint8_t
+job_slots_control_dscp(const struct job_slots *js)
+{
+    return __atomic_load_n(&js->control_dscp, __ATOMIC_RELAXED);
+}
+
+/* Returns the number of jobs that have a control class. */
+uint32_t
+job_slots_count_control(const struct job_slots *js)
+{
+    return __atomic_load_n(&js->n_control, __ATOMIC_RELAXED);
 }
 
 /* Makes the slots valid for 'ms' from 'now' on; 0 ends the lease. */

@@ -13,6 +13,10 @@
  * the classes are numbered by rank, then by level.  The egress reads them when
  * they have changed.
  *
+ * A job whose level is neither control nor default has a second treatment, for
+ * its flows in the control class, at SLOT | FLOW_CONTROL: the control level
+ * and the DSCP of job_slots_set_control().
+ *
  * The agent's lease limits how long the slots are valid.  Without a lease
  * every slot is treated like slot 0, which is no job: default level and DSCP.
  *
@@ -33,6 +37,7 @@
 #include <string.h>
 
 #include "wire/shim-protocol.h"
+#include "shim/classify/flow-table.h"
 
 struct treatment {
     uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */
@@ -43,12 +48,13 @@ struct treatment {
 
 /* The treatments of all slots, for the lookup of several. */
 struct job_treatments {
-    const uint32_t *words;      /* By slot: a struct treatment, or 0. */
+    const uint32_t *words;      /* By slot and FLOW_CONTROL: a struct
+                                 * treatment, or 0. */
     uint32_t mask;              /* For 'words': 0 without a lease. */
     uint32_t by_default;        /* Replaces 0. */
 };
 
-/* 'slot' is below SHIM_MAX_SLOTS. */
+/* 'slot' is below SHIM_MAX_SLOTS, with or without FLOW_CONTROL. */
 static inline struct treatment
 job_treatment(const struct job_treatments *jt, uint16_t slot)
 {
@@ -89,6 +95,7 @@ int job_slots_set(struct job_slots *, const struct shim_slot *);
 int job_slots_clear(struct job_slots *, uint16_t slot);
 void job_slots_lease(struct job_slots *, uint64_t now, uint32_t ms,
                      uint8_t default_dscp);
+void job_slots_set_control(struct job_slots *, uint8_t dscp);
 uint32_t job_slots_count(const struct job_slots *);
 bool job_slots_get(const struct job_slots *, uint16_t slot,
                    struct shim_slot *);
@@ -104,6 +111,8 @@ struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
 struct job_treatments job_slots_treatments(const struct job_slots *,
                                            bool leased);
 uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
+uint8_t job_slots_control_dscp(const struct job_slots *);
+uint32_t job_slots_count_control(const struct job_slots *);
 
 /* The loop. */
 bool job_slots_classes(const struct job_slots *, uint32_t *seen,

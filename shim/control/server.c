@@ -376,7 +376,7 @@ add_flows(const struct server_config *c, const struct shim_flow *flows,
     int error = 0;
 
     for (size_t i = 0; i < n && !error; i++) {
-        error = flow_table_set(c->flows, &flows[i].key, flows[i].slot);
+        error = flow_table_set_flow(c->flows, &flows[i]);
     }
     return error;
 }
@@ -402,6 +402,7 @@ take_over(const struct server_config *c, const struct shim_take_over *request,
     memset(state, 0, sizeof *state);
     status = c->take_over(c->aux, request->step, state);
     state->default_dscp = job_slots_treatment(c->slots, 0, false).dscp;
+    state->control_dscp = job_slots_control_dscp(c->slots);
     state->lease_left_ms = job_slots_lease_left_ms(c->slots, c->now());
     *reply_size = sizeof *state;
     return status;
@@ -505,6 +506,10 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         return 0;
     case SHIM_CONGESTION:
         c->set_congestion(c->aux, body);
+        return 0;
+    case SHIM_CONTROL:
+        job_slots_set_control(c->slots,
+                              ((const struct shim_control *) body)->dscp);
         return 0;
     case SHIM_TAKE_OVER:
         return take_over(c, body, s->reply, reply_size);

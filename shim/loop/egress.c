@@ -15,6 +15,7 @@
 #include "shim/classify/tag.h"
 #include "shim/clock/counter.h"
 #include "shim/ports/port.h"
+#include "shim/queue/control-share.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
@@ -37,11 +38,13 @@ struct egress {
     bool behind;                /* Packets were due after the last send. */
     uint8_t n_orders;           /* Changes of classes; wraps around. */
     uint64_t now;               /* Time of the last push or send. */
+    struct control_shares shares;       /* Of jobs in the control class. */
 
     /* Written by the forwarding thread, read by the control thread. */
     uint64_t tx_packets, tx_bytes;
     uint64_t tx_ip_bytes, tx_default_bytes;
     uint64_t queue_dropped;
+    uint64_t exceeded;          /* Control packets above their job's share. */
 
     /* Written by the control thread, read by the forwarding thread. */
     uint64_t rate_bps;
@@ -247,7 +250,8 @@ egress_stats(const struct egress *e, struct shim_stats *stats)
     stats->tx_default_bytes = counter_get(&e->tx_default_bytes);
     stats->queue_dropped = counter_get(&e->queue_dropped);
     stats->queued_bytes = rank_queues_bytes(e->queues);
-    stats->policed = rank_queues_policed(e->queues);
+    stats->policed = (rank_queues_policed(e->queues)
+                      + counter_get(&e->exceeded));
 }
 
 /* Frees and counts a frame for which the queues have no space. */
@@ -264,6 +268,52 @@ static inline bool
 is_control(const struct verdict *v)
 {
     return v->treatment.level == SHIM_LEVEL_CONTROL;
+}
+
+/* Returns the control queue of job 'slot' if a packet of 'length' bytes may
+ * join it.  Returns 0 if it exceeds the job's share, or no queue is free. */
+static uint16_t
+control_queue(struct egress *e, uint16_t slot, uint32_t length)
+{
+    struct control_share *share = &e->shares.jobs[slot];
+    uint32_t joined, left;
+
+    control_shares_set_rate(&e->shares, e->pace.bps,
+                            job_slots_count_control(e->config.slots));
+    rank_queues_count(e->queues, slot, &joined, &left);
+    if (!control_share_admits(share, &e->shares, e->now, length, left, joined,
+                              PORT_BURST)) {
+        counter_add(&e->exceeded, 1);
+        return 0;
+    }
+    if (!share->queue) {
+        share->queue = job_queues_flow_new(e->jobs, JOB_QUEUES_CONTROL);
+    }
+    return share->queue;
+}
+
+/* Chooses the queue of a frame in the control class of its job, or makes it a
+ * frame like the job's others.  A job of the control level has no class. */
+static void __attribute__((noinline))
+police(struct egress *e, struct rte_mbuf *frame, struct verdict *v)
+{
+    struct treatment t = job_slots_treatment(e->config.slots, v->slot,
+                                             e->leased);
+    uint16_t queue;
+
+    if (!v->slot || t.level == SHIM_LEVEL_CONTROL) {
+        return;
+    }
+    queue = control_queue(e, v->slot, rte_pktmbuf_pkt_len(frame));
+    if (queue) {
+        v->queue = queue;
+        return;
+    }
+    v->treatment = t;
+    if (e->config.tag) {
+        tag_frame(rte_pktmbuf_mtod(frame, uint8_t *),
+                  rte_pktmbuf_data_len(frame), t.dscp);
+    }
 }
 
 static inline struct queue_item
@@ -470,10 +520,11 @@ send_at_once(struct egress *e, struct rte_mbuf **frames,
     return true;
 }
 
-/* Sends or queues up to PORT_BURST frames, each with its verdict. */
+/* Sends or queues up to PORT_BURST frames, each with its verdict, which may
+ * change. */
 void
 egress_push_burst(struct egress *e, struct rte_mbuf **frames,
-                  const struct verdict *v, uint32_t n, uint64_t now)
+                  struct verdict *v, uint32_t n, uint64_t now)
 {
     bool waits = rank_queues_due(e->queues) <= now;
     struct queue_item items[PORT_BURST];
@@ -484,6 +535,9 @@ egress_push_burst(struct egress *e, struct rte_mbuf **frames,
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
+        if (is_control(&v[i])) {
+            police(e, frames[i], &v[i]);
+        }
         items[i] = item_of(e, frames[i], &v[i]);
     }
     n_direct = waits ? 0 : count_direct(e, items, v, n, now);
@@ -546,25 +600,43 @@ struct reclassify_ctx {
     struct classifier *classifier;
 };
 
-/* Sets the slot of packets that now belong to a job, and lets retag() update
- * their DSCP when they leave. */
+/* Makes a packet that now belongs to a job an item of it, and lets retag()
+ * update its DSCP when it leaves.  Returns its control queue, or 0. */
+static uint16_t
+update_item(struct egress *e, struct queue_item *item, struct verdict *v)
+{
+    struct rte_mbuf *frame = item->packet;
+    uint8_t order = e->n_orders - 1;
+
+    if (is_control(v)) {
+        if (e->config.tag) {
+            tag_frame(rte_pktmbuf_mtod(frame, uint8_t *),
+                      rte_pktmbuf_data_len(frame), v->treatment.dscp);
+        }
+        police(e, frame, v);
+    }
+    *item = item_of(e, frame, v);
+    item->order = order;
+    return is_control(v) ? v->queue : 0;
+}
+
 static void
-find_slots(void *ctx_, struct queue_item *items, uint32_t n)
+find_slots(void *ctx_, struct queue_item *items, uint16_t *queues, uint32_t n)
 {
     struct rte_mbuf *frames[RECLASSIFY_BURST];
     struct packet packets[RECLASSIFY_BURST] = { { NULL } };
-    uint16_t slots[RECLASSIFY_BURST];
+    struct verdict verdicts[RECLASSIFY_BURST];
     struct reclassify_ctx *ctx = ctx_;
+    struct egress *e = ctx->egress;
 
     for (uint32_t i = 0; i < n; i++) {
         frames[i] = items[i].packet;
     }
     fetch_packets(frames, n, packets);
-    classify_burst_again(ctx->classifier, packets, n, slots);
+    classify_burst_again(ctx->classifier, packets, n, e->leased, verdicts);
     for (uint32_t i = 0; i < n; i++) {
-        if (slots[i]) {
-            items[i].slot = slots[i];
-            items[i].order = ctx->egress->n_orders - 1;
+        if (verdicts[i].slot) {
+            queues[i] = update_item(e, &items[i], &verdicts[i]);
         }
     }
 }

@@ -16,6 +16,8 @@
  * switch. A loop that slept too long catches up with what it missed while
  * frames were waiting, up to 'late_ns'.
  *
+ * Control frames of a job are policed to its share, see control-share.h.
+ *
  * A frame that finds empty queues and a free uplink goes straight to the port:
  * it would be the next anyway.
  *
@@ -85,7 +87,7 @@ void egress_destroy(struct egress *);
 
 /* The forwarding thread. */
 void egress_push_burst(struct egress *, struct rte_mbuf **,
-                       const struct verdict *, uint32_t n, uint64_t now);
+                       struct verdict *, uint32_t n, uint64_t now);
 void egress_push(struct egress *, struct rte_mbuf *, const struct verdict *);
 uint32_t egress_reclassify(struct egress *, struct classifier *);
 bool egress_send(struct egress *, uint64_t now);

@@ -15,7 +15,8 @@
 #define LARGE_PART 4            /* A large flow has 1/4 of the uplink. */
 
 struct rank_queues {
-    struct job *control;        /* The queue of the control class. */
+    struct job *control;        /* The queues of the control class... */
+    struct job_queue *control_common;   /* ...and the common one of them. */
     uint64_t bps;               /* Rate of the uplink. */
     struct pace police;         /* The share of control. */
     uint32_t n_packets, max_packets;    /* In all queues. */
@@ -72,6 +73,7 @@ rank_queues_create(uint32_t max_packets, uint32_t max_frame)
     struct rank_queues *rq = allocate(1, sizeof *rq);
 
     rq->control = &rq->jq.jobs[JOB_QUEUES_CONTROL];
+    rq->control_common = &rq->jq.queues[JOB_QUEUES_CONTROL];
     rq->max_packets = max_packets;
     rq->max_job_bytes = UINT64_MAX;
     rq->control_bytes = (uint64_t) CONTROL_FRAMES * max_frame;
@@ -143,11 +145,13 @@ pop_packet(struct rank_queues *rq, struct job_queue *q,
     count_removed(rq, q, 1, item->length);
 }
 
-/* Counts a packet of 'slot' that has left the control queue. */
+/* Counts a packet of 'slot' that has left 'q', if that is the common control
+ * queue. */
 static void
-uncount_control(struct rank_queues *rq, uint16_t slot)
+uncount_control(struct rank_queues *rq, const struct job_queue *q,
+                uint16_t slot)
 {
-    rq->jq.jobs[slot].n_control -= slot != 0;
+    rq->jq.jobs[slot].n_control -= slot && q == rq->control_common;
 }
 
 /* Removes a packet of the longest queue.  Returns false if that is 'q', or all
@@ -166,27 +170,32 @@ push_out(struct rank_queues *rq, const struct job_queue *q,
                                    - offsetof(struct job_queue, length));
     pop_packet(rq, victim, dropped);
     job_queues_release(&rq->jq, victim->job);
-    if (victim->job == rq->control) {
-        uncount_control(rq, dropped->slot);
-    }
+    uncount_control(rq, victim, dropped->slot);
     rq->n_packets--;
     counter_add(&rq->bytes, -(uint64_t) dropped->length);
     return true;
 }
 
-/* Returns the queue for a packet of 'slot'.  When a job enters or leaves the
- * control class, it keeps its old queue until that is empty of its packets, so
- * that its flows stay in order.  Non-control packets no longer join the
- * control queue once it holds 'control_bytes'. */
+/* Returns the queue for a packet of 'slot'.  When a job as a whole enters or
+ * leaves the control class, it keeps its old queue until that is empty of its
+ * packets, so that its flows stay in order.  Non-control packets no longer
+ * join the common control queue once it holds 'control_bytes'. */
 static struct job_queue *
 find_queue(struct rank_queues *rq, uint16_t slot, uint16_t flow_queue,
            bool control)
 {
     struct job *job = &rq->jq.jobs[slot];
 
+    if (control && flow_queue) {
+        struct job_queue *q = job_queues_flow(&rq->jq, flow_queue);
+
+        if (q->job == rq->control) {
+            return q;
+        }
+    }
     if (control ? !slot || !job->bytes
         : job->n_control && rq->control->bytes < rq->control_bytes) {
-        return &rq->jq.queues[JOB_QUEUES_CONTROL];
+        return rq->control_common;
     }
     if (flow_queue) {
         struct job_queue *q = job_queues_flow(&rq->jq, flow_queue);
@@ -198,8 +207,8 @@ find_queue(struct rank_queues *rq, uint16_t slot, uint16_t flow_queue,
     return &rq->jq.queues[slot];
 }
 
-/* Appends '*item' to the control queue, to 'flow_queue' of its slot, or if
- * that is 0 to the slot's common queue.  Returns false if a packet must be
+/* Appends '*item' to a control queue, to 'flow_queue' of its slot, or if that
+ * is 0 to the slot's common queue.  Returns false if a packet must be
  * dropped, which is stored in '*dropped' and may be another one. */
 bool
 rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
@@ -215,7 +224,7 @@ rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
         *dropped = *item;
         return false;
     }
-    if (job == rq->control) {
+    if (q == rq->control_common) {
         rq->jq.jobs[item->slot].n_control += item->slot != 0;
     }
     count_appended(rq, q, 1, item->length);
@@ -271,7 +280,7 @@ take_control(struct rank_queues *rq, uint64_t now, struct queue_item *item)
         return false;
     }
     pop_packet(rq, q, item);
-    uncount_control(rq, item->slot);
+    uncount_control(rq, q, item->slot);
     pace_take(&rq->police, item->length);
     job_queue_end(&rq->jq, q, now, item->length);
     if (!rq->control->head) {
@@ -350,7 +359,7 @@ take_run(struct rank_queues *rq, uint64_t now, struct queue_item *items,
     if (job == rq->control) {
         counter_add(&rq->n_policed, n);
         for (uint32_t i = 0; i < n; i++) {
-            uncount_control(rq, items[i].slot);
+            uncount_control(rq, q, items[i].slot);
         }
     }
     job_queue_end(&rq->jq, q, now, *bytesp);
@@ -410,6 +419,16 @@ rank_queues_due(const struct rank_queues *rq)
 {
     return !class_map_is_empty(&rq->order.map) ? 0
            : rq->jq.heap.n ? due_heap_first(&rq->jq.heap) : UINT64_MAX;
+}
+
+void
+rank_queues_count(const struct rank_queues *rq, uint16_t slot,
+                  uint32_t *joined, uint32_t *left)
+{
+    const struct job_queue *q = &rq->jq.queues[slot];
+
+    *left = q->n_left;
+    *joined = q->n_left + q->fifo.n;
 }
 
 struct job_queues *
@@ -478,14 +497,15 @@ put_back_packets(struct rank_queues *rq, struct job_queue *q,
     count_appended(rq, q, n, bytes);
 }
 
-/* Appends 'n' packets to the queue of their job. */
+/* Appends 'n' packets to 'flow_queue', or to the queue of their job. */
 static void
-push_reclassified(struct rank_queues *rq, const struct queue_item *items,
-                  uint32_t n, const struct reclassify_cb *cb)
+push_reclassified(struct rank_queues *rq, uint16_t flow_queue,
+                  const struct queue_item *items, uint32_t n,
+                  const struct reclassify_cb *cb)
 {
     struct queue_item dropped[RECLASSIFY_BURST];
-    uint32_t n_dropped = rank_queues_push_run(rq, 0, false, items, n,
-                                              dropped);
+    uint32_t n_dropped = rank_queues_push_run(rq, flow_queue, flow_queue != 0,
+                                              items, n, dropped);
 
     for (uint32_t i = 0; i < n_dropped; i++) {
         cb->drop(cb->aux, &dropped[i]);
@@ -504,16 +524,19 @@ rank_queues_reclassify(struct rank_queues *rq, const struct reclassify_cb *cb)
     for (uint32_t i = 0; i < n; ) {
         uint32_t left = n - i < RECLASSIFY_BURST ? n - i : RECLASSIFY_BURST;
         struct queue_item items[RECLASSIFY_BURST];
+        uint16_t queues[RECLASSIFY_BURST] = { 0 };
 
         i += withdraw_packets(rq, q, items, left);
-        cb->find(cb->aux, items, left);
+        cb->find(cb->aux, items, queues, left);
         for (uint32_t from = 0, to; from < left; from = to) {
             to = from + 1;
-            while (to < left && items[to].slot == items[from].slot) {
+            while (to < left && items[to].slot == items[from].slot
+                   && queues[to] == queues[from]) {
                 to++;
             }
             if (items[from].slot) {
-                push_reclassified(rq, &items[from], to - from, cb);
+                push_reclassified(rq, queues[from], &items[from], to - from,
+                                  cb);
                 q->n_left += to - from;
             } else {
                 put_back_packets(rq, q, &items[from], to - from);

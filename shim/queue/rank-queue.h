@@ -15,7 +15,7 @@
  * with a packet that may leave, the one with the lowest rank sends.  Jobs of
  * equal rank share by bytes (deficit round robin) for any number of flows.
  *
- *    control, up to 1 % of the uplink
+ *    control, up to 1 % of the uplink: a common queue and some of jobs
  *    class 0      job ... job      \  one class for each (rank, level) that a
  *    class 1      job              /  job has, see job_slots_classes()
  *    ...
@@ -90,8 +90,10 @@ struct rank_queues;
 
 struct reclassify_cb {
     /* Sets the slot of those of up to RECLASSIFY_BURST unclassified packets,
-     * in their order, that belong to a job. */
-    void (*find)(void *aux, struct queue_item *, uint32_t n);
+     * in their order, that belong to a job, and in 'queues' the control queue
+     * of those that are control. */
+    void (*find)(void *aux, struct queue_item *, uint16_t *queues,
+                 uint32_t n);
 
     /* Frees a packet for which the job's queue has no space. */
     void (*drop)(void *aux, const struct queue_item *);
@@ -124,7 +126,13 @@ uint32_t rank_queues_reclassify(struct rank_queues *,
 
 uint64_t rank_queues_due(const struct rank_queues *);
 
-/* The queues of flows, for job_queues_flow_new() and others. */
+/* Store how many packets have joined the common queue of 'slot', and how many
+ * have left it; both wrap around. */
+void rank_queues_count(const struct rank_queues *, uint16_t slot,
+                       uint32_t *joined, uint32_t *left);
+
+/* The queues of flows, for job_queues_flow_new() and others.  Flow queues of
+ * JOB_QUEUES_CONTROL are part of the control class, for packets of any job. */
 struct job_queues *rank_queues_jobs(struct rank_queues *);
 void rank_queues_flow_rate(struct rank_queues *, uint64_t now,
                            uint16_t flow_queue, uint64_t bps);

@@ -106,7 +106,7 @@ add_flows(const struct shim_flow *new, size_t n)
             flow = &flows[n_flows++];
         }
         *flow = new[i];
-        printf("flow %u", new[i].slot);
+        printf(new[i].control ? "control %u" : "flow %u", new[i].slot);
         print_key(&new[i].key);
     }
     return 0;
@@ -215,6 +215,9 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
     case SHIM_CONGESTION:
         printf("congestion %u %u %u\n", congestion->gamma, congestion->beta,
                congestion->floor);
+        break;
+    case SHIM_CONTROL:
+        printf("control-dscp %u\n", *(const uint32_t *) body);
         break;
     case SHIM_SLOT_SET:
         set_slots(body, size / sizeof(struct shim_slot));

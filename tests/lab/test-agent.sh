@@ -122,6 +122,19 @@ shim_says "^slot [0-9]* 7 0 [0-9]* asha/t1" || fail "not at the default level"
 slot=$(sed -n 's/^slot \([0-9]*\) .* asha\/t1$/\1/p' "$dir/shim.log" | tail -n 1)
 first_port=$port first_job=$job
 
+# A registered port makes the job's flows control, at the end of the job that
+# registered it.
+"$tests/fake-job" progress "$dir/progress.sock" \
+    '{"cojob": "asha", "job": "t1", "control_port": 5000}'
+wait_for 1 "a registered port is control" \
+    shim_says "^control $slot $address:$port $address:5000"
+shim_says "^control .* $address:5000 $address:$port" &&
+    fail "the port of another job is control"
+"$tests/fake-job" progress "$dir/progress.sock" \
+    '{"cojob": "asha", "job": "t1", "control_port": 65536}'
+wait_for 1 "a wrong port is refused" \
+    agent_says agent/status '"malformed":1'
+
 # A socket without a job never gets one, even if the shim reports it.
 $netns "$tests/fake-job" connect $address 5000 > "$dir/port" &
 pids="$pids $!"
@@ -147,7 +160,7 @@ new_mark
 echo '{"generation": 3, "version": 5, "lease_ms": 1500}' > "$dir/lease"
 transact '{"op": "insert", "table": "Host_Wanted", "row": {
     "host": "h0", "version": 5, "generation": 3, "lease_ms": 1500,
-    "default_dscp": 4, "guard_share": 0.05,
+    "default_dscp": 4, "control_dscp": 50, "guard_share": 0.05,
     "congestion": ["map", [["gamma", 0.9], ["beta", 0.25]]],
     "level": ["map", [["asha/t0", 0], ["asha/t1", 2], ["asha/far", 1]]],
     "dscp": ["map", [["asha/t0", 48], ["asha/t1", 32]]],
@@ -157,6 +170,7 @@ wait_for 1 "the order reaches the shim" shim_says '^slot [0-9]* 1 48 0 asha/t0'
 wait_for 1 "all rows reach the shim" shim_says "^slot $slot 3 32 1 asha/t1"
 wait_for 1 "the shim has a lease" shim_says '^lease [1-9][0-9]* 4'
 wait_for 1 "the shim has a guard" shim_says '^guard 50000$'
+wait_for 1 "the shim has the control DSCP" shim_says '^control-dscp 50$'
 wait_for 1 "the shim has the congestion law" \
     shim_says '^congestion 900000 250000 4294967295$'
 wait_for 3 "the database reports the order" reported '^5,.*ordered'
@@ -174,7 +188,7 @@ wait_for 1 "bytes are counted by job" \
 "$tests/fake-job" progress "$dir/progress.sock" \
     '{"cojob": "asha", "job": "t1", "iteration": 7, "stage": 1, "value": 0.5}'
 wait_for 1 "progress passes through" telemetry_says '"iteration":7'
-agent_says agent/status '"malformed":2,"received":3,"refused":0,"unknown":0' \
+agent_says agent/status '"malformed":3,"received":5,"refused":0,"unknown":0' \
     || fail "progress counters"
 
 # The agent is killed and restarts; meanwhile a flow ends and another begins.

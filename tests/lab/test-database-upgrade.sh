@@ -40,7 +40,7 @@ start() {
 }
 
 mkdir -p "$dir/db" "$dir/run"
-old hosts 1.0.0 guard_share congestion >"$dir/old.ovsschema"
+old hosts 1.0.0 guard_share congestion control_dscp >"$dir/old.ovsschema"
 if cmp -s "$dir/old.ovsschema" "$SOURCE/wire/hosts.ovsschema"; then
     fail "the old schema is the new one"
 fi
@@ -104,7 +104,7 @@ for pidfile in "$dir/run/"*.pid; do
 done
 rm -rf "$dir/db" "$dir/run"
 mkdir "$dir/db" "$dir/run"
-old hosts 1.3.0 trust owner_uid >"$dir/hosts.ovsschema"
+old hosts 1.3.0 trust owner_uid control_dscp >"$dir/hosts.ovsschema"
 old intent 1.1.0 owner_uid later_iterations >"$dir/intent.ovsschema"
 for db in hosts intent; do
     ovsdb-tool create-cluster "$dir/db/$db.db" "$dir/$db.ovsschema" \

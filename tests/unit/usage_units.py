@@ -86,7 +86,7 @@ CONTEXT = {
     "shim/queue/long-queue.h":
         "struct { struct long_queue_node node; } *queue;",
     "shim/queue/rank-queue.h":
-        "void find(void *, struct queue_item *, uint32_t), *aux;"
+        "void find(void *, struct queue_item *, uint16_t *, uint32_t), *aux;"
         "void drop(void *, const struct queue_item *);",
     "trainer/net/dispatch.h":
         "char *begin_push(void *, struct link *);"

@@ -30,6 +30,9 @@ struct heartbeat {
     int64_t heard_us;           /* Last sign of life; 0: not watched. */
 };
 
+/* How often a process registers the port of its heartbeats. */
+#define HEARTBEAT_REGISTER_US 5000000
+
 /* Begins to watch; the first heartbeat is due at once. */
 static inline void
 heartbeat_start(struct heartbeat *hb, int64_t timeout_us, int64_t now)

@@ -18,8 +18,13 @@
 #include "trainer/net/event-loop.h"
 #include "trainer/net/heartbeat.h"
 #include "trainer/process/control.h"
+#include "trainer/process/report.h"
+
+#define MAX_PENDING 16          /* Beats whose round trip is measured. */
+#define MAX_TRIPS 16384         /* Round trips in the report: the last ones. */
 
 struct target {
+    struct server_watch *watch;
     char *name;                 /* "HOST:PORT", of the port for data. */
 
     /* Set by the worker's thread, under the mutex. */
@@ -30,6 +35,10 @@ struct target {
     /* Of the watching thread. */
     struct link link;           /* Closed: connected again at the next beat. */
     struct heartbeat heartbeat;
+    uint64_t n_beats, n_answers;        /* On all connections. */
+    uint64_t n_closed;          /* 'n_beats' when the last one was opened. */
+    int64_t sent_us[MAX_PENDING];       /* Beat i at i % MAX_PENDING. */
+    int64_t registered_us;      /* When 'port' was registered last. */
 };
 
 struct server_watch {
@@ -42,12 +51,24 @@ struct server_watch {
     int failure_fd;             /* Readable once 'silent' is set. */
     void (*fail)(void *aux, char *why);
     void *aux;
+    uint32_t *trips;            /* Round trips, microseconds: trip i at i %
+                                 * MAX_TRIPS. */
+    uint64_t n_trips;
+    uint64_t n_lost;            /* Beats of closed connections without an
+                                 * answer. */
     pthread_t thread;
     struct event_loop loop;     /* Of the watching thread. */
     pthread_mutex_t mutex;      /* Guards what the worker's thread sets. */
 };
 
 /* The watching thread. */
+
+static void
+register_port(struct target *target, uint16_t port)
+{
+    target->registered_us = clock_monotonic_us();
+    report_control_port(port);
+}
 
 /* Begins to connect to 'target'; the hello is sent once it is connected. */
 static void
@@ -74,6 +95,7 @@ target_connect(const struct server_watch *watch, struct target *target,
         close(fd);
         return;
     }
+    register_port(target, port);
     link_mark_control(fd);
     link_init(&target->link, fd);
     heartbeat_start(&target->heartbeat, watch->timeout_us,
@@ -83,6 +105,14 @@ target_connect(const struct server_watch *watch, struct target *target,
     link_send(&target->link, &frame, NULL);
 }
 
+static void
+target_close(struct target *target)
+{
+    link_close(&target->link);
+    target->watch->n_lost += target->n_beats - target->n_answers;
+    target->n_closed = target->n_answers = target->n_beats;
+}
+
 static char *
 end_frame(void *target_, struct link *link)
 {
@@ -90,6 +120,21 @@ end_frame(void *target_, struct link *link)
 
     heartbeat_heard(&target->heartbeat, clock_monotonic_us());
     return NULL;
+}
+
+static char *
+end_heartbeat(void *target_, struct link *link)
+{
+    struct target *target = target_;
+    struct server_watch *watch = target->watch;
+    uint64_t beat = target->n_answers++;
+
+    /* The first one has waited for the connection. */
+    if (beat > target->n_closed && target->n_beats - beat <= MAX_PENDING) {
+        watch->trips[watch->n_trips++ % MAX_TRIPS] =
+            clock_monotonic_us() - target->sent_us[beat % MAX_PENDING];
+    }
+    return end_frame(target, link);
 }
 
 static int
@@ -106,7 +151,7 @@ target_run(void *target_, short revents)
 {
     static const struct dispatcher dispatcher = {
         .handlers = {
-            [FRAME_HEARTBEAT] = { .end = end_frame },
+            [FRAME_HEARTBEAT] = { .end = end_heartbeat },
             [FRAME_ABORT] = { dispatch_keep_payload, end_frame },
         },
     };
@@ -120,7 +165,7 @@ target_run(void *target_, short revents)
         && dispatch_frames(&target->link, &dispatcher, target, &error)
            != DISPATCH_AGAIN) {
         free(error);
-        link_close(&target->link);
+        target_close(target);
     }
 }
 
@@ -143,12 +188,18 @@ target_beat(struct server_watch *watch, struct target *target)
     pthread_mutex_unlock(&watch->mutex);
 
     if (changed) {
-        link_close(&target->link);
+        target_close(target);
     }
     if (target->link.fd < 0) {
         target_connect(watch, target, &hello, port);
     }
     if (target->link.fd >= 0 && link_has_space(&target->link, 0)) {
+        if (clock_monotonic_us() - target->registered_us
+            >= HEARTBEAT_REGISTER_US) {
+            register_port(target, port);
+        }
+        target->sent_us[target->n_beats++ % MAX_PENDING] =
+            clock_monotonic_us();
         link_send(&target->link, &frame, NULL);
     }
 }
@@ -194,6 +245,7 @@ watch_free(struct server_watch *watch)
         close(watch->failure_fd);
     }
     pthread_mutex_destroy(&watch->mutex);
+    free(watch->trips);
     free(watch->targets);
     free(watch);
 }
@@ -232,6 +284,7 @@ server_watch_create(const char *const names[], int n_servers,
 
     watch->targets = allocate(n_servers, sizeof *watch->targets);
     watch->n_targets = n_servers;
+    watch->trips = allocate(MAX_TRIPS, sizeof *watch->trips);
     watch->timeout_us = timeout_us;
     watch->fail = fail;
     watch->aux = aux;
@@ -239,6 +292,7 @@ server_watch_create(const char *const names[], int n_servers,
     pthread_mutex_init(&watch->mutex, NULL);
     event_loop_init(&watch->loop, NULL, NULL);
     for (int i = 0; i < n_servers; i++) {
+        watch->targets[i].watch = watch;
         watch->targets[i].name = duplicate(names[i]);
         link_init(&watch->targets[i].link, -1);
         event_loop_add(&watch->loop, &class, &watch->targets[i]);
@@ -263,6 +317,8 @@ server_watch_destroy(struct server_watch *watch)
         watch->end = true;
         event_loop_wake(&watch->loop);
         pthread_join(watch->thread, NULL);
+        report_heartbeats(watch->trips, watch->n_trips < MAX_TRIPS
+                          ? watch->n_trips : MAX_TRIPS, watch->n_lost);
         watch_free(watch);
     }
 }

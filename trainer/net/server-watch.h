@@ -8,7 +8,8 @@
  * The heartbeats have connections of their own, in the control class, so that
  * megabytes of gradients do not delay them, and a thread of their own, so that
  * a worker that computes for minutes still sends them.  A heartbeat carries
- * the worker's iteration; the server answers with its own.
+ * the worker's iteration; the server answers with its own.  The round trips
+ * are reported at the end (process/report.h).
  *
  *    error = server_watch_create(names, n_servers, timeout_us, &loop,
  *                                client_failed, client, &watch);

@@ -126,6 +126,28 @@ report_backend(const char *name)
 }
 
 static void
+send_text(const struct report *report, const char *text, int length)
+{
+    sendto(report->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL,
+           (const struct sockaddr *) &report->agent, sizeof report->agent);
+}
+
+void
+report_control_port(uint16_t port)
+{
+    struct report *report = report_create(true);
+    char text[256];
+
+    if (report->fd >= 0) {
+        send_text(report, text,
+                  snprintf(text, sizeof text, "{\"cojob\": \"%s\", "
+                           "\"job\": \"%s\", \"control_port\": %u}",
+                           report->cojob, report->job, port));
+    }
+    report_destroy(report);
+}
+
+static void
 send_datagram(const struct report *report, const struct report_progress *p)
 {
     char text[512];
@@ -137,8 +159,7 @@ send_datagram(const struct report *report, const struct report_progress *p)
                       "\"value\": %s, \"time\": %"PRId64"}",
                       report->cojob, report->job, p->stage, p->iteration,
                       number(p->loss).text, clock_wall_ms());
-    sendto(report->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL,
-           (const struct sockaddr *) &report->agent, sizeof report->agent);
+    send_text(report, text, length);
 }
 
 void
@@ -208,6 +229,27 @@ report_paused(uint64_t iteration)
 {
     begin_event("paused");
     put_count("iteration", iteration);
+    end_event();
+}
+
+static int
+compare_trips(const void *a_, const void *b_)
+{
+    const uint32_t *a = a_, *b = b_;
+
+    return (*a > *b) - (*a < *b);
+}
+
+void
+report_heartbeats(uint32_t *trips, size_t n, uint64_t n_lost)
+{
+    qsort(trips, n, sizeof *trips, compare_trips);
+    begin_event("heartbeats");
+    put_count("answered", n);
+    put_count("lost", n_lost);
+    put_number("p50_s", n ? trips[n / 2] * 1e-6 : NAN);
+    put_number("p99_s", n ? trips[n * 99 / 100] * 1e-6 : NAN);
+    put_number("max_s", n ? trips[n - 1] * 1e-6 : NAN);
     end_event();
 }
 

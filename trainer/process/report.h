@@ -13,6 +13,7 @@
  * 'force'.  One per process; one thread. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define REPORT_MAX_HZ 20
@@ -44,6 +45,11 @@ struct report_epoch {
     double qualities[2];        /* Values of these metrics. */
 };
 
+/* Registers a port, of either end, whose flows are in the job's control class,
+ * at this host's agent.  To be repeated from time to time, because an agent
+ * that was restarted does not know it. */
+void report_control_port(uint16_t port);
+
 /* 'datagrams': send them if STAGECOACH_COJOB and STAGECOACH_JOB are set. */
 struct report *report_create(bool datagrams);
 void report_destroy(struct report *);
@@ -57,6 +63,10 @@ void report_epoch(const struct report_epoch *);
 /* At a node's end: accesses to keys, and keys that moved to the node. */
 void report_keys(uint64_t local, uint64_t remote, uint64_t moved);
 void report_paused(uint64_t iteration);
+
+/* At a worker's end: the round trips of its heartbeats, in microseconds, which
+ * are sorted, and how many had no answer when their connection ended. */
+void report_heartbeats(uint32_t *trips, size_t n, uint64_t n_lost);
 
 /* A new policy, and the links between peers that it avoids. */
 void report_policy(double lambda2, const int avoided[][2], int n);

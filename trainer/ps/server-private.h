@@ -82,6 +82,8 @@ struct server {
     uint64_t epoch;
 
     struct listener listeners[2];       /* For gradients; for heartbeats. */
+    int64_t registered_us;      /* When the port for heartbeats was registered
+                                 * last. */
     struct conn *conns;
     int n_conns;
     struct member *members;
@@ -114,7 +116,7 @@ void conn_close(struct server *, struct conn *);
 void conn_send_last(struct conn *, enum frame_type, const char *text);
 
 /* Answers a heartbeat, unless its answers are not read. */
-void conn_send_heartbeat(const struct server *, struct conn *);
+void conn_send_heartbeat(struct server *, struct conn *);
 
 /* For dispatchers: whether an answer to the next frame has space in the link.
  * A worker that takes no answers is not listened to either. */

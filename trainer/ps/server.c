@@ -61,14 +61,27 @@ conn_send_last(struct conn *conn, enum frame_type type, const char *text)
     }
 }
 
+/* Registers the port for heartbeats now and then. */
+static void
+register_port(struct server *server)
+{
+    int64_t now = clock_monotonic_us();
+
+    if (now - server->registered_us >= HEARTBEAT_REGISTER_US) {
+        server->registered_us = now;
+        report_control_port(server->listeners[1].port);
+    }
+}
+
 void
-conn_send_heartbeat(const struct server *server, struct conn *conn)
+conn_send_heartbeat(struct server *server, struct conn *conn)
 {
     struct frame frame = {
         .type = FRAME_HEARTBEAT,
         .heartbeat.iteration = server->iteration,
     };
 
+    register_port(server);
     if (link_has_space(&conn->link, 0)) {
         link_send(&conn->link, &frame, NULL);
         link_flush(&conn->link);        /* An error shows when receiving. */
@@ -815,6 +828,7 @@ ps_server_run(const struct ps_server_config *config)
     }
     if (!error) {
         report_listening(config->address, data->port);
+        register_port(&server);
         server_loop(&server);
         if (server.sync && !server.failure) {
             training_save(&server);

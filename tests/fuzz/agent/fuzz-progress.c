@@ -43,7 +43,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(!strcmp(name, "untouched") && p.stage == -7);
     } else {
         check_name(name);
-        must(p.iteration >= 0 && p.stage >= -1 && p.time >= 0);
+        must(p.iteration >= (p.control_port ? -1 : 0));
+        must(p.stage >= -1 && p.time >= 0);
         must(memchr(p.metric, '\0', sizeof p.metric));
         must(!*p.metric || cgroup_name_is_valid(p.metric));
         must(!p.has_value || isfinite(p.value));

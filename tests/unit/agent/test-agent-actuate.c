@@ -197,8 +197,8 @@ flows_are_made_equal_by_difference(void **state OVS_UNUSED)
     have[1].slot = slot_table_number(&slots, "c/a");
     have[2].key = k3;
     have[2].slot = 5;
-    flow_set_want(&fs, &k1, "c/a");
-    flow_set_want(&fs, &k2, "c/b");
+    flow_set_want(&fs, &k1, "c/a", false);
+    flow_set_want(&fs, &k2, "c/b", false);
     flow_set_adopt(&fs, have, 3);
 
     assert_true(flow_set_changes(&fs, &slots, &flow_changes));
@@ -215,6 +215,20 @@ flows_are_made_equal_by_difference(void **state OVS_UNUSED)
     assert_false(flow_set_missed(&fs, &k3));
     assert_true(flow_set_changes(&fs, &slots, &flow_changes));
     assert_int_equal(flow_changes.n_add, 1);
+
+    /* A shim of an older version gets no control flow. */
+    flow_set_want(&fs, &k1, "c/a", true);
+    assert_false(flow_set_changes(&fs, &slots, &flow_changes));
+    flow_set_allow_control(&fs, true);
+    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
+    assert_int_equal(flow_changes.n_add, 1);
+    assert_memory_equal(&flow_changes.add[0].key, &k1, sizeof k1);
+    assert_int_equal(flow_changes.add[0].control, 1);
+    have[0].control = 1;
+    flow_set_adopt(&fs, have, 1);
+    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
+    assert_int_equal(flow_changes.n_add, 1);
+    assert_memory_equal(&flow_changes.add[0].key, &k2, sizeof k2);
 
     flow_set_unwant(&fs, &k1);
     flow_set_unwant(&fs, &k3);
@@ -238,7 +252,7 @@ many_flows_go_in_several_messages(void **state OVS_UNUSED)
     for (int i = 0; i < 3000; i++) {
         struct shim_flow_key key = make_key(i);
 
-        flow_set_want(&fs, &key, "c/a");
+        flow_set_want(&fs, &key, "c/a", false);
     }
     while (flow_set_changes(&fs, &slots, &flow_changes)) {
         n += flow_changes.n_add;

@@ -308,14 +308,14 @@ flows_without_packets_age(void **state)
 
     (void) state;
     flow_table_set_timeout(ft, 16000 * MS, start);
-    set(ft, 1, 1);
+    set(ft, 1, 1 | FLOW_CONTROL);
     set(ft, 2, 2);
     for (now = start; now < start + 15900 * MS; now += 500 * MS) {
         assert_int_equal(flow_table_age(ft, now), 0);
-        assert_int_equal(lookup(ft, 1), 1);
+        assert_int_equal(lookup(ft, 1), 1 | FLOW_CONTROL);
     }
     assert_int_equal(flow_table_age(ft, start + 18100 * MS), 1);
-    assert_int_equal(lookup(ft, 1), 1);
+    assert_int_equal(lookup(ft, 1), 1 | FLOW_CONTROL);
     assert_int_equal(lookup(ft, 2), -1);
     flow_table_stats(ft, &stats);
     assert_int_equal(stats.flows_aged, 1);
@@ -607,6 +607,67 @@ static const uint8_t udp6_frame[62] =
     "\0\x09\0\x09\0\x08\0";
 static const uint8_t arp_frame[42] = "\2\0\0\0\0\2\2\0\0\0\0\1\x08\6";
 
+/* Control is what was registered, and what carries the DSCP, of a job that has
+ * a level, while there is a lease. */
+static void
+control_is_registered_or_marked(void **state)
+{
+    static const struct {
+        bool registered, marked, leased;
+        uint8_t level;          /* Of the job. */
+        bool is_control;
+    } cases[] = {
+        { false, false, true, 2, false }, { true, false, true, 2, true },
+        { false, true, true, 2, true }, { true, true, true, 2, true },
+        { true, true, false, 2, false },
+        { true, true, true, SHIM_LEVEL_DEFAULT, false },
+    };
+    struct flow_table *ft = flow_table_create(16, 1);
+    struct job_slots *js = job_slots_create();
+    struct miss *m = miss_create();
+    struct classifier c = { .flows = ft, .slots = js, .misses = m };
+    uint8_t frames[2][62];
+    const uint32_t lengths[] = { 54, 62 };
+
+    (void) state;
+    memcpy(frames[0], tcp_frame, 54);
+    memcpy(frames[1], udp6_frame, 62);
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const uint8_t *frame = frames[i % 2];
+        struct shim_slot row = { .slot = 9, .level = cases[i / 2].level,
+                                 .dscp = 24 };
+        struct shim_flow flow = { .slot = 9 };
+        struct parsed p;
+        struct verdict v;
+
+        frames[0][15] = cases[i / 2].marked ? 50 << 2 : 51 << 2;
+        frames[1][14] = 0x60 | 50 >> 2;
+        frames[1][15] = (cases[i / 2].marked ? 50 & 3 : 51 & 3) << 6;
+        job_slots_set(js, &row);
+        job_slots_set_control(js, 50);
+        parse_frame(frame, lengths[i % 2], true, &p);
+        flow.key = p.key;
+        flow.control = cases[i / 2].registered;
+        flow_table_delete(ft, &p.key);
+        classify_from_host(&c, frame, lengths[i % 2], MS, true, &v);
+        assert_int_equal(v.slot, 0);            /* Whose is it? */
+        assert_int_equal(v.treatment.level, SHIM_LEVEL_DEFAULT);
+
+        flow_table_set_flow(ft, &flow);
+        classify_from_host(&c, frame, lengths[i % 2], MS, cases[i / 2].leased,
+                           &v);
+        assert_int_equal(v.slot, 9);
+        assert_int_equal(v.treatment.level == SHIM_LEVEL_CONTROL,
+                         cases[i / 2].is_control);
+        assert_int_equal(v.treatment.dscp, cases[i / 2].is_control ? 50
+                         : cases[i / 2].leased ? 24 : 0);
+    }
+    assert_int_equal(job_slots_count_control(js), 0);
+    miss_destroy(m);
+    job_slots_destroy(js);
+    flow_table_destroy(ft);
+}
+
 /* Also while the table is empty: no entry is no entry of anybody's. */
 static void
 an_unknown_flow_of_ipv6_is_a_miss(void **state)
@@ -671,6 +732,7 @@ a_burst_equals_its_packets(void **state)
         for (uint32_t i = 0; i < n; i++) {
             packets[i] = kinds[random() % (round % 2 ? 7 : 3)];
         }
+        job_slots_set_control(js, round % 5 ? 56 : 46);
         classify_burst_from_host(&all, packets, n, MS, round % 3, v);
         classify_burst_to_host(&all, packets, n, slots);
         for (uint32_t i = 0; i < n; i++) {
@@ -719,6 +781,7 @@ main(void)
         cmocka_unit_test(counters_of_lanes_are_summed),
         cmocka_unit_test(misses_of_several_threads_are_taken_together),
         cmocka_unit_test(joins_the_tables),
+        cmocka_unit_test(control_is_registered_or_marked),
         cmocka_unit_test(an_unknown_flow_of_ipv6_is_a_miss),
         cmocka_unit_test(a_burst_equals_its_packets),
     };

@@ -18,6 +18,7 @@
 #include "shim/classify/classify.h"
 #include "shim/loop/egress.h"
 #include "shim/classify/job-slot.h"
+#include "shim/classify/tag.h"
 #include "shim/ports/port.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -464,6 +465,108 @@ control_is_policed_on_a_free_uplink_too(void **state)
     tear_down(&f);
 }
 
+/* Pushes 'n' frames of 'length' bytes of job 'slot' in one burst.  They count
+ * for 'port_slot' of the port. */
+static void
+push_control(struct fixture *f, uint16_t slot, uint16_t port_slot, uint32_t n,
+             uint32_t length)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    struct verdict v[PORT_BURST];
+
+    for (uint32_t i = 0; i < n; i++) {
+        frames[i] = frame_of(f, port_slot, length);
+        v[i] = verdict_of(f, slot | FLOW_CONTROL);
+        v[i].slot = slot;
+        tag_frame(rte_pktmbuf_mtod(frames[i], uint8_t *), length,
+                  v[i].treatment.dscp);
+    }
+    egress_push_burst(f->e, frames, v, n, f->now);
+}
+
+/* Job 8 marks its bulk as control, and jobs 1 and 8 have more bulk than the
+ * uplink carries.  The heartbeats of job 9, the last one, leave at once, and
+ * job 8 gains no more than its share of a hundredth. */
+static void
+bulk_that_is_marked_as_control_gains_nothing(void **state)
+{
+    const uint32_t n_ms = 4000;
+    uint64_t marked = 0, share;
+    struct fixture f;
+
+    (void) state;
+    set_up(&f, UINT64_C(40000000));
+    for (uint16_t i = 0; i < N_SLOTS - 1; i++) {
+        struct shim_slot slot = {
+            .slot = 1 + i, .level = 1 + i / 2, .rank = i, .dscp = 8 + i,
+        };
+
+        assert_int_equal(job_slots_set(f.slots, &slot), 0);
+    }
+    for (uint32_t ms = 0; ms < n_ms; ms++) {
+        push_control(&f, 8, 8, 9, FULL);
+        push_slots(&f, (const uint16_t[]) { 1, 1, 1, 1, 1, 1, 1, 1, 1 }, 9);
+        if (ms % 100 == 0) {
+            push_control(&f, 9, 9, 1, 100);
+        }
+        for (int i = 0; i < 10; i++) {
+            uint64_t before = f.port.slot_packets[8];
+
+            egress_send(f.e, f.now);
+            if (f.port.slot_packets[8] > before) {
+                assert_int_equal(f.port.dscp[8], SHIM_CONTROL_DSCP);
+                marked += f.port.slot_packets[8] - before;
+            }
+            f.now += 100000;
+        }
+        assert_int_equal(f.port.slot_packets[9], ms / 100 + 1);
+        assert_int_equal(f.port.dscp[9], SHIM_CONTROL_DSCP);
+    }
+    share = n_ms * UINT64_C(40000) / 8 / 100 / N_SLOTS;
+    assert_in_range(f.port.slot_bytes[8], FULL, share + 4096 + FULL);
+    assert_int_equal(f.port.slot_packets[8], marked);
+    send_rest(&f);
+    assert_int_equal(f.port.dscp[8], 15);       /* The rest is not control. */
+    assert_true(stats_of(&f).policed > n_ms * 8);
+    assert_int_equal(stats_of(&f).queue_dropped,
+                     job_slots_counters(f.slots, 1)->tx_dropped
+                     + job_slots_counters(f.slots, 8)->tx_dropped);
+    tear_down(&f);
+}
+
+/* A flow that exceeds its share stays in order, which port_send() checks, and
+ * is control again when what exceeded has left. */
+static void
+control_beyond_its_share_stays_in_order(void **state)
+{
+    struct shim_slot row = { .slot = 5, .level = 3, .rank = 5, .dscp = 20 };
+    struct fixture f;
+
+    (void) state;
+    set_up(&f, UINT64_C(100000000));
+    assert_int_equal(job_slots_set(f.slots, &row), 0);
+    for (int i = 0; i < 100; i++) {
+        push_slots(&f, (const uint16_t[]) { 1 }, 1);
+        push_control(&f, 5, 5, 3, 700);
+        egress_send(f.e, f.now);
+        f.now += 20000;
+    }
+    assert_in_range(f.port.slot_packets[5], 6, 7);
+    send_rest(&f);
+    assert_int_equal(f.port.slot_packets[5], 300);
+    assert_int_equal(f.port.dscp[5], 20);
+    f.now += SECOND;
+    push_slots(&f, (const uint16_t[]) { 1, 1, 1, 1, 1, 1, 1, 1 }, 8);
+    push_control(&f, 5, 5, 1, 700);
+    expect_sent(&f, (const uint16_t[]) { 1, 1 }, 2);
+    f.now += SECOND / 1000;
+    egress_send(f.e, f.now);
+    assert_int_equal(f.port.order[0], 5);
+    assert_int_equal(f.port.dscp[5], SHIM_CONTROL_DSCP);
+    send_rest(&f);
+    tear_down(&f);
+}
+
 /* Pushes a burst of anything. */
 static uint32_t
 push_anything(struct fixture *f, const uint16_t *queues)
@@ -586,6 +689,8 @@ main(void)
         cmocka_unit_test(queued_frames_leave_with_their_new_level),
         cmocka_unit_test(queued_frames_of_a_new_flow_leave_with_its_job),
         cmocka_unit_test(control_is_policed_on_a_free_uplink_too),
+        cmocka_unit_test(bulk_that_is_marked_as_control_gains_nothing),
+        cmocka_unit_test(control_beyond_its_share_stays_in_order),
         cmocka_unit_test(every_frame_is_sent_or_counted_as_dropped),
     };
 

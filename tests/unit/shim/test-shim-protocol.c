@@ -210,6 +210,8 @@ tables_can_be_written_and_read(void **state)
     struct shim_slot slot = { .slot = 3, .level = 1, .dscp = 48,
                               .name = "a/b" };
     struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
+    struct shim_flow control_flow = good_flow;
+    struct shim_control control = { .dscp = 50 };
     struct shim_rate rate = { .bps = 1000000 };
     static const struct shim_congestion congestion = { 900000, 300000, 1 };
     struct shim_min_share min_share = { .share = 20000 };
@@ -228,6 +230,17 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_SLOT_SET, &slot, sizeof slot, NULL, NULL),
                      0);
+    assert_int_equal(ask(c, SHIM_FLOW_ADD, &good_flow, sizeof good_flow,
+                         NULL, NULL), 0);
+    assert_int_equal(ask(c, SHIM_CONTROL, &control, sizeof control, NULL,
+                         NULL), 0);
+    assert_int_equal(job_slots_control_dscp(t.slots), 50);
+    control_flow.control = 1;
+    assert_int_equal(ask(c, SHIM_FLOW_ADD, &control_flow, sizeof control_flow,
+                         NULL, NULL), 0);
+    assert_int_equal(ask(c, SHIM_FLOW_LIST, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof control_flow);
+    assert_memory_equal(body, &control_flow, sizeof control_flow);
     assert_int_equal(ask(c, SHIM_FLOW_ADD, &good_flow, sizeof good_flow,
                          NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_RATE, &rate, sizeof rate, NULL, NULL), 0);
@@ -710,6 +723,7 @@ a_new_shim_gets_the_state_and_the_socket(void **state)
     assert_int_equal(told.min_share, 50000);
     assert_int_equal(told.default_dscp, 10);
     assert_int_equal(told.lease_left_ms, 3000);
+    assert_int_equal(told.control_dscp, job_slots_control_dscp(t.slots));
     assert_int_equal(ask(c, SHIM_TAKE_OVER, &leave, sizeof leave, NULL, NULL),
                      EINVAL);
     assert_int_equal(ask(c, SHIM_TAKE_OVER, &nonsense, sizeof nonsense, NULL,

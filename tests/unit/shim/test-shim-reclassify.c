@@ -92,13 +92,14 @@ take(struct fixture *f, struct queue_item *item)
 }
 
 static void
-find(void *f_, struct queue_item *items, uint32_t n)
+find(void *f_, struct queue_item *items, uint16_t *queues, uint32_t n)
 {
     const struct fixture *f = f_;
 
     assert_in_range(n, 1, RECLASSIFY_BURST);
     for (uint32_t i = 0; i < n; i++) {
         assert_int_equal(items[i].slot, 0);
+        assert_int_equal(queues[i], 0);
         items[i].slot = f->slots[flow_of(&items[i])];
     }
 }

@@ -28,6 +28,7 @@ struct fixture {
     char *names[2];
     int64_t ranks[2], levels[2], dscps[2];
     double weights[2], guard_share, congestion[3];
+    int64_t control_dscp;
     char *congestion_keys[3];
     struct hostsrec_host_wanted row;
 };
@@ -59,6 +60,7 @@ set_up(void **state)
     f->ctx = (struct host_wanted_ctx) {
         .cluster = f->c, .policy = f->policy, .generation = 3, .version = 9,
         .has_guard_share = true, .has_congestion = true,
+        .has_control_dscp = true,
     };
 
     /* As the database returns it: maps are sorted by key. */
@@ -69,6 +71,7 @@ set_up(void **state)
         f->weights[i] = 2;
     }
     f->guard_share = f->policy->min_share;
+    f->control_dscp = f->policy->control_dscp;
     f->congestion_keys[0] = CONST_CAST(char *, "beta");
     f->congestion_keys[1] = CONST_CAST(char *, "floor");
     f->congestion_keys[2] = CONST_CAST(char *, "gamma");
@@ -85,6 +88,7 @@ set_up(void **state)
         .key_dscp = f->names, .value_dscp = f->dscps, .n_dscp = 2,
         .key_weight = f->names, .value_weight = f->weights, .n_weight = 2,
         .guard_share = &f->guard_share, .n_guard_share = 1,
+        .control_dscp = &f->control_dscp, .n_control_dscp = 1,
         .key_congestion = f->congestion_keys,
         .value_congestion = f->congestion, .n_congestion = 3,
     };
@@ -224,6 +228,9 @@ each_change_of_the_policy_or_leader_is_written(void **state)
     f->policy->default_dscp++;
     assert_true(differs(f));
     f->policy->default_dscp--;
+    f->policy->control_dscp++;
+    assert_true(differs(f));
+    f->policy->control_dscp--;
     f->row.policy = CONST_CAST(char *, "q");
     assert_true(differs(f));
     f->row.policy = CONST_CAST(char *, "p");
@@ -231,6 +238,9 @@ each_change_of_the_policy_or_leader_is_written(void **state)
     assert_true(differs(f));
     f->ctx.has_congestion = false;
     assert_false(differs(f));
+    f->row.n_control_dscp = 0;
+    assert_true(differs(f));
+    f->ctx.has_control_dscp = false;
     f->row.n_guard_share = 0;
     assert_true(differs(f));
     f->ctx.has_guard_share = false;     /* A database with an old schema. */
