@@ -80,6 +80,7 @@ send_telemetry(struct agent *a)
         .capacity_bps = agent_capacity(a),
         .status = &status,
         .registry = tracker_registry(a->tracker),
+        .pairs = pairs_sample(&a->pairs, a->tracker, time_msec()),
         .time = time_wall_msec(),
     };
 
@@ -343,6 +344,7 @@ on_lease(const struct telemetry_lease *lease, void *a_)
 
     if (good) {
         report_set_window(&a->report, lease->report_ms, now);
+        pairs_want(&a->pairs, lease->pairs);
     } else {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 

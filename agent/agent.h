@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "agent/links.h"
+#include "agent/pairs.h"
 #include "agent/report.h"
 #include "agent/wanted.h"
 
@@ -75,6 +76,7 @@ struct agent {
     struct report report;
     struct lease lease;
     struct links links;
+    struct pairs pairs;
     struct telemetry *telemetry;
     struct progress_socket *progress;
     struct log_readers *logs;

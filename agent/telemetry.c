@@ -10,6 +10,7 @@
 #include "agent/actuate/shim.h"
 #include "agent/actuate/traffic.h"
 #include "agent/identify/registry.h"
+#include "agent/pairs.h"
 #include "agent/progress/iterations.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
@@ -86,6 +87,7 @@ take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
 {
     const struct json *params = msg->params;
     struct telemetry_lease lease = { .report_ms = 0 };
+    const struct json *pairs;
 
     if (params->type != JSON_ARRAY || params->array.n != 1
         || params->array.elems[0]->type != JSON_OBJECT
@@ -95,8 +97,10 @@ take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
                         &lease.lease_ms)) {
         return false;
     }
-    /* Controllers of older versions do not send this member. */
+    /* Controllers of older versions do not send these members. */
     get_integer(params->array.elems[0], "report_ms", &lease.report_ms);
+    pairs = shash_find_data(json_object(params->array.elems[0]), "pairs");
+    lease.pairs = pairs && pairs->type == JSON_TRUE;
     if (!tm->lease(&lease, tm->aux)) {
         jsonrpc_session_force_reconnect(tm->session);
     }
@@ -208,7 +212,7 @@ telemetry_compose_job(const struct job *job)
 }
 
 static struct json *
-compose_job(const struct job *job)
+compose_job(const struct job *job, bool pairs)
 {
     const struct progress *p = &job->progress;
     struct json *json = telemetry_compose_job(job);
@@ -223,6 +227,9 @@ compose_job(const struct job *job)
         if (p->has_value) {
             json_put_real(json, "value", p->value);
         }
+    }
+    if (pairs && job->n_remotes) {
+        json_object_put(json, "sent_to", pairs_to_json(job));
     }
     return json;
 }
@@ -318,7 +325,7 @@ telemetry_compose(const struct telemetry_facts *facts)
                         compose_shim(status->stats, status->totals));
     }
     HMAP_FOR_EACH (job, node, &facts->registry->jobs) {
-        json_array_add(jobs, compose_job(job));
+        json_array_add(jobs, compose_job(job, facts->pairs));
     }
     json_object_put(json, "jobs", jobs);
     return json;

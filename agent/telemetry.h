@@ -46,6 +46,7 @@ struct telemetry_facts {
     uint64_t capacity_bps;      /* 0 if unknown. */
     const struct shim_actuator_status *status;
     const struct registry *registry;
+    bool pairs;                 /* Include the bytes to each address. */
     long long time;             /* ms since the epoch. */
 };
 
@@ -54,6 +55,7 @@ struct telemetry_lease {
     int64_t generation;         /* Generation whose order is valid. */
     int64_t lease_ms;           /* Validity of the order, in ms from now. */
     int64_t report_ms;          /* For report_set_window(), 0 if not sent. */
+    bool pairs;                 /* For pairs_want(). */
 };
 
 /* Returns false if a newer controller is known; then the stream connects to

@@ -98,7 +98,7 @@ flow_table_see(struct flow_table *ft, const struct shim_flow_key *key,
     bool new = !flow || flow->job != job;
 
     if (!flow) {
-        flow = xmalloc(sizeof *flow);
+        flow = xzalloc(sizeof *flow);
         flow->key = *key;
         hmap_insert(&ft->flows, &flow->node, flow_key_hash(key));
     }

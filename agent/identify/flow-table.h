@@ -49,6 +49,9 @@ struct flow {
     uint64_t cgroup;            /* Cgroup of its socket. */
     long long seen;             /* time_msec() of the last dump with it. */
     int n_unseen;               /* Dumps without it since then. */
+    uint64_t acked;             /* Bytes that the remote end had acknowledged
+                                 * at the last sample.  Written by
+                                 * agent/pairs.c. */
 };
 
 struct flow_table {

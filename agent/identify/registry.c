@@ -84,6 +84,7 @@ registry_remove(struct registry *r, struct job *job)
         }
     }
     hmap_remove(&r->jobs, &job->node);
+    free(job->remotes);
     free(job->name);
     free(job);
 }

@@ -69,6 +69,7 @@
 #include "wire/shim-protocol.h"
 
 struct iterations;
+struct pairs_remote;
 
 /* Number of job slots of the shim. */
 #define REGISTRY_MAX_JOBS 1023
@@ -103,6 +104,10 @@ struct job {
      * Written by links.c. */
     double tx_bps;
     uint64_t sampled_tx_bytes;
+
+    /* Bytes sent to each remote address.  Written by pairs.c. */
+    struct pairs_remote *remotes;
+    size_t n_remotes;
 
     /* Burst statistics of the direction with more bytes.  Written by agent.c;
      * zeros if unknown. */

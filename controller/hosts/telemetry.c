@@ -479,6 +479,9 @@ telemetry_send_leases(struct telemetry *t, int64_t generation,
         json_put_integer(lease, "version", version);
         json_put_integer(lease, "lease_ms", lease_ms);
         json_put_integer(lease, "report_ms", report_ms);
+        if (t->cluster->fabric) {
+            json_put_boolean(lease, "pairs", true);
+        }
         jsonrpc_send(conn->rpc, jsonrpc_create_notify(
                          "lease", json_array_create_1(lease)));
         COVERAGE_INC(telemetry_lease);

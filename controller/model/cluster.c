@@ -48,7 +48,14 @@ destroy_stages(struct ovs_list *stages)
 static void
 job_destroy(struct cluster *c, struct job *job)
 {
+    struct shash_node *node;
+
     shash_find_and_delete(&c->jobs, job->full_name);
+    SHASH_FOR_EACH (node, &job->traffic) {
+        struct job_traffic *t = node->data;
+
+        shash_destroy_free_data(&t->sent_to);
+    }
     shash_destroy_free_data(&job->traffic);
     shash_destroy_free_data(&job->refused);
     job_progress_uninit(&job->progress);
@@ -212,6 +219,7 @@ job_get_traffic(struct job *job, struct host *host)
         t->progress = PROGRESS_SOURCE_NONE;
         t->estimated = -1;
         t->mark_iteration = -1;
+        shash_init(&t->sent_to);
         shash_add(&job->traffic, host->name, t);
     }
     return t;
@@ -435,6 +443,7 @@ restart_job(const struct cluster *c, struct job *job)
         t->mark_iteration = t->estimated = -1;
         t->estimated_before = 0;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
+        shash_clear_free_data(&t->sent_to);
     }
     job->rest = PROGRESS_SOURCE_NONE;
     job->iteration = -1;

@@ -143,6 +143,10 @@ struct job_traffic {
     uint64_t burst_bytes;       /* Bytes of one burst, 0 if unknown. */
     double burst_duty;          /* Duration of a burst by the period. */
 
+    struct shash sent_to;       /* Name of another host -> uint64_t: bytes that
+                                 * connections have sent to it, as the host's
+                                 * agent measured; empty if it does not. */
+
     int workers[N_ROLES];       /* Processes on the host, by the intent. */
 };
 

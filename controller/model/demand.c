@@ -358,6 +358,26 @@ admit(struct cluster *c, const struct host *host, struct job *job,
     return true;
 }
 
+/* Stores the bytes that the host has sent to others.  Addresses that the
+ * fabric does not have are left out. */
+static void
+learn_remotes(const struct cluster *c, const struct telemetry_job *tj,
+              struct job_traffic *t)
+{
+    if (tj->n_remotes && c->fabric) {
+        shash_clear_free_data(&t->sent_to);
+    }
+    for (size_t i = 0; i < tj->n_remotes && c->fabric; i++) {
+        const char *name = fabric_find_address(c->fabric, tj->remotes[i].ip);
+
+        if (name && !shash_find(&t->sent_to, name)) {
+            shash_add(&t->sent_to, name,
+                      xmemdup(&tj->remotes[i].bytes,
+                              sizeof tj->remotes[i].bytes));
+        }
+    }
+}
+
 static void
 learn_job(struct cluster *c, struct host *host,
           const struct telemetry_job *tj, bool first)
@@ -385,6 +405,7 @@ learn_job(struct cluster *c, struct host *host,
         t->bytes[DIR_TX] = t->bytes[DIR_RX] = 0;
     }
     count_bytes(job, t, now, !first);
+    learn_remotes(c, tj, t);
     t->burst_period = tj->period;
     t->burst_bytes = tj->burst_bytes;
     t->burst_duty = tj->duty;

@@ -6,7 +6,15 @@
 
 #include <stdlib.h>
 
+#include "hash.h"
 #include "util.h"
+
+/* The address of a host. */
+struct fabric_address {
+    struct hmap_node node;      /* In struct fabric's 'addresses', by 'ip'. */
+    uint32_t ip;
+    char *name;
+};
 
 struct fabric *
 fabric_create(int n_leaves)
@@ -16,12 +24,15 @@ fabric_create(int n_leaves)
     f->n_leaves = n_leaves;
     f->pairs = xcalloc((size_t) n_leaves * n_leaves + 1, sizeof *f->pairs);
     simap_init(&f->hosts);
+    hmap_init(&f->addresses);
     return f;
 }
 
 void
 fabric_destroy(struct fabric *f)
 {
+    struct fabric_address *a;
+
     if (f) {
         for (int i = 0; i < f->n_leaves * f->n_leaves; i++) {
             free(f->pairs[i].crossings);
@@ -32,6 +43,11 @@ fabric_destroy(struct fabric *f)
         free(f->pairs);
         free(f->ports);
         simap_destroy(&f->hosts);
+        HMAP_FOR_EACH_POP (a, node, &f->addresses) {
+            free(a->name);
+            free(a);
+        }
+        hmap_destroy(&f->addresses);
         free(f);
     }
 }
@@ -64,9 +80,27 @@ fabric_add_crossing(struct fabric *f, int from, int to, int port,
 }
 
 void
-fabric_add_host(struct fabric *f, const char *name, int leaf)
+fabric_add_host(struct fabric *f, const char *name, uint32_t ip, int leaf)
 {
+    struct fabric_address *a = xmalloc(sizeof *a);
+
     simap_put(&f->hosts, name, leaf);
+    a->ip = ip;
+    a->name = xstrdup(name);
+    hmap_insert(&f->addresses, &a->node, hash_int(ip, 0));
+}
+
+const char *
+fabric_find_address(const struct fabric *f, uint32_t ip)
+{
+    const struct fabric_address *a;
+
+    HMAP_FOR_EACH_WITH_HASH (a, node, hash_int(ip, 0), &f->addresses) {
+        if (a->ip == ip) {
+            return a->name;
+        }
+    }
+    return NULL;
 }
 
 int

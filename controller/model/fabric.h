@@ -23,14 +23,16 @@
  *    int port = fabric_add_port(f, "leaf0>spine0");
  *
  *    fabric_add_crossing(f, 0, 1, port, 1e-9);       // Leaf 0 to leaf 1.
- *    fabric_add_host(f, "h0", 0);                    // Is at leaf 0.
+ *    fabric_add_host(f, "h0", 0x0a000001, 0);        // Is at leaf 0.
  *    cluster_set_fabric(c, f);                       // Takes ownership.
  *
  * demand_port_names() has the number and the name of each port in an order
  * problem.  Does not change once it is complete. */
 
 #include <stddef.h>
+#include <stdint.h>
 
+#include "openvswitch/hmap.h"
 #include "simap.h"
 
 /* Use of a port by the traffic from one leaf to another. */
@@ -52,6 +54,7 @@ struct fabric {
     int n_ports;
     size_t allocated_ports;
     struct simap hosts;         /* Name -> leaf. */
+    struct hmap addresses;      /* Contains struct fabric_address. */
 };
 
 struct fabric *fabric_create(int n_leaves);
@@ -60,7 +63,11 @@ void fabric_destroy(struct fabric *);
 int fabric_add_port(struct fabric *, const char *name);
 void fabric_add_crossing(struct fabric *, int from, int to, int port,
                          double seconds_per_bit);
-void fabric_add_host(struct fabric *, const char *name, int leaf);
+/* 'ip' is the host's IPv4 address in host byte order. */
+void fabric_add_host(struct fabric *, const char *name, uint32_t ip, int leaf);
+
+/* Returns the name of the host with the address 'ip', or NULL. */
+const char *fabric_find_address(const struct fabric *, uint32_t ip);
 
 /* Returns the leaf of host 'name', -1 if it is unknown. */
 int fabric_find_host(const struct fabric *, const char *name);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
@@ -132,6 +133,28 @@ weigh_receivers(const struct ends *ends, double *w)
     }
 }
 
+/* Replaces w(i, j) of sender 'i' by what its agent has measured, if that is
+ * most of what the host has sent for the job. */
+static void
+use_measured(const struct ends *ends, size_t i, double *w)
+{
+    const struct job_traffic *t = ends->a[i];
+    double *bytes = xcalloc(ends->n, sizeof *bytes);
+    double sum = 0;
+
+    for (size_t j = 0; j < ends->n; j++) {
+        const uint64_t *n = shash_find_data(&t->sent_to,
+                                            ends->a[j]->host->name);
+
+        bytes[j] = n && j != i ? *n : 0;
+        sum += bytes[j];
+    }
+    if (sum > 0 && 2 * sum >= t->bytes[DIR_TX]) {
+        memcpy(&w[i * ends->n], bytes, ends->n * sizeof *bytes);
+    }
+    free(bytes);
+}
+
 size_t
 iteration_traffic_pairs(const struct job *job, struct traffic_pair **pairsp)
 {
@@ -141,6 +164,9 @@ iteration_traffic_pairs(const struct job *job, struct traffic_pair **pairsp)
     double *w = get_formula(&ends);
 
     weigh_receivers(&ends, w);
+    for (size_t i = 0; i < n; i++) {
+        use_measured(&ends, i, w);
+    }
     for (size_t i = 0; i < n; i++) {
         double tx = demand_per_iteration(job, ends.a[i], DIR_TX);
         double sum = 0;

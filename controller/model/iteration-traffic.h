@@ -9,9 +9,9 @@
  * Motivation
  * ==========
  *
- * Telemetry has the bytes of a job by host and direction, not by pair of
- * hosts.  Host ports need no more.  A link of the fabric (fabric.h) carries the
- * traffic of some pairs only, and so does an explicit path (routes.h).
+ * Telemetry has the bytes of a job in an iteration by host and direction.
+ * Host ports need no more.  A link of the fabric (fabric.h) carries the traffic
+ * of some pairs only, and so does an explicit path (routes.h).
  *
  *
  * Usage
@@ -28,9 +28,13 @@
  * Decisions
  * =========
  *
- * The bytes from host i to host j are estimated from the tx bytes of i, the
- * rx bytes of all hosts, and the formula that demand.h uses before anything is
- * measured:
+ * In a cluster with a fabric, agents measure how a host's bytes are divided
+ * among the remote addresses of its TCP connections (agent/pairs.h).  The tx
+ * bytes of i are divided in the same way, if the connections to hosts of the
+ * job explain at least half of what the host has sent for it since the agent
+ * began.  Otherwise - at the beginning, over UDP or IPv6, with connections of
+ * less than a second - they are estimated from the tx bytes of i, the rx bytes
+ * of all hosts, and the formula that demand.h uses before anything is measured:
  *
  *    w(i, j) = f(i, j) * rx(j) / sum over k of f(k, j)
  *    bytes(i, j) = tx(i) * w(i, j) / sum over k of w(i, k)

@@ -12,6 +12,7 @@
 #include "openvswitch/shash.h"
 #include "ovsdb-error.h"
 #include "ovsdb-parser.h"
+#include "packets.h"
 #include "util.h"
 
 #define MAX_PERIOD_S 86400      /* Longest burst period. */
@@ -107,10 +108,48 @@ parse_claim(struct ovsdb_parser *p)
     };
 }
 
+/* Parses an element of "sent_to". */
+static char *
+parse_remote(const struct json *json, struct telemetry_remote *remote)
+{
+    const struct json *address;
+    struct ovsdb_parser p;
+    ovs_be32 ip;
+
+    ovsdb_parser_init(&p, json, "sent_to");
+    address = ovsdb_parser_member(&p, "remote", OP_STRING);
+    remote->bytes = parse_count(&p, "bytes", 0);
+    if (address && !ip_parse(json_string(address), &ip)) {
+        ovsdb_parser_raise_error(&p, "'remote' is not an IPv4 address");
+    } else if (address) {
+        remote->ip = ntohl(ip);
+    }
+    return finish_parser(&p);
+}
+
+static char *
+parse_remotes(const struct json *remotes, struct telemetry_job *job)
+{
+    char *error = NULL;
+
+    if (remotes->array.n > TELEMETRY_MAX_REMOTES) {
+        return xasprintf("%"PRIuSIZE" remote addresses of a job, at most %d "
+                         "are allowed", remotes->array.n,
+                         TELEMETRY_MAX_REMOTES);
+    }
+    job->remotes = xcalloc(remotes->array.n + 1, sizeof *job->remotes);
+    for (size_t i = 0; !error && i < remotes->array.n; i++) {
+        error = parse_remote(remotes->array.elems[i],
+                             &job->remotes[job->n_remotes++]);
+    }
+    return error;
+}
+
 static char *
 parse_job(const struct json *json, struct telemetry_job *job)
 {
-    const struct json *name, *metric, *value;
+    const struct json *name, *metric, *value, *remotes;
+    char *error;
     struct ovsdb_parser p;
 
     ovsdb_parser_init(&p, json, "job");
@@ -126,6 +165,7 @@ parse_job(const struct json *json, struct telemetry_job *job)
     job->estimated = parse_iteration(&p, "counted");
     metric = ovsdb_parser_member(&p, "metric", OP_STRING | OP_OPTIONAL);
     value = ovsdb_parser_member(&p, "value", OP_NUMBER | OP_OPTIONAL);
+    remotes = ovsdb_parser_member(&p, "sent_to", OP_ARRAY | OP_OPTIONAL);
     if (metric && !is_name(json_string(metric),
                            strlen(json_string(metric)))) {
         ovsdb_parser_raise_error(&p, "'metric' is not a name");
@@ -139,7 +179,8 @@ parse_job(const struct json *json, struct telemetry_job *job)
     } else if (name) {
         job->name = xstrdup(json_string(name));
     }
-    return finish_parser(&p);
+    error = finish_parser(&p);
+    return error || !remotes ? error : parse_remotes(remotes, job);
 }
 
 static char *
@@ -270,6 +311,7 @@ telemetry_report_destroy(struct telemetry_report *r)
         for (size_t i = 0; i < r->n_jobs; i++) {
             free(r->jobs[i].name);
             free(r->jobs[i].metric);
+            free(r->jobs[i].remotes);
         }
         free(r->jobs);
         simap_destroy(&r->ports);

@@ -21,7 +21,14 @@ struct json;
 
 #define TELEMETRY_MAX_JOBS 1024
 #define TELEMETRY_MAX_PORTS 16
+#define TELEMETRY_MAX_REMOTES 128
 #define TELEMETRY_MAX_ITERATION INT64_C(1000000000000000)
+
+/* Bytes that a host has sent for a job to an address. */
+struct telemetry_remote {
+    uint32_t ip;                /* IPv4, host byte order. */
+    uint64_t bytes;             /* Since the agent measures them. */
+};
 
 struct telemetry_job {
     char *name;                 /* "COJOB/JOB". */
@@ -40,6 +47,8 @@ struct telemetry_job {
                                  * limit, -1 if unknown. */
     char *metric;               /* Name, NULL if there is no 'value'. */
     double value;               /* Finite. */
+    struct telemetry_remote *remotes;
+    size_t n_remotes;           /* 0 if the message does not report them. */
 };
 
 struct telemetry_report {

@@ -278,7 +278,7 @@ add_hosts(const struct link_ports *lp, struct fabric *f)
         while (lp->leaves[leaf] != host->at.sw) {
             leaf++;
         }
-        fabric_add_host(f, host->name, leaf);
+        fabric_add_host(f, host->name, host->ip, leaf);
     }
 }
 

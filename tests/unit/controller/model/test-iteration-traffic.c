@@ -14,6 +14,7 @@
 #include "controller/model/demand.h"
 #include "controller/model/fabric.h"
 #include "controller/model/iteration-traffic.h"
+#include "controller/model/telemetry-report.h"
 #include "order/order.h"
 #include "util.h"
 
@@ -34,10 +35,10 @@ make_fabric(void)
         fabric_add_crossing(f, leaf, !leaf, up, seconds_per_bit);
         fabric_add_crossing(f, !leaf, leaf, down, seconds_per_bit);
     }
-    fabric_add_host(f, "h0", 0);
-    fabric_add_host(f, "h1", 0);
-    fabric_add_host(f, "h2", 1);
-    fabric_add_host(f, "h3", 1);
+    fabric_add_host(f, "h0", 0x0a000001, 0);
+    fabric_add_host(f, "h1", 0x0a000001 + 1, 0);
+    fabric_add_host(f, "h2", 0x0a000001 + 2, 1);
+    fabric_add_host(f, "h3", 0x0a000001 + 3, 1);
     return f;
 }
 
@@ -213,6 +214,77 @@ other_traffic_is_distributed_by_what_hosts_receive(void **state OVS_UNUSED)
     cluster_destroy(c);
 }
 
+/* Stores that 'src' has sent 'bytes' to 'dst'. */
+static void
+send_to(struct cluster *c, struct job *job, const char *src, const char *dst,
+        uint64_t bytes)
+{
+    struct job_traffic *t = job_get_traffic(job, cluster_get_host(c, src));
+
+    shash_add(&t->sent_to, dst, xmemdup(&bytes, sizeof bytes));
+    t->bytes[DIR_TX] += bytes;
+}
+
+/* A worker that pushes to one of two servers only, and hosts that have not
+ * measured. */
+static void
+measured_pairs_replace_the_formula(void **state OVS_UNUSED)
+{
+    static const struct process processes[] = {
+        { "h0", ROLE_WORKER }, { "h1", ROLE_SERVER }, { "h2", ROLE_SERVER },
+    };
+    struct job *job;
+    struct cluster *c = make_cluster(processes, ARRAY_SIZE(processes), &job);
+
+    cluster_set_fabric(c, make_fabric());
+    send_to(c, job, "h0", "h1", 300);
+    send_to(c, job, "h0", "h3", 50);    /* Has no process of the job. */
+    PAIRS(job, { "h0", "h1", MODEL },
+          { "h1", "h0", MODEL / 2 }, { "h2", "h0", MODEL / 2 });
+    send_to(c, job, "h0", "h2", 100);
+    PAIRS(job, { "h0", "h1", MODEL * 0.75 }, { "h0", "h2", MODEL * 0.25 },
+          { "h1", "h0", MODEL / 2 }, { "h2", "h0", MODEL / 2 });
+
+    /* The connections explain too little of what was sent. */
+    job_get_traffic(job, cluster_get_host(c, "h0"))->bytes[DIR_TX] = 801;
+    PAIRS(job, { "h0", "h1", MODEL / 2 }, { "h0", "h2", MODEL / 2 },
+          { "h1", "h0", MODEL / 2 }, { "h2", "h0", MODEL / 2 });
+    cluster_destroy(c);
+}
+
+/* Telemetry has addresses, the fabric has the hosts that have them. */
+static void
+telemetry_has_the_pairs(void **state OVS_UNUSED)
+{
+    static const struct process processes[] = {
+        { "h0", ROLE_PEER }, { "h1", ROLE_PEER }, { "h2", ROLE_PEER },
+    };
+    struct telemetry_remote remotes[] = {
+        { 0x0a000003, 700 }, { 0x0a000002, 300 }, { 0x0a0000ff, 100 },
+    };
+    struct telemetry_job tj = {
+        .name = CONST_CAST(char *, "a/j"), .claim = { .registered = true }, .tx_bytes = 1000,
+        .iteration = -1, .estimated = -1,
+        .remotes = remotes, .n_remotes = ARRAY_SIZE(remotes),
+    };
+    struct telemetry_report r = {
+        .host = CONST_CAST(char *, "h0"),
+        .state = CONST_CAST(char *, "ordered"), .jobs = &tj, .n_jobs = 1,
+    };
+    struct job *job;
+    struct cluster *c = make_cluster(processes, ARRAY_SIZE(processes), &job);
+
+    simap_init(&r.ports);
+    cluster_set_fabric(c, make_fabric());
+    PAIRS(job, { "h0", "h1", MODEL * 4 / 3. }, { "h1", "h2", MODEL * 4 / 3. },
+          { "h2", "h0", MODEL * 4 / 3. });
+    demand_learn(c, &r, false);
+    PAIRS(job, { "h0", "h1", MODEL * 0.4 }, { "h0", "h2", MODEL * 14 / 15. },
+          { "h1", "h2", MODEL * 4 / 3. }, { "h2", "h0", MODEL * 4 / 3. });
+    simap_destroy(&r.ports);
+    cluster_destroy(c);
+}
+
 /* Returns the seconds of one iteration on the port 'name', 0 if none. */
 static double
 seconds_on(const struct cluster *c, const struct job *job, const char *name)
@@ -319,6 +391,8 @@ main(void)
         cmocka_unit_test(a_server_beside_a_worker_exchanges_with_the_others),
         cmocka_unit_test(peers_send_to_the_next_of_their_ring),
         cmocka_unit_test(other_traffic_is_distributed_by_what_hosts_receive),
+        cmocka_unit_test(measured_pairs_replace_the_formula),
+        cmocka_unit_test(telemetry_has_the_pairs),
         cmocka_unit_test(a_job_within_a_leaf_uses_no_uplink),
         cmocka_unit_test(a_job_across_leaves_uses_uplinks_for_what_crosses),
         cmocka_unit_test(hosts_are_found_in_the_fabric_by_name),

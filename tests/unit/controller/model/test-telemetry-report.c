@@ -44,6 +44,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
                 " \"iteration\": 12, \"stage\": 0, \"metric\": \"loss\","
                 " \"value\": 0.41},"
                 " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8,"
+                " \"sent_to\": [{\"remote\": \"10.77.0.3\", \"bytes\": 5}],"
                 " \"counted\": 3}]",
                 BYTES), &r));
     assert_string_equal(r->host, "h0");
@@ -55,6 +56,10 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_false(r->bypass);
     assert_int_equal(r->queued_bytes, -1);
     assert_int_equal(r->n_jobs, 2);
+    assert_int_equal(r->jobs[0].n_remotes, 0);
+    assert_int_equal(r->jobs[1].n_remotes, 1);
+    assert_int_equal(r->jobs[1].remotes[0].ip, 0x0a4d0003);
+    assert_int_equal(r->jobs[1].remotes[0].bytes, 5);
     assert_string_equal(r->jobs[0].name, "asha/t0");
     assert_int_equal(r->jobs[0].tx_bytes, 5);
     assert_int_equal(r->jobs[0].rx_bytes, 6);
@@ -155,6 +160,10 @@ static const struct {
               " \"rx_bytes\": 1}]", BYTES), "COJOB/JOB" },
     { MESSAGE("h0", "{}", "[{\"job\": \"a/b/c\", \"tx_bytes\": 1,"
               " \"rx_bytes\": 1}]", BYTES), "COJOB/JOB" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
+              " \"rx_bytes\": 1, \"sent_to\": [{\"remote\": \"h1\","
+              " \"bytes\": 1}]}]", BYTES),
+      "'remote' is not an IPv4 address" },
     { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": -1,"
               " \"rx_bytes\": 1}]", BYTES), "'tx_bytes' is negative" },
     { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1,"

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The bytes of a job by remote address. */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "agent/identify/registry.h"
+#include "agent/pairs.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+static void
+bytes_of_an_address_add_up(void **state OVS_UNUSED)
+{
+    struct job job = { .n_remotes = 0 };
+    struct json *json;
+    char *text;
+
+    pairs_add(&job, (uint8_t[]) { 10, 77, 0, 2 }, 100);
+    pairs_add(&job, (uint8_t[]) { 10, 77, 0, 3 }, 5);
+    pairs_add(&job, (uint8_t[]) { 10, 77, 0, 2 }, 20);
+    json = pairs_to_json(&job);
+    text = json_to_string(json, JSSF_SORT);
+    assert_string_equal(text, "[{\"bytes\":120,\"remote\":\"10.77.0.2\"},"
+                        "{\"bytes\":5,\"remote\":\"10.77.0.3\"}]");
+    free(text);
+    json_destroy(json);
+    free(job.remotes);
+}
+
+static void
+addresses_beyond_the_limit_are_left_out(void **state OVS_UNUSED)
+{
+    struct job job = { .n_remotes = 0 };
+
+    for (int i = 0; i < PAIRS_MAX_REMOTES + 3; i++) {
+        pairs_add(&job, (uint8_t[]) { 10, 0, i / 100, i % 100 }, 1);
+    }
+    assert_int_equal(job.n_remotes, PAIRS_MAX_REMOTES);
+    pairs_add(&job, (uint8_t[]) { 10, 0, 0, 7 }, 1);
+    assert_int_equal(job.remotes[7].bytes, 2);
+    free(job.remotes);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_of_an_address_add_up),
+        cmocka_unit_test(addresses_beyond_the_limit_are_left_out),
+    };
+
+    return cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
+}
