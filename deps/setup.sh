@@ -11,6 +11,8 @@
 # and $BUILD_WEB=true a browser (120 MB to download, 410 MB on the disk), without
 # which the dashboard's test is.  $BUILD_VM=true: an emulator, installed, and a
 # kernel for its guests, in ./build (90 MB to download, 500 MB on the disk).
+# $BUILD_PACKAGES=true: what builds and checks Debian packages (25 MB to
+# download, 40 MB on the disk); "only": no more than the packages, no ./build.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -27,6 +29,7 @@ packages="
 "
 torch_packages="python3-torch"
 web_packages="chromium"
+debian_packages="debhelper dh-python dpkg-dev apt-utils lintian mmdebstrap"
 steps=4
 command -v npm >/dev/null || web_packages="$web_packages nodejs npm"
 if [ "${BUILD_TORCH:-false}" = true ]; then
@@ -35,28 +38,17 @@ fi
 if [ "${BUILD_WEB:-false}" = true ]; then
     packages="$packages $web_packages"
 fi
+if [ "${BUILD_PACKAGES:-false}" != false ]; then
+    packages="$packages $debian_packages"
+fi
+if [ "${BUILD_PACKAGES:-false}" = only ]; then
+    steps=1
+fi
 if [ "${BUILD_VM:-false}" = true ]; then
     packages="$packages qemu-system-x86 dpdk kmod"
     steps=5
 fi
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-step=0
-
-# run_step TEXT COMMAND...: says TEXT, runs COMMAND, says how long it took.
-run_step() {
-    step=$((step + 1))
-    printf '[%d/%d] %s ... ' "$step" "$steps" "$1" >&2
-    shift
-    began=$(date +%s)
-    if "$@" >"$log" 2>&1; then
-        printf 'done (%d s)\n' "$(($(date +%s) - began))" >&2
-    else
-        printf 'failed; the last lines of its output:\n' >&2
-        tail -n 30 "$log" >&2
-        exit 1
-    fi
-}
+. deps/steps.sh
 
 # What drives the browser, as tests/web/package-lock.json has it.
 install_web() {
@@ -121,6 +113,7 @@ configure() {
 }
 
 run_step "packages" install_packages
+[ "${BUILD_PACKAGES:-false}" != only ] || exit 0
 run_step "huge pages (if there is room)" reserve_huge_pages
 run_step "configuration" configure
 run_step "build (a few minutes the first time)" ninja -C build

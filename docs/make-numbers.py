@@ -66,7 +66,7 @@ def page(root):
         bars = json.load(f)
     lines = [HEAD]
     for name, bench in bars.items():
-        if not bench["figures"]:
+        if not any(bar.get("page", True) for bar in bench["figures"].values()):
             continue
         path = os.path.join(root, "results", name + ".json")
         result = None

@@ -1,22 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# boot-machine.sh NAME FOLDER [LAYER]: boots a machine with systemd as its
-# first process.  Its root is an overlay: this machine's root file system, then
-# the folder LAYER, then the files that it writes, which are kept in FOLDER for
-# the next boot.  The folders $SOURCE and $BUILD have the same paths there,
+# boot-machine.sh NAME FOLDER [LAYER [BASE]]: boots a machine with systemd as
+# its first process.  Its root is an overlay: the folder BASE (default: this
+# machine's root file system), then the folder LAYER, then the files that it
+# writes, which are kept in FOLDER for the next boot.  The folders $SOURCE and $BUILD have the same paths there,
 # read-only.  Runs in new namespaces of all kinds except user namespaces, after
 # its network is set up.  Global files of the kernel are read-only.
 # (systemd-nspawn(1) does the same with more packages.)
 set -eu
-name=$1 folder=$2 layer=${3:-}
+name=$1 folder=$2 layer=${3:-} base=${4:-/}
 root=$folder/root
 
 mount --make-rprivate /
 hostname "$name"
 mkdir -p "$folder/written" "$folder/work" "$root"
 mount -t overlay overlay -o \
-    "lowerdir=${layer:+$layer:}/,upperdir=$folder/written,workdir=$folder/work" \
+    "lowerdir=${layer:+$layer:}$base,upperdir=$folder/written,workdir=$folder/work" \
     "$root"
 
 # Removes the files that control what this machine starts, mounts and asks at

@@ -30,9 +30,10 @@ install_version() {
         "$BUILD/packaging/stagecoach-agent.service")
 }
 
-# boot NAME VERSION: boots a machine called NAME with the files installed as
-# VERSION, and with the network namespace "$prefix$NAME" if it exists; returns
-# when the machine is up.
+# boot NAME VERSION [BASE]: boots a machine called NAME with the files installed
+# as VERSION, on this machine's root file system or the folder BASE, and with
+# the network namespace "$prefix$NAME" if it exists; returns when the machine is
+# up.
 boot() {
     folder=$machines/$1
     mkdir -p "$folder" "$mount/$prefix$1"
@@ -42,7 +43,7 @@ boot() {
         exec nsenter --net="/run/netns/$prefix$1" \
             unshare --mount --pid --ipc --uts --cgroup --fork --kill-child \
             sh "$SOURCE/tests/lab/boot-machine.sh" "$1" "$folder" \
-            "$machines/$2"
+            "$machines/$2" "${3:-/}"
     ) </dev/null >"$folder/console" 2>&1 &
     echo $! >"$folder/unshare"
     pids="$pids $!"

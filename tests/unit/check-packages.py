@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+
+"""check-packages.py ROOT VERSION: what the Debian packages repeat agrees.
+
+The version is that of meson.build in debian/changelog and in NEWS.md, which are
+released together.  deps/setup.sh installs what debian/control needs for a
+build.  No package is empty.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT, VERSION = pathlib.Path(sys.argv[1]), sys.argv[2]
+errors = []
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def check_version():
+    package, version, suite = re.match(
+        r"(\S+) \((\S+)\) (\S+);", read("debian/changelog")).groups()
+    news, released = re.search(
+        r"^## (\S+)( \(not released\))?$", read("NEWS.md"), re.M).groups()
+    if (package, version) != ("stagecoach", VERSION):
+        errors.append(f"debian/changelog: version {version}, only that of "
+                      f"meson.build, {VERSION}, is allowed")
+    if news != VERSION:
+        errors.append(f"NEWS.md: version {news}, only that of meson.build, "
+                      f"{VERSION}, is allowed")
+    if (suite == "UNRELEASED") != bool(released):
+        errors.append(f"debian/changelog: {suite}, but NEWS.md has "
+                      f"\"{released or 'no (not released)'}\"")
+
+
+def check_build_depends():
+    control = read("debian/control")
+    needs = re.search(r"^Build-Depends:\n((?: .*\n)+)", control, re.M)[1]
+    setup = set(re.findall(r"[a-z0-9][a-z0-9.+-]+", read("deps/setup.sh")))
+    for name in re.findall(r"^ ([a-z0-9.+-]+)", needs, re.M):
+        if name == "debhelper-compat" or name.startswith("dh-sequence-"):
+            continue                # Provided by debhelper and dh-python.
+        if name not in setup:
+            errors.append(f"debian/control: Build-Depends: {name}: not "
+                          "installed by deps/setup.sh")
+
+
+def check_files():
+    """Each package has a list of files, of which debhelper checks the rest."""
+    for name in re.findall(r"^Package: (\S+)$", read("debian/control"), re.M):
+        if not (ROOT / "debian" / f"{name}.install").exists():
+            errors.append(f"debian/{name}.install: missing, the package would "
+                          "be empty")
+
+
+check_version()
+check_build_depends()
+check_files()
+print("\n".join(errors))
+sys.exit(bool(errors))
