@@ -181,6 +181,11 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
     *setting = (struct lab_setting) { .scenario = NULL };
     error = scenario_from_file(file, o->seed != LAB_NO_SEED ? &o->seed : NULL,
                                &setting->scenario);
+    if (!error && o->blind
+        && setting->scenario->fabric != FABRIC_LEAF_SPINE) {
+        error = xasprintf("--blind: %s has no links between switches, a "
+                          "fabric with \"leaf_spine\" is allowed", file);
+    }
     error = error ? error : choose_policies(o, file, setting);
     error = error ? error : lab_plan_create(o, &setting->plan);
     if (!error) {

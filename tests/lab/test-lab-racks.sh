@@ -60,6 +60,11 @@ sent = [demand[port] for port in ("h1:tx", "h0:rx", "h3:tx", "h2:rx")]
 sys.exit(not uplinks < 0.1 * max(sent) < 0.2 * min(sent))'
 }
 
+lab up "$SOURCE/lab/scenarios/smoke.json" --blind 2>"$dir/errors" &&
+    fail "no links to hide"
+grep -q '^--blind: .*smoke.json has no links between switches' "$dir/errors" ||
+    fail "$(cat "$dir/errors")"
+
 start_run "$dir/racks.json"
 wait_in_run 30 says order '"leaf0>spine0+spine1":[0-9]'
 wait_in_run 20 sends l0s0 0
