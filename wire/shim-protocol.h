@@ -76,8 +76,8 @@
  * A job whose level is neither of these has a control class: its flows with
  * 'control', and all its packets that have the DSCP of SHIM_CONTROL (56 by
  * default) already.  They go first, with that DSCP, up to an equal share of
- * 1 % of the uplink for each such job, see queue/control-share.h.  What exceeds
- * it is treated as the job's other packets.
+ * 1 % of the uplink for each such job, see shim/queue/control-share.h.  What
+ * exceeds it is treated as the job's other packets.
  *
  * When the lease ends, all slots have level SHIM_LEVEL_DEFAULT and the default
  * DSCP until the next SHIM_LEASE; the tables stay.  A shim starts without a

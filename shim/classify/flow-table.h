@@ -17,9 +17,10 @@
  * A flow is identified by a keyed hash of 64 bits and takes one 64-bit word,
  * which is written atomically, so that nothing has to be reclaimed.  The hash
  * selects a bucket, and the word has the rest of the hash, the job's slot, a
- * bit for flows of its control class, and the flow's age.  A bucket is eight words, one cache line, and
- * nearly every flow is in the first of its two buckets, so that a lookup costs
- * one memory access; a million flows are 16 MB.  A bulk lookup prefetches all
+ * bit for flows of its control class, and the flow's age.  A bucket is eight
+ * words, one cache line, and nearly every flow is in the first of its two
+ * buckets, so that a lookup costs one memory access; a million flows are 16
+ * MB.  A bulk lookup prefetches all
  * buckets. When both buckets are full, another flow moves to its second
  * bucket: the table can be filled to its maximum, which is at most half of its
  * words.

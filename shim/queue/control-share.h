@@ -10,13 +10,12 @@
  * those of flows that were registered as control, and those that the job has
  * marked itself.  All jobs with a control class have equal parts of 1 % of the
  * uplink, one part being left for packets without a job, such as ARP.  With
- * fixed parts a job always has its own, whatever the other jobs send; parts
- * that it does not use are not needed by anybody, because what exceeds a part
- * is sent as the job's other packets, with their DSCP.  A job that marks its
- * bulk so has the same rate as before.
+ * fixed parts a job always has its own, whatever the other jobs send; what
+ * exceeds a part is sent as the job's other packets, with their DSCP.  So a job
+ * that marks its bulk gains no more than its part.
  *
- * Each part is a token bucket of CONTROL_SHARE_BURST bytes.  Within its bucket
- * each job has a queue in the control class, which are served in turn.
+ * Each part is a token bucket of CONTROL_SHARE_BURST bytes.  Each job has a
+ * queue in the control class; these queues are served in turn.
  *
  * A flow that exceeds its part would be reordered if its next packets went to
  * the control queue while earlier ones wait among the job's other packets.  So
