@@ -2,9 +2,12 @@
 
 #include "base/memory.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 void *
 must(void *p)
@@ -46,6 +49,35 @@ void *
 allocate_lines(size_t size)
 {
     return must(aligned_alloc(64, (size + 63) / 64 * 64));
+}
+
+void *
+allocate_pages(size_t size)
+{
+    void *p = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return must(p == MAP_FAILED ? NULL : p);
+}
+
+void
+free_pages(void *p, size_t size)
+{
+    if (p) {
+        munmap(p, size ? size : 1);
+    }
+}
+
+void
+release_pages(void *p, size_t size)
+{
+    uintptr_t page = sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t) p + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t) p + size) / page * page;
+
+    if (first < end) {
+        madvise((void *) first, end - first, MADV_DONTNEED);
+    }
 }
 
 void *

@@ -26,6 +26,14 @@ void *allocate(size_t n, size_t size);
 /* Memory that begins at a cache line, not zeroed. */
 void *allocate_lines(size_t size);
 
+/* Zeroed memory of 'size' bytes that takes up a page of the machine's memory
+ * when it is first written.  free_pages(): frees it; NULL is allowed.
+ * release_pages(): gives back the whole pages of a range, whose content becomes
+ * undefined. */
+void *allocate_pages(size_t size);
+void free_pages(void *, size_t size);
+void release_pages(void *, size_t size);
+
 /* Resizes 'p' to 'n' elements of 'size' bytes; new bytes are uninitialized. */
 void *reallocate(void *p, size_t n, size_t size);
 

@@ -51,22 +51,26 @@ cpu_close(struct backend *b)
     free(b);
 }
 
+/* Large memory of calloc() is not written before it is used.  The address of
+ * the block is in front of the buffer. */
 static void *
 cpu_alloc(struct backend *b, size_t bytes)
 {
-    void *buffer;
+    uintptr_t block = (uintptr_t) calloc(1, bytes + 2 * ALIGNMENT);
+    void **buffer = (void **) ((block + 2 * ALIGNMENT - 1) / ALIGNMENT
+                               * ALIGNMENT);
 
-    if (posix_memalign(&buffer, ALIGNMENT, bytes ? bytes : 1)) {
+    if (!block) {
         return NULL;
     }
-    memset(buffer, 0, bytes);
+    buffer[-1] = (void *) block;
     return buffer;
 }
 
 static void
 cpu_free(struct backend *b, void *buffer)
 {
-    free(buffer);
+    free(((void **) buffer)[-1]);
 }
 
 static void

@@ -134,6 +134,17 @@ take_weights(struct loop *loop, enum ps_result result)
     return result == PS_OK ? take_messages(loop) : result_from_client(result);
 }
 
+/* Sends first weights while others are being made. */
+static void
+first_weights_are_final(void *loop_, size_t first, size_t n)
+{
+    struct loop *loop = loop_;
+
+    ps_client_first_part(loop->exchange->client, loop->model->weights, first,
+                         n);
+    report_weights(loop->report, first + n, loop->model->n_parameters);
+}
+
 static enum loop_result
 server_start(struct loop *loop)
 {
@@ -156,7 +167,10 @@ server_start(struct loop *loop)
     if (loop->error) {
         return LOOP_FAILED;
     }
-    model_init_weights(loop->model, o->seed, weights);
+    if (ps_client_lacks_weights(e->client)) {
+        model_init_parts(loop->model, o->seed, weights,
+                         first_weights_are_final, loop);
+    }
     return take_weights(loop, ps_client_begin(e->client, weights,
                                               &loop->progress.iteration,
                                               &loop->error));

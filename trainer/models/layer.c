@@ -6,15 +6,24 @@
 
 #include <math.h>
 
-#include "trainer/data/seeded.h"
+
+#define DRAWN ((size_t) 1 << 20)        /* Weights drawn at once. */
 
 static void
-draw_weights(struct seeded *rs, double variance, size_t n, float *weights)
+draw_weights(struct layer_drawing *d, double variance, size_t n,
+             float *weights)
 {
     double scale = sqrt(variance);
 
-    for (size_t i = 0; i < n; i++) {
-        weights[i] = scale * seeded_normal(rs);
+    for (size_t i = 0; i < n; i += DRAWN) {
+        size_t part = n - i < DRAWN ? n - i : DRAWN;
+
+        for (size_t j = i; j < i + part; j++) {
+            weights[j] = scale * seeded_normal(&d->random);
+        }
+        if (d->part) {
+            d->part(d->aux, weights + i - d->weights, part);
+        }
     }
 }
 
@@ -22,12 +31,12 @@ draw_weights(struct seeded *rs, double variance, size_t n, float *weights)
 
 /* The scale preserves the variance of the activations. */
 static void
-dense_init(const struct layer *layer, bool last, struct seeded *rs,
+dense_init(const struct layer *layer, bool last, struct layer_drawing *d,
            float *weights)
 {
     size_t n_in = image_size(&layer->in);
 
-    draw_weights(rs, (last ? 1.0 : 2.0) / n_in,
+    draw_weights(d, (last ? 1.0 : 2.0) / n_in,
                  n_in * image_size(&layer->out), weights);
 }
 
@@ -92,12 +101,12 @@ kernel_size(const struct layer *layer)
 /* ReLU halves the variance, but max pooling follows every convolution with a
  * bias in these nets and makes up for that. */
 static void
-convolution_init(const struct layer *layer, bool last, struct seeded *rs,
+convolution_init(const struct layer *layer, bool last, struct layer_drawing *d,
                  float *weights)
 {
     size_t size = kernel_size(layer);
 
-    draw_weights(rs, (layer->bias ? 1.0 : 2.0) / size,
+    draw_weights(d, (layer->bias ? 1.0 : 2.0) / size,
                  size * layer->out.channels, weights);
 }
 
@@ -150,7 +159,7 @@ const struct layer_class layer_convolution = {
 /* Batch normalisation.  Parameters: scales, then shifts. */
 
 static void
-norm_init(const struct layer *layer, bool last, struct seeded *rs,
+norm_init(const struct layer *layer, bool last, struct layer_drawing *d,
           float *weights)
 {
     for (int i = 0; i < layer->out.channels; i++) {

@@ -21,9 +21,18 @@
 
 #include "trainer/backend/backend.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/seeded.h"
+#include "trainer/models/model.h"
 
 struct layer;
-struct seeded;
+
+/* Initial weights that are being made, in ascending order. */
+struct layer_drawing {
+    struct seeded random;
+    const float *weights;       /* All weights of the net. */
+    model_part_func *part;      /* Called when more are final; or NULL. */
+    void *aux;
+};
 
 /* Arguments of one forward or backward pass. */
 struct layer_pass {
@@ -37,7 +46,7 @@ struct layer_pass {
 
 struct layer_class {
     /* Optional: initial weights.  The default is 0. */
-    void (*init)(const struct layer *, bool last, struct seeded *,
+    void (*init)(const struct layer *, bool last, struct layer_drawing *,
                  float *weights);
     void (*forward)(const struct layer *, const struct layer_pass *);
     void (*backward)(const struct layer *, const struct layer_pass *);

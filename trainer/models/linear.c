@@ -168,7 +168,8 @@ linear_destroy(struct model *model)
 }
 
 static void
-linear_init_weights(const struct model *model, uint64_t seed, float *weights)
+linear_init_weights(const struct model *model, uint64_t seed, float *weights,
+                    model_part_func *part, void *aux)
 {
     memset(weights, 0, model->n_parameters * sizeof *weights);
 }

@@ -69,7 +69,14 @@ model_destroy(struct model *model)
 void
 model_init_weights(const struct model *model, uint64_t seed, float *weights)
 {
-    model->class->init_weights(model, seed, weights);
+    model->class->init_weights(model, seed, weights, NULL, NULL);
+}
+
+void
+model_init_parts(const struct model *model, uint64_t seed, float *weights,
+                 model_part_func *part, void *aux)
+{
+    model->class->init_weights(model, seed, weights, part, aux);
 }
 
 void

@@ -49,7 +49,7 @@
 struct backend;
 struct model_class;
 
-/* Called when 'n' elements of the gradient from 'first' on are final. */
+/* Called when 'n' elements of the vector from 'first' on are final. */
 typedef void model_part_func(void *aux, size_t first, size_t n);
 
 struct model_config {
@@ -87,7 +87,8 @@ struct model_class {
 
     struct model *(*create)(const struct model_config *);
     void (*destroy)(struct model *);
-    void (*init_weights)(const struct model *, uint64_t seed, float *weights);
+    void (*init_weights)(const struct model *, uint64_t seed, float *weights,
+                         model_part_func *, void *aux);
     void (*weights_changed)(struct model *);
     void (*gradient)(struct model *, const struct batch *, model_part_func *,
                      void *aux, double *loss_sum);
@@ -120,6 +121,11 @@ struct batch *model_batch_create(struct backend *);
 /* Stores initial weights, which depend on the seed only, not on the
  * backend. */
 void model_init_weights(const struct model *, uint64_t seed, float *weights);
+
+/* Likewise.  'part' is called when the weights before the end of its range are
+ * final, in ascending order; the last weights need no call. */
+void model_init_parts(const struct model *, uint64_t seed, float *weights,
+                      model_part_func *part, void *aux);
 
 /* Copies the weights to the device.  They must not be written again before the
  * next gradient or evaluation is complete. */

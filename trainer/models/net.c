@@ -655,20 +655,21 @@ net_destroy(struct model *model)
 }
 
 static void
-net_init_weights(const struct model *model, uint64_t seed, float *weights)
+net_init_weights(const struct model *model, uint64_t seed, float *weights,
+                 model_part_func *part, void *aux)
 {
     const struct net *net = net_cast(model);
-    struct seeded rs;
+    struct layer_drawing drawing = {
+        .weights = weights, .part = part, .aux = aux,
+    };
 
-    seeded_init(&rs, seed, 2);
-    for (size_t i = 0; i < model->n_parameters; i++) {
-        weights[i] = 0;
-    }
+    seeded_init(&drawing.random, seed, 2);
+    memset(weights, 0, model->n_parameters * sizeof *weights);
     for (int i = 1; i < net->n_layers; i++) {
         const struct layer *layer = &net->layers[i];
 
         if (layer->class->init) {
-            layer->class->init(layer, i == net->n_layers - 1, &rs,
+            layer->class->init(layer, i == net->n_layers - 1, &drawing,
                                weights + layer->first);
         }
     }

@@ -13,7 +13,7 @@
 
 #define SHAPE_MAX_WIDTHS 18     /* Inputs, 16 hidden layers, classes. */
 #define SHAPE_MAX_WIDTH 65536
-#define SHAPE_MAX_PARAMETERS ((size_t) 1 << 26)     /* 256 MiB. */
+#define SHAPE_MAX_PARAMETERS ((size_t) 1 << 32)     /* 16 GiB. */
 
 struct shape {
     int n;                      /* Number of widths, at least 2. */

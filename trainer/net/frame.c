@@ -3,6 +3,7 @@
 #include "trainer/net/frame.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -11,6 +12,7 @@
 #include "base/memory.h"
 #include "trainer/net/keys.h"
 #include "trainer/schemes/optimiser.h"
+#include "trainer/schemes/shard.h"
 
 #define SUM_AT (FRAME_ENVELOPE_LENGTH - 4)
 
@@ -188,6 +190,8 @@ may_lack_parameters(const struct frame_hello *hello)
 static char *
 check_hello(const struct frame_hello *hello)
 {
+    char *error;
+
     if (hello->rank >= hello->n_workers) {
         return message("hello: rank %u of %u workers", hello->rank,
                        hello->n_workers);
@@ -199,10 +203,15 @@ check_hello(const struct frame_hello *hello)
                        hello->shard, hello->n_shards,
                        (unsigned long long) hello->n_parameters);
     }
-    if (hello->n_parameters > FRAME_MAX_FLOATS) {
-        return message("hello: %llu parameters, at most %u are allowed",
-                       (unsigned long long) hello->n_parameters,
-                       FRAME_MAX_FLOATS);
+    error = shard_check(hello->n_parameters,
+                        hello->channel == FRAME_TRAINING ? hello->n_shards
+                                                         : UINT32_MAX);
+    if (error) {
+        char *why = error;
+
+        error = message("hello: %s", why);
+        free(why);
+        return error;
     }
     if (!isfinite(hello->learning_rate) || !isfinite(hello->momentum)
         || !isfinite(hello->weight_decay)) {

@@ -26,7 +26,8 @@
  *    kind               from    body          payload, meaning
  *    FRAME_HELLO        worker  hello         the sender, and what it trains
  *    FRAME_WELCOME      server  welcome       what the server has of it
- *    FRAME_INIT         rank 0  range         n floats: first weights
+ *    FRAME_INIT         rank 0  range         n floats: first weights, in
+ *                                             ascending parts
  *    FRAME_PART         worker  gradient      n floats: a part of a gradient
  *    FRAME_PUSH         worker  gradient      n floats: its last part
  *    FRAME_WEIGHTS      server  weights       n floats
@@ -84,12 +85,16 @@
 #include <stdint.h>
 
 #include "trainer/net/token.h"
+#include "trainer/schemes/shard.h"
 
 #define FRAME_MAGIC 0x5c0a
 #define FRAME_VERSION 6
 #define FRAME_ENVELOPE_LENGTH 20
 #define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
-#define FRAME_MAX_FLOATS ((uint32_t) 1 << 26)
+
+/* Values of a frame, whose length in bytes has 32 bits.  The weights of a
+ * server may be one frame. */
+#define FRAME_MAX_FLOATS ((uint32_t) SHARD_MAX)
 #define FRAME_MAX_TEXT 256
 #define FRAME_SCHEME_LENGTH 40
 #define FRAME_MAX_WIDTH 4096

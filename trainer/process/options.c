@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "trainer/process/limits.h"
+#include "trainer/schemes/shard.h"
 
 #define IMAGE_CLASSES 10        /* Classes of image data sets. */
 #define TRAIN_WORKERS 2         /* Default of "train --workers". */
@@ -127,7 +128,7 @@ static const struct option_row rows[] = {
     { "image", OPTION_CUSTOM, AT(image), .value = "HEIGHTxWIDTHxCHANNELS",
       .deflt = "32x32x3", .parse = parse_image, .modes = TRAINS,
       .help = "cifarnet and resnet32: size of generated samples" },
-    { "features", OPTION_INTEGER, AT(features), 1, 1 << 26, "N", "1024",
+    { "features", OPTION_INTEGER, AT(features), 1, 1 << 30, "N", "1024",
       .modes = TRAINS,
       .help = "linear: number of features of a sample" },
     { "loss", OPTION_WORD, AT(loss), .value = "logistic|hinge",
@@ -474,12 +475,22 @@ check_train(const struct options *o)
     return check_server(o);
 }
 
+/* Returns the number of parameters if options set it, otherwise 0. */
+static size_t
+n_known_parameters(const struct options *o)
+{
+    return !o->model ? 0
+           : is_model(o, "mlp") ? shape_n_parameters(&o->shape)
+           : is_model(o, "linear") ? (size_t) o->features + 1 : 0;
+}
+
 static char *
 check_together(struct options *o)
 {
     int64_t n_servers = o->role == ROLE_TRAIN ? o->n_team_servers
                                               : o->n_servers;
     char *error = o->role == ROLE_TRAIN ? check_train(o) : NULL;
+    size_t n_known = n_known_parameters(o);
 
     if (o->role == ROLE_SERVER) {
         return check_server(o);
@@ -502,9 +513,19 @@ check_together(struct options *o)
         return message("--rank: %lld is not 0 to %lld", (long long) o->rank,
                        (long long) o->n_workers - 1);
     }
-    if ((is_model(o, "mlp") && n_servers > shape_n_parameters(&o->shape))
-        || (is_model(o, "linear") && n_servers > o->features + 1)) {
+    if (n_known && n_servers > n_known) {
         return message("--server: more servers than parameters");
+    }
+    if (n_known && n_servers && strcmp(o->push, "sparse")) {
+        error = shard_check(n_known, n_servers);
+    }
+    if (error) {
+        char *why = error;
+
+        error = message("--%s: %s", is_model(o, "mlp") ? "shape" : "features",
+                        why);
+        free(why);
+        return error;
     }
     if (!strcmp(o->push, "sparse") && !is_model(o, "linear")) {
         return message("--push: \"sparse\" is for the model \"linear\", not "

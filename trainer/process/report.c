@@ -14,8 +14,12 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+#define WEIGHTS_US 1000000      /* Between two lines about first weights. */
+
 struct report {
     int64_t last_us;            /* Time of the last line of progress. */
+    int64_t weights_us;         /* Time of the last line about first weights,
+                                 * or of the first call; 0 before. */
     int fd;                     /* Socket for datagrams, or -1. */
     struct sockaddr_un agent;
     const char *cojob, *job;    /* Names that need no escaping. */
@@ -123,6 +127,22 @@ report_backend(const char *name)
     begin_event("backend");
     printf(", \"name\": \"%s\"", name);
     end_event();
+}
+
+void
+report_weights(struct report *report, uint64_t made, uint64_t n_parameters)
+{
+    int64_t now = clock_monotonic_us();
+
+    if (report->weights_us && now - report->weights_us >= WEIGHTS_US) {
+        begin_event("weights");
+        put_count("made", made);
+        put_count("parameters", n_parameters);
+        end_event();
+    }
+    if (!report->weights_us || now - report->weights_us >= WEIGHTS_US) {
+        report->weights_us = now;
+    }
 }
 
 static void

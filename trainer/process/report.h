@@ -56,6 +56,10 @@ void report_destroy(struct report *);
 
 void report_listening(const char *address, uint16_t port);
 void report_backend(const char *name);
+
+/* First weights that were made, of a model of 'n_parameters'.  Rank 0 reports
+ * them once a second, if it takes longer. */
+void report_weights(struct report *, uint64_t made, uint64_t n_parameters);
 void report_progress(struct report *, const struct report_progress *,
                      bool force);
 void report_epoch(const struct report_epoch *);

@@ -227,35 +227,36 @@ has_right_sum(FILE *file, XXH3_state_t *sum)
     return n == sizeof digest && digest == XXH3_64bits_digest(sum);
 }
 
-/* Reads the spans into new memory, so that a wrong file changes nothing.
- * Stores whether the file is not as it was written in '*damaged'. */
+/* Checks the whole file before it reads the spans in place, so that a wrong
+ * file changes nothing, without a second copy of them.  Stores whether the file
+ * is not as it was written in '*damaged'. */
 static char *
-read_spans(FILE *file, const char *path, const struct head *wanted, int n,
-           uint8_t *to[], bool *damaged)
+read_spans(FILE *file, const char *path, const struct head *wanted,
+           const struct sync_span spans[], int n, bool *damaged)
 {
     XXH3_state_t sum;
-    uint64_t digest = 0;
     struct head head;
     bool ok;
 
     errno = 0;
     XXH3_64bits_reset(&sum);
-    ok = read_part(file, &head, sizeof head, &sum);
-    if (ok && memcmp(&head, wanted, sizeof head)
-        && has_right_sum(file, &sum)) {
+    ok = read_part(file, &head, sizeof head, &sum)
+         && has_right_sum(file, &sum);
+    if (ok && memcmp(&head, wanted, sizeof head)) {
         return message("%s: of another training, --no-resume deletes it",
                        path);
     }
-    ok = ok && !memcmp(&head, wanted, sizeof head);
-    for (int i = 0; i < n && ok; i++) {
-        to[i] = allocate(wanted->lengths[i], 1);
-        ok = read_part(file, to[i], wanted->lengths[i], &sum);
+    if (!ok) {
+        *damaged = true;
+        return message("%s: %s", path, errno ? strerror(errno)
+                                             : "damaged: its sum is wrong");
     }
-    ok = ok && fread(&digest, sizeof digest, 1, file) == 1
-         && digest == XXH3_64bits_digest(&sum);
-    *damaged = !ok;
-    return ok ? NULL : message("%s: %s", path, errno ? strerror(errno)
-                                               : "damaged: its sum is wrong");
+    ok = !fseek(file, sizeof head, SEEK_SET);
+    for (int i = 0; i < n && ok; i++) {
+        ok = fread(spans[i].data, 1, spans[i].length, file)
+             == spans[i].length;
+    }
+    return ok ? NULL : message("%s: %s", path, strerror(errno));
 }
 
 /* Reads the checkpoint of 'iteration'. */
@@ -264,7 +265,6 @@ read_one(const char *dir, const struct frame_hello *hello,
          uint64_t iteration, const struct sync_class *class,
          struct sync *sync, bool *damaged)
 {
-    uint8_t *read[SYNC_MAX_SPANS] = { NULL };
     struct sync_span spans[SYNC_MAX_SPANS];
     int n = sync_spans(sync, spans);
     char *path = file_name(dir, hello, iteration, ""), *error;
@@ -277,16 +277,10 @@ read_one(const char *dir, const struct frame_hello *hello,
     if (!file) {
         error = message("%s: %s", path, strerror(errno));
     } else {
-        error = read_spans(file, path, &head, n, read, damaged);
+        error = read_spans(file, path, &head, spans, n, damaged);
         fclose(file);
     }
     free(path);
-    for (int i = 0; i < n; i++) {
-        if (!error) {
-            memcpy(spans[i].data, read[i], spans[i].length);
-        }
-        free(read[i]);
-    }
     if (!error) {
         sync_resume(sync, iteration);
     }

@@ -39,7 +39,7 @@ struct client_server {
 
     /* In this exchange the gradient is queued from parameter 'sent_from' on,
      * and the next weights have arrived from 'got_from' on, both to the
-     * shard's end. */
+     * shard's end.  First weights are queued up to 'sent_from'. */
     size_t sent_from, got_from;
     uint64_t old_epoch;         /* Epoch before a rewind. */
     uint64_t next;              /* Iteration of the weights that arrive. */
@@ -60,7 +60,8 @@ struct ps_client {
     /* The current exchange. */
     struct frame push;          /* Frame to send; 'type' 0: none. */
     const float *gradient;      /* Values of the frame. */
-    size_t final_from;          /* 'gradient' is final from here on. */
+    size_t final_from;          /* 'gradient' is final from here on; first
+                                 * weights, up to here. */
     bool complete;              /* All of 'gradient' and 'push' are final. */
     bool offered;               /* ps_client_offer() was called. */
     float *weights;             /* Where answers go; NULL: none is expected. */
@@ -101,14 +102,42 @@ send_range(const struct ps_client *client, struct client_server *server,
     link_send(&server->channel.link, &frame, client->gradient + first);
 }
 
+static size_t
+part_length(const struct ps_client *client, const struct client_server *server)
+{
+    size_t n = (server->shard.n + MAX_PARTS - 1) / MAX_PARTS;
+
+    return client->config.whole ? server->shard.n
+           : n > PART_LENGTH ? n : PART_LENGTH;
+}
+
+/* Queues the first weights that are final, except the last part of a server
+ * until ps_client_begin(): it is answered. */
+static void
+send_first_weights(const struct ps_client *client,
+                   struct client_server *server)
+{
+    size_t n = part_length(client, server), end = shard_end(&server->shard);
+
+    while (server->sent_from < end) {
+        size_t left = end - server->sent_from;
+        size_t next = left < n ? left : n;
+
+        if (client->final_from < server->sent_from + next
+            || (next == left && !client->complete)) {
+            break;
+        }
+        send_range(client, server, FRAME_INIT, server->sent_from, next);
+        server->sent_from += next;
+    }
+}
+
 /* Queues the parts that are final, except what the last frame needs. */
 static void
 send_parts(const struct ps_client *client, struct client_server *server)
 {
-    size_t n = (server->shard.n + MAX_PARTS - 1) / MAX_PARTS;
+    size_t n = part_length(client, server);
 
-    n = client->config.whole ? server->shard.n
-        : n > PART_LENGTH ? n : PART_LENGTH;
     while (server->sent_from >= client->final_from + n
            && server->sent_from >= server->shard.first + 2 * n) {
         server->sent_from -= n;
@@ -122,7 +151,7 @@ client_send(const struct ps_client *client, struct client_server *server)
     size_t first = server->shard.first;
 
     if (client->push.type == FRAME_INIT) {
-        send_range(client, server, FRAME_INIT, first, server->shard.n);
+        send_first_weights(client, server);
     } else {
         send_parts(client, server);
         if (client->complete) {
@@ -259,6 +288,8 @@ resend(struct ps_client *client, struct client_server *server)
                 "has received what was not sent"));
         }
         server->sent_from = welcome->from;
+    } else {
+        server->sent_from = server->shard.first;
     }
     client_send(client, server);
     return NULL;
@@ -725,32 +756,86 @@ expect_answers(struct ps_client *client)
     }
 }
 
+/* Whether servers have continued from a checkpoint. */
+static bool
+have_resumed(const struct ps_client *client)
+{
+    FOR_EACH_SERVER (s, client) {
+        if (s->channel.welcome.iteration) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+ps_client_lacks_weights(const struct ps_client *client)
+{
+    FOR_EACH_SERVER (s, client) {
+        if (!client->config.rank && !s->channel.welcome.begun) {
+            return !have_resumed(client);
+        }
+    }
+    return false;
+}
+
+/* Sends first weights, which are final before parameter 'end', or all of them
+ * if 'complete'. */
+static void
+send_first(struct ps_client *client, const float *weights, size_t end,
+           bool complete)
+{
+    if (!client->push.type) {
+        client->push.type = FRAME_INIT;
+        client->gradient = weights;
+        FOR_EACH_SERVER (s, client) {
+            s->sent_from = s->shard.first;
+        }
+    }
+    client->final_from = end;
+    client->complete = complete;
+    FOR_EACH_SERVER (s, client) {
+        if (client_lacks_push(client, s)) {
+            client_send(client, s);
+        }
+    }
+}
+
+void
+ps_client_first_part(struct ps_client *client, const float *weights,
+                     size_t first, size_t n)
+{
+    if (!client->push.type) {
+        expect_answers(client);
+    }
+    if (client->outcome == PS_OK) {
+        send_first(client, weights, first + n, false);
+        client_step(client, false, 0);
+    }
+}
+
 enum ps_result
 ps_client_begin(struct ps_client *client, float *weights,
                 uint64_t *iteration, char **errorp)
 {
-    bool resumed = false;       /* Servers have, from a checkpoint. */
-
-    expect_answers(client);
-    FOR_EACH_SERVER (s, client) {
-        s->old_epoch = FRAME_NONE;
-        resumed = resumed || s->channel.welcome.iteration;
+    if (client->outcome != PS_OK) {
+        return give_result(client, errorp);
     }
-    if (resumed) {
-        client->why = client_rewind(client);
+    if (!client->push.type) {
+        expect_answers(client);
+        FOR_EACH_SERVER (s, client) {
+            s->old_epoch = FRAME_NONE;
+        }
+        if (have_resumed(client)) {
+            client->why = client_rewind(client);
+        }
     }
     if (client->why) {
         client->outcome = PS_FAILED;
         return give_result(client, errorp);
     }
     if (!client->config.rank) {
-        client->push = (struct frame) { .type = FRAME_INIT };
-        client->gradient = weights;
-    }
-    FOR_EACH_SERVER (s, client) {
-        if (client_lacks_push(client, s)) {
-            client_send(client, s);
-        }
+        send_first(client, weights, client->config.n_parameters, true);
     }
     client_finish(client, weights, iteration);
     return give_result(client, errorp);

@@ -18,6 +18,10 @@
  * while the rest is being sent.
  *
  *    error = ps_client_create(&config, &client);
+ *    if (ps_client_lacks_weights(client)) {
+ *        ...for each range of the first weights, in ascending order...
+ *            ps_client_first_part(client, weights, first, n);
+ *    }
  *    ps_client_begin(client, weights, &k, &error);     // Waits for all.
  *    while (k < target) {
  *        while (ps_client_receive(client, &message)) {
@@ -78,6 +82,13 @@ enum ps_result {
 /* Connects; retries for a while if servers are not there yet. */
 char *ps_client_create(const struct ps_client_config *, struct ps_client **);
 void ps_client_destroy(struct ps_client *);
+
+/* Whether the servers need the first weights, which rank 0 sends.
+ * ps_client_first_part(): optional; those from 'first' on are final, and may
+ * leave while others are being made. */
+bool ps_client_lacks_weights(const struct ps_client *);
+void ps_client_first_part(struct ps_client *, const float *weights,
+                          size_t first, size_t n);
 
 /* The 'weights' of rank 0 are the first ones, unless the servers go on from a
  * checkpoint.  Replaces 'weights', and sets '*iteration', by the servers'. */

@@ -88,6 +88,8 @@ struct server {
     int n_conns;
     struct member *members;
     bool begun;                 /* The first weights are there. */
+    size_t n_first;             /* First weights that have arrived, from the
+                                 * shard's first one on. */
     bool ending;                /* A worker, or all of a store, said bye. */
     bool over;
     uint64_t iteration;         /* Of the weights. */

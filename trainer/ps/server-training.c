@@ -240,20 +240,23 @@ end_push(void *conn_, struct link *link)
     return answer_unless(server, error);
 }
 
-/* The first weights. */
+/* A part of the first weights.  Over a new connection they come from the
+ * first one on. */
 static char *
 begin_init(void *conn_, struct link *link)
 {
     const struct conn *conn = conn_;
     struct server *server = conn->server;
+    const struct frame_range *range = &link->frame.range;
+    size_t at = range->first - server->shard.first;
 
-    if (conn->rank || server->begun
-        || link->frame.range.first != server->shard.first
-        || link->frame.range.n != server->shard.n) {
+    if (conn->rank || server->begun || !range->n
+        || (at && at != server->n_first) || range->n > server->shard.n - at) {
         return message("init: %u values of worker %d: not allowed now",
-                       link->frame.range.n, conn->rank);
+                       range->n, conn->rank);
     }
-    link_set_payload(link, sync_weights(server->sync));
+    server->n_first = at;
+    link_set_payload(link, sync_weights(server->sync) + at);
     return NULL;
 }
 
@@ -262,6 +265,10 @@ end_init(void *conn_, struct link *link)
 {
     struct server *server = ((struct conn *) conn_)->server;
 
+    server->n_first += link->frame.range.n;
+    if (server->n_first < server->shard.n) {
+        return NULL;
+    }
     server->begun = true;
     training_keep(server);
     return answer_unless(server, NULL);

@@ -30,14 +30,12 @@ update_from(struct sync *sync, size_t first)
     size_t n = sync->fresh - first;
     uint64_t n_samples = all_samples(sync);
 
-    sync_state_clear(sync, first, n);
     for (int i = 0; i < sync->config.n_workers; i++) {
         const struct sync_worker *w = &sync->workers[i];
         uint32_t own = samples_of(sync, w);
 
         if (own) {
-            sync_state_add(sync, w->gradient, (double) own / n_samples,
-                           first, n);
+            sync_state_add(sync, w->gradient, (double) own / n_samples);
         }
     }
     sync_state_update(sync, first, n);

@@ -453,14 +453,12 @@ update_if_all_have_arrived(struct sync *sync, int group)
         }
         n_samples += sync->workers[worker].n_samples;
     }
-    sync_state_clear(sync, 0, sync->config.n);
     for (int i = 0; i < n && n_samples; i++) {
         const struct sync_worker *w = &sync->workers[members(g, group)[i]];
 
         if (w->n_samples) {
             sync_state_add(sync, w->gradient,
-                           (double) w->n_samples / n_samples * part, 0,
-                           sync->config.n);
+                           (double) w->n_samples / n_samples * part);
         }
     }
     sync_state_update(sync, 0, sync->config.n);

@@ -7,6 +7,10 @@
  * the parameters among servers, a batch among workers. */
 
 #include <stddef.h>
+#include <stdint.h>
+
+#define SHARD_MAX ((uint64_t) 1 << 29)          /* Parameters of a server. */
+#define SHARD_MAX_TOTAL ((uint64_t) 1 << 32)    /* Of a model. */
 
 struct shard {
     size_t first, n;
@@ -30,5 +34,9 @@ shard_end(const struct shard *shard)
 {
     return shard->first + shard->n;
 }
+
+/* Returns NULL, or a message if 'n_servers' cannot hold a model of
+ * 'n_parameters'. */
+char *shard_check(uint64_t n_parameters, uint64_t n_servers);
 
 #endif /* trainer/schemes/shard.h */

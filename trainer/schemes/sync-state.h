@@ -9,7 +9,7 @@
 #include "trainer/schemes/sync.h"
 
 struct sync_worker {
-    float *gradient;            /* The inbox. */
+    float *gradient;            /* The inbox: allocate_pages(). */
     uint64_t n_pushed;          /* Iterations pushed; under synchronous schemes
                                  * also the next one. */
     uint64_t next;              /* Next iteration under asynchronous schemes;
@@ -20,6 +20,12 @@ struct sync_worker {
     size_t from;                /* First parameter of its next push that has
                                  * arrived; all later ones have too. */
     float loss;                 /* Mean loss of the last push. */
+};
+
+/* A gradient in an update, and its weight. */
+struct sync_term {
+    float *gradient;
+    float share;
 };
 
 struct sync_post {
@@ -34,7 +40,10 @@ struct sync {
     int n_arrived;              /* Workers that have pushed 'iteration'. */
     float loss;                 /* Mean loss of the iteration before. */
     size_t fresh;               /* Weights from here on are the next ones. */
-    float *weights, *sum;
+    float *weights;
+    float *sum;                 /* Of gradients, for one block of an update. */
+    struct sync_term *terms;    /* Of the next update, 'n_workers' at most. */
+    int n_terms;
     float *state[OPTIMISER_MAX_STATES];
     struct sync_worker *workers;
     uint64_t *counts;           /* 'n_pushed' of all, in a checkpoint. */
@@ -50,15 +59,17 @@ struct sync {
 void sync_state_post(struct sync *, int worker, const struct sync_message *);
 void sync_state_post_all(struct sync *, const struct sync_message *);
 
-/* Updates 'n' weights from 'first' on by the sum of gradients that were added
- * since sync_state_clear(), each times its 'share'. */
-void sync_state_clear(struct sync *, size_t first, size_t n);
-void sync_state_add(struct sync *, const float *gradient, float share,
-                    size_t first, size_t n);
+/* sync_state_add(): adds the inbox 'gradient', times 'share', to the next
+ * update.  sync_state_update(): updates 'n' weights from 'first' on by the sum.
+ * It is made in blocks that fit into a processor's cache.  That range of the
+ * inboxes becomes undefined: of a large model its memory is given back, because
+ * otherwise a server would need as much memory for the gradients of each worker
+ * as for the weights. */
+void sync_state_add(struct sync *, float *gradient, float share);
 void sync_state_update(struct sync *, size_t first, size_t n);
 
 /* Updates all weights by one gradient. */
-void sync_state_apply(struct sync *, const float *gradient, float share);
+void sync_state_apply(struct sync *, float *gradient, float share);
 
 /* Forgets which parts of the next gradients have arrived. */
 void sync_state_await_parts(struct sync *);

@@ -3,12 +3,18 @@
 #include "trainer/schemes/sync-state.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "trainer/backend/backend.h"
 #include "trainer/schemes/shard.h"
+
+#define BLOCK ((size_t) 1 << 14)        /* Values that are updated at once. */
+#define LARGE ((size_t) 1 << 24)        /* Parameters of a model from which on
+                                         * memory matters more than the time to
+                                         * get it again. */
 
 static float *
 vector(struct sync *sync)
@@ -30,10 +36,11 @@ sync_create(const struct sync_class *class, const struct sync_config *config)
     for (int i = 0; i < config->optimiser.class->n_states; i++) {
         sync->state[i] = vector(sync);
     }
-    sync->sum = vector(sync);
+    sync->sum = backend_alloc(config->backend, BLOCK * sizeof *sync->sum);
+    sync->terms = allocate(config->n_workers, sizeof *sync->terms);
     sync->workers = allocate(config->n_workers, sizeof *sync->workers);
     for (int i = 0; i < config->n_workers; i++) {
-        sync->workers[i].gradient = vector(sync);
+        sync->workers[i].gradient = allocate_pages(config->n * sizeof(float));
     }
     sync->counts = allocate(config->n_workers, sizeof *sync->counts);
     sync->max_posts = 2 * config->n_workers;
@@ -60,7 +67,8 @@ sync_destroy(struct sync *sync)
             sync->class->uninit(sync);
         }
         for (int i = 0; i < sync->config.n_workers; i++) {
-            backend_free(b, sync->workers[i].gradient);
+            free_pages(sync->workers[i].gradient,
+                       sync->config.n * sizeof(float));
         }
         free(sync->workers);
         free(sync->counts);
@@ -71,6 +79,7 @@ sync_destroy(struct sync *sync)
             backend_free(b, sync->state[i]);
         }
         backend_free(b, sync->sum);
+        free(sync->terms);
         free(sync);
     }
 }
@@ -131,7 +140,7 @@ sync_iteration(const struct sync *sync)
 float *
 sync_inbox(struct sync *sync, int worker)
 {
-    return map(sync, sync->workers[worker].gradient);
+    return sync->workers[worker].gradient;
 }
 
 void
@@ -202,39 +211,52 @@ sync_resume(struct sync *sync, uint64_t iteration)
 }
 
 void
-sync_state_clear(struct sync *sync, size_t first, size_t n)
+sync_state_add(struct sync *sync, float *gradient, float share)
 {
-    memset(map(sync, sync->sum) + first, 0, n * sizeof *sync->sum);
+    assert(sync->n_terms < sync->config.n_workers);
+    sync->terms[sync->n_terms++] = (struct sync_term) { gradient, share };
 }
 
-void
-sync_state_add(struct sync *sync, const float *gradient, float share,
-               size_t first, size_t n)
+/* Updates 'n' weights from 'first' on, at most BLOCK. */
+static void
+update_block(struct sync *sync, size_t first, size_t n)
 {
-    struct backend *b = sync->config.backend;
+    const struct sync_config *c = &sync->config;
+    float *state[OPTIMISER_MAX_STATES];
 
-    b->class->accumulate(b, n, share, gradient + first, sync->sum + first);
+    memset(map(sync, sync->sum), 0, n * sizeof *sync->sum);
+    for (int i = 0; i < sync->n_terms; i++) {
+        c->backend->class->accumulate(c->backend, n, sync->terms[i].share,
+                                      sync->terms[i].gradient + first,
+                                      sync->sum);
+    }
+    backend_sync(c->backend);
+    for (int i = 0; i < c->optimiser.class->n_states; i++) {
+        state[i] = map(sync, sync->state[i]) + first;
+    }
+    c->optimiser.class->step(&c->optimiser, n, map(sync, sync->sum), state,
+                             sync_weights(sync) + first);
 }
 
 void
 sync_state_update(struct sync *sync, size_t first, size_t n)
 {
-    const struct sync_config *c = &sync->config;
-    float *state[OPTIMISER_MAX_STATES];
+    bool large = sync->config.n >= LARGE;
 
-    backend_sync(c->backend);
-    for (int i = 0; i < c->optimiser.class->n_states; i++) {
-        state[i] = map(sync, sync->state[i]) + first;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        update_block(sync, first + i, n - i < BLOCK ? n - i : BLOCK);
     }
-    c->optimiser.class->step(&c->optimiser, n, map(sync, sync->sum) + first,
-                             state, sync_weights(sync) + first);
+    for (int i = 0; i < sync->n_terms && large; i++) {
+        release_pages(sync->terms[i].gradient + first,
+                      n * sizeof *sync->sum);
+    }
+    sync->n_terms = 0;
 }
 
 void
-sync_state_apply(struct sync *sync, const float *gradient, float share)
+sync_state_apply(struct sync *sync, float *gradient, float share)
 {
-    sync_state_clear(sync, 0, sync->config.n);
-    sync_state_add(sync, gradient, share, 0, sync->config.n);
+    sync_state_add(sync, gradient, share);
     sync_state_update(sync, 0, sync->config.n);
 }
 

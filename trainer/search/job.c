@@ -18,7 +18,8 @@
 #include "trainer/search/search.h"
 
 #define MAX_ARGS 192
-#define START_MS 60000          /* Time limit until all workers wait. */
+#define START_MS 60000          /* Time limit until all workers wait, from the
+                                 * last event on. */
 #define STOP_MS 5000            /* From "stop" to SIGTERM. */
 #define TERM_MS 2000            /* From SIGTERM to SIGKILL. */
 
@@ -307,6 +308,9 @@ take_lines(struct job *job, struct job_process *jp, bool server)
         cJSON *event = cJSON_Parse(line);
 
         take_event(job, jp, server, event);
+        if (job->state <= JOB_WORKERS) {
+            job->deadline_ms = clock_monotonic_ms() + START_MS;
+        }
         cJSON_Delete(event);
     }
 }

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 
 #define MAX_SAMPLES (1 << 24)
-#define MAX_FEATURES (1 << 26)
+#define MAX_FEATURES (1 << 30)
 #define N_IMAGE_CLASSES 10      /* Classes of images, generated or not. */
 
 static const char *const model_names[] = {

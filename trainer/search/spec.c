@@ -9,6 +9,7 @@
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "trainer/data/seeded.h"
+#include "trainer/schemes/shard.h"
 #include "trainer/schemes/sync.h"
 #include "trainer/search/hosts.h"
 
@@ -145,23 +146,22 @@ read_placements(struct search_spec *spec, const struct json_at *at)
     }
 }
 
+/* Checks that the servers of all placements can hold the model. */
 static void
 check_size(struct search_spec *spec, const struct json_at *at)
 {
-    for (size_t i = 0; i < spec->n_widths; i++) {
-        int width = spec->widths[i];
-        size_t n = search_model_n_parameters(&spec->model, width);
+    for (size_t i = 0; i < spec->n_widths * spec->n_placements; i++) {
+        int width = spec->widths[i / spec->n_placements];
+        char *error = shard_check(
+            search_model_n_parameters(&spec->model, width),
+            spec->placements[i % spec->n_placements].n_servers);
 
-        if (n <= SHAPE_MAX_PARAMETERS) {
-            continue;
+        if (error && search_model_has_width(&spec->model)) {
+            json_fail(at, "space", "width %d: %s", width, error);
+        } else if (error) {
+            json_fail(at, "model", "%s", error);
         }
-        if (search_model_has_width(&spec->model)) {
-            json_fail(at, "space", "width %d makes %zu parameters, at most "
-                      "%zu are allowed", width, n, SHAPE_MAX_PARAMETERS);
-        } else {
-            json_fail(at, "model", "%zu parameters, at most %zu are allowed",
-                      n, SHAPE_MAX_PARAMETERS);
-        }
+        free(error);
     }
 }
 

@@ -18,7 +18,8 @@
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
 
-#define START_S 30              /* Time limit for all processes to start. */
+#define START_S 30              /* Time limit for all processes to start, from
+                                 * the last event on. */
 #define END_S 30                /* Time limit for all processes to end by
                                  * themselves. */
 #define HOLD_S 0.5              /* Delay of lines on standard error. */
@@ -43,6 +44,7 @@ struct team {
     struct member *members;     /* Servers, then workers. */
     int n_servers, n;
     char *token;                /* Environment variable of its secret. */
+    double event_s;             /* Time of the last event, seconds. */
     char *error;                /* First failure that was not returned. */
     char **held;                /* Lines to print, unless a member turns out to
                                  * have died: then they are about that. */
@@ -88,6 +90,7 @@ take_line(struct team *team, int i, const char *line)
     const char *type = cJSON_GetStringValue(cJSON_GetObjectItem(event,
                                                                 "event"));
 
+    team->event_s = clock_monotonic_s();
     if (!type) {
         char *name = name_of(team, i);
 
@@ -216,17 +219,18 @@ stopped(const struct team *team)
 static char *
 await_ready(struct team *team, int first, int n)
 {
-    double deadline = clock_monotonic_s() + START_S;
     char *error = NULL;
     int n_ready;
 
+    team->event_s = clock_monotonic_s();
     do {
         error = team_run(team, 0.1);
         n_ready = 0;
         for (int i = first; i < first + n; i++) {
             n_ready += team->members[i].ready;
         }
-        if (!error && n_ready < n && clock_monotonic_s() > deadline) {
+        if (!error && n_ready < n
+            && clock_monotonic_s() > team->event_s + START_S) {
             error = message("only %d of %d %s are ready", n_ready, n,
                             first ? "workers" : "servers");
         }

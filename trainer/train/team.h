@@ -60,7 +60,7 @@ struct team_config {
 };
 
 /* Starts the processes and waits until all workers have weights and wait for a
- * target, for at most 30 seconds.  Returns NULL, also if 'stopped' returned
+ * target, while events follow each other within 30 seconds.  Returns NULL, also if 'stopped' returned
  * true, or a message.  Stores a team in any case. */
 char *team_start(const struct team_config *, struct team **);
 

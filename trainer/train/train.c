@@ -59,6 +59,14 @@ train_stopped(void *train_)
     return n_signals > train->ending;
 }
 
+static double
+number(const cJSON *event, const char *name)
+{
+    const cJSON *value = cJSON_GetObjectItem(event, name);
+
+    return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+}
+
 /* Output. */
 
 static void
@@ -202,6 +210,7 @@ show_start(struct train *train)
         print_event(event);
         return;
     }
+    remove_bar(train);
     printf("%"PRId64" worker%s and %"PRId64" server%s, %s, on %s\n",
            o->n_workers, o->n_workers > 1 ? "s" : "", o->n_team_servers,
            o->n_team_servers > 1 ? "s" : "", o->sync.class->name,
@@ -211,6 +220,21 @@ show_start(struct train *train)
                train->first, o->checkpoint);
     }
     fflush(stdout);
+}
+
+static void
+show_weights(struct train *train, const cJSON *event)
+{
+    double made = number(event, "made"), all = number(event, "parameters");
+
+    if (train->o->json) {
+        print_event(cJSON_Duplicate(event, true));
+        return;
+    }
+    printf("%sfirst weights: %.0f %% of %.0f%s", train->terminal ? "\r" : "",
+           100 * made / all, all, train->terminal ? "\033[K" : "\n");
+    fflush(stdout);
+    train->has_bar = train->terminal;
 }
 
 /* The job has reached its target, or was stopped by a signal. */
@@ -249,14 +273,6 @@ show_end(struct train *train)
 }
 
 /* Events of workers. */
-
-static double
-number(const cJSON *event, const char *name)
-{
-    const cJSON *value = cJSON_GetObjectItem(event, name);
-
-    return cJSON_IsNumber(value) ? value->valuedouble : NAN;
-}
 
 /* Returns the sum of the iterations of all workers. */
 static int64_t
@@ -302,6 +318,8 @@ take_event(void *train_, int rank, const cJSON *event)
 
         snprintf(train->backend, sizeof train->backend, "%s",
                  name ? name : "");
+    } else if (!strcmp(type, "weights")) {
+        show_weights(train, event);
     } else if (!strcmp(type, "progress")) {
         take_progress(train, rank, event);
         if (!rank && train->began && !train->ended) {

@@ -393,6 +393,51 @@ options_say_what_model_and_data_are(void **state)
     }
 }
 
+static void
+large_models_need_enough_servers(void **state)
+{
+    static const struct {
+        const char *name, *value;
+        int n_servers;
+        const char *message;            /* NULL: fine. */
+    } cases[] = {
+        { "--shape", "65535,65536", 8, NULL },
+        { "--shape", "65535,65536", 7, "--shape: 4294967296 parameters with 7 "
+          "servers, at least 8 servers are allowed" },
+        { "--shape", "65535,8192", 1, NULL },
+        { "--shape", "65535,8193", 1, "--shape: 536936448 parameters with 1 "
+          "server, at least 2 servers are allowed" },
+        { "--features", "536870911", 1, NULL },
+        { "--features", "536870912", 1, "--features: 536870913 parameters "
+          "with 1 server, at least 2 servers are allowed" },
+    };
+
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        char *argv[24] = { (char *) "worker" }, *error;
+        struct options o;
+        int argc = 1;
+        bool help;
+
+        argv[argc++] = (char *) cases[i].name;
+        argv[argc++] = (char *) cases[i].value;
+        if (!strcmp(cases[i].name, "--features")) {
+            argv[argc++] = (char *) "--model=linear";
+        }
+        for (int j = 0; j < cases[i].n_servers; j++) {
+            argv[argc++] = (char *) "--server";
+            argv[argc++] = (char *) "h0:1";
+        }
+        error = options_parse(argc, argv, &o, &help);
+        if (cases[i].message) {
+            assert_non_null(error);
+            assert_string_equal(error, cases[i].message);
+        } else {
+            assert_null(error);
+        }
+        free(error);
+    }
+}
+
 /* Real files. */
 
 /* Unpacks a file of $STAGECOACH_DATA into the folder. */
@@ -465,6 +510,7 @@ main(void)
         IN_FOLDER(reads_libsvm_lines),
         IN_FOLDER(refuses_bad_libsvm_lines),
         cmocka_unit_test(options_say_what_model_and_data_are),
+        cmocka_unit_test(large_models_need_enough_servers),
         IN_FOLDER(reads_the_real_sets),
     };
 

@@ -315,7 +315,7 @@ shapes_say_what_is_wrong(void **state)
     static const char *const bad[] = {
         "", "64", "64,", ",64", "64,x", "64,0,10", "64,-1,10", "64 10",
         "64,99999999999999999999,10", "1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1",
-        "65536,65536,10",
+        "65536,65536",          /* 2^32 + 2^16 parameters. */
     };
     struct shape shape;
 
@@ -327,6 +327,8 @@ shapes_say_what_is_wrong(void **state)
     }
     assert_null(shape_from_string("2,3,4", &shape));
     assert_int_equal(shape_n_parameters(&shape), 2 * 3 + 3 + 3 * 4 + 4);
+    assert_null(shape_from_string("65535,65536", &shape));
+    assert_int_equal(shape_n_parameters(&shape), (size_t) 1 << 32);
 }
 
 int

@@ -269,7 +269,7 @@ refuses_hellos_that_make_no_sense(void **state)
     wrong[1].shard = 1;
     wrong[2].n_parameters = 0;
     wrong[2].channel = FRAME_TRAINING;
-    wrong[3].n_parameters = (uint64_t) FRAME_MAX_FLOATS + 1;
+    wrong[3].n_parameters = SHARD_MAX_TOTAL + 1;
     wrong[4].learning_rate = NAN;
     wrong[5].n_shards = 0;
     wrong[6].width = 0;
@@ -283,6 +283,72 @@ refuses_hellos_that_make_no_sense(void **state)
                head);
         assert_refused(head);
     }
+}
+
+/* A model has at most 2^32 parameters, and a server 2^29 of them, unless it is
+ * a store, whose values do not come in one frame. */
+static void
+hellos_of_large_models_need_enough_servers(void **state)
+{
+    static const struct {
+        uint64_t n_parameters;
+        uint32_t n_shards, channel;
+        const char *message;
+    } cases[] = {
+        { SHARD_MAX, 1, FRAME_TRAINING, NULL },
+        { SHARD_MAX + 1, 1, FRAME_TRAINING,
+          "hello: 536870913 parameters with 1 server, at least 2 servers are "
+          "allowed" },
+        { SHARD_MAX_TOTAL, 8, FRAME_TRAINING, NULL },
+        { SHARD_MAX_TOTAL, 7, FRAME_TRAINING,
+          "hello: 4294967296 parameters with 7 servers, at least 8 servers "
+          "are allowed" },
+        { SHARD_MAX_TOTAL, 1, FRAME_PEERS, NULL },
+        { SHARD_MAX_TOTAL, 1, FRAME_STORE, NULL },
+        { SHARD_MAX_TOTAL + 1, 64, FRAME_TRAINING,
+          "hello: 4294967297 parameters, at most 4294967296 are allowed" },
+        { SHARD_MAX_TOTAL + 1, 64, FRAME_PEERS,
+          "hello: 4294967297 parameters, at most 4294967296 are allowed" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint8_t head[FRAME_MAX_HEAD];
+        struct frame out;
+        char *error;
+
+        encode((struct frame) {
+            .type = FRAME_HELLO,
+            .hello = {
+                .n_workers = 1, .n_shards = cases[i].n_shards,
+                .n_parameters = cases[i].n_parameters, .width = 1,
+                .channel = cases[i].channel,
+            },
+        }, head);
+        error = decode(head, &out);
+        if (cases[i].message) {
+            assert_string_equal(error, cases[i].message);
+        } else {
+            assert_null(error);
+        }
+        free(error);
+    }
+}
+
+/* The longest frame has a length of less than 2^32 bytes. */
+static void
+the_largest_shard_is_one_frame(void **state)
+{
+    struct frame frame = {
+        .type = FRAME_WEIGHTS, .weights.n = SHARD_MAX,
+    }, out;
+    uint8_t head[FRAME_MAX_HEAD];
+
+    encode(frame, head);
+    assert_null(decode(head, &out));
+    assert_int_equal(out.payload_length, SHARD_MAX * sizeof(float));
+    frame.weights.n++;
+    encode(frame, head);
+    assert_refused(head);
 }
 
 /* Heartbeats are those of the job, which may have no dense vector. */
@@ -476,6 +542,8 @@ main(void)
         cmocka_unit_test(refuses_long_texts),
         cmocka_unit_test(random_heads_are_refused_or_bounded),
         cmocka_unit_test(refuses_hellos_that_make_no_sense),
+        cmocka_unit_test(hellos_of_large_models_need_enough_servers),
+        cmocka_unit_test(the_largest_shard_is_one_frame),
         cmocka_unit_test(hellos_of_stores_may_have_keys_only),
         cmocka_unit_test(links_take_frames_in_pieces),
         cmocka_unit_test(shards_cover_everything_once),

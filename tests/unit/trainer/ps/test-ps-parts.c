@@ -100,12 +100,28 @@ step(struct ps_client *client, uint64_t *iteration)
     return exchange(client, iteration);
 }
 
+/* Makes the first weights, which leave meanwhile; what is not final is no
+ * number. */
+static void
+make_weights(struct ps_client *client)
+{
+    for (size_t i = 0; i < N; i++) {
+        weights[i] = NAN;
+    }
+    for (size_t i = 0; i < N && ps_client_lacks_weights(client); i += LAYER) {
+        size_t n = N - i < LAYER ? N - i : LAYER;
+
+        memset(weights + i, 0, n * sizeof *weights);
+        ps_client_first_part(client, weights, i, n);
+    }
+}
+
 static bool
 begin(struct ps_client *client, uint64_t *iteration)
 {
     char *error;
 
-    memset(weights, 0, sizeof weights);
+    make_weights(client);
     return ps_client_begin(client, weights, iteration, &error) == PS_OK
            && counts_are(*iteration);
 }
@@ -318,10 +334,9 @@ receive_frame(struct link *link, void *body)
 }
 
 static void
-join(struct link *link, const struct server *server, int rank,
-     int n_workers)
+say_hello(struct link *link, const struct server *server, int rank,
+          int n_workers)
 {
-    static const float zeros[FEW];
     struct frame hello = {
         .type = FRAME_HELLO,
         .hello = {
@@ -336,6 +351,15 @@ join(struct link *link, const struct server *server, int rank,
     send_frame(link, hello, NULL);
     assert_true(receive_frame(link, body));
     assert_int_equal(link->frame.type, FRAME_WELCOME);
+}
+
+static void
+join(struct link *link, const struct server *server, int rank,
+     int n_workers)
+{
+    static const float zeros[FEW];
+
+    say_hello(link, server, rank, n_workers);
     if (!rank) {
         send_frame(link, (struct frame) {
             .type = FRAME_INIT, .range.n = FEW,
@@ -456,10 +480,56 @@ parts_that_do_not_fit_are_refused(void **state)
     }
 }
 
+/* First weights begin at the first one, go on where the part before ended, or
+ * begin again. */
+static void
+first_weights_come_in_order(void **state)
+{
+    static const struct frame_range wrong[] = {
+        { .first = 4, .n = 0 }, { .first = 5, .n = 1 }, { .first = 3, .n = 1 },
+        { .first = 4, .n = FEW - 3 }, { .first = FEW, .n = 1 },
+        { .first = UINT64_MAX, .n = 1 }, { .first = 0, .n = FEW + 1 },
+    };
+    static const float values[FEW] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
+    const size_t n_wrong = sizeof wrong / sizeof wrong[0];
+
+    for (size_t i = 0; i <= n_wrong; i++) {
+        struct server server = start_server((struct ps_server_config) {
+            .n_workers = 1, .reconnect_timeout_us = 100000,
+        });
+        float body[FRAME_MAX_TEXT];
+        struct link link;
+
+        say_hello(&link, &server, 0, 1);
+        for (int j = 0; j < 2; j++) {
+            send_frame(&link, (struct frame) {
+                .type = FRAME_INIT, .range.n = 4,
+            }, values);
+        }
+        if (i < n_wrong) {
+            send_frame(&link, (struct frame) {
+                .type = FRAME_INIT, .range = wrong[i],
+            }, values);
+            assert_true(receive_frame(&link, body));
+            assert_int_equal(link.frame.type, FRAME_ABORT);
+        } else {
+            send_frame(&link, (struct frame) {
+                .type = FRAME_INIT, .range = { .first = 4, .n = FEW - 4 },
+            }, values + 4);
+            assert_true(receive_frame(&link, body));
+            assert_int_equal(link.frame.type, FRAME_WEIGHTS);
+            assert_memory_equal(body, values, sizeof values);
+        }
+        link_close(&link);
+        assert_int_equal(await_end(server.pid), 1);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_weights_come_in_order),
         cmocka_unit_test(ranges_come_back_when_all_have_sent_them),
         cmocka_unit_test(parts_that_do_not_fit_are_refused),
         cmocka_unit_test(cut_parts_count_nothing_twice),

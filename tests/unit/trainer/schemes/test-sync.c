@@ -8,11 +8,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "tests/unit/trainer/schemes/sync-cluster.h"
+#include "trainer/backend/backend.h"
 #include "trainer/schemes/sync.h"
 
 /* Seconds that 'scheme' takes for 'n' steps of worker 0. */
@@ -220,6 +223,56 @@ every_scheme_converges(void **state)
     }
 }
 
+/* Bytes of this process in the machine's memory. */
+static size_t
+resident(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*u %zu", &pages), 1);
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Of a large model the server has the weights, and gradients of workers that
+ * wait for others; what has made an update is given back. */
+static void
+applied_gradients_of_large_models_take_no_memory(void **state)
+{
+    static const char *const schemes[] = { "bsp", "asp", "groups" };
+    const size_t n = (size_t) 1 << 24, bytes = n * sizeof(float);
+    struct backend *backend;
+
+    backend_open(&backend_cpu, 0, 1, &backend);
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        size_t before = resident(), most = bytes + bytes / 8;
+        struct sync_spec spec;
+        struct sync *sync;
+
+        assert_null(sync_spec_parse(schemes[i], &spec));
+        sync = sync_create(spec.class, &(struct sync_config) {
+            .backend = backend, .n_workers = 2, .n = n, .spec = &spec,
+            .optimiser = optimiser_defaults(optimiser_find("sum"), 0, 0),
+        });
+        for (int k = 0; k < 2; k++) {
+            for (int worker = 0; worker < 2; worker++) {
+                float *inbox = sync_inbox(sync, worker);
+
+                for (size_t j = 0; j < n; j++) {
+                    inbox[j] = 1;
+                }
+                assert_null(spec.class->push(sync, worker, k, 1, 0));
+            }
+            assert_true(resident() - before < most);
+            assert_true(sync_weights(sync)[n - 1] == k + 1);
+        }
+        sync_destroy(sync);
+    }
+    backend_close(backend);
+}
+
 /* A worker that pushes what it was not asked for. */
 static void
 refuses_gradients_of_another_iteration(void **state)
@@ -348,6 +401,7 @@ main(void)
         cmocka_unit_test(ssp_keeps_its_bound),
         cmocka_unit_test(essp_sends_weights_to_computing_workers),
         cmocka_unit_test(every_scheme_converges),
+        cmocka_unit_test(applied_gradients_of_large_models_take_no_memory),
         cmocka_unit_test(refuses_gradients_of_another_iteration),
         cmocka_unit_test(refuses_a_batch_that_is_too_small_to_divide),
         cmocka_unit_test(followers_send_no_messages),

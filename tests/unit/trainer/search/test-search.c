@@ -143,7 +143,11 @@ static const struct {
       "/space/learning_rate/max: 0.01, at least \"min\", 0.1, is allowed" },
     { SEARCH("\"space\": {\"learning_rate\": [0.1], \"width\": [60000], "
              "\"batch\": [16]}", RUNGS, PLACES, MODEL, DATA),
-      "/space: width 60000 makes 3601320004 parameters, at most 67108864 are "
+      "/space: width 60000: 3601320004 parameters with 1 server, at least 7 "
+      "servers are allowed" },
+    { SEARCH("\"space\": {\"learning_rate\": [0.1], \"width\": [65536], "
+             "\"batch\": [16]}", RUNGS, PLACES, MODEL, DATA),
+      "/space: width 65536: 4296409092 parameters, at most 4294967296 are "
       "allowed" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"mnist\", "
              "\"path\": \"/data\"}"),
@@ -172,9 +176,10 @@ static const struct {
              "\"image\": [32, 32]}", DATA), "/model/image: " },
     { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\", "
              "\"image\": [32, 300, 3]}", DATA), "/model/image/1: 300" },
-    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\", "
-             "\"image\": [256, 256, 3]}", DATA),
-      "/model: 67219018 parameters, at most 67108864 are allowed" },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"linear\", "
+             "\"features\": 536870912}", DATA),
+      "/model: 536870913 parameters with 1 server, at least 2 servers are "
+      "allowed" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": \"psb\""),
       "/sync: \"psb\" is not a scheme" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
