@@ -373,7 +373,7 @@ json_enum_or(const struct json_at *at, const char *member,
 }
 
 int64_t
-json_rate(const struct json_at *at, const char *member)
+json_rate_parse(const char *text)
 {
     static const struct {
         const char *unit;
@@ -381,27 +381,38 @@ json_rate(const struct json_at *at, const char *member)
     } units[] = {
         { "kbit", 1e3 }, { "Mbit", 1e6 }, { "Gbit", 1e9 },
     };
-    const struct json_at *value = get_member(at, member, true);
     char *end;
+    double x;
+
+    if (!isdigit((unsigned char) *text)) {
+        return 0;
+    }
+    x = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        double bps = x * units[i].bps;
+
+        if (!strcmp(end, units[i].unit) && bps >= 1e3 && bps <= 1e13) {
+            return bps;
+        }
+    }
+    return 0;
+}
+
+int64_t
+json_rate(const struct json_at *at, const char *member)
+{
+    const struct json_at *value = get_member(at, member, true);
+    int64_t rate;
 
     if (!value) {
         return 0;
     }
-    if (cJSON_IsString(value->item)
-        && isdigit((unsigned char) value->item->valuestring[0])) {
-        double x = strtod(value->item->valuestring, &end);
-
-        for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-            double bps = x * units[i].bps;
-
-            if (!strcmp(end, units[i].unit) && bps >= 1e3 && bps <= 1e13) {
-                return bps;
-            }
-        }
+    rate = cJSON_IsString(value->item)
+           ? json_rate_parse(value->item->valuestring) : 0;
+    if (!rate) {
+        refuse_value(value, JSON_RATE_RULE);
     }
-    refuse_value(value, "a rate from \"1kbit\" to \"10000Gbit\", "
-                      "such as \"50Mbit\"");
-    return 0;
+    return rate;
 }
 
 char *

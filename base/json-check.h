@@ -101,6 +101,11 @@ int json_enum_or(const struct json_at *, const char *member,
  * in bits per second, 1 kbit to 10 Tbit. */
 int64_t json_rate(const struct json_at *, const char *member);
 
+/* Returns the rate of such a text, 0 if it is invalid. */
+int64_t json_rate_parse(const char *text);
+#define JSON_RATE_RULE "a rate from \"1kbit\" to \"10000Gbit\", such as " \
+                       "\"50Mbit\""
+
 /* A name of 1 to 31 letters, digits, '.', '_' and '-' that begins with a
  * letter or digit: of a cojob, a job, a host. */
 char *json_name(const struct json_at *, const char *member);

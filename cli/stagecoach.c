@@ -17,8 +17,8 @@ static const struct command commands[] = {
     { "lab", "run|up|down|exec ...",
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
-    { "policy", "check|show|diff|whatif|tune ...",
-      "Check, compare and tune policies.", cmd_policy },
+    { "policy", "check|show|diff|whatif|tune|export ...",
+      "Check, compare, tune and export policies.", cmd_policy },
 #ifdef HAVE_OVS
     { "controller", "init|start|stop [OPTION...]",
       "Create, start and stop the databases and the controller.",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy: checks, shows, compares and tunes policies. */
+/* stagecoach policy: checks, shows, compares, tunes and exports policies. */
 
 #include "cli/simulate/policy.h"
 
@@ -462,6 +462,9 @@ static const struct command commands[] = {
       "Simulate a workload under two policies.", policy_whatif },
     { "tune", "--trace T [OPTION...]",
       "Search for better parameters of a policy.", policy_tune },
+    { "export", "P --to sonic|cumulus|openconfig --ports PORT,...",
+      "Print a policy's levels as configuration of a switch.",
+      policy_export },
     { NULL, NULL, NULL, NULL },
 };
 

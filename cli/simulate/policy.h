@@ -19,6 +19,7 @@ struct workload;
 int policy_diff(int argc, char *argv[]);
 int policy_whatif(int argc, char *argv[]);
 int policy_tune(int argc, char *argv[]);
+int policy_export(int argc, char *argv[]);
 
 /* Groups of options. */
 enum policy_options {
