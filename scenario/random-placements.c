@@ -20,7 +20,7 @@ random_placements_read(const struct json_at *at, int n_hosts,
 {
     rp->seed = json_integer_or(at, "seed", 0, RANDOM_PLACEMENTS_MAX_SEED, 1);
     rp->n_workers = json_integer(at, "workers", 1, SCENARIO_MAX_HOSTS);
-    rp->n_servers = json_integer(at, "servers", 1, SCENARIO_MAX_HOSTS);
+    rp->n_servers = json_integer(at, "servers", 0, SCENARIO_MAX_HOSTS);
     if (rp->n_workers + rp->n_servers > n_hosts) {
         json_fail(at, NULL, "%d workers and %d servers on different hosts, "
                   "at most %d hosts are there", rp->n_workers, rp->n_servers,
@@ -82,7 +82,10 @@ place_search(cJSON *search, const struct random_placements *rp, int n_hosts,
 
         random_placements_draw(rp, n_hosts, index, trial, hosts);
         add_hosts(placement, "workers", hosts, rp->n_workers);
-        add_hosts(placement, "servers", hosts + rp->n_workers, rp->n_servers);
+        if (rp->n_servers) {
+            add_hosts(placement, "servers", hosts + rp->n_workers,
+                      rp->n_servers);
+        }
         cJSON_AddItemToArray(placements, placement);
     }
     return true;

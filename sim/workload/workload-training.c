@@ -71,6 +71,23 @@ add_exchange(struct workload_job *job, const struct search_placement *place,
     }
 }
 
+/* Without a server: all-reduce around a ring.  The other schemes exchange about
+ * as many bytes in an iteration, with peers that change. */
+static void
+add_peers(struct workload_job *job, const struct search_placement *place,
+          size_t n_parameters)
+{
+    size_t n = place->n_workers;
+    double bytes = 2. * (n - 1) / n * n_parameters * sizeof(float);
+
+    for (size_t i = 0; i < n; i++) {
+        int from = host_index(place->workers[i]);
+        int to = host_index(place->workers[(i + 1) % n]);
+
+        workload_add_transfer(job, from, to, from == to ? 0 : bytes, 0, 0);
+    }
+}
+
 static void
 add_search(struct workload *w, const struct search_spec *spec, double start)
 {
@@ -86,8 +103,9 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
         snprintf(name, sizeof name, "t%d", i);
         job = workload_add_job(cojob, name, compute_seconds(spec, &trial));
         job->curve = (struct workload_curve) { 1, 1, 1 };
-        add_exchange(job, trial.placement,
-                     search_model_n_parameters(&spec->model, trial.width));
+        (trial.placement->n_servers ? add_exchange : add_peers)(
+            job, trial.placement,
+            search_model_n_parameters(&spec->model, trial.width));
     }
     for (size_t i = 0; i < spec->n_rungs; i++) {
         workload_add_rung(w, cojob, spec->rungs[i].iterations, n_jobs);

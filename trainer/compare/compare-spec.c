@@ -44,7 +44,7 @@ check_schemes(const struct json_at *top, const struct compare_spec *spec)
 {
     for (size_t i = 0; i < spec->n_schemes; i++) {
         struct sync_spec sync;
-        char *error = sync_spec_parse(spec->schemes[i], &sync);
+        char *error = sync_spec_read(spec->schemes[i], &sync);
 
         error = error ? error : sync_spec_check(&sync, spec->n_workers);
         if (error) {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/compare/compare.h"
+#include "trainer/schemes/sync.h"
 #include "trainer/train/team.h"
 
 #define MAX_ARGV 64
@@ -76,16 +77,31 @@ train(struct run *run, struct team *team)
     return error ? error : team_end(team);
 }
 
+/* Appends the options of a scheme without a server to a list. */
+static void
+add_option(void *argv_, const char *name, char *value)
+{
+    char **argv = argv_;
+
+    while (*argv) {
+        argv++;
+    }
+    argv[0] = duplicate(name);
+    argv[1] = value;
+}
+
 /* Trains under one scheme. */
 static char *
 train_scheme(const struct compare_spec *spec, const char *program,
              const char *scheme, struct compare_curve *curve)
 {
     const char *const servers[] = { "--sync", scheme, NULL };
+    char *peers[MAX_ARGV] = { NULL };
     const char *workers[MAX_ARGV];
+    struct sync_spec sync;
     struct run run = { .spec = spec, .curve = curve, .began = NAN };
     struct team_config config = {
-        .program = program, .n_servers = spec->n_servers,
+        .program = program,
         .n_workers = spec->n_workers, .server_arguments = servers,
         .worker_arguments = workers, .report = add_point, .aux = &run,
     };
@@ -93,6 +109,15 @@ train_scheme(const struct compare_spec *spec, const char *program,
     char *error;
     int n = 0;
 
+    sync_spec_read(scheme, &sync);      /* It has been checked. */
+    if (sync.serverless) {
+        sync_spec_peer_options(&sync, add_option, peers);
+    } else {
+        config.n_servers = spec->n_servers;
+    }
+    for (size_t i = 0; peers[i]; i++) {
+        workers[n++] = peers[i];
+    }
     if (spec->profile) {
         workers[n++] = "--speed-profile";
         workers[n++] = spec->profile;
@@ -104,6 +129,9 @@ train_scheme(const struct compare_spec *spec, const char *program,
     error = team_start(&config, &team);
     error = error ? error : train(&run, team);
     team_destroy(team);
+    for (size_t i = 0; peers[i]; i++) {
+        free(peers[i]);
+    }
     if (error) {
         char *why = error;
 

@@ -26,7 +26,8 @@
  *
  * The specification is an object with
  *
- *    schemes         array of what '--sync' takes; required
+ *    schemes         array of what '--sync' takes, and of schemes without a
+ *                    server, such as "adpsgd" or "prague,group=2"; required
  *    workers         default 8
  *    servers         default 1
  *    profile         file of a speed profile, from the specification's folder

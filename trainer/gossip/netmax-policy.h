@@ -67,7 +67,7 @@
 
 #include <stdbool.h>
 
-#define NETMAX_MAX_PEERS 32
+#include "trainer/schemes/sync.h"
 
 typedef double netmax_matrix[NETMAX_MAX_PEERS][NETMAX_MAX_PEERS];
 

@@ -3,13 +3,16 @@
 #include "trainer/gossip/peer.h"
 
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/loop/loop.h"
+#include "trainer/net/address.h"
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
@@ -30,6 +33,8 @@ static const struct peer_scheme_class *const classes[] = {
 struct exchange {
     struct sync_peer peer;      /* First: sync_peer_name() casts. */
     char *names[PEER_NET_MAX];  /* HOST:PORT of each rank. */
+    int listener;               /* Socket of a peer that was started without
+                                 * addresses; 0: none. */
 };
 
 const char *
@@ -99,8 +104,9 @@ take_message(void *e_, int from, const struct frame *frame,
     struct exchange *e = e_;
     struct sync_peer *peer = &e->peer;
 
-    if (frame->peer.message == PEER_DONE) {
-        peer->done[from] = true;
+    if (frame->peer.message == PEER_DONE
+        || frame->peer.message == PEER_RESUMED) {
+        peer->done[from] = frame->peer.message == PEER_DONE;
         peer_net_notify(peer->net);
         return true;
     }
@@ -146,11 +152,43 @@ find_class(const char *name)
     return classes[i];
 }
 
+/* Listens, and waits for the addresses of all peers on standard input. */
+static char *
+await_peers(struct loop *loop)
+{
+    struct control *control = loop->control;
+    struct exchange *e = loop->exchange;
+    uint16_t port;
+    char *error = address_listen(loop->o->address, loop->o->port,
+                                 &e->listener, &port);
+
+    if (error) {
+        return error;
+    }
+    report_listening(loop->o->address, port);
+    control_run(control);
+    while (!control_peers(control)) {
+        struct pollfd fds[2] = {
+            { .fd = control_signal_fd(control), .events = POLLIN },
+            { .fd = control_input_fd(control), .events = POLLIN },
+        };
+
+        if (control_stopped(control) || control_input_closed(control)) {
+            return message("standard input: ended before \"peers\", the "
+                           "addresses of all");
+        }
+        poll(fds, 2, -1);
+        control_run(control);
+    }
+    return NULL;
+}
+
 static char *
 peers_init(struct loop *loop)
 {
     struct exchange *e = loop->exchange;
     struct sync_peer *peer = &e->peer;
+    const char *names = loop->o->peers;
     int max = PEER_NET_MAX;
     char *error;
 
@@ -161,7 +199,14 @@ peers_init(struct loop *loop)
     if (peer->class->max_peers) {
         max = peer->class->max_peers;
     }
-    error = loop_parse_names(loop->o, "peers", loop->o->peers, max, e->names,
+    if (!strcmp(names, "-")) {
+        error = await_peers(loop);
+        if (error) {
+            return error;
+        }
+        names = control_peers(loop->control);
+    }
+    error = loop_parse_names(loop->o, "peers", names, max, e->names,
                              &peer->n);
     loop->n_workers = peer->n;
     return error;
@@ -173,6 +218,9 @@ peers_uninit(struct exchange *e)
     struct sync_peer *peer = &e->peer;
 
     peer_net_destroy(peer->net);
+    if (e->listener > 0 && !peer->net) {
+        close(e->listener);
+    }
     if (peer->scheme) {
         peer->class->destroy(peer->scheme);
     }
@@ -198,7 +246,8 @@ open_net(struct exchange *e, const struct options *o)
     return peer_net_create(&(struct peer_net_config) {
         .rank = peer->rank, .n = peer->n,
         .names = (const char *const *) e->names, .address = o->address,
-        .port = loop_own_port(o, e->names), .congestion = o->congestion,
+        .port = loop_own_port(o, e->names), .listener = e->listener,
+        .congestion = o->congestion,
         .connect_us = CONNECT_US,
         .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
         .control = peer->control,
@@ -319,21 +368,27 @@ peers_finish(struct loop *loop, const struct loop_step *step)
     return result;
 }
 
+/* Informs the other peers whether this one is paused. */
 static void
-peers_pause(struct loop *loop)
+set_done(struct sync_peer *peer, bool done)
 {
-    struct sync_peer *peer = &loop->exchange->peer;
-
     peer_net_lock(peer->net);
-    peer->done[peer->rank] = true;
+    peer->done[peer->rank] = done;
     for (int i = 0; i < peer->n; i++) {
         if (peer_net_present(peer->net, i)) {
             sync_peer_send(peer, i, &(struct frame_peer) {
-                .message = PEER_DONE, .round = peer->iteration,
+                .message = done ? PEER_DONE : PEER_RESUMED,
+                .round = peer->iteration,
             });
         }
     }
     peer_net_unlock(peer->net);
+}
+
+static void
+peers_pause(struct loop *loop)
+{
+    set_done(&loop->exchange->peer, true);
 }
 
 static bool
@@ -370,11 +425,7 @@ peers_idle(struct loop *loop)
 static enum loop_result
 peers_resume(struct loop *loop)
 {
-    struct sync_peer *peer = &loop->exchange->peer;
-
-    peer_net_lock(peer->net);
-    peer->done[peer->rank] = false;
-    peer_net_unlock(peer->net);
+    set_done(&loop->exchange->peer, false);
     return LOOP_OK;
 }
 

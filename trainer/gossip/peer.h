@@ -72,6 +72,7 @@ enum peer_kind {
     PEER_WANT_GROUP,            /* prague: 'round' groups are finished. */
     PEER_GROUP,                 /* prague: ranks of group 'round'; 'hop' is 1
                                  * if another belongs to the same request. */
+    PEER_RESUMED,               /* The sender has another target. */
 };
 
 struct sync_peer {

@@ -219,14 +219,17 @@ connect_all(struct peer_net *net)
 {
     const struct peer_net_config *c = &net->config;
     int64_t until_us = clock_monotonic_us() + c->connect_us;
+    int listener = c->listener;
     uint16_t port;
-    int listener;
-    char *error = address_listen(c->address, c->port, &listener, &port);
+    char *error = NULL;
 
-    if (error) {
-        return error;
+    if (!listener) {
+        error = address_listen(c->address, c->port, &listener, &port);
+        if (error) {
+            return error;
+        }
+        report_listening(c->address, port);
     }
-    report_listening(c->address, port);
     for (int i = 0; i < c->rank && !error; i++) {
         error = connect_lower(net, i, until_us);
     }

@@ -51,6 +51,8 @@ struct peer_net_config {
                                  * one of the higher rank connects. */
     const char *address;        /* To listen at. */
     uint16_t port;              /* To listen at. */
+    int listener;               /* Socket that listens already, which the
+                                 * network closes; 0: none. */
     struct frame_hello hello;   /* The same at all, except the rank. */
     const char *congestion;     /* TCP congestion control, or NULL. */
     int64_t connect_us;         /* Time limit for connecting all. */

@@ -14,13 +14,16 @@
 
 #include "base/memory.h"
 
+#define MAX_LINE 8192           /* Addresses of all peers. */
+
 struct control {
     bool has_input;             /* Standard input may have commands. */
     bool at_end;                /* Standard input has ended. */
     bool stop;
     uint64_t target;
     int n_targets;
-    char line[128];             /* Start of the next line. */
+    char *peers;                /* Of the line "peers", or NULL. */
+    char line[MAX_LINE];        /* Start of the next line. */
     size_t length;
 };
 
@@ -81,6 +84,7 @@ control_destroy(struct control *control)
             close(signal_fd);
             signal_fd = -1;
         }
+        free(control->peers);
         free(control);
     }
 }
@@ -105,13 +109,16 @@ take_line(struct control *control, const char *line)
 
     if (!strcmp(line, "stop")) {
         control->stop = true;
+    } else if (!strncmp(line, "peers ", 6)) {
+        free(control->peers);
+        control->peers = duplicate(line + 6);
     } else if (sscanf(line, "until %llu%n", &until, &n) == 1 && !line[n]
                && line[6] != '-') {
         control->target = until;
         control->n_targets += until > 0;
     } else {
-        fprintf(stderr, "standard input: \"%s\", \"until ITERATIONS\" and "
-                "\"stop\" are allowed\n", line);
+        fprintf(stderr, "standard input: \"%s\", \"until ITERATIONS\", "
+                "\"peers HOST:PORT,...\" and \"stop\" are allowed\n", line);
     }
 }
 
@@ -186,6 +193,12 @@ int
 control_n_targets(const struct control *control)
 {
     return control->n_targets;
+}
+
+const char *
+control_peers(const struct control *control)
+{
+    return control->peers;
 }
 
 char *

@@ -5,7 +5,8 @@
 
 /* Commands to a running trainer process, and its threads.
  *
- * They are lines on standard input, "until M" and "stop", and its end; SIGTERM
+ * They are lines on standard input, "until M", "peers HOST:PORT,..." for peers
+ * that were started without addresses, and "stop", and its end; SIGTERM
  * and SIGINT mean "stop".  Standard input is read if it is a terminal, a pipe,
  * a file or a socket; /dev/null has no commands and no end.
  *
@@ -41,6 +42,9 @@ bool control_ended(const struct control *);     /* Or the input's end. */
 bool control_input_closed(const struct control *);      /* No more commands. */
 uint64_t control_target(const struct control *);        /* Iterations. */
 int control_n_targets(const struct control *);  /* So far, without 0. */
+
+/* The addresses of the line "peers", or NULL; valid until control_run(). */
+const char *control_peers(const struct control *);
 
 /* Returns NULL or a message "PLACE: cannot start a thread: WHY". */
 char *thread_start(pthread_t *, const char *place, void *(*main)(void *),

@@ -291,7 +291,9 @@ static const struct option_row rows[] = {
     { "peers", OPTION_TEXT, AT(peers), .value = "HOST[:PORT],...",
       .modes = ROLE_PEER,
       .help = "addresses of all peers by rank, at most " MAX_RANKS " (netmax, "
-              "netmax-published: 32); the default port is that of --port" },
+              "netmax-published: " EXPANDED(NETMAX_MAX_PEERS) "); the default "
+              "port is that of --port; -: they follow on standard input, in a "
+              "line \"peers HOST:PORT,...\"" },
     { "nodes", OPTION_TEXT, AT(nodes), .value = "HOST[:PORT],...",
       .modes = ROLE_NODE,
       .help = "addresses of all nodes by rank, at most " MAX_RANKS "; the "
@@ -502,7 +504,8 @@ check_together(struct options *o)
         return message("--server: at least one is needed");
     }
     if (o->role == ROLE_PEER && (!o->peers || (!o->port
-                                 && !strchr(o->peers, ':')))) {
+                                 && !strchr(o->peers, ':')
+                                 && strcmp(o->peers, "-")))) {
         return message("--peers, --port: all peers and where they listen "
                        "are needed");
     }

@@ -15,6 +15,7 @@
 static const struct {
     const char *name;
     unsigned int parameters;
+    int max_peers;              /* 0: it has servers. */
 } schemes[] = {
     { "bsp", 0 },
     { "asp", 0 },
@@ -26,6 +27,14 @@ static const struct {
     { "lbbsp-gpu", 0 },
     { "flexrr", SYNC_PIECES },
     { "groups", SYNC_GROUPS | SYNC_TAU },
+    { "allreduce", 0, .max_peers = SYNC_MAX_PEERS },
+    { "allreduce-tree", 0, .max_peers = SYNC_MAX_PEERS },
+    { "adpsgd", 0, .max_peers = SYNC_MAX_PEERS },
+    { "adpsgd-atomic", 0, .max_peers = SYNC_MAX_PEERS },
+    { "prague", SYNC_GROUP, .max_peers = SYNC_MAX_PEERS },
+    { "prague-smart", SYNC_GROUP, .max_peers = SYNC_MAX_PEERS },
+    { "netmax", 0, .max_peers = NETMAX_MAX_PEERS },
+    { "netmax-published", SYNC_POLICY_EVERY, .max_peers = NETMAX_MAX_PEERS },
 };
 
 static char *
@@ -65,6 +74,19 @@ parse_ratios(const char *value, struct sync_spec *spec)
 }
 
 static char *
+parse_seconds(const char *value, struct sync_spec *spec)
+{
+    char *end;
+    double x = strtod(value, &end);
+
+    if (end == value || *end || !(x >= 0.001 && x <= 1e6)) {
+        return message("\"%s\" is not a number from 0.001 to 1e6", value);
+    }
+    spec->policy_every = x;
+    return NULL;
+}
+
+static char *
 parse_predictor(const char *value, struct sync_spec *spec)
 {
     if (!predictor_class_find(value)) {
@@ -94,6 +116,9 @@ static const struct {
     { "tau", SYNC_TAU, offsetof(struct sync_spec, tau), 1, 1000000, NULL },
     { "ratios", SYNC_RATIOS, .parse = parse_ratios },
     { "predictor", SYNC_PREDICTOR, .parse = parse_predictor },
+    { "group", SYNC_GROUP, offsetof(struct sync_spec, group),
+      2, SYNC_MAX_PEERS, NULL },
+    { "policy-every", SYNC_POLICY_EVERY, .parse = parse_seconds },
 };
 
 static char *
@@ -141,6 +166,7 @@ set_name(const char *name, struct sync_spec *spec)
         if (!strcmp(schemes[i].name, name)) {
             spec->name = schemes[i].name;
             spec->parameters = schemes[i].parameters;
+            spec->serverless = schemes[i].max_peers > 0;
             return NULL;
         }
     }
@@ -154,7 +180,7 @@ sync_spec_read(const char *text, struct sync_spec *spec)
 
     *spec = (struct sync_spec) {
         .staleness = 3, .backups = 1, .predictor = "narx", .pieces = 1,
-        .tau = 8,
+        .tau = 8, .group = 4, .policy_every = 120,
     };
     error = set_name(strsep(&rest, ","), spec);
     if (!error && !strcmp(spec->name, "flexrr")) {
@@ -167,9 +193,40 @@ sync_spec_read(const char *text, struct sync_spec *spec)
     return error;
 }
 
+void
+sync_spec_peer_options(const struct sync_spec *spec,
+                       void (*add)(void *aux, const char *name, char *value),
+                       void *aux)
+{
+    add(aux, "--scheme", duplicate(spec->name));
+    if (spec->parameters & SYNC_GROUP) {
+        add(aux, "--group", message("%lld", (long long) spec->group));
+    }
+    if (spec->parameters & SYNC_POLICY_EVERY) {
+        add(aux, "--policy-every", message("%.9g", spec->policy_every));
+    }
+}
+
+/* Returns NULL, or a message if there are too many peers. */
+static char *
+check_peers(const struct sync_spec *spec, int n_workers)
+{
+    size_t i = 0;
+
+    while (strcmp(schemes[i].name, spec->name)) {
+        i++;
+    }
+    return n_workers > schemes[i].max_peers
+           ? message("%s: %d workers, at most %d are allowed", spec->name,
+                     n_workers, schemes[i].max_peers) : NULL;
+}
+
 char *
 sync_spec_check(const struct sync_spec *spec, int n_workers)
 {
+    if (spec->serverless) {
+        return check_peers(spec, n_workers);
+    }
     if (!strcmp(spec->name, "flexrr") && n_workers > STEAL_MAX_WORKERS) {
         return message("flexrr: %d workers, at most %d are allowed",
                        n_workers, STEAL_MAX_WORKERS);

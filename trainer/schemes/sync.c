@@ -292,6 +292,10 @@ sync_spec_parse(const char *text, struct sync_spec *spec)
 {
     char *error = sync_spec_read(text, spec);
 
+    if (!error && spec->serverless) {
+        error = message("%s: a scheme of peers, which have no server",
+                        spec->name);
+    }
     for (size_t i = 0; !error && !spec->class; i++) {
         assert(sync_classes[i]);        /* Each that can be named is here. */
         if (!strcmp(sync_classes[i]->name, spec->name)) {

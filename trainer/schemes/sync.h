@@ -50,6 +50,8 @@
 
 #define SYNC_MAX_RATIOS 64
 #define SYNC_MAX_SPANS 8
+#define SYNC_MAX_PEERS 128      /* Without a server. */
+#define NETMAX_MAX_PEERS 32     /* Likewise, under the scheme netmax. */
 #define SYNC_MAX_IN_FLIGHT 64   /* Gradients of a worker without a reply. */
 
 struct backend;
@@ -249,13 +251,18 @@ enum sync_parameter {
     SYNC_GROUPS = 1 << 4,
     SYNC_PIECES = 1 << 5,
     SYNC_TAU = 1 << 6,
+    SYNC_GROUP = 1 << 7,
+    SYNC_POLICY_EVERY = 1 << 8,
 };
 
 /* A scheme as on the command line: "NAME[,PARAMETER=VALUE...]". */
 struct sync_spec {
     const char *name;           /* Static. */
     unsigned int parameters;    /* Those it has: set of enum sync_parameter. */
-    const struct sync_class *class;     /* NULL after sync_spec_read(). */
+    bool serverless;            /* Peers train without a server, by this
+                                 * scheme of gossip/peer.h. */
+    const struct sync_class *class;     /* NULL after sync_spec_read(), and if
+                                         * it is serverless. */
     int64_t staleness;          /* Iterations ahead of the slowest worker. */
     int64_t backups;            /* Gradients of an iteration not waited for. */
     double ratios[SYNC_MAX_RATIOS];     /* Of the batch, by rank. */
@@ -266,12 +273,21 @@ struct sync_spec {
     int64_t groups;             /* A power of 2; 0: adapted. */
     int64_t tau;                /* Maximum age of a group's gradient,
                                  * batches. */
+    int64_t group;              /* Peers of a group. */
+    double policy_every;        /* Interval of policies, seconds. */
 };
 
 /* Return NULL or a message.  sync_spec_read(), for programs that only pass a
- * scheme on, needs no arithmetic library. */
+ * scheme on, needs no arithmetic library, and also takes schemes without a
+ * server. */
 char *sync_spec_parse(const char *text, struct sync_spec *);
 char *sync_spec_read(const char *text, struct sync_spec *);
+
+/* Calls 'add' for each option of a peer that selects a serverless scheme; it
+ * must free 'value'. */
+void sync_spec_peer_options(const struct sync_spec *,
+                            void (*add)(void *aux, const char *name,
+                                        char *value), void *aux);
 
 /* Returns NULL, or a message if 'n_workers' cannot use the scheme. */
 char *sync_spec_check(const struct sync_spec *, int n_workers);

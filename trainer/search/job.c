@@ -27,7 +27,8 @@ struct job_process {
     struct child child;
     const struct search_host *host;
     int index;                  /* Index within its role. */
-    int port;                   /* Port of a server, 0 if unknown. */
+    int port;                   /* Port of a server or a peer, 0 if
+                                 * unknown. */
     int64_t paused;             /* Iteration at which a worker waits, -1 if
                                  * none. */
     bool reported;              /* The worker has reported "done" with its
@@ -106,12 +107,24 @@ args_uninit(struct args *args)
     }
 }
 
+/* Whether the workers are peers. */
+static bool
+has_peers(const struct job *job)
+{
+    return !job->n_servers;
+}
+
 static void
 add_worker_options(struct args *args, const struct job *job,
                    const struct job_process *jp)
 {
     const struct search_spec *spec = job->spec;
 
+    if (has_peers(job)) {
+        add_option(args, "--peers", duplicate("-"));
+        add_option(args, "--address", duplicate(jp->host->address));
+        sync_spec_peer_options(&spec->scheme, add_option, args);
+    }
     for (int i = 0; i < job->n_servers; i++) {
         const struct job_process *server = &job->processes[i];
         const char *address = server->host->address;
@@ -155,9 +168,12 @@ start_process(struct job *job, struct job_process *jp, bool server)
         add(&args, duplicate("--"));
     }
     add(&args, duplicate(job->config->trainer));
-    add(&args, duplicate(server ? "server" : "worker"));
-    add_option(&args, "--workers",
-               message("%d", job->n_children - job->n_servers));
+    add(&args, duplicate(server ? "server" : has_peers(job) ? "peer"
+                         : "worker"));
+    if (!has_peers(job)) {
+        add_option(&args, "--workers",
+                   message("%d", job->n_children - job->n_servers));
+    }
     if (job->spec->congestion) {
         add_option(&args, "--congestion", duplicate(job->spec->congestion));
     }
@@ -193,12 +209,19 @@ start_some(struct job *job, int begin, int end)
     }
 }
 
+/* Returns the number of processes that start first. */
+static int
+n_first(const struct job *job)
+{
+    return has_peers(job) ? job->n_children : job->n_servers;
+}
+
 void
 job_start(struct job *job)
 {
     job->state = JOB_SERVERS;
     job->deadline_ms = clock_monotonic_ms() + START_MS;
-    start_some(job, 0, job->n_servers);
+    start_some(job, 0, n_first(job));
 }
 
 /* Commands to processes. */
@@ -280,10 +303,10 @@ take_event(struct job *job, struct job_process *jp, bool server,
     if (!type) {
         return;
     }
-    if (server) {
-        if (!strcmp(type, "listening")) {
-            jp->port = integer_of(event, "port") & 0xffff;
-        }
+    if (!strcmp(type, "listening")) {
+        jp->port = integer_of(event, "port") & 0xffff;
+    } else if (server) {
+        return;
     } else if (!strcmp(type, "paused")) {
         jp->paused = integer_of(event, "iteration");
     } else if (!strcmp(type, "done") && !jp->reported) {
@@ -329,12 +352,27 @@ count_alive(const struct job *job, int begin, int end)
 static bool
 all_listen(const struct job *job)
 {
-    for (int i = 0; i < job->n_servers; i++) {
+    for (int i = 0; i < n_first(job); i++) {
         if (!job->processes[i].port) {
             return false;
         }
     }
     return true;
+}
+
+static void
+send_peers(struct job *job)
+{
+    char *list = NULL;
+
+    for (int i = 0; i < job->n_children; i++) {
+        add_peer_address(&list, job->processes[i].host->address,
+                         job->processes[i].port);
+    }
+    for (int i = 0; i < job->n_children; i++) {
+        child_say_peers(&job->processes[i].child, list);
+    }
+    free(list);
 }
 
 static bool
@@ -393,7 +431,11 @@ job_run(struct job *job)
     }
     if (job->state == JOB_SERVERS && all_listen(job)) {
         job->state = JOB_WORKERS;
-        start_some(job, job->n_servers, job->n_children);
+        if (has_peers(job)) {
+            send_peers(job);
+        } else {
+            start_some(job, job->n_servers, job->n_children);
+        }
     } else if (job->state == JOB_WORKERS && all_paused(job, 0)) {
         job->state = JOB_READY;
     }

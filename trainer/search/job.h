@@ -9,7 +9,8 @@
  * Motivation
  * ==========
  *
- * The servers of a job start first, since its workers need their ports.  The
+ * The servers of a job start first, since its workers need their ports.  Peers,
+ * under a scheme without a server, all start first and then get the ports.  The
  * workers connect, get their initial weights and wait.  From then on they
  * receive iteration targets.  The progress of a job is that of its slowest
  * worker; a job has failed as soon as one of its processes ends by itself.
@@ -32,7 +33,7 @@ struct pollfd;
 struct search_config;
 
 enum job_state {
-    JOB_SERVERS,                /* Servers are starting. */
+    JOB_SERVERS,                /* Servers, or peers, are starting. */
     JOB_WORKERS,                /* Workers are starting. */
     JOB_READY,                  /* All workers wait for a target. */
     JOB_RUNNING,                /* Running until 'target'. */

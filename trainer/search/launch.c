@@ -255,6 +255,25 @@ child_say(struct child *child, const char *text)
 }
 
 void
+add_peer_address(char **list, const char *host, int port)
+{
+    char *longer = message(strchr(host, ':') ? "%s%s[%s]:%d" : "%s%s%s:%d",
+                           *list ? *list : "", *list ? "," : "", host, port);
+
+    free(*list);
+    *list = longer;
+}
+
+void
+child_say_peers(struct child *child, const char *list)
+{
+    char *line = message("peers %s\n", list);
+
+    child_say(child, line);
+    free(line);
+}
+
+void
 child_hang_up(struct child *child)
 {
     close_fd(&child->in);

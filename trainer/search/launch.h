@@ -77,6 +77,11 @@ void child_say(struct child *, const char *text);
 void child_hang_up(struct child *);     /* Closes its standard input. */
 void child_kill(const struct child *, int signal);      /* And its group. */
 
+/* Sends peers that were started with "--peers -" the addresses of all, by rank.
+ * add_peer_address(): appends one to '*list', which begins as NULL. */
+void add_peer_address(char **list, const char *host, int port);
+void child_say_peers(struct child *, const char *list);
+
 /* Returns true once, after the end of the child.  Remaining lines can be read
  * after that. */
 bool child_reap(struct child *);

@@ -111,7 +111,7 @@ announce_job(struct search *s, const struct job *job)
 
         workers[i] = (struct intent_worker) {
             .host = server ? p->servers[index] : p->workers[index],
-            .role = server ? "server" : "worker",
+            .role = server ? "server" : p->n_servers ? "worker" : "peer",
             .index = index,
         };
     }

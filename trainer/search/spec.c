@@ -141,8 +141,13 @@ read_placements(struct search_spec *spec, const struct json_at *at)
 
         p->workers = read_names(place, "workers", MAX_PROCESSES,
                                 &p->n_workers);
-        p->servers = read_names(place, "servers", MAX_SERVERS,
-                                &p->n_servers);
+        if (!spec->scheme.serverless) {
+            p->servers = read_names(place, "servers", MAX_SERVERS,
+                                    &p->n_servers);
+        } else if (json_has(place, "servers")) {
+            json_fail(place, "servers", "not allowed, \"sync\": \"%s\" has "
+                      "no servers", spec->scheme.name);
+        }
     }
 }
 
@@ -154,7 +159,8 @@ check_size(struct search_spec *spec, const struct json_at *at)
         int width = spec->widths[i / spec->n_placements];
         char *error = shard_check(
             search_model_n_parameters(&spec->model, width),
-            spec->placements[i % spec->n_placements].n_servers);
+            spec->scheme.serverless ? UINT32_MAX
+            : spec->placements[i % spec->n_placements].n_servers);
 
         if (error && search_model_has_width(&spec->model)) {
             json_fail(at, "space", "width %d: %s", width, error);
@@ -165,25 +171,35 @@ check_size(struct search_spec *spec, const struct json_at *at)
     }
 }
 
-/* Checks that the workers and servers of all placements fit the scheme. */
+/* Reads the scheme, which decides whether placements have servers. */
 static void
 read_sync(struct search_spec *spec, const struct json_at *at)
 {
-    struct sync_spec sync;
     char *error;
 
     spec->sync = json_string_or(at, "sync", NULL);
-    if (!spec->sync) {
-        return;
+    error = sync_spec_read(spec->sync ? spec->sync : "bsp", &spec->scheme);
+    if (error) {
+        json_fail(at, "sync", "%s", error);
+        free(error);
     }
-    error = sync_spec_read(spec->sync, &sync);
-    for (size_t i = 0; i < spec->n_placements && !error; i++) {
-        error = sync_spec_check(&sync, spec->placements[i].n_workers);
-        if (!error && sync.parameters & SYNC_GROUPS
-            && spec->placements[i].n_servers > 1) {
+}
+
+/* Checks that the workers and servers of all placements fit the scheme. */
+static void
+check_sync(struct search_spec *spec, const struct json_at *at)
+{
+    char *error = NULL;
+
+    for (size_t i = 0; spec->scheme.name && i < spec->n_placements && !error;
+         i++) {
+        const struct search_placement *p = &spec->placements[i];
+
+        error = sync_spec_check(&spec->scheme, p->n_workers);
+        if (!error && spec->scheme.parameters & SYNC_GROUPS
+            && p->n_servers > 1) {
             error = message("%s: %zu servers in /placements/%zu, 1 is "
-                            "allowed", sync.name,
-                            spec->placements[i].n_servers, i);
+                            "allowed", spec->scheme.name, p->n_servers, i);
         }
     }
     if (error) {
@@ -206,8 +222,9 @@ search_spec_from_json(const struct json_at *at, struct search_spec **specp)
     search_model_read(&spec->model, at);
     read_space(spec, json_object(at, "space"));
     read_rungs(spec, at);
-    read_placements(spec, at);
     read_sync(spec, at);
+    read_placements(spec, at);
+    check_sync(spec, at);
     check_size(spec, at);
     spec->momentum = json_number_or(at, "momentum", 0, 0.9999, 0.9);
     spec->sample_cost_us = json_number_or(at, "sample_cost_us", 0, 1e9, 0);
@@ -306,8 +323,10 @@ search_spec_check(const struct json_at *at, const struct search_spec *spec,
 
         check_names(json_array(place, "workers", 1, MAX_PROCESSES), spec,
                     p->workers, p->n_workers, hosts);
-        check_names(json_array(place, "servers", 1, MAX_SERVERS), spec,
-                    p->servers, p->n_servers, hosts);
+        if (p->n_servers) {
+            check_names(json_array(place, "servers", 1, MAX_SERVERS), spec,
+                        p->servers, p->n_servers, hosts);
+        }
     }
 }
 

@@ -25,9 +25,10 @@
  * "learning_rate" is a list or a range.  "batch" is the number of samples of
  * an iteration over all workers.  "iterations" counts from the beginning of a
  * job; "keep" of the last rung is 1 by default.  Trial i uses placement i
- * modulo their number.  "sync" is a value of the trainer's '--sync', except
- * "groups", whose workers cannot pause between rungs. model.h lists other
- * models and data.
+ * modulo their number.  "sync" is a value of the trainer's '--sync', or a
+ * scheme without a server, such as "adpsgd" or "prague,group=2": placements
+ * have no "servers" then, and the workers are peers.  model.h lists other models
+ * and data.
  *
  *
  * Usage
@@ -55,6 +56,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/schemes/sync.h"
 #include "trainer/search/model.h"
 
 struct json_at;
@@ -62,7 +64,8 @@ struct search_hosts;
 
 /* Hosts of the jobs of some trials. */
 struct search_placement {
-    size_t n_workers, n_servers;
+    size_t n_workers;
+    size_t n_servers;           /* 0 if the workers are peers. */
     char **workers, **servers;  /* Names of hosts; may repeat. */
 };
 
@@ -94,6 +97,7 @@ struct search_spec {
     struct search_model model;
     char *sync;                 /* Synchronisation of the jobs; NULL for the
                                  * trainer's default. */
+    struct sync_spec scheme;    /* Of 'sync'. */
     double momentum;
     double sample_cost_us;      /* Emulated time of one sample. */
     int64_t eval_every;         /* Iterations between evaluations. */

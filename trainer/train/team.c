@@ -33,7 +33,7 @@ static const struct search_host this_host = {
 struct member {
     struct child child;
     bool ready;                 /* It listens, or waits for a target. */
-    int port;                   /* Of a server. */
+    int port;                   /* Of a server or a peer. */
     int64_t paused;             /* Iteration at which a worker waits, or -1. */
     char *last_words;           /* Line that says why it failed, or NULL. */
 };
@@ -78,7 +78,8 @@ name_of(const struct team *team, int i)
 {
     bool server = i < team->n_servers;
 
-    return message("%s %d", server ? "server" : "worker",
+    return message("%s %d", server ? "server"
+                            : team->n_servers ? "worker" : "peer",
                    server ? i : i - team->n_servers);
 }
 
@@ -232,7 +233,8 @@ await_ready(struct team *team, int first, int n)
         if (!error && n_ready < n
             && clock_monotonic_s() > team->event_s + START_S) {
             error = message("only %d of %d %s are ready", n_ready, n,
-                            first ? "workers" : "servers");
+                            first ? "workers"
+                            : team->n_servers ? "servers" : "peers");
         }
     } while (!error && n_ready < n && !stopped(team));
     return error;
@@ -286,12 +288,73 @@ start_worker(struct team *team, int rank, const char *workers)
                  team->config->worker_arguments);
 }
 
+static char *
+start_peer(struct team *team, int rank)
+{
+    char number[16];
+    const char *argv[MAX_ARGV] = {
+        team->program, "peer", "--peers", "-", "--rank", number,
+    };
+
+    snprintf(number, sizeof number, "%d", rank);
+    return start(team, rank, argv, 6, team->config->worker_arguments);
+}
+
+/* Sends all peers, which listen, the addresses. */
+static void
+send_addresses(struct team *team)
+{
+    char *list = NULL;
+
+    for (int i = 0; i < team->n; i++) {
+        add_peer_address(&list, "127.0.0.1", team->members[i].port);
+    }
+    for (int i = 0; i < team->n; i++) {
+        team->members[i].ready = false;
+        child_say_peers(&team->members[i].child, list);
+    }
+    free(list);
+}
+
+/* Starts servers, and then workers with their addresses. */
+static char *
+start_with_servers(struct team *team)
+{
+    int n_workers = team->n - team->n_servers;
+    char *error = NULL;
+    char workers[16];
+
+    snprintf(workers, sizeof workers, "%d", n_workers);
+    for (int i = 0; i < team->n_servers && !error; i++) {
+        error = start_server(team, i, workers);
+    }
+    error = error ? error : await_ready(team, 0, team->n_servers);
+    for (int i = 0; i < n_workers && !error && !stopped(team); i++) {
+        error = start_worker(team, i, workers);
+    }
+    return error;
+}
+
+static char *
+start_peers(struct team *team)
+{
+    char *error = NULL;
+
+    for (int i = 0; i < team->n && !error; i++) {
+        error = start_peer(team, i);
+    }
+    error = error ? error : await_ready(team, 0, team->n);
+    if (!error && !stopped(team)) {
+        send_addresses(team);
+    }
+    return error;
+}
+
 char *
 team_start(const struct team_config *config, struct team **teamp)
 {
     struct team *team = *teamp = allocate(1, sizeof *team);
-    char *token, *error = NULL;
-    char workers[16];
+    char *token, *error;
 
     signal(SIGPIPE, SIG_IGN);   /* A member may have ended. */
     team->config = config;
@@ -312,14 +375,7 @@ team_start(const struct team_config *config, struct team **teamp)
         team->members[i].child.has_err = true;
         team->members[i].paused = -1;
     }
-    snprintf(workers, sizeof workers, "%d", config->n_workers);
-    for (int i = 0; i < team->n_servers && !error; i++) {
-        error = start_server(team, i, workers);
-    }
-    error = error ? error : await_ready(team, 0, team->n_servers);
-    for (int i = 0; i < config->n_workers && !error && !stopped(team); i++) {
-        error = start_worker(team, i, workers);
-    }
+    error = team->n_servers ? start_with_servers(team) : start_peers(team);
     return error || stopped(team)
            ? error : await_ready(team, team->n_servers, config->n_workers);
 }

@@ -3,7 +3,7 @@
 #ifndef TEAM_H
 #define TEAM_H 1
 
-/* The servers and workers of one job on this machine.
+/* The servers and workers, or the peers, of one job on this machine.
  *
  *
  * Motivation
@@ -42,7 +42,8 @@ struct team;
 
 struct team_config {
     const char *program;        /* Path of the trainer; NULL: this program. */
-    int n_servers, n_workers;
+    int n_servers;              /* 0: the workers are peers. */
+    int n_workers;
     const char *const *server_arguments;        /* End with a null pointer. */
     const char *const *worker_arguments;
 

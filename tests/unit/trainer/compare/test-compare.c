@@ -110,6 +110,40 @@ schemes_that_wait_for_all_have_one_curve(void **state)
     compare_spec_destroy(spec);
 }
 
+/* Two schemes without servers: models differ under one of them only. */
+static void
+peers_are_compared_with_workers(void **state)
+{
+    struct compare_spec *spec;
+    struct compare_curve *curves;
+    char program[4096];
+    char *error;
+
+    (void) state;
+    find_trainer(program);
+    assert_null(compare_spec_from_string(
+        "c.json", "{\"schemes\": [\"bsp\", \"allreduce\", "
+        "\"prague,group=2\"], \"workers\": 2, \"iterations\": 60, "
+        "\"arguments\": [\"--shape\", \"16,16,4\", \"--eval-every\", \"60\", "
+        "\"--batch\", \"24\", \"--backend\", \"cpu\"]}", &spec));
+    error = compare_run(spec, program, &curves);
+    if (error) {
+        fail_msg("%s", error);
+    }
+    for (size_t i = 0; i < spec->n_schemes; i++) {
+        const struct compare_point *end =
+            &curves[i].points[curves[i].n_points - 1];
+        const struct compare_point *bsp =
+            &curves[0].points[curves[0].n_points - 1];
+
+        assert_int_equal(end->iteration, 60);
+        assert_true(end->loss < 0.95 * curves[i].points[0].loss);
+        assert_true(i == 2 || fabs(end->loss - bsp->loss) < 1e-4);
+    }
+    compare_curves_destroy(spec, curves);
+    compare_spec_destroy(spec);
+}
+
 static void
 says_which_scheme_failed(void **state)
 {
@@ -140,6 +174,7 @@ main(void)
         cmocka_unit_test(names_the_member_at_fault),
         cmocka_unit_test(finds_profiles_beside_the_specification),
         cmocka_unit_test(schemes_that_wait_for_all_have_one_curve),
+        cmocka_unit_test(peers_are_compared_with_workers),
         cmocka_unit_test(says_which_scheme_failed),
     };
 

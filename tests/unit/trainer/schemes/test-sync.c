@@ -357,6 +357,9 @@ static const struct {
     { "groups,tau=0", "tau: \"0\" is not an integer from 1 to 1000000" },
     { "lbbsp-cpu,predictor=oracle",
       "predictor: \"oracle\" is not a predictor" },
+    { "prague,group=1", "group: \"1\" is not an integer from 2 to 128" },
+    { "adpsgd,group=2", "\"group\" is not a parameter of adpsgd" },
+    { "adpsgd", "adpsgd: a scheme of peers, which have no server" },
 };
 
 static void

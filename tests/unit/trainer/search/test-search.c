@@ -110,6 +110,7 @@ equals_stay_in_order(void **state)
 #define PLAIN_SPACE "\"space\": {\"learning_rate\": [0.01], \"batch\": [16]}"
 #define PLACES "\"placements\": [{\"workers\": [\"h0\", \"h1\"], " \
     "\"servers\": [\"h1\"]}]"
+#define PEERS "\"placements\": [{\"workers\": [\"h0\", \"h1\"]}]"
 #define MODEL "\"model\": {\"inputs\": 16, \"hidden_layers\": 2, " \
     "\"classes\": 4}"
 #define DATA "\"data\": {\"kind\": \"generated\", \"samples\": 256}"
@@ -182,6 +183,16 @@ static const struct {
       "allowed" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": \"psb\""),
       "/sync: \"psb\" is not a scheme" },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": \"adpsgd\""),
+      "/placements/0/servers: not allowed, \"sync\": \"adpsgd\" has no "
+      "servers" },
+    { SEARCH(SPACE, RUNGS, PEERS, MODEL, DATA), "/placements/0/servers: " },
+    { SEARCH(SPACE, RUNGS, PEERS, MODEL, DATA ", \"sync\": "
+             "\"prague,group=129\""),
+      "/sync: group: \"129\" is not an integer from 2 to 128" },
+    { SEARCH(SPACE, RUNGS, PEERS, MODEL, DATA ", \"sync\": "
+             "\"netmax-published,policy-every=0\""),
+      "/sync: policy-every: \"0\" is not a number from 0.001 to 1e6" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
              "\"backup,backups=2\""), "/sync: backups: 2 of 2 workers" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
@@ -328,6 +339,7 @@ struct record {
     char text[4096];            /* What was announced, a word each. */
     int n_progress;
     double bytes;               /* Of all jobs. */
+    double rate;                /* Learning rate of the best job. */
     double seconds[4];          /* Of the stages. */
     pid_t kill_pid;             /* Gets SIGTERM at the first stage-begin. */
 };
@@ -422,6 +434,9 @@ execute(const char *text, struct record *r)
         .announce = record_edit, .announce_aux = r,
         .event = record_event, .event_aux = r,
     }, &result));
+    if (result.best >= 0) {
+        r->rate = search_spec_trial(spec, result.best).learning_rate;
+    }
     search_spec_destroy(spec);
     free(trainer);
     return result;
@@ -462,6 +477,60 @@ a_search_halves_its_jobs(void **state)
     /* Both ways, both workers: one model an iteration, and the first. */
     assert_true(r.bytes > (20 + 60 + 60) * 4.0 * parameters * 4);
     assert_true(r.bytes < (21.5 + 61.5 + 61.5) * 4.0 * parameters * 4 + 1e5);
+}
+
+/* Under each scheme, with servers and of peers, jobs pause at the end of a rung
+ * and go on. */
+static void
+every_scheme_pauses_between_rungs(void **state)
+{
+    static const struct {
+        const char *scheme, *placements, *first, *last;
+        int n;
+    } cases[] = {
+        { "ssp", PLACES, "worker", "server", 3 },
+        { "essp", PLACES, "worker", "server", 3 },
+        { "backup", PLACES, "worker", "server", 3 },
+        { "lbbsp-cpu", PLACES, "worker", "server", 3 },
+        { "flexrr", PLACES, "worker", "server", 3 },
+        { "groups,groups=2", PLACES, "worker", "server", 3 },
+        { "allreduce", PEERS, "peer", "peer", 2 },
+        { "adpsgd", PEERS, "peer", "peer", 2 },
+        { "prague,group=2", PEERS, "peer", "peer", 2 },
+        { "prague-smart,group=2", PEERS, "peer", "peer", 2 },
+        { "netmax", PEERS, "peer", "peer", 2 },
+        { "netmax-published,policy-every=1", PEERS, "peer", "peer", 2 },
+    };
+    const int bytes = (16 * 16 + 16 + 16 * 16 + 16 + 16 * 4 + 4) * 4;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct record r = { .n_progress = 0 };
+        struct search_result result;
+        char text[1024], expected[512];
+
+        snprintf(text, sizeof text,
+                 "{\"name\": \"a\", \"trials\": 2, \"seed\": 2, "
+                 "\"sync\": \"%s\", \"space\": {\"learning_rate\": "
+                 "[0.00001, 0.2], \"width\": [16], \"batch\": [16]}, "
+                 "\"sample_cost_us\": 500, "
+                 "\"rungs\": [{\"iterations\": 10, \"keep\": 1}, "
+                 "{\"iterations\": 60}], %s, " MODEL ", " DATA "}",
+                 cases[i].scheme, cases[i].placements);
+        result = execute(text, &r);
+        assert_int_equal(result.n_failed, 0);
+        snprintf(expected, sizeof expected,
+                 "+a +t0:%1$d:%2$s:%3$s:%4$d +t1:%1$d:%2$s:%3$s:%4$d [0:10:2 "
+                 "0] -stopped [1:60:1 1] -done -a", cases[i].n,
+                 cases[i].first, cases[i].last, bytes);
+        assert_string_equal(r.text, expected);
+
+        /* The job with the other rate learns nothing. */
+        assert_true(r.rate == 0.2);
+
+        /* Two workers send and receive a model each in an iteration, if no peer
+         * is alone in it. */
+        assert_true(r.bytes > 100 * bytes);
+    }
 }
 
 static void
@@ -509,6 +578,7 @@ main(void)
         cmocka_unit_test(children_speak_in_bounded_lines),
         cmocka_unit_test(programs_that_are_not_there_are_said),
         cmocka_unit_test(a_search_halves_its_jobs),
+        cmocka_unit_test(every_scheme_pauses_between_rungs),
         cmocka_unit_test(a_search_whose_jobs_all_fail_ends),
         cmocka_unit_test(a_signal_ends_a_search_and_all_its_processes),
     };
