@@ -23,8 +23,15 @@ static const char *const colours[] = {
 
 struct plot {
     FILE *file;
-    double max_s, min_loss, max_loss;
+    bool accuracy;              /* Instead of the loss. */
+    double max_s, least, most;
 };
+
+static double
+value_of(const struct plot *p, const struct compare_point *point)
+{
+    return p->accuracy ? point->accuracy : point->loss;
+}
 
 static double
 x_of(const struct plot *p, double seconds)
@@ -33,10 +40,10 @@ x_of(const struct plot *p, double seconds)
 }
 
 static double
-y_of(const struct plot *p, double loss)
+y_of(const struct plot *p, double value)
 {
-    return HEIGHT - BOTTOM - (loss - p->min_loss)
-           / (p->max_loss - p->min_loss) * (HEIGHT - TOP - BOTTOM);
+    return HEIGHT - BOTTOM - (value - p->least)
+           / (p->most - p->least) * (HEIGHT - TOP - BOTTOM);
 }
 
 static void
@@ -44,20 +51,20 @@ find_ranges(struct plot *p, const struct compare_spec *spec,
             const struct compare_curve *curves)
 {
     p->max_s = 1e-3;
-    p->min_loss = INFINITY;
-    p->max_loss = -INFINITY;
+    p->least = INFINITY;
+    p->most = -INFINITY;
     for (size_t i = 0; i < spec->n_schemes; i++) {
         for (size_t j = 0; j < curves[i].n_points; j++) {
             const struct compare_point *point = &curves[i].points[j];
 
             p->max_s = fmax(p->max_s, point->seconds);
-            p->min_loss = fmin(p->min_loss, point->loss);
-            p->max_loss = fmax(p->max_loss, point->loss);
+            p->least = fmin(p->least, value_of(p, point));
+            p->most = fmax(p->most, value_of(p, point));
         }
     }
-    if (!(p->max_loss > p->min_loss)) {
-        p->min_loss = 0;
-        p->max_loss = 1;
+    if (!(p->most > p->least)) {
+        p->least = 0;
+        p->most = 1;
     }
 }
 
@@ -66,19 +73,19 @@ draw_axes(const struct plot *p)
 {
     for (int i = 0; i <= N_TICKS; i++) {
         double s = p->max_s * i / N_TICKS;
-        double loss = p->min_loss
-                      + (p->max_loss - p->min_loss) * i / N_TICKS;
+        double value = p->least + (p->most - p->least) * i / N_TICKS;
 
         fprintf(p->file, "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/>\n"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n"
                 "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.3g"
-                "</text>\n", LEFT, y_of(p, loss), WIDTH - RIGHT, LEFT - 6,
-                y_of(p, loss) + 4, loss, x_of(p, s), HEIGHT - BOTTOM + 18,
+                "</text>\n", LEFT, y_of(p, value), WIDTH - RIGHT, LEFT - 6,
+                y_of(p, value) + 4, value, x_of(p, s), HEIGHT - BOTTOM + 18,
                 s);
     }
     fprintf(p->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">seconds"
-            "</text>\n<text x=\"14\" y=\"%d\">loss</text>\n",
-            (WIDTH - RIGHT + LEFT) / 2, HEIGHT - 12, TOP - 6);
+            "</text>\n<text x=\"14\" y=\"%d\">%s</text>\n",
+            (WIDTH - RIGHT + LEFT) / 2, HEIGHT - 12, TOP - 6,
+            p->accuracy ? "accuracy" : "loss");
 }
 
 static void
@@ -93,7 +100,7 @@ draw_curve(const struct plot *p, const struct compare_curve *curve,
             "stroke-width=\"1.6\" points=\"", colour);
     for (size_t i = 0; i < curve->n_points; i++) {
         fprintf(p->file, "%.1f,%.1f ", x_of(p, curve->points[i].seconds),
-                y_of(p, curve->points[i].loss));
+                y_of(p, value_of(p, &curve->points[i])));
     }
     fprintf(p->file, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n",
             WIDTH - RIGHT + 12, y, colour, scheme);
@@ -102,9 +109,10 @@ draw_curve(const struct plot *p, const struct compare_curve *curve,
 /* Names of schemes contain no special characters of XML. */
 char *
 compare_write_svg(const struct compare_spec *spec,
-                  const struct compare_curve *curves, const char *file)
+                  const struct compare_curve *curves, bool accuracy,
+                  const char *file)
 {
-    struct plot p = { .file = fopen(file, "w") };
+    struct plot p = { .file = fopen(file, "w"), .accuracy = accuracy };
 
     if (!p.file) {
         return message("%s: %s", file, strerror(errno));

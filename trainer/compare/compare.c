@@ -107,7 +107,7 @@ print_json(const struct compare_spec *spec, const struct compare_curve *curves)
 
 struct command {
     const char *svg;
-    bool json;
+    bool json, accuracy;
 };
 
 static const struct option_row rows[] = {
@@ -116,6 +116,9 @@ static const struct option_row rows[] = {
       .help = "a table, or one object with all points" },
     { "svg", OPTION_TEXT, OPTION_AT(struct command, svg), .value = "FILE",
       .help = "write a plot of loss against time" },
+    { "plot", OPTION_CHOICE, OPTION_AT(struct command, accuracy),
+      .value = "loss|accuracy", .deflt = "loss",
+      .help = "what --svg plots, of the validation samples" },
     { .name = NULL },
 };
 
@@ -142,7 +145,7 @@ compare_command(int argc, char *argv[])
     error = compare_spec_from_file(argv[file], &spec);
     error = error ? error : compare_run(spec, NULL, &curves);
     if (!error && c.svg) {
-        error = compare_write_svg(spec, curves, c.svg);
+        error = compare_write_svg(spec, curves, c.accuracy, c.svg);
     }
     if (!error) {
         (c.json ? print_json : print_table)(spec, curves);

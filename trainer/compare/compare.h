@@ -20,7 +20,7 @@
  *
  *    error = compare_spec_from_file("spec.json", &spec);
  *    error = compare_run(spec, NULL, &curves);      // Minutes.
- *    compare_write_svg(spec, curves, "plot.svg");
+ *    compare_write_svg(spec, curves, false, "plot.svg");
  *    compare_curves_destroy(spec, curves);
  *    compare_spec_destroy(spec);
  *
@@ -85,11 +85,13 @@ char *compare_run(const struct compare_spec *, const char *program,
 void compare_curves_destroy(const struct compare_spec *,
                             struct compare_curve *);
 
-/* Writes a chart of loss against time. */
+/* Writes a chart of loss, or of accuracy, against time. */
 char *compare_write_svg(const struct compare_spec *,
-                        const struct compare_curve *, const char *file);
+                        const struct compare_curve *, bool accuracy,
+                        const char *file);
 
-/* "stagecoach-trainer compare SPEC.json [--format text|json] [--svg FILE]".
+/* "stagecoach-trainer compare SPEC.json [--format text|json] [--svg FILE]
+ * [--plot loss|accuracy]".
  *
  * 'argv' begins with "compare".  Prints messages.  Returns the exit status. */
 int compare_command(int argc, char *argv[]);

@@ -137,10 +137,40 @@ peers_are_compared_with_workers(void **state)
             &curves[0].points[curves[0].n_points - 1];
 
         assert_int_equal(end->iteration, 60);
-        assert_true(end->loss < 0.95 * curves[i].points[0].loss);
+        assert_true(end->loss < 0.95 * log(4));
         assert_true(i == 2 || fabs(end->loss - bsp->loss) < 1e-4);
     }
     compare_curves_destroy(spec, curves);
+    compare_spec_destroy(spec);
+}
+
+/* The scale of the plot has the least and the greatest value. */
+static void
+plots_loss_or_accuracy(void **state)
+{
+    static const char *const parts[] = { ">loss<", ">7<", ">0.75<" };
+    struct compare_point points[] = { { 1, 1, 7, 0.5 }, { 2, 2, 6, 0.75 } };
+    struct compare_curve curve = { .points = points, .n_points = 2 };
+    struct compare_spec *spec;
+
+    (void) state;
+    assert_null(compare_spec_from_string("c.json", "{\"schemes\": [\"bsp\"]}",
+                                         &spec));
+    for (int accuracy = 0; accuracy < 2; accuracy++) {
+        char path[] = "/tmp/test-compare.XXXXXX", text[8192];
+        int fd = mkstemp(path);
+        ssize_t n;
+
+        assert_true(fd >= 0);
+        assert_null(compare_write_svg(spec, &curve, accuracy, path));
+        n = read(fd, text, sizeof text - 1);
+        text[n > 0 ? n : 0] = '\0';
+        close(fd);
+        unlink(path);
+        assert_int_equal(strstr(text, parts[0]) != NULL, !accuracy);
+        assert_int_equal(strstr(text, parts[1]) != NULL, !accuracy);
+        assert_int_equal(strstr(text, parts[2]) != NULL, accuracy);
+    }
     compare_spec_destroy(spec);
 }
 
@@ -175,6 +205,7 @@ main(void)
         cmocka_unit_test(finds_profiles_beside_the_specification),
         cmocka_unit_test(schemes_that_wait_for_all_have_one_curve),
         cmocka_unit_test(peers_are_compared_with_workers),
+        cmocka_unit_test(plots_loss_or_accuracy),
         cmocka_unit_test(says_which_scheme_failed),
     };
 
