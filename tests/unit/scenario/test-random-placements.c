@@ -195,6 +195,20 @@ the_seed_of_the_text_is_1_or_its_own(void **state)
     scenario_destroy(s);
 }
 
+static void
+peers_have_no_servers(void **state)
+{
+    struct scenario *s = read_scenario(
+        SCENARIO(RANDOM("\"workers\": 3, \"servers\": 0"),
+                 SEARCH("a", "2", "\"sync\": \"allreduce\",")), NULL);
+    const struct search_placement *p = s->searches[0].spec->placements;
+
+    (void) state;
+    assert_int_equal(p->n_workers, 3);
+    assert_int_equal(p->n_servers, 0);
+    scenario_destroy(s);
+}
+
 /* Each row is one mistake and the line that it gets. */
 static const struct {
     const char *text;
@@ -263,6 +277,7 @@ main(void)
         cmocka_unit_test(seeds_searches_and_trials_draw_independently),
         cmocka_unit_test(every_reader_gets_the_drawn_hosts),
         cmocka_unit_test(the_seed_of_the_text_is_1_or_its_own),
+        cmocka_unit_test(peers_have_no_servers),
         cmocka_unit_test(names_the_member_at_fault),
     };
 

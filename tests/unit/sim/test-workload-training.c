@@ -22,6 +22,8 @@
     " \"rate\": \"576kbit\", \"fabric\": " FABRIC "," \
     " \"policies\": [\"fair\"], \"searches\": [" SEARCHES "]}"
 #define SEARCH(NAME, START, PLACEMENT) \
+    SEARCH_WITH(NAME, START, PLACEMENT, "")
+#define SEARCH_WITH(NAME, START, PLACEMENT, MORE) \
     "{\"start_s\": " START ", \"search\": {" \
     " \"name\": \"" NAME "\", \"trials\": 2, \"weight\": 3," \
     " \"space\": {\"learning_rate\": {\"min\": 0.1, \"max\": 1," \
@@ -29,7 +31,8 @@
     " \"rungs\": [{\"iterations\": 5, \"keep\": 1}, {\"iterations\": 8}]," \
     " \"placements\": [" PLACEMENT "]," \
     " \"model\": {\"inputs\": 8, \"hidden_layers\": 0, \"classes\": 2}," \
-    " \"data\": {\"kind\": \"generated\"}, \"sample_cost_us\": 1000}}"
+    " \"data\": {\"kind\": \"generated\"}," MORE \
+    " \"sample_cost_us\": 1000}}"
 
 static void
 assert_near(double a, double b)
@@ -146,6 +149,25 @@ lets_a_host_talk_to_itself_for_nothing(void **state)
     workload_destroy(w);
 }
 
+/* Three peers with a model of 72 bytes, two of them on one host: each sends the
+ * next one 4 / 3 of it. */
+static void
+peers_exchange_around_a_ring(void **state)
+{
+    struct workload *w = read_workload(SCENARIO(SEARCH_WITH("a", "0",
+        "{\"workers\": [\"h0\", \"h1\", \"h1\"]}",
+        "\"sync\": \"adpsgd\",")));
+    const struct workload_job *job = &w->cojobs[0].jobs[0];
+
+    assert_int_equal(job->n_transfers, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(job->transfers[i].src, i);
+        assert_int_equal(job->transfers[i].dst, 1 - i);
+        assert_near(job->transfers[i].bytes, 96);
+    }
+    workload_destroy(w);
+}
+
 /* One job with a model of 80,002 values: a part of 32,768 of them, and the
  * rest. */
 #define ALONE \
@@ -218,6 +240,7 @@ main(void)
         cmocka_unit_test(racks_have_the_links_of_the_lab),
         cmocka_unit_test(divides_the_model_among_servers),
         cmocka_unit_test(lets_a_host_talk_to_itself_for_nothing),
+        cmocka_unit_test(peers_exchange_around_a_ring),
         cmocka_unit_test(sends_gradients_in_parts),
         cmocka_unit_test(jitter_is_that_of_its_seed),
     };
