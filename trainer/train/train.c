@@ -231,6 +231,10 @@ show_weights(struct train *train, const cJSON *event)
         print_event(cJSON_Duplicate(event, true));
         return;
     }
+    if (!train->terminal && clock_monotonic_s() - train->shown < LINE_S) {
+        return;
+    }
+    train->shown = clock_monotonic_s();
     printf("%sfirst weights: %.0f %% of %.0f%s", train->terminal ? "\r" : "",
            100 * made / all, all, train->terminal ? "\033[K" : "\n");
     fflush(stdout);
