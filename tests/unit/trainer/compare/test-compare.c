@@ -177,24 +177,31 @@ plots_loss_or_accuracy(void **state)
 static void
 says_which_scheme_failed(void **state)
 {
-    struct compare_spec *spec;
-    struct compare_curve *curves;
+    static const char *const cases[][2] = {
+        { "asp", "worker" }, { "adpsgd", "peer" },
+    };
     char program[4096];
-    char *error;
 
     (void) state;
     find_trainer(program);
-    assert_null(compare_spec_from_string(
-        "c.json", "{\"schemes\": [\"asp\"], \"workers\": 1, "
-        "\"arguments\": [\"--shape\", \"0\"]}", &spec));
-    error = compare_run(spec, program, &curves);
-    assert_non_null(error);
-    assert_string_equal(error, "asp: worker 0 failed: --shape: \"0\" is not 2 "
-                        "to 18 widths of 1 to 65536 with commas between "
-                        "them");
-    assert_null(curves);
-    free(error);
-    compare_spec_destroy(spec);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct compare_spec *spec;
+        struct compare_curve *curves;
+        char text[256], expected[256], *error;
+
+        snprintf(text, sizeof text, "{\"schemes\": [\"%s\"], \"workers\": 1, "
+                 "\"arguments\": [\"--shape\", \"0\"]}", cases[i][0]);
+        snprintf(expected, sizeof expected, "%s: %s 0 failed: --shape: \"0\" "
+                 "is not 2 to 18 widths of 1 to 65536 with commas between "
+                 "them", cases[i][0], cases[i][1]);
+        assert_null(compare_spec_from_string("c.json", text, &spec));
+        error = compare_run(spec, program, &curves);
+        assert_non_null(error);
+        assert_string_equal(error, expected);
+        assert_null(curves);
+        free(error);
+        compare_spec_destroy(spec);
+    }
 }
 
 int
