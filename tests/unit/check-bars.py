@@ -139,7 +139,7 @@ def check_claims():
                 assert fnmatch.filter(bars[name]["figures"], figure), row
         for name in re.findall(r"\btests? (?:-C build |`)([a-z-]+)", row):
             assert name in tests, (name, row)
-        for name in re.findall("--bench ([a-z-]+)", row):
+        for name in re.findall("--bench ([a-z0-9-]+)", row):
             assert name in bars, row
 
 
