@@ -59,6 +59,9 @@ static const struct command commands[] = {
     { "stage", "begin|end [OPTION...]",
       "Announce the stages of a search that cannot announce them itself.",
       cmd_stage },
+    { "topology", "import FILE --from slurm|topograph|volcano [OPTION...]",
+      "Make the controller's topology file from that of another system.",
+      cmd_topology },
     { "agent", "doctor [OPTION...]",
       "Check a host's configuration for an agent and a shim.", cmd_agent },
 #endif

@@ -23,7 +23,7 @@ packages="
     libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
     libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libxxhash-dev
     iproute2 ethtool
-    libjansson-dev libcurl4-openssl-dev
+    libjansson-dev libcurl4-openssl-dev libyaml-dev
     libslurm-dev slurmctld slurmd slurm-client munge python3-yaml python3-optuna
     systemd tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc openssl
 "
