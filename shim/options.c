@@ -205,12 +205,15 @@ static const struct option_row rows[] = {
       .parse = parse_tunnel,
       .help = "classify the inner flows of VXLAN tunnels whose two ends are "
               "such addresses (up to 16 times)" },
-    { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "off",
+    { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "on",
       .help = "congestion control: grant rates of the downlink to its "
               "senders, and pace" },
     { "downlink-rate", OPTION_CUSTOM, AT(downlink_bps), .value = "RATE",
       .parse = parse_rate, .shown = "as --rate",
       .help = "with --cc: capacity of the downlink" },
+    { "switch-queues", OPTION_CHOICE, AT(strict_switch), .value = "one|strict",
+      .deflt = "one", .help = "with --cc: what the switch's port to this host "
+                              "has: one queue, or levels in strict order" },
     { "control-port", OPTION_CUSTOM, .value = "PORT",
       .parse = parse_control_port,
       .help = "with --cc: port of their job's control class, such as that "

@@ -41,6 +41,8 @@ struct options {
                                  * flows are classified. */
     bool cc;                    /* Congestion control. */
     uint64_t downlink_bps;
+    bool strict_switch;         /* The switch's port to the host serves levels
+                                 * in order. */
     uint16_t control_ports[CC_MAX_CONTROL_PORTS];
     int n_control_ports;
     uint32_t n_lanes;           /* Threads that classify. */

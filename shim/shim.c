@@ -252,6 +252,7 @@ create_forward(struct shim *s)
     struct cc_config cc = {
         .slots = s->slots,
         .downlink_bps = o->downlink_bps ? o->downlink_bps : o->rate_bps,
+        .strict_switch = o->strict_switch,
         .seed = s->boot_id,
         .mtu = o->mtu,
         .max_flows = CC_MAX_FLOWS,

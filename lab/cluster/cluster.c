@@ -438,6 +438,8 @@ start_shim(const struct cluster *c, int i)
                xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
     add_option(&argv, "--mtu", xasprintf("%d", plan->mtu));
     svec_add(&argv, plan->cc ? "--cc=on" : "--cc=off");
+    add_option(&argv, "--switch-queues",
+               xstrdup(plan->queues == QUEUES_STRICT ? "strict" : "one"));
     add_option(&argv, "--control", xstrdup(host->shim));
 
     /* DPDK puts its files into RUNTIME_DIRECTORY, which systemd sets. */

@@ -2,11 +2,12 @@
 
 #include "shim/cc/allocate.h"
 
-#include <stdbool.h>
-
 #define LEAST_PART 0.05         /* Part of the link that is always granted. */
 #define MOST_CUT 0.25           /* Largest reduction by the phantom queue. */
-#define MAX_PHANTOM_S 0.02      /* Limit of the phantom queue, seconds. */
+#define MAX_PHANTOM_S 0.02      /* Limit of the phantom queue beyond its slack,
+                                 * seconds. */
+#define USED_S 5e-3             /* Time constant of the arrivals, seconds. */
+#define UNLIMITED 1e17          /* More than all flows can use, bytes/s. */
 #define NS_PER_S 1e9
 
 static double
@@ -26,6 +27,24 @@ budget_before(const struct cc_budget *b, double behind)
     return clamp(b->most - cut, b->least, b->most) * 8;
 }
 
+/* Measures how much of the budget arrives, and grants the rest again. */
+static void
+grant_again(struct cc_budget *b, const struct cc_load *seen)
+{
+    double part = seen->ns / NS_PER_S / USED_S;
+    double now = seen->ns ? seen->bytes * NS_PER_S / seen->ns : b->used;
+
+    if (seen->busy) {
+        b->used += (part < 1 ? part : 1) * (now - b->used);
+    } else {
+        b->used = b->most;
+    }
+    b->unlimited = seen->sorted && seen->rtt_ns && !b->excess;
+    b->again = b->unlimited ? UNLIMITED
+               : !seen->rtt_ns || b->excess ? 0
+               : clamp(b->most - b->used, 0, b->most);
+}
+
 uint64_t
 cc_budget(struct cc_budget *b, const struct cc_law *law,
           const struct cc_load *seen)
@@ -35,11 +54,13 @@ cc_budget(struct cc_budget *b, const struct cc_law *law,
     double c = seen->capacity / 8.0, most = law->gamma * c;
 
     b->phantom += seen->bytes - most * seen->ns / NS_PER_S;
-    b->phantom = seen->rtt_ns ? clamp(b->phantom, 0, c * MAX_PHANTOM_S) : 0;
+    b->phantom = !seen->rtt_ns ? 0
+                 : clamp(b->phantom, 0, seen->slack + c * MAX_PHANTOM_S);
     b->least = LEAST_PART * c;
     b->most = clamp(most - seen->other / 8.0, b->least, most);
     b->excess = b->phantom > seen->slack ? b->phantom - seen->slack : 0;
     b->drain = d > 0 ? law->beta * NS_PER_S / d : 0;
+    grant_again(b, seen);
     return budget_before(b, 0);
 }
 
@@ -130,7 +151,7 @@ cc_divide(struct cc_share *shares, size_t n, const struct cc_budget *b,
             continue;
         }
         behind -= excess_of(&shares[i], end - i);
-        bps = budget_before(b, behind);
+        bps = budget_before(b, behind) + b->again * 8;
         bps = bps > used ? bps - used : 0;
         used += bps - fill_rank(&shares[i], end - i, bps);
     }

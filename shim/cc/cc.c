@@ -178,7 +178,7 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
     }
     if (flow->remote) {
         remote_shim_learn_l2(flow->remote, frame->data, seg.l3);
-        hello_send(frame, &seg, flow, now);
+        hello_send(cc, frame, &seg, flow, now);
     }
 }
 
@@ -269,7 +269,8 @@ sweep_flows(struct cc *cc, uint64_t now)
         return;
     }
     cc->swept = now;
-    cc->law.gamma = __atomic_load_n(&cc->gamma, __ATOMIC_RELAXED) / UNIT;
+    cc->law.gamma = cc->config.strict_switch ? 1
+                    : __atomic_load_n(&cc->gamma, __ATOMIC_RELAXED) / UNIT;
     cc->law.beta = __atomic_load_n(&cc->beta, __ATOMIC_RELAXED) / UNIT;
     cc->law.floor = __atomic_load_n(&cc->floor, __ATOMIC_RELAXED) / UNIT;
     while ((flow = cc_flows_sweep(cc->flows, now))) {

@@ -29,6 +29,12 @@
  * of the uplink (queue/control-share.h).  Small flows keep their job's level:
  * otherwise an application could raise its level by sending little at a time.
  *
+ * Where the switch's port to the host has one queue, the order is in the grants
+ * alone, so they keep that queue short.  Where the port serves the levels in
+ * order, what waits there does no harm to earlier ranks, and it keeps the link
+ * busy while senders are busy with others: then all of the link is granted,
+ * bursts do not wait for grants, and only a long queue lowers them.
+ *
  * ECN protects the core of the network, whose queues no host can measure:
  * where loops sleep for up to a millisecond, a round trip time says more about
  * the hosts than about the network.  If both shims support it and the two
@@ -103,6 +109,8 @@ struct cc_frame {
 struct cc_config {
     const struct job_slots *slots;
     uint64_t downlink_bps;
+    bool strict_switch;         /* The switch's port to this host serves the
+                                 * levels in order. */
     uint64_t seed;              /* Random: of hashes and nonces. */
     uint32_t mtu;
     uint32_t max_flows;         /* Size of the table, 1 .. CC_MAX_FLOWS. */

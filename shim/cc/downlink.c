@@ -41,6 +41,9 @@
 /* The law. */
 #define MIN_RTT (MS / 2)        /* Round trip of the law, as loops sleep. */
 #define SLACK_FRAMES 4          /* See struct cc_load. */
+#define STRICT_NS (100 * MS)    /* Slack if the switch serves levels in order:
+                                 * what arrives in this time... */
+#define STRICT_BYTES 512000u    /* ...but at most so much. */
 #define OTHER_NS (20 * MS)      /* Time constant of other traffic. */
 #define ALPHA_GAIN (1.0 / 16)   /* As in DCTCP. */
 #define CORE_LEAST_NS (50 * MS) /* Longest time between two segments under the
@@ -152,6 +155,21 @@ is_end(const struct cc_flow *flow, const struct segment *seg)
             && flow->in.granted / 8.0 * SLOW_NS / NS_PER_S >= flow->mss);
 }
 
+/* 'flow' has data to send. */
+static void
+begin_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct cc_arriving *in = &flow->in;
+
+    if (!in->active) {
+        join_downlink(cc, flow, now);
+    } else if (in->quiet) {
+        in->quiet = false;
+        in->window_could = 0;
+        cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
+    }
+}
+
 void
 downlink_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
               uint32_t length, uint64_t now)
@@ -167,13 +185,7 @@ downlink_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
         cc->other_bytes += length;
         return;
     }
-    if (!in->active) {
-        join_downlink(cc, flow, now);
-    } else if (in->quiet) {
-        in->quiet = false;
-        in->window_could = 0;
-        cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
-    }
+    begin_burst(cc, flow, now);
     in->could = 0;
     in->pushed = is_end(flow, seg);
     in->rate.bytes += length;
@@ -191,6 +203,18 @@ void
 downlink_empty(struct cc_flow *flow)
 {
     flow->in.quiet |= flow->in.active;
+}
+
+void
+downlink_waiting(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct cc_arriving *in = &flow->in;
+
+    in->bulk = true;
+    in->last = now;
+    begin_burst(cc, flow, now);
+    in->could = 0;
+    in->pushed = false;
 }
 
 /* Measures how 'flow' used its grant in the last 'ns'.  At a slow rate a frame
@@ -308,7 +332,8 @@ fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
 }
 
 static void
-apply_share(struct cc_flow *flow, const struct cc_share *share)
+apply_share(const struct cc *cc, struct cc_flow *flow,
+            const struct cc_share *share)
 {
     struct cc_arriving *in = &flow->in;
     bool paced = cc_verified_remote(flow) != NULL;
@@ -327,7 +352,8 @@ apply_share(struct cc_flow *flow, const struct cc_share *share)
     in->slow = (window < MIN_SEGMENTS * flow->mss && !paced
                 && cc_window_known(&flow->window));
     window = larger(window, MIN_SEGMENTS * flow->mss);
-    in->window = window < CC_WINDOW_ANY ? window : CC_WINDOW_ANY - 1;
+    in->window = cc->budget.unlimited ? CC_WINDOW_ANY
+                 : window < CC_WINDOW_ANY ? window : CC_WINDOW_ANY - 1;
 }
 
 static uint64_t
@@ -436,6 +462,28 @@ longest_rtt(struct cc *cc)
     return longest;
 }
 
+/* Returns the slack of the phantom queue, in bytes. */
+static uint64_t
+get_slack(const struct cc *cc)
+{
+    return (cc->config.strict_switch
+            ? smaller(cc->config.downlink_bps / 8.0 * STRICT_NS / NS_PER_S,
+                      STRICT_BYTES)
+            : SLACK_FRAMES * cc->config.mtu);
+}
+
+/* Returns true if a flow of the downlink has data to send. */
+static bool
+has_demand(const struct cc *cc)
+{
+    bool has = false;
+
+    for (uint32_t i = 0; !has && i < cc->in.n; i++) {
+        has = !cc->in.flows[i]->in.quiet && !cc->in.flows[i]->in.pushed;
+    }
+    return has;
+}
+
 /* Divides the downlink among the active flows, 'ns' after the last time, and
  * sends their grants. */
 static void
@@ -450,7 +498,9 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
         .ns = ns,
         .other = cc->other_bps,
         .rtt_ns = longest_rtt(cc),
-        .slack = SLACK_FRAMES * cc->config.mtu,
+        .slack = get_slack(cc),
+        .busy = has_demand(cc),
+        .sorted = cc->config.strict_switch,
     });
     cc->bytes = 0;
     for (uint32_t i = 0; i < cc->in.n; i++) {
@@ -461,7 +511,7 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
     }
     cc_divide(cc->shares, cc->in.n, &cc->budget, cc->law.floor);
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        apply_share(cc->in.flows[cc->shares[i].id], &cc->shares[i]);
+        apply_share(cc, cc->in.flows[cc->shares[i].id], &cc->shares[i]);
     }
     send_grants(cc, now);
 }

@@ -88,6 +88,8 @@ struct cc_leaving {
     uint64_t empty_sent_at;     /* When the receiver's shim was informed of
                                  * that, 0: never. */
     uint64_t held_since;        /* Since when it waits for a grant, or 0. */
+    uint64_t asked_at;          /* When the receiver's shim was last informed
+                                 * of that. */
     uint64_t paced;             /* Rate of its queue, 0: no limit. */
     uint16_t queue;             /* Queue for this flow alone, 0: none. */
     uint16_t slot;              /* Job of that queue. */

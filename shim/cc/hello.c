@@ -117,12 +117,12 @@ hello_remove(uint8_t *frame, struct segment *seg,
 }
 
 static void
-insert_hello(struct cc_frame *frame, struct segment *seg,
+insert_hello(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
              const struct remote_shim *rs)
 {
     struct hello hello = {
         .version = HELLO_VERSION,
-        .flags = HELLO_ECN,
+        .flags = cc_own_flags(cc),
         .nonce = rs->kept.own_nonce,
     };
 
@@ -132,8 +132,8 @@ insert_hello(struct cc_frame *frame, struct segment *seg,
 }
 
 void
-hello_send(struct cc_frame *frame, struct segment *seg, struct cc_flow *flow,
-           uint64_t now)
+hello_send(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
+           struct cc_flow *flow, uint64_t now)
 {
     struct remote_shim *rs = flow->remote;
     bool is_syn = seg->flags & SEGMENT_SYN;
@@ -145,7 +145,7 @@ hello_send(struct cc_frame *frame, struct segment *seg, struct cc_flow *flow,
         if (!flow->hello_sent
             && (!(seg->flags & SEGMENT_ACK) || rs->kept.verified)) {
             flow->hello_sent = true;
-            insert_hello(frame, seg, rs);
+            insert_hello(cc, frame, seg, rs);
         }
         return;
     }
@@ -153,7 +153,7 @@ hello_send(struct cc_frame *frame, struct segment *seg, struct cc_flow *flow,
         && rs->n_hellos < MAX_HELLOS && now - rs->hello_at > HELLO_GAP_NS) {
         rs->n_hellos++;
         rs->hello_at = now;
-        insert_hello(frame, seg, rs);
+        insert_hello(cc, frame, seg, rs);
     }
 }
 

@@ -41,6 +41,9 @@ struct segment_options;
 
 enum hello_flags {
     HELLO_ECN = 1,              /* The shim counts and clears CE marks. */
+    HELLO_WAITING = 2,          /* Bursts to the shim must wait for grants,
+                                 * which it sends when it is informed of them
+                                 * (GRANT_WAITING). */
 };
 
 struct hello {

@@ -118,7 +118,7 @@ message_send(struct cc *cc, struct remote_shim *rs, uint8_t type)
     size_t size;
 
     rs->message.type = type;
-    rs->message.flags = HELLO_ECN;
+    rs->message.flags = cc_own_flags(cc);
     rs->message.to = rs->kept.nonce;
     rs->message.from = rs->kept.own_nonce;
     size = grant_message_write(&rs->message, payload);
@@ -148,7 +148,7 @@ message_add(struct cc *cc, struct remote_shim *rs, uint8_t type,
 }
 
 /* Handles the flows of a message, which are between the hosts of 'udp': grants
- * are for flows from this host, GRANT_EMPTY is about flows to it. */
+ * are for flows from this host, other types are about flows to it. */
 static void
 receive_flows(struct cc *cc, const struct shim_flow_key *udp,
               const struct grant_message *m, uint64_t now)
@@ -166,8 +166,10 @@ receive_flows(struct cc *cc, const struct shim_flow_key *udp,
         flow = cc_flows_find(cc->flows, &key);
         if (flow && is_grant) {
             uplink_grant(cc, flow, g, now);
-        } else if (flow) {
+        } else if (flow && m->type == GRANT_EMPTY) {
             downlink_empty(flow);
+        } else if (flow) {
+            downlink_waiting(cc, flow, now);
         }
     }
 }
@@ -193,8 +195,8 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
     rs = remote_shims_find(&cc->remotes, &p.key, now, false);
     if (rs && m.to == rs->kept.own_nonce) {
         remote_shim_verify(rs, m.flags, m.from);
-        rs->sends_grants |= m.type == GRANT_RATES;
-        if (m.type == GRANT_RATES || m.type == GRANT_EMPTY) {
+        rs->silent &= m.type != GRANT_RATES;
+        if (m.type > GRANT_HELLO && m.type <= GRANT_WAITING) {
             receive_flows(cc, &p.key, &m, now);
         }
     }

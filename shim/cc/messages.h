@@ -14,7 +14,8 @@
  *    offset  size  what
  *    0       4     "SGCC"
  *    4       1     version, 1
- *    5       1     type: 1 hello, 2 grants, 3 flows without data to send
+ *    5       1     type: 1 hello, 2 grants, 3 flows without data to send,
+ *                  4 flows whose data wait for a grant
  *    6       1     flags of the hello, see hello.h
  *    7       1     number of grants, 0 to 32
  *    8       4     nonce that the receiver of the message expects
@@ -25,9 +26,11 @@
  *                    4   4   milliseconds for which it holds
  *                    8   8   bit/s
  *
- * Type 3 is sent by the shim of the flow's sender, with 0 for the last two
- * fields: without it the receiver would notice only after a timeout, which is
- * long at a low rate.
+ * Types 3 and 4 are sent by the shim of the flow's sender, with 0 for the last
+ * two fields: without them the receiver would notice the end of a burst only
+ * after a timeout, which is long at a low rate, and its beginning only after
+ * data that need no grant.  Type 4 is sent to
+ * shims with HELLO_WAITING.
  *
  * A receiver ignores messages of another version or type or with a wrong
  * nonce, and grants for flows that it does not have.
@@ -51,6 +54,7 @@ enum grant_type {
     GRANT_HELLO = 1,
     GRANT_RATES,
     GRANT_EMPTY,
+    GRANT_WAITING,
 };
 
 struct grant {

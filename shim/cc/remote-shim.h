@@ -36,7 +36,8 @@ struct remote_shim {
     uint64_t hello_at;          /* Time of the last hello on an ACK to it. */
     uint8_t n_hellos;           /* Hellos on ACKs without a reply. */
     struct cc_rtt rtt;          /* Of all its flows. */
-    bool sends_grants;          /* Its last known state. */
+    bool silent;                /* It has not answered GRANT_WAITING, and has
+                                 * sent no grant since. */
     bool due;                   /* Grants are to be sent to it. */
     struct grant_message message;       /* Being written. */
 };

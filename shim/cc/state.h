@@ -54,11 +54,13 @@ struct cc {
 };
 
 /* downlink.c.  Data of a flow, in a frame of 'length' bytes, or a report that
- * it has none to send have arrived; the host sends a pure ACK, and gets the
- * queue for it, 0 for none; the flow is removed. */
+ * it has none to send, or that its data wait for a grant, have arrived; the
+ * host sends a pure ACK, and gets the queue for it, 0 for none; the flow is
+ * removed. */
 void downlink_data(struct cc *, struct cc_flow *, const struct segment *,
                    uint32_t length, uint64_t now);
 void downlink_empty(struct cc_flow *);
+void downlink_waiting(struct cc *, struct cc_flow *, uint64_t now);
 uint16_t downlink_ack(struct cc *, struct cc_flow *, const struct segment *,
                       uint32_t length);
 void downlink_remove(struct cc *, struct cc_flow *);
@@ -80,8 +82,8 @@ void uplink_poll(struct cc *, uint64_t now);
  * middlebox may drop it), the SYN-ACK if the SYN had the option, and some ACKs
  * until the remote shim has replied.  hello_receive() removes it from a
  * segment to the host; the remote shim may be null. */
-void hello_send(struct cc_frame *, struct segment *, struct cc_flow *,
-                uint64_t now);
+void hello_send(const struct cc *, struct cc_frame *, struct segment *,
+                struct cc_flow *, uint64_t now);
 void hello_receive(struct cc *, struct cc_frame *, struct segment *,
                    const struct segment_options *, struct remote_shim *);
 
@@ -92,6 +94,13 @@ bool message_receive(struct cc *, const struct cc_frame *, uint64_t now);
 void message_add(struct cc *, struct remote_shim *, uint8_t type,
                  const struct grant *);
 void message_send(struct cc *, struct remote_shim *, uint8_t type);
+
+/* Returns the HELLO_* flags of this shim. */
+static inline uint8_t
+cc_own_flags(const struct cc *cc)
+{
+    return HELLO_ECN | (cc->config.strict_switch ? 0 : HELLO_WAITING);
+}
 
 /* Returns the flow's remote shim if messages can be sent to it, or NULL. */
 static inline struct remote_shim *

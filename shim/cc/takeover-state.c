@@ -169,7 +169,6 @@ restore_remote(struct cc *cc, const struct takeover_remote *tr, uint64_t now)
     rs = remote_shims_find(&cc->remotes, &key, now, true);
     if (rs) {
         rs->kept = *tr;
-        rs->sends_grants = tr->verified;
     }
 }
 

@@ -7,23 +7,23 @@
  * the flows to those parts here too would only lose what one of them leaves
  * unused until that is noticed.
  *
- * A burst starts before its grant arrives.  If the remote shim is near and
- * sends grants, the first bytes of the burst leave, just enough to make it
- * more than a small flow there, and the rest waits a round trip for the grant.
- * Otherwise the first window of a flow of a late rank would compete with flows
- * of earlier ranks, and took a sixth of the servers' links in the quickstart.
- * Homa's unscheduled bytes are the same idea (Montazeri et al., SIGCOMM
- * 2018). */
+ * A burst starts before its grant arrives.  Where the receiver's switch has one
+ * queue, the first window of a flow of a late rank would compete with flows of
+ * earlier ranks, and took a sixth of the servers' links in the quickstart.  So
+ * if the remote shim wants that (HELLO_WAITING) and is near, the bytes of a
+ * small flow leave, the remote shim is informed, and the rest waits a round
+ * trip for the grant.  Homa's unscheduled bytes are the same idea (Montazeri et
+ * al., SIGCOMM 2018). */
 
 #include "shim/cc/state.h"
 
 #include "shim/clock/counter.h"
 
 #define PAUSE_NS (30 * MS)      /* Time without data that ends a burst. */
-#define START_FRAMES 2          /* Frames beyond CC_SMALL_BYTES that leave
-                                 * before the grant. */
 #define NEAR_NS (5 * MS)        /* Longest round trip to wait for a grant. */
 #define ANSWER_NS (20 * MS)     /* Longest wait for a grant. */
+#define ASK_NS (5 * MS)         /* Minimum time between two messages that it
+                                 * waits. */
 #define KEEP_NS NS_PER_S        /* How long a silent flow keeps its queue. */
 #define EMPTY_NS (MS / 2)       /* After a round trip and this time without
                                  * data, a flow has none to send. */
@@ -44,7 +44,9 @@ set_pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
 static bool
 may_await_grant(struct cc_flow *flow)
 {
-    return (flow->remote && flow->remote->sends_grants
+    const struct remote_shim *rs = cc_verified_remote(flow);
+
+    return (rs && rs->kept.flags & HELLO_WAITING && !rs->silent
             && !flow->out.unanswered && round_trip(flow) <= NEAR_NS);
 }
 
@@ -61,8 +63,7 @@ start_burst(struct cc *cc, struct cc_flow *flow)
     }
     out->starting = true;
     out->paced = NO_RATE;
-    cc->config.flow_start(cc->config.egress, out->queue, CC_SMALL_BYTES
-                          + START_FRAMES * cc->config.mtu);
+    cc->config.flow_start(cc->config.egress, out->queue, CC_SMALL_BYTES);
 }
 
 static void
@@ -210,8 +211,8 @@ uplink_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
 }
 
 /* Checks how long 'flow' has waited for a grant.  After ANSWER_NS, marks the
- * flow as unanswered and the remote shim as not sending grants: neither this
- * flow nor others to that host wait again until a grant arrives. */
+ * flow as unanswered and the remote shim as silent: neither this flow nor
+ * others to that host wait again until a grant arrives. */
 static void
 await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
@@ -223,13 +224,25 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
         out->held_since = now;
     } else if (now - out->held_since > ANSWER_NS) {
         out->unanswered = true;
-        flow->remote->sends_grants = false;
+        flow->remote->silent = true;
         set_pace(cc, flow, 0);
     }
 }
 
+/* Returns true if the receiver's shim should be informed that 'flow' waits. */
+static bool
+is_waiting_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    bool due = (is_held(cc, flow) && now - flow->out.asked_at >= ASK_NS);
+
+    if (due) {
+        flow->out.asked_at = now;
+    }
+    return due;
+}
+
 /* Checks how long the queue of 'flow', which has a grant, has been empty.
- * Returns true if the receiver's shim should be informed: ACKs would have
+ * Returns true if the receiver's shim should be informed, once: ACKs would have
  * triggered more data by now. */
 static bool
 is_empty_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
@@ -243,14 +256,19 @@ is_empty_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
     } else if (!out->empty_since) {
         out->empty_since = now;
     }
-    return (out->empty_since && now - out->empty_since > rtt + EMPTY_NS
-            && (!out->empty_sent_at
-                || out->granted_at > out->empty_sent_at + rtt));
+    if (out->empty_since && now - out->empty_since > rtt + EMPTY_NS
+        && (!out->empty_sent_at
+            || out->granted_at > out->empty_sent_at + rtt)) {
+        out->empty_sent_at = now;
+        return true;
+    }
+    return false;
 }
 
-/* Informs the remote shims, once, which flows have nothing to send. */
+/* Informs the remote shims which flows are 'due' for a message of 'type'. */
 static void
-send_empty(struct cc *cc, uint64_t now)
+send_reports(struct cc *cc, enum grant_type type,
+             bool (*due)(struct cc *, struct cc_flow *, uint64_t), uint64_t now)
 {
     bool any = false;
 
@@ -258,10 +276,9 @@ send_empty(struct cc *cc, uint64_t now)
         struct cc_flow *flow = cc->out.flows[i];
         struct remote_shim *rs = cc_verified_remote(flow);
 
-        if (rs && is_empty_unreported(cc, flow, now)) {
-            flow->out.empty_sent_at = now;
+        if (rs && due(cc, flow, now)) {
             any = true;
-            message_add(cc, rs, GRANT_EMPTY, &(struct grant) {
+            message_add(cc, rs, type, &(struct grant) {
                 .sender_port = flow->key.local_port,
                 .receiver_port = flow->key.remote_port,
             });
@@ -272,7 +289,7 @@ send_empty(struct cc *cc, uint64_t now)
         struct remote_shim *rs = cc_verified_remote(flow);
 
         if (rs && rs->message.n) {
-            message_send(cc, rs, GRANT_EMPTY);
+            message_send(cc, rs, type);
         }
     }
 }
@@ -285,7 +302,8 @@ uplink_poll(struct cc *cc, uint64_t now)
         return;
     }
     cc->out.stepped = now;
-    send_empty(cc, now);
+    send_reports(cc, GRANT_EMPTY, is_empty_unreported, now);
+    send_reports(cc, GRANT_WAITING, is_waiting_unreported, now);
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc->out.flows[i];
         struct cc_leaving *out = &flow->out;

@@ -63,7 +63,7 @@ while [ $run -lt "$runs" ]; do
     beat_begin takeover$run
     ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
         --host-port af_packet:hostside --uplink af_packet:uplink \
-        --rate "$RATE" --mtu "$MTU" --control "$SOCK" --take-over &
+        --rate "$RATE" --mtu "$MTU" --control "$SOCK" --take-over --cc off &
     SHIM_PID=$!
     wait $beat
     wait_until agent_says '"shim":"connected"'

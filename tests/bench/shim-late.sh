@@ -92,7 +92,7 @@ one_run() {
         ip netns exec "$prefix-$ns" "$shim" --name "$prefix-$ns" \
             --host-port af_packet:host --uplink af_packet:uplink \
             --rate "$1Mbit" --mtu "$2" --late "$3" \
-            --control "$dir/$ns.sock" 2>>"$dir/log" &
+            --control "$dir/$ns.sock" --cc off 2>>"$dir/log" &
         run_pids="$run_pids $!"
     done
     pids="$pids $run_pids"

@@ -129,7 +129,7 @@ in_s tc filter add dev p3 parent 1: protocol arp prio 9 u32 \
 
 ip netns exec "$M" "$BUILD/shim/stagecoach-shim" --name "$PREFIX-2" \
     --host-port af_packet:hostside --uplink af_packet:uplink --rate "$RATE" \
-    --mtu "$MTU" --control "$TMP/shim2.sock" &
+    --mtu "$MTU" --control "$TMP/shim2.sock" --cc off &
 SHIM2_PID=$!
 wait_until "$BUILD/shim/stagecoach-shim" --show "$TMP/shim2.sock"
 ask2 lease 600000 0

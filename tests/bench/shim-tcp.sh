@@ -89,7 +89,8 @@ listens() { [ -n "$(in_ns "$1" ss "-Hl${2}n" "sport = :$3")" ]; }
 start_shim() {
     ip netns exec "$prefix-$1" "$shim" --name "$prefix-$1" \
         --host-port af_packet:host --uplink af_packet:uplink \
-        --rate "$2" --mtu "$3" --control "$dir/$1.sock" 2>>"$dir/log" &
+        --rate "$2" --mtu "$3" --control "$dir/$1.sock" --cc off \
+        2>>"$dir/log" &
     last_pid=$!
     pids="$pids $last_pid"
 }

@@ -76,7 +76,8 @@ shim_start() {
     ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
         --host-port "${HOST_PORT:-af_packet:hostside}" \
         --uplink "${UPLINK:-af_packet:uplink}" \
-        --rate "$RATE" --mtu "$MTU" --control "$SOCK" "$@" &
+        --rate "$RATE" --mtu "$MTU" --control "$SOCK" --cc off \
+        "$@" &
     SHIM_PID=$!
     wait_until "$BUILD/shim/stagecoach-shim" --show "$SOCK"
 }

@@ -33,7 +33,7 @@ ip -n "$PREFIX-f" link set port0 nomaster
 for i in 0 1 2; do
     shim_start $i --cc on
 done
-shim_start 3
+shim_start 3 --cc off
 shims_wait
 families=4
 for i in $(hosts); do

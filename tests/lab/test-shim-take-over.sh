@@ -13,7 +13,8 @@ result() { awk -v name="$1" '$1 == name { print $2 }' "$TMP/beat"; }
 shim_succeed() {
     ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
         --host-port af_packet:hostside --uplink af_packet:uplink \
-        --rate 10Mbit --mtu "$MTU" --control "$SOCK" --take-over 2>"$1" &
+        --rate 10Mbit --mtu "$MTU" --control "$SOCK" --cc off \
+        --take-over 2>"$1" &
     next=$!
     PIDS="$PIDS $SHIM_PID"
     old=$SHIM_PID SHIM_PID=$next
@@ -38,7 +39,8 @@ tables() {
 PIDS=
 ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
     --host-port af_packet:hostside --uplink af_packet:uplink \
-    --rate "$RATE" --mtu "$MTU" --control "$SOCK" --take-over 2>"$TMP/log0" &
+    --rate "$RATE" --mtu "$MTU" --control "$SOCK" --cc off \
+    --take-over 2>"$TMP/log0" &
 SHIM_PID=$!
 wait_until "$BUILD/shim/stagecoach-shim" --show "$SOCK"
 grep -q "no shim to take over from" "$TMP/log0" || fail "$(cat "$TMP/log0")"

@@ -89,7 +89,7 @@ slot_value() {
 
 shim_begin() {
     "$BUILD/shim/stagecoach-shim" --name guest --host-port "$HOST_PORT" \
-        --uplink "$UPLINK" --rate "$RATE" --mtu "$MTU" --control "$SOCK" \
+        --uplink "$UPLINK" --rate "$RATE" --mtu "$MTU" --control "$SOCK" --cc off \
         "$@" >>/out/shim.log 2>&1 &
     SHIM_PID=$!
 }

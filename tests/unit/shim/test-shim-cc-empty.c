@@ -87,7 +87,9 @@ a_flow_with_queued_data_keeps_its_share(void **state)
         w->sides[SENDER].backlog[flows[0].queue] = true;
     }
     assert_true(obedient_rate(w, &flows[0]) > 80 * MBIT);
-    assert_true(obedient_rate(w, &flows[1]) < 10 * MBIT);
+
+    /* What does not arrive meanwhile is granted again, little by little. */
+    assert_true(obedient_rate(w, &flows[1]) < 25 * MBIT);
 }
 
 /* A report that was sent too early does no harm. */

@@ -83,10 +83,14 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.tunnels.prefixes[0].bits, 24);
     assert_int_equal(o.tunnels.prefixes[1].family, 6);
 
-    assert_false(o.cc);
-    assert_null(parse(GOOD " --cc on --downlink-rate 2Gbit --control-port 7000"
-                      " --control-port=65535", &o, copy));
     assert_true(o.cc);
+    assert_false(o.strict_switch);
+    assert_null(parse(GOOD " --cc off", &o, copy));
+    assert_false(o.cc);
+    assert_null(parse(GOOD " --switch-queues strict --downlink-rate 2Gbit"
+                      " --control-port 7000 --control-port=65535", &o, copy));
+    assert_true(o.cc);
+    assert_true(o.strict_switch);
     assert_int_equal(o.downlink_bps, 2000000000);
     assert_int_equal(o.control_ports[0], 7000);
     assert_int_equal(o.control_ports[1], 65535);
