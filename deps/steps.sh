@@ -9,7 +9,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 step=0
 
-# run_step TEXT COMMAND...: says TEXT, runs COMMAND, says how long it took.
+# run_step TEXT COMMAND...: prints TEXT, runs COMMAND, prints how long it took.
 run_step() {
     step=$((step + 1))
     printf '[%d/%d] %s ... ' "$step" "$steps" "$1" >&2

@@ -454,7 +454,7 @@ receive_messages(struct shim_actuator *s, long long now)
     return now - s->last_rx > RX_TIMEOUT_MS ? ETIMEDOUT : 0;
 }
 
-/* The reply says whether the shim has control classes. */
+/* The reply shows whether the shim has control classes. */
 static void
 send_control(struct shim_actuator *s)
 {

@@ -95,7 +95,7 @@ static const struct option_table table = {
         "\"exec\"\n"
         "runs a command on one of its hosts; \"fault\" interrupts or "
         "restores a\n"
-        "link, such as leaf0-spine1, or that of a host, such as h0.  All "
+        "link, such as leaf0-spine1, or a host's link, such as h0.  All "
         "need root.\n",
     .footer =
         "Exit status: 0 done, 1 invalid or failed, 2 usage, "

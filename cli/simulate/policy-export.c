@@ -106,8 +106,8 @@ static const struct option_row option_rows[] = {
       .parse = parse_ports,
       .help = "names of the switch's ports to which it applies" },
     { "rate", OPTION_CUSTOM, AT(rate), .value = "RATE", .parse = rate_option,
-      .help = "rate of these ports, such as 100Gbit, of which each queue gets "
-              "the policy's minimum share (sonic, cumulus)" },
+      .help = "rate of these ports, such as 100Gbit; each queue gets the "
+              "policy's minimum share of it (sonic, cumulus)" },
     { .name = NULL },
 };
 

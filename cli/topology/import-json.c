@@ -37,8 +37,8 @@ words_uninit(struct words *w)
     free(w->lines);
 }
 
-/* Reports an error in a line of 'w', which is another file than that of
- * 'im'. */
+/* Reports an error in a line of 'w', which is another file than the one that
+ * 'im' reads. */
 static void
 fail_at(struct import *im, const struct words *w, int line, const char *what)
 {
@@ -47,7 +47,7 @@ fail_at(struct import *im, const struct words *w, int line, const char *what)
     }
 }
 
-/* Reads 'file'.  A line must have 'min' to 'max' words, as 'rule' says. */
+/* Reads 'file'.  A line must have 'min' to 'max' words, as 'rule' describes. */
 static void
 words_init(struct words *w, struct import *im, const char *file, size_t min,
            size_t max, const char *rule)

@@ -53,8 +53,8 @@ find(struct reader *r, const yaml_node_t *mapping, const char *key)
 }
 
 /* Reports an error and returns false unless 'node', which is 'what', is a
- * mapping whose keys are all different and in 'allowed', if that is not
- * NULL. */
+ * mapping.  Its keys must be all different and, unless 'allowed' is NULL, in
+ * 'allowed'. */
 static bool
 check_mapping(struct reader *r, const yaml_node_t *node, const char *what,
               const char *const allowed[])
@@ -167,7 +167,7 @@ read_documents(struct import *im, const char *text,
     yaml_parser_delete(&parser);
 }
 
-/* Topologies of a file, of which one is read. */
+/* The topology to read, of several in a file. */
 struct wanted {
     const char *name;           /* NULL for the only tree or the default. */
     bool found;

@@ -76,10 +76,9 @@ load_program(int map, int32_t per_byte, int32_t limit_ns)
         SET(BPF_REG_0, -1),             /* TC_ACT_UNSPEC: go on. */
         EXIT(),
     };
-    LIBBPF_OPTS(bpf_prog_load_opts, opts);
 
     return bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "marking", "Apache-2.0",
-                         program, ARRAY_SIZE(program), &opts);
+                         program, ARRAY_SIZE(program), NULL);
 }
 
 struct port {

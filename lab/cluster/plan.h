@@ -78,7 +78,7 @@ void plan_destroy(struct plan *);
 
 char *plan_log(const struct plan *, const char *program);
 
-/* Returns true if the switches are those of Open vSwitch. */
+/* Returns true if the switches are bridges of Open vSwitch. */
 static inline bool
 plan_uses_ovs(const struct plan *plan)
 {

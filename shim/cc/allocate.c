@@ -7,7 +7,6 @@
 #define MAX_PHANTOM_S 0.02      /* Limit of the phantom queue beyond its slack,
                                  * seconds. */
 #define USED_S 5e-3             /* Time constant of the arrivals, seconds. */
-#define UNLIMITED 1e17          /* More than all flows can use, bytes/s. */
 #define NS_PER_S 1e9
 
 static double
@@ -39,9 +38,8 @@ grant_again(struct cc_budget *b, const struct cc_load *seen)
     } else {
         b->used = b->most;
     }
-    b->unlimited = seen->sorted && seen->rtt_ns && !b->excess;
-    b->again = b->unlimited ? UNLIMITED
-               : !seen->rtt_ns || b->excess ? 0
+    b->again = !seen->rtt_ns || b->excess ? 0
+               : seen->sorted ? CC_UNLIMITED
                : clamp(b->most - b->used, 0, b->most);
 }
 

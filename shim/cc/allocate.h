@@ -88,8 +88,8 @@ struct cc_budget {
     double drain;               /* Reduction of the budget for each byte of
                                  * excess, bytes/s. */
     double used;                /* Arrivals, smoothed, bytes/s. */
-    double again;               /* Budget that is granted again, bytes/s. */
-    bool unlimited;             /* No flow needs a limit now. */
+    double again;               /* Budget that is granted again, bytes/s;
+                                 * CC_UNLIMITED: no flow needs a limit. */
 };
 
 /* Measurements of a link since the last step. */
@@ -106,6 +106,8 @@ struct cc_load {
     bool busy;                  /* Flows with grants have data to send. */
     bool sorted;                /* The switch serves the ranks in order. */
 };
+
+#define CC_UNLIMITED 1e17       /* More than all flows can use, bytes/s. */
 
 #define CC_LAW_DEFAULT { .gamma = 0.97, .beta = 0.3, .floor = 0.02 }
 

@@ -352,7 +352,7 @@ apply_share(const struct cc *cc, struct cc_flow *flow,
     in->slow = (window < MIN_SEGMENTS * flow->mss && !paced
                 && cc_window_known(&flow->window));
     window = larger(window, MIN_SEGMENTS * flow->mss);
-    in->window = cc->budget.unlimited ? CC_WINDOW_ANY
+    in->window = cc->budget.again == CC_UNLIMITED ? CC_WINDOW_ANY
                  : window < CC_WINDOW_ANY ? window : CC_WINDOW_ANY - 1;
 }
 

@@ -229,9 +229,10 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
 }
 
-/* Returns true if the receiver's shim should be informed that 'flow' waits. */
+/* Returns true, once in ASK_NS, if the receiver's shim should be informed that
+ * 'flow' waits. */
 static bool
-is_waiting_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
+take_waiting_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     bool due = (is_held(cc, flow) && now - flow->out.asked_at >= ASK_NS);
 
@@ -245,7 +246,7 @@ is_waiting_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
  * Returns true if the receiver's shim should be informed, once: ACKs would have
  * triggered more data by now. */
 static bool
-is_empty_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
+take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t rtt = round_trip(flow);
@@ -302,8 +303,8 @@ uplink_poll(struct cc *cc, uint64_t now)
         return;
     }
     cc->out.stepped = now;
-    send_reports(cc, GRANT_EMPTY, is_empty_unreported, now);
-    send_reports(cc, GRANT_WAITING, is_waiting_unreported, now);
+    send_reports(cc, GRANT_EMPTY, take_empty_report, now);
+    send_reports(cc, GRANT_WAITING, take_waiting_report, now);
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc->out.flows[i];
         struct cc_leaving *out = &flow->out;

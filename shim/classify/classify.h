@@ -75,8 +75,8 @@ void classify_burst_from_host(struct classifier *, const struct packet *,
 void classify_burst_to_host(struct classifier *, const struct packet *,
                             uint32_t n, uint16_t *slots);
 
-/* Classifies again packets from the host whose flows were unknown.  Misses are
- * not reported. */
+/* Classifies packets from the host again, after their flows were unknown.
+ * Misses are not reported. */
 void classify_burst_again(struct classifier *, const struct packet *,
                           uint32_t n, bool leased, struct verdict *);
 

@@ -13,10 +13,10 @@
 #
 # The processes of the last job have the highest CPU priority, so that round
 # trips measure the network and the shims: the hosts share this machine's
-# processors.  p99_ms is that of the round trips of the worker with the higher one, from the
+# processors.  p99_ms is of round trips, and the higher one of the two workers, from the
 # event "heartbeats".  lost: heartbeats whose connection ended before the answer;
 # false_deaths: processes of the job that did not end regularly.  $BIN has
-# programs to use instead of those of the build, $SECONDS_EACH the duration.
+# programs to use instead of the built ones, $SECONDS_EACH the duration.
 # Prints one JSON object on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sizes of the Debian packages in KiB, to download and on the disk, those of
-# their dependencies excluded.  Builds the packages, or takes those of ./package
-# in $DIST.  Prints one JSON object.
+# Sizes of the Debian packages in KiB, to download and on the disk, without
+# their dependencies.  Builds the packages, or takes what
+# ./package has left in $DIST.  Prints one JSON object.
 set -eu
 cd "$(dirname "$0")/../.."
 dist=${DIST:-}

@@ -8,13 +8,7 @@
 # runs are kept as by quickstart.sh.
 set -eu
 cd "$(dirname "$0")/../.."
-programs="build/cli/stagecoach build/controller/stagecoach-controller \
-    build/agent/stagecoach-agent build/shim/stagecoach-shim \
-    build/trainer/stagecoach-trainer"
-# shellcheck disable=SC2086
-sum=$(cat $programs | sha256sum | cut -c1-12)
-dir=${OUT:-build/bench/presence-$sum}
-mkdir -p "$dir"
+dir=$(tests/lab/kept-runs.sh presence)
 build/cli/stagecoach lab run lab/scenarios/quickstart.json --policy plain \
     --policy fair --placements "${PLACEMENTS:-4}" \
     --name "p$(($$ % 1000000))" --out "$dir" --format json >"$dir/both.json"

@@ -13,13 +13,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 peers="sebf sincronia tcf"
-programs="build/cli/stagecoach build/controller/stagecoach-controller \
-    build/agent/stagecoach-agent build/shim/stagecoach-shim \
-    build/trainer/stagecoach-trainer"
-# shellcheck disable=SC2086
-sum=$(cat $programs | sha256sum | cut -c1-12)
-dir=${OUT:-build/bench/quickstart-$sum}
-mkdir -p "$dir"
+dir=$(tests/lab/kept-runs.sh quickstart)
 
 # runs FILE N POLICY...: runs what is missing; writes the summary to FILE.
 runs() {

@@ -13,13 +13,7 @@
 # continues with the run that is missing.  With $OUT, they stay there.
 set -eu
 cd "$(dirname "$0")/../.."
-programs="build/cli/stagecoach build/controller/stagecoach-controller \
-    build/agent/stagecoach-agent build/shim/stagecoach-shim \
-    build/trainer/stagecoach-trainer"
-# shellcheck disable=SC2086
-sum=$(cat $programs lab/scenarios/racks.json | sha256sum | cut -c1-12)
-dir=${OUT:-build/bench/racks-$sum}
-mkdir -p "$dir"
+dir=$(tests/lab/kept-runs.sh racks lab/scenarios/racks.json)
 
 # runs OVER NAME [OPTION]...: runs what is missing of the placements.
 runs() {

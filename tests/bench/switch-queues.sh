@@ -10,13 +10,7 @@
 # error.  Results of single runs are kept as by quickstart.sh.
 set -eu
 cd "$(dirname "$0")/../.."
-programs="build/cli/stagecoach build/controller/stagecoach-controller \
-    build/agent/stagecoach-agent build/shim/stagecoach-shim \
-    build/trainer/stagecoach-trainer"
-# shellcheck disable=SC2086
-sum=$(cat $programs | sha256sum | cut -c1-12)
-dir=${OUT:-build/bench/switch-queues-$sum}
-mkdir -p "$dir"
+dir=$(tests/lab/kept-runs.sh switch-queues)
 
 # runs QUEUES CC POLICY: runs what is missing.
 runs() {

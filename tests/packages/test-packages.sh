@@ -60,7 +60,7 @@ quietly mmdebstrap --variant=minbase --include=systemd-sysv,iproute2,procps \
     "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$machines/base"
 echo "ok: base"
 
-# The machine, whose own interface is cabled to the shim's.
+# The machine.  Its own interface is cabled to the shim's.
 ip netns add "${prefix}m"
 ip link add eth0 netns "${prefix}m" type veth \
     peer name hostside netns "${prefix}m"

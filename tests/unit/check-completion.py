@@ -3,7 +3,7 @@
 
 """check-completion.py FILE...: the completion that is installed for bash offers
 commands, options, values and files where each may stand; that for zsh is valid
-where there is a zsh.  The files are those of all programs and both shells.
+where there is a zsh.  The files are of all programs and both shells.
 """
 
 import shutil

@@ -3,8 +3,7 @@
 
 """check-packages.py ROOT VERSION: what the Debian packages repeat agrees.
 
-The version is that of meson.build in debian/changelog and in NEWS.md, which are
-released together.  deps/setup.sh installs what debian/control needs for a
+debian/changelog, NEWS.md and meson.build have the same version.  deps/setup.sh installs what debian/control needs for a
 build.  No package is empty.
 """
 
@@ -49,7 +48,7 @@ def check_build_depends():
 
 
 def check_files():
-    """Each package has a list of files, of which debhelper checks the rest."""
+    """Each package has a list of files.  debhelper checks what is in it."""
     for name in re.findall(r"^Package: (\S+)$", read("debian/control"), re.M):
         if not (ROOT / "debian" / f"{name}.install").exists():
             errors.append(f"debian/{name}.install: missing, the package would "

@@ -92,7 +92,7 @@
 #define FRAME_ENVELOPE_LENGTH 20
 #define FRAME_MAX_HEAD (FRAME_ENVELOPE_LENGTH + 144)    /* With the body. */
 
-/* Values of a frame, whose length in bytes has 32 bits.  The weights of a
+/* Most values of a frame: its length in bytes has 32 bits.  The weights of a
  * server may be one frame. */
 #define FRAME_MAX_FLOATS ((uint32_t) SHARD_MAX)
 #define FRAME_MAX_TEXT 256

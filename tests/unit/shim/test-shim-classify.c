@@ -650,7 +650,7 @@ control_is_registered_or_marked(void **state)
         flow.control = cases[i / 2].registered;
         flow_table_delete(ft, &p.key);
         classify_from_host(&c, frame, lengths[i % 2], MS, true, &v);
-        assert_int_equal(v.slot, 0);            /* Whose is it? */
+        assert_int_equal(v.slot, 0);            /* Of no job. */
         assert_int_equal(v.treatment.level, SHIM_LEVEL_DEFAULT);
 
         flow_table_set_flow(ft, &flow);

@@ -286,7 +286,7 @@ refuses_hellos_that_make_no_sense(void **state)
 }
 
 /* A model has at most 2^32 parameters, and a server 2^29 of them, unless it is
- * a store, whose values do not come in one frame. */
+ * a store: its values do not come in one frame. */
 static void
 hellos_of_large_models_need_enough_servers(void **state)
 {
