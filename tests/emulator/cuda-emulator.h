@@ -67,17 +67,6 @@ void emulator_run(dim3 grid, dim3 block, bool meeting,
 void emulator_die(const char *why);
 
 #define __syncthreads() emulator_meet_block()
-#define __threadfence() ((void) 0)
-
-/* Threads run one after the other. */
-static inline unsigned int
-atomicAdd(unsigned int *to, unsigned int n)
-{
-    unsigned int before = *to;
-
-    *to += n;
-    return before;
-}
 
 /* The second meeting prevents a lane from overwriting a value before all other
  * lanes have read it. */

@@ -444,7 +444,6 @@ weights_kernel(int n_pixels, int length, struct convolution c, int out_height,
 static __global__ void
 add_chunks_kernel(int n_chunks, int n, const float *chunks, float *dw)
 {
-    __shared__ double tile[1][BLOCK];
     int column = blockIdx.x * WARP + threadIdx.x;
     double sum = 0;
 
@@ -453,7 +452,7 @@ add_chunks_kernel(int n_chunks, int n, const float *chunks, float *dw)
             sum += chunks[(size_t) i * n + column];
         }
     }
-    add_rows<1>(tile, &sum);
+    sum = add_warps<BLOCK / WARP>(sum);
     if (!threadIdx.y && column < n) {
         dw[column] = sum;
     }

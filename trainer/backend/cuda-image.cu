@@ -298,7 +298,7 @@ struct moment {
 
     template<int pack>
     __device__ void
-    add(int, const float (*packs)[pack], double *sums) const
+    add(const float (*packs)[pack], double *sums) const
     {
         UNROLL
         for (int j = 0; j < pack; j++) {
@@ -310,70 +310,80 @@ struct moment {
     }
 };
 
+struct norm_map {
+    static const int n_vectors = 1, n_factors = 3;
+    const float *x, *scale, *shift;
+    bool relu;
+    float *to;
+
+    template<int pack>
+    __device__ void
+    read(size_t at, float (*packs)[pack]) const
+    {
+        read_pack<pack>(x + at, packs[0]);
+    }
+
+    __device__ void
+    set(int column, float mean, float factor, float *factors) const
+    {
+        factors[0] = mean;
+        factors[1] = factor * scale[column];
+        factors[2] = shift[column];
+    }
+
+    template<int pack>
+    __device__ void
+    apply(const float (*factors)[n_factors], const float (*packs)[pack],
+          float *y) const
+    {
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            y[j] = (packs[0][j] - factors[j][0]) * factors[j][1]
+                   + factors[j][2];
+            y[j] = relu && y[j] < 0 ? 0 : y[j];
+        }
+    }
+};
+
 /* Sums of squares are exact enough in double: a mean of 1000 deviations loses
  * 6 of 16 digits of the variance. */
-struct moment_end {
+struct norm_batch : norm_map {
     float *stats;
     int m, n;
 
     __device__ void
-    operator()(int column, double sum, double square) const
+    begin(int column, double sum, double square, bool first,
+          float *factors) const
     {
-        double mean = sum / m, var = square / m - mean * mean, unbiased;
-        float *at = stats + column;
+        double mean = sum / m, var = square / m - mean * mean;
+        float *at = stats + column, factor;
 
         var = var > 0 ? var : 0;
-        unbiased = m > 1 ? var * m / (m - 1) : var;
-        at[0] = mean;
-        at[n] = 1 / sqrt(var + BACKEND_NORM_EPSILON);
-        at[2 * (size_t) n] += BACKEND_NORM_RATE
-                              * (mean - at[2 * (size_t) n]);
-        at[3 * (size_t) n] += BACKEND_NORM_RATE
-                              * (unbiased - at[3 * (size_t) n]);
+        factor = 1 / sqrtf(var + BACKEND_NORM_EPSILON);
+        set(column, mean, factor, factors);
+        if (first) {
+            double unbiased = m > 1 ? var * m / (m - 1) : var;
+
+            at[0] = mean;
+            at[n] = factor;
+            at[2 * (size_t) n] += BACKEND_NORM_RATE
+                                  * (mean - at[2 * (size_t) n]);
+            at[3 * (size_t) n] += BACKEND_NORM_RATE
+                                  * (unbiased - at[3 * (size_t) n]);
+        }
     }
 };
 
-/* 'is_var': 'factor' has variances. */
-template<int pack>
-static __global__ void
-norm_apply(size_t n_packs, int n, const float *x, const float *mean,
-           const float *factor, int is_var, const float *scale,
-           const float *shift, int relu, float *y)
-{
-    FOR_EACH_ELEMENT (i, n_packs) {
-        int column = rest(i, n / pack) * pack;
-        float z[pack];
+struct norm_running : norm_map {
+    const float *mean, *var;
 
-        read_pack<pack>(x + i * pack, z);
-        UNROLL
-        for (int j = 0; j < pack; j++) {
-            int c = column + j;
-            float f = is_var ? 1 / sqrtf(factor[c] + BACKEND_NORM_EPSILON)
-                             : factor[c];
-
-            z[j] = (z[j] - mean[c]) * f * scale[c] + shift[c];
-            z[j] = relu && z[j] < 0 ? 0 : z[j];
-        }
-        write_pack<pack>(y + i * pack, z);
+    __device__ void
+    begin(int column, double, double, bool, float *factors) const
+    {
+        set(column, mean[column],
+            1 / sqrtf(var[column] + BACKEND_NORM_EPSILON), factors);
     }
-}
-
-static void
-apply_norm(struct backend *b, const char *what, int m, int n,
-           const float *d_x, const float *d_mean, const float *d_factor,
-           bool is_var, const float *d_scale, const float *d_shift, bool relu,
-           float *d_y)
-{
-    size_t n_elements = (size_t) m * n;
-
-    if (n % 4 == 0 && is_aligned(d_x) && is_aligned(d_y)) {
-        LAUNCH_EACH(b, what, norm_apply<4>, n_elements / 4, n, d_x, d_mean,
-                    d_factor, is_var, d_scale, d_shift, relu, d_y);
-    } else {
-        LAUNCH_EACH(b, what, norm_apply<1>, n_elements, n, d_x, d_mean,
-                    d_factor, is_var, d_scale, d_shift, relu, d_y);
-    }
-}
+};
 
 void
 cuda_norm(struct backend *b, int m, int n, const float *d_x,
@@ -381,13 +391,15 @@ cuda_norm(struct backend *b, int m, int n, const float *d_x,
           float *d_stats, float *d_y)
 {
     struct moment value = { d_x };
-    struct moment_end end = { d_stats, m, n };
+    struct norm_batch map = {
+        { d_x, d_scale, d_shift, relu, d_y }, d_stats, m, n,
+    };
+    bool aligned = is_aligned(d_x) && is_aligned(d_y);
 
     if (m && n) {
-        sum_columns(b, "norm", m, n, is_aligned(d_x), value, end);
+        sum_columns(b, "norm", m, n, aligned, value, NULL);
+        map_columns(b, "norm", m, n, aligned, true, map);
     }
-    apply_norm(b, "norm", m, n, d_x, d_stats, d_stats + n, false, d_scale,
-               d_shift, relu, d_y);
 }
 
 void
@@ -395,81 +407,96 @@ cuda_norm_fixed(struct backend *b, int m, int n, const float *d_x,
                 const float *d_scale, const float *d_shift, bool relu,
                 const float *d_stats, float *d_y)
 {
-    apply_norm(b, "norm_fixed", m, n, d_x, d_stats + 2 * (size_t) n,
-               d_stats + 3 * (size_t) n, true, d_scale, d_shift, relu, d_y);
+    struct norm_running map = {
+        { d_x, d_scale, d_shift, relu, d_y },
+        d_stats + 2 * (size_t) n, d_stats + 3 * (size_t) n,
+    };
+
+    if (m && n) {
+        map_columns(b, "norm_fixed", m, n,
+                    is_aligned(d_x) && is_aligned(d_y), false, map);
+    }
 }
 
-struct norm_slope {
-    const float *x, *y, *dy;    /* 'y' is NULL if nothing was cut. */
-    const float *stats;
-    int n;
-
+struct norm_input {
     static const int n_vectors = 3;
+    const float *x, *y, *dy;    /* 'y' is NULL if nothing was cut. */
 
     template<int pack>
     __device__ void
     read(size_t at, float (*packs)[pack]) const
     {
         read_pack<pack>(x + at, packs[0]);
-        read_pack<pack>((y ? y : x) + at, packs[1]);
-        read_pack<pack>(dy + at, packs[2]);
+        read_pack<pack>(dy + at, packs[1]);
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            packs[2][j] = 1;
+        }
+        if (y) {
+            read_pack<pack>(y + at, packs[2]);
+        }
+    }
+
+    template<int pack>
+    static __device__ float
+    slope(const float (*packs)[pack], int j)
+    {
+        return packs[2][j] > 0 ? packs[1][j] : 0;
+    }
+};
+
+/* The product with the normalised value follows from both sums. */
+struct norm_slope : norm_input {
+    template<int pack>
+    __device__ void
+    add(const float (*packs)[pack], double *sums) const
+    {
+        UNROLL
+        for (int j = 0; j < pack; j++) {
+            double d = slope<pack>(packs, j);
+
+            sums[j] += d;
+            sums[pack + j] += d * packs[0][j];
+        }
+    }
+};
+
+struct norm_gradient_map : norm_input {
+    static const int n_factors = 4;
+    const float *stats, *scale;
+    int m, n;
+    float *dscale, *dshift, *to;
+
+    __device__ void
+    begin(int column, double sum, double product, bool first,
+          float *factors) const
+    {
+        float mean = stats[column], factor = stats[n + column];
+        double total = factor * (product - mean * sum);
+
+        factors[0] = mean;
+        factors[1] = scale[column] * factor;
+        factors[2] = factor * total / m;
+        factors[3] = sum / m;
+        if (first) {
+            dscale[column] = total;
+            dshift[column] = sum;
+        }
     }
 
     template<int pack>
     __device__ void
-    add(int column, const float (*packs)[pack], double *sums) const
+    apply(const float (*factors)[n_factors], const float (*packs)[pack],
+          float *dx) const
     {
         UNROLL
         for (int j = 0; j < pack; j++) {
-            float d = y && packs[1][j] <= 0 ? 0 : packs[2][j];
-
-            sums[j] += d;
-            sums[pack + j] += (double) d
-                              * ((packs[0][j] - stats[column + j])
-                                 * stats[n + column + j]);
+            dx[j] = factors[j][1]
+                    * (slope<pack>(packs, j) - factors[j][3]
+                       - (packs[0][j] - factors[j][0]) * factors[j][2]);
         }
     }
 };
-
-struct norm_slope_end {
-    float *dscale, *dshift;
-
-    __device__ void
-    operator()(int column, double sum, double product) const
-    {
-        dshift[column] = sum;
-        dscale[column] = product;
-    }
-};
-
-template<int pack>
-static __global__ void
-norm_gradient_apply(size_t n_packs, int m, struct norm_slope s,
-                    const float *scale, const float *dscale,
-                    const float *dshift, float *dx)
-{
-    FOR_EACH_ELEMENT (i, n_packs) {
-        int column = rest(i, s.n / pack) * pack;
-        float x[pack], y[pack], d[pack];
-
-        read_pack<pack>(s.x + i * pack, x);
-        read_pack<pack>(s.dy + i * pack, d);
-        if (s.y) {
-            read_pack<pack>(s.y + i * pack, y);
-        }
-        UNROLL
-        for (int j = 0; j < pack; j++) {
-            int c = column + j;
-            float factor = s.stats[s.n + c];
-            float off = (x[j] - s.stats[c]) * factor;
-
-            d[j] = s.y && y[j] <= 0 ? 0 : d[j];
-            d[j] = scale[c] * factor
-                   * (d[j] - (dshift[c] + off * dscale[c]) / m);
-        }
-        write_pack<pack>(dx + i * pack, d);
-    }
-}
 
 void
 cuda_norm_gradient(struct backend *b, int m, int n, const float *d_x,
@@ -477,23 +504,17 @@ cuda_norm_gradient(struct backend *b, int m, int n, const float *d_x,
                    const float *d_stats, float *d_dy, float *d_dx,
                    float *d_dscale, float *d_dshift)
 {
-    size_t n_elements = (size_t) m * n;
-    struct norm_slope slope = { d_x, relu ? d_y : NULL, d_dy, d_stats, n };
-    struct norm_slope_end end = { d_dscale, d_dshift };
+    struct norm_input input = { d_x, relu ? d_y : NULL, d_dy };
+    struct norm_slope value = { input };
+    struct norm_gradient_map map = {
+        input, d_stats, d_scale, m, n, d_dscale, d_dshift, d_dx,
+    };
     bool aligned = is_aligned(d_x) && is_aligned(d_y) && is_aligned(d_dy)
                    && is_aligned(d_dx);
 
-    if (!n_elements) {
-        return;
-    }
-    sum_columns(b, "norm_gradient", m, n, aligned, slope, end);
-    if (n % 4 == 0 && aligned) {
-        LAUNCH_EACH(b, "norm_gradient", norm_gradient_apply<4>,
-                    n_elements / 4, m, slope, d_scale, d_dscale, d_dshift,
-                    d_dx);
-    } else {
-        LAUNCH_EACH(b, "norm_gradient", norm_gradient_apply<1>, n_elements, m,
-                    slope, d_scale, d_dscale, d_dshift, d_dx);
+    if (m && n) {
+        sum_columns(b, "norm_gradient", m, n, aligned, value, NULL);
+        map_columns(b, "norm_gradient", m, n, aligned, true, map);
     }
 }
 

@@ -7,8 +7,6 @@
 
 #include "trainer/backend/cuda-launch.h"
 
-#define ALL_LANES 0xffffffffu
-
 /* Element-wise. */
 
 template<int pack>
@@ -133,7 +131,7 @@ struct column_value {
 
     template<int pack>
     __device__ void
-    add(int, const float (*packs)[pack], double *sums) const
+    add(const float (*packs)[pack], double *sums) const
     {
         UNROLL
         for (int j = 0; j < pack; j++) {
@@ -142,25 +140,14 @@ struct column_value {
     }
 };
 
-struct column_end {
-    float *sums;
-
-    __device__ void
-    operator()(int column, double sum, double) const
-    {
-        sums[column] = sum;
-    }
-};
-
 void
 cuda_column_sums(struct backend *b, int m, int n, const float *d_y,
                  float *d_sums)
 {
     struct column_value value = { d_y };
-    struct column_end end = { d_sums };
 
     if (n) {
-        sum_columns(b, "column_sums", m, n, is_aligned(d_y), value, end);
+        sum_columns(b, "column_sums", m, n, is_aligned(d_y), value, d_sums);
     }
 }
 

@@ -10,8 +10,7 @@
  * the same name.
  *
  * The order of each sum depends on sizes only, so that two runs on a device are
- * equal to the bit.  The only atomic operation decides which block adds the
- * sums of all blocks, not their order.
+ * equal to the bit.  There are no atomic operations.
  *
  *    cuda_count(b, d_counter);
  *
@@ -48,10 +47,6 @@ cudaStream_t cuda_stream(struct backend *);
 /* Returns memory for CUDA_KERNELS_WORK doubles. */
 #define CUDA_KERNELS_WORK (2 * 65536)
 double *cuda_work(struct backend *);
-
-/* Returns a counter of blocks for each group of columns, of which there are at
- * most CUDA_KERNELS_WORK / 2; they are 0 between two kernels. */
-unsigned int *cuda_tickets(struct backend *);
 
 /* May convolutions use TF32? */
 bool cuda_has_tf32(struct backend *);

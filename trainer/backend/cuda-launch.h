@@ -12,7 +12,8 @@
  *
  *    LAUNCH_EACH(b, "sgd", sgd_kernel, n, rate, ...);
  *
- *    sum_columns(b, "norm", m, n, is_aligned(d_x), value, end);
+ *    sum_columns(b, "norm", m, n, aligned, value, NULL);
+ *    map_columns(b, "norm", m, n, aligned, true, map);
  *
  * No state. */
 
@@ -129,182 +130,301 @@ is_aligned(const void *d_vector)
     return (uintptr_t) d_vector % sizeof(float4) == 0;
 }
 
-/* Sums over columns, in two steps of one launch.  First each block of threads
- * sums 'length' rows; a row of threads reads neighbouring packs of columns.
- * Then the last block of these columns adds the sums of all blocks.  Both use
- * double and an order that depends on the sizes only. */
+/* Sums over columns, by two kernels.  Each block of the first one sums some
+ * rows of SUM_COLUMNS columns and stores these sums: a chunk.  In the second
+ * one, each block adds the chunks of its columns and uses the totals, so that
+ * no block waits for another one.  Sums are in double, in an order that depends
+ * on the sizes only. */
+
+#define SUM_COLUMNS 16          /* Of a block.  64 bytes of a row are two
+                                 * sectors of memory. */
+#define SUM_WARPS 16            /* Of a block. */
+#define SUM_ROWS 2              /* Least number of rows per thread, if there
+                                 * are as many. */
+#define SUM_BLOCKS 128          /* Number of blocks for a large matrix of few
+                                 * columns, and largest number of chunks: about
+                                 * one for each multiprocessor of an H100. */
+#define ALL_LANES 0xffffffffu
+
 struct column_plan {
-    dim3 block, grid;           /* grid.y: the number of chunks of rows. */
-    int length;
+    dim3 grid;                  /* x: groups of columns; y: chunks of rows. */
+    int length;                 /* Rows of a chunk. */
 };
 
-#define PLAN_ROWS 4             /* Least number of rows per thread, if there
-                                 * are as many. */
-#define PLAN_MAX_CHUNKS 264     /* Two for each multiprocessor of an H100. */
-#define PLAN_AHEAD 4            /* Rows that a thread reads at once. */
-
-/* For n packs of columns.  Chunks times packs is at most 'max_packs', for up to
- * as many packs. */
 static inline struct column_plan
-column_plan(int m, int n, int max_packs)
+column_plan(int m, int n, int pack)
 {
-    struct column_plan plan;
-    int columns = 1, rows, wanted, limit = max_packs / n;
+    int rows = SUM_WARPS * WARP / (SUM_COLUMNS / pack) * SUM_ROWS;
+    int groups = (n + SUM_COLUMNS - 1) / SUM_COLUMNS;
+    int limit = (SUM_BLOCKS + groups - 1) / groups;
+    int wanted = m / rows + (m % rows > 0);
+    int chunks = wanted < 1 ? 1 : wanted < limit ? wanted : limit;
 
-    while (columns < WARP && columns < n) {
-        columns *= 2;
-    }
-    rows = BLOCK / columns;
-    wanted = (m + rows * PLAN_ROWS - 1) / (rows * PLAN_ROWS);
-    limit = limit < 1 ? 1 : limit > PLAN_MAX_CHUNKS ? PLAN_MAX_CHUNKS : limit;
-    wanted = wanted < 1 ? 1 : wanted < limit ? wanted : limit;
-    plan.length = (m + wanted - 1) / wanted;
-    plan.block = dim3(columns, rows);
-    plan.grid = dim3((n + columns - 1) / columns, wanted);
-    return plan;
+    return { dim3(groups, chunks), m / chunks + (m % chunks > 0) };
 }
 
-/* Adds the 'values' of the rows of a block, which thread row 0 gets. */
-template<int n_values>
-static __device__ inline void
-add_rows(double tile[n_values][BLOCK], double values[n_values])
+/* Adds the values of the lanes of equal number of all warps; the first warp
+ * gets the sums.  Lanes are threadIdx.x, warps threadIdx.y. */
+template<int n_warps>
+static __device__ inline double
+add_warps(double value)
 {
-    int thread = threadIdx.y * blockDim.x + threadIdx.x;
+    __shared__ double tile[n_warps][WARP];
+    double sum = 0;
 
-    UNROLL
-    for (int i = 0; i < n_values; i++) {
-        tile[i][thread] = values[i];
-    }
+    tile[threadIdx.y][threadIdx.x] = value;
     __syncthreads();
-    for (unsigned int step = blockDim.y / 2; step; step /= 2) {
-        if (threadIdx.y < step) {
-            UNROLL
-            for (int i = 0; i < n_values; i++) {
-                tile[i][thread] += tile[i][thread + step * blockDim.x];
-            }
-        }
-        __syncthreads();
-    }
-    UNROLL
-    for (int i = 0; i < n_values; i++) {
-        values[i] = tile[i][threadIdx.x];
-    }
-    __syncthreads();
-}
-
-/* Returns true in all threads of the last block that calls this with the same
- * 'ticket'; what the others have written is visible to it.  The ticket is 0
- * again afterwards. */
-static __device__ inline bool
-is_last_block(unsigned int *ticket, unsigned int n_blocks)
-{
-    __shared__ bool is_last;
-
-    __threadfence();
-    __syncthreads();
-    if (!threadIdx.x && !threadIdx.y) {
-        is_last = atomicAdd(ticket, 1u) == n_blocks - 1;
-        if (is_last) {
-            *ticket = 0;
-        }
-    }
-    __syncthreads();
-    __threadfence();
-    return is_last;
-}
-
-template<int pack, class value, class end>
-static __global__ void
-column_sums_kernel(int m, int n, int length, value v, end e, double *chunks,
-                   unsigned int *tickets)
-{
-    /* The first sums of the columns, then the second ones. */
-    const int n_values = 2 * pack;
-    __shared__ double tile[n_values][BLOCK];
-    int column = (blockIdx.x * blockDim.x + threadIdx.x) * pack;
-    int first = blockIdx.y * length;
-    int last = m - first < length ? m : first + length;
-    double sums[n_values] = { 0 };
-    double *mine = chunks + (size_t) column * 2;
-
-    if (column < n) {
-        for (int i = first + threadIdx.y; i < last;
-             i += PLAN_AHEAD * blockDim.y) {
-            float read[PLAN_AHEAD][value::n_vectors][pack];
-
-            UNROLL
-            for (int j = 0; j < PLAN_AHEAD; j++) {
-                int row = i + j * blockDim.y;
-
-                /* A row that is not there counts as nothing. */
-                v.template read<pack>((size_t) (row < last ? row : i) * n
-                                      + column, read[j]);
-            }
-            UNROLL
-            for (int j = 0; j < PLAN_AHEAD; j++) {
-                if (i + j * (int) blockDim.y < last) {
-                    v.template add<pack>(column, read[j], sums);
-                }
-            }
-        }
-    }
-    add_rows<n_values>(tile, sums);
-    if (!threadIdx.y && column < n) {
+    if (!threadIdx.y) {
         UNROLL
-        for (int j = 0; j < n_values; j++) {
-            mine[(size_t) blockIdx.y * 2 * n + j] = sums[j];
+        for (int i = 0; i < n_warps; i++) {
+            sum += tile[i][threadIdx.x];
         }
     }
-    if (!is_last_block(&tickets[blockIdx.x], gridDim.y)) {
+    return sum;
+}
+
+/* The part of a matrix that a thread processes: a pack of columns in every
+ * 'n_rows'-th row of a chunk. */
+template<int pack, int n_vectors>
+struct column_part {
+    static const int n_lanes = SUM_COLUMNS / pack;      /* Of a row. */
+    static const int n_rows = SUM_WARPS * WARP / n_lanes;
+    static const int ahead = n_vectors > 1 ? 4 : 8;     /* Read at once. */
+    int n, at, column, first, last;
+
+    __device__
+    column_part(int m, int n_, int length)
+        : n(n_), at(threadIdx.x % n_lanes * pack),
+          column(blockIdx.x * SUM_COLUMNS + at),
+          first(blockIdx.y * length
+                + (threadIdx.y * WARP + threadIdx.x) / n_lanes),
+          last(m - (int) blockIdx.y * length < length
+               ? m : (blockIdx.y + 1) * length)
+    {
+    }
+
+    __device__ bool
+    has(int row) const
+    {
+        return row < last && column < n;
+    }
+
+    /* Returns the index of the first element of the matrix if has() is false,
+     * so that reading needs no branch. */
+    __device__ size_t
+    index(int row) const
+    {
+        return has(row) ? (size_t) row * n + column : 0;
+    }
+};
+
+/* Adds the values of all lanes of a warp that have the same columns.  In each
+ * step a lane sends half of its values to another lane, which keeps that half,
+ * until each lane has one sum.  Lanes from SUM_COLUMNS on get second sums. */
+template<int pack>
+static __device__ inline double
+add_lanes(double values[2 * pack])
+{
+    UNROLL
+    for (int half = pack; half; half /= 2) {
+        int step = WARP / 2 * half / pack;
+        bool is_upper = threadIdx.x & step;
+
+        UNROLL
+        for (int i = 0; i < half; i++) {
+            double low = values[i], high = values[i + half];
+
+            values[i] = (is_upper ? high : low)
+                        + __shfl_xor_sync(ALL_LANES, is_upper ? low : high,
+                                          step);
+        }
+    }
+    return values[0];
+}
+
+/* Stores a chunk: the first sums of SUM_COLUMNS columns, then the second ones.
+ * Stores the first sums in 'sums' instead, unless that is NULL. */
+template<int pack, class value>
+static __global__ void
+__launch_bounds__(SUM_WARPS * WARP, 1)
+column_chunks_kernel(int m, int n, int length, value v, double *chunks,
+                     float *sums)
+{
+    const column_part<pack, value::n_vectors> part(m, n, length);
+    const int ahead = part.ahead, n_lanes = part.n_lanes;
+    double values[2 * pack] = { 0 }, sum;
+    int lane = threadIdx.x, at, column;
+
+    for (int i = part.first; i < part.last; i += ahead * part.n_rows) {
+        float read[ahead][value::n_vectors][pack];
+
+        UNROLL
+        for (int j = 0; j < ahead; j++) {
+            v.template read<pack>(part.index(i + j * part.n_rows), read[j]);
+        }
+        UNROLL
+        for (int j = 0; j < ahead; j++) {
+            if (part.has(i + j * part.n_rows)) {
+                v.template add<pack>(read[j], values);
+            }
+        }
+    }
+    sum = add_warps<SUM_WARPS>(add_lanes<pack>(values));
+    at = lane % n_lanes * pack + lane / n_lanes % pack;
+    column = blockIdx.x * SUM_COLUMNS + at;
+    if (threadIdx.y) {
         return;
     }
-    UNROLL
-    for (int j = 0; j < n_values; j++) {
-        sums[j] = 0;
-    }
-    if (column < n) {
-        for (unsigned int i = threadIdx.y; i < gridDim.y; i += blockDim.y) {
-            UNROLL
-            for (int j = 0; j < n_values; j++) {
-                sums[j] += mine[(size_t) i * 2 * n + j];
-            }
-        }
-    }
-    add_rows<n_values>(tile, sums);
-    if (!threadIdx.y && column < n) {
-        UNROLL
-        for (int j = 0; j < pack; j++) {
-            e(column + j, sums[j], sums[pack + j]);
-        }
+    if (!sums) {
+        chunks[((size_t) blockIdx.x * gridDim.y + blockIdx.y) * WARP
+               + lane / SUM_COLUMNS * SUM_COLUMNS + at] = sum;
+    } else if (lane < SUM_COLUMNS && column < n) {
+        sums[column] = sum;
     }
 }
 
-template<int pack, class value, class end>
-static cudaError_t
-launch_column_sums(struct backend *b, int m, int n, value v, end e)
+/* Adds the chunks of the columns of this block.  Lane i of the first warp gets
+ * the first sum of column i, or the second one of column i - SUM_COLUMNS. */
+static __device__ inline double
+add_chunks(int n_chunks, const double *chunks)
 {
-    struct column_plan plan = column_plan(
-        m, n / pack, CUDA_KERNELS_WORK / 2 / pack);
+    const int n_each = SUM_BLOCKS / SUM_WARPS;
+    const double *mine = chunks + (size_t) blockIdx.x * n_chunks * WARP
+                         + threadIdx.x;
+    double sum = 0;
 
-    return LAUNCH_MEETING((column_sums_kernel<pack, value, end>), plan.grid,
-                          plan.block, cuda_stream(b), m, n, plan.length, v, e,
-                          cuda_work(b), cuda_tickets(b));
+    UNROLL
+    for (int i = 0; i < n_each; i++) {
+        int chunk = i * SUM_WARPS + threadIdx.y;
+
+        sum += chunk < n_chunks ? mine[chunk * WARP] : 0;
+    }
+    return add_warps<SUM_WARPS>(sum);
+}
+
+static __global__ void
+column_totals_kernel(int n, int n_chunks, const double *chunks, float *sums)
+{
+    int column = blockIdx.x * SUM_COLUMNS + threadIdx.x;
+    double sum = add_chunks(n_chunks, chunks);
+
+    if (!threadIdx.y && threadIdx.x < SUM_COLUMNS && column < n) {
+        sums[column] = sum;
+    }
+}
+
+/* Reads the first rows before the chunks, so that both arrive together. */
+template<int pack, class map>
+static __global__ void
+__launch_bounds__(SUM_WARPS * WARP, 1)
+map_columns_kernel(int m, int n, int length, int n_chunks,
+                   const double *chunks, map f)
+{
+    __shared__ float of_columns[SUM_COLUMNS][map::n_factors];
+    const column_part<pack, map::n_vectors> part(m, n, length);
+    const int ahead = part.ahead;
+    float factors[pack][map::n_factors];
+    int i = part.first;
+    bool has_factors = false;
+
+    do {
+        float read[ahead][map::n_vectors][pack];
+
+        UNROLL
+        for (int j = 0; j < ahead; j++) {
+            f.template read<pack>(part.index(i + j * part.n_rows), read[j]);
+        }
+        if (!has_factors) {
+            int column = blockIdx.x * SUM_COLUMNS + threadIdx.x;
+            double sum = add_chunks(n_chunks, chunks);
+            double second = __shfl_xor_sync(ALL_LANES, sum, SUM_COLUMNS);
+
+            if (!threadIdx.y && threadIdx.x < SUM_COLUMNS && column < n) {
+                f.begin(column, sum, second, !blockIdx.y,
+                        of_columns[threadIdx.x]);
+            }
+            __syncthreads();
+            UNROLL
+            for (int k = 0; k < pack * map::n_factors; k++) {
+                factors[k / map::n_factors][k % map::n_factors]
+                    = of_columns[part.at + k / map::n_factors]
+                                [k % map::n_factors];
+            }
+            has_factors = true;
+        }
+        UNROLL
+        for (int j = 0; j < ahead; j++) {
+            int row = i + j * part.n_rows;
+            float result[pack];
+
+            if (part.has(row)) {
+                f.template apply<pack>(factors, read[j], result);
+                write_pack<pack>(f.to + part.index(row), result);
+            }
+        }
+        i += ahead * part.n_rows;
+    } while (i < part.last);
+}
+
+template<int pack, class value>
+static cudaError_t
+launch_column_sums(struct backend *b, int m, int n, value v, float *sums)
+{
+    struct column_plan plan = column_plan(m, n, pack);
+    dim3 block(WARP, SUM_WARPS);
+    bool is_one = plan.grid.y == 1;
+    cudaError_t error;
+
+    if (!(sums && is_one) && n > CUDA_KERNELS_WORK / 2) {
+        return cudaErrorInvalidValue;
+    }
+    error = LAUNCH_MEETING((column_chunks_kernel<pack, value>), plan.grid,
+                           block, cuda_stream(b), m, n, plan.length, v,
+                           cuda_work(b), is_one ? sums : NULL);
+    return error || !sums || is_one
+           ? error
+           : LAUNCH_MEETING(column_totals_kernel, plan.grid.x, block,
+                            cuda_stream(b), n, plan.grid.y, cuda_work(b),
+                            sums);
 }
 
 /* Sums over the m rows of each of n columns.  'v' reads a pack of each of its
- * vectors and adds them to one or two sums of each column; 'e' gets those of a
- * column, in one thread.  'aligned': the vectors are. */
-template<class value, class end>
+ * vectors and adds them to one or two sums of each column.  'sums', unless it
+ * is NULL, gets the first ones.  'aligned': the vectors are. */
+template<class value>
 static void
 sum_columns(struct backend *b, const char *what, int m, int n, bool aligned,
-            value v, end e)
+            value v, float *sums)
 {
-    cuda_check(b, what,
-               n > CUDA_KERNELS_WORK / 2
-               ? cudaErrorInvalidValue
-               : aligned && n % 4 == 0
-               ? launch_column_sums<4>(b, m, n, v, e)
-               : launch_column_sums<1>(b, m, n, v, e));
+    cuda_check(b, what, aligned && n % 4 == 0
+                        ? launch_column_sums<4>(b, m, n, v, sums)
+                        : launch_column_sums<1>(b, m, n, v, sums));
+}
+
+template<int pack, class map>
+static cudaError_t
+launch_map_columns(struct backend *b, int m, int n, bool has_sums, map f)
+{
+    struct column_plan plan = column_plan(m, n, pack);
+
+    return LAUNCH_MEETING((map_columns_kernel<pack, map>), plan.grid,
+                          dim3(WARP, SUM_WARPS), cuda_stream(b), m, n,
+                          plan.length, has_sums ? plan.grid.y : 0,
+                          cuda_work(b), f);
+}
+
+/* Computes m rows of n columns from their elements and 'n_factors' factors of
+ * each column.  f.begin() derives these in each block that has the column; in
+ * one of the blocks, with 'first' set.  If 'has_sums', it gets the sums of the
+ * last sum_columns(), which had the same 'm', 'n' and 'aligned'. */
+template<class map>
+static void
+map_columns(struct backend *b, const char *what, int m, int n, bool aligned,
+            bool has_sums, map f)
+{
+    cuda_check(b, what, aligned && n % 4 == 0
+                        ? launch_map_columns<4>(b, m, n, has_sums, f)
+                        : launch_map_columns<1>(b, m, n, has_sums, f));
 }
 
 #endif /* trainer/backend/cuda-launch.h */

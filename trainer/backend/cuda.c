@@ -171,7 +171,6 @@ cuda_close(struct backend *b)
     close_blas(cuda);
     cudaFree(cuda->d_partials);
     cudaFree(cuda->d_work);
-    cudaFree(cuda->d_tickets);
     cudaFree(cuda->d_step);
     if (cuda->mailbox) {
         cudaFreeHost((void *) cuda->mailbox);
@@ -210,18 +209,12 @@ open_streams(struct cuda *cuda, int index)
 static int
 open_memory(struct cuda *cuda)
 {
-    const size_t tickets_size = CUDA_KERNELS_WORK / 2
-                                * sizeof *cuda->d_tickets;
     cudaError_t error = cudaMalloc((void **) &cuda->d_partials,
                                    sizeof cuda->mailbox->partials);
 
     error = error ? error : cudaMalloc((void **) &cuda->d_work,
                                        CUDA_KERNELS_WORK
                                        * sizeof *cuda->d_work);
-    error = error ? error : cudaMalloc((void **) &cuda->d_tickets,
-                                       tickets_size);
-    error = error ? error : cudaMemsetAsync(cuda->d_tickets, 0, tickets_size,
-                                            cuda->stream);
     error = error ? error : cudaMalloc((void **) &cuda->d_step,
                                        sizeof *cuda->d_step);
     error = error ? error : cudaMemsetAsync(cuda->d_partials, 0,
@@ -538,12 +531,6 @@ bool
 cuda_has_tf32(struct backend *b)
 {
     return cuda_cast(b)->tf32;
-}
-
-unsigned int *
-cuda_tickets(struct backend *b)
-{
-    return cuda_cast(b)->d_tickets;
 }
 
 struct cuda_partial *

@@ -57,7 +57,6 @@ struct cuda {
 
     struct cuda_partial *d_partials;    /* Of a loss. */
     double *d_work;             /* CUDA_KERNELS_WORK of them. */
-    unsigned int *d_tickets;    /* CUDA_KERNELS_WORK / 2 of them. */
     uint32_t *d_step;           /* 'step', as the device has it. */
     volatile struct cuda_mailbox *mailbox;
     char failure[128];          /* The first; empty: none. */
