@@ -3,6 +3,9 @@
 /* predictors RECORDING [FIRST_SEED]: measures the prediction errors of the
  * predictors.
  *
+ * predictors --of RECORDING...: prints the errors on these recordings only,
+ * one JSON object; of short ones, without the first 40 iterations.
+ *
  * Errors are root mean squares, as parts of the trace's mean speed, without
  * the first iterations.  Use the seeds from 1 to tune a predictor; the
  * published figures come from the seeds from 1001 and from the recording,
@@ -11,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/bench/load-trace.h"
 #include "tests/bench/predictors-loop.h"
@@ -20,6 +24,7 @@
 #define N_SEEDS 8
 #define N_ITERATIONS 1500
 #define N_SKIPPED 100           /* Initial iterations that are not measured. */
+#define N_SKIPPED_SHORT 40      /* The same, for "--of". */
 #define AFTER 10                /* Number of iterations that count as after
                                  * a step. */
 #define STEP 0.08               /* Change of the CPU load that counts as a
@@ -47,7 +52,7 @@ mean(const double *values, size_t n)
 
 static void
 replay(const struct predictor_class *class, uint64_t seed,
-       const struct load_trace *lt, struct errors *errors)
+       const struct load_trace *lt, size_t n_skipped, struct errors *errors)
 {
     struct predictor *p = predictor_create(class, seed);
     double scale = mean(lt->speeds, lt->n);
@@ -60,7 +65,7 @@ replay(const struct predictor_class *class, uint64_t seed,
         if (i && fabs(lt->cpus[i] - lt->cpus[i - 1]) > STEP) {
             last_step = i;
         }
-        if (i >= N_SKIPPED) {
+        if (i >= n_skipped) {
             errors->all += e * e;
             errors->n++;
             if (last_step && i < last_step + AFTER) {
@@ -80,21 +85,29 @@ replay_kind(enum load_kind kind, uint64_t first_seed, struct errors *errors)
 
         load_trace_generate(kind, first_seed + i, N_ITERATIONS, &lt);
         for (size_t j = 0; predictor_classes[j]; j++) {
-            replay(predictor_classes[j], i, &lt, &errors[j]);
+            replay(predictor_classes[j], i, &lt, N_SKIPPED, &errors[j]);
         }
         load_trace_uninit(&lt);
     }
 }
 
 static void
-print_rmse(const char *name, const struct errors *errors)
+print_values(const struct errors *errors)
 {
-    printf("\"rmse_%s\": {", name);
+    printf("{");
     for (size_t j = 0; predictor_classes[j]; j++) {
         printf("%s\"%s\": %.4f", j ? ", " : "", predictor_classes[j]->name,
                sqrt(errors[j].all / errors[j].n));
     }
-    printf("}, ");
+    printf("}");
+}
+
+static void
+print_rmse(const char *name, const struct errors *errors)
+{
+    printf("\"rmse_%s\": ", name);
+    print_values(errors);
+    printf(", ");
 }
 
 static void
@@ -154,6 +167,33 @@ print_loop(uint64_t first_seed)
     printf("}");
 }
 
+/* Replays each of 'n' recordings with N_SEEDS seeds. */
+static int
+print_of(int n, char *files[])
+{
+    struct errors errors[MAX_CLASSES] = { 0 };
+
+    for (int k = 0; k < n; k++) {
+        struct load_trace lt;
+
+        if (load_trace_read(files[k], &lt)) {
+            fprintf(stderr, "%s: cannot be read, lines \"SPEED CPU MEMORY\" "
+                    "are allowed\n", files[k]);
+            return 1;
+        }
+        for (size_t j = 0; predictor_classes[j]; j++) {
+            for (int i = 0; i < N_SEEDS; i++) {
+                replay(predictor_classes[j], i, &lt, N_SKIPPED_SHORT,
+                       &errors[j]);
+            }
+        }
+        load_trace_uninit(&lt);
+    }
+    print_values(errors);
+    printf("\n");
+    return 0;
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -162,6 +202,9 @@ main(int argc, char *argv[])
     struct errors drift[MAX_CLASSES] = { 0 }, recorded[MAX_CLASSES] = { 0 };
     struct load_trace lt;
 
+    if (argc > 2 && !strcmp(argv[1], "--of")) {
+        return print_of(argc - 2, argv + 2);
+    }
     replay_kind(LOAD_STEPS, seed, steps);
     replay_kind(LOAD_SPIKES, seed, spikes);
     replay_kind(LOAD_DRIFT, seed, drift);
@@ -173,7 +216,7 @@ main(int argc, char *argv[])
     if (argc > 1 && !load_trace_read(argv[1], &lt)) {
         for (size_t j = 0; predictor_classes[j]; j++) {
             for (int i = 0; i < N_SEEDS; i++) {
-                replay(predictor_classes[j], i, &lt, &recorded[j]);
+                replay(predictor_classes[j], i, &lt, N_SKIPPED, &recorded[j]);
             }
         }
         print_rmse("recorded", recorded);

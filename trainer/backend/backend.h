@@ -93,6 +93,9 @@ struct backend_class {
      * what is computed by which, for a log. */
     void (*describe)(struct backend *, char *text, size_t size);
 
+    /* Optional: writes the PCI address of the device, for its driver. */
+    void (*bus_id)(struct backend *, char *text, size_t size);
+
     /* Allocates zeroed memory.  Returns NULL if out of memory. */
     void *(*alloc)(struct backend *, size_t bytes);
     void (*free)(struct backend *, void *d_buffer);

@@ -294,6 +294,16 @@ cuda_describe(struct backend *b, char *text, size_t size)
              dnn_forms, other_forms, cuda->n_recordings);
 }
 
+static void
+cuda_bus_id(struct backend *b, char *text, size_t size)
+{
+    struct cudaDeviceProp device = { .name = "" };
+
+    cudaGetDeviceProperties(&device, cuda_cast(b)->device);
+    snprintf(text, size, "%08x:%02x:%02x.0", device.pciDomainID,
+             device.pciBusID, device.pciDeviceID);
+}
+
 /* The default mode of cuBLAS computes in full float32. */
 static void
 cuda_set_tf32(struct backend *b, bool convolutions, bool products)
@@ -593,6 +603,7 @@ const struct backend_class backend_cuda = {
     .open = cuda_open,
     .why = cuda_why,
     .describe = cuda_describe,
+    .bus_id = cuda_bus_id,
     .close = cuda_close,
     .alloc = cuda_alloc,
     .free = cuda_free,

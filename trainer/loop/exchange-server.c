@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/backend/backend.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/data/dataset.h"
 #include "trainer/loop/loop.h"
@@ -58,8 +59,17 @@ static void
 set_role(struct loop *loop, const struct sync_message *m)
 {
     struct exchange *e = loop->exchange;
+    const struct backend_class *device = loop->backend->class;
 
     e->role = m->n;
+    if (e->role & SYNC_ROLE_REPORTS) {
+        char bus_id[32];
+
+        if (device->bus_id) {
+            device->bus_id(loop->backend, bus_id, sizeof bus_id);
+        }
+        pace_measure(loop->pace, device->bus_id ? bus_id : NULL);
+    }
     if (e->role & SYNC_ROLE_PIPELINE) {
         ps_client_set_max_in_flight(e->client, m->total);
     }
@@ -310,6 +320,10 @@ report_step_time(struct loop *loop)
         m.cpu = cpu;
         m.memory = memory;
         ps_client_send(e->client, &m);
+        report_load(loop->report, &(struct report_load) {
+            .iteration = m.iteration, .samples = m.n, .seconds = m.seconds,
+            .cpu = cpu, .memory = memory,
+        });
     }
 }
 

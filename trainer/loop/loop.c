@@ -199,9 +199,13 @@ iterate(struct loop *loop)
     if (result != LOOP_OK) {
         return result;
     }
-    pace_step(loop->pace);      /* An evaluation is part of the next step. */
+    pace_step(loop->pace);
     evaluates = before / every != loop->progress.iteration / every;
     result = evaluates ? evaluate(loop) : LOOP_OK;
+    if (!pace_emulates(loop->pace)) {
+        pace_step(loop->pace);  /* An emulated machine evaluates during its
+                                 * next step, a real one before it. */
+    }
     if (result == LOOP_OK) {
         report_progress(loop->report, &loop->progress,
                         evaluates && class->own_weights);

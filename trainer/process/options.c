@@ -349,7 +349,8 @@ static const struct option_row rows[] = {
               "microseconds" },
     { "speed-profile", OPTION_TEXT, AT(speed_profile), .value = "FILE",
       .modes = LEARNS,
-      .help = "emulate the machine that this file has for the rank" },
+      .help = "emulate the machine that this file has for the rank, with the "
+              "load by others" },
     { .name = NULL },
 };
 

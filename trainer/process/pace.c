@@ -2,11 +2,15 @@
 
 #include "trainer/process/pace.h"
 
+#include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "trainer/balance/speed-profile.h"
 #include "trainer/process/control.h"
+#include "trainer/process/gpu-use.h"
+#include "trainer/process/machine-use.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
@@ -15,6 +19,12 @@ struct pace {
     struct speed_profile *profile;
     int64_t begin_us, step_us;
     bool emulates;
+    bool has_profile;           /* And not only a constant cost. */
+    int n_threads;
+
+    /* What is measured; NULL if nothing is. */
+    struct machine_use *machine;
+    struct gpu_use *gpu;
 };
 
 char *
@@ -35,6 +45,8 @@ pace_create(const struct options *o, struct pace **pacep)
         set ? speed_profile_create(set, o->rank, o->seed)
             : speed_profile_create_constant(o->sample_cost_us * 1e-6);
     pace->emulates = set || o->sample_cost_us > 0;
+    pace->has_profile = set;
+    pace->n_threads = o->n_threads;
     speed_profile_set_destroy(set);
     pace_begin(pace);
     return NULL;
@@ -44,6 +56,8 @@ void
 pace_destroy(struct pace *pace)
 {
     if (pace) {
+        machine_use_destroy(pace->machine);
+        gpu_use_close(pace->gpu);
         speed_profile_destroy(pace->profile);
         free(pace);
     }
@@ -107,12 +121,46 @@ pace_elapsed(const struct pace *pace)
 }
 
 void
-pace_use(const struct pace *pace, double *cpu, double *memory)
+pace_measure(struct pace *pace, const char *bus_id)
 {
-    double step = (pace->step_us - pace->begin_us) * 1e-6;
-    double now = (clock_monotonic_us() - pace->begin_us) * 1e-6;
+    double cpu, memory;
+    char *error = NULL;
 
-    speed_profile_use(pace->profile, step, now, cpu, memory);
+    if (pace->has_profile || pace->machine || pace->gpu) {
+        return;
+    }
+    if (bus_id) {
+        error = gpu_use_open(NULL, bus_id, &pace->gpu);
+    } else {
+        pace->machine = machine_use_create("", pace->n_threads);
+    }
+    if (error) {
+        fprintf(stderr, "%s: the use of the GPU by others counts as 0\n",
+                error);
+        free(error);
+    }
+    pace_use(pace, &cpu, &memory);      /* Begins the first interval. */
+}
+
+void
+pace_use(struct pace *pace, double *cpu, double *memory)
+{
+    int64_t now_us = clock_monotonic_us();
+
+    *cpu = *memory = 0;
+    if (pace->has_profile) {
+        speed_profile_use(pace->profile,
+                          (pace->step_us - pace->begin_us) * 1e-6,
+                          (now_us - pace->begin_us) * 1e-6, cpu, memory);
+    } else if (pace->gpu) {
+        gpu_use_read(pace->gpu, cpu, memory);
+    } else if (pace->machine) {
+        struct machine_sample sample;
+
+        machine_use_read(pace->machine, now_us, &sample);
+        *cpu = sample.cpu;
+        *memory = fmax(sample.memory, sample.stalled);
+    }
 }
 
 uint32_t

@@ -3,7 +3,7 @@
 #ifndef PACE_H
 #define PACE_H 1
 
-/* Emulation of slower machines.
+/* Emulation of slower machines, and the load by others.
  *
  * A worker computes for real and then waits until the step has taken as long
  * as on the emulated machine: as '--speed-profile' defines, or
@@ -47,9 +47,16 @@ void pace_wait(struct pace *, uint32_t n, struct control *);
 /* Seconds since the step began. */
 double pace_elapsed(const struct pace *);
 
-/* Stores the fractions of the machine that other processes use now.  Returns
- * the samples for which there is memory, 0 for no limit. */
-void pace_use(const struct pace *, double *cpu, double *memory);
+/* Starts to measure what others use, unless a speed profile defines it: of the
+ * GPU with the PCI address 'bus_id' (gpu-use.h), or if that is NULL, of the
+ * processors (machine-use.h). */
+void pace_measure(struct pace *, const char *bus_id);
+
+/* Stores the fractions of processor and memory that others use, by the profile,
+ * or as measured since the last call; otherwise 0. */
+void pace_use(struct pace *, double *cpu, double *memory);
+
+/* Returns the samples for which there is memory, 0 for no limit. */
 uint32_t pace_max_batch(const struct pace *);
 
 #endif /* trainer/process/pace.h */

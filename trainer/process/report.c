@@ -18,6 +18,7 @@
 
 struct report {
     int64_t last_us;            /* Time of the last line of progress. */
+    int64_t load_us;            /* Time of the last line about the load. */
     int64_t weights_us;         /* Time of the last line about first weights,
                                  * or of the first call; 0 before. */
     int fd;                     /* Socket for datagrams, or -1. */
@@ -42,7 +43,7 @@ report_create(bool datagrams)
     const char *rundir = getenv("STAGECOACH_RUNDIR");
     size_t length;
 
-    report->last_us = INT64_MIN / 2;
+    report->last_us = report->load_us = INT64_MIN / 2;
     report->fd = -1;
     report->cojob = getenv("STAGECOACH_COJOB");
     report->job = getenv("STAGECOACH_JOB");
@@ -202,6 +203,24 @@ report_progress(struct report *report, const struct report_progress *p,
     if (report->fd >= 0) {
         send_datagram(report, p);
     }
+}
+
+void
+report_load(struct report *report, const struct report_load *load)
+{
+    int64_t now = clock_monotonic_us();
+
+    if (now - report->load_us < 1000000 / REPORT_MAX_HZ) {
+        return;
+    }
+    report->load_us = now;
+    begin_event("load");
+    put_count("iteration", load->iteration);
+    put_count("samples", load->samples);
+    put_number("seconds", load->seconds);
+    put_number("cpu", load->cpu);
+    put_number("memory", load->memory);
+    end_event();
 }
 
 void

@@ -33,6 +33,15 @@ struct report_progress {
                                  * for other processes. */
 };
 
+/* A worker's last iteration, as its scheme gets it to divide batches. */
+struct report_load {
+    uint64_t iteration;
+    uint32_t samples;           /* That this worker computed, */
+    double seconds;             /* and how long that took. */
+    double cpu, memory;         /* Fractions of the machine that others
+                                 * use. */
+};
+
 /* An epoch of a task whose parameters are keys (tasks/node-task.h). */
 struct report_epoch {
     uint64_t epoch;             /* Epochs made. */
@@ -62,6 +71,7 @@ void report_backend(const char *name);
 void report_weights(struct report *, uint64_t made, uint64_t n_parameters);
 void report_progress(struct report *, const struct report_progress *,
                      bool force);
+void report_load(struct report *, const struct report_load *);
 void report_epoch(const struct report_epoch *);
 
 /* At a node's end: accesses to keys, and keys that moved to the node. */
