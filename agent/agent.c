@@ -402,6 +402,7 @@ open_database(struct agent *a)
     ovsdb_idl_set_leader_only(idl, false);      /* A relay is never a
                                                  * leader. */
     wanted_init(&a->wanted, idl, a->config->host);
+    host_facts_init(&a->facts);
     report_init(&a->report, idl, a->config->host, time_msec());
 }
 
@@ -459,6 +460,7 @@ agent_destroy(struct agent *a)
         telemetry_destroy(a->telemetry);
         wanted_uninit(&a->wanted);
         report_uninit(&a->report);
+        host_facts_uninit(&a->facts);
         ovsdb_idl_loop_destroy(a->loop);
         free(a->loop);
         shim_actuator_destroy(a->shim);
@@ -538,9 +540,11 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
         .telemetry = telemetry_is_connected(a->telemetry),
         .applied = a->applied,
         .capacity_bps = agent_capacity(a),
+        .host = &a->facts.map,
     };
 
     shim_actuator_get_status(a->shim, &status);
+    host_facts_run(&a->facts, a->config, status.about, now);
     facts.connected = status.connected;
     facts.bypass = status.bypass;
     report_run(&a->report, a->loop->idl, txn, &facts, now);

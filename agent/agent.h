@@ -35,6 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/host-facts.h"
 #include "agent/links.h"
 #include "agent/pairs.h"
 #include "agent/report.h"
@@ -74,6 +75,7 @@ struct agent {
     struct ovsdb_idl_loop *loop;
     struct wanted wanted;
     struct report report;
+    struct host_facts facts;
     struct lease lease;
     struct links links;
     struct pairs pairs;

@@ -69,7 +69,7 @@ own_row(const struct report *r, const struct ovsdb_idl *idl)
 static void
 make_health(const struct report_facts *facts, struct smap *health)
 {
-    smap_init(health);
+    smap_clone(health, facts->host);
     smap_add(health, "shim", facts->connected ? "connected" : "away");
     smap_add(health, "bypass", facts->bypass ? "up" : "down");
     smap_add(health, "telemetry", facts->telemetry ? "connected" : "away");

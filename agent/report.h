@@ -37,6 +37,7 @@
 
 struct ovsdb_idl;
 struct ovsdb_idl_txn;
+struct smap;
 
 struct report_facts {
     const char *state;          /* "ordered" or "fair". */
@@ -45,6 +46,7 @@ struct report_facts {
     bool telemetry;             /* The telemetry stream is connected. */
     int64_t applied;
     uint64_t capacity_bps;      /* 0 if unknown. */
+    const struct smap *host;    /* Of host-facts.h. */
 };
 
 /* Shortest window, and default. */

@@ -19,6 +19,7 @@
 
 #include "base/memory.h"
 #include "base/service-notify.h"
+#include "shim/about.h"
 #include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/cc/takeover-state.h"
@@ -134,6 +135,14 @@ get_ports(void *s_, struct shim_ports *ports)
              port_iface(s->uplink));
     ports->polls = loop_polls(s->loop);
     ports->poll_age_ns = loop_poll_age_ns(s->loop);
+}
+
+static void
+get_about(void *s_, char *text, size_t size)
+{
+    const struct shim *s = s_;
+
+    about_write(&s->options, text, size);
 }
 
 static int
@@ -302,6 +311,7 @@ create_server(struct shim *s)
         .set_congestion = set_congestion,
         .now = clock_now,
         .get_ports = get_ports,
+        .get_about = get_about,
         .take_over = take_over,
         .get_connections = get_connections,
         .publish_later = s->old.client != NULL,

@@ -54,6 +54,7 @@
  *                                                 struct shim_bin[]
  *    SHIM_CONNECTIONS  -                          cc/takeover-state.h
  *    SHIM_CONTROL      struct shim_control        -
+ *    SHIM_ABOUT        -                          text
  *
  * Tables
  * ------
@@ -128,14 +129,20 @@
  * returns the state of congestion control, which does not change then; it gets
  * EINVAL at any other time.
  *
- * A shim that is older than SHIM_MIN_SHARE, SHIM_BINS, SHIM_CONNECTIONS or
- * SHIM_CONTROL replies EOPNOTSUPP, and works as without the request. */
+ * SHIM_ABOUT returns lines "NAME VALUE" of at most SHIM_MAX_ABOUT bytes
+ * without a null byte, see shim/about.h.  Names are added, and keep their
+ * meaning.
+ *
+ * A shim that is older than SHIM_MIN_SHARE, SHIM_BINS, SHIM_CONNECTIONS,
+ * SHIM_CONTROL or SHIM_ABOUT replies EOPNOTSUPP, and works as without the
+ * request. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define SHIM_PROTOCOL_VERSION 1
 #define SHIM_MAX_MESSAGE (1u << 20)     /* Bytes, header included. */
+#define SHIM_MAX_ABOUT 2048             /* Bytes of a reply to SHIM_ABOUT. */
 #define SHIM_MAX_SLOTS 1024             /* Slot 0 is "no job". */
 #define SHIM_MAX_FLOWS (1u << 20)       /* Largest size of a flow table. */
 #define SHIM_DEFAULT_FLOWS 16384        /* Their list fits one message. */
@@ -180,6 +187,8 @@ enum shim_msg_type {
     SHIM_CONNECTIONS = 31,
 
     SHIM_CONTROL = 34,
+
+    SHIM_ABOUT = 37,
 };
 
 struct shim_msg {

@@ -26,6 +26,7 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_MS 3000           /* Longest lease that the agent gives. */
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
+#define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
 #define RESYNC_MS 1000          /* From a refused change to new lists. */
 #define RX_TIMEOUT_MS 3000      /* Without a message the shim counts as
                                  * dead. */
@@ -56,6 +57,8 @@ struct shim_actuator {
 
     struct slot_table slots;    /* Desired and installed rows. */
     struct flow_set flows;      /* Desired and installed flows. */
+    char *about;                /* Reply to SHIM_ABOUT, or NULL. */
+    long long next_about;       /* time_msec() of the next request. */
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
@@ -113,6 +116,7 @@ shim_actuator_destroy(struct shim_actuator *s)
     slot_table_uninit(&s->slots);
     flow_set_uninit(&s->flows);
     shash_destroy_free_data(&s->watched);
+    free(s->about);
     free(s->path);
     free(s);
 }
@@ -254,6 +258,10 @@ request_counters(struct shim_actuator *s, long long now)
     }
     send_request(s, SHIM_PORTS, NULL, 0);
     bypass_requested(s->bypass, now);
+    if (now >= s->next_about) {
+        s->next_about = now + ABOUT_MS;
+        send_request(s, SHIM_ABOUT, NULL, 0);
+    }
 }
 
 static int
@@ -407,6 +415,13 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
         return msg->status ? msg->status
                : handle_list(s, msg->type, body, size);
 
+    case SHIM_ABOUT:
+        if (!msg->status) {
+            free(s->about);
+            s->about = xmemdup0(body, MIN(size, SHIM_MAX_ABOUT));
+        }
+        return 0;
+
     case SHIM_CONTROL:
         flow_set_allow_control(&s->flows, !msg->status);
         return 0;
@@ -473,6 +488,8 @@ disconnect(struct shim_actuator *s, int error)
     s->conn = NULL;
     s->last_error = error;
     s->next_connect = LLONG_MIN;        /* A new shim may be running. */
+    free(s->about);
+    s->about = NULL;
     bypass_disconnected(s->bypass, time_msec());
 }
 
@@ -494,7 +511,7 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->lease_dirty = true;
     s->min_share_dirty = s->min_share != SHIM_MIN_SHARE_DEFAULT;
     s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_DEFAULT;
-    s->next_stats = now;
+    s->next_stats = s->next_about = now;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
     send_control(s);            /* Its reply precedes the tables. */
     request_tables(s);
@@ -738,5 +755,6 @@ shim_actuator_get_status(const struct shim_actuator *s,
     status->rate_bps = s->hello.rate_bps;
     status->queued_bytes = status->connected ? s->queued_bytes : 0;
     status->stats = status->connected && s->stats.boot_id ? &s->stats : NULL;
+    status->about = s->about ? s->about : "";
     status->totals = &s->traffic.total;
 }

@@ -199,6 +199,9 @@ check_capabilities(struct doctor *d)
     bool all = true;
 
     for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+        if (d->config->quick && caps[i].number == CAP_NET_RAW) {
+            continue;           /* An agent has given it up. */
+        }
         if (!(set & (UINT64_C(1) << caps[i].number))) {
             add(d, "capabilities",
                 caps[i].needed ? DOCTOR_MISSING : DOCTOR_NOTE,
@@ -322,14 +325,14 @@ check_tcp(struct doctor *d)
     free(text);
 }
 
-/* Returns true if the host's clock is synchronised, as far as the running
- * kernel knows. */
+/* Returns true if the host's clock is synchronised, or the kernel does not
+ * report that to this process. */
 static bool
 is_synchronised(void)
 {
     struct timex t = { .modes = 0 };
 
-    return adjtimex(&t) >= 0 && !(t.status & STA_UNSYNC);
+    return adjtimex(&t) < 0 || !(t.status & STA_UNSYNC);
 }
 
 static void
@@ -630,16 +633,19 @@ check_daemons(struct doctor *d)
     }
 }
 
-static void (*const checks[])(struct doctor *) = {
-    check_cgroup,
-    check_capabilities,
-    check_sock_diag,
-    check_memory,
-    check_ports,
-    check_queueing,
-    check_tcp,
-    check_daemons,
-    check_clock,
+static const struct {
+    void (*run)(struct doctor *);
+    bool quick;
+} checks[] = {
+    { check_cgroup, true },
+    { check_capabilities, true },
+    { check_sock_diag, false },
+    { check_memory, false },    /* The shim knows better. */
+    { check_ports, false },
+    { check_queueing, false },
+    { check_tcp, true },
+    { check_daemons, false },
+    { check_clock, true },
 };
 
 /* 'config' must outlive the doctor. */
@@ -650,7 +656,9 @@ doctor_examine(const struct doctor_config *config)
 
     d->config = config;
     for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
-        checks[i](d);
+        if (checks[i].quick || !config->quick) {
+            checks[i].run(d);
+        }
     }
     return d;
 }

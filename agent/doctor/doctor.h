@@ -61,6 +61,8 @@ struct doctor_config {
     bool bypass;                /* The agent enables the bypass if the shim
                                  * fails. */
     bool netns;                 /* Jobs run in other network namespaces. */
+    bool quick;                 /* Only checks that read a few small files,
+                                 * for a running agent. */
 };
 
 struct doctor_finding {

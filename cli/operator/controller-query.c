@@ -56,6 +56,35 @@ call(const char *name, const char *request, size_t n_args,
     return EXIT_OK;
 }
 
+/* Parses the reply for command 'name'.  Returns the exit status, after a
+ * message unless it is an object; then '*jsonp' is NULL. */
+static int
+parse(const char *name, const char *reply, struct json **jsonp)
+{
+    *jsonp = json_from_string(reply);
+    if ((*jsonp)->type == JSON_OBJECT) {
+        return EXIT_OK;
+    }
+    fprintf(stderr, "stagecoach %s: the reply is not a JSON object\n", name);
+    json_destroy(*jsonp);
+    *jsonp = NULL;
+    return EXIT_NO;
+}
+
+int
+controller_get(const char *name, const char *request, struct json **jsonp)
+{
+    char *reply;
+    int status = call(name, request, 0, NULL, &reply);
+
+    *jsonp = NULL;
+    if (status == EXIT_OK) {
+        status = parse(name, reply, jsonp);
+    }
+    free(reply);
+    return status;
+}
+
 int
 controller_ask(const char *name, const char *request, size_t n_args,
                const char *const *args, bool as_json,
@@ -67,14 +96,11 @@ controller_ask(const char *name, const char *request, size_t n_args,
     if (status == EXIT_OK && as_json) {
         puts(reply);
     } else if (status == EXIT_OK) {
-        struct json *json = json_from_string(reply);
+        struct json *json;
 
-        if (json->type == JSON_OBJECT) {
+        status = parse(name, reply, &json);
+        if (json) {
             print(json);
-        } else {
-            fprintf(stderr, "stagecoach %s: the reply is not a JSON "
-                    "object\n", name);
-            status = EXIT_NO;
         }
         json_destroy(json);
     }

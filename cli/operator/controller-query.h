@@ -30,6 +30,11 @@ int controller_ask(const char *name, const char *request, size_t n_args,
                    const char *const *args, bool as_json,
                    void (*print)(const struct json *));
 
+/* Calls 'request' without arguments for command 'name' and stores the reply,
+ * an object, which the caller destroys.  Returns the exit status, after a
+ * message on failure. */
+int controller_get(const char *name, const char *request, struct json **);
+
 /* Prints and destroys 'json'. */
 void print_and_destroy(struct json *);
 

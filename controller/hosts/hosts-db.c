@@ -13,6 +13,7 @@
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
+#include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -638,4 +639,28 @@ int64_t
 hosts_db_version(const struct hosts_db *hdb)
 {
     return hdb->version;
+}
+
+struct json *
+hosts_db_facts_to_json(const struct hosts_db *hdb)
+{
+    const struct hostsrec_host_reported *row;
+    struct json *facts = json_array_create_empty();
+    struct json *json = json_object_create();
+
+    HOSTSREC_HOST_REPORTED_FOR_EACH (row, hdb->loop.idl) {
+        struct json *host = json_object_create();
+        struct json *health = json_object_create();
+        const struct smap_node *node;
+
+        SMAP_FOR_EACH (node, &row->health) {
+            json_object_put_string(health, node->key, node->value);
+        }
+        json_object_put_string(host, "host", row->host);
+        json_object_put_string(host, "agent", row->agent);
+        json_object_put(host, "health", health);
+        json_array_add(facts, host);
+    }
+    json_object_put(json, "facts", facts);
+    return json;
 }

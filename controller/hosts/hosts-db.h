@@ -44,6 +44,7 @@ struct cluster;
 struct host;
 struct hosts_db;
 struct hostsrec_host_wanted;
+struct json;
 struct policy;
 
 struct hosts_db *hosts_db_create(const char *remote, struct cluster *);
@@ -58,6 +59,10 @@ void hosts_db_run(struct hosts_db *);
 /* Newest generation and version of all rows. */
 int64_t hosts_db_generation(const struct hosts_db *);
 int64_t hosts_db_version(const struct hosts_db *);
+
+/* Returns {"facts": [{"host", "agent", "health"}]}: version and health of the
+ * agents as in Host_Reported. */
+struct json *hosts_db_facts_to_json(const struct hosts_db *);
 
 bool hosts_db_answers(const struct hosts_db *);
 bool hosts_db_is_ready(const struct hosts_db *);

@@ -90,6 +90,11 @@ struct host {
     /* From telemetry; 'state' and 'ports' from Host_Reported until the agent
      * connects. */
     bool connected;             /* Its agent is connected. */
+    long long reported_at;      /* time_msec() of the last telemetry, 0 before
+                                 * the first. */
+    int64_t clock_ms;           /* Its clock minus the controller's at that
+                                 * time, less the delay of the message; 0 if
+                                 * unknown. */
     char *state;                /* "ordered", "fair" or "". */
     bool bypass;                /* The kernel forwards instead of the shim. */
     struct simap ports;         /* Port name -> kbit/s. */

@@ -434,6 +434,8 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     }
     host->jobs_refused = r->jobs_refused;
     host->bypass = r->bypass;
+    host->reported_at = time_msec();
+    host->clock_ms = r->time < 0 ? 0 : r->time - time_wall_msec();
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;
     host->queued_bytes = r->queued_bytes;

@@ -247,6 +247,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     version = ovsdb_parser_member(&p, "version", OP_INTEGER);
     host = ovsdb_parser_member(&p, "host", OP_STRING);
     state = ovsdb_parser_member(&p, "state", OP_STRING);
+    r->time = parse_count(&p, "time", -1);
     r->applied = parse_count(&p, "applied", 0);
     r->jobs_refused = MAX(parse_count(&p, "jobs_refused", -1), 0);
     r->ip_bytes = parse_count(&p, "ip_bytes", 0);

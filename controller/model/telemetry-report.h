@@ -55,6 +55,8 @@ struct telemetry_report {
     char *host;
     char *state;                /* "ordered" or "fair". */
     bool bypass;                /* The kernel forwards instead of the shim. */
+    int64_t time;               /* Epoch ms of the host's clock, -1 if
+                                 * unknown. */
     int64_t applied;            /* Version of the order that is applied. */
     uint64_t jobs_refused;      /* By the agent since it started. */
     struct simap ports;         /* Port name -> kbit/s. */

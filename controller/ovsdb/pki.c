@@ -22,6 +22,7 @@
 #include <openssl/x509v3.h>
 
 #include "util.h"
+#include "wire/certificate.h"
 
 #define CA_DAYS 3650
 
@@ -355,22 +356,6 @@ pki_issue(const char *dir, enum pki_role role, const char *name, double days)
     return error;
 }
 
-static char *
-read_expiry(const char *file, int64_t *expiresp)
-{
-    struct identity id;
-    char *error = read_identity(file, false, &id);
-    struct tm tm;
-
-    if (!error && !ASN1_TIME_to_tm(X509_get0_notAfter(id.cert), &tm)) {
-        error = ssl_error(file, "has no end of validity");
-    } else if (!error) {
-        *expiresp = timegm(&tm);
-    }
-    identity_uninit(&id);
-    return error;
-}
-
 static int
 is_visible(const struct dirent *de)
 {
@@ -392,16 +377,17 @@ list_role(const char *dir, enum pki_role role, struct pki_entry **entriesp,
     }
     for (int i = 0; i < n; i++) {
         char *file = xasprintf("%s/%s/identity.pem", sub, names[i]->d_name);
-        int64_t expires = 0;
+        struct certificate cert = { .name = NULL };
 
-        error = error ? error : read_expiry(file, &expires);
+        error = error ? error : certificate_read(file, &cert);
         if (!error) {
             *entriesp = xrealloc(*entriesp, (*np + 1) * sizeof **entriesp);
             (*entriesp)[(*np)++] = (struct pki_entry) {
                 .role = role, .name = xstrdup(names[i]->d_name),
-                .expires = expires,
+                .expires = cert.expires,
             };
         }
+        free(cert.name);
         free(file);
         free(names[i]);
     }

@@ -323,6 +323,17 @@ get_ports(const struct server_config *c, struct shim_ports *ports)
     return sizeof *ports;
 }
 
+static int
+get_about(const struct server_config *c, char *text, size_t *size)
+{
+    if (!c->get_about) {
+        return EOPNOTSUPP;
+    }
+    c->get_about(c->aux, text, SHIM_MAX_ABOUT);
+    *size = strlen(text);
+    return 0;
+}
+
 /* Lists as many flows as fit into one message behind 'size' bytes. */
 static size_t
 list_flows(const struct server_config *c, struct shim_cursor *cursor,
@@ -482,6 +493,8 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
     case SHIM_PORTS:
         *reply_size = get_ports(c, s->reply);
         return 0;
+    case SHIM_ABOUT:
+        return get_about(c, s->reply, reply_size);
     case SHIM_BINS:
         *reply_size = get_bins(c, body, s->reply);
         return 0;

@@ -63,6 +63,9 @@ struct server_config {
     void (*get_ports)(void *aux, struct shim_ports *);
     int (*take_over)(void *aux, uint32_t step, struct shim_state *);
 
+    /* Optional.  Writes the null-terminated reply to SHIM_ABOUT. */
+    void (*get_about)(void *aux, char *text, size_t size);
+
     /* Optional.  Stores the body of the reply to SHIM_CONNECTIONS, for which
      * any message has space, and its size.  Returns 0 or a positive errno. */
     int (*get_connections)(void *aux, void *body, size_t *size);

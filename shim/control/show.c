@@ -53,6 +53,12 @@ show_slot_stats(const struct shim_slot_stats *s, size_t n, FILE *stream)
     }
 }
 
+static void
+show_about(const void *body, size_t size, FILE *stream)
+{
+    fwrite(body, 1, size, stream);
+}
+
 #define ROW(MEMBER) { #MEMBER, offsetof(struct shim_stats, MEMBER) }
 
 static void
@@ -146,6 +152,7 @@ shim_show(const char *path, FILE *stream)
         void (*show)(const void *body, size_t size, FILE *);
     } parts[] = {
         { SHIM_HELLO, show_hello },
+        { SHIM_ABOUT, show_about },
         { SHIM_STATS, show_stats },
         { SHIM_SLOT_LIST, show_slots },
     };
@@ -160,6 +167,8 @@ shim_show(const char *path, FILE *stream)
                                      &body, &size);
         if (!error) {
             parts[i].show(body, size, stream);
+        } else if (parts[i].type == SHIM_ABOUT && error == EOPNOTSUPP) {
+            error = 0;          /* A shim of an older version. */
         }
     }
     error = error ? error : show_pages(c, stream);

@@ -188,6 +188,7 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
         .mtu = 9000,
         .pid = getpid(),
     };
+    static const char about[] = "version 1.2.3\ncc on\nnonsense\n";
     const struct shim_congestion *congestion = body;
     const struct shim_lease *lease = body;
     uint32_t status = 0;
@@ -205,6 +206,9 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
         return;
     case SHIM_STATS:
         send_stats(msg->xid);
+        return;
+    case SHIM_ABOUT:
+        send_message(msg->type, msg->xid, 0, about, sizeof about - 1);
         return;
     case SHIM_LEASE:
         printf("lease %u %u\n", lease->ms, lease->default_dscp);

@@ -103,6 +103,7 @@ start_shim
 start_agent
 wait_for 3 "the agent meets the shim" agent_says agent/status '"shim":"connected"'
 wait_for 3 "the host is in the database" reported '^0,.*shim=connected.*,h0,{uplink=50000000},fair'
+wait_for 3 "the database has the shim's facts" reported 'shim_cc=on, shim_version=.*1\.2\.3'
 
 # Jobs and their flows.
 $netns "$BUILD/cli/stagecoach" run --cojob asha --job t0 -- \

@@ -4,7 +4,7 @@
 # Checks the effect of priority: two unmodified jobs under "stagecoach run"
 # send at full speed, over one host's uplink and then over one host's downlink.
 # The job with the first stage in the controller's order gets at least 0.90 of
-# the link while it has data.
+# the link while it has data.  Also checks what the doctor finds in this cluster.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -76,11 +76,28 @@ compete() {
     [ "$got" -ge 900 ] || fail "$3: $got permille, at least 900 is right"
 }
 
+# finds STATUS EXPRESSION: the doctor's exit status, and an expression that is
+# true of its findings f.
+finds() {
+    status=0
+    "$stagecoach" doctor --format json >"$dir/doctor" || status=$?
+    [ $status = "$1" ] && python3 -c "
+import json, sys
+f = {(x['level'], place): x['what']
+     for x in json.load(sys.stdin)['findings'] for place in x['places']}
+sys.exit(not ($2))" <"$dir/doctor"
+}
+
 lab up "$SOURCE/lab/scenarios/smoke.json" --policy stage
 "$stagecoach" stage begin --cojob first --rung 0 --iterations 60 --jobs j
 "$stagecoach" stage begin --cojob second --rung 0 --iterations 9000 --jobs j
 compete h0 h0 "one uplink"
 compete h0 h1 "one downlink"
+await "the doctor knows what the shims expect of the switch" finds 0 \
+    "'serve levels in order' in f['note', 'switches']"
+ovs-appctl -T 5 -t "$STAGECOACH_RUNDIR/hosts/h1/agent.ctl" exit
+await "the doctor misses an agent" finds 1 \
+    "'has disconnected' in f['error', 'h1'] and ('error', 'h0') not in f"
 lab down
 assert_clean "the lab"
 echo PASS

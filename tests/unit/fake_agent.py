@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""An agent for tests of its clients: it answers on RUNDIR/agent.ctl and
-RUNDIR/progress.sock and remembers each message.
+"""An agent, or a controller, for tests of its clients: it answers on
+RUNDIR/agent.ctl, or 'name' there, and RUNDIR/progress.sock and remembers each
+message.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ class FakeAgent:
     """It answers a command in 'answers' {command: object} with the object and
     others with "{}".  A 'mute' agent reads and never answers."""
 
-    def __init__(self, answers=None, mute=False):
+    def __init__(self, answers=None, mute=False, name="agent.ctl"):
         self.folder = tempfile.TemporaryDirectory(prefix="sct-agent-")
         self.rundir = self.folder.name
         self.answers = answers or {}
@@ -26,7 +27,7 @@ class FakeAgent:
         self.open = []
         self.lock = threading.Lock()
         self.control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.control.bind(os.path.join(self.rundir, "agent.ctl"))
+        self.control.bind(os.path.join(self.rundir, name))
         self.control.listen(50)
         self.progress = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.progress.bind(os.path.join(self.rundir, "progress.sock"))

@@ -9,6 +9,7 @@
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
+#include "timeval.h"
 #include "wire/json-put.h"
 
 /* Adds members that are absent while unknown. */
@@ -127,6 +128,10 @@ host_to_json(const struct shash_node *host_node)
     }
     json_object_put_string(json, "host", host->name);
     json_put_boolean(json, "connected", host->connected);
+    if (host->reported_at) {
+        json_put_integer(json, "silent_ms", time_msec() - host->reported_at);
+        json_put_integer(json, "clock_ms", host->clock_ms);
+    }
     json_object_put_string(json, "state", host->state);
     json_put_boolean(json, "bypass", host->bypass);
     json_put_integer(json, "wanted", host->wanted);

@@ -28,6 +28,8 @@
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
+#include "wire/certificate.h"
+#include "wire/daemon-options.h"
 #include "wire/json-put.h"
 
 /* Number of decisions in a reply; "controller/decisions-after" has more. */
@@ -38,6 +40,29 @@ put_version(const struct controller *ctl, struct json *json)
 {
     json_put_integer(json, "version", hosts_db_version(ctl->hosts));
     json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+}
+
+/* Adds the version and the certificate of this program. */
+static void
+put_program(struct json *json)
+{
+    const char *file = tls_file('c');
+    struct certificate cert;
+
+    json_object_put_string(json, "program", STAGECOACH_VERSION);
+    if (file) {
+        char *error = certificate_read(file, &cert);
+
+        if (!error) {
+            struct json *certificate = json_object_create();
+
+            json_object_put_string(certificate, "name", cert.name);
+            json_put_integer(certificate, "expires", cert.expires * 1000);
+            json_object_put(json, "certificate", certificate);
+        }
+        free(error);
+        free(cert.name);
+    }
 }
 
 static struct json *
@@ -54,6 +79,7 @@ status_to_json(const struct controller *ctl)
         n_jobs += ((const struct job *) node->data)->live;
     }
     free(cluster_running_stages(ctl->cluster, &n_stages));
+    put_program(json);
     json_object_put_string(json, "state", intent_db_state(ctl->intent));
     json_put_integer(json, "generation", intent_db_generation(ctl->intent));
     put_version(ctl, json);
@@ -240,6 +266,12 @@ policy_to_json(const struct controller *ctl)
 }
 
 static struct json *
+facts_to_json(const struct controller *ctl)
+{
+    return hosts_db_facts_to_json(ctl->hosts);
+}
+
+static struct json *
 overrides_view(const struct controller *ctl)
 {
     return overrides_to_json(&ctl->overrides);
@@ -248,6 +280,7 @@ overrides_view(const struct controller *ctl)
 const struct control_view control_views[] = {
     { "cojobs", "controller/cojobs", cojobs_report },
     { "decisions", "controller/decisions", decisions_to_json },
+    { "facts", "controller/facts", facts_to_json },
     { "hosts", "controller/hosts", cojobs_report_hosts },
     { "interleave", "controller/interleave", interleave_to_json },
     { "jobs", "controller/jobs", cojobs_report_jobs },

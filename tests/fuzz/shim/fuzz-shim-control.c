@@ -106,7 +106,7 @@ check_protocol(const uint8_t *data, size_t size)
     if (!protocol_next(copy, size, &msg)) {
         must(msg.length >= sizeof msg && msg.length <= size);
     }
-    for (uint16_t type = 0; type <= SHIM_CONTROL + 1; type++) {
+    for (uint16_t type = 0; type <= SHIM_ABOUT + 1; type++) {
         protocol_check_body(type, copy, size);
     }
     free(copy);

@@ -79,6 +79,13 @@ get_ports(void *aux, struct shim_ports *ports)
     ports->polls = 17;
 }
 
+static void
+get_about(void *aux, char *text, size_t size)
+{
+    (void) aux;
+    snprintf(text, size, "version 7\n");
+}
+
 static int
 be_taken_over(void *aux, uint32_t step, struct shim_state *state)
 {
@@ -118,7 +125,8 @@ setup(void **state)
         .get_rate = get_rate, .set_rate = set_rate,
         .set_min_share = set_min_share,
         .set_congestion = set_congestion,
-        .now = get_now, .get_ports = get_ports, .take_over = be_taken_over,
+        .now = get_now, .get_ports = get_ports, .get_about = get_about,
+        .take_over = be_taken_over,
         .get_connections = get_connections,
     };
     char *error;
@@ -790,6 +798,20 @@ ports_are_reported(void **state)
     shim_client_close(c);
 }
 
+static void
+facts_are_reported(void **state)
+{
+    struct shim_client *c = open_client();
+    const void *body;
+    size_t size;
+
+    (void) state;
+    assert_int_equal(ask(c, SHIM_ABOUT, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, strlen("version 7\n"));
+    assert_memory_equal(body, "version 7\n", size);
+    shim_client_close(c);
+}
+
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 
 int
@@ -812,6 +834,7 @@ main(void)
         TEST(a_new_shim_gets_the_state_and_the_socket),
         TEST(connections_are_sent_during_a_takeover_only),
         TEST(ports_are_reported),
+        TEST(facts_are_reported),
     };
 
     return cmocka_run_group_tests_name("shim-protocol", tests, NULL, NULL);

@@ -55,6 +55,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_int_equal(r->default_bytes, 4);
     assert_false(r->bypass);
     assert_int_equal(r->queued_bytes, -1);
+    assert_int_equal(r->time, 1);
     assert_int_equal(r->n_jobs, 2);
     assert_int_equal(r->jobs[0].n_remotes, 0);
     assert_int_equal(r->jobs[1].n_remotes, 1);

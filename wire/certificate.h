@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef CERTIFICATE_H
+#define CERTIFICATE_H 1
+
+/* Name and end of validity of a certificate in a file. */
+
+#include <stdint.h>
+
+struct certificate {
+    char *name;                 /* Common name, "" without one. */
+    int64_t expires;            /* Seconds since the epoch. */
+};
+
+/* Reads the first certificate of 'file', which may begin with a key.  Returns
+ * NULL, or a malloc()'d message that begins with 'file'; then '*c' has no name
+ * and 0.  The caller frees 'c->name'. */
+char *certificate_read(const char *file, struct certificate *c);
+
+#endif /* wire/certificate.h */
