@@ -85,6 +85,7 @@ int cmd_stages(int argc, char *argv[]);
 int cmd_topology(int argc, char *argv[]);
 int cmd_hosts(int argc, char *argv[]);
 int cmd_doctor(int argc, char *argv[]);
+int cmd_top(int argc, char *argv[]);
 int cmd_stage(int argc, char *argv[]);
 int cmd_policy(int argc, char *argv[]);
 int cmd_agent(int argc, char *argv[]);

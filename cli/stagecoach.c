@@ -30,6 +30,8 @@ static const struct command commands[] = {
     { "doctor", "[--format table|json]",
       "Examine the whole cluster and print what is wrong, with its remedy.",
       cmd_doctor },
+    { "top", "[--once] [--by-name]",
+      "Show stages, hosts and links, once a second.", cmd_top },
     { "order", "[--format table|json]",
       "List the stages in the order in which they get the network.",
       cmd_order },

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "openvswitch/dynamic-string.h"
 #include "svec.h"
 #include "util.h"
 
@@ -67,7 +68,7 @@ is_number(const char *s)
 }
 
 void
-table_finish(struct table *t)
+table_put(struct table *t, struct ds *out)
 {
     for (size_t i = 0; i < t->cells.n; i++) {
         const char *cell = t->cells.names[i];
@@ -76,12 +77,22 @@ table_finish(struct table *t)
         bool last = column + 1 == t->n_columns;
 
         if (is_number(cell)) {
-            printf("%*s", width, cell);
+            ds_put_format(out, "%*s", width, cell);
         } else {
-            printf("%-*s", last ? 0 : width, cell);
+            ds_put_format(out, "%-*s", last ? 0 : width, cell);
         }
-        fputs(last ? "\n" : "  ", stdout);
+        ds_put_cstr(out, last ? "\n" : "  ");
     }
     svec_destroy(&t->cells);
     free(t);
+}
+
+void
+table_finish(struct table *t)
+{
+    struct ds text = DS_EMPTY_INITIALIZER;
+
+    table_put(t, &text);
+    fputs(ds_cstr(&text), stdout);
+    ds_destroy(&text);
 }

@@ -143,6 +143,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
         rows->stages[k] = (struct stage_row) {
             .level = assigned->stage_levels[s],
             .cojob = xstrdup(stage->cojob_name), .rung = stage->rung,
+            .iterations = stage->iterations,
             .owner = nullable_xstrdup(stage->cojob->owner),
             .override = stage->override, .weight = stage->cojob->weight,
             .urgency = urgency_of(dp, s),
@@ -202,18 +203,21 @@ demands_to_json(const struct decide_rows *rows, const struct stage_row *row)
     return json;
 }
 
-/* Adds the names, ranks and levels of the jobs of the stage of 'rank'. */
+/* Adds the names, ranks and levels of the jobs of the stage of 'rank', and the
+ * iterations that the slowest of them has left. */
 static void
 put_jobs(struct json *json, const struct decide_rows *rows, size_t rank)
 {
     struct json *jobs = json_array_create_empty();
     struct json *ranks = json_object_create();
     struct json *levels = json_object_create();
+    int64_t left = 0;
 
     for (size_t k = 0; k < rows->n_jobs; k++) {
         const struct job_row *job = &rows->jobs[k];
 
         if (job->stage == rank) {
+            left = MAX(left, job->iterations);
             json_put_integer(ranks, job->name, k);
             json_put_integer(levels, job->name, job->level);
             json_array_add(jobs, json_string_create(job->name));
@@ -222,6 +226,7 @@ put_jobs(struct json *json, const struct decide_rows *rows, size_t rank)
     json_object_put(json, "jobs", jobs);
     json_object_put(json, "ranks", ranks);
     json_object_put(json, "levels", levels);
+    json_put_integer(json, "iterations_left", left);
 }
 
 struct json *
@@ -239,6 +244,7 @@ decide_rows_to_json(const struct decide_rows *rows)
         json_object_put_string(o, "cojob", row->cojob);
         json_object_put_string(o, "owner", row->owner ? row->owner : "");
         json_put_integer(o, "rung", row->rung);
+        json_put_integer(o, "iterations", row->iterations);
         put_jobs(o, rows, k);
         json_object_put_string(o, "override", override_names[row->override]);
         json_put_real(o, "weight", row->weight);

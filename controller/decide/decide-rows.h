@@ -38,6 +38,7 @@ struct stage_row {
     char *cojob;
     char *owner;                /* See struct cojob; NULL if unknown. */
     int rung;
+    int64_t iterations;         /* That each of its jobs must reach. */
     enum override_kind override;
     double weight;              /* Of its cojob, by the intent. */
     double urgency;             /* Weight in the order: by the policy, and

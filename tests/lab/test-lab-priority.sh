@@ -4,7 +4,8 @@
 # Checks the effect of priority: two unmodified jobs under "stagecoach run"
 # send at full speed, over one host's uplink and then over one host's downlink.
 # The job with the first stage in the controller's order gets at least 0.90 of
-# the link while it has data.  Also checks what the doctor finds in this cluster.
+# the link while it has data.  Also checks what the doctor and "top" find
+# in this cluster.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -59,7 +60,8 @@ compete() {
     first=$!
     job "$2" second 6002 >"$dir/second" &
     second=$!
-    sleep 3
+    sleep 2
+    "$stagecoach" top --once >"$dir/top" || fail "top"
     if [ "$(level first)" -lt "$(level second)" ]; then
         high=6001 low=6002
     else
@@ -92,6 +94,9 @@ lab up "$SOURCE/lab/scenarios/smoke.json" --policy stage
 "$stagecoach" stage begin --cojob first --rung 0 --iterations 60 --jobs j
 "$stagecoach" stage begin --cojob second --rung 0 --iterations 9000 --jobs j
 compete h0 h0 "one uplink"
+awk '$1 == "h0:tx" && $2 + 0 >= 50 { load = 1 }
+     $2 == "first/0" && $5 ~ "^[1-9][0-9]*/60$" { stage = 1 }
+     END { exit !(load && stage) }' "$dir/top" || fail "top: $(cat "$dir/top")"
 compete h0 h1 "one downlink"
 await "the doctor knows what the shims expect of the switch" finds 0 \
     "'serve levels in order' in f['note', 'switches']"

@@ -15,8 +15,8 @@ import time
 
 
 class FakeAgent:
-    """It answers a command in 'answers' {command: object} with the object and
-    others with "{}".  A 'mute' agent reads and never answers."""
+    """It answers a command in 'answers' {command: object} with the object, or
+    what a function there returns, and others with "{}".  A 'mute' agent reads and never answers."""
 
     def __init__(self, answers=None, mute=False, name="agent.ctl"):
         self.folder = tempfile.TemporaryDirectory(prefix="sct-agent-")
@@ -54,6 +54,8 @@ class FakeAgent:
             if self.mute:
                 continue
             result = self.answers.get(request["method"], {})
+            if callable(result):
+                result = result()
             with contextlib.suppress(OSError):  # Not all wait for it.
                 connection.sendall(json.dumps(
                     {"id": request["id"], "error": None,

@@ -20,6 +20,7 @@
 #include "controller/intent/intent-db.h"
 #include "controller/decide/policy-file.h"
 #include "controller/southbound/switches.h"
+#include "controller/northbound/views/ports-report.h"
 #include "controller/northbound/views/status-report.h"
 #include "controller/hosts/telemetry.h"
 #include "openvswitch/json.h"
@@ -272,6 +273,12 @@ facts_to_json(const struct controller *ctl)
 }
 
 static struct json *
+ports_to_json(const struct controller *ctl)
+{
+    return ports_report(ctl->cluster);
+}
+
+static struct json *
 overrides_view(const struct controller *ctl)
 {
     return overrides_to_json(&ctl->overrides);
@@ -287,6 +294,7 @@ const struct control_view control_views[] = {
     { "order", "controller/order", order_to_json },
     { "overrides", "controller/overrides", overrides_view },
     { "policy", "policy/show", policy_to_json },
+    { "ports", "controller/ports", ports_to_json },
     { "stages", "controller/stages", stages_to_json },
     { "status", "controller/status", status_to_json },
     { "switches", "controller/switches", switches_to_json },

@@ -40,6 +40,8 @@ tells_the_order_and_its_quality(void **state)
     /* 125 kB at 1 Gbit/s are 1 ms, so 0.1 s and 0.4 s. */
     assert_float_equal(member(order->array.elems[0], "remaining_s"), 0.1,
                        1e-9);
+    assert_true(member(order->array.elems[0], "iterations") == 100);
+    assert_true(member(order->array.elems[1], "iterations_left") == 300);
     assert_true(member(order->array.elems[1], "weight") == 1);
     assert_in_range(member(order->array.elems[1], "age_s"), 0, 60);
     demand = shash_find_data(json_object(order->array.elems[1]), "demand");

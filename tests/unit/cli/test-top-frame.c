@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/command.h"
+#include "cli/operator/top-frame.h"
+#include "openvswitch/dynamic-string.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+/* The frame makes no request, for which this would be called. */
+char *
+command_controller_rundir(void)
+{
+    fail();
+    return NULL;
+}
+
+#define STATUS(ALARMS)                                                      \
+    "{\"state\": \"active\", \"version\": 7, \"policy\": \"stage\","        \
+    " \"hosts\": 2, \"agents\": 1, \"hosts_applied\": 1, \"cojobs\": 1,"    \
+    " \"jobs\": 2, \"stages\": 1, \"coverage\": 0.75, \"gap\": 1.5,"        \
+    " \"alarms\": " ALARMS "}"
+#define ORDER                                                               \
+    "{\"order\": [{\"rank\": 0, \"cojob\": \"asha\", \"rung\": 2,"          \
+    " \"level\": 1, \"jobs\": [\"asha/t0\", \"asha/t1\"],"                  \
+    " \"iterations\": 200, \"iterations_left\": 50,"                        \
+    " \"completion_s\": 7500, \"bottleneck\": \"h0:tx\","                   \
+    " \"demand\": {\"h0:tx\": 30}}]}"
+#define HOSTS(TX, RX)                                                       \
+    "{\"hosts\": [{\"host\": \"h0\", \"connected\": true,"                  \
+    " \"bypass\": false, \"state\": \"ordered\", \"applied\": 7,"           \
+    " \"moved\": {\"tx\": " TX ", \"rx\": 0}, \"queued_bytes\": 12000,"     \
+    " \"coverage\": 1}, {\"host\": \"h1\", \"connected\": false,"           \
+    " \"bypass\": false, \"state\": \"fair\", \"applied\": 6,"              \
+    " \"moved\": {\"tx\": 5, \"rx\": " RX "}, \"coverage\": 0.5}]}"
+#define PORTS(H0, LEAF)                                                     \
+    "{\"ports\": [{\"port\": \"h0:tx\", \"busy_s\": " H0 "},"               \
+    " {\"port\": \"leaf0>spine0\", \"busy_s\": " LEAF "}]}"
+
+static struct top_sample
+make(double at, const char *status, const char *hosts, const char *ports)
+{
+    return (struct top_sample) {
+        .at = at,
+        .views = { json_from_string(status), json_from_string(ORDER),
+                   json_from_string(hosts), json_from_string(ports) },
+    };
+}
+
+/* Checks the frame of two samples that are two seconds apart. */
+static void
+assert_frame(struct top_screen *screen, const char *alarms,
+             const char *expected)
+{
+    struct top_sample before = make(10, STATUS("[]"), HOSTS("1000", "9000"),
+                                    PORTS("1.5", "3"));
+    struct top_sample now = make(12, alarms, HOSTS("5001000", "500009000"),
+                                 PORTS("2.5", "1"));
+    struct ds frame = DS_EMPTY_INITIALIZER;
+
+    top_frame(&before, &now, screen, &frame);
+    assert_string_equal(ds_cstr(&frame), expected);
+    ds_destroy(&frame);
+    for (int i = 0; i < N_TOP_VIEWS; i++) {
+        json_destroy(before.views[i]);
+        json_destroy(now.views[i]);
+    }
+}
+
+#define HEADER                                                              \
+    "controller active, order 7 by policy stage, gap 1.50\n"                \
+    "2 hosts, 1 connected, 1 have applied the order; 1 cojobs, 2 jobs, "    \
+    "1 stages; 75% tagged\n"
+#define STAGES                                                              \
+    "  rank  stage   jobs  level  iterations  done  ends in    "            \
+    "bottleneck\n"                                                          \
+    "     0  asha/2     2      1  150/200     75%   2 h 5 min  h0:tx\n"
+
+static void
+shows_rates_and_loads_between_two_samples(void **state OVS_UNUSED)
+{
+    struct top_screen screen = { .lines = 0 };
+
+    assert_frame(&screen, STATUS("[\"shim down on h1\", \"x\"]"),
+        HEADER
+        "alarms: 2, shim down on h1\n"
+        "\n"
+        STAGES
+        "\n"
+        "  host  state    order  jobs send    jobs receive  queued  tagged\n"
+        "  h1    away         6  0.0 Mbit/s   2.00 Gbit/s   0 kB    50%\n"
+        "  h0    ordered      7  20.0 Mbit/s  0.0 Mbit/s    12 kB   100%\n"
+        "\n"
+        "  link          load  demand\n"
+        "  h0:tx         50%   30 s\n"
+        "  leaf0>spine0  0%    0 s");
+}
+
+static void
+sorts_by_name(void **state OVS_UNUSED)
+{
+    struct top_screen screen = { .lines = 0, .by_name = true };
+
+    assert_frame(&screen, STATUS("[]"),
+        HEADER
+        "alarms: 0, none\n"
+        "\n"
+        STAGES
+        "\n"
+        "  host  state    order  jobs send    jobs receive  queued  tagged\n"
+        "  h0    ordered      7  20.0 Mbit/s  0.0 Mbit/s    12 kB   100%\n"
+        "  h1    away         6  0.0 Mbit/s   2.00 Gbit/s   0 kB    50%\n"
+        "\n"
+        "  link          load  demand\n"
+        "  h0:tx         50%   30 s\n"
+        "  leaf0>spine0  0%    0 s");
+}
+
+static void
+fits_the_screen_and_scrolls_the_selected_part(void **state OVS_UNUSED)
+{
+    struct top_screen screen = {
+        .lines = 12, .columns = 20, .selected = TOP_PART_HOSTS,
+        .offsets = { 9, 9, 9 }, .error = "it is\x1b[2J gone",
+    };
+
+    assert_frame(&screen, STATUS("[]"),
+        "controller active, o\n"
+        "2 hosts, 1 connected\n"
+        "OLD DATA: it is?[2J \n"
+        "\n"
+        "  rank  stage   jobs\n"
+        "     0  asha/2     2\n"
+        "\n"
+        "> host  state    ord\n"
+        "  h0    ordered     \n"
+        "\n"
+        "  link          load\n"
+        "  leaf0>spine0  0%  ");
+    assert_int_equal(screen.offsets[TOP_PART_STAGES], 0);
+    assert_int_equal(screen.offsets[TOP_PART_HOSTS], 1);
+    assert_int_equal(screen.offsets[TOP_PART_PORTS], 1);
+}
+
+static void
+survives_a_tiny_screen(void **state OVS_UNUSED)
+{
+    struct top_screen screen = { .lines = 2, .columns = 5 };
+
+    assert_frame(&screen, STATUS("[]"), "contr\n2 hos");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shows_rates_and_loads_between_two_samples),
+        cmocka_unit_test(sorts_by_name),
+        cmocka_unit_test(fits_the_screen_and_scrolls_the_selected_part),
+        cmocka_unit_test(survives_a_tiny_screen),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
