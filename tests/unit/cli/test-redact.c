@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/operator/redact.h"
+#include "util.h"
+
+/* Checks what the first pass makes of 'text'. */
+static void
+assert_names(const char *text, const char *expected)
+{
+    struct redactor r;
+    size_t n = 0;
+    char *result;
+
+    redactor_init(&r);
+    result = redact_names(&r, xstrdup(text), &n);
+    assert_string_equal(result, expected);
+    assert_int_equal(n > 0, strcmp(text, expected) != 0);
+    free(result);
+    redactor_uninit(&r);
+}
+
+static void
+values_with_names_of_secrets_are_removed(void **state OVS_UNUSED)
+{
+    assert_names("A=1 API_TOKEN=abc B=2\n", "A=1 API_TOKEN=[removed] B=2\n");
+    assert_names("Password : 'a b\\'c' x", "Password : '[removed]' x");
+    assert_names("{\"secret\": \"a\\\"b\", \"n\": 1}",
+                 "{\"secret\": \"[removed]\", \"n\": 1}");
+    assert_names("\\\"my_token\\\": \\\"abc\\\"",
+                 "\\\"my_token\\\": \\\"[removed]\\\"");
+    assert_names("run --token abc --x", "run --token [removed] --x");
+    assert_names("run --db-password=abc", "run --db-password=[removed]");
+    assert_names("Authorization: Bearer abc.def\n",
+                 "Authorization: Bearer [removed]\n");
+    assert_names("PASSWORD=", "PASSWORD=");
+    assert_names("the token abc is bad", "the token abc is bad");
+    assert_names("tokenizer/t0 ends", "tokenizer/t0 ends");
+}
+
+static void
+paths_of_files_stay(void **state OVS_UNUSED)
+{
+    assert_names("--private-key=/etc/passwd -C x",
+                 "--private-key=/etc/passwd -C x");
+    assert_names("--private-key=/nowhere/there",
+                 "--private-key=[removed]");
+}
+
+static void
+secrets_without_names_are_removed(void **state OVS_UNUSED)
+{
+    assert_names("a\n-----BEGIN RSA PRIVATE KEY-----\nMII\nxyz\n"
+                 "-----END RSA PRIVATE KEY-----\nb\n", "a\n[removed]\nb\n");
+    assert_names("-----BEGIN PRIVATE KEY-----\nMII", "[removed]");
+    assert_names("-----BEGIN CERTIFICATE-----\nMII\n"
+                 "-----END CERTIFICATE-----\n",
+                 "-----BEGIN CERTIFICATE-----\nMII\n"
+                 "-----END CERTIFICATE-----\n");
+    assert_names("http://eva:pw@host/x http://host/x",
+                 "http://[removed]@host/x http://host/x");
+    assert_names("got eyJhbGciOi.eyJzdWIiOi.SflKxw ok", "got [removed] ok");
+}
+
+static void
+removed_values_are_removed_elsewhere(void **state OVS_UNUSED)
+{
+    struct redactor r;
+    char *config, *log;
+    size_t n = 0;
+
+    redactor_init(&r);
+    log = redact_names(&r, xstrdup("login with hunter22 failed, abc\n"), &n);
+    config = redact_names(&r, xstrdup("password=hunter22\ntoken=abc\n"), &n);
+    assert_int_equal(n, 2);
+    log = redact_values(&r, log, &n);
+    config = redact_values(&r, config, &n);
+    assert_int_equal(n, 3);
+    assert_string_equal(config, "password=[removed]\ntoken=[removed]\n");
+
+    /* Short values would be words of other texts. */
+    assert_string_equal(log, "login with [removed] failed, abc\n");
+    free(config);
+    free(log);
+    redactor_uninit(&r);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_with_names_of_secrets_are_removed),
+        cmocka_unit_test(paths_of_files_stay),
+        cmocka_unit_test(secrets_without_names_are_removed),
+        cmocka_unit_test(removed_values_are_removed_elsewhere),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
