@@ -101,7 +101,10 @@ take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
     get_integer(params->array.elems[0], "report_ms", &lease.report_ms);
     pairs = shash_find_data(json_object(params->array.elems[0]), "pairs");
     lease.pairs = pairs && pairs->type == JSON_TRUE;
-    if (!tm->lease(&lease, tm->aux)) {
+    if (tm->lease(&lease, tm->aux)) {
+        /* If this controller is lost, the next one is tried at once. */
+        jsonrpc_session_reset_backoff(tm->session);
+    } else {
         jsonrpc_session_force_reconnect(tm->session);
     }
     return true;

@@ -217,6 +217,7 @@ daemon_argv(const struct controller_options *o, const char *name,
             if (!strcmp(name, db->name)) {
                 char *file = database_file(db, o);
 
+                error = database_prepare(db, &site);
                 database_argv(db, file, &site, argv);
                 free(file);
             }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/directory.h"
+#include "controller/ovsdb/listener-file.h"
 #include "controller/ovsdb/rpc-call.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
@@ -184,17 +185,39 @@ add_server_argv(struct svec *argv, const struct database_site *site,
     }
 }
 
+static char *
+listener_file(const struct database *db, const struct database_site *site)
+{
+    return xasprintf("%s/%s-port.db", site->rundir, db->name);
+}
+
+char *
+database_prepare(const struct database *db, const struct database_site *site)
+{
+    char *file, *target, *error;
+
+    if (!site->address) {
+        return NULL;
+    }
+    file = listener_file(db, site);
+    target = xasprintf("pssl:%d:%s", db->port, site->address);
+    error = listener_file_write(file, target);
+    free(target);
+    free(file);
+    return error;
+}
+
 void
 database_argv(const struct database *db, const char *dbfile,
               const struct database_site *site, struct svec *argv)
 {
     add_server_argv(argv, site, db->name, database_ctl(db, site->rundir),
                     "controllers-ca.pem");
-    if (site->address) {
-        svec_add_nocopy(argv, xasprintf("--remote=pssl:%d:%s", db->port,
-                                        site->address));
-    }
     svec_add(argv, dbfile);
+    if (site->address) {
+        svec_add(argv, LISTENER_REMOTE);
+        svec_add_nocopy(argv, listener_file(db, site));
+    }
     svec_terminate(argv);
 }
 

@@ -29,6 +29,7 @@
  * =====
  *
  *    error = database_init(&database_intent, "/var/lib/x/intent.db", NULL);
+ *    error = database_prepare(&database_intent, &site);
  *    database_argv(&database_intent, "/var/lib/x/intent.db", &site, &argv);
  *    ...fork, execvp(argv[0], argv)...
  *    remote = database_remote(&database_intent, rundir);
@@ -73,6 +74,10 @@ char *database_init(const struct database *, const char *dbfile,
  * address of another member. */
 char *database_join(const struct database *, const char *dbfile,
                     const char *address, const char *peer);
+
+/* Writes the file, in the site's 'rundir', with the TLS port of the server
+ * (listener-file.h); must precede each start of a server with an address. */
+char *database_prepare(const struct database *, const struct database_site *);
 
 /* Add the command lines of the server of 'dbfile' and of the relay of the hosts
  * database to 'argv', and terminate it. */

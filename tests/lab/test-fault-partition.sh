@@ -3,10 +3,12 @@
 #
 # Cuts one of three machines, each with a member of both databases, off from the
 # other two and from all agents while two searches train: first the machine
-# whose members and controller lead, then one where nothing leads.  Two of the
-# machines have a controller.  The switch and the searches reach all machines all
-# the time, so that both controllers could change the switch.  At last, a member
-# of one database loses only its connections to the other members.
+# whose members and controller lead, then one where nothing leads, then the one
+# whose controller leads while the leader of the intent database is on another.
+# Two of the machines have a controller; one that only pauses keeps the lead.
+# The switch and the searches reach all machines all the time, so that both
+# controllers could change the switch.  At last, a member of one database loses
+# only its connections to the other members.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$SOURCE/tests/lab/fault-functions.sh"
@@ -206,6 +208,38 @@ partition() {
     await "all members have the row" is_stored "$label-row"
 }
 
+# one_leads_alone: stores the machine of the controller that leads in $machine.
+# If the leader of the intent database is there, it makes another member the
+# leader; the controllers then compete for the lead.
+one_leads_alone() {
+    is_whole intent Intent && is_whole hosts Hosts && one_leads || return 1
+    machine=1
+    is_active 1 || machine=2
+    is_leader $machine intent Intent || return 0
+    ovs-appctl -T 2 -t "$dir/run$machine/intent-db.ctl" \
+        cluster/failure-test transfer-leadership || :
+    sleep 2
+    return 1
+}
+
+# pause N: stops the controller of machine N, which leads, for one second, and
+# fails if another one takes the lead meanwhile.
+pause() {
+    before=$(generation "$1")
+    pid=$(pid_of "stagecoach-controller .*--unixctl=$dir/run$1/")
+    kill -STOP "$pid"
+    sleep 1
+    kill -CONT "$pid"
+    sleep 2
+    [ -n "$before" ] && [ "$(generation "$1")" = "$before" ] ||
+        fail "a short silence of the controller of machine $1 ended its lead"
+}
+# generation N: prints the generation of the controller of machine N if it leads.
+generation() {
+    ovs-appctl -T 2 -t "$dir/run$1/controller.ctl" controller/status |
+        sed -n '/"state":"active"/s/.*"generation":\([0-9]*\).*/\1/p'
+}
+
 # isolate: has the other members of the intent database not reach one that follows.
 isolate() {
     for member in 1 2 3; do
@@ -234,6 +268,10 @@ partition partition-leader 1 --alarm "intent database is unreachable"
 await "a machine follows" one_follows
 echo "machine $machine follows"
 partition partition-follower "$machine"
+await "a controller leads without its member" one_leads_alone
+echo "the controller of machine $machine leads without its member"
+pause "$machine"
+partition partition-controller "$machine" --alarm "intent database is unreachable"
 isolate
 
 kill "$monitor"

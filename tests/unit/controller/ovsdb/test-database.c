@@ -5,16 +5,21 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/database-cluster.h"
+#include "controller/ovsdb/database-file.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
+#include "controller/ovsdb/listener-file.h"
 #include "controller/ovsdb/member-health.h"
+#include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "svec.h"
 #include "timeval.h"
@@ -57,7 +62,8 @@ a_server_with_an_address_trusts_controllers_and_its_relay_agents(
     struct svec argv = SVEC_EMPTY_INITIALIZER;
 
     database_argv(&database_hosts, "/db", &site, &argv);
-    assert_true(has_argument(&argv, "--remote=pssl:6642:192.0.2.1"));
+    assert_true(has_argument(&argv, LISTENER_REMOTE));
+    assert_true(has_argument(&argv, "/run/x/hosts-port.db"));
     assert_true(has_argument(&argv, "--ca-cert=/tls/controllers-ca.pem"));
     assert_false(has_argument(&argv, "--ca-cert=/tls/agents-ca.pem"));
     svec_destroy(&argv);
@@ -69,6 +75,47 @@ a_server_with_an_address_trusts_controllers_and_its_relay_agents(
     assert_true(has_argument(&argv, "relay:Stagecoach_Hosts:"
                                    "unix:/run/x/hosts.sock"));
     svec_destroy(&argv);
+}
+
+/* The server reads these records. */
+static void
+a_server_with_an_address_has_a_file_with_its_port(void **state OVS_UNUSED)
+{
+    char dir[] = "/tmp/sct-database-XXXXXX";
+    struct database_site site = { .rundir = mkdtemp(dir) };
+    char *file = xasprintf("%s/intent-port.db", dir);
+    struct database_file check;
+    struct ds text = DS_EMPTY_INITIALIZER;
+    FILE *stream;
+    char *error;
+
+    assert_null(database_prepare(&database_intent, &site));
+    assert_int_equal(access(file, F_OK), -1);
+
+    site.address = "[2001:db8::1]";
+    for (int i = 0; i < 2; i++) {       /* The second replaces the first. */
+        assert_null(database_prepare(&database_intent, &site));
+        assert_null(database_file_check(file, &check));
+        assert_int_equal(check.good, check.size);
+        assert_int_equal(check.n_lost, 0);
+    }
+    stream = fopen(file, "re");
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(ds_get_line(&text, stream), 0);
+    }
+    fclose(stream);
+    assert_non_null(strstr(ds_cstr(&text), "\"pssl:6641:[2001:db8::1]\""));
+    assert_non_null(strstr(ds_cstr(&text), "\"inactivity_probe\": 1500}"));
+    ds_destroy(&text);
+    assert_int_equal(unlink(file), 0);
+
+    site.rundir = "/nowhere";
+    error = database_prepare(&database_intent, &site);
+    assert_string_equal(error, "/nowhere/intent-port.db: cannot be written "
+                        "(No such file or directory)");
+    free(error);
+    free(file);
+    assert_int_equal(rmdir(dir), 0);
 }
 
 #define STATUS                                          \
@@ -316,6 +363,7 @@ main(void)
         cmocka_unit_test(a_server_without_an_address_listens_on_sockets_only),
         cmocka_unit_test(
             a_server_with_an_address_trusts_controllers_and_its_relay_agents),
+        cmocka_unit_test(a_server_with_an_address_has_a_file_with_its_port),
         cmocka_unit_test(members_are_read_from_the_cluster_status),
         cmocka_unit_test(a_reply_that_is_no_status_has_no_members),
         cmocka_unit_test(schema_versions_compare_by_number),
