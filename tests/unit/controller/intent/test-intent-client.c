@@ -3,14 +3,11 @@
 #include <config.h>
 
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,77 +15,24 @@
 #include "base/user-name.h"
 #include "controller/intent/intent-client.h"
 #include "controller/intent/intent-edit.h"
-#include "controller/ovsdb/database.h"
-#include "openvswitch/vlog.h"
-#include "svec.h"
+#include "tests/unit/controller/ovsdb/test-server.h"
 #include "util.h"
-
-/* An intent database of one member in a directory of its own. */
-struct fixture {
-    char dir[32];
-    char *file, *remote;
-    pid_t pid;                  /* Of its server, 0 if it does not run. */
-};
-
-static void
-start_server(struct fixture *f)
-{
-    const struct database_site site = { .rundir = f->dir };
-    struct svec argv = SVEC_EMPTY_INITIALIZER;
-
-    database_argv(&database_intent, f->file, &site, &argv);
-    f->pid = fork();
-    if (!f->pid) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        execvp(argv.names[0], argv.names);
-        _exit(1);
-    }
-    svec_destroy(&argv);
-}
-
-static void
-stop_server(struct fixture *f)
-{
-    if (f->pid) {
-        kill(f->pid, SIGTERM);
-        waitpid(f->pid, NULL, 0);
-        f->pid = 0;
-    }
-}
 
 static int
 set_up(void **state)
 {
-    struct fixture *f = xzalloc(sizeof *f);
-    char *error;
+    struct test_server *s = xmalloc(sizeof *s);
 
-    strcpy(f->dir, "/tmp/sct-intent-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    f->file = xasprintf("%s/intent.db", f->dir);
-    f->remote = database_remote(&database_intent, f->dir);
-    vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
-    error = database_init(&database_intent, f->file, NULL);
-    if (error) {
-        free(error);            /* No ovsdb-tool here. */
-        free(f->file);
-        f->file = NULL;
-    }
-    *state = f;
+    test_server_init(s, &database_intent);
+    *state = s;
     return 0;
 }
 
 static int
 tear_down(void **state)
 {
-    struct fixture *f = *state;
-    char *command = xasprintf("rm -rf %s", f->dir);
-
-    stop_server(f);
-    assert_int_equal(system(command), 0);
-    free(command);
-    free(f->file);
-    free(f->remote);
-    free(f);
+    test_server_uninit(*state);
+    free(*state);
     return 0;
 }
 
@@ -135,13 +79,13 @@ each_kind_of_edit_is_written_or_refused(void **state)
         &cojob_begin, &cojob_begin, &job_begin, &job_begin, &stage_begin,
         &stage_begin, &stage_end, &stage_end, &job_end, &cojob_end, &cojob_end,
     };
-    struct fixture *f = *state;
+    struct test_server *f = *state;
     struct intent_client *ic;
 
     if (!f->file) {
         skip();
     }
-    start_server(f);
+    test_server_start(f);
     ic = intent_client_create(f->remote, 5000);
     assert_error(intent_client_write(ic, &stage_begin),
                  "cojob \"asha\": unknown, it has not begun");
@@ -162,7 +106,7 @@ each_kind_of_edit_is_written_or_refused(void **state)
 /* Returns true if the database has cojob "asha" with 'owner', whose number is
  * 'uid', 0 for none. */
 static bool
-is_owner(const struct fixture *f, const char *owner, unsigned int uid)
+is_owner(const struct test_server *f, const char *owner, unsigned int uid)
 {
     char *number = uid ? xasprintf("%u", uid) : xstrdup("\\[\\]");
     char *command = xasprintf(
@@ -179,7 +123,7 @@ is_owner(const struct fixture *f, const char *owner, unsigned int uid)
 static void
 a_cojob_belongs_to_the_user_that_began_it(void **state)
 {
-    struct fixture *f = *state;
+    struct test_server *f = *state;
     struct intent_edit anns = cojob_begin;
     struct intent_client *ic;
     char *user = user_name();
@@ -190,7 +134,7 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
     anns.owner = "ann";
     anns.uid = 1000;
     setenv("USER", "mallory", true);
-    start_server(f);
+    test_server_start(f);
     ic = intent_client_create(f->remote, 5000);
     assert_null(intent_client_write(ic, &cojob_begin));
     assert_true(is_owner(f, user, user_id()));
@@ -212,7 +156,7 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
 static void
 a_client_without_database_gives_up_in_time(void **state)
 {
-    struct fixture *f = *state;
+    struct test_server *f = *state;
     struct intent_client *ic = intent_client_create(f->remote, 50);
 
     assert_error(intent_client_write(ic, &cojob_begin),
@@ -225,7 +169,7 @@ a_client_without_database_gives_up_in_time(void **state)
 static void
 announcements_of_an_outage_are_written_later_in_order(void **state)
 {
-    struct fixture *f = *state;
+    struct test_server *f = *state;
     struct intent_edit copy = intent_edit_clone(&stage_begin);
     struct intent_client *ic;
 
@@ -240,7 +184,7 @@ announcements_of_an_outage_are_written_later_in_order(void **state)
         .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 7,   /* Refused. */
     });
     intent_client_announce(ic, &stage_end);
-    start_server(f);
+    test_server_start(f);
     intent_client_destroy(ic);
 
     ic = intent_client_create(f->remote, 5000);
@@ -253,7 +197,7 @@ announcements_of_an_outage_are_written_later_in_order(void **state)
 static void
 an_announcement_is_written_without_another_one(void **state)
 {
-    struct fixture *f = *state;
+    struct test_server *f = *state;
     struct intent_client *ic, *other;
 
     if (!f->file) {
@@ -262,7 +206,7 @@ an_announcement_is_written_without_another_one(void **state)
     ic = intent_client_create(f->remote, 100);
     intent_client_run(ic);
     intent_client_announce(ic, &cojob_begin);
-    start_server(f);
+    test_server_start(f);
     other = intent_client_create(f->remote, 100);
     for (int i = 0; i < 200; i++) {
         char *error = intent_client_write(other, &stage_begin);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "controller/hosts/hosts-db.h"
+#include "controller/model/cluster.h"
+#include "openvswitch/poll-loop.h"
+#include "policies/policy.h"
+#include "tests/unit/controller/ovsdb/test-server.h"
+#include "timeval.h"
+#include "util.h"
+
+#define TIMEOUT_MS 10000
+
+/* A controller with host h0, and its connection to the database. */
+struct controller {
+    struct cluster *c;
+    struct hosts_db *hdb;
+};
+
+struct fixture {
+    struct test_server server;
+    struct policy *policy;
+    struct controller a, b;
+};
+
+static void
+begin(struct controller *ctl, const char *remote)
+{
+    ctl->c = cluster_create();
+    cluster_get_host(ctl->c, "h0")->connected = true;
+    ctl->hdb = hosts_db_create(remote, ctl->c);
+}
+
+static void
+end(struct controller *ctl)
+{
+    hosts_db_destroy(ctl->hdb);
+    cluster_destroy(ctl->c);
+}
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+
+    test_server_init(&f->server, &database_hosts);
+    assert_null(policy_from_string(
+        "p", "{\"name\": \"p\", \"order\": \"stage\"}", &f->policy));
+    if (f->server.file) {
+        test_server_start(&f->server);
+        begin(&f->a, f->server.remote);
+        begin(&f->b, f->server.remote);
+    }
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    if (f->server.file) {
+        end(&f->a);
+        end(&f->b);
+    }
+    policy_destroy(f->policy);
+    test_server_uninit(&f->server);
+    free(f);
+    return 0;
+}
+
+/* Runs one iteration of the loop of 'ctl', which leads with 'generation' unless
+ * that is 0. */
+static void
+iterate(struct fixture *f, struct controller *ctl, int64_t generation)
+{
+    hosts_db_run(ctl->hdb);
+    if (generation) {
+        hosts_db_mark(ctl->hdb);
+        hosts_db_write(ctl->hdb, f->policy, generation, false);
+    }
+    hosts_db_commit(ctl->hdb);
+    poll_timer_wait(20);
+    poll_block();
+}
+
+/* Iterates until 'ctl' has seen rows of generation 'seen'. */
+static void
+iterate_until(struct fixture *f, struct controller *ctl, int64_t generation,
+              int64_t seen)
+{
+    long long deadline = time_msec() + TIMEOUT_MS;
+
+    while (hosts_db_generation(ctl->hdb) != seen) {
+        assert_true(time_msec() < deadline);
+        iterate(f, ctl, generation);
+    }
+}
+
+/* A controller that was cut off and returns. */
+static void
+rows_of_a_newer_generation_are_not_replaced(void **state)
+{
+    struct fixture *f = *state;
+    int64_t version;
+
+    if (!f->server.file) {
+        skip();
+    }
+    iterate_until(f, &f->a, 1, 1);
+    iterate_until(f, &f->b, 2, 2);
+    iterate_until(f, &f->a, 0, 2);
+    version = hosts_db_version(f->a.hdb);
+    for (long long end = time_msec() + 300; time_msec() < end;) {
+        iterate(f, &f->a, 1);
+        assert_int_equal(hosts_db_version(f->a.hdb), version);
+    }
+
+    /* It could have written them. */
+    iterate_until(f, &f->a, 3, 3);
+    assert_true(hosts_db_version(f->a.hdb) > version);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            rows_of_a_newer_generation_are_not_replaced, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("hosts-db", tests, NULL, NULL);
+}
