@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -165,12 +166,13 @@ rings_and_trees_give_all_peers_the_same_sum(void **state)
     check_sums(2);
 }
 
-/* A peer as a person starts it, with nobody who tells it more.  Its samples
- * take their time, so that none is through before others have a processor. */
+/* A peer as a person starts it, with standard input 'in', or with nobody who
+ * tells it more if that is -1.  Its samples take their time, so that none is
+ * through before others have a processor. */
 static void
-shard_main(const struct crew *crew, const char *scheme, int rank,
-           const char *until, const char *deadline, const char *shards,
-           int out)
+trainer_main(const struct crew *crew, const char *scheme, int rank,
+             const char *until, const char *deadline, const char *shards,
+             int in, int out)
 {
     char *number = message("%d", rank);
     const char *argv[] = {
@@ -186,6 +188,9 @@ shard_main(const struct crew *crew, const char *scheme, int rank,
     char *error;
 
     crew_become(out);
+    if (in >= 0) {
+        dup2(in, STDIN_FILENO);
+    }
     error = options_parse(sizeof argv / sizeof *argv, (char **) argv, &o,
                           &help);
     if (!error) {
@@ -195,6 +200,14 @@ shard_main(const struct crew *crew, const char *scheme, int rank,
         control_destroy(control);
     }
     crew_exit(error);
+}
+
+static void
+shard_main(const struct crew *crew, const char *scheme, int rank,
+           const char *until, const char *deadline, const char *shards,
+           int out)
+{
+    trainer_main(crew, scheme, rank, until, deadline, shards, -1, out);
 }
 
 static void
@@ -410,6 +423,44 @@ peers_with_other_shards_are_refused(void **state)
     }
 }
 
+/* Both have no iterations left when peer 1 gets another target, so peer 0, whose
+ * input ends, must learn of it to wait for peer 1. */
+static void
+a_peer_waits_for_one_that_resumes(void **state)
+{
+    struct crew crew;
+    char line[CREW_LINE];
+    int input[2] = { -1, -1 };
+
+    (void) state;
+    crew_choose_ports(&crew, 2);
+    for (int i = 0; i < 2; i++) {
+        int ends[2], out;
+
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        out = crew_fork(&crew, i);
+        if (out >= 0) {
+            close(ends[1]);
+            close(input[0]);
+            trainer_main(&crew, "adpsgd", i, "20", "10", "iid", ends[0], out);
+        }
+        close(ends[0]);
+        input[i] = ends[1];
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true(crew_find_line(&crew, i, "\"paused\"", line));
+    }
+    assert_int_equal(write(input[1], "until 200\n", 10), 10);
+    assert_true(crew_find_line(&crew, 1, "\"iteration\": 40,", line));
+    close(input[0]);
+    assert_true(crew_find_line(&crew, 1, "\"iteration\": 200,", line));
+    assert_int_equal(waitpid(crew.pids[0], NULL, WNOHANG), 0);
+    close(input[1]);
+    for (int i = 0; i < 2; i++) {
+        crew_await(&crew, i, 0);
+    }
+}
+
 /* Its policy takes too long for more. */
 static void
 netmax_has_at_most_32_peers(void **state)
@@ -442,6 +493,7 @@ main(void)
         cmocka_unit_test(smart_groups_take_means_across_machines),
         cmocka_unit_test(peers_with_few_labels_learn_all),
         cmocka_unit_test(peers_with_other_shards_are_refused),
+        cmocka_unit_test(a_peer_waits_for_one_that_resumes),
         cmocka_unit_test(netmax_has_at_most_32_peers),
     };
 
