@@ -87,6 +87,7 @@ step losses 240 "$python" tests/unit/check-curves.py \
     build/trainer/stagecoach-trainer cuda
 step overlap 60 "$python" tests/gpu/jobs.py overlap
 step sharing 100 "$python" tests/gpu/jobs.py sharing
+step others 60 "$python" tests/gpu/jobs.py others
 step search 60 "$python" tests/gpu/jobs.py search
 step curves 200 "$python" tests/gpu/jobs.py curves "${DATA:-../shared/data}"
 step memcheck 100 compute-sanitizer --tool memcheck --error-exitcode 1 \

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""jobs.py overlap|sharing|search|curves [DATA]: jobs of the trainer with
+"""jobs.py overlap|sharing|others|search|curves [DATA]: jobs of the trainer with
 workers on a GPU, over loopback.  Prints one JSON object.
 
 overlap: milliseconds of an iteration of a worker with a server, with gradients
@@ -9,6 +9,8 @@ overlap: milliseconds of an iteration of a worker with a server, with gradients
 sharing: milliseconds of an iteration of two workers under bsp and lbbsp-gpu:
   both on one GPU, both there beside a third program that uses it, and one on
   the GPU and one on the CPU.
+others: what a worker under lbbsp-cpu measures of the use of its GPU by others,
+  without and beside a third program that uses it.
 search: a search by successive halving; its workers use the GPU.
 curves: losses and accuracies on CIFAR-10 on the CPU and on the GPU, at the
   iterations that both report.
@@ -94,6 +96,29 @@ def sharing():
     return result
 
 
+def others():
+    result = {}
+    for name in ("alone", "with_hog"):
+        server = start("server", "--workers", "1", "--sync", "lbbsp-cpu")
+        port = json.loads(server.stdout.readline())["port"]
+        hog = name == "with_hog" and subprocess.Popen(
+            ["build/tests/gpu/gpu-step", "cuda", "1000000", "fp32"],
+            stdout=subprocess.DEVNULL)
+        started.extend([hog] if hog else [])
+        loads = events(start(
+            "worker", "--server", f"127.0.0.1:{port}", *MLP, "--workers", "1",
+            "--rank", "0", "--backend", "cuda", "--batch", "2048",
+            "--iterations", "500"), "load")
+        events(server, "done")
+        if hog:
+            hog.kill()
+            hog.wait()
+        for key in ("cpu", "memory"):
+            result[f"{name}_{key}"] = statistics.median(
+                load[key] for load in loads[len(loads) // 2:])
+    return result
+
+
 def search():
     with tempfile.TemporaryDirectory() as folder:
         cluster = {"hosts": [
@@ -157,8 +182,8 @@ def curves(data):
 
 
 def main():
-    jobs = {"overlap": overlap, "sharing": sharing, "search": search,
-            "curves": curves}
+    jobs = {"overlap": overlap, "sharing": sharing, "others": others,
+            "search": search, "curves": curves}
     name = sys.argv[1]
     try:
         print(json.dumps({name: jobs[name](*sys.argv[2:])}))

@@ -62,7 +62,8 @@ set_role(struct loop *loop, const struct sync_message *m)
     const struct backend_class *device = loop->backend->class;
 
     e->role = m->n;
-    if (e->role & SYNC_ROLE_REPORTS) {
+    if ((e->role & (SYNC_ROLE_REPORTS | SYNC_ROLE_TRANSFERS))
+        == SYNC_ROLE_REPORTS) {         /* lbbsp-gpu does not use it. */
         char bus_id[32];
 
         if (device->bus_id) {

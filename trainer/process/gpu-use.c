@@ -12,6 +12,7 @@
 
 #define NVML_FILE "libnvidia-ml.so.1"
 #define MAX_PROCESSES 256       /* Of one GPU. */
+#define MIN_US 100000           /* Between two uses of NVML. */
 
 /* The part of NVML's stable interface that is used: the header is not needed
  * to build. */
@@ -36,8 +37,10 @@ struct nvml_sample {
 struct gpu_use {
     void *file;                 /* dlopen()'s. */
     nvml_device device;
-    uint64_t last_us;           /* Time of the newest sample that was read. */
-    double busy;                /* As of that sample. */
+    int64_t read_us;            /* Time of the last use; 0: none. */
+    double busy, memory;        /* As of then. */
+    uint64_t sample_us;         /* Driver's time of the newest sample. */
+    double sampled;             /* Sum of these samples, 0 to 1. */
 
     int (*init)(void);
     int (*shutdown)(void);
@@ -139,20 +142,20 @@ own_memory(struct gpu_use *use, unsigned long long *bytes)
     return false;
 }
 
-/* Each process with kernels since 'last_us' has one sample.  Without new
+/* Each process with kernels since 'sample_us' has one sample.  Without new
  * samples, the last ones remain in force. */
 static void
 read_samples(struct gpu_use *use)
 {
     struct nvml_sample samples[MAX_PROCESSES];
     unsigned int n = MAX_PROCESSES, percent = 0;
-    uint64_t newest_us = use->last_us;
+    uint64_t newest_us = use->sample_us;
 
-    if (use->get_samples(use->device, samples, &n, use->last_us)) {
+    if (use->get_samples(use->device, samples, &n, use->sample_us)) {
         return;
     }
     for (unsigned int i = 0; i < n; i++) {
-        if (samples[i].time_us > use->last_us
+        if (samples[i].time_us > use->sample_us
             && samples[i].pid != (unsigned int) getpid()) {
             percent += samples[i].sm;
         }
@@ -160,24 +163,31 @@ read_samples(struct gpu_use *use)
             newest_us = samples[i].time_us;
         }
     }
-    if (newest_us > use->last_us) {
-        use->busy = percent < 100 ? percent / 100. : 1;
-        use->last_us = newest_us;
+    if (newest_us > use->sample_us) {
+        use->sampled = percent < 100 ? percent / 100. : 1;
+        use->sample_us = newest_us;
     }
 }
 
 void
-gpu_use_read(struct gpu_use *use, double *busy, double *memory)
+gpu_use_read(struct gpu_use *use, int64_t now_us, double *busy,
+             double *memory)
 {
     unsigned long long own;
     struct nvml_memory m;
 
-    *busy = *memory = 0;
-    if (own_memory(use, &own)) {
-        read_samples(use);
-        *busy = use->busy;
-        if (!use->get_memory(use->device, &m) && m.total && own < m.used) {
-            *memory = (double) (m.used - own) / m.total;
+    if (!use->read_us || now_us - use->read_us >= MIN_US) {
+        use->read_us = now_us;
+        use->busy = use->memory = 0;
+        if (own_memory(use, &own)) {
+            read_samples(use);
+            use->busy = use->sampled;
+            if (!use->get_memory(use->device, &m) && m.total
+                && own < m.used) {
+                use->memory = (double) (m.used - own) / m.total;
+            }
         }
     }
+    *busy = use->busy;
+    *memory = use->memory;
 }

@@ -153,7 +153,7 @@ pace_use(struct pace *pace, double *cpu, double *memory)
                           (pace->step_us - pace->begin_us) * 1e-6,
                           (now_us - pace->begin_us) * 1e-6, cpu, memory);
     } else if (pace->gpu) {
-        gpu_use_read(pace->gpu, cpu, memory);
+        gpu_use_read(pace->gpu, now_us, cpu, memory);
     } else if (pace->machine) {
         struct machine_sample sample;
 

@@ -20,12 +20,16 @@ struct use {
     double busy, memory;
 };
 
+static int64_t now_us = 1;
+
+/* Reads a second later. */
 static struct use
 use_of(struct gpu_use *gpu)
 {
     struct use use;
 
-    gpu_use_read(gpu, &use.busy, &use.memory);
+    now_us += 1000000;
+    gpu_use_read(gpu, now_us, &use.busy, &use.memory);
     return use;
 }
 
@@ -77,6 +81,20 @@ a_use_remains_until_there_are_new_samples(void **state)
     nvml_emulator.processes[0].sm = nvml_emulator.processes[2].sm = 0;
     nvml_emulator.time_us += 1000;
     assert_float_equal(use_of(*state).busy, 0, NEAR);
+}
+
+static void
+reads_are_at_least_a_tenth_of_a_second_apart(void **state)
+{
+    struct gpu_use *gpu = *state;
+    struct use use;
+
+    use_of(gpu);
+    nvml_emulator.used += 8 * GB;
+    gpu_use_read(gpu, now_us + 99999, &use.busy, &use.memory);
+    assert_float_equal(use.memory, 0.25, NEAR);
+    gpu_use_read(gpu, now_us + 100000, &use.busy, &use.memory);
+    assert_float_equal(use.memory, 0.35, NEAR);
 }
 
 /* As in a container with process ids of its own. */
@@ -148,6 +166,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         GPU_TEST(the_use_is_that_of_other_processes),
         GPU_TEST(a_use_remains_until_there_are_new_samples),
+        GPU_TEST(reads_are_at_least_a_tenth_of_a_second_apart),
         GPU_TEST(without_this_process_in_the_list_the_use_is_0),
         GPU_TEST(without_utilisation_by_process_only_memory_is_known),
         GPU_TEST(a_lost_device_has_no_use),
