@@ -16,6 +16,9 @@ go.  Each run has the same plan:
    memory hog  copies 256 MB again and again, with a quota of 0.4, in the last
                15 s of every 35 s
 
+All of them together have ten times the weight of another program on the
+machine, so that such a program hardly counts.
+
 PREDICTORS is the program of the bench "predictors".  It computes the error of
 each predictor from what the workers measured under lbbsp-cpu: their speeds, and
 the use of the machine by others.
@@ -95,6 +98,8 @@ class Cgroups:
             self.top = self.make((v1 or v2)[0],
                                  f"stagecoach-bench-{os.getpid()}")
             self.set_quota(self.top, os.cpu_count())
+            self.write(self.top, *(("cpu.shares", "10240") if self.v1 else
+                                   ("cpu.weight", "1000")))
         except (IndexError, OSError) as error:
             self.__exit__()
             skip(f"needs a cgroup with a quota: {error}")
@@ -142,14 +147,11 @@ class Processes:
             self.end(process)
 
     def start(self, folder, arguments, **options):
-        """Starts a program, in the cgroup 'folder' if that is not None."""
-        if folder:
-            arguments = ["/bin/sh", "-c",
-                         'echo $$ >"$0/cgroup.procs" && exec "$@"', folder,
-                         *arguments]
+        """Starts a program in the cgroup 'folder'."""
         self.all.append(subprocess.Popen(
-            arguments, env=dict(os.environ, OPENBLAS_NUM_THREADS="1"),
-            **options))
+            ["/bin/sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"',
+             folder, *arguments],
+            env=dict(os.environ, OPENBLAS_NUM_THREADS="1"), **options))
         return self.all[-1]
 
     def end(self, process):
@@ -194,7 +196,7 @@ class Training:
                  "text": True, "bufsize": 1}
         self.scheme = scheme
         server = processes.start(
-            None, [trainer, "server", "--workers", str(N), "--sync", scheme,
+            cgroups.make(cgroups.top, f"{scheme}-server"), [trainer, "server", "--workers", str(N), "--sync", scheme,
                    "--address", "127.0.0.1"], **pipes)
         port = json.loads(server.stdout.readline())["port"]
         folders = [cgroups.make(cgroups.top, f"{scheme}-{rank}")
