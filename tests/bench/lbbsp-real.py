@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lbbsp-real.py TRAINER PREDICTORS DATA: the time to an accuracy on a shared
+"""lbbsp-real.py TRAINER PREDICTORS DATA: the time to a loss on a shared
 machine, under bsp and under lbbsp-cpu.
 
 CifarNet on CIFAR-10 (the binary files in the folder DATA, which may be
@@ -8,20 +8,20 @@ machine.  Nothing is emulated: each worker has a cgroup with a quota of
 processor time, of the kernel's default period, and programs of others come and
 go.  Each run has the same plan:
 
-   worker 0    0.4 of a processor
-   worker 1    0.4, and 0.2 in every second half of 40 s
-   worker 2    0.4, but in every second half of 30 s another program, nice 5,
+   worker 0    0.25 of a processor
+   worker 1    0.25, and 0.125 in every second half of 40 s
+   worker 2    0.25, but in every second half of 30 s another program, nice 5,
                computes in its cgroup
-   worker 3    0.4, and 0.15 in the first half of 60 s
-   memory hog  copies 256 MB again and again, with a quota of 0.4, in the last
+   worker 3    0.25, and 0.1 in the first half of 60 s
+   memory hog  copies 256 MB again and again, with a quota of 0.25, in the last
                15 s of every 35 s
 
 All of them together have ten times the weight of another program on the
 machine, so that such a program hardly counts.
 
 PREDICTORS is the program of the bench "predictors".  It computes the error of
-each predictor from what the workers measured under lbbsp-cpu: their speeds, and
-the use of the machine by others.
+each predictor from what the workers measured under lbbsp-cpu: their speeds,
+and the use of the machine by others.
 
 Prints one JSON object on standard output, progress on standard error.  Exits
 with 77 if the data are missing, or if no cgroup with a quota can be made."""
@@ -41,13 +41,13 @@ import time
 
 N = 4
 BATCH = 512
-ACCURACY = 0.5
+LOSS = 1.45                     # Of the validation samples.
 LIMIT_S = 300                   # Of one training.
 PERIOD_US = 100000              # The kernel's default.
 SKIPPED = 10                    # Iterations before the first sizes settle.
 ARGUMENTS = [
     "--model", "cifarnet", "--batch", str(BATCH), "--learning-rate", "0.02",
-    "--validation", "500", "--eval-every", "10", "--backend", "cpu"]
+    "--validation", "200", "--eval-every", "10", "--backend", "cpu"]
 SPIN = "while :; do :; done"
 COPY = "a = bytearray(1 << 28); b = bytearray(1 << 28)\nwhile True: a[:] = b"
 
@@ -56,10 +56,10 @@ def quota(rank, t):
     """Returns the processors that worker 'rank' has 't' seconds after the
     start."""
     if rank == 1 and t % 40 >= 20:
-        return 0.2
+        return 0.125
     if rank == 3 and t % 60 < 30:
-        return 0.15
-    return 0.4
+        return 0.1
+    return 0.25
 
 
 def skip(why):
@@ -167,7 +167,7 @@ class Others:
         self.cgroups, self.processes = cgroups, processes
         self.folders = folders
         self.tenant = cgroups.make(cgroups.top, f"{scheme}-tenant")
-        cgroups.set_quota(self.tenant, 0.4)
+        cgroups.set_quota(self.tenant, 0.25)
         self.quotas = [None] * N
         self.running = {}       # Name -> process.
 
@@ -189,15 +189,16 @@ class Others:
 
 
 class Training:
-    """A training until the accuracy, under one scheme."""
+    """A training until the loss, under one scheme."""
 
     def __init__(self, cgroups, processes, scheme, trainer, data):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE,
                  "text": True, "bufsize": 1}
         self.scheme = scheme
         server = processes.start(
-            cgroups.make(cgroups.top, f"{scheme}-server"), [trainer, "server", "--workers", str(N), "--sync", scheme,
-                   "--address", "127.0.0.1"], **pipes)
+            cgroups.make(cgroups.top, f"{scheme}-server"),
+            [trainer, "server", "--workers", str(N), "--sync", scheme,
+             "--address", "127.0.0.1"], **pipes)
         port = json.loads(server.stdout.readline())["port"]
         folders = [cgroups.make(cgroups.top, f"{scheme}-{rank}")
                    for rank in range(N)]
@@ -224,11 +225,11 @@ class Training:
         began = time.monotonic()
         for worker in self.workers:
             worker.stdin.write("until 1000000\n")
-        while not self.last or self.last[1]["accuracy"] < ACCURACY:
+        while not self.last or self.last[1]["loss"] > LOSS:
             t = time.monotonic() - began
             if t > LIMIT_S:
-                sys.exit(f"lbbsp-real: {self.scheme}: no accuracy of "
-                         f"{ACCURACY} after {LIMIT_S} s")
+                sys.exit(f"lbbsp-real: {self.scheme}: no loss of "
+                         f"{LOSS} after {LIMIT_S} s")
             self.others.follow(t)
             self.read(t)
         return self.last
@@ -246,11 +247,12 @@ class Training:
         elif event["event"] == "load":
             self.loads[rank].append(event)
         elif (event["event"] == "progress" and not rank
-              and event["accuracy"] is not None
+              and event["loss"] is not None
               and (not self.last or event["loss"] != self.last[1]["loss"])):
             self.last = t, event
             print(f"{self.scheme}: {t:.0f} s, iteration {event['iteration']}, "
-                  f"accuracy {event['accuracy']:.3f}", file=sys.stderr)
+                  f"loss {event['loss']:.3f}, accuracy {event['accuracy']}",
+                  file=sys.stderr)
 
 
 def speed(load):
@@ -273,8 +275,8 @@ def predictor_errors(loads, program):
 
 
 def vs_ideal(loads):
-    """Returns the mean time of the slowest worker / that of parts in proportion
-    to the speeds of the same iteration."""
+    """Returns the mean time of the slowest worker / that of parts in
+    proportion to the speeds of the same iteration."""
     slowest = ideal = 0
     for events in list(zip(*loads))[SKIPPED:]:
         slowest += max(e["seconds"] for e in events)
@@ -285,7 +287,7 @@ def vs_ideal(loads):
 def main():
     trainer, predictors, data = sys.argv[1:4]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    baseline, seconds = {"accuracy": ACCURACY}, {}
+    baseline, seconds = {"loss": LOSS}, {}
     with tempfile.TemporaryDirectory() as folder, Cgroups() as cgroups:
         unpack(data, folder)
         for scheme in ("lbbsp-cpu", "bsp"):
@@ -296,6 +298,7 @@ def main():
             baseline[scheme] = {
                 "seconds": round(seconds[scheme], 1),
                 "iterations": last["iteration"],
+                "accuracy": last["accuracy"],
                 "iteration_s": round(seconds[scheme] / last["iteration"], 3)}
             if scheme == "lbbsp-cpu":
                 loads = training.loads

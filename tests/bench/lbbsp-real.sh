@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Measures the time to an accuracy of CifarNet on CIFAR-10 under bsp and
+# Measures the time to a loss of CifarNet on CIFAR-10 under bsp and
 # lbbsp-cpu with four workers on this machine, with quotas that change and
 # programs of others; see lbbsp-real.py.  Needs root, for cgroups, and in
 # $CIFAR10 (default ../shared/data/images/cifar10) the binary files of CIFAR-10,
