@@ -125,7 +125,7 @@ net_monitor_sort(double seconds[], int n)
 static double
 usual_time(const struct net_monitor *monitor, int64_t now_us)
 {
-    double known[NETMAX_MAX_PEERS * NETMAX_MAX_PEERS / 2];
+    double known[SYNC_MAX_PEERS * SYNC_MAX_PEERS / 2];
     int count = 0;
 
     for (int i = 0; i < monitor->n; i++) {

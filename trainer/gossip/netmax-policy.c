@@ -12,7 +12,6 @@
 #define N_PUBLISHED 10          /* Minimum probabilities to try, as
                                  * published. */
 #define MIN_GAP 1e-6            /* Of 1 - lambda2. */
-#define SWEEPS 30               /* Jacobi converges in less than 10. */
 #define TINY 1e-12              /* Rounding, relative. */
 
 static int
@@ -28,18 +27,21 @@ count_true(const bool is[], int n)
 
 /* Divides 'rest' among the used peers as evenly as possible with mean time
  * 'mean', which is between their least and greatest times: a linear function
- * of the times, without the peers for which it is negative. */
+ * of the times, without the peers for which it is negative.  Those stay
+ * negative if others of them are left out first, so that all are left out at
+ * once. */
 static void
 spread(int n, const bool used[], const double t[], double rest, double mean,
        double p[])
 {
-    double q[NETMAX_MAX_PEERS];
-    bool in[NETMAX_MAX_PEERS];
+    double q[SYNC_MAX_PEERS];
+    bool in[SYNC_MAX_PEERS];
 
     memcpy(in, used, n * sizeof *in);
     for (;;) {
-        double sum = 0, squares = 0, slope, least = 0;
-        int count = count_true(in, n), worst = -1;
+        double sum = 0, squares = 0, slope;
+        int count = count_true(in, n);
+        bool is_done = true;
 
         for (int m = 0; m < n; m++) {
             sum += in[m] ? t[m] : 0;
@@ -51,18 +53,17 @@ spread(int n, const bool used[], const double t[], double rest, double mean,
                 ? rest * (sum / count - mean) / squares : 0;
         for (int m = 0; m < n; m++) {
             q[m] = in[m] ? rest / count - slope * (t[m] - sum / count) : 0;
-            if (q[m] < least - TINY) {
-                least = q[m];
-                worst = m;
+            if (q[m] < -TINY) {
+                in[m] = false;
+                is_done = false;
             }
         }
-        if (worst < 0 || count < 2) {
+        if (is_done) {
             for (int m = 0; m < n; m++) {
                 p[m] += fmax(q[m], 0);
             }
             return;
         }
-        in[worst] = false;
     }
 }
 
@@ -123,35 +124,24 @@ netmax_policy_mixing(const struct netmax_policy *policy, const bool present[],
     }
 }
 
-/* Makes a[p][q] of the symmetric 'a' zero. */
-static void
-rotate(netmax_matrix a, int n, int p, int q)
-{
-    double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
-    double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1));
-    double c = 1 / sqrt(t * t + 1), s = t * c;
-
-    for (int k = 0; k < n; k++) {
-        double x = a[k][p], z = a[k][q];
-
-        a[k][p] = c * x - s * z;
-        a[k][q] = s * x + c * z;
-    }
-    for (int k = 0; k < n; k++) {
-        double x = a[p][k], z = a[q][k];
-
-        a[p][k] = c * x - s * z;
-        a[q][k] = s * x + c * z;
-    }
-}
+/* LAPACK, which OpenBLAS includes: stores the eigenvalues of the symmetric
+ * matrix 'a' in 'values', the least first.  The last two arguments are the
+ * lengths of the first two. */
+void dsyev_(const char *job, const char *triangle, const int *n, double *a,
+            const int *row_length, double *values, double *work,
+            const int *work_size, int *error, size_t, size_t);
 
 double
 netmax_policy_lambda2(int n, const bool present[], const netmax_matrix y)
 {
-    double second = -INFINITY;
-    int k = count_true(present, n);
+    const int row_length = SYNC_MAX_PEERS, work_size = 34 * SYNC_MAX_PEERS;
+    double values[SYNC_MAX_PEERS], work[34 * SYNC_MAX_PEERS];
+    int k = count_true(present, n), error;
     netmax_matrix a;
 
+    if (k < 2) {
+        return 0;
+    }
     /* Moves the eigenvalue 1, the one of agreement, to -1. */
     for (int i = 0, row = 0; i < n; i++) {
         for (int m = 0, column = 0; present[i] && m < n; m++) {
@@ -161,25 +151,9 @@ netmax_policy_lambda2(int n, const bool present[], const netmax_matrix y)
         }
         row += present[i];
     }
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        double off = 0;
-
-        for (int p = 0; p < k; p++) {
-            for (int q = p + 1; q < k; q++) {
-                off += a[p][q] * a[p][q];
-                if (a[p][q]) {
-                    rotate(a, k, p, q);
-                }
-            }
-        }
-        if (off < 1e-26) {
-            break;
-        }
-    }
-    for (int i = 0; i < k; i++) {
-        second = fmax(second, a[i][i]);
-    }
-    return k > 1 ? second : 0;
+    dsyev_("N", "U", &k, a[0], &row_length, values, work, &work_size, &error,
+           1, 1);
+    return error ? 1 : values[k - 1];
 }
 
 static void
@@ -213,7 +187,7 @@ netmax_policy_uniform(int n, const bool present[],
 struct attempt {
     int n, count;
     const bool *present;
-    const double (*times)[NETMAX_MAX_PEERS];
+    const double (*times)[SYNC_MAX_PEERS];
     const double *alone;
     netmax_matrix more;         /* 'times' less 'alone'. */
     netmax_links links;
@@ -221,14 +195,34 @@ struct attempt {
     double score;               /* Of 'best'; INFINITY: no policy so far. */
 };
 
-/* Tries minimum probability 'least' and steps of 'total' seconds. */
+/* The measure of policies: seconds in which the disagreement shrinks by a
+ * factor of e. */
+static double
+score_of(double tbar, double lambda2)
+{
+    return lambda2 > 1 - MIN_GAP ? INFINITY
+                                 : tbar / -log(fmax(lambda2, 1e-9));
+}
+
+/* Returns the mean of the eigenvalues of E[W'W], without the one of agreement,
+ * for the sum of 1 / p over all links: lambda2 is not less. */
+static double
+mean_eigenvalue(const struct attempt *a, double ar, int n_links,
+                double inverses)
+{
+    return 1 - 2 * (ar * n_links - ar * ar * inverses)
+               / (a->count * (a->count - 1.0));
+}
+
+/* Tries minimum probability 'least' and steps of 'total' seconds, on 'n_links'
+ * links.  Most policies are rejected by the bound, without the eigenvalue. */
 static void
-try_policy(struct attempt *a, double least, double total)
+try_policy(struct attempt *a, double least, double total, int n_links)
 {
     struct netmax_policy policy = {
         .n = a->n, .ar = least / 2, .tbar = total / a->count,
     };
-    double score;
+    double inverses = 0, score;
 
     for (int i = 0; i < a->n; i++) {
         double alone = 1;
@@ -240,24 +234,31 @@ try_policy(struct attempt *a, double least, double total)
         if (alone < 0) {
             return;
         }
+        for (int m = 0; m < a->n; m++) {
+            inverses += a->links[i][m] ? 1 / policy.p[i][m] : 0;
+        }
         policy.p[i][i] = alone;
     }
-    set_lambda2(&policy, a->present);
-    if (policy.lambda2 > 1 - MIN_GAP) {
+    if (score_of(policy.tbar, mean_eigenvalue(a, policy.ar, n_links, inverses))
+        >= a->score) {
         return;
     }
-    score = policy.tbar / -log(fmax(policy.lambda2, 1e-9));
+    set_lambda2(&policy, a->present);
+    score = score_of(policy.tbar, policy.lambda2);
     if (score < a->score) {
         a->score = score;
         a->best = policy;
     }
 }
 
-/* Tries times of the range in which all rows have a solution. */
+/* Tries times of the range in which all rows have a solution.  The sum of
+ * 1 / p over d links of a peer is at least d squared, which bounds the
+ * eigenvalue for all times. */
 static void
 try_times(struct attempt *a, double least)
 {
-    double low = 0, high = INFINITY;
+    double low = 0, high = INFINITY, inverses = 0, bound;
+    int n_links = 0;
 
     for (int i = 0; i < a->n; i++) {
         double sum = 0, longest = 0;
@@ -270,14 +271,21 @@ try_times(struct attempt *a, double least)
         }
         if (a->present[i]) {
             double begin = a->alone[i] + least * sum;
-            int n_links = count_true(a->links[i], a->n);
+            int degree = count_true(a->links[i], a->n);
 
             low = fmax(low, begin);
-            high = fmin(high, begin + (1 - least * n_links) * longest);
+            high = fmin(high, begin + (1 - least * degree) * longest);
+            n_links += degree;
+            inverses += degree * degree;
         }
     }
+    bound = mean_eigenvalue(a, least / 2, n_links, inverses);
     for (int k = 0; k < N_TBAR && low <= high; k++) {
-        try_policy(a, least, low + (high - low) * k / (N_TBAR - 1));
+        double total = low + (high - low) * k / (N_TBAR - 1);
+
+        if (score_of(total / a->count, bound) < a->score) {
+            try_policy(a, least, total, n_links);
+        }
     }
 }
 
@@ -396,7 +404,7 @@ netmax_policy_published(int n, const bool present[],
                         const netmax_matrix times,
                         struct netmax_policy *policy)
 {
-    static const double nothing[NETMAX_MAX_PEERS];
+    static const double nothing[SYNC_MAX_PEERS];
     struct attempt a;
 
     init_attempt(&a, n, present, times, nothing);

@@ -434,16 +434,14 @@ netmax_gone(struct peer_scheme *s, int i)
 
 const struct peer_scheme_class peer_netmax = {
     .name = "netmax", .survives = true,
-    .max_peers = NETMAX_MAX_PEERS, .create = netmax_create,
-    .destroy = netmax_destroy, .begin = netmax_begin,
-    .finish = netmax_finish, .take = netmax_take,
+    .create = netmax_create, .destroy = netmax_destroy,
+    .begin = netmax_begin, .finish = netmax_finish, .take = netmax_take,
     .on_writable = netmax_on_writable, .gone = netmax_gone,
 };
 
 const struct peer_scheme_class peer_netmax_published = {
     .name = "netmax-published", .survives = true,
-    .max_peers = NETMAX_MAX_PEERS, .create = netmax_create,
-    .destroy = netmax_destroy, .begin = netmax_begin,
-    .finish = netmax_finish, .take = netmax_take,
+    .create = netmax_create, .destroy = netmax_destroy,
+    .begin = netmax_begin, .finish = netmax_finish, .take = netmax_take,
     .on_writable = netmax_on_writable, .gone = netmax_gone,
 };

@@ -189,16 +189,12 @@ peers_init(struct loop *loop)
     struct exchange *e = loop->exchange;
     struct sync_peer *peer = &e->peer;
     const char *names = loop->o->peers;
-    int max = PEER_NET_MAX;
     char *error;
 
     peer->o = loop->o;
     peer->control = loop->control;
     peer->rank = loop->o->rank;
     peer->class = find_class(loop->o->scheme);
-    if (peer->class->max_peers) {
-        max = peer->class->max_peers;
-    }
     if (!strcmp(names, "-")) {
         error = await_peers(loop);
         if (error) {
@@ -206,8 +202,8 @@ peers_init(struct loop *loop)
         }
         names = control_peers(loop->control);
     }
-    error = loop_parse_names(loop->o, "peers", names, max, e->names,
-                             &peer->n);
+    error = loop_parse_names(loop->o, "peers", names, PEER_NET_MAX,
+                             e->names, &peer->n);
     loop->n_workers = peer->n;
     return error;
 }

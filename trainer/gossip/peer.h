@@ -104,7 +104,6 @@ struct sync_peer {
 struct peer_scheme_class {
     const char *name;
     bool survives;              /* Continues after a peer's death. */
-    int max_peers;              /* 0: PEER_NET_MAX. */
     struct peer_scheme *(*create)(struct sync_peer *);
     void (*destroy)(struct peer_scheme *);
 

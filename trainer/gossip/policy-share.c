@@ -119,7 +119,7 @@ static void
 print_policy(struct policy_share *s, const struct netmax_policy *policy,
              const bool is[])
 {
-    int n = s->peer->n, count = 0, pairs[NETMAX_MAX_PEERS * NETMAX_MAX_PEERS][2];
+    int n = s->peer->n, count = 0, pairs[SYNC_MAX_PEERS * SYNC_MAX_PEERS][2];
     uint64_t hash = 0;
 
     for (int i = 0; i < n; i++) {

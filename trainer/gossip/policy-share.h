@@ -32,7 +32,7 @@ struct sync_peer;
 
 struct policy_share {
     struct sync_peer *peer;
-    double p[NETMAX_MAX_PEERS]; /* Probability of a pull from each peer. */
+    double p[SYNC_MAX_PEERS];   /* Probability of a pull from each peer. */
     double ar;                  /* See netmax-policy.h. */
     struct pull_times times;    /* The scheme adds measurements. */
     int64_t every_us;           /* Interval of reports. */

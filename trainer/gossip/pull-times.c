@@ -21,7 +21,7 @@ pull_times_init(struct pull_times *lt, int n, int64_t now_us)
 static double
 median(const double seconds[], int n)
 {
-    double sorted[NETMAX_MAX_PEERS];
+    double sorted[SYNC_MAX_PEERS];
 
     memcpy(sorted, seconds, n * sizeof *sorted);
     net_monitor_sort(sorted, n);
@@ -78,7 +78,7 @@ pull_times_forget(struct pull_times *lt, int i)
 double
 pull_times_median(const struct pull_times *lt)
 {
-    double known[NETMAX_MAX_PEERS];
+    double known[SYNC_MAX_PEERS];
     int n = 0;
 
     for (int i = 0; i < lt->n; i++) {

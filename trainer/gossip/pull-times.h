@@ -55,7 +55,7 @@ struct pull_time {
 
 struct pull_times {
     int n;
-    struct pull_time links[NETMAX_MAX_PEERS];
+    struct pull_time links[SYNC_MAX_PEERS];
 };
 
 void pull_times_init(struct pull_times *, int n, int64_t now_us);

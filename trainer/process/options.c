@@ -290,10 +290,9 @@ static const struct option_row rows[] = {
               "every worker" },
     { "peers", OPTION_TEXT, AT(peers), .value = "HOST[:PORT],...",
       .modes = ROLE_PEER,
-      .help = "addresses of all peers by rank, at most " MAX_RANKS " (netmax, "
-              "netmax-published: " EXPANDED(NETMAX_MAX_PEERS) "); the default "
-              "port is that of --port; -: they follow on standard input, in a "
-              "line \"peers HOST:PORT,...\"" },
+      .help = "addresses of all peers by rank, at most " MAX_RANKS "; the "
+              "default port is that of --port; -: they follow on standard "
+              "input, in a line \"peers HOST:PORT,...\"" },
     { "nodes", OPTION_TEXT, AT(nodes), .value = "HOST[:PORT],...",
       .modes = ROLE_NODE,
       .help = "addresses of all nodes by rank, at most " MAX_RANKS "; the "

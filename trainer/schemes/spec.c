@@ -15,7 +15,7 @@
 static const struct {
     const char *name;
     unsigned int parameters;
-    int max_peers;              /* 0: it has servers. */
+    bool serverless;
 } schemes[] = {
     { "bsp", 0 },
     { "asp", 0 },
@@ -27,14 +27,14 @@ static const struct {
     { "lbbsp-gpu", 0 },
     { "flexrr", SYNC_PIECES },
     { "groups", SYNC_GROUPS | SYNC_TAU },
-    { "allreduce", 0, .max_peers = SYNC_MAX_PEERS },
-    { "allreduce-tree", 0, .max_peers = SYNC_MAX_PEERS },
-    { "adpsgd", 0, .max_peers = SYNC_MAX_PEERS },
-    { "adpsgd-atomic", 0, .max_peers = SYNC_MAX_PEERS },
-    { "prague", SYNC_GROUP, .max_peers = SYNC_MAX_PEERS },
-    { "prague-smart", SYNC_GROUP, .max_peers = SYNC_MAX_PEERS },
-    { "netmax", 0, .max_peers = NETMAX_MAX_PEERS },
-    { "netmax-published", SYNC_POLICY_EVERY, .max_peers = NETMAX_MAX_PEERS },
+    { "allreduce", 0, .serverless = true },
+    { "allreduce-tree", 0, .serverless = true },
+    { "adpsgd", 0, .serverless = true },
+    { "adpsgd-atomic", 0, .serverless = true },
+    { "prague", SYNC_GROUP, .serverless = true },
+    { "prague-smart", SYNC_GROUP, .serverless = true },
+    { "netmax", 0, .serverless = true },
+    { "netmax-published", SYNC_POLICY_EVERY, .serverless = true },
 };
 
 static char *
@@ -166,7 +166,7 @@ set_name(const char *name, struct sync_spec *spec)
         if (!strcmp(schemes[i].name, name)) {
             spec->name = schemes[i].name;
             spec->parameters = schemes[i].parameters;
-            spec->serverless = schemes[i].max_peers > 0;
+            spec->serverless = schemes[i].serverless;
             return NULL;
         }
     }
@@ -207,25 +207,13 @@ sync_spec_peer_options(const struct sync_spec *spec,
     }
 }
 
-/* Returns NULL, or a message if there are too many peers. */
-static char *
-check_peers(const struct sync_spec *spec, int n_workers)
-{
-    size_t i = 0;
-
-    while (strcmp(schemes[i].name, spec->name)) {
-        i++;
-    }
-    return n_workers > schemes[i].max_peers
-           ? message("%s: %d workers, at most %d are allowed", spec->name,
-                     n_workers, schemes[i].max_peers) : NULL;
-}
-
 char *
 sync_spec_check(const struct sync_spec *spec, int n_workers)
 {
     if (spec->serverless) {
-        return check_peers(spec, n_workers);
+        return n_workers > SYNC_MAX_PEERS
+               ? message("%s: %d workers, at most %d are allowed", spec->name,
+                         n_workers, SYNC_MAX_PEERS) : NULL;
     }
     if (!strcmp(spec->name, "flexrr") && n_workers > STEAL_MAX_WORKERS) {
         return message("flexrr: %d workers, at most %d are allowed",

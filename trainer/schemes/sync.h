@@ -51,7 +51,6 @@
 #define SYNC_MAX_RATIOS 64
 #define SYNC_MAX_SPANS 8
 #define SYNC_MAX_PEERS 128      /* Without a server. */
-#define NETMAX_MAX_PEERS 32     /* Likewise, under the scheme netmax. */
 #define SYNC_MAX_IN_FLIGHT 64   /* Gradients of a worker without a reply. */
 
 struct backend;

@@ -17,7 +17,7 @@
 static void
 a_link_that_changed_makes_a_policy_at_once(void **state)
 {
-    const bool present[NETMAX_MAX_PEERS] = { true, true, true, true };
+    const bool present[SYNC_MAX_PEERS] = { true, true, true, true };
     struct netmax_policy policy;
     struct net_monitor monitor;
 
@@ -47,7 +47,7 @@ a_link_that_changed_makes_a_policy_at_once(void **state)
 static void
 as_published_policies_have_a_fixed_interval(void **state)
 {
-    const bool present[NETMAX_MAX_PEERS] = { true, true, true, true };
+    const bool present[SYNC_MAX_PEERS] = { true, true, true, true };
     struct netmax_policy policy;
     struct net_monitor monitor;
 
@@ -85,7 +85,7 @@ foreseen(const float times[4])
 static void
 estimates_count_until_there_are_measurements(void **state)
 {
-    const bool present[NETMAX_MAX_PEERS] = { true, true, true, true };
+    const bool present[SYNC_MAX_PEERS] = { true, true, true, true };
     const float times[4] = { 0.2f, NAN, 4, 0.2f };
     struct net_monitor monitor = foreseen(times);
     struct netmax_policy policy;

@@ -21,11 +21,11 @@
 #define N_INSTANCES 300
 #define SLACK 1e-7              /* GLPK's tolerance. */
 
-static const bool all[NETMAX_MAX_PEERS] = {
+static const bool all[SYNC_MAX_PEERS] = {
     true, true, true, true, true, true, true, true,
 };
 
-static const double nothing[NETMAX_MAX_PEERS];
+static const double nothing[SYNC_MAX_PEERS];
 
 static void
 assert_near(double a, double b, double slack)
@@ -204,7 +204,7 @@ a_slow_link_is_rarely_used_and_delays_no_peer(void **state)
 static void
 a_step_without_a_pull_takes_time(void **state)
 {
-    double alone[NETMAX_MAX_PEERS];
+    double alone[SYNC_MAX_PEERS];
     struct netmax_policy policy;
     netmax_matrix t;
 
@@ -227,7 +227,7 @@ a_step_without_a_pull_takes_time(void **state)
 static void
 peers_that_are_gone_have_probability_0(void **state)
 {
-    bool present[NETMAX_MAX_PEERS];
+    bool present[SYNC_MAX_PEERS];
     struct netmax_policy policy;
     netmax_matrix t;
 
@@ -275,6 +275,111 @@ the_published_policy_avoids_a_slow_link(void **state)
                 <= policy.tbar / -log(policy.lambda2) * 1.05);
 }
 
+/* A network of n peers whose links differ: all of them a little, or a few of
+ * them a lot. */
+static void
+make_network(int n, bool few, bool present[], double alone[], netmax_matrix t)
+{
+    struct seeded random;
+
+    seeded_init(&random, 1, few ? 5 : 3);
+    for (int i = 0; i < n; i++) {
+        present[i] = true;
+        alone[i] = 0.3;
+        for (int m = 0; m <= i; m++) {
+            double u = seeded_uniform(&random);
+
+            t[i][m] = t[m][i] = !few ? 1 + 5 * u : u < 3.0 / n ? 10 : 1;
+        }
+    }
+}
+
+/* The figures were computed by Jacobi's method for each of the policies, and
+ * by an optimisation of rows that left out one peer at a time. */
+static void
+the_bound_rejects_no_better_policy(void **state)
+{
+    static const struct {
+        int n;
+        bool few, published;
+        double ar, tbar, lambda2, sum;
+    } best[] = {
+        { 8, false, false, 0.042, 0.312743654652, 0.957630782835,
+          19.6671070413 },
+        { 8, false, true, 0.0571428571429, 0.40844964556, 0.940359964084,
+          13.0419125901 },
+        { 8, true, false, 0.042, 0.506231818182, 0.950382022465,
+          15.1440532496 },
+        { 8, true, true, 0.0285714285714, 0.307142857143, 0.968750181822,
+          22.804318065 },
+        { 16, false, false, 0.0196, 0.156232095023, 0.979842457268,
+          51.2867546274 },
+        { 16, false, true, 0.0266666666667, 0.202050469419, 0.97198602608,
+          28.1378773054 },
+        { 16, true, false, 0.007056, 0.0602606363636, 0.992845591713,
+          125.322113163 },
+        { 16, true, true, 0.00980392156863, 0.0625, 0.989979815456,
+          102.421683968 },
+        { 32, false, false, 0.00948387096774, 0.0740060005703, 0.990516129032,
+          175.225425656 },
+        { 32, false, true, 0.0129032258065, 0.0969223422882, 0.986533532769,
+          62.1544593883 },
+        { 32, true, false, 0.00341419354839, 0.0255284032258, 0.996585806452,
+          497.003743884 },
+        { 32, true, true, 0.00588235294118, 0.03125, 0.993999673582,
+          257.587356596 },
+    };
+
+    for (size_t k = 0; k < sizeof best / sizeof best[0]; k++) {
+        bool present[SYNC_MAX_PEERS];
+        double alone[SYNC_MAX_PEERS], sum = 0;
+        struct netmax_policy policy;
+        netmax_matrix t;
+        int n = best[k].n;
+
+        make_network(n, best[k].few, present, alone, t);
+        assert_true(best[k].published
+                    ? netmax_policy_published(n, present, t, &policy)
+                    : netmax_policy_best(n, present, t, alone, &policy));
+        for (int i = 0; i < n; i++) {
+            for (int m = 0; m < n; m++) {
+                sum += pow(policy.p[i][m], 2) * (1 + i + 2 * m);
+            }
+        }
+        assert_near(policy.ar, best[k].ar, 1e-12);
+        assert_near(policy.tbar, best[k].tbar, 1e-11);
+        assert_near(policy.lambda2, best[k].lambda2, 1e-11);
+        assert_near(sum, best[k].sum, 1e-8 * sum);
+    }
+}
+
+static void
+the_largest_job_has_a_policy(void **state)
+{
+    bool present[SYNC_MAX_PEERS];
+    double alone[SYNC_MAX_PEERS];
+    struct netmax_policy policy;
+    netmax_matrix t, y;
+
+    make_network(SYNC_MAX_PEERS, true, present, alone, t);
+    assert_true(netmax_policy_best(SYNC_MAX_PEERS, present, t, alone,
+                                   &policy));
+    netmax_policy_mixing(&policy, present, y);
+    for (int i = 0; i < SYNC_MAX_PEERS; i++) {
+        double sum = 0, slow = 0;
+
+        for (int m = 0; m < SYNC_MAX_PEERS; m++) {
+            sum += y[i][m];
+            slow += i != m && t[i][m] > 1 ? policy.p[i][m] : 0;
+        }
+        assert_near(sum, 1, 1e-12);
+        assert_true(slow < 0.05);
+    }
+    assert_near(policy.lambda2,
+                netmax_policy_lambda2(SYNC_MAX_PEERS, present, y), 1e-12);
+    assert_true(policy.lambda2 < 0.999);
+}
+
 int
 main(void)
 {
@@ -287,6 +392,8 @@ main(void)
         cmocka_unit_test(a_step_without_a_pull_takes_time),
         cmocka_unit_test(peers_that_are_gone_have_probability_0),
         cmocka_unit_test(the_published_policy_avoids_a_slow_link),
+        cmocka_unit_test(the_bound_rejects_no_better_policy),
+        cmocka_unit_test(the_largest_job_has_a_policy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
