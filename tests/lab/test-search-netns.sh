@@ -123,6 +123,27 @@ assert losses[-1] < 1.35, losses
 assert [e["rung"] for e in of("stage-end")] == [0, 1]
 EOF
 
+# Hosts that ssh reaches; this client is a shell in the network namespace of the
+# host.  Nothing secret is in its command.
+mkdir "$dir/bin"
+cat > "$dir/bin/ssh" <<EOF
+#!/bin/sh -e
+[ "\$1 \$2" = "-oBatchMode=yes --" ]
+echo "\$4" >> "$dir/commands"
+exec nsenter --net="/run/netns/$id-h\$((\${3##*.} - 1))" \\
+    env -i PATH="\$PATH" sh -c "\$4"
+EOF
+chmod +x "$dir/bin/ssh"
+cp "$dir/cluster.json" "$dir/netns.json"
+sed 's/"netns",$/"ssh",/; s/"netns": "[^"]*", "rundir": "[^"]*", //' \
+    "$dir/netns.json" > "$dir/cluster.json"
+PATH=$dir/bin:$PATH run "$dir/search.json" || fail "search by ssh ended with $?"
+grep -q '"event":"search-end".*"best":"t' "$dir/events" || fail "no best by ssh"
+grep -q "^set -e; IFS= read .* exec '.*stagecoach-trainer' 'server' " \
+    "$dir/commands" || fail "commands by ssh: $(cat "$dir/commands")"
+! grep TOKEN "$dir/commands" || fail "a secret is in a command line"
+cp "$dir/netns.json" "$dir/cluster.json"
+
 # A file with too large values is rejected in one line.
 sed 's/"slots": 4/"slots": 1/' "$dir/cluster.json" > "$dir/small.json"
 status=0

@@ -12,7 +12,7 @@
 #define MAX_SLOTS 1024
 #define DEFAULT_SLOTS 8
 
-static const char *const launch_names[] = { "local", "netns", NULL };
+static const char *const launch_names[] = { "local", "netns", "ssh", NULL };
 
 static void
 read_host(struct search_hosts *sh, const struct json_at *at)
@@ -32,6 +32,11 @@ read_host(struct search_hosts *sh, const struct json_at *at)
     }
     host->rundir = json_string_or(at, "rundir", NULL);
     host->cgroup = json_string_or(at, "cgroup", NULL);
+    if (host->launch == LAUNCH_SSH && (host->rundir || host->cgroup)) {
+        json_fail(at, host->rundir ? "rundir" : "cgroup",
+                  "not with \"launch\": \"ssh\", only \"local\" and "
+                  "\"netns\" are allowed");
+    }
     host->slots = json_integer_or(at, "slots", 1, MAX_SLOTS, DEFAULT_SLOTS);
     sh->n++;
 }

@@ -9,7 +9,8 @@
  *                "netns": "lab-h0", "rundir": "/run/stagecoach/h0",
  *                "cgroup": "stagecoach/h0", "slots": 4}]}
  *
- * "launch" selects how programs are started there (launch.h).  'rundir' and
+ * "launch" selects how programs are started there (launch.h): on this machine, in
+ * a network namespace of it, or by ssh.  'rundir' and
  * 'cgroup' become STAGECOACH_RUNDIR and STAGECOACH_CGROUP of the programs; the
  * default is the environment of the search.
  *
@@ -20,6 +21,7 @@
 enum launch_kind {
     LAUNCH_LOCAL,
     LAUNCH_NETNS,
+    LAUNCH_SSH,
 };
 
 struct search_host {

@@ -115,7 +115,7 @@ become(const struct search_host *host, const char *const argv[],
     }
     if (!error) {
         set_environment(host, env);
-        execv(argv[0], (char **) argv);
+        execvp(argv[0], (char **) argv);
         error = errno;
     }
     if (write(report, &error, sizeof error) < 0) {
@@ -160,9 +160,10 @@ fork_and_become(struct child *child, const struct search_host *host,
     return error;
 }
 
-char *
-child_start(struct child *child, const struct search_host *host,
-            const char *const argv[], const char *const env[])
+/* Starts a process of this machine. */
+static char *
+start_here(struct child *child, const struct search_host *host,
+           const char *const argv[], const char *const env[])
 {
     struct pipes pipes = { .fds = { { -1, -1 }, { -1, -1 }, { -1, -1 } } };
     int *in = pipes.fds[0], *out = pipes.fds[1], *err = pipes.fds[2];
@@ -190,6 +191,76 @@ child_start(struct child *child, const struct search_host *host,
     }
     return error ? message("%s: cannot start %s (%s)", host->name, argv[0],
                            strerror(error)) : NULL;
+}
+
+/* Writes a word for a shell. */
+static void
+write_word(FILE *stream, const char *word)
+{
+    fputs(" '", stream);
+    for (; *word; word++) {
+        if (*word == '\'') {
+            fputs("'\\'", stream);
+        }
+        putc(*word, stream);
+    }
+    putc('\'', stream);
+}
+
+/* Returns the command for the shell of another machine that executes 'argv'.
+ * It reads 'n_env' variables from its standard input, because all users can
+ * see command lines. */
+static char *
+remote_command(const char *const argv[], size_t n_env)
+{
+    char *command = NULL;
+    size_t size;
+    FILE *stream = must(open_memstream(&command, &size));
+
+    fputs("set -e;", stream);
+    for (size_t i = 0; i < n_env; i++) {
+        fputs(" IFS= read -r v; export \"$v\";", stream);
+    }
+    fputs(" exec", stream);
+    for (; *argv; argv++) {
+        write_word(stream, *argv);
+    }
+    fclose(stream);
+    return must(command);
+}
+
+/* Starts 'argv' by the ssh client.  Variables are sent when it runs. */
+static char *
+start_by_ssh(struct child *child, const struct search_host *host,
+             const char *const argv[], const char *const env[])
+{
+    const struct search_host here = { .name = host->name };
+    const char *const none[] = { NULL };
+    size_t n_env = 0;
+    char *command, *error;
+
+    while (env[n_env]) {
+        n_env++;
+    }
+    command = remote_command(argv, n_env);
+    error = start_here(child, &here, (const char *const[]) {
+        "ssh", "-oBatchMode=yes", "--", host->address, command, NULL,
+    }, none);
+    free(command);
+    for (size_t i = 0; !error && i < n_env; i++) {
+        child_say(child, env[i]);
+        child_say(child, "\n");
+    }
+    return error;
+}
+
+char *
+child_start(struct child *child, const struct search_host *host,
+            const char *const argv[], const char *const env[])
+{
+    return host->launch == LAUNCH_SSH
+           ? start_by_ssh(child, host, argv, env)
+           : start_here(child, host, argv, env);
 }
 
 /* Reads once.  Returns false if there are no data. */
