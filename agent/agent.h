@@ -52,6 +52,9 @@ struct agent_config {
     char *host;
     char *db;                   /* OVSDB remotes of the hosts database. */
     char *controller;           /* Remotes of the controllers' telemetry. */
+    char *controllers;          /* Addresses of the controllers' machines,
+                                 * from which 'db' and 'controller' follow, or
+                                 * NULL. */
     char *shim;                 /* Path of the shim's socket. */
     char *rundir;
     char *cgroup;               /* Root of the tree of jobs, below the mount

@@ -4,6 +4,7 @@
 
 #include "agent/options.h"
 
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "agent/actuate/tc.h"
 #include "agent/agent.h"
 #include "agent/identify/claim.h"
+#include "openvswitch/dynamic-string.h"
 #include "ovsdb-session.h"
 #include "base/json-check.h"
 #include "base/options.h"
@@ -25,6 +27,7 @@
 #include "wire/cgroup-path.h"
 #include "wire/daemon-options.h"
 #include "wire/log-spec.h"
+#include "wire/tls-defaults.h"
 
 #define EXIT_USAGE 2
 
@@ -107,6 +110,10 @@ static const struct option_row rows[] = {
     { "controller", OPTION_COPY, AT(controller), .value = "REMOTE",
       .shown = "unix:CONTROLLER/telemetry.sock",
       .help = "telemetry server of the controller" },
+    { "controllers", OPTION_COPY, AT(controllers),
+      .value = "ADDRESS[,ADDRESS...]",
+      .help = "machines of the controllers: implies --db, --controller and "
+              "the files of TLS in " TLS_DIRECTORY },
     { "shim", OPTION_COPY, AT(shim), .value = "PATH",
       .shown = "RUNDIR/shim.sock", .help = "control socket of the shim" },
     { "rundir", OPTION_COPY, AT(rundir), .value = "DIR",
@@ -197,6 +204,41 @@ check_remotes(const char *text)
     svec_destroy(&remotes);
 }
 
+/* Returns "ssl:ADDRESS:PORT,..." for "ADDRESS,...". */
+static char *
+remotes_of(const char *addresses, int port)
+{
+    struct ds remotes = DS_EMPTY_INITIALIZER;
+    char *copy = xstrdup(addresses);
+    char *rest = copy;
+    char *address;
+
+    while ((address = strsep(&rest, ","))) {
+        bool ipv6 = strchr(address, ':');
+        struct in6_addr ip;
+
+        if (inet_pton(ipv6 ? AF_INET6 : AF_INET, address, &ip) != 1) {
+            bad_option("--controllers: \"%s\" is not an IP address, only "
+                       "addresses, separated by commas, are allowed",
+                       address);
+        }
+        ds_put_format(&remotes, ipv6 ? "%sssl:[%s]:%d" : "%sssl:%s:%d",
+                      remotes.length ? "," : "", address, port);
+    }
+    free(copy);
+    return ds_steal_cstr(&remotes);
+}
+
+/* Sets what follows from --controllers, unless other options set it. */
+static void
+use_controllers(struct agent_config *c)
+{
+    c->db = c->db ? c->db : remotes_of(c->controllers, RELAY_PORT);
+    c->controller = c->controller ? c->controller
+                    : remotes_of(c->controllers, TELEMETRY_PORT);
+    tls_set_default(TLS_DIRECTORY);
+}
+
 /* Fills in what was not given, and checks what was. */
 static void
 complete(struct agent_config *c)
@@ -208,6 +250,9 @@ complete(struct agent_config *c)
                 : xstrdup(env_or("STAGECOACH_RUNDIR", RUN_DIRECTORY));
     c->cgroup = c->cgroup ? c->cgroup
                 : xstrdup(env_or("STAGECOACH_CGROUP", "stagecoach"));
+    if (c->controllers) {
+        use_controllers(c);
+    }
     controller = run_directory_of_controller(c->rundir);
     c->db = c->db ? c->db : xasprintf("unix:%s/hosts.sock", controller);
     c->controller = c->controller ? c->controller
@@ -238,6 +283,7 @@ agent_options_uninit(struct agent_config *c)
     free(c->host);
     free(c->db);
     free(c->controller);
+    free(c->controllers);
     free(c->shim);
     free(c->rundir);
     free(c->cgroup);

@@ -84,6 +84,20 @@ set_tls_file(int option, const char *file)
     tls_run();
 }
 
+void
+tls_set_default(const char *directory)
+{
+    for (const char *option = "pcC"; *option; option++) {
+        if (!tls_file(*option)) {
+            char *file = xasprintf("%s/%s.pem", directory,
+                                   *option == 'C' ? "ca" : "identity");
+
+            set_tls_file(*option, file);
+            free(file);
+        }
+    }
+}
+
 static void
 parse_library_option(int c, char *argument)
 {

@@ -31,6 +31,10 @@ void daemon_options_parse(const struct option_table *, bool passive,
  * (certificate) or 'C' (authority) of stream-ssl.h, or NULL. */
 const char *tls_file(int option);
 
+/* Sets those of these three files that no option has named, to identity.pem
+ * (key and certificate) and ca.pem in 'directory'. */
+void tls_set_default(const char *directory);
+
 void tls_run(void);
 
 #endif /* wire/daemon-options.h */

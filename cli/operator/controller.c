@@ -33,9 +33,7 @@
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
-
-/* TCP port of telemetry with TLS. */
-#define TELEMETRY_PORT 6650
+#include "wire/tls-defaults.h"
 
 #define START_MS 10000
 #define STOP_MS 5000
@@ -451,7 +449,7 @@ static const struct option_row rows[] = {
       .parse = set_address,
       .help = "address of this machine for agents and other members" },
     { "tls", OPTION_CUSTOM, AT(tls), .value = "DIR", .parse = set_path,
-      .deflt = "/etc/stagecoach/tls", .help = "directory of certificates" },
+      .deflt = TLS_DIRECTORY, .help = "directory of certificates" },
     FORMAT_ROW(struct controller_options, json),
     { .name = NULL },
 };

@@ -20,6 +20,7 @@
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/tls-defaults.h"
 
 VLOG_DEFINE_THIS_MODULE(hosts_db);
 
@@ -482,7 +483,7 @@ static void
 write_connection(struct ovsdb_idl_txn *txn)
 {
     struct hostsrec_connection *connection = hostsrec_connection_insert(txn);
-    char *target = xasprintf("pssl:%d", DATABASE_RELAY_PORT);
+    char *target = xasprintf("pssl:%d", RELAY_PORT);
     int64_t probe = AGENT_PROBE_MS;
 
     hostsrec_connection_set_target(connection, target);

@@ -59,9 +59,6 @@ struct database_site {
                                  * controller"; required with an address. */
 };
 
-/* TCP port of the relay, for agents. */
-#define DATABASE_RELAY_PORT 6640
-
 extern const struct database database_intent;
 extern const struct database database_hosts;
 

@@ -56,6 +56,29 @@ the_last_bypass_of_a_command_line_counts(void **state OVS_UNUSED)
     agent_options_uninit(&config);
 }
 
+static void
+addresses_of_controllers_imply_remotes(void **state OVS_UNUSED)
+{
+    struct agent_config config;
+
+    parse("--controllers=10.0.0.1,fd00::1", NULL, &config);
+    assert_string_equal(config.db, "ssl:10.0.0.1:6640,ssl:[fd00::1]:6640");
+    assert_string_equal(config.controller,
+                        "ssl:10.0.0.1:6650,ssl:[fd00::1]:6650");
+    agent_options_uninit(&config);
+}
+
+static void
+an_explicit_remote_replaces_that_of_the_controllers(void **state OVS_UNUSED)
+{
+    struct agent_config config;
+
+    parse("--controllers=10.0.0.1", "--db=unix:/run/x", &config);
+    assert_string_equal(config.db, "unix:/run/x");
+    assert_string_equal(config.controller, "ssl:10.0.0.1:6650");
+    agent_options_uninit(&config);
+}
+
 int
 main(void)
 {
@@ -63,6 +86,8 @@ main(void)
         cmocka_unit_test(
             a_command_line_keeps_its_bypass_when_another_is_parsed),
         cmocka_unit_test(the_last_bypass_of_a_command_line_counts),
+        cmocka_unit_test(addresses_of_controllers_imply_remotes),
+        cmocka_unit_test(an_explicit_remote_replaces_that_of_the_controllers),
     };
 
     set_program_name("test-agent-options");
