@@ -26,7 +26,8 @@ if grep "$dir" "$dir/out" >&2; then
     exit 1
 fi
 # Exposure in tenths at most: agent and shim have root's work to do.
-for pair in controller:15 database@intent:15 agent:45 shim:50; do
+for pair in controller:15 database@intent:15 card@intent:25 agent:45 \
+    shim:50; do
     unit=$dir/stagecoach-${pair%:*}.service
     systemd-analyze security --offline=true --no-pager \
         --threshold="${pair#*:}" "$unit" >"$dir/out" 2>&1 || {
