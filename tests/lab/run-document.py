@@ -13,8 +13,9 @@ Each OLD in commands that is a whole word is replaced by NEW, and in what they
 print NEW by OLD.
 
 A block after "<!-- on NAME -->" is run in another shell, one for each NAME,
-that "COMMAND NAME" is; one after "<!-- on NAME, in the end -->" again and
-again until it prints what the text says.
+that "COMMAND NAME" is, or in several, "<!-- on NAME and NAME -->"; one after
+"<!-- on NAME, in the end -->" again and again until it prints what the text
+says.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import tempfile
 import time
 import uuid
 
-BLOCK = re.compile(r"(?:<!-- (takes minutes|on \w+(?:, in the end)?) -->\n)?"
+BLOCK = re.compile(r"(?:<!-- (takes minutes|on \w+(?: and \w+)*(?:, in the end)?) -->\n)?"
                    r"^```(\w+)\n(.*?)^```$",
                    re.MULTILINE | re.DOTALL)
 CHECKER = doctest.OutputChecker()
@@ -115,8 +116,13 @@ class Document:
         return got
 
     def run_block(self, i):
-        mark, _, commands, line = self.blocks[i]
-        machine, _, when = (mark or "").removeprefix("on ").partition(", ")
+        mark = self.blocks[i][0] or ""
+        machines, _, when = mark.removeprefix("on ").partition(", ")
+        for machine in machines.split(" and "):
+            self.run_on(machine, when, i)
+
+    def run_on(self, machine, when, i):
+        _, _, commands, line = self.blocks[i]
         shell = self.shell(machine)
         after = self.blocks[i + 1] if i + 1 < len(self.blocks) else None
         wanted = after[2] if after and after[1] == "text" else None

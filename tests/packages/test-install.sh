@@ -1,0 +1,173 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs all commands of docs/install.md, in this order, on three machines with
+# systemd that have Debian's minimal packages only, and looks at the packets
+# between them: nothing is marked while the controller observes, the search is
+# marked when it is ordered, and afterwards the hosts are as before.
+#
+# $DIST is a folder that ./package has made, which is used instead of a build.
+# Prints "install_s SECONDS", the time of all commands.
+set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
+. "$SOURCE/tests/lab/machine-functions.sh"
+
+PATH=$PATH:/usr/sbin:/sbin
+need_root
+need dpkg-buildpackage mmdebstrap apt-ftparchive python3 ethtool
+need_systemd
+begin install
+prefix=sci$(($$ % 100000))-
+names="c1 h0 h1"
+clean_up() {
+    # shellcheck disable=SC2086 # Names are words.
+    forget_machines switch $names
+}
+show() {
+    tail -n 40 "$dir/last"
+    in_machine c1 sh -c 'tail -n 5 /root/*.log'
+    for machine in $names; do
+        [ ! -e "$machines/$machine/unshare" ] ||
+            in_machine "$machine" journalctl --no-pager --lines 20 \
+                --unit 'stagecoach-*'
+    done
+}
+quietly() { "$@" >"$dir/last" 2>&1 || fail "$*"; }
+
+dist=${DIST:-$dir/dist}
+[ -n "${DIST:-}" ] || quietly "$SOURCE/package" --out "$dist"
+echo "ok: packages"
+
+# The base of the machines: Debian with ssh.  Its only mirror is a folder with
+# what the page installs, because the machines reach no other network.
+make_machines
+cat >"$dir/in-base" <<END
+#!/bin/sh
+set -eu
+mkdir -p "\$1/srv/stagecoach" "\$1/srv/debian"
+cp "$dist"/* "\$1/srv/stagecoach"
+ours=\$1/etc/apt/sources.list.d/stagecoach.list
+echo 'deb [trusted=yes] file:/srv/stagecoach ./' >"\$ours"
+chroot "\$1" apt-get update
+chroot "\$1" apt-get install -y --download-only curl stagecoach-controller \
+    stagecoach-agent stagecoach-shim stagecoach-cli stagecoach-trainer
+mv "\$1"/var/cache/apt/archives/*.deb "\$1/srv/debian"
+rm -f "\$ours" "\$1"/srv/stagecoach/*-dbgsym_*
+(cd "\$1/srv/debian" && apt-ftparchive packages . >Packages)
+echo 'deb [trusted=yes] file:/srv/debian ./' >"\$1/etc/apt/sources.list"
+rm -rf "\$1"/var/lib/apt/lists/* "\$1"/etc/apt/sources.list.d/*
+mkdir -m 700 -p "\$1/root/.ssh"
+chroot "\$1" ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
+cp "\$1/root/.ssh/id_ed25519.pub" "\$1/root/.ssh/authorized_keys"
+echo 'StrictHostKeyChecking accept-new' >"\$1/root/.ssh/config"
+END
+chmod +x "$dir/in-base"
+# shellcheck source=/dev/null
+quietly mmdebstrap --variant=minbase --skip=cleanup/apt \
+    --include=systemd-sysv,iproute2,procps,openssh-server,openssh-client \
+    --customize-hook="$dir/in-base" \
+    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$machines/base"
+echo "ok: base"
+
+# The network: a bridge.  Links do what network cards do: they deliver segments
+# with checksums.
+ip netns add "${prefix}switch"
+ip -n "${prefix}switch" link add br0 type bridge
+ip -n "${prefix}switch" link set br0 up
+connect() {
+    ip netns add "$prefix$1"
+    ip -n "$prefix$1" link set lo up
+    ip link add eth0 netns "$prefix$1" type veth \
+        peer name "to-$1" netns "${prefix}switch"
+    for end in "$1/eth0" "switch/to-$1"; do
+        ip netns exec "$prefix${end%/*}" ethtool -K "${end#*/}" tx off \
+            >/dev/null
+    done
+    ip -n "${prefix}switch" link set "to-$1" master br0 up
+    ip -n "$prefix$1" addr add "$2/24" brd + dev eth0
+    ip -n "$prefix$1" link set eth0 up
+}
+connect c1 10.0.0.1
+connect h0 10.0.0.10
+connect h1 10.0.0.11
+mkdir "$machines/nothing"
+bindir=/usr/bin
+for machine in $names; do
+    boot "$machine" nothing "$machines/base"
+    in_machine "$machine" systemctl start ssh
+    for tool in gcc cc make meson ninja; do
+        ! in_machine "$machine" sh -c "command -v $tool" >/dev/null ||
+            fail "$machine has $tool"
+    done
+done
+
+# The shells of the page.  "net" is the switch, which sees all packets.
+cat >"$dir/shell" <<END
+#!/bin/sh
+. "$SOURCE/tests/lab/machine-functions.sh"
+prefix=$prefix machines=$machines mount=$mount bindir=$bindir
+[ "\$1" != net ] || PATH=$dir:\$PATH exec \
+    ip netns exec "${prefix}switch" sh -e
+in_machine "\$1" env DEBIAN_FRONTEND=noninteractive sh -ec 'cd /root; exec sh -e'
+END
+# marked none|most: looks for two seconds at the packets of h0, which must be
+# many.  Jobs of the first level have DSCP 48, which ssh does not use.
+cat >"$dir/marked" <<END
+#!/bin/sh -e
+"$BUILD/tests/lab/traffic" dscp 2000 to-h0 >"$dir/dscp"
+set -- "\$1" \$(awk '{ n += \$3 } \$2 == 48 { marked += \$3 }
+    END { print n + 0, marked + 0 }' "$dir/dscp")
+echo "\$3 of \$2 packets are marked"
+[ \$2 -ge 100 ]
+case \$1 in
+none) [ \$3 = 0 ] ;;
+most) [ \$3 -ge \$((\$2 / 2)) ] ;;
+esac
+END
+chmod +x "$dir/shell" "$dir/marked"
+
+# The page, with what this test looks at between its blocks.
+python3 - "$SOURCE/docs/install.md" >"$dir/install.md" <<'END'
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as f:
+    page = f.read()
+
+
+def block(machines, commands):
+    return f"\n<!-- on {machines} -->\n```sh\n{commands}\n```\n"
+
+
+def insert(after, what):
+    """Inserts blocks at the end of the block that has the text 'after'."""
+    global page
+    at = page.index("\n```\n", page.index(after)) + 5
+    page = page[:at] + what + page[at:]
+
+
+insert("   0      0    48  first ", block("net", "marked none"))
+insert("h1    connected  ordered  ...%", block("net", "marked most"))
+insert("stagecoach observe --reason 'a complaint'",
+       block("c1", "search first.json >back.log 2>&1 &\nsleep 2")
+       + block("net", "marked none") + block("c1", "wait\ntail -n 1 back.log"))
+insert("eth0... UP", block(
+    "h0 and h1",
+    "! ip link show dev stage0 2>/dev/null\n"
+    "ip route get 10.0.0.1 | grep 'dev eth0'")
+    + block("c1", "ssh 10.0.0.10 true\nssh 10.0.0.11 true"))
+page += block("h0 and h1 and c1",
+              "! dpkg-query -W -f '${Package} ${Status}\\n' |"
+              " grep '^stagecoach'\n"
+              "! ls -d /etc/stagecoach /var/lib/stagecoach /run/stagecoach"
+              " 2>/dev/null\n"
+              "[ -z \"$(systemctl --failed --quiet --no-legend)\" ]")
+print(page)
+END
+
+# Links and the search are smaller than on real machines.
+timeout 400 python3 "$SOURCE/tests/lab/run-document.py" \
+    --machine "$dir/shell" "$dir/install.md" 25Gbit=100Mbit 10000=61 5000=43 \
+    2500=23 >"$dir/last" 2>&1 || fail "install.md"
+cat "$dir/last"
+awk '/^line / { s += $3 } END { print "install_s", s }' "$dir/last"
+echo PASS
