@@ -29,7 +29,7 @@ mount -t 9p -o "ro,cache=loose,$options" machine /low &&
 for fs in proc sys dev; do
     mount -o move /$fs /root/$fs
 done
-mount -t tmpfs run /root/run
+mount -t tmpfs -o mode=755 run /root/run
 mount -t tmpfs shm /root/dev/shm 2>/dev/null ||
     { mkdir -p /root/dev/shm && mount -t tmpfs shm /root/dev/shm; }
 mkdir -p /root/dev/pts && mount -t devpts pts /root/dev/pts
