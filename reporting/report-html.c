@@ -140,6 +140,19 @@ put_lines(FILE *stream, const char *tag, char *text)
     free(text);
 }
 
+static void
+put_queues(const struct report *r, FILE *stream)
+{
+    char *text;
+    size_t size;
+    FILE *lines = open_memstream(&text, &size);
+
+    assert(lines);
+    report_put_queues(r, lines);
+    fclose(lines);
+    put_lines(stream, "p", text);
+}
+
 /* Puts the remarks on all policies as a list, then the conclusion. */
 static void
 put_remarks(const struct report *r, FILE *stream)
@@ -356,6 +369,7 @@ put_content(const struct report *r, FILE *stream)
         put_element(stream, "p", r->description);
     }
     put_comparison(r, stream);
+    put_queues(r, stream);
     put_remarks(r, stream);
     put_limit(r, stream);
     fputs("<noscript><p>Charts need JavaScript; the tables have their "

@@ -51,6 +51,35 @@ put_row(const struct report_policy *p, int width, FILE *stream)
     putc('\n', stream);
 }
 
+static bool
+have_same_queues(const struct report *r)
+{
+    for (size_t i = 1; i < r->n_policies; i++) {
+        const char *a = r->policies[0]->queues;
+        const char *b = r->policies[i]->queues;
+
+        if (a != b && (!a || !b || strcmp(a, b))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void
+report_put_queues(const struct report *r, FILE *stream)
+{
+    bool same = have_same_queues(r);
+
+    for (size_t i = 0; i < r->n_policies && (!i || !same); i++) {
+        const struct report_policy *p = r->policies[i];
+
+        if (p->queues) {
+            fprintf(stream, "%s%squeues of the switch: %s\n",
+                    same ? "" : p->name, same ? "" : ": ", p->queues);
+        }
+    }
+}
+
 void
 report_put_remarks(const struct report_policy *p, FILE *stream)
 {
@@ -131,6 +160,7 @@ report_put_table(const struct report *r, FILE *stream)
           "last search ended,\n iteration: mean time of an iteration, "
           "time-outs: TCP retransmission timeouts,\n "
           "queue: 99th percentile at the ports of the switch)\n", stream);
+    report_put_queues(r, stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         report_put_remarks(r->policies[i], stream);
     }

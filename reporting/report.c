@@ -72,6 +72,7 @@ policy_destroy_contents(struct report_policy *p)
     free(p->name);
     free(p->failure);
     free(p->bound_kind);
+    free(p->queues);
 }
 
 void

@@ -151,6 +151,8 @@ struct report_policy {
     double tcp_timeouts;        /* TCP retransmission timeouts of all hosts. */
     double queue_p99_bytes;     /* 99th percentile of the bytes that wait at a
                                  * port of the switch. */
+    char *queues;               /* One line: what chose the queue of a packet
+                                 * in the switch, or NULL. */
 
     /* Set by report_finish(). */
     size_t n_ended;             /* Number of ended stages. */
@@ -239,7 +241,9 @@ extern const size_t report_n_columns;
 double report_column_value(const struct report_column *,
                            const struct report_policy *);
 
-/* Print lines of text: problems of a run, and the result of the comparison. */
+/* Print lines of text: what chose the queues of the switch, once if it is the
+ * same for all policies; problems of a run; the result of the comparison. */
+void report_put_queues(const struct report *, FILE *);
 void report_put_remarks(const struct report_policy *, FILE *);
 void report_put_conclusion(const struct report *, FILE *);
 

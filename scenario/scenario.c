@@ -30,6 +30,7 @@
 #define MAX_OVER 100
 
 static const char *const fabric_names[] = { "ovs", "bridge", NULL };
+static const char *const datapath_names[] = { "userspace", "kernel", NULL };
 static const char *const queue_names[] = { "strict", "fifo", "ecn", NULL };
 
 static const char *const scenario_words[] = {
@@ -94,15 +95,30 @@ read_fabric(struct scenario *s, const struct json_at *top)
     }
 }
 
+/* Reads the optional member "datapath"; the fabric must have been read. */
+static void
+read_datapath(struct scenario *s, const struct json_at *top)
+{
+    s->datapath = json_enum_or(top, "datapath", datapath_names,
+                               DATAPATH_USERSPACE);
+    if (s->datapath == DATAPATH_KERNEL && s->fabric == FABRIC_BRIDGE) {
+        json_fail(top, "datapath", "\"kernel\" is of Open vSwitch, the fabric "
+                  "\"ovs\" or one with \"leaf_spine\" is allowed");
+    }
+}
+
 char *
 scenario_fabric_to_string(const struct scenario *s)
 {
     const struct leaf_spine *ls = &s->leaf_spine;
 
+    const char *datapath = s->datapath == DATAPATH_KERNEL
+                           ? ", kernel datapath" : "";
+
     return (s->fabric == FABRIC_LEAF_SPINE
-            ? message("leaf-spine %d x %d, %g:1", ls->leaves, ls->spines,
-                      ls->over)
-            : duplicate(fabric_names[s->fabric]));
+            ? message("leaf-spine %d x %d, %g:1%s", ls->leaves, ls->spines,
+                      ls->over, datapath)
+            : message("%s%s", fabric_names[s->fabric], datapath));
 }
 
 /* Reads the optional member "random_placements", which is required if
@@ -495,6 +511,7 @@ scenario_from_string(const char *name, const char *original,
     read_rate(s, top);
     s->cc = json_bool_or(top, "cc", false);
     read_fabric(s, top);
+    read_datapath(s, top);
     s->queues = json_enum_or(top, "queues", queue_names, QUEUES_STRICT);
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
     read_policies(s, top);

@@ -49,7 +49,7 @@
 #define SCENARIO_MAX_HOSTS 64
 
 enum fabric_kind {
-    FABRIC_OVS,                 /* Open vSwitch, userspace datapath. */
+    FABRIC_OVS,                 /* Open vSwitch. */
     FABRIC_BRIDGE,              /* A kernel bridge, for comparison. */
     FABRIC_LEAF_SPINE,          /* Several bridges of Open vSwitch. */
 };
@@ -60,6 +60,13 @@ struct leaf_spine {
     int spines;
     double over;                /* What the hosts of a leaf can send, relative
                                  * to the capacity of its links to spines. */
+};
+
+/* What forwards the packets of Open vSwitch. */
+enum ovs_datapath {
+    DATAPATH_USERSPACE,         /* ovs-vswitchd itself.  It ignores the
+                                 * set_queue of the controller's flows. */
+    DATAPATH_KERNEL,            /* The kernel's module openvswitch. */
 };
 
 /* The queues of a port of the fabric. */
@@ -122,6 +129,7 @@ struct scenario {
     bool cc;                    /* The shims' congestion control. */
     enum fabric_kind fabric;
     struct leaf_spine leaf_spine;
+    enum ovs_datapath datapath; /* DATAPATH_USERSPACE for a bridge. */
     enum port_queues queues;
     size_t n_policies;
     char **policies;            /* Names or files, in the order to run. */

@@ -118,7 +118,7 @@ cluster_holder(const struct plan *plan, char **rundirp)
     return pid;
 }
 
-#define READY_MS 20000          /* Time in which each part must start to reply;
+#define READY_MS 60000          /* Time in which each part must start to reply;
                                  * the machine may be busy. */
 #define WIDEN_MS 300            /* Interval of switch_buffers_widen(). */
 #define JOIN_MS 10000
@@ -396,10 +396,10 @@ start_controller(const struct cluster *c, int i, const char *policy_file)
     add_option(&argv, "--telemetry", xasprintf("punix:%s", telemetry));
     add_option(&argv, "--rest", xasprintf("unix:%s", rest));
     add_option(&argv, "--policy", xstrdup(policy_file));
-    if (plan->fabric == FABRIC_OVS) {
-        add_option(&argv, "--switch", xstrdup(plan->bridge));
-    } else if (plan->fabric == FABRIC_LEAF_SPINE) {
+    if (plan_has_topology(plan)) {
         add_option(&argv, "--topology", leaf_spine_topology(plan));
+    } else if (plan_uses_ovs(plan)) {
+        add_option(&argv, "--switch", xstrdup(plan->bridge));
     }
     add_ovs_options(&argv,
                     plan_controller_file(plan, i, "controller", "ctl"));
@@ -573,9 +573,8 @@ start_host_daemons(struct cluster *c)
     return error;
 }
 
-/* Returns true if the switches have the flows of all routes. */
-static bool
-routes_ready(const struct plan *plan)
+bool
+cluster_switches_in_sync(const struct plan *plan)
 {
     cJSON *status = cluster_ask(plan, "controller/switches", NULL);
     const cJSON *switches = cJSON_GetObjectItem(status, "switches");
@@ -602,8 +601,9 @@ wait_until_ready(struct cluster *c)
         error = error ? error : wait_until(c, "agents", "controller",
                                            agents_ready);
     }
-    if (!error && c->plan->fabric == FABRIC_LEAF_SPINE) {
-        error = wait_until(c, "switches", "controller", routes_ready);
+    if (!error && plan_has_topology(c->plan)) {
+        error = wait_until(c, "switches", "controller",
+                           cluster_switches_in_sync);
     }
     return error;
 }

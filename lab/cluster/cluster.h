@@ -59,6 +59,10 @@ struct cJSON *cluster_ask(const struct plan *, const char *command,
 struct cJSON *cluster_ask_one(const struct plan *, int i, const char *command,
                               char **errorp);
 
+/* Returns true if the controller has found all its flows, and all queues that
+ * it creates, in the switches. */
+bool cluster_switches_in_sync(const struct plan *);
+
 /* Process id of daemon 'name', 0 if it is not running. */
 pid_t cluster_pid(const struct cluster *, const char *name);
 

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "controller/ovsdb/rpc-call.h"
 #include "lab/cluster/leaf-spine.h"
 #include "lab/cluster/marking.h"
 #include "lab/cluster/spawn.h"
@@ -26,6 +27,7 @@
 #include "util.h"
 
 #define TOOL_TIMEOUT_MS 30000
+#define ASK_MS 3000             /* Timeout of a call of Open vSwitch. */
 
 /* Runs 'commands' of 'tool', "ip" or "tc", in namespace 'ns', which may be
  * null, and destroys them. */
@@ -305,12 +307,14 @@ set_up_ports(const struct plan *plan)
     ds_put_cstr(&ip, "link set lo up\n");
     for (size_t i = 0; i < names.n; i++) {
         ds_put_format(&ip, "link set %s up\n", names.names[i]);
-        fabric_put_shaping(&tc, names.names[i], get_rate(plan, i), plan->mtu,
-                           plan->queues);
+        if (!plan_has_controller_queues(plan)) {
+            fabric_put_shaping(&tc, names.names[i], get_rate(plan, i),
+                               plan->mtu, plan->queues);
+        }
     }
     error = set_up_namespace(plan->fabric_ns, &ip,
                              (const char **) names.names);
-    if (error) {
+    if (error || !tc.length) {
         ds_destroy(&tc);
     } else {
         error = run_batch("tc", plan->fabric_ns, &tc);
@@ -324,11 +328,32 @@ set_up_ports(const struct plan *plan)
     return error;
 }
 
+/* Loads the module of the kernel's datapath, which the kernel does not load by
+ * itself. */
+static char *
+load_datapath(const struct plan *plan)
+{
+    static const char *const argv[] = { "modprobe", "openvswitch", NULL };
+    char *error, *message;
+
+    if (plan->datapath != DATAPATH_KERNEL
+        || !access("/sys/module/openvswitch", F_OK)) {
+        return NULL;
+    }
+    error = tool_run(NULL, argv, NULL, TOOL_TIMEOUT_MS, NULL);
+    message = error ? xasprintf("\"datapath\": \"kernel\" needs the module "
+                                "openvswitch, which this kernel does not have "
+                                "(%s)", error) : NULL;
+    free(error);
+    return message;
+}
+
 char *
 fabric_create(const struct plan *plan)
 {
-    char *error = make_links(plan);
+    char *error = load_datapath(plan);
 
+    error = error ? error : make_links(plan);
     error = error ? error : set_up_ports(plan);
     for (int i = 0; !error && i < plan->n_hosts; i++) {
         error = set_up_host(plan, i);
@@ -350,17 +375,23 @@ join_bridge(const struct plan *plan)
 }
 
 static void
-put_bridge(struct ds *command, const char *name, const char *settings)
+put_bridge(struct ds *command, const struct plan *plan, const char *name,
+           const char *settings)
 {
     ds_put_format(command, " -- add-br %s -- set bridge %s"
-                  " datapath_type=netdev %s", name, name, settings);
+                  " datapath_type=%s %s", name, name,
+                  plan->datapath == DATAPATH_KERNEL ? "system" : "netdev",
+                  settings);
 }
 
 static void
-put_port(struct ds *command, const char *bridge, const char *interface)
+put_port(struct ds *command, const struct plan *plan, const char *bridge,
+         const char *interface)
 {
-    ds_put_format(command, " -- add-port %s %s -- set port %s qos=@noop",
-                  bridge, interface, interface);
+    ds_put_format(command, " -- add-port %s %s", bridge, interface);
+    if (!plan_has_controller_queues(plan)) {
+        ds_put_format(command, " -- set port %s qos=@noop", interface);
+    }
 }
 
 static void
@@ -369,7 +400,7 @@ put_switch_port(struct ds *command, const struct plan *plan,
 {
     char *name = leaf_spine_switch_name(plan, port.sw);
 
-    put_port(command, name, port.interface);
+    put_port(command, plan, name, port.interface);
     ds_put_format(command, " -- set interface %s ofport_request=%d",
                   port.interface, port.number);
     free(name);
@@ -384,7 +415,7 @@ put_leaf_spine(struct ds *command, const struct plan *plan)
         char *settings = xasprintf(
             "fail_mode=secure other_config:datapath-id=%016x", i + 1);
 
-        put_bridge(command, name, settings);
+        put_bridge(command, plan, name, settings);
         free(settings);
         free(name);
     }
@@ -406,14 +437,16 @@ join_ovs(const struct plan *plan)
     struct svec argv = SVEC_EMPTY_INITIALIZER;
     char *error;
 
-    ds_put_cstr(&command, "--timeout=20 --no-syslog --id=@noop create qos "
-                "type=linux-noop");
-    if (plan->fabric == FABRIC_LEAF_SPINE) {
+    ds_put_cstr(&command, "--timeout=20 --no-syslog");
+    if (!plan_has_controller_queues(plan)) {
+        ds_put_cstr(&command, " --id=@noop create qos type=linux-noop");
+    }
+    if (plan_has_topology(plan)) {
         put_leaf_spine(&command, plan);
     } else {
-        put_bridge(&command, "br0", "fail_mode=standalone");
+        put_bridge(&command, plan, "br0", "fail_mode=standalone");
         for (int i = 0; i < plan->n_hosts; i++) {
-            put_port(&command, "br0", plan->hosts[i].port);
+            put_port(&command, plan, "br0", plan->hosts[i].port);
         }
     }
     svec_add(&argv, "ovs-vsctl");
@@ -433,7 +466,7 @@ fabric_join(const struct plan *plan)
 {
     char *error = plan_uses_ovs(plan) ? join_ovs(plan) : join_bridge(plan);
 
-    return (error || plan->fabric != FABRIC_LEAF_SPINE ? error
+    return (error || !plan_has_topology(plan) ? error
             : leaf_spine_write_topology(plan));
 }
 
@@ -485,25 +518,69 @@ fabric_destroy(const struct plan *plan)
     ds_destroy(&ds);
 }
 
+char *
+fabric_datapath(const struct plan *plan)
+{
+    char *ctl, *text = NULL, *type;
+    int errnum;
+
+    if (!plan_uses_ovs(plan)) {
+        return NULL;
+    }
+    ctl = xasprintf("%s/ovs/vswitchd.ctl", plan->rundir);
+    free(rpc_unixctl(ctl, "dpif/show", 0, NULL, ASK_MS, &text, &errnum));
+    free(ctl);
+    type = text ? xmemdup0(text, strcspn(text, "@")) : NULL;
+    free(text);
+    return type;
+}
+
+const char *
+fabric_queues_to_string(const struct plan *plan, const char *datapath,
+                        bool in_sync)
+{
+    if (plan->queues == QUEUES_FIFO) {
+        return "one at each port, so only the hosts order the traffic";
+    } else if (plan->queues == QUEUES_ECN) {
+        return "one at each port, which marks packets; only the hosts order "
+               "the traffic";
+    } else if (!plan_uses_ovs(plan)) {
+        return "by DSCP in the lab's shaper; a bridge of the kernel has none";
+    } else if (!datapath) {
+        return "unknown, because Open vSwitch does not answer";
+    } else if (strcmp(datapath, "system")) {
+        return "by DSCP in the lab's shaper; Open vSwitch's userspace datapath "
+               "ignores the queues of the controller's flows (set_queue)";
+    } else if (!in_sync) {
+        return "unknown, because the switches do not have all flows and "
+               "queues of the controller";
+    }
+    return "by the controller's flows (set_queue), in queues that the "
+           "controller created; Open vSwitch uses the kernel's datapath";
+}
+
 /* Adds what the classes in 'text', as "tc -s class show" prints it, have sent:
  *
  *    class htb 1:13 parent 1:1 leaf 23: prio 3 rate ...
  *     Sent 1234 bytes 5 pkt (dropped 0, overlimits 0 requeues 0)
- */
+ *
+ * Classes of the lab are 1:10 and up, and those of Open vSwitch 1:1 and up, in
+ * the order of the levels. */
 static void
-add_class_bytes(char *text, uint64_t bytes[8])
+add_class_bytes(const struct plan *plan, char *text, uint64_t bytes[8])
 {
+    int first = plan_has_controller_queues(plan) ? 0x1 : 0x10;
     char *save = NULL;
     int level = -1;
 
     for (char *line = strtok_r(text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
         unsigned long long n;
-        int digit;
+        unsigned int id;
 
         if (!strncmp(line, "class ", 6)) {
-            level = sscanf(line, "class htb 1:1%1d ", &digit) == 1
-                    ? digit : -1;
+            level = sscanf(line, "class htb 1:%x ", &id) == 1
+                    ? (int) id - first : -1;
         } else if (level >= 0 && level < 8
                    && sscanf(line, " Sent %llu bytes", &n) == 1) {
             bytes[level] += n;
@@ -525,7 +602,7 @@ fabric_level_bytes(const struct plan *plan, uint64_t bytes[8])
 
         error = tool_run(plan->fabric_ns, argv, NULL, 5000, &text);
         if (!error) {
-            add_class_bytes(text, bytes);
+            add_class_bytes(plan, text, bytes);
             free(text);
         }
     }

@@ -26,6 +26,10 @@
  * has the control level, so that a congested cluster does not lose its
  * neighbour entries.
  *
+ * The kernel's datapath of Open vSwitch ("datapath") has queues.  With it the
+ * fabric leaves its ports alone: the controller creates their queues through
+ * the switch's database, and its flows select them (ovsdb-qos.h).
+ *
  * With racks there are several bridges (leaf-spine.h).  The ports of the cables
  * between them are shaped in the same way, at their own rate.
  *
@@ -64,6 +68,16 @@ void fabric_destroy(const struct plan *);
 struct ds;
 void fabric_put_shaping(struct ds *commands, const char *dev,
                         int64_t rate_bps, int mtu, enum port_queues);
+
+/* Returns the type of the datapath that Open vSwitch uses, "system" (the
+ * kernel's) or "netdev", or NULL if the fabric has none; the caller frees. */
+char *fabric_datapath(const struct plan *);
+
+/* Returns one line about what chooses the queue of a packet in a fabric whose
+ * Open vSwitch uses 'datapath', and whose switches are 'in_sync' with the
+ * controller. */
+const char *fabric_queues_to_string(const struct plan *, const char *datapath,
+                                    bool in_sync);
 
 /* Stores the bytes sent by all ports of the fabric, by level.  All are 0 if
  * the ports have no levels. */

@@ -128,6 +128,13 @@ add_switch(cJSON *switches, const struct plan *plan, int sw)
     add_string(item, "target",
                xasprintf("unix:%s/ovs/%s.mgmt", plan->rundir, name));
     add_string(item, "datapath", xasprintf("%016x", sw + 1));
+    if (plan_has_controller_queues(plan)) {
+        cJSON *queues = cJSON_AddObjectToObject(item, "queues");
+
+        add_string(queues, "database",
+                   xasprintf("unix:%s/ovs/db.sock", plan->rundir));
+        cJSON_AddStringToObject(queues, "type", "linux-htb");
+    }
     cJSON_AddItemToArray(switches, item);
     free(name);
 }

@@ -18,6 +18,8 @@
  *      |  |         |  |           "s1l0" at spine1.
  *      h0 h1        h2 h3
  *
+ * One switch is one leaf without spines.
+ *
  * All switches are bridges of one Open vSwitch.  Cables are interfaces and not
  * patch ports, so that HTB can limit the rate of each direction, and so that a
  * cable can fail.  The bridges forward nothing by themselves: the controller
@@ -35,7 +37,7 @@
  *    }
  *    error = leaf_spine_write_topology(plan);
  *
- * Plain data, for plans with FABRIC_LEAF_SPINE only. */
+ * Plain data, for plans with plan_has_topology() only. */
 
 #include <stdbool.h>
 #include <stdint.h>

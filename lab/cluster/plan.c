@@ -73,11 +73,14 @@ plan_set_scenario(struct plan *plan, const struct scenario *s)
     plan->cc = s->cc;
     plan->fabric = s->fabric;
     plan->leaf_spine = s->leaf_spine;
+    plan->datapath = s->datapath;
+    plan->queues = s->queues;
+    if (plan_has_topology(plan) && s->fabric == FABRIC_OVS) {
+        plan->leaf_spine = (struct leaf_spine) { .leaves = 1, .over = 1 };
+    }
     free(plan->bridge);
     plan->bridge = xasprintf("unix:%s/ovs/%s.mgmt", plan->rundir,
-                             s->fabric == FABRIC_LEAF_SPINE ? "leaf0"
-                             : "br0");
-    plan->queues = s->queues;
+                             plan_has_topology(plan) ? "leaf0" : "br0");
 }
 
 void

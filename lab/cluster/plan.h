@@ -66,7 +66,8 @@ struct plan {
     bool blind;                 /* The controller does not know the capacity
                                  * of the links between switches. */
     enum fabric_kind fabric;
-    struct leaf_spine leaf_spine;
+    struct leaf_spine leaf_spine;        /* Of plan_has_topology(). */
+    enum ovs_datapath datapath;
     enum port_queues queues;     /* Of the ports of the fabric. */
 };
 
@@ -83,6 +84,23 @@ static inline bool
 plan_uses_ovs(const struct plan *plan)
 {
     return plan->fabric != FABRIC_BRIDGE;
+}
+
+/* Returns true if the controller has a topology file of the switches. */
+static inline bool
+plan_has_topology(const struct plan *plan)
+{
+    return (plan->fabric == FABRIC_LEAF_SPINE
+            || plan->datapath == DATAPATH_KERNEL);
+}
+
+/* Returns true if the controller creates the queues of the ports and its flows
+ * select them.  Otherwise the lab creates them. */
+static inline bool
+plan_has_controller_queues(const struct plan *plan)
+{
+    return (plan->datapath == DATAPATH_KERNEL
+            && plan->queues == QUEUES_STRICT);
 }
 
 /* Returns true if 'ns' is the name of a namespace of this lab. */

@@ -11,6 +11,7 @@
 #include "base/directory.h"
 #include "reporting/report.h"
 #include "lab/cluster/cluster.h"
+#include "lab/cluster/fabric.h"
 #include "lab/run/faults.h"
 #include "lab/cluster/console.h"
 #include "lab/cluster/plan.h"
@@ -274,6 +275,16 @@ ask_controller(struct policy_run *pr)
 }
 
 static void
+ask_switches(struct policy_run *pr)
+{
+    char *datapath = fabric_datapath(pr->plan);
+
+    report_set(&pr->policy->queues, fabric_queues_to_string(
+        pr->plan, datapath, cluster_switches_in_sync(pr->plan)));
+    free(datapath);
+}
+
+static void
 create_runs(struct policy_run *pr)
 {
     const struct scenario *s = pr->scenario;
@@ -316,6 +327,7 @@ run_in_cluster(struct policy_run *pr)
             faults_finish(pr->faults, pr->policy);
         }
         ask_controller(pr);
+        ask_switches(pr);
     }
 
     sampler_destroy(pr->sampler);

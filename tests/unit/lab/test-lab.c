@@ -116,6 +116,74 @@ racks_have_a_topology_file(void **state OVS_UNUSED)
     plan_destroy(plan);
 }
 
+/* The queues of a switch with the kernel's datapath are those of the
+ * controller, unless its ports have one. */
+static void
+the_controller_has_queues_in_the_kernel(void **state OVS_UNUSED)
+{
+    struct scenario s = { .n_hosts = 2, .rate_bps = 50000000,
+                          .datapath = DATAPATH_KERNEL };
+    char dir[] = "/tmp/test-lab-XXXXXX";
+    struct topology *t;
+    struct plan *plan;
+    char *file;
+
+    assert_non_null(mkdtemp(dir));
+    assert_null(plan_create("ab1", dir, NULL, &plan));
+    file = leaf_spine_topology(plan);
+    for (s.queues = QUEUES_STRICT; s.queues <= QUEUES_ECN; s.queues++) {
+        bool strict = s.queues == QUEUES_STRICT;
+
+        plan_set_scenario(plan, &s);
+        assert_true(plan_has_controller_queues(plan) == strict);
+        assert_null(leaf_spine_write_topology(plan));
+        assert_null(topology_read(file, &t));
+        assert_int_equal(t->n_switches, 1);
+        assert_int_equal(t->n_links, 0);
+        assert_int_equal(t->hosts[1].at.port, 2);
+        assert_true(!t->switches[0].database == !strict);
+        topology_destroy(t);
+    }
+    unlink(file);
+    rmdir(dir);
+    free(file);
+    plan_destroy(plan);
+}
+
+static void
+a_report_names_what_chooses_queues(void **state OVS_UNUSED)
+{
+    static const struct {
+        enum fabric_kind fabric;
+        enum ovs_datapath datapath;
+        enum port_queues queues;
+        const char *running;
+        bool in_sync;
+        const char *text;
+    } rows[] = {
+        { FABRIC_OVS, 0, QUEUES_STRICT, "netdev", true, "by DSCP in the lab" },
+        { FABRIC_OVS, 0, QUEUES_STRICT, NULL, true, "unknown" },
+        { FABRIC_LEAF_SPINE, 0, QUEUES_STRICT, "netdev", true, "ignores" },
+        { FABRIC_BRIDGE, 0, QUEUES_STRICT, NULL, true, "a bridge" },
+        { FABRIC_OVS, 0, QUEUES_FIFO, "netdev", true, "one at each port" },
+        { FABRIC_OVS, DATAPATH_KERNEL, QUEUES_ECN, "system", true, "marks" },
+        { FABRIC_OVS, DATAPATH_KERNEL, QUEUES_STRICT, "system", true,
+          "by the controller's flows" },
+        { FABRIC_OVS, DATAPATH_KERNEL, QUEUES_STRICT, "system", false,
+          "unknown" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct plan plan = {
+            .fabric = rows[i].fabric, .datapath = rows[i].datapath,
+            .queues = rows[i].queues,
+        };
+
+        assert_non_null(strstr(fabric_queues_to_string(
+            &plan, rows[i].running, rows[i].in_sync), rows[i].text));
+    }
+}
+
 static void
 links_have_names(void **state OVS_UNUSED)
 {
@@ -334,6 +402,8 @@ main(void)
         cmocka_unit_test(names_derive_from_the_lab),
         cmocka_unit_test(names_that_could_collide_are_refused),
         cmocka_unit_test(racks_have_a_topology_file),
+        cmocka_unit_test(the_controller_has_queues_in_the_kernel),
+        cmocka_unit_test(a_report_names_what_chooses_queues),
         cmocka_unit_test(links_have_names),
         cmocka_unit_test(a_stall_is_reported_once),
         cmocka_unit_test(computing_is_not_a_stall),

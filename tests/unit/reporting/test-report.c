@@ -50,6 +50,7 @@ fill(struct report_policy *p, double slow)
     p->cpu_busy = 0.4;
     p->bound_mean_s = 2.5;
     report_set(&p->bound_kind, "coupled");
+    report_set(&p->queues, "a > b");
 }
 
 static struct report *
@@ -154,8 +155,33 @@ json_has_summaries_stages_and_points(void **state)
         cJSON_GetObjectItem(certificate, "bound_kind")), "coupled");
     assert_string_equal(cJSON_GetStringValue(
         cJSON_GetObjectItem(policy, "bound_kind")), "coupled");
+    assert_string_equal(cJSON_GetStringValue(
+        cJSON_GetObjectItem(policy, "queues")), "a > b");
     check_points(cJSON_GetObjectItem(top, "jobs"));
     cJSON_Delete(top);
+    free(text);
+    report_destroy(r);
+}
+
+/* What chooses the queues is one line for all policies, or one for each. */
+static void
+queues_are_named_once(void **state)
+{
+    struct report *r = example();
+    char *text = put(r, report_put_queues);
+
+    (void) state;
+    assert_string_equal(text, "queues of the switch: a > b\n");
+    free(text);
+    report_set(&r->policies[1]->queues, "none");
+    text = put(r, report_put_queues);
+    assert_string_equal(text, "stage: queues of the switch: a > b\n"
+                        "fair: queues of the switch: none\n");
+    free(text);
+    report_set(&r->policies[0]->queues, NULL);
+    report_set(&r->policies[1]->queues, NULL);
+    text = put(r, report_put_queues);
+    assert_string_equal(text, "");
     free(text);
     report_destroy(r);
 }
@@ -251,6 +277,7 @@ html_has_tables_without_javascript(void **state)
         assert_int_equal(count(text, id), 1);
     }
     assert_int_equal(count(text, "<table"), 5);
+    assert_int_equal(count(text, "<p>queues of the switch: a &gt; b</p>"), 1);
     assert_int_equal(count(text, "<details open>"), 4);
     assert_non_null(strstr(text, ">stage</th>"
                            "<td data-label=\"mean SCT\">3.00 s</td>"
@@ -440,6 +467,7 @@ main(int argc, char *argv[])
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_are_summarized),
         cmocka_unit_test(json_has_summaries_stages_and_points),
+        cmocka_unit_test(queues_are_named_once),
         cmocka_unit_test(html_has_tables_without_javascript),
         cmocka_unit_test(html_needs_no_network),
         cmocka_unit_test(json_in_html_cannot_end_its_script),

@@ -65,6 +65,10 @@ static const struct {
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"wet string\", "
       TAIL(ONE),
       "s.json: /fabric: \"wet string\" is not one of \"ovs\", \"bridge\"" },
+    { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"bridge\","
+      " \"datapath\": \"kernel\", " TAIL(ONE),
+      "s.json: /datapath: \"kernel\" is of Open vSwitch, the fabric \"ovs\" or "
+      "one with \"leaf_spine\" is allowed" },
     { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
       " \"fabric\": {\"leaf_spine\": {\"leaves\": 3, \"spines\": 1}}, "
       TAIL(ONE),
@@ -182,13 +186,13 @@ reads_a_fabric_with_racks(void **state OVS_UNUSED)
     error = scenario_from_string(
         "s.json", HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
         " \"fabric\": {\"leaf_spine\": {\"leaves\": 2, \"spines\": 3,"
-        " \"over\": 1.5}}, " TAIL(ONE), NULL, &s);
+        " \"over\": 1.5}}, \"datapath\": \"kernel\", " TAIL(ONE), NULL, &s);
     assert_null(error);
     assert_int_equal(s->fabric, FABRIC_LEAF_SPINE);
     assert_int_equal(s->leaf_spine.leaves, 2);
     assert_int_equal(s->leaf_spine.spines, 3);
     fabric = scenario_fabric_to_string(s);
-    assert_string_equal(fabric, "leaf-spine 2 x 3, 1.5:1");
+    assert_string_equal(fabric, "leaf-spine 2 x 3, 1.5:1, kernel datapath");
     free(fabric);
     scenario_destroy(s);
 }
