@@ -257,6 +257,13 @@ check_shim(struct cluster *c, const struct view *v)
                      "it has neither a shim nor queues in the kernel: its "
                      "traffic has no priorities");
     }
+    if (!strcmp(fact(v, "shim"), "connected") && is_known(fact(v, "kernel"))
+        && !is_known(fact(v, "shim_version"))) {
+        findings_add(c->findings, FINDING_WARNING, v->name,
+                     "on the host: systemctl reload stagecoach-shim, after an "
+                     "upgrade of its package",
+                     "the shim reports no facts: it has an older version");
+    }
     check_version(c, v, "shim", fact(v, "shim_version"));
     check_port(c, v);
     if (!strcmp(fact(v, "shim_memory"), "ordinary")) {
