@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach support: one archive for those who help.
+/* stagecoach support: makes an archive for a request for help.
  *
  * All texts are collected in memory and lose their secrets there (redact.h)
  * before any is written, so that no secret is ever on the disk.  Environments of
