@@ -112,12 +112,13 @@ rundir_path(bool of_controller, const char *name)
     return path;
 }
 
-/* Adds the replies to "PROGRAM/NAME" for each of 'names'. */
+/* Adds the replies to "PROGRAM/NAME" for each of 'names', none if the program
+ * cannot be reached. */
 static void
 add_replies(struct collection *c, const char *socket, const char *program,
             const char *const *names)
 {
-    for (; *names; names++) {
+    for (bool here = true; here && *names; names++) {
         char *command = (strchr(*names, '/') ? xstrdup(*names)
                          : xasprintf("%s/%s", program, *names));
         char *reply;
@@ -126,7 +127,8 @@ add_replies(struct collection *c, const char *socket, const char *program,
                                   &reply, &errnum);
 
         if (error) {
-            leave_out(c, command, error);
+            here = !errnum;
+            leave_out(c, here ? command : program, error);
         } else {
             struct json *json = json_from_string(reply);
             char *name = xasprintf("%s.json", command);

@@ -145,6 +145,13 @@ def main():
                 if name.startswith("stagecoach-support-")
                 and name.endswith(".tar.gz")], os.listdir(folder)
 
+        # Programs that do not run here are one line each.
+        env["STAGECOACH_RUNDIR"] = f"{folder}/nowhere"
+        done = run("other.tar.gz")
+        assert done.returncode == 0, done
+        for name in "controller", "agent":
+            assert done.stdout.count(f"left out: {name}") == 1, done.stdout
+
     done = subprocess.run([stagecoach, "support", "--hours", "0"],
                           text=True, capture_output=True)
     assert done.returncode == 2 and "--hours" in done.stderr, done
