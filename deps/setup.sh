@@ -11,8 +11,9 @@
 # and $BUILD_WEB=true a browser (120 MB to download, 410 MB on the disk), without
 # which the dashboard's test is.  $BUILD_VM=true: an emulator, installed, and a
 # kernel for its guests, in ./build (90 MB to download, 500 MB on the disk).
-# $BUILD_PACKAGES=true: what builds and checks Debian packages (25 MB to
-# download, 40 MB on the disk); "only": no more than the packages, no ./build.
+# $BUILD_PACKAGES=true: what builds and checks Debian packages and images of
+# containers (40 MB to download, 125 MB on the disk); "only": what builds packages,
+# no ./build.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -30,6 +31,7 @@ packages="
 torch_packages="python3-torch"
 web_packages="chromium"
 debian_packages="debhelper dh-python dpkg-dev apt-utils lintian mmdebstrap"
+image_packages="buildah crun python3-kubernetes"
 steps=4
 command -v npm >/dev/null || web_packages="$web_packages nodejs npm"
 if [ "${BUILD_TORCH:-false}" = true ]; then
@@ -41,9 +43,10 @@ fi
 if [ "${BUILD_PACKAGES:-false}" != false ]; then
     packages="$packages $debian_packages"
 fi
-if [ "${BUILD_PACKAGES:-false}" = only ]; then
-    steps=1
-fi
+case ${BUILD_PACKAGES:-false} in
+true) packages="$packages $image_packages" ;;
+only) steps=1 ;;
+esac
 if [ "${BUILD_VM:-false}" = true ]; then
     packages="$packages qemu-system-x86 dpdk kmod"
     steps=5
