@@ -18,6 +18,28 @@ start_switch_database() {
     ovs-vsctl --no-wait init
 }
 
+# forget_queues FOLDER BRIDGE...: deletes the controller's flows that select
+# queues.  The controller cannot repair that: it loses its connection to the
+# socket BRIDGE.mgmt in FOLDER, which is renamed to BRIDGE.kept.
+forget_queues() {
+    folder=$1
+    shift
+    for bridge; do
+        mv "$folder/$bridge.mgmt" "$folder/$bridge.kept"
+        ovs-appctl -t "$folder/vswitchd.ctl" bridge/reconnect "$bridge"
+        await "$bridge has deleted flows" ovs-ofctl -O OpenFlow14 del-flows \
+            "unix:$folder/$bridge.kept" \
+            cookie=0x7374616765000000/0xfffffffffff00000
+        [ "$(n_queue_flows "$folder/$bridge.kept")" = 0 ] ||
+            fail "$bridge still has flows that select queues"
+    done
+    echo "ok: no flow selects a queue"
+}
+# Prints the number of flows that select queues in the switch with this socket.
+n_queue_flows() {
+    ovs-ofctl -O OpenFlow14 dump-flows "unix:$1" | grep -c set_queue || :
+}
+
 # start_switch COMMAND...: COMMAND is ovs-vswitchd, with a prefix command and
 # options.
 start_switch() {

@@ -10,7 +10,7 @@
 # cards are connected to each other in the emulator or in a network namespace,
 # and to nothing outside.
 set -u
-script=$1 kind=$2 seconds=${3:-240}
+script=$1 kind=$2 seconds=${3:-420}
 here=$SOURCE/tests/vm
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$here/cards.sh"
