@@ -43,8 +43,7 @@ is_name(char c)
     return isalnum((unsigned char) c) || c == '_' || c == '-';
 }
 
-/* Returns the number of bytes of the word of a secret at 's', 0 if there is
- * none. */
+/* Returns the number of bytes of the word of a secret at 's', or 0. */
 static size_t
 match_word(const char *s)
 {
@@ -92,7 +91,7 @@ is_file(const char *value, size_t n)
 }
 
 /* Returns the start of the value of the name with the word at 'word', which
- * ends at 'end', and stores the end of the value; NULL if there is none.
+ * ends at 'end', and stores the end of the value; or NULL.
  * 'text' is the beginning of the text. */
 static const char *
 find_value(const char *text, const char *word, const char *end,
@@ -130,7 +129,7 @@ find_value(const char *text, const char *word, const char *end,
 
 static const char pem_begin[] = "-----BEGIN ";
 
-/* Returns the end of a private key in PEM at 's', NULL if there is none. */
+/* Returns the end of a private key in PEM at 's', or NULL. */
 static const char *
 match_key(const char *s)
 {
@@ -148,8 +147,7 @@ match_key(const char *s)
     return end ? end + strcspn(end, "\n") : s + strlen(s);
 }
 
-/* Returns the end of the user and the password of a URL at 's', "//", NULL if
- * there are none. */
+/* Returns the end of the user and the password of a URL at 's', "//", or NULL. */
 static const char *
 match_login(const char *s)
 {
@@ -159,7 +157,7 @@ match_login(const char *s)
     return *end == '@' && colon ? end : NULL;
 }
 
-/* Returns the end of a JSON web token at 's', NULL if there is none. */
+/* Returns the end of a JSON web token at 's', or NULL. */
 static const char *
 match_jwt(const char *s)
 {
@@ -183,8 +181,7 @@ remember(struct redactor *r, const char *value, size_t n)
     }
 }
 
-/* Returns the end of a secret at 's' that needs no name, NULL if there is
- * none. */
+/* Returns the end of a secret at 's' that needs no name, or NULL. */
 static const char *
 match_form(const char *text, const char *s)
 {

@@ -6,7 +6,7 @@
 /* Removes secrets from text: for "stagecoach support".
  *
  * There are two passes.  The first removes private keys in PEM, passwords in
- * URLs, JSON web tokens, and each value whose name looks like that of a secret
+ * URLs, JSON web tokens, and each value with a name like "password"
  * ("API_TOKEN=x", "password: x", {"secret": "x"}, "--token x"), and remembers
  * these values.  The second removes them wherever else they occur, for example
  * a password of a configuration file in a log.  So all texts pass the first

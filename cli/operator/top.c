@@ -173,9 +173,9 @@ draw(const struct top_sample *before, const struct top_sample *now,
     ds_destroy(&frame);
 }
 
-/* Waits for a key until 'deadline' (time_msec()).  Returns 0 if there is none,
- * -1 at the end of the input.  The last letter of an arrow's sequence stands
- * for it. */
+/* Waits for a key until 'deadline' (time_msec()).  Returns the key, 0 at the
+ * deadline, -1 at the end of the input.  The last letter of an arrow's sequence
+ * stands for it. */
 static int
 read_key(long long deadline)
 {

@@ -8,8 +8,8 @@
  * A heartbeat must not wait behind its job's bulk, nor may a job send its bulk
  * as heartbeats.  So each job may send some of its packets before all others:
  * packets of flows that were registered as control, and packets that the job
- * has marked itself.  All jobs with a control class have equal parts of 1 % of the
- * uplink, one part being left for packets without a job, such as ARP.  With
+ * has marked itself.  All jobs with a control class have equal parts of 1 % of
+ * the uplink, one part being left for packets without a job, such as ARP.  With
  * fixed parts a job always has its own, whatever the other jobs send; what
  * exceeds a part is sent as the job's other packets, with their DSCP.  So a job
  * that marks its bulk gains no more than its part.

@@ -22,6 +22,25 @@ make_machines() {
     mount -t tmpfs tmpfs "$machines"
 }
 
+# make_switch: creates the network of connect(), a bridge.
+make_switch() {
+    ip netns add "${prefix}switch"
+    ip -n "${prefix}switch" link add br0 type bridge
+    ip -n "${prefix}switch" link set br0 up
+}
+
+# connect NAME ADDRESS: creates the network namespace of a machine, whose eth0
+# has the address and is connected to the switch.
+connect() {
+    ip netns add "$prefix$1"
+    ip -n "$prefix$1" link set lo up
+    ip link add eth0 netns "$prefix$1" type veth \
+        peer name "to-$1" netns "${prefix}switch"
+    ip -n "${prefix}switch" link set "to-$1" master br0 up
+    ip -n "$prefix$1" addr add "$2/24" brd + dev eth0
+    ip -n "$prefix$1" link set eth0 up
+}
+
 # install_version NAME: installs the built files as a package would.
 install_version() {
     DESTDIR="$machines/$1" meson install -C "$BUILD" --no-rebuild --quiet ||

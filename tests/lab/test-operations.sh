@@ -29,18 +29,7 @@ show() {
 }
 
 # First the networks, each with a switch.
-ip netns add "${prefix}switch"
-ip -n "${prefix}switch" link add br0 type bridge
-ip -n "${prefix}switch" link set br0 up
-connect() {
-    ip netns add "$prefix$1"
-    ip -n "$prefix$1" link set lo up
-    ip link add eth0 netns "$prefix$1" type veth \
-        peer name "to-$1" netns "${prefix}switch"
-    ip -n "${prefix}switch" link set "to-$1" master br0 up
-    ip -n "$prefix$1" addr add "$2/24" dev eth0
-    ip -n "$prefix$1" link set eth0 up
-}
+make_switch
 connect keys 10.0.0.20
 connect c1 10.0.0.1
 connect c2 10.0.0.2

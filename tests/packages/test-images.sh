@@ -195,7 +195,7 @@ pattern='^w1 .*connected *ordered'
 await "the agents follow the order" in_some hosts
 grep -q '^k1 .*connected *ordered' "$dir/last" || fail "k1's agent"
 pattern='work'
-await "the policy is that of the values" in_some status
+await "the policy of the values is in force" in_some status
 in_container w1 DaemonSet pods ls / >/dev/null || fail "stagecoach-pods runs"
 
 # Metrics, by the certificate that the values allow.

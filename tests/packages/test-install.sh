@@ -27,7 +27,7 @@ show() {
     tail -n 40 "$dir/last"
     in_machine c1 sh -c 'tail -n 5 /root/*.log'
     for machine in $names; do
-        [ ! -e "$machines/$machine/unshare" ] ||
+        [ ! -e "${machines:-}/$machine/unshare" ] ||
             in_machine "$machine" journalctl --no-pager --lines 20 \
                 --unit 'stagecoach-*'
     done
@@ -69,27 +69,18 @@ quietly mmdebstrap --variant=minbase --skip=cleanup/apt \
     "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$machines/base"
 echo "ok: base"
 
-# The network: a bridge.  Links do what network cards do: they deliver segments
-# with checksums.
-ip netns add "${prefix}switch"
-ip -n "${prefix}switch" link add br0 type bridge
-ip -n "${prefix}switch" link set br0 up
-connect() {
-    ip netns add "$prefix$1"
-    ip -n "$prefix$1" link set lo up
-    ip link add eth0 netns "$prefix$1" type veth \
-        peer name "to-$1" netns "${prefix}switch"
-    for end in "$1/eth0" "switch/to-$1"; do
-        ip netns exec "$prefix${end%/*}" ethtool -K "${end#*/}" tx off \
-            >/dev/null
-    done
-    ip -n "${prefix}switch" link set "to-$1" master br0 up
-    ip -n "$prefix$1" addr add "$2/24" brd + dev eth0
-    ip -n "$prefix$1" link set eth0 up
-}
+# The network.  Links do what network cards do: they deliver segments with
+# checksums.
+make_switch
 connect c1 10.0.0.1
 connect h0 10.0.0.10
 connect h1 10.0.0.11
+for machine in $names; do
+    for end in "$machine/eth0" "switch/to-$machine"; do
+        ip netns exec "$prefix${end%/*}" ethtool -K "${end#*/}" tx off \
+            >/dev/null
+    done
+done
 mkdir "$machines/nothing"
 bindir=/usr/bin
 for machine in $names; do

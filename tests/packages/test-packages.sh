@@ -20,7 +20,7 @@ prefix=scp$(($$ % 100000))-
 clean_up() { forget_machines m; }
 show() {
     tail -n 40 "$dir/last" 2>/dev/null
-    [ ! -e "$machines/m/unshare" ] ||
+    [ ! -e "${machines:-}/m/unshare" ] ||
         in_machine m journalctl --no-pager --lines 40 --unit 'stagecoach-*'
 }
 # quietly COMMAND...: keeps the output, which "show" prints.

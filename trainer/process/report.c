@@ -168,6 +168,20 @@ report_control_port(uint16_t port)
     report_destroy(report);
 }
 
+/* Returns true, and sets '*last_us' to now, if a line that was last printed at
+ * '*last_us' may be printed again. */
+static bool
+take_turn(int64_t *last_us)
+{
+    int64_t now = clock_monotonic_us();
+    bool due = now - *last_us >= 1000000 / REPORT_MAX_HZ;
+
+    if (due) {
+        *last_us = now;
+    }
+    return due;
+}
+
 static void
 send_datagram(const struct report *report, const struct report_progress *p)
 {
@@ -187,12 +201,11 @@ void
 report_progress(struct report *report, const struct report_progress *p,
                 bool force)
 {
-    int64_t now = clock_monotonic_us();
-
-    if (!force && now - report->last_us < 1000000 / REPORT_MAX_HZ) {
+    if (force) {
+        report->last_us = clock_monotonic_us();
+    } else if (!take_turn(&report->last_us)) {
         return;
     }
-    report->last_us = now;
     begin_event("progress");
     put_count("iteration", p->iteration);
     put_number("loss", p->loss);
@@ -208,12 +221,9 @@ report_progress(struct report *report, const struct report_progress *p,
 void
 report_load(struct report *report, const struct report_load *load)
 {
-    int64_t now = clock_monotonic_us();
-
-    if (now - report->load_us < 1000000 / REPORT_MAX_HZ) {
+    if (!take_turn(&report->load_us)) {
         return;
     }
-    report->load_us = now;
     begin_event("load");
     put_count("iteration", load->iteration);
     put_count("samples", load->samples);

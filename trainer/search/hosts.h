@@ -9,10 +9,10 @@
  *                "netns": "lab-h0", "rundir": "/run/stagecoach/h0",
  *                "cgroup": "stagecoach/h0", "slots": 4}]}
  *
- * "launch" selects how programs are started there (launch.h): on this machine, in
- * a network namespace of it, or by ssh.  'rundir' and
- * 'cgroup' become STAGECOACH_RUNDIR and STAGECOACH_CGROUP of the programs; the
- * default is the environment of the search.
+ * "launch" selects how programs are started there (launch.h): on this machine,
+ * in a network namespace of it, or by ssh.  'rundir' and 'cgroup' become
+ * STAGECOACH_RUNDIR and STAGECOACH_CGROUP of the programs; the default is the
+ * environment of the search.
  *
  * Plain data, owned by the caller, immutable after parsing. */
 

@@ -10,10 +10,10 @@
  * ==========
  *
  * A search starts programs on hosts and communicates with them by their
- * standard input and output.  A host is this machine, a network namespace
- * of it, or another machine with the same programs: there the ssh client starts
- * them, without a password.  They end with their standard input, so none is left
- * when the client ends.
+ * standard input and output.  A host is this machine, a network namespace of
+ * it, or another machine with the same programs, which the ssh client starts
+ * there, without a password.  They end with their standard input, so the end of
+ * the client ends them too.
  *
  *
  * Usage
@@ -65,9 +65,9 @@ struct child {
 void child_init(struct child *);
 void child_uninit(struct child *);      /* Kills a running child. */
 
-/* Starts a child.  'argv[0]' is a path on the host.  'env' has strings "NAME=VALUE" to add
- * to the environment, and a final NULL.  Returns NULL, or a message if the
- * program could not be executed. */
+/* Starts a child.  'argv[0]' is a path on the host.  'env' has strings
+ * "NAME=VALUE" to add to the environment, and a final NULL.  Returns NULL, or a
+ * message if the program could not be executed. */
 char *child_start(struct child *, const struct search_host *,
                   const char *const argv[], const char *const env[]);
 

@@ -77,21 +77,41 @@ names_derive_from_the_lab(void **state OVS_UNUSED)
     plan_destroy(plan);
 }
 
+/* Returns a plan whose files are in the new folder 'dir', a template of
+ * mkdtemp(). */
+static struct plan *
+make_plan(char *dir)
+{
+    struct plan *plan;
+
+    assert_non_null(mkdtemp(dir));
+    assert_null(plan_create("ab1", dir, NULL, &plan));
+    return plan;
+}
+
+static void
+remove_plan(struct plan *plan, const char *dir)
+{
+    char *file = leaf_spine_topology(plan);
+
+    unlink(file);
+    rmdir(dir);
+    free(file);
+    plan_destroy(plan);
+}
+
 /* The controller's own reader accepts the file. */
 static void
 racks_have_a_topology_file(void **state OVS_UNUSED)
 {
     char dir[] = "/tmp/test-lab-XXXXXX";
+    struct plan *plan = make_plan(dir);
+    char *file = leaf_spine_topology(plan);
     struct topology *t;
-    struct plan *plan;
-    char *file;
 
-    assert_non_null(mkdtemp(dir));
-    assert_null(plan_create("ab1", dir, NULL, &plan));
     plan->n_hosts = 4;
     plan->rate_bps = 50000000;
     plan->leaf_spine = (struct leaf_spine) { 2, 2, 4 };
-    file = leaf_spine_topology(plan);
     for (int blind = 0; blind < 2; blind++) {
         plan->blind = blind;
         assert_null(leaf_spine_write_topology(plan));
@@ -110,10 +130,8 @@ racks_have_a_topology_file(void **state OVS_UNUSED)
         assert_true(t->hosts[3].capacity == 50000000);
         topology_destroy(t);
     }
-    unlink(file);
-    rmdir(dir);
     free(file);
-    plan_destroy(plan);
+    remove_plan(plan, dir);
 }
 
 /* The queues of a switch with the kernel's datapath are those of the
@@ -124,13 +142,10 @@ the_controller_has_queues_in_the_kernel(void **state OVS_UNUSED)
     struct scenario s = { .n_hosts = 2, .rate_bps = 50000000,
                           .datapath = DATAPATH_KERNEL };
     char dir[] = "/tmp/test-lab-XXXXXX";
+    struct plan *plan = make_plan(dir);
+    char *file = leaf_spine_topology(plan);
     struct topology *t;
-    struct plan *plan;
-    char *file;
 
-    assert_non_null(mkdtemp(dir));
-    assert_null(plan_create("ab1", dir, NULL, &plan));
-    file = leaf_spine_topology(plan);
     for (s.queues = QUEUES_STRICT; s.queues <= QUEUES_ECN; s.queues++) {
         bool strict = s.queues == QUEUES_STRICT;
 
@@ -144,10 +159,8 @@ the_controller_has_queues_in_the_kernel(void **state OVS_UNUSED)
         assert_true(!t->switches[0].database == !strict);
         topology_destroy(t);
     }
-    unlink(file);
-    rmdir(dir);
     free(file);
-    plan_destroy(plan);
+    remove_plan(plan, dir);
 }
 
 static void

@@ -166,9 +166,9 @@ rings_and_trees_give_all_peers_the_same_sum(void **state)
     check_sums(2);
 }
 
-/* A peer as a person starts it, with standard input 'in', or with nobody who
- * tells it more if that is -1.  Its samples take their time, so that none is
- * through before others have a processor. */
+/* A peer as a person starts it, with standard input 'in', or without one if
+ * that is -1.  Its samples take their time, so that no peer ends before others
+ * have a processor. */
 static void
 trainer_main(const struct crew *crew, const char *scheme, int rank,
              const char *until, const char *deadline, const char *shards,
