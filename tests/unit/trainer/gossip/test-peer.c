@@ -243,7 +243,7 @@ all_schemes_train_to_their_targets(void **state)
         struct crew crew;
         char line[CREW_LINE], first[CREW_LINE] = "";
 
-        start(&crew, schemes[k], "250", "10");
+        start(&crew, schemes[k], "250", "30");
         for (int i = 0; i < N; i++) {
             const char *loss;
 
@@ -442,7 +442,7 @@ a_peer_waits_for_one_that_resumes(void **state)
         if (out >= 0) {
             close(ends[1]);
             close(input[0]);
-            trainer_main(&crew, "adpsgd", i, "20", "10", "iid", ends[0], out);
+            trainer_main(&crew, "adpsgd", i, "20", "30", "iid", ends[0], out);
         }
         close(ends[0]);
         input[i] = ends[1];
