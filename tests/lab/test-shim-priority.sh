@@ -78,9 +78,10 @@ grep -q "miss tcp 10.99.0.1 5003 10.99.0.2 6003" "$TMP/misses" ||
 ! grep -q "6001" "$TMP/misses" || fail "a known flow was reported"
 
 # A guard gives the lower level a fifth of the link.  That job marks its data
-# as control packets (DSCP 56), which gains nothing.
+# as control packets (DSCP 56): few leave as such, and it gets no more.
 shim_ask guard 200000
 in_b "$traffic" sink 4000 6001 6002 >"$TMP/sink" & PIDS="$PIDS $!"; sink=$!
+in_b "$traffic" dscp 4000 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
 wait_until b_listens t 6002
 in_a "$traffic" source 10.99.0.2 6002 5002 224 0 3000 >/dev/null &
 low=$!
@@ -89,11 +90,14 @@ high=$!
 wait $low || fail "the lower flow, guarded"
 wait $high || fail "the higher flow, with one that is guarded"
 wait $sink || fail "the sink of both"
+wait $dscp
 ended=$(awk '/end/ { print $2 }' "$TMP/high")
 at_least "lower, guarded" \
     "$(shares $((ended - 2000)) $((ended - 100)) 6002)" 150
 at_least "higher, with a guard" \
     "$(shares $((ended - 2000)) $((ended - 100)) 6001)" 700
+awk '$1 == 6002 { n[$2] += $3 } END { exit n[56] * 20 > n[8] }' "$TMP/dscp" ||
+    fail "packets marked as control: $(xargs <"$TMP/dscp")"
 
 # Two flows fill the queue of packets without a job before the agent connects.
 # When they are classified, their queued packets move to their jobs' queues,
