@@ -25,11 +25,11 @@ clean_up() {
 }
 show() {
     tail -n 40 "$dir/last"
-    in_machine c1 sh -c 'tail -n 5 /root/*.log'
     for machine in $names; do
-        [ ! -e "${machines:-}/$machine/unshare" ] ||
-            in_machine "$machine" journalctl --no-pager --lines 20 \
-                --unit 'stagecoach-*'
+        [ -e "${machines:-}/$machine/unshare" ] || continue
+        in_machine "$machine" sh -c 'tail -n 5 /root/*.log' 2>/dev/null
+        in_machine "$machine" journalctl --no-pager --lines 20 \
+            --unit 'stagecoach-*'
     done
 }
 quietly() { "$@" >"$dir/last" 2>&1 || fail "$*"; }
@@ -45,7 +45,7 @@ cat >"$dir/in-base" <<END
 #!/bin/sh
 set -eu
 mkdir -p "\$1/srv/stagecoach" "\$1/srv/debian"
-cp "$dist"/* "\$1/srv/stagecoach"
+find "$dist" -maxdepth 1 -type f -exec cp -t "\$1/srv/stagecoach" {} +
 ours=\$1/etc/apt/sources.list.d/stagecoach.list
 echo 'deb [trusted=yes] file:/srv/stagecoach ./' >"\$ours"
 chroot "\$1" apt-get update

@@ -46,7 +46,7 @@ cat >"$dir/in-base" <<END
 set -eu
 mkdir -p "\$1/srv/new" "\$1/srv/old" "\$1/etc/apt/sources.list.d"
 cp "$dir/previous"/* "\$1/srv/old"
-cp "$dist"/* "\$1/srv/new"
+find "$dist" -maxdepth 1 -type f -exec cp -t "\$1/srv/new" {} +
 echo 'deb [trusted=yes] file:/srv/old ./' \
     >"\$1/etc/apt/sources.list.d/stagecoach.list"
 chroot "\$1" apt-get update
