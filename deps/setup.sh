@@ -61,16 +61,8 @@ install_web() {
         (cd tests/web && npm ci --ignore-scripts --no-audit --no-fund)
 }
 
-install_packages() {
-    missing=
-    for package in $packages; do
-        dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null |
-            grep -qx installed || missing="$missing $package"
-    done
-    if [ -z "$missing" ]; then
-        install_web
-        return
-    fi
+# Installs $missing.
+install_missing() {
     if [ "$(id -u)" != 0 ]; then
         echo "to be installed by root:$missing"
         return 1
@@ -87,6 +79,18 @@ install_packages() {
     apt-get install -y --no-install-recommends $missing ||
         { apt-get update &&
           apt-get install -y --no-install-recommends $missing; }
+}
+
+# "set -e" has no effect in a step.
+install_packages() {
+    missing=
+    for package in $packages; do
+        dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null |
+            grep -qx installed || missing="$missing $package"
+    done
+    if [ -n "$missing" ]; then
+        install_missing || return 1
+    fi
     install_web
 }
 
