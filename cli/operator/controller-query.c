@@ -18,7 +18,8 @@
 #include "wire/json-get.h"
 
 #define TIMEOUT_MS 3000
-#define PAUSE_MS 50             /* Pause between two calls of wait_hosts(). */
+#define READY_MS 10000          /* Longest wait for the intent database. */
+#define PAUSE_MS 50             /* Pause between two calls in a wait. */
 
 struct query_options {
     bool json;
@@ -106,6 +107,46 @@ controller_ask(const char *name, const char *request, size_t n_args,
     }
     free(reply);
     return status;
+}
+
+/* Waits until the controller has received the intent database.  Returns an
+ * exit status, after a message unless it is EXIT_OK. */
+static int
+wait_ready(const char *name)
+{
+    long long int deadline = time_msec() + READY_MS;
+
+    for (;;) {
+        struct json *json;
+        int status = controller_get(name, "controller/status", &json);
+        const char *state = member_string(json, "state");
+        bool ready = (strcmp(state, "disconnected")
+                      && strcmp(state, "starting"));
+
+        if (status == EXIT_OK && !ready && time_msec() > deadline) {
+            fprintf(stderr, "stagecoach %s: after %d s the controller is "
+                    "still \"%s\", see \"stagecoach controller status\"\n",
+                    name, READY_MS / 1000, state);
+            status = EXIT_NO;
+        }
+        json_destroy(json);
+        if (status != EXIT_OK || ready) {
+            return status;
+        }
+        xnanosleep(PAUSE_MS * 1000000LL);
+    }
+}
+
+int
+controller_change(const char *name, const char *request, size_t n_args,
+                  const char *const *args, bool as_json,
+                  void (*print)(const struct json *))
+{
+    int status = wait_ready(name);
+
+    return (status == EXIT_OK
+            ? controller_ask(name, request, n_args, args, as_json, print)
+            : status);
 }
 
 int

@@ -30,6 +30,12 @@ int controller_ask(const char *name, const char *request, size_t n_args,
                    const char *const *args, bool as_json,
                    void (*print)(const struct json *));
 
+/* Calls 'request' likewise, which changes the intent database.  A controller
+ * that has just started connects to it first; waits for that up to 10 s. */
+int controller_change(const char *name, const char *request, size_t n_args,
+                      const char *const *args, bool as_json,
+                      void (*print)(const struct json *));
+
 /* Calls 'request' without arguments for command 'name' and stores the reply,
  * an object, which the caller destroys.  Returns the exit status, after a
  * message on failure. */

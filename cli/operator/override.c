@@ -102,8 +102,8 @@ cmd_override(int argc, char *argv[])
         const char *args[] = { argv[0], has_target ? argv[first] : "", ms,
                                who, o.reason };
 
-        status = controller_ask(argv[0], "controller/override", 5, args,
-                                o.as_json, print_override);
+        status = controller_change(argv[0], "controller/override", 5, args,
+                                   o.as_json, print_override);
         if (status == EXIT_OK && o.wait) {
             status = wait_hosts(argv[0], NULL, 0);
         }
@@ -127,8 +127,8 @@ cmd_undo(int argc, char *argv[])
         char *who = user_name();
         const char *args[] = { first < argc ? argv[first] : "0", who };
 
-        status = controller_ask(argv[0], "controller/undo", 2, args,
-                                o.as_json, print_undo);
+        status = controller_change(argv[0], "controller/undo", 2, args,
+                                   o.as_json, print_undo);
         if (status == EXIT_OK && o.wait) {
             status = wait_hosts(argv[0], NULL, 0);
         }

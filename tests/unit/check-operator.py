@@ -89,6 +89,9 @@ OVERRIDES_TEXT = [
     "1 pin large/0 eva 2026-11-22 02:18:09 2026-11-22 03:18:09 in force "
     "a demo",
 ]
+OBSERVE_TEXT = """\
+1: pin large/0 from now on; "stagecoach undo 1" ends it
+"""
 DECISIONS = {"last": 8, "decisions": [
     {"actor": "eva", "at": 1795313889450, "id": 7, "kind": "operator",
      "reason": "pin: 1, for 3600 s: a demo", "subject": "large/0"},
@@ -107,6 +110,7 @@ ANSWERS = {
     "controller/override": OVERRIDE, "controller/undo": OVERRIDE,
 }
 calls = []
+states = []                     # Of the next replies to controller/status.
 failures = 0
 
 
@@ -123,9 +127,12 @@ def serve(control):
             except ValueError:
                 continue
         calls.append((request["method"], request["params"]))
+        answer = ANSWERS[request["method"]]
+        if answer is STATUS and states:
+            answer = dict(STATUS, state=states.pop(0))
         connection.sendall(json.dumps({
             "id": request["id"], "error": None,
-            "result": json.dumps(ANSWERS[request["method"]]) + "\n",
+            "result": json.dumps(answer) + "\n",
         }).encode())
         connection.close()
 
@@ -164,10 +171,26 @@ def main():
               '1: pin large/0 from now on; "stagecoach undo 1" ends it\n')
         check("undo", ask("undo"), "1: pin large/0 has ended\n")
         who = "eva" if os.getuid() == 0 else calls[-1][1][1]
-        check("calls", calls[-2:],
-              [("controller/override", ["pin", "large/0", "5400000", who,
+        status = ("controller/status", [])
+        check("calls", calls[-4:],
+              [status,
+               ("controller/override", ["pin", "large/0", "5400000", who,
                                         "x y"]),
-               ("controller/undo", ["0", who])])
+               status, ("controller/undo", ["0", who])])
+
+        # A controller that has just started has no intent database yet.
+        states.extend(["disconnected", "starting"])
+        check("observe", ask("observe"), OBSERVE_TEXT)
+        check("calls of observe", [method for method, _ in calls[-4:]],
+              ["controller/status"] * 3 + ["controller/override"])
+        states.extend(["disconnected"] * 100000)
+        done = subprocess.run([sys.argv[1], "observe"], env=env, text=True,
+                              timeout=40, capture_output=True)
+        check("without a database",
+              (done.returncode, done.stdout, done.stderr),
+              (1, "", 'stagecoach observe: after 10 s the controller is still '
+               '"disconnected", see "stagecoach controller status"\n'))
+        check("last call", calls[-1], status)
     return failures != 0
 
 
