@@ -14,6 +14,7 @@
 
 #include "shim/options.h"
 #include "shim/ports/af-packet.h"
+#include "shim/ports/offload.h"
 
 /* Returns the value of an ethtool command that has one, 0 if unknown. */
 static uint32_t
@@ -66,6 +67,17 @@ write_uplink(const struct port_spec *spec, FILE *stream)
     }
 }
 
+static void
+write_host_port(const struct port_spec *spec, FILE *stream)
+{
+    bool tso;
+
+    if (spec->driver->flags & PORT_KERNEL
+        && !offload_read_tso(spec->iface, &tso)) {
+        fprintf(stream, "host_tso %s\n", tso ? "on" : "off");
+    }
+}
+
 void
 about_write(const struct options *o, char *text, size_t size)
 {
@@ -76,6 +88,7 @@ about_write(const struct options *o, char *text, size_t size)
     if (stream) {
         fprintf(stream, "version %s\n", STAGECOACH_VERSION);
         write_uplink(&o->uplink, stream);
+        write_host_port(&o->host, stream);
         fprintf(stream, "mtu %u\n", o->mtu);
         fprintf(stream, "memory %s\n",
                 rte_eal_has_hugepages() ? "huge" : "ordinary");

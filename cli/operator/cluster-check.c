@@ -243,6 +243,21 @@ check_port(struct cluster *c, const struct view *v)
     }
 }
 
+/* The shim disabled it at its start, unless it has --keep-offload. */
+static void
+check_tso(struct cluster *c, const struct view *v)
+{
+    if (!strcmp(fact(v, "shim_host_tso"), "on")) {
+        findings_add(c->findings, FINDING_ERROR, v->name,
+                     "on the host: systemctl reload stagecoach-shim, without "
+                     "--keep-offload, disables it; find what enables it "
+                     "(ethtool -K IFACE tso on)",
+                     "segmentation offload is enabled at the interface before "
+                     "the shim, which drops packets longer than the MTU: TCP "
+                     "is slow");
+    }
+}
+
 static void
 check_shim(struct cluster *c, const struct view *v)
 {
@@ -266,6 +281,7 @@ check_shim(struct cluster *c, const struct view *v)
     }
     check_version(c, v, "shim", fact(v, "shim_version"));
     check_port(c, v);
+    check_tso(c, v);
     if (!strcmp(fact(v, "shim_memory"), "ordinary")) {
         findings_add(c->findings, FINDING_NOTE, v->name,
                      "on the host: sysctl -w vm.nr_hugepages=64, then "

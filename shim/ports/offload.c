@@ -27,7 +27,9 @@ struct peer {
     int ifindex;                /* 0: there is none. */
     int nsid;                   /* Id of its namespace; -1: this thread's. */
     int ns;                     /* File of that namespace, or -1. */
-    int error;                  /* Of disable_tx_offload(): 0 or an errno. */
+    bool tso;                   /* By read_tso(). */
+    int error;                  /* Of the function of run_at_peer(): 0 or an
+                                 * errno. */
 };
 
 static bool
@@ -158,6 +160,18 @@ disable_rx_offload(const char *iface)
     return error == EOPNOTSUPP ? 0 : error;
 }
 
+/* Enters the namespace of the peer and stores the peer's name.  Returns false
+ * after an error. */
+static bool
+enter(struct peer *peer, char iface[IFNAMSIZ])
+{
+    if ((peer->ns >= 0 && setns(peer->ns, CLONE_NEWNET))
+        || !if_indextoname(peer->ifindex, iface)) {
+        peer->error = errno;
+    }
+    return !peer->error;
+}
+
 /* Disables checksum offload of the peer, which disables segmentation offload
  * as well. */
 static void *
@@ -166,41 +180,78 @@ disable_tx_offload(void *peer_)
     struct peer *peer = peer_;
     char iface[IFNAMSIZ];
 
-    if ((peer->ns >= 0 && setns(peer->ns, CLONE_NEWNET))
-        || !if_indextoname(peer->ifindex, iface)) {
-        peer->error = errno;
-    } else {
+    if (enter(peer, iface)) {
         peer->error = set_off(iface, ETHTOOL_STXCSUM);
     }
     return NULL;
 }
 
+static void *
+read_tso(void *peer_)
+{
+    struct ethtool_value value = { .cmd = ETHTOOL_GTSO };
+    struct peer *peer = peer_;
+    char iface[IFNAMSIZ];
+
+    if (enter(peer, iface)) {
+        peer->error = ethtool(iface, &value);
+        peer->tso = value.data;
+    }
+    return NULL;
+}
+
+/* Runs 'function' with '*peer', the other end of 'iface', in a thread that
+ * ends, because it changes its namespace.  Does nothing if 'iface' has no
+ * other end; then 'peer->ifindex' is 0.  Returns 0 or a positive errno. */
+static int
+run_at_peer(const char *iface, void *(*function)(void *), struct peer *peer)
+{
+    struct route_socket *rs = NULL;
+    pthread_t thread;
+    int error;
+
+    *peer = (struct peer) { .nsid = -1, .ns = -1 };
+    error = route_socket_open(-1, &rs);
+    error = error ? error : find_peer(rs, iface, peer);
+    if (!error && peer->ifindex && peer->nsid >= 0) {
+        peer->ns = open_namespace(rs, peer->nsid);
+        error = peer->ns < 0 ? ENXIO : 0;
+    }
+    route_socket_close(rs);
+    if (error || !peer->ifindex) {
+        return error;
+    }
+    error = pthread_create(&thread, NULL, function, peer);
+    if (!error) {
+        pthread_join(thread, NULL);
+        error = peer->error;
+    }
+    if (peer->ns >= 0) {
+        close(peer->ns);
+    }
+    return error;
+}
+
 int
 offload_switch_off(const char *iface)
 {
-    struct peer peer = { .nsid = -1, .ns = -1 };
-    struct route_socket *rs = NULL;
-    pthread_t thread;
     int error = disable_rx_offload(iface);
+    struct peer peer;
 
-    error = error ? error : route_socket_open(-1, &rs);
-    error = error ? error : find_peer(rs, iface, &peer);
-    if (!error && peer.ifindex && peer.nsid >= 0) {
-        peer.ns = open_namespace(rs, peer.nsid);
-        error = peer.ns < 0 ? ENXIO : 0;
+    return error ? error : run_at_peer(iface, disable_tx_offload, &peer);
+}
+
+int
+offload_read_tso(const char *iface, bool *tso)
+{
+    struct peer peer;
+    int error = run_at_peer(iface, read_tso, &peer);
+
+    if (!error && !peer.ifindex) {
+        error = ENODEV;
     }
-    route_socket_close(rs);
-    if (error || !peer.ifindex) {
-        return error;
-    }
-    /* In a thread that ends, because it changes its namespace. */
-    error = pthread_create(&thread, NULL, disable_tx_offload, &peer);
     if (!error) {
-        pthread_join(thread, NULL);
-        error = peer.error;
-    }
-    if (peer.ns >= 0) {
-        close(peer.ns);
+        *tso = peer.tso;
     }
     return error;
 }

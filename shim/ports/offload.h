@@ -11,10 +11,18 @@
  * pair, usually in another network namespace, the second at the interface
  * itself. Both stay disabled when the shim ends, which is harmless. */
 
+#include <stdbool.h>
+
 /* Disables offloads of frames that the calling thread's namespace receives at
  * 'iface'.  Returns 0, or a positive errno if unfinished frames may still
  * arrive: ENXIO if the namespace of the other end was not found, EPERM if it
  * may not be entered.  Any thread. */
 int offload_switch_off(const char *iface);
+
+/* Stores whether the kernel at the other end of the veth pair of 'iface' leaves
+ * segmentation to a card now: others may have enabled it again.  Returns 0, or
+ * a positive errno if that is unknown, such as ENODEV without a veth pair.  Any
+ * thread. */
+int offload_read_tso(const char *iface, bool *tso);
 
 #endif /* shim/ports/offload.h */

@@ -20,6 +20,12 @@ flows() {
     [ "$bytes" -ge $ENOUGH ] || fail "$2: TCP does not get through"
 }
 
+# host_tso VALUE: the shim reports what the host's interface has.
+host_tso() {
+    [ "$(shim_value host_tso)" = "$1" ] ||
+        fail "host_tso $(shim_value host_tso), not $1"
+}
+
 for mtu in 1500 9000; do
     MTU=$mtu
     ip -n "$A" link set eth0 mtu $mtu && ip -n "$B" link set eth0 mtu $mtu
@@ -34,6 +40,16 @@ for mtu in 1500 9000; do
     [ "$(offload tx-checksumming)" = off ] || fail "not switched off"
     flows 7001 "MTU $mtu, switched off"
     [ "$(shim_value long_refused)" = 0 ] || fail "long packets still come"
+    host_tso off
+
+    # Enabled behind the shim: long packets are dropped, TCP is slow.
+    in_a ethtool -K eth0 tx on tso on >/dev/null
+    host_tso on
+    echo "enabled again: $(tcp_bytes 7004 500) bytes"
+    [ "$(shim_value long_refused)" -gt 0 ] || fail "no long packets"
+    in_a ethtool -K eth0 tx off >/dev/null
+    host_tso off
+    flows 7005 "MTU $mtu, switched off again"
     shim_stop
 
     # Without permission to disable offloads, the shim completes the checksums.
@@ -43,6 +59,7 @@ for mtu in 1500 9000; do
     [ "$(offload tx-checksumming)" = on ] || fail "switched off all the same"
     flows 7002 "MTU $mtu, checksums completed"
     [ "$(shim_value checksums_completed)" -gt 100 ] || fail "none completed"
+    host_tso off
     in_b "$traffic" echo 60000 7000 & PIDS="$PIDS $!"
     wait_until b_listens u 7000
     in_a "$traffic" ping 10.99.0.2 7000 5 777 >/dev/null || fail "UDP"
@@ -59,5 +76,6 @@ bytes=$(tcp_bytes 7003 2000)
 echo "long packets refused: $bytes bytes, $(shim_value long_refused) refused"
 [ "$bytes" -gt 0 ] || fail "nothing gets through"
 [ "$(shim_value long_refused)" -gt 0 ] || fail "none is counted"
+host_tso on
 shim_stop
 echo PASS

@@ -42,8 +42,8 @@ def cluster(n=3):
                 "shim_version": version, "shim_uplink": "af_packet:eth0",
                 "shim_driver": "ixgbe", "shim_mtu": "9000",
                 "shim_uplink_mtu": "9000", "shim_merges": "none",
-                "shim_memory": "huge", "shim_cc": "on",
-                "shim_switch_queues": "one", "shim_tag": "on"}}
+                "shim_host_tso": "off", "shim_memory": "huge",
+                "shim_cc": "on", "shim_switch_queues": "one", "shim_tag": "on"}}
             for i in range(n)]},
     }
 
@@ -90,10 +90,25 @@ def expect(change, level, places, *words):
     assert text.startswith(f"{level:8} {', '.join(places)}: "), text
 
 
+def expect_none(change):
+    """No finding, after 'change' of the replies."""
+    replies = cluster()
+    change(replies)
+    report, _ = examine(replies)
+    assert report["findings"] == [], report
+
+
 def fact(name, value, *hosts):
     def change(replies):
         for i in hosts:
             replies["controller/facts"]["facts"][i]["health"][name] = value
+    return change
+
+
+def without(name, *hosts):
+    def change(replies):
+        for i in hosts:
+            del replies["controller/facts"]["facts"][i]["health"][name]
     return change
 
 
@@ -139,6 +154,9 @@ expect(fact("shim_version", "", 1), "warning", ["h1"], "older version",
        "systemctl reload stagecoach-shim")
 expect(fact("shim_merges", "gro,lro", 0), "warning", ["h0"], "gro,lro",
        "ethtool -K")
+expect(fact("shim_host_tso", "on", 1), "error", ["h1"],
+       "drops packets longer than the MTU", "systemctl reload stagecoach-shim")
+expect_none(without("shim_host_tso", 0, 1, 2))          # Older shims.
 expect(fact("shim_memory", "ordinary", 0, 1, 2), "note", ["h0", "h1", "h2"],
        "huge pages", "nr_hugepages")
 expect(fact("shim_cc", "off", 2), "warning", ["h2"],
