@@ -12,26 +12,16 @@
 
 #include <cmocka.h>
 
-#include "trainer/net/address.h"
-
 #define LEAKED 23
 
 void
 crew_choose_ports(struct crew *crew, int n)
 {
-    int fds[CREW_MAX];
-
     crew->names[0] = '\0';
     for (int i = 0; i < n; i++) {
-        uint16_t port;
-
-        assert_null(address_listen("127.0.0.1", 0, &fds[i], &port));
-        crew->ports[i] = port;
+        crew->ports[i] = reserve_port();
         sprintf(crew->names + strlen(crew->names), "%s127.0.0.1:%d",
-                i ? "," : "", port);
-    }
-    for (int i = 0; i < n; i++) {
-        close(fds[i]);
+                i ? "," : "", crew->ports[i]);
     }
 }
 

@@ -35,7 +35,7 @@ struct crew {
     FILE *out[CREW_MAX];        /* What each writes. */
 };
 
-/* Ports that were free a moment ago. */
+/* Reserves ports. */
 void crew_choose_ports(struct crew *, int n);
 
 /* Starts member 'i'.  Returns where it is to write in its process, and -1 in

@@ -20,7 +20,6 @@
 
 #include "tests/unit/trainer/ps/ps-processes.h"
 #include "base/memory.h"
-#include "trainer/net/address.h"
 #include "trainer/keys/key-store-private.h"
 #include "trainer/data/seeded.h"
 
@@ -80,17 +79,9 @@ check_ok(char *error, int line)
 static void
 choose_ports(struct world *w)
 {
-    int fds[MAX_NODES];
-
     for (int i = 0; i < w->n_nodes; i++) {
-        uint16_t port;
-
-        assert_null(address_listen("127.0.0.1", 0, &fds[i], &port));
-        w->ports[i] = port;
-        snprintf(w->names[i], sizeof w->names[i], "127.0.0.1:%d", port);
-    }
-    for (int i = 0; i < w->n_nodes; i++) {
-        close(fds[i]);
+        w->ports[i] = reserve_port();
+        snprintf(w->names[i], sizeof w->names[i], "127.0.0.1:%d", w->ports[i]);
     }
 }
 

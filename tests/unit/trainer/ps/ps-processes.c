@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -39,6 +40,25 @@ start_process(void)
         alarm(TIMEOUT_S);
     }
     return pid;
+}
+
+/* The socket stays open, bound: without that, another test gets the port
+ * before our process has started. */
+uint16_t
+reserve_port(void)
+{
+    struct sockaddr_in sin = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    socklen_t size = sizeof sin;
+
+    assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on),
+                     0);
+    assert_int_equal(bind(fd, (struct sockaddr *) &sin, sizeof sin), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &sin, &size), 0);
+    return ntohs(sin.sin_port);
 }
 
 /* Makes this process one that hears nothing and says 'out'. */

@@ -43,6 +43,10 @@ pid_t start_process(void);
 int await_end(pid_t);
 void kill_process(pid_t);               /* Kills and awaits. */
 
+/* Returns a port at which a process of the test may listen at 127.0.0.1.  The
+ * kernel gives it to no other process until the test ends. */
+uint16_t reserve_port(void);
+
 /* A server that listens: at the config's port, under bsp unless that says
  * something else. */
 struct server start_server(struct ps_server_config);
