@@ -18,6 +18,7 @@ dim3 blockDim, gridDim;
 /* Threads. */
 
 static const size_t stack_size = 64 << 10;
+static const size_t max_threads = 1024;         /* Of a block. */
 
 enum state {
     RUNS,
@@ -43,24 +44,20 @@ struct thread {
     jmp_buf jump;
     bool started = false;
     std::vector<char> stack;
-    enum state state;
-    char value[16];             /* Value shared with its warp. */
 };
 
 static std::deque<thread> threads;
+
+/* Of each thread, side by side, because a barrier reads all of them. */
+static uint3 indices[max_threads];
+static enum state states[max_threads];
+static char values[max_threads][16];    /* Shared with its warp. */
+
 static size_t current;
 static jmp_buf scheduler;
 static const void *scheduler_stack;
 static size_t scheduler_stack_size;
 static const std::function<void()> *kernel_running;
-
-static void
-set_thread_index(size_t i)
-{
-    threadIdx.x = i % blockDim.x;
-    threadIdx.y = i / blockDim.x % blockDim.y;
-    threadIdx.z = i / blockDim.x / blockDim.y;
-}
 
 /* Announces the switch to 'stack'. */
 static void
@@ -90,7 +87,7 @@ switch_to_scheduler()
 static void
 meet(enum state state)
 {
-    threads[current].state = state;
+    states[current] = state;
     if (!_setjmp(threads[current].jump)) {
         switch_to_scheduler();
     }
@@ -124,7 +121,7 @@ static void
 run_thread(size_t i)
 {
     current = i;
-    set_thread_index(i);
+    threadIdx = indices[i];
     if (!_setjmp(scheduler)) {
         switch_to(threads[current]);
     }
@@ -140,11 +137,11 @@ emulator_meet_block()
 void
 emulator_meet_warp(const void *value, size_t size)
 {
-    if (size > sizeof threads[current].value) {
+    if (size > sizeof values[current]) {
         emulator_die("a shuffled value is too large");
     }
     if (size) {
-        memcpy(threads[current].value, value, size);
+        memcpy(values[current], value, size);
     }
     meet(MEETS_WARP);
 }
@@ -158,7 +155,7 @@ emulator_lane()
 void
 emulator_read_lane(int lane, void *value, size_t size)
 {
-    memcpy(value, threads[current / 32 * 32 + lane % 32].value, size);
+    memcpy(value, values[current / 32 * 32 + lane % 32], size);
 }
 
 /* Releases the threads from 'first' on if all of them wait in 'state'. */
@@ -166,12 +163,12 @@ static bool
 release(size_t first, size_t n, enum state state)
 {
     for (size_t i = first; i < first + n; i++) {
-        if (threads[i].state != state) {
+        if (states[i] != state) {
             return false;
         }
     }
     for (size_t i = first; i < first + n; i++) {
-        threads[i].state = RUNS;
+        states[i] = RUNS;
     }
     return true;
 }
@@ -184,10 +181,10 @@ run_threads(size_t n)
     bool any = false, released = false;
 
     for (size_t i = 0; i < n; i++) {
-        if (threads[i].state == RUNS) {
+        if (states[i] == RUNS) {
             run_thread(i);
         }
-        any = any || threads[i].state != GONE;
+        any = any || states[i] != GONE;
     }
     for (size_t i = 0; i < n; i += 32) {
         released = release(i, std::min<size_t>(32, n - i), MEETS_WARP)
@@ -201,10 +198,8 @@ run_threads(size_t n)
 }
 
 static void
-run_meeting_block(const std::function<void()> &kernel)
+run_meeting_block(size_t n, const std::function<void()> &kernel)
 {
-    size_t n = (size_t) blockDim.x * blockDim.y * blockDim.z;
-
     kernel_running = &kernel;
     for (size_t i = threads.size(); i < n; i++) {
         threads.push_back({});
@@ -218,7 +213,7 @@ run_meeting_block(const std::function<void()> &kernel)
         makecontext(&t.context, thread_main, 0);
     }
     for (size_t i = 0; i < n; i++) {
-        threads[i].state = RUNS;
+        states[i] = RUNS;
     }
     while (run_threads(n)) {
     }
@@ -228,17 +223,26 @@ void
 emulator_run(dim3 grid, dim3 block, bool meeting,
              const std::function<void()> &kernel)
 {
+    unsigned int n = 0;
+
+    for (unsigned int z = 0; z < block.z; z++) {
+        for (unsigned int y = 0; y < block.y; y++) {
+            for (unsigned int x = 0; x < block.x; x++) {
+                indices[n++] = { x, y, z };
+            }
+        }
+    }
     gridDim = grid;
     blockDim = block;
     blockIdx.z = 0;
     for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++) {
         for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
             if (meeting) {
-                run_meeting_block(kernel);
+                run_meeting_block(n, kernel);
                 continue;
             }
-            for (size_t i = 0; i < (size_t) block.x * block.y; i++) {
-                set_thread_index(i);
+            for (size_t i = 0; i < n; i++) {
+                threadIdx = indices[i];
                 kernel();
             }
         }

@@ -617,14 +617,15 @@ names_are_those_of_the_build(void **state)
     assert_null(other);
 }
 
-/* Also whole models; an argument of the program. */
-static bool with_models = true;
+/* Whole models; operations one by one.  An argument of the program omits one,
+ * but not the tests of recordings. */
+static bool with_models = true, with_operations = true;
 
 /* Tests 'b'.  Returns the number of failed tests. */
 static int
 test_backend(const char *name)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest operations[] = {
         cmocka_unit_test(memory_is_zeroed_and_keeps_what_is_uploaded),
         cmocka_unit_test(gemm_multiplies_and_transposes),
         cmocka_unit_test(bias_is_added_to_each_row_and_cut),
@@ -636,16 +637,28 @@ test_backend(const char *name)
         cmocka_unit_test(margins_have_loss_hits_and_gradient),
         cmocka_unit_test(accumulate_adds_a_multiple),
         cmocka_unit_test(sgd_steps_with_momentum),
+    };
+    const struct CMUnitTest recordings[] = {
         cmocka_unit_test(what_is_recorded_is_replayed),
         cmocka_unit_test(parts_are_whole_when_they_arrive),
         cmocka_unit_test(names_are_those_of_the_build),
         cmocka_unit_test(nothing_has_failed),
     };
 
+    int n_failed = 0;
+
     seeded_init(&rs, 11, 1);
-    return test_backend_images(name)
-           + (with_models ? test_backend_models(name) : 0)
-           + cmocka_run_group_tests_name(name, tests, NULL, NULL);
+    if (with_operations) {
+        n_failed += test_backend_images(name);
+    }
+    if (with_models) {
+        n_failed += test_backend_models(name);
+    }
+    if (with_operations) {
+        n_failed += cmocka_run_group_tests_name(name, operations, NULL, NULL);
+    }
+    n_failed += cmocka_run_group_tests_name(name, recordings, NULL, NULL);
+    return n_failed;
 }
 
 int
@@ -655,13 +668,15 @@ main(int argc, char *argv[])
     int n_failed = 0, n_gpus = 0;
 
     if (argc < 2 || argc > 4 || (!all && strcmp(argv[1], "cpu"))
-        || (argc == 4 && strcmp(argv[3], "operations"))) {
-        fputs("usage: test-backend cpu|all [N_REPLAYS [operations]]\n",
+        || (argc == 4 && strcmp(argv[3], "operations")
+            && strcmp(argv[3], "models"))) {
+        fputs("usage: test-backend cpu|all [N_REPLAYS [operations|models]]\n",
               stderr);
         return 2;
     }
     n_replays = argc > 2 ? atoi(argv[2]) : n_replays;
-    with_models = argc < 4;
+    with_models = argc < 4 || !strcmp(argv[3], "models");
+    with_operations = argc < 4 || !with_models;
     for (int i = 0; backend_classes[i]; i++) {
         const struct backend_class *class = backend_classes[i];
         int error;

@@ -56,8 +56,8 @@ note_weights(const float *weights)
 
     for (int i = 0; i < N; i++) {
         most = weights[i] > most ? weights[i] : most;
-        board->wrong = board->wrong || weights[i] > STEPS;
     }
+    board->wrong = board->wrong || most > STEPS;
     board->most[my_rank] = weights[0] == weights[N - 1] ? most : 0;
 }
 
