@@ -90,7 +90,7 @@ shim_stop() {
 
 # tcp_bytes PORT MS: prints the bytes received from one flow from A to B.
 tcp_bytes() {
-    in_b "$traffic" sink $(($2 + 1500)) "$1" >"$TMP/sink" &
+    in_b "$traffic" sink-each $(($2 + 1500)) "$1" >"$TMP/sink" &
     sink=$!
     wait_until b_listens t "$1"
     in_a "$traffic" source 10.99.0.2 "$1" 0 0 0 "$2" >/dev/null

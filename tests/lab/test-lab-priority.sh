@@ -53,7 +53,8 @@ print([s['level'] for s in json.load(sys.stdin)['order']
 
 # Both jobs send to h2 for 6 s, from hosts $1 and $2.
 compete() {
-    lab exec h2 -- timeout 20 "$traffic" sink 9500 6001 6002 >"$dir/sink" &
+    lab exec h2 -- timeout 20 "$traffic" sink-each 9500 6001 6002 \
+        >"$dir/sink" &
     sink=$!
     sleep 0.5
     job "$1" first 6001 >"$dir/first" &

@@ -48,9 +48,9 @@ done
 # both MS: starts connections from A to B and from B to A, one for each port.
 both() {
     # shellcheck disable=SC2086
-    in_b "$traffic" sink $(($1 + 1500)) $ports >"$TMP/sink-b" & sinks=$!
+    in_b "$traffic" sink-each $(($1 + 1500)) $ports >"$TMP/sink-b" & sinks=$!
     # shellcheck disable=SC2086
-    in_a "$traffic" sink $(($1 + 1500)) $ports >"$TMP/sink-a" &
+    in_a "$traffic" sink-each $(($1 + 1500)) $ports >"$TMP/sink-a" &
     sinks="$sinks $!"
     for port in $ports; do
         wait_until b_listens t $port

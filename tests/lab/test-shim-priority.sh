@@ -44,8 +44,9 @@ shim_ask flow 2 tcp 10.99.0.1 5002 10.99.0.2 6002
 
 # The lower flow sends for 7 s, the higher flow starts after 2 s and sends for
 # 3 s, and a flow without a job sends briefly at the end, with its own DSCP 46.
-in_b "$traffic" sink 9000 6001 6002 6003 >"$TMP/sink" & PIDS="$PIDS $!"; sink=$!
-in_b "$traffic" dscp 9000 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
+in_b "$traffic" sink-each 9000 6001 6002 6003 >"$TMP/sink" & sink=$!
+ip netns exec "$B" "$traffic" dscp 9000 eth0 >"$TMP/dscp" & dscp=$!
+PIDS="$PIDS $sink $dscp"
 "$BUILD/tests/lab/shim-client" "$SOCK" misses 9000 >"$TMP/misses" &
 PIDS="$PIDS $!"
 wait_until b_listens t 6003
@@ -58,6 +59,7 @@ wait $high || fail "the higher flow"
 in_a "$traffic" source 10.99.0.2 6003 5003 184 0 300 >"$TMP/other" ||
     fail "the unknown flow"
 wait $sink || fail "the sink"
+kill $dscp
 wait $dscp || fail "a packet's header checksum is wrong"
 
 began=$(awk '/begin/ { print $2 }' "$TMP/high")
@@ -80,8 +82,9 @@ grep -q "miss tcp 10.99.0.1 5003 10.99.0.2 6003" "$TMP/misses" ||
 # A guard gives the lower level a fifth of the link.  That job marks its data
 # as control packets (DSCP 56): few leave as such, and it gets no more.
 shim_ask guard 200000
-in_b "$traffic" sink 4000 6001 6002 >"$TMP/sink" & PIDS="$PIDS $!"; sink=$!
-in_b "$traffic" dscp 4000 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
+in_b "$traffic" sink-each 4000 6001 6002 >"$TMP/sink" & sink=$!
+ip netns exec "$B" "$traffic" dscp 4000 eth0 >"$TMP/dscp" & dscp=$!
+PIDS="$PIDS $sink $dscp"
 wait_until b_listens t 6002
 in_a "$traffic" source 10.99.0.2 6002 5002 224 0 3000 >/dev/null &
 low=$!
@@ -90,6 +93,7 @@ high=$!
 wait $low || fail "the lower flow, guarded"
 wait $high || fail "the higher flow, with one that is guarded"
 wait $sink || fail "the sink of both"
+kill $dscp
 wait $dscp
 ended=$(awk '/end/ { print $2 }' "$TMP/high")
 at_least "lower, guarded" \
@@ -125,7 +129,7 @@ kill $sink
 
 # Without a lease all flows are equal.
 shim_ask lease 0 0
-in_b "$traffic" sink 2000 6001 >"$TMP/sink" & PIDS="$PIDS $!"
+in_b "$traffic" sink-each 2000 6001 >"$TMP/sink" & PIDS="$PIDS $!"
 in_b "$traffic" dscp 1500 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
 wait_until b_listens t 6001
 in_a "$traffic" source 10.99.0.2 6001 5001 0 0 300 >/dev/null

@@ -5,6 +5,9 @@
  *    traffic sink MS PORT...
  *        Accepts TCP connections for MS milliseconds and prints, every 100 ms,
  *        "TIME PORT BYTES" for each port that received data.
+ *    traffic sink-each MS PORT...
+ *        As sink, but ends as soon as each port has had a connection and all
+ *        connections have ended.
  *    traffic source ADDRESS PORT LOCAL-PORT TOS DELAY-MS MS
  *        Sends as much as it can for MS milliseconds, after DELAY-MS.  Prints
  *        "begin TIME" and "end TIME".
@@ -131,6 +134,8 @@ struct sink {
     int port[MAX_SOCKETS];      /* Index of the socket's port. */
     int n, n_ports;
     uint64_t bytes[MAX_SOCKETS];        /* In this interval, by port. */
+    bool connected[MAX_SOCKETS];        /* Ever, by port. */
+    int n_open;                 /* Connections. */
 };
 
 static void
@@ -144,6 +149,8 @@ sink_read(struct sink *s, int i)
         if (fd >= 0 && s->n < MAX_SOCKETS) {
             s->fds[s->n] = (struct pollfd) { .fd = fd, .events = POLLIN };
             s->port[s->n++] = i;
+            s->connected[i] = true;
+            s->n_open++;
         }
         return;
     }
@@ -153,12 +160,25 @@ sink_read(struct sink *s, int i)
     if (!n || errno != EAGAIN) {
         close(s->fds[i].fd);
         s->fds[i].fd = -1;
+        s->n_open--;
     }
 }
 
-static int
-sink(int argc, char *argv[])
+static bool
+sink_is_over(const struct sink *s)
 {
+    for (int i = 0; i < s->n_ports; i++) {
+        if (!s->connected[i]) {
+            return false;
+        }
+    }
+    return !s->n_open;
+}
+
+static int
+run_sink(int argc, char *argv[], bool each)
+{
+    bool over = false;
     int64_t end = now_ms() + atoi(argv[0]);
     int64_t next = now_ms() + INTERVAL_MS;
     struct sink s = { .n = 0 };
@@ -172,7 +192,7 @@ sink(int argc, char *argv[])
         s.fds[s.n++] = (struct pollfd) { .fd = fd, .events = POLLIN };
     }
     s.n_ports = s.n;
-    while (now_ms() < end) {
+    while (!over && now_ms() < end) {
         int64_t left = next - now_ms();
 
         poll(s.fds, s.n, left > 0 ? left : 0);
@@ -181,7 +201,8 @@ sink(int argc, char *argv[])
                 sink_read(&s, i);
             }
         }
-        if (now_ms() < next) {
+        over = each && sink_is_over(&s);
+        if (!over && now_ms() < next) {
             continue;
         }
         for (int i = 0; i < s.n_ports; i++) {
@@ -195,6 +216,18 @@ sink(int argc, char *argv[])
         next += INTERVAL_MS;
     }
     return EXIT_SUCCESS;
+}
+
+static int
+sink(int argc, char *argv[])
+{
+    return run_sink(argc, argv, false);
+}
+
+static int
+sink_each(int argc, char *argv[])
+{
+    return run_sink(argc, argv, true);
 }
 
 /* Connects 'fd' to 'to' and sends as much as it can until 'end'. */
@@ -499,6 +532,7 @@ main(int argc, char *argv[])
         int (*run)(int argc, char *argv[]);
     } modes[] = {
         { "sink", 2, sink },
+        { "sink-each", 2, sink_each },
         { "source", 6, source },
         { "bulk", 3, bulk },
         { "drip", 4, drip },
