@@ -99,33 +99,35 @@ print(json.dumps({
         for scheme in ("netmax", "adpsgd", "prague", "allreduce")]}))
 PYTHON
 
-has_done_some() {   # SCHEME
+# Prints the schemes that have progressed far enough.
+ready() {
     ask agent/jobs >"$dir/jobs" && python3 -c '
 import json, sys
-jobs = {j["job"]: j for j in json.load(open(sys.argv[1]))["jobs"]}
-sys.exit(not jobs.get(sys.argv[2] + "/t0", {}).get("iteration", 0) >= 5)
-' "$dir/jobs" "$1"
+print(*(j["job"].split("/")[0] for j in json.load(open(sys.argv[1]))["jobs"]
+        if j.get("iteration", 0) >= 5))
+' "$dir/jobs"
 }
 
-# Kills one peer of a scheme that has progressed far enough: the order of the
-# stages decides which is the first, and it may end before the last has begun.
-kill_next() {
-    for scheme in $unharmed; do
-        if has_done_some "$scheme"; then
-            kill -KILL "$(cat "$dir/pid-$scheme-2")" ||
-                fail "$scheme was over before a peer was killed"
+# Kills one peer of each scheme that is ready, until all schemes have lost one:
+# the order of the stages decides which is the first, and it may end before the
+# last has begun.
+kill_ready() {
+    for scheme in $(ready); do
+        case $unharmed in
+        *" $scheme "*)
+            kill -KILL "$(cat "$dir/pid-$scheme-2")" || early="$early $scheme"
             unharmed=$(echo "$unharmed" | sed "s/ $scheme / /")
-            return
-        fi
+            ;;
+        esac
     done
-    false
+    [ "$unharmed" = " " ]
 }
 
 start_run "$dir/kill.json"
 unharmed=" netmax adpsgd prague allreduce "
-while [ "$unharmed" != " " ]; do
-    wait_in_run 40 kill_next
-done
+early=
+wait_in_run 60 kill_ready
+[ -z "$early" ] || fail "over before a peer was killed:$early"
 end_run
 for scheme in netmax adpsgd prague allreduce; do
     case $scheme in
