@@ -44,6 +44,30 @@ async function proxyFor(t, events, made) {
     return proxy;
 }
 
+// Waits until the page of 'proxy' has read nothing for a second.
+async function settled(page, proxy) {
+    let n;
+
+    do {
+        n = proxy.seen.length;
+        await page.waitForTimeout(1000);
+    } while (proxy.seen.length !== n);
+}
+
+// Lets the page of 'proxy' read everything again.
+async function readsAgain(page, proxy) {
+    await settled(page, proxy);
+    proxy.seen.length = 0;
+    proxy.push("lost");
+    for (const path of ["/v1/decisions", "/v1/hosts"]) {
+        for (let i = 0; i < 100 && !proxy.seen.includes(path); i++) {
+            await page.waitForTimeout(100);
+        }
+        assert.ok(proxy.seen.includes(path));
+    }
+    await settled(page, proxy);
+}
+
 function stagecoach(...args) {
     execFileSync(process.env.STAGECOACH, args);
 }
@@ -119,7 +143,7 @@ test("events update the page, and nothing is read without them", async t => {
     const row = page.locator(".order tbody th", { hasText: "late/0" });
 
     await page.waitForSelector("#live[data-state=live]");
-    await page.waitForTimeout(1500);
+    await settled(page, proxy);
     proxy.seen.length = 0;
     stagecoach("stage", "begin", "--cojob", "late", "--rung", "0",
                "--iterations", "100000", "--jobs", "t0");
@@ -136,11 +160,7 @@ test("events update the page, and nothing is read without them", async t => {
     await row.waitFor({ state: "detached" });
 
     // After lost events everything is read.
-    proxy.seen.length = 0;
-    proxy.push("lost");
-    await page.waitForTimeout(1500);
-    assert.ok(proxy.seen.includes("/v1/decisions"));
-    assert.ok(proxy.seen.includes("/v1/hosts"));
+    await readsAgain(page, proxy);
     assert.deepEqual(complaints, []);
 });
 
@@ -159,11 +179,11 @@ test("events of the controller update the page", async t => {
     await page.waitForSelector("#live[data-state=live]");
     stagecoach("stage", "begin", "--cojob", "late", "--rung", "1",
                "--iterations", "100000", "--jobs", "t0");
-    await row.waitFor({ timeout: 3000 });
+    await row.waitFor();
     await page.locator("#decisions td", { hasText: "late/1" }).first()
-        .waitFor({ timeout: 3000 });
+        .waitFor();
     stagecoach("stage", "end", "--cojob", "late", "--rung", "1");
-    await row.waitFor({ state: "detached", timeout: 3000 });
+    await row.waitFor({ state: "detached" });
     assert.deepEqual(complaints, []);
 });
 
@@ -199,9 +219,13 @@ test("a phone needs no horizontal scrolling", async t => {
 });
 
 test("the keyboard reaches everything, and the focus is visible", async t => {
-    const { page } = await pageFor(t, quiet.url);
+    // An update would take the focus away.
+    const proxy = await proxyFor(t, "made");
+    const { page } = await pageFor(t, proxy.url);
     const reached = [];
 
+    await page.waitForSelector("#live[data-state=live]");
+    await readsAgain(page, proxy);      // Two readings make a chart.
     await drawn(page);
     for (let i = 0; i < 20; i++) {
         await page.keyboard.press("Tab");
@@ -228,7 +252,7 @@ test("the keyboard reaches everything, and the focus is visible", async t => {
     await page.keyboard.press("Enter");
     await page.locator("#kind").focus();
     await page.keyboard.press("s");
-    await page.waitForTimeout(3000);
+    await readsAgain(page, proxy);
     assert.equal(await page.locator("#kind").inputValue(), "stage");
     assert.ok(await page.locator("#timeline details").evaluate(
         details => details.open));
