@@ -45,7 +45,7 @@ def run(build, busy):
     begin = time.monotonic()
     try:
         subprocess.run(["meson", "test", "-C", build, "--no-rebuild",
-                        "--num-processes", "2"]
+                        "--num-processes", "5"]
                        + [f"--suite={name}" for name in SUITES],
                        stdout=sys.stderr, check=False)
     finally:
