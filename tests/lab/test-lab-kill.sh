@@ -11,10 +11,10 @@ set -eu
 begin_lab k
 rundir=/run/stagecoach/lab-$name
 
-# Long enough for all kills.
-sed -e 's/"iterations": 8,/"iterations": 90,/' \
-    -e 's/"iterations": 16,/"iterations": 105,/' \
-    -e 's/"iterations": 12,/"iterations": 120,/' \
+# Three times as long as all kills take.
+sed -e 's/"iterations": 8,/"iterations": 54,/' \
+    -e 's/"iterations": 16,/"iterations": 63,/' \
+    -e 's/"iterations": 12,/"iterations": 72,/' \
     "$SOURCE/lab/scenarios/smoke.json" >"$dir/long.json"
 
 # Prints member $2 of the status of agent or controller $1.
