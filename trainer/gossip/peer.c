@@ -17,7 +17,7 @@
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 
-#define CONNECT_US 30000000     /* Peers are started one after the other. */
+#define CONNECT_US 30000000     /* Without a peer that connects. */
 #define CHECK_US 100000         /* Between checks for signals. */
 #define BYE_US 1000000          /* Longest wait for the byes of others. */
 #define STREAM_PEERS 1000       /* Random stream of rank 0; one per rank. */
@@ -33,8 +33,7 @@ static const struct peer_scheme_class *const classes[] = {
 struct exchange {
     struct sync_peer peer;      /* First: sync_peer_name() casts. */
     char *names[PEER_NET_MAX];  /* HOST:PORT of each rank. */
-    int listener;               /* Socket of a peer that was started without
-                                 * addresses; 0: none. */
+    int listener;               /* Socket for higher ranks, 0: none yet. */
 };
 
 const char *
@@ -152,20 +151,23 @@ find_class(const char *name)
     return classes[i];
 }
 
-/* Listens, and waits for the addresses of all peers on standard input. */
+static char *
+start_listening(struct exchange *e, const char *address, uint16_t port)
+{
+    char *error = address_listen(address, port, &e->listener, &port);
+
+    if (!error) {
+        report_listening(address, port);
+    }
+    return error;
+}
+
+/* Waits for the addresses of all peers on standard input. */
 static char *
 await_peers(struct loop *loop)
 {
     struct control *control = loop->control;
-    struct exchange *e = loop->exchange;
-    uint16_t port;
-    char *error = address_listen(loop->o->address, loop->o->port,
-                                 &e->listener, &port);
 
-    if (error) {
-        return error;
-    }
-    report_listening(loop->o->address, port);
     control_run(control);
     while (!control_peers(control)) {
         struct pollfd fds[2] = {
@@ -196,7 +198,8 @@ peers_init(struct loop *loop)
     peer->rank = loop->o->rank;
     peer->class = find_class(loop->o->scheme);
     if (!strcmp(names, "-")) {
-        error = await_peers(loop);
+        error = start_listening(e, loop->o->address, loop->o->port);
+        error = error ? error : await_peers(loop);
         if (error) {
             return error;
         }
@@ -205,7 +208,10 @@ peers_init(struct loop *loop)
     error = loop_parse_names(loop->o, "peers", names, PEER_NET_MAX,
                              e->names, &peer->n);
     loop->n_workers = peer->n;
-    return error;
+    /* Peers that load their data sooner need not connect repeatedly. */
+    return error || e->listener
+           ? error : start_listening(e, loop->o->address,
+                                     loop_own_port(loop->o, e->names));
 }
 
 static void
@@ -241,8 +247,7 @@ open_net(struct exchange *e, const struct options *o)
     }
     return peer_net_create(&(struct peer_net_config) {
         .rank = peer->rank, .n = peer->n,
-        .names = (const char *const *) e->names, .address = o->address,
-        .port = loop_own_port(o, e->names), .listener = e->listener,
+        .names = (const char *const *) e->names, .listener = e->listener,
         .congestion = o->congestion,
         .connect_us = CONNECT_US,
         .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,

@@ -49,16 +49,6 @@ char *channel_open(struct channel *, int64_t timeout_us);
 /* Sends a bye if nothing else is queued, closes, and frees all. */
 void channel_end(struct channel *);
 
-/* Waits for 'events' of 'fd' until 'until_us'.  Returns 0 or an errno:
- * ECANCELED if 'control', which may be NULL, was told to stop. */
-int channel_wait(struct control *, int fd, short events, int64_t until_us);
-
-/* Receives one frame, of 'type', which is then in the link.  Returns NULL or a
- * message: the text of a FRAME_ABORT, or what was wrong.  Sets '*final' if
- * another attempt is of no use, or if the control was told to stop. */
-char *channel_await(struct control *, struct link *, enum frame_type,
-                    int64_t until_us, bool *final);
-
 /* Returns a message that names the server; takes ownership of 'why'. */
 char *channel_failure(const struct channel *, char *why);
 

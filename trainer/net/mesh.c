@@ -17,15 +17,14 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/address.h"
-#include "trainer/net/channel.h"
 #include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
 #include "trainer/net/heartbeat.h"
 #include "trainer/net/link.h"
+#include "trainer/net/mesh-connect.h"
 #include "trainer/process/report.h"
 #include "trainer/process/control.h"
 
-#define HELLO_US 2000000        /* Time limit for a hello. */
 #define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent, at
                                  * most. */
 #define KEEPALIVE_PARTS 3       /* Keepalive probes within the heartbeat
@@ -34,7 +33,7 @@
 struct peer_end {
     struct peer_net *net;
     int rank;
-    struct channel channel;     /* For a higher rank only its link is used. */
+    struct link link;
     bool pending;               /* The link holds a message that the scheme
                                  * has not taken yet. */
     bool present;               /* Neither dead nor ended. */
@@ -62,6 +61,12 @@ struct peer_net {
     struct event_loop loop;
 };
 
+static struct link *
+link_to(struct peer_net *net, int i)
+{
+    return &net->ends[i].link;
+}
+
 /* Sets the socket options of links between peers, which all may fail: then the
  * death of a machine is noticed later. */
 static void
@@ -80,111 +85,6 @@ tune_peer_link(const struct peer_net *net, int fd)
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     }
-}
-
-/* Returns NULL if 'theirs' is of an expected peer, otherwise a message. */
-static char *
-check_hello(const struct peer_net *net, const struct frame_hello *theirs)
-{
-    const struct peer_net_config *c = &net->config;
-
-    if (!frame_hello_agrees(theirs, &c->hello)) {
-        return message("rank %u trains something else than rank %d",
-                       theirs->rank, c->rank);
-    }
-    if (theirs->shard != c->rank) {
-        return message("this is rank %d, not %u", c->rank, theirs->shard);
-    }
-    if (theirs->rank <= c->rank || net->ends[theirs->rank].present) {
-        return message("rank %u was not expected", theirs->rank);
-    }
-    return NULL;
-}
-
-static void
-refuse_link(struct link *link, const char *why)
-{
-    struct frame frame = {
-        .type = FRAME_ABORT, .payload_length = strlen(why),
-    };
-
-    link_send_copy(link, &frame, why);
-    link_flush(link);
-    link_close(link);
-}
-
-/* Makes 'fd' the connection of a peer.  A connection without a hello is
- * refused; a peer that trains something else is an error. */
-static char *
-welcome_peer(struct peer_net *net, int fd, int *n)
-{
-    struct frame frame = { .type = FRAME_WELCOME };
-    struct peer_end *end;
-    struct link link;
-    char *error;
-    bool final;
-
-    if (link_tune(fd, net->config.congestion)) {
-        close(fd);
-        return NULL;
-    }
-    link_init(&link, fd);
-    error = channel_await(net->config.control, &link, FRAME_HELLO,
-                          clock_monotonic_us() + HELLO_US, &final);
-    if (error) {
-        refuse_link(&link, error);
-        free(error);
-        return NULL;
-    }
-    error = check_hello(net, &link.frame.hello);
-    if (error) {
-        refuse_link(&link, error);
-        return error;
-    }
-    link_send(&link, &frame, NULL);
-    link_flush(&link);
-    end = &net->ends[link.frame.hello.rank];
-    end->channel.link = link;
-    end->present = true;
-    ++*n;
-    return NULL;
-}
-
-static char *
-accept_higher(struct peer_net *net, int listener, int64_t until_us)
-{
-    int n = 0, wanted = net->config.n - 1 - net->config.rank;
-    char *error = NULL;
-
-    while (!error && n < wanted) {
-        int fd, status = channel_wait(net->config.control, listener, POLLIN,
-                                      until_us);
-
-        if (status) {
-            return message("%d of %d peers did not connect: %s", wanted - n,
-                           wanted, strerror(status));
-        }
-        fd = accept(listener, NULL, NULL);
-        if (fd >= 0) {
-            error = welcome_peer(net, fd, &n);
-        }
-    }
-    return error;
-}
-
-static char *
-connect_lower(struct peer_net *net, int i, int64_t until_us)
-{
-    const struct peer_net_config *c = &net->config;
-    struct channel *channel = &net->ends[i].channel;
-    struct frame_hello hello = c->hello;
-    char *error;
-
-    hello.shard = i;
-    channel_init(channel, c->names[i], &hello, c->congestion, c->control);
-    error = channel_open(channel, until_us - clock_monotonic_us());
-    net->ends[i].present = !error;
-    return error;
 }
 
 /* Connects a socket to itself, for messages to oneself. */
@@ -208,7 +108,7 @@ connect_self(struct peer_net *net)
         close(fd);
         return message("a connection to itself: %s", strerror(error));
     }
-    link_init(&net->ends[net->config.rank].channel.link, fd);
+    link_init(&net->ends[net->config.rank].link, fd);
     net->ends[net->config.rank].present = true;
     return NULL;
 }
@@ -218,7 +118,7 @@ static char *
 connect_all(struct peer_net *net)
 {
     const struct peer_net_config *c = &net->config;
-    int64_t until_us = clock_monotonic_us() + c->connect_us;
+    struct link *links[PEER_NET_MAX];
     int listener = c->listener;
     uint16_t port;
     char *error = NULL;
@@ -230,28 +130,23 @@ connect_all(struct peer_net *net)
         }
         report_listening(c->address, port);
     }
-    for (int i = 0; i < c->rank && !error; i++) {
-        error = connect_lower(net, i, until_us);
+    for (int i = 0; i < c->n; i++) {
+        links[i] = link_to(net, i);
     }
-    if (!error) {
-        error = accept_higher(net, listener, until_us);
-    }
+    error = mesh_connect(c, listener, links);
     close(listener);
+    for (int i = 0; i < c->n; i++) {
+        net->ends[i].present = links[i]->fd >= 0;
+    }
     if (!error && c->loop) {
         error = connect_self(net);
     }
     for (int i = 0; i < c->n; i++) {
         if (net->ends[i].present) {
-            tune_peer_link(net, net->ends[i].channel.link.fd);
+            tune_peer_link(net, net->ends[i].link.fd);
         }
     }
     return error;
-}
-
-static struct link *
-link_to(struct peer_net *net, int i)
-{
-    return &net->ends[i].channel.link;
 }
 
 char *
@@ -284,7 +179,7 @@ lose_peer(struct peer_net *net, int i, bool died)
 
     if (end->present) {
         end->present = end->pending = false;
-        link_close(&end->channel.link);
+        link_close(&end->link);
         net->class->gone(net->aux, i, died && !net->said_bye);
         pthread_cond_broadcast(&net->changed);
     }
@@ -355,7 +250,7 @@ receive_from(struct peer_end *end)
     if (end->pending && end->net->retrying) {
         offer_message(end->net, end->rank);
     }
-    if (dispatch_frames(&end->channel.link, &dispatcher, end, &error)
+    if (dispatch_frames(&end->link, &dispatcher, end, &error)
         != DISPATCH_AGAIN) {
         free(error);
         lose_peer(end->net, end->rank, true);
@@ -390,7 +285,7 @@ send_to(struct peer_net *net, int i)
 static void
 check_silence(struct peer_end *end, int64_t now)
 {
-    const struct link *link = &end->channel.link;
+    const struct link *link = &end->link;
 
     if (link->n_received != end->n_heard || end->pending) {
         end->n_heard = link->n_received;
@@ -412,7 +307,7 @@ end_wait(void *end_, short *events, int64_t *until_us)
     if (end->pending ? end->net->retrying : end->ready) {
         *until_us = 0;
     }
-    return link_wait(&end->channel.link, !end->pending, events);
+    return link_wait(&end->link, !end->pending, events);
 }
 
 /* An end that is gone while its message is pending is noticed here only. */
@@ -507,7 +402,6 @@ peer_net_destroy(struct peer_net *net)
     event_loop_uninit(&net->loop);
     for (int i = 0; i < PEER_NET_MAX; i++) {
         link_close(link_to(net, i));
-        free(net->ends[i].channel.name);
     }
     pthread_cond_destroy(&net->changed);
     pthread_mutex_destroy(&net->mutex);
@@ -558,7 +452,7 @@ peer_net_address(const struct peer_net *net, int i, char address[],
     size_t n = strlen(mapped);
 
     if (!net->ends[i].present
-        || getpeername(net->ends[i].channel.link.fd, (struct sockaddr *) &ss,
+        || getpeername(net->ends[i].link.fd, (struct sockaddr *) &ss,
                        &length)
         || getnameinfo((struct sockaddr *) &ss, length, address, size, NULL,
                        0, NI_NUMERICHOST)) {
@@ -571,13 +465,13 @@ peer_net_address(const struct peer_net *net, int i, char address[],
 bool
 peer_net_busy(const struct peer_net *net, int i)
 {
-    return net->ends[i].present && !link_idle(&net->ends[i].channel.link);
+    return net->ends[i].present && !link_idle(&net->ends[i].link);
 }
 
 bool
 peer_net_has_space(const struct peer_net *net, int i, uint32_t n)
 {
-    return net->ends[i].present && link_has_space(&net->ends[i].channel.link,
+    return net->ends[i].present && link_has_space(&net->ends[i].link,
                                                  n * sizeof(float));
 }
 
@@ -656,7 +550,7 @@ peer_net_retry(struct peer_net *net)
 uint64_t
 peer_net_received_from(const struct peer_net *net, int i)
 {
-    return net->ends[i].channel.link.n_received;
+    return net->ends[i].link.n_received;
 }
 
 void
@@ -664,7 +558,7 @@ peer_net_bytes(const struct peer_net *net, uint64_t *sent, uint64_t *received)
 {
     *sent = *received = 0;
     for (int i = 0; i < net->config.n; i++) {
-        *sent += net->ends[i].channel.link.n_sent;
-        *received += net->ends[i].channel.link.n_received;
+        *sent += net->ends[i].link.n_sent;
+        *received += net->ends[i].link.n_received;
     }
 }

@@ -55,7 +55,8 @@ struct peer_net_config {
                                  * network closes; 0: none. */
     struct frame_hello hello;   /* The same at all, except the rank. */
     const char *congestion;     /* TCP congestion control, or NULL. */
-    int64_t connect_us;         /* Time limit for connecting all. */
+    int64_t connect_us;         /* Longest time without a peer that connects,
+                                 * until all have. */
     int64_t heartbeat_timeout_us;       /* Silence, or unacknowledged data, for
                                          * which a peer counts as dead; 0:
                                          * never. */

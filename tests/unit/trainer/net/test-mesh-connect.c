@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One peer that connects, in a thread, while the test plays the others, as
+ * late and as silent as they may be.  Linked with --wrap=clock_gettime. */
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "trainer/net/address.h"
+#include "trainer/net/link.h"
+#include "trainer/net/mesh.h"
+#include "trainer/net/mesh-connect.h"
+
+#define N PEER_NET_MAX
+#define HANG_S 60               /* Ends a test that hangs. */
+#define LIMIT_S 100
+
+int __wrap_clock_gettime(clockid_t, struct timespec *);
+int __real_clock_gettime(clockid_t, struct timespec *);
+
+static atomic_int later_s;      /* What the clock is ahead. */
+
+int
+__wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int error = __real_clock_gettime(id, ts);
+
+    ts->tv_sec += later_s;
+    return error;
+}
+
+/* The peer under test, and the addresses of all. */
+struct meeting {
+    struct peer_net_config config;
+    int listeners[N];
+    char *names[N];
+    struct link links[N];       /* Of the peer. */
+    struct link others[N];      /* The same connections, of the others. */
+    pthread_t thread;
+    char *error;
+};
+
+static void *
+connect_main(void *m_)
+{
+    struct meeting *m = m_;
+    struct link *links[N];
+
+    for (int i = 0; i < m->config.n; i++) {
+        links[i] = &m->links[i];
+    }
+    m->error = mesh_connect(&m->config, m->listeners[m->config.rank], links);
+    return NULL;
+}
+
+static struct meeting *
+start(int rank, int n, int64_t connect_us)
+{
+    struct meeting *m = allocate(1, sizeof *m);
+
+    alarm(HANG_S);
+    for (int i = 0; i < n; i++) {
+        uint16_t port;
+
+        assert_null(address_listen("127.0.0.1", 0, &m->listeners[i], &port));
+        m->names[i] = message("127.0.0.1:%d", port);
+        link_init(&m->links[i], -1);
+        link_init(&m->others[i], -1);
+    }
+    m->config = (struct peer_net_config) {
+        .rank = rank, .n = n, .names = (const char *const *) m->names,
+        .connect_us = connect_us,
+        .hello = {
+            .rank = rank, .n_workers = n, .n_shards = n, .n_parameters = N,
+            .width = 1, .channel = FRAME_PEERS,
+        },
+    };
+    assert_int_equal(pthread_create(&m->thread, NULL, connect_main, m), 0);
+    return m;
+}
+
+/* Returns a connection to the peer, without a hello. */
+static int
+dial(const struct meeting *m)
+{
+    struct sockaddr_storage ss;
+    socklen_t length = sizeof ss;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(getsockname(m->listeners[m->config.rank],
+                                 (struct sockaddr *) &ss, &length), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *) &ss, length), 0);
+    return fd;
+}
+
+static void
+await_frame(struct link *link, enum frame_type type)
+{
+    enum link_state state;
+    char *error;
+
+    do {
+        state = link_receive(link, &error);
+        assert_int_not_equal(state, LINK_END);
+        if (state == LINK_HEAD) {
+            assert_int_equal(link->frame.type, type);
+        }
+    } while (state != LINK_FRAME);
+}
+
+/* Plays a higher rank. */
+static void
+call(struct meeting *m, int rank)
+{
+    struct link *link = &m->others[rank];
+    struct frame frame = { .type = FRAME_HELLO, .hello = m->config.hello };
+
+    frame.hello.rank = rank;
+    frame.hello.shard = m->config.rank;
+    link_init(link, dial(m));
+    link_send(link, &frame, NULL);
+    assert_int_equal(link_flush(link), 0);
+    await_frame(link, FRAME_WELCOME);
+}
+
+/* Plays a lower rank. */
+static void
+answer(struct meeting *m, int rank)
+{
+    struct link *link = &m->others[rank];
+    struct frame frame = { .type = FRAME_WELCOME };
+    int fd;
+
+    do {
+        fd = accept(m->listeners[rank], NULL, NULL);
+    } while (fd < 0);
+    link_init(link, fd);
+    await_frame(link, FRAME_HELLO);
+    assert_int_equal(link->frame.hello.rank, m->config.rank);
+    assert_int_equal(link->frame.hello.shard, rank);
+    link_send(link, &frame, NULL);
+    assert_int_equal(link_flush(link), 0);
+}
+
+/* Checks that all are connected, or what the peer says. */
+static void
+finish(struct meeting *m, const char *error)
+{
+    assert_int_equal(pthread_join(m->thread, NULL), 0);
+    if (error) {
+        assert_non_null(m->error);
+        assert_string_equal(m->error, error);
+    } else {
+        assert_null(m->error);
+    }
+    for (int i = 0; i < m->config.n; i++) {
+        assert_true(error || i == m->config.rank || m->links[i].fd >= 0);
+        link_close(&m->links[i]);
+        link_close(&m->others[i]);
+        close(m->listeners[i]);
+        free(m->names[i]);
+    }
+    free(m->error);
+    free(m);
+    alarm(0);
+}
+
+static void
+a_peer_waits_for_no_other_before_it_connects_to_a_third(void **state)
+{
+    struct meeting *m = start(N / 2, N, INT64_C(1000000) * LIMIT_S);
+    int silent = dial(m);
+
+    for (int i = N - 1; i > N / 2; i--) {
+        call(m, i);
+    }
+    for (int i = N / 2 - 1; i >= 0; i--) {
+        answer(m, i);
+    }
+    finish(m, NULL);
+    close(silent);
+}
+
+static void
+the_time_limit_begins_again_with_each_peer_that_connects(void **state)
+{
+    struct meeting *m = start(0, 4, INT64_C(1000000) * LIMIT_S);
+
+    for (int i = 1; i < 4; i++) {
+        call(m, i);
+        later_s += LIMIT_S * 9 / 10;
+    }
+    finish(m, NULL);
+}
+
+static void
+a_peer_names_those_that_are_missing(void **state)
+{
+    struct meeting *m = start(1, 4, INT64_C(1000000) * LIMIT_S);
+    char *expected = message("2 of 3 peers did not connect: 0 (%s), 3 (%s), "
+                             "and none for %d s", m->names[0], m->names[3],
+                             LIMIT_S);
+    int impatient;
+
+    call(m, 2);
+    later_s += LIMIT_S + 1;
+    impatient = dial(m);        /* Ends the poll of the peer. */
+    finish(m, expected);
+    close(impatient);
+    free(expected);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            a_peer_waits_for_no_other_before_it_connects_to_a_third),
+        cmocka_unit_test(
+            the_time_limit_begins_again_with_each_peer_that_connects),
+        cmocka_unit_test(a_peer_names_those_that_are_missing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
