@@ -64,6 +64,8 @@ static const struct command commands[] = {
       cmd_interleave },
     { "hosts", "[--format table|json]",
       "List the hosts and the order that they have applied.", cmd_hosts },
+    { "host", "remove HOST [--reason TEXT] [--format table|json]",
+      "Remove a host that has left the cluster from all reports.", cmd_host },
     { "stage", "begin|end [OPTION...]",
       "Announce the stages of a search that cannot announce them itself.",
       cmd_stage },

@@ -341,7 +341,8 @@ add_disconnected(struct cluster *c, const struct json *host)
 {
     const char *name = member_string(host, "host");
     const char *remedy = "on the host: systemctl status stagecoach-agent; "
-                         "journalctl -u stagecoach-agent";
+                         "journalctl -u stagecoach-agent; if it has left the "
+                         "cluster: stagecoach host remove HOST";
 
     if (shash_find(json_object(host), "silent_ms")) {
         findings_add(c->findings, FINDING_ERROR, name, remedy,

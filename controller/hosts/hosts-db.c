@@ -17,6 +17,7 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
+#include "sset.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
@@ -44,6 +45,7 @@ struct hosts_db {
     int64_t version;            /* Largest version of any row. */
     int64_t generation;         /* Largest generation of any row. */
     bool dirty;                 /* Rows must be compared. */
+    struct sset removing;       /* Hosts with rows to be deleted. */
     bool observe;               /* Hosts got no job in the last rows. */
     long long next_write;       /* time_msec() of the next transaction. */
 };
@@ -61,6 +63,7 @@ hosts_db_create(const char *remote, struct cluster *cluster)
     hdb->loop.idl = idl;
     leader_search_init(&hdb->search, idl, remote, ANSWERS_PROBE_MS);
     hdb->cluster = cluster;
+    sset_init(&hdb->removing);
     return hdb;
 }
 
@@ -70,6 +73,7 @@ hosts_db_destroy(struct hosts_db *hdb)
     if (hdb) {
         ovsdb_idl_loop_destroy(&hdb->loop);
         leader_search_uninit(&hdb->search);
+        sset_destroy(&hdb->removing);
         free(hdb);
     }
 }
@@ -123,15 +127,20 @@ load_rows(struct hosts_db *hdb)
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
         struct host *host = node->data;
 
-        host->reports = false;
+        host->reports = host->wants = false;
     }
     HOSTSREC_HOST_REPORTED_FOR_EACH (reported, hdb->loop.idl) {
-        load_reported(hdb, reported);
+        if (!sset_contains(&hdb->removing, reported->host)) {
+            load_reported(hdb, reported);
+        }
     }
     HOSTSREC_HOST_WANTED_FOR_EACH (wanted, hdb->loop.idl) {
-        struct host *host = cluster_get_host(hdb->cluster, wanted->host);
+        if (!sset_contains(&hdb->removing, wanted->host)) {
+            struct host *host = cluster_get_host(hdb->cluster, wanted->host);
 
-        host_set_wanted(host, wanted->version);
+            host->wants = true;
+            host_set_wanted(host, wanted->version);
+        }
         hdb->version = MAX(hdb->version, wanted->version);
         hdb->generation = MAX(hdb->generation, wanted->generation);
     }
@@ -157,6 +166,14 @@ hosts_db_run(struct hosts_db *hdb)
 void
 hosts_db_mark(struct hosts_db *hdb)
 {
+    hdb->dirty = true;
+}
+
+void
+hosts_db_remove(struct hosts_db *hdb, struct host *host)
+{
+    host->reports = host->wants = false;
+    sset_add(&hdb->removing, host->name);
     hdb->dirty = true;
 }
 
@@ -511,6 +528,43 @@ write_access(struct hosts_db *hdb)
     }
 }
 
+/* Deletes the rows of 'host'.  Returns false if there are none. */
+static bool
+delete_rows(struct hosts_db *hdb, const char *host)
+{
+    const struct hostsrec_host_reported *reported;
+    const struct hostsrec_host_wanted *wanted;
+    bool found = false;
+
+    HOSTSREC_HOST_REPORTED_FOR_EACH_SAFE (reported, hdb->loop.idl) {
+        if (!strcmp(reported->host, host)) {
+            hostsrec_host_reported_delete(reported);
+            found = true;
+        }
+    }
+    HOSTSREC_HOST_WANTED_FOR_EACH_SAFE (wanted, hdb->loop.idl) {
+        if (!strcmp(wanted->host, host)) {
+            hostsrec_host_wanted_delete(wanted);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Deletes the rows of removed hosts, until the database has none. */
+static void
+run_removals(struct hosts_db *hdb)
+{
+    const char *name;
+
+    SSET_FOR_EACH_SAFE (name, &hdb->removing) {
+        if (cluster_get_host(hdb->cluster, name)->connected
+            || !delete_rows(hdb, name)) {
+            sset_delete(&hdb->removing, SSET_NODE_FROM_NAME(name));
+        }
+    }
+}
+
 /* Inserts the row of Host_Reported of 'host', unless there is one. */
 static void
 write_reported(struct hosts_db *hdb, const char *host)
@@ -587,6 +641,7 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     }
     hdb->dirty = false;
 
+    run_removals(hdb);
     shash_init(&rows);
     HOSTSREC_HOST_WANTED_FOR_EACH (row, idl) {
         shash_add(&rows, row->host, row);

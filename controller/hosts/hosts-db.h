@@ -72,6 +72,11 @@ bool hosts_db_is_settled(const struct hosts_db *);
 void hosts_db_restore(struct hosts_db *);
 bool hosts_db_awaits_agents(const struct hosts_db *, bool missing);
 
+/* Removes 'host' from the reports at once, and its rows with the next
+ * transaction, unless its agent connects before.  The rows are inserted again
+ * when it connects. */
+void hosts_db_remove(struct hosts_db *, struct host *);
+
 void hosts_db_mark(struct hosts_db *);
 void hosts_db_write(struct hosts_db *, const struct policy *,
                     int64_t generation, bool observe);

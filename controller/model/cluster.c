@@ -149,6 +149,54 @@ cluster_get_host(struct cluster *c, const char *name)
     return host;
 }
 
+/* Returns true if reports list 'host': it is connected, has a row in the hosts
+ * database, or has a process of a live job. */
+static bool
+host_is_known(const struct host *host)
+{
+    return host->connected || host->reports || host->wants || host->named;
+}
+
+/* Returns the hosts that reports list, sorted by name, in an array of '*np'
+ * that the caller frees.  The others are only named by what has ended. */
+const struct host **
+cluster_known_hosts(const struct cluster *c, size_t *np)
+{
+    const struct shash_node **nodes = shash_sort(&c->hosts);
+    const struct host **hosts = xcalloc(shash_count(&c->hosts) + 1,
+                                        sizeof *hosts);
+    size_t n = 0;
+
+    for (size_t i = 0; i < shash_count(&c->hosts); i++) {
+        if (host_is_known(nodes[i]->data)) {
+            hosts[n++] = nodes[i]->data;
+        }
+    }
+    free(nodes);
+    *np = n;
+    return hosts;
+}
+
+/* Returns NULL if the rows of host 'name' may be removed, otherwise a message
+ * that the caller frees. */
+char *
+cluster_check_remove(const struct cluster *c, const char *name)
+{
+    const struct host *host = shash_find_data(&c->hosts, name);
+
+    if (!host || !host_is_known(host)) {
+        return xasprintf("%.64s: no such host, one that \"hosts\" lists is "
+                         "allowed", name);
+    } else if (host->connected) {
+        return xasprintf("%s: its agent is connected, a host is allowed after "
+                         "its agent has been stopped", name);
+    } else if (host->named) {
+        return xasprintf("%s: live jobs have processes there, a host is "
+                         "allowed after its jobs have ended", name);
+    }
+    return NULL;
+}
+
 /* Sets the capacities of the host's ports, in kbit/s. */
 void
 host_set_ports(struct cluster *c, struct host *host,

@@ -77,6 +77,7 @@ struct host {
 
     /* From the hosts database. */
     bool reports;               /* Has a Host_Reported row. */
+    bool wants;                 /* Has a Host_Wanted row. */
     int64_t applied;            /* Version of the order that the host has
                                  * applied, by telemetry if connected. */
     int64_t wanted;             /* Version of its Host_Wanted row. */
@@ -312,6 +313,8 @@ void cluster_intent_end(struct cluster *);
 
 /* Hosts and traffic. */
 struct host *cluster_get_host(struct cluster *, const char *name);
+const struct host **cluster_known_hosts(const struct cluster *, size_t *np);
+char *cluster_check_remove(const struct cluster *, const char *name);
 void host_set_ports(struct cluster *, struct host *, const struct simap *);
 double host_capacity(const struct host *);
 void host_set_wanted(struct host *, int64_t version);

@@ -78,6 +78,16 @@ is_printable(const char *s)
 }
 
 char *
+override_check_reason(const char *reason)
+{
+    return (strlen(reason) <= OVERRIDE_MAX_REASON && is_printable(reason)
+            ? NULL
+            : xasprintf("reason: too long or not printable, up to %d "
+                        "characters of a line are allowed",
+                        OVERRIDE_MAX_REASON));
+}
+
+char *
 override_check(enum override_kind kind, const char *target,
                const char *reason, int64_t for_ms, const struct cluster *c)
 {
@@ -87,16 +97,11 @@ override_check(enum override_kind kind, const char *target,
         return xasprintf("%.64s: no such thing, COJOB/JOB, COJOB/RUNG of a "
                          "running stage, or COJOB is allowed", target);
     }
-    if (strlen(reason) > OVERRIDE_MAX_REASON || !is_printable(reason)) {
-        return xasprintf("reason: too long or not printable, up to %d "
-                         "characters of a line are allowed",
-                         OVERRIDE_MAX_REASON);
-    }
     if (for_ms < 0 || for_ms > OVERRIDE_MAX_MS) {
         return xasprintf("time: %lld ms, 0 (no end) to a year is allowed",
                          (long long) for_ms);
     }
-    return NULL;
+    return override_check_reason(reason);
 }
 
 static size_t

@@ -109,6 +109,9 @@ char *override_check(enum override_kind, const char *target,
                      const char *reason, int64_t for_ms,
                      const struct cluster *);
 
+/* Checks an operator's reason likewise. */
+char *override_check_reason(const char *reason);
+
 int64_t overrides_add(struct overrides *, enum override_kind,
                       const char *target, const char *actor,
                       const char *reason, int64_t for_ms,

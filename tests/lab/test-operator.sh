@@ -119,6 +119,35 @@ if sc pin large/0 --reason "$(printf '%0300d' 7)" 2>"$dir/out"; then
 fi
 echo "ok: invalid requests are rejected"
 
+# A host that has left the cluster is removed, and registers again.
+lists() { sc hosts | grep -q "^$1 .* *$2"; }
+"$agent" "unix:$dir/run/telemetry.sock" h2 1000000000 >"$dir/h2.out" &
+h2=$!
+pids="$pids $h2"
+await "a third host connects" lists h2 connected
+has_row() { wanted | grep -q '^h2,'; }
+await "it has a row" has_row
+sc host remove h2 2>"$dir/out" && fail "a connected host is removed"
+grep -q 'h2: its agent is connected, ' "$dir/out" || fail "$(cat "$dir/out")"
+kill "$h2"
+await "its agent has gone" lists h2 away
+sc host remove h2 --reason 'sold' >"$dir/out" || fail "host remove"
+lists h2 && fail "a removed host is listed: $(sc hosts)"
+await "the audit has the removal" has_event '^remove,.*h2: rows deleted: sold'
+no_row() { ! wanted | grep -q '^h2,'; }
+await "its row is deleted" no_row
+sc host remove h2 2>"$dir/out" && fail "removed twice"
+grep -q 'h2: no such host' "$dir/out" || fail "$(cat "$dir/out")"
+"$agent" "unix:$dir/run/telemetry.sock" h2 1000000000 >"$dir/h2.out" &
+h2=$!
+pids="$pids $h2"
+await "it registers again" lists h2 connected
+await "it has a row again" has_row
+kill "$h2"
+await "its agent has gone again" lists h2 away
+sc host remove h2 >/dev/null || fail "host remove again"
+wants "$natural" || fail "the other hosts: $(wanted)"
+
 # In observe mode hosts get no job; the order is still computed and reported.
 sc observe --reason 'first week' >/dev/null || fail "observe"
 await "hosts get no job" wants 'h0,{}'

@@ -108,6 +108,7 @@ ANSWERS = {
     "controller/overrides": {"overrides": [OVERRIDE]},
     "controller/decisions-after": DECISIONS,
     "controller/override": OVERRIDE, "controller/undo": OVERRIDE,
+    "controller/host-remove": {"host": "h9"},
 }
 calls = []
 states = []                     # Of the next replies to controller/status.
@@ -177,6 +178,11 @@ def main():
                ("controller/override", ["pin", "large/0", "5400000", who,
                                         "x y"]),
                status, ("controller/undo", ["0", who])])
+
+        check("host remove", ask("host", "remove", "h9", "--reason", "sold"),
+              "h9: removed; it is listed again when its agent connects\n")
+        check("calls of host remove", calls[-2:],
+              [status, ("controller/host-remove", ["h9", who, "sold"])])
 
         # A controller that has just started has no intent database yet.
         states.extend(["disconnected", "starting"])

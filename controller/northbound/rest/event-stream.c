@@ -178,17 +178,16 @@ static struct json *
 telemetry_to_json(struct event_stream *es, double seconds)
 {
     const struct cluster *c = es->ctl->cluster;
-    const struct shash_node **nodes = shash_sort(&c->hosts);
+    size_t n_stages, n;
+    const struct host **known = cluster_known_hosts(c, &n);
     struct json *json = json_object_create();
     struct json *hosts = json_object_create();
-    size_t n_stages;
 
-    for (size_t i = 0; i < MIN(shash_count(&c->hosts), MAX_HOSTS); i++) {
-        const struct host *host = nodes[i]->data;
-
-        json_object_put(hosts, host->name, host_rates(es, host, seconds));
+    for (size_t i = 0; i < MIN(n, MAX_HOSTS); i++) {
+        json_object_put(hosts, known[i]->name,
+                        host_rates(es, known[i], seconds));
     }
-    free(nodes);
+    free(known);
     free(cluster_running_stages(c, &n_stages));
     json_put_integer(json, "at", time_wall_msec());
     json_put_integer(json, "agents", telemetry_n_agents(es->ctl->telemetry));

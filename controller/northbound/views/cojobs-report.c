@@ -113,9 +113,8 @@ cojob_to_json(const struct shash_node *node)
 }
 
 static struct json *
-host_to_json(const struct shash_node *host_node)
+host_to_json(const struct host *host)
 {
-    const struct host *host = host_node->data;
     double tagged = (host->ip_bytes > host->default_bytes
                      ? host->ip_bytes - host->default_bytes : 0);
     struct json *ports = json_object_create();
@@ -174,7 +173,17 @@ cojobs_report_jobs(const struct controller *ctl)
 struct json *
 cojobs_report_hosts(const struct controller *ctl)
 {
-    return map_to_json(&ctl->cluster->hosts, "hosts", host_to_json);
+    size_t n;
+    const struct host **hosts = cluster_known_hosts(ctl->cluster, &n);
+    struct json *array = json_array_create_empty();
+    struct json *json = json_object_create();
+
+    for (size_t i = 0; i < n; i++) {
+        json_array_add(array, host_to_json(hosts[i]));
+    }
+    free(hosts);
+    json_object_put(json, "hosts", array);
+    return json;
 }
 
 struct json *

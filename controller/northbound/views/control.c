@@ -66,6 +66,15 @@ put_program(struct json *json)
     }
 }
 
+static size_t
+count_known_hosts(const struct cluster *c)
+{
+    size_t n;
+
+    free(cluster_known_hosts(c, &n));
+    return n;
+}
+
 static struct json *
 status_to_json(const struct controller *ctl)
 {
@@ -87,7 +96,7 @@ status_to_json(const struct controller *ctl)
     json_put_integer(json, "cojobs", n_cojobs);
     json_put_integer(json, "jobs", n_jobs);
     json_put_integer(json, "stages", n_stages);
-    json_put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
+    json_put_integer(json, "hosts", count_known_hosts(ctl->cluster));
     json_put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
     json_put_boolean(json, "intent_connected",
                      intent_db_answers(ctl->intent));
@@ -373,18 +382,16 @@ control_history(const struct controller *ctl, const char *kind,
 static size_t
 find_behind(const struct cluster *c, struct json *behind)
 {
-    const struct shash_node **nodes = shash_sort(&c->hosts);
-    size_t n = 0;
+    size_t n_known, n = 0;
+    const struct host **hosts = cluster_known_hosts(c, &n_known);
 
-    for (size_t i = 0; i < shash_count(&c->hosts); i++) {
-        const struct host *host = nodes[i]->data;
-
-        n += host->connected;
-        if (host->connected && host->applied < host->wanted) {
-            json_array_add(behind, json_string_create(host->name));
+    for (size_t i = 0; i < n_known; i++) {
+        n += hosts[i]->connected;
+        if (hosts[i]->connected && hosts[i]->applied < hosts[i]->wanted) {
+            json_array_add(behind, json_string_create(hosts[i]->name));
         }
     }
-    free(nodes);
+    free(hosts);
     return n;
 }
 
@@ -540,6 +547,27 @@ undo(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
 }
 
 static char *
+host_remove(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
+            struct json **json)
+{
+    const char *name = argv[1], *actor = argv[2], *reason = argv[3];
+    char *error = check_leader(ctl);
+
+    error = error ? error : override_check_reason(reason);
+    error = error ? error : cluster_check_remove(ctl->cluster, name);
+    if (error) {
+        return error;
+    }
+    hosts_db_remove(ctl->hosts, cluster_get_host(ctl->cluster, name));
+    intent_db_event(ctl->intent, DECISION_OPERATOR, actor, name,
+                    "remove", "rows deleted%s%s", *reason ? ": " : "",
+                    reason);
+    *json = json_object_create();
+    json_object_put_string(*json, "host", name);
+    return NULL;
+}
+
+static char *
 history(struct controller *ctl, int argc, const char *argv[],
         struct json **json)
 {
@@ -599,6 +627,7 @@ static const struct command {
     { "controller/explain", "COJOB/JOB", 1, 1, explain },
     { "controller/override", "KIND TARGET MS ACTOR REASON", 5, 5, override },
     { "controller/undo", "ID ACTOR", 2, 2, undo },
+    { "controller/host-remove", "HOST ACTOR REASON", 3, 3, host_remove },
     { "controller/history", "stages|orders|ports SINCE [LIMIT]", 2, 3,
       history },
     { "controller/rollout", "[COJOB RUNG begun|ended]", 0, 3, rollout },

@@ -156,19 +156,19 @@ put_process(struct ds *out, const struct rest_counts *counts)
         counts->streams);
 }
 
-/* Writes the metric NAME of the first 'n' hosts of 'nodes'; VALUE is an
+/* Writes the metric NAME of the first 'n' of 'hosts'; VALUE is an
  * expression of 'host'. */
 #define PUT_HOSTS(NAME, TYPE, HELP, VALUE)                              \
     describe(out, NAME, TYPE, HELP);                                    \
     for (size_t i_ = 0; i_ < n; i_++) {                                 \
-        const struct host *host = nodes[i_]->data;                      \
+        const struct host *host = hosts[i_];                            \
                                                                         \
         ds_put_format(out, PREFIX NAME "{host=\"%s\"} %.17g\n",         \
                       host->name, (double) (VALUE));                    \
     }
 
 static void
-put_agents(struct ds *out, const struct shash_node *const nodes[], size_t n)
+put_agents(struct ds *out, const struct host *const hosts[], size_t n)
 {
     PUT_HOSTS("agent_connected", "gauge",
               "1 while the host's agent is connected.",
@@ -202,16 +202,16 @@ put_agents(struct ds *out, const struct shash_node *const nodes[], size_t n)
               host->moved[DIR_RX]);
 }
 
-/* Writes the metrics of the shims of the first 'n' hosts of 'nodes'. */
+/* Writes the metrics of the shims of the first 'n' of 'hosts'. */
 static void
-put_shims(struct ds *out, const struct shash_node *const nodes[], size_t n)
+put_shims(struct ds *out, const struct host *const hosts[], size_t n)
 {
     for (size_t m = 0; m < SHIM_COUNTERS_N; m++) {
         const struct shim_counter *counter = &shim_counters_list[m];
 
         describe(out, counter->metric, counter->type, counter->help);
         for (size_t i = 0; i < n; i++) {
-            const struct host *host = nodes[i]->data;
+            const struct host *host = hosts[i];
 
             if (host->shim.known) {
                 ds_put_format(out, PREFIX "%s{host=\"%s\"} %"PRIu64"\n",
@@ -225,12 +225,12 @@ put_shims(struct ds *out, const struct shash_node *const nodes[], size_t n)
 /* Writes metric 'name' by queue, from the array at 'offset' in the hosts'
  * struct shim_counters. */
 static void
-put_levels(struct ds *out, const struct shash_node *const nodes[], size_t n,
+put_levels(struct ds *out, const struct host *const hosts[], size_t n,
            const char *name, const char *help, size_t offset)
 {
     describe(out, name, "counter", help);
     for (size_t i = 0; i < n; i++) {
-        const struct host *host = nodes[i]->data;
+        const struct host *host = hosts[i];
         const uint64_t *counts = (const void *) ((const char *) &host->shim
                                                  + offset);
 
@@ -245,23 +245,23 @@ put_levels(struct ds *out, const struct shash_node *const nodes[], size_t n,
 static void
 put_hosts(struct ds *out, const struct cluster *c)
 {
-    const struct shash_node **nodes = shash_sort(&c->hosts);
-    size_t n = shash_count(&c->hosts);
+    size_t n;
+    const struct host **hosts = cluster_known_hosts(c, &n);
     size_t shown = MIN(n, METRICS_MAX_HOSTS);
 
     put(out, "hosts_known", "gauge", "Number of known hosts.", n);
     put(out, "hosts_left_out", "gauge",
         "Number of hosts beyond the limit, without metrics of their own.",
         n - shown);
-    put_agents(out, nodes, shown);
-    put_shims(out, nodes, shown);
-    put_levels(out, nodes, shown, "shim_queue_sent_bytes_total",
+    put_agents(out, hosts, shown);
+    put_shims(out, hosts, shown);
+    put_levels(out, hosts, shown, "shim_queue_sent_bytes_total",
                "Bytes sent by jobs, by queue of the shim.",
                offsetof(struct shim_counters, level_bytes));
-    put_levels(out, nodes, shown, "shim_queue_jobs_dropped_packets_total",
+    put_levels(out, hosts, shown, "shim_queue_jobs_dropped_packets_total",
                "Dropped packets of jobs, by queue of the shim.",
                offsetof(struct shim_counters, level_dropped));
-    free(nodes);
+    free(hosts);
 }
 
 /* Writes the metric NAME of the first 'n' jobs of 'nodes'; VALUE is an

@@ -85,13 +85,14 @@ add_host(struct hosts_summary *s, const struct host *host)
 static void
 summary_init(struct hosts_summary *s, const struct cluster *c)
 {
-    const struct shash_node **nodes = shash_sort(&c->hosts);
+    size_t n;
+    const struct host **hosts = cluster_known_hosts(c, &n);
 
     *s = (struct hosts_summary) { .applied = 0 };
-    for (size_t i = 0; i < shash_count(&c->hosts); i++) {
-        add_host(s, nodes[i]->data);
+    for (size_t i = 0; i < n; i++) {
+        add_host(s, hosts[i]);
     }
-    free(nodes);
+    free(hosts);
 }
 
 static void

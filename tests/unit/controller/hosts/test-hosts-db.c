@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -131,12 +132,128 @@ rows_of_a_newer_generation_are_not_replaced(void **state)
     assert_true(hosts_db_version(f->a.hdb) > version);
 }
 
+/* Returns true if reports of 'ctl' list h0. */
+static bool
+is_known(const struct controller *ctl)
+{
+    size_t n;
+
+    free(cluster_known_hosts(ctl->c, &n));
+    return n;
+}
+
+/* Iterates both, 'f->a' as the leader, until 'ctl' knows h0 as 'known'. */
+static void
+iterate_until_known(struct fixture *f, struct controller *ctl, bool known)
+{
+    long long deadline = time_msec() + TIMEOUT_MS;
+
+    while (is_known(ctl) != known) {
+        assert_true(time_msec() < deadline);
+        iterate(f, &f->a, 1);
+        iterate(f, &f->b, 0);
+    }
+}
+
+static void
+a_removed_host_has_no_rows_until_it_connects(void **state)
+{
+    struct fixture *f = *state;
+    struct host *host;
+
+    if (!f->server.file) {
+        skip();
+    }
+    host = cluster_get_host(f->a.c, "h0");
+    cluster_get_host(f->b.c, "h0")->connected = false;
+    iterate_until_known(f, &f->b, true);
+
+    host->connected = false;
+    hosts_db_remove(f->a.hdb, host);
+    assert_false(is_known(&f->a));
+    iterate_until_known(f, &f->b, false);
+    for (int i = 0; i < 10; i++) {
+        iterate(f, &f->a, 1);
+        assert_false(is_known(&f->a));
+    }
+
+    host->connected = true;
+    iterate_until_known(f, &f->b, true);
+    for (int i = 0; i < 10; i++) {
+        iterate(f, &f->a, 1);
+    }
+    host->connected = false;
+    assert_true(host->reports && host->wants);
+}
+
+static void
+a_host_is_not_removed_if_it_connects_before(void **state)
+{
+    struct fixture *f = *state;
+    struct host *host;
+
+    if (!f->server.file) {
+        skip();
+    }
+    host = cluster_get_host(f->a.c, "h0");
+    cluster_get_host(f->b.c, "h0")->connected = false;
+    iterate_until_known(f, &f->b, true);
+    hosts_db_remove(f->a.hdb, host);    /* Is still connected. */
+    for (int i = 0; i < 20; i++) {
+        iterate(f, &f->a, 1);
+        iterate(f, &f->b, 0);
+        assert_true(is_known(&f->b));
+    }
+}
+
+static void
+only_a_known_host_without_agent_and_jobs_may_be_removed(
+    void **state OVS_UNUSED)
+{
+    static const struct {
+        bool connected, reports, named;
+        const char *message;    /* Part of it; NULL: the removal is allowed. */
+    } cases[] = {
+        { false, true, false, NULL },
+        { false, false, false, "h0: no such host" },
+        { true, true, false, "h0: its agent is connected" },
+        { false, true, true, "h0: live jobs have processes there" },
+    };
+    struct cluster *c = cluster_create();
+    char *error = cluster_check_remove(c, "h0");
+
+    assert_non_null(error);
+    free(error);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct host *host = cluster_get_host(c, "h0");
+
+        host->connected = cases[i].connected;
+        host->reports = cases[i].reports;
+        host->named = cases[i].named;
+        error = cluster_check_remove(c, "h0");
+        if (cases[i].message) {
+            assert_non_null(error);
+            assert_non_null(strstr(error, cases[i].message));
+        } else {
+            assert_null(error);
+        }
+        free(error);
+    }
+    cluster_destroy(c);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             rows_of_a_newer_generation_are_not_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_removed_host_has_no_rows_until_it_connects, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_host_is_not_removed_if_it_connects_before, set_up, tear_down),
+        cmocka_unit_test(
+            only_a_known_host_without_agent_and_jobs_may_be_removed),
     };
 
     return cmocka_run_group_tests_name("hosts-db", tests, NULL, NULL);

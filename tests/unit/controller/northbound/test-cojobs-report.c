@@ -100,6 +100,8 @@ coverage_of_a_host_is_its_tagged_share(void **state OVS_UNUSED)
     "{\"hosts\":[{\"applied\":0,\"bypass\":false,\"connected\":false," \
     "\"coverage\":" COVERAGE ",\"host\":\"h0\",\"moved\":{\"rx\":0," \
     "\"tx\":0},\"ports\":{},\"state\":\"\",\"wanted\":0}]}"
+    host->reports = true;
+    cluster_get_host(c, "h1");          /* Only an ended job names it. */
     assert_json(cojobs_report_hosts(&ctl), HOST("1"));
     host->ip_bytes = 100;
     host->default_bytes = 25;
