@@ -31,6 +31,13 @@ struct group {
     bool more;                  /* Another one belongs to the same request. */
 };
 
+/* A group that rank 0 has drawn and could not send yet. */
+struct unsent {
+    struct unsent *next;
+    struct frame frame;
+    float ranks[];
+};
+
 struct peer_scheme {
     struct sync_peer *peer;
     struct allreduce *ar;
@@ -43,6 +50,7 @@ struct peer_scheme {
     /* Rank 0 only. */
     uint64_t n_drawn;           /* Groups so far. */
     uint64_t n_given[PEER_NET_MAX];     /* Groups of each peer so far. */
+    struct unsent *unsent[PEER_NET_MAX];        /* To each peer, in order. */
     struct group_generator generator;   /* If 'smart'. */
 };
 
@@ -81,8 +89,22 @@ prague_create(struct sync_peer *peer)
 }
 
 static void
+drop_first(struct peer_scheme *s, int member)
+{
+    struct unsent *unsent = s->unsent[member];
+
+    s->unsent[member] = unsent->next;
+    free(unsent);
+}
+
+static void
 prague_destroy(struct peer_scheme *s)
 {
+    for (int i = 0; i < PEER_NET_MAX; i++) {
+        while (s->unsent[i]) {
+            drop_first(s, i);
+        }
+    }
     allreduce_destroy(s->ar);
     free(s);
 }
@@ -107,6 +129,38 @@ enqueue(struct peer_scheme *s, uint64_t id, const float *ranks, uint32_t n,
     return true;
 }
 
+/* All members of a group wait for each other: no group may be dropped because
+ * the queue to one of them is full. */
+static void
+add_unsent(struct peer_scheme *s, int member, const struct frame_peer *message,
+           const float *ranks)
+{
+    struct unsent **end = &s->unsent[member];
+    size_t size = message->n * sizeof *ranks;
+    struct unsent *unsent = allocate(1, sizeof *unsent + size);
+
+    while (*end) {
+        end = &(*end)->next;
+    }
+    unsent->frame.peer = *message;
+    memcpy(unsent->ranks, ranks, size);
+    *end = unsent;
+}
+
+static void
+send_groups(struct peer_scheme *s, int member)
+{
+    struct peer_net *net = s->peer->net;
+    struct unsent *first;
+
+    while ((first = s->unsent[member])
+           && peer_net_has_space(net, member, first->frame.peer.n)) {
+        peer_net_send_copy(net, member, &first->frame, first->ranks);
+        drop_first(s, member);
+        peer_net_notify(net);
+    }
+}
+
 /* Sends a group to its members; 'more' of each, or NULL. */
 static void
 give_group(struct peer_scheme *s, const float *ranks, int n, const bool more[])
@@ -120,15 +174,12 @@ give_group(struct peer_scheme *s, const float *ranks, int n, const bool more[])
 
         if (member == peer->rank) {
             enqueue(s, s->n_drawn, ranks, n, follows);
-        } else if (peer_net_has_space(peer->net, member, n)) {
-            struct frame frame = {
-                .peer = {
-                    .message = PEER_GROUP, .round = s->n_drawn, .n = n,
-                    .hop = follows,
-                },
-            };
-
-            peer_net_send_copy(peer->net, member, &frame, ranks);
+        } else {
+            add_unsent(s, member, &(struct frame_peer) {
+                .message = PEER_GROUP, .round = s->n_drawn, .n = n,
+                .hop = follows,
+            }, ranks);
+            send_groups(s, member);
         }
     }
 }
@@ -195,6 +246,26 @@ index_of(const struct group *group, int rank)
     return i;
 }
 
+/* Whether the next group is here, and rank 0 has sent it to all members: its
+ * part of the sum must not arrive before the group. */
+static bool
+next_is_known(const struct peer_scheme *s)
+{
+    const struct group *group = &s->queue[s->n_finished % MAX_QUEUE];
+
+    if (s->n_queued == s->n_finished) {
+        return false;
+    }
+    for (int i = 0; i < group->n; i++) {
+        const struct unsent *first = s->unsent[group->members[i]];
+
+        if (first && first->frame.peer.round <= group->id) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Waits for the next group, and takes the mean with it. */
 static enum loop_result
 reduce_next(struct peer_scheme *s)
@@ -203,7 +274,7 @@ reduce_next(struct peer_scheme *s)
     enum loop_result result = LOOP_OK;
     struct group *group;
 
-    while (s->n_queued == s->n_finished && result == LOOP_OK) {
+    while (!next_is_known(s) && result == LOOP_OK) {
         result = sync_peer_wait(peer, INT64_MAX);
     }
     if (result != LOOP_OK) {
@@ -240,20 +311,21 @@ static enum loop_result
 prague_finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
+    enum loop_result result = LOOP_OK;
 
     sync_peer_step(peer, peer->gradient);
     if (s->smart || s->n_queued == s->n_finished) {
         uint64_t n_finished = s->smart ? s->n_slots : s->n_finished;
 
         if (peer->rank) {
-            sync_peer_send(peer, 0, &(struct frame_peer) {
+            result = sync_peer_send_waiting(peer, 0, &(struct frame_peer) {
                 .message = PEER_WANT_GROUP, .round = n_finished,
             });
         } else {
             take_request(s, 0, n_finished);
         }
     }
-    return reduce_slot(s);
+    return result == LOOP_OK ? reduce_slot(s) : result;
 }
 
 /* A group may have been drawn before rank 0 knew that this peer is done. */
@@ -301,6 +373,7 @@ prague_take(struct peer_scheme *s, int from, const struct frame *frame,
 static void
 prague_on_writable(struct peer_scheme *s, int to)
 {
+    send_groups(s, to);
     allreduce_on_writable(s->ar, to);
 }
 

@@ -96,6 +96,22 @@ sync_peer_wait(struct sync_peer *peer, int64_t until_us)
     return result;
 }
 
+enum loop_result
+sync_peer_send_waiting(struct sync_peer *peer, int to,
+                       const struct frame_peer *message)
+{
+    struct frame frame = { .peer = *message };
+    enum loop_result result = LOOP_OK;
+
+    while (!peer_net_has_space(peer->net, to, 0) && result == LOOP_OK) {
+        result = sync_peer_wait(peer, INT64_MAX);
+    }
+    if (result == LOOP_OK) {
+        peer_net_send_copy(peer->net, to, &frame, NULL);
+    }
+    return result;
+}
+
 static bool
 take_message(void *e_, int from, const struct frame *frame,
              const float *body)
@@ -369,7 +385,7 @@ peers_finish(struct loop *loop, const struct loop_step *step)
     return result;
 }
 
-/* Informs the other peers whether this one is paused. */
+/* Informs the other peers, which wait for it, whether this one is paused. */
 static void
 set_done(struct sync_peer *peer, bool done)
 {
@@ -377,7 +393,7 @@ set_done(struct sync_peer *peer, bool done)
     peer->done[peer->rank] = done;
     for (int i = 0; i < peer->n; i++) {
         if (peer_net_present(peer->net, i)) {
-            sync_peer_send(peer, i, &(struct frame_peer) {
+            sync_peer_send_waiting(peer, i, &(struct frame_peer) {
                 .message = done ? PEER_DONE : PEER_RESUMED,
                 .round = peer->iteration,
             });

@@ -142,7 +142,13 @@ void sync_peer_step(struct sync_peer *, const float *gradient);
  * Returns LOOP_OK if training is to continue. */
 enum loop_result sync_peer_wait(struct sync_peer *, int64_t until_us);
 
-/* Sends a message without a body, or with a copy of 'n' floats. */
+/* Sends a message without a body that others wait for, as soon as the queue to
+ * 'to' has space.  Returns LOOP_OK if training is to continue. */
+enum loop_result sync_peer_send_waiting(struct sync_peer *, int to,
+                                        const struct frame_peer *);
+
+/* Sends a message without a body, or with a copy of 'n' floats.  It is dropped
+ * if the queue to 'to' has no space. */
 void sync_peer_send(struct sync_peer *, int to, const struct frame_peer *);
 void sync_peer_send_floats(struct sync_peer *, int to, enum peer_kind,
                            uint64_t round, const float *, uint32_t n);

@@ -231,6 +231,41 @@ start(struct crew *crew, const char *scheme, const char *until,
     }
 }
 
+bool __wrap_peer_net_has_space(const struct peer_net *, int, uint32_t);
+bool __real_peer_net_has_space(const struct peer_net *, int, uint32_t);
+
+/* Half of the short messages find a full queue, while set. */
+static bool crowded;
+
+bool
+__wrap_peer_net_has_space(const struct peer_net *net, int i, uint32_t n)
+{
+    static bool full;
+
+    full = full != (n <= N);
+    return !(crowded && full && n <= N)
+           && __real_peer_net_has_space(net, i, n);
+}
+
+static void
+prague_loses_no_message_to_a_full_queue(void **state)
+{
+    static const char *const schemes[] = { "prague", "prague-smart" };
+
+    crowded = true;
+    for (int k = 0; k < 2; k++) {
+        struct crew crew;
+        char line[CREW_LINE];
+
+        start(&crew, schemes[k], "4", "30");
+        for (int i = 0; i < N; i++) {
+            assert_true(crew_find_line(&crew, i, "\"done\"", line));
+            crew_await(&crew, i, 0);
+        }
+    }
+    crowded = false;
+}
+
 static void
 all_schemes_train_to_their_targets(void **state)
 {
@@ -486,6 +521,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prague_loses_no_message_to_a_full_queue),
         cmocka_unit_test(rings_and_trees_give_all_peers_the_same_sum),
         cmocka_unit_test(all_schemes_train_to_their_targets),
         cmocka_unit_test(gossip_continues_after_a_peer_died),
