@@ -51,8 +51,8 @@ struct exchange {
 static void
 server_uninit(struct exchange *e)
 {
+    ps_client_destroy(e->client);       /* It may still send 'sum'. */
     free(e->sum);
-    ps_client_destroy(e->client);
 }
 
 static void

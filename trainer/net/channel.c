@@ -42,7 +42,7 @@ channel_failure(const struct channel *ch, char *why)
 void
 channel_end(struct channel *ch)
 {
-    if (ch->link.fd >= 0 && link_idle(&ch->link)) {
+    if (ch->link.fd >= 0 && !link_flush(&ch->link) && link_idle(&ch->link)) {
         struct frame frame = { .type = FRAME_BYE };
 
         link_send(&ch->link, &frame, NULL);

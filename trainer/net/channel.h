@@ -46,7 +46,7 @@ void channel_init(struct channel *, const char *name,
  * that names the server. */
 char *channel_open(struct channel *, int64_t timeout_us);
 
-/* Sends a bye if nothing else is queued, closes, and frees all. */
+/* Sends the queue, and a bye if the kernel takes all, closes, and frees all. */
 void channel_end(struct channel *);
 
 /* Returns a message that names the server; takes ownership of 'why'. */

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "trainer/backend/backend.h"
+#include "trainer/net/channel.h"
 #include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
 #include "trainer/net/heartbeat.h"
@@ -185,6 +186,37 @@ frames_go_to_the_handler_of_their_kind_and_others_are_refused(void **state)
 }
 
 static void
+a_channel_that_ends_sends_its_queue_and_a_bye(void **state)
+{
+    struct frame frame = { .type = FRAME_HEARTBEAT };
+    struct frame_hello hello = { .rank = 0 };
+    enum frame_type types[2];
+    struct channel channel;
+    struct link link;
+    char *error;
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    channel_init(&channel, "h:1", &hello, NULL, NULL);
+    link_init(&channel.link, fds[0]);
+    link_send(&channel.link, &frame, NULL);
+    channel_end(&channel);
+    link_init(&link, fds[1]);
+    for (int i = 0; i < 2; i++) {
+        enum link_state got;
+
+        do {
+            got = link_receive(&link, &error);
+            assert_int_not_equal(got, LINK_END);
+        } while (got != LINK_FRAME);
+        types[i] = link.frame.type;
+    }
+    assert_int_equal(types[0], FRAME_HEARTBEAT);
+    assert_int_equal(types[1], FRAME_BYE);
+    link_close(&link);
+}
+
+static void
 heartbeats_are_due_four_times_per_timeout(void **state)
 {
     struct heartbeat hb;
@@ -300,6 +332,7 @@ main(void)
         cmocka_unit_test(a_loop_releases_its_mutex_only_while_it_waits),
         cmocka_unit_test(
             frames_go_to_the_handler_of_their_kind_and_others_are_refused),
+        cmocka_unit_test(a_channel_that_ends_sends_its_queue_and_a_bye),
         cmocka_unit_test(heartbeats_are_due_four_times_per_timeout),
         cmocka_unit_test(checkpoints_keep_their_head),
         cmocka_unit_test(the_last_checkpoint_that_is_not_later_is_read),
