@@ -40,7 +40,7 @@ grant_again(struct cc_budget *b, const struct cc_load *seen)
     }
     b->again = !seen->rtt_ns || b->excess ? 0
                : seen->sorted ? CC_UNLIMITED
-               : clamp(b->most - b->used, 0, b->most);
+               : seen->elsewhere ? clamp(b->most - b->used, 0, b->most) : 0;
 }
 
 uint64_t

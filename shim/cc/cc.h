@@ -124,6 +124,7 @@ struct cc_config {
     void (*flow_start)(struct egress *, uint16_t queue, uint32_t bytes);
     bool (*flow_started)(const struct egress *, uint16_t queue);
     bool (*flow_empty)(const struct egress *, uint16_t queue);
+    uint64_t (*flow_late)(const struct egress *, uint16_t queue);
 
     /* Sends a frame to the uplink, at the control level. */
     void (*send)(void *aux, const uint8_t *frame, size_t length);

@@ -36,6 +36,8 @@
                                  * the link. */
 #define NOW_NS (MS / 5)         /* Minimum time if a large change matters to
                                  * the link. */
+#define BUSY_NS (15 * MS)       /* Validity of a report that a sender is busy
+                                 * with other flows. */
 #define LINK_PARTS 256          /* 1/LINK_PARTS of the link matters to it. */
 
 /* The law. */
@@ -472,16 +474,17 @@ get_slack(const struct cc *cc)
             : SLACK_FRAMES * cc->config.mtu);
 }
 
-/* Returns true if a flow of the downlink has data to send. */
-static bool
-has_demand(const struct cc *cc)
+/* Finds out whether flows of the downlink have data to send, and whether the
+ * senders of some are busy with other flows. */
+static void
+find_demand(const struct cc *cc, uint64_t now, struct cc_load *load)
 {
-    bool has = false;
+    for (uint32_t i = 0; i < cc->in.n; i++) {
+        const struct cc_arriving *in = &cc->in.flows[i]->in;
 
-    for (uint32_t i = 0; !has && i < cc->in.n; i++) {
-        has = !cc->in.flows[i]->in.quiet && !cc->in.flows[i]->in.pushed;
+        load->busy |= !in->quiet && !in->pushed;
+        load->elsewhere |= in->busy_at && now - in->busy_at < BUSY_NS;
     }
-    return has;
 }
 
 /* Divides the downlink among the active flows, 'ns' after the last time, and
@@ -490,18 +493,20 @@ static void
 divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
 {
     bool leased = job_slots_leased(cc->config.slots, now);
+    struct cc_load load;
 
     smooth_other(cc, ns);
-    cc_budget(&cc->budget, &cc->law, &(struct cc_load) {
+    load = (struct cc_load) {
         .capacity = cc->config.downlink_bps,
         .bytes = cc->bytes,
         .ns = ns,
         .other = cc->other_bps,
         .rtt_ns = longest_rtt(cc),
         .slack = get_slack(cc),
-        .busy = has_demand(cc),
         .sorted = cc->config.strict_switch,
-    });
+    };
+    find_demand(cc, now, &load);
+    cc_budget(&cc->budget, &cc->law, &load);
     cc->bytes = 0;
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc->in.flows[i];

@@ -168,8 +168,10 @@ receive_flows(struct cc *cc, const struct shim_flow_key *udp,
             uplink_grant(cc, flow, g, now);
         } else if (flow && m->type == GRANT_EMPTY) {
             downlink_empty(flow);
-        } else if (flow) {
+        } else if (flow && m->type == GRANT_WAITING) {
             downlink_waiting(cc, flow, now);
+        } else if (flow) {
+            flow->in.busy_at = now;
         }
     }
 }
@@ -196,7 +198,7 @@ message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
     if (rs && m.to == rs->kept.own_nonce) {
         remote_shim_verify(rs, m.flags, m.from);
         rs->silent &= m.type != GRANT_RATES;
-        if (m.type > GRANT_HELLO && m.type <= GRANT_WAITING) {
+        if (m.type > GRANT_HELLO && m.type <= GRANT_BUSY) {
             receive_flows(cc, &p.key, &m, now);
         }
     }

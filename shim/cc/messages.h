@@ -15,7 +15,8 @@
  *    0       4     "SGCC"
  *    4       1     version, 1
  *    5       1     type: 1 hello, 2 grants, 3 flows without data to send,
- *                  4 flows whose data wait for a grant
+ *                  4 flows whose data wait for a grant, 5 flows that cannot
+ *                  use their grants because the uplink is busy with others
  *    6       1     flags of the hello, see hello.h
  *    7       1     number of grants, 0 to 32
  *    8       4     nonce that the receiver of the message expects
@@ -26,11 +27,12 @@
  *                    4   4   milliseconds for which it holds
  *                    8   8   bit/s
  *
- * Types 3 and 4 are sent by the shim of the flow's sender, with 0 for the last
+ * Types 3 to 5 are sent by the shim of the flow's sender, with 0 for the last
  * two fields: without them the receiver would notice the end of a burst only
  * after a timeout, which is long at a low rate, and its beginning only after
- * data that need no grant.  Type 4 is sent to
- * shims with HELLO_WAITING.
+ * data that need no grant; and it cannot distinguish a sender that is busy with
+ * other flows from a gap between two frames.  Types 4 and 5 are sent to shims
+ * with HELLO_WAITING.
  *
  * A receiver ignores messages of another version or type or with a wrong
  * nonce, and grants for flows that it does not have.
@@ -55,6 +57,7 @@ enum grant_type {
     GRANT_RATES,
     GRANT_EMPTY,
     GRANT_WAITING,
+    GRANT_BUSY,
 };
 
 struct grant {

@@ -23,7 +23,9 @@
 #define NEAR_NS (5 * MS)        /* Longest round trip to wait for a grant. */
 #define ANSWER_NS (20 * MS)     /* Longest wait for a grant. */
 #define ASK_NS (5 * MS)         /* Minimum time between two messages that it
-                                 * waits. */
+                                 * waits for a grant or for the uplink. */
+#define LATE_NS (2 * MS)        /* Wait for the uplink that shows that it is
+                                 * busy with others. */
 #define KEEP_NS NS_PER_S        /* How long a silent flow keeps its queue. */
 #define EMPTY_NS (MS / 2)       /* After a round trip and this time without
                                  * data, a flow has none to send. */
@@ -242,6 +244,28 @@ take_waiting_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
     return due;
 }
 
+/* Returns true, once in ASK_NS, if the receiver's shim should be informed that
+ * 'flow' cannot use its grant, because the uplink is busy with others.  While it
+ * waited, its grant would have carried a packet at least. */
+static bool
+take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct cc_leaving *out = &flow->out;
+    uint64_t late;
+
+    if (!out->has_grant || !(flow->remote->kept.flags & HELLO_WAITING)
+        || now - out->busy_sent_at < ASK_NS) {
+        return false;
+    }
+    late = cc->config.flow_late(cc->config.egress, out->queue);
+    if (late <= LATE_NS || (double) late * out->granted / 8 / NS_PER_S
+                           < cc->config.mtu) {
+        return false;
+    }
+    out->busy_sent_at = now;
+    return true;
+}
+
 /* Checks how long the queue of 'flow', which has a grant, has been empty.
  * Returns true if the receiver's shim should be informed, once: ACKs would have
  * triggered more data by now. */
@@ -305,6 +329,7 @@ uplink_poll(struct cc *cc, uint64_t now)
     cc->out.stepped = now;
     send_reports(cc, GRANT_EMPTY, take_empty_report, now);
     send_reports(cc, GRANT_WAITING, take_waiting_report, now);
+    send_reports(cc, GRANT_BUSY, take_busy_report, now);
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc->out.flows[i];
         struct cc_leaving *out = &flow->out;

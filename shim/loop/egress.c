@@ -217,6 +217,12 @@ egress_flow_empty(const struct egress *e, uint16_t queue)
     return job_queues_flow_empty(e->jobs, queue);
 }
 
+uint64_t
+egress_flow_late(const struct egress *e, uint16_t queue)
+{
+    return job_queues_flow_late(e->jobs, e->now, queue);
+}
+
 void
 egress_set_rate(struct egress *e, uint64_t bps)
 {

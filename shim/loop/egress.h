@@ -112,6 +112,10 @@ bool egress_flow_started(const struct egress *, uint16_t queue);
 
 bool egress_flow_empty(const struct egress *, uint16_t queue);
 
+/* The forwarding thread: returns for how many nanoseconds a paced queue has
+ * waited for the uplink, although its rate allows it to send a whole burst. */
+uint64_t egress_flow_late(const struct egress *, uint16_t queue);
+
 /* The control thread. */
 void egress_set_rate(struct egress *, uint64_t bps);
 uint64_t egress_rate(const struct egress *);

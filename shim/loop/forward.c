@@ -83,6 +83,7 @@ create_cc(struct forward *f)
     config.flow_start = egress_flow_start;
     config.flow_started = egress_flow_started;
     config.flow_empty = egress_flow_empty;
+    config.flow_late = egress_flow_late;
     config.send = send_message;
     config.aux = f;
     return cc_create(&config);

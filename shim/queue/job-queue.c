@@ -302,3 +302,15 @@ job_queues_flow_empty(const struct job_queues *jq, uint16_t flow_queue)
 {
     return !jq->queues[JOB_QUEUES_JOBS - 1 + flow_queue].fifo.n;
 }
+
+/* Returns for how many nanoseconds 'flow_queue' has waited since its pace
+ * allowed it to send a whole burst; 0 if it is not paced. */
+uint64_t
+job_queues_flow_late(const struct job_queues *jq, uint64_t now,
+                     uint16_t flow_queue)
+{
+    const struct job_queue *q = &jq->queues[JOB_QUEUES_JOBS - 1 + flow_queue];
+
+    return (q->state == JOB_QUEUE_READY && q->pace.bps && q->pace.full < now
+            ? now - q->pace.full : 0);
+}

@@ -103,6 +103,8 @@ void job_queues_flow_start(struct job_queues *, uint64_t now,
 bool job_queues_flow_started(const struct job_queues *, uint64_t now,
                              uint16_t flow_queue);
 bool job_queues_flow_empty(const struct job_queues *, uint16_t flow_queue);
+uint64_t job_queues_flow_late(const struct job_queues *, uint64_t now,
+                              uint16_t flow_queue);
 
 static inline struct job_queue *
 job_queues_flow(struct job_queues *jq, uint16_t flow_queue)

@@ -79,6 +79,14 @@ flow_empty(const struct egress *egress, uint16_t queue)
     return true;
 }
 
+static inline uint64_t
+flow_late(const struct egress *egress, uint16_t queue)
+{
+    (void) egress;
+    must(queue && queue < N_QUEUES && used[queue]);
+    return queue % 2 * 10000000;
+}
+
 static inline void
 send_message(void *aux, const uint8_t *frame, size_t length)
 {
@@ -121,6 +129,7 @@ create_cc(const struct job_slots *slots)
         .flow_queue = flow_queue, .flow_free = flow_free,
         .flow_rate = flow_rate, .flow_start = flow_start,
         .flow_started = flow_started, .flow_empty = flow_empty,
+        .flow_late = flow_late,
         .send = send_message,
     };
     struct cc *cc = cc_create(&config);

@@ -23,6 +23,7 @@ flow_queue(struct egress *side_, uint16_t slot)
             side->queue_used[i] = true;
             side->rate[i] = side->start[i] = 0;
             side->backlog[i] = false;
+            side->late[i] = 0;
             return i;
         }
     }
@@ -77,6 +78,15 @@ flow_empty(const struct egress *side_, uint16_t queue)
     return !side->backlog[queue];
 }
 
+static uint64_t
+flow_late(const struct egress *side_, uint16_t queue)
+{
+    const struct side *side = (const struct side *) side_;
+
+    assert_true(side->queue_used[queue]);
+    return side->late[queue];
+}
+
 /* Returns true if a packet in 'queue' may leave at once. */
 bool
 side_may_send(const struct side *side, uint16_t queue)
@@ -114,6 +124,7 @@ start_cc(struct side *side, uint64_t seed)
         .flow_start = flow_start,
         .flow_started = flow_started,
         .flow_empty = flow_empty,
+        .flow_late = flow_late,
         .send = send_message,
     };
 

@@ -45,6 +45,7 @@ struct side {
     uint32_t sent[MAX_QUEUES];          /* Bytes since flow_start(). */
     uint32_t n_starts;
     bool backlog[MAX_QUEUES];           /* The queue is not empty. */
+    uint64_t late[MAX_QUEUES];          /* See egress_flow_late(). */
     uint8_t messages[MAX_MESSAGES][1024];
     size_t sizes[MAX_MESSAGES];
     int n_messages;

@@ -316,11 +316,17 @@ excess_lowers_the_budget_of_its_rank_and_later(void **state)
     }
 }
 
+enum later {
+    NOT_BUSY,                   /* No sender is busy with other flows. */
+    BUSY_SENDER,
+    SORTED,                     /* The switch serves the ranks in order. */
+};
+
 /* Runs the law for 'ms' with 'bps' arriving, then divides the link between a
  * first and a later rank that can use all of it.  Returns the later one's
  * rate. */
 static uint64_t
-later_rate(struct cc_budget *b, bool sorted, uint64_t bps, int ms)
+later_rate(struct cc_budget *b, enum later kind, uint64_t bps, int ms)
 {
     struct cc_law law = CC_LAW_DEFAULT;
     struct cc_share s[] = {
@@ -329,7 +335,8 @@ later_rate(struct cc_budget *b, bool sorted, uint64_t bps, int ms)
     };
     struct cc_load seen = {
         .capacity = 100 * MBIT, .bytes = bps / 8000, .ns = 1000000,
-        .rtt_ns = 1000000, .slack = 36000, .busy = true, .sorted = sorted,
+        .rtt_ns = 1000000, .slack = 36000, .busy = true,
+        .elsewhere = kind == BUSY_SENDER, .sorted = kind == SORTED,
     };
 
     for (int i = 0; i < ms; i++) {
@@ -341,19 +348,20 @@ later_rate(struct cc_budget *b, bool sorted, uint64_t bps, int ms)
 
 /* The first rank has the whole link but its sender is busy. */
 static void
-what_does_not_arrive_is_granted_again(void **state)
+what_a_busy_sender_cannot_use_is_granted_again(void **state)
 {
     struct cc_budget b = { 0 };
 
     (void) state;
     b.used = 97 * MBIT / 8;
-    assert_true(later_rate(&b, false, 97 * MBIT, 30) < 3 * MBIT);
-    assert_true(later_rate(&b, false, 40 * MBIT, 1) < 15 * MBIT);
-    assert_in_range(later_rate(&b, false, 40 * MBIT, 30), 50 * MBIT,
+    assert_true(later_rate(&b, BUSY_SENDER, 97 * MBIT, 30) < 3 * MBIT);
+    assert_true(later_rate(&b, BUSY_SENDER, 40 * MBIT, 1) < 15 * MBIT);
+    assert_in_range(later_rate(&b, BUSY_SENDER, 40 * MBIT, 30), 50 * MBIT,
                     60 * MBIT);
+    assert_true(later_rate(&b, NOT_BUSY, 40 * MBIT, 1) < 3 * MBIT);
 
     /* The first rank sends after all. */
-    assert_true(later_rate(&b, false, 97 * MBIT, 30) < 3 * MBIT);
+    assert_true(later_rate(&b, BUSY_SENDER, 97 * MBIT, 30) < 3 * MBIT);
 }
 
 /* A queue that serves the ranks in order may be long. */
@@ -363,9 +371,9 @@ sorted_ranks_get_all_until_the_queue_is_long(void **state)
     struct cc_budget b = { 0 };
 
     (void) state;
-    assert_int_equal(later_rate(&b, true, 100 * MBIT, 1), 100 * MBIT);
-    assert_int_equal(later_rate(&b, true, 200 * MBIT, 2), 100 * MBIT);
-    assert_true(later_rate(&b, true, 200 * MBIT, 3) < 5 * MBIT);
+    assert_int_equal(later_rate(&b, SORTED, 100 * MBIT, 1), 100 * MBIT);
+    assert_int_equal(later_rate(&b, SORTED, 200 * MBIT, 2), 100 * MBIT);
+    assert_true(later_rate(&b, SORTED, 200 * MBIT, 3) < 5 * MBIT);
 }
 
 int
@@ -381,7 +389,7 @@ main(void)
         cmocka_unit_test(an_unlimited_flow_does_not_lower_the_budget),
         cmocka_unit_test(excess_lowers_the_budget_of_its_rank_and_later),
         cmocka_unit_test(phantom_queue_drains_without_overshoot),
-        cmocka_unit_test(what_does_not_arrive_is_granted_again),
+        cmocka_unit_test(what_a_busy_sender_cannot_use_is_granted_again),
         cmocka_unit_test(sorted_ranks_get_all_until_the_queue_is_long),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Flows without data to send: the sender's shim reports it, and other flows
- * get their share of the downlink. */
+/* Flows without data to send, or that wait for their uplink: the sender's shim
+ * reports it, and other flows get their share of the downlink. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,20 +76,42 @@ a_flow_without_data_gives_up_its_share(void **state)
     assert_true(obedient_rate(w, &flows[1]) > 30 * MBIT);
 }
 
-static void
-a_flow_with_queued_data_keeps_its_share(void **state)
+/* Nothing of the first flow arrives for a millisecond, although its queue is
+ * not empty.  Flow 'waits' has waited for the uplink for 'late'.  Returns the
+ * rate of the second flow. */
+static uint64_t
+pause_first(struct world *w, int waits, uint64_t late)
 {
-    struct world *w = *state;
+    struct side *sender = &w->sides[SENDER];
 
     world_obey(w, flows, 2, 100 * MS);
     for (int i = 0; i < 10; i++) {
+        sender->late[flows[waits].queue] = late;
         world_obey(w, &flows[1], 1, MS / 10);
-        w->sides[SENDER].backlog[flows[0].queue] = true;
+        sender->backlog[flows[0].queue] = true;
     }
+    sender->late[flows[waits].queue] = 0;
     assert_true(obedient_rate(w, &flows[0]) > 80 * MBIT);
+    return obedient_rate(w, &flows[1]);
+}
 
-    /* What does not arrive meanwhile is granted again, little by little. */
-    assert_true(obedient_rate(w, &flows[1]) < 25 * MBIT);
+static void
+a_flow_with_queued_data_keeps_its_share(void **state)
+{
+    assert_true(pause_first(*state, 0, MS) < 6 * MBIT);
+}
+
+/* What does not arrive is granted again, little by little. */
+static void
+a_flow_that_waits_for_its_uplink_lends_its_share(void **state)
+{
+    assert_in_range(pause_first(*state, 0, 3 * MS), 10 * MBIT, 25 * MBIT);
+}
+
+static void
+a_flow_with_a_small_grant_may_wait_for_its_uplink(void **state)
+{
+    assert_true(pause_first(*state, 1, 3 * MS) < 6 * MBIT);
 }
 
 /* A report that was sent too early does no harm. */
@@ -136,6 +158,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_flow_without_data_gives_up_its_share),
         TEST(a_flow_with_queued_data_keeps_its_share),
+        TEST(a_flow_that_waits_for_its_uplink_lends_its_share),
+        TEST(a_flow_with_a_small_grant_may_wait_for_its_uplink),
         TEST(a_flow_with_new_data_gets_its_share_back),
         TEST(a_lost_empty_message_is_repeated),
         TEST(an_empty_queue_is_reported_once),

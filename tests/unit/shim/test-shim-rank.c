@@ -367,6 +367,45 @@ a_pace_is_kept_and_delays_no_other_flow(void **state)
     }
 }
 
+/* Its packets wait for their pace, then for those of an earlier rank. */
+static void
+a_flow_that_waits_for_the_uplink_is_late(void **state)
+{
+    struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+    struct job_queues *jobs = rank_queues_jobs(rq);
+    struct pace pace = { .bps = 0 };
+    struct queue_item item, dropped;
+    uint16_t queue = job_queues_flow_new(jobs, 3);
+    uint64_t now = SECOND;
+
+    (void) state;
+    rank_queues_set_rate(rq, now, 100000000, 100 * MAX_FRAME);
+    rank_queues_flow_rate(rq, now, queue, 1000000);
+    assert_int_equal(job_queues_flow_late(jobs, now, queue), 0);
+    for (int i = 0; i < 4; i++) {
+        push(rq, 3, queue, false, MAX_FRAME, &dropped);
+    }
+    while (rank_queues_take(rq, now, &pace, &item, 1)) {
+        continue;
+    }
+    assert_int_equal(job_queues_flow_late(jobs, now, queue), 0);
+    now += MAX_FRAME * 8000 - 10;
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
+    assert_int_equal(job_queues_flow_late(jobs, now, queue), 0);
+
+    /* It is due, but the uplink is busy. */
+    push(rq, 2, 0, false, MAX_FRAME, &dropped);
+    now += 1000;
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+    assert_int_equal(item.slot, 2);
+    assert_int_equal(job_queues_flow_late(jobs, now, queue), 0);
+    assert_int_equal(job_queues_flow_late(jobs, now + 5000, queue), 5000);
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+    assert_int_equal(item.slot, 3);
+    assert_int_equal(job_queues_flow_late(jobs, now, queue), 0);
+    rank_queues_destroy(rq);
+}
+
 /* It sends what it was given, then hardly anything, and goes on as soon as it
  * has a rate. */
 static void
@@ -778,6 +817,7 @@ main(void)
         cmocka_unit_test(a_pace_is_kept_and_delays_no_other_flow),
         cmocka_unit_test(changes_of_pace_change_no_sum),
         cmocka_unit_test(flows_granted_too_much_share_as_if_allocated),
+        cmocka_unit_test(a_flow_that_waits_for_the_uplink_is_late),
         cmocka_unit_test(a_flow_that_starts_waits_for_its_rate),
         cmocka_unit_test(returns_when_a_paced_flow_is_due),
         cmocka_unit_test(gives_all_its_flows_queues_and_no_more),
