@@ -139,7 +139,9 @@ every_variant_trains_to_the_same_loss(void **state)
     }
 }
 
-/* The vectors of a batch lack the changes of the one before it. */
+/* The vectors of a batch lack the changes of the one before it.  The nodes'
+ * order varies: with a rate of 0.2, losses of the task "knowledge" differ by 3 %
+ * from run to run, with 0.1, which is farther from the end, by 6 % and more. */
 static void
 batches_train_to_nearly_the_same_loss(void **state)
 {
@@ -148,7 +150,7 @@ batches_train_to_nearly_the_same_loss(void **state)
     } tasks[] = {
         { { "--task", "factorise" } },
         { { "--task", "knowledge", "--entities", "100", "--relations", "5",
-            "--learning-rate", "0.1" } },
+            "--learning-rate", "0.2" } },
         { { "--task", "skipgram", "--vocabulary", "200", "--subsample",
             "0.01" } },
     };
