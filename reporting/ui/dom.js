@@ -45,15 +45,19 @@ export function rowName(y, text) {
                    : text, svg("title", {}, text));
 }
 
-// Replaces the children of the element 'id'.  An open table stays open.
+// Replaces the children of the element 'id'.  An open table stays open, and the
+// keyboard's focus stays at its place.
 export function show(id, ...children) {
     const node = document.getElementById(id);
     const open = node.querySelector("details")?.open;
+    const places = () => [...node.querySelectorAll("a, summary, [tabindex]")];
+    const place = places().indexOf(document.activeElement);
 
     node.replaceChildren(...children);
     if (open) {
         node.querySelector("details")?.setAttribute("open", "");
     }
+    places()[place]?.focus({ preventScroll: true });
 }
 
 // A table of 'heads' and 'rows' of cells.

@@ -219,7 +219,6 @@ test("a phone needs no horizontal scrolling", async t => {
 });
 
 test("the keyboard reaches everything, and the focus is visible", async t => {
-    // An update would take the focus away.
     const proxy = await proxyFor(t, "made");
     const { page } = await pageFor(t, proxy.url);
     const reached = [];
@@ -247,9 +246,12 @@ test("the keyboard reaches everything, and the focus is visible", async t => {
         "To the order", "helping-title", "timeline-title", "ahead-title",
         "use-title", "queue-title", "coverage-title", "decisions-title"]);
 
-    // The selection and an open table survive an update.
+    // The focus, the selection and an open table survive an update.
     await page.locator("#timeline summary").focus();
     await page.keyboard.press("Enter");
+    await readsAgain(page, proxy);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent),
+                 "As a table");
     await page.locator("#kind").focus();
     await page.keyboard.press("s");
     await readsAgain(page, proxy);

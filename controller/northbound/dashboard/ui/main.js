@@ -3,6 +3,7 @@
 // Updates the page: reads what events announce as changed, and draws it.
 
 import { drawDecisions } from "./decisions.js";
+import { show } from "./dom.js";
 import { drawHelping } from "./helping.js";
 import { follow, get, getText } from "./live.js";
 import { addUse, drawAhead, drawUse, seedUse } from "./ports.js";
@@ -23,8 +24,7 @@ async function refreshNow() {
     if (html) {
         const page = new DOMParser().parseFromString(html, "text/html");
 
-        document.getElementById("now").replaceChildren(
-            ...page.body.childNodes);
+        show("now", ...page.body.childNodes);
     }
 }
 
