@@ -30,11 +30,14 @@ make_switch() {
 }
 
 # connect NAME ADDRESS: creates the network namespace of a machine, whose eth0
-# has the address and is connected to the switch.
+# has the address and is connected to the switch.  Its hardware address follows
+# from the address, as a network card keeps its own.
 connect() {
     ip netns add "$prefix$1"
     ip -n "$prefix$1" link set lo up
-    ip link add eth0 netns "$prefix$1" type veth \
+    # shellcheck disable=SC2046 # Numbers are words.
+    ip link add eth0 netns "$prefix$1" \
+        address "02:00$(printf ':%02x' $(echo "$2" | tr . ' '))" type veth \
         peer name "to-$1" netns "${prefix}switch"
     ip -n "${prefix}switch" link set "to-$1" master br0 up
     ip -n "$prefix$1" addr add "$2/24" brd + dev eth0
@@ -90,6 +93,12 @@ in_machine() (
 switch_off() {
     kill -9 "$(first_process "$1")"
     end_process "$(cat "$machines/$1/unshare")" || :
+}
+
+# disconnect NAME: removes the network namespace of a machine that is off.
+disconnect() {
+    ip -n "${prefix}switch" link del "to-$1"
+    ip netns del "$prefix$1"
 }
 
 # forget_machines NAME...: removes all state of the machines.

@@ -15,7 +15,8 @@ print NEW by OLD.
 A block after "<!-- on NAME -->" is run in another shell, one for each NAME,
 that "COMMAND NAME" is, or in several, "<!-- on NAME and NAME -->"; one after
 "<!-- on NAME, in the end -->" again and again until it prints what the text
-says.
+says.  If a shell has ended between two blocks, because its machine was switched
+off, COMMAND starts another one.
 """
 
 import argparse
@@ -97,7 +98,8 @@ class Document:
                        for mark, kind, body in [m.groups()]]
 
     def shell(self, machine):
-        if machine not in self.shells:
+        shell = self.shells.get(machine)
+        if shell is None or shell.process.poll() is not None:
             self.shells[machine] = Shell(
                 f"{self.folder}/output-{machine}",
                 [self.machine, machine] if machine else ["sh", "-e"],

@@ -4,7 +4,8 @@
 # Runs all commands of docs/install.md, in this order, on three machines with
 # systemd that have Debian's minimal packages only, and looks at the packets
 # between them: nothing is marked while the controller observes, the search is
-# marked when it is ordered, and afterwards the hosts are as before.
+# marked when it is ordered, also by a host that was switched off and has booted
+# again, and afterwards the hosts are as before.
 #
 # $DIST is a folder that ./package has made, which is used instead of a build.
 # Prints "install_s SECONDS", the time of all commands.
@@ -69,53 +70,75 @@ quietly mmdebstrap --variant=minbase --skip=cleanup/apt \
     "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$machines/base"
 echo "ok: base"
 
-# The network.  Links do what network cards do: they deliver segments with
-# checksums.
+# Variables and a function that the scripts below also need.
+cat >"$dir/functions" <<END
+prefix=$prefix machines=$machines mount=$mount bindir=/usr/bin dir=$dir
+# start NAME ADDRESS: connects and boots a machine.  Its link does what network
+# cards do: it delivers segments with checksums.
+start() {
+    connect "\$1" "\$2"
+    ip netns exec "$prefix\$1" ethtool -K eth0 tx off >/dev/null
+    ip netns exec "${prefix}switch" ethtool -K "to-\$1" tx off >/dev/null
+    boot "\$1" nothing "$machines/base"
+    in_machine "\$1" systemctl start ssh
+}
+END
+# shellcheck source=/dev/null
+. "$dir/functions"
 make_switch
-connect c1 10.0.0.1
-connect h0 10.0.0.10
-connect h1 10.0.0.11
-for machine in $names; do
-    for end in "$machine/eth0" "switch/to-$machine"; do
-        ip netns exec "$prefix${end%/*}" ethtool -K "${end#*/}" tx off \
-            >/dev/null
-    done
-done
 mkdir "$machines/nothing"
-bindir=/usr/bin
+start c1 10.0.0.1
+start h0 10.0.0.10
+start h1 10.0.0.11
 for machine in $names; do
-    boot "$machine" nothing "$machines/base"
-    in_machine "$machine" systemctl start ssh
     for tool in gcc cc make meson ninja; do
         ! in_machine "$machine" sh -c "command -v $tool" >/dev/null ||
             fail "$machine has $tool"
     done
 done
 
-# The shells of the page.  "net" is the switch, which sees all packets.
+# The shells of the page.  "net" is the switch, which sees all packets; "power"
+# switches machines off and on.
 cat >"$dir/shell" <<END
 #!/bin/sh
 . "$SOURCE/tests/lab/machine-functions.sh"
-prefix=$prefix machines=$machines mount=$mount bindir=$bindir
-[ "\$1" != net ] || PATH=$dir:\$PATH exec \
-    ip netns exec "${prefix}switch" sh -e
+. "$dir/functions"
+case \$1 in
+net) PATH=$dir:\$PATH exec ip netns exec "${prefix}switch" sh -e ;;
+power) PATH=$dir:\$PATH exec sh -e ;;
+esac
 in_machine "\$1" env DEBIAN_FRONTEND=noninteractive sh -ec 'cd /root; exec sh -e'
 END
-# marked none|most: looks for two seconds at the packets of h0, which must be
-# many.  Jobs of the first level have DSCP 48, which ssh does not use.
-cat >"$dir/marked" <<END
+# off_and_on NAME ADDRESS: a power failure, after which the machine boots.  Its
+# network card has no state from before.
+cat >"$dir/off_and_on" <<END
 #!/bin/sh -e
-"$BUILD/tests/lab/traffic" dscp 2000 to-h0 >"$dir/dscp"
-set -- "\$1" \$(awk '{ n += \$3 } \$2 == 48 { marked += \$3 }
-    END { print n + 0, marked + 0 }' "$dir/dscp")
-echo "\$3 of \$2 packets are marked"
-[ \$2 -ge 100 ]
-case \$1 in
-none) [ \$3 = 0 ] ;;
-most) [ \$3 -ge \$((\$2 / 2)) ] ;;
-esac
+. "$SOURCE/tests/lab/lab-functions.sh"
+. "$SOURCE/tests/lab/machine-functions.sh"
+. "$dir/functions"
+switch_off "\$1"
+disconnect "\$1"
+start "\$1" "\$2"
 END
-chmod +x "$dir/shell" "$dir/marked"
+# marked none|most: looks for two seconds at the packets of h0 and of h1, which
+# must be many.  Jobs of the first level have DSCP 48, which ssh does not use.
+cat >"$dir/marked" <<SCRIPT
+#!/bin/sh -e
+"$BUILD/tests/lab/traffic" dscp 2000 to-h0 >"$dir/dscp-h0" &
+"$BUILD/tests/lab/traffic" dscp 2000 to-h1 >"$dir/dscp-h1"
+wait \$!
+for host in h0 h1; do
+    set -- "\$1" \$(awk '{ n += \$3 } \$2 == 48 { marked += \$3 }
+        END { print n + 0, marked + 0 }' "$dir/dscp-\$host")
+    echo "\$3 of \$2 packets of \$host are marked"
+    [ \$2 -ge 100 ]
+    case \$1 in
+    none) [ \$3 = 0 ] ;;
+    most) [ \$3 -ge \$((\$2 / 2)) ] ;;
+    esac
+done
+SCRIPT
+chmod +x "$dir/shell" "$dir/off_and_on" "$dir/marked"
 
 # The page, with what this test looks at between its blocks.
 python3 - "$SOURCE/docs/install.md" >"$dir/install.md" <<'END'
@@ -137,20 +160,26 @@ def insert(after, what):
 
 
 insert("   0      0    48  first ", block("net", "marked none"))
+insert("stagecoach undo --wait hosts",
+       block("power", "off_and_on h1 10.0.0.11")
+       + block("h1", "ip -4 -brief address show dev stage0 |"
+                     " grep -F 10.0.0.11/24\n"
+                     "ip route get 10.0.0.1 | grep 'dev stage0'\n"
+                     "stagecoach agent doctor --db none --controller none"))
 insert("h1    connected  ordered  ...%", block("net", "marked most"))
 insert("stagecoach observe --reason 'a complaint'",
        block("c1", "search first.json >back.log 2>&1 &\nsleep 2")
        + block("net", "marked none") + block("c1", "wait\ntail -n 1 back.log"))
 insert("eth0... UP", block(
     "h0 and h1",
-    "! ip link show dev stage0 2>/dev/null\n"
+    "[ ! -e /sys/class/net/stage0 ]\n"
     "ip route get 10.0.0.1 | grep 'dev eth0'")
     + block("c1", "ssh 10.0.0.10 true\nssh 10.0.0.11 true"))
 page += block("h0 and h1 and c1",
-              "! dpkg-query -W -f '${Package} ${Status}\\n' |"
-              " grep '^stagecoach'\n"
-              "! ls -d /etc/stagecoach /var/lib/stagecoach /run/stagecoach"
-              " 2>/dev/null\n"
+              "[ -z \"$(dpkg-query -W -f '${Package} ${Status}\\n' |"
+              " grep '^stagecoach')\" ]\n"
+              "[ -z \"$(ls -d /etc/stagecoach /var/lib/stagecoach"
+              " /run/stagecoach 2>/dev/null)\" ]\n"
               "[ -z \"$(systemctl --failed --quiet --no-legend)\" ]")
 print(page)
 END
