@@ -95,7 +95,7 @@ switch_off() {
     end_process "$(cat "$machines/$1/unshare")" || :
 }
 
-# disconnect NAME: removes the network namespace of a machine that is off.
+# disconnect NAME: removes the network of a machine that is to be switched off.
 disconnect() {
     ip -n "${prefix}switch" link del "to-$1"
     ip netns del "$prefix$1"

@@ -109,15 +109,16 @@ power) PATH=$dir:\$PATH exec sh -e ;;
 esac
 in_machine "\$1" env DEBIAN_FRONTEND=noninteractive sh -ec 'cd /root; exec sh -e'
 END
-# off_and_on NAME ADDRESS: a power failure, after which the machine boots.  Its
-# network card has no state from before.
+# off_and_on NAME ADDRESS: a power failure, after which the machine boots.  The
+# others receive no end of its connections, and its card has no state from
+# before.
 cat >"$dir/off_and_on" <<END
 #!/bin/sh -e
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$SOURCE/tests/lab/machine-functions.sh"
 . "$dir/functions"
-switch_off "\$1"
 disconnect "\$1"
+switch_off "\$1"
 start "\$1" "\$2"
 END
 # marked none|most: looks for two seconds at the packets of h0 and of h1, which
