@@ -16,8 +16,8 @@ fake() {
     chmod +x "$dir/bin/$1"
 }
 setup() {
-    PATH=$dir/bin:$PATH BUILD_PACKAGES=only sh "$dir/deps/setup.sh" \
-        >"$dir/out" 2>&1
+    env -u BUILD_TORCH -u BUILD_WEB -u BUILD_VM PATH="$dir/bin:$PATH" \
+        BUILD_PACKAGES=only sh "$dir/deps/setup.sh" >"$dir/out" 2>&1
 }
 fail() {
     echo "FAIL: $1: $(cat "$dir/out")" >&2
