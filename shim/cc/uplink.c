@@ -245,7 +245,7 @@ take_waiting_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 }
 
 /* Returns true, once in ASK_NS, if the receiver's shim should be informed that
- * 'flow' cannot use its grant, because the uplink is busy with others.  While it
+ * 'flow' cannot use its grant, because the uplink is busy with others: while it
  * waited, its grant would have carried a packet at least. */
 static bool
 take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)

@@ -130,8 +130,8 @@ wait $beat || fail "no replies"
 echo "beat: $(tr '\n' ' ' <"$dir/beat")"
 result() { awk -v name="$1" '$1 == name { print $2 }' "$dir/beat"; }
 # What arrives in the milliseconds in which the shim removes the kernel's
-# filters is forwarded twice (end_bypass() in shim/shim.c); if both went on, each
-# of a thousand frames a second would be.
+# filters is forwarded twice (end_bypass() in shim/shim.c).  If both went on,
+# each of a thousand frames a second would be.
 [ "$(result duplicates)" -le 10 ] || fail "frames arrived twice"
 state | diff "$dir/before" - >"$dir/out" || fail "after detach: $(cat "$dir/out")"
 echo PASS

@@ -140,8 +140,9 @@ every_variant_trains_to_the_same_loss(void **state)
 }
 
 /* The vectors of a batch lack the changes of the one before it.  The nodes'
- * order varies: with a rate of 0.2, losses of the task "knowledge" differ by 3 %
- * from run to run, with 0.1, which is farther from the end, by 6 % and more. */
+ * order varies: with a rate of 0.2, losses of the task "knowledge" differ by
+ * 3 % from run to run, with 0.1, which is farther from the end, by 6 % and
+ * more. */
 static void
 batches_train_to_nearly_the_same_loss(void **state)
 {
