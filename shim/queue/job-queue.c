@@ -228,7 +228,8 @@ job_queues_flow_free(struct job_queues *jq, uint16_t flow_queue)
     }
 }
 
-/* Sets the pace of 'q' from 'now' on; 0 is unpaced. */
+/* Sets the pace of 'q' from 'now' on; 0 is unpaced.  A paced queue that is
+ * still due keeps its turn, and its level the credit of its minimum share. */
 static void
 set_pace(struct job_queues *jq, uint64_t now, struct job_queue *q,
          uint64_t bps, uint32_t depth)
@@ -238,13 +239,20 @@ set_pace(struct job_queues *jq, uint64_t now, struct job_queue *q,
     /* A queue that was paced keeps its compensation for a late loop, so that
      * it loses nothing with each change. */
     bool fresh = q->state == JOB_QUEUE_PACED ? q->fresh : !q->pace.bps;
+    bool is_due = q->state == JOB_QUEUE_READY && q->pace.bps && bps;
 
-    job_queue_stop(jq, q);
     if (bps) {
         pace_set_rate(&q->pace, now, bps, depth);
     } else {
         q->pace.bps = 0;
     }
+    if (is_due) {
+        pace_forget(&q->pace, now, jq->late);
+        if (pace_due(&q->pace) <= now) {
+            return;
+        }
+    }
+    job_queue_stop(jq, q);
     if (waits) {
         job_queue_start(jq, q, fresh);
     }
@@ -304,7 +312,8 @@ job_queues_flow_empty(const struct job_queues *jq, uint16_t flow_queue)
 }
 
 /* Returns for how many nanoseconds 'flow_queue' has waited since its pace
- * allowed it to send a whole burst; 0 if it is not paced. */
+ * allowed it to send a whole burst; 0 if it is not paced.  A new pace limits
+ * that to 'late'. */
 uint64_t
 job_queues_flow_late(const struct job_queues *jq, uint64_t now,
                      uint16_t flow_queue)

@@ -734,6 +734,84 @@ changes_of_pace_change_no_sum(void **state)
     }
 }
 
+/* The first rank always has packets.  The minimum share is a frame in 25 ms,
+ * and the pace changes every 10 ms. */
+static void
+changes_of_pace_keep_the_minimum_share(void **state)
+{
+    struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+    uint64_t bytes[] = { 0, 0, 0 }, want = 10000000 / 8 / 21;
+    job_class classes[SHIM_MAX_SLOTS] = { 0 };
+    struct queue_item item, dropped;
+    struct pace pace = { .bps = 0 };
+    uint16_t queues[3] = { 0 };
+
+    (void) state;
+    pace_set_rate(&pace, SECOND, 10000000, MAX_FRAME);
+    classes[1] = JOB_CLASS(1, 1);
+    classes[2] = JOB_CLASS(2, 2);
+    rank_queues_set_classes(rq, classes);
+    queues[2] = job_queues_flow_new(rank_queues_jobs(rq), 2);
+    for (int i = 0; i < 20; i++) {
+        push(rq, 1 + i % 2, queues[1 + i % 2], false, MAX_FRAME, &dropped);
+    }
+    for (int i = 0; i < 10000; i++) {
+        uint64_t now = SECOND + i * SECOND / 10000;
+
+        if (i % 100 == 0) {
+            rank_queues_flow_rate(rq, now, queues[2], 5000000 + i);
+        }
+        while (rank_queues_take(rq, now, &pace, &item, 1)) {
+            bytes[item.slot] += item.length;
+            push(rq, item.slot, queues[item.slot], false, MAX_FRAME, &dropped);
+        }
+    }
+    assert_in_range(bytes[2], want * 0.9, want * 1.1);
+    rank_queues_destroy(rq);
+}
+
+/* Four flows of a job share 10 Mbit/s, a round in 5 ms. */
+static void
+changes_of_pace_keep_the_turn(void **state)
+{
+    struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+    struct pace pace = { .bps = 0 };
+    struct queue_item item, dropped;
+    uint64_t bytes[4] = { 0 };
+    uint16_t queues[4];
+
+    (void) state;
+    pace_set_rate(&pace, SECOND, 10000000, MAX_FRAME);
+    for (int i = 0; i < 4; i++) {
+        queues[i] = job_queues_flow_new(rank_queues_jobs(rq), 1);
+        rank_queues_flow_rate(rq, SECOND, queues[i], 8000000);
+    }
+    for (uintptr_t i = 0; i < 8; i++) {
+        item = (struct queue_item) {
+            .packet = (void *) (i % 4), .slot = 1, .length = MAX_FRAME,
+        };
+        assert_true(rank_queues_push(rq, queues[i % 4], false, &item,
+                                     &dropped));
+    }
+    for (int i = 0; i < 10000; i++) {
+        uint64_t now = SECOND + i * SECOND / 10000;
+
+        if (i % 20 == 0) {
+            rank_queues_flow_rate(rq, now, queues[0], 8000000 + i);
+        }
+        while (rank_queues_take(rq, now, &pace, &item, 1)) {
+            uintptr_t flow = (uintptr_t) item.packet;
+
+            bytes[flow] += item.length;
+            assert_true(rank_queues_push(rq, queues[flow], false, &item,
+                                         &dropped));
+        }
+    }
+    assert_in_range(bytes[0], bytes[1] - 2 * MAX_FRAME,
+                    bytes[1] + 2 * MAX_FRAME);
+    rank_queues_destroy(rq);
+}
+
 /* Runs a link of 'bps' for a second on which flow I of 'n', of slot I + 1 and
  * with a queue paced to what 'shares[I]' demands, always has packets.  Stores
  * in 'got' what each was sent of, in bit/s. */
@@ -816,6 +894,8 @@ main(void)
         cmocka_unit_test(control_goes_first_for_a_hundredth),
         cmocka_unit_test(a_pace_is_kept_and_delays_no_other_flow),
         cmocka_unit_test(changes_of_pace_change_no_sum),
+        cmocka_unit_test(changes_of_pace_keep_the_minimum_share),
+        cmocka_unit_test(changes_of_pace_keep_the_turn),
         cmocka_unit_test(flows_granted_too_much_share_as_if_allocated),
         cmocka_unit_test(a_flow_that_waits_for_the_uplink_is_late),
         cmocka_unit_test(a_flow_that_starts_waits_for_its_rate),
