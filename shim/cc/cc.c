@@ -78,7 +78,8 @@ find_flow(struct cc *cc, const struct segment *seg, uint64_t now)
         flow = cc_flows_add(cc->flows, &seg->key, now);
     }
     if (flow) {
-        if (!flow->remote) {
+        if (!flow->remote
+            || !remote_shim_seen(flow->remote, &seg->key, now)) {
             flow->remote = remote_shims_find(&cc->remotes, &seg->key, now,
                                              true);
         }

@@ -28,6 +28,16 @@ is_remote(const struct remote_shim *rs, const struct shim_flow_key *key)
             && !memcmp(rs->kept.remote, key->remote, sizeof rs->kept.remote));
 }
 
+bool
+remote_shim_seen(struct remote_shim *rs, const struct shim_flow_key *key,
+                 uint64_t now)
+{
+    bool seen = is_remote(rs, key);
+
+    rs->last = seen ? now : rs->last;
+    return seen;
+}
+
 struct remote_shim *
 remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
                   uint64_t now, bool add)

@@ -54,6 +54,11 @@ struct remote_shim *remote_shims_find(struct remote_shims *,
                                       const struct shim_flow_key *,
                                       uint64_t now, bool add);
 
+/* Notes a packet of a flow that has the record.  Returns false if the record
+ * has become that of another host. */
+bool remote_shim_seen(struct remote_shim *, const struct shim_flow_key *,
+                      uint64_t now);
+
 /* A valid hello has arrived. */
 void remote_shim_verify(struct remote_shim *, uint8_t flags, uint32_t nonce);
 

@@ -22,10 +22,10 @@
 #define PAUSE_NS (30 * MS)      /* Time without data that ends a burst. */
 #define NEAR_NS (5 * MS)        /* Longest round trip to wait for a grant. */
 #define ANSWER_NS (20 * MS)     /* Longest wait for a grant. */
-#define ASK_NS (5 * MS)         /* Minimum time between two messages that it
-                                 * waits for a grant or for the uplink. */
-#define LATE_NS (2 * MS)        /* Wait for the uplink that shows that it is
-                                 * busy with others. */
+#define ASK_NS (5 * MS)         /* Minimum time between two reports that a flow
+                                 * waits for a grant, and between two that it
+                                 * waits for the uplink. */
+#define LATE_NS (2 * MS)        /* A longer wait for the uplink is reported. */
 #define KEEP_NS NS_PER_S        /* How long a silent flow keeps its queue. */
 #define EMPTY_NS (MS / 2)       /* After a round trip and this time without
                                  * data, a flow has none to send. */
@@ -226,7 +226,9 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
         out->held_since = now;
     } else if (now - out->held_since > ANSWER_NS) {
         out->unanswered = true;
-        flow->remote->silent = true;
+        if (flow->remote) {
+            flow->remote->silent = true;
+        }
         set_pace(cc, flow, 0);
     }
 }
@@ -245,8 +247,8 @@ take_waiting_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 }
 
 /* Returns true, once in ASK_NS, if the receiver's shim should be informed that
- * 'flow' cannot use its grant, because the uplink is busy with others: while it
- * waited, its grant would have carried a packet at least. */
+ * 'flow' cannot use its grant, because the uplink is busy with other flows:
+ * while it waited, its grant would have carried at least one packet. */
 static bool
 take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {

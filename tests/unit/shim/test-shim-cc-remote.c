@@ -206,6 +206,77 @@ ecn_of_the_hosts_is_left_alone(void **state)
     assert_int_equal(world_stats(w, RECEIVER).cc_marks, 0);
 }
 
+/* For 80 s, other hosts open connections to the receiver, more than it has
+ * records for, and if 'goes_on' flow 1 sends a packet now and then. */
+static void
+pass_other_hosts(struct world *w, bool goes_on)
+{
+    struct cc_packet p;
+
+    for (int i = 0; i < 3500; i++) {
+        struct packet_spec other = world_spec(w, SENDER, 2, SEGMENT_SYN);
+
+        other.from = 3 + i % 250;
+        other.to = 10 + i / 250;
+        packet_make(&p, &other);
+        assert_true(world_arrive(w, SENDER, &p, 0));
+        other.flags = SEGMENT_RST;
+        packet_make(&p, &other);
+        assert_true(world_arrive(w, SENDER, &p, 0));
+        if (i % 50 == 0 && goes_on) {
+            struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
+
+            data.payload = DATA;
+            world_carry(w, SENDER, &data, &p);
+        }
+        for (int j = 0; i % 50 == 0 && j < 12; j++) {
+            world_poll(w, 100 * MS);
+            w->sides[SENDER].n_messages = w->sides[RECEIVER].n_messages = 0;
+        }
+    }
+}
+
+static void
+other_hosts_do_not_replace_one_with_packets(void **state)
+{
+    struct world *w = *state;
+
+    world_open(w, 1);
+    pass_other_hosts(w, true);
+    assert_int_equal(world_stats(w, RECEIVER).cc_grants_sent, 0);
+
+    /* No acknowledgement, so no new hello, is needed for a grant. */
+    for (int i = 0; i < 50; i++) {
+        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
+        struct cc_packet p;
+
+        data.payload = DATA;
+        world_carry(w, SENDER, &data, &p);
+        world_poll(w, GAP);
+    }
+    assert_true(world_stats(w, RECEIVER).cc_grants_sent > 0);
+}
+
+/* The receiver keeps the connection, whose windows it translates, but not the
+ * record of its remote host. */
+static void
+a_flow_that_was_idle_finds_its_remote_shim_again(void **state)
+{
+    struct world *w = *state;
+    struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
+    struct packet_spec answer = world_spec(w, RECEIVER, 1,
+                                           SEGMENT_SYN | SEGMENT_ACK);
+    struct cc_packet p;
+
+    answer.scale = 14;
+    world_carry(w, SENDER, &syn, &p);
+    world_carry(w, RECEIVER, &answer, &p);
+    pass_other_hosts(w, false);
+    world_poll(w, 61000 * MS);
+    world_bulk(w, 1, 50, GAP, NULL);
+    assert_true(world_stats(w, SENDER).cc_grants_taken > 0);
+}
+
 int
 main(void)
 {
@@ -217,6 +288,8 @@ main(void)
         TEST(an_old_connection_is_only_paced),
         TEST(a_grant_without_the_nonce_is_ignored),
         TEST(grants_end_unless_renewed),
+        TEST(other_hosts_do_not_replace_one_with_packets),
+        TEST(a_flow_that_was_idle_finds_its_remote_shim_again),
         TEST(marks_of_the_core_lower_the_rate),
         TEST(ecn_of_the_hosts_is_left_alone),
     };
