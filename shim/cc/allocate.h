@@ -33,17 +33,18 @@
  * later ranks.  Where the network serves the ranks in order, earlier ranks do
  * not wait for those bytes; elsewhere, a lower grant would not remove them.
  *
- * What a flow is granted and cannot use, since its sender's uplink is busy with
- * others, is granted again: while its sender's shim reports that, the part of
- * gamma C that did not arrive in the last milliseconds is added to A.
+ * What a flow is granted and cannot use, since its sender's uplink is busy
+ * with other flows, is granted again: while its sender's shim reports that,
+ * the part of gamma C - other that exceeds all arrivals of the last
+ * milliseconds is added to A.  With much other traffic that is nothing.
  * Measuring how much each flow uses takes several frames of each, which at
- * 50 Mbit/s and 9,000 bytes is as long as a burst.  If the first flow does send
- * after all, the queue grows by what arrives in a round trip, and the phantom
- * queue stops the addition.  Without reports nothing is added: in an incast of
- * steady flows, gaps between frames would be granted again, and the queue would
- * have 20 kB.  If the switch serves the ranks in order, no flow harms an
- * earlier one: then all flows get what they can use until the phantom queue
- * exceeds its slack.
+ * 50 Mbit/s and 9,000 bytes is as long as a burst.  If the first flow does
+ * send after all, the queue grows by what arrives in a round trip, and the
+ * phantom queue stops the addition.  Without reports nothing is added: in an
+ * incast of steady flows, gaps between frames would be granted again, and the
+ * queue would have 20 kB.  If the switch serves the ranks in order, no flow
+ * harms an earlier one: then all flows get what they can use until the phantom
+ * queue exceeds its slack.
  *
  * The allocation fills A.  Each flow first gets an equal part of the floor.
  * Then the ranks are served in order, max-min within a rank.  The rest is
@@ -107,8 +108,8 @@ struct cc_load {
                                  * only let that flow send more. */
     uint64_t slack;             /* Bytes of phantom queue that are normal. */
     bool busy;                  /* Flows with grants have data to send. */
-    bool elsewhere;             /* Senders of some of them are busy with other
-                                 * flows. */
+    bool elsewhere;             /* A sender of flows with grants is busy with
+                                 * other flows. */
     bool sorted;                /* The switch serves the ranks in order. */
 };
 

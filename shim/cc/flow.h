@@ -46,7 +46,7 @@ struct cc_arriving {
     bool quiet;                 /* Active, but has nothing to send now. */
     bool pushed;                /* The last segment may end a burst. */
     uint64_t busy_at;           /* Time of the last report that its sender's
-                                 * uplink is busy with others. */
+                                 * uplink is busy with other flows. */
     double could;               /* Bytes that its grant would have carried
                                  * since the last data. */
     double window_could;        /* Bytes that its grant would have carried in
@@ -92,8 +92,8 @@ struct cc_leaving {
     uint64_t held_since;        /* Since when it waits for a grant, or 0. */
     uint64_t asked_at;          /* When the receiver's shim was last informed
                                  * of that. */
-    uint64_t busy_sent_at;      /* When it was last informed that the uplink is
-                                 * busy with others. */
+    uint64_t busy_sent_at;      /* When the receiver's shim was last informed
+                                 * that the uplink is busy with other flows. */
     uint64_t paced;             /* Rate of its queue, 0: no limit. */
     uint16_t queue;             /* Queue for this flow alone, 0: none. */
     uint16_t slot;              /* Job of that queue. */

@@ -43,7 +43,8 @@ enum hello_flags {
     HELLO_ECN = 1,              /* The shim counts and clears CE marks. */
     HELLO_WAITING = 2,          /* Bursts to the shim must wait for grants,
                                  * which it sends when it is informed of them
-                                 * (GRANT_WAITING). */
+                                 * (GRANT_WAITING).  It uses reports of busy
+                                 * uplinks (GRANT_BUSY). */
 };
 
 struct hello {

@@ -30,9 +30,9 @@
  * Types 3 to 5 are sent by the shim of the flow's sender, with 0 for the last
  * two fields: without them the receiver would notice the end of a burst only
  * after a timeout, which is long at a low rate, and its beginning only after
- * data that need no grant, and would take a gap between two frames for a sender
- * that is busy with other flows.  Types 4 and 5 are sent to shims with
- * HELLO_WAITING.
+ * data that need no grant, and could not distinguish a sender that is busy
+ * with other flows from a gap between two frames.  Types 4 and 5 are sent to
+ * shims with HELLO_WAITING.
  *
  * A receiver ignores messages of another version or type or with a wrong
  * nonce, and grants for flows that it does not have.

@@ -101,11 +101,27 @@ a_flow_with_queued_data_keeps_its_share(void **state)
     assert_true(pause_first(*state, 0, MS) < 6 * MBIT);
 }
 
-/* What does not arrive is granted again, little by little. */
+/* What does not arrive is granted again, little by little, until some time
+ * after the last report. */
 static void
 a_flow_that_waits_for_its_uplink_lends_its_share(void **state)
 {
     assert_in_range(pause_first(*state, 0, 3 * MS), 10 * MBIT, 25 * MBIT);
+    assert_true(pause_first(*state, 0, 0) < 6 * MBIT);
+}
+
+static void
+a_busy_uplink_is_reported_each_5_ms(void **state)
+{
+    struct world *w = *state;
+    struct side *sender = &w->sides[SENDER];
+
+    world_obey(w, flows, 1, 100 * MS);
+    sender->late[flows[0].queue] = 3 * MS;
+    for (int i = 0; i < 40; i++) {
+        world_poll(w, MS / 2);
+    }
+    assert_in_range(sender->n_messages, 4, 5);
 }
 
 static void
@@ -159,6 +175,7 @@ main(void)
         TEST(a_flow_without_data_gives_up_its_share),
         TEST(a_flow_with_queued_data_keeps_its_share),
         TEST(a_flow_that_waits_for_its_uplink_lends_its_share),
+        TEST(a_busy_uplink_is_reported_each_5_ms),
         TEST(a_flow_with_a_small_grant_may_wait_for_its_uplink),
         TEST(a_flow_with_new_data_gets_its_share_back),
         TEST(a_lost_empty_message_is_repeated),
