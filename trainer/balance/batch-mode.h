@@ -12,6 +12,7 @@
 
 struct batch_mode;
 struct batch_size_config;
+struct batch_size_manager;
 
 struct batch_mode_class {
     /* 'config' and its 'max', which is not NULL and never 0, must outlive the
@@ -32,5 +33,10 @@ extern const struct batch_mode_class batch_mode_gpu;
  * positive, and 'scratch' has 'n' elements. */
 void apportion(int n, uint32_t total, const double *weights,
                const uint32_t *max, double *scratch, uint32_t *parts);
+
+/* Sets the sizes of the next iteration in proportion to 'weights', which are
+ * positive; NULL: equal ones.  The library does not export it. */
+void batch_size_manager_divide(struct batch_size_manager *,
+                               const uint32_t *weights);
 
 #endif /* trainer/balance/batch-mode.h */

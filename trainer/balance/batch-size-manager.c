@@ -118,19 +118,18 @@ check(const struct batch_size_config *c)
     return NULL;
 }
 
-/* Sets the first sizes: equal, within the bounds. */
-static void
-divide(struct batch_size_manager *bsm)
+void
+batch_size_manager_divide(struct batch_size_manager *bsm,
+                          const uint32_t *weights)
 {
     int n = bsm->config.n_workers;
-    double *weights = allocate(2 * n, sizeof *weights);
+    double *copy = allocate(2 * n, sizeof *copy);
 
     for (int i = 0; i < n; i++) {
-        weights[i] = 1;
+        copy[i] = weights ? weights[i] : 1;
     }
-    apportion(n, bsm->config.batch, weights, bsm->max, weights + n,
-              bsm->sizes);
-    free(weights);
+    apportion(n, bsm->config.batch, copy, bsm->max, copy + n, bsm->sizes);
+    free(copy);
 }
 
 char *
@@ -155,7 +154,7 @@ batch_size_manager_create(const struct batch_size_config *config,
     bsm->config.max = bsm->max;
     bsm->sizes = allocate(config->n_workers, sizeof *bsm->sizes);
     bsm->reported = allocate(config->n_workers, sizeof *bsm->reported);
-    divide(bsm);
+    batch_size_manager_divide(bsm, NULL);
     bsm->class = config->mode == BATCH_SIZE_GPU ? &batch_mode_gpu
                                                 : &batch_mode_cpu;
     bsm->mode = bsm->class->create(&bsm->config);

@@ -228,10 +228,11 @@ has_right_sum(FILE *file, XXH3_state_t *sum)
 }
 
 /* Checks the whole file before it reads the spans in place, so that a wrong
- * file changes nothing, without a second copy of them.  Stores whether the file
- * is not as it was written in '*damaged'. */
+ * file changes nothing, without a second copy of them.  'wanted' becomes its
+ * head: it may lack added spans.  Stores whether the file is not as it was
+ * written in '*damaged'. */
 static char *
-read_spans(FILE *file, const char *path, const struct head *wanted,
+read_spans(FILE *file, const char *path, struct head *wanted,
            const struct sync_span spans[], int n, bool *damaged)
 {
     XXH3_state_t sum;
@@ -242,6 +243,11 @@ read_spans(FILE *file, const char *path, const struct head *wanted,
     XXH3_64bits_reset(&sum);
     ok = read_part(file, &head, sizeof head, &sum)
          && has_right_sum(file, &sum);
+    for (int i = 0; i < n && ok; i++) {
+        if (spans[i].added && !head.lengths[i]) {
+            wanted->lengths[i] = 0;
+        }
+    }
     if (ok && memcmp(&head, wanted, sizeof head)) {
         return message("%s: of another training, --no-resume deletes it",
                        path);
@@ -253,8 +259,8 @@ read_spans(FILE *file, const char *path, const struct head *wanted,
     }
     ok = !fseek(file, sizeof head, SEEK_SET);
     for (int i = 0; i < n && ok; i++) {
-        ok = fread(spans[i].data, 1, spans[i].length, file)
-             == spans[i].length;
+        ok = fread(spans[i].data, 1, head.lengths[i], file)
+             == head.lengths[i];
     }
     return ok ? NULL : message("%s: %s", path, strerror(errno));
 }

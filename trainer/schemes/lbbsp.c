@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "trainer/balance/batch-mode.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/schemes/sync-state.h"
 
@@ -11,10 +12,15 @@
 
 struct lbbsp {
     char predictor[16];
-    struct batch_size_manager *manager; /* NULL in the first iteration. */
-    uint32_t batch;             /* Samples pushed in the first iteration. */
-    uint32_t max[];             /* Samples that each worker has memory for, as
-                                 * of its first report; 0: no limit. */
+    struct batch_size_manager *manager; /* NULL in the first iteration, also
+                                         * of a resumed job. */
+    uint32_t batch;             /* Samples pushed in that iteration. */
+    uint32_t *max;              /* Samples that each worker has memory for, as
+                                 * of its first report; 0: no limit.  Behind
+                                 * 'sizes'. */
+    uint32_t sizes[];           /* Samples of each worker in the next
+                                 * iteration; all 1 before the first
+                                 * assignment.  In checkpoints. */
 };
 
 static void
@@ -23,6 +29,10 @@ lbbsp_init(struct sync *sync, const struct sync_spec *spec)
     struct lbbsp *lb = sync->own;
 
     memcpy(lb->predictor, spec->predictor, sizeof lb->predictor);
+    lb->max = lb->sizes + sync->config.n_workers;
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        lb->sizes[i] = 1;
+    }
 }
 
 static void
@@ -44,7 +54,38 @@ lbbsp_start(struct sync *sync)
     });
 }
 
-/* Speeds are learned again: assigns equal shares for a start. */
+static struct sync_span
+lbbsp_kept(struct sync *sync)
+{
+    struct lbbsp *lb = sync->own;
+
+    return (struct sync_span) {
+        lb->sizes, sync->config.n_workers * sizeof *lb->sizes, .added = true,
+    };
+}
+
+/* Assigns parts of the batch in proportion to the sizes. */
+static void
+assign(struct sync *sync)
+{
+    const struct lbbsp *lb = sync->own;
+    uint32_t first = 0, total = 0;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        total += lb->sizes[i];
+    }
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ASSIGN, .iteration = sync->iteration,
+            .first = first, .n = lb->sizes[i], .total = total,
+        });
+        first += lb->sizes[i];
+    }
+}
+
+/* The next iteration has the sizes of the checkpoint.  The manager then begins
+ * with these and learns speeds again, because the batch and the memory of
+ * workers may have changed. */
 static void
 lbbsp_resumed(struct sync *sync)
 {
@@ -52,12 +93,7 @@ lbbsp_resumed(struct sync *sync)
 
     lbbsp_uninit(sync);
     lb->batch = 0;
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ASSIGN, .iteration = sync->iteration, .first = i,
-            .n = 1, .total = sync->config.n_workers,
-        });
-    }
+    assign(sync);
 }
 
 /* 'x' came over the network: it may be any number, or none. */
@@ -91,29 +127,17 @@ static char *
 create_manager(struct sync *sync)
 {
     struct lbbsp *lb = sync->own;
-
-    return batch_size_manager_create(&(struct batch_size_config) {
+    char *error = batch_size_manager_create(&(struct batch_size_config) {
         .mode = sync->class == &sync_lbbsp_gpu ? BATCH_SIZE_GPU
                                                : BATCH_SIZE_CPU,
         .n_workers = sync->config.n_workers, .batch = lb->batch,
         .max = lb->max, .predictor = lb->predictor, .seed = SEED,
     }, &lb->manager);
-}
 
-static void
-assign(struct sync *sync)
-{
-    const struct lbbsp *lb = sync->own;
-    const uint32_t *sizes = batch_size_manager_next(lb->manager);
-    uint32_t first = 0;
-
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ASSIGN, .iteration = sync->iteration,
-            .first = first, .n = sizes[i], .total = lb->batch,
-        });
-        first += sizes[i];
+    if (!error) {
+        batch_size_manager_divide(lb->manager, lb->sizes);
     }
+    return error;
 }
 
 static char *
@@ -132,6 +156,8 @@ lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
     if (sync->iteration > iteration) {
         error = lb->manager ? NULL : create_manager(sync);
         if (!error) {
+            memcpy(lb->sizes, batch_size_manager_next(lb->manager),
+                   sync->config.n_workers * sizeof *lb->sizes);
             assign(sync);
         }
     }
@@ -142,12 +168,13 @@ lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
     {                                           \
         .name = NAME,                           \
         .own_size = sizeof(struct lbbsp),       \
-        .per_worker = sizeof(uint32_t),         \
+        .per_worker = 2 * sizeof(uint32_t),     \
         .needs_messages = true,                 \
         .uses_parts = true,                     \
         .init = lbbsp_init,                     \
         .start = lbbsp_start,                   \
         .resumed = lbbsp_resumed,               \
+        .kept = lbbsp_kept,                     \
         .uninit = lbbsp_uninit,                 \
         .push = lbbsp_push,                     \
         .ready = sync_bsp_ready,                \

@@ -109,6 +109,9 @@ sync_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
         };
     }
     spans[n++] = (struct sync_span) { &sync->loss, sizeof sync->loss };
+    if (sync->class->kept) {
+        spans[n++] = sync->class->kept(sync);
+    }
     if (!sync->class->asynchronous) {
         return n;
     }

@@ -130,6 +130,8 @@ struct sync_config {
 struct sync_span {
     void *data;
     size_t length;              /* Bytes. */
+    bool added;                 /* Checkpoints of earlier versions do not have
+                                 * it: 'data' then stays. */
 };
 
 /* A scheme.  push() and ready() are required.  Its own data are 'own_size'
@@ -151,6 +153,9 @@ struct sync_class {
      * first messages.  resumed(): is called next if it continues. */
     void (*start)(struct sync *);
     void (*resumed)(struct sync *);
+
+    /* Returns the part of the scheme's own data that checkpoints contain. */
+    struct sync_span (*kept)(struct sync *);
 
     /* The inbox of 'worker' has the mean gradient of 'n_samples' samples at
      * the weights of 'iteration'; 'loss' is their mean loss.  Returns NULL, or

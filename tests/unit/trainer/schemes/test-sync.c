@@ -10,12 +10,15 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "tests/unit/trainer/schemes/sync-cluster.h"
 #include "trainer/backend/backend.h"
+#include "trainer/net/frame.h"
+#include "trainer/ps/checkpoint.h"
 #include "trainer/schemes/sync.h"
 
 /* Seconds that 'scheme' takes for 'n' steps of worker 0. */
@@ -66,6 +69,109 @@ lbbsp_comes_near_the_sum_of_speeds(void **state)
         assert_true((c.now - before) / (50 * BATCH / 6800.) < 1.1);
         cluster_uninit(&c);
     }
+}
+
+#define LAST 50                 /* Iteration of a checkpoint. */
+
+static const struct frame_hello hello = {
+    .n_workers = N, .n_shards = 1, .n_parameters = 1,
+};
+
+/* Reads the checkpoint in 'dir' into a new cluster. */
+static void
+cluster_resume(struct cluster *c, const char *scheme, const char *dir)
+{
+    uint64_t iteration = LAST;
+
+    cluster_init(c, scheme, N, mixed);
+    assert_null(checkpoint_read(dir, &hello, &iteration, c->spec.class,
+                                c->sync));
+    cluster_start(c);
+    assert_int_equal(c->iteration[0], LAST);
+}
+
+static void
+lbbsp_resumes_with_the_sizes_of_its_checkpoint(void **state)
+{
+    const char *const schemes[] = { "lbbsp-cpu", "lbbsp-gpu" };
+    char dir[] = "/tmp/test-sync-XXXXXX";
+
+    (void) state;
+    assert_non_null(mkdtemp(dir));
+    for (size_t i = 0; i < 2; i++) {
+        struct cluster before, after;
+
+        cluster_init(&before, schemes[i], N, mixed);
+        cluster_run(&before, LAST);
+        assert_null(checkpoint_write(dir, &hello, before.spec.class,
+                                     before.sync, LAST));
+        cluster_resume(&after, schemes[i], dir);
+        assert_memory_equal(after.n, before.n, sizeof before.n);
+
+        /* Nor does the second iteration begin with equal sizes. */
+        cluster_run(&after, 3);
+        assert_true(after.now / (3 * BATCH / 6800.) < 1.1);
+        cluster_uninit(&before);
+        cluster_uninit(&after);
+        checkpoint_prune(dir, &hello, 0, UINT64_MAX);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void
+lbbsp_resumes_with_equal_sizes_from_an_earlier_version(void **state)
+{
+    struct sync_class earlier = sync_lbbsp_cpu;
+    char dir[] = "/tmp/test-sync-XXXXXX";
+    struct cluster c;
+    struct sync *sync;
+
+    (void) state;
+    assert_non_null(mkdtemp(dir));
+    cluster_init(&c, "lbbsp-cpu", N, mixed);
+    earlier.kept = NULL;
+    sync = sync_create(&earlier, &(struct sync_config) {
+        .backend = c.b, .n_workers = N, .n = 1,
+        .optimiser = optimiser_defaults(optimiser_find("sgd"), 0.1f, 0),
+        .spec = &c.spec,
+    });
+    *sync_weights(sync) = 0.5f;
+    assert_null(checkpoint_write(dir, &hello, &earlier, sync, LAST));
+    sync_destroy(sync);
+    cluster_uninit(&c);
+
+    cluster_resume(&c, "lbbsp-cpu", dir);
+    assert_true(*sync_weights(c.sync) == 0.5f);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(c.n[i], BATCH / N);
+    }
+    cluster_uninit(&c);
+    checkpoint_prune(dir, &hello, 0, UINT64_MAX);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void
+refuses_the_checkpoint_of_another_number_of_workers(void **state)
+{
+    struct frame_hello fewer = hello;
+    char dir[] = "/tmp/test-sync-XXXXXX", *error;
+    uint64_t iteration = LAST;
+    struct cluster c;
+
+    (void) state;
+    assert_non_null(mkdtemp(dir));
+    cluster_init(&c, "bsp", N, mixed);
+    assert_null(checkpoint_write(dir, &hello, c.spec.class, c.sync, LAST));
+    cluster_uninit(&c);
+    fewer.n_workers--;
+    cluster_init(&c, "bsp", N - 1, mixed);
+    error = checkpoint_read(dir, &fewer, &iteration, c.spec.class, c.sync);
+    assert_non_null(error);
+    assert_non_null(strstr(error, "of another training"));
+    free(error);
+    cluster_uninit(&c);
+    checkpoint_prune(dir, &hello, 0, UINT64_MAX);
+    assert_int_equal(rmdir(dir), 0);
 }
 
 static void
@@ -397,6 +503,10 @@ main(void)
         cmocka_unit_test(bsp_is_as_slow_as_its_slowest),
         cmocka_unit_test(static_ratios_make_all_end_together),
         cmocka_unit_test(lbbsp_comes_near_the_sum_of_speeds),
+        cmocka_unit_test(lbbsp_resumes_with_the_sizes_of_its_checkpoint),
+        cmocka_unit_test(
+            lbbsp_resumes_with_equal_sizes_from_an_earlier_version),
+        cmocka_unit_test(refuses_the_checkpoint_of_another_number_of_workers),
         cmocka_unit_test(backup_does_not_wait_for_the_slowest),
         cmocka_unit_test(backup_lets_late_workers_join_at_once),
         cmocka_unit_test(backup_does_not_wait_for_workers_that_skip),
