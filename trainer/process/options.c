@@ -261,9 +261,10 @@ static const struct option_row rows[] = {
               "key first" },
     { "exchange", OPTION_INTEGER, AT(exchange), 1, 1024, "N", "1",
       .modes = ROLE_NODE,
-      .help = "with --store classic or classic-local: number of samples "
-              "whose vectors are pulled and pushed at once, while those of "
-              "the next ones are requested; 1 is one after the other" },
+      .help = "with --store localize, classic or classic-local: number of "
+              "samples whose vectors are pulled and pushed at once, while "
+              "those of the next ones are requested; 1 is one after the "
+              "other" },
     { "prefetch", OPTION_INTEGER, AT(prefetch), 1, 1 << 20, "N", "200",
       .alias = "ahead", .modes = ROLE_NODE,
       .help = "knowledge and skipgram: number of samples whose keys are "
@@ -421,9 +422,10 @@ check_node(const struct options *o)
         return message("--nodes, --port: all nodes and where they listen are "
                        "needed");
     }
-    if (o->exchange > 1 && strncmp(o->store, "classic", 7)) {
-        return message("--exchange %lld: only with --store classic or "
-                       "classic-local", (long long) o->exchange);
+    if (o->exchange > 1 && strncmp(o->store, "classic", 7)
+        && strcmp(o->store, "localize")) {
+        return message("--exchange %lld: only with --store localize, classic "
+                       "or classic-local", (long long) o->exchange);
     }
     if (strcmp(o->store, "manual")) {
         return NULL;

@@ -10,7 +10,8 @@
  * other mostly waits for them.  The strongest use of such a store is to pull
  * the vectors of many samples in one request, to request those of the next
  * batch before this one is trained, and to push all changes of a batch in one
- * message.  Within a batch each sample sees the changes of those before it; it
+ * message.  Where keys move, batches save copies of vectors that several
+ * samples use.  Within a batch each sample sees the changes of those before it; it
  * does not see the changes that this worker made in the batch before, nor what
  * other workers did meanwhile.
  *
