@@ -14,6 +14,7 @@
 #include "trainer/net/address.h"
 #include "trainer/net/dispatch.h"
 #include "trainer/net/event-loop.h"
+#include "trainer/net/heartbeat.h"
 #include "trainer/net/link.h"
 #include "trainer/net/mesh.h"
 #include "trainer/process/control.h"
@@ -46,6 +47,8 @@ struct meeting {
                                                  * for higher ones. */
     int n_missing;
     int64_t until_us;           /* For the next peer to connect. */
+    struct heartbeat heartbeat; /* When to send heartbeats to those that have
+                                 * connected. */
     char *error;
 };
 
@@ -318,12 +321,36 @@ missing(const struct meeting *m)
     return must(text);
 }
 
+/* Sends the heartbeats that are due: a peer that has all its connections
+ * already watches the others for silence.  Returns until when to wait. */
+static int64_t
+send_heartbeats(struct meeting *m)
+{
+    struct frame frame = { .type = FRAME_HEARTBEAT };
+    int64_t next_us;
+
+    if (!m->heartbeat.timeout_us) {
+        return m->until_us;
+    }
+    if (heartbeat_due(&m->heartbeat, clock_monotonic_us())) {
+        for (int i = 0; i < m->config->n; i++) {
+            if (m->links[i]->fd >= 0 && link_idle(m->links[i])) {
+                link_send(m->links[i], &frame, NULL);
+                link_flush(m->links[i]);        /* An error shows later. */
+            }
+        }
+    }
+    next_us = heartbeat_next_us(&m->heartbeat);
+    return next_us < m->until_us ? next_us : m->until_us;
+}
+
 static void
 meet(struct meeting *m, struct event_loop *loop)
 {
     m->until_us = clock_monotonic_us() + m->config->connect_us;
+    m->heartbeat.timeout_us = m->config->heartbeat_timeout_us;
     while (m->n_missing && !m->error) {
-        int status = event_loop_run(loop, m->until_us);
+        int status = event_loop_run(loop, send_heartbeats(m));
 
         if (status == ECANCELED) {
             fail(m, message("stopped before all peers had connected"));

@@ -258,7 +258,9 @@ receive_from(struct peer_end *end)
     end->ready = end->pending;
 }
 
-/* Sends the queue and calls on_writable(), as long as the kernel takes all. */
+/* Sends the queue and calls on_writable(), as long as the kernel takes all.
+ * If the other end has closed the connection, its last messages still count:
+ * among them may be a bye. */
 static void
 send_to(struct peer_net *net, int i)
 {
@@ -267,6 +269,7 @@ send_to(struct peer_net *net, int i)
 
     while (more && net->ends[i].present) {
         if (link_flush(link)) {
+            receive_from(&net->ends[i]);
             lose_peer(net, i, true);
             return;
         }
@@ -280,16 +283,25 @@ send_to(struct peer_net *net, int i)
     net->retry = net->retry || (waited && link_idle(link));
 }
 
+static void
+note_signs_of_life(struct peer_end *end, int64_t now)
+{
+    if (end->link.n_received != end->n_heard || end->pending) {
+        end->n_heard = end->link.n_received;
+        heartbeat_heard(&end->heartbeat, now);
+    }
+}
+
 /* Loses 'end' if it was silent for too long.  An end with a pending message is
- * not received from, so it is not silent. */
+ * not received from, so it is not silent.  If this thread itself did not run
+ * for as long, what the end has sent meanwhile is still in the kernel. */
 static void
 check_silence(struct peer_end *end, int64_t now)
 {
-    const struct link *link = &end->link;
-
-    if (link->n_received != end->n_heard || end->pending) {
-        end->n_heard = link->n_received;
-        heartbeat_heard(&end->heartbeat, now);
+    note_signs_of_life(end, now);
+    if (heartbeat_is_silent(&end->heartbeat, now)) {
+        receive_from(end);
+        note_signs_of_life(end, now);
     }
     if (heartbeat_is_silent(&end->heartbeat, now)) {
         lose_peer(end->net, end->rank, true);
@@ -351,6 +363,10 @@ thread_main(void *net_)
         event_loop_run(&net->loop,
                        beats ? heartbeat_next_us(&net->heartbeat)
                              : INT64_MAX);
+    }
+    /* The last messages may name the node that has died. */
+    for (int i = 0; i < net->config.n; i++) {
+        send_to(net, i);
     }
     pthread_mutex_unlock(&net->mutex);
     return NULL;

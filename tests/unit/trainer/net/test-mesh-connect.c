@@ -67,7 +67,8 @@ connect_main(void *m_)
 }
 
 static struct meeting *
-start(int rank, int n, int64_t connect_us)
+start_watched(int rank, int n, int64_t connect_us,
+              int64_t heartbeat_timeout_us)
 {
     struct meeting *m = allocate(1, sizeof *m);
 
@@ -83,6 +84,7 @@ start(int rank, int n, int64_t connect_us)
     m->config = (struct peer_net_config) {
         .rank = rank, .n = n, .names = (const char *const *) m->names,
         .connect_us = connect_us,
+        .heartbeat_timeout_us = heartbeat_timeout_us,
         .hello = {
             .rank = rank, .n_workers = n, .n_shards = n, .n_parameters = N,
             .width = 1, .channel = FRAME_PEERS,
@@ -90,6 +92,12 @@ start(int rank, int n, int64_t connect_us)
     };
     assert_int_equal(pthread_create(&m->thread, NULL, connect_main, m), 0);
     return m;
+}
+
+static struct meeting *
+start(int rank, int n, int64_t connect_us)
+{
+    return start_watched(rank, n, connect_us, 0);
 }
 
 /* Returns a connection to the peer, without a hello. */
@@ -206,6 +214,21 @@ the_time_limit_begins_again_with_each_peer_that_connects(void **state)
     finish(m, NULL);
 }
 
+/* Peer 1 may have all its connections, and counts the silence of others. */
+static void
+a_peer_that_waits_for_others_sends_heartbeats(void **state)
+{
+    struct meeting *m = start_watched(0, 3, INT64_C(1000000) * LIMIT_S,
+                                      400000);
+
+    (void) state;
+    call(m, 1);
+    await_frame(&m->others[1], FRAME_HEARTBEAT);
+    await_frame(&m->others[1], FRAME_HEARTBEAT);
+    call(m, 2);
+    finish(m, NULL);
+}
+
 static void
 a_peer_names_those_that_are_missing(void **state)
 {
@@ -231,6 +254,7 @@ main(void)
             a_peer_waits_for_no_other_before_it_connects_to_a_third),
         cmocka_unit_test(
             the_time_limit_begins_again_with_each_peer_that_connects),
+        cmocka_unit_test(a_peer_that_waits_for_others_sends_heartbeats),
         cmocka_unit_test(a_peer_names_those_that_are_missing),
     };
 
