@@ -70,7 +70,7 @@ train(struct run *run, struct team *team)
     team_say(team, until);
     free(until);
     while (!error && !run->curve->reached
-           && !team_has_reached(team, spec->iterations)
+           && team_paused(team) < spec->iterations
            && clock_monotonic_s() - run->began < spec->limit_s) {
         error = team_run(team, 0.1);
     }

@@ -419,7 +419,12 @@ team_paused(const struct team *team)
 bool
 team_has_reached(const struct team *team, int64_t iteration)
 {
-    return team_paused(team) >= iteration;
+    for (int i = team->n_servers; i < team->n; i++) {
+        if (team->members[i].paused < iteration) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Returns the first member from 'first' on, before 'end', that has not ended,

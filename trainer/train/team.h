@@ -78,7 +78,8 @@ char *team_run(struct team *, double seconds);
 /* Iteration at which worker 0 waits, -1 if it does not. */
 int64_t team_paused(const struct team *);
 
-/* Returns true if worker 0 waits at 'iteration' or later. */
+/* Returns true if all workers wait at 'iteration' or later: those of an
+ * asynchronous scheme do not wait for each other. */
 bool team_has_reached(const struct team *, int64_t iteration);
 
 /* Makes the workers, and then the servers, end, and waits for at most 30
