@@ -21,34 +21,41 @@ parser.add_argument("--batch", type=int, default=1536)
 parser.add_argument("--slow", type=int, default=-1)
 args = parser.parse_args()
 
+
+def train():
+    model = DistributedDataParallel(torch.nn.Sequential(
+        torch.nn.Linear(64, 256), torch.nn.Tanh(),
+        torch.nn.Linear(256, 256), torch.nn.Tanh(),
+        torch.nn.Linear(256, 10)))
+    balance = DdpBalance(args.batch)
+    model.register_comm_hook(balance, DdpBalance.hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    loss_of = torch.nn.CrossEntropyLoss()
+
+    # Ten classes that a line through the inputs tells apart.  All workers
+    # draw the same batches; a reader of files would load only its own part.
+    truth = torch.randn(64, 10)
+    for iteration in range(args.iterations):
+        x = torch.randn(args.batch, 64)
+        y = (x @ truth).argmax(dim=1)
+        part = balance.begin()
+        if dist.get_rank() == args.slow:
+            torch.autograd.grad(loss_of(model.module(x[part]), y[part]),
+                                model.parameters())
+        loss = loss_of(model(x[part]), y[part])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        balance.end()
+        if iteration % 10 == 9 and dist.get_rank() == 0:
+            print("iteration %d samples %d loss %.4f" % (
+                iteration + 1, part.stop - part.start, loss.item()), flush=True)
+
+
 torch.set_num_threads(1)
 torch.manual_seed(1)
 dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Sequential(
-    torch.nn.Linear(64, 256), torch.nn.Tanh(),
-    torch.nn.Linear(256, 256), torch.nn.Tanh(),
-    torch.nn.Linear(256, 10)))
-balance = DdpBalance(args.batch)
-model.register_comm_hook(balance, DdpBalance.hook)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-loss_of = torch.nn.CrossEntropyLoss()
-
-# Ten classes that a line through the inputs tells apart.  All workers draw the
-# same batches; a reader of files would load only its own part.
-truth = torch.randn(64, 10)
-for iteration in range(args.iterations):
-    x = torch.randn(args.batch, 64)
-    y = (x @ truth).argmax(dim=1)
-    part = balance.begin()
-    if dist.get_rank() == args.slow:
-        torch.autograd.grad(loss_of(model.module(x[part]), y[part]),
-                            model.parameters())
-    loss = loss_of(model(x[part]), y[part])
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    balance.end()
-    if iteration % 10 == 9 and dist.get_rank() == 0:
-        print("iteration %d samples %d loss %.4f" % (
-            iteration + 1, part.stop - part.start, loss.item()), flush=True)
+train()
+# The model uses the group, and is gone: the group's threads end here.  A thread
+# that frees a tensor while the interpreter ends would abort the process.
 dist.destroy_process_group()
