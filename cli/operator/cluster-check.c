@@ -417,8 +417,8 @@ check_switches(struct cluster *c, const struct json *switches)
         if (!strcmp(state, "away") || !strcmp(state, "refused")) {
             findings_add(c->findings, FINDING_ERROR,
                          is_known(name) ? name : member_string(row, "switch"),
-                         "stagecoach-controller.8, \"SWITCHES\"; journalctl "
-                         "-u stagecoach-controller",
+                         "operations.md, \"When something is wrong\"; "
+                         "journalctl -u stagecoach-controller",
                          "switch %s (%s): %s", state,
                          member_string(row, "driver"),
                          member_string(row, "reason"));

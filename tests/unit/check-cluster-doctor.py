@@ -6,6 +6,8 @@ replies of a controller."""
 
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +19,8 @@ stagecoach = sys.argv[1]
 version = subprocess.run([stagecoach, "--version"], text=True,
                          capture_output=True).stdout.split()[1]
 DAY = 86400000
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+REFERENCE = re.compile(r'([a-z.-]+\.(?:md|[158])), "([^"]+)"')
 NOW = int(time.time() * 1000)
 
 
@@ -70,6 +74,9 @@ def examine(replies):
     assert done.returncode == text.returncode == (1 if errors else 0), report
     for finding in report["findings"]:
         assert finding["remedy"], finding
+        for page, part in REFERENCE.findall(finding["remedy"]):
+            words = (DOCS / page).read_text(encoding="utf-8")
+            assert f"\n## {part}\n" in words, (page, part)
         assert clean(finding["what"]) in text.stdout, (finding, text.stdout)
         assert finding["remedy"] in text.stdout, (finding, text.stdout)
     return report, text.stdout
@@ -188,7 +195,7 @@ assert report["findings"] == [], report
 
 # Switches.
 expect(member("switches", "state", "refused", 0, "switches"), "error",
-       ["leaf0"], "switch refused (openflow)")
+       ["leaf0"], "switch refused (openflow)", "operations.md")
 
 # A disconnected host has this finding only.
 replies = cluster()
