@@ -18,7 +18,6 @@ enum {
                                  * invalid. */
     EXIT_USAGE = 2,
     EXIT_UNREACHABLE = 3,       /* A daemon or database does not reply. */
-    EXIT_PARTIAL = 4,           /* Partly done. */
 };
 
 /* Row of the option --format, stored in a bool that is true for JSON. */

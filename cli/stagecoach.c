@@ -14,13 +14,13 @@
 
 static const struct command commands[] = {
 #ifdef HAVE_OVS
-    { "lab", "run|up|down|exec ...",
+    { "lab", "run|up|down|exec|fault ...",
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
     { "policy", "check|show|diff|whatif|tune|export ...",
       "Check, compare, tune and export policies.", cmd_policy },
 #ifdef HAVE_OVS
-    { "controller", "init|start|stop [OPTION...]",
+    { "controller", "init|join|start|stop|exec|status [OPTION...]",
       "Create, start and stop the databases and the controller.",
       cmd_controller },
     { "pki", "init|issue|rotate|show [OPTION...]",

@@ -300,7 +300,7 @@ static const struct option_row rows[] = {
               "default port is that of --port" },
     { "token-file", OPTION_TEXT, AT(token_file), .value = "FILE",
       .modes = LISTENS | ROLE_WORKER,
-      .help = "secret of the job in the first line of this file; without it, "
+      .help = "secret of the job, the first word of this file; without it, "
               "that in $STAGECOACH_TOKEN; processes with another one are "
               "refused" },
     { "congestion", OPTION_TEXT, AT(congestion), .value = "NAME",
