@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks batch sizes for PyTorch's DistributedDataParallel in the lab: the
-# example gives less to a rank of a third of the speed, and the bench ddp-balance
-# keeps its bars, which are an exact update for any division and iterations
-# that take little longer than with the ideal one.
+# example gives less to a rank of a third of the speed, and the bench
+# ddp-balance keeps its bars, which are an exact update for any division and
+# iterations that take little longer than with the ideal one.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 

@@ -11,9 +11,9 @@
  * the vectors of many samples in one request, to request those of the next
  * batch before this one is trained, and to push all changes of a batch in one
  * message.  Where keys move, batches save copies of vectors that several
- * samples use.  Within a batch each sample sees the changes of those before it; it
- * does not see the changes that this worker made in the batch before, nor what
- * other workers did meanwhile.
+ * samples use.  Within a batch each sample sees the changes of those before
+ * it; it does not see the changes that this worker made in the batch before,
+ * nor what other workers did meanwhile.
  *
  * With a size of 1 there is no request ahead: each sample is pulled, trained
  * and pushed before the next one.

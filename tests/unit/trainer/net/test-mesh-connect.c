@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "tests/unit/trainer/net/played-peer.h"
 #include "trainer/net/address.h"
 #include "trainer/net/link.h"
 #include "trainer/net/mesh.h"
@@ -114,34 +115,12 @@ dial(const struct meeting *m)
     return fd;
 }
 
-static void
-await_frame(struct link *link, enum frame_type type)
-{
-    enum link_state state;
-    char *error;
-
-    do {
-        state = link_receive(link, &error);
-        assert_int_not_equal(state, LINK_END);
-        if (state == LINK_HEAD) {
-            assert_int_equal(link->frame.type, type);
-        }
-    } while (state != LINK_FRAME);
-}
-
 /* Plays a higher rank. */
 static void
 call(struct meeting *m, int rank)
 {
-    struct link *link = &m->others[rank];
-    struct frame frame = { .type = FRAME_HELLO, .hello = m->config.hello };
-
-    frame.hello.rank = rank;
-    frame.hello.shard = m->config.rank;
-    link_init(link, dial(m));
-    link_send(link, &frame, NULL);
-    assert_int_equal(link_flush(link), 0);
-    await_frame(link, FRAME_WELCOME);
+    play_higher_rank(&m->others[rank], dial(m), &m->config.hello, rank,
+                     m->config.rank);
 }
 
 /* Plays a lower rank. */
@@ -159,8 +138,7 @@ answer(struct meeting *m, int rank)
     await_frame(link, FRAME_HELLO);
     assert_int_equal(link->frame.hello.rank, m->config.rank);
     assert_int_equal(link->frame.hello.shard, rank);
-    link_send(link, &frame, NULL);
-    assert_int_equal(link_flush(link), 0);
+    send_frame(link, &frame);
 }
 
 /* Checks that all are connected, or what the peer says. */

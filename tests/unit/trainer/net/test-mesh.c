@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "tests/unit/trainer/net/played-peer.h"
 #include "trainer/net/address.h"
 #include "trainer/net/link.h"
 #include "trainer/net/mesh.h"
@@ -113,42 +114,15 @@ create_main(void *m_)
     return NULL;
 }
 
-static void
-await_frame(struct link *link, enum frame_type type)
-{
-    enum link_state state;
-    char *error;
-
-    do {
-        state = link_receive(link, &error);
-        assert_int_not_equal(state, LINK_END);
-        if (state == LINK_HEAD) {
-            assert_int_equal(link->frame.type, type);
-        }
-    } while (state != LINK_FRAME);
-}
-
-static void
-send_frame(struct link *link, struct frame *frame)
-{
-    link_send(link, frame, NULL);
-    assert_int_equal(link_flush(link), 0);
-}
-
 /* Connects rank 'rank' to the mesh, whose address is 'ss'. */
 static void
 join(struct mesh *m, int rank, const struct sockaddr_storage *ss)
 {
-    struct frame hello = { .type = FRAME_HELLO, .hello = m->config.hello };
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    hello.hello.rank = rank;
-    hello.hello.shard = 0;
     assert_int_equal(connect(fd, (const struct sockaddr *) ss, sizeof *ss),
                      0);
-    link_init(&m->others[rank], fd);
-    send_frame(&m->others[rank], &hello);
-    await_frame(&m->others[rank], FRAME_WELCOME);
+    play_higher_rank(&m->others[rank], fd, &m->config.hello, rank, 0);
 }
 
 static void
