@@ -80,6 +80,9 @@ add_policy(cJSON *policies, const struct report_policy *p)
     if (p->queues) {
         add_string(o, "queues", p->queues);
     }
+    if (p->congestion_control) {
+        add_string(o, "congestion_control", p->congestion_control);
+    }
     if (p->ha.faults) {
         cJSON *ha = cJSON_AddObjectToObject(o, "ha");
 

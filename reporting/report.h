@@ -153,6 +153,8 @@ struct report_policy {
                                  * port of the switch. */
     char *queues;               /* One line: what chose the queue of a packet
                                  * in the switch, or NULL. */
+    const char *congestion_control;     /* "shims" or "tcp" (TCP alone), or
+                                 * NULL. */
 
     /* Set by report_finish(). */
     size_t n_ended;             /* Number of ended stages. */

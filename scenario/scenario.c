@@ -509,7 +509,9 @@ scenario_from_string(const char *name, const char *original,
     s->n_hosts = json_integer(top, "hosts", 1, SCENARIO_MAX_HOSTS);
     s->slots = json_integer_or(top, "slots", 1, 64, 4);
     read_rate(s, top);
-    s->cc = json_bool_or(top, "cc", false);
+    s->cc = (!json_has(top, "cc") ? SCENARIO_CC_ORDERED
+             : json_bool_or(top, "cc", true) ? SCENARIO_CC_ON
+             : SCENARIO_CC_OFF);
     read_fabric(s, top);
     read_datapath(s, top);
     s->queues = json_enum_or(top, "queues", queue_names, QUEUES_STRICT);

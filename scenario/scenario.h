@@ -118,6 +118,14 @@ struct scenario_search {
     struct search_spec *spec;   /* The same, read. */
 };
 
+/* Under which policies the shims control congestion. */
+enum scenario_cc {
+    SCENARIO_CC_ORDERED,        /* All that order; under fair sharing TCP
+                                 * controls it alone. */
+    SCENARIO_CC_ON,             /* All. */
+    SCENARIO_CC_OFF,            /* None. */
+};
+
 struct scenario {
     char *name;
     char *dir;                  /* Where its file is; "." without a file. */
@@ -126,7 +134,7 @@ struct scenario {
     int slots;                  /* Processes that a host takes at most. */
     int64_t rate_bps;           /* Of each link, in each direction. */
     int mtu;                    /* Bytes of IP. */
-    bool cc;                    /* The shims' congestion control. */
+    enum scenario_cc cc;        /* The shims' congestion control. */
     enum fabric_kind fabric;
     struct leaf_spine leaf_spine;
     enum ovs_datapath datapath; /* DATAPATH_USERSPACE for a bridge. */

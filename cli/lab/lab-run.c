@@ -61,7 +61,7 @@ compare(struct cluster *cluster, const struct lab_setting *setting,
                                 : NULL;
         char *run_error;
 
-        setting->plan->plain = policy->plain;
+        lab_setting_choose(setting, policy);
         run_error = policy_run(cluster, setting->plan, setting->scenario,
                                policy->file, log_dir, p);
         if (run_error) {
@@ -184,7 +184,7 @@ run_placed(struct placements_run *pr, size_t i, size_t k, const char *dir,
     describe(r, pr->setting);
     report_set(&r->inputs, inputs);
     if (!error) {
-        pr->setting->plan->plain = policy->plain;
+        lab_setting_choose(pr->setting, policy);
         run_error = policy_run(pr->cluster, pr->setting->plan, scenario,
                                policy->file, log_dir, p);
         if (!run_error) {

@@ -122,6 +122,7 @@ choose_policy(const char *where, const char *name, struct lab_policy *chosen)
     if (!error) {
         chosen->name = xstrdup(plain ? PLAIN : policy->name);
         chosen->plain = plain;
+        chosen->orders = policy->order.kind != ORDER_FAIR;
         policy_destroy(policy);
     }
     return error;
@@ -206,6 +207,17 @@ lab_setting_uninit(struct lab_setting *setting)
     free(setting->policies);
     plan_destroy(setting->plan);
     scenario_destroy(setting->scenario);
+}
+
+void
+lab_setting_choose(const struct lab_setting *setting,
+                   const struct lab_policy *policy)
+{
+    enum scenario_cc cc = setting->scenario->cc;
+
+    setting->plan->plain = policy->plain;
+    setting->plan->cc = (cc == SCENARIO_CC_ON
+                         || (cc == SCENARIO_CC_ORDERED && policy->orders));
 }
 
 int
@@ -302,7 +314,7 @@ lab_up(const struct lab_options *o)
             = &setting.policies[setting.n_policies - 1];
         pid_t pid;
 
-        setting.plan->plain = policy->plain;
+        lab_setting_choose(&setting, policy);
         pid = fork();
         if (!pid) {
             close(fds[0]);

@@ -40,6 +40,7 @@ struct lab_policy {
     char *name;
     char *file;
     bool plain;                 /* See plan.h. */
+    bool orders;                /* Not fair sharing. */
 };
 
 struct lab_setting {
@@ -54,6 +55,9 @@ struct lab_setting {
 char *lab_setting_init(struct lab_setting *, const struct lab_options *,
                        const char *file);
 void lab_setting_uninit(struct lab_setting *);
+
+/* Prepares the plan for a cluster with 'policy'. */
+void lab_setting_choose(const struct lab_setting *, const struct lab_policy *);
 
 /* Prints 'error', which it frees.  Returns the exit status, that of an
  * interrupt if there was one. */

@@ -70,7 +70,6 @@ plan_set_scenario(struct plan *plan, const struct scenario *s)
     plan->slots = s->slots;
     plan->rate_bps = s->rate_bps;
     plan->mtu = s->mtu;
-    plan->cc = s->cc;
     plan->fabric = s->fabric;
     plan->leaf_spine = s->leaf_spine;
     plan->datapath = s->datapath;

@@ -58,7 +58,7 @@ struct plan {
     int slots;
     int64_t rate_bps;
     int mtu;
-    bool cc;
+    bool cc;                    /* The shims control congestion. */
     bool plain;                 /* Kernel bridges in place of the shims, and no
                                  * agents: the network without Stagecoach. */
     bool ha;                    /* Start several members and controllers, and

@@ -314,6 +314,7 @@ run_in_cluster(struct policy_run *pr)
     pr->epoch_ms = time_wall_msec();
     pr->begin_ms = time_msec();
     pr->next_plain_ms = time_msec() + PLAIN_STATUS_MS;
+    pr->policy->congestion_control = pr->plan->cc ? "shims" : "tcp";
     create_runs(pr);
     pr->stalls = stall_watch_create(pr->plan->rate_bps);
     pr->faults = pr->plan->ha ? faults_create(pr->plan, pr->cluster) : NULL;

@@ -27,6 +27,8 @@ for policy in report["policies"]:
     assert policy["stalls"] == 0, "%(stalls)s stalls under %(name)s" % policy
     assert policy["restarts"] == 0, "%(restarts)s restarts under %(name)s" % policy
 assert [p["name"] for p in report["policies"]] == ["fair", "stage"]
+controls = [p["congestion_control"] for p in report["policies"]]
+assert controls == ["tcp", "shims"], controls
 assert 0 < report["ratio"] < 1, "stage / fair: %(ratio)s" % report
 assert report["certificate"]["bound_mean_s"] > 0
 stages = {(s["policy"], s["cojob"], s["rung"]) for s in report["stages"]}

@@ -155,7 +155,7 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
     error = scenario_from_string(
         "s.json",
         "{\"name\": \"s\", \"description\": \"d\", \"hosts\": 2,"
-        " \"slots\": 3, \"rate\": \"50Mbit\", \"mtu\": 1500,"
+        " \"slots\": 3, \"rate\": \"50Mbit\", \"mtu\": 1500, \"cc\": false,"
         " \"fabric\": \"bridge\", \"policies\": [\"fair\", \"stage\"],"
         " \"timeout_s\": 12.5,"
         " \"searches\": [{\"start_s\": 2, \"search\": " SEARCH "}]}",
@@ -166,6 +166,7 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
     assert_int_equal(s->slots, 3);
     assert_int_equal(s->rate_bps, 50000000);
     assert_int_equal(s->mtu, 1500);
+    assert_int_equal(s->cc, SCENARIO_CC_OFF);
     assert_int_equal(s->fabric, FABRIC_BRIDGE);
     assert_int_equal(s->n_policies, 2);
     assert_string_equal(s->policies[1], "stage");
@@ -189,6 +190,7 @@ reads_a_fabric_with_racks(void **state OVS_UNUSED)
         " \"over\": 1.5}}, \"datapath\": \"kernel\", " TAIL(ONE), NULL, &s);
     assert_null(error);
     assert_int_equal(s->fabric, FABRIC_LEAF_SPINE);
+    assert_int_equal(s->cc, SCENARIO_CC_ORDERED);
     assert_int_equal(s->leaf_spine.leaves, 2);
     assert_int_equal(s->leaf_spine.spines, 3);
     fabric = scenario_fabric_to_string(s);
