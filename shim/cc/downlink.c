@@ -293,13 +293,16 @@ adapt_core_limit(struct cc *cc, struct cc_flow *flow, uint64_t now)
     in->round_end = now + rtt;
 }
 
-/* Returns the rate that the flow can use.  That is 0 after a segment that may
- * be the end of a burst: the grants of other flows then arrive when the
- * burst's last data do, and not a round trip later. */
+/* Returns the rate that the flow can use: the whole link where no flow needs a
+ * limit, so that a flow that was slow behind others goes on at full rate when
+ * they end.  Elsewhere it is 0 after a segment that may be the end of a burst:
+ * the grants of other flows then arrive when the burst's last data do, and not
+ * a round trip later. */
 static uint64_t
 demand_of(const struct cc *cc, const struct cc_arriving *in)
 {
-    return (in->quiet || in->pushed ? 0
+    return (cc->budget.again == CC_UNLIMITED ? cc->config.downlink_bps
+            : in->quiet || in->pushed ? 0
             : cc_rate_demand(&in->rate, in->granted,
                              cc->config.downlink_bps));
 }

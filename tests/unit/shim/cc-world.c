@@ -112,6 +112,7 @@ start_cc(struct side *side, uint64_t seed)
     struct cc_config config = {
         .slots = side->slots,
         .downlink_bps = LINK,
+        .strict_switch = side->strict_switch,
         .seed = seed,
         .mtu = 1500,
         .max_flows = 64,
@@ -166,6 +167,19 @@ world_set_up(void **state)
     side_create(&w->sides[SENDER], 1);
     side_create(&w->sides[RECEIVER], 2);
     *state = w;
+    return 0;
+}
+
+int
+world_set_up_strict(void **state)
+{
+    struct side *side;
+
+    world_set_up(state);
+    side = &((struct world *) *state)->sides[RECEIVER];
+    cc_destroy(side->cc);
+    side->strict_switch = true;
+    start_cc(side, 2);
     return 0;
 }
 

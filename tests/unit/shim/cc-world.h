@@ -38,6 +38,7 @@ enum {
 struct side {
     struct cc *cc;
     struct job_slots *slots;
+    bool strict_switch;
     bool queue_used[MAX_QUEUES];
     uint64_t rate[MAX_QUEUES];
     uint32_t start[MAX_QUEUES];         /* Bytes that may leave before a
@@ -68,6 +69,7 @@ struct obedient {
 bool side_may_send(const struct side *side, uint16_t queue);
 
 int world_set_up(void **state);
+int world_set_up_strict(void **state);  /* The switch serves the ranks. */
 int world_tear_down(void **state);
 struct packet_spec world_spec(struct world *w, int from, uint16_t port,
                               uint8_t flags);

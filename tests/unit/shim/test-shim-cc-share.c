@@ -119,6 +119,26 @@ rank_decides_while_the_lease_holds(void **state)
     assert_in_range(obedient_rate(w, &flows[1]), 38 * MBIT, 50 * MBIT);
 }
 
+/* A flow that was slow behind another one needs no new grant to go on. */
+static void
+where_the_switch_orders_all_may_use_the_link(void **state)
+{
+    struct obedient flows[] = {
+        { .port = 0, .wants = GAP },
+        { .port = 1, .wants = 4 * GAP },
+    };
+    struct world *w = *state;
+
+    world_open(w, 0);
+    world_open(w, 1);
+    world_obey(w, flows, 2, 5 * MS);
+    for (int i = 0; i < 100; i++) {
+        world_obey(w, flows, 2, MS);
+        assert_int_equal(obedient_rate(w, &flows[0]), LINK);
+        assert_int_equal(obedient_rate(w, &flows[1]), LINK);
+    }
+}
+
 /* A flow that sends less than its grant leaves the rest to the other, and gets
  * its share back soon after it sends more. */
 static void
@@ -209,6 +229,9 @@ main(void)
         TEST(a_window_holds_three_segments_at_least),
         TEST(acks_are_paced_if_the_smallest_window_is_too_large),
         TEST(rank_decides_while_the_lease_holds),
+        cmocka_unit_test_setup_teardown(
+            where_the_switch_orders_all_may_use_the_link,
+            world_set_up_strict, world_tear_down),
         TEST(unused_bandwidth_goes_to_other_flows),
         TEST(slow_flows_keep_their_shares),
         TEST(the_end_of_a_burst_is_detected_at_once),
