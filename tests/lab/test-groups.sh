@@ -66,7 +66,7 @@ n_gone() {
 
 # Group servers started by the central server are killed.
 start_central
-start_workers 200
+start_workers 600
 for n in 1 2 3; do
     wait_until has_iteration $((n * 40))
     kill -9 "$(children | sed -n "${n}p")"
@@ -80,7 +80,7 @@ done
 
 # Group servers started separately.
 start_central --no-group-servers
-start_workers 120
+start_workers 400
 hosts=
 for n in 1 2; do
     "$trainer" server --central "127.0.0.1:$port" </dev/null >/dev/null 2>&1 &

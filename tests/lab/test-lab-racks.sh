@@ -21,11 +21,11 @@ EOF_SH
 cat >"$dir/racks.json" <<'EOF_JSON'
 {"name": "racks", "hosts": 4, "slots": 4, "rate": "40Mbit",
  "fabric": {"leaf_spine": {"leaves": 2, "spines": 2, "over": 2}},
- "policies": ["stage"], "timeout_s": 60,
+ "policies": ["stage"], "timeout_s": 150,
  "searches": [{"search": {
      "name": "asha", "trials": 2,
      "space": {"learning_rate": [0.1, 0.2], "width": [288], "batch": [32]},
-     "rungs": [{"iterations": 12, "keep": 1}, {"iterations": 20}],
+     "rungs": [{"iterations": 12, "keep": 1}, {"iterations": 50}],
      "placements": [{"workers": ["h0", "h1"], "servers": ["h2", "h3"]}],
      "model": {"inputs": 64, "hidden_layers": 2, "classes": 10},
      "data": {"kind": "generated", "samples": 2000}, "backend": "cpu"}}],

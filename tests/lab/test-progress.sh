@@ -45,7 +45,7 @@ number() {
 log_line() {
     echo "$2" >> "$1"
     sent=$(number agent agent/status sent)
-    wait_for 3 "$(basename "$1"): $2" more_sent $((sent + 2))
+    await "$(basename "$1"): $2" more_sent $((sent + 2))
 }
 more_sent() {
     [ "$(number agent agent/status sent)" -ge "$1" ]
@@ -70,7 +70,7 @@ timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
     2>> "$dir/agent.log" &
 agent=$!
 pids="$pids $agent"
-wait_for 5 "the agent is connected to the controller" says agent agent/status \
+await "the agent is connected to the controller" says agent agent/status \
     '"telemetry":{"connected":true'
 
 # Two jobs: a rule names the log of the first, the environment that of the
@@ -87,14 +87,14 @@ for cojob in one two; do
     timeout 10 "$stagecoach" stage begin --cojob $cojob --rung 0 \
         --iterations 1000 --jobs t0 || fail "stage begin"
 done
-wait_for 3 "the rule has a reader" says agent agent/readers '"job":"one/t0"'
-wait_for 3 "the environment's log has a reader" says agent agent/readers \
+await "the rule has a reader" says agent agent/readers '"job":"one/t0"'
+await "the environment's log has a reader" says agent agent/readers \
     '"from":"environment","job":"two/t0"'
-wait_for 3 "both are in the order" says controller controller/order '"two"'
+await "both are in the order" says controller controller/order '"two"'
 # The first job is root's, whose log is read from its fifth second on.
 reads() { says agent agent/readers "\"job\":\"$1\"[^}]*\"state\":\"reading\""; }
 wait_for 8 "the log of the first is read" reads one/t0
-wait_for 3 "the log of the second is read" reads two/t0
+await "the log of the second is read" reads two/t0
 
 # The first job is nearer to the end of its early stage, until its metric stops
 # improving.
@@ -103,7 +103,7 @@ log_line "$dir/one-t0.csv" "2,0.5"
 log_line "$dir/two.log" "step 2 accuracy 0.10"
 log_line "$dir/one-t0.csv" "4,0.9"
 log_line "$dir/one-t0.csv" "6,0.9001"
-wait_for 3 "the job nearer to its end goes first" first_is one
+await "the job nearer to its end goes first" first_is one
 echo "8,0.90011" >> "$dir/one-t0.csv"
 wait_for 3 "a line changes the order" first_is two
 [ $took -le 1000 ] || fail "it took $took ms"
@@ -123,7 +123,7 @@ EOF2
 "$stagecoach" run --cojob two --job t0 -- python3 "$dir/sender.py" \
     2>> "$dir/agent.log" &
 pids="$pids $!"
-wait_for 5 "a job reports its own progress" \
+await "a job reports its own progress" \
     says agent agent/jobs '"iteration":77'
 says agent agent/status '"refused":1' || fail "another's progress was taken"
 says agent agent/jobs '"iteration":999' && fail "another's progress counts"
@@ -135,7 +135,7 @@ sed 's/("one", 999), ("two", 77)/("two", 88),/' "$dir/sender.py" >"$dir/driver.p
 "$stagecoach" run --cojob two --job study -- python3 "$dir/driver.py" \
     2>> "$dir/agent.log" &
 pids="$pids $!"
-wait_for 5 "a driver reports a trial's progress" \
+await "a driver reports a trial's progress" \
     says agent agent/jobs '"iteration":88'
 says agent agent/status '"refused":1' || fail "the driver was refused"
 
@@ -146,13 +146,13 @@ sed 's/65534/65533/g; s/("one", 999), ("two", 77)/("two", 990), ("three", 33)/' 
 "$stagecoach" run --cojob three --job t0 -- python3 "$dir/stranger.py" \
     2>> "$dir/agent.log" &
 pids="$pids $!"
-wait_for 5 "a second user's job reports its own progress" \
+await "a second user's job reports its own progress" \
     says agent agent/jobs '"iteration":33'
 says agent agent/status '"refused":2' || fail "another user's progress was taken"
 sed -i 's/("three", 33)/("three", 991)/' "$dir/stranger.py"
 python3 "$dir/stranger.py" &
 pids="$pids $!"
-wait_for 5 "progress from a user without a job is refused" \
+await "progress from a user without a job is refused" \
     says agent agent/status '"refused":4'
 says agent agent/jobs '"iteration":99' &&
     fail "progress without a job was taken"
@@ -169,7 +169,7 @@ chown 65533 "$dir/spy-other.log"
     --log "regex:$dir/spy-*.log,iteration=step ([0-9]+)" -- \
     setpriv --reuid=65534 --clear-groups sleep 300 2>> "$dir/agent.log" &
 pids="$pids $!"
-wait_for 3 "other users' files are refused" says agent agent/readers \
+await "other users' files are refused" says agent agent/readers \
     '"job":"spy/t0",[^}]*"refused":2'
 says agent agent/readers '"files":1,[^}]*"job":"spy/t0"' \
     || fail "its own file is not read"
@@ -181,7 +181,7 @@ log_line "$dir/two.log" "step 78"
 says agent agent/jobs '"iteration":78' && fail "the log was believed"
 echo '{"readers": [{}]}' > "$dir/readers.json"
 kill -HUP $agent
-wait_for 3 "bad rules are reported" grep -q "readers.json: /readers/0" \
+await "bad rules are reported" grep -q "readers.json: /readers/0" \
     "$dir/agent.log"
 says agent agent/readers '"job":"one/t0"' || fail "bad rules were taken"
 echo '{"readers": []}' > "$dir/readers.json"
@@ -196,5 +196,5 @@ wait $agent 2>/dev/null
     -vsyslog:off 2>> "$dir/agent.log" &
 agent=$!
 pids="$pids $agent"
-wait_for 5 "a new agent reads the same log" says agent agent/jobs \
+await "a new agent reads the same log" says agent agent/jobs \
     '"iteration":78'
