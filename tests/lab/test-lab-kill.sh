@@ -13,7 +13,7 @@ rundir=/run/stagecoach/lab-$name
 
 # Several times as long as all kills take on a fast machine.
 sed -e 's/"iterations": 8,/"iterations": 80,/' \
-    -e 's/"iterations": 16,/"iterations": 63,/' \
+    -e 's/"iterations": 16,/"iterations": 90,/' \
     -e 's/"iterations": 12,/"iterations": 120,/' \
     "$SOURCE/lab/scenarios/smoke.json" >"$dir/long.json"
 
