@@ -9,12 +9,12 @@ failed, N skipped"; exits 1 if any failed or if nothing ran.
 
 Prints the names of the failed tests to be run a second time: all, because
 tests wait for processes and threads on a machine that may be shared, if at most
-six failed: more have a common cause."""
+three failed: more have a common cause."""
 
 import json
 import sys
 
-MOST_AGAIN = 6
+MOST_AGAIN = 3
 
 
 def results(name):

@@ -5,8 +5,6 @@
 # beside a busy loop on each processor: ten and more minutes for each run.  Adds
 # each run with the names of the tests that failed to results/suite-runs.json.
 # Prints one JSON object of all runs in that file, progress on standard error.
-# $LOOP is a shell command that computes in place of the busy loop, for example
-# a fuzzer; it has the number of its processor in $PROCESSOR.
 set -eu
 cd "$(dirname "$0")/../.."
 exec python3 tests/bench/suite.py "${BUILD:-build}" "${ALONE:-1}" "${BUSY:-1}"
