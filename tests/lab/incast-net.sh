@@ -66,12 +66,12 @@ fail() {
     exit 1
 }
 
-# Waits until a command succeeds, at most 10 seconds.
+# Waits until a command succeeds, about 40 seconds at most.
 wait_until() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || {
+        [ $tries -lt 800 ] || {
             tail -5 "$TMP/shims" >&2
             fail "timeout: $*"
         }

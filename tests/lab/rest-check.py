@@ -30,7 +30,7 @@ import jsonschema
 class Client(http.client.HTTPConnection):
     """HTTP over the place."""
 
-    def __init__(self, timeout=5):
+    def __init__(self, timeout=30):
         super().__init__("localhost", timeout=timeout)
 
     def connect(self):

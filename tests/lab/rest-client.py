@@ -44,7 +44,7 @@ class Client(http.client.HTTPConnection):
     """HTTP over the unix socket."""
 
     def __init__(self):
-        super().__init__("localhost", timeout=5)
+        super().__init__("localhost", timeout=20)
 
     def connect(self):
         self.sock = connect()
@@ -54,7 +54,7 @@ def connect():
     """Returns a connected socket; may wait for room in the queue."""
     sock = socket.socket(socket.AF_UNIX)
     sock.connect(SOCKET)
-    sock.settimeout(5)
+    sock.settimeout(20)
     return sock
 
 
@@ -101,7 +101,7 @@ def views(control):
         status, headers, body = ask("/v1/" + name)
         told = json.loads(subprocess.run(
             ["ovs-appctl", "-t", control, command], check=True,
-            capture_output=True, timeout=5).stdout)
+            capture_output=True, timeout=20).stdout)
         expect(f"/v1/{name}: {status}", status == 200)
         expect(f"/v1/{name}: {headers}",
                headers["Content-Type"] == "application/json")

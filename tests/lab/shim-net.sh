@@ -51,12 +51,12 @@ traffic=$BUILD/tests/lab/traffic
 
 shim_ask() { "$BUILD/tests/lab/shim-client" "$SOCK" "$@" || fail "$*"; }
 
-# Waits until a command succeeds, at most 10 seconds.
+# Waits until a command succeeds, about 40 seconds at most.
 wait_until() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "timeout: $*"
+        [ $tries -lt 800 ] || fail "timeout: $*"
         sleep 0.05
     done
 }

@@ -28,7 +28,7 @@ clean_up() {
 }
 
 ask() {
-    ovs-appctl -T 5 -t "$dir/agent.ctl" "$@" 2>"$dir/answer"
+    ovs-appctl -T 10 -t "$dir/agent.ctl" "$@" 2>"$dir/answer"
 }
 
 # flow_of PORT JOB: checks that the shim has the flow from PORT in the slot of
@@ -59,7 +59,7 @@ connect() {
     $netns env "$@" "$tests/fake-job" connect $address 5000 > "$dir/port" &
     job=$!
     pids="$pids $job"
-    deadline=$(($(date +%s) + 5))
+    deadline=$(($(date +%s) + 20))
     until [ -s "$dir/port" ]; do
         [ "$(date +%s)" -lt $deadline ] || fail "no connection"
         sleep 0.01
@@ -105,7 +105,7 @@ grep -q '^NoNewPrivs:	1' "/proc/$agent/status" || fail "new privileges"
 echo "ok: nine capabilities are kept"
 
 # A second agent.
-timeout 5 $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:off \
+timeout 20 $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:off \
     -vsyslog:off 2> "$dir/second"
 [ $? -eq 1 ] || fail "a second agent was started"
 [ "$(wc -l < "$dir/second")" -eq 1 ] && grep -q 'only one is' "$dir/second" ||

@@ -39,7 +39,7 @@ telemetry_says() {
 }
 
 agent_says() {
-    ovs-appctl -T 2 -t "$dir/agent.ctl" "$1" 2>/dev/null | grep -q -- "$2"
+    ovs-appctl -T 10 -t "$dir/agent.ctl" "$1" 2>/dev/null | grep -q -- "$2"
 }
 
 transact() {

@@ -23,7 +23,7 @@ set_clock() { printf '%-16s' "$1" | dd of="$dir/step" conv=notrunc status=none; 
 : >"$dir/step"
 set_clock 0
 
-ask() { ovs-appctl -T 5 -t "$rundir/$1" "$2"; }
+ask() { ovs-appctl -T 10 -t "$rundir/$1" "$2"; }
 # How often an order was extended: once a second for each agent.
 leases() {
     ask controller.ctl coverage/show |

@@ -39,7 +39,7 @@ join() {
         --dbdir "$dir/db$1"
 }
 state_is() {
-    ovs-appctl -T 2 -t "$dir/run$1/controller.ctl" controller/status |
+    ovs-appctl -T 10 -t "$dir/run$1/controller.ctl" controller/status |
         grep -q "\"state\":\"$2\""
 }
 one_leads() { state_is 2 active || state_is 3 active; }
@@ -77,7 +77,7 @@ knows_all() {
 await "the first controller hears of the new members" knows_all
 kill -9 "$(cat "$dir/run1/hosts-db.pid")" "$(cat "$dir/run1/intent-db.pid")"
 is_connected() {
-    ovs-appctl -T 2 -t "$dir/run1/controller.ctl" controller/status |
+    ovs-appctl -T 10 -t "$dir/run1/controller.ctl" controller/status |
         grep '"hosts_connected":true' | grep -q '"intent_connected":true'
 }
 is_away() { ! is_connected; }

@@ -24,7 +24,7 @@ clean_up() {
 }
 
 pki() { "$BUILD/cli/stagecoach" pki "$@" --dir "$dir/pki"; }
-ask() { ovs-appctl -T 5 -t "$dir/run/controller.ctl" "$@"; }
+ask() { ovs-appctl -T 10 -t "$dir/run/controller.ctl" "$@"; }
 asks() { ask "$1" | grep -q -- "$2"; }
 
 listens() { ip netns exec $ns ss -Hltn "sport = :$1" | grep -q .; }

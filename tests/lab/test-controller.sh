@@ -50,7 +50,7 @@ order() {
 }
 order_is() { [ "$(order)" = "$1" ]; }
 start() {
-    timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
+    timeout 60 "$stagecoach" controller start --dbdir "$dir/db" \
         --policy "$dir/policy.json" || fail "controller start"
 }
 

@@ -121,14 +121,14 @@ pids="$pids $!"
     2>"$dir/agent.log" &
 pids="$pids $!"
 is_active() {
-    ovs-appctl -T 2 -t "$dir/run/controller.ctl" controller/status |
+    ovs-appctl -T 10 -t "$dir/run/controller.ctl" controller/status |
         grep -q '"state":"active"'
 }
 await "the controller leads" is_active
 "$stagecoach" stage begin --cojob veteran --rung 0 --iterations 10 \
     --later-iterations 20 --jobs t0 || fail "stage begin"
 follows() {
-    ovs-appctl -T 2 -t "$dir/run/agent.ctl" agent/status |
+    ovs-appctl -T 10 -t "$dir/run/agent.ctl" agent/status |
         grep '"state":"ordered"' | grep -q '"database":true'
 }
 await "the agent follows an order" follows

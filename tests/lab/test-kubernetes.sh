@@ -36,7 +36,7 @@ show() {
 }
 
 agent_asks() {
-    ovs-appctl -T 2 -t "$dir/agent.ctl" "$@" 2>/dev/null
+    ovs-appctl -T 10 -t "$dir/agent.ctl" "$@" 2>/dev/null
 }
 
 agent_says() {

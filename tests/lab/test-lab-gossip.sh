@@ -12,7 +12,7 @@ begin_lab g
 
 # Queries the agent of host h0.
 ask() {
-    ovs-appctl -T 2 -t "/run/stagecoach/lab-$name/hosts/h0/agent.ctl" "$@" \
+    ovs-appctl -T 10 -t "/run/stagecoach/lab-$name/hosts/h0/agent.ctl" "$@" \
         2>/dev/null
 }
 

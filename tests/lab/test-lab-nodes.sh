@@ -34,7 +34,7 @@ print(json.dumps(scenario))
 PYTHON
 
 has_trained() {
-    ovs-appctl -T 2 -t "/run/stagecoach/lab-$name/hosts/h0/agent.ctl" \
+    ovs-appctl -T 10 -t "/run/stagecoach/lab-$name/hosts/h0/agent.ctl" \
         agent/jobs >"$dir/jobs" 2>/dev/null && python3 -c '
 import json, sys
 jobs = {j["job"]: j for j in json.load(open(sys.argv[1]))["jobs"]}

@@ -101,7 +101,7 @@ awk '$1 == "h0:tx" && $2 + 0 >= 50 { load = 1 }
 compete h0 h1 "one downlink"
 await "the doctor knows what the shims expect of the switch" finds 0 \
     "'serve levels in order' in f['note', 'switches']"
-ovs-appctl -T 5 -t "$STAGECOACH_RUNDIR/hosts/h1/agent.ctl" exit
+ovs-appctl -T 10 -t "$STAGECOACH_RUNDIR/hosts/h1/agent.ctl" exit
 await "the doctor misses an agent" finds 1 \
     "'has disconnected' in f['error', 'h1'] and ('error', 'h0') not in f"
 "$stagecoach" support "$dir/support.tar.gz" >"$dir/support" || fail "support"

@@ -24,7 +24,7 @@ show() {
     wanted
 }
 
-sc() { timeout 20 "$stagecoach" "$@"; }
+sc() { timeout 60 "$stagecoach" "$@"; }
 ask() { ovs-appctl -T 10 -t "$dir/run/controller.ctl" "$@"; }
 asks() { ask "$1" | grep -q -- "$2"; }
 wanted() {

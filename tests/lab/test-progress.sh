@@ -28,7 +28,7 @@ show() {
 }
 
 ask() {
-    ovs-appctl -T 2 -t "$dir/$1.ctl" "$2"
+    ovs-appctl -T 10 -t "$dir/$1.ctl" "$2"
 }
 
 says() {
@@ -62,7 +62,7 @@ cat > "$dir/readers.json" <<EOF2
               "metric": "accuracy"}]}
 EOF2
 : > "$dir/agent.log"
-timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
+timeout 60 "$stagecoach" controller start --dbdir "$dir/db" \
     --policy "$SOURCE/policies/early.json" > "$dir/start.log" 2>&1 \
     || fail "controller start: $(cat "$dir/start.log")"
 "$BUILD/agent/stagecoach-agent" --host=h0 --rate=50Mbit \
@@ -84,7 +84,7 @@ pids="$pids $!"
     setpriv --reuid=65534 --clear-groups sleep 300 2>> "$dir/agent.log" &
 pids="$pids $!"
 for cojob in one two; do
-    timeout 10 "$stagecoach" stage begin --cojob $cojob --rung 0 \
+    timeout 40 "$stagecoach" stage begin --cojob $cojob --rung 0 \
         --iterations 1000 --jobs t0 || fail "stage begin"
 done
 await "the rule has a reader" says agent agent/readers '"job":"one/t0"'
@@ -185,7 +185,7 @@ await "bad rules are reported" grep -q "readers.json: /readers/0" \
     "$dir/agent.log"
 says agent agent/readers '"job":"one/t0"' || fail "bad rules were taken"
 echo '{"readers": []}' > "$dir/readers.json"
-ovs-appctl -T 2 -t "$dir/agent.ctl" agent/reload-readers \
+ovs-appctl -T 10 -t "$dir/agent.ctl" agent/reload-readers \
     | grep -q '"job":"one/t0"' && fail "the rule is still in force"
 says agent agent/readers '"job":"two/t0"' || fail "the environment's is gone"
 

@@ -21,13 +21,13 @@ clean_up() {
 }
 
 check() {
-    timeout 90 python3 -W ignore "$SOURCE/tests/lab/rest-check.py" "$@" ||
+    timeout 200 python3 -W ignore "$SOURCE/tests/lab/rest-check.py" "$@" ||
         fail "rest-check.py $*"
     echo "ok: $2"
 }
 cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 "$stagecoach" controller init --dbdir "$dir/db" || fail "controller init"
-timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
+timeout 60 "$stagecoach" controller start --dbdir "$dir/db" \
     --policy "$dir/policy.json" || fail "controller start"
 for host in h0 h1; do
     "$BUILD/tests/lab/fake-agent" "unix:$dir/run/telemetry.sock" $host \
@@ -78,7 +78,7 @@ grep -q "^change,$(id -un),stage asha-9/0 begins" "$dir/events" ||
 # A database that hangs delays only requests that change it.
 intent_pid=$(cat "$dir/run/intent-db.pid")
 kill -STOP "$intent_pid"
-timeout 60 python3 "$SOURCE/tests/lab/rest-check.py" "$socket" away ||
+timeout 200 python3 "$SOURCE/tests/lab/rest-check.py" "$socket" away ||
     { kill -CONT "$intent_pid"; fail "rest-check.py away"; }
 kill -CONT "$intent_pid"
 echo "ok: away"
@@ -140,7 +140,7 @@ pids="$pids $!"
 await "the service manager is notified" grep -qx READY=1 "$dir/ready"
 at() { echo "127.0.0.1:$port,$dir/$1.key,$dir/$1.pem,$dir/ca.pem"; }
 status_of() {
-    timeout 20 python3 "$SOURCE/tests/lab/rest-check.py" "$1" status 2>&1 ||
+    timeout 60 python3 "$SOURCE/tests/lab/rest-check.py" "$1" status 2>&1 ||
         echo refused
 }
 alice_is_answered() { [ "$(status_of "$(at alice)")" = 200 ]; }

@@ -29,7 +29,7 @@ says() { rollout | grep -qF "$1"; }
 
 cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 "$stagecoach" controller init --dbdir "$dir/db"
-timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
+timeout 60 "$stagecoach" controller start --dbdir "$dir/db" \
     --policy "$dir/policy.json"
 for host in h0 h1; do
     FAKE_AGENT_APPLIES=1 "$agent" "unix:$dir/run/telemetry.sock" $host \
@@ -39,15 +39,15 @@ done
 last=$!
 await "the rollout has both hosts" says '"hosts":2'
 
-timeout 20 "$stagecoach" stage begin --cojob large --rung 0 \
+timeout 60 "$stagecoach" stage begin --cojob large --rung 0 \
     --iterations 100000 --jobs t0 --wait hosts || fail "stage begin --wait"
 rollout large 0 begun | grep -qF '"behind":[],"done":true,"hosts":2,"hosts_applied":2,' ||
     fail "it came back too soon: $(rollout large 0 begun)"
 rollout large 0 ended | grep -qF '"done":false' ||
     fail "a stage that runs has ended"
-timeout 20 "$stagecoach" pin large/t0 --wait hosts >/dev/null ||
+timeout 60 "$stagecoach" pin large/t0 --wait hosts >/dev/null ||
     fail "pin --wait"
-timeout 20 "$stagecoach" undo --wait hosts >/dev/null || fail "undo --wait"
+timeout 60 "$stagecoach" undo --wait hosts >/dev/null || fail "undo --wait"
 echo "ok: commands return when hosts have the order"
 
 # One host does not apply new orders.

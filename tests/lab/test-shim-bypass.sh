@@ -28,7 +28,7 @@ agent_start() {
 }
 
 agent_says() {
-    ovs-appctl -T 2 -t "$TMP/agent.ctl" agent/status 2>/dev/null |
+    ovs-appctl -T 10 -t "$TMP/agent.ctl" agent/status 2>/dev/null |
         grep -q -- "$1"
 }
 

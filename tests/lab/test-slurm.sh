@@ -50,7 +50,7 @@ start_agent() {
 }
 
 agent_says() {
-    ovs-appctl -T 2 -t "$dir/agent.ctl" "$1" 2>/dev/null | grep -q -- "$2"
+    ovs-appctl -T 10 -t "$dir/agent.ctl" "$1" 2>/dev/null | grep -q -- "$2"
 }
 
 # as_user COMMAND...: runs COMMAND as $user, for at most a minute.
@@ -176,7 +176,7 @@ grep -qx "USER=$user" "$dir/out/env.0" || fail "the task is not $user's"
 wait_for 2 "the prolog ran for it" grep -qx "$job asha7:2" "$dir/prolog.log"
 wait_for 3 "the agent has the job" agent_says agent/jobs "\"asha7/slurm-$job\""
 both_ends() {
-    [ "$(ovs-appctl -T 2 -t "$dir/agent.ctl" agent/flows |
+    [ "$(ovs-appctl -T 10 -t "$dir/agent.ctl" agent/flows |
          tr '{' '\n' | grep "$address:6000" |
          grep -c "\"job\":\"asha7/slurm-$job\"")" = 2 ]
 }

@@ -67,7 +67,7 @@ controller() {
 # says CONTROLLER SWITCH TEXT: checks the status of the switch with the port
 # SWITCH.
 says() {
-    ovs-appctl -T 5 -t "$dir/$1.ctl" controller/switches |
+    ovs-appctl -T 10 -t "$dir/$1.ctl" controller/switches |
         sed 's/{"applied"/\n&/g' | grep "127.0.0.1:$2\"" | grep -q -- "$3"
 }
 n_flows() {

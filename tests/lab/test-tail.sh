@@ -29,7 +29,7 @@ show() {
     ask agent/readers
     ask agent/jobs
 }
-ask() { ovs-appctl -T 2 -t "$dir/agent.ctl" "$@"; }
+ask() { ovs-appctl -T 10 -t "$dir/agent.ctl" "$@"; }
 says() { ask "$1" 2>/dev/null | grep -q -- "$2"; }
 
 # reader JOB: prints the object of the reader.
@@ -63,7 +63,7 @@ done
 ln -s "$dir/created" "$dir/planted/.agent.~lock~"
 chown -h 65534 "$dir/planted" "$dir/planted/"* "$dir/planted/.agent.~lock~"
 refuses() {
-    timeout 5 "$@" >"$dir/planted.log" 2>&1
+    timeout 20 "$@" >"$dir/planted.log" 2>&1
     status=$?
     case $status in
     0 | 124) fail "$1 used the directory of another user" ;;
@@ -81,7 +81,7 @@ fi
 [ ! -e "$dir/created" ] || fail "root has created a file"
 chmod 777 "$dir/planted"
 chown 0 "$dir/planted"
-if timeout 5 "$BUILD/agent/stagecoach-agent" --host=h0 -vsyslog:off \
+if timeout 20 "$BUILD/agent/stagecoach-agent" --host=h0 -vsyslog:off \
     --rundir="$dir/planted" >"$dir/planted.log" 2>&1 ||
     ! grep -q "/planted: mode 0777, a directory that only" "$dir/planted.log"
 then

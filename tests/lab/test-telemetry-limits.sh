@@ -25,7 +25,7 @@ start_databases run
     --telemetry="ptcp:$port:127.0.0.1" --rest=none \
     -vconsole:info -vsyslog:off 2>"$dir/controller.log" &
 pids="$pids $!"
-ask() { ovs-appctl -T 5 -t "$dir/ctl" "$@"; }
+ask() { ovs-appctl -T 10 -t "$dir/ctl" "$@"; }
 leads() { ask controller/status | grep -q '"state":"active"'; }
 await "the controller leads" leads
 

@@ -305,7 +305,7 @@ end_one(const char *scheme, int signal, bool survives)
     struct crew crew;
     char line[CREW_LINE];
 
-    start(&crew, scheme, "400", signal == SIGSTOP ? "2" : "10");
+    start(&crew, scheme, "400", signal == SIGSTOP ? "6" : "30");
     assert_true(crew_find_line(&crew, 2, "\"iteration\": 20,", line));
     kill(crew.pids[2], signal);
     for (int i = 0; i < N; i++) {
@@ -350,7 +350,7 @@ a_peer_left_alone_ends_under_prague(void **state)
     struct crew crew;
     char line[CREW_LINE];
 
-    start(&crew, "prague", "400", "10");
+    start(&crew, "prague", "400", "30");
     assert_true(crew_find_line(&crew, 0, "\"iteration\": 20,", line));
     for (int i = 1; i < N; i++) {
         kill(crew.pids[i], SIGKILL);
@@ -375,7 +375,7 @@ peers_of_another_training_are_refused(void **state)
         int out = crew_fork(&crew, i);
 
         if (out >= 0) {
-            peer_main(&crew, i ? "adpsgd" : "netmax", i, "10", "10", out);
+            peer_main(&crew, i ? "adpsgd" : "netmax", i, "10", "30", out);
         }
     }
     for (int i = 0; i < 2; i++) {
@@ -402,7 +402,7 @@ smart_groups_take_means_across_machines(void **state)
         int out = crew_fork(&crew, i);
 
         if (out >= 0) {
-            peer_main(&crew, "prague-smart", i, "250", "10", out);
+            peer_main(&crew, "prague-smart", i, "250", "30", out);
         }
     }
     for (int i = 0; i < N; i++) {
@@ -425,7 +425,7 @@ peers_with_few_labels_learn_all(void **state)
         int out = crew_fork(&crew, i);
 
         if (out >= 0) {
-            shard_main(&crew, "allreduce", i, "250", "10", "by-label", out);
+            shard_main(&crew, "allreduce", i, "250", "30", "by-label", out);
         }
     }
     for (int i = 0; i < N; i++) {
@@ -448,7 +448,7 @@ peers_with_other_shards_are_refused(void **state)
         int out = crew_fork(&crew, i);
 
         if (out >= 0) {
-            shard_main(&crew, "adpsgd", i, "10", "10",
+            shard_main(&crew, "adpsgd", i, "10", "30",
                        i ? "iid" : "by-label", out);
         }
     }
@@ -510,7 +510,7 @@ a_job_has_at_most_128_peers(void **state)
     }
     out = crew_fork(&crew, 0);
     if (out >= 0) {
-        peer_main(&crew, "netmax", 0, "10", "10", out);
+        peer_main(&crew, "netmax", 0, "10", "30", out);
     }
     assert_true(crew_find_line(&crew, 0, "failed", line));
     assert_non_null(strstr(line, "--peers: more than 128"));
