@@ -653,12 +653,29 @@ json_check_close_all(struct json_check *jc)
     return finish(jc, MAX_ERRORS);
 }
 
+/* Returns what can be read from 'stream', at most MAX_FILE bytes and a '\0'. */
+static char *
+read_stream(FILE *stream, size_t *np)
+{
+    char *text = NULL;
+    size_t n = 0, size = 8192;
+
+    do {
+        size *= 2;
+        text = reallocate(text, size + 1, 1);
+        n += fread(text + n, 1, size - n, stream);
+    } while (n == size && size < MAX_FILE);
+    text[n] = '\0';
+    *np = n;
+    return text;
+}
+
 char *
 json_read_file(const char *file, char **textp)
 {
     FILE *stream = fopen(file, "r");
-    char *text = stream ? allocate(MAX_FILE, 1) : NULL;
-    size_t n = stream ? fread(text, 1, MAX_FILE, stream) : 0;
+    size_t n = 0;
+    char *text = stream ? read_stream(stream, &n) : NULL;
     char *error = NULL;
 
     if (!stream || ferror(stream)) {
@@ -676,6 +693,6 @@ json_read_file(const char *file, char **textp)
         free(text);
         text = NULL;
     }
-    *textp = text ? reallocate(text, n + 1, 1) : NULL;
+    *textp = text;
     return error;
 }

@@ -12,10 +12,10 @@ set -eu
 begin_lab r
 cat >"$dir/local.sh" <<EOF_SH
 case \$1 in
-    1) exec "$BUILD/tests/lab/traffic" source 10.77.0.1 6000 0 0 1500 4500 ;;
-    0) exec "$BUILD/tests/lab/traffic" sink 9000 6000 ;;
-    3) exec "$BUILD/tests/lab/traffic" source 10.77.0.3 6002 0 0 1500 4500 ;;
-    2) exec "$BUILD/tests/lab/traffic" sink 9000 6002 ;;
+    1) exec "$BUILD/tests/lab/traffic" source 10.77.0.1 6000 0 0 1500 12000 ;;
+    0) exec "$BUILD/tests/lab/traffic" sink-each 60000 6000 ;;
+    3) exec "$BUILD/tests/lab/traffic" source 10.77.0.3 6002 0 0 1500 12000 ;;
+    2) exec "$BUILD/tests/lab/traffic" sink-each 60000 6002 ;;
 esac
 EOF_SH
 cat >"$dir/racks.json" <<'EOF_JSON'
@@ -25,7 +25,7 @@ cat >"$dir/racks.json" <<'EOF_JSON'
  "searches": [{"search": {
      "name": "asha", "trials": 2,
      "space": {"learning_rate": [0.1, 0.2], "width": [288], "batch": [32]},
-     "rungs": [{"iterations": 12, "keep": 1}, {"iterations": 50}],
+     "rungs": [{"iterations": 12, "keep": 1}, {"iterations": 80}],
      "placements": [{"workers": ["h0", "h1"], "servers": ["h2", "h3"]}],
      "model": {"inputs": 64, "hidden_layers": 2, "classes": 10},
      "data": {"kind": "generated", "samples": 2000}, "backend": "cpu"}}],
