@@ -77,14 +77,14 @@ end_process() {
 wait_for() {
     limit=$(($1 * 4000)) what=$2 since=$(date +%s%3N)
     shift 2
-    tries=0
+    n_waits=0
     until "$@" >/dev/null 2>"$dir/errors"; do
         if [ $(($(date +%s%3N) - since)) -ge "$limit" ]; then
             tail -n 5 "$dir/errors" >&2
             fail "$what"
         fi
         # Waiting must not take the processors from what it waits for.
-        [ $((tries += 1)) -le 10 ] && sleep 0.02 || sleep 0.15
+        if [ $((n_waits += 1)) -le 10 ]; then sleep 0.02; else sleep 0.15; fi
     done
     took=$(($(date +%s%3N) - since))
     echo "ok: $what"
