@@ -12,10 +12,10 @@ set -eu
 begin_lab r
 cat >"$dir/local.sh" <<EOF_SH
 case \$1 in
-    1) exec "$BUILD/tests/lab/traffic" source 10.77.0.1 6000 0 0 1500 12000 ;;
-    0) exec "$BUILD/tests/lab/traffic" sink-each 60000 6000 ;;
-    3) exec "$BUILD/tests/lab/traffic" source 10.77.0.3 6002 0 0 1500 12000 ;;
-    2) exec "$BUILD/tests/lab/traffic" sink-each 60000 6002 ;;
+    1) exec "$BUILD/tests/lab/traffic" source 10.77.0.1 6000 0 0 1500 25000 ;;
+    0) exec "$BUILD/tests/lab/traffic" sink-each 90000 6000 ;;
+    3) exec "$BUILD/tests/lab/traffic" source 10.77.0.3 6002 0 0 1500 25000 ;;
+    2) exec "$BUILD/tests/lab/traffic" sink-each 90000 6002 ;;
 esac
 EOF_SH
 cat >"$dir/racks.json" <<'EOF_JSON'

@@ -31,7 +31,7 @@ done
 
 cd "$SOURCE"
 export BUILD TMPDIR="$dir"
-timeout 280 python3 "$SOURCE/tests/lab/run-document.py" docs/tutorial.md \
+timeout 800 python3 "$SOURCE/tests/lab/run-document.py" docs/tutorial.md \
     "\$PWD/build=$BUILD" "tutor=$name" || {
     find "$dir" -name '*.err' -exec tail -n 20 {} +
     fail "the tutorial"
