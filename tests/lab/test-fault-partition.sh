@@ -202,6 +202,7 @@ partition() {
     done
     fault "$label-heal" "ip -n $nets-net link set c$cut master bridge0"
     wait_for 5 "no alarm for machine $cut" has_no_alarm "member ssl:10.99.0.$cut:"
+    [ "$took" -le 5000 ] || fail "the alarm is there for $took ms"
     await "the intent database is whole" is_whole intent Intent
     await "the hosts database is whole" is_whole hosts Hosts
     await "one controller leads" one_leads
