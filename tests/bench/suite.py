@@ -40,7 +40,8 @@ def run(build, busy):
     commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"],
                             check=True, capture_output=True, text=True)
     load = os.getloadavg()[0]
-    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    command = os.environ.get("LOAD", "while :; do :; done")
+    loops = [subprocess.Popen(["sh", "-c", command])
              for _ in range(os.cpu_count() if busy else 0)]
     begin = time.monotonic()
     try:
