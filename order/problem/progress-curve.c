@@ -268,11 +268,30 @@ progress_curve_score(struct progress_curve *curve,
     *early |= late <= 0 && curve->n < options->samples;
 }
 
+/* Returns the number of iterations from the k-th until the curve will have
+ * 'samples' samples, at their usual distance, at least 1; 0 if it has them or
+ * none yet. */
+static double
+iterations_to_samples(const struct progress_curve *curve,
+                      const struct progress_options *options, double k)
+{
+    const struct progress_sample *first = curve->samples;
+    const struct progress_sample *last = &curve->samples[curve->n - 1];
+    double missing = options->samples - (double) curve->n;
+    double gap;
+
+    if (!curve->n || missing <= 0) {
+        return 0;
+    }
+    gap = curve->n > 1 ? (last->k - first->k) / (curve->n - 1) : last->k;
+    return fmax(missing * fmax(gap, 1) - fmax(k - last->k, 0), 1);
+}
+
 double
 progress_curve_to_theta(struct progress_curve *curve,
                      const struct progress_options *options, double k)
 {
-    double missing = curve->n ? options->samples - (double) curve->n : 0;
+    double missing = iterations_to_samples(curve, options, k);
     double limit = 1, span = 1, exponent = 1;
     double distance;
 
@@ -283,10 +302,9 @@ progress_curve_to_theta(struct progress_curve *curve,
         exponent = curve->exponent;
     }
     if (limit <= 0) {
-        return fmax(missing, 0);
+        return missing;
     }
     distance = limit - early_end_value(options, limit, span, exponent);
     distance = fmax(distance, DBL_EPSILON * limit);
-    return fmax(pow(span / distance, 1 / exponent) - 1 - fmax(k, 0),
-                fmax(missing, 0));
+    return fmax(pow(span / distance, 1 / exponent) - 1 - fmax(k, 0), missing);
 }

@@ -135,8 +135,9 @@ void progress_curve_add(struct progress_curve *, double k, double value,
 
 /* Returns the predicted number of iterations from the k-th until the metric
  * reaches theta of its last value; 0 if it has reached it.  A job that has
- * reported fewer than 'samples' needs one for each that is missing.  Uses the
- * prior before there is a fit. */
+ * reported fewer than 'samples' needs at least the iterations until it will
+ * have reported them, at the usual distance.  Uses the prior before there is a
+ * fit. */
 double progress_curve_to_theta(struct progress_curve *,
                                const struct progress_options *, double k);
 

@@ -105,6 +105,15 @@ job_end(struct live *live, struct live_job *job)
     }
 }
 
+/* Returns true if 'job' reports its metric after the iteration that ended. */
+static bool
+reports_metric(const struct live_job *job)
+{
+    int64_t every = job->job->curve.every;
+
+    return !every || job->iterations_done % every == 0;
+}
+
 /* Reports the current metric of 'job'. */
 static void
 report_metric(struct live *live, struct live_job *job)
@@ -155,7 +164,7 @@ exchange_end(struct live *live, struct live_job *job)
     }
     job->iterations_left--;
     job->iterations_done++;
-    if (job->curve) {
+    if (job->curve && reports_metric(job)) {
         report_metric(live, job);
     }
     iteration_begin(live, job);

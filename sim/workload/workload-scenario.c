@@ -170,6 +170,8 @@ read_curve(const struct json_at *curve, struct workload_job *job)
         job->curve.final = json_number(curve, "final", 1e-9, 1e9);
         job->curve.span = json_number(curve, "span", 0, 1e9);
         job->curve.exponent = json_number(curve, "exponent", 0.01, 10);
+        job->curve.every = json_integer_or(curve, "every", 1, MAX_ITERATIONS,
+                                           1);
     }
 }
 

@@ -102,7 +102,7 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
 
         snprintf(name, sizeof name, "t%d", i);
         job = workload_add_job(cojob, name, compute_seconds(spec, &trial));
-        job->curve = (struct workload_curve) { 1, 1, 1 };
+        job->curve = (struct workload_curve) { 1, 1, 1, spec->eval_every };
         (trial.placement->n_servers ? add_exchange : add_peers)(
             job, trial.placement,
             search_model_n_parameters(&spec->model, trial.width));

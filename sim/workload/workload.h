@@ -56,6 +56,8 @@ struct workload_transfer {
  * 'final' of 0 is no metric. */
 struct workload_curve {
     double final, span, exponent;
+    int64_t every;              /* Iterations between two reports of the
+                                 * metric; 0 is 1. */
 };
 
 struct workload_job {

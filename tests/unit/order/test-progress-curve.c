@@ -434,10 +434,30 @@ a_job_is_early_until_theta_of_its_end(void **state)
     progress_curve_score(&curve, &options, 9, 1, 9, &gain, &early);
     assert_true(early);
 
-    /* But not before it has told enough. */
+    /* But not before it has told enough, a sample each 9 / 8 iterations. */
     options.end = 15;
     options.samples = 12;
-    assert_float_equal(progress_curve_to_theta(&curve, &options, 9), 3, 0);
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 9), 3.375, 0);
+}
+
+/* Three samples are missing when the first comes after 10 iterations. */
+static void
+missing_samples_take_their_usual_distance(void **state)
+{
+    const struct progress_options options = {
+        .theta = 0.9, .samples = 4, .boot_s = 300, .period_s = 5,
+    };
+    struct progress_curve curve;
+
+    progress_curve_init(&curve, 0);
+    progress_curve_add(&curve, 10, 0.5, 10);
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 10), 30, 0);
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 18), 22, 0);
+    progress_curve_add(&curve, 20, 0.6, 20);
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 20), 20, 0);
+    progress_curve_add(&curve, 30, 0.65, 30);
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 39), 1, 0);
+    assert_float_equal(progress_curve_to_theta(&curve, &options, 60), 1, 0);
 }
 
 int
@@ -460,6 +480,7 @@ main(void)
         cmocka_unit_test(several_values_of_an_iteration_are_one),
         cmocka_unit_test(forgets_what_a_restart_undoes),
         cmocka_unit_test(a_job_is_early_until_theta_of_its_end),
+        cmocka_unit_test(missing_samples_take_their_usual_distance),
         cmocka_unit_test(ignores_what_is_no_number),
         cmocka_unit_test(scores_any_log),
         cmocka_unit_test(predicts_the_end_of_the_early_stage),

@@ -592,10 +592,10 @@ notes_when_jobs_are_good(void **state)
 }
 
 /* Two jobs on the same ports; the first hardly learns.  That is known as soon
- * as it has told as many samples as the options want before they judge it; until
- * then it is early, as the second is. */
+ * as it has told as many samples as the options want before they judge it, one
+ * each 'every' iterations; until then it is early, as the second is. */
 static double
-end_of_the_second(int samples)
+end_of_the_second(int samples, int64_t every)
 {
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
     struct sim_options options = {
@@ -613,7 +613,7 @@ end_of_the_second(int samples)
 
         workload_add_transfer(job, 0, 1, 100, 0, 0);
         job->curve = (struct workload_curve) {
-            1, i ? 0.9 : 0.001, i ? 0.2 : 1,
+            1, i ? 0.9 : 0.001, i ? 0.2 : 1, every,
         };
         workload_add_rung(w, cojob, 20, 1);
     }
@@ -627,7 +627,10 @@ end_of_the_second(int samples)
 static void
 judges_early_jobs_by_what_they_told(void **state)
 {
-    assert_true(end_of_the_second(5) < end_of_the_second(15));
+    double end = end_of_the_second(5, 1);
+
+    assert_true(end < end_of_the_second(15, 1));
+    assert_true(end < end_of_the_second(5, 3));
 }
 
 /* A young job preempts a job that has learned most already, although its
