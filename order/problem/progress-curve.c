@@ -275,14 +275,14 @@ static double
 iterations_to_samples(const struct progress_curve *curve,
                       const struct progress_options *options, double k)
 {
-    const struct progress_sample *first = curve->samples;
-    const struct progress_sample *last = &curve->samples[curve->n - 1];
+    const struct progress_sample *first = curve->samples, *last;
     double missing = options->samples - (double) curve->n;
     double gap;
 
     if (!curve->n || missing <= 0) {
         return 0;
     }
+    last = &first[curve->n - 1];
     gap = curve->n > 1 ? (last->k - first->k) / (curve->n - 1) : last->k;
     return fmax(missing * fmax(gap, 1) - fmax(k - last->k, 0), 1);
 }
