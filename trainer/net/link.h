@@ -41,7 +41,9 @@
 
 #define LINK_BUFFER (FRAME_MAX_UPDATE * 2)
 #define LINK_ARENA (FRAME_MAX_UPDATE * 4)
-#define LINK_MAX_PIECES 256
+#ifndef LINK_MAX_PIECES
+#define LINK_MAX_PIECES 256     /* Of the send queue. */
+#endif
 
 struct link {
     int fd;                     /* -1: closed. */

@@ -13,8 +13,11 @@
  *
  *    server_world_run("bsp", data, size);
  *
- * Includes the server itself, because its state machine is private to it. */
+ * Includes the server itself, because its state machine is private to it, and
+ * link.c, because its sockets are in memory here: those of the kernel would
+ * take most of the time of an input. */
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +32,20 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "tests/fuzz/must.h"
+#include "trainer/net/frame.h"
 
+#define WORLD_FD 1000           /* The descriptor of the first socket. */
+#define WORLD_SOCKETS 64        /* More than a server has connections. */
+#define WORLD_ROOM 65536        /* Bytes that wait at a socket. */
+
+/* A connection between a peer and the server. */
+struct world_socket {
+    bool server, peer;          /* Whether these have their end open. */
+    size_t begin, end;          /* Of the data that the server may receive. */
+    uint8_t data[WORLD_ROOM];
+};
+
+static struct world_socket world_sockets[WORLD_SOCKETS];
 static int64_t world_now_us;
 static uint64_t world_random;
 
@@ -61,6 +77,92 @@ world_getrandom(void *p, size_t n, unsigned int flags)
     return n;
 }
 
+static inline struct world_socket *
+world_socket(int fd)
+{
+    must(fd >= WORLD_FD && fd < WORLD_FD + WORLD_SOCKETS);
+    must(world_sockets[fd - WORLD_FD].server);
+    return &world_sockets[fd - WORLD_FD];
+}
+
+static inline int
+world_close(int fd)
+{
+    world_socket(fd)->server = false;
+    return 0;
+}
+
+static inline ssize_t
+world_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    struct world_socket *s = world_socket(fd);
+    size_t total = 0;
+
+    (void) flags;
+    for (size_t i = 0; i < msg->msg_iovlen; i++) {
+        size_t n = msg->msg_iov[i].iov_len;
+
+        n = n < s->end - s->begin ? n : s->end - s->begin;
+        memcpy(msg->msg_iov[i].iov_base, s->data + s->begin, n);
+        s->begin += n;
+        total += n;
+    }
+    if (!total && s->peer) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return total;
+}
+
+/* What the server sends at once are whole frames. */
+static inline ssize_t
+world_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    static uint8_t bytes[1 << 20];
+    size_t n = 0, at = 0;
+
+    (void) flags;
+    for (size_t i = 0; i < msg->msg_iovlen; i++) {
+        must(msg->msg_iov[i].iov_len <= sizeof bytes - n);
+        memcpy(bytes + n, msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
+        n += msg->msg_iov[i].iov_len;
+    }
+    while (at < n) {
+        struct frame frame;
+        size_t head;
+
+        must(n - at >= FRAME_ENVELOPE_LENGTH);
+        must(!frame_check_envelope(bytes + at, &head));
+        must(n - at >= head);
+        must(!frame_decode(bytes + at, &frame));
+        must(n - at >= head + frame.payload_length);
+        at += head + frame.payload_length;
+    }
+    if (!world_socket(fd)->peer) {
+        errno = EPIPE;
+        return -1;
+    }
+    return n;
+}
+
+static inline int
+world_setsockopt(int fd, int level, int option, const void *value,
+                 socklen_t size)
+{
+    (void) fd, (void) level, (void) option, (void) value, (void) size;
+    return 0;
+}
+
+#define close world_close
+#define recvmsg world_recvmsg
+#define sendmsg world_sendmsg
+#define setsockopt world_setsockopt
+#include "trainer/net/link.c"
+#undef setsockopt
+#undef sendmsg
+#undef recvmsg
+#undef close
+
 #define fprintf world_print
 #define getrandom world_getrandom
 #define clock_monotonic_us() world_now_us
@@ -80,7 +182,7 @@ world_getrandom(void *p, size_t n, unsigned int flags)
 
 struct world {
     struct server server;
-    int peers[WORLD_PEERS];     /* The other ends of connections, -1: none. */
+    struct world_socket *peers[WORLD_PEERS];    /* NULL: closed. */
     struct conn *conns[WORLD_PEERS];    /* That they were opened to. */
     const uint8_t *data;        /* Rest of the input. */
     size_t size;
@@ -111,37 +213,47 @@ static void
 world_open(struct world *world, int i)
 {
     struct conn *conn = unused_conn(&world->server);
-    int fds[2];
+    int n = 0;
 
-    if (world->peers[i] >= 0 || !conn) {
+    if (world->peers[i] || !conn) {
         return;
     }
-    must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
-                     fds));
-    world->peers[i] = fds[0];
+    while (world_sockets[n].server || world_sockets[n].peer) {
+        n++;
+        must(n < WORLD_SOCKETS);
+    }
+    world->peers[i] = &world_sockets[n];
+    world->peers[i]->server = world->peers[i]->peer = true;
+    world->peers[i]->begin = world->peers[i]->end = 0;
     world->conns[i] = conn;
-    link_init(&conn->link, fds[1]);
+    link_init(&conn->link, WORLD_FD + n);
     conn->name = message("peer %d", i);
     conn->since_us = world_now_us;
 }
 
-/* Reads what the server has sent to 'fd', which is well-formed. */
+/* Closes peer 'i'. */
 static void
-world_drain(int fd)
+world_end(struct world *world, int i)
 {
-    static uint8_t bytes[1 << 20];
-    ssize_t n, at = 0;
+    world->peers[i]->peer = false;
+    world->peers[i] = NULL;
+}
 
-    n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
-    while (at + FRAME_ENVELOPE_LENGTH <= n) {
-        struct frame frame;
-        size_t head;
+/* Sends as peer 'i' what its socket has room for. */
+static void
+world_write(struct world *world, int i, const void *p, size_t n)
+{
+    struct world_socket *s = world->peers[i];
 
-        must(!frame_check_envelope(bytes + at, &head));
-        must(at + (ssize_t) head <= n);
-        must(!frame_decode(bytes + at, &frame));
-        at += head + frame.payload_length;
+    if (!s->server) {
+        return;
     }
+    if (s->begin == s->end) {
+        s->begin = s->end = 0;
+    }
+    n = n < WORLD_ROOM - s->end ? n : WORLD_ROOM - s->end;
+    memcpy(s->data + s->end, p, n);
+    s->end += n;
 }
 
 /* The members of a frame that fit the state of 'conn', which may be null. */
@@ -226,7 +338,7 @@ world_send(struct world *world, int i, enum frame_type type)
     uint8_t head[FRAME_MAX_HEAD];
     size_t n;
 
-    if (world->peers[i] < 0) {
+    if (!world->peers[i]) {
         return;
     }
     for (int j = 0; j < n_patches % 4; j++) {
@@ -252,10 +364,8 @@ world_send(struct world *world, int i, enum frame_type type)
             payload[j] = world_byte(world);
         }
     }
-    if (send(world->peers[i], head, frame_head_length(type),
-             MSG_NOSIGNAL) > 0 && n) {
-        (void) !send(world->peers[i], payload, n, MSG_NOSIGNAL);
-    }
+    world_write(world, i, head, frame_head_length(type));
+    world_write(world, i, payload, n);
 }
 
 static void
@@ -297,16 +407,10 @@ world_run_server(struct world *world)
     for (int i = 0; i < server->n_conns && !server->over; i++) {
         if (server->conns[i].link.fd >= 0) {
             conn_run(&server->conns[i], POLLIN);
-            world_check(world);
         }
     }
     if (!server->over && server->central) {
         central_run(server);
-    }
-    for (int i = 0; i < WORLD_PEERS; i++) {
-        if (world->peers[i] >= 0) {
-            world_drain(world->peers[i]);
-        }
     }
     world_check(world);
 }
@@ -331,9 +435,8 @@ world_step(struct world *world)
 
     if (kind > 0 && kind < FRAME_N_TYPES) {
         world_send(world, i, kind);
-    } else if (kind == FRAME_N_TYPES && world->peers[i] >= 0) {
-        close(world->peers[i]);
-        world->peers[i] = -1;
+    } else if (kind == FRAME_N_TYPES && world->peers[i]) {
+        world_end(world, i);
     } else if (kind == FRAME_N_TYPES + 1) {
         world_pass_time(world, byte / WORLD_PEERS);
     } else {
@@ -364,16 +467,18 @@ server_world_run(const char *scheme, const uint8_t *data, size_t size)
     if (world.server.class == &sync_groups) {
         must(!central_create(&world.server, 1));
     }
-    memset(world.peers, 0xff, sizeof world.peers);
     while (world.size && !world.server.over) {
         world_step(&world);
     }
     server_uninit(&world.server);
     free(world.server.failure);
     for (int i = 0; i < WORLD_PEERS; i++) {
-        if (world.peers[i] >= 0) {
-            close(world.peers[i]);
+        if (world.peers[i]) {
+            world_end(&world, i);
         }
+    }
+    for (int i = 0; i < WORLD_SOCKETS; i++) {
+        must(!world_sockets[i].server);
     }
 }
 
