@@ -2,6 +2,7 @@
 
 #include "agent/launch/pod-identity.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,9 @@ pod_list_read(const char *place, const char *text, size_t size,
 
     *listp = NULL;
     if (!json) {
+        for (char *p = at.text; *p; p++) {      /* It quotes the list. */
+            *p = iscntrl((unsigned char) *p) ? '?' : *p;
+        }
         return message("%s:%d:%d: %s, a list of pods is allowed", place,
                        at.line, at.column, at.text);
     }

@@ -219,7 +219,8 @@ static void
 refuses_what_is_no_list(void **state)
 {
     static const char *const cases[] = { "", "[]", "{}", "{\"items\": 7}",
-                                         "{\"items\": [" };
+                                         "{\"items\": [",
+                                         "{\"items\": \"\\u\n\"}" };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct pod_list *list;
@@ -229,6 +230,7 @@ refuses_what_is_no_list(void **state)
         assert_null(list);
         assert_memory_equal(error, "p:", 2);
         assert_non_null(strstr(error, "allowed"));
+        assert_null(strchr(error, '\n'));
         free(error);
     }
 }
