@@ -2,12 +2,17 @@
 
 /* Samples a queue of the kernel.
  *
- *    queue-sample IFACE HANDLE MS US
+ *    queue-sample IFACE HANDLE MS US [MBIT]
  *        Reads the backlog of the qdisc with major number HANDLE
  *        (hexadecimal) of IFACE every US microseconds, for MS milliseconds,
  *        and prints
- *            samples N  p50 BYTES  p99 BYTES  max BYTES  sent BYTES  us TIME
- *        where "sent" are the bytes that left it in TIME microseconds. */
+ *            samples N p50 BYTES p99 BYTES max BYTES sent BYTES us TIME
+ *        where "sent" are the bytes that left it in TIME microseconds.  If
+ *        MBIT, its rate in Mbit/s, is given,
+ *            unserved BYTES
+ *        follow: the most that it did not send at this rate while its queue
+ *        was longer than LONG_QUEUE.  This measures how long the machine, not
+ *        the senders, stopped the queue. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,8 +29,10 @@
 #include <unistd.h>
 
 #define MAX_SAMPLES 200000
+#define LONG_QUEUE 16384        /* Bytes. */
 
 struct sample {
+    int64_t begun, ended;       /* Times around the measurement. */
     uint32_t backlog;
     uint64_t sent;
 };
@@ -103,6 +110,7 @@ look(int fd, int ifindex, uint32_t handle, struct sample *s)
     static char buffer[32768];
     bool found = false;
 
+    s->begun = now_us();
     if (send(fd, &request, sizeof request, 0) < 0) {
         die("send");
     }
@@ -115,11 +123,22 @@ look(int fd, int ifindex, uint32_t handle, struct sample *s)
         }
         for (; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
             if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR) {
+                s->ended = now_us();
                 return found;
             }
             found |= read_message(h, ifindex, handle, s);
         }
     }
+}
+
+/* Returns the bytes that a queue which sends 'mbit' Mbit/s did not send from
+ * 'from', its last sample before it became long, to 's'.  The times are chosen
+ * so that it is not more than that if this program stopped in between. */
+static int64_t
+unserved(const struct sample *from, const struct sample *s, int mbit)
+{
+    return (s->begun - from->ended) * mbit / 8 - (int64_t) (s->sent
+                                                           - from->sent);
 }
 
 static int
@@ -134,12 +153,13 @@ int
 main(int argc, char *argv[])
 {
     static uint32_t backlogs[MAX_SAMPLES];
-    struct sample first = { 0 }, s = { 0 };
-    int64_t begin = now_us(), end, us;
+    struct sample first = { 0 }, s = { 0 }, from;
+    int64_t begin = now_us(), end, us, most = 0;
     int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), n = 0, ifindex;
+    int mbit = argc == 6 ? atoi(argv[5]) : 0;
     uint32_t handle;
 
-    if (argc != 5) {
+    if (argc != 5 && argc != 6) {
         fputs("usage: see the top of tests/lab/queue-sample.c\n", stderr);
         return 2;
     }
@@ -149,16 +169,26 @@ main(int argc, char *argv[])
     if (!ifindex || !look(fd, ifindex, handle, &first)) {
         die(argv[1]);
     }
+    from = first;
     end = begin + atoi(argv[3]) * INT64_C(1000);
     while (now_us() < end && n < MAX_SAMPLES) {
         look(fd, ifindex, handle, &s);
         backlogs[n++] = s.backlog;
+        if (s.backlog <= LONG_QUEUE) {
+            from = s;
+        } else if (unserved(&from, &s, mbit) > most) {
+            most = unserved(&from, &s, mbit);
+        }
         usleep(us);
     }
     qsort(backlogs, n, sizeof *backlogs, by_size);
     printf("samples %d p50 %"PRIu32" p99 %"PRIu32" max %"PRIu32
-           " sent %"PRIu64" us %"PRId64"\n", n, backlogs[n / 2],
+           " sent %"PRIu64" us %"PRId64, n, backlogs[n / 2],
            backlogs[n * 99 / 100], backlogs[n - 1], s.sent - first.sent,
            now_us() - begin);
+    if (mbit) {
+        printf(" unserved %"PRId64, most);
+    }
+    putchar('\n');
     return EXIT_SUCCESS;
 }

@@ -47,16 +47,30 @@ for i in 1 2 3; do
         >"$TMP/source.$i" & sources="$sources $!"
 done
 PIDS="$PIDS $sources"
-# look NAME: measures queue and heartbeats for two seconds.
-look() {
-    in_fabric "$BUILD/tests/lab/queue-sample" port0 2 2000 1000 >"$TMP/$1" &
+# measure NAME: measures queue and heartbeats for two seconds, and succeeds if
+# the p99 of the queue is short.
+measure() {
+    in_fabric "$BUILD/tests/lab/queue-sample" port0 2 2000 1000 100 \
+        >"$TMP/$1" &
     sampler=$!
     in_host 1 "$traffic" ping 10.99.0.1 7000 80 200 >"$TMP/ping" ||
         fail "$1: a heartbeat was lost"
     wait $sampler || fail "queue-sample"
     echo "$1: $(cat "$TMP/$1")"
-    [ "$(awk '{ print $6 }' "$TMP/$1")" -le 65536 ] ||
-        fail "$1: the p99 is too much"
+    [ "$(awk '{ print $6 }' "$TMP/$1")" -le 65536 ]
+}
+
+# look NAME: checks that the queue is short.  A virtual processor may stop for
+# 8 ms while it serves the switch's queue; then 100 kB arrive, which takes the
+# shims 70 ms to drain.  Such a measurement is repeated.
+look() {
+    looks=1
+    until measure "$1"; do
+        [ "$(awk '{ print $14 }' "$TMP/$1")" -gt 32768 ] ||
+            fail "$1: the p99 is too much"
+        looks=$((looks + 1))
+        [ $looks -le 5 ] || fail "$1: the switch stopped in 5 measurements"
+    done
 }
 
 sleep 1
