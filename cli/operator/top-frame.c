@@ -61,6 +61,15 @@ compare_weights(const void *a_, const void *b_)
             : compare_names(a, b));
 }
 
+static void
+sort_rows(struct rows *rows, bool by_name)
+{
+    if (rows->n) {
+        qsort(rows->all, rows->n, sizeof *rows->all,
+              by_name ? compare_names : compare_weights);
+    }
+}
+
 /* Returns the lines of a table of 'rows', which are freed. */
 static struct svec
 finish_rows(const char *headings, struct rows *rows)
@@ -196,8 +205,7 @@ host_lines(const struct top_sample *before, const struct top_sample *now,
         free(rx_text);
     }
     shash_destroy(&old);
-    qsort(rows.all, rows.n, sizeof *rows.all,
-          by_name ? compare_names : compare_weights);
+    sort_rows(&rows, by_name);
     return finish_rows("host\tstate\torder\tjobs send\tjobs receive\tqueued\t"
                        "tagged", &rows);
 }
@@ -239,8 +247,7 @@ port_lines(const struct top_sample *before, const struct top_sample *now,
         free(demand);
     }
     shash_destroy(&old);
-    qsort(rows.all, rows.n, sizeof *rows.all,
-          by_name ? compare_names : compare_weights);
+    sort_rows(&rows, by_name);
     return finish_rows("link\tload\tdemand", &rows);
 }
 

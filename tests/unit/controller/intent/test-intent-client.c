@@ -126,11 +126,12 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
     struct test_server *f = *state;
     struct intent_edit anns = cojob_begin;
     struct intent_client *ic;
-    char *user = user_name();
+    char *user;
 
     if (!f->file) {
         skip();
     }
+    user = user_name();
     anns.owner = "ann";
     anns.uid = 1000;
     setenv("USER", "mallory", true);
@@ -170,12 +171,13 @@ static void
 announcements_of_an_outage_are_written_later_in_order(void **state)
 {
     struct test_server *f = *state;
-    struct intent_edit copy = intent_edit_clone(&stage_begin);
     struct intent_client *ic;
+    struct intent_edit copy;
 
     if (!f->file) {
         skip();
     }
+    copy = intent_edit_clone(&stage_begin);
     ic = intent_client_create(f->remote, 100);
     intent_client_announce(ic, &cojob_begin);
     intent_client_announce(ic, &copy);

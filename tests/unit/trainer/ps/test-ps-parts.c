@@ -490,7 +490,10 @@ first_weights_come_in_order(void **state)
         { .first = 4, .n = FEW - 3 }, { .first = FEW, .n = 1 },
         { .first = UINT64_MAX, .n = 1 }, { .first = 0, .n = FEW + 1 },
     };
-    static const float values[FEW] = { 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
+    /* One more than there are, for a range that is too long. */
+    static const float values[FEW + 1] = {
+        5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+    };
     const size_t n_wrong = sizeof wrong / sizeof wrong[0];
 
     for (size_t i = 0; i <= n_wrong; i++) {
@@ -518,7 +521,7 @@ first_weights_come_in_order(void **state)
             }, values + 4);
             assert_true(receive_frame(&link, body));
             assert_int_equal(link.frame.type, FRAME_WEIGHTS);
-            assert_memory_equal(body, values, sizeof values);
+            assert_memory_equal(body, values, FEW * sizeof *values);
         }
         link_close(&link);
         assert_int_equal(await_end(server.pid), 1);
