@@ -13,6 +13,7 @@
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "random.h"
+#include "smap.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -74,8 +75,9 @@ fanout_agent_run(struct fanout_agent *a)
 {
     struct ovsdb_idl_txn *txn = ovsdb_idl_loop_run(&a->loop);
     long long now = time_msec();
+    static const struct smap no_facts = SMAP_INITIALIZER(&no_facts);
     struct report_facts facts = {
-        .connected = true, .capacity_bps = CAPACITY_BPS,
+        .connected = true, .capacity_bps = CAPACITY_BPS, .host = &no_facts,
     };
 
     telemetry_run(a->telemetry);
