@@ -35,7 +35,8 @@ ask() { ovs-appctl -T 2 -t "$run/controller.ctl" "$@"; }
 leads() { ask controller/status | grep -q '"state":"active"'; }
 await "the controller leads" leads
 # health.py SECONDS ALARM STATUS [COMMAND...]: runs COMMAND and waits until an
-# alarm that contains ALARM ("": none) and the status of /readyz are there.
+# alarm that contains ALARM ("": none) and the status of /readyz ("any": not
+# looked at) are there.
 cat >"$dir/health.py" <<'PYTHON'
 import http.client, json, socket, subprocess, sys, time
 
@@ -68,7 +69,7 @@ begin = time.monotonic()
 while True:
     alarms = call("controller/status")["alarms"]
     if (any(ALARM in alarm for alarm in alarms) if ALARM else not alarms) \
-            and readyz() == int(STATUS):
+            and STATUS in ("any", str(readyz())):
         break
     if time.monotonic() > begin + float(SECONDS):
         sys.exit(f"alarms {alarms}, /readyz {readyz()}")
@@ -128,7 +129,8 @@ c1 python3 -c "
 with open('$state/intent.db', 'r+b') as f:
     f.seek($size // 2)
     f.write(b'x' * 40)"
-c1 systemctl start $unit
+health 5 "/intent.db was damaged at byte " any \
+    nsenter --target "$(first_process c1)" --all systemctl start $unit
 health 15 "/intent.db was damaged at byte " 200
 [ "$(c1 stat -c %s $state/intent.db.damaged-1)" = "$size" ] ||
     fail "the damaged file is not kept"
