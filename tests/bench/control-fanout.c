@@ -203,7 +203,7 @@ main(int argc, char *argv[])
         return 2;
     }
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
-    alarm(150);                 /* Limits the run time. */
+    alarm(600);                 /* For a hang only. */
     w.n = atoi(argv[4]);
     w.period_ms = 1000 / atoi(argv[6]);
     w.hosts = argv[2];

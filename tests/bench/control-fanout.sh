@@ -94,7 +94,7 @@ measure() {
         grep '\"state\":\"active\"'"
     before=$(($(log intent "$1") + $(log hosts "$1")))
     began=$(date +%s%3N)
-    timeout 150 "$root/build/tests/bench/control-fanout" "${intent#,}" \
+    timeout 600 "$root/build/tests/bench/control-fanout" "${intent#,}" \
         "${hosts#,}" unix:telemetry.sock "$3" "$4" 5 >ms
     ended=$(date +%s%3N)
     after=$(($(log intent "$1") + $(log hosts "$1")))

@@ -50,8 +50,8 @@ PIDS="$PIDS $sources"
 # measure NAME: measures queue and heartbeats for two seconds, and succeeds if
 # the p99 of the queue is short.
 measure() {
-    in_fabric "$BUILD/tests/lab/queue-sample" port0 2 2000 1000 100 \
-        >"$TMP/$1" &
+    in_fabric "$BUILD/tests/lab/queue-sample" port0 2 2000 1000 \
+        "${RATE%mbit}" >"$TMP/$1" &
     sampler=$!
     in_host 1 "$traffic" ping 10.99.0.1 7000 80 200 >"$TMP/ping" ||
         fail "$1: a heartbeat was lost"
