@@ -7,13 +7,15 @@
 # second of all programs in both databases, from the database logs.  Also
 # measures, in a lab of ten hosts, the time from the beginning or end of a
 # stage to the first packet with the new DSCP of each host.  The baseline is
-# the time of the order with 100 agents.
+# the time of the order with 100 agents.  $AGENTS (default 1,000) and $ROUNDS
+# (default 60, of stages) make it smaller.
 set -eu
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
 ulimit -n 16384 2>/dev/null || ulimit -n "$(ulimit -H -n)"
 
-root=$PWD
+root=$PWD build=$(realpath "${BUILD:-build}")
+agents=${AGENTS:-1000} rounds=${ROUNDS:-60}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-fanout-XXXXXX")
 lab=fan$(($$ % 10000))
 pids=
@@ -30,7 +32,7 @@ stop() {
 lab() {
     command=$1
     shift
-    "$root/build/cli/stagecoach" lab "$command" --name "$lab" "$@"
+    "$build/cli/stagecoach" lab "$command" --name "$lab" "$@"
 }
 trap 'stop; lab down 2>/dev/null || :; rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
@@ -84,7 +86,7 @@ measure() {
         intent=$intent,unix:m$i/intent.sock
         hosts=$hosts,unix:m$i/hosts.sock
     done
-    "$root/build/controller/stagecoach-controller" --intent="${intent#,}" \
+    "$build/controller/stagecoach-controller" --intent="${intent#,}" \
         --hosts="${hosts#,}" --telemetry=unix:telemetry.sock \
         --rest=none --unixctl="$dir/$1/controller.ctl" \
         --policy="$root/policies/stage.json" -vconsole:off -vsyslog:off &
@@ -94,7 +96,7 @@ measure() {
         grep '\"state\":\"active\"'"
     before=$(($(log intent "$1") + $(log hosts "$1")))
     began=$(date +%s%3N)
-    timeout 600 "$root/build/tests/bench/control-fanout" "${intent#,}" \
+    timeout 600 "$build/tests/bench/control-fanout" "${intent#,}" \
         "${hosts#,}" unix:telemetry.sock "$3" "$4" 5 >ms
     ended=$(date +%s%3N)
     after=$(($(log intent "$1") + $(log hosts "$1")))
@@ -126,32 +128,32 @@ END
     ifaces=
     for i in $(seq 0 $(($1 - 1))); do
         ifaces="$ifaces p$i"
-        on "h$i" "$root/build/tests/lab/traffic" sink 90000 7001 7002
+        on "h$i" "$build/tests/lab/traffic" sink 90000 7001 7002
     done
     for i in $(seq 0 $(($1 - 1))); do
         await lab exec "h$i" -- sh -c 'ss -Hltn | grep -q :7002'
     done
     for i in $(seq 0 $(($1 - 1))); do
         to=10.77.0.$(((i + 1) % $1 + 1))
-        on "h$i" "$root/build/cli/stagecoach" run --cojob a --job j -- \
-            "$root/build/tests/lab/traffic" drip "$to" 7001 90000 4000
-        on "h$i" "$root/build/cli/stagecoach" run --cojob b --job j -- \
-            "$root/build/tests/lab/traffic" drip "$to" 7002 90000 20000
+        on "h$i" "$build/cli/stagecoach" run --cojob a --job j -- \
+            "$build/tests/lab/traffic" drip "$to" 7001 90000 4000
+        on "h$i" "$build/cli/stagecoach" run --cojob b --job j -- \
+            "$build/tests/lab/traffic" drip "$to" 7002 90000 20000
     done
     # shellcheck disable=SC2086   # Each interface is an argument.
     timeout 100 nsenter --net="/run/netns/scl-$lab-fab" \
-        "$root/build/tests/bench/fanout-retag" \
+        "$build/tests/bench/fanout-retag" \
         "unix:/run/stagecoach/lab-$lab/intent.sock" "$2" "$1" $ifaces \
         >"$dir/retag/ms"
     stop
     lab down
 }
 
-measure hundred 1 100 50
-measure standalone 1 1000 60
-measure raft 3 1000 60
-retag 10 50
-python3 - "$dir" <<'END'
+measure hundred 1 $((agents / 10)) "$rounds"
+measure standalone 1 "$agents" "$rounds"
+measure raft 3 "$agents" "$rounds"
+retag 10 "$rounds"
+python3 - "$dir" "$agents" <<'END'
 import json
 import math
 import sys
@@ -177,7 +179,7 @@ def percentile(name, percent):
 print(json.dumps({
     "bench": "control-fanout",
     "figures": {
-        "agents": 1000,
+        "agents": int(sys.argv[2]),
         "connect_s": numbers("standalone/ms")[0] / 1000,
         "standalone_p50_ms": percentile("standalone", 50),
         "standalone_p99_ms": percentile("standalone", 99),
@@ -190,6 +192,7 @@ print(json.dumps({
         "write_txn_per_s": max(numbers("standalone/writes")
                                + numbers("raft/writes")),
     },
-    "baseline": {"agents": 100, "standalone_p99_ms": percentile("hundred", 99)},
+    "baseline": {"agents": int(sys.argv[2]) // 10,
+                 "standalone_p99_ms": percentile("hundred", 99)},
 }))
 END

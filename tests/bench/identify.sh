@@ -20,7 +20,8 @@
 # Prints one JSON object on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
-build=$PWD/build load=$PWD/build/tests/bench/identify-load
+build=$(realpath "${BUILD:-build}")
+load=$build/tests/bench/identify-load
 sockets=${SOCKETS:-100000} strangers=${STRANGERS:-1000} probes=${PROBES:-400}
 skip() {
     echo "{\"bench\": \"identify\", \"skipped\": \"$*\"}"

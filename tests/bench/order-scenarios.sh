@@ -6,4 +6,4 @@
 # error.
 set -eu
 cd "$(dirname "$0")/../.."
-exec build/tests/bench/order-scenarios "${SEEDS:-200}"
+exec "${BUILD:-build}/tests/bench/order-scenarios" "${SEEDS:-200}"

@@ -16,7 +16,7 @@ run=0
 while [ $run -lt "${RUNS:-3}" ]; do
     run=$((run + 1))
     echo "run $run" >&2
-    timeout 120 build/trainer/stagecoach-trainer bench ps --json \
+    timeout 120 "${BUILD:-build}/trainer/stagecoach-trainer" bench ps --json \
         >"$dir/$run"
 done
 python3 - "$dir" <<'EOF_PYTHON'

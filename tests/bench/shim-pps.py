@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 
+BUILD = os.environ.get("BUILD", "build")
 ROUNDS = int(os.environ.get("SHIM_PPS_ROUNDS", "3"))
 SECONDS = float(os.environ.get("SHIM_PPS_SECONDS", "0.7"))
 BURST = 64
@@ -97,9 +98,9 @@ def our_rate(mode, flows, frames, cpus, huge, lanes=0):
     if not huge:
         env["SHIM_PPS_NO_HUGE"] = "1"
     out = subprocess.run(
-        ["build/tests/bench/shim-pps", mode, str(flows), str(frames),
-         str(SECONDS)] + ([str(lanes)] if lanes else []), env=env, stdout=subprocess.PIPE, text=True,
-        check=True).stdout
+        [BUILD + "/tests/bench/shim-pps", mode, str(flows), str(frames),
+         str(SECONDS)] + ([str(lanes)] if lanes else []),
+        env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
     values = dict(line.split() for line in out.splitlines())
     global TSC_HZ
     TSC_HZ = int(values["tsc_hz"])

@@ -6,7 +6,7 @@
 # shim-pps.py.
 set -eu
 cd "$(dirname "$0")/../.."
-if [ ! -x build/tests/bench/shim-pps ]; then
+if [ ! -x "${BUILD:-build}/tests/bench/shim-pps" ]; then
     echo "shim-pps: it was not built, DPDK is missing" >&2
     exit 77
 fi
