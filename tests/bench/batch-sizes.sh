@@ -6,4 +6,4 @@
 # see batch-sizes.c.
 set -eu
 cd "$(dirname "$0")/../.."
-exec "${BUILD:-build}/tests/bench/batch-sizes"
+exec build/tests/bench/batch-sizes

@@ -5,4 +5,4 @@
 # output; see order-time.c.
 set -eu
 cd "$(dirname "$0")/../.."
-exec "${BUILD:-build}/tests/bench/order-time"
+exec build/tests/bench/order-time

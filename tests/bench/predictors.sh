@@ -6,4 +6,4 @@
 # predictors.c.
 set -eu
 cd "$(dirname "$0")/../.."
-exec "${BUILD:-build}/tests/bench/predictors" tests/data/recorded-speed.txt
+exec build/tests/bench/predictors tests/data/recorded-speed.txt
