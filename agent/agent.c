@@ -11,7 +11,6 @@
 
 #include "agent/actuate/shim.h"
 #include "agent/actuate/tc.h"
-#include "wire/cgroup-path.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/job-process.h"
 #include "agent/identify/registry.h"
@@ -20,12 +19,13 @@
 #include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
-#include "wire/hosts-idl.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
+#include "wire/hosts-idl.h"
 
 VLOG_DEFINE_THIS_MODULE(agent);
 

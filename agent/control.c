@@ -12,7 +12,6 @@
 #include "agent/actuate/tc.h"
 #include "agent/actuate/traffic.h"
 #include "agent/agent.h"
-#include "wire/cgroup-path.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
@@ -25,6 +24,7 @@
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 #include "wire/json-put.h"
 #include "wire/membership.h"
 

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/hosts-idl.h"
 #include "openvswitch/poll-loop.h"
 #include "ovsdb-idl.h"
 #include "random.h"
 #include "smap.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/hosts-idl.h"
 
 #define JITTER_MS 250           /* Random addition, so that hosts do not
                                  * write together. */

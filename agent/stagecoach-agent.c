@@ -15,19 +15,19 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/options.h"
+#include "base/run-directory.h"
+#include "base/service-notify.h"
 #include "command-line.h"
-#include "wire/daemon-options.h"
 #include "daemon.h"
 #include "fatal-signal.h"
 #include "latch.h"
 #include "lockfile.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "base/run-directory.h"
-#include "base/service-notify.h"
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
+#include "wire/daemon-options.h"
 
 VLOG_DEFINE_THIS_MODULE(stagecoach_agent);
 

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/hosts-idl.h"
 #include "hash.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-data.h"
 #include "ovsdb-idl.h"
 #include "util.h"
+#include "wire/hosts-idl.h"
 
 VLOG_DEFINE_THIS_MODULE(wanted);
 

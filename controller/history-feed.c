@@ -7,15 +7,15 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "controller/model/cluster.h"
-#include "controller/northbound/views/control.h"
 #include "controller/decide/decide.h"
-#include "controller/model/demand.h"
+#include "controller/decide/policy-file.h"
+#include "controller/decide/stage-history.h"
 #include "controller/history/history.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/intent/intent-db.h"
-#include "controller/decide/policy-file.h"
-#include "controller/decide/stage-history.h"
+#include "controller/model/cluster.h"
+#include "controller/model/demand.h"
+#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "policies/policy.h"

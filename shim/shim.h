@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/options.h"
 #include "shim/loop/lanes.h"
+#include "shim/options.h"
 #include "shim/takeover.h"
 
 struct bursts;

@@ -9,15 +9,15 @@
 
 #include "base/memory.h"
 #include "base/options.h"
-#include "trainer/ps/bench-ps.h"
 #include "trainer/compare/compare.h"
-#include "trainer/process/control.h"
-#include "trainer/loop/loop.h"
-#include "trainer/process/options.h"
-#include "trainer/groups/group-server.h"
-#include "trainer/net/token.h"
-#include "trainer/ps/server.h"
 #include "trainer/gossip/peer.h"
+#include "trainer/groups/group-server.h"
+#include "trainer/loop/loop.h"
+#include "trainer/net/token.h"
+#include "trainer/process/control.h"
+#include "trainer/process/options.h"
+#include "trainer/ps/bench-ps.h"
+#include "trainer/ps/server.h"
 #include "trainer/train/train.h"
 
 enum {

@@ -11,8 +11,8 @@
 
 #include <cjson/cJSON.h>
 
-#include "wire/cgroup-path.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 /* Integers that a double holds exactly. */
 #define MAX_INTEGER 9007199254740992.0

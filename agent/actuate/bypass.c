@@ -19,9 +19,9 @@
 #include "agent/identify/process.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "wire/shim-protocol.h"
 #include "shim/ports/kernel-path.h"
 #include "util.h"
+#include "wire/shim-protocol.h"
 
 VLOG_DEFINE_THIS_MODULE(bypass);
 

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "wire/cgroup-path.h"
 #include "openvswitch/util.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 /* From the kernel's include/linux/exportfs.h. */
 #define FILEID_KERNFS 0xfe

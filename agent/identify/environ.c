@@ -9,8 +9,8 @@
 
 #include <cjson/cJSON.h>
 
-#include "wire/cgroup-path.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 struct block {
     const char *text;           /* Strings that each end in a null byte. */

@@ -64,8 +64,8 @@
 
 #include "agent/identify/claim.h"
 #include "agent/identify/control-ports.h"
-#include "wire/progress-datagram.h"
 #include "openvswitch/hmap.h"
+#include "wire/progress-datagram.h"
 #include "wire/shim-protocol.h"
 
 struct iterations;

@@ -21,9 +21,9 @@
 
 #include <slurm/spank.h>
 
-#include "wire/cgroup-path.h"
-#include "wire/agent-call.h"
 #include "agent/launch/launch.h"
+#include "wire/agent-call.h"
+#include "wire/cgroup-path.h"
 
 SPANK_PLUGIN(stagecoach, 1);
 

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/agent-call.h"
 #include "agent/launch/cni-request.h"
+#include "wire/agent-call.h"
 
 #define MAX_CONFIG (4 << 20)
 

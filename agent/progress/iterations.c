@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "agent/progress/pauses.h"
-#include "wire/shim-protocol.h"
 #include "util.h"
+#include "wire/shim-protocol.h"
 
 #define LOOK_MS 1000            /* Time between searches for a period. */
 #define PROVED_MS 3000          /* The same, once a period is well proved. */

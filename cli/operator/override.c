@@ -12,8 +12,8 @@
 
 #include "base/user-name.h"
 #include "cli/command.h"
-#include "cli/operator/controller-query.h"
 #include "cli/duration.h"
+#include "cli/operator/controller-query.h"
 #include "cli/operator/table.h"
 #include "openvswitch/json.h"
 #include "timeval.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/model/cluster.h"
-#include "controller/decide/job-assignment.h"
 #include "controller/decide/decide-problem.h"
+#include "controller/decide/job-assignment.h"
+#include "controller/model/cluster.h"
 #include "order/order.h"
 #include "policies/policy.h"
 #include "util.h"

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/stage-name.h"
-#include "controller/model/cluster.h"
+#include "controller/decide/decide-problem.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/job-assignment.h"
-#include "controller/decide/decide-problem.h"
+#include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"

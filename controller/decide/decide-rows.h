@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "order/order.h"
 #include "controller/model/overrides.h"
+#include "order/order.h"
 
 struct cluster;
 struct job_assignments;

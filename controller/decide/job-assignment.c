@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/model/cluster.h"
 #include "controller/decide/decide-override.h"
 #include "controller/decide/decide-problem.h"
+#include "controller/model/cluster.h"
+#include "order/order.h"
 #include "order/result/hysteresis.h"
 #include "order/result/job-ends.h"
 #include "order/result/levels.h"
-#include "order/order.h"
 #include "order/result/slack.h"
 #include "policies/policy.h"
 #include "util.h"

@@ -8,9 +8,9 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "openvswitch/json.h"
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
-#include "openvswitch/json.h"
 #include "util.h"
 #include "wire/json-put.h"
 

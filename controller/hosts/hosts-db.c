@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "controller/model/cluster.h"
-#include "wire/hosts-idl.h"
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
@@ -17,10 +16,11 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
-#include "sset.h"
 #include "policies/policy.h"
+#include "sset.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/hosts-idl.h"
 #include "wire/tls-defaults.h"
 
 VLOG_DEFINE_THIS_MODULE(hosts_db);

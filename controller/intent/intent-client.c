@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "controller/intent/intent-edit.h"
-#include "wire/intent-idl.h"
 #include "controller/ovsdb/leader-search.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
@@ -17,6 +16,7 @@
 #include "ovsdb-idl.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/intent-idl.h"
 
 VLOG_DEFINE_THIS_MODULE(intent_client);
 

@@ -10,11 +10,10 @@
 
 #include "controller/intent/intent-announcement.h"
 #include "controller/model/cluster.h"
-#include "controller/ovsdb/answers.h"
-#include "wire/intent-idl.h"
-#include "controller/ovsdb/leader-search.h"
-#include "controller/model/overrides.h"
 #include "controller/model/inactive.h"
+#include "controller/model/overrides.h"
+#include "controller/ovsdb/answers.h"
+#include "controller/ovsdb/leader-search.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -22,6 +21,7 @@
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/intent-idl.h"
 
 VLOG_DEFINE_THIS_MODULE(intent_db);
 

@@ -11,10 +11,10 @@
 
 #include "base/stage-name.h"
 #include "base/user-name.h"
-#include "wire/intent-idl.h"
 #include "ovsdb-idl.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/intent-idl.h"
 
 /* Context that intent_edit_apply() passes to the handler of one edit. */
 struct edit_ctx {

@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "order/order.h"
 #include "controller/model/telemetry-report.h"
 #include "openvswitch/vlog.h"
+#include "order/order.h"
 #include "timeval.h"
 #include "util.h"
 

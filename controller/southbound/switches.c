@@ -10,10 +10,10 @@
 
 #include "controller/southbound/drivers/driver.h"
 #include "controller/southbound/drivers/flow-table.h"
-#include "controller/southbound/topology/link-check.h"
-#include "controller/southbound/topology/link-ports.h"
 #include "controller/southbound/drivers/openflow.h"
 #include "controller/southbound/drivers/ovsdb-qos.h"
+#include "controller/southbound/topology/link-check.h"
+#include "controller/southbound/topology/link-ports.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
 #include "flow.h"

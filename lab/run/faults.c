@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reporting/report.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database.h"
 #include "lab/cluster/cluster.h"
@@ -18,6 +17,7 @@
 #include "lab/cluster/spawn.h"
 #include "lab/measure/switch-log.h"
 #include "openvswitch/poll-loop.h"
+#include "reporting/report.h"
 #include "timeval.h"
 #include "util.h"
 

@@ -9,18 +9,18 @@
 #include <stdlib.h>
 
 #include "base/directory.h"
-#include "reporting/report.h"
 #include "lab/cluster/cluster.h"
-#include "lab/cluster/fabric.h"
-#include "lab/run/faults.h"
 #include "lab/cluster/console.h"
+#include "lab/cluster/fabric.h"
 #include "lab/cluster/plan.h"
-#include "lab/measure/sampler.h"
-#include "scenario/scenario.h"
 #include "lab/cluster/spawn.h"
+#include "lab/measure/sampler.h"
 #include "lab/measure/stall-watch.h"
+#include "lab/run/faults.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/poll-loop.h"
+#include "reporting/report.h"
+#include "scenario/scenario.h"
 #include "timeval.h"
 #include "util.h"
 

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "controller/ovsdb/database.h"
-#include "lab/cluster/plan.h"
 #include "lab/cluster/console.h"
+#include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/poll-loop.h"

@@ -49,12 +49,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "order/primal-dual/permute-kernel.h"
+#include "order/primal-dual/port-load.h"
 #include "order/problem/memory.h"
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
 #include "order/problem/sort.h"
-#include "order/primal-dual/permute-kernel.h"
-#include "order/primal-dual/port-load.h"
 
 /* Stages become active although they could stay inactive until the highest
  * price is this factor higher, because each activation repeats the search of a

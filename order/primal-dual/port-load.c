@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "order/problem/memory.h"
 #include "order/primal-dual/permute-kernel.h"
+#include "order/problem/memory.h"
 
 /* Desired number of ports above the line. */
 #define MIN_HOT 8

@@ -26,8 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/shim-protocol.h"
 #include "shim/classify/bursts.h"
+#include "wire/shim-protocol.h"
 
 #define PROFILE_BINS 4096       /* Intervals, of 1 ms at least. */
 #define PROFILE_JOIN 0.6

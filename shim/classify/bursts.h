@@ -62,8 +62,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/shim-protocol.h"
 #include "shim/clock/counter.h"
+#include "wire/shim-protocol.h"
 
 #define BURST_MIN_GAP 250000u   /* Smallest gap threshold, nanoseconds. */
 #define BURST_N_GAPS 18         /* Trials; the last threshold is 33 s. */

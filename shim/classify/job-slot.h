@@ -36,8 +36,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "wire/shim-protocol.h"
 #include "shim/classify/flow-table.h"
+#include "wire/shim-protocol.h"
 
 struct treatment {
     uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */

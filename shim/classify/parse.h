@@ -63,9 +63,9 @@
 #include <smmintrin.h>
 #endif
 
-#include "wire/shim-protocol.h"
 #include "shim/classify/flow-table.h"
 #include "shim/classify/prefix.h"
+#include "wire/shim-protocol.h"
 
 #define PARSE_COMMON_L3 14      /* Offset of the IP header in frames that
                                  * parse_common() accepts. */

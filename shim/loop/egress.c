@@ -16,8 +16,8 @@
 #include "shim/clock/counter.h"
 #include "shim/ports/port.h"
 #include "shim/queue/control-share.h"
-#include "shim/queue/pace.h"
 #include "shim/queue/job-queue.h"
+#include "shim/queue/pace.h"
 #include "shim/queue/rank-queue.h"
 
 #define QUEUE_MS 400            /* A job's queues, in time on the uplink. */

@@ -16,8 +16,8 @@
 #include "shim/clock/counter.h"
 #include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
-#include "shim/loop/lanes.h"
 #include "shim/loop/idle.h"
+#include "shim/loop/lanes.h"
 #include "shim/loop/wake.h"
 #include "shim/ports/port.h"
 

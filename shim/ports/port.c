@@ -15,11 +15,11 @@
 #include <rte_mbuf.h>
 
 #include "base/memory.h"
-#include "wire/shim-protocol.h"
 #include "shim/clock/counter.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/finish.h"
 #include "shim/ports/offload.h"
+#include "wire/shim-protocol.h"
 
 #define N_DESCRIPTORS 1024      /* In a queue, unless the driver limits it. */
 #define MAX_MISSED_IRQS 4       /* After which an interrupt is not used. */

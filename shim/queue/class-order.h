@@ -33,8 +33,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/shim-protocol.h"
 #include "shim/classify/job-slot.h"
+#include "wire/shim-protocol.h"
 
 #define CLASS_ORDER_SPARE 20    /* The default minimum share is 1/21. */
 #define CLASS_ORDER_SHIFT 24    /* Credits are in bytes << this. */

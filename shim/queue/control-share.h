@@ -34,8 +34,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/shim-protocol.h"
 #include "shim/queue/pace.h"
+#include "wire/shim-protocol.h"
 
 #define CONTROL_SHARE 100       /* Control classes get 1/100 of the uplink. */
 #define CONTROL_SHARE_BURST 4096        /* Bytes, which the last packet may

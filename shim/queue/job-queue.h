@@ -27,12 +27,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/shim-protocol.h"
+#include "shim/queue/class-order.h"
 #include "shim/queue/due-heap.h"
 #include "shim/queue/long-queue.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/packet-fifo.h"
-#include "shim/queue/class-order.h"
+#include "wire/shim-protocol.h"
 
 #define JOB_QUEUES_CONTROL SHIM_MAX_SLOTS       /* The control class. */
 #define JOB_QUEUES_JOBS (SHIM_MAX_SLOTS + 1)

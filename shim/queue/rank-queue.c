@@ -6,10 +6,10 @@
 
 #include "base/memory.h"
 #include "shim/clock/counter.h"
+#include "shim/queue/class-order.h"
 #include "shim/queue/job-queue.h"
 #include "shim/queue/long-queue.h"
 #include "shim/queue/pace.h"
-#include "shim/queue/class-order.h"
 
 #define CONTROL_FRAMES 64       /* Longest control queue for other packets. */
 #define LARGE_PART 4            /* A large flow has 1/4 of the uplink. */

@@ -75,9 +75,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/shim-protocol.h"
 #include "shim/classify/job-slot.h"
 #include "shim/queue/packet-fifo.h"
+#include "wire/shim-protocol.h"
 
 #define RANK_QUEUE_CONTROL 100  /* Control gets 1/100 of the uplink. */
 #define RANK_QUEUE_CONTROL_FRAMES 4     /* Longest burst of control. */

@@ -29,8 +29,8 @@
 #include <stdint.h>
 
 #include "sim/fabric/fabric.h"
-#include "sim/rates/node-heap.h"
 #include "sim/fabric/paths.h"
+#include "sim/rates/node-heap.h"
 
 #define NO_BUNDLE UINT32_MAX
 

@@ -18,8 +18,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "sim/rates/node-heap.h"
 #include "order/problem/memory.h"
+#include "sim/rates/node-heap.h"
 
 /* What is left of a port below this share of its capacity is rounding. */
 #define RESIDUE 1e-12

@@ -16,8 +16,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "sim/rates/bundle.h"
 #include "order/problem/memory.h"
+#include "sim/rates/bundle.h"
 #include "sim/rates/water-filling.h"
 
 struct share {

@@ -42,14 +42,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "order/problem/announcement.h"
-#include "order/problem/progress-curve.h"
 #include "order/order.h"
+#include "order/problem/announcement.h"
 #include "order/problem/iteration-weight.h"
-#include "sim/run/event-queue.h"
+#include "order/problem/progress-curve.h"
 #include "sim/fabric/paths.h"
 #include "sim/rates/rates.h"
 #include "sim/rates/unit.h"
+#include "sim/run/event-queue.h"
 #include "sim/workload/random.h"
 
 struct sim_job;

@@ -8,13 +8,13 @@
 
 #include "base/clock.h"
 #include "base/compare.h"
-#include "order/result/hysteresis.h"
-#include "order/result/slack.h"
-#include "sim/run/live.h"
 #include "order/problem/memory.h"
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
+#include "order/result/hysteresis.h"
+#include "order/result/slack.h"
 #include "sim/rates/rates.h"
+#include "sim/run/live.h"
 #include "sim/workload/workload.h"
 
 /* A unit that has sent its limit but for such a share has sent it. */

@@ -44,8 +44,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "order/problem/progress-curve.h"
 #include "order/order.h"
+#include "order/problem/progress-curve.h"
 
 struct sim_flow;
 struct workload;

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include "sim/workload/line-reader.h"
 #include "order/problem/memory.h"
+#include "sim/workload/line-reader.h"
 
 #define MAX_JOBS 1000000
 #define MAX_GPUS 100000

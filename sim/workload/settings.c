@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "sim/workload/line-reader.h"
 #include "order/problem/memory.h"
+#include "sim/workload/line-reader.h"
 
 /* Returns true if 'name', which may be NULL, is the first 'length' characters
  * of 'text'. */

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "sim/workload/line-reader.h"
 #include "order/problem/memory.h"
+#include "sim/workload/line-reader.h"
 #include "sim/workload/workload.h"
 
 #define MEGABYTE (1024.0 * 1024)

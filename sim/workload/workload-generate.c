@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "sim/workload/line-reader.h"
 #include "order/problem/memory.h"
+#include "sim/workload/line-reader.h"
 #include "sim/workload/random.h"
 #include "sim/workload/settings.h"
 #include "sim/workload/workload-pattern.h"

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "sim/workload/job-trace.h"
 #include "base/compare.h"
 #include "order/problem/memory.h"
+#include "sim/workload/job-trace.h"
 #include "sim/workload/random.h"
 #include "sim/workload/settings.h"
 #include "sim/workload/workload-pattern.h"

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "base/json-check.h"
-#include "sim/workload/line-reader.h"
 #include "order/problem/memory.h"
+#include "sim/workload/line-reader.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 

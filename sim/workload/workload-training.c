@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "scenario/scenario.h"
 #include "order/problem/memory.h"
+#include "scenario/scenario.h"
 #include "sim/workload/workload.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/search/spec.h"

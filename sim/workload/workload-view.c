@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "policies/policy.h"
 #include "order/problem/memory.h"
+#include "policies/policy.h"
 #include "sim/workload/workload.h"
 
 struct workload *

@@ -25,8 +25,8 @@
 #include "openvswitch/vlog.h"
 #include "tests/bench/fanout-agent.h"
 #include "timeval.h"
-#include "wire/announce.h"
 #include "util.h"
+#include "wire/announce.h"
 
 #define ROUND_MS 10000          /* A round that takes longer has failed. */
 #define CONNECT_MS 60000

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 
 #include "agent/telemetry.h"
-#include "wire/hosts-idl.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "random.h"
 #include "smap.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/hosts-idl.h"
 
 #define CAPACITY_BPS 1000000000
 

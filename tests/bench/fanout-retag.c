@@ -34,8 +34,8 @@
 
 #include "controller/intent/intent-client.h"
 #include "openvswitch/vlog.h"
-#include "wire/announce.h"
 #include "util.h"
+#include "wire/announce.h"
 
 #define PORT 7001
 #define MAX_PORTS 64

@@ -28,9 +28,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/backend/backend.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/backend/backend.h"
 #include "trainer/models/model.h"
 
 #define SKIPPED 77

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trainer/balance/speed-profile.h"
 #include "base/memory.h"
+#include "trainer/balance/speed-profile.h"
 #include "trainer/data/seeded.h"
 
 #define SAMPLES_PER_S 1000.0

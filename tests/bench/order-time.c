@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "order/problem/memory.h"
 #include "order/order.h"
+#include "order/primal-dual/primal-dual.h"
 #include "order/problem/iteration-weight.h"
+#include "order/problem/memory.h"
 #include "order/result/job-ends.h"
 #include "order/result/levels.h"
-#include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order/order-instance.h"
 
 #define N_PORTS 300

@@ -30,8 +30,8 @@
 #include <rte_sched.h>
 
 #include "shim/classify/job-slot.h"
-#include "shim/queue/pace.h"
 #include "shim/queue/job-queue.h"
+#include "shim/queue/pace.h"
 #include "shim/queue/rank-queue.h"
 
 #define BURST 32

@@ -37,15 +37,15 @@
 #include <rte_ring.h>
 
 #include "shim/classify/classify.h"
+#include "shim/classify/flow-table.h"
+#include "shim/classify/job-slot.h"
+#include "shim/classify/miss.h"
+#include "shim/classify/tag.h"
 #include "shim/clock/clock.h"
 #include "shim/clock/counter.h"
 #include "shim/loop/egress.h"
-#include "shim/classify/flow-table.h"
 #include "shim/loop/forward.h"
-#include "shim/classify/job-slot.h"
 #include "shim/loop/lanes.h"
-#include "shim/classify/miss.h"
-#include "shim/classify/tag.h"
 #include "shim/ports/port.h"
 #include "tests/bench/ring-port.h"
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "trainer/balance/batch-mode.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/balance/predictor.h"
-#include "base/memory.h"
 
 /* Sizes change if the iteration becomes shorter by more than the usual error
  * of predictions, within these limits, or if the workers would finish that

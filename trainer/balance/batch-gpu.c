@@ -25,9 +25,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "trainer/balance/batch-mode.h"
 #include "trainer/balance/batch-size-manager.h"
-#include "base/memory.h"
 
 #define FIRST_WINDOW 2          /* Iterations of a window in FAST. */
 #define SETTLED_WINDOW 8        /* Minimum window while settled. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/json-check.h"
-#include "trainer/compare/compare.h"
 #include "base/memory.h"
+#include "trainer/compare/compare.h"
 #include "trainer/process/limits.h"
 #include "trainer/schemes/sync.h"
 

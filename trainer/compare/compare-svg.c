@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trainer/compare/compare.h"
 #include "base/memory.h"
+#include "trainer/compare/compare.h"
 
 #define WIDTH 760
 #define HEIGHT 420

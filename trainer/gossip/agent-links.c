@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "wire/agent-call.h"
 #include "base/memory.h"
 #include "trainer/process/control.h"
+#include "wire/agent-call.h"
 
 #define REQUEST_MS 200          /* Timeout of a request. */
 #define EVERY_MS 500

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "trainer/schemes/shard.h"
-#include "trainer/net/mesh.h"
 #include "trainer/gossip/peer.h"
+#include "trainer/net/mesh.h"
+#include "trainer/schemes/shard.h"
 
 #define CHUNK 8192              /* Floats. */
 #define MAX_OUTLETS 3           /* Parent and two children. */

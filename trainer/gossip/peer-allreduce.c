@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "trainer/process/options.h"
 #include "trainer/gossip/allreduce.h"
 #include "trainer/gossip/peer.h"
+#include "trainer/process/options.h"
 
 struct peer_scheme {
     struct sync_peer *peer;

@@ -18,10 +18,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "trainer/process/options.h"
 #include "trainer/gossip/allreduce.h"
 #include "trainer/gossip/group-generator.h"
 #include "trainer/gossip/peer.h"
+#include "trainer/process/options.h"
 
 #define MAX_QUEUE (2 * PEER_NET_MAX)
 

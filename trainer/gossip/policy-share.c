@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "trainer/process/options.h"
-#include "trainer/process/report.h"
 #include "trainer/gossip/agent-links.h"
 #include "trainer/gossip/peer.h"
+#include "trainer/process/options.h"
+#include "trainer/process/report.h"
 
 #define REPORT_EVERY_US 500000
 #define DECIDE_EVERY_US 1000000

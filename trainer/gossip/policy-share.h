@@ -22,8 +22,8 @@
  *
  * Ownership: plain data of a scheme, under the lock of its peer's network. */
 
-#include "trainer/gossip/pull-times.h"
 #include "trainer/gossip/net-monitor.h"
+#include "trainer/gossip/pull-times.h"
 #include "trainer/net/mesh.h"
 
 struct agent_links;

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/process/control.h"
 #include "base/memory.h"
+#include "trainer/keys/key-store.h"
+#include "trainer/process/control.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
-#include "trainer/keys/key-store.h"
 #include "trainer/process/report.h"
 #include "trainer/tasks/node-task.h"
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/backend/backend.h"
 #include "base/compare.h"
 #include "base/memory.h"
+#include "trainer/backend/backend.h"
 
 /* Sparse matrix on the host and on the device. */
 struct rows {

@@ -22,8 +22,8 @@
 #include "trainer/net/heartbeat.h"
 #include "trainer/net/link.h"
 #include "trainer/net/mesh-connect.h"
-#include "trainer/process/report.h"
 #include "trainer/process/control.h"
+#include "trainer/process/report.h"
 
 #define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent, at
                                  * most. */

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #include "base/options.h"
-#include "trainer/schemes/sync.h"
 #include "trainer/data/dataset.h"
 #include "trainer/models/shape.h"
+#include "trainer/schemes/sync.h"
 
 #define OPTIONS_MAX_SERVERS 64
 

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/memory.h"
 #include "trainer/balance/speed-profile.h"
 #include "trainer/process/control.h"
 #include "trainer/process/gpu-use.h"
 #include "trainer/process/machine-use.h"
-#include "base/clock.h"
-#include "base/memory.h"
 #include "trainer/process/options.h"
 
 struct pace {

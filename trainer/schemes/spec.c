@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/balance/predictor.h"
 #include "base/memory.h"
+#include "trainer/balance/predictor.h"
 #include "trainer/schemes/steal.h"
 #include "trainer/schemes/sync.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "trainer/process/options.h"
 #include "trainer/data/seeded.h"
 #include "trainer/models/vector.h"
+#include "trainer/process/options.h"
 
 /* Factors by which the bold driver changes the rate. */
 #define LONGER 1.05

@@ -21,9 +21,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/data/ratings.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/tasks/clustering.h"
-#include "trainer/data/ratings.h"
 
 struct options;
 

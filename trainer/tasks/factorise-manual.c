@@ -15,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/process/control.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "trainer/models/vector.h"
+#include "trainer/net/mesh.h"
+#include "trainer/process/control.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 #include "trainer/process/report.h"
-#include "trainer/models/vector.h"
-#include "trainer/net/mesh.h"
 #include "trainer/tasks/factorise-data.h"
 
 #define LOOK_US 100000          /* Time between checks for signals. */

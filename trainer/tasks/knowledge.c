@@ -13,17 +13,17 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "trainer/data/seeded.h"
+#include "trainer/data/triples.h"
+#include "trainer/models/vector.h"
 #include "trainer/process/options.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/tasks/batches.h"
 #include "trainer/tasks/clustering.h"
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/knowledge-model.h"
-#include "trainer/tasks/prefetch.h"
 #include "trainer/tasks/node-task.h"
-#include "trainer/data/seeded.h"
-#include "trainer/data/triples.h"
-#include "trainer/models/vector.h"
+#include "trainer/tasks/prefetch.h"
 
 #define FIRST_DEVIATION 0.3     /* Deviation of initial values. */
 #define TRIPLE_KEYS 3       /* Subject, object, relation. */

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "trainer/process/control.h"
 #include "base/clock.h"
+#include "trainer/process/control.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 #include "trainer/process/report.h"

@@ -15,16 +15,16 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "trainer/data/corpus.h"
+#include "trainer/data/seeded.h"
+#include "trainer/models/vector.h"
 #include "trainer/process/options.h"
 #include "trainer/schemes/shard.h"
-#include "trainer/data/corpus.h"
 #include "trainer/tasks/batches.h"
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/knowledge-model.h"
-#include "trainer/tasks/prefetch.h"
 #include "trainer/tasks/node-task.h"
-#include "trainer/data/seeded.h"
-#include "trainer/models/vector.h"
+#include "trainer/tasks/prefetch.h"
 
 #define HELD_OUT 20             /* One part of so many of the text. */
 #define PAIR 2                  /* Keys of a word and one near it. */

@@ -9,9 +9,9 @@
 
 #include "base/stage-name.h"
 #include "controller/northbound/views/control.h"
-#include "reporting/ui-file.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
+#include "reporting/ui-file.h"
 #include "util.h"
 #include "wire/json-get.h"
 

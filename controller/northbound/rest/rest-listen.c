@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fatal-signal.h"
 #include "base/json-check.h"
 #include "base/user-name.h"
+#include "fatal-signal.h"
 #include "socket-util.h"
 #include "svec.h"
 #include "util.h"

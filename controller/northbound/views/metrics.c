@@ -9,17 +9,17 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "controller/decide/decide.h"
+#include "controller/decide/decision-log.h"
+#include "controller/decide/policy-file.h"
+#include "controller/hosts/hosts-db.h"
+#include "controller/hosts/telemetry.h"
+#include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
-#include "controller/decide/decide.h"
-#include "controller/decide/decision-log.h"
-#include "controller/hosts/hosts-db.h"
-#include "controller/intent/intent-db.h"
-#include "controller/decide/policy-file.h"
 #include "controller/southbound/switches.h"
-#include "controller/hosts/telemetry.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"

@@ -7,16 +7,16 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "controller/decide/decide-rows.h"
+#include "controller/decide/decide.h"
+#include "controller/decide/policy-file.h"
+#include "controller/history/fair-comparison.h"
+#include "controller/hosts/hosts-db.h"
+#include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
 #include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database-folder.h"
-#include "controller/decide/decide-rows.h"
-#include "controller/decide/decide.h"
-#include "controller/history/fair-comparison.h"
-#include "controller/hosts/hosts-db.h"
-#include "controller/intent/intent-db.h"
-#include "controller/decide/policy-file.h"
 #include "controller/southbound/switches.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/cgroup-path.h"
 #include "agent/identify/environ.h"
 #include "tests/fuzz/must.h"
+#include "wire/cgroup-path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,10 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "wire/cgroup-path.h"
 #include "agent/tail/log-decoder.h"
-#include "wire/log-spec.h"
 #include "tests/fuzz/must.h"
+#include "wire/cgroup-path.h"
+#include "wire/log-spec.h"
 
 static inline bool
 fuzz_log_take(struct log_decoder *d, struct progress *p)

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/must.h"
 #include "wire/cgroup-path.h"
 #include "wire/log-spec.h"
-#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

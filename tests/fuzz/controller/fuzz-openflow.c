@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "controller/southbound/drivers/flow-table.h"
-#include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/drivers/openflow.h"
+#include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/topology/topology.h"
 #include "flow.h"
 #include "openflow/openflow-common.h"

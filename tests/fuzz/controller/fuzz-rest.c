@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "controller/model/cluster.h"
-#include "controller/northbound/views/control.h"
 #include "controller/northbound/rest/rest-routes.h"
+#include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "tests/fuzz/must.h"
 #include "util.h"

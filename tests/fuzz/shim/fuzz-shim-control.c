@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "shim/capture/tap.h"
-#include "wire/shim-protocol.h"
-#include "shim/control/server.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/miss.h"
+#include "shim/control/server.h"
 #include "tests/fuzz/must.h"
+#include "wire/shim-protocol.h"
 
 #define MAX_FLOWS 64            /* Few, so that the table fills. */
 

@@ -19,15 +19,15 @@
 
 #include <cmocka.h>
 
+#include "agent/identify/attribution.h"
 #include "agent/identify/cgroup.h"
-#include "wire/cgroup-path.h"
 #include "agent/identify/claim.h"
 #include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
-#include "agent/identify/attribution.h"
 #include "agent/progress/socket.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 static const struct claim_what a_cgroup = { CLAIMS_CGROUP, 100 };
 static const struct claim_what a_netns = { CLAIMS_NETNS, 100 };

@@ -18,13 +18,13 @@
 
 #include <cmocka.h>
 
-#include "wire/cgroup-path.h"
 #include "agent/identify/cgroup.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/miss-filter.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/sock-diag.h"
 #include "util.h"
+#include "wire/cgroup-path.h"
 
 static struct shim_flow_key
 make_key(uint16_t port)

@@ -2,11 +2,11 @@
 
 #include <config.h>
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "agent/report.h"
 #include "random.h"

@@ -13,8 +13,8 @@
 
 #include "agent/actuate/tc-link.h"
 #include "agent/actuate/tc.h"
-#include "wire/shim-protocol.h"
 #include "util.h"
+#include "wire/shim-protocol.h"
 
 static void
 reads_an_interface_and_its_rate(void **state OVS_UNUSED)

@@ -6,10 +6,10 @@
 
 #include <config.h>
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 
 #include "agent/actuate/traffic.h"
 #include "agent/progress/iterations.h"
-#include "wire/shim-protocol.h"
 #include "util.h"
+#include "wire/shim-protocol.h"
 
 #define BIN_S 0.01
 

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "wire/cgroup-path.h"
 #include "agent/launch/cni-request.h"
 #include "agent/launch/pod-identity.h"
 #include "agent/launch/pod-path.h"
+#include "wire/cgroup-path.h"
 
 #define UID "c3a1f0d2-0f1e-4b7c-9d58-1234567890ab"
 #define UID_ "c3a1f0d2_0f1e_4b7c_9d58_1234567890ab"

@@ -13,11 +13,11 @@
 #include <cmocka.h>
 
 #include "agent/identify/environ.h"
-#include "agent/tail/log-decoder.h"
-#include "wire/log-spec.h"
 #include "agent/progress/socket.h"
+#include "agent/tail/log-decoder.h"
 #include "tests/unit/agent/log-feed.h"
 #include "util.h"
+#include "wire/log-spec.h"
 
 static void
 json_lines_tell_the_keys_that_were_asked_for(void **state OVS_UNUSED)

@@ -4,26 +4,26 @@
 
 #include <config.h>
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "reporting/report.h"
 #include "controller/southbound/topology/topology.h"
 #include "lab/cluster/fabric.h"
 #include "lab/cluster/leaf-spine.h"
 #include "lab/cluster/plan.h"
-#include "scenario/scenario.h"
-#include "lab/run/run.h"
 #include "lab/cluster/spawn.h"
 #include "lab/measure/sampler.h"
 #include "lab/measure/stall-watch.h"
+#include "lab/run/run.h"
 #include "openvswitch/dynamic-string.h"
+#include "reporting/report.h"
+#include "scenario/scenario.h"
 #include "util.h"
 
 static void

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "order/problem/memory.h"
 #include "order/order.h"
+#include "order/problem/memory.h"
 
 /* PCG by O'Neill, 32 bits: the same numbers on every machine. */
 uint32_t

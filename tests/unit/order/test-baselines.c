@@ -12,9 +12,9 @@
 #include <limits.h>
 #include <math.h>
 
+#include "order/baselines/baselines.h"
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
-#include "order/baselines/baselines.h"
 #include "tests/unit/order/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

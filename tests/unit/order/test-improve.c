@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "order/result/improve.h"
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
+#include "order/result/improve.h"
 #include "tests/unit/order/order-instance.h"
 
 #define MANY_MOVES 1000000

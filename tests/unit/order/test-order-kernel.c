@@ -16,9 +16,9 @@
 #include <math.h>
 
 #include "order/order.h"
+#include "order/primal-dual/primal-dual.h"
 #include "order/result/levels.h"
 #include "order/result/slack.h"
-#include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

@@ -15,8 +15,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "order/primal-dual/ascent.h"
 #include "order/order.h"
+#include "order/primal-dual/ascent.h"
 #include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order/order-instance.h"
 

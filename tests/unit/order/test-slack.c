@@ -9,8 +9,8 @@
 
 #include <limits.h>
 
-#include "order/result/levels.h"
 #include "order/order.h"
+#include "order/result/levels.h"
 #include "order/result/slack.h"
 #include "tests/unit/order/order-instance.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "shim/loop/ack-queue.h"
 #include "shim/classify/classify.h"
+#include "shim/loop/ack-queue.h"
 #include "shim/loop/egress.h"
 
 #define FIN 0x01

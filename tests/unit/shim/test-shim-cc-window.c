@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "shim/cc/messages.h"
 #include "shim/cc/hello.h"
+#include "shim/cc/messages.h"
 #include "shim/cc/window.h"
 #include "tests/unit/shim/cc-packets.h"
 

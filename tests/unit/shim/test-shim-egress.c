@@ -16,9 +16,9 @@
 #include <rte_mbuf.h>
 
 #include "shim/classify/classify.h"
-#include "shim/loop/egress.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/tag.h"
+#include "shim/loop/egress.h"
 #include "shim/ports/port.h"
 
 #define SECOND UINT64_C(1000000000)

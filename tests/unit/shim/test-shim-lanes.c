@@ -3,14 +3,14 @@
 /* Several lanes between ring ports: nothing is lost, twice, or out of its
  * flow's order, and everything is counted once. */
 
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <cmocka.h>
 #include <rte_ethdev.h>
@@ -19,12 +19,12 @@
 
 #include "shim/cc/cc.h"
 #include "shim/classify/flow-table.h"
+#include "shim/classify/job-slot.h"
+#include "shim/classify/miss.h"
 #include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
-#include "shim/classify/job-slot.h"
 #include "shim/loop/lanes.h"
 #include "shim/loop/loop.h"
-#include "shim/classify/miss.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port.h"
 

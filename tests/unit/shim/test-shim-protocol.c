@@ -21,12 +21,12 @@
 #include <cmocka.h>
 
 #include "shim/capture/tap.h"
-#include "wire/shim-client.h"
-#include "shim/control/server.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/miss.h"
+#include "shim/control/server.h"
+#include "wire/shim-client.h"
 
 static struct {
     char path[64];

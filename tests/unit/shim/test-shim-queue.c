@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "shim/queue/due-heap.h"
 #include "shim/classify/job-slot.h"
-#include "shim/queue/pace.h"
 #include "shim/queue/class-order.h"
+#include "shim/queue/due-heap.h"
+#include "shim/queue/pace.h"
 #include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)

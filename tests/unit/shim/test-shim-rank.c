@@ -13,11 +13,11 @@
 #include <cmocka.h>
 
 #include "shim/cc/allocate.h"
-#include "shim/queue/due-heap.h"
 #include "shim/classify/job-slot.h"
-#include "shim/queue/pace.h"
 #include "shim/queue/class-order.h"
+#include "shim/queue/due-heap.h"
 #include "shim/queue/job-queue.h"
+#include "shim/queue/pace.h"
 #include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "shim/queue/pace.h"
 #include "shim/queue/job-queue.h"
+#include "shim/queue/pace.h"
 #include "shim/queue/rank-queue.h"
 
 #define MAX_FRAME 1518

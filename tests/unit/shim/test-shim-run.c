@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "shim/classify/job-slot.h"
+#include "shim/queue/job-queue.h"
 #include "shim/queue/long-queue.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/packet-fifo.h"
-#include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "sim/run/port-use.h"
 #include "sim/rates/rates.h"
+#include "sim/run/port-use.h"
 #include "sim/run/results.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "controller/model/cluster.h"
 #include "controller/decide/decide.h"
+#include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"

@@ -10,14 +10,13 @@
 
 #include <cmocka.h>
 
+#include "controller/decide/decide-problem.h"
+#include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
-#include "controller/decide/decide.h"
-#include "controller/decide/decide-problem.h"
 #include "controller/southbound/topology/link-ports.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
-#include "tests/unit/controller/decide/decide-world.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
@@ -25,8 +24,9 @@
 #include "policies/policy.h"
 #include "sim/fabric/fabric.h"
 #include "sim/run/simulate.h"
-#include "sim/workload/workload.h"
 #include "sim/workload/workload-pattern.h"
+#include "sim/workload/workload.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "timeval.h"
 #include "util.h"
 

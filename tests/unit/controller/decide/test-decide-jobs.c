@@ -8,12 +8,12 @@
 
 #include <cmocka.h>
 
-#include "controller/model/cluster.h"
 #include "controller/decide/decide.h"
-#include "tests/unit/controller/decide/decide-world.h"
+#include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "timeval.h"
 #include "util.h"
 

@@ -9,15 +9,15 @@
 
 #include <cmocka.h>
 
-#include "controller/model/cluster.h"
 #include "controller/decide/decide.h"
-#include "order/result/slack.h"
-#include "tests/unit/controller/decide/decide-world.h"
+#include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "order/result/slack.h"
 #include "policies/policy.h"
 #include "sim/workload/workload-recording.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "timeval.h"
 
 static const char *

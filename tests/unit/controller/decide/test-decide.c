@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "controller/model/cluster.h"
 #include "controller/decide/decide.h"
-#include "tests/unit/controller/decide/decide-world.h"
+#include "controller/model/cluster.h"
 #include "policies/policy.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "util.h"
 
 static void

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "controller/model/cluster.h"
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decide.h"
+#include "controller/model/cluster.h"
 #include "controller/model/overrides.h"
 #include "policies/policy.h"
 #include "timeval.h"

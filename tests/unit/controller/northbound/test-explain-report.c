@@ -14,10 +14,10 @@
 #include "controller/model/cluster.h"
 #include "controller/model/overrides.h"
 #include "controller/northbound/views/explain-report.h"
-#include "tests/unit/controller/decide/decide-world.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
+#include "tests/unit/controller/decide/decide-world.h"
 #include "util.h"
 
 /* Decides again, at 'now', and returns the explanation of 'job'. */

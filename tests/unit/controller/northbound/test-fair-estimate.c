@@ -12,8 +12,8 @@
 
 #include "controller/decide/decide.h"
 #include "controller/northbound/views/status-report.h"
-#include "tests/unit/controller/decide/decide-world.h"
 #include "policies/policy.h"
+#include "tests/unit/controller/decide/decide-world.h"
 
 /* Stages that need 100, 200 and 400 ms of one port complete after 100, 300 and
  * 700 ms in the order, and after 300, 500 and 700 ms with fair sharing. */

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "reporting/ui-file.h"
 #include "controller/northbound/dashboard/dashboard.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
+#include "reporting/ui-file.h"
 #include "util.h"
 
 #define STATUS "{\"state\": \"active\", \"policy\": \"stage\", "              \

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "base/json-check.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
-#include "base/json-check.h"
 #include "util.h"
 
 static char *

@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/trainer/backend/test-backend.h"
 #include "base/memory.h"
+#include "tests/unit/trainer/backend/test-backend.h"
 
 #define SKIPPED 77
 

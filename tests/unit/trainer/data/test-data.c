@@ -19,9 +19,9 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "trainer/process/options.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/readers.h"
+#include "trainer/process/options.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 

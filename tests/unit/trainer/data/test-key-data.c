@@ -20,12 +20,12 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "trainer/tasks/factorise-data.h"
-#include "trainer/tasks/clustering.h"
 #include "trainer/data/corpus.h"
 #include "trainer/data/ratings.h"
 #include "trainer/data/seeded.h"
 #include "trainer/data/triples.h"
+#include "trainer/tasks/clustering.h"
+#include "trainer/tasks/factorise-data.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 

@@ -14,8 +14,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "trainer/gossip/netmax-policy.h"
 #include "trainer/data/seeded.h"
+#include "trainer/gossip/netmax-policy.h"
 
 #define N 8
 #define N_INSTANCES 300

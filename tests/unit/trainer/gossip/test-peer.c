@@ -18,14 +18,14 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/trainer/gossip/crew.h"
-#include "trainer/process/control.h"
 #include "base/memory.h"
-#include "trainer/process/options.h"
-#include "trainer/gossip/allreduce.h"
-#include "trainer/net/mesh.h"
-#include "trainer/gossip/peer.h"
+#include "tests/unit/trainer/gossip/crew.h"
 #include "trainer/data/seeded.h"
+#include "trainer/gossip/allreduce.h"
+#include "trainer/gossip/peer.h"
+#include "trainer/net/mesh.h"
+#include "trainer/process/control.h"
+#include "trainer/process/options.h"
 
 #define N 5
 #define N_FLOATS 70001          /* Of a vector: no multiple of anything. */

@@ -20,8 +20,8 @@
 #include <cmocka.h>
 
 #include "tests/unit/trainer/ps/ps-jobs.h"
-#include "trainer/process/control.h"
 #include "trainer/net/link.h"
+#include "trainer/process/control.h"
 #include "trainer/schemes/sync.h"
 
 #define WORKERS 4

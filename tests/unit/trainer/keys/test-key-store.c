@@ -18,10 +18,10 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/trainer/ps/ps-processes.h"
 #include "base/memory.h"
-#include "trainer/keys/key-store-private.h"
+#include "tests/unit/trainer/ps/ps-processes.h"
 #include "trainer/data/seeded.h"
+#include "trainer/keys/key-store-private.h"
 
 #define MAX_NODES 4
 #define MAX_JOB_PROCESSES 2

@@ -30,8 +30,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "tests/unit/trainer/keys/localize-world.h"
 #include "base/memory.h"
+#include "tests/unit/trainer/keys/localize-world.h"
 
 /* States that have been, as a hash table of their sums. */
 static struct {

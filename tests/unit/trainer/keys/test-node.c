@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/trainer/gossip/crew.h"
-#include "trainer/process/control.h"
 #include "base/memory.h"
+#include "tests/unit/trainer/gossip/crew.h"
 #include "trainer/loop/loop.h"
+#include "trainer/process/control.h"
 #include "trainer/process/options.h"
 
 #define N 3

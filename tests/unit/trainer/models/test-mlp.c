@@ -13,11 +13,11 @@
 #include <cmocka.h>
 
 #include "trainer/backend/backend.h"
-#include "trainer/schemes/sync.h"
 #include "trainer/data/dataset.h"
-#include "trainer/models/model.h"
 #include "trainer/data/seeded.h"
+#include "trainer/models/model.h"
 #include "trainer/models/shape.h"
+#include "trainer/schemes/sync.h"
 
 #define BATCH 24
 

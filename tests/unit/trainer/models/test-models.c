@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
-#include "trainer/backend/backend.h"
 #include "base/memory.h"
-#include "trainer/schemes/sync.h"
-#include "trainer/models/model.h"
+#include "trainer/backend/backend.h"
 #include "trainer/data/seeded.h"
+#include "trainer/models/model.h"
+#include "trainer/schemes/sync.h"
 
 #define SEED 3
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])

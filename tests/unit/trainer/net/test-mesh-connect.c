@@ -22,8 +22,8 @@
 #include "tests/unit/trainer/net/played-peer.h"
 #include "trainer/net/address.h"
 #include "trainer/net/link.h"
-#include "trainer/net/mesh.h"
 #include "trainer/net/mesh-connect.h"
+#include "trainer/net/mesh.h"
 
 #define N PEER_NET_MAX
 #define HANG_S 60               /* Ends a test that hangs. */

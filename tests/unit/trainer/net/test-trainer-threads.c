@@ -19,8 +19,8 @@
 #include "base/memory.h"
 #include "trainer/loop/loop.h"
 #include "trainer/net/address.h"
-#include "trainer/net/server-watch.h"
 #include "trainer/net/mesh.h"
+#include "trainer/net/server-watch.h"
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"
 

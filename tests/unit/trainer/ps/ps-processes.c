@@ -20,9 +20,9 @@
 
 #include <cmocka.h>
 
-#include "trainer/process/control.h"
-#include "trainer/net/address.h"
 #include "trainer/groups/group-server.h"
+#include "trainer/net/address.h"
+#include "trainer/process/control.h"
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 

@@ -16,14 +16,14 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/trainer/ps/ps-jobs.h"
 #include "base/memory.h"
+#include "tests/unit/trainer/ps/ps-jobs.h"
 #include "trainer/net/channel.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
 #include "trainer/net/token.h"
-#include "trainer/schemes/optimiser.h"
 #include "trainer/ps/store-client.h"
+#include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 
 #define HELLO 156               /* Bytes of a hello's frame, */

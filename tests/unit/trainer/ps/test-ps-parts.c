@@ -22,9 +22,9 @@
 #include <cmocka.h>
 
 #include "tests/unit/trainer/ps/ps-processes.h"
-#include "trainer/ps/client.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
+#include "trainer/ps/client.h"
 #include "trainer/schemes/sync.h"
 
 #define N 300000                /* Parameters: several parts of a gradient. */

@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "tests/unit/trainer/ps/ps-processes.h"
-#include "trainer/schemes/optimiser.h"
 #include "trainer/ps/store-client.h"
+#include "trainer/schemes/optimiser.h"
 
 #define N 100000                /* Parameters. */
 

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "trainer/net/keys.h"
-#include "trainer/schemes/optimiser.h"
 #include "trainer/ps/store.h"
+#include "trainer/schemes/optimiser.h"
 
 #define UNIVERSE 20000
 

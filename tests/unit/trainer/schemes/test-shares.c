@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "trainer/backend/backend.h"
-#include "trainer/schemes/shard.h"
-#include "trainer/schemes/sync.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/seeded.h"
+#include "trainer/schemes/shard.h"
+#include "trainer/schemes/sync.h"
 
 #define N_WORKERS 5
 #define SAMPLES 103             /* No multiple of a batch, */

@@ -15,8 +15,8 @@
 
 #include "base/json-check.h"
 #include "trainer/backend/backend.h"
-#include "trainer/search/spec.h"
 #include "trainer/models/model.h"
+#include "trainer/search/spec.h"
 
 static const char search[] =
     "{\"name\": \"a\", \"trials\": 1, \"space\": {\"learning_rate\": [0.01], "

@@ -19,12 +19,12 @@
 #include <cmocka.h>
 
 #include "base/json-check.h"
-#include "wire/announce.h"
 #include "trainer/search/halving.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
 #include "trainer/search/search.h"
 #include "trainer/search/spec.h"
+#include "wire/announce.h"
 
 /* Halving. */
 

@@ -16,12 +16,12 @@
 
 #include "base/memory.h"
 #include "trainer/data/corpus.h"
-#include "trainer/tasks/factorise-data.h"
-#include "trainer/tasks/knowledge-model.h"
 #include "trainer/data/seeded.h"
-#include "trainer/tasks/skipgram.h"
 #include "trainer/data/triples.h"
 #include "trainer/models/vector.h"
+#include "trainer/tasks/factorise-data.h"
+#include "trainer/tasks/knowledge-model.h"
+#include "trainer/tasks/skipgram.h"
 
 #define MAX 32                  /* Floats of a vector. */
 #define STEP 1e-3f              /* Of finite differences. */
