@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef REPORT_H
-#define REPORT_H 1
+#ifndef AGENT_REPORT_H
+#define AGENT_REPORT_H 1
 
 /* State of this host in the database.
  *

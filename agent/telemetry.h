@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef TELEMETRY_H
-#define TELEMETRY_H 1
+#ifndef AGENT_TELEMETRY_H
+#define AGENT_TELEMETRY_H 1
 
 /* Telemetry stream to the controller.
  *

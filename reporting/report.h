@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef REPORT_H
-#define REPORT_H 1
+#ifndef REPORTING_REPORT_H
+#define REPORTING_REPORT_H 1
 
 /* Results of the same searches under several policies.
  *

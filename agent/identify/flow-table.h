@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef FLOW_TABLE_H
-#define FLOW_TABLE_H 1
+#ifndef AGENT_IDENTIFY_FLOW_TABLE_H
+#define AGENT_IDENTIFY_FLOW_TABLE_H 1
 
 /* Flows of this host's jobs.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef LAUNCH_H
-#define LAUNCH_H 1
+#ifndef AGENT_LAUNCH_LAUNCH_H
+#define AGENT_LAUNCH_LAUNCH_H 1
 
 /* What launchers of jobs share: cgroups of jobs and names of stages.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef TELEMETRY_H
-#define TELEMETRY_H 1
+#ifndef CONTROLLER_HOSTS_TELEMETRY_H
+#define CONTROLLER_HOSTS_TELEMETRY_H 1
 
 /* Receives the agents' telemetry and sends leases to them.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef LAUNCH_H
-#define LAUNCH_H 1
+#ifndef TRAINER_SEARCH_LAUNCH_H
+#define TRAINER_SEARCH_LAUNCH_H 1
 
 /* Starts programs on hosts.
  *

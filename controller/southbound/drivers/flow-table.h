@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef FLOW_TABLE_H
-#define FLOW_TABLE_H 1
+#ifndef CONTROLLER_SOUTHBOUND_DRIVERS_FLOW_TABLE_H
+#define CONTROLLER_SOUTHBOUND_DRIVERS_FLOW_TABLE_H 1
 
 /* Flows and groups of one switch, and the differences between two sets.
  *
