@@ -5,17 +5,9 @@
 
 /* Agent of one host: connects its modules.
  *
- *
- * Motivation
- * ==========
- *
  * The tracker maps flows to jobs, the database has the desired state, jobs
  * report their progress, and the shim counts traffic.  These modules do not
  * know each other; the agent passes results from one to another.
- *
- *
- * Usage
- * =====
  *
  *    error = agent_create(&config, &agent);
  *    for (;;) {
@@ -23,10 +15,6 @@
  *        agent_wait(agent);
  *        poll_block();
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One agent per process; main thread only.  agent.c writes the members, and
  * control.c reads them. */

@@ -5,10 +5,6 @@
 
 /* Bandwidth and paths that a job of this host can use.
  *
- *
- * Motivation
- * ==========
- *
  * A job that chooses its peers, as training without a server does, would have
  * to measure which paths are slow.  Its host already knows part of that: the
  * kernel measures each connection, also those of other jobs to the same host,
@@ -21,16 +17,8 @@
  * reported only if the path and not the program limited the connection,
  * recently.
  *
- *
- * Usage
- * =====
- *
  *    links_sample(&links, registry, now);              // Often.
  *    json = links_compose(agent, "asha/t0");           // docs/interfaces.md.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only.  A request costs a microsecond per flow of the host; at
  * most LINKS_MAX_FLOWS are read. */

@@ -5,18 +5,10 @@
 
 /* Bytes that each job of this host has sent to each remote address.
  *
- *
- * Motivation
- * ==========
- *
  * The shim counts the bytes of a job, not where they go.  In a fabric of
  * several levels the controller needs that: only traffic between racks uses
  * their uplinks.  The kernel counts the acknowledged bytes of each connection,
  * so the agent adds up what has been acknowledged since it last looked.
- *
- *
- * Usage
- * =====
  *
  *    pairs_want(&pairs, true);                 // By each lease.
  *    if (pairs_sample(&pairs, tracker, now)) {

@@ -5,10 +5,6 @@
 
 /* State of this host in the database.
  *
- *
- * Motivation
- * ==========
- *
  * Host_Reported has what must be visible without the telemetry stream: that
  * the host exists, the capacity of its port, and the version that it has
  * applied.  A database cluster takes few writes, whatever the number of hosts,
@@ -17,18 +13,10 @@
  * second, the first write is delayed by a random time, because a change here
  * usually means a change on all hosts.
  *
- *
- * Usage
- * =====
- *
  *    report_init(&report, idl, host, now);       // Before the IDL runs.
  *    report_set_window(&report, ms, now);        // With each lease.
  *    report_run(&report, idl, txn, &facts, now);
  *    report_wait(&report);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only. */
 

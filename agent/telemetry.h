@@ -5,27 +5,15 @@
 
 /* Telemetry stream to the controller.
  *
- *
- * Motivation
- * ==========
- *
  * Values that change five times a second are not stored in a database.  They
  * go directly to the active controller as JSON-RPC notifications
  * (docs/interfaces.md), and its leases arrive on the same stream.  A message
  * that cannot be sent at once is dropped, because the next one is newer.
  *
- *
- * Usage
- * =====
- *
  *    tm = telemetry_create(remote, on_lease, aux);
  *    telemetry_run(tm);
  *    telemetry_send(tm, telemetry_compose(&facts));
  *    telemetry_wait(tm);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only. */
 

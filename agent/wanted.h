@@ -5,10 +5,6 @@
 
 /* Desired state of this host, and the time for which it is valid.
  *
- *
- * Motivation
- * ==========
- *
  * A copy of the host's row of Host_Wanted: the order must survive a loss of
  * the database connection, and a row of a controller that has been replaced
  * must be ignored.
@@ -20,20 +16,12 @@
  * The agent ignores generations older than the newest one seen, and a
  * notification extends only the order of its own generation.
  *
- *
- * Usage
- * =====
- *
  *    wanted_init(&wanted, idl, host);            // Before the IDL runs.
  *    if (wanted_run(&wanted, idl, &lease, now)) {
  *        ...wanted_get(&wanted, name, &row) for each job...
  *    }
  *    lease_notify(&lease, generation, lease_ms, now);
  *    state = lease_until(&lease) > now ? "ordered" : "fair";
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only. */
 

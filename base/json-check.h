@@ -5,18 +5,10 @@
 
 /* Reads JSON that a person wrote and reports precise errors.
  *
- *
- * Motivation
- * ==========
- *
  * Policies, scenarios and searches are written by hand.  A misspelled member
  * that is silently ignored costs an operator a day, so each member must be
  * read by name, and unread members are errors.  All messages have one form,
  * "FILE: /json/pointer: what was found and what is allowed".
- *
- *
- * Usage
- * =====
  *
  * The reader reads members one after the other without checking for errors.
  * After the first error every call returns a valid default.
@@ -38,10 +30,6 @@
  * A caller that allocates by values that it has read must check json_ok()
  * first.  A rule between members is not checked if json_n_errors() grew while
  * they were read.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A 'struct json_at' is an item of the text and lives until
  * json_check_close().  Every function accepts a null item and then does

@@ -5,18 +5,10 @@
 
 /* Parser for the command lines of all programs, driven by a table.
  *
- *
- * Motivation
- * ==========
- *
  * Each option is one row of a table: name, kind and range of its value, where
  * the value is stored, default, help.  Parser, --help and error messages come
  * from the same row, so they agree, and all programs report errors in the same
  * form, "--NAME: WHAT, what is allowed".
- *
- *
- * Usage
- * =====
  *
  *    static const struct option_row rows[] = {
  *        { "rate", OPTION_REAL, OPTION_AT(struct args, rate), .min = 0,
@@ -39,10 +31,6 @@
  * A value is given as "--rate 5" or "--rate=5".  Unique prefixes of names are
  * accepted.  Each table has -h and --help, and -V and --version if it has a
  * version.  A program that handles errors itself calls option_table_parse().
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Strings are stored as pointers into 'argv', except for OPTION_COPY.  A
  * message belongs to the caller.  Uses getopt_long(): main thread only. */

@@ -5,10 +5,6 @@
 
 /* Directories of sockets, and their owners.
  *
- *
- * Motivation
- * ==========
- *
  * A user who can write a directory can replace what others create in it:
  * through a link there, root creates or changes files in other places.  So a
  * directory belongs to one user:
@@ -23,10 +19,6 @@
  *
  * Programs that run as root check theirs when they start and end with an error
  * if another user could change it.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller frees results.  No state.  Thread-safe. */
 

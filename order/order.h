@@ -5,10 +5,6 @@
 
 /* Order in which search stages get the network, with a bound on its quality.
  *
- *
- * Motivation
- * ==========
- *
  * A rung of a hyper-parameter search cannot be judged until its slowest job
  * has finished, so the network should minimize the weighted sum of the stages'
  * completion times.  That is coflow scheduling with a whole stage as the
@@ -16,10 +12,6 @@
  * it ends when the last port has served it.  A primal-dual algorithm computes
  * an order whose cost is within a constant factor of the optimum, and a lower
  * bound on the optimum: the certificate.
- *
- *
- * Usage
- * =====
  *
  *    struct order_problem *op = order_problem_create(n_ports);
  *    int s = order_problem_add_stage(op, weight, id);
@@ -45,10 +37,6 @@
  *    primal-dual/   The permutation, the order of stages, lower bounds.
  *    baselines/     Published orders to compare with.
  *
- *
- * Decisions
- * =========
- *
  * Measured on the Facebook trace, so that it need not be measured again.  The
  * network behaves like nearly independent ports: serving whole coflows by
  * rank, with their flows in proportion to the remaining bytes, costs 0.03 %
@@ -72,10 +60,6 @@
  * waiting job is that of the jobs before it, and with it jobs overtook one
  * another for as long as they waited (mean SCT of the quickstart 21 s instead
  * of 19 s).
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain C with no dependency but libm: controller, simulator and tests link
  * the same code.  Problems and results keep their memory for the next

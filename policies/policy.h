@@ -5,10 +5,6 @@
 
 /* Policies: parameters that an operator can tune, read from JSON.
  *
- *
- * Motivation
- * ==========
- *
  * A policy sets the objective by which stages are ordered, the weights of
  * users and cojobs, the number of levels and their DSCP, and how long an order
  * is valid without the controller.  policy.schema.json documents every member;
@@ -17,10 +13,6 @@
  *
  * A policy may have numbers for orders that it does not name.  They take
  * effect when "order" names these orders.
- *
- *
- * Usage
- * =====
  *
  *    struct policy *policy;
  *    char *error = policy_from_file("policies/stage.json", &policy);
@@ -34,10 +26,6 @@
  * policy_rows_init() lists all members with their values, including defaults.
  * policy_rewrite() changes numbers in the text that a person wrote.
  *
- *
- * Decisions
- * =========
- *
  * Levels 0 and 7 are not assigned to jobs: level 0 is for control traffic,
  * level 7 for packets without a known flow.  DSCP values differ in their first
  * three bits, so that a switch can queue by class selector.
@@ -46,10 +34,6 @@
  * uplink, 2 % by default.  TCP that is starved for seconds doubles its
  * retransmission timeout and then stays silent long after the link is idle.
  * The lab's switch ports leave 2 % to each class for the same reason.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data, owned by the caller, immutable after it is read.  Rows own their
  * text. */

@@ -5,18 +5,10 @@
 
 /* Results of the same policies at several random placements of the jobs.
  *
- *
- * Motivation
- * ==========
- *
  * How much a policy gains depends on the hosts of the jobs.  A gain is
  * therefore measured at several placements: each policy runs at each of them,
  * its figures are divided by those of the baseline at the same placement, and
  * the mean of these ratios has a confidence interval.
- *
- *
- * Usage
- * =====
  *
  *    struct placements *ps = placements_create("quickstart", names, 2, 1, 10);
  *

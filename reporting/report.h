@@ -5,17 +5,9 @@
 
 /* Results of the same searches under several policies.
  *
- *
- * Motivation
- * ==========
- *
  * The lab and the simulator both compare policies.  Each stores its results in
  * a report, which is printed as a table, written as JSON for programs, and
  * written as an HTML page with charts that needs no network.
- *
- *
- * Usage
- * =====
  *
  *    struct report *r = report_create("quickstart", "lab");
  *    struct report_policy *p = report_add_policy(r, "stage");
@@ -29,10 +21,6 @@
  *    error = report_write(r, "report");  // report.json, report.html
  *
  * All times are seconds since the start of the policy's run.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The report owns all its data and copies its arguments.  A numeric member is
  * NAN until it is set, and is not shown then. */

@@ -5,10 +5,6 @@
 
 /* Hosts of the jobs of a scenario, drawn at random from a seed.
  *
- *
- * Motivation
- * ==========
- *
  * A result at hosts that somebody chose may hold at those hosts only.  With
  *
  *    "random_placements": {"seed": 1, "workers": 2, "servers": 2}

@@ -5,10 +5,6 @@
 
 /* Scenarios of the lab, read from JSON.
  *
- *
- * Motivation
- * ==========
- *
  * A scenario has the number of hosts, the rate of their links, and the start
  * times of searches and of cojobs that run arbitrary commands.  All of it is
  * checked before anything starts.

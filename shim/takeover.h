@@ -5,10 +5,6 @@
 
 /* The takeover: replaces a running shim by a new process ("--take-over").
  *
- *
- * Motivation
- * ==========
- *
  * Two shims on the same interfaces receive the same frames, so only one may
  * forward.  The new shim creates all that it needs and copies the tables while
  * the old one forwards.  Then it sends SHIM_TAKE_OVER over the old shim's
@@ -22,10 +18,6 @@
  *
  * If LEAVE does not arrive within 300 ms of STOP, the old shim receives again:
  * a new shim that crashes during the takeover does not disconnect the host.
- *
- *
- * Usage
- * =====
  *
  * The old shim, in its control thread:
  *
@@ -43,10 +35,6 @@
  *    why = takeover_begin(&shim);
  *    ...create the server, at a temporary path if there is an old shim...
  *    why = takeover_finish(&shim);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Messages belong to the caller.  After one, takeover_end(&shim.old) releases
  * the connection to the old shim, which goes on. */

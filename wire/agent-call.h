@@ -5,19 +5,11 @@
 
 /* One request to this host's agent, with a time limit.
  *
- *
- * Motivation
- * ==========
- *
  * Launchers of jobs (the command line tool, plug-ins of cluster managers and
  * container runtimes) register them with the agent.  They run inside other
  * programs, as root and before the job, so they must not wait for an agent
  * that hangs, and must not need libraries.  The agent replies after it has
  * acted: a job that starts afterwards is known.
- *
- *
- * Usage
- * =====
  *
  *    const char *words[] = { "agent/register", "asha", "t0" };
  *

@@ -5,10 +5,6 @@
 
 /* Path of a job's cgroup.
  *
- *
- * Motivation
- * ==========
- *
  * "stagecoach run" creates the cgroup of a job and the agent finds it there
  * without further communication:
  *
@@ -16,10 +12,6 @@
  *
  * MOUNT is the mount point of cgroup v2, which differs between a pure and a
  * hybrid host; ROOT is $STAGECOACH_CGROUP.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain C without any library.  The caller frees results.  Thread-safe. */
 

@@ -5,20 +5,12 @@
 
 /* Regular expressions of tenants, with limits.
  *
- *
- * Motivation
- * ==========
- *
  * A tenant writes the expression and the text to which it is applied, so both
  * can be chosen to cost as much as possible.  The C library has no limit: 43
  * bytes such as "((((a+)+)+)+)+", nested 14 times, take 4 s and 80 MB, and 70
  * bytes never end.  PCRE2 counts its steps and its memory and gives up at
  * LOG_EXPRESSION_STEPS for a line and LOG_EXPRESSION_KIB.  A match that gives
  * up says so, and is never repeated by its caller: see log-decoder.h.
- *
- *
- * Syntax
- * ======
  *
  * Extended regular expressions (POSIX), as before with the C library, without
  * intervals ("a{2,3}") and back-references ("\1"), and with these escapes:
@@ -32,19 +24,11 @@
  * to right, and the first one with a match counts, not the longest.  Collating
  * elements "[.x.]" and "[=x=]" are refused.
  *
- *
- * Usage
- * =====
- *
  *    error = log_expression_compile("step ([0-9]+)", &e);
  *    switch (log_expression_find(e, line, strlen(line), &begin, &end)) {
  *    case LOG_FOUND:
  *        ...line[begin] to line[end - 1] is the first group...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller owns expressions.  A thread at a time may use one. */
 

@@ -5,10 +5,6 @@
 
 /* Specification of a job's log: its files, format and keys.
  *
- *
- * Motivation
- * ==========
- *
  * Frameworks log their progress, each in its own format.  A specification
  * names one of five formats, the files, and the keys of the values.  An
  * operator writes rules in JSON, each with a specification for matching jobs;
@@ -34,10 +30,6 @@
  *                number; see log-expression.h
  *    tfevents    the tag of the metric, no other
  *    mlflow      none: each metric has its own file
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data, owned by the caller, immutable after parsing. */
 

@@ -5,10 +5,6 @@
 
 /* Decides whether the processes that claim a job may have its priority.
  *
- *
- * Motivation
- * ==========
- *
  * Names of jobs are public, and any process can write any name into its
  * environment.  A cojob therefore has an owner from its first announcement,
  * and the processes of a host belong to a job only if they pass two checks:
@@ -30,10 +26,6 @@
  * applies the same rule again to the owner that the controller sends in
  * Host_Wanted, so that a process that takes over a free name has no priority
  * until the controller's next order either.
- *
- *
- * Usage
- * =====
  *
  *    struct membership_owner owner = { .has_uid = true, .uid = 1000 };
  *    struct membership_claim claim = { .registered = true, .has_uid = true,

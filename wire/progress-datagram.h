@@ -5,16 +5,8 @@
 
 /* Datagram of a job: its progress, or a port of its control class.
  *
- *
- * Motivation
- * ==========
- *
  * Any process of the host may send anything to the progress socket, so parsing
  * is separate from the socket and can be tested and fuzzed without it.
- *
- *
- * Usage
- * =====
  *
  *    char *error = progress_parse(data, size, name, &progress);
  *

@@ -8,10 +8,6 @@
  * The agent must never wait for a shim, so requests are queued, and replies
  * are received later.  Tools and tests may wait: shim_client_transact().
  *
- *
- * Usage
- * =====
- *
  * In a loop:
  *
  *    error = shim_client_open(path, &c);
@@ -31,10 +27,6 @@
  * Or waiting:
  *
  *    error = shim_client_transact(c, SHIM_HELLO, NULL, 0, 1000, &body, &size);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Messages and bodies belong to the client until the next call on it.  One
  * thread. */

@@ -5,18 +5,10 @@
 
 /* The protocol between the agent and the shim.
  *
- *
- * Motivation
- * ==========
- *
  * The shim forwards packets and has no notion of jobs: it has a table of flows
  * and a table of job slots.  The agent attributes flows to jobs, receives the
  * controller's order, and writes both tables through a Unix stream socket.  A
  * new order changes only rows of the slot table, never a flow.
- *
- *
- * Messages
- * ========
  *
  * Both directions are a sequence of messages, each a struct shim_msg followed
  * by its body.  Integers are in host byte order, since both ends are on one

@@ -5,10 +5,6 @@
 
 /* Kernel bypass of a shim that does not forward.
  *
- *
- * Motivation
- * ==========
- *
  * A host must keep its network when its shim crashes or hangs.  The agent then
  * has the kernel join the shim's two interfaces (shim/ports/kernel-path.h),
  * and removes that when the shim forwards again.  Traffic in the bypass has no
@@ -18,10 +14,6 @@
  * that starts finds out by enabling or disabling it.  A shim that starts
  * removes it itself when it begins to forward, so frames are duplicated only
  * for a moment.
- *
- *
- * Usage
- * =====
  *
  *    error = bypass_ports_parse("scl-node-h0:host,uplink", &ports);
  *    bypass = bypass_create(&ports, now);          // Or NULL.
@@ -39,10 +31,6 @@
  * The replies of a shim name its two interfaces, and its process has their
  * network namespace.  The argument of bypass_create() is for the time before
  * the first connection, or for an agent that cannot see the shim's process.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Arguments are copied.  Main thread only. */
 

@@ -5,20 +5,12 @@
 
 /* Slots and flows that the shim has, and those that it is to have.
  *
- *
- * Motivation
- * ==========
- *
  * Two tables have to become equal: what is wanted, by the name of the job or
  * the addresses of the flow, and what the shim has.  Agent and shim restart
  * independently, so the agent never assumes what the shim has: after each
  * connect it adopts the shim's lists, numbers of slots included, and from then
  * on sends only differences.  Only flows that something happened to are
  * compared, since a job may have very many.
- *
- *
- * Usage
- * =====
  *
  *    slot_table_want(st, &row, true);
  *    slot_table_adopt(st, rows, n);              // From SHIM_SLOT_LIST.
@@ -30,10 +22,6 @@
  *    while (flow_set_changes(fs, st, &flow_changes)) {
  *        ...FLOW_ADD, FLOW_DELETE...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Keys and names are copied.  Main thread only. */
 

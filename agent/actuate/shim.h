@@ -5,18 +5,10 @@
 
 /* Applies the controller's order to the shim of this host.
  *
- *
- * Motivation
- * ==========
- *
  * Keeps a connection to the shim's control socket.  After each connect it
  * requests the shim's slots and flows and from then on sends only differences
  * to the desired state.  While there is no connection, bypass.h decides
  * whether the kernel forwards in place of the shim.
- *
- *
- * Usage
- * =====
  *
  *    struct shim_actuator *s;
  *
@@ -33,10 +25,6 @@
  *
  * The functions store the desired state and return at once.  Only
  * shim_actuator_run() sends it, as soon as that is possible, and calls events.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Arguments are copied; 'events' must outlive the object.  Main thread
  * only. */

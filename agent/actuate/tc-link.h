@@ -5,10 +5,6 @@
 
 /* Kernel queues of one interface.
  *
- *
- * Motivation
- * ==========
- *
  * There is an HTB class for each level, with strict priorities apart from the
  * minimum share of each level, and u32 filters that select the class by the
  * first three bits of the DSCP, for IPv4 and IPv6.  ARP uses the control
@@ -17,29 +13,17 @@
  * The root qdisc that this module creates is recognised by its handle.  A root
  * that another program has configured is never changed.
  *
- *
- * Usage
- * =====
- *
  *    error = tc_link_inspect(rs, "eth0", &plan, &state);
  *    if (!error && !tc_state_is_right(&state, &plan)) {
  *        error = tc_link_write(rs, &state, &plan);
  *    }
  *    tc_link_remove(rs, "eth0");
  *
- *
- * Decisions
- * =========
- *
  * The kernel's queues are configured by netlink and not by the tc program: the
  * agent starts no programs and has dropped the capabilities for it, and it has
  * to read the kernel's state back anyway.  Classes match the first three bits
  * of the DSCP, in which all levels differ, so nothing here depends on a
  * policy.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * No state.  Calls block until the kernel replies, see route-socket.h, and
  * return 0 or a positive errno. */

@@ -5,10 +5,6 @@
 
 /* Keeps the kernel's queues of interfaces as the order requires.
  *
- *
- * Motivation
- * ==========
- *
  * A shim orders what its host sends.  A host without a shim, or a Linux
  * machine that forwards traffic of others, uses the kernel's queues, by level
  * instead of by rank, as a switch does.  Packets are marked elsewhere: by a
@@ -19,19 +15,11 @@
  * agent that crashes leaves the queues in place for the next one; an agent
  * that ends removes them.
  *
- *
- * Usage
- * =====
- *
  *    error = tc_iface_parse("eth0:25Gbit", &iface);
  *    tc = tc_create(ifaces, n);
  *    tc_set_lease(tc, time_msec() + 10000);
  *    tc_run(tc);
  *    tc_wait(tc);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Arguments are copied.  Main thread only.  tc_run() blocks until the kernel
  * replies. */

@@ -5,10 +5,6 @@
 
 /* Traffic as the shim counts it: counters as differences, and bins of time.
  *
- *
- * Motivation
- * ==========
- *
  * The shim counts by slot since its own start; the agent reports counters that
  * belong to jobs and never decrease.  Meanwhile the shim can restart (its
  * counters begin at 0), the agent can restart (the first values are only the
@@ -19,10 +15,6 @@
  * requested with the counters, five times a second, so that iterations are
  * counted early; with more jobs, each is requested about once a second.
  *
- *
- * Usage
- * =====
- *
  *    traffic_add_stats(tr, stats, slots, n, on_slot_traffic, aux);
  *
  *    watched_set(&w, "asha/t0", true);
@@ -30,10 +22,6 @@
  *    if (watched_received(&w, "asha/t0", next)) {
  *        ...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Names are copied.  Main thread only. */
 

@@ -5,10 +5,6 @@
 
 /* Decides whether the shim forwards packets.
  *
- *
- * Motivation
- * ==========
- *
  * A shim that has exited is easy to detect, one that hangs is not.  If the
  * agent enables the bypass while the shim forwards, every frame is duplicated;
  * if it does not while the shim hangs, the host has no network.  The decision
@@ -20,10 +16,6 @@
  *     happen on a busy machine;
  *   - the shim's replies contain the age of its last poll.
  *
- *
- * Usage
- * =====
- *
  *    watchdog_init(&w, now);
  *    watchdog_connected(&w, now);
  *    watchdog_requested(&w, now);                  // Sent SHIM_PORTS.
@@ -34,10 +26,6 @@
  *        watchdog_progress(&w, now, steps);
  *    }
  *    verdict = watchdog_judge(&w, now);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data of the caller.  Times are in milliseconds. */
 

@@ -5,18 +5,10 @@
 
 /* Checks what a host lacks, and how to add it.
  *
- *
- * Motivation
- * ==========
- *
  * Agent and shim continue without missing features, because a job must never
  * wait for them: without a cgroup tree no job is found, without a capability
  * some sockets are not found, and the only sign is a low coverage.  The doctor
  * checks everything at once, in advance, and reports it in words.
- *
- *
- * Usage
- * =====
  *
  *    struct doctor *d = doctor_examine(&config);
  *
@@ -28,10 +20,6 @@
  *
  * With a 'root' other than "" a host is checked by its files alone, without
  * requests to the running kernel.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only.  Changes nothing on the host. */
 

@@ -5,10 +5,6 @@
 
 /* Attributes a socket to a job.
  *
- *
- * Motivation
- * ==========
- *
  * Most sockets can be attributed by a table lookup of their cgroup: either the
  * cgroup belongs to one job, or none of its processes belongs to any job.  The
  * processes of a cgroup are inspected only if the socket was opened after the
@@ -18,10 +14,6 @@
  * of the time (GAP_SHARE); while the limit applies, attribution_decide()
  * returns ATTRIBUTION_RETRY and the time of the next attempt.
  *
- *
- * Usage
- * =====
- *
  *    struct attribution_socket socket = { .info = info, .netns = inode,
  *                                         .since = reported };
  *
@@ -30,10 +22,6 @@
  *    case ATTRIBUTION_NONE: ...
  *    case ATTRIBUTION_RETRY: ...again at 'when'...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Writes claims into the registry, which belongs to the caller and must
  * outlive this object.  Memory is bounded: with too many cgroups, all are

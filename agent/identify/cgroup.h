@@ -5,20 +5,12 @@
 
 /* Tree of cgroups of the host's jobs.
  *
- *
- * Motivation
- * ==========
- *
  * A process that "stagecoach run" starts is in ROOT/COJOB/JOB of the cgroup v2
  * file system, with all its descendants.  The kernel stores the cgroup of each
  * socket and identifies it by the inode of its directory.  So the tree is the
  * host's record of its jobs, which survives the agent, and the key from a
  * socket to a job.  Jobs may create cgroups below their own; sockets there
  * belong to the job.
- *
- *
- * Usage
- * =====
  *
  *    cgroup_scan(root, see_cgroup, aux);
  *    cgroup_scan_below("/sys/fs/cgroup/kubepods.slice/a", see_cgroup, aux);
@@ -36,10 +28,6 @@
  * kernel opens without a search, so the first socket of a new cgroup needs no
  * scan.  Opening by handle needs CAP_DAC_READ_SEARCH.  Without it, or without
  * a cgroup v2 file system, each path is EPERM or ENOENT.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller frees paths and names.  No state.  Thread-safe. */
 

@@ -5,18 +5,10 @@
 
 /* Claims: statements that a cgroup, namespace or process belongs to a job.
  *
- *
- * Motivation
- * ==========
- *
  * Several sources know the job of a process: its launcher, its cgroup, its
  * environment, its ports.  Some are more reliable than others.  A claim is the
  * statement of one source about one thing; the registry keeps all claims, and
  * if they differ, the source of highest precedence decides.
- *
- *
- * Usage
- * =====
  *
  *    struct claim_what what = { CLAIMS_PROCESS, pid };
  *
@@ -26,10 +18,6 @@
  *
  * A claim of a cgroup includes the cgroups below it, a claim of a process its
  * descendants; the tracker applies that (see tracker.h).
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Claims belong to the registry.  Main thread only. */
 

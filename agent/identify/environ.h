@@ -5,10 +5,6 @@
 
 /* Job of a process, by its environment.
  *
- *
- * Motivation
- * ==========
- *
  * Launchers and frameworks set variables by which their processes find each
  * other, with the same values on each host.  They identify a job under the
  * same name everywhere, without registration.  A table has a row for each
@@ -24,19 +20,11 @@
  * with the user's id: the jobs of two users are never of one cojob.
  * STAGECOACH_COJOB alone assigns the job of any row to that cojob.
  *
- *
- * Usage
- * =====
- *
  *    text = process_environ(pid, &size);
  *    name = environ_job(text, size, uid, &framework);
  *
  * Characters that are not allowed in names become '-'; a name that is too long
  * is cut and gets a hash of the whole name.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller frees names.  Thread-safe. */
 

@@ -5,27 +5,15 @@
 
 /* Flows of this host's jobs.
  *
- *
- * Motivation
- * ==========
- *
  * Dumps of sockets are snapshots.  This table compares them, so that only new
  * and ended flows reach the shim.  A flow without a socket is kept for a
  * while, since its last packets may still be in flight.
- *
- *
- * Usage
- * =====
  *
  *    flow_table_begin(ft);
  *    ...if (flow_table_see(ft, key, job, cgroup, now)) { it is new }...
  *    flow_table_end(ft, now, gone, aux);
  *
  * Do not call flow_table_end() after a failed dump.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The table owns its flows.  The jobs belong to the registry; before one is
  * removed there, flow_table_forget_job() must be called.  Main thread only. */

@@ -5,10 +5,6 @@
 
 /* A process of a job, held so that it cannot become another one.
  *
- *
- * Motivation
- * ==========
- *
  * A program that is to act with the rights of a job takes them from one of its
  * processes.  Process ids are reused, so an id that was in the job can belong
  * to root a moment later.  A pidfd never changes its process: it is opened
@@ -20,19 +16,11 @@
  * has a set-user-ID bit, for example) is refused: the user who started it chose
  * its environment and its working directory, but not its user.
  *
- *
- * Usage
- * =====
- *
  *    n = job_pids(registry, root, "asha/t0", &pids);
  *    if (job_process_open(pids[0], &p)) {
  *        ...p.pid is still one of job_pids(), job_process_is_alive(&p)...
  *        job_process_close(&p);
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller frees ids.  No state.  Main thread only. */
 

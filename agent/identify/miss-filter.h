@@ -5,20 +5,12 @@
 
 /* Schedules socket lookups for flows that the shim does not know.
  *
- *
- * Motivation
- * ==========
- *
  * The shim reports every packet of an unknown flow.  A new connection of a job
  * must be looked up within a few milliseconds, but other traffic of the host
  * must not keep the agent busy.  Flows that belong to no job are therefore
  * ignored for a while, flows without a socket are retried at growing
  * intervals, new flows are looked up before known ones, and the rate of
  * lookups is limited.
- *
- *
- * Usage
- * =====
  *
  *    miss_filter_report(mf, &missed, now);       // From the shim.
  *    while (miss_filter_next(mf, now, &key, &since)) {
@@ -28,10 +20,6 @@
  *        miss_filter_retry(mf, &key, now);       // It has no socket.
  *        miss_filter_defer(mf, &key, when);      // Unknown before 'when'.
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Memory is bounded: beyond MISS_FILTER_MAX flows, all are forgotten.  Main
  * thread only. */

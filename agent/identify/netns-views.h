@@ -5,18 +5,10 @@
 
 /* Network namespaces whose sockets the agent reads.
  *
- *
- * Motivation
- * ==========
- *
  * Sockets of jobs in containers are in namespaces of their own.  The agent
  * reads each namespace through a netlink socket that was opened in it, a view.
  * A view keeps its namespace alive, so the agent closes it when no job
  * process is in the namespace and no claim names it.
- *
- *
- * Usage
- * =====
  *
  *    netns_views_begin(v);
  *    netns_views_want(v, "/run/netns/a");
@@ -27,10 +19,6 @@
  *    }
  *
  * The first view is always that of the agent's own namespace.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only. */
 

@@ -5,25 +5,13 @@
 
 /* Data of a process from /proc.
  *
- *
- * Motivation
- * ==========
- *
  * Processes may exit at any time and their ids are reused.  Each function
  * reads once and reports a missing process; a process is the same as before if
  * its start time is the same.
  *
- *
- * Usage
- * =====
- *
  *    if (process_read(pid, &process) && process.born == born) {
  *        ...it is still the same...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * No state.  Thread-safe. */
 

@@ -5,17 +5,9 @@
 
 /* Jobs with a process on this host.
  *
- *
- * Motivation
- * ==========
- *
  * The agent learns about a job from three sources: its cgroups from the cgroup
  * tree, its progress from its datagrams or log, and its traffic from the shim.
  * The registry joins them.
- *
- *
- * Usage
- * =====
  *
  * The tracker adds what it finds in each scan of the cgroup tree, so that the
  * registry has exactly the jobs and cgroups of the last scan:
@@ -30,10 +22,6 @@
  *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
  *    job = registry_owner(r, whats, n, NULL);
  *
- *
- * Users
- * =====
- *
  * A job has one user on a host, so that nobody joins the job of another by its
  * name: registry_may_join().  The user of a registered job (membership.h) is
  * the one that its launcher has named, else the one of the processes in its
@@ -41,19 +29,11 @@
  * or the owner that the controller has sent.  If the user of a job changes,
  * claims by environment or port of other users end: they were squatting.
  *
- *
- * Limits
- * ======
- *
  * A user can name any number of jobs.  So each user but root has at most
  * REGISTRY_MAX_UID_JOBS of them, root the same number without registration,
  * and a registered job takes the place of one without registration when the
  * registry or the user's quota is full: of the user with the most of them.
  * Refused jobs are counted.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The registry owns its jobs; a "struct job *" is valid until
  * registry_remove() or until registry_end() removes it.  Main thread only. */

@@ -5,17 +5,9 @@
 
 /* Cgroups of the TCP sockets of a network namespace.
  *
- *
- * Motivation
- * ==========
- *
  * The kernel stores in each socket the cgroup that created it, and reports it
  * with the addresses by NETLINK_SOCK_DIAG.  So flows of unmodified programs
  * are recognised without touching them.
- *
- *
- * Usage
- * =====
  *
  *    error = sock_diag_open(NULL, &sd);
  *    error = sock_diag_find(sd, &key, &info);
@@ -29,10 +21,6 @@
  * be reported twice.  Listening sockets and sockets in TIME_WAIT are left out,
  * and so are connections with a loopback address (127.0.0.0/8, ::1).  An IPv4
  * connection of an IPv6 socket is reported as IPv4.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread at a time.  A dump blocks until the kernel has written it, at
  * most half a second. */

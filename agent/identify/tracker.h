@@ -5,20 +5,12 @@
 
 /* Tracks the jobs of this host and their flows.
  *
- *
- * Motivation
- * ==========
- *
  * The flows of a job change for two reasons: cgroups, namespaces and processes
  * of the job come and go, and so do its sockets.  The tracker looks up a
  * single socket when the shim reports a miss, and scans the cgroups when a job
  * is registered or claimed.  It also polls both, so that nothing depends on
  * such events: the cgroups once a second, the sockets at most twice a second
  * and with at most one hundredth of a core.
- *
- *
- * Usage
- * =====
  *
  *    tracker = tracker_create(&config, &class, aux);
  *    for (;;) {
@@ -30,19 +22,11 @@
  * The functions of the class are called from tracker_create() and
  * tracker_run(), for differences only.
  *
- *
- * Decisions
- * =========
- *
  * The agent looks up single sockets and dumps all sockets only as a safety
  * net.  With 100,000 sockets on a host, a lookup takes 1 us, a dump of all 60
  * ms, and a dump of the jobs' cgroups alone 10 ms (the kernel filters by
  * cgroup id).  Closed sockets are found by the dumps: nothing depends on
  * noticing them sooner.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The tracker owns the registry and the flow table.  Other modules read them,
  * and write the members of a job that they measure.  Main thread only. */

@@ -5,20 +5,12 @@
 
 /* Request of a container runtime to a CNI plug-in.
  *
- *
- * Motivation
- * ==========
- *
  * A runtime starts a plug-in with a command and the container in environment
  * variables and the configuration of the network on standard input, and reads
  * the result from standard output (github.com/containernetworking/cni,
  * SPEC.md).  This plug-in runs after those that create the network: their
  * result arrives as "prevResult" and must be passed on unchanged.  Unknown
  * members are ignored.
- *
- *
- * Usage
- * =====
  *
  *    error = cni_request_read(text, size, &environment, &request, &code);
  *    if (!error && request.identity.job[0]) {
@@ -31,10 +23,6 @@
  * "claim"?: "annotated" or "all" pods, "capabilities":
  * {"io.kubernetes.cri.pod-annotations": true}}; with that capability the
  * runtime adds the annotations of the pod as "runtimeConfig".
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A request owns its strings.  No other state. */
 

@@ -5,10 +5,6 @@
 
 /* What launchers of jobs share: cgroups of jobs and names of stages.
  *
- *
- * Motivation
- * ==========
- *
  * The traffic of a process in ROOT/COJOB/JOB of the cgroup v2 tree, and of its
  * descendants, belongs to that job without further registration (see
  * agent/identify/cgroup.h).  "stagecoach run" moves itself there; the plug-in
@@ -19,18 +15,10 @@
  * annotation of a pod (with "/" instead of ":").  Mistakes are reported where
  * the user sees them, so the message says what is allowed.
  *
- *
- * Usage
- * =====
- *
  *    char dir[] = "/sys/fs/cgroup/stagecoach/asha7/t0";
  *
  *    error = job_cgroup_enter(dir, strlen("/sys/fs/cgroup"), pid);
  *    message = stage_name_parse("--stagecoach", "asha7:2", ':', &stage);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain C without any library.  Thread-safe. */
 

@@ -5,10 +5,6 @@
 
 /* Jobs of pods.
  *
- *
- * Motivation
- * ==========
- *
  * Operators of training on Kubernetes label its pods:
  *
  *    job:     katib.kubeflow.org/trial, training.kubeflow.org/job-name,
@@ -28,10 +24,6 @@
  *
  * Names of Kubernetes can be longer than those of jobs: see cgroup_name_fit().
  *
- *
- * Usage
- * =====
- *
  *    error = pod_identity_read(&pod, &identity);
  *    if (identity.job[0]) {
  *        ...it is identity.cojob/identity.job...
@@ -41,10 +33,6 @@
  *    error = pod_list_read("/pods", text, size, &list);
  *    id = pod_list_find(list, "c3a1f0d2-...");
  *    pod_list_destroy(list);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller owns the JSON.  A list owns its identities.  No other state. */
 

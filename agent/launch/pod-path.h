@@ -5,10 +5,6 @@
 
 /* Kubernetes pod of a cgroup.
  *
- *
- * Motivation
- * ==========
- *
  * Kubelet and container runtimes name cgroups after pod and container, in one
  * of two ways, below the cgroup of the kubelet:
  *
@@ -19,16 +15,8 @@
  * where systemd has "_" in place of the "-" of the UID.  So the cgroup of a
  * socket identifies the pod, without any other interface.
  *
- *
- * Usage
- * =====
- *
  *    found = pod_path_parse("/kubepods/burstable/pod...", uid);
  *    error = pod_path_scan("/sys/fs/cgroup", see_pod, aux);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain C without any library.  No state.  Thread-safe. */
 

@@ -5,10 +5,6 @@
 
 /* Counts the iterations of a job in its traffic.
  *
- *
- * Motivation
- * ==========
- *
  * Most frameworks do not report progress, but each iteration of a job moves
  * the same bytes (pauses.h).  Sent bytes, received bytes and their sum are
  * searched separately, because they differ in what they show: a peer of a ring
@@ -18,18 +14,10 @@
  * well proved period, the one with the fewest iterations is right: the others
  * count parts of an iteration.
  *
- *
- * Usage
- * =====
- *
  *    it = iterations_create();
  *    iterations_add_bins(it, first, bins, n, time_msec());
  *    n = iterations_count(it);           // -1: unknown.
  *    iterations_destroy(it);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only. */
 

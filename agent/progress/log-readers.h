@@ -5,10 +5,6 @@
 
 /* Has the logs of jobs read, each by a process with the rights of its job.
  *
- *
- * Motivation
- * ==========
- *
  * A job that does not use the progress socket usually writes its progress to a
  * file.  The job's environment, or the first matching rule, names the files.
  * "stagecoach run --log" stores its argument in the environment of the command,
@@ -26,10 +22,6 @@
  * change.  A user has at most LOG_MAX_TAILS tails, those that do not end
  * included.
  *
- *
- * Usage
- * =====
- *
  *    lr = log_readers_create(&class, aux);
  *    error = log_readers_load(lr, file);
  *    log_readers_job_begin(lr, "asha/t0");
@@ -38,10 +30,6 @@
  *        log_readers_wait(lr);
  *        poll_block();
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The class must outlive the object.  Main thread only. */
 

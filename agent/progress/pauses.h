@@ -5,10 +5,6 @@
 
 /* Finds the bytes of an iteration in the traffic of a job.
  *
- *
- * Motivation
- * ==========
- *
  * The duration of an iteration varies with the share of the link, and so does
  * the time of each part of it.  But each iteration moves the same bytes and is
  * followed by a pause for computing.  So the position of pauses among the
@@ -29,10 +25,6 @@
  * others on the same links is counted to the iteration, and to within 2 % when
  * the job had the last rank.
  *
- *
- * Usage
- * =====
- *
  *    struct pauses p;
  *
  *    pauses_init(&p);
@@ -41,10 +33,6 @@
  *    if (p.period > 0) {
  *        n = pauses_count(&p);
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain memory, 2 kB.  One thread. */
 

@@ -5,10 +5,6 @@
 
 /* Socket to which jobs send their progress.
  *
- *
- * Motivation
- * ==========
- *
  * Senders never wait and expect no reply.  The agent reads a bounded number of
  * datagrams per call; an invalid one costs a counter and at most one log line
  * a minute.
@@ -21,17 +17,9 @@
  * not accepted.  The controller checks the number of iterations
  * (controller/model/progress-bound.h).
  *
- *
- * Usage
- * =====
- *
  *    error = progress_socket_open(path, report, aux, &ps);
  *    progress_socket_run(ps);
  *    progress_socket_wait(ps);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only. */
 

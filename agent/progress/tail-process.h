@@ -5,20 +5,12 @@
 
 /* One stagecoach-tail, as the agent sees it.
  *
- *
- * Motivation
- * ==========
- *
  * The agent must never wait for a tail: its file system may not answer, and
  * its tenant can stop or kill it.  So starting, reading reports and killing do
  * not block, and the agent judges by its own clock: a tail without a report
  * for TAIL_LATE_MS is killed.  A process that waits for a dead file system may
  * not even end then; it stays in state TAIL_STOPPING, until the kernel
  * reports its end.
- *
- *
- * Usage
- * =====
  *
  *    error = tail_program_open(&program);        // Once, at the start.
  *    error = tail_process_start(program, &start, pidfd, progress_fd, now, &t);
@@ -30,10 +22,6 @@
  *        tail_process_wait(t);
  *        poll_block();
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only.  Members are read-only outside this module. */
 

@@ -5,10 +5,6 @@
 
 /* Decodes the bytes of a log into progress.
  *
- *
- * Motivation
- * ==========
- *
  * Five formats have one result, the content of a progress datagram, and one
  * interface, so that reading files is independent of formats and each format
  * can be tested and fuzzed without files.
@@ -25,10 +21,6 @@
  * Only the last value counts: a new one replaces one that has not been read.
  * An iteration without a value keeps the previous value.
  *
- *
- * Usage
- * =====
- *
  *    d = log_decoder_create(spec);
  *    log_decoder_restart(d, head, n_head, middle);
  *    good = log_decoder_feed(d, data, size);
@@ -36,16 +28,8 @@
  *        ...
  *    }
  *
- *
- * Decisions
- * =========
- *
  * The content of a log is not trusted.  Decoders see bytes and no files (see
  * log-paths.h for these), and all sizes are bounded.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The specification must outlive the decoder.  Not thread-safe. */
 

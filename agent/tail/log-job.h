@@ -5,10 +5,6 @@
 
 /* Log files of one job.
  *
- *
- * Motivation
- * ==========
- *
  * A specification names files by a path with wildcards, so files appear and
  * disappear.  Directories are scanned when the kernel (inotify) reports a
  * change in them, and files are read when it reports a write.  Of more than
@@ -24,19 +20,11 @@
  * that has become shorter is read from its beginning, and a replaced file is a
  * new file.  A file of another format is ignored until it is replaced.
  *
- *
- * Usage
- * =====
- *
  *    log_job_init(&log, "asha/t0", &spec);
  *    for (;;) {
  *        ended = log_job_run(&log, now, report, aux);
  *        ...wait for log.watch.fd and until log_job_next(&log)...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The specification must outlive the object.  Main thread only.  'report' is
  * called from log_job_run() only. */

@@ -5,10 +5,6 @@
 
 /* Files that a path with wildcards names.
  *
- *
- * Motivation
- * ==========
- *
  * The process has the rights of the job, so the kernel decides what it may
  * read, also behind symbolic links.  Only regular files are opened: opening a
  * pipe or a device can wait or change something.  The last part of a path is
@@ -17,10 +13,6 @@
  *
  * The walk also reports the directories in which a matching file or directory
  * could appear, so that they can be watched.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * No state.  Thread-safe. */
 

@@ -5,27 +5,15 @@
 
 /* Notification of changes in directories, by inotify.
  *
- *
- * Motivation
- * ==========
- *
  * A watch of a directory can also report writes to its files.  A file that is
  * written continuously would wake the process all the time, so events are read
  * only every LOG_DRAIN_MS.
- *
- *
- * Usage
- * =====
  *
  *    log_watch_begin(&watch);
  *    ...log_watch_dir(&watch, fd, files)...
  *    log_watch_end(&watch);              // Removes what was not renewed.
  *
  *    log_watch_run(&watch, now);         // Sets 'changed' and 'moved'.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Changes the working directory: /proc may be that of a container, so a
  * directory cannot be named by its descriptor.  Main thread only. */

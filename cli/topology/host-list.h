@@ -8,10 +8,6 @@
  * A number keeps the width of the first one of its range: "[08-10]" is 08, 09,
  * 10.  A name may have several brackets.
  *
- *
- * Usage
- * =====
- *
  *    error = host_list_expand("node[1-3]", 4096, &names, &n);
  *    free_strings(names, n);
  */

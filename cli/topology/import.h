@@ -5,10 +5,6 @@
 
 /* Topologies of other systems as a topology file of the controller.
  *
- *
- * Motivation
- * ==========
- *
  * Slurm, Topograph and Volcano already have the tree of a cluster's switches
  * and the hosts at each switch.  The importer adds what they lack: rates,
  * addresses of hosts, and the OpenFlow address, datapath id and ports of each
@@ -17,10 +13,6 @@
  * A switch has one link to its parent.  Several cables between two switches,
  * or several switches that the source describes as one, are one link with the
  * sum of their rates.
- *
- *
- * Usage
- * =====
  *
  *    struct import *im = import_create("topology.conf");
  *

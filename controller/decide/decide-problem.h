@@ -14,10 +14,6 @@
  * of iteration-weight.h.  Its estimate and its certificate are those of the
  * whole stages, 'whole'.
  *
- *
- * Usage
- * =====
- *
  *    decide_problem_init(&dp, op, whole, cluster, policy, unit, now);
  *    order_compute(&options, dp.op, &result);
  *    ...result.rank[dp.jobs[i].entry]...

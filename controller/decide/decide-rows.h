@@ -9,10 +9,6 @@
  * the order that is in force.  So its input and its result are copied as names
  * and numbers.
  *
- *
- * Usage
- * =====
- *
  *    decide_rows_set(&rows, cluster, policy, &dp, &assigned, now);
  *    json = decide_rows_to_json(&rows);
  *    json = decide_rows_explain(&rows, "asha/t0");

@@ -5,10 +5,6 @@
 
 /* Computes the order: the rank and level of each job.
  *
- *
- * Motivation
- * ==========
- *
  * Changes of the cluster are coalesced for a short time, and then the whole
  * order is computed again.  Without changes it is computed once a second,
  * because progress reduces the remaining demand.  Two stages that are about
@@ -18,10 +14,6 @@
  * decide-problem.h collects the input, job-assignment.h assigns ranks and
  * levels, decide-rows.h keeps the result for reports.
  *
- *
- * Usage
- * =====
- *
  *    decide_set_policy(d, policy);
  *    if (decide_run(d, time_msec())) {
  *        ...write the jobs' 'rank' and 'level'...
@@ -30,10 +22,6 @@
  *
  * The cluster, the log and the policy belong to the caller and must outlive
  * the next decide_run(); main thread only.
- *
- *
- * Decisions
- * =========
  *
  * Overrides are applied after the order is computed: a pinned stage is moved
  * to the front and a paused one to the end, so that estimates and levels

@@ -5,10 +5,6 @@
 
 /* Log of the last decisions, in memory.
  *
- *
- * Motivation
- * ==========
- *
  * When a job slows down, an operator needs to know what changed just before.
  * The Event table of the intent database has the actions of operators and
  * leaders; this log also has the changes of the order, which are too frequent
@@ -17,10 +13,6 @@
  * Each decision has a number that is unique in this process.  A reader passes
  * the last number that it has received and gets the newer decisions; gaps in
  * the numbers show that some were dropped.
- *
- *
- * Usage
- * =====
  *
  *    decision_log_append(log, DECISION_ORDER, "asha/1", "stagecoach",
  *                        "rank 0, was 2: stage asha/0 ended");

@@ -10,10 +10,6 @@
  * stage that would end long before it are postponed (slack.h).  Slack is
  * measured, so jobs with about the same slack keep their previous order.
  *
- *
- * Usage
- * =====
- *
  *    job_assignments_init(&assigned, &dp, policy, &result);
  *    ...assigned.jobs[k].dj has rank k and level assigned.jobs[k].level;
  *       assigned.stages[k] is the stage of rank k...

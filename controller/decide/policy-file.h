@@ -9,10 +9,6 @@
  * incomplete or missing, it is reported once, and the previous policy stays in
  * force until the file changes again.
  *
- *
- * Usage
- * =====
- *
  *    error = policy_file_open("policies/stage.json", &pf);
  *    if (policy_file_run(pf)) {
  *        ...policy_file_get(pf) is another one...

@@ -5,10 +5,6 @@
 
 /* Compares the policy with fair sharing on the stages that have ended.
  *
- *
- * Motivation
- * ==========
- *
  * The result of fair sharing cannot be measured while another policy is in
  * force.  Instead, the simulator replays the demand of the last
  * FAIR_COMPARISON_STAGES stages, with their real start times, under the policy
@@ -20,10 +16,6 @@
  * runs "stagecoach policy whatif" at the lowest priority, with a time limit,
  * at most once a minute and only if a stage has ended since.  If it fails, the
  * previous result stays.
- *
- *
- * Usage
- * =====
  *
  *    if (fair_comparison_is_due(fc, newest)) {
  *        stages = ...the last FAIR_COMPARISON_STAGES...

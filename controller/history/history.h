@@ -5,10 +5,6 @@
 
 /* History of stages, orders and the use of ports, in a file.
  *
- *
- * Motivation
- * ==========
- *
  * To compare policies, weeks of stages are needed; the controller's memory has
  * hours of them and ends with the process.  The history is a SQLite database
  * with one writer.  Rows are written once a second, so that an order never
@@ -16,10 +12,6 @@
  *
  * The controller works without a history.  A file that cannot be read is
  * renamed and replaced; a full disk only loses rows.
- *
- *
- * Usage
- * =====
  *
  *    error = history_open("/var/lib/stagecoach/history.db", &history);
  *    history_add_stage(history, &stage);

@@ -5,10 +5,6 @@
 
 /* Connection of the controller to the hosts database.
  *
- *
- * Motivation
- * ==========
- *
  * Each host has a row of Host_Wanted, with the ranks and levels of its jobs.
  * Rows are compared with what the cluster's jobs have, and only those that
  * differ are written, with the next version.  So the controller need not
@@ -20,10 +16,6 @@
  * update some columns of the row of Host_Reported that has its name; it cannot
  * insert or delete rows.  The active controller inserts these rows, and the
  * RBAC rows that grant the permission, unless an operator has replaced them.
- *
- *
- * Usage
- * =====
  *
  *    hosts_db_run(hdb);                // Loads Host_Reported.
  *    if (...there is another order...) {

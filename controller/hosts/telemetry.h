@@ -5,10 +5,6 @@
 
 /* Receives the agents' telemetry and sends leases to them.
  *
- *
- * Motivation
- * ==========
- *
  * Counters and progress change too often for a database: 5 messages per
  * second and host are more write transactions than a RAFT cluster takes.  So
  * agents send them as JSON-RPC notifications.  On the same connection the
@@ -20,10 +16,6 @@
  * port could speak for every host, so TCP is only allowed on the loopback
  * interface.  With TLS, the common name of the client's certificate is the
  * only host it may speak for.
- *
- *
- * Usage
- * =====
  *
  *    error = telemetry_create("punix:/run/...", cluster, &t);
  *    telemetry_run(t, active);                 // Changes the cluster.

@@ -5,10 +5,6 @@
 
 /* Writes edits (wire/announce.h) to the intent database.
  *
- *
- * Motivation
- * ==========
- *
  * A transaction may take seconds while the database elects a leader.  Edits
  * wait in the queue of a writer, which does not block; each is one
  * transaction, repeated until it succeeds, and its callback is called when the
@@ -18,10 +14,6 @@
  * A client waits for its writer.  A search must never wait long for the
  * database: every call returns after 'timeout_ms' at the latest, and the
  * search continues.
- *
- *
- * Usage
- * =====
  *
  * In a main loop:
  *

@@ -10,10 +10,6 @@
  * least 200 ms apart, so that many events become one transaction; overrides
  * are written at once.
  *
- *
- * Leadership
- * ==========
- *
  * One controller is active, the others are standby.  An OVSDB lock selects it,
  * but a lock does not stop a controller that has not noticed that it lost the
  * lock.  So the transaction that takes the leadership also increments
@@ -27,20 +23,12 @@
  * An active controller that loses the connection to the intent database stays
  * active: if another one takes over, agents follow its newer generation.
  *
- *
- * Garbage collection
- * ==================
- *
  * A search announces its end, but not when its rows are no longer needed, and
  * a search that is killed announces nothing.  So cojobs are deleted
  * INTENT_GC_MS after their end, or if more than INTENT_GC_MAX have ended.
  * Stages and cojobs that are inactive (inactive.h) are ended.  The
  * measurements of their stages stay in the controller's memory, see
  * stage-history.h.
- *
- *
- * Usage
- * =====
  *
  *    intent_db_run(idb, lease_ms, generation);  // May change the cluster.
  *    if (intent_db_is_active(idb)) {

@@ -5,10 +5,6 @@
 
 /* Applies an edit (wire/announce.h) to the rows of the intent database.
  *
- *
- * Usage
- * =====
- *
  *    struct intent_edit edit = {
  *        .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
  *    };

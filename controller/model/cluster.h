@@ -5,19 +5,11 @@
 
 /* The controller's model in memory: hosts, cojobs, jobs, stages.
  *
- *
- * Motivation
- * ==========
- *
  * The intent database has the stages that searches have announced, telemetry
  * has the progress and traffic of jobs, and the hosts database has what each
  * host has applied.  Computing an order needs all three at once and must work
  * while any of them is disconnected, so this module keeps a copy of them.  It
  * makes no decision.
- *
- *
- * Usage
- * =====
  *
  * The intent is copied as a whole each time that it changes; what is not added
  * again is removed:

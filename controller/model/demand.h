@@ -5,20 +5,12 @@
 
 /* Demand of each stage, and the traffic that was measured for it.
  *
- *
- * Motivation
- * ==========
- *
  * The demand of a stage on a port is in seconds: for each job, the remaining
  * iterations, times the bytes per iteration through the port, divided by the
  * port's capacity.  Bytes per iteration are measured, because no formula knows
  * how a job is built; until then, a formula is used.  Ports are the two
  * directions of each host's uplink, then those of the cluster's fabric
  * (fabric.h); iteration-traffic.h has the demand of an iteration on both.
- *
- *
- * Usage
- * =====
  *
  *    demand_learn(c, report, first);     // Each telemetry message.
  *    demand_progress(c, job, &job->rest, iteration, NULL, 0, time_msec());

@@ -5,19 +5,11 @@
 
 /* Links between switches, as ports of the order.
  *
- *
- * Motivation
- * ==========
- *
  * Two jobs that share no host may share the uplink of a rack.  The order sees
  * that only if the uplink is a port.  This module has what the order needs to
  * know of a fabric: the ports inside it, and which of them the traffic between
  * two leaves uses, and for how long.  The part that reads the topology makes
  * it; the model does not know switches, routes or files.
- *
- *
- * Usage
- * =====
  *
  *    struct fabric *f = fabric_create(2);            // Two leaves.
  *    int port = fabric_add_port(f, "leaf0>spine0");

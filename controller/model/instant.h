@@ -5,10 +5,6 @@
 
 /* One instant on both clocks.
  *
- *
- * Motivation
- * ==========
- *
  * The rows of the databases and of the history have wall time, because only
  * that is the same on all machines and after a reboot.  The wall clock can be
  * set at any time, by hours, and an age computed with it would end searches
@@ -22,10 +18,6 @@
  * stamp of the future as now.  If the wall clock is wrong at that time, ages
  * are wrong by as much: aging in the order, and what is left of an override
  * with an end.  No stage, cojob or lease ends by such an age.
- *
- *
- * Usage
- * =====
  *
  *    struct instant now = instant_now();
  *    began_ms = instant_msec(&now, began);

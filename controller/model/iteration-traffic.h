@@ -5,17 +5,9 @@
 
 /* Where the bytes of an iteration go: host pairs, and ports.
  *
- *
- * Motivation
- * ==========
- *
  * Telemetry has the bytes of a job in an iteration by host and direction.
  * Host ports need no more.  A link of the fabric (fabric.h) carries the traffic
  * of some pairs only, and so does an explicit path (routes.h).
- *
- *
- * Usage
- * =====
  *
  *    n = iteration_traffic_pairs(job, &pairs);
  *    free(pairs);
@@ -23,10 +15,6 @@
  *    free(demands);
  *
  * Main thread only.
- *
- *
- * Decisions
- * =========
  *
  * In a cluster with a fabric, agents measure how a host's bytes are divided
  * among the remote addresses of its TCP connections (agent/pairs.h).  The tx

@@ -5,10 +5,6 @@
 
 /* Pace of a job, and growth of its metric.
  *
- *
- * Motivation
- * ==========
- *
  * Some orders need two things that only progress reports contain: the time per
  * iteration without competitors, and how the job's metric grows.
  *
@@ -20,10 +16,6 @@
  *
  * A metric is a loss, for which less is better, if its name contains "loss",
  * "error" or "perplexity".  For all others, more is better.
- *
- *
- * Usage
- * =====
  *
  *    job_progress_init(&p, began);
  *    job_progress_wait(&p, waits);

@@ -5,10 +5,6 @@
 
 /* Overrides: manual changes of the order by operators.
  *
- *
- * Motivation
- * ==========
- *
  * An operator knows what no measurement contains: that a search must end
  * before a meeting, or that another one can wait until tomorrow.  Each
  * override has a number, an actor, a time and a reason, so that other
@@ -26,10 +22,6 @@
  * A target is a job "COJOB/JOB", a stage "COJOB/RUNG" or a "COJOB".  If a job
  * has the name of a rung, the target is the job.  The most specific target
  * applies to a job; of several overrides of one target, the newest.
- *
- *
- * Usage
- * =====
  *
  *    error = override_check(OVERRIDE_PIN, "asha/1", "demo", 3600000, cluster);
  *    struct instant now = instant_now();

@@ -5,18 +5,10 @@
 
 /* Decides whether a job can have done the iterations that it reports.
  *
- *
- * Motivation
- * ==========
- *
  * A stage needs nothing more when its jobs have reached its iterations, so one
  * report of 10^9 iterations would end it in the order.  A job reports for
  * itself, but a report may be wrong, and the host that passes it on may be in
  * other hands.  Iterations move bytes, and others count the bytes.
- *
- *
- * Rule
- * ====
  *
  * After its first report, a job can have done as many more iterations as its
  * traffic since then can have carried, PROGRESS_BOUND_FACTOR times over: the
@@ -38,10 +30,6 @@
  * A first report may be of a resumed job, and a controller that has started
  * later sees old jobs.  It may have any number up to the iterations of its
  * stage, and more by the same rule since the job began.
- *
- *
- * Usage
- * =====
  *
  *    progress_bound_init(&b, began);
  *    if (progress_bound_admits(&b, iteration, &facts, time_msec())) {

@@ -5,10 +5,6 @@
 
 /* Whether the database of an IDL answers.
  *
- *
- * Motivation
- * ==========
- *
  * A connection says little about a server: the kernel accepts connections in
  * the name of a process that hangs, and an IDL counts as connected from there.
  * With probes alone a server that hangs therefore seems to be connected again
@@ -18,10 +14,6 @@
  * connection, and its last message is less than ANSWERS_MS old.  The library
  * guarantees the second half: after ANSWERS_PROBE_MS without a message it
  * sends a probe, and after as much time again it disconnects.
- *
- *
- * Usage
- * =====
  *
  *    answers_run(&answers, connected, seqno);    // After ovsdb_idl_run().
  *    if (answers.now) {

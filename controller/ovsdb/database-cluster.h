@@ -5,10 +5,6 @@
 
 /* Status and members of a database's RAFT cluster.
  *
- *
- * Motivation
- * ==========
- *
  * The cluster itself stores the list of its members.  Every program therefore
  * gets it from the server on its own machine, by the unixctl command
  * "cluster/status".  Commands do that once and wait for the reply.  A
@@ -18,10 +14,6 @@
  * changing the list of a live connection would close it, and with it the lock
  * and the leadership.  It also asks each member whether it has a leader
  * (member-health.h).
- *
- *
- * Usage
- * =====
  *
  * Once:
  *

@@ -5,10 +5,6 @@
 
 /* Finds damage in the file of a database before its server reads it.
  *
- *
- * Motivation
- * ==========
- *
  * The file of an OVSDB server is a log: each record has a length and a SHA-1.
  * A server that finds a wrong record at its start logs one warning, continues
  * with the records before it, and with its next write truncates the file: the
@@ -23,10 +19,6 @@
  *
  * A record that is cut off by the end of the file is no damage: the power
  * failed before it was complete, so that its writer was never told of success.
- *
- *
- * Usage
- * =====
  *
  *    error = database_file_protect("/var/lib/x/intent.db");
  *

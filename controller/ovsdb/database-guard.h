@@ -6,10 +6,6 @@
 /* A process beside a database server that notifies systemd while the server
  * answers.
  *
- *
- * Motivation
- * ==========
- *
  * ovsdb-server is not ours and does not notify the watchdog of its unit.  A
  * server that hangs would keep its place until somebody sees it.  A server
  * that could not write because the disk was full gives up its membership and
@@ -20,10 +16,6 @@
  * server has given up and the disk has space again, the guard has systemd
  * restart it.  Once a minute it checks the file and replaces its sound copy
  * (database-file.h); the server writes a damaged file again from memory.
- *
- *
- * Usage
- * =====
  *
  *    database_guard_start(&database_intent, "intent", rundir, dbfile);
  *    ...execvp() of the server...

@@ -5,10 +5,6 @@
 
 /* Starts and upgrades the servers of the two databases.
  *
- *
- * Motivation
- * ==========
- *
  * "intent" (for controllers and operators) and "hosts" (for agents) are
  * served by separate processes, because OVSDB's RBAC covers neither locks nor
  * reads, and an agent must never reach the controller's lock.  Each is a RAFT
@@ -23,10 +19,6 @@
  * relay of the hosts database, in which each agent can write only its own row,
  * and which has locks of its own.  Certificates come from two authorities
  * (pki.h).
- *
- *
- * Usage
- * =====
  *
  *    error = database_init(&database_intent, "/var/lib/x/intent.db", NULL);
  *    error = database_prepare(&database_intent, &site);

@@ -5,10 +5,6 @@
 
 /* Reconnects an IDL to the leader of a cluster soon after an election.
  *
- *
- * Motivation
- * ==========
- *
  * An IDL that is given all members tries them in a random order, an attempt
  * takes a second if a member does not answer, and after each round it backs
  * off, for up to eight seconds.  During an election all members reject clients
@@ -19,10 +15,6 @@
  * thus the last that is tried again.  Measured, the order was back after 15 s
  * without this module, and if the machine of the leader was cut off, after 3.3
  * to 8.4 s with all members in a random order, a new one twice a second.
- *
- *
- * Usage
- * =====
  *
  *    leader_search_init(&ls, idl, remote, 5000);
  *    ovsdb_idl_run(idl);

@@ -5,10 +5,6 @@
 
 /* Database with the TLS port of a database server.
  *
- *
- * Motivation
- * ==========
- *
  * If the machine of the active controller is cut off, and the leader of the
  * intent database is on another one, no packet ends the controller's
  * connection.  The server gives the lock of the leadership to another
@@ -19,10 +15,6 @@
  * is the interval.  The rows of the server's own database are on all members,
  * but a port has the address of one machine.  So each server gets a second
  * database, with one row.
- *
- *
- * Usage
- * =====
  *
  *    error = listener_file_write("/run/x/intent-port.db",
  *                                "pssl:6641:192.0.2.1");

@@ -5,10 +5,6 @@
 
 /* Whether each member of a database's cluster answers.
  *
- *
- * Motivation
- * ==========
- *
  * A cluster of three works without one member.  An operator must nevertheless
  * learn that it is missing, because the loss of a second one stops the
  * database.  The connections that a controller uses show only the leader, and
@@ -19,10 +15,6 @@
  * while another one has: the others do not reach it, or it cannot write.
  *
  * A cluster of one member is not asked: the connection that uses it is enough.
- *
- *
- * Usage
- * =====
  *
  *    mh = member_health_create(&database_intent);
  *    member_health_set_remote(mh, "unix:/x/intent.sock,ssl:192.0.2.1:6641");

@@ -5,10 +5,6 @@
 
 /* Certificates of controllers and agents.
  *
- *
- * Motivation
- * ==========
- *
  * OVSDB's access control limits the rows that a role may write, but not
  * connections, reads and locks.  So there are two CAs: databases trust the
  * controllers' CA only, and agents reach only the relay and the telemetry
@@ -31,10 +27,6 @@
  *    DIR/agents/NAME/                         To be copied to host NAME:
  *        identity.pem                         Its key and certificate.
  *        ca.pem                               The controllers' CA.
- *
- *
- * Usage
- * =====
  *
  *    error = pki_init("/etc/stagecoach/pki");
  *    error = pki_issue("/etc/stagecoach/pki", PKI_AGENT, "h0", 90);

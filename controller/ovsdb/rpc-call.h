@@ -5,16 +5,8 @@
 
 /* One JSON-RPC request to a daemon, with a timeout.
  *
- *
- * Motivation
- * ==========
- *
  * The blocking calls of jsonrpc.h and unixctl.h wait forever for a daemon that
  * accepts a connection and then hangs.  A command must not.
- *
- *
- * Usage
- * =====
  *
  *    char *reply;
  *    char *error = rpc_unixctl("/run/stagecoach/controller.ctl",

@@ -10,10 +10,6 @@
  * within a second or two of a failure; over a network, it is closed if nothing
  * is received for ANSWERS_MS.
  *
- *
- * Usage
- * =====
- *
  *    poll = rpc_poll_create("unix:/x.ctl", "cluster/status", params, 2000);
  *    while ((reply = rpc_poll_run(poll))) {
  *        ...jsonrpc_msg_destroy(reply)...

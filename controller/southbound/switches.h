@@ -5,10 +5,6 @@
 
 /* Programs all switches by the policy, the topology and the order.
  *
- *
- * Motivation
- * ==========
- *
  * The desired state of a switch follows from the policy (levels and queues),
  * the topology (location of each host) and the order (which traffic gets a
  * path of its own).  It is computed as a whole when one of these changes, or
@@ -26,10 +22,6 @@
  * A switch is refused if its datapath id differs from the topology's, or if
  * another connected switch has the same.  With TLS, its certificate must match
  * its datapath id, so that the key of one switch cannot be used for another.
- *
- *
- * Usage
- * =====
  *
  *    struct switches *ss = switches_create();
  *

@@ -5,10 +5,6 @@
 
 /* A cgroup v2 tree that holds every process of a lab.
  *
- *
- * Motivation
- * ==========
- *
  * Processes of a lab fork, change their session, and are started by other
  * processes of the lab.  One cgroup tree for all of them makes it possible to
  * kill exactly these processes, even after the lab itself was killed, and to

@@ -5,16 +5,8 @@
 
 /* A cluster on one machine: hosts, fabric, and all daemons.
  *
- *
- * Motivation
- * ==========
- *
  * The cluster runs the daemons of a deployment in network namespaces of one
  * machine, with the same command lines.
- *
- *
- * Usage
- * =====
  *
  *    error = cluster_lock(plan, &cluster);   // Removes leftovers.
  *    error = cluster_up(cluster, "policies/stage.json");

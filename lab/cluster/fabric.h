@@ -5,10 +5,6 @@
 
 /* The hosts' namespaces and links, and the switches between them.
  *
- *
- * Motivation
- * ==========
- *
  *    host h0              node n0               fabric
  *    eth0 ---- veth ---- host  shim  uplink ---- veth ---- p0 -+
  *                                                              +- bridge br0
@@ -37,10 +33,6 @@
  * without a configuration.  Then only the hosts order the traffic: the
  * sender's shim at the uplink, and the receiver's congestion control at the
  * downlink.
- *
- *
- * Usage
- * =====
  *
  *    error = fabric_create(plan);          // Namespaces, links, rates.
  *    ...start Open vSwitch...              // Unless the fabric is a bridge.

@@ -6,10 +6,6 @@
 /* Switches and cables of a lab with racks, and the topology file for its
  * controller.
  *
- *
- * Motivation
- * ==========
- *
  *      spine0       spine1         Each leaf has one cable to each spine; hosts
  *       |  \_______/  |            are divided among the leaves in order.
  *       |  /       \  |
@@ -25,10 +21,6 @@
  * cable can fail.  The bridges forward nothing by themselves: the controller
  * reads the topology file and writes the routes, over all spines, as in a
  * deployment.
- *
- *
- * Usage
- * =====
  *
  *    for (int i = 0; i < leaf_spine_n_links(plan); i++) {
  *        struct switch_port leaf = leaf_spine_link_port(plan, i, 0);

@@ -5,10 +5,6 @@
 
 /* Names and paths of everything that a lab creates.
  *
- *
- * Motivation
- * ==========
- *
  * If a lab is killed, the next lab of its name must find its leftovers.
  * Therefore all names derive from the name of the lab: namespaces begin with
  * "scl-NAME-", the processes are in the cgroup "stagecoach/lab-NAME", and the

@@ -6,17 +6,9 @@
 /* Starts programs in a network namespace and a cgroup, and keeps daemons
  * running.
  *
- *
- * Motivation
- * ==========
- *
  * Programs of a lab must end with the lab and must not receive the Ctrl-C of
  * its terminal, and most of them run in a namespace.  "ip netns exec" would
  * hide the cgroup file system, so the child enters the namespace itself.
- *
- *
- * Usage
- * =====
  *
  *    struct spawn s = { .argv = argv, .netns = "scl-lab-h0", ... };
  *    int error = spawn(&s, &pid);

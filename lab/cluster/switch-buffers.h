@@ -5,10 +5,6 @@
 
 /* Enlarges the socket buffers of the lab's switch.
  *
- *
- * Motivation
- * ==========
- *
  * The userspace datapath of Open vSwitch sends the packets of all ports
  * through one packet socket.  A packet counts against the send buffer of that
  * socket until the queue of its port has sent it.  The default of about 200 kB
@@ -19,10 +15,6 @@
  *
  * Open vSwitch has no option for the size, and the default of the system must
  * not change, so the lab widens the sockets of the running switch.
- *
- *
- * Usage
- * =====
  *
  * Call switch_buffers_widen() periodically: the switch creates sockets when it
  * needs them and after a restart. */

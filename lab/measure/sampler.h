@@ -6,20 +6,12 @@
 /* Samples link use, CPU load, and counters of shims and TCP twice a second, and
  * the queues of the fabric twenty times.
  *
- *
- * Motivation
- * ==========
- *
  * Coverage is the share of the hosts' IP bytes that their shims sent in the
  * class of a job.
  *
  * A retransmission timeout is the most expensive event for training: the
  * connection is idle for at least 200 ms, and all workers wait for it.  Each
  * host is a namespace in which the kernel counts the timeouts.
- *
- *
- * Usage
- * =====
  *
  *    sampler = sampler_create(plan, policy, begin_ms);
  *    ...in the loop...

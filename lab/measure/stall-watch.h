@@ -5,10 +5,6 @@
 
 /* Detects jobs with a stalled network.
  *
- *
- * Motivation
- * ==========
- *
  * On a machine with other load, flows through several user space data planes
  * have stalled for half a minute without any loss.  Such a run says nothing
  * about the order, so the lab must report it.  A job is stalled if for five
@@ -16,10 +12,6 @@
  * rate.  A job that waits for the traffic of others is not stalled: then its
  * links are busy.  Single packets do not count as traffic, because TCP
  * retransmits after 0.2, 0.4, 0.8... seconds.
- *
- *
- * Usage
- * =====
  *
  * At each sample, for each job that has iterations to go:
  *

@@ -5,18 +5,10 @@
 
 /* Which controller a switch obeyed, from the log of the switch.
  *
- *
- * Motivation
- * ==========
- *
  * Two controllers must never change a switch at once.  Only the switch can
  * show that: each controller may believe that it is active.  Open vSwitch can
  * log every message of its connections.  From the log follows which connection
  * was primary at each change, and whether the switch refused it.
- *
- *
- * Usage
- * =====
  *
  *    free(switch_log_begin(ctl));
  *    ...

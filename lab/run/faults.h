@@ -5,10 +5,6 @@
 
 /* Kills leaders in turn, and measures the time without a leader.
  *
- *
- * Motivation
- * ==========
- *
  * High availability must be tested by killing a leader in the middle of a run.
  * In turn, the active controller, the leaders of both databases, and all three
  * at once are killed; last, the leaders of the databases are killed while the
@@ -18,10 +14,6 @@
  * databases are connected, and all hosts follow its order.  During all of this
  * only one controller may change the switch, according to the switch, and the
  * switch must keep its flows.
- *
- *
- * Usage
- * =====
  *
  *    f = faults_create(plan, cluster);
  *    while (...) {

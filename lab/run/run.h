@@ -5,10 +5,6 @@
 
 /* Runs a scenario, its searches and its cojobs.
  *
- *
- * Motivation
- * ==========
- *
  * The lab runs searches as an engineer would, with "stagecoach search run",
  * and reads the events that it prints (docs/interfaces.md).
  *
@@ -17,10 +13,6 @@
  * "stagecoach run" in the namespace of its host, and reads the iteration count
  * of the jobs from the agents, which is reported by the job or estimated from
  * its traffic.  A stage ends when all jobs have reached its iterations.
- *
- *
- * Usage
- * =====
  *
  *    run = search_run_create(plan, search, policy, epoch, begin);
  *    error = run->class->start(run);

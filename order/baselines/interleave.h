@@ -5,10 +5,6 @@
 
 /* Finds jobs that can interleave on their ports, and time shifts for them.
  *
- *
- * Motivation
- * ==========
- *
  * A training job alternates between computing and communicating.  Two jobs on
  * a port do not delay each other if one communicates while the other computes.
  * That requires a suitable shift in time, and that the shares of time in which
@@ -16,10 +12,6 @@
  * 2024) rolls the time of each job around a circle whose length is the least
  * common multiple of the periods, and rotates the jobs until they overlap
  * least.
- *
- *
- * Usage
- * =====
  *
  *    struct interleave *il = interleave_create(problem);
  *    ...il->ports[i].compatible, il->shift[stage]...
@@ -34,10 +26,6 @@
  * shifts are good, not optimal.  The circle has a limited number of slots.
  * Periods are rounded to slots; if they have no short common multiple, only
  * the limited number of slots is compared.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The result owns its arrays and does not refer to the problem. */
 

@@ -5,10 +5,6 @@
 
 /* Lower bound of the linear program over completion times, without a solver.
  *
- *
- * Motivation
- * ==========
- *
  * Schedulers are compared with the linear program of permute.c.  The
  * primal-dual permutation reaches its value within 2 % to 20 %, depending on
  * releases.  Its dual can be climbed instead: split each stage's weight over
@@ -25,15 +21,7 @@
  * number of rounds.  A few hundred rounds come within 0.5 % of the optimum, a
  * few thousand within 0.25 %.
  *
- *
- * Usage
- * =====
- *
  *    double bound = ascent_bound(op, 2000);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure computation.  A round costs about a sort of each port's stages. */
 

@@ -5,18 +5,10 @@
 
 /* Lower bound that couples the ports: all of them see one order of ends.
  *
- *
- * Motivation
- * ==========
- *
  * The other lower bounds solve each port alone, so each port may serve the
  * stages in an order of its own.  A real schedule ends the stages in one
  * order.  This bound charges each pair of stages for one of its two orders,
  * the same on all ports.
- *
- *
- * Proof
- * =====
  *
  * Take any schedule and number the stages by the times C at which they end,
  * ties by index.  Let before(t, s) be 1 if t has the smaller number, else 0.
@@ -33,10 +25,6 @@
  * so each pair adds at least the smaller of cost(s, t) and cost(t, s) to the
  * constants.  Each split therefore gives a lower bound.
  *
- *
- * Method
- * ======
- *
  * Before the minimum is taken, cost(s, t) is summed over the ports; without
  * releases a split is therefore worth at least as much as in ascent.h.  The
  * value is concave in the split.  Multiplicative weights move the split of a
@@ -48,15 +36,7 @@
  * based on such programs guarantee 3.415 times the optimum without releases
  * and 4.36 times with them (arXiv 2502.21197); this module only certifies.
  *
- *
- * Usage
- * =====
- *
  *    double bound = coupled_bound(op, ORDER_COUPLED_WORK);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Uses the memory of the problem, which it does not change otherwise.  A round
  * needs two multiplications for each stage, each of its ports, and each stage.

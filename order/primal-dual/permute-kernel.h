@@ -5,10 +5,6 @@
 
 /* Inner loops of the permutation over the stages on one port.
  *
- *
- * Motivation
- * ==========
- *
  * permute() spends nearly all its time in two passes over a port's stages: one
  * searches for the lowest price, the other charges all stages.  Both apply the
  * same few operations to every stage, so vector instructions process four
@@ -17,10 +13,6 @@
  * All kernels compute each stage's numbers by the same unfused operations, and
  * a minimum does not depend on the order of its operands.  Their results are
  * therefore the same to the last bit.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * No state except the choice by permute_use_portable(). */
 

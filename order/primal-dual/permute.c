@@ -19,10 +19,6 @@
  * compared with the load of the busiest port goes last and pays its whole
  * weight for its own end.
  *
- *
- * Active set
- * ==========
- *
  * The permutation places large stages first, from the last rank on, and
  * charges all others on the port.  Most of those are far from being placed,
  * and their charges matter only when they come near.

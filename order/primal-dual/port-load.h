@@ -5,28 +5,16 @@
 
 /* Finds the port with the largest remaining load.
  *
- *
- * Motivation
- * ==========
- *
  * The permutation needs the busiest port once for each stage.  With hundreds
  * of ports a scan of all of them would cost more than the rest.  Loads only
  * fall during a permutation, so the few ports above a threshold, the line, are
  * enough until all of them have fallen below it.
- *
- *
- * Usage
- * =====
  *
  *    port_load_start(&pl, n_ports, n_on_port);
  *    port_load_add(&pl, port, seconds);          ...for all demands...
  *    while ((port = port_load_busiest(&pl)) >= 0) {
  *        port_load_remove(&pl, port, seconds);   ...some...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller owns the struct, which keeps its memory between uses. */
 

@@ -5,10 +5,6 @@
 
 /* What a search announced of its later stages, and what it hid.
  *
- *
- * Motivation
- * ==========
- *
  * A search that has more to do goes later, see iteration-weight.h, so a search
  * would gain by not announcing its later stages.  At the first stage it looks
  * like a search that has no others.  When it begins a stage that it has not
@@ -27,10 +23,6 @@
  *
  * A search may still change an announcement while the stage runs, or begin
  * each stage as a new search.  The order notices neither.
- *
- *
- * Usage
- * =====
  *
  *    announcement_init(&a, later);         ...first stage of a search...
  *    announcement_next(&a, own, later);    ...each stage after it...

@@ -5,10 +5,6 @@
 
 /* Weight of one iteration of a job, so that stages end early.
  *
- *
- * Motivation
- * ==========
- *
  * Jobs that iterate compute, exchange, and compute again.  While one port of a
  * job waits its other ports are idle, so a stage is not one coflow: the
  * entities that compete are the iterations that exchange now.  They are
@@ -48,17 +44,10 @@
  * fair sharing, and 0.794 only when stages begin or end (40 random placements
  * of four searches on six hosts, without the last factor).
  *
- * Mean and tail
- * =============
- *
  * The weight of a search grows with the slowdown of its stage, see
  * order_aging(), and the policy's "objective" says from which slowdown on.
  * That is what the mean and the 95th percentile are exchanged by: a smaller
  * slowdown shortens the longest stages and lengthens the mean.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure functions. */
 

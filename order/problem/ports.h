@@ -5,10 +5,6 @@
 
 /* A problem by port: the stages on each port, and the schedule of one port.
  *
- *
- * Motivation
- * ==========
- *
  * A problem lists the ports of each stage.  A bottleneck needs the stages of
  * each port.  Most stages touch few ports, so the cost of an algorithm should
  * follow the stages on a port, not all stages.
@@ -20,10 +16,6 @@
  * The estimate of an order and one of the lower bounds regard each port alone:
  * a machine that serves one stage at a time, or all of them at equal rates,
  * may interrupt a stage, and is never idle while a stage waits.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The index keeps its arrays in the problem's scratch until by_port_uninit().
  * It does not follow changes of the problem.  one_port_serve() sorts the

@@ -5,19 +5,11 @@
 
 /* Input of every order: stages and their demand for each port.
  *
- *
- * Usage
- * =====
- *
  *    struct order_problem *op = order_problem_create(n_ports);
  *    int s = order_problem_add_stage(op, weight, id);
  *    order_problem_add_demand(op, s, port, seconds);
  *    ...
  *    order_problem_destroy(op);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A problem owns its arrays and the memory in which orders of it are computed.
  * A caller that orders for each event keeps its problem: once the arrays have

@@ -5,10 +5,6 @@
 
 /* Fits the learning curve of a job and predicts its gain.
  *
- *
- * Motivation
- * ==========
- *
  * A training job improves most in its first iterations.  An order that prefers
  * jobs that improve fast needs two values of each running job: whether it is
  * in its early phase, and its gain in the next seconds.  Both come from the
@@ -20,10 +16,6 @@
  * step from sample to sample so far.  A job without metric samples is treated
  * as early, but for at most 'boot_s' seconds, so that a job cannot keep its
  * priority by not reporting.
- *
- *
- * Usage
- * =====
  *
  * A job has one curve.  Samples are added as the job logs them; the score is
  * computed for each order:
@@ -63,10 +55,6 @@
  *
  *    - If the iteration count goes back, as after a restart from a checkpoint,
  *      the samples from there on are removed.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A curve has a fixed size and no pointers: it may be copied and needs no
  * cleanup.  Adding a sample allocates nothing; the fit is computed at the next

@@ -5,29 +5,17 @@
 
 /* Temporary arrays, allocated and freed in LIFO order without malloc().
  *
- *
- * Motivation
- * ==========
- *
  * An order is computed for each event, and each step of it needs a few arrays.
  * Calling malloc() for each of them would add unpredictable latency.  A
  * problem therefore keeps its freed arrays and uses them again for the next
  * allocation at the same depth.  Once each has reached its largest size,
  * nothing is allocated any more.
  *
- *
- * Usage
- * =====
- *
  *    int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
  *    double *load = scratch_alloc(op->scratch, op->n_ports, sizeof *load);
  *    ...
  *    scratch_free(op->scratch, load);
  *    scratch_free(op->scratch, order);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The problem owns its scratch; an array belongs to the caller until it is
  * freed.  Zeroed memory is an initialized struct. */

@@ -5,10 +5,6 @@
 
 /* Improves an order by local search, within a budget.
  *
- *
- * Motivation
- * ==========
- *
  * The primal-dual permutation regards one port at a time, from the last stage
  * to the first.  A rule such as "smallest bottleneck first" never compares two
  * stages.  Either is a few per cent from the best order.  The local search
@@ -21,10 +17,6 @@
  * stages change, which takes one sweep of their ports.  Each stage tries the
  * IMPROVE_WINDOW ranks before and after its own.
  *
- *
- * Usage
- * =====
- *
  *    struct improver improver;
  *    improver_init(&improver);
  *    improver_begin(&improver, op);
@@ -32,10 +24,6 @@
  *    improver_run(&improver, moves, seconds);
  *    ...improver.order, improver.cost...
  *    improver_uninit(&improver);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * An improver owns its memory and reuses it for the next problem.  It refers
  * to the problem from improver_begin() to improver_run().  Unless the limit of

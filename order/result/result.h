@@ -5,24 +5,12 @@
 
 /* Output of every order: ranks, levels and estimated completion times.
  *
- *
- * Motivation
- * ==========
- *
  * The orders differ only in the permutation of the stages and, for some, in
  * which stages share a level.  Ranks, levels and estimates follow from that in
  * the same way for all of them.
  *
- *
- * Usage
- * =====
- *
  * An order by rank computes a permutation and calls order_result_ranked().  An
  * order that shares calls order_result_shared().
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A result owns its arrays and reuses them for the next order_compute(). */
 

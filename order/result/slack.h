@@ -5,10 +5,6 @@
 
 /* Ranks jobs by slack, so that the jobs of a stage that can wait do.
  *
- *
- * Motivation
- * ==========
- *
  * A stage ends with its slowest job.  Serving a faster job of it early does
  * not end the stage earlier, and delays the slowest job of a later stage.
  * Varys avoids this with the rates of the flows of one coflow; here it is done
@@ -24,18 +20,10 @@
  * Shares of 0.6 to 0.9 hardly differ; a share of 1 loses half of the
  * improvement.
  *
- *
- * Usage
- * =====
- *
  *    order_compute(&options, op, &result);
  *    ...set jobs[i].stage, .id, .isolated, .ports, .n_ports, .stride...
  *    slack_assign(op, &result, n_levels, jobs, n_jobs);
  *    ...jobs[i].rank, .level...
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Uses the problem's scratch memory.  The caller owns the jobs and their
  * ports; slack_assign() sorts the jobs. */

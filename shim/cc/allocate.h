@@ -5,10 +5,6 @@
 
 /* The allocation law: how much of a link to grant, and to which flow.
  *
- *
- * Motivation
- * ==========
- *
  * In training, most queues build up at a host's downlink.  The host's own shim
  * has all that is needed to divide it: the capacity, the flows and their
  * ranks.  So no flow has to probe.
@@ -51,16 +47,8 @@
  * divided among all flows, so that one whose demand was underestimated can
  * show it.
  *
- *
- * Usage
- * =====
- *
  *    cc_budget(&budget, &law, &load);
  *    cc_divide(shares, n, &budget, law.floor);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure functions over the caller's memory. */
 

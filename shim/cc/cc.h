@@ -5,10 +5,6 @@
 
 /* Explicit congestion control at the edge.
  *
- *
- * Motivation
- * ==========
- *
  * If eight hosts send to one, the queue builds up before that host's downlink.
  * No switch is needed to avoid it: the receiving shim has the link's capacity,
  * the flows and their ranks.  It divides the link (see allocate.h) and
@@ -57,10 +53,6 @@
  * two hosts, because a flow that waits in its sender's shim measures 40 to 100
  * ms.
  *
- *
- * Usage
- * =====
- *
  *    cc = cc_create(&config);
  *    ...from the host: cc_from_host(cc, &frame, &verdict, now)...
  *    ...from the uplink: if (!cc_from_uplink(cc, &frame, slot, now)) drop...
@@ -69,10 +61,6 @@
  * After a takeover, before the first packet:
  *
  *    cc_restore(cc, body, now);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * What the config points to stays the caller's.  The forwarding thread, except
  * for the functions marked otherwise.  Nothing is allocated after the start

@@ -5,10 +5,6 @@
 
 /* Detects the bursts of each job: their period, size and duration.
  *
- *
- * Motivation
- * ==========
- *
  * A training job computes without sending and then moves about the same bytes
  * in each iteration.  Its iterations can be counted from its packets alone,
  * given the shortest gap that separates two bursts.  That gap differs by
@@ -31,10 +27,6 @@
  * the bytes of the last BURST_N_BINS intervals of 10 ms, from which the agent
  * counts iterations (agent/progress/iterations.h).
  *
- *
- * Usage
- * =====
- *
  *    bursts_count(b, slot, BURSTS_TX, length, now);      (loop)
  *
  *    bursts_reset(b, slot);                              (control thread)
@@ -48,10 +40,6 @@
  *    if (burst_train_get(&train, now, &stats)) {
  *        ...stats.period_ns...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread counts.  Any thread may read, and sees a recent value of each
  * number.  The control thread requests a reset when a slot gets another job;

@@ -5,10 +5,6 @@
 
 /* The flow table: 5-tuple -> job slot, and whether the flow is control.
  *
- *
- * Motivation
- * ==========
- *
  * Forwarding threads look up every packet while the control thread adds and
  * deletes flows.  A lookup must never wait for a change, because the kernel
  * may preempt the control thread in the middle of one.  So there are no locks
@@ -39,10 +35,6 @@
  * keys cost 25; with 1 M flows it did 30 M lookups a second where these did 46
  * M, in twice the memory.
  *
- *
- * Usage
- * =====
- *
  *    struct flow_table *ft = flow_table_create(16384, seed);
  *    error = flow_table_set(ft, &key, slot);
  *
@@ -62,10 +54,6 @@
  * With a timeout, flow_table_age() deletes flows that were neither set nor
  * looked up for that long, or up to 1/16 longer.  The agent is not notified:
  * the next packet of such a flow is a miss, and the agent sets the flow again.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread changes, lists and ages; any number may look up.  All memory is
  * allocated at creation; the kernel provides pages as flows are added.

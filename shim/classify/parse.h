@@ -5,10 +5,6 @@
 
 /* Parses frames.
  *
- *
- * Motivation
- * ==========
- *
  * A frame belongs to a job if its 5-tuple does.  The parser finds the 5-tuple
  * as the host sees it ("local" is the host's side in both directions), and the
  * IP header, so that its DSCP can be written.  All lengths in the frame are
@@ -33,10 +29,6 @@
  * flow id.  It accepts only frames for which parse_frame() has the same
  * result; otherwise the id is undefined.
  *
- *
- * Usage
- * =====
- *
  *    struct parsed p;
  *
  *    if (parse_common(data, length, true, &id)) {
@@ -47,10 +39,6 @@
  *            ...look p.key up...
  *        }
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pure functions over the caller's memory. */
 

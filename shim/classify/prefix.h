@@ -5,10 +5,6 @@
 
 /* Prefixes of IP addresses, and the list of endpoints of tunnels.
  *
- *
- * Motivation
- * ==========
- *
  * The inner headers of a VXLAN packet are written by its sender.  The kernel
  * or a virtual switch writes those of its guests, but any process can send a
  * datagram to port 4789 with the addresses of another job's connection inside,
@@ -16,10 +12,6 @@
  * endpoints of the cluster's tunnels, which the operator lists: pods and
  * guests have other addresses.  A process on the address of an endpoint is
  * believed; keep tenants from sending UDP to port 4789 there.
- *
- *
- * Usage
- * =====
  *
  *    struct prefix_list tunnels = { .n = 0 };
  *

@@ -5,10 +5,6 @@
 
 /* From a classified frame to the uplink: queueing, pacing, sending.
  *
- *
- * Motivation
- * ==========
- *
  * The uplink is paced to its capacity, so that frames wait here, in the order
  * of their jobs (see rank-queue.h), and not in the network.
  *
@@ -32,10 +28,6 @@
  * every unknown flow.  The whole queue is scanned, because an index by flow
  * would cost every packet; the scan is limited to a tenth of the time.
  *
- *
- * Usage
- * =====
- *
  *    egress_push_burst(e, frames, verdicts, n, now);
  *    ...
  *    egress_send(e, now);
@@ -48,10 +40,6 @@
  *    egress_flow_rate(e, verdict.queue, 30000000);
  *    ...
  *    egress_flow_free(e, verdict.queue);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pushed frames belong to the egress; port and slots stay the caller's.  One
  * thread pushes and sends; the control thread sets and reads.  Nothing is

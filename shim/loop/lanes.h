@@ -5,10 +5,6 @@
 
 /* Further threads of the pipeline, which receive and classify.
  *
- *
- * Motivation
- * ==========
- *
  *    host port  -> lane 0 -------------------------------> egress -> uplink
  *         |           `---ring---> lane K ---ring---^
  *         `-----queue K----------^
@@ -33,10 +29,6 @@
  * so it runs in lane 0.  With congestion control all frames for the host
  * return to lane 0, and lane 0 writes the DSCPs, which it may change.
  *
- *
- * Usage
- * =====
- *
  * forward.c is lane 0:
  *
  *    ls = lanes_create(&config, &ending, &ended);
@@ -52,10 +44,6 @@
  *
  * The thread of another lane calls lane_poll() as lane 0's calls
  * forward_poll().
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Ports, tables and misses stay the caller's. */
 

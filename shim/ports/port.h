@@ -5,10 +5,6 @@
 
 /* A network port of the shim.
  *
- *
- * Motivation
- * ==========
- *
  * A port that no longer sends cuts the host off silently: DPDK reports a frame
  * as sent when it is in the ring.  So a port keeps frames that the driver
  * refused and tries them again, asks the kernel again to send what is left in
@@ -23,10 +19,6 @@
  * Frames longer than the interface's MTU are dropped here, and counted.
  * Frames that a kernel left unfinished are completed when received; see
  * finish.h.
- *
- *
- * Usage
- * =====
  *
  * The loop:
  *
@@ -56,10 +48,6 @@
  *        error = port_restart(port);
  *        ...resume the loop...
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * As above, with one thread for each queue.  Frames given to port_send()
  * belong to the port, those from port_receive() to the caller.  The control

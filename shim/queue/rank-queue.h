@@ -6,10 +6,6 @@
 /* The queues before the uplink: jobs in the controller's order, with a minimum
  * share for each level.
  *
- *
- * Motivation
- * ==========
- *
  * The uplink is paced to its capacity, so packets wait here and not in the
  * network, and the controller's order decides which leave first: of all jobs
  * with a packet that may leave, the one with the lowest rank sends.  Jobs of
@@ -47,10 +43,6 @@
  * queue of 24 kB.  For a flow with most of the link, single frames made the
  * quickstart 5 % slower in the one run that was measured.
  *
- *
- * Usage
- * =====
- *
  *    rq = rank_queues_create(n_packets, max_frame);
  *    rank_queues_set_classes(rq, classes);
  *    rank_queues_set_rate(rq, now, bps, max_job_bytes);
@@ -64,10 +56,6 @@
  *    ...send items[].packet...
  *    ...
  *    rank_queues_reclassify(rq, &(struct reclassify_cb) { find, drop, aux });
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The packets stay the caller's.  One thread, except for rank_queues_bytes()
  * and rank_queues_policed(), which any thread may call. */

@@ -5,10 +5,6 @@
 
 /* What a flow has to pass, and how fast each part of it is.
  *
- *
- * Motivation
- * ==========
- *
  * A fabric without bottlenecks inside is one big switch: all that flows fight
  * for are the two directions of each host's link.  Real fabrics are trees of
  * tiers, and the links between the tiers are often slower than what is below
@@ -18,10 +14,6 @@
  *
  * Parallel links between two tiers count as one of their summed capacity, as
  * if load balancing were perfect.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Immutable after it is made; the caller destroys it. */
 

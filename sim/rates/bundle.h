@@ -5,10 +5,6 @@
 
 /* Flows that share one fate.
  *
- *
- * Motivation
- * ==========
- *
  * Under levels that share inside, flows of one path and one level always have
  * the same rate.  So they are kept as one bundle, which counts the bytes that
  * each of its flows would have got had it been there from the start; a flow
@@ -16,10 +12,6 @@
  * flow then does not touch the other flows.
  *
  * A lane is what bundles of one level have in common on a port.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Part of rates-share.c.  Numbers of bundles and lanes stay the same while
  * they have flows; pointers hold until the next flow is added. */

@@ -5,19 +5,11 @@
 
 /* Rate of each flow, and which flow ends next.
  *
- *
- * Motivation
- * ==========
- *
  * Rates change only when a flow begins or ends or when the order changes, so a
  * simulation without time steps is exact.  Rates are assigned by rank
  * (rates-fill.c, rates-greedy.c), by levels or fairly (rates-share.c), or just
  * fast enough (rates-madd.c).  All allocations update only the rates that an
  * event changes, because traces have a million flows.
- *
- *
- * Usage
- * =====
  *
  *    struct rates *rates = rates_create(&rates_greedy, &paths);
  *    rates->class->add(rates, flow, now);        // Any number of flows.
@@ -29,10 +21,6 @@
  *    }
  *    rates->class->update(rates, now);
  *    rates_destroy(rates);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Flows and paths are the caller's; a flow must stay where it is until it is
  * popped.  One thread. */

@@ -5,19 +5,11 @@
 
 /* Units that are ordered, and their remaining bytes on each port.
  *
- *
- * Motivation
- * ==========
- *
  * Orders regard whole stages, jobs or single iterations as units, see 'enum
  * order_unit'; each flow belongs to a unit.  A decision needs the remaining
  * bytes of each unit on each port.  Summing all flows for each decision would
  * be slow, so a unit keeps the sums by port, and its flows subtract the bytes
  * sent when they stop, end or are settled.
- *
- *
- * Usage
- * =====
  *
  *    struct unit_maker maker;
  *    unit_maker_init(&maker, n_ports);
@@ -31,10 +23,6 @@
  *    unit_maker_clear(&maker);
  *
  * From then on flow_settle() and flow_finish() keep the unit up to date.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A unit owns its table.  Part of the simulation, one thread. */
 

@@ -5,20 +5,12 @@
 
 /* Max-min fair shares of what flows have in common.
  *
- *
- * Motivation
- * ==========
- *
  * Max-min rates come from water-filling: the port that can give its flows
  * least is a bottleneck and gives them that, then the next.  Each such step
  * only takes what earlier ones have left, so when a flow ends, the steps
  * before the one that gave it its rate stay as they are: it had not been
  * looked at then.  Filling goes on from there.  Flows that begin may change
  * all steps of their level and later ones.
- *
- *
- * Usage
- * =====
  *
  *    water_filling_init(&w, &bundles);
  *    ...a flow is added to bundle 'b', or removed...
@@ -29,10 +21,6 @@
  *    }
  *    ...'share' of all bundles in w.filled is right...
  *    water_filling_uninit(&w);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Part of rates-share.c.  The bundles are the caller's; of them, this sets
  * 'floor', 'share', 'step' and their lanes' 'n_waiting'.  One thread. */

@@ -5,18 +5,10 @@
 
 /* The stages that are running, and how far each of their jobs is.
  *
- *
- * Motivation
- * ==========
- *
  * What a job does next follows from what has ended: its computation, a phase
  * of a shard, an iteration, the stage that it belongs to.  This module knows
  * these rules and nothing of rates; a rate allocation, see rates.h, knows
  * rates and nothing of jobs.
- *
- *
- * Usage
- * =====
  *
  *    live_init(&live, workload, fabric, &options, &rates_greedy);
  *    for (;;) {
@@ -31,10 +23,6 @@
  *        live.rates->class->update(live.rates, live.now);
  *    }
  *    live_uninit(&live);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Part of the simulation, used by simulate.c and remaining.c only. */
 

@@ -9,10 +9,6 @@
  * are too many to keep.  So time is cut into slots of equal width; whenever
  * they run out, each two become one of twice the width.
  *
- *
- * Usage
- * =====
- *
  *    port_use_init(&use, n_ports);
  *    ...in sim_options' 'observe':
  *        port_use_add(&use, seconds, flows, n);

@@ -5,27 +5,15 @@
 
 /* Metrics of a simulation.
  *
- *
- * Motivation
- * ==========
- *
  * An order with the best mean may let one stage starve, or finish stages early
  * that are of little use.  The results therefore have the completion times of
  * stages, cojobs and jobs, the time to a useful accuracy, the fairness, and
  * the largest loss of a stage compared with fair sharing.
  *
- *
- * Usage
- * =====
- *
  *    struct results results;
  *    simulate(workload, &options, &result);
  *    results_compute(workload, &result, fair, &results);
  *    ...results.jct.p95...
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain numbers; the inputs are only read. */
 

@@ -5,10 +5,6 @@
 
 /* Runs a workload under an order, without a network.
  *
- *
- * Motivation
- * ==========
- *
  * What an order is worth should be known in seconds and without a cluster, and
  * by the same code that the controller runs.  The simulation goes from event
  * to event (a cojob arrives, a computation or a flow ends); between two of
@@ -22,10 +18,6 @@
  * Not simulated: loss, the ramp of TCP, a policy's coalesce_ms, retag_ms and
  * lease_ms; 'late_s' has the time that decisions take to reach hosts.
  *
- *
- * Usage
- * =====
- *
  *    struct sim_options options = {
  *        .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
  *    };
@@ -34,10 +26,6 @@
  *    simulate(workload, &options, &result);
  *    ...result.mean, result.stages[i].end...
  *    sim_result_uninit(&result);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A simulation only reads the workload and shares nothing. */
 

@@ -5,10 +5,6 @@
 
 /* Policies that a search has tried, each on some workloads.
  *
- *
- * Usage
- * =====
- *
  *    struct trials trials;
  *    trials_init(&trials, sets, base, options);
  *    struct trial *t = trials_add(&trials, &space, &policy);
@@ -18,10 +14,6 @@
  *
  * A policy is simulated once on each workload.  The first trial is the initial
  * policy, which is simulated on all workloads at once.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Trials belong to their list.  Part of tune.c. */
 

@@ -5,10 +5,6 @@
 
 /* Searches for better parameters of a policy on several workloads.
  *
- *
- * Motivation
- * ==========
- *
  * The best aging, number of levels or queue sizes depend on the cluster.  A
  * simulation evaluates them quickly, so a program can search.  Parameters that
  * were tuned on some workloads are accepted only if they are better on others,
@@ -31,10 +27,6 @@
  * The objective is the mean over workloads of the ratio to the initial policy
  * on the same workload, so that long workloads do not outweigh short ones.
  *
- *
- * Usage
- * =====
- *
  *    struct tune_options options = {
  *        .objective = TUNE_MEAN_SCT, .evaluations = 2000,
  *    };
@@ -49,10 +41,6 @@
  * The same workloads, policy, seed and number of evaluations give the same
  * result, as long as no time limit cuts them short; that is also why the
  * improvement step of an order gets all the time here that its moves take.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The policy of the result shares its strings with the initial policy: it must
  * not be destroyed, and must not outlive that policy. */

@@ -5,10 +5,6 @@
 
 /* Reads the jobs of public traces of training clusters.
  *
- *
- * Motivation
- * ==========
- *
  * No public trace has the traffic of its jobs.  Some have arrival, duration,
  * number of GPUs and model of each job, from which workload-jobs.h makes
  * searches.  Four formats are recognized by their first line:
@@ -22,10 +18,6 @@
  *               without a GPU are left out, pods of one size count as one
  *               model
  *    runtimes   runtime, in seconds; nothing else is known
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data, the caller's. */
 

@@ -5,10 +5,6 @@
 
 /* Reads lines of numbers and words, with precise errors.
  *
- *
- * Usage
- * =====
- *
  * After the first error every function returns a valid default.
  *
  *    struct line_reader lr = { .name = "trace.txt" };
@@ -17,10 +13,6 @@
  *    }
  *    ...lr.error...
  *    line_reader_uninit(&lr);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Words point into the line and are valid until the next one.  The error
  * belongs to the caller. */

@@ -5,10 +5,6 @@
 
 /* Reads the parameters of a workload, "NAME=VALUE,NAME=VALUE".
  *
- *
- * Usage
- * =====
- *
  *    static const char *const kinds[] = { "ps", "ring", NULL };
  *    const struct setting settings[] = {
  *        { .name = "hosts", .integer = &n_hosts, .min = 2, .max = 64 },

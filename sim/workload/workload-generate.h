@@ -5,10 +5,6 @@
 
 /* Generates random searches.
  *
- *
- * Motivation
- * ==========
- *
  * An order must be tested on many clusters that were not chosen for it.  A
  * seed generates a cluster: the number of hosts and searches, the sizes of the
  * models, the compute times, the communication patterns and the arrivals.
@@ -16,10 +12,6 @@
  * learning curves, and the better half continues.  Links are contended: the
  * arrivals follow from the load, at which stages under fair sharing take two
  * to four times their isolated time.
- *
- *
- * Usage
- * =====
  *
  *    struct generate_options options;
  *    char *error = generate_options_parse("7,hosts=16", &options);
@@ -42,10 +34,6 @@
  *    compute=X     share of an iteration alone in which a job computes, 0 to
  *                  0.95 [0 to 0.8]
  *    load=X        of the average port, 0.01 to 10 [2]
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The workload is the caller's. */
 

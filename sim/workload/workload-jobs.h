@@ -5,10 +5,6 @@
 
 /* Makes searches of the jobs of a trace.
  *
- *
- * Motivation
- * ==========
- *
  * Invented arrivals and lengths are kinder than real ones, which are heavy in
  * the tail and come in bursts.  So these are taken from a trace, and only
  * what no trace has is made by chance, by a seed:
@@ -28,10 +24,6 @@
  *    jobs that are wanted some are taken: the first, or by chance if there
  *    are no arrivals.
  *
- *
- * Usage
- * =====
- *
  * "FILE,NAME=VALUE...", the names being
  *
  *    hosts=N       2 to 4096, default 32
@@ -41,10 +33,6 @@
  *    compute=X     as in workload-generate.h
  *    load=X        as in workload-generate.h
  *    seed=N        0 to 1000000000, default 1
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The workload is the caller's. */
 

@@ -6,16 +6,8 @@
 /* Building blocks of training jobs: communication patterns, learning curves,
  * and the jobs that a search keeps.
  *
- *
- * Motivation
- * ==========
- *
  * Scenarios, the generator and job traces make the same few kinds of jobs from
  * the size of a model and its hosts.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Functions on a workload that the caller is making. */
 

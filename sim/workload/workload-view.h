@@ -9,10 +9,6 @@
  * one part of a workload and is tested on the other, both want a workload that
  * differs a little.  Transfers are most of a workload, so they are not copied.
  *
- *
- * Usage
- * =====
- *
  *    struct workload *view = workload_view_create(w, indexes, n);
  *    view->cojobs[0].weight *= 2;
  *    simulate(view, ...);

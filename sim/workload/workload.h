@@ -5,10 +5,6 @@
 
 /* Workload of a simulation: transfers between hosts and their dependencies.
  *
- *
- * Motivation
- * ==========
- *
  * One simulation serves training searches and coflows of traces.  A cojob has
  * rungs; in each, its jobs repeat an iteration: compute, then exchange.
  * Shards and phases define the dependencies inside an exchange: a transfer of
@@ -16,10 +12,6 @@
  * have arrived.  A parameter server is a shard of two phases, push and pull.
  * A coflow is a cojob of one rung with one job that exchanges once, in one
  * phase, and does not compute.
- *
- *
- * Usage
- * =====
  *
  *    struct workload *w = workload_create("stage", fabric);
  *    struct workload_cojob *cojob = workload_add_cojob(w, "asha", 1, 0.0);
@@ -30,10 +22,6 @@
  * workload-coflow.h, workload-jobs.h, workload-recording.h,
  * workload-scenario.h and workload-training.h do this from files,
  * workload-generate.h at random.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A workload owns everything in it, its fabric too.  Pointers that the "add"
  * functions return are valid until the next "add" of the same kind.  A

@@ -6,18 +6,10 @@
 /* An agent without a host: emulates an agent towards databases and
  * controllers.
  *
- *
- * Motivation
- * ==========
- *
  * A bench of the control plane needs a thousand agents on one machine.  These
  * agents read their wanted row, send telemetry and write their reported row
  * with the code of the real agent, but have no shim, no jobs and no process of
  * their own.  They report each order as applied at once.
- *
- *
- * Usage
- * =====
  *
  *    fanout_agent_init(&a, i, hosts, telemetry, period_ms);
  *    for (;;) {
@@ -26,10 +18,6 @@
  *        fanout_agent_wait(&a);
  *        poll_block();
  *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only. */
 

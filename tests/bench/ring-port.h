@@ -6,26 +6,14 @@
 /* A port (shim/ports/port.h) over a ring, for programs that measure or test
  * the pipeline without a network.
  *
- *
- * Motivation
- * ==========
- *
  * The loop's half of port.h is what the pipeline calls.  Here it goes to
  * DPDK's ring driver, through the same calls and with the same checks as in
  * the shim, so that what a packet costs is comparable with dpdk-testpmd on
  * ring ports.
  *
- *
- * Usage
- * =====
- *
  *    port = ring_port_create("host", to_host, from_host);
  *    ...forward_create() with it, forward_poll()...
  *    ring_port_destroy(port);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The rings stay the caller's.  As port.h. */
 

@@ -6,10 +6,6 @@
 /* An emulator for CUDA kernels: compiles them with the host's C++ compiler and
  * runs them on a machine without a GPU.
  *
- *
- * Motivation
- * ==========
- *
  * The CUDA backend must be tested where there is no GPU.  This header is
  * included before a .cu file and defines what nvcc would have defined; the .cc
  * files emulate the device, the runtime library and cuBLAS.  The threads of a
@@ -22,18 +18,10 @@
  * $EMULATOR_REFUSES=FUNCTION, cudaStreamBeginCapture() or
  * cudaGraphInstantiate() fails.
  *
- *
- * Usage
- * =====
- *
  *    c++ -x c++ -include cuda-emulator.h -c kernels.cu
  *
  * The program is linked with -Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlclose,
  * because the backend loads cuBLAS at run time.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread. */
 

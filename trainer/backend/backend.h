@@ -5,18 +5,10 @@
 
 /* Arithmetic of the trainer: backends for CPU and GPU.
  *
- *
- * Motivation
- * ==========
- *
  * Models and parameter servers use a table of functions.  "cpu" (OpenBLAS) is
  * always available and is the reference for tests of other backends.  "cuda"
  * is optional at build time, and opens if the machine has a GPU and its
  * driver.
- *
- *
- * Usage
- * =====
  *
  *    struct backend *b;
  *    char *error = backend_open_named("auto", n_threads, &b);
@@ -28,10 +20,6 @@
  *    }
  *    backend_free(b, d_x);
  *    backend_close(b);
- *
- *
- * Decisions
- * =========
  *
  * A step on a GPU is one recorded graph: a small net consists of a hundred
  * kernels of some microseconds each, which take longer to launch than to run.
@@ -46,10 +34,6 @@
  * double precision.  A run can be repeated bit by bit. tests/emulator compiles
  * the kernels for the host, so that they are tested without a GPU; it finds
  * writes out of bounds and deadlocks, but not a missing synchronization.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Pointers named 'd_...' are memory of the same backend.  Operations may be
  * queued and are complete only after backend_sync(); download() and losses()

@@ -5,10 +5,6 @@
 
 /* Division of a batch among workers: semi-dynamic load balancing.
  *
- *
- * Motivation
- * ==========
- *
  * With bulk synchronous training an iteration lasts as long as its slowest
  * worker.  Workers with samples in proportion to their speeds finish together,
  * and the update stays exact: the mean gradients of the workers, weighted by
@@ -24,10 +20,6 @@
  * only one, and includes nothing of the trainer:
  *
  *    cc train.c $(pkg-config --cflags --libs stagecoach-balance)
- *
- *
- * Usage
- * =====
  *
  * One process of the job has the manager.  It collects the times of all
  * workers after an iteration, and sends each worker its size for the next one:
@@ -60,17 +52,9 @@
  * given the times of such an iteration, with the numbers of samples that were
  * computed; BATCH_SIZE_GPU must not.
  *
- *
- * Errors
- * ======
- *
  * A configuration that is wrong is refused with a message "PLACE: WHAT, what
  * is allowed".  If there is no memory left, the process prints "out of memory"
  * on standard error and aborts.  Nothing else is printed.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The manager allocates at creation only, and keeps no pointer of the
  * configuration.  Sizes belong to the manager and are valid until the next

@@ -5,18 +5,10 @@
 
 /* Prediction of a worker's speed in the next iteration.
  *
- *
- * Motivation
- * ==========
- *
  * Batches for the last speeds are wrong as soon as a speed changes, and
  * batches that follow every short disturbance are wrong too.  The current load
  * by other programs tells a lasting change from a disturbance before the speed
  * does.
- *
- *
- * Usage
- * =====
  *
  * One predictor per worker, updated once per iteration:
  *
@@ -40,10 +32,6 @@
  *                load; the default
  *
  * All learn online and predict as "ema" until they have enough data.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A predictor allocates memory at creation only.  The same seed and updates
  * give the same predictions.  One thread. */

@@ -5,18 +5,10 @@
 
 /* Speed of an emulated worker.
  *
- *
- * Motivation
- * ==========
- *
  * Synchronisation schemes differ on machines that are unequal or change.  A
  * profile defines the duration of a batch of x samples that begins at time t,
  * so that a few cores can emulate a cluster: the worker computes for real and
  * then waits until that time has passed.
- *
- *
- * Usage
- * =====
  *
  *    error = speed_profile_set_from_file("mixed-8.json", &set);
  *    worker = speed_profile_create(set, rank, seed);
@@ -45,10 +37,6 @@
  *                    only this part of the speed is left, unannounced
  *
  * Steps and drift are visible as load of the CPU; jitter and spikes are not.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A worker does not need the set after its creation.  Random numbers depend
  * on seed and rank only: the same calls give the same results.  A worker

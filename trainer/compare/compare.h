@@ -5,18 +5,10 @@
 
 /* The same training under several synchronisation schemes.
  *
- *
- * Motivation
- * ==========
- *
  * The time until a loss depends on the number of iterations and on their
  * duration.  A comparison runs the real programs over loopback, one scheme
  * after the other, with emulated speeds of workers, and records the loss of
  * rank 0 against time.
- *
- *
- * Usage
- * =====
  *
  *    error = compare_spec_from_file("spec.json", &spec);
  *    error = compare_run(spec, NULL, &curves);      // Minutes.
@@ -35,10 +27,6 @@
  *    target_loss     validation loss at which a scheme ends
  *    iterations      or after so many iterations of rank 0; default 1000
  *    limit_s         or after so many seconds; default 60
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller owns specification and curves.  One thread; compare_run()
  * blocks, and ends its processes before it returns. */

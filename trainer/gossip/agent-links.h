@@ -5,26 +5,14 @@
 
 /* The host agent's estimates of the bandwidth to other hosts.
  *
- *
- * Motivation
- * ==========
- *
  * From the connections of all jobs and the controller's order, an agent knows
  * about a link before the first transfer, and about a change before the next
  * one (agent/links.h).  Without an agent, or without the permission to use its
  * socket, there are no estimates, and netmax uses its own measurements.
  *
- *
- * Usage
- * =====
- *
  *    al = agent_links_create();          // NULL outside of a job.
  *    bps = agent_links_bps(al, "10.0.0.2");      // NAN: unknown.
  *    agent_links_destroy(al);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * An own thread requests the estimates each half second, so that no call waits
  * for an agent.  The functions are for one thread. */

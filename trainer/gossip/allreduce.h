@@ -5,10 +5,6 @@
 
 /* All-reduce: gives all members of a group the sum of their vectors.
  *
- *
- * Motivation
- * ==========
- *
  * Around a ring each of P members sends 2 (P - 1) / P of the vector, which is
  * the minimum: each segment is added up on one way around, and the sum is
  * distributed on a second one.  Along a binary tree a sum takes only 2 log P
@@ -18,10 +14,6 @@
  * The order in which the terms of a value are added depends only on its index:
  * all members get the same bits, in every run.
  *
- *
- * Usage
- * =====
- *
  *    ar = allreduce_create(net, n);
  *    allreduce_start(ar, &(struct allreduce_round) { ... });
  *    ...call allreduce_take() and allreduce_on_writable() from the network...
@@ -30,10 +22,6 @@
  *    }
  *
  * allreduce_take() refuses messages of a round that has not been started.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The caller owns 'data', and must not use it until the round is done.  All
  * functions need the lock of 'net'. */

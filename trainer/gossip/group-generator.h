@@ -5,10 +5,6 @@
 
 /* The smart groups of Prague (Luo et al., ASPLOS 2020), for "prague-smart".
  *
- *
- * Motivation
- * ==========
- *
  * A peer that has stepped takes the mean with a group.  If each request draws
  * a random group, as "prague" does, groups overlap, and one waits for the
  * other.  The published generator avoids that:
@@ -32,10 +28,6 @@
  * both means of a head belong to one request, so that its machine does not
  * wait for another gradient; peers are on one machine if --peers has the same
  * host for them.  A peer that is left over asks for nothing and goes on alone.
- *
- *
- * Usage
- * =====
  *
  *    group_generator_init(&g, n, machine_of, most, threshold);
  *    group_generator_request(&g, from, n_finished, out, &random, emit, aux);

@@ -5,10 +5,6 @@
 
 /* Times of all links between peers, and the policy for them.
  *
- *
- * Motivation
- * ==========
- *
  * Each peer measures its pulls.  One peer collects the measurements of all and
  * makes the policy for all.  A measurement counts for both directions of its
  * link, so that a slow link is found once.
@@ -29,10 +25,6 @@
  * other time, without agents, and by netmax_policy_published().  A link that
  * has not been measured counts as the mean of the others, which the public
  * text leaves open.
- *
- *
- * Usage
- * =====
  *
  *    net_monitor_init(&monitor, n, now_us, every_us);
  *    monitor.published = ...;

@@ -5,10 +5,6 @@
 
 /* Probabilities with which the peers of netmax pull from each other.
  *
- *
- * Motivation
- * ==========
- *
  * A peer steps on its own samples and moves towards the model of another one.
  * A pull over a slow link costs time; pulling from the same few peers lets the
  * others drift apart.  NetMax (Zhou et al., 2021) pulls from peer m with
@@ -41,10 +37,6 @@
  * also made for the network without its slowest links, as long as it is
  * connected, and compared by the same measure.
  *
- *
- * The published optimisation
- * ==========================
- *
  * netmax_policy_published() is what the paper calls policy generation, for
  * comparisons.  It differs from netmax_policy_best():
  *
@@ -57,10 +49,6 @@
  * greatest 'ar' that has a solution, and 12.
  * Where the linear program has several solutions, an LP solver returns any;
  * here it is the most even one, as above.
- *
- *
- * Usage
- * =====
  *
  *    netmax_policy_uniform(n, present, &policy);       // Without times.
  *    ok = netmax_policy_best(n, present, times, alone, &policy);

@@ -5,10 +5,6 @@
 
 /* Training without a server: peers that each have a model.
  *
- *
- * Motivation
- * ==========
- *
  * All peers begin with the same weights, take their shares of the same
  * sequence of samples, and step by gradients.  Schemes differ in how they keep
  * the models together:
@@ -33,10 +29,6 @@
  *
  * If a peer ends, a scheme either continues without it ('survives'), or ends:
  * with an error if the peer died.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The lock protects the members of struct sync_peer, except where they say
  * otherwise. */

@@ -5,10 +5,6 @@
 
 /* Measured time to pull the weights of each other peer.
  *
- *
- * Motivation
- * ==========
- *
  * A slow pull has two possible causes: a slow link, which must be noticed
  * quickly, or a peer that was descheduled once, which must be ignored, because
  * a link that is avoided without need costs as much as a slow one that is
@@ -16,10 +12,6 @@
  * A pull that was aborted marks the link as suspect; a suspect link is not
  * used until a probe has measured it reliably.  A link that has become fast is
  * used again at once.
- *
- *
- * Usage
- * =====
  *
  *    pull_times_init(&times, n, now_us);
  *    pull_times_suspect(&times, from);

@@ -31,10 +31,6 @@
  *
  * The home of a key is a node chosen by a hash; keys begin there.
  *
- *
- * Usage
- * =====
- *
  * One process is a node; its threads are workers:
  *
  *    error = key_store_create(&config, &store);        // Waits for all nodes.
@@ -64,10 +60,6 @@
  * The keys of a call may have any order, without repetition.  Operations are
  * asynchronous until they are waited for; many keys travel in one message.
  *
- *
- * Guarantees
- * ==========
- *
  * Of classic, classic-local, localize and localize-messages:
  *
  *  - A push is applied exactly once.  All pushes and pulls of one key have one
@@ -87,10 +79,6 @@
  * The keys of a node that dies are lost: every function that can fail then
  * returns a message that names it.  They also fail when a node was told to
  * stop, which key_store_ended() distinguishes.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * A worker belongs to one thread, and to the store.  Pushed values are copied
  * at once; the memory for pulled values must stay until they were waited for,

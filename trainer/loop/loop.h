@@ -5,10 +5,6 @@
 
 /* The training loop.
  *
- *
- * Motivation
- * ==========
- *
  * Every process that trains a model repeats the same iteration: it fills its
  * share of the next batch, computes the gradient of those samples, and
  * exchanges it for the weights of the next iteration.  Now and then it
@@ -23,10 +19,6 @@
  * The computation is real.  A speed profile (process/pace.h) only delays its
  * end, as if the machine were slower.
  *
- *
- * Usage
- * =====
- *
  *    error = loop_run(options, control, &exchange_server);
  *
  * An exchange is a struct exchange_class.  The loop calls its functions in
@@ -36,10 +28,6 @@
  *    for each iteration: begin, compute, finish
  *    at the target: pause, idle until there is a new target, resume
  *    end, uninit
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * loop_run() blocks until the end.  One thread; an exchange may have others
  * of its own, which do not touch struct loop. */

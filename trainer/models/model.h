@@ -5,18 +5,10 @@
 
 /* Models: functions of a flat vector of weights that are trained.
  *
- *
- * Motivation
- * ==========
- *
  * To parameter servers a model is one flat vector; to a worker it computes a
  * gradient from samples.  Layers, memory and the order of computations are
  * private to the model, so that a new model is one struct model_class and one
  * row of the table in model.c; a new net of layers is one function in net.c.
- *
- *
- * Usage
- * =====
  *
  *    error = model_create(model_class_find("mlp"), &config, &model);
  *    model_init_weights(model, seed, model->weights);
@@ -30,10 +22,6 @@
  * is called for each range of the gradient as soon as that is final, the last
  * layers first, while earlier layers are still being computed.  The ranges are
  * disjoint and cover the vector.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The two vectors are host memory of the model; the backend uses them in
  * place if it can.  Memory is allocated at creation and grows only for a

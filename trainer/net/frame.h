@@ -5,10 +5,6 @@
 
 /* The messages of the trainer: one envelope, and a typed body per kind.
  *
- *
- * Format
- * ======
- *
  * Both directions of a connection are sequences of frames.  A frame is an
  * envelope, the body of its kind, and a payload of values, keys or text.
  * Numbers are little-endian; there is no padding.

@@ -5,18 +5,10 @@
 
 /* What others use of this machine, as this process can measure it.
  *
- *
- * Motivation
- * ==========
- *
  * The balance of batches (balance/predictor.h) predicts the speed of a worker
  * from its last speeds and from the use of its processors and memory by
  * others.  On an emulated machine a profile defines that use; on a real one
  * the kernel counts it.
- *
- *
- * Usage
- * =====
  *
  *    use = machine_use_create("", n_threads);
  *    for (;;) {
@@ -29,10 +21,6 @@
  * the last sample stores that one again: the kernel counts in steps of a clock
  * tick.
  *
- *
- * Sources
- * =======
- *
  *    quota      cpu.max of this process's cgroup and of the cgroups above it;
  *               in cgroup v1 cpu.cfs_quota_us and cpu.cfs_period_us
  *    waiting    /proc/self/task/N/schedstat: waits for a processor that
@@ -43,10 +31,6 @@
  *
  * A source that is missing or malformed counts as 0.  The first sample prints
  * one line with the names of all such sources.
- *
- *
- * Decisions
- * =========
  *
  * The kernel enforces a quota from the moment that it is set, so a change is
  * known before the iteration that it slows down.  What other processes take is
@@ -59,10 +43,6 @@
  * a full machine that number is high whatever the worker gets.  cpu.pressure
  * counts the waits of each process in the cgroup, also of those for which the
  * worker has to wait.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * One thread.  No function fails. */
 

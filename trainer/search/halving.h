@@ -5,18 +5,10 @@
 
 /* Successive halving: which jobs continue, and when.
  *
- *
- * Motivation
- * ==========
- *
  * All jobs run until the iterations of the first rung; the best 'keep' of them
  * continue to the next rung, and so on.  No job continues before the last job
  * of the stage has arrived: the network is scheduled for this barrier.  A
  * failed job leaves the ranking, and the search continues without it.
- *
- *
- * Usage
- * =====
  *
  *    halving_init(&h, rungs, n_rungs, n_jobs);
  *    while (!halving_is_over(&h)) {

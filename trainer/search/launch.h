@@ -5,19 +5,11 @@
 
 /* Starts programs on hosts.
  *
- *
- * Motivation
- * ==========
- *
  * A search starts programs on hosts and communicates with them by their
  * standard input and output.  A host is this machine, a network namespace of
  * it, or another machine with the same programs, which the ssh client starts
  * there, without a password.  They end with their standard input, so the end of
  * the client ends them too.
- *
- *
- * Usage
- * =====
  *
  *    error = child_start(&child, host, argv, env);
  *    ...poll for child.out.fd...

@@ -5,10 +5,6 @@
 
 /* Model and data of a search: its members "model" and "data".
  *
- *
- * Motivation
- * ==========
- *
  * Planning and simulating a search needs the number of parameters that are
  * transferred, but not the arithmetic.  So this module has only the options
  * and the size of each model:

@@ -5,10 +5,6 @@
 
 /* Runs a search: starts its jobs, halves them, announces its stages.
  *
- *
- * Motivation
- * ==========
- *
  * The network is scheduled by the stages of such searches, so a search
  * announces their begin and end to the controller (wire/announce.h), which may
  * be away, and reports them to its caller by events.
@@ -16,16 +12,8 @@
  * All jobs start, connect and wait before the first stage begins, so that
  * starting up is part of no stage.
  *
- *
- * Usage
- * =====
- *
  *    struct search_config config = { .spec = spec, .hosts = hosts, ... };
  *    error = search_execute(&config, &result);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * search_execute() blocks until the search and all its processes have ended.
  * Meanwhile it handles SIGTERM, SIGINT and SIGCHLD; the first two end the

@@ -5,10 +5,6 @@
 
 /* Specification of a search, in JSON.
  *
- *
- * Motivation
- * ==========
- *
  * A search file has the hyper-parameters to choose from, the rungs with the
  * number of jobs to keep, and the hosts of the jobs:
  *
@@ -30,10 +26,6 @@
  * have no "servers" then, and the workers are peers.  model.h lists other models
  * and data.
  *
- *
- * Usage
- * =====
- *
  * A file by itself:
  *
  *    error = search_spec_from_file(file, hosts, &spec);
@@ -43,10 +35,6 @@
  *    search_spec_from_json(at, &spec);
  *    search_spec_check(at, spec, hosts);
  *    error = json_check_close(jc);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Plain data, owned by the caller, immutable after parsing.  After an error a
  * specification is incomplete: use it only for search_spec_destroy() and

@@ -5,10 +5,6 @@
 
 /* Tasks of nodes with a key store.
  *
- *
- * Motivation
- * ==========
- *
  * A task has its data, its vectors, and the steps of an epoch through a store
  * (trainer/keys/key-store.h).  It is independent of nodes, threads and the
  * variant of the store:
@@ -20,10 +16,6 @@
  * All workers of all nodes process each epoch together.  node_task_train() has
  * what is common to all tasks: the loop of epochs, sums over workers, and the
  * report by the first worker.
- *
- *
- * Usage
- * =====
  *
  * In the main thread of a node, then in the thread of each worker:
  *
@@ -38,17 +30,9 @@
  *
  * A task begins with a struct node_task.
  *
- *
- * Decisions
- * =========
- *
  * Negative samples are drawn among the keys that are local, which needs no
  * messages.  The model learns slightly less (docs/training.md); "--draws 1"
  * accepts the first draw.  Nothing else in a task depends on where keys are.
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Workers share a task and do not change it. */
 

@@ -5,18 +5,10 @@
 
 /* The servers and workers, or the peers, of one job on this machine.
  *
- *
- * Motivation
- * ==========
- *
  * "train" and "compare" run the real programs over loopback: each process of
  * the job is a child of this one, with a token of the job's own and ports that
  * the kernel chooses.  A child that dies ends the job at once, with one message
  * that names it and has its own last line on standard error.
- *
- *
- * Usage
- * =====
  *
  *    error = team_start(&config, &team);       // Until all workers wait.
  *    team_say(team, "until 100\n");
@@ -25,10 +17,6 @@
  *    }
  *    error = error ? error : team_end(team);
  *    team_destroy(team);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * The team copies nothing of 'config', which must outlive it.  Returned
  * messages belong to the caller.  No process of the team is left after

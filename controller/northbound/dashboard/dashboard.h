@@ -5,10 +5,6 @@
 
 /* The dashboard: pages and files for browsers.
  *
- *
- * Motivation
- * ==========
- *
  * "/" shows the state, alarms and the order with its reasons as plain HTML
  * that the controller generates from the JSON of "/v1/status", "/v1/order" and
  * "/v1/hosts", so that it works without JavaScript, in a text browser and
@@ -19,10 +15,6 @@
  * The page loads nothing from other sites and changes nothing: the
  * Content-Security-Policy of each answer forbids the former, and the page has
  * no form.
- *
- *
- * Usage
- * =====
  *
  * For a request of 'path':
  *

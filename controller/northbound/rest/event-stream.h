@@ -5,10 +5,6 @@
 
 /* Server-sent events of "/v1/events".
  *
- *
- * Motivation
- * ==========
- *
  * Polling is late and mostly returns nothing new.  A dashboard subscribes
  * instead to four types of events: "decision" (an entry of the decision log),
  * "stage" (an entry about the begin or end of a stage), "order" (a new version
@@ -19,10 +15,6 @@
  * repeated.  The server does not wait for a slow client: if events that the
  * client has not read are no longer stored, it gets an event "lost" and its
  * connection ends.
- *
- *
- * Usage
- * =====
  *
  *    event_stream_run(es);             // Adds events, wakes clients.
  *    event_stream_wait(es);

@@ -5,17 +5,9 @@
 
 /* Parses and checks the JSON body of a request.
  *
- *
- * Motivation
- * ==========
- *
  * docs/openapi.json describes the members of each body.  An unknown member is
  * an error, and error messages name the member and the allowed values: "/rung:
  * 9 is not ...".
- *
- *
- * Usage
- * =====
  *
  *    error = rest_body_edit(INTENT_JOB_BEGIN, text, size, &edit);
  *    if (!error) {

@@ -5,17 +5,9 @@
 
 /* Listening sockets of the HTTP server, and the identity of its clients.
  *
- *
- * Motivation
- * ==========
- *
  * A Unix socket identifies the client's user.  Other machines need TLS.  A
  * valid certificate is not sufficient: the same CA signs the certificates of
  * hosts, so the allowed names are configured too.
- *
- *
- * Usage
- * =====
  *
  *    struct rest_tls tls = { key, certificate, ca_cert, &names };
  *

@@ -5,10 +5,6 @@
 
 /* Computes the answers to HTTP requests.
  *
- *
- * Motivation
- * ==========
- *
  * One table has all paths with their methods.  Errors, the list in the reply
  * of "GET /v1" and the test of docs/openapi.json all use it, so they cannot
  * differ from the implementation.  In addition, each control view (control.h)
@@ -16,10 +12,6 @@
  *
  * Handlers do not block.  A handler that must wait prepares a change or a
  * stream in the request, which the caller executes.
- *
- *
- * Usage
- * =====
  *
  *    answer = rest_authorize(actor, method, origin, content_length);
  *    if (!answer.status) {

@@ -5,10 +5,6 @@
 
 /* HTTP server of the controller: JSON views, changes, events, dashboard.
  *
- *
- * Motivation
- * ==========
- *
  * Dashboards, probes, schedulers and scripts use HTTP and JSON, not unixctl.
  * They read the same views as the control socket offers, from the same
  * builders, and write the same edits as the command line.  docs/interfaces.md,
@@ -25,10 +21,6 @@
  * once a second.  If they have changed and match, another daemon of
  * libmicrohttpd accepts connections from then on, because one cannot replace
  * its CA; open connections stay.
- *
- *
- * Usage
- * =====
  *
  *    error = rest_create(&options, &ctl, &rest);
  *    rest_run(rest);                   // Does not block.

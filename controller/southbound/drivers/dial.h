@@ -5,19 +5,11 @@
 
 /* Connects to a switch, and retries until it succeeds.
  *
- *
- * Motivation
- * ==========
- *
  * The peer's certificate must be checked after the TLS handshake, before any
  * request is sent.  libopenvswitch's rconn could open these connections, but
  * does not expose the certificate, so the streams are opened here and handed
  * to rconn.  Attempts are made after 1, 2, 4, 8, 8, ... seconds, and at once
  * after a good connection was lost.
- *
- *
- * Usage
- * =====
  *
  *    struct dial *d = dial_create("ssl:192.0.2.1:6653", versions);
  *

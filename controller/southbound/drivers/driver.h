@@ -5,18 +5,10 @@
 
 /* Interface of the drivers that apply the desired state to a switch.
  *
- *
- * Motivation
- * ==========
- *
  * switches.h computes flows and queues for all kinds of switches; a driver
  * writes them by one protocol.  openflow.h writes flows, ovsdb-qos.h the
  * queues that the flows refer to.  Without the latter the operator of the
  * switch must configure the queues.
- *
- *
- * Usage
- * =====
  *
  *    struct driver *d = openflow_create(target, &events, aux);
  *

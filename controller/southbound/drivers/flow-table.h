@@ -5,10 +5,6 @@
 
 /* Flows and groups of one switch, and the differences between two sets.
  *
- *
- * Motivation
- * ==========
- *
  * A switch must never be emptied to be filled again, because traffic runs
  * through it.  So the driver dumps the switch, compares the dump with the
  * desired entries and sends only the differences.  This module does all of
@@ -16,10 +12,6 @@
  *
  * Our flows are identified by their cookie, our groups by their number.  Other
  * entries of the switch are not read.
- *
- *
- * Usage
- * =====
  *
  *    struct flow_table *wanted = flow_table_create();
  *    flow_table_add_flow(wanted, 0, 100, FLOW_COOKIE(FLOW_LEVEL, dscp),

@@ -5,10 +5,6 @@
 
 /* Checks the cables between switches against the topology file.
  *
- *
- * Motivation
- * ==========
- *
  * Cables are plugged by hand.  Two swapped cables send paths through other
  * switches than the topology file says, and no other check would show it.  So
  * the controller sends a probe out of each end of each link at intervals, and
@@ -25,10 +21,6 @@
  * above the limit of a switch, are counted and ignored.  An attacker that
  * copies a probe may deliver the copy first, so a cable counts as wrong only
  * after two consecutive probes were received at another port.
- *
- *
- * Usage
- * =====
  *
  *    struct link_check *lc = link_check_create(topology, &key);
  *

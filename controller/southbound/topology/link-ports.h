@@ -5,10 +5,6 @@
 
 /* The links of a topology as ports of the order.
  *
- *
- * Motivation
- * ==========
- *
  * The order divides the capacity of links between switches like that of hosts'
  * uplinks, if it knows which traffic they carry.  Both directions of each link
  * with a capacity are ports.  Traffic between two leaves, which are switches
@@ -20,10 +16,6 @@
  * and that begin or end at the same switch, such as the uplinks of a leaf, are
  * one port.  The demand of a stage on each of them is the same, so that more
  * ports would only count its work several times.
- *
- *
- * Usage
- * =====
  *
  *    fabric = link_ports_create(topology, routes);
  *    cluster_set_fabric(cluster, fabric);

@@ -5,19 +5,11 @@
 
 /* Chooses paths through the switches.
  *
- *
- * Motivation
- * ==========
- *
  * Two leaves have as many shortest paths as there are spines.  A hash that
  * distributes flows may put two large flows on one path while another is idle.
  * So the large flows, which the order knows, get explicit paths with the least
  * load, and the hash distributes the rest.  A working path is kept even if
  * another one has become better, because moving a flow reorders its packets.
- *
- *
- * Usage
- * =====
  *
  *    struct routes *r = routes_create(topology);
  *
