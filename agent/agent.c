@@ -236,7 +236,7 @@ static const struct tracker_class tracker_class = {
  * longer counted from its traffic. */
 static void
 store_progress(struct agent *a, struct job *job,
-              const struct progress *progress)
+               const struct progress *progress)
 {
     job->progress = *progress;
     if (!job->has_progress) {

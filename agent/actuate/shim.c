@@ -183,7 +183,7 @@ on_slot_traffic(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *s_)
 
 static void
 report_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
-            size_t n)
+              size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char *job = slot_table_name(&s->slots, slots[i].slot);
@@ -325,7 +325,7 @@ handle_flow_page(struct shim_actuator *s, const void *body, size_t size)
 
 static int
 handle_list(struct shim_actuator *s, uint16_t type, const void *body,
-          size_t size)
+            size_t size)
 {
     size_t n;
 
@@ -389,7 +389,7 @@ handle_refusal(struct shim_actuator *s, uint16_t type, int status)
 
 static int
 handle_message(struct shim_actuator *s, const struct shim_msg *msg,
-             const void *body, size_t size)
+               const void *body, size_t size)
 {
     switch (msg->type) {
     case SHIM_MISS:

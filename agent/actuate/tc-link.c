@@ -113,7 +113,7 @@ store_attr(const struct nlattr *attr, void *attrs_)
  * 'options'.  Neither has a type above TCA_MAX. */
 static void
 parse_attrs(const struct nlmsghdr *nlh, const struct nlattr *attrs[],
-           const struct nlattr *options[])
+            const struct nlattr *options[])
 {
     memset(attrs, 0, (TCA_MAX + 1) * sizeof *attrs);
     memset(options, 0, (TCA_MAX + 1) * sizeof *options);
@@ -283,7 +283,7 @@ read_link(struct route_socket *rs, struct inspection *in)
 
 int
 tc_link_inspect(struct route_socket *rs, const char *iface,
-             const struct tc_plan *plan, struct tc_state *state)
+                const struct tc_plan *plan, struct tc_state *state)
 {
     struct inspection in = { .plan = plan, .state = state };
     int error;
@@ -407,7 +407,7 @@ write_queue(struct route_socket *rs, int ifindex, int level)
 /* Creates or changes the classes and queues that are not right. */
 static int
 write_classes(struct route_socket *rs, const struct tc_state *state,
-             const struct tc_plan *plan)
+              const struct tc_plan *plan)
 {
     struct tc_class c = tc_class_of(plan, state->mtu, -1);
     int error = (state->link_right ? 0
@@ -469,7 +469,7 @@ write_filter(struct route_socket *rs, int ifindex, int i)
  * default level and are not lost. */
 static int
 write_filters(struct route_socket *rs, const struct tc_state *state,
-             const struct tc_plan *plan)
+              const struct tc_plan *plan)
 {
     int error = state->n_filters ? remove_filters(rs, state->ifindex) : 0;
 

@@ -56,7 +56,7 @@ struct tc_state {
 };
 
 int tc_link_inspect(struct route_socket *, const char *iface,
-                 const struct tc_plan *, struct tc_state *);
+                    const struct tc_plan *, struct tc_state *);
 bool tc_state_is_right(const struct tc_state *, const struct tc_plan *);
 
 /* Changes what differs from the plan.  Returns EBUSY if another program has

@@ -96,8 +96,8 @@ watched_set(struct shash *w, const char *job, bool watch)
 
 void
 watched_request(struct shash *w, long long now,
-            void (*request)(const char *job, uint64_t since, void *aux),
-            void *aux)
+                void (*request)(const char *job, uint64_t since, void *aux),
+                void *aux)
 {
     bool few = shash_count(w) <= FEW_JOBS;
     const struct shash_node *node;

@@ -61,8 +61,8 @@ typedef void traffic_func(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,
                           void *aux);
 
 void traffic_add_stats(struct traffic *, const struct shim_stats *,
-                  const struct shim_slot_stats *, size_t n,
-                  traffic_func *, void *aux);
+                       const struct shim_slot_stats *, size_t n,
+                       traffic_func *, void *aux);
 
 /* Jobs whose bins are requested: name -> struct watched_job, to be freed by
  * shash_destroy_free_data(). */

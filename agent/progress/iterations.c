@@ -58,7 +58,7 @@ take_bin(struct iterations *it, uint64_t sent, uint64_t received)
 
 void
 iterations_add_bins(struct iterations *it, uint64_t first,
-                const struct shim_bin *bins, size_t n, long long now)
+                    const struct shim_bin *bins, size_t n, long long now)
 {
     if (!it->next || first < it->next - MIN(it->next, MAX_MISSING)
         || first > it->next + MAX_MISSING) {

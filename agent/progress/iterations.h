@@ -33,7 +33,7 @@ void iterations_destroy(struct iterations *);
 /* Adds 'n' bins from number 'first' on.  Bins that were added before are
  * ignored, and missing ones count as empty. */
 void iterations_add_bins(struct iterations *, uint64_t first,
-                     const struct shim_bin *bins, size_t n, long long now);
+                         const struct shim_bin *bins, size_t n, long long now);
 
 /* Returns the iterations since the job began, -1 if unknown. */
 int64_t iterations_count(const struct iterations *);

@@ -366,7 +366,7 @@ overtaken(const struct decide_rows *rows, const int *old_ranks, size_t k)
  * NULL: its override, or its demand. */
 static char *
 reason_for(const struct decide_rows *rows, const struct stage_row *row,
-       const struct stage_row *other)
+           const struct stage_row *other)
 {
     return (row->override
             ? xasprintf("override (%s)", override_names[row->override])

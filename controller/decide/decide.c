@@ -127,7 +127,7 @@ restore_ranks(struct stage **stages, size_t n)
 
 static void
 assign_levels(const struct policy *policy, const struct order_problem *problem,
-     struct order_result *r)
+              struct order_result *r)
 {
     if (!policy->order.truncate) {
         levels_assign(problem, r->order, policy->n_levels, r->level);
@@ -212,7 +212,7 @@ remove_isolated_times(struct order_problem *op)
 /* Computes the order of 'dp', its estimate and its bound. */
 static void
 compute_order(const struct decide *d, struct decide_problem *dp,
-      struct order_result *r)
+              struct order_result *r)
 {
     const struct order_class *class = &order_classes[
         d->policy->order.kind];
@@ -286,7 +286,7 @@ level_before_stages(const struct decide *d, const struct job *job,
  * its level. */
 static void
 store_assignments(struct decide *d, const struct decide_problem *dp,
-       const struct job_assignments *assigned, long long now)
+                  const struct job_assignments *assigned, long long now)
 {
     int first = (decide_override_pins(d->cluster)
                  ? MIN(1, d->policy->n_levels - 1) : 0);

@@ -35,7 +35,7 @@ was_behind(const struct slack_job *a, const struct slack_job *b)
  * 'tolerance' times the later completion time of their stages. */
 static void
 keep_old_order(const struct order_result *r, double tolerance,
-                struct slack_job *jobs, size_t n)
+               struct slack_job *jobs, size_t n)
 {
     bool again = true;
 
@@ -341,8 +341,8 @@ describe_stages(struct job_assignments *assigned,
 /* Assigns the jobs of 'dp'; 'r' is its order by 'policy'. */
 void
 job_assignments_init(struct job_assignments *assigned,
-                   const struct decide_problem *dp,
-                   const struct policy *policy, const struct order_result *r)
+                     const struct decide_problem *dp,
+                     const struct policy *policy, const struct order_result *r)
 {
     *assigned = (struct job_assignments) {
         .jobs = xcalloc(MAX(dp->n_jobs, 1), sizeof *assigned->jobs),

@@ -95,7 +95,7 @@ hosts_db_accept_older(struct hosts_db *hdb)
 
 static void
 load_reported(struct hosts_db *hdb,
-                 const struct hostsrec_host_reported *row)
+              const struct hostsrec_host_reported *row)
 {
     struct host *host = cluster_get_host(hdb->cluster, row->host);
 

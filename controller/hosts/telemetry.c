@@ -258,7 +258,7 @@ accept_connections(struct telemetry *t)
  * the agent has connected again before the old connection timed out. */
 static void
 set_connection_host(struct telemetry *t, struct connection *conn,
-                const char *host)
+                    const char *host)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(20, 100);
     struct connection *other;

@@ -157,7 +157,7 @@ add_bytes(struct stage *stage, struct job_traffic *t,
  * began meanwhile, the previous stage gets its part, by time. */
 static void
 add_to_stage(struct job *job, struct job_traffic *t,
-          const uint64_t delta[N_DIRS], long long now)
+             const uint64_t delta[N_DIRS], long long now)
 {
     struct stage *stage = job->stage;
     double share = 1;
@@ -246,7 +246,7 @@ find_iteration(struct job *job)
  * agent has restarted, and the count of its predecessor is kept. */
 static bool
 update_estimated(struct job_traffic *t, const struct telemetry_job *tj,
-               bool first)
+                 bool first)
 {
     bool changed = t->estimated != tj->estimated;
 

@@ -121,7 +121,7 @@ add_route(struct flow_table *ft, const struct topology_host *host, size_t h,
  * group if there are several ports.  Returns false if there is no path. */
 static bool
 put_route(struct flow_table *ft, const struct routes *routes, int sw, int to,
-        struct ofpbuf *ofpacts)
+          struct ofpbuf *ofpacts)
 {
     uint32_t ports[FLOW_GROUP_MAX_PORTS];
     size_t n = routes_next(routes, sw, to, ports, ARRAY_SIZE(ports));

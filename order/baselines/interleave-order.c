@@ -111,7 +111,7 @@ time_share(const struct order_stage *stage, size_t i, double most)
  * ports that have this level. */
 static bool
 can_share(const struct order_stage *stage, double most, int next,
-         const struct last_level *last)
+          const struct last_level *last)
 {
     for (size_t i = 0; i < stage->n_demands; i++) {
         const struct last_level *l = &last[stage->demands[i].port];

@@ -283,7 +283,7 @@ start_lists(struct active_set *a, const struct port_load *load)
  * and adds all demands to 'load', which must have been started. */
 static void
 active_start(struct active_set *a, const struct order_problem *op,
-            struct port_load *load)
+             struct port_load *load)
 {
     size_t n_demands;
 

@@ -55,7 +55,7 @@ bottleneck_key(const struct order_stage *stage,
  * offered. */
 static void
 offer_start(const struct order_problem *op, bool releases, const int *order,
-      struct order_result *result)
+            struct order_result *result)
 {
     double best = result->estimate;
 

@@ -232,8 +232,8 @@ lateness(const struct progress_curve *curve,
 
 static void
 score_no_samples(const struct progress_curve *curve,
-             const struct progress_options *options, double k, double m,
-             double now, double *gain, bool *early)
+                 const struct progress_options *options, double k, double m,
+                 double now, double *gain, bool *early)
 {
     score_prior(options, k, m, gain, early);
     if (now - curve->begin < options->boot_s) {
@@ -289,7 +289,7 @@ iterations_to_samples(const struct progress_curve *curve,
 
 double
 progress_curve_to_theta(struct progress_curve *curve,
-                     const struct progress_options *options, double k)
+                        const struct progress_options *options, double k)
 {
     double missing = iterations_to_samples(curve, options, k);
     double limit = 1, span = 1, exponent = 1;

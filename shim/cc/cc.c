@@ -205,7 +205,7 @@ remote_syn(const struct segment *seg, const struct segment_options *o,
 
 static void
 uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
-             uint16_t slot, uint64_t now)
+               uint16_t slot, uint64_t now)
 {
     struct cc_flow *flow = find_flow(cc, seg, now);
     uint32_t length = frame->length;

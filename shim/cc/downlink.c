@@ -320,7 +320,7 @@ count_excess(const struct cc *cc, struct cc_arriving *in, uint64_t ns)
 
 static void
 fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
-          struct cc_share *share)
+           struct cc_share *share)
 {
     struct cc_arriving *in = &flow->in;
 

@@ -102,7 +102,7 @@ uplink_remove(struct cc *cc, struct cc_flow *flow)
 
 void
 uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
-                uint64_t until, uint64_t now)
+            uint64_t until, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t most = now + MAX_HOLD_NS;
@@ -122,7 +122,7 @@ uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
 
 void
 uplink_grant(struct cc *cc, struct cc_flow *flow,
-                 const struct grant *grant, uint64_t now)
+             const struct grant *grant, uint64_t now)
 {
     counter_add(&cc->grants_taken, 1);
     uplink_hold(cc, flow, grant->bps, now + grant->ms * MS, now);
@@ -174,7 +174,7 @@ is_held(struct cc *cc, const struct cc_flow *flow)
  * small flow, which never gets a grant. */
 static void
 send_ungranted(struct cc *cc, struct cc_flow *flow, uint32_t length,
-            uint64_t now)
+               uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
@@ -193,7 +193,7 @@ send_ungranted(struct cc *cc, struct cc_flow *flow, uint32_t length,
 
 uint16_t
 uplink_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
-                 uint64_t now)
+             uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 

@@ -187,7 +187,7 @@ lookup_one(struct flow_table *ft, uint64_t hash, uint32_t i, uint16_t *slots)
 
 static uint64_t __attribute__((noinline))
 lookup_one_call(struct flow_table *ft, uint64_t hash, uint32_t i,
-                  uint16_t *slots)
+                uint16_t *slots)
 {
     return lookup_one(ft, hash, i, slots);
 }

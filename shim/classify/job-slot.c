@@ -382,7 +382,7 @@ job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
  * change the copy may be inconsistent; then the next call copies again. */
 bool
 job_slots_classes(const struct job_slots *js, uint32_t *seen,
-                 job_class classes[SHIM_MAX_SLOTS])
+                  job_class classes[SHIM_MAX_SLOTS])
 {
     uint32_t n = __atomic_load_n(&js->n_orders, __ATOMIC_ACQUIRE);
 

@@ -116,7 +116,7 @@ uint32_t job_slots_count_control(const struct job_slots *);
 
 /* The loop. */
 bool job_slots_classes(const struct job_slots *, uint32_t *seen,
-                      job_class classes[SHIM_MAX_SLOTS]);
+                       job_class classes[SHIM_MAX_SLOTS]);
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
 void job_slots_count_tx(struct job_slots *, const uint16_t *slots,
                         const uint32_t *lengths, uint32_t n);

@@ -116,7 +116,7 @@ rank_queues_set_rate(struct rank_queues *rq, uint64_t now, uint64_t bps,
  * the last class if 'classes' is NULL. */
 void
 rank_queues_set_classes(struct rank_queues *rq,
-                       const job_class classes[SHIM_MAX_SLOTS])
+                        const job_class classes[SHIM_MAX_SLOTS])
 {
     uint64_t credit[SHIM_N_LEVELS];
 
@@ -235,7 +235,7 @@ rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
  * all fit.  Returns how many were appended. */
 static inline uint32_t
 push_all(struct rank_queues *rq, struct job_queue *q,
-              const struct queue_item *items, uint32_t n)
+         const struct queue_item *items, uint32_t n)
 {
     uint64_t bytes = 0;
 

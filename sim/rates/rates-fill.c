@@ -251,7 +251,7 @@ member_destroy(struct member *m)
 /* Adds 'change', 1 or -1, to the flows of each port of 'flow'. */
 static void
 count_flow(struct member *m, const struct flow *flow, const struct path *path,
-      int change)
+           int change)
 {
     int last = path->n_ports - 1;
 

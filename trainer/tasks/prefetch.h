@@ -36,7 +36,7 @@ struct prefetch;
 /* Creates a queue of 'n_samples' samples, at least 1, of at most 'max_keys'
  * keys. */
 struct prefetch *prefetch_create(struct key_worker *, size_t n_samples,
-                                   size_t max_keys);
+                                 size_t max_keys);
 void prefetch_destroy(struct prefetch *);
 
 /* Returns the memory for the keys of the next sample, NULL if the queue is

@@ -109,7 +109,7 @@ add_random_traits(struct order_problem *op, uint64_t *seed)
  * many. */
 static void
 for_orders(uint64_t seed, void (*check)(const struct order_options *,
-                                        const struct order_problem *))
+           const struct order_problem *))
 {
     static const int n_levels[] = { 1, 2, 6, INT_MAX };
 

@@ -252,7 +252,7 @@ world_arrive(struct world *w, int from, struct cc_packet *p, uint16_t slot)
  * shim, and stores the packet that arrived. */
 struct verdict
 world_carry(struct world *w, int from, const struct packet_spec *spec,
-      struct cc_packet *p)
+            struct cc_packet *p)
 {
     struct verdict v;
 
