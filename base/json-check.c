@@ -653,7 +653,8 @@ json_check_close_all(struct json_check *jc)
     return finish(jc, MAX_ERRORS);
 }
 
-/* Returns what can be read from 'stream', at most MAX_FILE bytes and a '\0'. */
+/* Returns what can be read from 'stream', at most MAX_FILE bytes and a '\0'.
+ */
 static char *
 read_stream(FILE *stream, size_t *np)
 {

@@ -28,8 +28,8 @@ void *allocate_lines(size_t size);
 
 /* Zeroed memory of 'size' bytes that takes up a page of the machine's memory
  * when it is first written.  free_pages(): frees it; NULL is allowed.
- * release_pages(): gives back the whole pages of a range.  Their content becomes
- * undefined. */
+ * release_pages(): gives back the whole pages of a range.  Their content
+ * becomes undefined. */
 void *allocate_pages(size_t size);
 void free_pages(void *, size_t size);
 void release_pages(void *, size_t size);

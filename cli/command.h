@@ -54,7 +54,8 @@ const char *command_env(const char *name, const char *deflt);
  * default. */
 const char *command_rundir(void);
 
-/* Returns the directory of the controller's sockets, which the caller frees. */
+/* Returns the directory of the controller's sockets, which the caller frees.
+ */
 char *command_controller_rundir(void);
 
 /* Prints and destroys 'json'. */

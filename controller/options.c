@@ -68,7 +68,8 @@ static const struct option_table table = {
     .version = "stagecoach-controller " STAGECOACH_VERSION,
     .usage = "usage: stagecoach-controller [OPTIONS] --policy=FILE\n\n"
              "Orders the network by search stages.\n",
-    .footer = "RUNDIR is $STAGECOACH_RUNDIR, or\n/run/stagecoach/controller.\n",
+    .footer = "RUNDIR is $STAGECOACH_RUNDIR, "
+              "or\n/run/stagecoach/controller.\n",
     .rows = rows,
 };
 

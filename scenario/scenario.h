@@ -17,8 +17,8 @@
  * random (scenario/random-placements.h).
  *
  * Instead of one switch, the fabric may have racks.  The hosts are divided
- * among the leaves in order, each leaf has one link to each spine, and a leaf's
- * hosts can send "over" times what its links carry:
+ * among the leaves in order, each leaf has one link to each spine, and a
+ * leaf's hosts can send "over" times what its links carry:
  *
  *    "fabric": {"leaf_spine": {"leaves": 2, "spines": 1, "over": 4}}
  *

@@ -14,7 +14,8 @@
  *    uplink_mtu     Of the kernel's interface.
  *    merges         Offloads by which the kernel merges received packets at
  *                   the uplink: "gro", "lro", "gro,lro" or "none".
- *    host_tso       "on" if the host's kernel, at the other end of a veth pair,
+ *    host_tso       "on" if the host's kernel, at the other end of a veth
+ *    pair,
  *                   leaves segmentation to a card: the shim drops its long
  *                   packets.  Otherwise "off".
  *    memory         Of the packet buffers: "huge" pages or "ordinary" ones.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-trainer: a whole training job on this machine; a server, a worker,
- * a peer or a node of one; or several jobs, one after the other, to compare. */
+/* stagecoach-trainer: a whole training job on this machine; a server, a
+ * worker, a peer or a node of one; or several jobs, one after the other, to
+ * compare. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -25,9 +25,9 @@ bool cgroup_name_is_valid(const char *name);
 #define CGROUP_NAME_RULE "1 to 31 letters, digits, '.', '_' and '-' after a " \
     "letter or digit are allowed"
 
-/* Converts 'text' to a valid name: other characters become "-", a first one that
- * is no letter or digit "x"; a name of more than 31 characters is cut to 22
- * characters, "-", and 8 digits of a hash, the same on each host.  Empty if
+/* Converts 'text' to a valid name: other characters become "-", a first one
+ * that is no letter or digit "x"; a name of more than 31 characters is cut to
+ * 22 characters, "-", and 8 digits of a hash, the same on each host.  Empty if
  * 'text' is empty. */
 void cgroup_name_fit(const char *text, char name[32]);
 

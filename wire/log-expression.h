@@ -52,8 +52,8 @@ enum log_match {
     LOG_EXHAUSTED,              /* A limit was reached. */
 };
 
-/* Returns NULL and stores the expression, or returns a malloc()'d message, what
- * is wrong and what is allowed, without a place. */
+/* Returns NULL and stores the expression, or returns a malloc()'d message,
+ * what is wrong and what is allowed, without a place. */
 char *log_expression_compile(const char *text, struct log_expression **);
 void log_expression_destroy(struct log_expression *);
 

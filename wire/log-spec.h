@@ -79,7 +79,8 @@ void log_rules_destroy(struct log_rules *);
 char *log_spec_path(const struct log_spec *, const char *cojob,
                     const char *job);
 
-/* Returns the text from which log_spec_parse() makes the same specification. */
+/* Returns the text from which log_spec_parse() makes the same specification.
+ */
 char *log_spec_to_text(const struct log_spec *);
 
 /* Returns the length of the path at 'text', which follows "FORMAT:", in a text

@@ -13,8 +13,8 @@
  *
  * The rights are the real user and group and the supplementary groups.  A
  * process whose program had raised rights when it was executed (AT_SECURE: it
- * has a set-user-ID bit, for example) is refused: the user who started it chose
- * its environment and its working directory, but not its user.
+ * has a set-user-ID bit, for example) is refused: the user who started it
+ * chose its environment and its working directory, but not its user.
  *
  *    n = job_pids(registry, root, "asha/t0", &pids);
  *    if (job_process_open(pids[0], &p)) {

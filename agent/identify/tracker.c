@@ -334,8 +334,8 @@ scan_claims(struct tracker *t)
     }
 }
 
-/* Finds the users of jobs whose cgroups root has created, unless their launcher
- * has named them.  The first processes may still be root's. */
+/* Finds the users of jobs whose cgroups root has created, unless their
+ * launcher has named them.  The first processes may still be root's. */
 static void
 find_users(struct tracker *t)
 {

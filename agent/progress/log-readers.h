@@ -7,9 +7,9 @@
  *
  * A job that does not use the progress socket usually writes its progress to a
  * file.  The job's environment, or the first matching rule, names the files.
- * "stagecoach run --log" stores its argument in the environment of the command,
- * as STAGECOACH_LOG, so an agent that starts late or again finds it with the
- * job.
+ * "stagecoach run --log" stores its argument in the environment of the
+ * command, as STAGECOACH_LOG, so an agent that starts late or again finds it
+ * with the job.
  *
  * Files, file systems and expressions are the tenant's.  The agent is root and
  * must not stall, so it never opens such a file nor compiles such an

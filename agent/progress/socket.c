@@ -43,10 +43,10 @@ struct progress_socket {
     uint64_t refused;           /* Of other processes. */
 };
 
-/* Binds 'fd' to 'path', for all users: jobs do not run as root.  The mode is set
- * before the name exists, and the name is made in the directory that was opened:
- * nobody can put another file in the place of either.  Returns 0 or a positive
- * errno value. */
+/* Binds 'fd' to 'path', for all users: jobs do not run as root.  The mode is
+ * set before the name exists, and the name is made in the directory that was
+ * opened: nobody can put another file in the place of either.  Returns 0 or a
+ * positive errno value. */
 static int
 bind_public(int fd, const char *path)
 {

@@ -5,11 +5,11 @@
 
 /* Takes the place and the rights of a job.
  *
- * stagecoach-tail begins with the agent's capabilities and must read a tenant's
- * files as the tenant would.  It enters the mount namespace of a process of
- * the job, so that it has the files of a container or of a private /tmp, and
- * those of /home and /tmp that the agent's unit hides.  Then it gives up all
- * rights but those of the job's user, for good.
+ * stagecoach-tail begins with the agent's capabilities and must read a
+ * tenant's files as the tenant would.  It enters the mount namespace of a
+ * process of the job, so that it has the files of a container or of a private
+ * /tmp, and those of /home and /tmp that the agent's unit hides.  Then it
+ * gives up all rights but those of the job's user, for good.
  *
  * The process is given as a pidfd, which never refers to another process.  The
  * agent opened it before it read the user, the groups and the job of the

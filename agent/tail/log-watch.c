@@ -55,7 +55,8 @@ log_watch_dir(struct log_watch *lw, int fd, bool files)
     if (lw->n >= LOG_MAX_WATCHES) {
         errno = ENOSPC;
     } else if (!fchdir(fd)) {
-        watch = inotify_add_watch(lw->fd, ".", EVENTS | (files ? IN_MODIFY : 0));
+        watch =
+            inotify_add_watch(lw->fd, ".", EVENTS | (files ? IN_MODIFY : 0));
     }
     if (watch < 0) {
         lw->error = lw->error ? lw->error : errno;

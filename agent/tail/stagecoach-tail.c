@@ -82,7 +82,8 @@ on_progress(const struct progress *progress, void *t_)
     t->pending = true;
 }
 
-/* Sends the last progress, which stays pending if the agent's queue is full. */
+/* Sends the last progress, which stays pending if the agent's queue is full.
+ */
 static void
 send_progress(struct tail *t)
 {
@@ -190,7 +191,7 @@ main(int argc OVS_UNUSED, char *argv[])
     char *error;
 
     set_program_name(argv[0]);
-    prctl(PR_SET_NAME, TAIL_PROGRAM, 0, 0, 0);   /* It was executed by number. */
+    prctl(PR_SET_NAME, TAIL_PROGRAM, 0, 0, 0); /* It was executed by number. */
     close(TAIL_SELF);
     receive_start(&start);
     failed = tail_enter(&start);

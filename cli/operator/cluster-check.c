@@ -170,7 +170,8 @@ check_version(struct cluster *c, const struct view *v, const char *program,
     if (is_known(version) && is_known(c->program)
         && strcmp(version, c->program)) {
         findings_add(c->findings, FINDING_WARNING, v->name,
-                     "upgrade the packages on the host, after the controllers' "
+                     "upgrade the packages on the host, after the "
+                     "controllers' "
                      "packages; then systemctl restart stagecoach-agent, "
                      "systemctl reload stagecoach-shim",
                      "the %s has version %s, the controller %s", program,

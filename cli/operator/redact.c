@@ -147,7 +147,8 @@ match_key(const char *s)
     return end ? end + strcspn(end, "\n") : s + strlen(s);
 }
 
-/* Returns the end of the user and the password of a URL at 's', "//", or NULL. */
+/* Returns the end of the user and the password of a URL at 's', "//", or NULL.
+ */
 static const char *
 match_login(const char *s)
 {

@@ -3,8 +3,8 @@
 /* stagecoach support: makes an archive for a request for help.
  *
  * All texts are collected in memory and lose their secrets there (redact.h)
- * before any is written, so that no secret is ever on the disk.  Environments of
- * processes and files of keys are never read. */
+ * before any is written, so that no secret is ever on the disk.  Environments
+ * of processes and files of keys are never read. */
 
 #include <config.h>
 

@@ -174,8 +174,8 @@ draw(const struct top_sample *before, const struct top_sample *now,
 }
 
 /* Waits for a key until 'deadline' (time_msec()).  Returns the key, 0 at the
- * deadline, -1 at the end of the input.  The last letter of an arrow's sequence
- * stands for it. */
+ * deadline, -1 at the end of the input.  The last letter of an arrow's
+ * sequence stands for it. */
 static int
 read_key(long long deadline)
 {

@@ -339,7 +339,8 @@ print_result(const struct policy_args *args, const struct inputs *in,
     }
     printf(in->split ? ": %zu simulations; the first %zu cojobs for training, "
                        "%zu held back\n"
-                     : ": %zu simulations; %zu workloads for training, %zu held "
+                     : ": %zu simulations; %zu workloads for training, %zu "
+                       "held "
                        "back\n",
            r->n_simulations, n[TUNE_TRAIN], n[TUNE_HELD_BACK]);
     print_effects(options, r);

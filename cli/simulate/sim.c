@@ -423,7 +423,8 @@ static const struct option_table table = {
     "the largest slowdown, worst the largest ratio of a stage's time to its\n"
     "time under fair.\n\n"
     "Accuracy is not simulated: a search of a lab scenario keeps its first\n"
-    "jobs, whose metric is 1 - 1 / (k + 1) after k iterations; other searches\n"
+    "jobs, whose metric is 1 - 1 / (k + 1) after k iterations; other "
+    "searches\n"
     "keep those with the best curves.  No packets are lost.  Decisions are\n"
     "applied immediately, but for lab scenarios, see --ideal.\n",
     .operand = "WORKLOAD", .min_operands = 1, .max_operands = 1,

@@ -47,7 +47,8 @@ fail_at(struct import *im, const struct words *w, int line, const char *what)
     }
 }
 
-/* Reads 'file'.  A line must have 'min' to 'max' words, as 'rule' describes. */
+/* Reads 'file'.  A line must have 'min' to 'max' words, as 'rule' describes.
+ */
 static void
 words_init(struct words *w, struct import *im, const char *file, size_t min,
            size_t max, const char *rule)

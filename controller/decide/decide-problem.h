@@ -76,7 +76,8 @@ struct decide_problem {
 
 void decide_problem_init(struct decide_problem *, struct order_problem *op,
                          struct order_problem *whole, const struct cluster *,
-                         const struct policy *, enum order_unit, long long now);
+                         const struct policy *, enum order_unit,
+                         long long now);
 void decide_problem_uninit(struct decide_problem *);
 
 /* Returns true if a running stage has jobs with more than one iteration. */

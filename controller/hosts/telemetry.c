@@ -48,7 +48,8 @@ COVERAGE_DEFINE(telemetry_stranger);
 #define STANDBY_MS 1000
 
 /* A host without a report for this time is disconnected; agents report every
- * 200 ms.  Its connection is closed later, since the agent may only be late. */
+ * 200 ms.  Its connection is closed later, since the agent may only be late.
+ */
 #define SILENT_MS 4000
 #define RX_TIMEOUT_MS 10000
 

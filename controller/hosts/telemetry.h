@@ -48,8 +48,8 @@ void telemetry_send_leases(struct telemetry *, int64_t generation,
 char *telemetry_check_remote(const char *passive);
 
 /* Returns the certificate of a client of the server at 'passive' for
- * telemetry_check_host().  'common_name' is NULL for a client whose certificate
- * has none: it speaks for no host. */
+ * telemetry_check_host().  'common_name' is NULL for a client whose
+ * certificate has none: it speaks for no host. */
 const char *telemetry_certificate(const char *passive,
                                   const char *common_name);
 

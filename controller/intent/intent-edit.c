@@ -131,8 +131,8 @@ find_stage(const struct intentrec_cojob *cojob, int rung)
     return NULL;
 }
 
-/* Begins a cojob.  If it was done, it begins again without jobs and stages, and
- * belongs to the user who began it again. */
+/* Begins a cojob.  If it was done, it begins again without jobs and stages,
+ * and belongs to the user who began it again. */
 static char *
 begin_cojob(const struct edit_ctx *ctx)
 {

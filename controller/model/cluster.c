@@ -470,8 +470,8 @@ cojob_set_owner(struct cojob *cojob, const char *owner)
     cojob->owner = owner && *owner ? xstrdup(owner) : NULL;
 }
 
-/* Returns the time_msec() at which a row that is new in this copy of the intent
- * began; 'began' is its stamp, epoch ms. */
+/* Returns the time_msec() at which a row that is new in this copy of the
+ * intent began; 'began' is its stamp, epoch ms. */
 static long long
 began_msec(const struct cluster *c, int64_t began)
 {

@@ -6,8 +6,8 @@
 /* Where the bytes of an iteration go: host pairs, and ports.
  *
  * Telemetry has the bytes of a job in an iteration by host and direction.
- * Host ports need no more.  A link of the fabric (fabric.h) carries the traffic
- * of some pairs only, and so does an explicit path (routes.h).
+ * Host ports need no more.  A link of the fabric (fabric.h) carries the
+ * traffic of some pairs only, and so does an explicit path (routes.h).
  *
  *    n = iteration_traffic_pairs(job, &pairs);
  *    free(pairs);
@@ -22,7 +22,8 @@
  * job explain at least half of what the host has sent for it since the agent
  * began.  Otherwise - at the beginning, over UDP or IPv6, with connections of
  * less than a second - they are estimated from the tx bytes of i, the rx bytes
- * of all hosts, and the formula that demand.h uses before anything is measured:
+ * of all hosts, and the formula that demand.h uses before anything is
+ * measured:
  *
  *    w(i, j) = f(i, j) * rx(j) / sum over k of f(k, j)
  *    bytes(i, j) = tx(i) * w(i, j) / sum over k of w(i, k)

@@ -123,9 +123,9 @@ job_progress_sample(struct job_progress *p, int64_t *last, const char *metric,
 }
 
 /* Sets the members of 'traits' that depend on progress, with the parameters of
- * 'policy'.  'iteration' is the current one, -1 if unknown, 'left' is the number
- * of those to the end of the stage, 1 if unknown, and 'later' is the number
- * that the job is expected to do in later stages of its search. */
+ * 'policy'.  'iteration' is the current one, -1 if unknown, 'left' is the
+ * number of those to the end of the stage, 1 if unknown, and 'later' is the
+ * number that the job is expected to do in later stages of its search. */
 void
 job_progress_score(struct job_progress *p, const struct policy *policy,
                    int64_t iteration, int64_t left, double later, int64_t now,

@@ -117,8 +117,8 @@ void overrides_put_row(struct overrides *, const struct override *row);
 void overrides_end_rows(struct overrides *);
 void overrides_forget_unstored(struct overrides *);
 
-/* Returns true if the row of the override may be deleted; 'last' is the largest
- * number of all rows, 'now' is time_msec(). */
+/* Returns true if the row of the override may be deleted; 'last' is the
+ * largest number of all rows, 'now' is time_msec(). */
 bool override_is_expired(const struct override *, int64_t last,
                          long long now);
 

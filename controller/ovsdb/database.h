@@ -68,8 +68,8 @@ char *database_join(const struct database *, const char *dbfile,
  * (listener-file.h); must precede each start of a server with an address. */
 char *database_prepare(const struct database *, const struct database_site *);
 
-/* Add the command lines of the server of 'dbfile' and of the relay of the hosts
- * database to 'argv', and terminate it. */
+/* Add the command lines of the server of 'dbfile' and of the relay of the
+ * hosts database to 'argv', and terminate it. */
 void database_argv(const struct database *, const char *dbfile,
                    const struct database_site *, struct svec *argv);
 void database_relay_argv(const struct database_site *, struct svec *argv);

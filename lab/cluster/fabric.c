@@ -549,7 +549,8 @@ fabric_queues_to_string(const struct plan *plan, const char *datapath,
     } else if (!datapath) {
         return "unknown, because Open vSwitch does not answer";
     } else if (strcmp(datapath, "system")) {
-        return "by DSCP in the lab's shaper; Open vSwitch's userspace datapath "
+        return "by DSCP in the lab's shaper; Open vSwitch's userspace "
+               "datapath "
                "ignores the queues of the controller's flows (set_queue)";
     } else if (!in_sync) {
         return "unknown, because the switches do not have all flows and "

@@ -26,8 +26,8 @@
  * fabric leaves its ports alone: the controller creates their queues through
  * the switch's database, and its flows select them (ovsdb-qos.h).
  *
- * With racks there are several bridges (leaf-spine.h).  The ports of the cables
- * between them are shaped in the same way, at their own rate.
+ * With racks there are several bridges (leaf-spine.h).  The ports of the
+ * cables between them are shaped in the same way, at their own rate.
  *
  * A scenario may give the ports one queue instead ("queues"), as a switch has
  * without a configuration.  Then only the hosts order the traffic: the

@@ -6,7 +6,8 @@
 /* Switches and cables of a lab with racks, and the topology file for its
  * controller.
  *
- *      spine0       spine1         Each leaf has one cable to each spine; hosts
+ *      spine0       spine1         Each leaf has one cable to each spine;
+ *      hosts
  *       |  \_______/  |            are divided among the leaves in order.
  *       |  /       \  |
  *      leaf0        leaf1          A cable is a pair of veth interfaces in the

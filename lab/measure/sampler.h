@@ -3,8 +3,8 @@
 #ifndef LAB_SAMPLER_H
 #define LAB_SAMPLER_H 1
 
-/* Samples link use, CPU load, and counters of shims and TCP twice a second, and
- * the queues of the fabric twenty times.
+/* Samples link use, CPU load, and counters of shims and TCP twice a second,
+ * and the queues of the fabric twenty times.
  *
  * Coverage is the share of the hosts' IP bytes that their shims sent in the
  * class of a job.

@@ -17,9 +17,9 @@
  * guarantee is that of the permutation times ITERATION_LOSS.  The permutation
  * and the local search minimize the weighted ends of the iterations of this
  * moment.  Their orders change more often than the sort, and they take five to
- * twelve times as long.  Stages end no earlier: the mean is up to 1.2 % shorter
- * on 6 hosts with equal widths, and 0.1 to 1.5 % longer in six other families
- * of order-iterating. */
+ * twelve times as long.  Stages end no earlier: the mean is up to 1.2 %
+ * shorter on 6 hosts with equal widths, and 0.1 to 1.5 % longer in six other
+ * families of order-iterating. */
 
 #include "order/primal-dual/primal-dual.h"
 

@@ -22,21 +22,21 @@
  * job of its stage that needs most: a stage ends with its slowest job, so a
  * job that has time to spare lets others pass.
  *
- * The size of an iteration is the seconds of its busiest port.  The last factor
- * makes the order independent of what a job calls an iteration: an iteration
- * is sorted by what its search still needs over the weight of the search and
- * the urgency, so that a job that reports its iterations in k parts keeps its
- * place, and a job that sends needless bytes goes back.  With 1 / work in its
- * place the mean was 0.6 % less, but a job that split each exchange into four
- * ended its stages a third earlier (test-mixed-traffic.c), and so would a job
- * that waits and goes on to report iterations, because the bytes that are
- * measured for each of them fall.
+ * The size of an iteration is the seconds of its busiest port.  The last
+ * factor makes the order independent of what a job calls an iteration: an
+ * iteration is sorted by what its search still needs over the weight of the
+ * search and the urgency, so that a job that reports its iterations in k parts
+ * keeps its place, and a job that sends needless bytes goes back.  With 1 /
+ * work in its place the mean was 0.6 % less, but a job that split each
+ * exchange into four ended its stages a third earlier (test-mixed-traffic.c),
+ * and so would a job that waits and goes on to report iterations, because the
+ * bytes that are measured for each of them fall.
  *
  * The seconds of all ports as the size, or the geometric mean of both, favour
- * wide jobs: by the geometric mean a ring over 16 hosts goes before narrow jobs
- * with a third of its work, and uses its 32 ports unevenly, because it waits
- * for the slowest.  On 64 and 128 hosts with such rings the mean is then 2 and
- * 3 % longer than by the busiest port, and the 95th percentile 5 and 2 %
+ * wide jobs: by the geometric mean a ring over 16 hosts goes before narrow
+ * jobs with a third of its work, and uses its 32 ports unevenly, because it
+ * waits for the slowest.  On 64 and 128 hosts with such rings the mean is then
+ * 2 and 3 % longer than by the busiest port, and the 95th percentile 5 and 2 %
  * (default objective, 12 seeds).
  *
  * Weights change as jobs make progress.  Computing them again every 0.2, 0.5

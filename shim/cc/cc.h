@@ -25,11 +25,12 @@
  * of the uplink (queue/control-share.h).  Small flows keep their job's level:
  * otherwise an application could raise its level by sending little at a time.
  *
- * Where the switch's port to the host has one queue, the order is in the grants
- * alone, so they keep that queue short.  Where the port serves the levels in
- * order, what waits there does no harm to earlier ranks, and it keeps the link
- * busy while senders are busy with others: then all of the link is granted,
- * bursts do not wait for grants, and only a long queue lowers them.
+ * Where the switch's port to the host has one queue, the order is in the
+ * grants alone, so they keep that queue short.  Where the port serves the
+ * levels in order, what waits there does no harm to earlier ranks, and it
+ * keeps the link busy while senders are busy with others: then all of the link
+ * is granted, bursts do not wait for grants, and only a long queue lowers
+ * them.
  *
  * ECN protects the core of the network, whose queues no host can measure:
  * where loops sleep for up to a millisecond, a round trip time says more about

@@ -7,13 +7,13 @@
  * the flows to those parts here too would only lose what one of them leaves
  * unused until that is noticed.
  *
- * A burst starts before its grant arrives.  Where the receiver's switch has one
- * queue, the first window of a flow of a late rank would compete with flows of
- * earlier ranks, and took a sixth of the servers' links in the quickstart.  So
- * if the remote shim wants that (HELLO_WAITING) and is near, the bytes of a
- * small flow leave, the remote shim is informed, and the rest waits a round
- * trip for the grant.  Homa's unscheduled bytes are the same idea (Montazeri et
- * al., SIGCOMM 2018). */
+ * A burst starts before its grant arrives.  Where the receiver's switch has
+ * one queue, the first window of a flow of a late rank would compete with
+ * flows of earlier ranks, and took a sixth of the servers' links in the
+ * quickstart.  So if the remote shim wants that (HELLO_WAITING) and is near,
+ * the bytes of a small flow leave, the remote shim is informed, and the rest
+ * waits a round trip for the grant.  Homa's unscheduled bytes are the same
+ * idea (Montazeri et al., SIGCOMM 2018). */
 
 #include "shim/cc/state.h"
 
@@ -269,8 +269,8 @@ take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 }
 
 /* Checks how long the queue of 'flow', which has a grant, has been empty.
- * Returns true if the receiver's shim should be informed, once: ACKs would have
- * triggered more data by now. */
+ * Returns true if the receiver's shim should be informed, once: ACKs would
+ * have triggered more data by now. */
 static bool
 take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
@@ -295,7 +295,8 @@ take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 /* Informs the remote shims which flows are 'due' for a message of 'type'. */
 static void
 send_reports(struct cc *cc, enum grant_type type,
-             bool (*due)(struct cc *, struct cc_flow *, uint64_t), uint64_t now)
+             bool (*due)(struct cc *, struct cc_flow *, uint64_t),
+             uint64_t now)
 {
     bool any = false;
 

@@ -267,8 +267,8 @@ lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
 #endif
 
 /* Stores in 'slots' the slots of the 'n' flows of 'hashes', with FLOW_CONTROL,
- * at most FLOW_TABLE_MAX_BULK.  For each unknown flow stores 0 and sets its bit
- * in the result. */
+ * at most FLOW_TABLE_MAX_BULK.  For each unknown flow stores 0 and sets its
+ * bit in the result. */
 uint64_t
 flow_table_lookup_bulk(struct flow_table *ft, const uint64_t *hashes,
                        uint32_t n, uint16_t *slots)

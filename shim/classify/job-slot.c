@@ -197,8 +197,8 @@ set_row(struct job_slots *js, uint16_t slot, const struct shim_slot *row)
     }
 }
 
-/* Sets both treatments of 'slot' by 'word', 0 for no treatment.  The row of the
- * slot must be set. */
+/* Sets both treatments of 'slot' by 'word', 0 for no treatment.  The row of
+ * the slot must be set. */
 static void
 set_words(struct job_slots *js, uint16_t slot, uint32_t word)
 {

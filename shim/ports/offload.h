@@ -19,10 +19,10 @@
  * may not be entered.  Any thread. */
 int offload_switch_off(const char *iface);
 
-/* Stores whether the kernel at the other end of the veth pair of 'iface' leaves
- * segmentation to a card now: others may have enabled it again.  Returns 0, or
- * a positive errno if that is unknown, such as ENODEV without a veth pair.  Any
- * thread. */
+/* Stores whether the kernel at the other end of the veth pair of 'iface'
+ * leaves segmentation to a card now: others may have enabled it again.
+ * Returns 0, or a positive errno if that is unknown, such as ENODEV without a
+ * veth pair.  Any thread. */
 int offload_read_tso(const char *iface, bool *tso);
 
 #endif /* shim/ports/offload.h */

@@ -9,10 +9,10 @@
  * as heartbeats.  So each job may send some of its packets before all others:
  * packets of flows that were registered as control, and packets that the job
  * has marked itself.  All jobs with a control class have equal parts of 1 % of
- * the uplink, one part being left for packets without a job, such as ARP.  With
- * fixed parts a job always has its own, whatever the other jobs send; what
- * exceeds a part is sent as the job's other packets, with their DSCP.  So a job
- * that marks its bulk gains no more than its part.
+ * the uplink, one part being left for packets without a job, such as ARP.
+ * With fixed parts a job always has its own, whatever the other jobs send;
+ * what exceeds a part is sent as the job's other packets, with their DSCP.  So
+ * a job that marks its bulk gains no more than its part.
  *
  * Each part is a token bucket of CONTROL_SHARE_BURST bytes.  Each job has a
  * queue in the control class; these queues are served in turn.

@@ -71,8 +71,8 @@ add_exchange(struct workload_job *job, const struct search_placement *place,
     }
 }
 
-/* Without a server: all-reduce around a ring.  The other schemes exchange about
- * as many bytes in an iteration, with peers that change. */
+/* Without a server: all-reduce around a ring.  The other schemes exchange
+ * about as many bytes in an iteration, with peers that change. */
 static void
 add_peers(struct workload_job *job, const struct search_placement *place,
           size_t n_parameters)

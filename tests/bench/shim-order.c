@@ -244,7 +244,8 @@ main(int argc, char *argv[])
     }
     printf("{\"own_1\": %.1f, \"own_8\": %.1f, \"own_1000\": %.1f,"
            " \"own_fair_1000\": %.1f, \"own_paced_1000\": %.1f,"
-           " \"rte_sched_1\": %.1f, \"rte_sched_16\": %.1f}\n", own(1, false), own(8, false),
-           own(1000, false), own(1000, true), own_paced(), theirs(1), theirs(16));
+           " \"rte_sched_1\": %.1f, \"rte_sched_16\": %.1f}\n",
+           own(1, false), own(8, false), own(1000, false), own(1000, true),
+           own_paced(), theirs(1), theirs(16));
     return EXIT_SUCCESS;
 }

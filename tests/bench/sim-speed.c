@@ -148,11 +148,12 @@ main(int argc, char *argv[])
     }
     simulate(w, &options, &result);
     getrusage(RUSAGE_SELF, &usage);
-    printf("{\"seconds\": %.3f, \"cpu_seconds\": %.3f, \"rss_mib\": %.1f, \"stages\": %zu, "
+    printf("{\"seconds\": %.3f, \"cpu_seconds\": %.3f, \"rss_mib\": %.1f, "
+           "\"stages\": %zu, "
            "\"decisions\": %zu, \"mean\": %.4f, \"gap\": %.4f}\n",
            read_clock(CLOCK_MONOTONIC) - begin,
-           read_clock(CLOCK_PROCESS_CPUTIME_ID), usage.ru_maxrss / 1024.0, result.n_stages,
-           result.decisions, result.mean, result.gap);
+           read_clock(CLOCK_PROCESS_CPUTIME_ID), usage.ru_maxrss / 1024.0,
+           result.n_stages, result.decisions, result.mean, result.gap);
     sim_result_uninit(&result);
     workload_destroy(w);
     return 0;

@@ -14,8 +14,8 @@
  * barrier, aborts the program.
  *
  * Kernels and copies to the device are done at once.  Copies to the host are
- * late, so that a missing wait for one is detected; see cuda-emulator.cc.  With
- * $EMULATOR_REFUSES=FUNCTION, cudaStreamBeginCapture() or
+ * late, so that a missing wait for one is detected; see cuda-emulator.cc.
+ * With $EMULATOR_REFUSES=FUNCTION, cudaStreamBeginCapture() or
  * cudaGraphInstantiate() fails.
  *
  *    c++ -x c++ -include cuda-emulator.h -c kernels.cu

@@ -65,7 +65,8 @@ main(int argc, char *argv[])
         fprintf(stderr, "usage: fake-job listen|connect|fork|progress ...\n");
         return 2;
     }
-    if (!strcmp(argv[1], "fork") && !start_children(argc > 4 ? argv[4] : "1")) {
+    if (!strcmp(argv[1], "fork") &&
+        !start_children(argc > 4 ? argv[4] : "1")) {
         for (;;) {
             pause();
         }
@@ -80,7 +81,8 @@ main(int argc, char *argv[])
     }
     if (!strcmp(argv[1], "listen")) {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-        if (bind(fd, (struct sockaddr *) &sin, sizeof sin) || listen(fd, 4096)) {
+        if (bind(fd, (struct sockaddr *) &sin, sizeof sin) ||
+            listen(fd, 4096)) {
             perror("fake-job");
             return 1;
         }

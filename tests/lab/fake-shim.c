@@ -11,7 +11,8 @@
  *    | flow SLOT LOCAL:PORT REMOTE:PORT | delete LOCAL:PORT REMOTE:PORT
  *
  * Standard input takes "miss LOCAL PORT REMOTE PORT", which becomes an event,
- * and "bytes SLOT TX RX", which adds to counters.  Its end ends the program. */
+ * and "bytes SLOT TX RX", which adds to counters.  Its end ends the program.
+ */
 
 #include <arpa/inet.h>
 #include <errno.h>

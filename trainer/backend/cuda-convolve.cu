@@ -395,7 +395,8 @@ weights_kernel(int n_pixels, int length, struct convolution c, int out_height,
                 int p = begin + next * DEPTH + at / (n_n / 4);
 
                 if (at < DEPTH * n_n / 4 && p < end) {
-                    read_pack<4>(dy + p * n_n + at % (n_n / 4) * 4, read_dy[i]);
+                    read_pack<4>(dy + p * n_n + at % (n_n / 4) * 4,
+                                 read_dy[i]);
                 } else {
                     read_dy[i][0] = read_dy[i][1] = 0;
                     read_dy[i][2] = read_dy[i][3] = 0;

@@ -9,8 +9,8 @@
  * valid in both.  A function implements the member of struct backend_class of
  * the same name.
  *
- * The order of each sum depends on sizes only, so that two runs on a device are
- * equal to the bit.  There are no atomic operations.
+ * The order of each sum depends on sizes only, so that two runs on a device
+ * are equal to the bit.  There are no atomic operations.
  *
  *    cuda_count(b, d_counter);
  *

@@ -133,8 +133,8 @@ is_aligned(const void *d_vector)
 /* Sums over columns, by two kernels.  Each block of the first one sums some
  * rows of SUM_COLUMNS columns and stores these sums: a chunk.  In the second
  * one, each block adds the chunks of its columns and uses the totals, so that
- * no block waits for another one.  Sums are in double, in an order that depends
- * on the sizes only. */
+ * no block waits for another one.  Sums are in double, in an order that
+ * depends on the sizes only. */
 
 #define SUM_COLUMNS 16          /* Of a block.  64 bytes of a row are two
                                  * sectors of memory. */

@@ -48,9 +48,9 @@
  *
  * Sizes change only for a noticeable gain, so that jitter moves no samples.
  * Each worker has at least one sample.  A trainer may use other sizes in an
- * iteration, also 0: the weighted mean is exact for any.  BATCH_SIZE_CPU may be
- * given the times of such an iteration, with the numbers of samples that were
- * computed; BATCH_SIZE_GPU must not.
+ * iteration, also 0: the weighted mean is exact for any.  BATCH_SIZE_CPU may
+ * be given the times of such an iteration, with the numbers of samples that
+ * were computed; BATCH_SIZE_GPU must not.
  *
  * A configuration that is wrong is refused with a message "PLACE: WHAT, what
  * is allowed".  If there is no memory left, the process prints "out of memory"

@@ -92,8 +92,9 @@ batch_renew(struct batch *batch, void *p, size_t n, size_t size)
     void **at = p;
 
     batch_free(batch, *at);
-    *at = batch->memory.alloc ? batch->memory.alloc(batch->memory.aux, n * size)
-                              : allocate(n, size);
+    *at = batch->memory.alloc
+              ? batch->memory.alloc(batch->memory.aux, n * size)
+              : allocate(n, size);
 }
 
 /* Replaces the memory at '*p'; the previous content is lost. */

@@ -16,8 +16,8 @@
  *  - Inter-intra synchronisation: the heads, one peer of each machine, take a
  *    mean across machines, and then all peers of a machine take one.
  *  - Slowdown filter: a peer is in the groups of a request only if it is less
- *    than a threshold of requests behind the one that asked, so that fast peers
- *    do not wait for slow ones.
+ *    than a threshold of requests behind the one that asked, so that fast
+ *    peers do not wait for slow ones.
  *
  * These are the titles of the paper's sections on the smart group generator
  * and on heterogeneity.  Its static schedule, for equal machines, is not here.

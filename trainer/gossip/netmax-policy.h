@@ -45,10 +45,10 @@
  *  - 'ar' and 'tbar' are tried at equal distances, in an outer and an inner
  *    loop.
  *
- * The public text gives no number of values to try; here they are 10, up to the
- * greatest 'ar' that has a solution, and 12.
- * Where the linear program has several solutions, an LP solver returns any;
- * here it is the most even one, as above.
+ * The public text gives no number of values to try; here they are 10, up to
+ * the greatest 'ar' that has a solution, and 12.  Where the linear program has
+ * several solutions, an LP solver returns any; here it is the most even one,
+ * as above.
  *
  *    netmax_policy_uniform(n, present, &policy);       // Without times.
  *    ok = netmax_policy_best(n, present, times, alone, &policy);

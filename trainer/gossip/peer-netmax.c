@@ -4,9 +4,9 @@
  * peer that the policy chooses; then it moves towards that model, and steps.
  *
  * "netmax-published" is the published method (Zhou et al., ICDE 2021), for
- * comparisons: consensus SGD steps first and then moves, by c = ar / p, towards
- * the model that it pulled meanwhile; it waits for each pull as long as it
- * takes; the moving average of its iterations' times goes to the network
+ * comparisons: consensus SGD steps first and then moves, by c = ar / p,
+ * towards the model that it pulled meanwhile; it waits for each pull as long
+ * as it takes; the moving average of its iterations' times goes to the network
  * monitor each --policy-every seconds, which then makes a policy
  * (net-monitor.h, netmax-policy.h).  If a peer dies, the others go on without
  * it, and if it was the monitor, with another one; the paper does not treat

@@ -46,7 +46,8 @@ void channel_init(struct channel *, const char *name,
  * that names the server. */
 char *channel_open(struct channel *, int64_t timeout_us);
 
-/* Sends the queue, and a bye if the kernel takes all, closes, and frees all. */
+/* Sends the queue, and a bye if the kernel takes all, closes, and frees all.
+ */
 void channel_end(struct channel *);
 
 /* Returns a message that names the server; takes ownership of 'why'. */

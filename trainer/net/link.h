@@ -82,10 +82,10 @@ void link_close(struct link *);
 int link_tune(int fd, const char *congestion);
 
 /* Makes poll() and recv() of a socket wait for half a megabyte if 'left', the
- * bytes that are missing, are twice as many, otherwise for any data.  A wake-up
- * costs 10 to 100 us, the time of a megabyte.  The kernel never waits for more
- * than half the receive buffer, and reports an end or an error at once.
- * '*low_water' is what is set, 0 at first. */
+ * bytes that are missing, are twice as many, otherwise for any data.  A
+ * wake-up costs 10 to 100 us, the time of a megabyte.  The kernel never waits
+ * for more than half the receive buffer, and reports an end or an error at
+ * once.  '*low_water' is what is set, 0 at first. */
 void link_set_low_water(int fd, size_t left, int *low_water);
 
 /* Accepts a connection of 'listener' and prepares it for a link.  Returns 0,

@@ -20,7 +20,8 @@
  *             their kernels ran: the newest of the driver's samples, which it
  *             takes a few times a second
  *             (nvmlDeviceGetProcessUtilization())
- *    memory   part of the device's memory that other processes use (nvmlDeviceGetMemoryInfo(),
+ *    memory   part of the device's memory that other processes use
+ *    (nvmlDeviceGetMemoryInfo(),
  *             nvmlDeviceGetComputeRunningProcesses())
  *
  * The utilisation of the whole device contains the own kernels, so it does not

@@ -37,10 +37,10 @@
  * known after an iteration only.  So 'cpu' has the quota of now, and of the
  * past only how much less than their quota the threads got.
  *
- * The use of the processors by all others, /proc/stat less the own time, is not
- * a source: others also use what this process leaves, most of all while it
- * waits for slower workers, and programs of low priority use everything.  On
- * a full machine that number is high whatever the worker gets.  cpu.pressure
+ * The use of the processors by all others, /proc/stat less the own time, is
+ * not a source: others also use what this process leaves, most of all while it
+ * waits for slower workers, and programs of low priority use everything.  On a
+ * full machine that number is high whatever the worker gets.  cpu.pressure
  * counts the waits of each process in the cgroup, also of those for which the
  * worker has to wait.
  *

@@ -618,9 +618,11 @@ commands_help(void)
          "      Train under several schemes, one after the other.\n"
          "  bench ps [--json]\n"
          "      Compare a parameter server with plain sockets.\n\n"
-         "\"stagecoach-trainer COMMAND --help\" lists the options of a command "
+         "\"stagecoach-trainer COMMAND --help\" lists the options of a "
+         "command "
          "by subject:\n"
-         "job, model, data, synchronisation, network, checkpoints, machine.\n\n"
+         "job, model, data, synchronisation, network, checkpoints, "
+         "machine.\n\n"
          "Exit status: 0 ended as requested, 1 training failed, 2 usage.");
 }
 

@@ -52,8 +52,8 @@ double pace_elapsed(const struct pace *);
  * processors (machine-use.h). */
 void pace_measure(struct pace *, const char *bus_id);
 
-/* Stores the fractions of processor and memory that others use, by the profile,
- * or as measured since the last call; otherwise 0. */
+/* Stores the fractions of processor and memory that others use, by the
+ * profile, or as measured since the last call; otherwise 0. */
 void pace_use(struct pace *, double *cpu, double *memory);
 
 /* Returns the samples for which there is memory, 0 for no limit. */

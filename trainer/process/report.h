@@ -54,9 +54,9 @@ struct report_epoch {
     double qualities[2];        /* Values of these metrics. */
 };
 
-/* Registers a port at this host's agent: flows that have it at either end are in
- * the job's control class.  To be repeated from time to time, because an agent
- * that was restarted does not know it. */
+/* Registers a port at this host's agent: flows that have it at either end are
+ * in the job's control class.  To be repeated from time to time, because an
+ * agent that was restarted does not know it. */
 void report_control_port(uint16_t port);
 
 /* 'datagrams': send them if STAGECOACH_COJOB and STAGECOACH_JOB are set. */

@@ -9,8 +9,8 @@
  * then goes back to the last checkpoint that all its servers have.  A file is
  * written beside the old one, synced and renamed, and its check sum is
  * verified when it is read, so that it is either whole or refused.  Instead of
- * a damaged one the checkpoint before it is read: servers keep two, so that the
- * others can go back as far.
+ * a damaged one the checkpoint before it is read: servers keep two, so that
+ * the others can go back as far.
  *
  * Files of earlier versions are read: spans that were added since then
  * (trainer/schemes/sync.h) stay as they are.

@@ -129,7 +129,7 @@ char *conn_end_bye(void *conn, struct link *);
 
 /* server-training.c */
 void training_answer(struct server *);
-void training_keep(struct server *);     /* Writes a checkpoint if one is due. */
+void training_keep(struct server *); /* Writes a checkpoint if one is due. */
 
 /* Writes a last checkpoint, unless the weights are between two iterations. */
 void training_save(struct server *);

@@ -60,11 +60,11 @@ void sync_state_post(struct sync *, int worker, const struct sync_message *);
 void sync_state_post_all(struct sync *, const struct sync_message *);
 
 /* sync_state_add(): adds the inbox 'gradient', times 'share', to the next
- * update.  sync_state_update(): updates 'n' weights from 'first' on by the sum.
- * It is made in blocks that fit into a processor's cache.  That range of the
- * inboxes becomes undefined: of a large model its memory is given back, because
- * otherwise a server would need as much memory for the gradients of each worker
- * as for the weights. */
+ * update.  sync_state_update(): updates 'n' weights from 'first' on by the
+ * sum.  It is made in blocks that fit into a processor's cache.  That range of
+ * the inboxes becomes undefined: of a large model its memory is given back,
+ * because otherwise a server would need as much memory for the gradients of
+ * each worker as for the weights. */
 void sync_state_add(struct sync *, float *gradient, float share);
 void sync_state_update(struct sync *, size_t first, size_t n);
 

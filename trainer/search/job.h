@@ -5,11 +5,12 @@
 
 /* One job of a search: its processes and their progress.
  *
- * The servers of a job start first, since its workers need their ports.  Peers,
- * under a scheme without a server, all start first and then get the ports.  The
- * workers connect, get their initial weights and wait.  From then on they
- * receive iteration targets.  The progress of a job is that of its slowest
- * worker; a job has failed as soon as one of its processes ends by itself.
+ * The servers of a job start first, since its workers need their ports.
+ * Peers, under a scheme without a server, all start first and then get the
+ * ports.  The workers connect, get their initial weights and wait.  From then
+ * on they receive iteration targets.  The progress of a job is that of its
+ * slowest worker; a job has failed as soon as one of its processes ends by
+ * itself.
  *
  * The search owns its jobs, reads their members and calls these functions,
  * which never block.  One thread. */

@@ -8,8 +8,8 @@
  * A search starts programs on hosts and communicates with them by their
  * standard input and output.  A host is this machine, a network namespace of
  * it, or another machine with the same programs, which the ssh client starts
- * there, without a password.  They end with their standard input, so the end of
- * the client ends them too.
+ * there, without a password.  They end with their standard input, so the end
+ * of the client ends them too.
  *
  *    error = child_start(&child, host, argv, env);
  *    ...poll for child.out.fd...
@@ -58,8 +58,8 @@ void child_init(struct child *);
 void child_uninit(struct child *);      /* Kills a running child. */
 
 /* Starts a child.  'argv[0]' is a path on the host.  'env' has strings
- * "NAME=VALUE" to add to the environment, and a final NULL.  Returns NULL, or a
- * message if the program could not be executed. */
+ * "NAME=VALUE" to add to the environment, and a final NULL.  Returns NULL, or
+ * a message if the program could not be executed. */
 char *child_start(struct child *, const struct search_host *,
                   const char *const argv[], const char *const env[]);
 
@@ -71,8 +71,8 @@ void child_say(struct child *, const char *text);
 void child_hang_up(struct child *);     /* Closes its standard input. */
 void child_kill(const struct child *, int signal);      /* And its group. */
 
-/* Sends peers that were started with "--peers -" the addresses of all, by rank.
- * add_peer_address(): appends one to '*list', which begins as NULL. */
+/* Sends peers that were started with "--peers -" the addresses of all, by
+ * rank.  add_peer_address(): appends one to '*list', which begins as NULL. */
 void add_peer_address(char **list, const char *host, int port);
 void child_say_peers(struct child *, const char *list);
 

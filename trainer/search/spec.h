@@ -23,8 +23,8 @@
  * job; "keep" of the last rung is 1 by default.  Trial i uses placement i
  * modulo their number.  "sync" is a value of the trainer's '--sync', or a
  * scheme without a server, such as "adpsgd" or "prague,group=2": placements
- * have no "servers" then, and the workers are peers.  model.h lists other models
- * and data.
+ * have no "servers" then, and the workers are peers.  model.h lists other
+ * models and data.
  *
  * A file by itself:
  *

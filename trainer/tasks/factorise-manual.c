@@ -111,12 +111,14 @@ take(void *m_, int from, const struct frame *frame, const float *body)
         if (frame->peer.round != next_turn(m)) {
             return false;
         }
-        if (frame->peer.first > size || frame->peer.n > size - frame->peer.first) {
+        if (frame->peer.first > size ||
+            frame->peer.n > size - frame->peer.first) {
             m->error = m->error ? m->error
                        : message("node %d (%s) sends too much of a block",
                                  from, m->in->names[from]);
         } else {
-            memcpy(m->next + frame->peer.first, body, frame->peer.n * sizeof *body);
+            memcpy(m->next + frame->peer.first, body,
+                   frame->peer.n * sizeof *body);
             m->n_next += frame->peer.n;
         }
     }

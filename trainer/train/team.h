@@ -7,8 +7,8 @@
  *
  * "train" and "compare" run the real programs over loopback: each process of
  * the job is a child of this one, with a token of the job's own and ports that
- * the kernel chooses.  A child that dies ends the job at once, with one message
- * that names it and has its own last line on standard error.
+ * the kernel chooses.  A child that dies ends the job at once, with one
+ * message that names it and has its own last line on standard error.
  *
  *    error = team_start(&config, &team);       // Until all workers wait.
  *    team_say(team, "until 100\n");
@@ -49,8 +49,9 @@ struct team_config {
 };
 
 /* Starts the processes and waits until all workers have weights and wait for a
- * target, while events follow each other within 30 seconds.  Returns NULL, also if 'stopped' returned
- * true, or a message.  Stores a team in any case. */
+ * target, while events follow each other within 30 seconds.  Returns NULL,
+ * also if 'stopped' returned true, or a message.  Stores a team in any case.
+ */
 char *team_start(const struct team_config *, struct team **);
 
 /* Kills the processes that still run. */

@@ -237,7 +237,8 @@ interleave_to_json(const struct controller *ctl)
     struct interleave *il;
 
     decide_problem_init(&dp, op, NULL, ctl->cluster,
-                        policy_file_get(ctl->policy), ORDER_UNIT_JOB, time_wall_msec());
+                        policy_file_get(ctl->policy), ORDER_UNIT_JOB,
+                        time_wall_msec());
     il = interleave_create(op);
     for (size_t i = 0; i < il->n_ports; i++) {
         json_array_add(ports, interleave_port_to_json(

@@ -155,7 +155,8 @@ names_the_option_at_fault(void **state)
         { "--port 0", "--port: \"0\" is not an integer from 1 to 65535" },
         { "--port 1.5", "--port: \"1.5\" is not an integer from 1 to 65535" },
         { "--port 5m", "--port: \"5m\" is not an integer from 1 to 65535" },
-        { "--port 0x10", "--port: \"0x10\" is not an integer from 1 to 65535" },
+        { "--port 0x10",
+          "--port: \"0x10\" is not an integer from 1 to 65535" },
         { "--ratio nan", "--ratio: \"nan\" is not a number from 0 to 1" },
         { "--ratio 1.1", "--ratio: \"1.1\" is not a number from 0 to 1" },
         { "--name bad", "--name: \"bad\" is not a name" },
@@ -288,7 +289,8 @@ help_has_ranges_defaults_and_no_old_names(void **state)
         "  --word on|off         switch\n"
         "  --color red|green     color of the page (default green)\n"
         "  --format table|json   output format\n"
-        "  -p, --port PORT       port to listen on, which is described at such "
+        "  -p, --port PORT       port to listen on, which is described at "
+        "such "
         "a length\n"
         "                        that the text does not fit into one line "
         "(1 to 65535,\n"

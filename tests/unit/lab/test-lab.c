@@ -201,7 +201,8 @@ static void
 links_have_names(void **state OVS_UNUSED)
 {
     static const char *const bad[] = {
-        "", "leaf0", "leaf0-spine", "leaf0-spine1x", "h", "h1x", "spine0-leaf1",
+        "", "leaf0", "leaf0-spine", "leaf0-spine1x", "h", "h1x",
+        "spine0-leaf1",
     };
     char *interface = leaf_spine_parse_link("leaf1-spine0");
 
@@ -326,7 +327,8 @@ events_update_the_state_of_a_search(void **state OVS_UNUSED)
                      " \"cojob\": \"a\", \"best\": \"t1\", \"seconds\": 2}");
     assert_int_equal(run->class->jobs(run, jobs, 4), 0);
     assert_int_equal(p->n_stages, 1);
-    assert_float_equal(p->stages[0].start, 0.5, 1e-9);  /* Start of the search. */
+    /* Start of the search. */
+    assert_float_equal(p->stages[0].start, 0.5, 1e-9);
     assert_float_equal(p->stages[0].end, 3, 1e-9);
     assert_float_equal(p->searches[0].accuracy, 0.25, 1e-9);
 

@@ -32,8 +32,8 @@ double instance_uniform(uint64_t *state);
 struct order_problem *instance_create(uint64_t *state,
                                       const struct instance_shape *);
 
-/* Large ones, as clusters have them: some ports are in demand more than others,
- * and stages are as different in size as 1 and 10,000. */
+/* Large ones, as clusters have them: some ports are in demand more than
+ * others, and stages are as different in size as 1 and 10,000. */
 struct instance_crowd {
     int n_ports;
     int ports_per_stage;        /* At most n_ports. */

@@ -67,7 +67,8 @@ static const struct {
       "s.json: /fabric: \"wet string\" is not one of \"ovs\", \"bridge\"" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"bridge\","
       " \"datapath\": \"kernel\", " TAIL(ONE),
-      "s.json: /datapath: \"kernel\" is of Open vSwitch, the fabric \"ovs\" or "
+      "s.json: /datapath: \"kernel\" is of Open vSwitch, the fabric \"ovs\" "
+      "or "
       "one with \"leaf_spine\" is allowed" },
     { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
       " \"fabric\": {\"leaf_spine\": {\"leaves\": 3, \"spines\": 1}}, "
@@ -115,7 +116,8 @@ static const struct {
       "of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
     { COJOBS(LOGS("csv:%lag/a,iteration=n")),
       "s.json: /cojobs/0/jobs/0/log: \"%lag/a,iteration=n\" does not begin "
-      "with one of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
+      "with one of %rank, %world, %hosts, %master, %port, %scenario, %log, "
+      "%%" },
     { COJOBS(LOGS("cvs:%log/a,iteration=n")),
       "s.json: /cojobs/0/jobs/0/log: \"cvs:/log/a,iteration=n\" begins with "
       "no format, json-lines:PATH, csv:PATH, regex:PATH, tfevents:PATH and "

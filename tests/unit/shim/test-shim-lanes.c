@@ -768,8 +768,8 @@ main(void)
         return EXIT_FAILURE;
     }
 
-    /* The frame that was freed last is used first, so that ThreadSanitizer sees
-     * a lane that still reads it. */
+    /* The frame that was freed last is used first, so that ThreadSanitizer
+     * sees a lane that still reads it. */
     pool = rte_pktmbuf_pool_create_by_ops("frames", 8191, 0, sizeof(uint64_t),
                                           256, SOCKET_ID_ANY, "stack");
     status = pool ? cmocka_run_group_tests(tests, NULL, NULL) : EXIT_FAILURE;

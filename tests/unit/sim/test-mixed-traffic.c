@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The policy "stage" with traffic that does not iterate, and with searches that
- * try to gain by the form of their traffic.  Times are relative: to fair
+/* The policy "stage" with traffic that does not iterate, and with searches
+ * that try to gain by the form of their traffic.  Times are relative: to fair
  * sharing, or to the honest search in the same workload. */
 
 #include <math.h>

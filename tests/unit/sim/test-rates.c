@@ -705,8 +705,8 @@ a_guard_is_a_floor(void **state)
 }
 
 /* Rank 0 takes 4 s at host 0, which sends 20 + 20; its third flow takes as
- * long.  Rank 1 gets what that leaves of port 2 -> 3, and rank 2 nothing before
- * rank 0 has ended. */
+ * long.  Rank 1 gets what that leaves of port 2 -> 3, and rank 2 nothing
+ * before rank 0 has ended. */
 static void
 madd_lets_a_unit_end_together(void **state)
 {

@@ -525,8 +525,8 @@ decides_when_units_begin_and_end(void **state)
     workload_destroy(w);
 }
 
-/* An order that is late sees no exchanges, as a controller.  Of these jobs, one
- * iteration of the second has fewer bytes, but the first has fewer left in
+/* An order that is late sees no exchanges, as a controller.  Of these jobs,
+ * one iteration of the second has fewer bytes, but the first has fewer left in
  * its exchange when that of the second begins.  Coflows without lateness keep
  * the first before the second until its exchange ends; the controller's order
  * has the second first at once. */
@@ -555,9 +555,9 @@ late_orders_see_no_exchanges(void **state)
 }
 
 /* A job's metric after 'k' iterations is 1 - 1 / (k + 1).  After the 9 that
- * are planned for the first job that is 0.9, and after 5 it is more than 0.81; the
- * second is stopped after 3, at 0.75, and has more than 0.675 only then; the
- * third has no metric. */
+ * are planned for the first job that is 0.9, and after 5 it is more than 0.81;
+ * the second is stopped after 3, at 0.75, and has more than 0.675 only then;
+ * the third has no metric. */
 static void
 notes_when_jobs_are_good(void **state)
 {

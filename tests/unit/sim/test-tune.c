@@ -269,7 +269,7 @@ levels_have_no_knobs_where_they_are_not_served(void **state)
     struct tune_space space;
 
     tune_space_init(&space, policy, true);
-    assert_int_equal(space.n, 3);       /* Their number, fold, minimum share. */
+    assert_int_equal(space.n, 3); /* Their number, fold, minimum share. */
     tune_space_init(&space, policy, false);
     assert_int_equal(space.n, 0);
     policy_destroy(policy);

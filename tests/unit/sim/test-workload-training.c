@@ -149,8 +149,8 @@ lets_a_host_talk_to_itself_for_nothing(void **state)
     workload_destroy(w);
 }
 
-/* Three peers with a model of 72 bytes, two of them on one host: each sends the
- * next one 4 / 3 of it. */
+/* Three peers with a model of 72 bytes, two of them on one host: each sends
+ * the next one 4 / 3 of it. */
 static void
 peers_exchange_around_a_ring(void **state)
 {

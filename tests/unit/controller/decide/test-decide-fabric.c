@@ -57,11 +57,12 @@ set_fabric(struct cluster *c)
     }
     ds_put_cstr(&ds, "], \"links\": [");
     for (int i = 0; i < 2 * N_LEAVES; i++) {
-        ds_put_format(&ds, "%s{\"capacity\": \"%.0fMbit\", \"ends\": ["
+        ds_put_format(&ds,
+                      "%s{\"capacity\": \"%.0fMbit\", \"ends\": ["
                       "{\"switch\": \"leaf%d\", \"port\": %d}, "
                       "{\"switch\": \"spine%d\", \"port\": %d}]}",
-                      i ? ", " : "", UPLINK_BPS / 1e6, i / 2, 100 + i % 2, i % 2,
-                      1 + i / 2);
+                      i ? ", " : "", UPLINK_BPS / 1e6, i / 2, 100 + i % 2,
+                      i % 2, 1 + i / 2);
     }
     ds_put_cstr(&ds, "], \"hosts\": [");
     for (int i = 0; i < N_HOSTS; i++) {

@@ -117,7 +117,8 @@ test_limit_gives_the_newest(void **state)
     decision_log_destroy(log);
 }
 
-/* Stages "a/0", "b/0", "c/0" in this order, the last one has the largest demand. */
+/* Stages "a/0", "b/0", "c/0" in this order, the last one has the largest
+ * demand. */
 static void
 log_moves(struct decision_log *log, const int *old_ranks)
 {

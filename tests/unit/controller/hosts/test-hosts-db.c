@@ -80,8 +80,8 @@ tear_down(void **state)
     return 0;
 }
 
-/* Runs one iteration of the loop of 'ctl', which leads with 'generation' unless
- * that is 0. */
+/* Runs one iteration of the loop of 'ctl', which leads with 'generation'
+ * unless that is 0. */
 static void
 iterate(struct fixture *f, struct controller *ctl, int64_t generation)
 {

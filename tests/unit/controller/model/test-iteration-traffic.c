@@ -263,9 +263,13 @@ telemetry_has_the_pairs(void **state OVS_UNUSED)
         { 0x0a000003, 700 }, { 0x0a000002, 300 }, { 0x0a0000ff, 100 },
     };
     struct telemetry_job tj = {
-        .name = CONST_CAST(char *, "a/j"), .claim = { .registered = true }, .tx_bytes = 1000,
-        .iteration = -1, .estimated = -1,
-        .remotes = remotes, .n_remotes = ARRAY_SIZE(remotes),
+        .name = CONST_CAST(char *, "a/j"),
+        .claim = { .registered = true },
+        .tx_bytes = 1000,
+        .iteration = -1,
+        .estimated = -1,
+        .remotes = remotes,
+        .n_remotes = ARRAY_SIZE(remotes),
     };
     struct telemetry_report r = {
         .host = CONST_CAST(char *, "h0"),

@@ -56,7 +56,8 @@ make_cluster(void)
     "\"model_bytes\":8}"
 #define COJOB \
     "{\"cojob\":\"a\",\"jobs\":[" T0 "," T1 "],\"owner\":\"ann\"," \
-    "\"stages\":[{\"began\":1000,\"iterations\":50,\"jobs\":[\"t0\"],\"rung\":3}],\"state\":" \
+    "\"stages\":[{\"began\":1000,\"iterations\":50,\"jobs\":[\"t0\"],\"rung\":3}]," \
+    "\"state\":" \
     "\"running\",\"weight\":2}"
 
 static void

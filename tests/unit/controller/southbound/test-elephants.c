@@ -55,8 +55,8 @@ make_cluster(const struct placed_job *jobs, size_t n)
 
         job_put_worker(c, job, jobs[i].worker, ROLE_WORKER);
         job_put_worker(c, job, jobs[i].server, ROLE_SERVER);
-        stage_put_job(cojob_put_stage(c, cojob, 0, 1000, 0, jobs[i].iterations),
-                      job);
+        stage_put_job(
+            cojob_put_stage(c, cojob, 0, 1000, 0, jobs[i].iterations), job);
         job->level = jobs[i].level;
         job->rank = jobs[i].rank;
     }

@@ -141,7 +141,8 @@ replies_of_agents_are_parsed(void **state)
 {
     static const char reply[] =
         "{\"id\": 0, \"error\": null, \"result\": \"{\\\"left_bps\\\": 1e8, "
-        "\\\"links\\\": [{\\\"remote\\\": \\\"10.0.0.2\\\", \\\"bps\\\": 5e7}, "
+        "\\\"links\\\": [{\\\"remote\\\": \\\"10.0.0.2\\\", \\\"bps\\\": "
+        "5e7}, "
         "{\\\"remote\\\": \\\"10.0.0.3\\\", \\\"bps\\\": 5e9}, "
         "{\\\"remote\\\": \\\"10.0.0.4\\\", \\\"flows\\\": 1}]}\"}";
     static const char *const useless[] = {

@@ -458,8 +458,8 @@ peers_with_other_shards_are_refused(void **state)
     }
 }
 
-/* Both have no iterations left when peer 1 gets another target, so peer 0, whose
- * input ends, must learn of it to wait for peer 1. */
+/* Both have no iterations left when peer 1 gets another target, so peer 0,
+ * whose input ends, must learn of it to wait for peer 1. */
 static void
 a_peer_waits_for_one_that_resumes(void **state)
 {

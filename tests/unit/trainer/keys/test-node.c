@@ -203,8 +203,8 @@ knowledge_is_learned(void **state)
     }
 }
 
-/* A model that has not learned loses log 2 for each of six words, 4.16; one that
- * has learned how frequent they are, 3.0. */
+/* A model that has not learned loses log 2 for each of six words, 4.16; one
+ * that has learned how frequent they are, 3.0. */
 static void
 words_are_learned(void **state)
 {
@@ -322,15 +322,16 @@ old_names_of_options_are_accepted(void **state)
     bool help;
 
     (void) state;
-    assert_null(options_parse(sizeof node / sizeof *node, (char **) node, &o, &help));
+    assert_null(
+        options_parse(sizeof node / sizeof *node, (char **) node, &o, &help));
     assert_int_equal(o.target, 3);
     assert_int_equal(o.validation, 4);
     assert_float_equal(o.weight_decay, 5, 0);
     assert_float_equal(o.subsample, 0.5, 0);
     assert_int_equal(o.prefetch, 6);
     assert_float_equal(o.heartbeat_timeout, 7, 0);
-    assert_null(options_parse(sizeof worker / sizeof *worker, (char **) worker, &o,
-                              &help));
+    assert_null(options_parse(sizeof worker / sizeof *worker, (char **) worker,
+                              &o, &help));
     assert_int_equal(o.target, 8);
     assert_float_equal(o.reconnect_timeout, 9, 0);
 }

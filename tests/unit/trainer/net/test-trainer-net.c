@@ -284,8 +284,8 @@ checkpoints_keep_their_head(void **state)
     backend_close(b);
 }
 
-/* The servers of a job may have their last checkpoints at different iterations:
- * each goes back to its last one that is not later. */
+/* The servers of a job may have their last checkpoints at different
+ * iterations: each goes back to its last one that is not later. */
 static void
 the_last_checkpoint_that_is_not_later_is_read(void **state)
 {

@@ -304,7 +304,8 @@ stalls_are_those_of_the_own_cgroup(void **state)
     sample(m);
     write_file(m, "proc/pressure/memory", "some avg10=0 total=900500\n");
     assert_float_equal(sample(m).stalled, 0, NEAR);
-    write_file(m, "cg/jobs/one/memory.pressure", "some avg10=0 total=251000\n");
+    write_file(m, "cg/jobs/one/memory.pressure", "some avg10=0 "
+                                                 "total=251000\n");
     assert_float_equal(sample(m).stalled, 0.25, NEAR);
 }
 

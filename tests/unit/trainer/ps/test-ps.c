@@ -354,8 +354,16 @@ says_which_backend_computes(void **state)
     setenv("CUDA_VISIBLE_DEVICES", "", 1);      /* As if there were none. */
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         const char *const args[] = {
-            "local", "--iterations", "1", "--samples", "8", "--validation", "8",
-            "--backend", backends[i].backend, NULL,
+            "local",
+            "--iterations",
+            "1",
+            "--samples",
+            "8",
+            "--validation",
+            "8",
+            "--backend",
+            backends[i].backend,
+            NULL,
         };
         struct process p = start(args);
         char line[MAX_LINE];

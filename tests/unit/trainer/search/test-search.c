@@ -479,8 +479,8 @@ a_search_halves_its_jobs(void **state)
     assert_true(r.bytes < (21.5 + 61.5 + 61.5) * 4.0 * parameters * 4 + 1e5);
 }
 
-/* Under each scheme, with servers and of peers, jobs pause at the end of a rung
- * and go on. */
+/* Under each scheme, with servers and of peers, jobs pause at the end of a
+ * rung and go on. */
 static void
 every_scheme_pauses_between_rungs(void **state)
 {
@@ -527,8 +527,8 @@ every_scheme_pauses_between_rungs(void **state)
         /* The job with the other rate learns nothing. */
         assert_true(r.rate == 0.2);
 
-        /* Two workers send and receive a model each in an iteration, if no peer
-         * is alone in it. */
+        /* Two workers send and receive a model each in an iteration, if no
+         * peer is alone in it. */
         assert_true(r.bytes > 100 * bytes);
     }
 }
