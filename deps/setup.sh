@@ -13,7 +13,8 @@
 # kernel for its guests, in ./build (90 MB to download, 500 MB on the disk).
 # $BUILD_PACKAGES=true: what builds and checks Debian packages and images of
 # containers (40 MB to download, 125 MB on the disk); "only": what builds packages,
-# no ./build.
+# no ./build.  $BUILD_FORMAT=true: clang-format, without which the test of the
+# format of C is skipped.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -32,6 +33,7 @@ torch_packages="python3-torch"
 web_packages="chromium"
 debian_packages="debhelper dh-python dpkg-dev apt-utils lintian mmdebstrap"
 image_packages="buildah crun python3-kubernetes"
+format_packages="clang-format"
 steps=4
 command -v npm >/dev/null || web_packages="$web_packages nodejs npm"
 if [ "${BUILD_TORCH:-false}" = true ]; then
@@ -39,6 +41,9 @@ if [ "${BUILD_TORCH:-false}" = true ]; then
 fi
 if [ "${BUILD_WEB:-false}" = true ]; then
     packages="$packages $web_packages"
+fi
+if [ "${BUILD_FORMAT:-false}" = true ]; then
+    packages="$packages $format_packages"
 fi
 if [ "${BUILD_PACKAGES:-false}" != false ]; then
     packages="$packages $debian_packages"

@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+
+"""check-house.py size|words ROOT: keeps the tree from growing.
+
+Compares what it counts with the limits in house-limits.json, which are the
+counts of the last change, and prints both.  Exits with 1 if a count is above
+its limit.  A change that raises a limit adds to its "why" what it is for; a
+change that falls below lowers it.
+
+size: lines, and lines with code, of the C files of the product and of tests.
+words: marks of a private dialect per 1,000 words of the product's comments.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+SUFFIXES = (".c", ".h", ".cu", ".cuh")
+COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|'
+                     r'(/\*.*?\*/|//[^\n]*)', re.S)
+MARKS = re.compile(r"\b(?:who|whom|whose|whoever|nobody|says|told|tell|shall|"
+                   r"anew|in vain|so many|of which|that of|is none)\b", re.I)
+WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
+
+
+def c_files(root):
+    """Returns the product's C files and those of tests."""
+    names = subprocess.run(["git", "-C", root, "ls-files"], check=True,
+                           capture_output=True, text=True).stdout.split("\n")
+    paths = [name for name in names if name.endswith(SUFFIXES)
+             and (pathlib.Path(root) / name).exists()]
+    tests = [name for name in paths if name.startswith("tests/")]
+    return sorted(set(paths) - set(tests)), tests
+
+
+def lines_of(root, names):
+    """Returns the lines of the files, and of these the ones with code."""
+    lines = code = 0
+    for name in names:
+        text = (pathlib.Path(root) / name).read_text()
+        lines += text.count("\n")
+        bare = COMMENT.sub(lambda m: "" if m.group(1) else m.group(0), text)
+        code += sum(1 for line in bare.split("\n") if line.strip())
+    return lines, code
+
+
+def count_size(root):
+    product, tests = c_files(root)
+    lines, code = lines_of(root, product)
+    return {"lines": lines, "code_lines": code,
+            "test_lines": lines_of(root, tests)[0]}
+
+
+def count_words(root):
+    words = marks = 0
+    for name in c_files(root)[0]:
+        text = (pathlib.Path(root) / name).read_text()
+        comment = " ".join(m.group(1) for m in COMMENT.finditer(text)
+                           if m.group(1))
+        words += len(WORD.findall(comment))
+        marks += len(MARKS.findall(comment))
+    return {"marks_per_1000_words": round(1000 * marks / words, 2)}
+
+
+def main():
+    what, root = sys.argv[1:]
+    if subprocess.run(["git", "-C", root, "rev-parse"],
+                      capture_output=True).returncode:
+        print("skip: not a git checkout")
+        return 77
+    path = pathlib.Path(__file__).parent / "house-limits.json"
+    limits = json.loads(path.read_text())[what]
+    failed = 0
+    for name, value in {"size": count_size,
+                        "words": count_words}[what](root).items():
+        above = value > limits[name]["at_most"]
+        failed |= above
+        print(f"{name}: {value}; at most {limits[name]['at_most']}"
+              + (": above the limit of house-limits.json" if above else ""))
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
