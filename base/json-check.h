@@ -40,8 +40,8 @@
 #include <stdint.h>
 
 /* libopenvswitch has functions of these names (openvswitch/json.h).  Programs
- * link both, so these functions have other names for the linker.  No file
- * includes both headers. */
+ * link both, so these functions have other names for the linker.  A file
+ * that includes both headers includes this one last. */
 #define json_array json_check_array
 #define json_integer json_check_integer
 #define json_object json_check_object

@@ -15,7 +15,6 @@
 #include "agent/identify/job-process.h"
 #include "agent/identify/process.h"
 #include "agent/progress/tail-process.h"
-#include "base/json-check.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/json.h"
@@ -26,6 +25,9 @@
 #include "util.h"
 #include "wire/json-put.h"
 #include "wire/log-spec.h"
+
+/* Last, since it has macros with names of openvswitch/json.h. */
+#include "base/json-check.h"
 
 VLOG_DEFINE_THIS_MODULE(log_readers);
 

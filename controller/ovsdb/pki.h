@@ -17,16 +17,16 @@
  * seen before its certificate would keep the old certificate in use until it
  * expires.
  *
- *    DIR/controllers-ca.pem, agents-ca.pem    Keys and certificates of the
- *                                             CAs; not to be copied.
- *    DIR/controllers/NAME/                    To be copied to controller NAME:
- *        identity.pem                         Its key and certificate.
- *        controllers-ca.pem                   CA for its databases.
- *        agents-ca.pem                        CA for its relay.
- *        ca.pem                               Both CAs, for the controller.
- *    DIR/agents/NAME/                         To be copied to host NAME:
- *        identity.pem                         Its key and certificate.
- *        ca.pem                               The controllers' CA.
+ *  DIR/controllers-ca.pem, agents-ca.pem    Keys and certificates of the
+ *                                           CAs; not to be copied.
+ *  DIR/controllers/NAME/                    To be copied to controller NAME:
+ *      identity.pem                         Its key and certificate.
+ *      controllers-ca.pem                   CA for its databases.
+ *      agents-ca.pem                        CA for its relay.
+ *      ca.pem                               Both CAs, for the controller.
+ *  DIR/agents/NAME/                         To be copied to host NAME:
+ *      identity.pem                         Its key and certificate.
+ *      ca.pem                               The controllers' CA.
  *
  *    error = pki_init("/etc/stagecoach/pki");
  *    error = pki_issue("/etc/stagecoach/pki", PKI_AGENT, "h0", 90);

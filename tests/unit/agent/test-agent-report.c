@@ -2,11 +2,12 @@
 
 #include <config.h>
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "agent/report.h"
 #include "random.h"

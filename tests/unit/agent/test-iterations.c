@@ -6,10 +6,11 @@
 
 #include <config.h>
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
 #include <cmocka.h>
+
+#include <cjson/cJSON.h>
 
 #include "cli/command.h"
 #include "cli/data-file.h"

@@ -4,10 +4,11 @@
 
 #include <config.h>
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>

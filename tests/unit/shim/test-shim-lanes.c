@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>

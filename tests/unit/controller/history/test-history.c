@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
 #include <sqlite3.h>
 
 #include "controller/history/history.h"

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
 #include <cmocka.h>
+
+#include <cjson/cJSON.h>
 
 #include "trainer/gossip/agent-links.h"
 #include "trainer/gossip/net-monitor.h"

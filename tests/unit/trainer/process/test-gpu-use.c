@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "tests/emulator/nvml-emulator.h"
 #include "trainer/process/gpu-use.h"

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <ftw.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "base/directory.h"
 #include "base/memory.h"

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <math.h>
+
+#include <cmocka.h>
 
 #include "trainer/train/progress.h"
 
