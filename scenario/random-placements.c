@@ -3,7 +3,6 @@
 #include "scenario/random-placements.h"
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,11 +60,9 @@ add_hosts(cJSON *placement, const char *member, const int *hosts, int n)
     }
 }
 
-/* Adds "placements" to 'search', element 'index' of the searches.  Returns
- * false if it has them, or is invalid. */
-static bool
-place_search(cJSON *search, const struct random_placements *rp, int n_hosts,
-             int index)
+bool
+random_placements_add(cJSON *search, const struct random_placements *rp,
+                      int n_hosts, int index)
 {
     double n = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(
         search, "trials"));
@@ -131,7 +128,7 @@ random_placements_expand(const char *text, const int64_t *seed,
     }
     cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(top,
                                                                "searches")) {
-        *n_placed += place_search(
+        *n_placed += random_placements_add(
             cJSON_GetObjectItemCaseSensitive(item, "search"), &rp, n_hosts,
             index++);
     }

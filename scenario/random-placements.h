@@ -19,11 +19,13 @@
  *
  * Plain data of the caller. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define RANDOM_PLACEMENTS_MAX_SEED INT64_C(1000000000000)
 
+struct cJSON;
 struct json_at;
 
 struct random_placements {
@@ -39,6 +41,12 @@ void random_placements_read(const struct json_at *at, int n_hosts,
  * workers, then those of the servers. */
 void random_placements_draw(const struct random_placements *, int n_hosts,
                             int search, int trial, int hosts[]);
+
+/* Adds "placements" to 'search', element 'index' of the searches.  Returns
+ * false if it has them, or is invalid. */
+bool random_placements_add(struct cJSON *search,
+                           const struct random_placements *, int n_hosts,
+                           int index);
 
 /* Returns 'text', a scenario, with "placements" in each search that had none,
  * whose number it stores in '*n_placed', and with '*seed' as the seed unless

@@ -10,6 +10,7 @@
 #include "base/json-check.h"
 #include "base/memory.h"
 #include "scenario/random-placements.h"
+#include "scenario/random-searches.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/spec.h"
 #include "wire/log-spec.h"
@@ -121,22 +122,30 @@ scenario_fabric_to_string(const struct scenario *s)
             : message("%s%s", fabric_names[s->fabric], datapath));
 }
 
-/* Reads the optional member "random_placements", which is required if
- * 'has_seed'. */
+/* Reads the optional members "random_placements" and "random_searches", of
+ * which one is required if 'has_seed'. */
 static void
-read_random_placements(struct scenario *s, const struct json_at *top,
-                       bool has_seed)
+read_random(struct scenario *s, const struct json_at *top, bool has_seed)
 {
+    const struct json_at *searches =
+        json_object_or_null(top, "random_searches");
     const struct json_at *at = json_object_or_null(top, "random_placements");
     struct random_placements rp;
+    struct random_searches drawn;
 
+    s->random = searches || at;
+    if (searches) {
+        random_searches_read(searches, s->n_hosts, &drawn);
+        s->seed = drawn.seed;
+    }
     if (at) {
         random_placements_read(at, s->n_hosts, &rp);
-        s->random = true;
         s->seed = rp.seed;
-    } else if (has_seed) {
-        json_fail(top, "random_placements", "required member is missing, "
-                  "nothing else depends on a seed");
+    }
+    if (!s->random && has_seed) {
+        json_fail(top, "random_searches",
+                  "required member is missing, only "
+                  "it and \"random_placements\" depend on a seed");
     }
 }
 
@@ -496,7 +505,8 @@ scenario_from_string(const char *name, const char *original,
                      const int64_t *seed, struct scenario **scenariop)
 {
     size_t n_placed;
-    char *text = random_placements_expand(original, seed, &n_placed);
+    char *drawn = random_searches_expand(original, seed);
+    char *text = random_placements_expand(drawn, seed, &n_placed);
     struct json_check *jc = json_check_open(name, text);
     const struct json_at *top = json_check_top(jc);
     struct scenario *s = allocate(1, sizeof *s);
@@ -517,15 +527,16 @@ scenario_from_string(const char *name, const char *original,
     s->queues = json_enum_or(top, "queues", queue_names, QUEUES_STRICT);
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
     read_policies(s, top);
-    read_random_placements(s, top, seed);
+    read_random(s, top, seed);
     read_searches(s, top, text);
-    if (s->random && !n_placed) {
+    if (json_has(top, "random_placements") && !n_placed) {
         json_fail(top, "random_placements", "each search has \"placements\", "
                   "at least one search without them is needed");
     }
     read_cojobs(s, top);
     error = json_check_close(jc);
     free(text);
+    free(drawn);
 
     if (error) {
         scenario_destroy(s);

@@ -291,8 +291,10 @@ read_scenarios(struct placements_run *pr)
     char *error = NULL;
 
     if (!pr->setting->scenario->random) {
-        return xasprintf("%s: /random_placements: required member is missing, "
-                         "--placements repeats with other seeds", pr->file);
+        return xasprintf("%s: /random_searches: required member is missing, "
+                         "--placements repeats it or \"random_placements\" "
+                         "with other seeds",
+                         pr->file);
     }
     pr->scenarios = xcalloc(pr->o->n_placements, sizeof *pr->scenarios);
     for (int i = 0; !error && i < pr->o->n_placements; i++) {

@@ -52,7 +52,7 @@ static const struct option_row rows[] = {
               "results of --placements" },
     { "seed", OPTION_INTEGER, AT(seed), 0, RANDOM_PLACEMENTS_MAX_SEED, "S",
       .shown = "that of the scenario",
-      .help = "seed of the random placements of the scenario" },
+      .help = "seed of the scenario's random searches or placements" },
     { "placements", OPTION_INTEGER, AT(n_placements), 1, LAB_MAX_PLACEMENTS,
       "N", .shown = "one run, without an interval",
       .help = "run: repeat with N seeds, from that of the scenario on; print "

@@ -66,7 +66,8 @@ check_inputs(const struct policy_args *args, const struct inputs *in)
         if (args->seeds[1] && !in->inputs[i].seeded) {
             return message("%s: nothing in it is random, --seeds requires "
                            "\"generate:SEED\", a trace of jobs or a scenario "
-                           "with random_placements", trace);
+                           "with a seed",
+                           trace);
         } else if (!args->seeds[1] && w->n_cojobs < 2) {
             return message("%s: %zu cojob, at least 2 are required for "
                            "training and validation", trace, w->n_cojobs);

@@ -207,8 +207,7 @@ def check_mistakes(trace):
          'is allowed'),
         (['tune', '--trace', trace, '--seeds', '1-9'], 1,
          f'{trace}: nothing in it is random, --seeds requires '
-         '"generate:SEED", a trace of jobs or a scenario with '
-         'random_placements'),
+         '"generate:SEED", a trace of jobs or a scenario with a seed'),
         (['tune', '--trace', trace, '--policy', 'tcf', '--keep', '/x'], 1,
          '--keep: "/x" is not tuned, no member is allowed'),
         (['whatif', '--trace', trace, '--trace', trace], 2,

@@ -75,8 +75,13 @@ def check_seed_of_placements():
     check('other placements', stages() == stages('--seed', '2'), False)
     result = sim('lab/scenarios/smoke.json', '--seed', '2')
     check('no random placements', (result.returncode, result.stderr),
-          (1, 'lab/scenarios/smoke.json: /random_placements: required member '
-              'is missing, nothing else depends on a seed\n'))
+          (1, 'lab/scenarios/smoke.json: /random_searches: required member '
+              'is missing, only it and "random_placements" depend on a '
+              'seed\n'))
+    # Drawn searches, and no others with the same seed.
+    scenario = 'lab/scenarios/main.json'
+    check('seed of the file', stages(), stages('--seed', '1'))
+    check('other searches', stages() == stages('--seed', '2'), False)
 
 
 def check_generated():

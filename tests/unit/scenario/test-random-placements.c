@@ -219,31 +219,31 @@ static const struct {
     { SCENARIO("", SEARCH("a", "1", "")), false,
       "/searches/0/search/placements: required member is missing" },
     { SCENARIO("", SEARCH("a", "1", PLACED)), true,
-      "/random_placements: required member is missing, nothing else depends "
-      "on a seed" },
+      "/random_searches: required member is missing, only it and "
+      "\"random_placements\" depend on a seed" },
     { SCENARIO(RANDOM("\"workers\": 2"), SEARCH("a", "1", "")), false,
       "/random_placements/servers: required member is missing" },
-    { SCENARIO(RANDOM("\"workers\": 0, \"servers\": 1"),
-               SEARCH("a", "1", "")), false,
-      "/random_placements/workers: 0 is not an integer from 1 to 64" },
+    { SCENARIO(RANDOM("\"workers\": 0, \"servers\": 1"), SEARCH("a", "1", "")),
+      false, "/random_placements/workers: 0 is not an integer from 1 to 64" },
     { SCENARIO(RANDOM("\"workers\": 1, \"servers\": 1, \"seed\": -1"),
-               SEARCH("a", "1", "")), false,
+               SEARCH("a", "1", "")),
+      false,
       "/random_placements/seed: -1 is not an integer from 0 to "
       "1000000000000" },
-    { SCENARIO(RANDOM("\"workers\": 4, \"servers\": 3"),
-               SEARCH("a", "1", "")), false,
+    { SCENARIO(RANDOM("\"workers\": 4, \"servers\": 3"), SEARCH("a", "1", "")),
+      false,
       "/random_placements: 4 workers and 3 servers on different hosts, at "
       "most 6 hosts are there" },
     { SCENARIO(RANDOM("\"workers\": 1, \"servers\": 1, \"sed\": 1"),
-               SEARCH("a", "1", "")), false,
-      "/random_placements/sed: unknown member" },
+               SEARCH("a", "1", "")),
+      false, "/random_placements/sed: unknown member" },
     { SCENARIO(TWO_AND_TWO, SEARCH("a", "1", PLACED)), false,
       "/random_placements: each search has \"placements\", at least one "
       "search without them is needed" },
     { SCENARIO(TWO_AND_TWO, SEARCH("a", "0", "")), false,
       "/searches/0/search/trials: 0 is not an integer from 1 to 1024" },
-    { SCENARIO(RANDOM("\"workers\": 3, \"servers\": 3"),
-               SEARCH("a", "9", "")), false,
+    { SCENARIO(RANDOM("\"workers\": 3, \"servers\": 3"), SEARCH("a", "9", "")),
+      false,
       "/searches/0/search/placements/0/workers/0: needs 9 processes on h4, "
       "at most 8 are allowed" },
 };

@@ -270,9 +270,9 @@ static void
 reads_the_scenarios_that_we_ship(void **state OVS_UNUSED)
 {
     static const char *const files[] = {
-        "lab/scenarios/smoke.json", "lab/scenarios/quickstart.json",
-        "lab/scenarios/pytorch.json",
-        "lab/scenarios/early.json", "lab/scenarios/gossip.json",
+        "lab/scenarios/smoke.json",    "lab/scenarios/quickstart.json",
+        "lab/scenarios/main.json",     "lab/scenarios/pytorch.json",
+        "lab/scenarios/early.json",    "lab/scenarios/gossip.json",
         "lab/scenarios/localize.json", "lab/scenarios/racks.json",
     };
 
