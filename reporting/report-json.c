@@ -75,6 +75,7 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "decision_us_max", p->decision_us_max);
     cJSON_AddNumberToObject(o, "restarts", p->restarts);
     cJSON_AddNumberToObject(o, "stalls", p->stalls);
+    add_number(o, "startup_s", p->startup_s);
     add_number(o, "tcp_timeouts", p->tcp_timeouts);
     add_number(o, "queue_p99_bytes", p->queue_p99_bytes);
     if (p->queues) {

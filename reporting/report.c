@@ -102,7 +102,7 @@ report_add_policy(struct report *r, const char *name)
     p->coverage = p->coverage_fabric = p->cpu_busy = NAN;
     p->cpu_daemons_s = p->cpu_jobs_s = NAN;
     p->bound_mean_s = p->gap_mean = p->decision_us_max = NAN;
-    p->decisions = p->tcp_timeouts = p->queue_p99_bytes = NAN;
+    p->decisions = p->startup_s = p->tcp_timeouts = p->queue_p99_bytes = NAN;
     p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
     p->accuracy = p->iteration_s = p->ratio = NAN;
     r->policies = reallocate(r->policies, r->n_policies + 1,
@@ -234,6 +234,16 @@ get_job(struct report_policy *p, const char *cojob, const char *job)
         };
     }
     return j;
+}
+
+/* The job begins its first iteration at 't', 'startup' seconds after its
+ * search. */
+void
+report_job_ready(struct report_policy *p, const char *cojob, const char *job,
+                 double t, double startup)
+{
+    get_job(p, cojob, job)->time = t;
+    p->startup_s = startup + (isnan(p->startup_s) ? 0 : p->startup_s);
 }
 
 /* 'loss' and 'accuracy' are NAN if they were not reported. */

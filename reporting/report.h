@@ -136,6 +136,9 @@ struct report_policy {
     unsigned int stalls;        /* Stalls of jobs
                                  * (lab/measure/stall-watch.h). */
     struct report_ha ha;
+    double startup_s;           /* Sum over the jobs of searches of the seconds
+                                 * from the begin of the search until the job
+                                 * can train. */
     double tcp_timeouts;        /* TCP retransmission timeouts of all hosts. */
     double queue_p99_bytes;     /* 99th percentile of the bytes that wait at a
                                  * port of the switch. */
@@ -185,6 +188,8 @@ void report_stage_begin(struct report_policy *, const char *cojob, int rung,
                         double t, int n_jobs);
 void report_stage_end(struct report_policy *, const char *cojob, int rung,
                       double t);
+void report_job_ready(struct report_policy *, const char *cojob,
+                      const char *job, double t, double startup);
 void report_progress(struct report_policy *, const char *cojob,
                      const char *job, double t, long long iteration,
                      double loss, double accuracy);

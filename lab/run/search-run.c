@@ -36,6 +36,7 @@
 struct job {
     char *name;
     uint64_t hosts;             /* Bit i: the job has a process on host i. */
+    bool ready;                 /* True if its workers have started. */
     bool live;                  /* True if the job is in the running stage. */
     long long iteration;
 };
@@ -45,8 +46,6 @@ struct search_run {
     const char *text;           /* JSON of the search. */
 
     /* State according to its events. */
-    double begin_s;             /* Start of the search, seconds after the
-                                 * epoch; NAN before it. */
     int rung;                   /* Running rung, -1 between stages. */
     long long target;           /* Iteration at which the running stage
                                  * ends. */
@@ -168,9 +167,6 @@ no_stage(struct search_run *sr)
     sr->rung = -1;
 }
 
-/* The first stage of a search is announced when its jobs have connected and
- * have their parameters.  The report counts that time too, because it depends
- * on the policy. */
 static void
 stage_begin(struct search_run *sr, const cJSON *event, double t)
 {
@@ -187,8 +183,7 @@ stage_begin(struct search_run *sr, const cJSON *event, double t)
             get_job(sr, name)->live = true;
         }
     }
-    report_stage_begin(sr->up.policy, get_string(event, "cojob"), sr->rung,
-                       sr->rung || isnan(sr->begin_s) ? t : sr->begin_s,
+    report_stage_begin(sr->up.policy, get_string(event, "cojob"), sr->rung, t,
                        cJSON_GetArraySize(jobs));
 }
 
@@ -237,10 +232,13 @@ search_run_event(struct run *run, const char *line)
     if (isnan(t)) {
         /* Not an event. */
     } else if (!strcmp(type, "search-begin")) {
-        sr->begin_s = t;
         report_search_begin(sr->up.policy, cojob, t);
     } else if (!strcmp(type, "job-begin")) {
         get_job(sr, get_string(event, "job"));
+    } else if (!strcmp(type, "job-ready")) {
+        get_job(sr, get_string(event, "job"))->ready = true;
+        report_job_ready(sr->up.policy, cojob, get_string(event, "job"), t,
+                         get_number(event, "seconds"));
     } else if (!strcmp(type, "stage-begin")) {
         stage_begin(sr, event, t);
     } else if (!strcmp(type, "progress")) {
@@ -267,7 +265,7 @@ search_run_jobs(const struct run *run, struct run_job jobs[], size_t max)
     for (size_t i = 0; sr->rung >= 0 && i < sr->n_jobs && n < max; i++) {
         const struct job *job = &sr->jobs[i];
 
-        if (job->live && job->iteration < sr->target) {
+        if (job->live && job->ready && job->iteration < sr->target) {
             jobs[n++] = (struct run_job) {
                 .cojob = run->cojob, .job = job->name, .hosts = job->hosts,
                 .iteration = job->iteration, .target = sr->target,
@@ -468,7 +466,6 @@ search_run_create(const struct plan *plan, const struct scenario_search *ss,
         .epoch_ms = epoch_ms, .begin_ms = begin_ms,
     };
     sr->text = ss->text;
-    sr->begin_s = NAN;
     sr->rung = -1;
     sr->placements = parse_placements(ss->text);
     sr->fd = -1;

@@ -87,7 +87,7 @@ SCRIPT
 # await_order WHAT: waits until all searches train, in an order.
 await_order() {
     for out in "$dir/searches/"*.out; do
-        await "$1: ${out##*/}" grep -q stage-begin "$out"
+        await "$1: ${out##*/}" grep -q job-ready "$out"
     done
     await "$1" python3 "$SOURCE/tests/lab/fault-measure.py" "$rundir" none \
         --searches "$dir/searches" true

@@ -18,8 +18,9 @@
 #include "trainer/search/search.h"
 
 #define MAX_ARGS 192
-#define START_MS 60000          /* Time limit until all workers wait, from the
-                                 * last event on. */
+#define START_MS                                                           \
+    60000                       /* Time limit until all workers are ready, \
+                                 * from the last event on. */
 #define STOP_MS 5000            /* From "stop" to SIGTERM. */
 #define TERM_MS 2000            /* From SIGTERM to SIGKILL. */
 
@@ -237,12 +238,13 @@ tell_workers(struct job *job, const char *text)
 void
 job_run_until(struct job *job, int64_t iterations)
 {
-    char *text = message("until %lld\n", (long long) iterations);
-
     job->target = iterations;
-    job->state = JOB_RUNNING;
-    tell_workers(job, text);
-    free(text);
+    if (job->state == JOB_RUNNING) {
+        char *text = message("until %lld\n", (long long) iterations);
+
+        tell_workers(job, text);
+        free(text);
+    }
 }
 
 void
@@ -437,7 +439,8 @@ job_run(struct job *job)
             start_some(job, job->n_servers, job->n_children);
         }
     } else if (job->state == JOB_WORKERS && all_paused(job, 0)) {
-        job->state = JOB_READY;
+        job->state = JOB_RUNNING;
+        job_run_until(job, job->target);
     }
     if (job->state == JOB_ENDING) {
         run_ending(job);

@@ -7,10 +7,10 @@
  *
  * The servers of a job start first, since its workers need their ports.
  * Peers, under a scheme without a server, all start first and then get the
- * ports.  The workers connect, get their initial weights and wait.  From then
- * on they receive iteration targets.  The progress of a job is that of its
- * slowest worker; a job has failed as soon as one of its processes ends by
- * itself.
+ * ports.  The workers connect, get their initial weights and wait for each
+ * other.  Then they receive iteration targets.  The progress of a job is that
+ * of its slowest worker; a job has failed as soon as one of its processes ends
+ * by itself.
  *
  * The search owns its jobs, reads their members and calls these functions,
  * which never block.  One thread. */
@@ -26,12 +26,11 @@ struct pollfd;
 struct search_config;
 
 enum job_state {
-    JOB_SERVERS,                /* Servers, or peers, are starting. */
-    JOB_WORKERS,                /* Workers are starting. */
-    JOB_READY,                  /* All workers wait for a target. */
-    JOB_RUNNING,                /* Running until 'target'. */
-    JOB_ENDING,                 /* Requested to end. */
-    JOB_GONE,                   /* All processes have ended. */
+    JOB_SERVERS, /* Servers, or peers, are starting. */
+    JOB_WORKERS, /* Workers are starting. */
+    JOB_RUNNING, /* Running until 'target'. */
+    JOB_ENDING,  /* Requested to end. */
+    JOB_GONE,    /* All processes have ended. */
 };
 
 struct job {
@@ -65,6 +64,9 @@ void job_init(struct job *, const struct search_config *, int index);
 void job_uninit(struct job *);
 
 void job_start(struct job *);
+
+/* Sets the target.  A job that is starting trains when its workers are ready,
+ * one that has reached its previous target continues. */
 void job_run_until(struct job *, int64_t iterations);
 void job_stop(struct job *);    /* Requests a regular end. */
 void job_kill(struct job *, int grace_ms);      /* Ends by signals. */

@@ -33,7 +33,6 @@ struct search {
     struct job *jobs;
     bool *ended;                /* By job: its end has been announced. */
 
-    bool begun;                 /* The first stage has begun. */
     bool judged;                /* No further stage will begin. */
     int64_t begin_ms, stage_ms, answer_ms;      /* Monotonic. */
     const char **names;         /* Names of jobs, for an event. */
@@ -141,32 +140,6 @@ report_job_begin(const struct search *s, const struct job *job)
     event_send(s, event);
 }
 
-/* Starts the jobs after their announcement, so that their first bytes are
- * tagged.  If the controller is away, this costs the time limit of one
- * announcement. */
-static void
-begin_jobs(struct search *s)
-{
-    cJSON *event = event_create(s, "search-begin");
-
-    s->begin_ms = clock_monotonic_ms();
-    for (int i = 0; i < s->n_jobs; i++) {
-        s->names[i] = s->jobs[i].name;
-    }
-    add_names(s, event, "jobs", s->n_jobs);
-    event_send(s, event);
-    announce(s, (struct intent_edit) {
-        .kind = INTENT_COJOB_BEGIN, .weight = s->spec->weight,
-    });
-    for (int i = 0; i < s->n_jobs; i++) {
-        announce_job(s, &s->jobs[i]);
-    }
-    for (int i = 0; i < s->n_jobs; i++) {
-        report_job_begin(s, &s->jobs[i]);
-        job_start(&s->jobs[i]);
-    }
-}
-
 static const char *
 outcome(const struct search *s, int i)
 {
@@ -209,15 +182,14 @@ name_running_jobs(struct search *s)
     return n;
 }
 
-/* Starts the stage. announce_stage_begin() follows it: no job waits for the
- * controller. */
+/* Starts the stage.  announce_stage_begin() follows it: no job waits for the
+ * controller, and jobs that continue have their previous ranks until then. */
 static void
 begin_stage(struct search *s)
 {
     int64_t target = halving_target(&s->halving);
     cJSON *event;
 
-    s->begun = true;
     s->stage_ms = clock_monotonic_ms();
     for (int i = 0; i < s->n_jobs; i++) {
         if (s->halving.jobs[i].state == HALVING_RUNNING) {
@@ -240,6 +212,34 @@ announce_stage_begin(struct search *s)
         .later_iterations = halving_later_iterations(&s->halving),
         .jobs = s->names, .n = name_running_jobs(s),
     });
+}
+
+/* Begins the search and its first stage.  The jobs start after they have been
+ * announced, so that their first bytes are tagged and in the order.  If the
+ * controller is away, this costs the time limit of one announcement. */
+static void
+begin_search(struct search *s)
+{
+    cJSON *event = event_create(s, "search-begin");
+
+    s->begin_ms = clock_monotonic_ms();
+    add_names(s, event, "jobs", name_running_jobs(s));
+    event_send(s, event);
+    for (int i = 0; i < s->n_jobs; i++) {
+        report_job_begin(s, &s->jobs[i]);
+    }
+    begin_stage(s);
+    announce(s, (struct intent_edit){
+                    .kind = INTENT_COJOB_BEGIN,
+                    .weight = s->spec->weight,
+                });
+    for (int i = 0; i < s->n_jobs; i++) {
+        announce_job(s, &s->jobs[i]);
+    }
+    announce_stage_begin(s);
+    for (int i = 0; i < s->n_jobs; i++) {
+        job_start(&s->jobs[i]);
+    }
 }
 
 /* Announces the end of stage 'rung' and of the jobs that do not continue. */
@@ -311,52 +311,44 @@ fail_job(struct search *s, int i)
     }
 }
 
-/* Returns true if all jobs are in 'state' or a later one. */
-static bool
-all_are(const struct search *s, enum job_state state)
+/* Handles the progress of job 'i'. */
+static void
+step_job(struct search *s, int i)
 {
-    for (int i = 0; i < s->n_jobs; i++) {
-        if (s->jobs[i].state < state) {
-            return false;
-        }
+    struct job *job = &s->jobs[i];
+    bool starting = job->state < JOB_RUNNING;
+
+    job_run(job);
+    if (starting && job->state == JOB_RUNNING) {
+        cJSON *event = event_create(s, "job-ready");
+
+        cJSON_AddStringToObject(event, "job", job->name);
+        cJSON_AddNumberToObject(event, "seconds",
+                                (clock_monotonic_ms() - s->begin_ms) / 1e3);
+        event_send(s, event);
+    } else if (!starting && job->has_news && !s->judged) {
+        cJSON *event = event_create(s, "progress");
+
+        cJSON_AddNumberToObject(event, "rung", s->halving.rung);
+        add_state(event, job);
+        event_send(s, event);
     }
-    return true;
+    job->has_news = false;
+    if (job->failed) {
+        fail_job(s, i);
+    } else if (job_has_reached(job)) {
+        halving_reached(&s->halving, i, job->loss);
+    }
 }
 
-/* Handles the progress of the jobs. */
 static void
 search_step(struct search *s)
 {
     for (int i = 0; i < s->n_jobs; i++) {
-        struct job *job = &s->jobs[i];
-
-        job_run(job);
-        if (job->has_news && s->begun && !s->judged) {
-            cJSON *event = event_create(s, "progress");
-
-            cJSON_AddNumberToObject(event, "rung", s->halving.rung);
-            add_state(event, job);
-            event_send(s, event);
-        }
-        job->has_news = false;
-        if (job->failed) {
-            fail_job(s, i);
-        } else if (job_has_reached(job)) {
-            halving_reached(&s->halving, i, job->loss);
-        }
+        step_job(s, i);
     }
-    if (!s->judged && !s->signal) {
-        if (!s->begun && all_are(s, JOB_READY)) {
-            if (halving_is_over(&s->halving)) {
-                s->judged = true;       /* All jobs have failed to start. */
-                s->answer_ms = clock_monotonic_ms();
-            } else {
-                begin_stage(s);
-                announce_stage_begin(s);
-            }
-        } else if (s->begun && halving_stage_is_over(&s->halving)) {
-            end_stage(s);
-        }
+    if (!s->judged && !s->signal && halving_stage_is_over(&s->halving)) {
+        end_stage(s);
     }
     announce_ends(s);
 }
@@ -381,6 +373,17 @@ take_signals(struct search *s)
     }
 }
 
+static bool
+all_gone(const struct search *s)
+{
+    for (int i = 0; i < s->n_jobs; i++) {
+        if (s->jobs[i].state != JOB_GONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void
 search_loop(struct search *s)
 {
@@ -398,7 +401,7 @@ search_loop(struct search *s)
         if (s->config->announce_again) {
             s->config->announce_again(s->config->announce_aux);
         }
-    } while (!all_are(s, JOB_GONE));
+    } while (!all_gone(s));
 }
 
 /* Makes the signals readable.  '*old' is what to set again afterwards. */
@@ -477,7 +480,7 @@ search_execute(const struct search_config *config,
         search_uninit(&s);
         return message("signalfd: %s", strerror(errno));
     }
-    begin_jobs(&s);
+    begin_search(&s);
     search_loop(&s);
     announce(&s, (struct intent_edit) { .kind = INTENT_COJOB_END });
     report_end(&s);

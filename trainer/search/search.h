@@ -9,8 +9,9 @@
  * announces their begin and end to the controller (wire/announce.h), which may
  * be away, and reports them to its caller by events.
  *
- * All jobs start, connect and wait before the first stage begins, so that
- * starting up is part of no stage.
+ * The first stage begins with the search, before its jobs have started: what
+ * they transfer first is little, and the stage waits for it.  Each job trains
+ * as soon as its own workers are ready.
  *
  *    struct search_config config = { .spec = spec, .hosts = hosts, ... };
  *    error = search_execute(&config, &result);

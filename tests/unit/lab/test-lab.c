@@ -285,8 +285,12 @@ events_update_the_state_of_a_search(void **state OVS_UNUSED)
         " \"job\": \"t0\", \"hyperparameters\": {}}",
         "{\"event\": \"job-begin\", \"time\": 1000600, \"cojob\": \"a\","
         " \"job\": \"t1\", \"hyperparameters\": {}}",
-        "{\"event\": \"stage-begin\", \"time\": 1001000, \"cojob\": \"a\","
+        "{\"event\": \"stage-begin\", \"time\": 1000700, \"cojob\": \"a\","
         " \"rung\": 0, \"iterations\": 10, \"jobs\": [\"t0\", \"t1\"]}",
+        "{\"event\": \"job-ready\", \"time\": 1001000, \"cojob\": \"a\","
+        " \"job\": \"t0\", \"seconds\": 0.5}",
+        "{\"event\": \"job-ready\", \"time\": 1001100, \"cojob\": \"a\","
+        " \"job\": \"t1\", \"seconds\": 0.6}",
         "{\"event\": \"progress\", \"time\": 1001500, \"cojob\": \"a\","
         " \"job\": \"t0\", \"rung\": 0, \"iteration\": 10, \"loss\": 1.5}",
         "this is not JSON",
@@ -328,8 +332,8 @@ events_update_the_state_of_a_search(void **state OVS_UNUSED)
                      " \"cojob\": \"a\", \"best\": \"t1\", \"seconds\": 2}");
     assert_int_equal(run->class->jobs(run, jobs, 4), 0);
     assert_int_equal(p->n_stages, 1);
-    /* Start of the search. */
-    assert_float_equal(p->stages[0].start, 0.5, 1e-9);
+    assert_float_equal(p->stages[0].start, 0.7, 1e-9);
+    assert_float_equal(p->startup_s, 1.1, 1e-9);
     assert_float_equal(p->stages[0].end, 3, 1e-9);
     assert_float_equal(p->searches[0].accuracy, 0.25, 1e-9);
 

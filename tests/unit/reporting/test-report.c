@@ -31,6 +31,8 @@ fill(struct report_policy *p, double slow)
     report_stage_begin(p, SEARCH, 0, 0.5, 2);
     report_stage_begin(p, "b", 0, 1, 1);
     report_set_ports(p, ports, 2);
+    report_job_ready(p, SEARCH, "t0", 0.5, 0.25);
+    report_job_ready(p, "b", "t0", 1.5, 0.5);
     for (int i = 0; i < 20; i++) {
         float use[2] = { i / 20.0f, 0.25f };
 
@@ -131,9 +133,10 @@ json_has_summaries_stages_and_points(void **state)
         const char *name;
         double value;
     } members[] = {
-        { "mean_sct_s", 3 }, { "p95_sct_s", 4 }, { "makespan_s", 7 },
-        { "coverage", 0.99 }, { "cpu_busy", 0.4 }, { "tcp_timeouts", 3 },
-        { "queue_p99_bytes", 64000 },
+        { "mean_sct_s", 3 },   { "p95_sct_s", 4 },
+        { "makespan_s", 7 },   { "coverage", 0.99 },
+        { "cpu_busy", 0.4 },   { "tcp_timeouts", 3 },
+        { "startup_s", 0.75 }, { "queue_p99_bytes", 64000 },
     };
 
     (void) state;
@@ -382,7 +385,8 @@ html_stays_small(void **state)
     report_destroy(r);
 }
 
-/* Neither the time between two rungs nor a repeated report counts. */
+/* Neither the start of a job, nor the time between two rungs, nor a repeated
+ * report counts. */
 static void
 iteration_time_excludes_waiting_between_rungs(void **state)
 {
@@ -390,7 +394,9 @@ iteration_time_excludes_waiting_between_rungs(void **state)
     struct report_policy *p = report_add_policy(r, "fair");
 
     (void) state;
-    report_stage_begin(p, "a", 0, 0, 2);
+    report_stage_begin(p, "a", 0, -1, 2);
+    report_job_ready(p, "a", "t0", 0, 1);
+    report_job_ready(p, "a", "t1", 0, 1);
     report_progress(p, "a", "t0", 1, 1, NAN, NAN);
     report_progress(p, "a", "t1", 1, 1, NAN, NAN);
     report_progress(p, "a", "t0", 5, 10, NAN, NAN);

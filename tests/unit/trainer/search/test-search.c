@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -341,7 +342,10 @@ struct record {
     double bytes;               /* Of all jobs. */
     double rate;                /* Learning rate of the best job. */
     double seconds[4];          /* Of the stages. */
-    pid_t kill_pid;             /* Gets SIGTERM at the first stage-begin. */
+    pid_t kill_pid;             /* Gets SIGTERM when a job is ready. */
+    const char *wrapper;        /* Starts the processes of jobs, or NULL. */
+    const char *trained;        /* File to make when a job has trained, or
+                                 * NULL. */
 };
 
 static void
@@ -403,8 +407,15 @@ record_event(void *r_, const cJSON *event)
 
         r->seconds[rung] = cJSON_GetNumberValue(
             cJSON_GetObjectItem(event, "seconds"));
-    } else if (!strcmp(type, "stage-begin") && r->kill_pid) {
-        kill(r->kill_pid, SIGTERM);
+    } else if (!strcmp(type, "job-ready")) {
+        add_word(r, "ready ");
+        assert_true(
+            cJSON_GetNumberValue(cJSON_GetObjectItem(event, "seconds")) >= 0);
+        if (r->kill_pid) {
+            kill(r->kill_pid, SIGTERM);
+        }
+    } else if (!strcmp(type, "progress") && r->trained) {
+        close(open(r->trained, O_CREAT | O_WRONLY, 0600));
     }
 }
 
@@ -429,11 +440,18 @@ execute(const char *text, struct record *r)
     struct search_spec *spec;
 
     assert_null(read_search(text, &two_hosts, &spec));
-    assert_null(search_execute(&(struct search_config) {
-        .spec = spec, .hosts = &two_hosts, .trainer = trainer,
-        .announce = record_edit, .announce_aux = r,
-        .event = record_event, .event_aux = r,
-    }, &result));
+    assert_null(search_execute(
+        &(struct search_config){
+            .spec = spec,
+            .hosts = &two_hosts,
+            .trainer = trainer,
+            .wrapper = r->wrapper,
+            .announce = record_edit,
+            .announce_aux = r,
+            .event = record_event,
+            .event_aux = r,
+        },
+        &result));
     if (result.best >= 0) {
         r->rate = search_spec_trial(spec, result.best).learning_rate;
     }
@@ -465,8 +483,9 @@ a_search_halves_its_jobs(void **state)
 
     snprintf(expected, sizeof expected,
              "+a +t0:3:worker:server:%1$d +t1:3:worker:server:%1$d "
-             "+t2:3:worker:server:%1$d [0:20:3 0] -stopped [1:60:2 1] "
-             "-done -stopped -a", parameters * 4);
+             "+t2:3:worker:server:%1$d [0:20:3 ready ready ready 0] -stopped "
+             "[1:60:2 1] -done -stopped -a",
+             parameters * 4);
     assert_string_equal(r.text, expected);
     assert_true(r.n_progress > 5);
 
@@ -520,8 +539,8 @@ every_scheme_pauses_between_rungs(void **state)
         assert_int_equal(result.n_failed, 0);
         snprintf(expected, sizeof expected,
                  "+a +t0:%1$d:%2$s:%3$s:%4$d +t1:%1$d:%2$s:%3$s:%4$d [0:10:2 "
-                 "0] -stopped [1:60:1 1] -done -a", cases[i].n,
-                 cases[i].first, cases[i].last, bytes);
+                 "ready ready 0] -stopped [1:60:1 1] -done -a",
+                 cases[i].n, cases[i].first, cases[i].last, bytes);
         assert_string_equal(r.text, expected);
 
         /* The job with the other rate learns nothing. */
@@ -544,8 +563,43 @@ a_search_whose_jobs_all_fail_ends(void **state)
 
     assert_int_equal(result.best, -1);
     assert_int_equal(result.n_failed, 2);
-    assert_null(strchr(r.text, '['));   /* No stage has begun. */
-    assert_non_null(strstr(r.text, "-failed -failed -a"));
+    assert_non_null(strstr(r.text, " [0:20:2 -failed -failed 0] -a"));
+}
+
+/* The processes of t1 do not start before t0 has trained, and then fail. */
+static void
+a_job_starts_in_the_stage_and_waits_for_no_other(void **state)
+{
+    static const char text[] = "{\"name\": \"a\", \"trials\": 2, " SPACE
+                               ", " RUNGS ", " PLACES ", " MODEL ", " DATA "}";
+    char folder[] = "/tmp/test-search-XXXXXX";
+    char wrapper[64], trained[64];
+    struct record r = { .wrapper = wrapper, .trained = trained };
+    struct search_result result;
+    FILE *file;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(wrapper, sizeof wrapper, "%s/wrapper", folder);
+    snprintf(trained, sizeof trained, "%s/trained", folder);
+    file = fopen(wrapper, "w");
+    fprintf(file,
+            "#!/bin/sh\n"
+            "if [ \"$1 $4 $5\" = 'run --job t1' ]; then\n"
+            "    until [ -e %s ]; do sleep 0.02; done\n"
+            "    exit 1\n"
+            "fi\n"
+            "shift 6\n"
+            "exec \"$@\"\n",
+            trained);
+    fclose(file);
+    assert_int_equal(chmod(wrapper, 0700), 0);
+    result = execute(text, &r);
+    assert_int_equal(result.best, 0);
+    assert_int_equal(result.n_failed, 1);
+    assert_non_null(strstr(r.text, " [0:20:2 ready -failed 0] [1:60:1 1] "));
+    unlink(wrapper);
+    unlink(trained);
+    rmdir(folder);
 }
 
 static void
@@ -580,6 +634,7 @@ main(void)
         cmocka_unit_test(a_search_halves_its_jobs),
         cmocka_unit_test(every_scheme_pauses_between_rungs),
         cmocka_unit_test(a_search_whose_jobs_all_fail_ends),
+        cmocka_unit_test(a_job_starts_in_the_stage_and_waits_for_no_other),
         cmocka_unit_test(a_signal_ends_a_search_and_all_its_processes),
     };
     char *trainer = trainer_path();
