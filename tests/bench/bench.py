@@ -12,9 +12,10 @@ missed its bar or is missing, with 77 if every bench was skipped.
 
 --runs repeats each bench; the median of a figure is compared with its bar.
 --record writes results/NAME.json: the least, median and greatest value of each
-figure, and when, where and beside which load they were measured.  Only the
-figures of a checkout without changes are those of a commit, so --record
-refuses others.
+figure, and when, where and beside which load they were measured; "earlier" are
+the ends of the last records before it, as many as make five with this one.
+Only the figures of a checkout without changes are those of a commit, so
+--record refuses others.
 --few runs benches in seconds, with the small sizes that bars.json has for them
 ("few", variables of the environment), by default all that have some.  Their
 figures must be there, but are not compared with bars.  CI does this, so that
@@ -31,17 +32,15 @@ import subprocess
 import sys
 import time
 
+import bars as bench_bars
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BENCHES = os.path.join(ROOT, "tests", "bench")
 RESULTS = os.path.join(ROOT, "results")
 SHORT_S = 120
 SKIPPED = 77
+MAX_EARLIER = 4
 UNTRACKED = ("results/",)       # May differ from the commit.
-
-
-def read_bars():
-    with open(os.path.join(BENCHES, "bars.json"), encoding="utf-8") as f:
-        return json.load(f)
 
 
 def scripts():
@@ -58,15 +57,6 @@ def flatten(value, name=""):
             yield from flatten(member, f"{name}.{key}" if name else key)
     elif isinstance(value, (bool, int, float)):
         yield name, value
-
-
-def misses(bar, value):
-    """Returns what 'value' should be, or None if it is."""
-    if "at_most" in bar and not value <= bar["at_most"]:
-        return f"at most {bar['at_most']:g}"
-    if "at_least" in bar and not value >= bar["at_least"]:
-        return f"at least {bar['at_least']:g}"
-    return None
 
 
 def busy_seconds():
@@ -112,7 +102,19 @@ def run(name, sizes):
     return None if "skipped" in result else result
 
 
-def record(name, runs, figures, load):
+def earlier(name, bars):
+    """Returns the values of the figures with a bar in the record until now
+    and in those before it, the newest first."""
+    last = bench_bars.read_record(ROOT, name) or {"figures": {}}
+    values = {key: [*dict.fromkeys((value[0], value[2])),
+                    *last.get("earlier", {}).get(key, [])]
+              for key, value in last["figures"].items()
+              if bench_bars.kind_of(bars.get(key, {}))}
+    return {key: value[:MAX_EARLIER] for key, value in values.items()}
+
+
+def record(name, runs, figures, load, bars):
+    before = earlier(name, bars)
     os.makedirs(RESULTS, exist_ok=True)
     with open(os.path.join(RESULTS, name + ".json"), "w",
               encoding="utf-8") as f:
@@ -127,6 +129,7 @@ def record(name, runs, figures, load):
             "figures": {key: [min(values), statistics.median(values),
                               max(values)]
                         for key, values in figures.items()},
+            "earlier": before,
             "baseline": runs[-1].get("baseline", {}),
         }, f, indent=1)
         f.write("\n")
@@ -158,18 +161,18 @@ def bench(name, options, bars):
             met = False
             continue
         value = statistics.median(figures[key])
-        wanted = misses(bar, value)
+        wanted = bench_bars.misses(bar, value)
         if wanted and not options.few:
             print(f"bench: {name}: {key} is {value:g}, {wanted} wanted",
                   file=sys.stderr)
             met = False
     if options.record:
-        record(name, runs, figures, load)
+        record(name, runs, figures, load, entry.get("figures", {}))
     return met
 
 
 def main():
-    bars = read_bars()
+    bars = bench_bars.read_bars(ROOT)
     parser = argparse.ArgumentParser(prog="bench.py")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--record", action="store_true")

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes docs/results.md, and the figures of README.md.
+
+   make-results.py [--check] [ROOT]
+
+The figures are those of results/, their bars those of tests/bench/bars.json,
+and the texts around them those of docs/results.json:
+
+    readme  paragraphs of README.md: the first of the alternatives whose bench
+            has a record
+    rows    what people want to know first
+    aims    what a figure lost to something: its aim and the cause
+    shown   statements that a test shows, without a figure
+
+In a text, {FIGURE:FORMAT} is a figure of the record of the bench, or a member
+of its baseline; FORMAT "less" is 1 - FIGURE in per cent.
+
+--check writes nothing, and exits with 1 if a page differs or if a text names
+what is not there."""
+
+import os
+import re
+import sys
+import textwrap
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                     ".."))
+sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
+import bars as bench_bars  # pylint: disable=wrong-import-position
+
+HEAD = """# Results
+
+Made by `docs/make-results.py` of `results/`; `docs/results.json` has the texts. A row is measured
+again by its command, which needs root unless it names a simulation or the trainer. SCT is the
+stage completion time. [findings.md](findings.md) has causes, and what was tried.
+
+The lab consists of network namespaces on one machine, with links of 50 Mbit/s in the scenarios
+`main` and `quickstart`; no card and no link of a real cluster has been measured yet. Policies:
+`plain` is the network without shims and agents; under `fair` the shims serve jobs in turns; `stage`
+is the order.
+"""
+FIGURES = """
+## All figures
+
+The bar of a figure is the worst of its record, of its interval and of the records before it, with
+1 to 2 % added. Bars with a star are promises to users and do not follow a record. `./test --bench
+BENCH` exits with 1 if a figure misses its bar; `--record` writes `results/BENCH.json`. Brackets
+have the least and the greatest of several runs (n), or the 95 % interval (CI). `load` is the number
+of processors that were busy, the bench's own work included, and in brackets the load of the minute
+before.
+
+| figure | what | value | n | bar |
+|---|---|---|---|---|"""
+AIMS = """
+## What is lost, and which aims are missed
+
+| bench: figure | value | aim, or what it is lost to | cause |
+|---|---|---|---|"""
+SHOWN = """
+## What tests show
+
+`meson test -C build NAME` runs one test. What happens at faults is in
+[reliability.md](reliability.md).
+
+| statement | tests |
+|---|---|"""
+BEGIN = "<!-- figures: docs/make-results.py writes them -->\n"
+END = "<!-- end of figures -->\n"
+
+
+class Missing(Exception):
+    """A text names a figure that its record does not have."""
+
+
+def number(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def look_up(record, name):
+    """Returns a figure, or by "baseline/NAME..." or if there is no such figure
+    a member of the baseline, of a list its mean."""
+    if name in record["figures"]:
+        return record["figures"][name][1]
+    value = record["baseline"]
+    for member in name.removeprefix("baseline/").split("/"):
+        if not isinstance(value, dict) or member not in value:
+            raise Missing(f"{record['bench']}: no figure \"{name}\"")
+        value = value[member]
+    return sum(value) / len(value) if isinstance(value, list) else value
+
+
+def fill(text, record):
+    def replace(match):
+        value = look_up(record, match[1])
+        if match[2] == "less":
+            return f"{100 - 100 * value:.0f} %"
+        return format(value, match[2]) if match[2] else number(value)
+
+    return re.sub(r"\{([^:{}]+):?([^{}]*)\}", replace, text)
+
+
+def bar_text(bar):
+    star = "\\*" if bar.get("promise") else ""
+    sign = {"at_most": "<=", "at_least": ">="}
+    kind = bench_bars.kind_of(bar)
+    return f"{sign[kind]} {number(bar[kind])}{star}" if kind else ""
+
+
+def spread(record, key, bar):
+    """Returns the interval of a figure, or the range of its runs."""
+    low, _, high = record["figures"][key]
+    ends = bench_bars.interval(record, key, bar)
+    if ends:
+        return "[%s, %s], CI" % tuple(map(number, ends))
+    return f"[{number(low)} to {number(high)}]" if low != high else ""
+
+
+def where(record):
+    load = record["load"]
+    load = (f"load {load['during']} ({load['before']})"
+            if load["during"] is not None else "load not known")
+    return (f"{record['date']}, commit {record['commit']}, "
+            f"{record['machine']}, {load}")
+
+
+class Page:
+    def __init__(self, root):
+        self.root = root
+        self.bars = bench_bars.read_bars(root)
+        self.texts = bench_bars.read(root, "docs/results.json")
+        named = {text["bench"] for texts in self.texts["readme"]
+                 for text in texts}
+        named |= {row["bench"] for row in self.texts["rows"]}
+        self.records = {name: bench_bars.read_record(root, name)
+                        for name in {*self.bars, *named}}
+
+    def bar(self, bench, figure):
+        return self.bars.get(bench, {"figures": {}})["figures"].get(figure, {})
+
+    def rows(self):
+        yield ("| what | with Stagecoach | compared with | interval | machine "
+               "| command |")
+        yield "|---|---|---|---|---|---|"
+        for row in self.texts["rows"]:
+            record = self.records[row["bench"]]
+            cells = ["no record", "", "", ""]
+            if record:
+                bar = self.bar(row["bench"], row["figure"])
+                cells = [fill(row["value"], record),
+                         fill(row["baseline"], record),
+                         spread(record, row["figure"], bar) or "one run",
+                         record["machine"]]
+            yield (f"| {row['what']} | {' | '.join(cells)} | "
+                   f"`./test --bench {row['bench']}` |")
+
+    def figures(self):
+        for name, bench in self.bars.items():
+            shown = {key: bar for key, bar in bench["figures"].items()
+                     if bar.get("page", True)}
+            if not shown:
+                continue
+            record = self.records[name]
+            about = where(record) if record else "no record"
+            yield f"| **{name}** | {about} | | | |"
+            for key, bar in shown.items():
+                value = runs = ""
+                if record and key in record["figures"]:
+                    least = ">= " if bar.get("least") else ""
+                    value = (least + number(record["figures"][key][1]) + " "
+                             + spread(record, key, bar)).rstrip()
+                    runs = record["runs"]
+                yield (f"| {key} | {bar['what']} | {value or 'no record'} | "
+                       f"{runs} | {bar_text(bar)} |")
+
+    def aims(self):
+        for aim in self.texts["aims"]:
+            record = self.records[aim["bench"]]
+            value = (number(look_up(record, aim["figure"])) if record
+                     else "no record")
+            yield (f"| {aim['bench']}: {aim['figure']} | {value} | "
+                   f"{bar_text(aim) or aim['to']} | {aim['cause']} |")
+
+    def results(self):
+        return "\n".join([
+            HEAD, *self.rows(), AIMS, *self.aims(), SHOWN,
+            *(f"| {row['what']} | {', '.join(row['tests'])} |"
+              for row in self.texts["shown"]),
+            FIGURES, *self.figures()]) + "\n"
+
+    def paragraph(self, alternatives):
+        for text in alternatives:
+            record = self.records[text["bench"]]
+            if record:
+                return "\n".join(textwrap.wrap(
+                    fill(text["text"], record), 100, break_long_words=False,
+                    break_on_hyphens=False)) + "\n"
+        return ""
+
+    def readme(self):
+        """Returns README.md with today's figures."""
+        with open(os.path.join(self.root, "README.md"), encoding="utf-8") as f:
+            before, _, rest = f.read().partition(BEGIN)
+        _, _, after = rest.partition(END)
+        paragraphs = filter(None, map(self.paragraph, self.texts["readme"]))
+        return before + BEGIN + "\n".join(paragraphs) + END + after
+
+    def mistakes(self):
+        """Yields what is wrong in docs/results.json."""
+        for aim in self.texts["aims"]:
+            record = self.records[aim["bench"]]
+            name = f"{aim['bench']}: {aim['figure']}"
+            if bench_bars.kind_of(aim) and not self.bar(aim["bench"],
+                                                        aim["figure"]):
+                yield f"{name}: bars.json has no such figure"
+            elif record and bench_bars.kind_of(aim) and not bench_bars.misses(
+                    aim, look_up(record, aim["figure"])):
+                yield f"{name}: the aim is reached; it belongs into bars.json"
+        tests = set()
+        for _, _, files in os.walk(os.path.join(self.root, "tests")):
+            tests |= {os.path.splitext(name)[0].removeprefix("test-")
+                      for name in files}
+        tests |= {"training-tour"}
+        for row in self.texts["shown"]:
+            for name in set(row["tests"]) - tests:
+                yield f"{row['what']}: no test \"{name}\""
+
+
+def main():
+    check = "--check" in sys.argv
+    root = next((arg for arg in sys.argv[1:] if arg != "--check"), ROOT)
+    page = Page(root)
+    mistakes = [f"docs/results.json: {text}" for text in page.mistakes()]
+    for name, text in (("docs/results.md", page.results()),
+                       ("README.md", page.readme())):
+        path = os.path.join(root, name)
+        if check:
+            with open(path, encoding="utf-8") as f:
+                if f.read() != text:
+                    mistakes.append(f"{name} is stale: docs/make-results.py")
+        else:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+    for text in mistakes:
+        print(text, file=sys.stderr)
+    return 1 if mistakes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
