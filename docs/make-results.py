@@ -222,7 +222,6 @@ class Page:
         for _, _, files in os.walk(os.path.join(self.root, "tests")):
             tests |= {os.path.splitext(name)[0].removeprefix("test-")
                       for name in files}
-        tests |= {"training-tour"}
         for row in self.texts["shown"]:
             for name in set(row["tests"]) - tests:
                 yield f"{row['what']}: no test \"{name}\""

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""run-document.py [--machine COMMAND] FILE OLD=NEW...: runs the commands of a document, the
-blocks of "sh", in one shell, and compares what each block prints with the
-block of "text" after it, as doctest does: "..." stands for anything, and
-blanks do not count.  A block without one may print what it likes.  Of blocks
-after "<!-- takes minutes -->" only the files that they name must be there.
+"""run-document.py [--update] [--machine COMMAND] FILE OLD=NEW...: runs the
+commands of a document, the blocks of "sh", in one shell, and compares what each
+block prints with the block of "text" after it, as doctest does: "..." stands
+for anything, and blanks do not count.  A block without one may print what it
+likes.  Of blocks after "<!-- takes minutes -->" only the files that they name
+must be there.
+
+--update writes what was printed into each block of "text" that differs: write
+"..." again for what is another time.
 
 Temporary files of the commands are removed at the end.
 
@@ -86,12 +90,14 @@ def check_named(commands, directory):
 class Document:
     """The blocks of a document, and the shells that run them."""
 
-    def __init__(self, name, machine, pairs, folder):
+    def __init__(self, name, machine, pairs, folder, update):
         self.name = name
         self.machine = machine
         self.replaced = [pair.split("=", 1) for pair in pairs]
         self.folder = folder
         self.shells = {}
+        self.update = update
+        self.printed = {}       # What differs, by the number of its block.
         text = pathlib.Path(name).read_text(encoding="utf-8")
         self.blocks = [(mark, kind, body, text.count("\n", 0, m.start(3)) + 1)
                        for m in BLOCK.finditer(text)
@@ -133,7 +139,10 @@ class Document:
             commands = f"( {commands} ) || :"
         while True:
             got = self.run_commands(shell, commands, line)
-            if not wanted or CHECKER.check_output(wanted, got, FLAGS):
+            if wanted is None or CHECKER.check_output(wanted, got, FLAGS):
+                return
+            if self.update and time.monotonic() >= deadline:
+                self.printed[i + 1] = got
                 return
             if time.monotonic() >= deadline:
                 sys.exit(f"{self.name}:{after[3]}: the text has\n{wanted}"
@@ -153,16 +162,32 @@ class Document:
         for shell in self.shells.values():
             shell.process.stdin.close()
             shell.process.wait()
+        if self.printed:
+            self.write()
+
+    def write(self):
+        """Writes the document with what was printed."""
+        numbers = iter(range(len(self.blocks)))
+
+        def replace(match):
+            got = self.printed.get(next(numbers))
+            return match[0] if got is None else f"```text\n{got.rstrip()}\n```"
+
+        path = pathlib.Path(self.name)
+        path.write_text(BLOCK.sub(replace, path.read_text(encoding="utf-8")),
+                        encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--machine")
+    parser.add_argument("--update", action="store_true")
     parser.add_argument("document")
     parser.add_argument("pairs", nargs="*")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        Document(args.document, args.machine, args.pairs, folder).run()
+        Document(args.document, args.machine, args.pairs, folder,
+                 args.update).run()
 
 
 main()
