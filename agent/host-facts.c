@@ -32,6 +32,16 @@ host_facts_uninit(struct host_facts *f)
     free(f->about);
 }
 
+static void
+add_fact(struct smap *map, const char *kind, const char *name,
+         const char *value)
+{
+    char *key = xasprintf("%s_%s", kind, name);
+
+    smap_replace(map, key, value);
+    free(key);
+}
+
 /* Adds each line "NAME VALUE" of the shim. */
 static void
 add_shim(struct smap *map, const char *about)
@@ -42,12 +52,8 @@ add_shim(struct smap *map, const char *about)
         char *value = strchr(line, ' ');
 
         if (value) {
-            char *name;
-
             *value++ = '\0';
-            name = xasprintf("shim_%s", line);
-            smap_replace(map, name, value);
-            free(name);
+            add_fact(map, "shim", line, value);
         }
     }
     free(text);
@@ -85,13 +91,9 @@ add_findings(struct smap *map, const struct agent_config *c)
         const struct doctor_finding *f = &d->findings[i];
 
         if (f->result != DOCTOR_OK) {
-            char *name = xasprintf("check_%s", f->check);
-
-            smap_replace_nocopy(map, name,
-                                xasprintf("%s: %s\n%s",
-                                          doctor_result_names[f->result],
-                                          f->what, f->mend));
-            free(name);
+            add_fact(map, "check", f->check, doctor_result_names[f->result]);
+            add_fact(map, "what", f->check, f->what);
+            add_fact(map, "remedy", f->check, f->mend ? f->mend : "");
         }
     }
     doctor_destroy(d);

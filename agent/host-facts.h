@@ -12,8 +12,9 @@
  *    certificate          Common name of the agent's certificate.
  *    certificate_expires  Milliseconds since the epoch.
  *    tc                   Number of interfaces of --tc.
- *    check_NAME           A finding of doctor.h that is not "ok": "RESULT:
- *                         WHAT", a newline, and how to correct it.
+ *    check_NAME           Result of a check of doctor.h, unless it is "ok".
+ *    what_NAME            The finding, a sentence.
+ *    remedy_NAME          How to correct it.
  *
  * They are collected at the start, when the shim's facts change, and once a
  * minute.  This takes less than a millisecond: the agent must never be late.

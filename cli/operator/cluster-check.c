@@ -15,6 +15,7 @@
 #include "openvswitch/shash.h"
 #include "simap.h"
 #include "util.h"
+#include "wire/alarm.h"
 
 #define DAY 86400
 
@@ -32,6 +33,9 @@
                      "systemctl restart stagecoach-shim"
 #define SHIM_OPTIONS "OPTIONS in /etc/default/stagecoach-shim, then " \
                      "systemctl reload stagecoach-shim"
+
+/* Prefix of the results of an agent's checks, see agent/host-facts.h. */
+#define CHECK "check_"
 
 /* A host with its facts. */
 struct view {
@@ -81,54 +85,64 @@ check_certificate(struct findings *f, const char *place, const char *name,
     }
 }
 
-/* Remedies of alarms, by a part of their text.  Those without a remedy are
- * findings of hosts too. */
+/* Level and remedy of each alarm.  Those without a remedy are findings of
+ * hosts too. */
 static const struct {
-    const char *part, *remedy;
     enum finding_level level;
-} alarms[] = {
-    { "agent disconnected on ", NULL, FINDING_ERROR },
-    { "shim down on ", NULL, FINDING_ERROR },
-    { "the intent database is unreachable",
-      "stagecoach controller status; systemctl restart "
-      "stagecoach-database@intent", FINDING_ERROR },
-    { "the hosts database is unreachable",
-      "stagecoach controller status; systemctl restart "
-      "stagecoach-database@hosts", FINDING_ERROR },
-    { "the policy file is refused",
-      "stagecoach policy check FILE, then systemctl reload "
-      "stagecoach-controller", FINDING_ERROR },
-    { "the last order is not in force on ",
-      "on the host: journalctl -u stagecoach-agent -u stagecoach-shim",
-      FINDING_ERROR },
-    { "belongs to no known job",
-      "stagecoach hosts has the share of each host; start jobs by "
-      "\"stagecoach run\" or a launcher", FINDING_WARNING },
-    { "jobs were refused on ",
-      "end jobs of the user, or start them as the user of their cojob",
-      FINDING_WARNING },
-    { "have no priority", "stagecoach explain COJOB/JOB", FINDING_WARNING },
-    { "progress reports of ", "stagecoach explain COJOB/JOB",
-      FINDING_WARNING },
-    { " of free space", "free space in /var/lib/stagecoach",
-      FINDING_WARNING },
+    const char *remedy;
+} alarms[N_ALARM_CODES] = {
+    [ALARM_INTENT_UNREACHABLE] = { FINDING_ERROR,
+                                   "stagecoach controller status; systemctl restart "
+                                   "stagecoach-database@intent" },
+    [ALARM_HOSTS_UNREACHABLE] = { FINDING_ERROR,
+                                  "stagecoach controller status; systemctl restart "
+                                  "stagecoach-database@hosts" },
+    [ALARM_POLICY_REFUSED] = { FINDING_ERROR,
+                               "stagecoach policy check FILE, then systemctl reload "
+                               "stagecoach-controller" },
+    [ALARM_NO_HOSTS] = { FINDING_ERROR,
+                         "on each host: systemctl enable --now stagecoach-agent, with "
+                         "--controller and --db of this controller" },
+    [ALARM_AGENT_DISCONNECTED] = { FINDING_ERROR, NULL },
+    [ALARM_SHIM_DOWN] = { FINDING_ERROR, NULL },
+    [ALARM_ORDER_NOT_APPLIED] = { FINDING_ERROR,
+                                  "on the host: journalctl -u stagecoach-agent -u stagecoach-shim" },
+    [ALARM_JOBS_REFUSED] = { FINDING_WARNING,
+                             "end jobs of the user, or start them as the user of their cojob" },
+    [ALARM_CLAIM_REFUSED] = { FINDING_WARNING,
+                              "stagecoach explain COJOB/JOB" },
+    [ALARM_PROGRESS_REFUSED] = { FINDING_WARNING,
+                                 "stagecoach explain COJOB/JOB" },
+    [ALARM_STAGE_IDLE] = { FINDING_WARNING,
+                           "start its jobs, under the names that \"stagecoach stage begin "
+                           "--jobs\" has, or stagecoach stage end" },
+    [ALARM_COVERAGE] = { FINDING_WARNING,
+                         "stagecoach hosts has the share of each host; start jobs by "
+                         "\"stagecoach run\" or a launcher" },
+    [ALARM_LINK] = { FINDING_WARNING,
+                     "check the cables of the named ports, or correct the topology" },
+    [ALARM_DATABASE_MEMBER] = { FINDING_WARNING,
+                                "stagecoach controller status" },
+    [ALARM_DATABASE_SPACE] = { FINDING_WARNING,
+                               "free space in /var/lib/stagecoach" },
+    [ALARM_DATABASE_DAMAGED] = { FINDING_WARNING,
+                                 "operations.md, \"When something is wrong\"" },
 };
 
 static void
-check_alarm(struct findings *f, const char *alarm)
+check_alarm(struct findings *f, const struct json *alarm)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(alarms); i++) {
-        if (strstr(alarm, alarms[i].part)) {
-            if (alarms[i].remedy) {
-                findings_add(f, alarms[i].level, "controller",
-                             alarms[i].remedy, "%s", alarm);
-            }
-            return;
-        }
+    enum alarm_code code;
+    bool known = alarm_code_parse(member_string(alarm, "code"), &code);
+
+    if (!known || alarms[code].remedy) {
+        findings_add(
+            f, known ? alarms[code].level : FINDING_WARNING, "controller",
+            known ? alarms[code].remedy
+                  : "stagecoach controller status; operations.md, \"When "
+                    "something is wrong\"",
+            "%s", member_string(alarm, "text"));
     }
-    findings_add(f, FINDING_WARNING, "controller",
-                 "stagecoach controller status; operations.md, \"When "
-                 "something is wrong\"", "%s", alarm);
 }
 
 static void
@@ -155,9 +169,7 @@ check_controller(struct cluster *c, const struct json *status, int64_t now)
                      "observe mode: no order is sent to hosts");
     }
     for (size_t i = 0; i < list->array.n; i++) {
-        if (list->array.elems[i]->type == JSON_STRING) {
-            check_alarm(c->findings, json_string(list->array.elems[i]));
-        }
+        check_alarm(c->findings, list->array.elems[i]);
     }
 }
 
@@ -303,15 +315,18 @@ check_findings(struct cluster *c, const struct view *v)
     const struct shash_node *node;
 
     SHASH_FOR_EACH (node, json_object(v->health)) {
-        const char *text = fact(v, node->name);
-        const char *what = strstr(text, ": ");
-        const char *remedy = strchr(text, '\n');
+        if (!strncmp(node->name, CHECK, strlen(CHECK))) {
+            const char *name = node->name + strlen(CHECK);
+            char *what = xasprintf("what_%s", name);
+            char *remedy = xasprintf("remedy_%s", name);
 
-        if (!strncmp(node->name, "check_", 6) && what && remedy
-            && what < remedy) {
-            findings_add(c->findings, !strncmp(text, "missing", 7)
-                         ? FINDING_ERROR : FINDING_NOTE, v->name, remedy + 1,
-                         "%.*s", (int) (remedy - what - 2), what + 2);
+            findings_add(c->findings,
+                         !strcmp(fact(v, node->name), "missing")
+                             ? FINDING_ERROR
+                             : FINDING_NOTE,
+                         v->name, fact(v, remedy), "%s", fact(v, what));
+            free(what);
+            free(remedy);
         }
     }
 }

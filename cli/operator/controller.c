@@ -559,6 +559,18 @@ start_relay(const struct controller_options *o)
     return error;
 }
 
+/* Returns true if a controller with this status is active or standby. */
+static bool
+leads_or_waits(const char *reply)
+{
+    struct json *status = json_from_string(reply);
+    const char *state = member_string(status, "state");
+    bool ready = !strcmp(state, "active") || !strcmp(state, "standby");
+
+    json_destroy(status);
+    return ready;
+}
+
 /* Waits until the controller is active or standby. */
 static char *
 await_controller(const struct controller_options *o)
@@ -575,8 +587,7 @@ await_controller(const struct controller_options *o)
         free(error);
         error = rpc_unixctl(socket, "controller/status", 0, NULL,
                             deadline - time_msec(), &reply, &errnum);
-        ready = !error && (strstr(reply, "\"state\":\"active\"")
-                           || strstr(reply, "\"state\":\"standby\""));
+        ready = !error && leads_or_waits(reply);
         free(reply);
         if (!ready) {
             xnanosleep(20 * 1000 * 1000);

@@ -63,7 +63,8 @@ static const struct option_row rows[] = {
 
 /* Begins the cojob as well if it has not been announced. */
 static char *
-begin(struct intent_client *ic, const struct stage_options *o)
+begin(struct intent_client *ic, const struct stage_options *o,
+      enum intent_result *result)
 {
     const struct intent_edit stage = {
         .kind = INTENT_STAGE_BEGIN, .cojob = o->cojob, .rung = o->rung,
@@ -76,11 +77,11 @@ begin(struct intent_client *ic, const struct stage_options *o)
     };
     char *error;
 
-    error = intent_client_write(ic, &stage);
-    if (error && strstr(error, "it has not begun")) {
+    error = intent_client_write(ic, &stage, result);
+    if (*result == INTENT_REFUSED) {
         free(error);
-        error = intent_client_write(ic, &cojob);
-        error = error ? error : intent_client_write(ic, &stage);
+        error = intent_client_write(ic, &cojob, result);
+        error = error ? error : intent_client_write(ic, &stage, result);
     }
     return error;
 }
@@ -106,6 +107,7 @@ run_stage(int argc, char *argv[])
     }
     if (status < 0) {
         struct intent_client *ic;
+        enum intent_result result;
         char *error;
 
         if (!o.intent) {
@@ -115,17 +117,19 @@ run_stage(int argc, char *argv[])
             free(rundir);
         }
         ic = intent_client_create(o.intent, TIMEOUT_MS);
-        error = (begins ? begin(ic, &o)
-                 : intent_client_write(ic, &(struct intent_edit) {
-                       .kind = INTENT_STAGE_END, .cojob = o.cojob,
-                       .rung = o.rung,
-                   }));
+        error = (begins ? begin(ic, &o, &result)
+                        : intent_client_write(ic,
+                                              &(struct intent_edit){
+                                                  .kind = INTENT_STAGE_END,
+                                                  .cojob = o.cojob,
+                                                  .rung = o.rung,
+                                              },
+                                              &result));
         intent_client_destroy(ic);
         status = EXIT_OK;
         if (error) {
             fprintf(stderr, "stagecoach stage: %s\n", error);
-            status = strstr(error, "did not answer") ? EXIT_UNREACHABLE
-                     : EXIT_NO;
+            status = result == INTENT_TIMED_OUT ? EXIT_UNREACHABLE : EXIT_NO;
             free(error);
         } else if (o.wait) {
             char *rung = xasprintf("%"PRId64, o.rung);

@@ -259,9 +259,9 @@ put_header(const struct top_sample *now, const struct top_screen *screen,
 {
     const struct json *status = now->views[TOP_STATUS];
     const struct json *alarms = member_array(status, "alarms");
-    const char *first = (alarms->array.n
-                         && alarms->array.elems[0]->type == JSON_STRING
-                         ? json_string(alarms->array.elems[0]) : "none");
+    const char *first =
+        (alarms->array.n ? member_string(alarms->array.elems[0], "text")
+                         : "none");
 
     svec_add_nocopy(lines, xasprintf(
         "controller %s, order %.0f by policy %s%s, gap %.2f",

@@ -343,9 +343,8 @@ print_alarms(const struct json *alarms)
         printf("alarms      none\n");
     }
     for (size_t i = 0; i < alarms->array.n; i++) {
-        if (alarms->array.elems[i]->type == JSON_STRING) {
-            printf("ALARM       %s\n", json_string(alarms->array.elems[i]));
-        }
+        printf("ALARM       %s\n",
+               member_string(alarms->array.elems[i], "text"));
     }
 }
 

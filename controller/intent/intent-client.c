@@ -10,6 +10,7 @@
 
 #include "controller/intent/intent-edit.h"
 #include "controller/ovsdb/leader-search.h"
+#include "openvswitch/json.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -17,6 +18,7 @@
 #include "timeval.h"
 #include "util.h"
 #include "wire/intent-idl.h"
+#include "wire/json-get.h"
 
 VLOG_DEFINE_THIS_MODULE(intent_client);
 
@@ -153,6 +155,19 @@ begin_txn(struct intent_writer *iw)
     return !error;
 }
 
+/* Returns true if another client has inserted a row that 'idl' does not have
+ * yet.  'text' is the database's error, {"error": CODE, ...}. */
+static bool
+violates_constraint(const char *text)
+{
+    struct json *json = json_from_string(text);
+    const struct json *code = json_get(json, "error", JSON_STRING);
+    bool violates = code && !strcmp(json_string(code), "constraint violation");
+
+    json_destroy(json);
+    return violates;
+}
+
 /* Continues the transaction.  Returns true if the edit is finished. */
 static bool
 run_txn(struct intent_writer *iw)
@@ -167,9 +182,7 @@ run_txn(struct intent_writer *iw)
         return true;
     }
     error = ovsdb_idl_txn_get_error(iw->txn);
-    if (status == TXN_TRY_AGAIN || strstr(error, "constraint violation")) {
-        /* The latter if another client has inserted a row that 'idl' does not
-         * have yet. */
+    if (status == TXN_TRY_AGAIN || violates_constraint(error)) {
         end_txn(iw);
         return false;
     }
@@ -192,9 +205,10 @@ expire_writes(struct intent_writer *iw)
 
     LIST_FOR_EACH_SAFE (w, node, &iw->queue) {
         if (time_msec() >= w->deadline) {
-            finish_write(iw, w, INTENT_FAILED,
+            finish_write(iw, w, INTENT_TIMED_OUT,
                          xasprintf("the intent database did not answer within "
-                                   "%d ms", w->timeout_ms));
+                                   "%d ms",
+                                   w->timeout_ms));
         }
     }
 }
@@ -300,12 +314,16 @@ store_outcome(void *outcome_, enum intent_result result,
 }
 
 char *
-intent_client_write(struct intent_client *ic, const struct intent_edit *edit)
+intent_client_write(struct intent_client *ic, const struct intent_edit *edit,
+                    enum intent_result *resultp)
 {
     struct outcome outcome = { .done = false };
     char *error = intent_edit_check(edit);
 
     if (error) {
+        if (resultp) {
+            *resultp = INTENT_INVALID;
+        }
         return error;
     }
     intent_writer_add(ic->writer, edit, NULL, ic->timeout_ms, store_outcome,
@@ -313,7 +331,11 @@ intent_client_write(struct intent_client *ic, const struct intent_edit *edit)
     do {
         run_writer(ic, ic->timeout_ms);
     } while (!outcome.done);
-    if (outcome.result == INTENT_FAILED) {
+    if (resultp) {
+        *resultp = outcome.result;
+    }
+    if (outcome.result == INTENT_FAILED ||
+        outcome.result == INTENT_TIMED_OUT) {
         error = xasprintf("%s: %s", ic->remote, outcome.error);
         free(outcome.error);
         return error;
@@ -325,7 +347,7 @@ static void
 log_error(void *aux OVS_UNUSED, enum intent_result result,
           bool changed OVS_UNUSED, char *error)
 {
-    if (result == INTENT_REFUSED || result == INTENT_FAILED) {
+    if (result != INTENT_WRITTEN && result != INTENT_CANCELED) {
         VLOG_WARN("%s", error);
     }
     free(error);

@@ -28,7 +28,7 @@
  *    struct intent_client *ic = intent_client_create(remote, 2000);
  *    char *error = intent_client_write(ic, &(struct intent_edit) {
  *        .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
- *    });
+ *    }, NULL);
  *    intent_client_destroy(ic);
  *
  * Copies the edits.  One thread. */
@@ -42,11 +42,13 @@ struct intent_writer;
 
 enum intent_result {
     INTENT_WRITTEN,
-    INTENT_REFUSED,             /* The edit names a row that does not exist. */
-    INTENT_FAILED,              /* No reply in time, or the transaction failed:
-                                 * it may be written, or not. */
-    INTENT_CANCELED,            /* By intent_writer_destroy(): as
-                                 * INTENT_FAILED. */
+    INTENT_INVALID,   /* intent_edit_check() refuses the edit. */
+    INTENT_REFUSED,   /* The edit names a row that does not exist. */
+    INTENT_FAILED,    /* The transaction failed. */
+    INTENT_TIMED_OUT, /* No reply in time: it may be written, or
+                       * not. */
+    INTENT_CANCELED,  /* By intent_writer_destroy(): as
+                       * INTENT_TIMED_OUT. */
 };
 
 /* 'changed' is false if the database had the edit already.  'error' is NULL if
@@ -75,8 +77,9 @@ struct intent_client *intent_client_create(const char *remote,
 void intent_client_destroy(struct intent_client *);
 
 /* Returns NULL if the database has the edit, otherwise a message that the
- * caller frees. */
-char *intent_client_write(struct intent_client *, const struct intent_edit *);
+ * caller frees.  If 'resultp' is not null, stores the result there. */
+char *intent_client_write(struct intent_client *, const struct intent_edit *,
+                          enum intent_result *resultp);
 
 /* Writes the edit of a search; 'ic' is the client.  If the database does not
  * reply, the edit stays queued and is written, in order, during the next

@@ -69,7 +69,7 @@ char *database_members_run(struct database_members *);
 void database_members_wait(struct database_members *);
 
 /* Returns the number of members that do not answer or have no leader.  Appends
- * a text for each to 'alarms', which may be null.  0 if 'dm' is null. */
+ * each to 'alarms', which may be null.  0 if 'dm' is null. */
 size_t database_members_alarms(const struct database_members *dm,
                                struct json *alarms);
 

@@ -15,6 +15,7 @@
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/alarm.h"
 
 #define LOOK_MS 1000            /* Between two readings. */
 #define DELETE_MS 10000         /* Between two requests to delete. */
@@ -137,13 +138,14 @@ void
 database_folder_alarms(const struct database_folder *df, struct json *alarms)
 {
     if (df->space < DATABASE_FOLDER_MIN_SPACE) {
-        json_array_add(alarms, json_string_create_nocopy(xasprintf(
+        alarm_add(
+            alarms, ALARM_DATABASE_SPACE,
             "%s has %lld MiB of free space, %lld are needed: old rows of the "
             "history are deleted, and databases that cannot write stop",
             df->directory, (long long) (df->space >> 20),
-            (long long) (DATABASE_FOLDER_MIN_SPACE >> 20))));
+            (long long) (DATABASE_FOLDER_MIN_SPACE >> 20));
     }
     for (size_t i = 0; i < df->damages.n; i++) {
-        json_array_add(alarms, json_string_create(df->damages.names[i]));
+        alarm_add(alarms, ALARM_DATABASE_DAMAGED, "%s", df->damages.names[i]);
     }
 }

@@ -46,7 +46,7 @@ bool database_folder_take_damage(struct database_folder *);
 int64_t database_folder_space(const struct database_folder *);
 size_t database_folder_n_damaged(const struct database_folder *);
 
-/* Appends the text of each alarm. */
+/* Appends each alarm (wire/alarm.h). */
 void database_folder_alarms(const struct database_folder *,
                             struct json *alarms);
 

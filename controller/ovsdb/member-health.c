@@ -16,6 +16,7 @@
 #include "sset.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/alarm.h"
 #include "wire/json-get.h"
 
 #define ASK_MS 1000             /* Between two requests. */
@@ -200,11 +201,13 @@ add_alarm(const struct member_health *mh, const char *remote, bool silent,
     char at[32];
 
     strftime_msec(at, sizeof at, "%F %T", gmtime_msec(since, &tm));
-    json_array_add(alarms, json_string_create_nocopy(xasprintf(
+    alarm_add(
+        alarms, ALARM_DATABASE_MEMBER,
         "member %s of the %s database has %s since %s UTC: repair its machine "
         "or network, or replace the member; if another one fails, the "
-        "database may stop", remote, mh->db->name,
-        silent ? "not answered" : "been without a leader", at)));
+        "database may stop",
+        remote, mh->db->name,
+        silent ? "not answered" : "been without a leader", at);
 }
 
 size_t

@@ -41,7 +41,7 @@ void member_health_run(struct member_health *);
 void member_health_wait(struct member_health *);
 
 /* Returns the number of members with an alarm at 'now', a time_msec().
- * Appends a text for each to 'alarms', which may be null. */
+ * Appends each to 'alarms', which may be null. */
 size_t member_health_alarms(const struct member_health *, long long now,
                             struct json *alarms);
 

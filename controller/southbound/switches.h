@@ -73,7 +73,7 @@ void switches_wait(struct switches *);
 /* Returns the share of all desired entries that are applied, 0 to 1. */
 double switches_applied(const struct switches *);
 
-/* Append one text per active alarm to 'alarms'; return their number. */
+/* Append each active alarm to 'alarms' (wire/alarm.h); return their number. */
 void switches_alarms(const struct switches *, struct json *alarms);
 size_t switches_n_alarms(const struct switches *);
 

@@ -436,7 +436,7 @@ announce(const struct cojob_run *cr, struct intent_edit edit)
     char *error;
 
     edit.cojob = cr->cojob->name;
-    error = intent_client_write(cr->intent, &edit);
+    error = intent_client_write(cr->intent, &edit, NULL);
     if (error) {
         say("cojob %s: %s", cr->cojob->name, error);
         free(error);

@@ -125,7 +125,7 @@ never(const struct world *w OVS_UNUSED)
 static void
 write_edit(struct intent_client *ic, struct intent_edit edit)
 {
-    char *error = intent_client_write(ic, &edit);
+    char *error = intent_client_write(ic, &edit, NULL);
 
     if (error) {
         ovs_fatal(0, "%s", error);

@@ -185,7 +185,7 @@ look(struct probe *probe, int ms, bool until_changed)
 static void
 write_edit(struct intent_client *ic, struct intent_edit edit)
 {
-    char *error = intent_client_write(ic, &edit);
+    char *error = intent_client_write(ic, &edit, NULL);
 
     if (error) {
         ovs_fatal(0, "%s", error);

@@ -99,7 +99,9 @@ def ask_leader():
     best, alarms = (None, None), []
     for path in glob.glob(options.rundir + "/controller*.ctl"):
         status = ask(path, "controller/status")
-        alarms += status["alarms"] if status else []
+        if status:
+            status["alarms"] = [alarm["text"] for alarm in status["alarms"]]
+            alarms += status["alarms"]
         if status and status["state"] == "active" and (
                 not best[1] or status["generation"] > best[1]["generation"]):
             best = (path, status)

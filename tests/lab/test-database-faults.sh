@@ -67,7 +67,7 @@ def readyz():
 subprocess.run(sys.argv[5:] or ["true"], check=True)
 begin = time.monotonic()
 while True:
-    alarms = call("controller/status")["alarms"]
+    alarms = [alarm["text"] for alarm in call("controller/status")["alarms"]]
     if (any(ALARM in alarm for alarm in alarms) if ALARM else not alarms) \
             and STATUS in ("any", str(readyz())):
         break

@@ -42,7 +42,7 @@ for sync in static,ratios=1:2:1 lbbsp-cpu lbbsp-gpu flexrr,pieces=6 backup \
     for pid in $workers $server; do
         wait "$pid" || fail "$sync: status $?: $(cat "$dir"/*.err)"
     done
-    grep -q "resumed from iteration [1-9]" "$dir/server.err" ||
+    grep -q '"resumed".*"iteration": [1-9]' "$dir/server.out" ||
         fail "$sync: it did not go on from a checkpoint"
     grep -q '"done".*"iteration": 80,' "$dir"/worker?.out ||
         fail "$sync: no worker got to the end"

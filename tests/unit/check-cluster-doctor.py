@@ -112,6 +112,14 @@ def fact(name, value, *hosts):
     return change
 
 
+def check(name, result, what, remedy, *hosts):
+    def change(replies):
+        for key, value in (("check", result), ("what", what),
+                           ("remedy", remedy)):
+            fact(f"{key}_{name}", value, *hosts)(replies)
+    return change
+
+
 def without(name, *hosts):
     def change(replies):
         for i in hosts:
@@ -128,8 +136,8 @@ def member(request, name, value, i=None, array=None):
     return change
 
 
-def alarm(text):
-    return member("status", "alarms", [text])
+def alarm(code, text):
+    return member("status", "alarms", [{"code": code, "text": text}])
 
 
 report, text = examine(cluster())
@@ -179,18 +187,23 @@ expect(fact("shim_driver", "net_e1000_em", 1), "note", ["h1"],
        "receive interrupts")
 
 # What an agent has found.
-expect(fact("check_cgroup", "missing: no cgroup v2 file system\nmount -t x",
-            1), "error", ["h1"], "no cgroup v2 file system", "mount -t x")
-expect(fact("check_tcp", "note: no tcp_rto_max_ms\nsysctl -w y", 0, 1, 2),
+expect(check("cgroup", "missing", "no cgroup v2 file system", "mount -t x", 1),
+       "error", ["h1"], "no cgroup v2 file system", "mount -t x")
+expect(check("tcp", "note", "missing: no tcp_rto_max_ms", "sysctl -w y", 0, 1,
+             2),
        "note", ["h0", "h1", "h2"], "no tcp_rto_max_ms", "sysctl -w y")
 
 # Alarms: those of hosts are not repeated.
-expect(alarm("the policy file is refused, the previous policy stays in "
-             "force: x"), "error", ["controller"], "policy check")
-expect(alarm("something else"), "warning", ["controller"], "something else",
-       "operations.md")
+# The level and the remedy follow from the code, whatever the text is.
+expect(alarm("policy-refused", "shim down on h0"), "error", ["controller"],
+       "shim down on h0", "policy check")
+expect(alarm("stage-idle", "typo/0 has no process"), "warning",
+       ["controller"], "typo/0", "stagecoach stage end")
+expect(alarm("new-code", "the policy file is refused"), "warning",
+       ["controller"], "policy file", "operations.md")
 report, _ = examine({**cluster(), "controller/status": {
-    **cluster()["controller/status"], "alarms": ["shim down on h0: x"]}})
+    **cluster()["controller/status"], "alarms": [
+        {"code": "shim-down", "text": "x"}]}})
 assert report["findings"] == [], report
 
 # Switches.
@@ -200,7 +213,7 @@ expect(member("switches", "state", "refused", 0, "switches"), "error",
 # A disconnected host has this finding only.
 replies = cluster()
 fact("shim_cc", "off", 1)(replies)
-fact("check_cgroup", "missing: x\ny", 1)(replies)
+check("cgroup", "missing", "x", "y", 1)(replies)
 member("hosts", "connected", False, 1, "hosts")(replies)
 member("hosts", "silent_ms", 65000, 1, "hosts")(replies)
 report, _ = examine(replies)
@@ -228,7 +241,7 @@ assert any(f["places"] == ["controller"] and "0.0.1" in f["what"]
 
 # Many hosts are one finding; a terminal gets no control characters.
 replies = cluster(1000)
-fact("check_tcp", "note: \x1b[2Jx\nsysctl -w y", *range(1000))(replies)
+check("tcp", "note", "\x1b[2Jx", "sysctl -w y", *range(1000))(replies)
 report, text = examine(replies)
 assert len(report["findings"]) == 1, report["findings"][:3]
 assert len(report["findings"][0]["places"]) == 1000

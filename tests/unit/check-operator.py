@@ -14,7 +14,9 @@ import tempfile
 import threading
 
 STATUS = {
-    "agents": 2, "alarms": ["the last order is not in force on h0, h1"],
+    "agents": 2, "alarms": [
+        {"code": "order-not-applied",
+         "text": "the last order is not in force on h0, h1"}],
     "bound_kind": "coupled", "bound_s": 1768.62, "cojobs": 2, "coverage": 0.75,
     "decision_us_max": 53, "decisions": 8, "estimate_s": 3296.07,
     "gain": {"at": 1795313889450, "fair_mean_s": 3.0, "measured_mean_s": 3.5,

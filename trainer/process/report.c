@@ -123,6 +123,14 @@ report_listening(const char *address, uint16_t port)
 }
 
 void
+report_resumed(uint64_t iteration)
+{
+    begin_event("resumed");
+    put_count("iteration", iteration);
+    end_event();
+}
+
+void
 report_backend(const char *name)
 {
     begin_event("backend");

@@ -66,6 +66,9 @@ void report_destroy(struct report *);
 void report_listening(const char *address, uint16_t port);
 void report_backend(const char *name);
 
+/* A server continues from the checkpoint after 'iteration'. */
+void report_resumed(uint64_t iteration);
+
 /* First weights that were made, of a model of 'n_parameters'.  Rank 0 reports
  * them once a second, if it takes longer. */
 void report_weights(struct report *, uint64_t made, uint64_t n_parameters);

@@ -2,6 +2,7 @@
 
 #include "trainer/ps/bench-ps.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -201,16 +202,15 @@ static int
 read_port(int fd)
 {
     FILE *stream = fdopen(fd, "r");
-    char line[256];
-    const char *at = NULL;
+    char line[256] = "";
+    cJSON *event = NULL;
     int port = 0;
 
     if (stream && fgets(line, sizeof line, stream)) {
-        at = strstr(line, "\"port\": ");
+        event = cJSON_Parse(line);
+        port = cJSON_GetNumberValue(cJSON_GetObjectItem(event, "port"));
     }
-    if (at) {
-        port = atoi(at + strlen("\"port\": "));
-    }
+    cJSON_Delete(event);
     if (stream) {
         fclose(stream);
     }

@@ -160,7 +160,7 @@ prepare_training(struct server *server,
     if (!error) {
         server->begun = true;
         server->iteration = server->saved = last;
-        fprintf(stderr, "server: resumed from iteration %"PRIu64"\n", last);
+        report_resumed(last);
     }
     return error;
 }

@@ -79,15 +79,9 @@ remove_bar(struct train *train)
     }
 }
 
-/* Servers say from which iteration they resume, and so does show_start(). */
 static void
 print_line(void *train, const char *line)
 {
-    static const char resumed[] = "server: resumed from iteration ";
-
-    if (!strncmp(line, resumed, strlen(resumed))) {
-        return;
-    }
     remove_bar(train);
     fprintf(stderr, "%s\n", line);
 }

@@ -207,11 +207,9 @@ put_alarms(struct ds *html, const struct json *status)
     if (n) {
         ds_put_cstr(html, "<ul class=\"alarms\">\n");
         for (size_t i = 0; i < n; i++) {
-            if (alarms[i]->type == JSON_STRING) {
-                ds_put_cstr(html, "<li>");
-                put_escaped(html, json_string(alarms[i]));
-                ds_put_cstr(html, "</li>\n");
-            }
+            ds_put_cstr(html, "<li>");
+            put_escaped(html, get_string(alarms[i], "text"));
+            ds_put_cstr(html, "</li>\n");
         }
         ds_put_cstr(html, "</ul>\n");
     }

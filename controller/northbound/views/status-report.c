@@ -4,7 +4,6 @@
 
 #include "controller/northbound/views/status-report.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "controller/decide/decide-rows.h"
@@ -22,6 +21,7 @@
 #include "openvswitch/json.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/alarm.h"
 #include "wire/json-put.h"
 
 /* A share of bytes of known jobs below LEAST_COVERAGE raises an alarm, once
@@ -111,17 +111,6 @@ coverage(const struct hosts_summary *s)
     return s->ip_bytes > 0 ? s->tagged_bytes / s->ip_bytes : 1;
 }
 
-static void OVS_PRINTF_FORMAT(2, 3)
-alarm_add(struct json *alarms, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    json_array_add(alarms, json_string_create_nocopy(xvasprintf(format,
-                                                                args)));
-    va_end(args);
-}
-
 static bool
 refuses_progress(const struct job *job)
 {
@@ -142,7 +131,8 @@ add_refusals(struct json *alarms, const struct cluster *c)
         const struct shash_node *node;
 
         if (job->live && refuses_progress(job)) {
-            alarm_add(alarms, "progress reports of %s were refused: "
+            alarm_add(alarms, ALARM_PROGRESS_REFUSED,
+                      "progress reports of %s were refused: "
                       "stagecoach explain %s has the reason",
                       job->full_name, job->full_name);
             n++;
@@ -153,9 +143,10 @@ add_refusals(struct json *alarms, const struct cluster *c)
             if (job->live && time_msec() < r->at + REFUSED_MS) {
                 char *why = job_refusal_to_string(job, r);
 
-                alarm_add(alarms, "processes on %s claim %s and have no "
-                          "priority: they are %s", node->name, job->full_name,
-                          why);
+                alarm_add(alarms, ALARM_CLAIM_REFUSED,
+                          "processes on %s claim %s and have no "
+                          "priority: they are %s",
+                          node->name, job->full_name, why);
                 free(why);
                 n++;
                 break;
@@ -170,38 +161,48 @@ add_alarms(struct json *alarms, const struct status_facts *facts,
            struct hosts_summary *s)
 {
     if (!facts->intent_connected) {
-        alarm_add(alarms, "the intent database is unreachable: new stages "
+        alarm_add(alarms, ALARM_INTENT_UNREACHABLE,
+                  "the intent database is unreachable: new stages "
                   "are not scheduled");
     }
     if (!facts->hosts_connected) {
-        alarm_add(alarms, "the hosts database is unreachable: hosts keep "
+        alarm_add(alarms, ALARM_HOSTS_UNREACHABLE,
+                  "the hosts database is unreachable: hosts keep "
                   "their last order");
     }
     if (facts->policy_error) {
-        alarm_add(alarms, "the policy file is refused, the previous policy "
-                  "stays in force: %s", facts->policy_error);
+        alarm_add(alarms, ALARM_POLICY_REFUSED,
+                  "the policy file is refused, the previous policy "
+                  "stays in force: %s",
+                  facts->policy_error);
     }
     if (s->disconnected.n) {
-        alarm_add(alarms, "agent disconnected on %s; live jobs run there",
+        alarm_add(alarms, ALARM_AGENT_DISCONNECTED,
+                  "agent disconnected on %s; live jobs run there",
                   ds_cstr(&s->disconnected.text));
     }
     if (s->bypass.n) {
-        alarm_add(alarms, "shim down on %s: the kernel bypass forwards "
-                  "traffic without priorities", ds_cstr(&s->bypass.text));
+        alarm_add(alarms, ALARM_SHIM_DOWN,
+                  "shim down on %s: the kernel bypass forwards "
+                  "traffic without priorities",
+                  ds_cstr(&s->bypass.text));
     }
     if (s->lagging.n) {
-        alarm_add(alarms, "the last order is not in force on %s",
+        alarm_add(alarms, ALARM_ORDER_NOT_APPLIED,
+                  "the last order is not in force on %s",
                   ds_cstr(&s->lagging.text));
     }
     if (s->refusing.n) {
-        alarm_add(alarms, "jobs were refused on %s: a user or the host has "
+        alarm_add(alarms, ALARM_JOBS_REFUSED,
+                  "jobs were refused on %s: a user or the host has "
                   "too many, or processes name the job of another user",
                   ds_cstr(&s->refusing.text));
     }
     add_refusals(alarms, facts->cluster);
     if (s->ip_bytes >= COVERAGE_BYTES && coverage(s) < LEAST_COVERAGE
         && !facts->observes) {
-        alarm_add(alarms, "%.0f %% of the traffic belongs to no known job",
+        alarm_add(alarms, ALARM_COVERAGE,
+                  "%.0f %% of the traffic belongs to no known job",
                   100 * (1 - coverage(s)));
     }
 }

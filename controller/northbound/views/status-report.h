@@ -7,7 +7,7 @@
  *
  * status_report_put() adds the number of hosts that have applied the order,
  * the share of traffic of known jobs, comparisons with fair sharing, overrides
- * and "alarms", one text for each problem that needs an operator.  Main thread
+ * and "alarms" (wire/alarm.h).  Main thread
  * only. */
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ struct status_facts {
     bool observes;              /* Hosts get no order by request. */
 };
 
-/* Appends the text of each active alarm to 'alarms'. */
+/* Appends each active alarm to 'alarms'. */
 void status_add_alarms(struct json *alarms, const struct status_facts *);
 
 /* Stores the mean completion time of the stages, in seconds, as estimated for

@@ -22,6 +22,7 @@
 #include "random.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/alarm.h"
 
 VLOG_DEFINE_THIS_MODULE(link_check);
 
@@ -498,7 +499,8 @@ link_check_alarms(const struct link_check *lc, struct json *alarms)
         char *text = alarm_to_string(lc, i);
 
         if (text) {
-            json_array_add(alarms, json_string_create_nocopy(text));
+            alarm_add(alarms, ALARM_LINK, "%s", text);
+            free(text);
         }
     }
 }

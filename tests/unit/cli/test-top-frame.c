@@ -90,12 +90,11 @@ shows_rates_and_loads_between_two_samples(void **state OVS_UNUSED)
 {
     struct top_screen screen = { .lines = 0 };
 
-    assert_frame(&screen, STATUS("[\"shim down on h1\", \"x\"]"),
+    assert_frame(
+        &screen, STATUS("[{\"text\": \"shim down on h1\"}, {}]"),
         HEADER
         "alarms: 2, shim down on h1\n"
-        "\n"
-        STAGES
-        "\n"
+        "\n" STAGES "\n"
         "  host  state    order  jobs send    jobs receive  queued  tagged\n"
         "  h1    away         6  0.0 Mbit/s   2.00 Gbit/s   0 kB    50%\n"
         "  h0    ordered      7  20.0 Mbit/s  0.0 Mbit/s    12 kB   100%\n"

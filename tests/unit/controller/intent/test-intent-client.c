@@ -80,6 +80,7 @@ each_kind_of_edit_is_written_or_refused(void **state)
         &stage_begin, &stage_end, &stage_end, &job_end, &cojob_end, &cojob_end,
     };
     struct test_server *f = *state;
+    enum intent_result result;
     struct intent_client *ic;
 
     if (!f->file) {
@@ -87,19 +88,32 @@ each_kind_of_edit_is_written_or_refused(void **state)
     }
     test_server_start(f);
     ic = intent_client_create(f->remote, 5000);
-    assert_error(intent_client_write(ic, &stage_begin),
+    assert_error(intent_client_write(ic, &stage_begin, &result),
                  "cojob \"asha\": unknown, it has not begun");
+    assert_int_equal(result, INTENT_REFUSED);
     for (size_t i = 0; i < ARRAY_SIZE(edits); i++) {
-        assert_null(intent_client_write(ic, edits[i]));
+        assert_null(intent_client_write(ic, edits[i], NULL));
     }
-    assert_error(intent_client_write(ic, &job_begin), "it has not begun");
-    assert_error(intent_client_write(ic, &(struct intent_edit) {
-        .kind = INTENT_JOB_END, .cojob = "asha", .job = "c",
-        .outcome = "done",
-    }), "job \"c\" is unknown");
-    assert_error(intent_client_write(ic, &(struct intent_edit) {
-        .kind = INTENT_COJOB_BEGIN, .cojob = "a/b", .weight = 1,
-    }), "not a name");
+    assert_error(intent_client_write(ic, &job_begin, NULL),
+                 "it has not begun");
+    assert_error(intent_client_write(ic,
+                                     &(struct intent_edit){
+                                         .kind = INTENT_JOB_END,
+                                         .cojob = "asha",
+                                         .job = "c",
+                                         .outcome = "done",
+                                     },
+                                     NULL),
+                 "job \"c\" is unknown");
+    assert_error(intent_client_write(ic,
+                                     &(struct intent_edit){
+                                         .kind = INTENT_COJOB_BEGIN,
+                                         .cojob = "a/b",
+                                         .weight = 1,
+                                     },
+                                     &result),
+                 "not a name");
+    assert_int_equal(result, INTENT_INVALID);
     intent_client_destroy(ic);
 }
 
@@ -137,18 +151,18 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
     setenv("USER", "mallory", true);
     test_server_start(f);
     ic = intent_client_create(f->remote, 5000);
-    assert_null(intent_client_write(ic, &cojob_begin));
+    assert_null(intent_client_write(ic, &cojob_begin, NULL));
     assert_true(is_owner(f, user, user_id()));
-    assert_null(intent_client_write(ic, &anns));
+    assert_null(intent_client_write(ic, &anns, NULL));
     assert_true(is_owner(f, user, user_id()));
-    assert_null(intent_client_write(ic, &cojob_end));
-    assert_null(intent_client_write(ic, &anns));
+    assert_null(intent_client_write(ic, &cojob_end, NULL));
+    assert_null(intent_client_write(ic, &anns, NULL));
     assert_true(is_owner(f, "ann", 1000));
     anns.uid = 1001;
-    assert_error(intent_client_write(ic, &anns),
+    assert_error(intent_client_write(ic, &anns, NULL),
                  "cojob \"asha\": belongs to user 1000");
-    assert_null(intent_client_write(ic, &cojob_end));
-    assert_null(intent_client_write(ic, &anns));
+    assert_null(intent_client_write(ic, &cojob_end, NULL));
+    assert_null(intent_client_write(ic, &anns, NULL));
     assert_true(is_owner(f, "ann", 1001));
     intent_client_destroy(ic);
     free(user);
@@ -159,10 +173,12 @@ a_client_without_database_gives_up_in_time(void **state)
 {
     struct test_server *f = *state;
     struct intent_client *ic = intent_client_create(f->remote, 50);
+    enum intent_result result;
 
-    assert_error(intent_client_write(ic, &cojob_begin),
+    assert_error(intent_client_write(ic, &cojob_begin, &result),
                  "the intent database did not answer within 50 ms");
-    assert_error(intent_client_write(ic, &cojob_begin), f->remote);
+    assert_int_equal(result, INTENT_TIMED_OUT);
+    assert_error(intent_client_write(ic, &cojob_begin, NULL), f->remote);
     intent_client_destroy(ic);
 }
 
@@ -190,8 +206,8 @@ announcements_of_an_outage_are_written_later_in_order(void **state)
     intent_client_destroy(ic);
 
     ic = intent_client_create(f->remote, 5000);
-    assert_null(intent_client_write(ic, &stage_end));
-    assert_null(intent_client_write(ic, &job_end));
+    assert_null(intent_client_write(ic, &stage_end, NULL));
+    assert_null(intent_client_write(ic, &job_end, NULL));
     intent_client_destroy(ic);
 }
 
@@ -211,7 +227,7 @@ an_announcement_is_written_without_another_one(void **state)
     test_server_start(f);
     other = intent_client_create(f->remote, 100);
     for (int i = 0; i < 200; i++) {
-        char *error = intent_client_write(other, &stage_begin);
+        char *error = intent_client_write(other, &stage_begin, NULL);
 
         intent_client_run(ic);
         if (!error) {

@@ -17,6 +17,7 @@
 #include "controller/southbound/topology/topology.h"
 #include "openvswitch/json.h"
 #include "util.h"
+#include "wire/json-get.h"
 
 /* The clock, linked with --wrap. */
 static long long int now = 1000;
@@ -133,7 +134,9 @@ n_alarms(const struct fabric *f, const char *first)
     n = alarms->array.n;
     if (first) {
         assert_true(n > 0);
-        assert_string_equal(json_string(alarms->array.elems[0]), first);
+        assert_string_equal(
+            json_string(json_get(alarms->array.elems[0], "text", JSON_STRING)),
+            first);
     }
     json_destroy(alarms);
     return n;
