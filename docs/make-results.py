@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/results.md, and the figures of README.md.
+"""Makes docs/results.md, and the figures of other pages.
 
    make-results.py [--check] [ROOT]
 
 The figures are those of results/, their bars those of tests/bench/bars.json,
 and the texts around them those of docs/results.json:
 
-    readme  paragraphs of README.md: the first of the alternatives whose bench
-            has a record
+    pages   paragraphs of other pages, between two marks there: of each the
+            first alternative whose bench has a record
     rows    what people want to know first
     aims    what a figure lost to something: its aim and the cause
     shown   statements that a test shows, without a figure
 
 In a text, {FIGURE:FORMAT} is a figure of the record of the bench, or a member
-of its baseline; FORMAT "less" is 1 - FIGURE in per cent.
+of its baseline; FORMAT "percent" is per cent, "less" the per cent to 1.
 
 --check writes nothing, and exits with 1 if a page differs or if a text names
 what is not there."""
@@ -97,6 +97,8 @@ def fill(text, record):
         value = look_up(record, match[1])
         if match[2] == "less":
             return f"{100 - 100 * value:.0f} %"
+        if match[2] == "percent":
+            return f"{100 * value:.2g} %"
         return format(value, match[2]) if match[2] else number(value)
 
     return re.sub(r"\{([^:{}]+):?([^{}]*)\}", replace, text)
@@ -131,8 +133,8 @@ class Page:
         self.root = root
         self.bars = bench_bars.read_bars(root)
         self.texts = bench_bars.read(root, "docs/results.json")
-        named = {text["bench"] for texts in self.texts["readme"]
-                 for text in texts}
+        named = {text["bench"] for paragraphs in self.texts["pages"].values()
+                 for texts in paragraphs for text in texts}
         named |= {row["bench"] for row in self.texts["rows"]}
         self.records = {name: bench_bars.read_record(root, name)
                         for name in {*self.bars, *named}}
@@ -199,12 +201,13 @@ class Page:
                     break_on_hyphens=False)) + "\n"
         return ""
 
-    def readme(self):
-        """Returns README.md with today's figures."""
-        with open(os.path.join(self.root, "README.md"), encoding="utf-8") as f:
+    def page(self, name):
+        """Returns the page with today's figures."""
+        with open(os.path.join(self.root, name), encoding="utf-8") as f:
             before, _, rest = f.read().partition(BEGIN)
         _, _, after = rest.partition(END)
-        paragraphs = filter(None, map(self.paragraph, self.texts["readme"]))
+        paragraphs = filter(None, map(self.paragraph,
+                                      self.texts["pages"][name]))
         return before + BEGIN + "\n".join(paragraphs) + END + after
 
     def mistakes(self):
@@ -232,8 +235,8 @@ def main():
     root = next((arg for arg in sys.argv[1:] if arg != "--check"), ROOT)
     page = Page(root)
     mistakes = [f"docs/results.json: {text}" for text in page.mistakes()]
-    for name, text in (("docs/results.md", page.results()),
-                       ("README.md", page.readme())):
+    pages = {name: page.page(name) for name in page.texts["pages"]}
+    for name, text in ({"docs/results.md": page.results()} | pages).items():
         path = os.path.join(root, name)
         if check:
             with open(path, encoding="utf-8") as f:
