@@ -13,6 +13,7 @@
 #include "controller/decide/job-assignment.h"
 #include "controller/decide/stage-history.h"
 #include "controller/model/cluster.h"
+#include "controller/model/demand.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "order/order.h"
@@ -269,16 +270,66 @@ set_level(struct decide *d, struct job *job, int level, long long now)
     job->level_since = now;
 }
 
-/* Returns the level of 'job', which has had no stage.  It fetches its first
- * parameters, and early jobs are to get theirs soon. */
-static int
-level_before_stages(const struct decide *d, const struct job *job,
-                    long long now)
+static bool
+is_before_stages(const struct job *job)
 {
-    double age = now / 1000.0 - job->progress.curve.begin;
+    return job->live && (job->level < 0 || !job->stage);
+}
 
-    return (prefers_early_jobs(d->policy) && age < d->policy->early_boot_s
-            ? 0 : d->policy->n_levels - 1);
+/* Returns the bytes that the jobs of 'cojob' without a stage still transfer,
+ * as far as their models are known: about one iteration, unless they have
+ * moved more already. */
+static double
+bytes_before_stages(const struct cojob *cojob)
+{
+    const struct shash_node *node;
+    double bytes = 0;
+
+    SHASH_FOR_EACH (node, &cojob->jobs) {
+        const struct job *job = node->data;
+
+        if (is_before_stages(job) && job->model_bytes) {
+            bytes += demand_bytes_of_iteration(job);
+        }
+    }
+    return bytes;
+}
+
+/* Gives the jobs of 'cojob' that have had no stage the rank and the level of
+ * the first job, behind pinned ones, that has more bytes to transfer than all
+ * of them: they fetch their first parameters, which is little.  Paused jobs
+ * and jobs with unknown models are last, but early jobs are to get theirs
+ * soon. */
+static void
+place_before_stages(struct decide *d, const struct cojob *cojob,
+                    const struct job_assignments *assigned, long long now)
+{
+    double bytes = bytes_before_stages(cojob);
+    const struct shash_node *node;
+    size_t k = 0;
+
+    while (k < assigned->n_jobs &&
+           (assigned->jobs[k].dj->traits.bytes <= bytes ||
+            assigned->jobs[k].dj->job->override == OVERRIDE_PIN)) {
+        k++;
+    }
+    SHASH_FOR_EACH (node, &cojob->jobs) {
+        struct job *job = node->data;
+        double age = now / 1000.0 - job->progress.curve.begin;
+        bool first =
+            (prefers_early_jobs(d->policy) && age < d->policy->early_boot_s);
+        bool last = !job->model_bytes || job->override == OVERRIDE_PAUSE;
+        size_t rank = first ? 0 : last ? assigned->n_jobs : k;
+
+        if (is_before_stages(job)) {
+            set_level(d, job,
+                      (first                     ? 0
+                       : rank < assigned->n_jobs ? assigned->jobs[rank].level
+                                                 : d->policy->n_levels - 1),
+                      now);
+            job->rank = rank;
+        }
+    }
 }
 
 /* Copies ranks and levels to the cluster.  With the order "fair", each job has
@@ -307,15 +358,19 @@ store_assignments(struct decide *d, const struct decide_problem *dp,
         struct job *job = node->data;
 
         if (d->policy->order.kind == ORDER_FAIR && job->live) {
-            set_level(d, job, (job->override == OVERRIDE_PAUSE
-                               ? d->policy->n_levels - 1
-                               : job->override == OVERRIDE_PIN ? 0
-                               : first), now);
-        } else if (job->live && (job->level < 0 || !job->stage)) {
-            set_level(d, job, level_before_stages(d, job, now), now);
-            job->rank = job->level ? assigned->n_jobs : 0;
+            set_level(d, job,
+                      (job->override == OVERRIDE_PAUSE
+                           ? d->policy->n_levels - 1
+                       : job->override == OVERRIDE_PIN ? 0
+                                                       : first),
+                      now);
         } else if (job->level >= d->policy->n_levels) {
             job->level = d->policy->n_levels - 1;
+        }
+    }
+    SHASH_FOR_EACH (node, &d->cluster->cojobs) {
+        if (d->policy->order.kind != ORDER_FAIR) {
+            place_before_stages(d, node->data, assigned, now);
         }
     }
 }

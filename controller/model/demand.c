@@ -459,18 +459,40 @@ has_size(const struct job *job)
     return job->iteration >= 0 || job->model_bytes > 0;
 }
 
+/* Returns the bytes that 't' has moved beyond 'bytes' for each iteration that
+ * 'job' has done since the last measurement, and for one more: before the
+ * first iteration the initial parameters, later the running iteration. */
+static double
+unexpected_bytes(const struct job *job, const struct job_traffic *t,
+                 enum direction dir, double bytes)
+{
+    bool marked = t->mark_iteration >= 0;
+    int64_t done = MAX(0, job->iteration - MAX(0, t->mark_iteration));
+
+    return (t->bytes[dir] - (marked ? t->mark_bytes[dir] : 0.0) -
+            (done + 1) * bytes);
+}
+
 /* Returns the bytes per iteration of 'job' through the uplink of 't''s host.
  * Without a measurement or a formula, returns the bytes moved so far divided
  * by the iterations (at least 1).  A job with zero demand would delay no other
- * job and would be ranked first. */
+ * job and would be ranked first.
+ *
+ * A job that moves more than expected without reporting iterations, such as
+ * one that stays before its first one, still needs as much in total as it has
+ * moved too much: it gains nothing by a small model or silence. */
 double
 demand_per_iteration(const struct job *job, const struct job_traffic *t,
                      enum direction dir)
 {
     double bytes = t->measured ? t->per_iteration[dir] : formula_bytes(job, t);
+    int64_t target = job->stage ? job->stage->iterations : 0;
 
-    return bytes > 0 || t->measured
-           ? bytes : (double) t->bytes[dir] / MAX(1, job->iteration);
+    if (bytes <= 0 && !t->measured) {
+        return (double) t->bytes[dir] / MAX(1, job->iteration);
+    }
+    return MAX(bytes, unexpected_bytes(job, t, dir, bytes) /
+                          MAX(1, target - MAX(0, job->iteration)));
 }
 
 /* Returns the iterations that 'job' has to do until the end of 'stage': 0 if

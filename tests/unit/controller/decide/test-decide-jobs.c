@@ -31,34 +31,83 @@ a_job_between_stages_keeps_its_level(void **state)
     assert_int_equal(level(f, "b/j"), 0);
 }
 
-/* Its first bytes are tagged, and nobody who is in a stage waits for them. */
+/* Jobs "a/j" and "b/j" have 12.5 and 37.5 MB to go, "c/j" and, if 'two',
+ * "c/k" have no stage. */
 static void
-a_job_before_its_first_stage_is_behind_all_others(void **state)
+give_a_starting_cojob(struct fixture *f, int64_t model_bytes, bool two)
 {
-    struct fixture *f = *state;
-    struct cojob *cojob;
-    struct job *job;
-    struct stage *stage;
+    static const int64_t iterations[] = { 100, 300 };
 
-    for (int round = 0; round < 2; round++) {
-        cluster_intent_begin(f->c);
-        cojob = cluster_put_cojob(f->c, "a", 1, true);
-        job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
-        job_put_worker(f->c, job, "h0", ROLE_WORKER);
-        stage = cojob_put_stage(f->c, cojob, 0, f->began, 0, 300);
-        stage_put_job(stage, job);
-        cojob = cluster_put_cojob(f->c, "b", 1, true);
-        job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
-        job_put_worker(f->c, job, "h0", ROLE_WORKER);
-        if (round) {
-            stage = cojob_put_stage(f->c, cojob, 0, f->began, 0, 100);
-            stage_put_job(stage, job);
+    cluster_intent_begin(f->c);
+    for (int i = 0; i < 3; i++) {
+        const char *cojobs[] = { "a", "b", "c" };
+        struct cojob *cojob = cluster_put_cojob(f->c, cojobs[i], 1, true);
+
+        for (int k = 0; k < (i == 2 && two ? 2 : 1); k++) {
+            struct job *job =
+                cojob_put_job(f->c, cojob, k ? "k" : "j", true, 1000,
+                              i < 2 ? 125000 : model_bytes);
+
+            job_put_worker(f->c, job, "h0", ROLE_WORKER);
+            if (i < 2) {
+                stage_put_job(cojob_put_stage(f->c, cojob, 0, f->began, 0,
+                                              iterations[i]),
+                              job);
+            }
         }
-        cluster_intent_end(f->c);
-        assert_true(decide_run(f->d, 1000 + 2000 * round));
-        assert_int_equal(level(f, "a/j"), round ? 1 : 0);
-        assert_int_equal(level(f, "b/j"), round ? 0 : 3);
-        assert_int_equal(rank(f, "b/j"), round ? 0 : 1);
+    }
+    cluster_intent_end(f->c);
+}
+
+/* A small model makes no large transfer go first, nor do many jobs. */
+static void
+a_job_before_its_first_stage_goes_by_its_model(void **state)
+{
+    static const struct {
+        int64_t model_bytes, moved;
+        bool two;
+        int rank, level;
+    } cases[] = {
+        { 125000, 0, false, 0, 0 },      { 20000000, 0, false, 1, 1 },
+        { 50000000, 0, false, 2, 3 },    { 0, 0, false, 2, 3 },
+        { 125000, 250000, false, 0, 0 }, { 125000, 20000000, false, 1, 1 },
+        { 1, 50000000, false, 2, 3 },    { 7000000, 0, false, 0, 0 },
+        { 7000000, 0, true, 1, 1 },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct job_traffic *t;
+
+        give_a_starting_cojob(f, cases[i].model_bytes, cases[i].two);
+        t = job_get_traffic(find_job(f, "c/j"), cluster_get_host(f->c, "h0"));
+        t->bytes[DIR_TX] = cases[i].moved;
+        assert_true(decide_run(f->d, 10000 * (i + 1)));
+        assert_int_equal(rank(f, "a/j"), 0);
+        assert_int_equal(rank(f, "c/j"), cases[i].rank);
+        assert_int_equal(level(f, "c/j"), cases[i].level);
+    }
+}
+
+/* A job keeps the rank of its stage before its first iteration, unless it
+ * moves more than its model in the iterations that it has announced. */
+static void
+a_job_before_its_first_iteration_goes_by_its_demand(void **state)
+{
+    static const struct {
+        int64_t moved;
+        int rank;
+    } cases[] = { { 0, 0 }, { 10000000, 0 }, { 100000000, 1 } };
+    struct fixture *f = *state;
+
+    give(f, "00", (int64_t[]){ 300, 100 }, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct job_traffic *t =
+            job_get_traffic(find_job(f, "b/j"), cluster_get_host(f->c, "h0"));
+
+        t->bytes[DIR_TX] = cases[i].moved;
+        assert_true(decide_run(f->d, 10000 * (i + 1)));
+        assert_int_equal(rank(f, "b/j"), cases[i].rank);
     }
 }
 
@@ -502,7 +551,8 @@ main(void)
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_job_between_stages_keeps_its_level),
-        TEST(a_job_before_its_first_stage_is_behind_all_others),
+        TEST(a_job_before_its_first_stage_goes_by_its_model),
+        TEST(a_job_before_its_first_iteration_goes_by_its_demand),
         TEST(a_job_with_slack_waits),
         TEST(a_job_does_not_pass_by_its_pace_behind_others),
         TEST(jobs_of_about_equal_slack_keep_their_places),

@@ -228,6 +228,27 @@ what_was_counted_is_forgotten_for_what_is_told(void **state)
     assert_float_equal(demand(f, "h0", DIR_TX), 91, 1e-6);
 }
 
+/* Neither a model that is too small nor silence makes a demand small: h0 moves
+ * as much again as it has moved beyond what is expected. */
+static void
+a_job_needs_as_much_as_it_moves_without_iterations(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, 0, true);
+    learn(f, "h0", 2 * MODEL, 0, 0, false); /* With the parameters. */
+    assert_float_equal(demand(f, "h0", DIR_TX), 100, 1e-6);
+    learn(f, "h0", 301 * MODEL, 0, 0, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 300, 1e-6);
+
+    learn(f, "h0", 301 * MODEL, 0, 1, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 99, 1e-6);
+    learn(f, "h0", 309 * MODEL, 0, 9, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 91, 1e-6);
+    learn(f, "h0", 500 * MODEL, 0, 9, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 190, 1e-6);
+}
+
 /* It tells neither its model's size nor its iterations, and nobody can count
  * them. */
 static void
@@ -687,46 +708,47 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            processes_count_while_their_job_lives, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(processes_count_while_their_job_lives,
+                                        set_up, tear_down),
         cmocka_unit_test(job_that_is_over_has_its_hosts),
         cmocka_unit_test_setup_teardown(host_is_late_after_some_time, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             begins_with_the_parameter_server_formula, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            measures_bytes_per_iteration, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(measures_bytes_per_iteration, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             a_few_iterations_only_correct_the_formula, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            what_was_counted_is_forgotten_for_what_is_told, set_up,
+            what_was_counted_is_forgotten_for_what_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_job_needs_as_much_as_it_moves_without_iterations, set_up,
             tear_down),
         cmocka_unit_test_setup_teardown(
             a_silent_job_has_as_much_left_as_it_has_moved, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            counts_for_a_job_that_does_not_tell, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(counts_for_a_job_that_does_not_tell,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             keeps_what_an_agent_counted_before_its_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            measures_hosts_that_do_not_know_the_iteration, set_up,
-            tear_down),
+            measures_hosts_that_do_not_know_the_iteration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_agent_that_begins_again_costs_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_stage_that_is_there_needs_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stage_that_is_there_needs_nothing,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             bytes_count_for_the_stage_in_which_they_move, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             bytes_around_the_end_of_a_stage_are_shared, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            counts_what_a_job_has_sent, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_begins_again_begins_at_0, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(counts_what_a_job_has_sent, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_begins_again_begins_at_0,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             setting_the_clock_does_not_change_what_is_measured, set_up,
             tear_down),
-        cmocka_unit_test_setup_teardown(
-            rest_and_telemetry_measure_one_period, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rest_and_telemetry_measure_one_period,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             gain_of_a_job_that_reports_by_rest_decays_after_a_day, set_up,
             tear_down),
