@@ -43,6 +43,12 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
         ORDER_SERVICE_SHARE, false,
     },
+    [ORDER_GROUPER] = {
+        "grouper",
+        "Whole stages by the primal-dual permutation (Grouper).",
+        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
+        ORDER_SERVICE_FILL, true,
+    },
     [ORDER_SINCRONIA] = {
         "sincronia",
         "Coflows by bottleneck, largest weighted last (Sincronia).",
@@ -100,6 +106,7 @@ const char *const order_names[] = {
     [ORDER_STAGE_EARLY] = "stage+early",
     [ORDER_FIFO] = "fifo",
     [ORDER_FIFO_LM] = "fifo-lm",
+    [ORDER_GROUPER] = "grouper",
     [ORDER_SINCRONIA] = "sincronia",
     [ORDER_SEBF_STATIC] = "sebf-static",
     [ORDER_SEBF] = "sebf",
@@ -148,6 +155,7 @@ static order_compute_func *const compute[ORDER_N_KINDS] = {
     [ORDER_STAGE_EARLY] = order_compute_stage_early,
     [ORDER_FIFO] = order_compute_fifo,
     [ORDER_FIFO_LM] = order_compute_fifo_lm,
+    [ORDER_GROUPER] = order_compute_grouper,
     [ORDER_SINCRONIA] = order_compute_sincronia,
     [ORDER_SEBF_STATIC] = order_compute_sebf_static,
     [ORDER_SEBF] = order_compute_sebf,

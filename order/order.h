@@ -7,11 +7,15 @@
  *
  * A rung of a hyper-parameter search cannot be judged until its slowest job
  * has finished, so the network should minimize the weighted sum of the stages'
- * completion times.  That is coflow scheduling with a whole stage as the
- * coflow: ports are machines, a stage needs a number of seconds of each, and
- * it ends when the last port has served it.  A primal-dual algorithm computes
- * an order whose cost is within a constant factor of the optimum, and a lower
- * bound on the optimum: the certificate.
+ * completion times.  Where jobs iterate, a key by remaining work and urgency
+ * decides the order, and the primal-dual algorithm bounds it: the order costs
+ * at most 1.25 times that of its permutation, or the permutation decides.
+ * Elsewhere the permutation decides, improved by local search: that is coflow
+ * scheduling with a whole stage as the coflow.  Ports are machines, a stage
+ * needs a number of seconds of each, and it ends when the last port has served
+ * it.  The permutation's cost is within a constant factor of the optimum, and
+ * the algorithm gives a lower bound on the optimum: the certificate.
+ * 'decider' of the result says which of them decided.
  *
  *    struct order_problem *op = order_problem_create(n_ports);
  *    int s = order_problem_add_stage(op, weight, id);
@@ -53,13 +57,14 @@
  * the weights of iteration-weight.h and are sorted by bottleneck over weight,
  * or ordered by the same permutation if that is clearly better: the guarantee
  * of the permutation holds for their weighted completion times, but for a
- * factor of 1.25 (stage.c).  The certificate stays that of whole stages.  The
- * order of whole stages by their total work, "work", with jobs ordered by
- * slack, has a mean 1 to 5 % longer.  The isolated time of a job is trusted
- * only where it was measured without a job of higher rank: the pace of a
- * waiting job is that of the jobs before it, and with it jobs overtook one
- * another for as long as they waited (mean SCT of the quickstart 21 s instead
- * of 19 s).
+ * factor of 1.25 (stage.c).  The certificate stays that of whole stages.
+ * "grouper" is the permutation alone, of whole stages and at their begins and
+ * ends, as published; docs/findings.md compares it.  The order of whole stages
+ * by their total work, "work", with jobs ordered by slack, has a mean 1 to 5 %
+ * longer.  The isolated time of a job is trusted only where it was measured
+ * without a job of higher rank: the pace of a waiting job is that of the jobs
+ * before it, and with it jobs overtook one another for as long as they waited
+ * (mean SCT of the quickstart 21 s instead of 19 s).
  *
  * Plain C with no dependency but libm: controller, simulator and tests link
  * the same code.  Problems and results keep their memory for the next
@@ -103,7 +108,8 @@ struct order_class {
     enum order_unit unit;       /* Use order_unit(). */
     enum order_unit iterating;  /* Unit if jobs iterate. */
     enum order_service service;
-    bool certified;             /* Computed by the primal-dual algorithm. */
+    bool certified; /* Minimizes the sum of completion times that
+                     * the certificate bounds. */
 };
 
 /* Indexed by enum order_kind. */

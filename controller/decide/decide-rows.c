@@ -71,16 +71,22 @@ set_job(struct job_row *row, const struct job_assignment *a, size_t stage)
 {
     const struct decide_job *dj = a->dj;
 
-    *row = (struct job_row) {
-        .name = xstrdup(dj->job->full_name), .stage = stage,
-        .level = a->level, .override = dj->job->override,
-        .override_id = dj->job->override_id, .iterations = dj->iterations,
-        .period = dj->job->progress.period, .isolated = dj->predicted,
-        .slack = a->slack, .urgency = dj->urgency,
+    *row = (struct job_row){
+        .name = xstrdup(dj->job->full_name),
+        .stage = stage,
+        .rank = a->rank,
+        .level = a->level,
+        .override = dj->job->override,
+        .override_id = dj->job->override_id,
+        .iterations = dj->iterations,
+        .period = dj->job->progress.period,
+        .isolated = dj->predicted,
+        .slack = a->slack,
+        .urgency = dj->urgency,
         .gain = dj->traits.gain,
-        .early = dj->traits.early, .n_demands = dj->n_demands,
-        .demands = xmemdup(dj->demands,
-                           dj->n_demands * sizeof *dj->demands),
+        .early = dj->traits.early,
+        .n_demands = dj->n_demands,
+        .demands = xmemdup(dj->demands, dj->n_demands * sizeof *dj->demands),
     };
     row->remaining = find_bottleneck(dj->demands, dj->n_demands,
                                      dj->iterations, &row->bottleneck);
@@ -140,12 +146,14 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
         int s = assigned->stages[k];
         const struct stage *stage = dp->stages[s];
 
-        rows->stages[k] = (struct stage_row) {
+        rows->stages[k] = (struct stage_row){
             .level = assigned->stage_levels[s],
-            .cojob = xstrdup(stage->cojob_name), .rung = stage->rung,
+            .cojob = xstrdup(stage->cojob_name),
+            .rung = stage->rung,
             .iterations = stage->iterations,
             .owner = nullable_xstrdup(stage->cojob->owner),
-            .override = stage->override, .weight = stage->cojob->weight,
+            .override = stage->override,
+            .weight = stage->cojob->weight,
             .urgency = urgency_of(dp, s),
             .work = dp->needs ? dp->needs[s].work : 0,
             .age = MAX(0, now - stage->begin_ms) / 1000.0,
@@ -218,7 +226,7 @@ put_jobs(struct json *json, const struct decide_rows *rows, size_t rank)
 
         if (job->stage == rank) {
             left = MAX(left, job->iterations);
-            json_put_integer(ranks, job->name, k);
+            json_put_integer(ranks, job->name, job->rank);
             json_put_integer(levels, job->name, job->level);
             json_array_add(jobs, json_string_create(job->name));
         }
@@ -270,15 +278,15 @@ seconds_on(const struct job_row *job, int port)
     return 0;
 }
 
-/* Returns the jobs that have priority over the job of 'rank' on its
+/* Returns the jobs that have priority over the job of 'row' on its
  * bottleneck. */
 static struct json *
-before_to_json(const struct decide_rows *rows, size_t rank)
+before_to_json(const struct decide_rows *rows, const struct job_row *row)
 {
     struct json *before = json_array_create_empty();
-    int port = rows->jobs[rank].bottleneck;
+    int port = row->bottleneck;
 
-    for (size_t k = 0; k < rank; k++) {
+    for (size_t k = 0; rows->jobs[k].rank < row->rank; k++) {
         const struct job_row *job = &rows->jobs[k];
         double seconds = seconds_on(job, port);
 
@@ -286,7 +294,7 @@ before_to_json(const struct decide_rows *rows, size_t rank)
             struct json *o = json_object_create();
 
             json_object_put_string(o, "job", job->name);
-            json_put_integer(o, "rank", k);
+            json_put_integer(o, "rank", job->rank);
             json_put_integer(o, "level", job->level);
             json_put_real(o, "seconds", seconds);
             json_array_add(before, o);
@@ -320,7 +328,7 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_object_put_string(json, "order", order_names[rows->kind]);
     json_object_put_string(json, "unit",
                            unit_names[rows->unit]);
-    json_put_integer(json, "rank", k);
+    json_put_integer(json, "rank", row->rank);
     json_put_integer(json, "level", row->level);
     json_put_integer(json, "dscp", rows->dscp[row->level]);
     json_object_put_string(json, "override", override_names[row->override]);
@@ -339,7 +347,7 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     if (isfinite(row->gain)) {
         json_put_real(json, "gain", row->gain);
     }
-    json_object_put(json, "before", before_to_json(rows, k));
+    json_object_put(json, "before", before_to_json(rows, row));
     return json;
 }
 

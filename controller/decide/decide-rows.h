@@ -52,6 +52,7 @@ struct stage_row {
 struct job_row {
     char *name;                 /* "COJOB/JOB". */
     size_t stage;               /* Its stage's rank. */
+    int rank;                   /* See struct job_assignment. */
     int level;
     enum override_kind override;
     int64_t override_id;        /* 0 without an override. */
@@ -75,7 +76,7 @@ struct decide_rows {
     uint8_t *dscp;              /* Of each level. */
     struct stage_row *stages;   /* By rank. */
     size_t n_stages;
-    struct job_row *jobs;       /* By rank. */
+    struct job_row *jobs; /* Sorted by rank. */
     size_t n_jobs;
     char **ports;               /* Names, by port. */
     size_t n_ports;

@@ -45,6 +45,7 @@ struct decide {
     unsigned int changes;       /* The cluster's, at the last order. */
     unsigned int minor;         /* The cluster's, at the last order. */
     unsigned int samples;       /* The cluster's, at the last order. */
+    bool policy_is_new;         /* No order has been computed by it. */
     long long due;              /* time_msec() of the next order because of
                                  * changes, LLONG_MAX without changes. */
     long long minor_due;        /* The same for minor changes. */
@@ -100,6 +101,7 @@ void
 decide_set_policy(struct decide *d, const struct policy *policy)
 {
     d->policy = policy;
+    d->policy_is_new = true;
     d->due = 0;
 }
 
@@ -200,6 +202,30 @@ keep_old_order(const struct decide *d, const struct decide_problem *dp,
     free(times);
 }
 
+/* Sets the order of 'r', the last result, to the ranks that the stages have.
+ * Returns false if it must be computed: the policy is new or orders other than
+ * whole stages, or a stage has begun or ended. */
+static bool
+keep_ranks(const struct decide *d, const struct decide_problem *dp,
+           struct order_result *r)
+{
+    bool kept = order_is_whole(d->policy->order.kind) && !d->policy_is_new &&
+                r->n == dp->n_stages;
+
+    for (size_t s = 0; kept && s < r->n; s++) {
+        r->order[s] = -1;
+    }
+    for (size_t s = 0; kept && s < r->n; s++) {
+        int rank = dp->stages[s]->rank;
+
+        kept = rank >= 0 && (size_t) rank < r->n && r->order[rank] < 0;
+        if (kept) {
+            r->order[rank] = s;
+        }
+    }
+    return kept;
+}
+
 /* Removes the isolated times.  They help to find an order, but they are
  * measured with competitors, so the bound must not use them. */
 static void
@@ -210,11 +236,13 @@ remove_isolated_times(struct order_problem *op)
     }
 }
 
-/* Computes the order of 'dp', its estimate and its bound. */
-static void
+/* Computes the order of 'dp', its estimate and its bound.  Returns false if
+ * whole stages keep their order. */
+static bool
 compute_order(const struct decide *d, struct decide_problem *dp,
               struct order_result *r)
 {
+    bool kept = keep_ranks(d, dp, r);
     const struct order_class *class = &order_classes[
         d->policy->order.kind];
     struct order_options options = d->policy->order;
@@ -224,8 +252,12 @@ compute_order(const struct decide *d, struct decide_problem *dp,
     if (class->service == ORDER_SERVICE_SHARE) {
         remove_isolated_times(dp->op);
     }
-    order_compute(&options, dp->op, r);
-    if (class->certified && d->policy->hysteresis > 0) {
+    if (kept) {
+        follow_order(d->policy, dp->op, r);
+    } else {
+        order_compute(&options, dp->op, r);
+    }
+    if (!kept && class->certified && d->policy->hysteresis > 0) {
         keep_old_order(d, dp, r);
     }
     if (decide_override_order(dp, r)
@@ -240,6 +272,7 @@ compute_order(const struct decide *d, struct decide_problem *dp,
         r->bound = certificate_bound(dp->op, ORDER_COUPLED_WORK,
                                      &r->bound_kind);
     }
+    return !kept;
 }
 
 /* Replaces the completions, the estimate and the bound of weighted iterations
@@ -327,7 +360,8 @@ place_before_stages(struct decide *d, const struct cojob *cojob,
                        : rank < assigned->n_jobs ? assigned->jobs[rank].level
                                                  : d->policy->n_levels - 1),
                       now);
-            job->rank = rank;
+            job->rank =
+                rank < assigned->n_jobs ? assigned->jobs[rank].rank : rank;
         }
     }
 }
@@ -350,7 +384,7 @@ store_assignments(struct decide *d, const struct decide_problem *dp,
         struct job *job = assigned->jobs[k].dj->job;
 
         set_level(d, job, assigned->jobs[k].level, now);
-        job->rank = k;
+        job->rank = assigned->jobs[k].rank;
         job->forced = false;
         job_progress_wait(&job->progress, assigned->jobs[k].waits);
     }
@@ -419,7 +453,10 @@ decide_now(struct decide *d, long long now)
     if (!d->n_decisions) {
         restore_ranks(dp.stages, dp.n_stages);
     }
-    compute_order(d, &dp, &d->result);
+    if (compute_order(d, &dp, &d->result)) {
+        d->policy_is_new = false;
+        d->n_decisions++;
+    }
     job_assignments_init(&assigned, &dp, d->policy, &d->result);
     if (dp.unit == ORDER_UNIT_ITERATION) {
         certify_stages(d, &dp, &assigned);
@@ -435,7 +472,6 @@ decide_now(struct decide *d, long long now)
 
     job_assignments_uninit(&assigned);
     decide_problem_uninit(&dp);
-    d->n_decisions++;
     d->us_max = MAX(d->us_max, time_usec() - began);
 }
 

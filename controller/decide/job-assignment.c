@@ -65,6 +65,14 @@ override_class(const struct slack_job *job)
         ((const struct decide_job *) job->owner)->job->override);
 }
 
+/* Returns true if 'a' and 'b' are of one stage and no override of a job
+ * separates them. */
+static bool
+are_alike(const struct slack_job *a, const struct slack_job *b)
+{
+    return a->stage == b->stage && override_class(a) == override_class(b);
+}
+
 /* Sorts by the class of the override; a stable sort. */
 static void
 sort_by_override(struct slack_job *jobs, size_t n)
@@ -125,18 +133,27 @@ assign_by_slack(struct job_assignments *assigned,
                const struct policy *policy, const struct order_result *r)
 {
     struct slack_job *jobs = xcalloc(MAX(dp->n_jobs, 1), sizeof *jobs);
+    bool whole = order_is_whole(policy->order.kind);
 
     for (size_t i = 0; i < dp->n_jobs; i++) {
         jobs[i] = to_slack_job(dp, &dp->jobs[i]);
     }
     slack_assign(dp->op, r, &policy->order, jobs, dp->n_jobs);
-    keep_old_order(r, policy->hysteresis, jobs, dp->n_jobs);
+    if (!whole) {
+        keep_old_order(r, policy->hysteresis, jobs, dp->n_jobs);
+    }
     sort_by_override(jobs, dp->n_jobs);
-    fold_jobs(policy, dp->op->n_ports, jobs, dp->n_jobs);
+    if (!whole) {
+        fold_jobs(policy, dp->op->n_ports, jobs, dp->n_jobs);
+    }
     for (size_t k = 0; k < dp->n_jobs; k++) {
-        assigned->jobs[k] = (struct job_assignment) {
-            .dj = jobs[k].owner, .level = jobs[k].level,
+        assigned->jobs[k] = (struct job_assignment){
+            .dj = jobs[k].owner,
+            .level = jobs[k].level,
             .slack = jobs[k].slack,
+            .rank = k ? assigned->jobs[k - 1].rank +
+                            !(whole && are_alike(&jobs[k - 1], &jobs[k]))
+                      : 0,
         };
     }
     free(jobs);
@@ -148,8 +165,10 @@ assign_by_order(struct job_assignments *assigned,
                const struct order_result *r)
 {
     for (size_t k = 0; k < r->n; k++) {
-        assigned->jobs[k] = (struct job_assignment) {
-            .dj = &dp->jobs[r->order[k]], .level = r->level[r->order[k]],
+        assigned->jobs[k] = (struct job_assignment){
+            .dj = &dp->jobs[r->order[k]],
+            .rank = k,
+            .level = r->level[r->order[k]],
         };
     }
 }
@@ -181,25 +200,26 @@ rank_stages(struct job_assignments *assigned)
 static void
 mark_waiting(struct job_assignments *assigned, int n_ports, bool share)
 {
-    int *before = xcalloc(MAX(n_ports, 1), sizeof *before);
+    int *users = xcalloc(MAX(n_ports, 1), sizeof *users);
+    size_t n = assigned->n_jobs, counted = 0;
 
-    for (size_t k = 0; share && k < assigned->n_jobs; k++) {
-        const struct decide_job *dj = assigned->jobs[k].dj;
+    for (size_t k = 0; k < n; k++) {
+        struct job_assignment *a = &assigned->jobs[k];
 
-        for (size_t i = 0; i < dj->n_demands; i++) {
-            before[dj->demands[i].port]++;
+        for (;
+             counted < n && (share || assigned->jobs[counted].rank <= a->rank);
+             counted++) {
+            const struct decide_job *dj = assigned->jobs[counted].dj;
+
+            for (size_t i = 0; i < dj->n_demands; i++) {
+                users[dj->demands[i].port]++;
+            }
+        }
+        for (size_t i = 0; i < a->dj->n_demands; i++) {
+            a->waits |= users[a->dj->demands[i].port] > 1;
         }
     }
-    for (size_t k = 0; k < assigned->n_jobs; k++) {
-        const struct decide_job *dj = assigned->jobs[k].dj;
-
-        for (size_t i = 0; i < dj->n_demands; i++) {
-            int *n = &before[dj->demands[i].port];
-
-            assigned->jobs[k].waits |= share ? *n > 1 : (*n)++ > 0;
-        }
-    }
-    free(before);
+    free(users);
 }
 
 /* Stores in 'ends' when each stage of 'op' ends if they are served in 'order',

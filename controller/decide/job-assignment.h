@@ -8,10 +8,12 @@
  * The data plane serves jobs by rank and level.  An order of jobs or coflows
  * has the ranks and levels of its jobs.  In an order of stages, the jobs of a
  * stage that would end long before it are postponed (slack.h).  Slack is
- * measured, so jobs with about the same slack keep their previous order.
+ * measured, so jobs with about the same slack keep their previous order.  In
+ * an order of whole stages, see order_is_whole(), jobs have the rank and level
+ * of their stage unless an override moves them.
  *
  *    job_assignments_init(&assigned, &dp, policy, &result);
- *    ...assigned.jobs[k].dj has rank k and level assigned.jobs[k].level;
+ *    ...assigned.jobs[k].dj has assigned.jobs[k].rank and .level;
  *       assigned.stages[k] is the stage of rank k...
  *    job_assignments_uninit(&assigned);
  *
@@ -29,15 +31,16 @@ struct policy;
 
 struct job_assignment {
     const struct decide_job *dj;
+    int rank;                   /* 0 first; jobs of a whole stage share it. */
     int level;                  /* 0 to the policy's n_levels - 1. */
     double slack;               /* Seconds; 0 unless stages are ordered. */
     bool waits;                 /* Another job has priority on one of its
-                                 * ports, or shares it if all jobs are served
-                                 * alike. */
+                                 * ports, or the same rank, or shares it if all
+                                 * jobs are served alike. */
 };
 
 struct job_assignments {
-    struct job_assignment *jobs;        /* By rank. */
+    struct job_assignment *jobs; /* Sorted by rank. */
     size_t n_jobs;
     int *stages;                /* Indexes of the problem's stages, by rank:
                                  * the order's or, if that is not of stages,

@@ -27,6 +27,7 @@ order_compute_func order_compute_maif;
 order_compute_func order_compute_stage_early;
 order_compute_func order_compute_fifo;
 order_compute_func order_compute_fifo_lm;
+order_compute_func order_compute_grouper;
 order_compute_func order_compute_sincronia;
 order_compute_func order_compute_sebf_static;
 order_compute_func order_compute_sebf;

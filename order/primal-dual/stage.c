@@ -146,8 +146,10 @@ compute_iterations(const struct order_options *options,
     permuted = result->estimate;
     sort_by_key(op, options, bottleneck_key, sorted);
     use_order(op, sorted, result);
+    result->decider = ORDER_BY_KEY;
     if (result->estimate > ITERATION_LOSS * permuted) {
         use_order(op, order, result);
+        result->decider = ORDER_BY_PERMUTATION;
     }
     scratch_free(op->scratch, sorted);
 }
@@ -163,6 +165,7 @@ order_compute_stage(const struct order_options *options,
         compute_iterations(options, op, order, result);
     } else {
         compute_coflows(options, op, order, result);
+        result->decider = ORDER_BY_PERMUTATION;
     }
     order_result_set_levels(options, op, result);
     scratch_free(op->scratch, order);

@@ -8,26 +8,36 @@
 #include <stdbool.h>
 
 enum order_kind {
-    ORDER_FAIR,                 /* No order: every stage at level 0. */
-    ORDER_STAGE,                /* Primal-dual permutation of stages, improved
-                                 * by local search; or iterations weighted by
-                                 * what their stages still need. */
-    ORDER_EARLY,                /* Ends of early phases, then of stages. */
-    ORDER_MAIF,                 /* JPAS: most improvement first. */
-    ORDER_STAGE_EARLY,          /* Ends of stages and of early phases. */
-    ORDER_FIFO,                 /* First come, first served. */
-    ORDER_FIFO_LM,              /* Baraat: heavy stages share with the next. */
-    ORDER_SINCRONIA,            /* BSSI on the remaining demand. */
-    ORDER_SEBF_STATIC,          /* Varys, bottleneck at arrival. */
-    ORDER_SEBF,                 /* Varys, remaining bottleneck. */
-    ORDER_DCLAS,                /* Aalo: queues by bytes sent so far. */
-    ORDER_LAS,                  /* Least bytes sent so far. */
-    ORDER_TCF,                  /* Least total remaining bytes. */
-    ORDER_WORK,                 /* Stages by their remaining work. */
-    ORDER_INTENSITY,            /* Crux: most computing per communication. */
-    ORDER_INTERLEAVE,           /* ORDER_WORK, refined by time shifts. */
+    ORDER_FAIR,        /* No order: every stage at level 0. */
+    ORDER_STAGE,       /* Where jobs iterate, iterations by a key of
+                        * remaining work and urgency, bounded by the
+                        * primal-dual permutation; else stages by
+                        * the permutation and local search. */
+    ORDER_EARLY,       /* Ends of early phases, then of stages. */
+    ORDER_MAIF,        /* JPAS: most improvement first. */
+    ORDER_STAGE_EARLY, /* Ends of stages and of early phases. */
+    ORDER_FIFO,        /* First come, first served. */
+    ORDER_FIFO_LM,     /* Baraat: heavy stages share with the next. */
+    ORDER_GROUPER,     /* Primal-dual permutation of whole stages. */
+    ORDER_SINCRONIA,   /* BSSI on the remaining demand. */
+    ORDER_SEBF_STATIC, /* Varys, bottleneck at arrival. */
+    ORDER_SEBF,        /* Varys, remaining bottleneck. */
+    ORDER_DCLAS,       /* Aalo: queues by bytes sent so far. */
+    ORDER_LAS,         /* Least bytes sent so far. */
+    ORDER_TCF,         /* Least total remaining bytes. */
+    ORDER_WORK,        /* Stages by their remaining work. */
+    ORDER_INTENSITY,   /* Crux: most computing per communication. */
+    ORDER_INTERLEAVE,  /* ORDER_WORK, refined by time shifts. */
     ORDER_N_KINDS
 };
+
+/* Returns true if the jobs of a stage share its rank and its level, and if the
+ * order is computed only when a stage begins or ends. */
+static inline bool
+order_is_whole(enum order_kind kind)
+{
+    return kind == ORDER_GROUPER;
+}
 
 /* Parameters.  Each order reads only its own. */
 struct order_options {

@@ -23,6 +23,12 @@ const char *const order_bound_names[] = {
     [ORDER_N_BOUNDS] = NULL,
 };
 
+const char *const order_decider_names[] = {
+    [ORDER_BY_RULE] = "rule",  [ORDER_BY_PERMUTATION] = "permutation",
+    [ORDER_BY_KEY] = "key",    [ORDER_BY_OVERRIDE] = "override",
+    [ORDER_N_DECIDERS] = NULL,
+};
+
 void
 order_result_init(struct order_result *result)
 {
@@ -61,6 +67,7 @@ order_result_resize(struct order_result *result, size_t n)
     }
     result->n = n;
     result->improvement = 0;
+    result->decider = ORDER_BY_RULE;
     for (size_t i = 0; i < n; i++) {
         result->sent_limit[i] = INFINITY;
     }

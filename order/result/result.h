@@ -37,6 +37,22 @@ enum order_bound {
 /* Indexed by enum order_bound; null-terminated. */
 extern const char *const order_bound_names[];
 
+/* What decided an order. */
+enum order_decider {
+    ORDER_BY_RULE,        /* The rule of the policy's baseline. */
+    ORDER_BY_PERMUTATION, /* The primal-dual permutation; unless jobs
+                           * iterate, "stage" improves it, or smallest
+                           * bottleneck first, by local search. */
+    ORDER_BY_KEY,         /* The key of jobs that iterate, see
+                           * iteration-weight.h. */
+    ORDER_BY_OVERRIDE,    /* An operator; of single stages and jobs
+                           * only. */
+    ORDER_N_DECIDERS
+};
+
+/* Indexed by enum order_decider; null-terminated. */
+extern const char *const order_decider_names[];
+
 /* Result of order_compute().  Arrays have 'n' elements. */
 struct order_result {
     size_t n, allocated;
@@ -62,14 +78,15 @@ struct order_result {
                                  * of completion times of every schedule; at
                                  * most 'estimate'.  0 if 'uncertified'. */
     enum order_bound bound_kind;        /* The bound that 'bound' is. */
+    enum order_decider decider;         /* What decided 'order'. */
     struct improver *improver;  /* Memory of the local search, or NULL. */
 };
 
 void order_result_init(struct order_result *);
 void order_result_uninit(struct order_result *);
 
-/* Prepares the result for an order of 'n' stages: the improvement is 0 and the
- * limits are INFINITY. */
+/* Prepares the result for an order of 'n' stages: the improvement is 0, the
+ * limits are INFINITY and a rule decides. */
 void order_result_resize(struct order_result *, size_t n);
 
 /* Copies 'order' into the result and sets the ranks. */

@@ -23,21 +23,13 @@ compare_jobs(const void *a_, const void *b_)
     return (a->id > b->id) - (a->id < b->id);
 }
 
-void
-slack_assign(const struct order_problem *op,
-             const struct order_result *result,
-             const struct order_options *options, struct slack_job *jobs,
-             size_t n)
+/* Sets the ranks and the levels of the sorted jobs. */
+static void
+fold_jobs(const struct order_problem *op, int n_levels, struct slack_job *jobs,
+          size_t n)
 {
     int *next = scratch_alloc(op->scratch, op->n_ports, sizeof *next);
     struct fold fold;
-
-    for (size_t i = 0; i < n; i++) {
-        jobs[i].slack = result->completion[jobs[i].stage]
-                        - options->slack_share * jobs[i].isolated;
-        jobs[i].rank = result->rank[jobs[i].stage];
-    }
-    scratch_sort(op->scratch, jobs, n, sizeof *jobs, compare_jobs);
 
     fold_init(&fold, next, op->n_ports);
     for (size_t i = 0; i < n; i++) {
@@ -46,8 +38,29 @@ slack_assign(const struct order_problem *op,
                                    jobs[i].stride);
     }
     for (size_t i = 0; i < n; i++) {
-        jobs[i].level = fold_level(&fold, jobs[i].level,
-                                   options->n_levels);
+        jobs[i].level = fold_level(&fold, jobs[i].level, n_levels);
     }
     scratch_free(op->scratch, next);
+}
+
+void
+slack_assign(const struct order_problem *op, const struct order_result *result,
+             const struct order_options *options, struct slack_job *jobs,
+             size_t n)
+{
+    bool whole = order_is_whole(options->kind);
+
+    for (size_t i = 0; i < n; i++) {
+        int stage = jobs[i].stage;
+
+        jobs[i].slack = whole ? 0
+                              : result->completion[stage] -
+                                    options->slack_share * jobs[i].isolated;
+        jobs[i].rank = result->rank[stage];
+        jobs[i].level = result->level[stage];
+    }
+    scratch_sort(op->scratch, jobs, n, sizeof *jobs, compare_jobs);
+    if (!whole) {
+        fold_jobs(op, options->n_levels, jobs, n);
+    }
 }

@@ -54,7 +54,8 @@ struct slack_job {
 
 /* Ranks the 'n' jobs by slack, the least first, then by stage, then by id;
  * sets their levels for the number of levels of the options; and sorts them by
- * rank. */
+ * rank.  In an order of whole stages, see order_is_whole(), jobs have no slack
+ * and get the rank and level of their stage. */
 void slack_assign(const struct order_problem *, const struct order_result *,
                   const struct order_options *, struct slack_job *jobs,
                   size_t n);

@@ -32,6 +32,8 @@ struct simulation {
                                  * INFINITY if there is none. */
     double due;                 /* Time of the next late decision, INFINITY
                                  * without one. */
+    size_t n_stage_events;      /* Begins and ends of stages before the last
+                                 * decision. */
     struct order_problem *problem;
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
@@ -229,9 +231,12 @@ decide(struct simulation *sim, struct sim_result *result)
 
     live->units_changed = false;
     sim->next_period = live->now + period(sim);
-    if (!live->n_units || sim->order_options.kind == ORDER_FAIR) {
+    if (!live->n_units || sim->order_options.kind == ORDER_FAIR ||
+        (order_is_whole(sim->order_options.kind) &&
+         sim->n_stage_events == live->n_stages + live->n_ended)) {
         return;
     }
+    sim->n_stage_events = live->n_stages + live->n_ended;
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
     remaining_problem(live, &sim->early, sim->problem);
@@ -344,14 +349,16 @@ summarize(struct sim_result *r)
 
 /* Returns how flows get their rates.  Where flows pass more than two ports
  * those that are served by rank have levels for ranks: to give a flow a whole
- * path would keep the rest of its slowest port from all others. */
+ * path would keep the rest of its slowest port from all others.  The jobs of a
+ * whole stage share its level. */
 static const struct rates_class *
 choose_rates(const struct sim_options *options,
              const struct sim_fabric *fabric)
 {
     enum order_service service = order_classes[options->order.kind].service;
 
-    if (options->service == SIM_SERVICE_LEVELS) {
+    if (options->service == SIM_SERVICE_LEVELS ||
+        order_is_whole(options->order.kind)) {
         return &rates_share;
     } else if (service == ORDER_SERVICE_MADD) {
         return &rates_madd;

@@ -12,8 +12,9 @@
  * not depend on a step.  Whenever a unit of the order (a stage, a job or an
  * exchange, see 'enum order_unit') begins or ends or has sent its limit, and
  * periodically if the order looks at progress, order_compute() gets what all
- * live units still have to do.  How its answer becomes rates is said in
- * rates-greedy.c, rates-share.c and rates-madd.c.
+ * live units still have to do; for an order of whole stages (order_is_whole())
+ * only when a stage has begun or ended.  How its answer becomes rates is said
+ * in rates-greedy.c, rates-share.c and rates-madd.c.
  *
  * Not simulated: loss, the ramp of TCP, a policy's coalesce_ms, retag_ms and
  * lease_ms; 'late_s' has the time that decisions take to reach hosts.

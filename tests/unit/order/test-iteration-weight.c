@@ -28,6 +28,41 @@ serve_first(struct order_problem *op)
     return first;
 }
 
+/* Returns what decides the order of iterations of 'n' jobs that need more than
+ * a second of a port each and of one that needs a second of all ports. */
+static enum order_decider
+decider_of(int n)
+{
+    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
+    struct order_problem *op = order_problem_create(n);
+    struct order_result result;
+    enum order_decider decider;
+
+    options.iterations = true;
+    for (int s = 0; s <= n; s++) {
+        order_problem_add_stage(op, 1, s);
+        for (int p = 0; p < n; p++) {
+            order_problem_add_demand(op, s, p, s == n ? 1 : s == p ? 1.01 : 0);
+        }
+    }
+    order_result_init(&result);
+    order_compute(&options, op, &result);
+    decider = result.decider;
+    assert_int_equal(result.order[0] == n, decider == ORDER_BY_KEY);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+    return decider;
+}
+
+/* The wide job has the smallest key.  If it goes first, all others end at 2.01
+ * instead of 1.01 s. */
+static void
+the_permutation_decides_where_the_key_costs_much(void **state)
+{
+    assert_int_equal(decider_of(1), ORDER_BY_KEY);
+    assert_int_equal(decider_of(4), ORDER_BY_PERMUTATION);
+}
+
 /* A search of one job, which needs one port. */
 struct search {
     double seconds;             /* Of an iteration. */
@@ -190,6 +225,7 @@ main(void)
         cmocka_unit_test(the_end_of_an_early_phase_weighs_less_for_wide_jobs),
         cmocka_unit_test(a_wide_iteration_goes_by_all_that_its_search_needs),
         cmocka_unit_test(the_sort_costs_little_more_than_the_permutation),
+        cmocka_unit_test(the_permutation_decides_where_the_key_costs_much),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -504,8 +504,8 @@ decides_when_units_begin_and_end(void **state)
         enum order_kind order;
         size_t decisions;
     } cases[] = {
-        { ORDER_FAIR, 0 }, { ORDER_STAGE, 2 }, { ORDER_INTENSITY, 2 },
-        { ORDER_TCF, 5 },
+        { ORDER_FAIR, 0 }, { ORDER_STAGE, 2 },   { ORDER_INTENSITY, 2 },
+        { ORDER_TCF, 5 },  { ORDER_GROUPER, 1 },
     };
     struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
@@ -522,6 +522,28 @@ decides_when_units_begin_and_end(void **state)
         assert_near(end_of(&r, 0, 0), 6.5);
         sim_result_uninit(&r);
     }
+    workload_destroy(w);
+}
+
+/* The jobs of the first search, 100 and 300 bytes, share the link; the second
+ * search has it after them. */
+static void
+jobs_of_a_whole_stage_share(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+    struct sim_result r;
+
+    workload_add_transfer(workload_add_job(cojob, "a", 0), 0, 1, 100, 0, 0);
+    workload_add_transfer(workload_add_job(cojob, "b", 0), 0, 1, 300, 0, 0);
+    workload_add_rung(w, cojob, 1, 2);
+    add_search(w, 250, 2, 0);
+    run_order(w, ORDER_GROUPER, INT_MAX, &r);
+    assert_near(r.jobs[0].end, 2);
+    assert_near(r.jobs[1].end, 4);
+    assert_near(r.jobs[2].end, 9);
+    assert_int_equal(r.decisions, 2);
+    sim_result_uninit(&r);
     workload_destroy(w);
 }
 
@@ -855,6 +877,7 @@ main(void)
         cmocka_unit_test(ends_what_has_nothing_to_do),
         cmocka_unit_test(delivers_every_byte_and_overloads_no_port),
         cmocka_unit_test(decides_when_units_begin_and_end),
+        cmocka_unit_test(jobs_of_a_whole_stage_share),
         cmocka_unit_test(late_orders_see_no_exchanges),
         cmocka_unit_test(notes_when_jobs_are_good),
         cmocka_unit_test(headers_take_their_part),

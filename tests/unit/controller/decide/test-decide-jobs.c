@@ -344,6 +344,69 @@ a_job_at_its_end_is_not_ordered(void **state)
     assert_null(decide_explain(f->d, "a/x"));
 }
 
+/* "a" has made progress and needs less than "b", but no stage has begun or
+ * ended before "c" does. */
+static void
+whole_stages_are_ordered_when_one_begins_or_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "grouper", "");
+
+    give(f, "00", (int64_t[]){ 300, 200 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    give(f, "00", (int64_t[]){ 100, 200 }, NULL);
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    assert_int_equal(level(f, "a/j"), 1);
+    give(f, "000", (int64_t[]){ 100, 200, 150 }, NULL);
+    assert_true(decide_run(f->d, 5000));
+    assert_int_equal(rank(f, "a/j"), 0);
+    assert_int_equal(rank(f, "c/j"), 1);
+    assert_int_equal(rank(f, "b/j"), 2);
+
+    give(f, "000", (int64_t[]){ 100, 50, 150 }, NULL);
+    assert_true(decide_run(f->d, 7000));
+    assert_int_equal(rank(f, "b/j"), 2);
+    give(f, "000", (int64_t[]){ 100, 50, 150 },
+         (int64_t[]){ 0, 0, time_wall_msec() });
+    assert_true(decide_run(f->d, 9000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    policy_destroy(policy);
+}
+
+static void
+jobs_of_a_whole_stage_share_its_rank(void **state)
+{
+    static const struct given given[] = {
+        { "a", "x", "h0", 400 },
+        { "a", "y", "h0", 100 },
+        { "b", "j", "h0", 1500 },
+    };
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "grouper", "");
+    struct json *json, *before;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "a/x"), 0);
+    assert_int_equal(rank(f, "a/y"), 0);
+    assert_int_equal(level(f, "a/y"), 0);
+    assert_int_equal(rank(f, "b/j"), 1);
+    assert_int_equal(level(f, "b/j"), 1);
+    json = decide_explain(f->d, "a/y");
+    before = shash_find_data(json_object(json), "before");
+    assert_int_equal(before->array.n, 0);
+    json_destroy(json);
+
+    find_job(f, "a/y")->override = OVERRIDE_PAUSE;
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "a/x"), 0);
+    assert_int_equal(rank(f, "b/j"), 1);
+    assert_int_equal(rank(f, "a/y"), 2);
+    policy_destroy(policy);
+}
+
 /* What others published is for jobs, or for what they exchange in one
  * iteration. */
 static void
@@ -562,6 +625,8 @@ main(void)
         TEST(an_objective_of_slowdown_favours_what_waits),
         TEST(stages_of_one_iteration_are_coflows),
         TEST(a_job_at_its_end_is_not_ordered),
+        TEST(whole_stages_are_ordered_when_one_begins_or_ends),
+        TEST(jobs_of_a_whole_stage_share_its_rank),
         TEST(orders_of_jobs_place_jobs),
         TEST(a_job_of_unknown_size_is_not_last_for_ever),
         TEST(early_jobs_go_first),
