@@ -19,6 +19,7 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
+#include "order/result/result.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -155,6 +156,25 @@ print_before(const struct json *before, const char *port)
     table_finish(t);
 }
 
+/* Returns words for 'code', what decided an order. */
+static const char *
+decider_words(const char *code)
+{
+    static const char *const words[] = {
+        [ORDER_BY_RULE] = "baseline rule",
+        [ORDER_BY_PERMUTATION] = "permutation",
+        [ORDER_BY_KEY] = "key of iterating jobs",
+        [ORDER_BY_OVERRIDE] = "override",
+    };
+
+    for (int i = 0; order_decider_names[i]; i++) {
+        if (!strcmp(order_decider_names[i], code)) {
+            return words[i];
+        }
+    }
+    return code;
+}
+
 static void
 print_rank(const struct json *json)
 {
@@ -164,6 +184,7 @@ print_rank(const struct json *json)
            member_number(json, "version"), member_string(json, "policy"),
            member_string(json, "order"), member_number(json, "level"),
            member_number(json, "dscp"));
+    printf("ranked by: %s\n", decider_words(member_string(json, "ranked_by")));
 }
 
 static void
@@ -293,10 +314,18 @@ static void
 print_estimates(const struct json *json)
 {
     const struct json *predicted = member_object(json, "predicted");
+    const struct json *ranked = member_object(json, "ranked");
 
     printf("decisions   %.0f, the longest took %.0f us\n",
            member_number(json, "decisions"),
            member_number(json, "decision_us_max"));
+    printf("ranked by   %s; so far",
+           decider_words(member_string(json, "ranked_by")));
+    for (int i = 0; i < ORDER_BY_OVERRIDE; i++) {
+        printf("%s %s %.0f", i ? "," : "", order_decider_names[i],
+               member_number(ranked, order_decider_names[i]));
+    }
+    putchar('\n');
     if (member_number(json, "stages") > 0) {
         printf("order       sum of completion times: estimate %.3f s, lower "
                "bound %.3f s (%s), at most %.2f x the optimum\n",

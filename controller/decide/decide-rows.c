@@ -66,8 +66,17 @@ find_bottleneck(const struct order_demand *demands, size_t n, double times,
     return most;
 }
 
+/* Returns what decided a rank in 'rows': an override, or what decided the
+ * order. */
+static enum order_decider
+decider_of(const struct decide_rows *rows, enum override_kind override)
+{
+    return override ? ORDER_BY_OVERRIDE : rows->decider;
+}
+
 static void
-set_job(struct job_row *row, const struct job_assignment *a, size_t stage)
+set_job(const struct decide_rows *rows, struct job_row *row,
+        const struct job_assignment *a, size_t stage)
 {
     const struct decide_job *dj = a->dj;
 
@@ -77,6 +86,7 @@ set_job(struct job_row *row, const struct job_assignment *a, size_t stage)
         .rank = a->rank,
         .level = a->level,
         .override = dj->job->override,
+        .decider = decider_of(rows, dj->job->override),
         .override_id = dj->job->override_id,
         .iterations = dj->iterations,
         .period = dj->job->progress.period,
@@ -153,6 +163,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
             .iterations = stage->iterations,
             .owner = nullable_xstrdup(stage->cojob->owner),
             .override = stage->override,
+            .decider = decider_of(rows, stage->override),
             .weight = stage->cojob->weight,
             .urgency = urgency_of(dp, s),
             .work = dp->needs ? dp->needs[s].work : 0,
@@ -168,6 +179,7 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
 void
 decide_rows_set(struct decide_rows *rows, const struct cluster *c,
                 const struct policy *policy, const struct decide_problem *dp,
+                enum order_decider decider,
                 const struct job_assignments *assigned, long long now)
 {
     size_t *rank = xcalloc(MAX(assigned->n_stages, 1), sizeof *rank);
@@ -175,6 +187,7 @@ decide_rows_set(struct decide_rows *rows, const struct cluster *c,
     decide_rows_clear(rows);
     rows->kind = policy->order.kind;
     rows->unit = dp->unit;
+    rows->decider = decider;
     rows->dscp = xmemdup(policy->dscp,
                          policy->n_levels * sizeof *policy->dscp);
     rows->n_ports = demand_n_ports(c);
@@ -186,7 +199,7 @@ decide_rows_set(struct decide_rows *rows, const struct cluster *c,
     rows->n_jobs = assigned->n_jobs;
     rows->jobs = xcalloc(MAX(rows->n_jobs, 1), sizeof *rows->jobs);
     for (size_t k = 0; k < rows->n_jobs; k++) {
-        set_job(&rows->jobs[k], &assigned->jobs[k],
+        set_job(rows, &rows->jobs[k], &assigned->jobs[k],
                 rank[assigned->jobs[k].dj->stage]);
     }
     free(rank);
@@ -255,6 +268,8 @@ decide_rows_to_json(const struct decide_rows *rows)
         json_put_integer(o, "iterations", row->iterations);
         put_jobs(o, rows, k);
         json_object_put_string(o, "override", override_names[row->override]);
+        json_object_put_string(o, "ranked_by",
+                               order_decider_names[row->decider]);
         json_put_real(o, "weight", row->weight);
         json_put_real(o, "age_s", row->age);
         json_put_real(o, "completion_s", row->completion);
@@ -329,6 +344,8 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_object_put_string(json, "unit",
                            unit_names[rows->unit]);
     json_put_integer(json, "rank", row->rank);
+    json_object_put_string(json, "ranked_by",
+                           order_decider_names[row->decider]);
     json_put_integer(json, "level", row->level);
     json_put_integer(json, "dscp", rows->dscp[row->level]);
     json_object_put_string(json, "override", override_names[row->override]);

@@ -9,7 +9,7 @@
  * the order that is in force.  So its input and its result are copied as names
  * and numbers.
  *
- *    decide_rows_set(&rows, cluster, policy, &dp, &assigned, now);
+ *    decide_rows_set(&rows, cluster, policy, &dp, decider, &assigned, now);
  *    json = decide_rows_to_json(&rows);
  *    json = decide_rows_explain(&rows, "asha/t0");
  *    decide_rows_clear(&rows);
@@ -36,6 +36,7 @@ struct stage_row {
     int rung;
     int64_t iterations;         /* That each of its jobs must reach. */
     enum override_kind override;
+    enum order_decider decider; /* What decided its rank. */
     double weight;              /* Of its cojob, by the intent. */
     double urgency;             /* Weight in the order: by the policy, and
                                  * increased by aging. */
@@ -55,6 +56,7 @@ struct job_row {
     int rank;                   /* See struct job_assignment. */
     int level;
     enum override_kind override;
+    enum order_decider decider; /* What decided its rank. */
     int64_t override_id;        /* 0 without an override. */
     int64_t iterations;         /* Remaining. */
     double period;              /* Seconds per iteration, 0 if unknown. */
@@ -73,6 +75,7 @@ struct job_row {
 struct decide_rows {
     enum order_kind kind;
     enum order_unit unit;       /* What was ordered. */
+    enum order_decider decider; /* What decided the order. */
     uint8_t *dscp;              /* Of each level. */
     struct stage_row *stages;   /* By rank. */
     size_t n_stages;
@@ -84,7 +87,8 @@ struct decide_rows {
 
 void decide_rows_set(struct decide_rows *, const struct cluster *,
                      const struct policy *, const struct decide_problem *,
-                     const struct job_assignments *, long long now);
+                     enum order_decider, const struct job_assignments *,
+                     long long now);
 void decide_rows_clear(struct decide_rows *);
 
 /* The array "order" of "controller/order". */

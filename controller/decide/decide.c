@@ -66,6 +66,8 @@ struct decide {
     enum order_bound bound_kind;        /* The bound that 'bound' is. */
 
     uint64_t n_decisions;
+    uint64_t n_decided[ORDER_N_DECIDERS]; /* Those with stages, by what
+                                           * decided. */
     long long us_max;           /* Longest computation, microseconds. */
     uint64_t n_gaps;            /* Decisions with a bound above 0. */
     double gap_sum, gap_worst;  /* Of their estimate / bound. */
@@ -456,6 +458,7 @@ decide_now(struct decide *d, long long now)
     if (compute_order(d, &dp, &d->result)) {
         d->policy_is_new = false;
         d->n_decisions++;
+        d->n_decided[d->result.decider] += dp.n_stages > 0;
     }
     job_assignments_init(&assigned, &dp, d->policy, &d->result);
     if (dp.unit == ORDER_UNIT_ITERATION) {
@@ -463,7 +466,8 @@ decide_now(struct decide *d, long long now)
     }
     old_ranks = ranks_before(&dp, &assigned);
     store_assignments(d, &dp, &assigned, now);
-    decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &assigned, ms);
+    decide_rows_set(&d->rows, d->cluster, d->policy, &dp, d->result.decider,
+                    &assigned, ms);
     if (d->log) {
         decide_rows_log_changes(&d->rows, old_ranks, d->log);
     }
@@ -574,6 +578,21 @@ decide_last(const struct decide *d)
     return &d->rows;
 }
 
+/* Adds what decided the order in force, and how often each decided. */
+static void
+put_deciders(const struct decide *d, struct json *json)
+{
+    struct json *counts = json_object_create();
+
+    for (int i = 0; i < ORDER_BY_OVERRIDE; i++) {
+        json_put_integer(counts, order_decider_names[i], d->n_decided[i]);
+    }
+    json_object_put(json, "ranked", counts);
+    json_object_put_string(
+        json, "ranked_by",
+        d->rows.n_stages ? order_decider_names[d->rows.decider] : "none");
+}
+
 /* Adds statistics of the decisions to 'json'. */
 void
 decide_status(const struct decide *d, struct json *json)
@@ -581,6 +600,7 @@ decide_status(const struct decide *d, struct json *json)
     json_put_integer(json, "decisions", d->n_decisions);
     json_put_integer(json, "decision_us_max", d->us_max);
     put_quality(d, json);
+    put_deciders(d, json);
 }
 
 /* Returns the members of "controller/order", without the version and the

@@ -30,6 +30,7 @@ STATUS = {
     "overrides": 1, "policy": "stage",
     "predicted": {"fair_mean_s": 924.5, "order_mean_s": 848.03,
                   "ratio": 0.9173},
+    "ranked": {"key": 6, "permutation": 2, "rule": 0}, "ranked_by": "key",
     "stages": 2, "state": "active", "version": 2,
 }
 STATUS_TEXT = """\
@@ -38,6 +39,7 @@ cluster     2 cojobs, 2 jobs, 2 stages
 hosts       2, 2 with a connected agent, 1 have applied the order
 coverage    75.0 % of the traffic belongs to jobs
 decisions   8, the longest took 53 us
+ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6
 order       sum of completion times: estimate 3296.070 s, lower bound \
 1768.620 s (coupled), at most 1.86 x the optimum
 predicted   mean completion time of running stages 848.0 s, under fair \
@@ -60,7 +62,8 @@ EXPLAIN = {
              "latest_s": 1700.0},
     "iteration": 20, "iterations_left": 99990, "job": "small/t0", "level": 1,
     "order": "stage", "override": "none", "override_id": 0,
-    "period_s": 0.02, "policy": "stage", "rank": 1, "remaining_s": 80.39,
+    "period_s": 0.02, "policy": "stage", "rank": 1, "ranked_by": "key",
+    "remaining_s": 80.39,
     "rung": 0, "slack_s": 1619.9, "stage_rank": 1, "unit": "stage",
     "version": 2,
     "waits_for": {"what": "network", "where": "h0:tx",
@@ -71,6 +74,7 @@ EXPLAIN = {
 EXPLAIN_TEXT = """\
 small/t0 is job 1 of order 2 by policy stage, which orders by stage; its \
 level is 1 (DSCP 40)
+ranked by: key of iterating jobs
 it has done 20 iterations
   its stage small/0 is number 2 of 2
   the stage still needs 80.4 s of h0:tx

@@ -39,8 +39,7 @@ struct explanation {
     const struct overrides *overrides;
     const struct job *job;
     const struct job_row *row;  /* Row of 'job'. */
-    const struct stage_row *stage;      /* Row of the job's stage. */
-    size_t rank;                /* Rank of the job among all jobs, from 0. */
+    const struct stage_row *stage; /* Row of the job's stage. */
     struct json *why;           /* Array of sentences. */
 };
 
@@ -153,7 +152,7 @@ explain_level(struct explanation *e)
 {
     int n_better = 0;
 
-    for (size_t k = 0; k < e->rank; k++) {
+    for (size_t k = 0; e->rows->jobs[k].rank < e->row->rank; k++) {
         n_better += e->rows->jobs[k].level < e->row->level;
     }
     if (e->row->override == OVERRIDE_EXCLUDE) {
@@ -295,7 +294,7 @@ is_server_port(const struct job *job, const char *name)
 static bool
 has_to_wait(const struct explanation *e)
 {
-    for (size_t k = 0; k < e->rank; k++) {
+    for (size_t k = 0; e->rows->jobs[k].rank < e->row->rank; k++) {
         const struct job_row *other = &e->rows->jobs[k];
 
         for (size_t i = 0; i < other->n_demands; i++) {
@@ -404,14 +403,14 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     };
     struct json *ends;
 
-    while (e.rank < rows->n_jobs
-           && strcmp(rows->jobs[e.rank].name, job->full_name)) {
-        e.rank++;
+    for (size_t k = 0; !e.row && k < rows->n_jobs; k++) {
+        if (!strcmp(rows->jobs[k].name, job->full_name)) {
+            e.row = &rows->jobs[k];
+        }
     }
-    if (e.rank >= rows->n_jobs) {
+    if (!e.row) {
         return;
     }
-    e.row = &rows->jobs[e.rank];
     e.stage = &rows->stages[e.row->stage];
     e.why = json_array_create_empty();
     ends = json_object_create();

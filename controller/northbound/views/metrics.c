@@ -22,6 +22,7 @@
 #include "controller/southbound/switches.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
+#include "order/result/result.h"
 #include "policies/policy.h"
 #include "util.h"
 #include "wire/json-get.h"
@@ -43,6 +44,30 @@ put(struct ds *out, const char *name, const char *type, const char *help,
     ds_put_format(out, PREFIX "%s %.17g\n", name, value);
 }
 
+/* Reports how often the key of jobs that iterate, the primal-dual permutation
+ * or the rule of a baseline decided an order, and which decided the last. */
+static void
+put_deciders(struct ds *out, const struct json *status)
+{
+    const struct json *counts = json_get(status, "ranked", JSON_OBJECT);
+    const char *now = json_string(json_get(status, "ranked_by", JSON_STRING));
+
+    describe(out, "order_ranked_total", "counter",
+             "Number of orders with stages, by what decided them.");
+    for (int i = 0; i < ORDER_BY_OVERRIDE; i++) {
+        ds_put_format(out, PREFIX "order_ranked_total{by=\"%s\"} %.17g\n",
+                      order_decider_names[i],
+                      json_get_number(counts, order_decider_names[i]));
+    }
+    describe(out, "order_ranked_by", "gauge",
+             "1 for what decided the order in force, 0 for the others.");
+    for (int i = 0; i < ORDER_BY_OVERRIDE; i++) {
+        ds_put_format(out, PREFIX "order_ranked_by{by=\"%s\"} %d\n",
+                      order_decider_names[i],
+                      !strcmp(now, order_decider_names[i]));
+    }
+}
+
 static void
 put_order(struct ds *out, const struct controller *ctl)
 {
@@ -62,6 +87,7 @@ put_order(struct ds *out, const struct controller *ctl)
     put(out, "order_bound_seconds", "gauge",
         "Lower bound of the sum of completion times for any order.",
         json_get_number(status, "bound_s"));
+    put_deciders(out, status);
     json_destroy(status);
 }
 

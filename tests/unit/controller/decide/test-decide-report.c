@@ -26,6 +26,68 @@ kind_of(const struct json *json)
     return json_string(shash_find_data(json_object(json), "bound_kind"));
 }
 
+/* Returns what decided the rank or the order that 'json' is about. */
+static const char *
+ranked_by(const struct json *json)
+{
+    return json_string(shash_find_data(json_object(json), "ranked_by"));
+}
+
+/* Checks what decided the order in force, and how often each did. */
+static void
+assert_decided(struct fixture *f, const char *now, int key, int permutation,
+               int rule)
+{
+    struct json *json = json_object_create(), *counts;
+
+    decide_status(f->d, json);
+    counts = shash_find_data(json_object(json), "ranked");
+    assert_string_equal(ranked_by(json), now);
+    assert_true(member(counts, "key") == key);
+    assert_true(member(counts, "permutation") == permutation);
+    assert_true(member(counts, "rule") == rule);
+    json_destroy(json);
+}
+
+static void
+counts_what_decided_orders(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy;
+    struct json *json, *order;
+
+    assert_true(decide_run(f->d, 1000));
+    assert_decided(f, "none", 0, 0, 0);
+    give(f, "00", (int64_t[]){ 300, 200 }, NULL);
+    assert_true(decide_run(f->d, 3000));
+    assert_true(decide_run(f->d, 5000));
+    assert_decided(f, "key", 2, 0, 0);
+
+    find_job(f, "a/j")->override = OVERRIDE_PIN;
+    assert_true(decide_run(f->d, 7000));
+    assert_decided(f, "key", 3, 0, 0);
+    json = decide_explain(f->d, "a/j");
+    assert_string_equal(ranked_by(json), "override");
+    json_destroy(json);
+    json = decide_explain(f->d, "b/j");
+    assert_string_equal(ranked_by(json), "key");
+    json_destroy(json);
+
+    policy = set_order(f, "grouper", "");
+    assert_true(decide_run(f->d, 9000));
+    assert_true(decide_run(f->d, 11000));
+    assert_decided(f, "permutation", 3, 1, 0);
+    json = decide_order_to_json(f->d);
+    order = shash_find_data(json_object(json), "order");
+    assert_string_equal(ranked_by(order->array.elems[0]), "permutation");
+    json_destroy(json);
+
+    decide_set_policy(f->d, f->fair);
+    assert_true(decide_run(f->d, 13000));
+    assert_decided(f, "rule", 3, 1, 1);
+    policy_destroy(policy);
+}
+
 static void
 tells_the_order_and_its_quality(void **state)
 {
@@ -240,6 +302,7 @@ main(void)
 {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(counts_what_decided_orders),
         TEST(tells_the_order_and_its_quality),
         TEST(a_stage_without_demand_has_no_bottleneck),
         TEST(bounds_what_has_ended),
