@@ -8,7 +8,8 @@ The figures are those of results/, their bars those of tests/bench/bars.json,
 and the texts around them those of docs/results.json:
 
     pages   paragraphs of other pages, between two marks there: of each the
-            first alternative whose bench has a record
+            first alternative whose bench has a record with all figures, and
+            whose "if", a bound of one of them, holds
     rows    what people want to know first
     aims    what a figure lost to something: its aim and the cause
     shown   statements that a test shows, without a figure
@@ -193,13 +194,20 @@ class Page:
             FIGURES, *self.figures()]) + "\n"
 
     def paragraph(self, alternatives):
+        """Returns the first text with figures, or None if there is none."""
         for text in alternatives:
             record = self.records[text["bench"]]
-            if record:
+            try:
+                held = record and not ("if" in text and bench_bars.misses(
+                    text["if"], look_up(record, text["if"]["figure"])))
+                filled = fill(text["text"], record) if held else None
+            except Missing:
+                continue
+            if filled:
                 return "\n".join(textwrap.wrap(
-                    fill(text["text"], record), 100, break_long_words=False,
+                    filled, 100, break_long_words=False,
                     break_on_hyphens=False)) + "\n"
-        return ""
+        return None
 
     def page(self, name):
         """Returns the page with today's figures."""
@@ -212,6 +220,12 @@ class Page:
 
     def mistakes(self):
         """Yields what is wrong in docs/results.json."""
+        for name, paragraphs in self.texts["pages"].items():
+            for texts in paragraphs:
+                if any(self.records[text["bench"]] for text in texts) and (
+                        not self.paragraph(texts)):
+                    yield (f"{name}: the record of {texts[0]['bench']} fits no "
+                           f"text like \"{texts[0]['text']}\"")
         for aim in self.texts["aims"]:
             record = self.records[aim["bench"]]
             name = f"{aim['bench']}: {aim['figure']}"
@@ -235,8 +249,12 @@ def main():
     root = next((arg for arg in sys.argv[1:] if arg != "--check"), ROOT)
     page = Page(root)
     mistakes = [f"docs/results.json: {text}" for text in page.mistakes()]
-    pages = {name: page.page(name) for name in page.texts["pages"]}
-    for name, text in ({"docs/results.md": page.results()} | pages).items():
+    try:
+        pages = {"docs/results.md": page.results()}
+    except Missing as error:
+        sys.exit(f"docs/results.json: {error}")
+    pages |= {name: page.page(name) for name in page.texts["pages"]}
+    for name, text in pages.items():
         path = os.path.join(root, name)
         if check:
             with open(path, encoding="utf-8") as f:

@@ -144,12 +144,43 @@ def check_pages():
          "--check", SOURCE], check=True)
 
 
+def check_mistakes(folder):
+    """What docs/results.json says and is not so is found: an aim that is
+    reached, a text whose bound does not hold, and a stale page."""
+    for name in ("docs", "results", "tests/bench"):
+        shutil.copytree(os.path.join(SOURCE, name),
+                        os.path.join(folder, name))
+    shutil.copy(os.path.join(SOURCE, "README.md"), folder)
+    texts = bench_bars.read(folder, "docs/results.json")
+
+    def complaints(**changed):
+        with open(os.path.join(folder, "docs/results.json"), "w",
+                  encoding="utf-8") as f:
+            json.dump(texts | changed, f)
+        return subprocess.run(
+            [sys.executable, os.path.join(folder, "docs/make-results.py"),
+             "--check", folder], capture_output=True, text=True,
+            check=False).stderr
+
+    quickstart = {"bench": "quickstart", "figure": "vs_fair_mean"}
+    assert "is reached" in complaints(
+        aims=[quickstart | {"at_most": 2, "cause": "a"}])
+    assert "no figure" in complaints(
+        aims=[quickstart | {"figure": "b", "at_most": 2, "cause": "a"}])
+    assert "README.md is stale" in complaints(pages=texts["pages"] | {
+        "README.md": [[{"bench": "quickstart", "text": "{vs_fair_mean}"}]]})
+    assert "fits no text" in complaints(pages={"README.md": [[
+        {"bench": "quickstart", "text": "{vs_fair_mean}",
+         "if": {"figure": "vs_fair_mean", "at_least": 2}}]]})
+    assert 'no test "a"' in complaints(shown=[{"what": "b", "tests": ["a"]}])
+
+
 check_loosest()
 check_bars()
 check_pages()
 if not shutil.which("git"):
     print("the runner is not checked: no git")
     sys.exit(77)
-for check in (check_runner, check_misses, check_few):
+for check in (check_mistakes, check_runner, check_misses, check_few):
     with tempfile.TemporaryDirectory() as root:
         check(root)
