@@ -12,11 +12,12 @@
 
 #include "base/json-check.h"
 #include "base/memory.h"
-#include "reporting/report.h"
 
-/* The figures of one run, NAN without a result. */
+/* The result of one run. */
 struct outcome {
-    double figures[PLACEMENTS_N_FIGURES];
+    double figures[PLACEMENTS_N_FIGURES]; /* NAN without a result. */
+    size_t n_searches;
+    struct report_search *searches; /* Only names and times. */
 };
 
 struct placements {
@@ -43,6 +44,9 @@ static const struct {
     [PLACEMENTS_MAKESPAN] = {
         "makespan", "makespan_s", offsetof(struct report_policy, makespan_s),
     },
+    [PLACEMENTS_EXCHANGE] = {
+        "exchanges", "exchange_s", offsetof(struct report_policy, exchange_s),
+    },
 };
 
 struct placements *
@@ -56,7 +60,8 @@ placements_create(const char *title, const char *const policies[],
     ps->policies = allocate(n_policies, sizeof *ps->policies);
     for (size_t k = n_policies; k-- > 0; ) {
         ps->policies[k] = duplicate(policies[k]);
-        if (!strcmp(policies[k], "fair")) {
+        if (report_baseline_rank(policies[k]) >=
+            report_baseline_rank(policies[ps->baseline])) {
             ps->baseline = k;
         }
     }
@@ -71,10 +76,24 @@ placements_create(const char *title, const char *const policies[],
     return ps;
 }
 
+static void
+free_searches(struct outcome *o)
+{
+    for (size_t i = 0; i < o->n_searches; i++) {
+        free(o->searches[i].cojob);
+    }
+    free(o->searches);
+    o->searches = NULL;
+    o->n_searches = 0;
+}
+
 void
 placements_destroy(struct placements *ps)
 {
     if (ps) {
+        for (size_t i = 0; i < ps->n * ps->n_policies; i++) {
+            free_searches(&ps->outcomes[i]);
+        }
         free_strings(ps->policies, ps->n_policies);
         free(ps->outcomes);
         free(ps->title);
@@ -88,15 +107,34 @@ outcome_at(const struct placements *ps, size_t placement, size_t policy)
     return &ps->outcomes[placement * ps->n_policies + policy];
 }
 
+static void
+add_search(struct outcome *o, const char *cojob, double start, double end)
+{
+    o->searches =
+        reallocate(o->searches, o->n_searches + 1, sizeof *o->searches);
+    o->searches[o->n_searches++] = (struct report_search){
+        .cojob = duplicate(cojob),
+        .start = start,
+        .end = end,
+    };
+}
+
 void
 placements_set(struct placements *ps, size_t placement, size_t policy,
                const struct report_policy *p)
 {
     struct outcome *o = outcome_at(ps, placement, policy);
 
-    for (int f = 0; !p->failure && f < PLACEMENTS_N_FIGURES; f++) {
+    if (p->failure) {
+        return;
+    }
+    for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
         o->figures[f] = *(const double *) ((const char *) p
                                            + figures[f].offset);
+    }
+    for (size_t i = 0; i < p->n_searches; i++) {
+        add_search(o, p->searches[i].cojob, p->searches[i].start,
+                   p->searches[i].end);
     }
 }
 
@@ -105,7 +143,7 @@ placements_set(struct placements *ps, size_t placement, size_t policy,
 static bool
 read_figures(const cJSON *policy, struct outcome *o)
 {
-    struct outcome found;
+    double found[PLACEMENTS_N_FIGURES];
 
     if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(policy, "complete"))) {
         return false;
@@ -114,13 +152,33 @@ read_figures(const cJSON *policy, struct outcome *o)
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(
             policy, figures[f].member);
 
-        if (!cJSON_IsNumber(item)) {
+        if (!cJSON_IsNumber(item) && f != PLACEMENTS_EXCHANGE) {
             return false;
         }
-        found.figures[f] = item->valuedouble;
+        found[f] = cJSON_GetNumberValue(item);
     }
-    *o = found;
+    memcpy(o->figures, found, sizeof found);
     return true;
+}
+
+static void
+read_searches(const cJSON *searches, struct outcome *o)
+{
+    const cJSON *search;
+
+    cJSON_ArrayForEach(search, searches)
+    {
+        const char *cojob = cJSON_GetStringValue(
+            cJSON_GetObjectItemCaseSensitive(search, "cojob"));
+
+        if (cojob) {
+            add_search(o, cojob,
+                       cJSON_GetNumberValue(
+                           cJSON_GetObjectItemCaseSensitive(search, "start")),
+                       cJSON_GetNumberValue(
+                           cJSON_GetObjectItemCaseSensitive(search, "end")));
+        }
+    }
 }
 
 char *
@@ -138,10 +196,16 @@ placements_read(struct placements *ps, size_t placement, size_t policy,
         error = message("%s: the result of another scenario or policy, remove "
                         "it or choose another --out", file);
     } else if (top) {
+        struct outcome *o = outcome_at(ps, placement, policy);
+
         *donep = read_figures(
-            cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(
-                top, "policies"), 0),
-            outcome_at(ps, placement, policy));
+            cJSON_GetArrayItem(
+                cJSON_GetObjectItemCaseSensitive(top, "policies"), 0),
+            o);
+        if (*donep) {
+            read_searches(cJSON_GetObjectItemCaseSensitive(top, "searches"),
+                          o);
+        }
     }
     cJSON_Delete(top);
     free(text);
@@ -180,6 +244,27 @@ placements_ratio(const struct placements *ps, size_t policy,
                  enum placements_figure f)
 {
     return summarize(ps, policy, f, ps->baseline);
+}
+
+struct interval
+placements_searches(const struct placements *ps, size_t policy,
+                    enum report_search_ratio which)
+{
+    double *values = allocate(ps->n, sizeof *values);
+    struct interval in;
+
+    for (size_t i = 0; i < ps->n; i++) {
+        const struct outcome *o = outcome_at(ps, i, policy);
+        const struct outcome *base = outcome_at(ps, i, ps->baseline);
+        double ratios[REPORT_N_SEARCH_RATIOS];
+
+        report_compare_searches(o->searches, o->n_searches, base->searches,
+                                base->n_searches, ratios);
+        values[i] = ratios[which];
+    }
+    in = interval_of(values, ps->n);
+    free(values);
+    return in;
 }
 
 /* Prints seconds, "-" if they are unknown. */
@@ -260,11 +345,40 @@ placements_put_one(const struct placements *ps, size_t placement,
     putc('\n', stream);
 }
 
+/* Prints how the time of each search compares with that under the
+ * baseline. */
+static void
+put_searches(const struct placements *ps, int width, FILE *stream)
+{
+    fprintf(stream,
+            "\ntime of each search / %s: mean, worst, and share of "
+            "the searches more than 5 %% later\n%-*s  %-20s  %-20s  %s\n",
+            ps->policies[ps->baseline], width, "policy", "mean", "worst",
+            "later");
+    for (size_t k = 0; k < ps->n_policies; k++) {
+        if (k != ps->baseline) {
+            fprintf(stream, "%-*s", width, ps->policies[k]);
+            for (int i = 0; i < REPORT_N_SEARCH_RATIOS; i++) {
+                put_ratio(placements_searches(ps, k, i), true,
+                          i < REPORT_N_SEARCH_RATIOS - 1 ? 20 : 0, stream);
+            }
+            putc('\n', stream);
+        }
+    }
+}
+
 void
 placements_put_summary(const struct placements *ps, FILE *stream)
 {
     int width = name_width(ps);
 
+    for (size_t k = 0; k < ps->n_policies; k++) {
+        if (k != ps->baseline) {
+            report_put_gain(ps->n_policies > 2 ? ps->policies[k] : NULL,
+                            ps->policies[ps->baseline],
+                            placements_ratio(ps, k, PLACEMENTS_MEAN), stream);
+        }
+    }
     fprintf(stream, "means of %zu placement%s, seconds; / %s: mean of the "
             "ratios at each placement [95 %% interval]\n%-*s  runs", ps->n,
             ps->n == 1 ? "" : "s", ps->policies[ps->baseline], width,
@@ -279,6 +393,9 @@ placements_put_summary(const struct placements *ps, FILE *stream)
                       f < PLACEMENTS_N_FIGURES - 1 ? 20 : 0, stream);
         }
         putc('\n', stream);
+    }
+    if (ps->n_policies > 1) {
+        put_searches(ps, width, stream);
     }
 }
 
@@ -315,6 +432,16 @@ add_placement(cJSON *array, const struct placements *ps, size_t placement)
 }
 
 static void
+add_interval(cJSON *object, const char *name, struct interval in)
+{
+    cJSON *o = cJSON_AddObjectToObject(object, name);
+
+    add_number(o, "mean", in.mean);
+    add_number(o, "low", in.low);
+    add_number(o, "high", in.high);
+}
+
+static void
 add_summary(cJSON *array, const struct placements *ps, size_t policy)
 {
     cJSON *o = cJSON_CreateObject();
@@ -330,12 +457,13 @@ add_summary(cJSON *array, const struct placements *ps, size_t policy)
     }
     ratios = cJSON_AddObjectToObject(o, "vs_baseline");
     for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
-        struct interval in = placements_ratio(ps, policy, f);
-        cJSON *ratio = cJSON_AddObjectToObject(ratios, figures[f].member);
-
-        add_number(ratio, "mean", in.mean);
-        add_number(ratio, "low", in.low);
-        add_number(ratio, "high", in.high);
+        add_interval(ratios, figures[f].member,
+                     placements_ratio(ps, policy, f));
+    }
+    ratios = cJSON_AddObjectToObject(o, "searches_vs_baseline");
+    for (int i = 0; i < REPORT_N_SEARCH_RATIOS; i++) {
+        add_interval(ratios, report_search_ratios[i],
+                     placements_searches(ps, policy, i));
     }
     cJSON_AddItemToArray(array, o);
 }

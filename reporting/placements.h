@@ -31,19 +31,21 @@
 #include <stdio.h>
 
 #include "reporting/interval.h"
+#include "reporting/report.h"
 
 struct placements;
-struct report_policy;
 
 enum placements_figure {
-    PLACEMENTS_MEAN,            /* Mean SCT. */
-    PLACEMENTS_P95,             /* 95th percentile of the SCT. */
+    PLACEMENTS_MEAN, /* Mean SCT. */
+    PLACEMENTS_P95,  /* 95th percentile of the SCT. */
     PLACEMENTS_MAKESPAN,
+    PLACEMENTS_EXCHANGE, /* Seconds that workers waited in exchanges,
+                          * NAN without a search. */
     PLACEMENTS_N_FIGURES
 };
 
 /* The 'n' placements have the seeds 'first_seed', 'first_seed' + 1...  The
- * baseline is the policy "fair", otherwise the first one. */
+ * baseline is the first policy with the highest report_baseline_rank(). */
 struct placements *placements_create(const char *title,
                                      const char *const policies[],
                                      size_t n_policies, int64_t first_seed,
@@ -68,6 +70,11 @@ struct interval placements_seconds(const struct placements *, size_t policy,
                                    enum placements_figure);
 struct interval placements_ratio(const struct placements *, size_t policy,
                                  enum placements_figure);
+
+/* Returns how the times of searches compare with those under the baseline at
+ * the same placement. */
+struct interval placements_searches(const struct placements *, size_t policy,
+                                    enum report_search_ratio);
 
 /* Print the table of one placement, and of all. */
 void placements_put_one(const struct placements *, size_t placement, FILE *);

@@ -140,15 +140,17 @@ put_lines(FILE *stream, const char *tag, char *text)
     free(text);
 }
 
+/* Puts each line that 'put' prints into a paragraph. */
 static void
-put_queues(const struct report *r, FILE *stream)
+put_paragraphs(const struct report *r, FILE *stream,
+               void (*put)(const struct report *, FILE *))
 {
     char *text;
     size_t size;
     FILE *lines = open_memstream(&text, &size);
 
     assert(lines);
-    report_put_queues(r, lines);
+    put(r, lines);
     fclose(lines);
     put_lines(stream, "p", text);
 }
@@ -174,12 +176,8 @@ put_remarks(const struct report *r, FILE *stream)
         free(text);
     }
 
-    lines = open_memstream(&text, &size);
-    assert(lines);
-    report_put_conclusion(r, lines);
-    fclose(lines);
     fprintf(stream, "<div%s>\n", r->candidate ? " class=\"result\"" : "");
-    put_lines(stream, "p", text);
+    put_paragraphs(r, stream, report_put_conclusion);
     fputs("</div>\n", stream);
 }
 
@@ -368,8 +366,9 @@ put_content(const struct report *r, FILE *stream)
     if (r->description) {
         put_element(stream, "p", r->description);
     }
+    put_paragraphs(r, stream, report_put_headline);
     put_comparison(r, stream);
-    put_queues(r, stream);
+    put_paragraphs(r, stream, report_put_queues);
     put_remarks(r, stream);
     put_limit(r, stream);
     fputs("<noscript><p>Charts need JavaScript; the tables have their "

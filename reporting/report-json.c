@@ -52,6 +52,7 @@ static void
 add_policy(cJSON *policies, const struct report_policy *p)
 {
     cJSON *o = cJSON_CreateObject();
+    cJSON *searches;
 
     add_string(o, "name", p->name);
     cJSON_AddBoolToObject(o, "complete", !p->failure);
@@ -63,6 +64,12 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "accuracy", p->accuracy);
     add_number(o, "iteration_s", p->iteration_s);
     add_number(o, "ratio", p->ratio);
+    searches = cJSON_AddObjectToObject(o, "searches_vs_baseline");
+    for (int i = 0; i < REPORT_N_SEARCH_RATIOS; i++) {
+        add_number(searches, report_search_ratios[i],
+                   p->searches_vs_baseline[i]);
+    }
+    add_number(o, "exchange_s", p->exchange_s);
     add_number(o, "bound_mean_s", p->bound_mean_s);
     add_string(o, "bound_kind", p->bound_kind);
     add_number(o, "gap_mean", p->gap_mean);

@@ -38,17 +38,57 @@ put_row(const struct report_policy *p, int width, FILE *stream)
     fprintf(stream, "%-*s", width, p->name);
     for (size_t i = 0; i < report_n_columns; i++) {
         const struct report_column *c = &report_columns[i];
-        bool percent = c->scale != 1;
+        const char *unit = c->scale != 1 ? c->unit : "";
         double value = report_column_value(c, p);
 
         if (isnan(value)) {
             fprintf(stream, "  %*s", c->width, "-");
         } else {
-            fprintf(stream, "  %*.*f%s", c->width - percent, c->decimals,
-                    value, percent ? "%" : "");
+            fprintf(stream, "  %*.*f%s", c->width - (int) strlen(unit),
+                    c->decimals, value, unit);
         }
     }
     putc('\n', stream);
+}
+
+void
+report_put_gain(const char *policy, const char *baseline,
+                struct interval ratio, FILE *stream)
+{
+    double sooner = 100 * (1 - ratio.mean);
+    bool plain = !strcmp(baseline, "plain");
+
+    if (isnan(ratio.mean)) {
+        return;
+    }
+    fputs("searches finish their rounds ", stream);
+    if (fabs(sooner) < 0.5) {
+        fputs("neither sooner nor later", stream);
+    } else {
+        fprintf(stream, "%.0f %% %s", fabs(sooner),
+                sooner > 0 ? "sooner" : "later");
+    }
+    fprintf(stream, "%s%s than %s%s", policy ? " under " : "",
+            policy ? policy : "", plain ? "without Stagecoach" : "under ",
+            plain ? "" : baseline);
+    if (!isnan(ratio.low)) {
+        fprintf(stream,
+                " (mean of %zu runs, 95 %% interval %.0f to %.0f %% "
+                "sooner)",
+                ratio.n, 100 * (1 - ratio.high), 100 * (1 - ratio.low));
+    }
+    putc('\n', stream);
+}
+
+void
+report_put_headline(const struct report *r, FILE *stream)
+{
+    const struct report_policy *c = r->candidate;
+
+    if (c) {
+        report_put_gain(r->n_policies > 2 ? c->name : NULL, r->baseline->name,
+                        interval_of(&c->ratio, 1), stream);
+    }
 }
 
 static bool
@@ -123,6 +163,29 @@ report_put_conclusion(const struct report *r, FILE *stream)
         }
         putc('\n', stream);
     }
+    for (size_t i = 0; c && i < r->n_policies; i++) {
+        const struct report_policy *p = r->policies[i];
+        const double *ratios = p->searches_vs_baseline;
+
+        if (p != r->baseline && !isnan(ratios[REPORT_SEARCH_MEAN])) {
+            fprintf(stream,
+                    "time of each search, %s / %s: mean %.3f, worst "
+                    "%.3f, %.0f %% of them more than 5 %% later\n",
+                    p->name, r->baseline->name, ratios[REPORT_SEARCH_MEAN],
+                    ratios[REPORT_SEARCH_WORST],
+                    100 * ratios[REPORT_SEARCH_LATER]);
+        }
+    }
+    for (size_t i = 0; i < r->n_policies; i++) {
+        const struct report_policy *p = r->policies[i];
+
+        if (!isnan(p->exchange_s)) {
+            fprintf(stream,
+                    "under %s, workers waited in exchanges for %.0f s "
+                    "in all\n",
+                    p->name, p->exchange_s);
+        }
+    }
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_policy *p = r->policies[i];
 
@@ -142,6 +205,10 @@ report_put_table(const struct report *r, FILE *stream)
 {
     int width = 6;
 
+    report_put_headline(r, stream);
+    if (r->candidate) {
+        putc('\n', stream);
+    }
     for (size_t i = 0; i < r->n_policies; i++) {
         int length = strlen(r->policies[i]->name);
 

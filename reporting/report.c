@@ -104,22 +104,30 @@ report_add_policy(struct report *r, const char *name)
     p->bound_mean_s = p->gap_mean = p->decision_us_max = NAN;
     p->decisions = p->startup_s = p->tcp_timeouts = p->queue_p99_bytes = NAN;
     p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
-    p->accuracy = p->iteration_s = p->ratio = NAN;
+    p->accuracy = p->iteration_s = p->exchange_s = p->ratio = NAN;
+    report_compare_searches(NULL, 0, NULL, 0, p->searches_vs_baseline);
     r->policies = reallocate(r->policies, r->n_policies + 1,
                              sizeof *r->policies);
     r->policies[r->n_policies++] = p;
     return p;
 }
 
-static struct report_search *
-find_search(const struct report_policy *p, const char *cojob)
+static const struct report_search *
+search_in(const struct report_search searches[], size_t n, const char *cojob)
 {
-    for (size_t i = 0; i < p->n_searches; i++) {
-        if (!strcmp(p->searches[i].cojob, cojob)) {
-            return &p->searches[i];
+    for (size_t i = 0; i < n; i++) {
+        if (!strcmp(searches[i].cojob, cojob)) {
+            return &searches[i];
         }
     }
     return NULL;
+}
+
+static struct report_search *
+find_search(const struct report_policy *p, const char *cojob)
+{
+    return (struct report_search *) search_in(p->searches, p->n_searches,
+                                              cojob);
 }
 
 /* Rows of charts are in the order of these calls.  A second call for a search
@@ -228,9 +236,13 @@ get_job(struct report_policy *p, const char *cojob, const char *job)
         p->jobs = grow(p->jobs, p->n_jobs, &p->allocated_jobs,
                        sizeof *p->jobs);
         j = &p->jobs[p->n_jobs++];
-        *j = (struct report_job) {
-            .cojob = duplicate(cojob), .job = duplicate(job), .loss = NAN,
-            .accuracy = NAN, .time = stage_start(p, cojob),
+        *j = (struct report_job){
+            .cojob = duplicate(cojob),
+            .job = duplicate(job),
+            .loss = NAN,
+            .accuracy = NAN,
+            .exchange_s = NAN,
+            .time = stage_start(p, cojob),
         };
     }
     return j;
@@ -276,9 +288,12 @@ report_progress(struct report_policy *p, const char *cojob, const char *job,
 
 void
 report_job_end(struct report_policy *p, const char *cojob, const char *job,
-               const char *outcome)
+               const char *outcome, double exchange_s)
 {
-    report_set(&get_job(p, cojob, job)->outcome, outcome);
+    struct report_job *j = get_job(p, cojob, job);
+
+    report_set(&j->outcome, outcome);
+    j->exchange_s = exchange_s;
 }
 
 /* Adds a cojob of commands, for which its hosts sent 'tagged' bytes. */
@@ -446,18 +461,59 @@ summarize_searches(struct report_policy *p)
 static void
 summarize_jobs(struct report_policy *p)
 {
-    double sum = 0;
+    double sum = 0, exchange_s = NAN;
     size_t n = 0;
 
     for (size_t i = 0; i < p->n_jobs; i++) {
         const struct report_job *j = &p->jobs[i];
 
+        if (!isnan(j->exchange_s)) {
+            exchange_s = fmax(exchange_s, 0) + j->exchange_s;
+        }
         if (j->n_iterations) {
             sum += j->busy_s / j->n_iterations;
             n++;
         }
     }
     p->iteration_s = n ? sum / n : NAN;
+    p->exchange_s = exchange_s;
+}
+
+const char *const report_search_ratios[] = {
+    [REPORT_SEARCH_MEAN] = "mean",
+    [REPORT_SEARCH_WORST] = "worst",
+    [REPORT_SEARCH_LATER] = "later_share",
+};
+
+int
+report_baseline_rank(const char *policy)
+{
+    return !strcmp(policy, "plain") ? 2 : !strcmp(policy, "fair");
+}
+
+void
+report_compare_searches(const struct report_search searches[], size_t n,
+                        const struct report_search base[], size_t n_base,
+                        double ratios[REPORT_N_SEARCH_RATIOS])
+{
+    double sum = 0, worst = NAN;
+    size_t n_both = 0, n_later = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct report_search *a = &searches[i];
+        const struct report_search *b = search_in(base, n_base, a->cojob);
+        double ratio = b ? (a->end - a->start) / (b->end - b->start) : NAN;
+
+        if (isfinite(ratio)) {
+            sum += ratio;
+            worst = fmax(worst, ratio);
+            n_later += ratio > 1.05;
+            n_both++;
+        }
+    }
+    ratios[REPORT_SEARCH_MEAN] = n_both ? sum / n_both : NAN;
+    ratios[REPORT_SEARCH_WORST] = worst;
+    ratios[REPORT_SEARCH_LATER] = n_both ? (double) n_later / n_both : NAN;
 }
 
 void
@@ -472,8 +528,8 @@ report_finish(struct report *r)
         summarize_stages(p);
         summarize_searches(p);
         summarize_jobs(p);
-        if (!baseline || (!strcmp(p->name, "fair")
-                          && strcmp(baseline->name, "fair"))) {
+        if (!baseline || (report_baseline_rank(p->name) >
+                          report_baseline_rank(baseline->name))) {
             baseline = p;
         }
     }
@@ -486,6 +542,9 @@ report_finish(struct report *r)
         }
         if (!p->failure && !baseline->failure) {
             p->ratio = p->mean_sct_s / baseline->mean_sct_s;
+            report_compare_searches(p->searches, p->n_searches,
+                                    baseline->searches, baseline->n_searches,
+                                    p->searches_vs_baseline);
         }
     }
 }

@@ -30,6 +30,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "reporting/interval.h"
+
 struct report_stage {
     char *cojob;
     int rung;
@@ -50,6 +52,8 @@ struct report_job {
     char *outcome;              /* NULL until it has ended. */
     long long iteration;
     double loss, accuracy;      /* Last reported values. */
+    double exchange_s;          /* Seconds that its workers spent in exchanges
+                                 * without computing, all added up. */
 
     /* Times within stages, for the mean time of an iteration. */
     double time;                /* Time of the last iteration, or of the start
@@ -68,6 +72,19 @@ struct report_search {
     char *best;                 /* Name of the best job, or NULL. */
     double accuracy, loss;      /* Values of the best job. */
 };
+
+/* The times of searches, each from its begin to its end, relative to those
+ * under the baseline. */
+enum report_search_ratio {
+    REPORT_SEARCH_MEAN,  /* Mean of the ratios. */
+    REPORT_SEARCH_WORST, /* The largest ratio. */
+    REPORT_SEARCH_LATER, /* Share of the searches that take more than
+                          * 5 % longer. */
+    REPORT_N_SEARCH_RATIOS
+};
+
+/* Members of JSON. */
+extern const char *const report_search_ratios[REPORT_N_SEARCH_RATIOS];
 
 /* A cojob of commands, which report no accuracy. */
 struct report_cojob {
@@ -154,8 +171,10 @@ struct report_policy {
                                  * best job. */
     double iteration_s;         /* Mean over jobs of the time of an
                                  * iteration. */
+    double exchange_s;          /* Sum over the jobs that reported it. */
     double ratio;               /* mean_sct_s divided by that of the
                                  * baseline. */
+    double searches_vs_baseline[REPORT_N_SEARCH_RATIOS];
 };
 
 struct report {
@@ -169,8 +188,8 @@ struct report {
     size_t n_policies;
     struct report_policy **policies;
 
-    /* Set by report_finish(): policy "fair", otherwise the first one; NULL
-     * with only one policy. */
+    /* Set by report_finish(): see report_baseline_rank(); NULL with only one
+     * policy. */
     const struct report_policy *baseline;
     const struct report_policy *candidate;  /* Last policy other than the
                                              * baseline, or NULL. */
@@ -193,8 +212,8 @@ void report_job_ready(struct report_policy *, const char *cojob,
 void report_progress(struct report_policy *, const char *cojob,
                      const char *job, double t, long long iteration,
                      double loss, double accuracy);
-void report_job_end(struct report_policy *, const char *cojob,
-                    const char *job, const char *outcome);
+void report_job_end(struct report_policy *, const char *cojob, const char *job,
+                    const char *outcome, double exchange_s);
 
 void report_cojob(struct report_policy *, const char *cojob, double tagged,
                   double untagged);
@@ -206,6 +225,16 @@ void report_links(struct report_policy *, double t, const float use[]);
 /* Sorts stages by search and rung, and computes the summaries.  Must be called
  * once, after all other changes. */
 void report_finish(struct report *);
+
+/* The baseline of a comparison is its first policy with the highest rank: a
+ * network without us ("plain"), otherwise "fair", otherwise any. */
+int report_baseline_rank(const char *policy);
+
+/* Compares searches with those of the same name in 'base'.  All ratios are
+ * NAN if no search has ended in both. */
+void report_compare_searches(const struct report_search searches[], size_t n,
+                             const struct report_search base[], size_t n_base,
+                             double ratios[REPORT_N_SEARCH_RATIOS]);
 
 /* Returns NULL if the policy's run has no such stage. */
 const struct report_stage *report_find_stage(const struct report_policy *,
@@ -236,8 +265,16 @@ extern const size_t report_n_columns;
 double report_column_value(const struct report_column *,
                            const struct report_policy *);
 
-/* Print lines of text: what chose the queues of the switch, once if it is the
- * same for all policies; problems of a run; the result of the comparison. */
+/* Prints what 'policy' gains, in one sentence: 'ratio' is its mean SCT over
+ * the one of 'baseline'.  Without a ratio it prints nothing.  'policy' may be
+ * NULL if it is the only one. */
+void report_put_gain(const char *policy, const char *baseline,
+                     struct interval ratio, FILE *);
+
+/* Print lines of text: the gain of the candidate; what chose the queues of the
+ * switch, once if it is the same for all policies; problems of a run; the
+ * result of the comparison. */
+void report_put_headline(const struct report *, FILE *);
 void report_put_queues(const struct report *, FILE *);
 void report_put_remarks(const struct report_policy *, FILE *);
 void report_put_conclusion(const struct report *, FILE *);

@@ -57,13 +57,21 @@ struct sim_run {
     struct workload *workload;  /* Workload of 'input'. */
 };
 
-/* Returns the mean of policy 'i' divided by the mean of the first policy. */
+/* Returns the mean of policy 'i' divided by the mean of the baseline. */
 static double
 sim_run_ratio(const struct sim_run *run, size_t i)
 {
-    double first = run->policies[0].result.mean;
+    const struct sim_run_policy *base = &run->policies[0];
 
-    return first > 0 ? run->policies[i].result.mean / first : 1;
+    for (size_t k = 1; k < run->n_policies; k++) {
+        if (report_baseline_rank(run->policies[k].policy->name) >
+            report_baseline_rank(base->policy->name)) {
+            base = &run->policies[k];
+        }
+    }
+    return base->result.mean > 0
+               ? run->policies[i].result.mean / base->result.mean
+               : 1;
 }
 
 static void
@@ -405,29 +413,40 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_table table = {
-    .name = "stagecoach sim", .rows = rows,
+    .name = "stagecoach sim",
+    .rows = rows,
     .usage =
-    "usage: stagecoach sim WORKLOAD [OPTION...]\n\n"
-    "Simulates a coflow-benchmark trace, the searches of a scenario, or\n"
-    "random searches under each policy, and prints the completion times of\n"
-    "the coflows or stages in seconds.\n\n"
-    "WORKLOAD is a file; \"generate:SEED,NAME=VALUE...\" for random\n"
-    "searches, with the names hosts, cojobs, jobs, iterations, rungs,\n"
-    "placement (ps, ring, mixed), compute (0 to 0.95) and load; or\n"
-    "\"FILE,NAME=VALUE...\" for a trace of jobs, with the names of\n"
-    "stagecoach-sim-scenario(5).\n",
+        "usage: stagecoach sim WORKLOAD [OPTION...]\n\n"
+        "Simulates a coflow-benchmark trace, the searches of a scenario, or\n"
+        "random searches under each policy, and prints the completion times "
+        "of\n"
+        "the coflows or stages in seconds.\n\n"
+        "WORKLOAD is a file; \"generate:SEED,NAME=VALUE...\" for random\n"
+        "searches, with the names hosts, cojobs, jobs, iterations, rungs,\n"
+        "placement (ps, ring, mixed), compute (0 to 0.95) and load; or\n"
+        "\"FILE,NAME=VALUE...\" for a trace of jobs, with the names of\n"
+        "stagecoach-sim-scenario(5).\n",
     .footer =
-    "Columns: bound is a lower bound on the mean for stages with these begin\n"
-    "times, gap is mean / bound, ratio is mean / mean of the first policy.\n"
-    "Jain is Jain's fairness index of the slowdowns of the stages, slowest\n"
-    "the largest slowdown, worst the largest ratio of a stage's time to its\n"
-    "time under fair.\n\n"
-    "Accuracy is not simulated: a search of a lab scenario keeps its first\n"
-    "jobs, whose metric is 1 - 1 / (k + 1) after k iterations; other "
-    "searches\n"
-    "keep those with the best curves.  No packets are lost.  Decisions are\n"
-    "applied immediately, but for lab scenarios, see --ideal.\n",
-    .operand = "WORKLOAD", .min_operands = 1, .max_operands = 1,
+        "Columns: bound is a lower bound on the mean for stages with these "
+        "begin\n"
+        "times, gap is mean / bound, ratio is mean / mean of plain, "
+        "otherwise of\n"
+        "fair, otherwise of the first policy.\n"
+        "Jain is Jain's fairness index of the slowdowns of the stages, "
+        "slowest\n"
+        "the largest slowdown, worst the largest ratio of a stage's time to "
+        "its\n"
+        "time under fair.\n\n"
+        "Accuracy is not simulated: a search of a lab scenario keeps its "
+        "first\n"
+        "jobs, whose metric is 1 - 1 / (k + 1) after k iterations; other "
+        "searches\n"
+        "keep those with the best curves.  No packets are lost.  Decisions "
+        "are\n"
+        "applied immediately, but for lab scenarios, see --ideal.\n",
+    .operand = "WORKLOAD",
+    .min_operands = 1,
+    .max_operands = 1,
 };
 
 static char *

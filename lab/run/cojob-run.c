@@ -548,7 +548,7 @@ finish(struct cojob_run *cr)
 
         report_progress(cr->up.policy, cojob->name, name, run_elapsed(&cr->up),
                         MAX(0, iteration_of(cr, i)), NAN, NAN);
-        report_job_end(cr->up.policy, cojob->name, name, "done");
+        report_job_end(cr->up.policy, cojob->name, name, "done", NAN);
         announce(cr, (struct intent_edit) {
             .kind = INTENT_JOB_END, .job = name, .outcome = "done",
         });

@@ -217,7 +217,8 @@ job_end(struct search_run *sr, const cJSON *event, double t)
     if (!strcmp(outcome, "failed")) {
         say("%s/%s failed", get_string(event, "cojob"), name);
     }
-    report_job_end(sr->up.policy, get_string(event, "cojob"), name, outcome);
+    report_job_end(sr->up.policy, get_string(event, "cojob"), name, outcome,
+                   get_number(event, "exchange_s"));
 }
 
 void

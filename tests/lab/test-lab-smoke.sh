@@ -30,6 +30,9 @@ for policy in report["policies"]:
 assert [p["name"] for p in report["policies"]] == ["fair", "stage"]
 controls = [p["congestion_control"] for p in report["policies"]]
 assert controls == ["tcp", "shims"], controls
+for policy in report["policies"]:
+    assert policy["exchange_s"] > 0, policy
+    assert policy["searches_vs_baseline"]["worst"] > 0, policy
 assert 0 < report["ratio"] < 1, "stage / fair: %(ratio)s" % report
 assert report["certificate"]["bound_mean_s"] > 0
 stages = {(s["policy"], s["cojob"], s["rung"]) for s in report["stages"]}
@@ -55,6 +58,8 @@ while [ $run -lt "${RUNS:-1}" ]; do
     lab run "$dir/half.json" --out "$dir/report" \
         >"$dir/out" 2>&1 || fail "run $run"
     check_report || fail "run $run"
+    grep -Eq '^searches finish their rounds [0-9]+ % sooner than under fair$' \
+        "$dir/out" || fail "run $run: no sentence"
     grep -q '<div id="loss"' "$dir/report/report.html" ||
         fail "run $run: the page has no loss"
     assert_clean "run $run"

@@ -724,9 +724,13 @@ group_server_run(const struct group_server_config *config)
     event_loop_uninit(&gs.loop);
     free(gs.name);
     if (!gs.failure) {
-        report_done(&(struct report_progress) {
-            .iteration = gs.n_steps, .loss = NAN, .accuracy = NAN,
-        }, gs.n_sent, gs.n_received);
+        report_done(
+            &(struct report_progress){
+                .iteration = gs.n_steps,
+                .loss = NAN,
+                .accuracy = NAN,
+            },
+            gs.n_sent, gs.n_received, NAN);
     }
     return gs.failure;
 }

@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/compare.h"
 #include "base/memory.h"
 #include "trainer/loop/loop.h"
@@ -101,9 +102,11 @@ pull(struct loop *loop, struct key_values *kv)
 {
     struct store_client *client = loop->exchange->client;
     ps_handle handle = store_pull_keys(client, kv->keys, kv->n, kv->values);
+    double begin = clock_monotonic_s();
     enum loop_result result = result_of_store(loop,
                                               store_wait(client, handle));
 
+    loop->exchange_s += clock_monotonic_s() - begin;
     if (result == LOOP_OK) {
         for (size_t i = 0; i < kv->n; i++) {
             loop->model->weights[kv->keys[i]] = kv->values[i];

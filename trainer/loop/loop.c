@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/backend/backend.h"
 #include "trainer/data/dataset.h"
@@ -195,7 +196,12 @@ iterate(struct loop *loop)
     if (result == LOOP_OK && control_stopped(loop->control)) {
         result = LOOP_ENDED;
     }
-    result = result == LOOP_OK ? class->finish(loop, &step) : result;
+    if (result == LOOP_OK) {
+        int64_t begin_us = clock_monotonic_us();
+
+        result = class->finish(loop, &step);
+        loop->exchange_s += (clock_monotonic_us() - begin_us) / 1e6;
+    }
     if (result != LOOP_OK) {
         return result;
     }
@@ -279,7 +285,7 @@ loop_run(const struct options *o, struct control *control,
         if (class->end) {
             class->end(&loop, &sent, &received);
         }
-        report_done(&loop.progress, sent, received);
+        report_done(&loop.progress, sent, received, loop.exchange_s);
     }
     loop_uninit(&loop);
     if (loop.error && control_stopped(control)) {

@@ -67,6 +67,7 @@ struct loop {
                                  * exchange may change it. */
     struct report_progress progress;    /* The exchange writes 'iteration',
                                          * 'batch_loss' and 'step_s'. */
+    double exchange_s;          /* Seconds in the exchange's finish(). */
     uint64_t evaluated;         /* Iteration of progress.loss; UINT64_MAX if
                                  * there was no evaluation. */
     char *error;                /* Message, after LOOP_FAILED. */

@@ -146,9 +146,13 @@ report_end(struct node *node)
 
     key_store_stats(node->store, &stats);
     report_keys(stats.local, stats.remote, stats.moved);
-    report_done(&(struct report_progress) {
-        .iteration = first->epoch, .loss = first->loss, .accuracy = NAN,
-    }, stats.sent, stats.received);
+    report_done(
+        &(struct report_progress){
+            .iteration = first->epoch,
+            .loss = first->loss,
+            .accuracy = NAN,
+        },
+        stats.sent, stats.received, NAN);
 }
 
 static void

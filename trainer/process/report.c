@@ -312,7 +312,7 @@ report_heartbeats(uint32_t *trips, size_t n, uint64_t n_lost)
 
 void
 report_done(const struct report_progress *p, uint64_t bytes_sent,
-            uint64_t bytes_received)
+            uint64_t bytes_received, double exchange_s)
 {
     begin_event("done");
     put_count("iteration", p->iteration);
@@ -320,5 +320,6 @@ report_done(const struct report_progress *p, uint64_t bytes_sent,
     put_number("accuracy", p->accuracy);
     put_count("bytes_sent", bytes_sent);
     put_count("bytes_received", bytes_received);
+    put_number("exchange_s", exchange_s);
     end_event();
 }

@@ -87,7 +87,10 @@ void report_heartbeats(uint32_t *trips, size_t n, uint64_t n_lost);
 
 /* A new policy, and the links between peers that it avoids. */
 void report_policy(double lambda2, const int avoided[][2], int n);
+
+/* At the end: the bytes of all connections, and the seconds that the process
+ * spent exchanging gradients or weights without computing, NAN if unknown. */
 void report_done(const struct report_progress *, uint64_t bytes_sent,
-                 uint64_t bytes_received);
+                 uint64_t bytes_received, double exchange_s);
 
 #endif /* trainer/process/report.h */

@@ -837,9 +837,13 @@ ps_server_run(const struct ps_server_config *config)
     }
     server_uninit(&server);
     if (!error) {
-        report_done(&(struct report_progress) {
-            .iteration = server.iteration, .loss = NAN, .accuracy = NAN,
-        }, server.n_sent, server.n_received);
+        report_done(
+            &(struct report_progress){
+                .iteration = server.iteration,
+                .loss = NAN,
+                .accuracy = NAN,
+            },
+            server.n_sent, server.n_received, NAN);
     }
     return error;
 }

@@ -315,6 +315,7 @@ take_event(struct job *job, struct job_process *jp, bool server,
         jp->reported = true;
         job->bytes += integer_of(event, "bytes_sent")
                       + integer_of(event, "bytes_received");
+        job->exchange_s += number_of(event, "exchange_s");
     }
     if (first && (!strcmp(type, "progress") || !strcmp(type, "done"))) {
         job->iteration = integer_of(event, "iteration");

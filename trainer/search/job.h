@@ -58,6 +58,8 @@ struct job {
                                  * last checked. */
     int64_t bytes;              /* Bytes that all workers have sent and
                                  * received; known after a regular end. */
+    double exchange_s;          /* Seconds that all workers have spent in
+                                 * exchanges without computing, likewise. */
 };
 
 void job_init(struct job *, const struct search_config *, int index);

@@ -161,6 +161,8 @@ announce_ends(struct search *s)
             add_state(event, &s->jobs[i]);
             cJSON_AddStringToObject(event, "outcome", outcome(s, i));
             cJSON_AddNumberToObject(event, "bytes", s->jobs[i].bytes);
+            cJSON_AddNumberToObject(event, "exchange_s",
+                                    s->jobs[i].exchange_s);
             event_send(s, event);
         }
     }

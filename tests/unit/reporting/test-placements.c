@@ -19,7 +19,7 @@
 #include "reporting/placements.h"
 #include "reporting/report.h"
 
-static const char *const names[] = { "stage", "fair" };
+static const char *const names[] = { "stage", "plain" };
 
 /* From the tables of Student's distribution. */
 static void
@@ -84,6 +84,7 @@ make_report(const char *policy, double a, double b)
     report_stage_begin(p, "s", 1, a, 1);
     report_stage_end(p, "s", 1, a + b);
     report_search_end(p, "s", a + b, NULL);
+    report_job_end(p, "s", "t0", "done", 10 * a);
     return r;
 }
 
@@ -98,7 +99,7 @@ set_run(struct placements *ps, size_t placement, size_t policy, double a,
     report_destroy(r);
 }
 
-/* Stage takes 1 / 2 and 3 / 4 of the time of fair, whose mean is 4 and 8; at
+/* Stage takes 1 / 2 and 3 / 4 of the time of plain, whose mean is 4 and 8; at
  * the third placement it has no result. */
 static struct placements *
 example(void)
@@ -159,24 +160,33 @@ tables_have_all_figures(void **state)
 
     (void) state;
     assert_string_equal(
-        text,
-        "placement 8 (2 of 3)\n"
-        "policy   mean SCT  / fair       p95 SCT  / fair      makespan"
-        "  / fair\n"
-        "stage        6.00  0.750           9.00  0.750          12.00"
-        "  0.750\n"
-        "fair         8.00  1.000          12.00  1.000          16.00"
-        "  1.000\n\n");
+        text, "placement 8 (2 of 3)\n"
+              "policy   mean SCT  / plain      p95 SCT  / plain     makespan"
+              "  / plain    exchanges  / plain\n"
+              "stage        6.00  0.750           9.00  0.750          12.00"
+              "  0.750          30.00  0.750\n"
+              "plain        8.00  1.000          12.00  1.000          16.00"
+              "  1.000          40.00  1.000\n\n");
     free(text);
     text = put(ps, 2, NULL);
     assert_non_null(strstr(text, "stage           -  -         "
                            "         -  -"));
     free(text);
     text = put(ps, 0, placements_put_summary);
-    assert_non_null(strstr(text, "means of 3 placements, seconds; / fair:"));
+    assert_non_null(strstr(text, "means of 3 placements, seconds; / plain:"));
     assert_non_null(strstr(text, "stage      2       4.00  "
                            "0.625 [-0.963, 2.213]       6.00  0.625 ["));
-    assert_non_null(strstr(text, "fair       3       6.67  1.000  "));
+    assert_non_null(strstr(text, "plain      3       6.67  1.000  "));
+    assert_int_equal(
+        strncmp(text,
+                "searches finish their rounds 38 % sooner than without "
+                "Stagecoach (mean of 2 runs, 95 % interval -121 to 196 % "
+                "sooner)\n",
+                100),
+        0);
+    assert_non_null(
+        strstr(text, "\nstage   0.625 [-0.963, 2.213]  0.625 [-0.963, 2.213]  "
+                     "0.000 [0.000, 0.000]\n"));
     free(text);
     placements_destroy(ps);
 }
@@ -200,8 +210,8 @@ json_has_each_run_and_the_intervals(void **state)
         find(top, "policies", 0, "vs_baseline"), "mean_sct_s");
 
     (void) state;
-    assert_string_equal(cJSON_GetStringValue(
-        cJSON_GetObjectItem(top, "baseline")), "fair");
+    assert_string_equal(
+        cJSON_GetStringValue(cJSON_GetObjectItem(top, "baseline")), "plain");
     assert_float_equal(cJSON_GetNumberValue(
         find(top, "placements", 2, "seed")), 9, 0);
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(
@@ -214,6 +224,10 @@ json_has_each_run_and_the_intervals(void **state)
         cJSON_GetObjectItem(ratio, "mean")), 0.625, 1e-6);
     assert_float_equal(cJSON_GetNumberValue(
         cJSON_GetObjectItem(ratio, "low")), 0.625 - 12.7062 * 0.125, 1e-5);
+    ratio = cJSON_GetObjectItem(
+        find(top, "policies", 0, "searches_vs_baseline"), "worst");
+    assert_float_equal(
+        cJSON_GetNumberValue(cJSON_GetObjectItem(ratio, "mean")), 0.625, 1e-6);
     cJSON_Delete(top);
     free(text);
     placements_destroy(ps);
@@ -275,6 +289,11 @@ a_result_that_is_there_is_not_missing(void **state)
                        1e-6);
     assert_float_equal(placements_seconds(ps, 0, PLACEMENTS_MAKESPAN).mean, 4,
                        1e-6);
+    assert_float_equal(placements_seconds(ps, 0, PLACEMENTS_EXCHANGE).mean, 10,
+                       1e-6);
+    set_run(ps, 0, 1, 2, 6);
+    assert_float_equal(placements_searches(ps, 0, REPORT_SEARCH_MEAN).mean,
+                       0.5, 1e-6);
     placements_destroy(ps);
 }
 

@@ -44,7 +44,7 @@ fill(struct report_policy *p, double slow)
     report_stage_begin(p, SEARCH, 1, 0.5 + 4 * slow, 1);
     report_stage_end(p, "b", 0, 1 + 2 * slow);
     report_stage_end(p, SEARCH, 1, 0.5 + 7 * slow);
-    report_job_end(p, SEARCH, "t0", "done");
+    report_job_end(p, SEARCH, "t0", "done", 100 * slow);
     report_search_end(p, SEARCH, 0.5 + 7 * slow, "t0");
     report_search_end(p, "b", 1 + 2 * slow, NULL);
     p->tcp_timeouts = 3;
@@ -102,6 +102,109 @@ stages_are_summarized(void **state)
     report_destroy(r);
 }
 
+/* Searches of 10 s each, but the first of 'first' and the second of
+ * 'second'. */
+static void
+fill_searches(struct report_policy *p, double first, double second)
+{
+    const double seconds[] = { first, second, 10, 10 };
+
+    for (int i = 0; i < 4; i++) {
+        char name[2] = { 'a' + i, '\0' };
+
+        report_search_begin(p, name, 2 * i);
+        report_stage_begin(p, name, 0, 2 * i, 1);
+        report_stage_end(p, name, 0, 2 * i + seconds[i]);
+        report_search_end(p, name, 2 * i + seconds[i], NULL);
+    }
+}
+
+/* Against the network without us if it ran, wherever it is among the
+ * policies. */
+static void
+searches_are_compared_with_plain(void **state)
+{
+    struct report *r = report_create("x", "lab");
+    const double *ratios;
+    char *text;
+
+    (void) state;
+    fill_searches(report_add_policy(r, "fair"), 10, 10);
+    fill_searches(report_add_policy(r, "plain"), 20, 10);
+    fill_searches(report_add_policy(r, "stage"), 4, 10.6);
+    report_finish(r);
+    assert_ptr_equal(r->baseline, r->policies[1]);
+    ratios = r->policies[2]->searches_vs_baseline;
+    assert_float_equal(ratios[REPORT_SEARCH_MEAN], (0.2 + 1.06 + 2) / 4, 1e-9);
+    assert_float_equal(ratios[REPORT_SEARCH_WORST], 1.06, 1e-9);
+    assert_float_equal(ratios[REPORT_SEARCH_LATER], 0.25, 1e-9);
+
+    /* 34.6 s of 50 s. */
+    text = put(r, report_put_table);
+    assert_int_equal(
+        strncmp(text,
+                "searches finish their rounds 31 % sooner under stage than "
+                "without Stagecoach\n\npolicy ",
+                84),
+        0);
+    assert_non_null(strstr(text,
+                           "\ntime of each search, stage / plain: mean "
+                           "0.815, worst 1.060, 25 % of them more than 5 % "
+                           "later\n"));
+    free(text);
+    report_destroy(r);
+}
+
+/* A sentence that flatters would be worse than none. */
+static void
+a_loss_is_called_a_loss(void **state)
+{
+    static const struct {
+        double ratio;
+        const char *baseline, *text;
+    } cases[] = {
+        { 0.774, "plain",
+          "searches finish their rounds 23 % sooner than without "
+          "Stagecoach\n" },
+        { 1.1, "plain",
+          "searches finish their rounds 10 % later than without "
+          "Stagecoach\n" },
+        { 0.997, "plain",
+          "searches finish their rounds neither sooner nor later than "
+          "without Stagecoach\n" },
+        { 0.9, "fair",
+          "searches finish their rounds 10 % sooner than under fair\n" },
+        { NAN, "plain", "" },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        report_put_gain(NULL, cases[i].baseline,
+                        interval_of(&cases[i].ratio, 1), stream);
+        fclose(stream);
+        assert_string_equal(text, cases[i].text);
+        free(text);
+    }
+}
+
+/* 64 kB is not 64 %. */
+static void
+each_column_has_its_unit(void **state)
+{
+    struct report *r = example();
+    char *text = put(r, report_put_table);
+
+    (void) state;
+    assert_non_null(strstr(text, "       2.50    99.0 %    40 %"));
+    assert_non_null(strstr(text, "          3     64 kB\n"));
+    free(text);
+    report_destroy(r);
+}
+
 /* Each is [seconds, iteration, loss, accuracy]; the last of the example. */
 static void
 check_points(const cJSON *jobs)
@@ -137,6 +240,7 @@ json_has_summaries_stages_and_points(void **state)
         { "makespan_s", 7 },   { "coverage", 0.99 },
         { "cpu_busy", 0.4 },   { "tcp_timeouts", 3 },
         { "startup_s", 0.75 }, { "queue_p99_bytes", 64000 },
+        { "exchange_s", 100 },
     };
 
     (void) state;
@@ -161,6 +265,10 @@ json_has_summaries_stages_and_points(void **state)
         cJSON_GetObjectItem(policy, "bound_kind")), "coupled");
     assert_string_equal(cJSON_GetStringValue(
         cJSON_GetObjectItem(policy, "queues")), "a > b");
+    assert_float_equal(
+        cJSON_GetNumberValue(cJSON_GetObjectItem(
+            cJSON_GetObjectItem(policy, "searches_vs_baseline"), "worst")),
+        0.5, 1e-6);
     check_points(cJSON_GetObjectItem(top, "jobs"));
     cJSON_Delete(top);
     free(text);
@@ -291,6 +399,10 @@ html_has_tables_without_javascript(void **state)
                            "<td data-label=\"fair\">8.00 s</td></tr>"));
     assert_non_null(strstr(text, "<p>stage / fair: mean SCT 0.500, "
                            "p95 SCT 0.500, makespan 0.500</p>"));
+    assert_non_null(strstr(text, "<p>searches finish their rounds 50 % sooner "
+                                 "than under fair</p>"));
+    assert_non_null(strstr(text, "<p>under fair, workers waited in exchanges "
+                                 "for 200 s in all</p>"));
     assert_non_null(strstr(text, "h0 down</th><td data-label=\"stage\">"
                            "25.0 %</td>"));
     assert_null(strstr(text, "nan"));
@@ -473,6 +585,9 @@ main(int argc, char *argv[])
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_are_summarized),
+        cmocka_unit_test(searches_are_compared_with_plain),
+        cmocka_unit_test(a_loss_is_called_a_loss),
+        cmocka_unit_test(each_column_has_its_unit),
         cmocka_unit_test(json_has_summaries_stages_and_points),
         cmocka_unit_test(queues_are_named_once),
         cmocka_unit_test(html_has_tables_without_javascript),

@@ -339,7 +339,7 @@ programs_that_are_not_there_are_said(void **state)
 struct record {
     char text[4096];            /* What was announced, a word each. */
     int n_progress;
-    double bytes;               /* Of all jobs. */
+    double bytes, exchange_s;   /* Of all jobs. */
     double rate;                /* Learning rate of the best job. */
     double seconds[4];          /* Of the stages. */
     pid_t kill_pid;             /* Gets SIGTERM when a job is ready. */
@@ -402,6 +402,8 @@ record_event(void *r_, const cJSON *event)
     if (!strcmp(type, "job-end")) {
         r->bytes += cJSON_GetNumberValue(cJSON_GetObjectItem(event,
                                                              "bytes"));
+        r->exchange_s +=
+            cJSON_GetNumberValue(cJSON_GetObjectItem(event, "exchange_s"));
     } else if (!strcmp(type, "stage-end")) {
         int rung = cJSON_GetNumberValue(cJSON_GetObjectItem(event, "rung"));
 
@@ -496,6 +498,10 @@ a_search_halves_its_jobs(void **state)
     /* Both ways, both workers: one model an iteration, and the first. */
     assert_true(r.bytes > (20 + 60 + 60) * 4.0 * parameters * 4);
     assert_true(r.bytes < (21.5 + 61.5 + 61.5) * 4.0 * parameters * 4 + 1e5);
+
+    /* Two workers of three, then of two jobs, less than all the time. */
+    assert_true(r.exchange_s > 0);
+    assert_true(r.exchange_s < 6 * r.seconds[0] + 4 * r.seconds[1]);
 }
 
 /* Under each scheme, with servers and of peers, jobs pause at the end of a
