@@ -3,9 +3,12 @@
 #
 # setup.sh: makes ./build from a fresh checkout on a fresh Debian 12.
 #
-# Installs the packages that are missing, configures and builds, one line of
-# progress for each step and the log's tail when one fails.  Does nothing twice
-# and needs no network when all is there.  $BUILD_WERROR=true makes warnings
+# Prints what it will install and change, installs the packages that are
+# missing, configures and builds, one line of progress for each step and the
+# log's tail when one fails.  Does nothing twice and needs no network when all
+# is there.  An ordinary user can build if the packages are installed.
+# $BUILD_FOR=run: only what ./run and other uses of the programs need, without
+# tests; default "test".  $BUILD_WERROR=true makes warnings
 # errors, as CI does; $BUILD_TORCH=true also installs PyTorch (50 to 150 MB to
 # download, 640 MB on the disk), without which its test and bench are skipped,
 # and $BUILD_WEB=true a browser (120 MB to download, 410 MB on the disk), without
@@ -22,10 +25,13 @@ cd "$(dirname "$0")/.."
 packages="
     gcc libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
-    libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
-    libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libxxhash-dev
+    libdpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
+    libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libxxhash-dev libyaml-dev
     iproute2 ethtool
-    libjansson-dev libcurl4-openssl-dev libyaml-dev
+"
+# Without these, plug-ins of Slurm and Kubernetes and the tests are not built.
+test_packages="
+    dpdk-dev libjansson-dev libcurl4-openssl-dev
     libslurm-dev slurmctld slurmd slurm-client munge python3-yaml python3-optuna
     systemd tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc openssl
 "
@@ -36,6 +42,7 @@ image_packages="buildah crun python3-kubernetes"
 format_packages="clang-format"
 steps=4
 command -v npm >/dev/null || web_packages="$web_packages nodejs npm"
+[ "${BUILD_FOR:-test}" = run ] || packages="$packages $test_packages"
 if [ "${BUILD_TORCH:-false}" = true ]; then
     packages="$packages $torch_packages"
 fi
@@ -86,13 +93,31 @@ install_missing() {
           apt-get install -y --no-install-recommends $missing; }
 }
 
-# "set -e" has no effect in a step.
-install_packages() {
+find_missing() {
     missing=
     for package in $packages; do
         dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null |
             grep -qx installed || missing="$missing $package"
     done
+}
+
+# Prints what the steps will change on this machine.
+announce() {
+    if [ -n "$missing" ]; then
+        # shellcheck disable=SC2086
+        set -- $missing
+        printf 'will install %d packages of Debian and what they depend on:%s\n' \
+            $# "$missing" | fold -s -w 79 >&2
+    fi
+    [ "${BUILD_PACKAGES:-false}" != only ] || return 0
+    huge=$(count_huge_pages)
+    [ "$huge" = 0 ] ||
+        echo "will reserve $huge huge pages of 2 MiB for the shims" >&2
+    echo "will build in $PWD/build" >&2
+}
+
+# "set -e" has no effect in a step.
+install_packages() {
     if [ -n "$missing" ]; then
         install_missing || return 1
     fi
@@ -100,30 +125,46 @@ install_packages() {
 }
 
 # A shim takes 40 huge pages of 2 MiB if there are, and does without if not: so
-# may this step.  A small machine keeps its memory.
-reserve_huge_pages() {
+# may this step.  A small machine keeps its memory.  Prints how many pages are
+# to be added.
+pages=/sys/kernel/mm/hugepages/hugepages-2048kB
+count_huge_pages() {
     want=240
-    pages=/sys/kernel/mm/hugepages/hugepages-2048kB
-    [ -w $pages/nr_hugepages ] || return 0
-    free=$(cat $pages/free_hugepages)
+    free=$want
     available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
-    if [ "$free" -lt $want ] && [ "$available" -gt 4000000 ]; then
-        echo $(($(cat $pages/nr_hugepages) + want - free)) \
-            >$pages/nr_hugepages || true
+    if [ -w $pages/nr_hugepages ] && [ "$available" -gt 4000000 ]; then
+        free=$(cat $pages/free_hugepages)
     fi
+    echo $((free < want ? want - free : 0))
+}
+
+reserve_huge_pages() {
+    more=$(count_huge_pages)
+    [ "$more" = 0 ] || echo $(($(cat $pages/nr_hugepages) + more)) \
+        >$pages/nr_hugepages || true
 }
 
 # The system's Python runs Debian's meson whatever else is in PATH.
 configure() {
     werror=${BUILD_WERROR:-false}
-    if [ -e build/build.ninja ]; then
-        meson configure build -Dwerror="$werror"
-    else
+    tests=auto
+    [ "${BUILD_FOR:-test}" != run ] || tests=disabled
+    if [ ! -e build/build.ninja ]; then
         rm -rf build
-        meson setup build -Dwerror="$werror" ${OVS_WORK:+-Dovs_work="$OVS_WORK"}
+        meson setup build -Dwerror="$werror" -Dtests=$tests \
+            ${OVS_WORK:+-Dovs_work="$OVS_WORK"}
+    elif [ $tests = auto ] &&
+        grep -q '^tests = disabled' build/meson-private/cmd_line.txt; then
+        # Packages that were missing are there now.
+        meson configure build --clearcache
+        meson configure build -Dwerror="$werror" -Dtests=auto
+    else
+        meson configure build -Dwerror="$werror"
     fi
 }
 
+find_missing
+announce
 run_step "packages" install_packages
 [ "${BUILD_PACKAGES:-false}" != only ] || exit 0
 run_step "huge pages (if there is room)" reserve_huge_pages
