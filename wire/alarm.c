@@ -14,7 +14,6 @@ const char *const alarm_codes[N_ALARM_CODES] = {
     [ALARM_INTENT_UNREACHABLE] = "intent-unreachable",
     [ALARM_HOSTS_UNREACHABLE] = "hosts-unreachable",
     [ALARM_POLICY_REFUSED] = "policy-refused",
-    [ALARM_NO_HOSTS] = "no-hosts",
     [ALARM_AGENT_DISCONNECTED] = "agent-disconnected",
     [ALARM_SHIM_DOWN] = "shim-down",
     [ALARM_ORDER_NOT_APPLIED] = "order-not-applied",

@@ -100,9 +100,6 @@ static const struct {
     [ALARM_POLICY_REFUSED] = { FINDING_ERROR,
                                "stagecoach policy check FILE, then systemctl reload "
                                "stagecoach-controller" },
-    [ALARM_NO_HOSTS] = { FINDING_ERROR,
-                         "on each host: systemctl enable --now stagecoach-agent, with "
-                         "--controller and --db of this controller" },
     [ALARM_AGENT_DISCONNECTED] = { FINDING_ERROR, NULL },
     [ALARM_SHIM_DOWN] = { FINDING_ERROR, NULL },
     [ALARM_ORDER_NOT_APPLIED] = { FINDING_ERROR,
@@ -519,6 +516,14 @@ cluster_check(const struct cluster_replies *r, int64_t now,
     }
     check_controller(&c, r->status, now);
     check_hosts(&c, r->hosts, r->facts, now);
+    if (!c.n) {
+        findings_add(findings, FINDING_ERROR, "controller",
+                     "on each host: systemctl enable --now stagecoach-agent, "
+                     "with the addresses of this controller and its hosts "
+                     "database",
+                     "no host is connected: an order has no "
+                     "effect");
+    }
     check_majority(&c, "shim_uplink_mtu", "MTU of the uplink",
                    "ip link set IFACE mtu N, in the shim's network "
                    "namespace");

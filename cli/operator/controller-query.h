@@ -48,6 +48,10 @@ void print_and_destroy(struct json *);
  * if the member is missing or has another type. */
 const char *member_string(const struct json *, const char *name);
 double member_number(const struct json *, const char *name);
+bool has_member(const struct json *, const char *name);
+
+/* Returns a share as "75.0%", or "unknown"; the caller frees. */
+char *percentage(const struct json *, const char *name, int digits);
 const struct json *member_array(const struct json *, const char *name);
 const struct json *member_object(const struct json *, const char *name);
 

@@ -122,17 +122,27 @@ stage_lines(const struct top_sample *now)
     for (size_t i = 0; i < order->array.n; i++) {
         const struct json *row = order->array.elems[i];
         double all = member_number(row, "iterations");
+        bool known = has_member(row, "iterations_left");
         double done = MAX(all - member_number(row, "iterations_left"), 0);
-        char *eta = duration(member_number(row, "completion_s"));
+        char *count = (known ? xasprintf("%.0f/%.0f", done, all)
+                             : xasprintf("unknown/%.0f", all));
+        char *share = (known && all > 0 ? xasprintf("%.0f%%", 100 * done / all)
+                                        : xstrdup("unknown"));
+        char *eta = (!strcmp(member_string(row, "idle"), "-")
+                         ? known ? duration(member_number(row, "completion_s"))
+                                 : xstrdup("unknown")
+                         : xstrdup(member_string(row, "idle")));
 
-        add_row(&rows, "", 0, "%.0f\t" STAGE_NAME_FMT "\t%zu\t%.0f\t"
-                "%.0f/%.0f\t%.0f%%\t%s\t%s", member_number(row, "rank"),
-                member_string(row, "cojob"),
+        add_row(&rows, "", 0,
+                "%.0f\t" STAGE_NAME_FMT "\t%zu\t%.0f\t"
+                "%s\t%s\t%s\t%s",
+                member_number(row, "rank"), member_string(row, "cojob"),
                 (int) member_number(row, "rung"),
                 member_array(row, "jobs")->array.n,
-                member_number(row, "level"), done, all,
-                all > 0 ? 100 * done / all : 0, eta,
+                member_number(row, "level"), count, share, eta,
                 member_string(row, "bottleneck"));
+        free(count);
+        free(share);
         free(eta);
     }
     return finish_rows("rank\tstage\tjobs\tlevel\titerations\tdone\tends in\t"
@@ -196,11 +206,13 @@ host_lines(const struct top_sample *before, const struct top_sample *now,
         double tx = moved_bps(host, was, "tx", seconds);
         double rx = moved_bps(host, was, "rx", seconds);
         char *tx_text = rate(tx), *rx_text = rate(rx);
+        char *tagged = percentage(host, "coverage", 0);
 
-        add_row(&rows, name, tx + rx, "%s\t%s\t%.0f\t%s\t%s\t%.0f kB\t%.0f%%",
+        add_row(&rows, name, tx + rx, "%s\t%s\t%.0f\t%s\t%s\t%.0f kB\t%s",
                 name, host_state(host), member_number(host, "applied"),
                 tx_text, rx_text, member_number(host, "queued_bytes") / 1000,
-                100 * member_number(host, "coverage"));
+                tagged);
+        free(tagged);
         free(tx_text);
         free(rx_text);
     }
@@ -262,21 +274,26 @@ put_header(const struct top_sample *now, const struct top_screen *screen,
     const char *first =
         (alarms->array.n ? member_string(alarms->array.elems[0], "text")
                          : "none");
+    char *tagged = percentage(status, "coverage", 0);
 
-    svec_add_nocopy(lines, xasprintf(
-        "controller %s, order %.0f by policy %s%s, gap %.2f",
-        member_string(status, "state"), member_number(status, "version"),
-        member_string(status, "policy"),
-        member_number(status, "observe") ? " (observing)" : "",
-        member_number(status, "gap")));
-    svec_add_nocopy(lines, xasprintf(
-        "%.0f hosts, %.0f connected, %.0f have applied the order; %.0f "
-        "cojobs, %.0f jobs, %.0f stages; %.0f%% tagged",
-        member_number(status, "hosts"), member_number(status, "agents"),
-        member_number(status, "hosts_applied"),
-        member_number(status, "cojobs"), member_number(status, "jobs"),
-        member_number(status, "stages"),
-        100 * member_number(status, "coverage")));
+    svec_add_nocopy(
+        lines,
+        xasprintf(
+            "controller %s, order %.0f by policy %s%s, gap of transfers %.2f",
+            member_string(status, "state"), member_number(status, "version"),
+            member_string(status, "policy"),
+            member_number(status, "observe") ? " (observing)" : "",
+            member_number(status, "gap")));
+    svec_add_nocopy(
+        lines,
+        xasprintf(
+            "%.0f hosts, %.0f connected, at most %.1f s behind the order; %.0f "
+            "cojobs, %.0f jobs, %.0f stages; %s tagged",
+            member_number(status, "hosts"), member_number(status, "agents"),
+            member_number(status, "order_lag_s"),
+            member_number(status, "cojobs"), member_number(status, "jobs"),
+            member_number(status, "stages"), tagged));
+    free(tagged);
     if (screen->error) {
         svec_add_nocopy(lines, xasprintf("OLD DATA: %s", screen->error));
     } else {

@@ -42,8 +42,8 @@ print_order(const struct json *json)
                   member_string(row, "bottleneck"));
     }
     table_finish(t);
-    printf("order %.0f by policy %s: estimate %.3f s, bound %.3f s (%s), "
-           "gap %.2f\n",
+    printf("order %.0f by policy %s; remaining transfers without computing: "
+           "%.3f s, of no order below %.3f s (%s), gap %.2f\n",
            member_number(json, "version"), member_string(json, "policy"),
            member_number(json, "estimate_s"), member_number(json, "bound_s"),
            member_string(json, "bound_kind"), member_number(json, "gap"));
@@ -65,14 +65,16 @@ print_hosts(const struct json *json)
     for (size_t i = 0; i < hosts->array.n; i++) {
         const struct json *row = hosts->array.elems[i];
 
+        char *tagged = percentage(row, "coverage", 1);
+
         /* The kernel bypass does not apply the order. */
-        table_add(t, "%s\t%s\t%s\t%.0f\t%.0f\t%.1f%%",
-                  member_string(row, "host"),
+        table_add(t, "%s\t%s\t%s\t%.0f\t%.0f\t%s", member_string(row, "host"),
                   member_number(row, "connected") ? "connected" : "away",
                   member_number(row, "bypass") ? "bypass"
-                  : member_string(row, "state"),
+                                               : member_string(row, "state"),
                   member_number(row, "wanted"), member_number(row, "applied"),
-                  member_number(row, "coverage") * 100);
+                  tagged);
+        free(tagged);
     }
     table_finish(t);
 }
@@ -199,7 +201,10 @@ print_why(const struct json *json)
             printf("  %s\n", json_string(why->array.elems[i]));
         }
     }
-    if (*bottleneck) {
+    if (!has_member(json, "iterations_left")) {
+        printf("its remaining iterations are unknown: there are no reports, "
+               "and its traffic does not show iterations\n");
+    } else if (*bottleneck) {
         printf("isolated, its %.0f iteration%s would take %.1f s, including "
                "%.1f s of %s\n", left, left > 1 ? "s" : "",
                member_number(json, "alone_s"),
@@ -209,6 +214,19 @@ print_why(const struct json *json)
     }
 }
 
+/* Prints what the certificate is of: a fluid model of the transfers that the
+ * running stages still need.  Computing, the order of iterations and later
+ * stages are not in it. */
+static void
+print_certificate(const struct json *json)
+{
+    printf("certificate remaining transfers of the running stages, without "
+           "computing: sum of completion times %.3f s, lower bound %.3f s "
+           "(%s), at most %.2f x the best order\n",
+           member_number(json, "estimate_s"), member_number(json, "bound_s"),
+           member_string(json, "bound_kind"), member_number(json, "gap"));
+}
+
 static void
 print_ends(const struct json *json)
 {
@@ -216,15 +234,18 @@ print_ends(const struct json *json)
 
     printf("it waits for %s\n",
            member_string(member_object(json, "waits_for"), "words"));
-    printf("its stage ends in about %.1f s: in %.1f s without competing "
-           "traffic, in %.1f s if all other traffic of its ports is served "
-           "first\n",
-           member_number(ends, "estimate_s"),
-           member_number(ends, "earliest_s"),
-           member_number(ends, "latest_s"));
-    printf("all stages: sum of completion times at most %.2f x the optimum "
-           "(lower bound %.3f s, %s)\n", member_number(json, "gap"),
-           member_number(json, "bound_s"), member_string(json, "bound_kind"));
+    if (!has_member(ends, "estimate_s")) {
+        printf("when its stage ends is unknown\n");
+    } else {
+        printf(
+            "its stage ends in about %.1f s: in %.1f s without competing "
+            "traffic, in %.1f s if all other traffic of its ports is served "
+            "first\n",
+            member_number(ends, "estimate_s"),
+            member_number(ends, "earliest_s"),
+            member_number(ends, "latest_s"));
+    }
+    print_certificate(json);
 }
 
 static void
@@ -286,12 +307,20 @@ print_controller(const struct json *json)
     printf("cluster     %.0f cojobs, %.0f jobs, %.0f stages\n",
            member_number(json, "cojobs"), member_number(json, "jobs"),
            member_number(json, "stages"));
-    printf("hosts       %.0f, %.0f with a connected agent, %.0f have "
-           "applied the order\n", member_number(json, "hosts"),
-           member_number(json, "agents"),
-           member_number(json, "hosts_applied"));
-    printf("coverage    %.1f %% of the traffic belongs to jobs\n",
-           100 * member_number(json, "coverage"));
+    printf("hosts       %.0f, %.0f with a connected agent",
+           member_number(json, "hosts"), member_number(json, "agents"));
+    if (has_member(json, "order_age_s") && member_number(json, "agents")) {
+        printf("; the order is %.1f s old, the slowest host %.1f s behind",
+               member_number(json, "order_age_s"),
+               member_number(json, "order_lag_s"));
+    }
+    putchar('\n');
+    if (has_member(json, "coverage")) {
+        printf("coverage    %.1f %% of the traffic belongs to jobs\n",
+               100 * member_number(json, "coverage"));
+    } else {
+        printf("coverage    unknown: no host has reported traffic\n");
+    }
 }
 
 /* Prints the comparison of the last stages with fair sharing. */
@@ -327,11 +356,7 @@ print_estimates(const struct json *json)
     }
     putchar('\n');
     if (member_number(json, "stages") > 0) {
-        printf("order       sum of completion times: estimate %.3f s, lower "
-               "bound %.3f s (%s), at most %.2f x the optimum\n",
-               member_number(json, "estimate_s"),
-               member_number(json, "bound_s"),
-               member_string(json, "bound_kind"), member_number(json, "gap"));
+        print_certificate(json);
         printf("predicted   mean completion time of running stages %.1f s, "
                "under fair sharing %.1f s: %.2f x\n",
                member_number(predicted, "order_mean_s"),

@@ -16,23 +16,31 @@
 
 /* The range of decide_override_class(). */
 #define FIRST_CLASS (-1)
-#define LAST_CLASS 2
+#define LAST_CLASS 3
+
+static int
+class_of(enum override_kind kind, enum stage_idle idle)
+{
+    return (kind == OVERRIDE_PIN       ? FIRST_CLASS
+            : kind == OVERRIDE_PAUSE   ? 2
+            : kind == OVERRIDE_EXCLUDE ? LAST_CLASS
+                                       : idle != STAGE_BUSY);
+}
 
 int
-decide_override_class(enum override_kind kind)
+decide_override_class(const struct decide_job *dj)
 {
-    return (kind == OVERRIDE_PIN ? FIRST_CLASS
-            : kind == OVERRIDE_PAUSE ? 1
-            : kind == OVERRIDE_EXCLUDE ? LAST_CLASS
-            : 0);
+    return class_of(dj->job->override,
+                    dj->job->stage ? dj->job->stage->idle : STAGE_BUSY);
 }
 
 static int
 class_of_entry(const struct decide_problem *dp, int entry)
 {
-    return decide_override_class(dp->unit == ORDER_UNIT_STAGE
-                                 ? dp->stages[entry]->override
-                                 : dp->jobs[entry].job->override);
+    return (
+        dp->unit == ORDER_UNIT_STAGE
+            ? class_of(dp->stages[entry]->override, dp->stages[entry]->idle)
+            : decide_override_class(&dp->jobs[entry]));
 }
 
 bool
@@ -78,7 +86,7 @@ decide_override_levels(const struct policy *policy,
         pins |= assigned[i].dj->job->override == OVERRIDE_PIN;
     }
     for (size_t i = 0; i < n; i++) {
-        int class = decide_override_class(assigned[i].dj->job->override);
+        int class = decide_override_class(assigned[i].dj);
 
         if (class > 0) {
             assigned[i].level = last;

@@ -5,8 +5,9 @@
 
 /* Applies overrides (overrides.h) to an order.
  *
- * Pinned entries are first, paused ones last, and excluded ones after these,
- * so that no other rank depends on them.  Inside each class the order does not
+ * Pinned entries are first, idle ones (inactive.h) behind all others, then
+ * paused ones, and excluded ones after these, so that no other rank depends on
+ * them.  Inside each class the order does not
  * change.  Pure computation. */
 
 #include <stdbool.h>
@@ -15,13 +16,14 @@
 #include "controller/model/overrides.h"
 
 struct cluster;
-struct job_assignment;
+struct decide_job;
 struct decide_problem;
+struct job_assignment;
 struct order_result;
 struct policy;
 
-/* Returns the class of an entry: smaller ones are first, 0 is no override. */
-int decide_override_class(enum override_kind);
+/* Returns the class of a job: smaller ones are first, 0 is no override. */
+int decide_override_class(const struct decide_job *);
 
 /* Sorts 'r->order' by class.  Returns true if that changed it; then the other
  * members of 'r' still belong to the previous order. */

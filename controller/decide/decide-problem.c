@@ -8,6 +8,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/inactive.h"
 #include "controller/model/iteration-traffic.h"
 #include "policies/policy.h"
 #include "timeval.h"
@@ -91,6 +92,22 @@ describe_job(struct decide_job *dj, const struct policy *policy,
                        stage->announcement.later / stage->n_jobs, now, traits);
 }
 
+/* Finds out what 'stage' lacks.  Hysteresis must not keep the rank that it had
+ * while it was idle. */
+static void
+update_idle(struct stage *stage, long long now)
+{
+    enum stage_idle idle = stage_find_idle(stage, now);
+
+    if (stage->idle && !idle) {
+        stage->rank = -1;
+        for (size_t i = 0; i < stage->n_jobs; i++) {
+            stage->jobs[i]->forced = true;
+        }
+    }
+    stage->idle = idle;
+}
+
 static void
 collect_job(struct decide_problem *dp, const struct cluster *c,
             const struct policy *policy, int stage, struct job *job,
@@ -161,7 +178,7 @@ add_stage(const struct decide_problem *dp, const struct policy *policy,
     order_problem_set_traits(op, entry, &traits);
 }
 
-/* Sets 'op' to the problem of whole stages, whose weights grow with their
+/* Sets 'op' to the problem of whole stages, with weights that grow with their
  * age. */
 static void
 add_stages(const struct decide_problem *dp, const struct policy *policy,
@@ -293,6 +310,7 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
     dp->stages = cluster_running_stages(c, &dp->n_stages);
     dp->first_job = xcalloc(dp->n_stages + 1, sizeof *dp->first_job);
     for (size_t i = 0; i < dp->n_stages; i++) {
+        update_idle(dp->stages[i], now);
         for (size_t j = 0; j < dp->stages[i]->n_jobs; j++) {
             collect_job(dp, c, policy, i, dp->stages[i]->jobs[j], now);
         }

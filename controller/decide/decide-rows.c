@@ -93,6 +93,7 @@ set_job(const struct decide_rows *rows, struct job_row *row,
         .isolated = dj->predicted,
         .slack = a->slack,
         .urgency = dj->urgency,
+        .counted = demand_counts_iterations(dj->job),
         .gain = dj->traits.gain,
         .early = dj->traits.early,
         .n_demands = dj->n_demands,
@@ -169,6 +170,8 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
             .work = dp->needs ? dp->needs[s].work : 0,
             .age = MAX(0, now - stage->begin_ms) / 1000.0,
             .completion = assigned->completions[s],
+            .idle = stage->idle,
+            .counted = true,
         };
         set_demands(&rows->stages[k], dp, s, seconds);
     }
@@ -201,6 +204,7 @@ decide_rows_set(struct decide_rows *rows, const struct cluster *c,
     for (size_t k = 0; k < rows->n_jobs; k++) {
         set_job(rows, &rows->jobs[k], &assigned->jobs[k],
                 rank[assigned->jobs[k].dj->stage]);
+        rows->stages[rows->jobs[k].stage].counted &= rows->jobs[k].counted;
     }
     free(rank);
 }
@@ -247,7 +251,9 @@ put_jobs(struct json *json, const struct decide_rows *rows, size_t rank)
     json_object_put(json, "jobs", jobs);
     json_object_put(json, "ranks", ranks);
     json_object_put(json, "levels", levels);
-    json_put_integer(json, "iterations_left", left);
+    if (rows->stages[rank].counted) {
+        json_put_integer(json, "iterations_left", left);
+    }
 }
 
 struct json *
@@ -272,7 +278,12 @@ decide_rows_to_json(const struct decide_rows *rows)
                                order_decider_names[row->decider]);
         json_put_real(o, "weight", row->weight);
         json_put_real(o, "age_s", row->age);
-        json_put_real(o, "completion_s", row->completion);
+        if (row->idle) {
+            json_object_put_string(o, "idle", stage_idle_names[row->idle]);
+        }
+        if (row->counted) {
+            json_put_real(o, "completion_s", row->completion);
+        }
         json_object_put(o, "demand", demands_to_json(rows, row));
         json_put_real(o, "remaining_s", row->remaining);
         put_port(o, "bottleneck", rows, row->bottleneck);
@@ -351,10 +362,17 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_object_put_string(json, "override", override_names[row->override]);
     json_put_integer(json, "override_id", row->override_id);
     json_put_integer(json, "stage_rank", row->stage);
-    json_put_real(json, "completion_s", stage->completion);
-    json_put_integer(json, "iterations_left", row->iterations);
+    if (stage->idle) {
+        json_object_put_string(json, "idle", stage_idle_names[stage->idle]);
+    }
+    if (stage->counted) {
+        json_put_real(json, "completion_s", stage->completion);
+    }
+    if (row->counted) {
+        json_put_integer(json, "iterations_left", row->iterations);
+        json_put_real(json, "alone_s", row->isolated);
+    }
     json_put_real(json, "period_s", row->period);
-    json_put_real(json, "alone_s", row->isolated);
     json_put_real(json, "slack_s", row->slack);
     json_put_real(json, "urgency", row->urgency);
     json_put_real(json, "search_work_s", stage->work);
@@ -394,14 +412,16 @@ reason_for(const struct decide_rows *rows, const struct stage_row *row,
            const struct stage_row *other)
 {
     return (row->override
-            ? xasprintf("override (%s)", override_names[row->override])
+                ? xasprintf("override (%s)", override_names[row->override])
+            : row->idle
+                ? xasprintf("it is idle (%s)", stage_idle_names[row->idle])
             : other && other->override
-            ? xasprintf("override of the other stage (%s)",
-                        override_names[other->override])
+                ? xasprintf("override of the other stage (%s)",
+                            override_names[other->override])
             : row->bottleneck < 0
-            ? xstrdup("its traffic is unknown so far")
-            : xasprintf("it needs %.1f s of %s, weight %g", row->remaining,
-                        rows->ports[row->bottleneck], row->weight));
+                ? xstrdup("its traffic is unknown so far")
+                : xasprintf("it needs %.1f s of %s, weight %g", row->remaining,
+                            rows->ports[row->bottleneck], row->weight));
 }
 
 /* Logs the stages that are new or have overtaken another stage.  A rank that

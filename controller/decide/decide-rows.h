@@ -16,10 +16,11 @@
  *
  * Owns all that it refers to.  Main thread only. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/model/overrides.h"
+#include "controller/model/cluster.h"
 #include "order/order.h"
 
 struct cluster;
@@ -44,6 +45,9 @@ struct stage_row {
     double work;                /* Seconds of all ports that its search still
                                  * needs; 0 unless iterations are ordered. */
     double completion;          /* Estimated seconds until it ends. */
+    enum stage_idle idle;
+    bool counted;               /* The iterations of all its jobs are known;
+                                 * otherwise 'completion' means nothing. */
     double remaining;           /* Demand on its bottleneck, seconds. */
     int bottleneck;             /* Port of its largest demand, or -1. */
     size_t n_demands;
@@ -59,6 +63,7 @@ struct job_row {
     enum order_decider decider; /* What decided its rank. */
     int64_t override_id;        /* 0 without an override. */
     int64_t iterations;         /* Remaining. */
+    bool counted;               /* 'iterations' is known. */
     double period;              /* Seconds per iteration, 0 if unknown. */
     double isolated;            /* Predicted seconds to the end of its rung
                                  * without competitors. */

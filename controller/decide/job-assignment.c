@@ -61,8 +61,7 @@ keep_old_order(const struct order_result *r, double tolerance,
 static int
 override_class(const struct slack_job *job)
 {
-    return decide_override_class(
-        ((const struct decide_job *) job->owner)->job->override);
+    return decide_override_class(job->owner);
 }
 
 /* Returns true if 'a' and 'b' are of one stage and no override of a job

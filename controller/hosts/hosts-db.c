@@ -43,6 +43,8 @@ struct hosts_db {
     struct cluster *cluster;
     unsigned int seqno;         /* Of the database, last loaded. */
     int64_t version;            /* Largest version of any row. */
+    long long written_at;       /* time_msec() when an order was last written,
+                                 * 0 before the first. */
     int64_t generation;         /* Largest generation of any row. */
     bool dirty;                 /* Rows must be compared. */
     struct sset removing;       /* Hosts with rows to be deleted. */
@@ -661,7 +663,8 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     shash_destroy(&rows);
     if (n) {
         hdb->version = ctx.version;
-        hdb->next_write = time_msec() + WRITE_MS;
+        hdb->written_at = time_msec();
+        hdb->next_write = hdb->written_at + WRITE_MS;
         ovsdb_idl_txn_add_comment(hdb->txn, "stagecoach-controller: order "
                                   "%"PRId64, ctx.version);
         VLOG_DBG("order %"PRId64" for %"PRIuSIZE" hosts", ctx.version, n);
@@ -695,6 +698,13 @@ int64_t
 hosts_db_version(const struct hosts_db *hdb)
 {
     return hdb->version;
+}
+
+/* Returns the age of the last order in seconds, -1 if none was written. */
+double
+hosts_db_order_age(const struct hosts_db *hdb)
+{
+    return (hdb->written_at ? (time_msec() - hdb->written_at) / 1000.0 : -1);
 }
 
 struct json *

@@ -51,6 +51,7 @@ void hosts_db_run(struct hosts_db *);
 /* Newest generation and version of all rows. */
 int64_t hosts_db_generation(const struct hosts_db *);
 int64_t hosts_db_version(const struct hosts_db *);
+double hosts_db_order_age(const struct hosts_db *);
 
 /* Returns {"facts": [{"host", "agent", "health"}]}: version and health of the
  * agents as in Host_Reported. */

@@ -13,6 +13,12 @@
 #include "timeval.h"
 #include "util.h"
 
+const char *const stage_idle_names[N_STAGE_IDLES] = {
+    [STAGE_BUSY] = "",
+    [STAGE_NO_PROCESS] = "no-process",
+    [STAGE_NO_TRAFFIC] = "no-traffic",
+};
+
 struct cluster *
 cluster_create(void)
 {
@@ -247,13 +253,21 @@ host_set_applied(struct host *host, int64_t version)
     host->applied = version;
 }
 
-/* Returns true if the host is connected and has not applied the wanted order
- * within CLUSTER_LAG_MS. */
+/* Returns for how long the host has not applied a newer order although it is
+ * connected and one is wanted, 0 if none is.  Orders may change five times a
+ * second, so a healthy host is often behind the last one. */
+long long
+host_lag_ms(const struct host *host)
+{
+    return (host->connected && host->applied < host->wanted
+                ? time_msec() - host->synced_at
+                : 0);
+}
+
 bool
 host_is_lagging(const struct host *host)
 {
-    return (host->connected && host->applied < host->wanted
-            && time_msec() > host->synced_at + CLUSTER_LAG_MS);
+    return host_lag_ms(host) > CLUSTER_LAG_MS;
 }
 
 struct job_traffic *
@@ -600,6 +614,7 @@ cojob_put_stage(const struct cluster *c, struct cojob *cojob, int rung,
         stage->rung = rung;
         stage->began = began;
         stage->begin_ms = began_msec(c, began);
+        stage->known_at = c->copied.msec;
         stage->rank = -1;
         shash_init(&stage->moved);
         ovs_list_push_back(&cojob->stages, &stage->node);

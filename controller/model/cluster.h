@@ -75,7 +75,7 @@ struct host {
     int64_t wanted;             /* Version of its Host_Wanted row. */
     long long synced_at;        /* time_msec() when 'applied' last reached
                                  * 'wanted' or last changed.
-                                 * host_is_lagging() measures from here. */
+                                 * host_lag_ms() measures from here. */
 
     /* From the intent. */
     bool named;                 /* A live job has a process on it. */
@@ -205,6 +205,16 @@ struct job {
                                  * preserve it.  Cleared by decide.h. */
 };
 
+/* What a running stage lacks, see inactive.h. */
+enum stage_idle {
+    STAGE_BUSY,       /* Nothing. */
+    STAGE_NO_PROCESS, /* No process of its jobs has joined it. */
+    STAGE_NO_TRAFFIC, /* Its jobs have neither sent bytes nor made
+                       * progress in it. */
+    N_STAGE_IDLES,
+};
+extern const char *const stage_idle_names[N_STAGE_IDLES];
+
 struct stage {
     struct ovs_list node;       /* In cojob's 'stages' or cluster's 'ended'. */
     struct cojob *cojob;        /* NULL once in cluster's 'ended'. */
@@ -216,6 +226,9 @@ struct stage {
                                  * measured from here, see instant.h. */
     long long end_ms;           /* time_msec() when its end was seen, 0 while
                                  * it runs. */
+    long long known_at;         /* time_msec() when this controller received
+                                 * it. */
+    enum stage_idle idle;       /* Written by decide.h. */
     int64_t iterations;         /* That each of its jobs must reach. */
     struct announcement announcement;   /* What its search announced of its
                                          * later stages, and hid before. */
@@ -311,6 +324,7 @@ void host_set_ports(struct cluster *, struct host *, const struct simap *);
 double host_capacity(const struct host *);
 void host_set_wanted(struct host *, int64_t version);
 void host_set_applied(struct host *, int64_t version);
+long long host_lag_ms(const struct host *);
 bool host_is_lagging(const struct host *);
 struct job_traffic *job_get_traffic(struct job *, struct host *);
 void job_refuse(struct job *, const struct host *, enum membership,

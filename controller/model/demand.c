@@ -23,6 +23,10 @@ VLOG_DEFINE_THIS_MODULE(demand);
  * range of the formula. */
 #define FIRST_ITERATIONS 2
 
+/* A job that has moved the bytes of this many iterations before one was
+ * counted has an unknown number.  First parameters are one or two. */
+#define UNCOUNTED 4
+
 /* Bytes that are reported within this time after the end of a stage belong to
  * the stage. */
 #define LATE_MS 400
@@ -390,10 +394,12 @@ learn_job(struct cluster *c, struct host *host,
     if (!job || !admit(c, host, job, &tj->claim, &first)) {
         return;
     }
-    if (!shash_find(&job->traffic, host->name)) {
-        c->changes++;
-    }
     t = job_get_traffic(job, host);
+    if (!t->at || (job->stage && job->stage->idle &&
+                   (tj->tx_bytes > t->bytes[DIR_TX] ||
+                    tj->rx_bytes > t->bytes[DIR_RX]))) {
+        c->changes++; /* The stage is no longer idle. */
+    }
     recounted = update_estimated(t, tj, first);
     count_refused(job, t, tj->reports_refused, first);
     if (first) {
@@ -513,6 +519,17 @@ demand_remaining_iterations(const struct stage *stage, const struct job *job)
         return MIN(remaining, 1);
     }
     return MAX(remaining, job->estimated ? 1 : 0);
+}
+
+/* Returns false if 'job' does iterations that are not counted: it has moved
+ * the bytes of several, or bytes of an unknown number, without a report or an
+ * estimate. */
+bool
+demand_counts_iterations(const struct job *job)
+{
+    return (job->iteration >= 0 || !(job->moved > 0) ||
+            (job->model_bytes > 0 &&
+             job->moved <= UNCOUNTED * known_per_iteration(job)));
 }
 
 /* Returns the bytes that all hosts send in one iteration of 'job'. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
+#include "util.h"
 
 /* A process counts as running for this time after its last report. */
 #define REPORTED_MS 5000
@@ -29,6 +30,72 @@ may_be_running(const struct job *job, long long now)
         }
     }
     return shash_is_empty(&job->traffic);
+}
+
+/* Returns true if a host has reported 'job' recently, or its reports may be
+ * missing. */
+static bool
+may_have_joined(const struct job *job, long long now)
+{
+    return (job->progress.last >= 0 ||
+            (!shash_is_empty(&job->traffic) && may_be_running(job, now)));
+}
+
+static bool
+has_moved_bytes(const struct stage *stage)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &stage->moved) {
+        const struct stage_bytes *b = node->data;
+
+        if (b->bytes[DIR_TX] || b->bytes[DIR_RX]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns true if iterations of 'job' are known to send bytes that hosts
+ * count. */
+static bool
+is_seen_to_send(const struct job *job)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (t->measured && t->per_iteration[DIR_TX] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum stage_idle
+stage_find_idle(const struct stage *stage, long long now)
+{
+    long long wait_ms = STAGE_TRAFFIC_MS;
+    bool joined = false, should_send = true;
+
+    if (now < stage->known_at + STAGE_JOIN_MS || has_moved_bytes(stage)) {
+        return STAGE_BUSY;
+    }
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct job *job = stage->jobs[i];
+
+        if (job->progress.mark_at) {
+            return STAGE_BUSY; /* It has made progress. */
+        }
+        joined |= may_have_joined(job, now);
+        should_send &= is_seen_to_send(job);
+        wait_ms = MAX(wait_ms, 10000 * job->progress.period);
+    }
+    return (!joined ? STAGE_NO_PROCESS
+            : should_send && now >= stage->known_at + wait_ms
+                ? STAGE_NO_TRAFFIC
+                : STAGE_BUSY);
 }
 
 static bool

@@ -247,6 +247,15 @@ assert len(report["findings"]) == 1, report["findings"][:3]
 assert len(report["findings"][0]["places"]) == 1000
 assert "h0, h1, h2, h3, h4 and 995 others: ?[2Jx" in text, text
 
+# Without a host nothing works.
+replies = cluster()
+replies["controller/hosts"]["hosts"] = []
+replies["controller/facts"]["facts"] = []
+report, _ = examine(replies)
+assert [(f["level"], f["places"]) for f in report["findings"]] == [
+    ("error", ["controller"])], report
+assert "no host is connected" in report["findings"][0]["what"], report
+
 # A standby controller has no telemetry.
 replies = cluster()
 replies["controller/status"]["state"] = "standby"

@@ -22,7 +22,8 @@ STATUS = {
     "gain": {"at": 1795313889450, "fair_mean_s": 3.0, "measured_mean_s": 3.5,
              "policy": "stage", "policy_mean_s": 2.5, "ratio": 0.8333,
              "stages": 200},
-    "gap": 1.8636, "generation": 1, "hosts": 2, "hosts_applied": 1,
+    "gap": 1.8636, "generation": 1, "hosts": 2, "order_age_s": 0.42,
+    "order_lag_s": 0.1,
     "jobs": 2, "observe": True,
     "observed_by": {"at": 1795313889450, "ended": 0, "id": 4,
                     "kind": "observe", "reason": "first week", "target": "",
@@ -36,12 +37,14 @@ STATUS = {
 STATUS_TEXT = """\
 controller  active, generation 1, order 2, policy stage
 cluster     2 cojobs, 2 jobs, 2 stages
-hosts       2, 2 with a connected agent, 1 have applied the order
+hosts       2, 2 with a connected agent; the order is 0.4 s old, the slowest \
+host 0.1 s behind
 coverage    75.0 % of the traffic belongs to jobs
 decisions   8, the longest took 53 us
 ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6
-order       sum of completion times: estimate 3296.070 s, lower bound \
-1768.620 s (coupled), at most 1.86 x the optimum
+certificate remaining transfers of the running stages, without computing: sum \
+of completion times 3296.070 s, lower bound 1768.620 s (coupled), at most 1.86 x \
+the best order
 predicted   mean completion time of running stages 848.0 s, under fair \
 sharing 924.5 s: 0.92 x
 gain        mean of the last 200 stages 3.5 s; simulated 2.5 s under stage \
@@ -82,8 +85,9 @@ isolated, its 99990 iterations would take 80.4 s, including 80.4 s of h0:tx
 it waits for the network at h0:tx, where others go first
 its stage ends in about 1688.2 s: in 80.4 s without competing traffic, \
 in 1700.0 s if all other traffic of its ports is served first
-all stages: sum of completion times at most 1.86 x the optimum (lower bound \
-1768.620 s, ports)
+certificate remaining transfers of the running stages, without computing: sum \
+of completion times 3296.070 s, lower bound 1768.620 s (ports), at most 1.86 x \
+the best order
 rank  level  before it  h0:tx
    0      0  large/t0   1607.839 s
 """

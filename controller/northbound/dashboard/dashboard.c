@@ -103,6 +103,13 @@ get_array(const struct json *object, const char *name,
     return json ? json->array.n : 0;
 }
 
+static bool
+has_number(const struct json *object, const char *name)
+{
+    return (json_get(object, name, JSON_REAL) ||
+            json_get(object, name, JSON_INTEGER));
+}
+
 /* Writes a duration with at most three digits. */
 static void
 put_seconds(struct ds *html, double s)
@@ -133,31 +140,31 @@ put_tile(struct ds *html, const char *name, const char *format, ...)
     ds_destroy(&value);
 }
 
-/* Writes the number of hosts, of connected hosts and of those that have
- * applied the order, and the mean coverage of connected hosts. */
+/* Writes the number of hosts, of connected hosts, how far they lag behind the
+ * order, and the mean coverage of those that have traffic. */
 static void
 put_host_tiles(struct ds *html, const struct json *hosts)
 {
-    size_t n, n_connected = 0, n_applied = 0;
+    size_t n, n_connected = 0, n_covered = 0;
     struct json *const *elems;
-    double coverage = 0;
+    double coverage = 0, lag = 0;
 
     n = get_array(hosts, "hosts", &elems);
     for (size_t i = 0; i < n; i++) {
         if (get_bool(elems[i], "connected")) {
             n_connected++;
-            n_applied += (json_get_number(elems[i], "applied")
-                          >= json_get_number(elems[i], "wanted"));
+            lag = MAX(lag, json_get_number(elems[i], "lag_s"));
+            n_covered += has_number(elems[i], "coverage");
             coverage += json_get_number(elems[i], "coverage");
         }
     }
     put_tile(html, "Hosts connected", "%"PRIuSIZE" of %"PRIuSIZE,
              n_connected, n);
-    put_tile(html, "Order applied", "%"PRIuSIZE" of %"PRIuSIZE, n_applied,
-             n_connected);
-    if (n_connected) {
-        put_tile(html, "Coverage", "%.1f %%",
-                 100 * coverage / n_connected);
+    put_tile(html, "Slowest host behind the order", "%.1f s", lag);
+    if (n_covered) {
+        put_tile(html, "Coverage", "%.1f %%", 100 * coverage / n_covered);
+    } else {
+        put_tile(html, "Coverage", "unknown");
     }
 }
 
@@ -189,8 +196,8 @@ put_tiles(struct ds *html, const struct json *status,
     put_tile(html, "Jobs", "%.0f", json_get_number(status, "jobs"));
     put_host_tiles(html, hosts);
     if (json_get_number(status, "bound_s") > 0) {
-        put_tile(html, "Distance from the optimum, at most",
-                 "%.1f %% (bound: %s)",
+        put_tile(html, "Remaining transfers, without computing",
+                 "at most %.1f %% above any order (bound: %s)",
                  100 * (json_get_number(status, "gap") - 1),
                  get_string(status, "bound_kind"));
     }
@@ -247,6 +254,7 @@ put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
 {
     const char *port = get_string(row, "bottleneck");
     const char *override = get_string(row, "override");
+    const char *idle = get_string(row, "idle");
     double weight = json_get_number(row, "weight");
     const struct ahead *ahead;
 
@@ -254,6 +262,11 @@ put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
         ds_put_cstr(html, "override: ");
         put_escaped(html, override);
         ds_put_cstr(html, "; ");
+    }
+    if (!strcmp(idle, "no-process")) {
+        ds_put_cstr(html, "no process of its jobs has joined; ");
+    } else if (*idle) {
+        ds_put_cstr(html, "neither bytes nor progress since it began; ");
     }
     if (!*port) {
         ds_put_cstr(html, "its traffic has not been measured yet");
@@ -309,7 +322,11 @@ put_row(struct ds *html, const struct json *row, const struct shash *aheads)
     ds_put_format(html, "</th><td data-label=\"Level\">%.0f</td>"
                   "<td data-label=\"Ends in\">",
                   json_get_number(row, "level"));
-    put_seconds(html, json_get_number(row, "completion_s"));
+    if (has_number(row, "completion_s")) {
+        put_seconds(html, json_get_number(row, "completion_s"));
+    } else {
+        ds_put_cstr(html, "unknown");
+    }
     ds_put_cstr(html, "</td><td data-label=\"Running for\">");
     put_seconds(html, json_get_number(row, "age_s"));
     ds_put_cstr(html, "</td><td data-label=\"Jobs\">");

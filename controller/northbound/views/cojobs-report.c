@@ -142,8 +142,10 @@ host_to_json(const struct host *host)
     if (host->connected && host->queued_bytes >= 0) {
         json_put_integer(json, "queued_bytes", host->queued_bytes);
     }
-    json_put_real(json, "coverage",
-                  host->ip_bytes ? tagged / host->ip_bytes : 1);
+    json_put_real(json, "lag_s", host_lag_ms(host) / 1000.0);
+    if (host->ip_bytes) {
+        json_put_real(json, "coverage", tagged / host->ip_bytes);
+    }
     return json;
 }
 

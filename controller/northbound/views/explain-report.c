@@ -132,6 +132,14 @@ explain_stage(struct explanation *e)
                  e->row->stage + 1, e->rows->n_stages,
                  order_names[e->rows->kind],
                  order_classes[e->rows->kind].summary);
+    if (stage->idle) {
+        add_sentence(
+            e, "%s: the stages that show more go before it",
+            stage->idle == STAGE_NO_PROCESS
+                ? "no process of its jobs has joined the stage"
+                : "its jobs have neither sent bytes nor made progress in "
+                  "the stage");
+    }
     if (stage->bottleneck < 0) {
         add_sentence(e, "its traffic has not been measured yet");
         return;
@@ -212,7 +220,7 @@ explain_overrides(struct explanation *e)
     }
 }
 
-/* Names the hosts whose processes claim the job and are not admitted. */
+/* Names the hosts with processes that claim the job and are not admitted. */
 static void
 explain_refusals(struct explanation *e)
 {
@@ -421,8 +429,10 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     explain_level(&e);
     json_object_put(json, "why", e.why);
     put_waits_for(&e, json);
-    json_put_real(ends, "earliest_s", find_earliest(&e));
-    json_put_real(ends, "estimate_s", e.stage->completion);
-    json_put_real(ends, "latest_s", find_latest(&e));
+    if (e.stage->counted) {
+        json_put_real(ends, "earliest_s", find_earliest(&e));
+        json_put_real(ends, "estimate_s", e.stage->completion);
+        json_put_real(ends, "latest_s", find_latest(&e));
+    }
     json_object_put(json, "ends", ends);
 }

@@ -208,6 +208,9 @@ put_agents(struct ds *out, const struct host *const hosts[], size_t n)
     PUT_HOSTS("agent_applied_version", "gauge",
               "Version of the order that the host has applied.",
               host->applied);
+    PUT_HOSTS("agent_lag_seconds", "gauge",
+              "Time for which the host has not applied a newer order.",
+              host_lag_ms(host) / 1000.0);
     PUT_HOSTS("shim_bypassed", "gauge",
               "1 while the kernel bypass forwards traffic without priorities.",
               host->bypass);

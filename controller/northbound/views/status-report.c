@@ -29,13 +29,13 @@
 #define LEAST_COVERAGE 0.9
 #define COVERAGE_BYTES 10000000
 
-/* Maximum number of hosts that an alarm lists. */
+/* Maximum number of names that an alarm lists. */
 #define MAX_NAMED 5
 
-/* A list of host names for an alarm. */
+/* A list of names for an alarm. */
 struct names {
     struct ds text;
-    size_t n;                   /* Hosts, also those that are not listed. */
+    size_t n; /* Names, also those that are not listed. */
 };
 
 /* Time for which an alarm names a host that has refused jobs, a job whose
@@ -44,7 +44,7 @@ struct names {
 #define REFUSED_MS 600000
 
 struct hosts_summary {
-    size_t applied;             /* Hosts that have applied their order. */
+    long long lag_ms;           /* Largest host_lag_ms(). */
     double ip_bytes;            /* IP bytes sent by all hosts. */
     double tagged_bytes;        /* Part of 'ip_bytes' of known jobs. */
     struct names disconnected, bypass, lagging, refusing;
@@ -64,7 +64,7 @@ add_name(struct names *names, const char *name)
 static void
 add_host(struct hosts_summary *s, const struct host *host)
 {
-    s->applied += host->connected && host->applied >= host->wanted;
+    s->lag_ms = MAX(s->lag_ms, host_lag_ms(host));
     s->ip_bytes += host->ip_bytes;
     s->tagged_bytes += (host->ip_bytes > host->default_bytes
                         ? host->ip_bytes - host->default_bytes : 0);
@@ -88,7 +88,7 @@ summary_init(struct hosts_summary *s, const struct cluster *c)
     size_t n;
     const struct host **hosts = cluster_known_hosts(c, &n);
 
-    *s = (struct hosts_summary) { .applied = 0 };
+    *s = (struct hosts_summary){ .lag_ms = 0 };
     for (size_t i = 0; i < n; i++) {
         add_host(s, hosts[i]);
     }
@@ -156,6 +156,36 @@ add_refusals(struct json *alarms, const struct cluster *c)
     free(jobs);
 }
 
+/* Names the running stages that show no sign of their jobs. */
+static void
+add_idle_stages(struct json *alarms, const struct cluster *c)
+{
+    static const char *const why[N_STAGE_IDLES] = {
+        [STAGE_NO_PROCESS] = "no process of their jobs has joined",
+        [STAGE_NO_TRAFFIC] = "their jobs have neither sent bytes nor made "
+                             "progress",
+    };
+    struct names idle[N_STAGE_IDLES] = { { .n = 0 } };
+    size_t n;
+    struct stage **stages = cluster_running_stages(c, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        char *name = stage_name(stages[i]);
+
+        add_name(&idle[stages[i]->idle], name);
+        free(name);
+    }
+    free(stages);
+    for (int i = 0; i < N_STAGE_IDLES; i++) {
+        if (why[i] && idle[i].n) {
+            alarm_add(alarms, ALARM_STAGE_IDLE,
+                      "stages behind all others: %s (%s)",
+                      ds_cstr(&idle[i].text), why[i]);
+        }
+        ds_destroy(&idle[i].text);
+    }
+}
+
 static void
 add_alarms(struct json *alarms, const struct status_facts *facts,
            struct hosts_summary *s)
@@ -199,6 +229,7 @@ add_alarms(struct json *alarms, const struct status_facts *facts,
                   ds_cstr(&s->refusing.text));
     }
     add_refusals(alarms, facts->cluster);
+    add_idle_stages(alarms, facts->cluster);
     if (s->ip_bytes >= COVERAGE_BYTES && coverage(s) < LEAST_COVERAGE
         && !facts->observes) {
         alarm_add(alarms, ALARM_COVERAGE,
@@ -302,6 +333,7 @@ status_estimate_fair(const struct decide_rows *rows, double *order_s,
 {
     double *ends = find_ends(rows);
     double *stages = xcalloc(MAX(rows->n_stages, 1), sizeof *stages);
+    size_t n = 0;
 
     for (size_t i = 0; i < rows->n_jobs; i++) {
         double *stage = &stages[rows->jobs[i].stage];
@@ -310,8 +342,13 @@ status_estimate_fair(const struct decide_rows *rows, double *order_s,
     }
     *order_s = *fair_s = 0;
     for (size_t k = 0; k < rows->n_stages; k++) {
-        *order_s += rows->stages[k].completion / rows->n_stages;
-        *fair_s += stages[k] / rows->n_stages;
+        n += rows->stages[k].counted;
+    }
+    for (size_t k = 0; k < rows->n_stages; k++) {
+        if (rows->stages[k].counted) {
+            *order_s += rows->stages[k].completion / n;
+            *fair_s += stages[k] / n;
+        }
     }
     free(stages);
     free(ends);
@@ -358,6 +395,7 @@ status_report_put(struct json *json, const struct controller *ctl)
         .observes = control_observes(ctl),
     };
     struct json *alarms = json_array_create_empty();
+    double age = hosts_db_order_age(ctl->hosts);
     struct hosts_summary s;
 
     summary_init(&s, ctl->cluster);
@@ -366,8 +404,13 @@ status_report_put(struct json *json, const struct controller *ctl)
     database_members_alarms(ctl->intent_members, alarms);
     database_members_alarms(ctl->hosts_members, alarms);
     database_folder_alarms(ctl->folder, alarms);
-    json_put_integer(json, "hosts_applied", s.applied);
-    json_put_real(json, "coverage", coverage(&s));
+    if (age >= 0) {
+        json_put_real(json, "order_age_s", age);
+    }
+    json_put_real(json, "order_lag_s", s.lag_ms / 1000.0);
+    if (s.ip_bytes > 0) {
+        json_put_real(json, "coverage", coverage(&s));
+    }
     json_object_put(json, "predicted", prediction_to_json(ctl));
     json_object_put(json, "gain", fair_comparison_to_json(ctl->fair));
     put_overrides(json, ctl);

@@ -5,7 +5,7 @@
 
 /* Health of the cluster: the summary and the alarms of "controller/status".
  *
- * status_report_put() adds the number of hosts that have applied the order,
+ * status_report_put() adds the age of the order, how far hosts lag behind it,
  * the share of traffic of known jobs, comparisons with fair sharing, overrides
  * and "alarms" (wire/alarm.h).  Main thread
  * only. */

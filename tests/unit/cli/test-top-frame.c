@@ -24,10 +24,10 @@ command_controller_rundir(void)
     return NULL;
 }
 
-#define STATUS(ALARMS)                                                      \
-    "{\"state\": \"active\", \"version\": 7, \"policy\": \"stage\","        \
-    " \"hosts\": 2, \"agents\": 1, \"hosts_applied\": 1, \"cojobs\": 1,"    \
-    " \"jobs\": 2, \"stages\": 1, \"coverage\": 0.75, \"gap\": 1.5,"        \
+#define STATUS(ALARMS)                                                   \
+    "{\"state\": \"active\", \"version\": 7, \"policy\": \"stage\","     \
+    " \"hosts\": 2, \"agents\": 1, \"order_lag_s\": 0.2, \"cojobs\": 1," \
+    " \"jobs\": 2, \"stages\": 1, \"coverage\": 0.75, \"gap\": 1.5,"     \
     " \"alarms\": " ALARMS "}"
 #define ORDER                                                               \
     "{\"order\": [{\"rank\": 0, \"cojob\": \"asha\", \"rung\": 2,"          \
@@ -76,9 +76,10 @@ assert_frame(struct top_screen *screen, const char *alarms,
     }
 }
 
-#define HEADER                                                              \
-    "controller active, order 7 by policy stage, gap 1.50\n"                \
-    "2 hosts, 1 connected, 1 have applied the order; 1 cojobs, 2 jobs, "    \
+#define HEADER                                                            \
+    "controller active, order 7 by policy stage, gap of transfers 1.50\n" \
+    "2 hosts, 1 connected, at most 0.2 s behind the order; 1 cojobs, "    \
+    "2 jobs, "                                                            \
     "1 stages; 75% tagged\n"
 #define STAGES                                                              \
     "  rank  stage   jobs  level  iterations  done  ends in    "            \
@@ -102,6 +103,29 @@ shows_rates_and_loads_between_two_samples(void **state OVS_UNUSED)
         "  link          load  demand\n"
         "  h0:tx         50%   30 s\n"
         "  leaf0>spine0  0%    0 s");
+}
+
+static void
+what_is_unknown_is_not_a_number(void **state OVS_UNUSED)
+{
+    struct top_screen screen = { .lines = 0 };
+    struct top_sample now = make(12, "{\"state\": \"active\"}", "{}", "{}");
+    struct ds frame = DS_EMPTY_INITIALIZER;
+
+    json_destroy(now.views[TOP_ORDER]);
+    now.views[TOP_ORDER] =
+        json_from_string("{\"order\": [{\"cojob\": \"a\", \"iterations\": 9},"
+                         " {\"cojob\": \"b\", \"iterations\": 9,"
+                         " \"idle\": \"no-process\"}]}");
+    top_frame(&now, &now, &screen, &frame);
+    assert_non_null(strstr(ds_cstr(&frame), "unknown tagged"));
+    assert_non_null(strstr(ds_cstr(&frame), "unknown/9   unknown  unknown"));
+    assert_non_null(
+        strstr(ds_cstr(&frame), "unknown/9   unknown  no-process"));
+    ds_destroy(&frame);
+    for (int i = 0; i < N_TOP_VIEWS; i++) {
+        json_destroy(now.views[i]);
+    }
 }
 
 static void
@@ -163,6 +187,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shows_rates_and_loads_between_two_samples),
+        cmocka_unit_test(what_is_unknown_is_not_a_number),
         cmocka_unit_test(sorts_by_name),
         cmocka_unit_test(fits_the_screen_and_scrolls_the_selected_part),
         cmocka_unit_test(survives_a_tiny_screen),

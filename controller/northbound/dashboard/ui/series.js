@@ -90,7 +90,8 @@ const queue = new Series(
 
 export function addSeries(hosts) {
     const connected = hosts.hosts.filter(host => host.connected);
-    const shares = connected.map(host => host.coverage);
+    const shares = connected.map(host => host.coverage)
+        .filter(share => share !== undefined);
     const queues = connected.map(host => host.queued_bytes)
         .filter(n => n !== undefined);
     const sum = numbers => numbers.reduce((total, x) => total + x, 0);
@@ -98,7 +99,7 @@ export function addSeries(hosts) {
     if (shares.length) {
         coverage.add([sum(shares) / shares.length, Math.min(...shares)]);
     } else if (coverage.isEmpty()) {
-        show("coverage", note("No host is connected."));
+        show("coverage", note("No host has reported traffic yet."));
     }
     if (queues.length) {
         queue.add([sum(queues), Math.max(...queues)]);

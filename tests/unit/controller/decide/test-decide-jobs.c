@@ -111,6 +111,41 @@ a_job_before_its_first_iteration_goes_by_its_demand(void **state)
     }
 }
 
+/* "a" needs least and would be first, but no process has joined it. */
+static void
+an_idle_stage_is_behind_all_others(void **state)
+{
+    static const char *const orders[] = { "stage", "work", "las" };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+        struct policy *policy = set_order(f, orders[i], "");
+        struct stage *a;
+
+        give(f, "00", (int64_t[]){ 100, 200 }, NULL);
+        find_job(f, "b/j")->progress.last = 1;
+        a = find_job(f, "a/j")->stage;
+        shash_clear_free_data(&find_job(f, "a/j")->traffic);
+        assert_true(decide_run(f->d, 1000 + 20000 * i));
+        a->known_at = find_job(f, "b/j")->stage->known_at -= 60000;
+        assert_true(decide_run(f->d, 3000 + 20000 * i));
+        assert_int_equal(a->idle, STAGE_NO_PROCESS);
+        assert_int_equal(rank(f, "a/j"), 1);
+        assert_int_equal(level(f, "a/j"), policy->n_levels - 1);
+        assert_int_equal(a->rank, 1);
+
+        find_job(f, "a/j")->progress.last = 1;
+        assert_true(decide_run(f->d, 5000 + 20000 * i));
+        assert_int_equal(a->idle, STAGE_BUSY);
+        assert_int_equal(rank(f, "a/j"), 0);
+        a->known_at += 60000;
+        find_job(f, "b/j")->stage->known_at += 60000;
+        find_job(f, "a/j")->progress.last = -1;
+        decide_set_policy(f->d, f->stage);
+        policy_destroy(policy);
+    }
+}
+
 /* Of "a", which goes first, "fast" is done long before "slow" and so lets "b"
  * go before it. */
 static void
@@ -616,6 +651,7 @@ main(void)
         TEST(a_job_between_stages_keeps_its_level),
         TEST(a_job_before_its_first_stage_goes_by_its_model),
         TEST(a_job_before_its_first_iteration_goes_by_its_demand),
+        TEST(an_idle_stage_is_behind_all_others),
         TEST(a_job_with_slack_waits),
         TEST(a_job_does_not_pass_by_its_pace_behind_others),
         TEST(jobs_of_about_equal_slack_keep_their_places),

@@ -297,6 +297,33 @@ who_shares_waits_for_all(void **state)
     assert_false(find_job(f, "c/j")->progress.waits);
 }
 
+/* It moves bytes for ever, and its iterations are not counted. */
+static void
+an_unknown_number_of_iterations_is_not_reported(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json, *row;
+
+    for (int round = 0; round < 2; round++) {
+        give(f, "0", (int64_t[]){ 100 }, NULL);
+        find_job(f, "a/j")->moved = round ? 2e6 : 0;
+        assert_true(decide_run(f->d, 1000 + 2000 * round));
+        json = decide_order_to_json(f->d);
+        row = shash_find_data(json_object(json), "order");
+        row = row->array.elems[0];
+        assert_int_equal(!shash_find(json_object(row), "iterations_left"),
+                         round);
+        assert_int_equal(!shash_find(json_object(row), "completion_s"), round);
+        json_destroy(json);
+        json = decide_explain(f->d, "a/j");
+        assert_int_equal(!shash_find(json_object(json), "iterations_left"),
+                         round);
+        assert_int_equal(!shash_find(json_object(json), "completion_s"),
+                         round);
+        json_destroy(json);
+    }
+}
+
 int
 main(void)
 {
@@ -304,6 +331,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         TEST(counts_what_decided_orders),
         TEST(tells_the_order_and_its_quality),
+        TEST(an_unknown_number_of_iterations_is_not_reported),
         TEST(a_stage_without_demand_has_no_bottleneck),
         TEST(bounds_what_has_ended),
         TEST(stages_can_be_replayed),

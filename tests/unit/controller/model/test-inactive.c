@@ -115,6 +115,57 @@ nothing_is_known_of_a_job_without_hosts(void **state)
     assert_true(is_silent_after(f, BEGAN + 600000, 60000));
 }
 
+/* A mistyped name of "stage begin": no host has ever seen the job. */
+static void
+a_stage_that_no_process_joins_is_idle_after_a_grace_period(void **state)
+{
+    struct fixture *f = *state;
+    long long began = f->stage->known_at;
+    struct job *x = shash_find_data(&f->c->jobs, "a/x");
+
+    shash_clear_free_data(&x->traffic);
+    assert_int_equal(stage_find_idle(f->stage, began + STAGE_JOIN_MS - 1),
+                     STAGE_BUSY);
+    assert_int_equal(stage_find_idle(f->stage, began + STAGE_JOIN_MS),
+                     STAGE_NO_PROCESS);
+    f->y->at = began + STAGE_JOIN_MS - 200;
+    assert_int_equal(stage_find_idle(f->stage, began + STAGE_JOIN_MS),
+                     STAGE_BUSY);
+    f->y->at = 0;
+    f->y->host->connected = false; /* Nothing is known of its jobs. */
+    assert_int_equal(stage_find_idle(f->stage, began + STAGE_JOIN_MS),
+                     STAGE_BUSY);
+    f->y->host->connected = true;
+    x->progress.last = 3; /* A REST client reported. */
+    assert_int_equal(stage_find_idle(f->stage, began + STAGE_JOIN_MS),
+                     STAGE_BUSY);
+}
+
+/* Only where iterations are known to send bytes does silence mean anything. */
+static void
+a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen(void **state)
+{
+    struct fixture *f = *state;
+    long long now = f->stage->known_at + STAGE_TRAFFIC_MS;
+    struct job *x = shash_find_data(&f->c->jobs, "a/x");
+    struct job *y = shash_find_data(&f->c->jobs, "a/y");
+
+    f->x->at = f->y->at = now;
+    assert_int_equal(stage_find_idle(f->stage, now), STAGE_BUSY);
+    f->x->measured = f->y->measured = 8;
+    f->x->per_iteration[DIR_TX] = f->y->per_iteration[DIR_TX] = 1000;
+    assert_int_equal(stage_find_idle(f->stage, now - 1), STAGE_BUSY);
+    assert_int_equal(stage_find_idle(f->stage, now), STAGE_NO_TRAFFIC);
+    x->progress.period = 2; /* Its iterations are long. */
+    assert_int_equal(stage_find_idle(f->stage, now), STAGE_BUSY);
+    x->progress.period = 0;
+    y->progress.mark_at = now; /* It has made progress. */
+    assert_int_equal(stage_find_idle(f->stage, now), STAGE_BUSY);
+    y->progress.mark_at = 0;
+    stage_get_bytes(f->stage, f->x->host)->bytes[DIR_RX] = 1;
+    assert_int_equal(stage_find_idle(f->stage, now), STAGE_BUSY);
+}
+
 /* Its stage ends after a minute, and ten more later so does the search. */
 static void
 a_search_without_stages_or_processes_is_silent(void **state)
@@ -155,6 +206,8 @@ main(void)
         TEST(one_job_with_a_process_is_enough),
         TEST(a_host_that_is_away_says_nothing),
         TEST(nothing_is_known_of_a_job_without_hosts),
+        TEST(a_stage_that_no_process_joins_is_idle_after_a_grace_period),
+        TEST(a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen),
         TEST(a_search_without_stages_or_processes_is_silent),
         TEST(a_search_between_stages_is_not),
     };

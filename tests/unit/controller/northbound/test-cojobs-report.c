@@ -97,18 +97,18 @@ coverage_of_a_host_is_its_tagged_share(void **state OVS_UNUSED)
     const struct controller ctl = { .cluster = c };
     struct host *host = cluster_get_host(c, "h0");
 
-#define HOST(COVERAGE) \
-    "{\"hosts\":[{\"applied\":0,\"bypass\":false,\"connected\":false," \
-    "\"coverage\":" COVERAGE ",\"host\":\"h0\",\"moved\":{\"rx\":0," \
+#define HOST(COVERAGE)                                                          \
+    "{\"hosts\":[{\"applied\":0,\"bypass\":false,\"connected\":false," COVERAGE \
+    "\"host\":\"h0\",\"lag_s\":0,\"moved\":{\"rx\":0,"                          \
     "\"tx\":0},\"ports\":{},\"state\":\"\",\"wanted\":0}]}"
     host->reports = true;
     cluster_get_host(c, "h1");          /* Only an ended job names it. */
-    assert_json(cojobs_report_hosts(&ctl), HOST("1"));
+    assert_json(cojobs_report_hosts(&ctl), HOST(""));
     host->ip_bytes = 100;
     host->default_bytes = 25;
-    assert_json(cojobs_report_hosts(&ctl), HOST("0.75"));
+    assert_json(cojobs_report_hosts(&ctl), HOST("\"coverage\":0.75,"));
     host->default_bytes = 101;          /* Counted at different times. */
-    assert_json(cojobs_report_hosts(&ctl), HOST("0"));
+    assert_json(cojobs_report_hosts(&ctl), HOST("\"coverage\":0,"));
     cluster_destroy(c);
 }
 

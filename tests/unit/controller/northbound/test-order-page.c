@@ -19,9 +19,11 @@
 #define STATUS "{\"state\": \"active\", \"policy\": \"stage\", "              \
                "\"version\": 7, \"bound_s\": 10, \"gap\": 1.25, "           \
                "\"bound_kind\": \"coupled\"}"
-#define HOSTS "{\"hosts\": ["                                                 \
+#define HOSTS                                                                 \
+    "{\"hosts\": ["                                                           \
     "{\"connected\": true, \"wanted\": 7, \"applied\": 7, \"coverage\": 1}, " \
-    "{\"connected\": true, \"wanted\": 7, \"applied\": 6, \"coverage\": 0.5},"\
+    "{\"connected\": true, \"wanted\": 7, \"applied\": 6, \"lag_s\": 0.3, "   \
+    "\"coverage\": 0.5},"                                                     \
     "{\"connected\": false, \"wanted\": 7, \"applied\": 7, \"coverage\": 0}]}"
 #define ROW(RANK, COJOB, BOTTLENECK, DEMAND, REST)                            \
     "{\"rank\": " RANK ", \"cojob\": \"" COJOB "\", \"rung\": 2, "            \
@@ -67,11 +69,22 @@ the_page_shows_the_state(void **state OVS_UNUSED)
     assert_has(page(STATUS, "{\"order\": []}", HOSTS),
                "<dt>Controller</dt><dd>active</dd>",
                "<dt>Hosts connected</dt><dd>2 of 3</dd>",
-               "<dt>Order applied</dt><dd>1 of 2</dd>",
+               "<dt>Slowest host behind the order</dt><dd>0.3 s</dd>",
                "<dt>Coverage</dt><dd>75.0 %</dd>",
-               "<dt>Distance from the optimum, at most</dt><dd>25.0 % "
-               "(bound: coupled)</dd>",
+               "<dt>Remaining transfers, without computing</dt>"
+               "<dd>at most 25.0 % above any order (bound: coupled)</dd>",
                "No stage is running.", NULL);
+}
+
+static void
+what_is_unknown_is_not_shown_as_a_number(void **state OVS_UNUSED)
+{
+    assert_has(page(STATUS,
+                    "{\"order\": [{\"rank\": 0, \"cojob\": \"typo\","
+                    " \"idle\": \"no-process\"}]}",
+                    "{\"hosts\": [{\"connected\": true}]}"),
+               "<dt>Coverage</dt><dd>unknown</dd>", "\">unknown</td>",
+               "no process of its jobs has joined; ", NULL);
 }
 
 static void
@@ -180,6 +193,7 @@ main(void)
         cmocka_unit_test(the_page_shows_the_state),
         cmocka_unit_test(the_page_shows_why_a_stage_has_its_rank),
         cmocka_unit_test(the_page_shows_overrides_and_alarms),
+        cmocka_unit_test(what_is_unknown_is_not_shown_as_a_number),
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(missing_members_leave_cells_empty),
         cmocka_unit_test(rows_above_the_limit_are_counted),

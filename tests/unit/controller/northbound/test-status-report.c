@@ -188,6 +188,22 @@ a_host_that_lags_raises_an_alarm(void **state)
 }
 
 static void
+idle_stages_raise_an_alarm(void **state)
+{
+    struct fixture *f = *state;
+    struct stage *stage;
+
+    cluster_intent_begin(f->c);
+    stage = cojob_put_stage(f->c, cluster_put_cojob(f->c, "a", 1, true), 0, 1,
+                            0, 100);
+    cluster_intent_end(f->c);
+    assert_alarm(f, NULL);
+    stage->idle = STAGE_NO_PROCESS;
+    assert_alarm(f, "stages behind all others: a/0 (no process of their jobs "
+                    "has joined)");
+}
+
+static void
 unknown_traffic_counts_in_all_hosts_and_not_while_observing(void **state)
 {
     struct fixture *f = *state;
@@ -216,6 +232,7 @@ main(void)
         TEST(refused_jobs_raise_an_alarm),
         TEST(an_alarm_lists_five_hosts_in_order),
         TEST(a_host_that_lags_raises_an_alarm),
+        TEST(idle_stages_raise_an_alarm),
         TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing),
     };
 
