@@ -108,6 +108,21 @@ update_idle(struct stage *stage, long long now)
     stage->idle = idle;
 }
 
+/* Keeps the longest computing time of an iteration for the history. */
+static void
+note_compute(struct stage *stage, const struct decide_job *jobs, size_t n)
+{
+    double compute = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        compute = MAX(compute,
+                      jobs[i].predicted / jobs[i].iterations - jobs[i].burst);
+    }
+    if (compute > 0) {
+        stage->compute = compute;
+    }
+}
+
 static void
 collect_job(struct decide_problem *dp, const struct cluster *c,
             const struct policy *policy, int stage, struct job *job,
@@ -315,6 +330,8 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
             collect_job(dp, c, policy, i, dp->stages[i]->jobs[j], now);
         }
         dp->first_job[i + 1] = dp->n_jobs;
+        note_compute(dp->stages[i], &dp->jobs[dp->first_job[i]],
+                     dp->n_jobs - dp->first_job[i]);
     }
     if (unit == ORDER_UNIT_STAGE) {
         add_stages(dp, policy, policy->aging_slowdown, now, op);

@@ -39,6 +39,10 @@ stage_history_row(const struct stage *stage)
     json_put_integer(json, "began", stage->began);
     json_put_integer(json, "ended", stage->ended);
     json_object_put(json, "demand", demand);
+    if (stage->ended) {
+        json_put_integer(json, "iterations", MAX(1, stage->done));
+        json_put_real(json, "compute_s", stage->compute);
+    }
     return json;
 }
 

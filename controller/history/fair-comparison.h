@@ -9,8 +9,8 @@
  * force.  Instead, the simulator replays the demand of the last
  * FAIR_COMPARISON_STAGES stages, with their real start times, under the policy
  * and under fair sharing with the same levels.  Both results are predictions,
- * because computing time is not recorded and the simulated network is ideal:
- * compare them with each other, not with measured times.
+ * because the simulated network is ideal and the computing time of iterations
+ * is an estimate: compare them with each other, not with measured times.
  *
  * A simulation can take seconds and must not delay an order.  A child process
  * runs "stagecoach policy whatif" at the lowest priority, with a time limit,

@@ -640,6 +640,7 @@ stage_put_job(struct stage *stage, struct job *job)
     if (!stage->ended && job->stage != stage) {
         job->previous = job->stage;
         job->stage = stage;
+        stage->first_iteration = MAX(stage->first_iteration, job->iteration);
         job->sent = 0;
         job_progress_pause(&job->progress);
     }
@@ -667,6 +668,11 @@ forget_stage(struct cluster *c, const struct stage *stage)
 static void
 move_to_ended(struct cluster *c, struct stage *stage)
 {
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        stage->done = MAX(stage->done,
+                          MIN(stage->jobs[i]->iteration, stage->iterations) -
+                              stage->first_iteration);
+    }
     ovs_list_remove(&stage->node);
     stage->cojob = NULL;
     stage->n_jobs = 0;

@@ -230,6 +230,13 @@ struct stage {
                                  * it. */
     enum stage_idle idle;       /* Written by decide.h. */
     int64_t iterations;         /* That each of its jobs must reach. */
+    int64_t first_iteration;    /* Most that one of its jobs had done when the
+                                 * stage began. */
+    int64_t done;               /* Iterations of its jobs in it, once it has
+                                 * ended; 0 if unknown. */
+    double compute;             /* Predicted seconds of an iteration without
+                                 * transfers, of its slowest job.  Written by
+                                 * decide.h. */
     struct announcement announcement;   /* What its search announced of its
                                          * later stages, and hid before. */
     int rank;                   /* In the last order, -1 before the first. */

@@ -32,6 +32,8 @@ struct hosts {
 struct stage {
     char *name;
     double began;               /* Milliseconds since 1970. */
+    double iterations;          /* At least 1. */
+    double compute;             /* Seconds of an iteration. */
     double *seconds[2];         /* Of each host's TX and RX, 'n' of them. */
     size_t n, allocated[2];
 };
@@ -120,6 +122,8 @@ read_stage(struct recording *r, const struct json_at *at, const cJSON *item)
         abort();
     }
     free(cojob);
+    stage->iterations = json_integer_or(at, "iterations", 1, 1e15, 1);
+    stage->compute = json_number_or(at, "compute_s", 0, MAX_SECONDS, 0);
     json_ignore(at, "policy");        /* Of a history. */
     r->n_stages++;
     read_demand(r, demand, cJSON_GetObjectItemCaseSensitive(item, "demand"),
@@ -151,7 +155,8 @@ static void
 carry(struct workload_job *job, struct stage *stage, int src, int dst,
       double seconds)
 {
-    workload_add_transfer(job, src, dst, seconds * LINK_CAPACITY, 0, 0);
+    workload_add_transfer(job, src, dst,
+                          seconds / stage->iterations * LINK_CAPACITY, 0, 0);
     if (src < (int) stage->n) {
         stage->seconds[TX][src] -= seconds;
     }
@@ -193,18 +198,24 @@ make_workload(struct recording *r)
     int n_hosts = r->hosts.n;
     struct workload *w = workload_create(
         "stage", sim_fabric_create(n_hosts ? 2 * n_hosts : 1, LINK_CAPACITY));
-    double first = INFINITY;
+    double first = INFINITY, iterations = 0, merged;
 
     for (size_t i = 0; i < r->n_stages; i++) {
         first = fmin(first, r->stages[i].began);
+        iterations += r->stages[i].iterations;
     }
+    merged = fmax(1, iterations / RECORDING_MAX_ITERATIONS);
     for (size_t i = 0; i < r->n_stages; i++) {
         struct stage *stage = &r->stages[i];
         struct workload_cojob *cojob = workload_add_cojob(
             w, stage->name, 1, (stage->began - first) / 1000);
 
-        add_transfers(workload_add_job(cojob, "jobs", 0), stage, n_hosts);
-        workload_add_rung(w, cojob, 1, 1);
+        double all = stage->compute * stage->iterations;
+
+        stage->iterations = fmax(1, floor(stage->iterations / merged));
+        add_transfers(workload_add_job(cojob, "jobs", all / stage->iterations),
+                      stage, n_hosts);
+        workload_add_rung(w, cojob, stage->iterations, 1);
     }
     return w;
 }

@@ -109,6 +109,49 @@ meets_those_who_were_not_measured(void **state)
     workload_destroy(w);
 }
 
+/* Two stages of four iterations at one port, which is used half of the time by
+ * each: iterations of one fit into the computing of the other.  As one
+ * exchange each, they would take 4 and 8 s under any order of the port. */
+static void
+repeats_the_iterations_and_their_computing(void **state)
+{
+#define ITERATING(COJOB)                                                  \
+    "{\"cojob\": \"" COJOB "\", \"rung\": 0, \"began\": 1, \"ended\": 9," \
+    " \"iterations\": 4, \"compute_s\": 1, \"demand\": {\"x:tx\": 4}}"
+    struct workload *w =
+        read_workload(RECORDING(ITERATING("a") "," ITERATING("b")));
+    struct sim_options options = {
+        .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+        .service = SIM_SERVICE_EXACT,
+    };
+    struct sim_result r;
+
+    assert_int_equal(w->cojobs[0].rungs[0].iterations, 4);
+    assert_near(w->cojobs[0].jobs[0].compute, 1);
+    assert_near(port_seconds(w, 0, 0), 1);
+    assert_true(workload_iterates(w));
+    simulate(w, &options, &r);
+    assert_near(r.mean, 8.5);
+    assert_near(r.max, 9);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+static void
+merges_iterations_of_long_recordings(void **state)
+{
+    struct workload *w = read_workload(
+        RECORDING("{\"cojob\": \"a\", \"rung\": 0, \"began\": 1, \"ended\": 9,"
+                  " \"iterations\": 500000, \"compute_s\": 0.001,"
+                  " \"demand\": {\"x:tx\": 100}}"));
+
+    assert_int_equal(w->cojobs[0].rungs[0].iterations,
+                     RECORDING_MAX_ITERATIONS);
+    assert_near(w->cojobs[0].jobs[0].compute, 0.01);
+    assert_near(port_seconds(w, 0, 0), 100.0 / RECORDING_MAX_ITERATIONS);
+    workload_destroy(w);
+}
+
 static const struct {
     const char *text, *error;
 } mistakes[] = {
@@ -154,6 +197,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(puts_on_each_port_what_was_measured),
         cmocka_unit_test(meets_those_who_were_not_measured),
+        cmocka_unit_test(repeats_the_iterations_and_their_computing),
+        cmocka_unit_test(merges_iterations_of_long_recordings),
         cmocka_unit_test(names_the_member_at_fault),
     };
 
