@@ -14,6 +14,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/memory.h"
+#include "base/similar.h"
 
 #define MAX_ERRORS 20           /* Messages that are kept of one text. */
 #define MAX_EXACT 9007199254740992.0    /* 2^53: integers are exact so far. */
@@ -31,6 +32,8 @@ struct json_at {
     const cJSON *item;
     size_t index;                       /* Among the children of 'parent'. */
     bool read;                          /* A member that a reader requested. */
+    char *meant;                        /* Similar name that a reader
+                                         * requested and that is missing. */
     struct json_at *children;           /* [n]: elements, or members. */
     size_t n;
 };
@@ -66,6 +69,7 @@ free_children(struct json_at *at)
 {
     for (size_t i = 0; i < at->n; i++) {
         free_children(&at->children[i]);
+        free(at->children[i].meant);
     }
     free(at->children);
     at->children = NULL;
@@ -224,15 +228,37 @@ json_at_integer(const struct json_at *at, int64_t min, int64_t max)
     return x;
 }
 
+/* Notes 'member', which 'at' lacks, at members of a similar name, for the
+ * message if nothing reads them. */
+static void
+note_missing(const struct json_at *at, const char *member)
+{
+    for (size_t i = 0; i < at->n; i++) {
+        struct json_at *child = &at->children[i];
+        const char *name = child->item->string;
+
+        if (!child->read && similar_is(name, member)
+            && (!child->meant || similar_distance(name, member)
+                < similar_distance(name, child->meant))) {
+            free(child->meant);
+            child->meant = duplicate(member);
+        }
+    }
+}
+
 /* Returns the first 'member' of 'at', or NULL. */
 static struct json_at *
 find_member(const struct json_at *at, const char *member)
 {
-    for (size_t i = 0; at && cJSON_IsObject(at->item) && i < at->n; i++) {
+    if (!at || !cJSON_IsObject(at->item)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < at->n; i++) {
         if (!strcmp(at->children[i].item->string, member)) {
             return &at->children[i];
         }
     }
+    note_missing(at, member);
     return NULL;
 }
 
@@ -600,7 +626,12 @@ refuse_unknown(const struct json_at *at)
         const struct json_at *child = &at->children[i];
 
         if (cJSON_IsObject(at->item) && !child->read) {
-            json_fail(at, child->item->string, "unknown member");
+            if (child->meant) {
+                json_fail(at, child->item->string, "unknown member, did you "
+                          "mean \"%s\"", child->meant);
+            } else {
+                json_fail(at, child->item->string, "unknown member");
+            }
         } else {
             refuse_unknown(child);
         }

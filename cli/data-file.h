@@ -16,6 +16,10 @@ struct policy;
  * NULL if neither has the file.  The caller must free it. */
 char *data_file_find(const char *name);
 
+/* Returns the names of the installed policies, sorted and followed by NULL.
+ * The caller frees the names and the array. */
+char **policy_names(void);
+
 /* Stores the path of the policy, which the caller must free, or NULL.  Returns
  * NULL or a malloc()'d message. */
 char *policy_find(const char *name, char **filep);

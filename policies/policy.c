@@ -24,19 +24,18 @@ static const uint8_t default_levels[POLICY_MAX_LEVELS] = {
 };
 
 #define ROW(SECTION, NAME, TYPE, MEMBER, SCALE, MIN, MAX)               \
-    { SECTION, NAME, NULL, POLICY_##TYPE,                               \
+    { SECTION, NAME, POLICY_##TYPE,                                     \
       offsetof(struct policy, MEMBER), SCALE, MIN, MAX }
 
 const struct policy_member policy_members[POLICY_N_MEMBERS] = {
-    ROW(NULL, "lease_ms", INT64, lease_ms, 1, 100, 600000),
+    ROW(NULL, "lease_ms", INT64, lease_ms, 1, 3000, 600000),
     ROW(NULL, "coalesce_ms", INT64, coalesce_ms, 1, 10, 50),
     ROW(NULL, "retag_ms", INT64, retag_ms, 1, 0, 60000),
     ROW(NULL, "refresh_ms", INT64, refresh_ms, 1, 20, 60000),
     ROW(NULL, "aging_s", DOUBLE, aging_s, 1, 0, 1e6),
     ROW(NULL, "aging_slowdown", DOUBLE, aging_slowdown, 1, 0, 1e6),
     ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5),
-    { NULL, "min_share", "guard_share", POLICY_DOUBLE,
-      offsetof(struct policy, min_share), 1, 0, 0.2 },
+    ROW(NULL, "min_share", DOUBLE, min_share, 1, 0, 0.2),
     ROW(NULL, "slack_share", DOUBLE, order.slack_share, 1, 0, 1),
     ROW("objective", "slowdown", DOUBLE, objective_slowdown, 1, 0, 1e6),
     ROW("congestion", "gamma", DOUBLE, congestion_gamma, 1, 0.5, 1),
@@ -238,35 +237,6 @@ read_factors(const struct json_at *weights, const char *member,
     }
 }
 
-/* Reads "weights", which may be null. */
-static void
-read_weights(const struct json_at *weights, bool has_aging,
-             struct policy *policy)
-{
-    const struct policy_member *aging = policy_member_find(NULL, "aging_s");
-
-    read_factors(weights, "users", &policy->users);
-    read_factors(weights, "cojobs", &policy->cojobs);
-    policy->aging_s = json_number_or(weights, "age_s", aging->min, aging->max,
-                                     policy->aging_s);
-    if (has_aging && json_has(weights, "age_s")) {
-        json_fail(weights, "age_s", "is the same as /aging_s, only one of "
-                  "them is allowed");
-    }
-}
-
-/* Reads the number 'name' of 'object' if it is there. */
-static void
-read_member(const struct json_at *object, const struct policy_member *m,
-            const char *name, struct policy *policy)
-{
-    if (json_has(object, name)) {
-        policy_member_set(m, policy, m->type == POLICY_DOUBLE
-                          ? json_number(object, name, m->min, m->max)
-                          : json_integer(object, name, m->min, m->max));
-    }
-}
-
 /* Reads the numbers of the text; the others keep their defaults. */
 static void
 read_members(const struct json_at *top, struct policy *policy)
@@ -281,15 +251,42 @@ read_members(const struct json_at *top, struct policy *policy)
             section = m->section;
             object = json_object_or_null(top, section);
         }
-        read_member(object, m, m->name, policy);
-        if (m->alias && json_has(object, m->name)
-            && json_has(object, m->alias)) {
-            json_fail(object, m->alias, "is the old name of /%s, only one of "
-                      "them is allowed", m->name);
-            json_ignore(object, m->alias);
-        } else if (m->alias) {
-            read_member(object, m, m->alias, policy);
+        if (json_has(object, m->name)) {
+            policy_member_set(m, policy, m->type == POLICY_DOUBLE
+                              ? json_number(object, m->name, m->min, m->max)
+                              : json_integer(object, m->name, m->min,
+                                             m->max));
         }
+    }
+}
+
+/* Checks the rules between numbers, if each of them is valid. */
+static void
+check_members(const struct json_check *jc, const struct json_at *top,
+              const struct policy *policy)
+{
+    int n_classes = policy->n_levels + 2;       /* Control and default, too. */
+
+    if (!json_ok(jc)) {
+        return;
+    }
+    if (policy->refresh_ms < policy->coalesce_ms) {
+        json_fail(top, json_has(top, "refresh_ms") ? "refresh_ms"
+                       : "coalesce_ms",
+                  "%"PRId64" ms between two orders are less than the "
+                  "%"PRId64" ms of /coalesce_ms within which events make one",
+                  policy->refresh_ms, policy->coalesce_ms);
+    }
+    if (policy->retag_ms >= policy->lease_ms) {
+        json_fail(top, "retag_ms", "%"PRId64" ms between two changes of a "
+                  "level are not below the %"PRId64" ms of /lease_ms, within "
+                  "which an order expires",
+                  policy->retag_ms, policy->lease_ms);
+    }
+    if (policy->min_share * n_classes > 1) {
+        json_fail(top, "min_share", "%g for each of %d levels, control and "
+                  "default with them, is more than the link",
+                  policy->min_share, n_classes);
     }
 }
 
@@ -298,6 +295,7 @@ static void
 read_policy(struct json_check *jc, struct policy *policy)
 {
     const struct json_at *top = json_check_top(jc);
+    const struct json_at *weights;
 
     *policy = (struct policy) {
         .lease_ms = 10000, .coalesce_ms = 20, .retag_ms = 100,
@@ -317,8 +315,10 @@ read_policy(struct json_check *jc, struct policy *policy)
                                  POLICY_REGISTERED);
     read_levels(jc, json_object_or_null(top, "levels"), policy);
     read_members(top, policy);
-    read_weights(json_object_or_null(top, "weights"),
-                 json_has(top, "aging_s"), policy);
+    weights = json_object_or_null(top, "weights");
+    read_factors(weights, "users", &policy->users);
+    read_factors(weights, "cojobs", &policy->cojobs);
+    check_members(jc, top, policy);
 }
 
 char *
@@ -464,29 +464,6 @@ policy_to_json(const struct policy *policy)
     return json;
 }
 
-/* Returns the JSON of 'policy' with old names replaced by current ones. */
-static cJSON *
-parse_text(const struct policy *policy)
-{
-    cJSON *json = must(cJSON_Parse(policy->text));
-    cJSON *weights = cJSON_GetObjectItemCaseSensitive(json, "weights");
-    cJSON *age = cJSON_DetachItemFromObjectCaseSensitive(weights, "age_s");
-
-    if (age) {
-        cJSON_AddItemToObject(json, "aging_s", age);
-    }
-    for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
-        const struct policy_member *m = &policy_members[i];
-        cJSON *old = m->alias
-            ? cJSON_DetachItemFromObjectCaseSensitive(json, m->alias) : NULL;
-
-        if (old) {
-            cJSON_AddItemToObject(json, m->name, old);
-        }
-    }
-    return json;
-}
-
 /* Adds the members of 'item' to 'rows'.  'given' is the same item of the text,
  * or NULL if it is a default. */
 static void
@@ -521,7 +498,7 @@ void
 policy_rows_init(struct policy_rows *rows, const struct policy *policy)
 {
     cJSON *json = policy_to_json(policy);
-    cJSON *given = parse_text(policy);
+    cJSON *given = must(cJSON_Parse(policy->text));
 
     *rows = (struct policy_rows) { 0 };
     add_rows(rows, "", json, given);
@@ -583,7 +560,7 @@ char *
 policy_rewrite(const struct policy *policy, const struct policy *changed,
                const char *name, const char *description)
 {
-    cJSON *json = parse_text(policy);
+    cJSON *json = must(cJSON_Parse(policy->text));
     struct policy_rows old, new;
     char *text;
 
@@ -603,5 +580,115 @@ policy_rewrite(const struct policy *policy, const struct policy *changed,
     policy_rows_uninit(&new);
     text = must(cJSON_Print(json));
     cJSON_Delete(json);
+    return text;
+}
+
+/* Functions that tell whether an order reads some members. */
+
+static bool
+is_sincronia(enum order_kind kind)
+{
+    return kind == ORDER_SINCRONIA;
+}
+
+static bool
+is_fifo_lm(enum order_kind kind)
+{
+    return kind == ORDER_FIFO_LM;
+}
+
+static bool
+is_dclas(enum order_kind kind)
+{
+    return kind == ORDER_DCLAS;
+}
+
+static bool
+is_stage_early(enum order_kind kind)
+{
+    return kind == ORDER_STAGE_EARLY;
+}
+
+static bool
+has_iterations(enum order_kind kind)
+{
+    return order_classes[kind].iterating == ORDER_UNIT_ITERATION;
+}
+
+static bool
+has_stages(enum order_kind kind)
+{
+    return order_classes[kind].unit == ORDER_UNIT_STAGE
+           && kind != ORDER_FAIR;
+}
+
+static bool
+has_weights(enum order_kind kind)
+{
+    return order_classes[kind].certified || kind == ORDER_WORK;
+}
+
+static bool
+keeps_order(enum order_kind kind)
+{
+    return order_classes[kind].certified || has_stages(kind);
+}
+
+/* Members by the beginning of their pointer, and the orders that read them. */
+static const struct {
+    const char *begin;
+    bool (*is_read)(enum order_kind);
+} readers[] = {
+    { "/sincronia/", is_sincronia },
+    { "/fifo_lm/", is_fifo_lm },
+    { "/dclas/", is_dclas },
+    { "/early/boost", is_stage_early },
+    { "/early/", order_uses_metrics },
+    { "/improve/", has_iterations },
+    { "/objective/", has_iterations },
+    { "/refresh_ms", has_iterations },
+    { "/slack_share", has_stages },
+    { "/hysteresis", keeps_order },
+    { "/aging_", has_weights },
+    { "/weights/", has_weights },
+};
+
+char *
+policy_warnings(const char *name, const struct policy *policy)
+{
+    enum order_kind kind = policy->order.kind;
+    struct policy_rows rows;
+    char *text;
+    size_t size;
+    FILE *stream = must(open_memstream(&text, &size));
+
+    policy_rows_init(&rows, policy);
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct policy_row *row = &rows.rows[i];
+        size_t r = 0;
+
+        while (r < sizeof readers / sizeof *readers
+               && strncmp(row->member, readers[r].begin,
+                          strlen(readers[r].begin))) {
+            r++;
+        }
+        if (!row->given || r == sizeof readers / sizeof *readers) {
+            continue;
+        }
+        if (!readers[r].is_read(kind)) {
+            fprintf(stream, "%s: %s: warning, no effect under the order \"%s\"\n",
+                    name, row->member, order_names[kind]);
+        } else if (!strncmp(row->member, "/improve/", strlen("/improve/"))) {
+            fprintf(stream, "%s: %s: warning, no effect where jobs iterate: "
+                    "serves traces of coflows only\n", name, row->member);
+        }
+    }
+    policy_rows_uninit(&rows);
+    fclose(stream);
+    if (!size) {
+        free(text);
+        return NULL;
+    }
+    text[size - 1] = '\0';
     return text;
 }

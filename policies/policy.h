@@ -12,7 +12,8 @@
  * between members are in the reader only.
  *
  * A policy may have numbers for orders that it does not name.  They take
- * effect when "order" names these orders.
+ * effect when "order" names these orders; until then policy_warnings() names
+ * them.
  *
  *    struct policy *policy;
  *    char *error = policy_from_file("policies/stage.json", &policy);
@@ -90,7 +91,9 @@ struct policy {
                                  * the first. */
 
     int64_t lease_ms;           /* Time after which an order that is not
-                                 * renewed expires; all jobs are then equal. */
+                                 * renewed expires; all jobs are then equal.
+                                 * At least three renewals, which come each
+                                 * second. */
     int64_t coalesce_ms;        /* Time window in which events are coalesced
                                  * into one order. */
     int64_t retag_ms;           /* Minimum time between two changes of a job's
@@ -140,6 +143,11 @@ void policy_destroy(struct policy *);
 /* Returns all errors of 'text', one message per line, or NULL. */
 char *policy_errors(const char *name, const char *text);
 
+/* Returns what an operator should know of a valid policy, one message per line
+ * that begins with 'name', or NULL: members that the text gives and that have
+ * no effect under its order. */
+char *policy_warnings(const char *name, const struct policy *);
+
 /* Returns the factor of the weight of 'cojob' of 'user': the product of the
  * policy's factors of both, which are 1 by default.  'user' may be null. */
 double policy_weight(const struct policy *, const char *user,
@@ -155,7 +163,6 @@ enum policy_type { POLICY_INT, POLICY_INT64, POLICY_DOUBLE };
 struct policy_member {
     const char *section;        /* Object that has it; NULL for the top. */
     const char *name;           /* Name in the JSON, with its unit. */
-    const char *alias;          /* Old name, accepted; or NULL. */
     enum policy_type type;      /* Type of the member of struct policy. */
     size_t offset;              /* Offset of that member. */
     double scale;               /* Unit of the JSON in units of the member. */
@@ -190,7 +197,7 @@ struct policy_rows {
     struct policy_row *rows;
 };
 
-/* Lists all members in the order of the schema, by their current names. */
+/* Lists all members in the order of the schema. */
 void policy_rows_init(struct policy_rows *, const struct policy *);
 void policy_rows_uninit(struct policy_rows *);
 

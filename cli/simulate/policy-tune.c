@@ -238,7 +238,8 @@ print_effect(const struct tune_effect *e)
 
     printf("%-20s %10s", e->knob->name, is);
     if (!e->n) {
-        printf("  no effect\n");
+        puts(e->ineffective ? "  no effect"
+                            : "  not tried, the budget was used up");
     } else {
         printf(" %10s %5.1f %%  %-22s %10s %5.1f %%%s\n", best,
                100 * e->gain, held_back, worst, 100 * e->loss,

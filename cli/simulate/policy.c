@@ -404,6 +404,24 @@ readers_error(const char *file, const char *text)
     return error;
 }
 
+/* Prints the warnings of the valid policy in 'text'. */
+static void
+print_warnings(const char *file, const char *text)
+{
+    struct policy *policy;
+    char *warnings = NULL;
+
+    free(policy_from_string(file, text, &policy));
+    if (policy) {
+        warnings = policy_warnings(file, policy);
+    }
+    if (warnings) {
+        puts(warnings);
+    }
+    free(warnings);
+    policy_destroy(policy);
+}
+
 /* Checks 'file' and prints the result.  Returns true if it is valid. */
 static bool
 check(const char *file)
@@ -411,10 +429,11 @@ check(const char *file)
     char *text;
     char *errors = json_read_file(file, &text);
     bool schema = text && is_schema(text);
+    bool readers = text && is_readers(text);
     bool good;
 
     if (text && !schema) {
-        errors = is_readers(text) ? readers_error(file, text)
+        errors = readers ? readers_error(file, text)
                  : policy_errors(file, text);
     }
     good = !errors;
@@ -422,6 +441,9 @@ check(const char *file)
         puts(errors);
     } else {
         printf("%s: %s\n", file, schema ? "skipped, a JSON schema" : "ok");
+        if (!schema && !readers) {
+            print_warnings(file, text);
+        }
     }
     free(errors);
     free(text);
@@ -438,7 +460,8 @@ policy_check(int argc, char *argv[])
     if (help || argc < 2 || argv[1][0] == '-') {
         fputs("usage: stagecoach policy check FILE...\n\n"
               "Checks that each file is a valid policy, or valid rules "
-              "for log readers,\nand prints all errors.\n",
+              "for log readers,\nand prints all errors.  Warns of members "
+              "without effect.\n",
               help ? stdout : stderr);
         return help ? EXIT_OK : EXIT_USAGE;
     }
@@ -450,9 +473,42 @@ policy_check(int argc, char *argv[])
     return status;
 }
 
+/* Prints the name and the description of each installed policy. */
+static int
+policy_list(int argc, char *argv[])
+{
+    bool help = argc == 2 && !strcmp(argv[1], "--help");
+    char **names;
+    int status = EXIT_OK;
+
+    if (help || argc > 1) {
+        fputs("usage: stagecoach policy list\n\n"
+              "Lists the installed policies, by which every command that takes "
+              "a policy\nknows them.\n",
+              help ? stdout : stderr);
+        return help ? EXIT_OK : EXIT_USAGE;
+    }
+    names = policy_names();
+    for (size_t i = 0; names[i]; i++) {
+        struct policy *policy;
+        char *error = policy_open(names[i], &policy);
+
+        if (error) {
+            status = command_fail(NULL, error);
+        } else {
+            printf("%-13s %s\n", names[i], policy->description);
+        }
+        policy_destroy(policy);
+        free(names[i]);
+    }
+    free(names);
+    return status;
+}
+
 static const struct command commands[] = {
     { "check", "FILE...", "Check that each file is a valid policy.",
       policy_check },
+    { "list", "", "List the installed policies.", policy_list },
     { "show", "NAME|FILE", "Show every member of a policy.",
       policy_show },
     { "diff", "A B",

@@ -30,6 +30,23 @@ struct policy_file {
     long long next_check;        /* time_msec(). */
 };
 
+/* Logs the warnings of the policy in force. */
+static void
+log_warnings(const struct policy_file *pf)
+{
+    char *warnings = policy_warnings(pf->name, pf->policy);
+
+    if (warnings) {
+        char *save = NULL;
+
+        for (char *line = strtok_r(warnings, "\n", &save); line;
+             line = strtok_r(NULL, "\n", &save)) {
+            VLOG_WARN("%s", line);
+        }
+        free(warnings);
+    }
+}
+
 /* Opens the policy file 'name'.  Fails if it is not a valid policy. */
 char *
 policy_file_open(const char *name, struct policy_file **pfp)
@@ -50,6 +67,7 @@ policy_file_open(const char *name, struct policy_file **pfp)
         policy_file_close(pf);
         return error;
     }
+    log_warnings(pf);
     pf->next_check = time_msec() + CHECK_MS;
     *pfp = pf;
     return NULL;
@@ -105,6 +123,7 @@ policy_file_reload(struct policy_file *pf)
     policy_destroy(pf->previous);
     pf->previous = pf->policy;
     pf->policy = policy;
+    log_warnings(pf);
     return true;
 }
 

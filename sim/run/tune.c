@@ -53,6 +53,7 @@ struct search {
     /* Of each knob, what was tried with it alone. */
     struct trial *alone[TUNE_MAX_KNOBS][N_POSITIONS];
     size_t n_alone[TUNE_MAX_KNOBS];     /* 0 if it has no effect. */
+    bool ineffective[TUNE_MAX_KNOBS];   /* It was tried and had none. */
     size_t n_scanned;           /* Workloads on which all of them were. */
 
     struct trial *best;         /* Has been on all workloads of its part. */
@@ -136,6 +137,7 @@ scan(struct search *s)
             if (n == (s->n_train < EFFECT_WORKLOADS ? s->n_train
                       : EFFECT_WORKLOADS) && !has_effect(s, k, n)) {
                 s->n_alone[k] = 0;
+                s->ineffective[k] = true;
             }
         }
     }
@@ -331,6 +333,7 @@ describe(struct search *s, const struct tune_space *space, size_t k)
     struct trial *best = best_alone(s, k);
     struct tune_effect e = {
         .knob = knob, .n = s->n_alone[k] ? s->n_scanned : 0,
+        .ineffective = s->ineffective[k],
         .is = knob_value(knob, base_of(s)),
         .best = knob_value(knob, &best->policy),
         .worst = knob_value(knob, base_of(s)),

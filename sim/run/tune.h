@@ -110,8 +110,10 @@ struct tune_score {
 struct tune_effect {
     const struct knob *knob;    /* In the result's 'space'. */
     size_t n;                   /* Workloads on which it was tried: those to
-                                 * learn from if the budget suffices; 0 for
-                                 * a knob that had no effect on the first. */
+                                 * learn from if the budget suffices; 0 if
+                                 * the budget ended before it was tried on
+                                 * one, or if it is ineffective. */
+    bool ineffective;           /* It was tried and had no effect. */
     double is, best, worst;     /* Values: of the initial policy, and of those
                                  * that were tried the best and the worst. */
     double gain, loss;          /* Shares of the objective, on these. */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/json-check.h"
+#include "base/similar.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 
@@ -83,7 +84,7 @@ static const struct {
     { "{\"name\": \"a\", \"n\": 1, \"inner\": {\"t\": 1}}",
       "f.json: /inner/t: unknown member" },
     { "{\"name\": \"a\", \"nmae\": 2, \"n\": 1}",
-      "f.json: /nmae: unknown member" },
+      "f.json: /nmae: unknown member, did you mean \"name\"" },
     { "{\"name\": \"a\", \"n\": 1, \"n\": 2}",
       "f.json: /n: stands here twice" },
     { "{\"name\": \"a\", \"n\": 1, \"inner\": {\"s\": \"a\", \"s\": 1}}",
@@ -269,10 +270,30 @@ refuses_a_file_with_a_nul(void **state)
     free(error);
 }
 
+static void
+finds_the_name_that_was_meant(void **state)
+{
+    static const char *const names[] = { "order", "levels", "lease_ms", "n",
+                                         NULL };
+    char longer[100] = { 0 };
+
+    assert_string_equal(similar_name("ordre", names), "order");
+    assert_string_equal(similar_name("level", names), "levels");
+    assert_string_equal(similar_name("leasems", names), "lease_ms");
+    assert_null(similar_name("m", names));
+    assert_null(similar_name("orchard", names));
+    assert_null(similar_name("", names));
+    memset(longer, 'n', sizeof longer - 1);
+    assert_null(similar_name(longer, names));
+    assert_int_equal(similar_distance("abcd", "badc"), 2);
+    assert_int_equal(similar_distance("", "abc"), 3);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_the_name_that_was_meant),
         cmocka_unit_test(names_the_member_at_fault),
         cmocka_unit_test(accepts_all_members),
         cmocka_unit_test(reads_values),

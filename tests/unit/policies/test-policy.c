@@ -52,8 +52,8 @@ static const struct {
       "p.json: /describtion: unknown member" },
     { WITH("\"description\": 3"),
       "p.json: /description: 3 is not a string" },
-    { WITH("\"lease_ms\": 99"),
-      "p.json: /lease_ms: 99 is not an integer from 100 to 600000" },
+    { WITH("\"lease_ms\": 2999"),
+      "p.json: /lease_ms: 2999 is not an integer from 3000 to 600000" },
     { WITH("\"coalesce_ms\": 51"),
       "p.json: /coalesce_ms: 51 is not an integer from 10 to 50" },
     { WITH("\"coalesce_ms\": 10.5"),
@@ -108,17 +108,61 @@ static const struct {
     { WITH("\"weights\": {\"cojobs\": {\"-\": 1}}"),
       "p.json: /weights/cojobs/-: its name is not a name of 1 to 31 letters, "
       "digits, '.', '_' and '-' that begins with a letter or digit" },
-    { WITH("\"aging_s\": 1, \"weights\": {\"age_s\": 1}"),
-      "p.json: /weights/age_s: is the same as /aging_s, only one of them is "
-      "allowed" },
+    { WITH("\"min_shares\": 0.02"),
+      "p.json: /min_shares: unknown member, did you mean \"min_share\"" },
+    { WITH("\"refresh_ms\": 20, \"coalesce_ms\": 21"),
+      "p.json: /refresh_ms: 20 ms between two orders are less than the 21 ms "
+      "of /coalesce_ms within which events make one" },
     { WITH("\"early\": {\"theta\": 2}"),
       "p.json: /early/theta: 2 is not a number from 0.1 to 1" },
     { WITH("\"early\": {\"Theta\": 1}"),
-      "p.json: /early/Theta: unknown member" },
+      "p.json: /early/Theta: unknown member, did you mean \"theta\"" },
     { WITH("\"dclas\": {\"queues\": 1.5}"),
       "p.json: /dclas/queues: 1.5 is not an integer from 1 to 64" },
     { WITH("\"improve\": []"), "p.json: /improve: [] is not an object" },
 };
+
+/* Members without effect, by order. */
+static const struct {
+    const char *text, *warnings;
+} ineffective[] = {
+    { "{\"name\": \"a\", \"order\": \"stage\", \"hysteresis\": 0.1,"
+      " \"objective\": {\"slowdown\": 2}, \"aging_s\": 9}", NULL },
+    { "{\"name\": \"a\", \"order\": \"stage\","
+      " \"improve\": {\"moves\": 1}, \"dclas\": {\"queues\": 2}}",
+      "p.json: /improve/moves: warning, no effect where jobs iterate: serves "
+      "traces of coflows only\n"
+      "p.json: /dclas/queues: warning, no effect under the order \"stage\"" },
+    { "{\"name\": \"a\", \"order\": \"fair\", \"refresh_ms\": 300,"
+      " \"weights\": {\"users\": {\"ann\": 2}}}",
+      "p.json: /weights/users/ann: warning, no effect under the order "
+      "\"fair\"\n"
+      "p.json: /refresh_ms: warning, no effect under the order \"fair\"" },
+    { "{\"name\": \"a\", \"order\": \"maif\","
+      " \"early\": {\"boost\": 1, \"theta\": 0.5}}",
+      "p.json: /early/boost: warning, no effect under the order \"maif\"" },
+};
+
+static void
+warns_of_members_without_effect(void **state)
+{
+    for (size_t i = 0; i < N_ELEMENTS(ineffective); i++) {
+        struct policy *policy;
+        char *warnings;
+
+        assert_null(policy_from_string("p.json", ineffective[i].text,
+                                       &policy));
+        warnings = policy_warnings("p.json", policy);
+        if (ineffective[i].warnings) {
+            assert_non_null(warnings);
+            assert_string_equal(warnings, ineffective[i].warnings);
+        } else {
+            assert_null(warnings);
+        }
+        free(warnings);
+        policy_destroy(policy);
+    }
+}
 
 static void
 names_the_member_at_fault(void **state)
@@ -182,7 +226,7 @@ reads_every_member(void **state)
     const char *text =
         "{\"$schema\": \"s\", \"name\": \"p.1\", \"description\": \"d\","
         " \"order\": \"stage\", \"levels\": {\"dscp\": [46, 26],"
-        " \"default_dscp\": 10, \"control_dscp\": 63}, \"lease_ms\": 100,"
+        " \"default_dscp\": 10, \"control_dscp\": 63}, \"lease_ms\": 3000,"
         " \"coalesce_ms\": 50, \"retag_ms\": 0, \"aging_s\": 0.5}";
     struct policy *policy = read_policy(text);
 
@@ -195,7 +239,7 @@ reads_every_member(void **state)
     assert_int_equal(policy->dscp[1], 26);
     assert_int_equal(policy->default_dscp, 10);
     assert_int_equal(policy->control_dscp, 63);
-    assert_int_equal(policy->lease_ms, 100);
+    assert_int_equal(policy->lease_ms, 3000);
     assert_int_equal(policy->coalesce_ms, 50);
     assert_int_equal(policy->retag_ms, 0);
     assert_true(policy->aging_s == 0.5);
@@ -335,7 +379,7 @@ rewrites_what_has_changed(void **state)
 {
     struct policy *policy = read_policy(WITH(
         "\"weights\": {\"cojobs\": {\"asha\": 2}, \"age_s\": 60},"
-        "\"lease_ms\": 500"));
+        "\"lease_ms\": 5000"));
     struct policy changed = *policy, *read;
     struct policy_rows rows;
     char *text;
@@ -355,7 +399,7 @@ rewrites_what_has_changed(void **state)
     assert_row(&rows, "/levels/fold", "\"truncate\"", true);
     assert_row(&rows, "/improve/moves", "8", true);
     assert_row(&rows, "/improve/budget_ms", "5", false);
-    assert_row(&rows, "/lease_ms", "500", true);
+    assert_row(&rows, "/lease_ms", "5000", true);
     assert_row(&rows, "/retag_ms", "100", false);
     policy_rows_uninit(&rows);
     policy_destroy(read);
@@ -435,6 +479,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_the_member_at_fault),
+        cmocka_unit_test(warns_of_members_without_effect),
         cmocka_unit_test(has_defaults_for_all_but_name_and_order),
         cmocka_unit_test(reads_every_member),
         cmocka_unit_test(reads_the_numbers_of_orders),

@@ -110,6 +110,36 @@ finds_better_numbers(void **state)
     policy_destroy(base);
 }
 
+/* A budget of one simulation tries no knob on its own. */
+static void
+a_knob_that_was_not_tried_is_not_ineffective(void **state)
+{
+    struct policy *base = read_policy("{\"name\": \"p\", \"order\":"
+        " \"dclas\"}");
+    struct workload *w = workload_create("stage", sim_fabric_create(2, 1e6));
+    struct tune_options options = { .evaluations = 1 };
+    bool ineffective = false;
+    struct tune_result r;
+
+    add_coflow(w, "l", 0, 300e6);
+    add_coflow(w, "s", 1, 20e6);
+    tune_on(w, w, base, &options, &r);
+    assert_true(r.space.n > 0);
+    for (size_t k = 0; k < r.space.n; k++) {
+        assert_int_equal(r.effects[k].n, 0);
+        assert_false(r.effects[k].ineffective);
+    }
+    options.evaluations = 1000;
+    tune_on(w, w, base, &options, &r);
+    for (size_t k = 0; k < r.space.n; k++) {
+        ineffective |= r.effects[k].ineffective;
+        assert_true(r.effects[k].ineffective == !r.effects[k].n);
+    }
+    assert_true(ineffective);
+    workload_destroy(w);
+    policy_destroy(base);
+}
+
 /* The optimum needs two knobs: of many workloads that few are tried at first
  * must not matter. */
 static void
@@ -410,6 +440,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_better_numbers),
         cmocka_unit_test(leaves_alone_what_has_no_numbers),
+        cmocka_unit_test(a_knob_that_was_not_tried_is_not_ineffective),
         cmocka_unit_test(finds_an_optimum_by_halving),
         cmocka_unit_test(believes_only_what_is_held_back),
         cmocka_unit_test(leaves_what_is_kept),
