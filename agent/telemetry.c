@@ -86,7 +86,7 @@ static bool
 take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
 {
     const struct json *params = msg->params;
-    struct telemetry_lease lease = { .report_ms = 0 };
+    struct telemetry_lease lease;
     const struct json *pairs;
 
     if (params->type != JSON_ARRAY || params->array.n != 1
@@ -94,11 +94,11 @@ take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
         || !get_integer(params->array.elems[0], "generation",
                         &lease.generation)
         || !get_integer(params->array.elems[0], "lease_ms",
-                        &lease.lease_ms)) {
+                        &lease.lease_ms)
+        || !get_integer(params->array.elems[0], "report_ms",
+                        &lease.report_ms)) {
         return false;
     }
-    /* Controllers of older versions do not send these members. */
-    get_integer(params->array.elems[0], "report_ms", &lease.report_ms);
     pairs = shash_find_data(json_object(params->array.elems[0]), "pairs");
     lease.pairs = pairs && pairs->type == JSON_TRUE;
     if (tm->lease(&lease, tm->aux)) {

@@ -182,8 +182,8 @@ queue_of_level(int64_t level)
 static uint32_t
 get_min_share(const struct hostsrec_host_wanted *db)
 {
-    return (db->n_guard_share
-            ? round(MIN(MAX(db->guard_share[0], 0), 1) * SHIM_MIN_SHARE_UNIT)
+    return (db->n_min_share
+            ? round(MIN(MAX(db->min_share[0], 0), 1) * SHIM_MIN_SHARE_UNIT)
             : SHIM_MIN_SHARE_DEFAULT);
 }
 

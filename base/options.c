@@ -71,9 +71,6 @@ add_rows(struct names *names, const struct option_table *table, bool in)
         assert(i < OPTION_MAX_ROWS);
         if (in_modes(row, table->modes) == in) {
             add_name(names, row->name, has_arg, FIRST_ROW + i);
-            if (row->alias) {
-                add_name(names, row->alias, has_arg, FIRST_ROW + i);
-            }
             if (row->letter) {
                 add_letter(names, row->letter, has_arg);
             }

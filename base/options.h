@@ -68,7 +68,6 @@ struct option_row {
                                  * 'deflt'. */
     const char *help;           /* Noun with its unit, or imperative. */
 
-    const char *alias;          /* Old name, accepted but not in --help. */
     char letter;                /* Short option, or 0. */
     bool required;
     bool repeated;              /* May be given several times. */

@@ -5,8 +5,7 @@
 
 /* Finds the name that a person may have meant.
  *
- *    const char *name = similar_name("ordre", order_names);
- *    ...name ? "did you mean" : "unknown"...
+ *    const char *meant = similar_name("ordre", names);
  */
 
 #include <stdbool.h>

@@ -23,36 +23,99 @@ static const uint8_t default_levels[POLICY_MAX_LEVELS] = {
     48, 40, 32, 24, 16, 8,      /* CS6 to CS1. */
 };
 
-#define ROW(SECTION, NAME, TYPE, MEMBER, SCALE, MIN, MAX)               \
+/* Functions that tell which orders read a member; NULL is all. */
+
+static bool
+is_sincronia(enum order_kind kind)
+{
+    return kind == ORDER_SINCRONIA;
+}
+
+static bool
+is_fifo_lm(enum order_kind kind)
+{
+    return kind == ORDER_FIFO_LM;
+}
+
+static bool
+is_dclas(enum order_kind kind)
+{
+    return kind == ORDER_DCLAS;
+}
+
+static bool
+is_stage_early(enum order_kind kind)
+{
+    return kind == ORDER_STAGE_EARLY;
+}
+
+static bool
+has_iterations(enum order_kind kind)
+{
+    return order_classes[kind].iterating == ORDER_UNIT_ITERATION;
+}
+
+static bool
+has_slack(enum order_kind kind)
+{
+    return (order_classes[kind].unit == ORDER_UNIT_STAGE && kind != ORDER_FAIR
+            && !order_is_whole(kind));
+}
+
+static bool
+has_weights(enum order_kind kind)
+{
+    return order_classes[kind].certified || kind == ORDER_WORK;
+}
+
+static bool
+has_hysteresis(enum order_kind kind)
+{
+    return order_classes[kind].certified || has_slack(kind);
+}
+
+#define ROW(SECTION, NAME, TYPE, MEMBER, SCALE, MIN, MAX, READ)         \
     { SECTION, NAME, POLICY_##TYPE,                                     \
-      offsetof(struct policy, MEMBER), SCALE, MIN, MAX }
+      offsetof(struct policy, MEMBER), SCALE, MIN, MAX, READ }
 
 const struct policy_member policy_members[POLICY_N_MEMBERS] = {
-    ROW(NULL, "lease_ms", INT64, lease_ms, 1, 3000, 600000),
-    ROW(NULL, "coalesce_ms", INT64, coalesce_ms, 1, 10, 50),
-    ROW(NULL, "retag_ms", INT64, retag_ms, 1, 0, 60000),
-    ROW(NULL, "refresh_ms", INT64, refresh_ms, 1, 20, 60000),
-    ROW(NULL, "aging_s", DOUBLE, aging_s, 1, 0, 1e6),
-    ROW(NULL, "aging_slowdown", DOUBLE, aging_slowdown, 1, 0, 1e6),
-    ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5),
-    ROW(NULL, "min_share", DOUBLE, min_share, 1, 0, 0.2),
-    ROW(NULL, "slack_share", DOUBLE, order.slack_share, 1, 0, 1),
-    ROW("objective", "slowdown", DOUBLE, objective_slowdown, 1, 0, 1e6),
-    ROW("congestion", "gamma", DOUBLE, congestion_gamma, 1, 0.5, 1),
-    ROW("congestion", "beta", DOUBLE, congestion_beta, 1, 0, 1),
-    ROW("congestion", "floor", DOUBLE, congestion_floor, 1, 0, 0.5),
-    ROW("early", "theta", DOUBLE, order.early_theta, 1, 0.1, 1),
-    ROW("early", "samples", INT, early_samples, 1, 0, 1000),
-    ROW("early", "boot_s", DOUBLE, early_boot_s, 1, 0, 86400),
-    ROW("early", "period_s", DOUBLE, early_period_s, 1, 0.1, 3600),
-    ROW("early", "boost", DOUBLE, order.early_boost, 1, 0, 100),
-    ROW("improve", "moves", INT, order.improve_moves, 1, 0, 1e6),
-    ROW("improve", "budget_ms", DOUBLE, order.improve_s, 1e-3, 0, 1000),
-    ROW("sincronia", "epoch_ms", DOUBLE, order.epoch_s, 1e-3, 0, 60000),
-    ROW("fifo_lm", "heavy_mb", DOUBLE, order.heavy_bytes, 1e6, 1e-3, 1e6),
-    ROW("dclas", "first_mb", DOUBLE, order.first_bytes, 1e6, 1e-3, 1e6),
-    ROW("dclas", "factor", DOUBLE, order.factor, 1, 1.1, 1000),
-    ROW("dclas", "queues", INT, order.n_queues, 1, 1, 64),
+    ROW(NULL, "lease_ms", INT64, lease_ms, 1, 3000, 600000, NULL),
+    ROW(NULL, "coalesce_ms", INT64, coalesce_ms, 1, 10, 50, NULL),
+    ROW(NULL, "retag_ms", INT64, retag_ms, 1, 0, 60000, NULL),
+    ROW(NULL, "refresh_ms", INT64, refresh_ms, 1, 20, 60000, has_iterations),
+    ROW(NULL, "aging_s", DOUBLE, aging_s, 1, 0, 1e6, has_weights),
+    ROW(NULL, "aging_slowdown", DOUBLE, aging_slowdown, 1, 0, 1e6,
+        has_weights),
+    ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5, has_hysteresis),
+    ROW(NULL, "min_share", DOUBLE, min_share, 1, 0, 0.2, NULL),
+    ROW(NULL, "slack_share", DOUBLE, order.slack_share, 1, 0, 1, has_slack),
+    ROW("objective", "slowdown", DOUBLE, objective_slowdown, 1, 0, 1e6,
+        has_iterations),
+    ROW("congestion", "gamma", DOUBLE, congestion_gamma, 1, 0.5, 1, NULL),
+    ROW("congestion", "beta", DOUBLE, congestion_beta, 1, 0, 1, NULL),
+    ROW("congestion", "floor", DOUBLE, congestion_floor, 1, 0, 0.5, NULL),
+    ROW("early", "theta", DOUBLE, order.early_theta, 1, 0.1, 1,
+        order_uses_metrics),
+    ROW("early", "samples", INT, early_samples, 1, 0, 1000,
+        order_uses_metrics),
+    ROW("early", "boot_s", DOUBLE, early_boot_s, 1, 0, 86400,
+        order_uses_metrics),
+    ROW("early", "period_s", DOUBLE, early_period_s, 1, 0.1, 3600,
+        order_uses_metrics),
+    ROW("early", "boost", DOUBLE, order.early_boost, 1, 0, 100,
+        is_stage_early),
+    ROW("improve", "moves", INT, order.improve_moves, 1, 0, 1e6,
+        has_iterations),
+    ROW("improve", "budget_ms", DOUBLE, order.improve_s, 1e-3, 0, 1000,
+        has_iterations),
+    ROW("sincronia", "epoch_ms", DOUBLE, order.epoch_s, 1e-3, 0, 60000,
+        is_sincronia),
+    ROW("fifo_lm", "heavy_mb", DOUBLE, order.heavy_bytes, 1e6, 1e-3, 1e6,
+        is_fifo_lm),
+    ROW("dclas", "first_mb", DOUBLE, order.first_bytes, 1e6, 1e-3, 1e6,
+        is_dclas),
+    ROW("dclas", "factor", DOUBLE, order.factor, 1, 1.1, 1000, is_dclas),
+    ROW("dclas", "queues", INT, order.n_queues, 1, 1, 64, is_dclas),
 };
 
 /* Returns 'x' without the rounding errors of a change of unit. */
@@ -353,6 +416,58 @@ policy_errors(const char *name, const char *text)
     return json_check_close_all(jc);
 }
 
+/* Adds a warning that 'member' has no effect. */
+static void
+warn(FILE *stream, const char *name, const struct policy *policy,
+     const char *section, const char *member)
+{
+    fprintf(stream, "%s: %s%s/%s: warning, ", name, section ? "/" : "",
+            section ? section : "", member);
+    if (section && !strcmp(section, "improve")
+        && has_iterations(policy->order.kind)) {
+        fputs("no effect where jobs iterate: serves traces of coflows only\n",
+              stream);
+    } else {
+        fprintf(stream, "no effect under the order \"%s\"\n",
+                order_names[policy->order.kind]);
+    }
+}
+
+char *
+policy_warnings(const char *name, const struct policy *policy)
+{
+    cJSON *json = must(cJSON_Parse(policy->text));
+    enum order_kind kind = policy->order.kind;
+    size_t size;
+    char *text;
+    FILE *stream = must(open_memstream(&text, &size));
+
+    for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
+        const struct policy_member *m = &policy_members[i];
+        const cJSON *object = m->section
+            ? cJSON_GetObjectItemCaseSensitive(json, m->section) : json;
+        bool iterates = has_iterations(kind);
+
+        if (cJSON_GetObjectItemCaseSensitive(object, m->name)
+            && ((m->is_read && !m->is_read(kind))
+                || (iterates && m->section
+                    && !strcmp(m->section, "improve")))) {
+            warn(stream, name, policy, m->section, m->name);
+        }
+    }
+    if (!has_weights(kind) && policy->users.n + policy->cojobs.n) {
+        warn(stream, name, policy, NULL, "weights");
+    }
+    cJSON_Delete(json);
+    fclose(stream);
+    if (!size) {
+        free(text);
+        return NULL;
+    }
+    text[size - 1] = '\0';
+    return text;
+}
+
 char *
 policy_from_file(const char *file, struct policy **policyp)
 {
@@ -580,115 +695,5 @@ policy_rewrite(const struct policy *policy, const struct policy *changed,
     policy_rows_uninit(&new);
     text = must(cJSON_Print(json));
     cJSON_Delete(json);
-    return text;
-}
-
-/* Functions that tell whether an order reads some members. */
-
-static bool
-is_sincronia(enum order_kind kind)
-{
-    return kind == ORDER_SINCRONIA;
-}
-
-static bool
-is_fifo_lm(enum order_kind kind)
-{
-    return kind == ORDER_FIFO_LM;
-}
-
-static bool
-is_dclas(enum order_kind kind)
-{
-    return kind == ORDER_DCLAS;
-}
-
-static bool
-is_stage_early(enum order_kind kind)
-{
-    return kind == ORDER_STAGE_EARLY;
-}
-
-static bool
-has_iterations(enum order_kind kind)
-{
-    return order_classes[kind].iterating == ORDER_UNIT_ITERATION;
-}
-
-static bool
-has_stages(enum order_kind kind)
-{
-    return order_classes[kind].unit == ORDER_UNIT_STAGE
-           && kind != ORDER_FAIR;
-}
-
-static bool
-has_weights(enum order_kind kind)
-{
-    return order_classes[kind].certified || kind == ORDER_WORK;
-}
-
-static bool
-keeps_order(enum order_kind kind)
-{
-    return order_classes[kind].certified || has_stages(kind);
-}
-
-/* Members by the beginning of their pointer, and the orders that read them. */
-static const struct {
-    const char *begin;
-    bool (*is_read)(enum order_kind);
-} readers[] = {
-    { "/sincronia/", is_sincronia },
-    { "/fifo_lm/", is_fifo_lm },
-    { "/dclas/", is_dclas },
-    { "/early/boost", is_stage_early },
-    { "/early/", order_uses_metrics },
-    { "/improve/", has_iterations },
-    { "/objective/", has_iterations },
-    { "/refresh_ms", has_iterations },
-    { "/slack_share", has_stages },
-    { "/hysteresis", keeps_order },
-    { "/aging_", has_weights },
-    { "/weights/", has_weights },
-};
-
-char *
-policy_warnings(const char *name, const struct policy *policy)
-{
-    enum order_kind kind = policy->order.kind;
-    struct policy_rows rows;
-    char *text;
-    size_t size;
-    FILE *stream = must(open_memstream(&text, &size));
-
-    policy_rows_init(&rows, policy);
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct policy_row *row = &rows.rows[i];
-        size_t r = 0;
-
-        while (r < sizeof readers / sizeof *readers
-               && strncmp(row->member, readers[r].begin,
-                          strlen(readers[r].begin))) {
-            r++;
-        }
-        if (!row->given || r == sizeof readers / sizeof *readers) {
-            continue;
-        }
-        if (!readers[r].is_read(kind)) {
-            fprintf(stream, "%s: %s: warning, no effect under the order \"%s\"\n",
-                    name, row->member, order_names[kind]);
-        } else if (!strncmp(row->member, "/improve/", strlen("/improve/"))) {
-            fprintf(stream, "%s: %s: warning, no effect where jobs iterate: "
-                    "serves traces of coflows only\n", name, row->member);
-        }
-    }
-    policy_rows_uninit(&rows);
-    fclose(stream);
-    if (!size) {
-        free(text);
-        return NULL;
-    }
-    text[size - 1] = '\0';
     return text;
 }

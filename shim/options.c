@@ -92,7 +92,6 @@ parse_poll(const char *text, void *poll)
     } names[] = {
         { "auto", LOOP_AUTO }, { "busy", LOOP_BUSY }, { "sleep", LOOP_SLEEP },
         { "interrupt", LOOP_INTERRUPT },
-        { "nap", LOOP_SLEEP },    /* Old name of "sleep". */
     };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

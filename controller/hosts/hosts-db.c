@@ -424,15 +424,12 @@ host_wanted_differs(const struct host_wanted *w,
             || integers_differ(row->key_dscp, row->value_dscp, row->n_dscp,
                                w, w->dscps)
             || weights_differ(row, w)
-            || (ctx->has_guard_share
-                && (row->n_guard_share != 1
-                    || numbers_differ(row->guard_share[0],
-                                      policy->min_share)))
-            || (ctx->has_congestion && congestion_differs(row, policy))
-            || (ctx->has_control_dscp
-                && (row->n_control_dscp != 1
-                    || row->control_dscp[0] != policy->control_dscp))
-            || (ctx->has_trust && trust_differs(row, w, policy)));
+            || row->n_min_share != 1
+            || numbers_differ(row->min_share[0], policy->min_share)
+            || congestion_differs(row, policy)
+            || row->n_control_dscp != 1
+            || row->control_dscp[0] != policy->control_dscp
+            || trust_differs(row, w, policy));
 }
 
 static void
@@ -441,33 +438,21 @@ host_wanted_write(const struct host_wanted *w,
                   const struct hostsrec_host_wanted *row)
 {
     const struct policy *policy = ctx->policy;
+    const int64_t control_dscp = policy->control_dscp;
+    const char *keys[ARRAY_SIZE(congestion_keys)];
+    double values[ARRAY_SIZE(congestion_keys)];
 
     hostsrec_host_wanted_set_version(row, ctx->version);
     hostsrec_host_wanted_set_generation(row, ctx->generation);
     hostsrec_host_wanted_set_lease_ms(row, policy->lease_ms);
     hostsrec_host_wanted_set_default_dscp(row, policy->default_dscp);
-    if (ctx->has_guard_share) {
-        hostsrec_host_wanted_set_guard_share(row, &policy->min_share, 1);
-    }
-    if (ctx->has_control_dscp) {
-        const int64_t dscp = policy->control_dscp;
-
-        hostsrec_host_wanted_set_control_dscp(row, &dscp, 1);
-    }
-    if (ctx->has_congestion) {
-        const char *keys[ARRAY_SIZE(congestion_keys)];
-        double values[ARRAY_SIZE(congestion_keys)];
-
-        memcpy(keys, congestion_keys, sizeof keys);
-        get_congestion(policy, values);
-        hostsrec_host_wanted_set_congestion(row, keys, values,
-                                            ARRAY_SIZE(values));
-    }
-    if (ctx->has_trust) {
-        hostsrec_host_wanted_set_trust(row, policy_trusts[policy->trust]);
-        hostsrec_host_wanted_set_owner_uid(row, w->owned, w->owners,
-                                           w->n_owned);
-    }
+    hostsrec_host_wanted_set_min_share(row, &policy->min_share, 1);
+    hostsrec_host_wanted_set_control_dscp(row, &control_dscp, 1);
+    memcpy(keys, congestion_keys, sizeof keys);
+    get_congestion(policy, values);
+    hostsrec_host_wanted_set_congestion(row, keys, values, ARRAY_SIZE(values));
+    hostsrec_host_wanted_set_trust(row, policy_trusts[policy->trust]);
+    hostsrec_host_wanted_set_owner_uid(row, w->owned, w->owners, w->n_owned);
     hostsrec_host_wanted_set_policy(row, policy->name);
     hostsrec_host_wanted_set_rank(row, w->names, w->ranks, w->n);
     hostsrec_host_wanted_set_level(row, w->names, w->levels, w->n);
@@ -513,20 +498,15 @@ write_connection(struct ovsdb_idl_txn *txn)
     free(target);
 }
 
-/* Inserts the RBAC rows, unless the database has an old schema without
- * them. */
+/* Inserts the RBAC rows. */
 static void
 write_access(struct hosts_db *hdb)
 {
-    struct ovsdb_idl *idl = hdb->loop.idl;
-
-    if (hostsrec_server_has_global_table(idl)) {
-        if (!hostsrec_rbac_role_first(idl)) {
-            write_role(hdb->txn);
-        }
-        if (!hostsrec_global_first(idl)) {
-            write_connection(hdb->txn);
-        }
+    if (!hostsrec_rbac_role_first(hdb->loop.idl)) {
+        write_role(hdb->txn);
+    }
+    if (!hostsrec_global_first(hdb->loop.idl)) {
+        write_connection(hdb->txn);
     }
 }
 
@@ -621,13 +601,6 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     const struct host_wanted_ctx ctx = {
         .cluster = hdb->cluster, .policy = policy, .generation = generation,
         .version = hdb->version + 1, .observe = observe,
-        .has_guard_share
-            = hostsrec_server_has_host_wanted_table_col_guard_share(idl),
-        .has_control_dscp
-            = hostsrec_server_has_host_wanted_table_col_control_dscp(idl),
-        .has_trust = hostsrec_server_has_host_wanted_table_col_trust(idl),
-        .has_congestion
-            = hostsrec_server_has_host_wanted_table_col_congestion(idl),
     };
     const struct hostsrec_host_wanted *row;
     struct shash_node *node;

@@ -82,10 +82,6 @@ struct host_wanted_ctx {
     int64_t generation;         /* Of the leader. */
     int64_t version;            /* Of rows that are written. */
     bool observe;               /* Hosts get no job. */
-    bool has_guard_share;       /* The database has the column... */
-    bool has_congestion;        /* ...since a later version of the schema. */
-    bool has_control_dscp;
-    bool has_trust;             /* It has 'trust' and 'owner_uid'. */
 };
 
 /* The jobs of one host.  Owns its arrays; the names are the cluster's. */

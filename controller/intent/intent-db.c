@@ -466,17 +466,14 @@ delete_old_overrides(const struct overrides *o, struct ovsdb_idl *idl)
     }
 }
 
-/* Writes the overrides that differ from the database and deletes expired ones,
- * unless the database has an old schema without the table. */
+/* Writes the overrides that differ from the database and deletes expired
+ * ones. */
 static void
 write_overrides(const struct overrides *o, struct ovsdb_idl *idl,
                 struct ovsdb_idl_txn *txn)
 {
     const struct override *ov;
 
-    if (!intentrec_server_has_override_table(idl)) {
-        return;
-    }
     LIST_FOR_EACH (ov, node, &o->all) {
         if (!ov->stored) {
             write_override(ov, idl, txn);

@@ -149,10 +149,7 @@ begin_cojob(const struct edit_ctx *ctx)
         intentrec_cojob_set_owner(cojob, ctx->edit->owner ? ctx->edit->owner
                                          : user);
         free(user);
-        /* Databases of older versions lack the column. */
-        if (intentrec_server_has_cojob_table_col_owner_uid(ctx->idl)) {
-            intentrec_cojob_set_owner_uid(cojob, &uid, uid > 0);
-        }
+        intentrec_cojob_set_owner_uid(cojob, &uid, uid > 0);
         intentrec_cojob_set_began(cojob, time_wall_msec());
         intentrec_cojob_set_state(cojob, "running");
         intentrec_cojob_set_jobs(cojob, NULL, 0);
@@ -291,11 +288,8 @@ begin_stage(const struct edit_ctx *ctx)
 
     *ctx->changed |= stage->iterations != edit->iterations;
     intentrec_stage_set_iterations(stage, edit->iterations);
-    /* Databases of older versions lack the column. */
-    if (intentrec_server_has_stage_table_col_later_iterations(ctx->idl)) {
-        *ctx->changed |= stage->later_iterations != edit->later_iterations;
-        intentrec_stage_set_later_iterations(stage, edit->later_iterations);
-    }
+    *ctx->changed |= stage->later_iterations != edit->later_iterations;
+    intentrec_stage_set_later_iterations(stage, edit->later_iterations);
     jobs = xcalloc(edit->n ? edit->n : 1, sizeof *jobs);
     for (size_t i = 0; i < edit->n; i++) {
         if (!is_repeated(edit->jobs, i)) {

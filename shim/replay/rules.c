@@ -214,7 +214,7 @@ read_top(struct replay_rules *rules, const struct json_at *top)
                                  1500);
     rules->tag = json_bool_or(top, "tag", true);
     rules->default_dscp = json_integer_or(top, "default_dscp", 0, 63, 0);
-    min_share = json_number_or(top, "guard_share", 0, 1, -1);
+    min_share = json_number_or(top, "min_share", 0, 1, -1);
     rules->min_share = (min_share < 0 ? SHIM_MIN_SHARE_DEFAULT
                         : min_share * SHIM_MIN_SHARE_UNIT + 0.5);
     jobs = json_array(top, "jobs", 0, MAX_JOBS);

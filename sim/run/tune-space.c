@@ -10,40 +10,32 @@
 
 #include "policies/policy.h"
 
-#define BIT(KIND) (1u << ORDER_##KIND)
-#define EARLY_PHASE (BIT(EARLY) | BIT(STAGE_EARLY))
-#define STAGES (BIT(STAGE) | EARLY_PHASE)
-#define WEIGHTED (STAGES | BIT(GROUPER) | BIT(SINCRONIA) | BIT(INTERLEAVE))
-#define IMPROVED (STAGES | BIT(INTERLEAVE))
-#define SLACK (STAGES | BIT(WORK) | BIT(INTERLEAVE))
-
 /* Where 0 is off, all below this is. */
 #define ZERO 0.1
 
-/* Which numbers matter to which orders, and what may be sensible. */
+/* What may be sensible of each number. */
 static const struct {
     const char *section, *name;
     double min, max;
     bool logarithmic, zero;
-    unsigned int orders;
     bool of_levels;             /* Only where levels are served. */
     bool kept;
 } numbers[] = {
-    { NULL, "aging_s", 1, 1e5, true, true, WEIGHTED },
-    { NULL, "aging_slowdown", 1, 1e3, true, true, WEIGHTED },
-    { "objective", "slowdown", 1, 100, true, true, STAGES },
-    { NULL, "refresh_ms", 50, 5000, true, false, STAGES },
-    { NULL, "slack_share", 0, 1, false, false, SLACK },
-    { NULL, "hysteresis", 0.002, 0.5, true, true, WEIGHTED, true, true },
-    { NULL, "min_share", 0.002, 0.1, true, true, ~BIT(FAIR), true, true },
-    { "early", "theta", 0.5, 1, false, false, EARLY_PHASE },
-    { "early", "boost", 0.01, 10, true, true, BIT(STAGE_EARLY) },
-    { "improve", "moves", 10, 1000000, true, true, IMPROVED },
-    { "sincronia", "epoch_ms", 10, 10000, true, true, BIT(SINCRONIA) },
-    { "fifo_lm", "heavy_mb", 1, 10000, true, false, BIT(FIFO_LM) },
-    { "dclas", "first_mb", 0.1, 1000, true, false, BIT(DCLAS) },
-    { "dclas", "factor", 1.1, 50, true, false, BIT(DCLAS) },
-    { "dclas", "queues", 2, 16, false, false, BIT(DCLAS) },
+    { NULL, "aging_s", 1, 1e5, true, true },
+    { NULL, "aging_slowdown", 1, 1e3, true, true },
+    { "objective", "slowdown", 1, 100, true, true },
+    { NULL, "refresh_ms", 50, 5000, true, false },
+    { NULL, "slack_share", 0, 1, false, false },
+    { NULL, "hysteresis", 0.002, 0.5, true, true, true, true },
+    { NULL, "min_share", 0.002, 0.1, true, true, true, true },
+    { "early", "theta", 0.5, 1, false, false },
+    { "early", "boost", 0.01, 10, true, true },
+    { "improve", "moves", 10, 1000000, true, true },
+    { "sincronia", "epoch_ms", 10, 10000, true, true },
+    { "fifo_lm", "heavy_mb", 1, 10000, true, false },
+    { "dclas", "first_mb", 0.1, 1000, true, false },
+    { "dclas", "factor", 1.1, 50, true, false },
+    { "dclas", "queues", 2, 16, false, false },
 };
 
 static void
@@ -89,15 +81,20 @@ void
 tune_space_init(struct tune_space *space, const struct policy *policy,
                 bool levels)
 {
-    unsigned int bit = 1u << policy->order.kind;
+    enum order_kind kind = policy->order.kind;
 
     space->n = 0;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (numbers[i].orders & bit && (levels || !numbers[i].of_levels)) {
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers
+                       && kind != ORDER_FAIR; i++) {
+        const struct policy_member *m
+            = policy_member_find(numbers[i].section, numbers[i].name);
+
+        if ((!m->is_read || m->is_read(kind))
+            && (levels || !numbers[i].of_levels)) {
             add_number(space, i);
         }
     }
-    if (levels && policy->order.kind != ORDER_FAIR) {
+    if (levels && kind != ORDER_FAIR) {
         add_level_knobs(space, policy);
     }
 }

@@ -99,8 +99,7 @@ settings_read(const char *location, const char *text,
         size_t length = strcspn(value, ",");
         size_t i = 0;
 
-        while (i < n && !is_name(settings[i].name, text, name_length)
-               && !is_name(settings[i].alias, text, name_length)) {
+        while (i < n && !is_name(settings[i].name, text, name_length)) {
             i++;
         }
         if (i == n) {

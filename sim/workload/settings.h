@@ -9,8 +9,7 @@
  *    const struct setting settings[] = {
  *        { .name = "hosts", .integer = &n_hosts, .min = 2, .max = 64 },
  *        { .name = "load", .number = &load, .min = 0.1, .max = 10 },
- *        { .name = "placement", .integer = &placement, .names = kinds,
- *          .alias = "place" },
+ *        { .name = "placement", .integer = &placement, .names = kinds },
  *    };
  *    char *error = settings_read("generate", text, settings, 3);
  *
@@ -20,7 +19,6 @@
 
 struct setting {
     const char *name;
-    const char *alias;          /* Old name, accepted; or NULL. */
     int *integer;               /* Where to store the value, or NULL. */
     double *number;             /* Where to store it if 'integer' is NULL. */
     double min, max;            /* Range, inclusive. */

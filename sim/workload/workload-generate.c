@@ -53,7 +53,7 @@ generate_options_parse(const char *text, struct generate_options *o)
         { .name = "iterations", .integer = &o->iterations, .min = 1,
           .max = 100000 },
         { .name = "rungs", .integer = &o->n_rungs, .min = 1, .max = 8 },
-        { .name = "placement", .alias = "place", .integer = &o->placement,
+        { .name = "placement", .integer = &o->placement,
           .names = placements },
         { .name = "compute", .number = &o->compute, .min = 0, .max = 0.95 },
         { .name = "load", .number = &o->load, .min = 0.01, .max = 10 },

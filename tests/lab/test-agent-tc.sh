@@ -89,7 +89,7 @@ await "the kernel has all queues" says '"state":"in sync"'
 has_filters 0 || fail "filters without an order: $(n_filters)"
 echo "ok: without an order all are equal"
 
-echo '{"generation": 1, "version": 1, "lease_ms": 60000}' >"$dir/lease"
+echo '{"generation": 1, "version": 1, "lease_ms": 60000, "report_ms": 200}' >"$dir/lease"
 order '{"op": "insert", "table": "Host_Wanted", "row": {
     "host": "h0", "version": 1, "generation": 1, "lease_ms": 60000}}'
 await "an order makes filters" has_filters 17
@@ -144,7 +144,7 @@ tail -n "+$((lines + 1))" "$dir/agent.log" | grep -q 'ing queues' &&
 echo "ok: the queues were kept"
 
 # The lease ends, and then the agent.
-echo '{"generation": 1, "version": 1, "lease_ms": 300}' >"$dir/lease"
+echo '{"generation": 1, "version": 1, "lease_ms": 300, "report_ms": 200}' >"$dir/lease"
 await "the lease is short" says '"lease_left_ms":[0-9]\{1,3\},'
 rm -f "$dir/lease"
 await "when the lease ends all are equal again" has_filters 0

@@ -158,10 +158,10 @@ echo "ok: a stranger costs $((after - dumps)) dumps"
 
 # The controller's order.
 new_mark
-echo '{"generation": 3, "version": 5, "lease_ms": 1500}' > "$dir/lease"
+echo '{"generation": 3, "version": 5, "lease_ms": 1500, "report_ms": 200}' > "$dir/lease"
 transact '{"op": "insert", "table": "Host_Wanted", "row": {
     "host": "h0", "version": 5, "generation": 3, "lease_ms": 1500,
-    "default_dscp": 4, "control_dscp": 50, "guard_share": 0.05,
+    "default_dscp": 4, "control_dscp": 50, "min_share": 0.05,
     "congestion": ["map", [["gamma", 0.9], ["beta", 0.25]]],
     "level": ["map", [["asha/t0", 0], ["asha/t1", 2], ["asha/far", 1]]],
     "dscp": ["map", [["asha/t0", 48], ["asha/t1", 32]]],

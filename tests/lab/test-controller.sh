@@ -73,7 +73,7 @@ in_order='"cojob":"small" "level":0 "cojob":"large" "level":1 '
 await "the order follows measured demand" order_is "$in_order"
 has_guard() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
-        Stagecoach_Hosts Host_Wanted guard_share host | grep -qx "$1"
+        Stagecoach_Hosts Host_Wanted min_share host | grep -qx "$1"
 }
 await "h0 gets the guard" has_guard '0.02,h0'
 has_law() {

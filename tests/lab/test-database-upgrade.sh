@@ -21,8 +21,8 @@ clean_up() {
     "$stagecoach" controller stop --rundir "$dir/run"
 }
 
-# old DATABASE VERSION [COLUMN...]: prints the schema of VERSION, without the
-# columns.
+# old DATABASE VERSION [COLUMN...]: prints the schema with VERSION, without the
+# columns that it did not have.
 old() {
     python3 - "$SOURCE/wire/$1.ovsschema" "$@" <<'PY'
 import json, sys
@@ -40,7 +40,7 @@ start() {
 }
 
 mkdir -p "$dir/db" "$dir/run"
-old hosts 1.0.0 guard_share congestion control_dscp >"$dir/old.ovsschema"
+old hosts 0.9.0 min_share congestion control_dscp >"$dir/old.ovsschema"
 if cmp -s "$dir/old.ovsschema" "$SOURCE/wire/hosts.ovsschema"; then
     fail "the old schema is the new one"
 fi
@@ -50,7 +50,7 @@ ovsdb-tool create-cluster "$dir/db/hosts.db" "$dir/old.ovsschema" \
 python3 - "$SOURCE/wire/intent.ovsschema" >"$dir/old-intent.ovsschema" <<'PY'
 import json, sys
 schema = json.load(open(sys.argv[1]))
-schema["version"] = "1.0.0"
+schema["version"] = "0.9.0"
 del schema["tables"]["Override"]
 print(json.dumps(schema))
 PY
@@ -104,8 +104,8 @@ for pidfile in "$dir/run/"*.pid; do
 done
 rm -rf "$dir/db" "$dir/run"
 mkdir "$dir/db" "$dir/run"
-old hosts 1.3.0 trust owner_uid control_dscp >"$dir/hosts.ovsschema"
-old intent 1.1.0 owner_uid later_iterations >"$dir/intent.ovsschema"
+old hosts 0.9.0 >"$dir/hosts.ovsschema"
+old intent 0.9.0 >"$dir/intent.ovsschema"
 for db in hosts intent; do
     ovsdb-tool create-cluster "$dir/db/$db.db" "$dir/$db.ovsschema" \
         "unix:$dir/db/$db.db.raft"
@@ -139,5 +139,5 @@ is_done() {
 }
 await "the stage ends" is_done
 version=$(ovsdb-client get-schema-version "$hosts" Stagecoach_Hosts)
-[ "$version" = 1.3.0 ] || fail "the schema is $version"
+[ "$version" = 0.9.0 ] || fail "the schema is $version"
 echo "ok: programs of this version work with databases of the previous one"

@@ -125,7 +125,7 @@ def check_tune(folder):
         written = json.load(f)
     check('written', (written['name'], written['order'], written['lease_ms'],
                       written['aging_s'] != 0.01),
-          ('old-first-tuned', 'stage', 500, True))
+          ('old-first-tuned', 'stage', 5000, True))
     replayed = json.loads(policy('whatif', '--trace', trace, '--policy', base,
                                  '--policy', tuned, '--format',
                                  'json').stdout)['policies']
@@ -184,8 +184,8 @@ def check_mistakes(trace):
         (['diff', 'stage'], 2, 'stagecoach policy diff: 1 policy is named, 2 '
                                'are needed, ' + more.format('diff')),
         (['diff', 'stage', 'none'], 1,
-         'none: no such policy, a name such as "stage" or a file such as '
-         '"./stage.json" is allowed'),
+         'none: no such policy, a name of "stagecoach policy list" or a file '
+         'such as "./stage.json" is allowed'),
         (['whatif', '--policy', 'stage', '--policy', 'fair'], 2,
          'stagecoach policy whatif: --trace is missing, any input of '
          '"stagecoach sim" is allowed'),

@@ -214,8 +214,8 @@ def check_mistakes(trace):
         ([trace, '--format', 'xml'], 2,
          'stagecoach sim: --format: "xml" is not one of "table", "json"'),
         ([trace, '--policy', 'none'], 1,
-         'none: no such policy, a name such as "stage" or a file such as '
-         '"./stage.json" is allowed'),
+         'none: no such policy, a name of "stagecoach policy list" or a file '
+         'such as "./stage.json" is allowed'),
         ([trace, '--levels', '0'], 2,
          'stagecoach sim: --levels: "0" is not an integer from 1 to 1000000'),
         ([trace, '--bound', 'milp'], 2,

@@ -97,11 +97,11 @@ static const struct option_row rows[] = {
       .help = "rank of this worker, peer or node, 0 to N - 1; rank 0 reports "
               "progress" },
     { "iterations", OPTION_INTEGER, AT(target), 0, 1e15, "N", "100",
-      .alias = "until", .modes = TRAINS,
+      .modes = TRAINS,
       .help = "number of iterations, those before a checkpoint included; a "
               "worker then pauses, and continues with a higher number" },
     { "epochs", OPTION_INTEGER, AT(target), 0, 1e15, "N", "100",
-      .alias = "until", .modes = ROLE_NODE,
+      .modes = ROLE_NODE,
       .help = "number of epochs" },
     { "epoch-limit", OPTION_REAL, AT(epoch_limit), 0, 1e6, "S", "0",
       .modes = ROLE_NODE,
@@ -155,7 +155,7 @@ static const struct option_row rows[] = {
       .help = "dimension of vectors; complex vectors have twice as many "
               "values" },
     { "weight-decay", OPTION_REAL, AT(weight_decay), 0, 1e6, "X", "1",
-      .alias = "shrink", .modes = ROLE_NODE,
+      .modes = ROLE_NODE,
       .help = "factorise: L2 coefficient of both factors" },
     { "embedding", OPTION_WORD, AT(embedding), .value = "rescal|complex",
       .deflt = "complex", .modes = ROLE_NODE,
@@ -178,7 +178,7 @@ static const struct option_row rows[] = {
       .modes = LEARNS,
       .help = "number of training samples; of files at most this number" },
     { "validation", OPTION_INTEGER, AT(validation), 1, 1 << 24, "N", "512",
-      .alias = "held-out", .modes = LEARNS,
+      .modes = LEARNS,
       .help = "number of validation samples; of files, and of the validation "
               "set of a task, at most this number" },
     { "shards", OPTION_WORD, AT(shards), .value = "iid|by-label",
@@ -205,7 +205,7 @@ static const struct option_row rows[] = {
       .help = "skipgram: leave out the words of a file that occur less "
               "often" },
     { "subsample", OPTION_REAL, AT(subsample), 0, 1, "X", "0.001",
-      .alias = "often", .modes = ROLE_NODE,
+      .modes = ROLE_NODE,
       .help = "skipgram: randomly skip words whose relative frequency is "
               "above this; 0 keeps all" },
 
@@ -266,7 +266,7 @@ static const struct option_row rows[] = {
               "those of the next ones are requested; 1 is one after the "
               "other" },
     { "prefetch", OPTION_INTEGER, AT(prefetch), 1, 1 << 20, "N", "200",
-      .alias = "ahead", .modes = ROLE_NODE,
+      .modes = ROLE_NODE,
       .help = "knowledge and skipgram: number of samples whose keys are "
               "requested in advance" },
     { "draws", OPTION_INTEGER, AT(draws), 1, 1000, "N", "16",
@@ -307,12 +307,11 @@ static const struct option_row rows[] = {
       .modes = ANY & ~ROLE_LOCAL,
       .help = "TCP congestion control, such as cubic" },
     { "reconnect-timeout", OPTION_REAL, AT(reconnect_timeout), 0, 1e6, "S",
-      "3", .alias = "patience",
-      .modes = ROLE_SERVER | ROLE_WORKER | ROLE_TRAIN,
+      "3", .modes = ROLE_SERVER | ROLE_WORKER | ROLE_TRAIN,
       .help = "time to wait for a broken connection to be re-established, "
               "seconds" },
     { "heartbeat-timeout", OPTION_REAL, AT(heartbeat_timeout), 0, 1e6, "S",
-      "10", .alias = "deadline", .modes = ANY & ~ROLE_LOCAL,
+      "10", .modes = ANY & ~ROLE_LOCAL,
       .help = "time without a heartbeat after which a process counts as dead, "
               "seconds; 0 disables it" },
 

@@ -21,18 +21,14 @@
 
 #define MAGIC "SCckpt1\n"
 
-/* Identifies the training.  The constants keep the layout of earlier versions,
- * which had a whole hello here. */
+/* Identifies the training. */
 struct identity {
-    uint32_t zero, n_workers, shard, n_shards;
-    uint64_t n_parameters;
+    uint64_t n_parameters, seed;
+    uint32_t n_workers, shard, n_shards, optimiser;
     float learning_rate, momentum;
-    uint64_t seed, zero2;
-    uint32_t one, optimiser;
-    uint64_t zero3[4];
 };
 
-_Static_assert(sizeof(struct identity) == 88, "as in all versions");
+_Static_assert(sizeof(struct identity) == 40, "has no padding");
 
 /* A file has this head, the spans, and the XXH3 of both. */
 struct head {
@@ -63,7 +59,7 @@ make_head(struct head *head, const struct frame_hello *hello,
             .n_workers = hello->n_workers, .shard = hello->shard,
             .n_shards = hello->n_shards, .n_parameters = hello->n_parameters,
             .learning_rate = hello->learning_rate,
-            .momentum = hello->momentum, .seed = hello->seed, .one = 1,
+            .momentum = hello->momentum, .seed = hello->seed,
             .optimiser = hello->optimiser,
         },
         .iteration = iteration,
@@ -228,11 +224,11 @@ has_right_sum(FILE *file, XXH3_state_t *sum)
 }
 
 /* Checks the whole file before it reads the spans in place, so that a wrong
- * file changes nothing, without a second copy of them.  'wanted' becomes its
- * head: it may lack added spans.  Stores whether the file is not as it was
- * written in '*damaged'. */
+ * file changes nothing, without a second copy of them.  'wanted' is the head
+ * that it must have.  Stores whether the file is not as it was written in
+ * '*damaged'. */
 static char *
-read_spans(FILE *file, const char *path, struct head *wanted,
+read_spans(FILE *file, const char *path, const struct head *wanted,
            const struct sync_span spans[], int n, bool *damaged)
 {
     XXH3_state_t sum;
@@ -243,11 +239,6 @@ read_spans(FILE *file, const char *path, struct head *wanted,
     XXH3_64bits_reset(&sum);
     ok = read_part(file, &head, sizeof head, &sum)
          && has_right_sum(file, &sum);
-    for (int i = 0; i < n && ok; i++) {
-        if (spans[i].added && !head.lengths[i]) {
-            wanted->lengths[i] = 0;
-        }
-    }
     if (ok && memcmp(&head, wanted, sizeof head)) {
         return message("%s: of another training, --no-resume deletes it",
                        path);

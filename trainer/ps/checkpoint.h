@@ -12,9 +12,6 @@
  * a damaged one the checkpoint before it is read: servers keep two, so that
  * the others can go back as far.
  *
- * Files of earlier versions are read: spans that were added since then
- * (trainer/schemes/sync.h) stay as they are.
- *
  * The servers of a job may share a folder: a file is called
  * "shard-INDEX-of-N.ITERATION".
  *

@@ -60,7 +60,7 @@ lbbsp_kept(struct sync *sync)
     struct lbbsp *lb = sync->own;
 
     return (struct sync_span) {
-        lb->sizes, sync->config.n_workers * sizeof *lb->sizes, .added = true,
+        lb->sizes, sync->config.n_workers * sizeof *lb->sizes,
     };
 }
 

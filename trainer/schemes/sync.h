@@ -130,8 +130,6 @@ struct sync_config {
 struct sync_span {
     void *data;
     size_t length;              /* Bytes. */
-    bool added;                 /* Checkpoints of earlier versions do not have
-                                 * it: 'data' then stays. */
 };
 
 /* A scheme.  push() and ready() are required.  Its own data are 'own_size'

@@ -46,7 +46,7 @@ check_rewrite(const struct policy *p)
     struct policy changed = *p, *read;
     char *text, *error;
 
-    changed.lease_ms = p->lease_ms == 100 ? 101 : 100;
+    changed.lease_ms = p->lease_ms == 3000 ? 3001 : 3000;
     text = policy_rewrite(p, &changed, p->name, p->description);
     error = policy_from_string("f", text, &read);
     must(!error && read->lease_ms == changed.lease_ms);

@@ -53,7 +53,7 @@ static const struct option_row rows[] = {
       .min = 1, .max = 65535, .value = "PORT", .deflt = "80",
       .help = "port to listen on, which is described at such a length that "
               "the text does not fit into one line" },
-    { "size", OPTION_INTEGER, OPTION_AT(struct args, size), .alias = "length",
+    { "size", OPTION_INTEGER, OPTION_AT(struct args, size),
       .min = -5, .max = 9007199254740991, .value = "BYTES", .modes = 2,
       .help = "size in bytes" },
     { "ratio", OPTION_REAL, OPTION_AT(struct args, ratio), .min = 0, .max = 1,
@@ -116,23 +116,6 @@ stores_each_kind_of_value(void **state)
     assert_null(outcome.text[0]);
     assert_string_equal(outcome.text[2], "d");
     assert_string_equal(outcome.text[7], "-5");
-    free(args.copy);
-}
-
-static void
-accepts_the_old_name_of_an_option(void **state)
-{
-    struct option_outcome outcome;
-    struct args args = { .copy = NULL };
-    char *error;
-
-    (void) state;
-    assert_null(parse("--file a --length 7", &args, &outcome));
-    assert_int_equal(args.size, 7);
-    error = parse("--file a --length x", &args, &outcome);
-    assert_string_equal(error, "--size: \"x\" is not an integer from -5 to "
-                        "9007199254740991");
-    free(error);
     free(args.copy);
 }
 
@@ -308,7 +291,6 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stores_each_kind_of_value),
-        cmocka_unit_test(accepts_the_old_name_of_an_option),
         cmocka_unit_test(names_the_option_at_fault),
         cmocka_unit_test(a_mode_has_only_its_own_options),
         cmocka_unit_test(help_and_version_end_the_checks),

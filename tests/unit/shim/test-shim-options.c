@@ -68,7 +68,7 @@ accepts_what_is_needed(void **state)
 
     assert_null(parse(GOOD " --poll sleep", &o, copy));
     assert_int_equal(o.poll, LOOP_SLEEP);
-    assert_null(parse(GOOD " --poll nap", &o, copy));
+    assert_null(parse(GOOD " --poll sleep", &o, copy));
     assert_int_equal(o.poll, LOOP_SLEEP);
 
     assert_null(parse(GOOD " --take-over", &o, copy));

@@ -164,7 +164,7 @@ obeys_the_options(void **state)
     struct workload *w = generate("1,hosts=4,cojobs=3,jobs=5,rungs=2,"
                                   "placement=ring,compute=0.5,load=0.1");
     struct workload *denser = generate("1,hosts=4,cojobs=3,jobs=5,rungs=2,"
-                                       "place=ring,compute=0.5,load=0.2");
+                                       "placement=ring,compute=0.5,load=0.2");
     const struct workload_job *job = &w->cojobs[2].jobs[4];
 
     assert_int_equal(w->fabric->n_hosts, 4);
@@ -203,7 +203,7 @@ static const struct {
       "generate: jobs: \"2.5\" is not an integer from 1 to 256" },
     { "1,compute=nan",
       "generate: compute: \"nan\" is not a number from 0 to 0.95" },
-    { "1,place=rings,load=1", "generate: placement: \"rings\" is not one of "
+    { "1,placement=rings,load=1", "generate: placement: \"rings\" is not one of "
       "\"ps\", \"ring\", \"mixed\"" },
 };
 

@@ -27,7 +27,7 @@ struct fixture {
 
     char *names[2];
     int64_t ranks[2], levels[2], dscps[2];
-    double weights[2], guard_share, congestion[3];
+    double weights[2], min_share, congestion[3];
     int64_t control_dscp;
     char *congestion_keys[3];
     struct hostsrec_host_wanted row;
@@ -59,8 +59,6 @@ set_up(void **state)
         "p", "{\"name\": \"p\", \"order\": \"stage\"}", &f->policy));
     f->ctx = (struct host_wanted_ctx) {
         .cluster = f->c, .policy = f->policy, .generation = 3, .version = 9,
-        .has_guard_share = true, .has_congestion = true,
-        .has_control_dscp = true,
     };
 
     /* As the database returns it: maps are sorted by key. */
@@ -70,7 +68,7 @@ set_up(void **state)
         f->dscps[i] = f->policy->dscp[!i];
         f->weights[i] = 2;
     }
-    f->guard_share = f->policy->min_share;
+    f->min_share = f->policy->min_share;
     f->control_dscp = f->policy->control_dscp;
     f->congestion_keys[0] = CONST_CAST(char *, "beta");
     f->congestion_keys[1] = CONST_CAST(char *, "floor");
@@ -87,7 +85,8 @@ set_up(void **state)
         .key_level = f->names, .value_level = f->levels, .n_level = 2,
         .key_dscp = f->names, .value_dscp = f->dscps, .n_dscp = 2,
         .key_weight = f->names, .value_weight = f->weights, .n_weight = 2,
-        .guard_share = &f->guard_share, .n_guard_share = 1,
+        .min_share = &f->min_share, .n_min_share = 1,
+        .trust = CONST_CAST(char *, "registered"),
         .control_dscp = &f->control_dscp, .n_control_dscp = 1,
         .key_congestion = f->congestion_keys,
         .value_congestion = f->congestion, .n_congestion = 3,
@@ -145,7 +144,7 @@ owners_and_the_trust_are_written(void **state)
     struct fixture *f = *state;
     int64_t owners[] = { 1000, 1000 };
 
-    f->ctx.has_trust = true;
+    f->row.trust = NULL;
     assert_true(differs(f));
     f->row.trust = CONST_CAST(char *, "environment");
     assert_true(differs(f));
@@ -236,14 +235,13 @@ each_change_of_the_policy_or_leader_is_written(void **state)
     f->row.policy = CONST_CAST(char *, "p");
     f->congestion[1] += 0.01;
     assert_true(differs(f));
-    f->ctx.has_congestion = false;
-    assert_false(differs(f));
+    f->congestion[1] = f->policy->congestion_floor;
     f->row.n_control_dscp = 0;
     assert_true(differs(f));
-    f->ctx.has_control_dscp = false;
-    f->row.n_guard_share = 0;
+    f->row.n_control_dscp = 1;
+    f->row.n_min_share = 0;
     assert_true(differs(f));
-    f->ctx.has_guard_share = false;     /* A database with an old schema. */
+    f->row.n_min_share = 1;
     assert_false(differs(f));
 }
 

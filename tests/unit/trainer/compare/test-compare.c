@@ -25,7 +25,7 @@ static const struct {
     { "{\"schemes\": [\"static,ratios=1:2\"]}",
       "c.json: /schemes: ratios: 2 for 8 workers" },
     { "{\"schemes\": [\"bsp\"], \"worker\": 3}",
-      "c.json: /worker: unknown member" },
+      "c.json: /worker: unknown member, did you mean \"workers\"" },
     { "{\"schemes\": [\"bsp\"], \"workers\": 0}",
       "c.json: /workers: 0 is not an integer from 1 to 64" },
 };

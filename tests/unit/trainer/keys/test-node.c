@@ -309,34 +309,6 @@ a_signal_ends_a_single_node(void **state)
 }
 
 static void
-old_names_of_options_are_accepted(void **state)
-{
-    const char *node[] = {
-        "node", "--nodes", "a:1", "--until", "3", "--held-out", "4",
-        "--shrink", "5", "--often", "0.5", "--ahead", "6", "--deadline", "7",
-    };
-    const char *worker[] = {
-        "worker", "--server", "a:1", "--until", "8", "--patience", "9",
-    };
-    struct options o;
-    bool help;
-
-    (void) state;
-    assert_null(
-        options_parse(sizeof node / sizeof *node, (char **) node, &o, &help));
-    assert_int_equal(o.target, 3);
-    assert_int_equal(o.validation, 4);
-    assert_float_equal(o.weight_decay, 5, 0);
-    assert_float_equal(o.subsample, 0.5, 0);
-    assert_int_equal(o.prefetch, 6);
-    assert_float_equal(o.heartbeat_timeout, 7, 0);
-    assert_null(options_parse(sizeof worker / sizeof *worker, (char **) worker,
-                              &o, &help));
-    assert_int_equal(o.target, 8);
-    assert_float_equal(o.reconnect_timeout, 9, 0);
-}
-
-static void
 mistakes_are_refused(void **state)
 {
     static const struct {
@@ -384,7 +356,6 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(old_names_of_options_are_accepted),
         cmocka_unit_test(mistakes_are_refused),
         cmocka_unit_test(every_variant_trains_to_the_same_loss),
         cmocka_unit_test(batches_train_to_nearly_the_same_loss),

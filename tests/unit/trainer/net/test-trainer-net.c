@@ -242,48 +242,6 @@ heartbeats_are_due_four_times_per_timeout(void **state)
     assert_true(heartbeat_due(&hb, 1000001));
 }
 
-/* A file that an earlier wire version has written can be read: the head does
- * not follow the hello. */
-static void
-checkpoints_keep_their_head(void **state)
-{
-    const struct frame_hello hello = {
-        .rank = 1, .n_workers = 3, .n_shards = 1, .n_parameters = 10,
-        .seed = 7, .learning_rate = 1, .momentum = 0.5f, .optimiser = 2,
-        .epoch = 9, .sequence = 9, .rewind = 9,
-    };
-    static const uint8_t expected[112] = {
-        'S', 'C', 'c', 'k', 'p', 't', '1', '\n',
-        [8 + 4] = 3, [8 + 12] = 1, [8 + 16] = 10,
-        [8 + 24 + 2] = 0x80, [8 + 24 + 3] = 0x3f,       /* 1. */
-        [8 + 28 + 3] = 0x3f,                            /* 0.5. */
-        [8 + 32] = 7, [8 + 48] = 1, [8 + 52] = 2,
-        [96] = 'b', [97] = 's', [98] = 'p',
-    };
-    char dir[] = "/tmp/test-checkpoint-XXXXXX", path[64];
-    uint8_t head[sizeof expected];
-    struct backend *b;
-    struct sync *sync;
-    int fd;
-
-    assert_int_equal(backend_open(&backend_cpu, 0, 1, &b), 0);
-    sync = sync_create(&sync_bsp, &(struct sync_config) {
-        .backend = b, .n_workers = 3, .n = 10,
-        .optimiser = optimiser_defaults(optimiser_find("sgd"), 1, 0),
-    });
-    assert_non_null(mkdtemp(dir));
-    assert_null(checkpoint_write(dir, &hello, &sync_bsp, sync, 20));
-    snprintf(path, sizeof path, "%s/shard-0-of-1.20", dir);
-    fd = open(path, O_RDONLY);
-    assert_int_equal(read(fd, head, sizeof head), sizeof head);
-    assert_memory_equal(head, expected, sizeof head);
-    close(fd);
-    unlink(path);
-    rmdir(dir);
-    sync_destroy(sync);
-    backend_close(b);
-}
-
 /* The servers of a job may have their last checkpoints at different
  * iterations: each goes back to its last one that is not later. */
 static void
@@ -334,7 +292,6 @@ main(void)
             frames_go_to_the_handler_of_their_kind_and_others_are_refused),
         cmocka_unit_test(a_channel_that_ends_sends_its_queue_and_a_bye),
         cmocka_unit_test(heartbeats_are_due_four_times_per_timeout),
-        cmocka_unit_test(checkpoints_keep_their_head),
         cmocka_unit_test(the_last_checkpoint_that_is_not_later_is_read),
     };
 

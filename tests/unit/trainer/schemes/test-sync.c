@@ -119,38 +119,6 @@ lbbsp_resumes_with_the_sizes_of_its_checkpoint(void **state)
 }
 
 static void
-lbbsp_resumes_with_equal_sizes_from_an_earlier_version(void **state)
-{
-    struct sync_class earlier = sync_lbbsp_cpu;
-    char dir[] = "/tmp/test-sync-XXXXXX";
-    struct cluster c;
-    struct sync *sync;
-
-    (void) state;
-    assert_non_null(mkdtemp(dir));
-    cluster_init(&c, "lbbsp-cpu", N, mixed);
-    earlier.kept = NULL;
-    sync = sync_create(&earlier, &(struct sync_config) {
-        .backend = c.b, .n_workers = N, .n = 1,
-        .optimiser = optimiser_defaults(optimiser_find("sgd"), 0.1f, 0),
-        .spec = &c.spec,
-    });
-    *sync_weights(sync) = 0.5f;
-    assert_null(checkpoint_write(dir, &hello, &earlier, sync, LAST));
-    sync_destroy(sync);
-    cluster_uninit(&c);
-
-    cluster_resume(&c, "lbbsp-cpu", dir);
-    assert_true(*sync_weights(c.sync) == 0.5f);
-    for (int i = 0; i < N; i++) {
-        assert_int_equal(c.n[i], BATCH / N);
-    }
-    cluster_uninit(&c);
-    checkpoint_prune(dir, &hello, 0, UINT64_MAX);
-    assert_int_equal(rmdir(dir), 0);
-}
-
-static void
 refuses_the_checkpoint_of_another_number_of_workers(void **state)
 {
     struct frame_hello fewer = hello;
@@ -504,8 +472,6 @@ main(void)
         cmocka_unit_test(static_ratios_make_all_end_together),
         cmocka_unit_test(lbbsp_comes_near_the_sum_of_speeds),
         cmocka_unit_test(lbbsp_resumes_with_the_sizes_of_its_checkpoint),
-        cmocka_unit_test(
-            lbbsp_resumes_with_equal_sizes_from_an_earlier_version),
         cmocka_unit_test(refuses_the_checkpoint_of_another_number_of_workers),
         cmocka_unit_test(backup_does_not_wait_for_the_slowest),
         cmocka_unit_test(backup_lets_late_workers_join_at_once),
