@@ -144,7 +144,7 @@ def check_seeds(sim):
     """The last 40 % of the seeds are held back, and only they."""
     work = 'generate:1,hosts=4,cojobs=3,jobs=2'
     args = ('tune', '--trace', work, '--trace', work + ',load=1', '--seeds',
-            '3-7', '--policy', 'dclas', '--budget', '40', '--keep',
+            '3-7', '--policy', 'dclas', '--budget', '120', '--keep',
             '/dclas/queues')
     result = policy(*args)
     check('seeds', result.stderr, '')

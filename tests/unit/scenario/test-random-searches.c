@@ -205,7 +205,8 @@ static const struct {
     const char *text;
     const char *error;
 } bad_scenarios[] = {
-    { RANDOM("\"search\": 3"), "/random_searches/search: unknown member" },
+    { RANDOM("\"search\": 3"), "/random_searches/search: unknown member, did you mean "
+               "\"searches\"" },
     { RANDOM("\"searches\": 0"),
       "/random_searches/searches: 0 is not an integer from 1 to 64" },
     { RANDOM("\"rings\": 1.5"),
