@@ -91,6 +91,9 @@ add_policy(cJSON *policies, const struct report_policy *p)
     if (p->congestion_control) {
         add_string(o, "congestion_control", p->congestion_control);
     }
+    if (p->tcp_congestion_control) {
+        add_string(o, "tcp_congestion_control", p->tcp_congestion_control);
+    }
     if (p->ha.faults) {
         cJSON *ha = cJSON_AddObjectToObject(o, "ha");
 

@@ -118,6 +118,10 @@ report_put_queues(const struct report *r, FILE *stream)
                     same ? "" : p->name, same ? "" : ": ", p->queues);
         }
     }
+    if (r->n_policies && r->policies[0]->tcp_congestion_control) {
+        fprintf(stream, "congestion control of TCP: %s\n",
+                r->policies[0]->tcp_congestion_control);
+    }
 }
 
 void

@@ -73,6 +73,7 @@ policy_destroy_contents(struct report_policy *p)
     free(p->failure);
     free(p->bound_kind);
     free(p->queues);
+    free(p->tcp_congestion_control);
 }
 
 void

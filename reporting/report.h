@@ -163,6 +163,8 @@ struct report_policy {
                                  * in the switch, or NULL. */
     const char *congestion_control;     /* "shims" or "tcp" (TCP alone), or
                                  * NULL. */
+    char *tcp_congestion_control; /* Name of TCP's between the hosts, such
+                                   * as "cubic", or NULL. */
 
     /* Set by report_finish(). */
     size_t n_ended;             /* Number of ended stages. */

@@ -12,7 +12,7 @@
  *                        "length": [0.5, 2], "iteration_ms": [5, 80],
  *                        "width": [160, 448], "rings": 0.33}
  *
- * in a scenario, whose members all have these defaults, the searches s0, s1...
+ * in a scenario (the members have these defaults), the searches s0, s1...
  * follow those of the member "searches", which may be missing.  They arrive as
  * a Poisson process, scaled such that the first begins at 0 and the last at
  * "span_s".  Each search draws, in this order:
@@ -49,7 +49,7 @@ struct random_searches {
     int64_t seed;
     int n;                      /* Number of searches, 1 to 64. */
     double span_s;              /* Start of the last search, seconds. */
-    double rings;               /* Share of searches whose jobs are rings. */
+    double rings;               /* Share of searches with rings as jobs. */
     struct random_range length; /* Factor of the iterations of all rungs. */
     struct random_range iteration_ms; /* Computing of an iteration. */
     struct random_range width;        /* Of the models' hidden layers. */

@@ -152,9 +152,11 @@ digest_inputs(const struct placements_run *pr,
 
     error = error ? error : json_read_file(policy->file, &texts[1]);
     if (!error) {
-        char *all = xasprintf("%s\n%s\n%"PRId64" %d%s", texts[0], texts[1],
-                              scenario->seed, pr->o->ha,
-                              pr->o->blind ? " blind" : "");
+        const char *congestion = pr->o->congestion;
+        char *all =
+            xasprintf("%s\n%s\n%" PRId64 " %d%s %s", texts[0], texts[1],
+                      scenario->seed, pr->o->ha, pr->o->blind ? " blind" : "",
+                      congestion ? congestion : "");
         uint8_t digest[SHA1_DIGEST_SIZE];
 
         sha1_bytes(all, strlen(all), digest);

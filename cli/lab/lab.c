@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json-check.h"
 #include "cli/command.h"
 #include "cli/data-file.h"
 #include "cli/lab/lab.h"
@@ -57,6 +58,9 @@ static const struct option_row rows[] = {
       "N", .shown = "one run, without an interval",
       .help = "run: repeat with N seeds, from that of the scenario on; print "
               "means with 95 % intervals" },
+    { "congestion", OPTION_TEXT, AT(congestion), .value = "NAME",
+      .shown = "that of the kernel",
+      .help = "TCP congestion control of the hosts, such as cubic" },
     { "keep", OPTION_FLAG, AT(keep),
       .help = "run: keep all logs in DIR/logs" },
     { "ha", OPTION_FLAG, AT(ha),
@@ -173,6 +177,33 @@ lab_plan_create(const struct lab_options *o, struct plan **planp)
     return error ? error : need_root();
 }
 
+/* Returns NULL if the kernel has what --congestion names. */
+static char *
+check_congestion(const char *name)
+{
+    char *all, *found, *copy, *save = NULL;
+    char *error = json_read_file("/proc/sys/net/ipv4/"
+                                 "tcp_available_congestion_control",
+                                 &all);
+
+    if (error) {
+        return error;
+    }
+    all[strcspn(all, "\n")] = '\0';
+    copy = xstrdup(all);
+    found = strtok_r(copy, " ", &save);
+    while (found && strcmp(found, name)) {
+        found = strtok_r(NULL, " ", &save);
+    }
+    error = found ? NULL
+                  : xasprintf("--congestion: this kernel has no \"%s\"; "
+                              "expected one of %s",
+                              name, all);
+    free(copy);
+    free(all);
+    return error;
+}
+
 char *
 lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
                  const char *file)
@@ -187,12 +218,16 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
         error = xasprintf("--blind: %s has no links between switches, a "
                           "fabric with \"leaf_spine\" is allowed", file);
     }
+    if (!error && o->congestion) {
+        error = check_congestion(o->congestion);
+    }
     error = error ? error : choose_policies(o, file, setting);
     error = error ? error : lab_plan_create(o, &setting->plan);
     if (!error) {
         plan_set_scenario(setting->plan, setting->scenario);
         setting->plan->ha = o->ha;
         setting->plan->blind = o->blind;
+        setting->plan->congestion = o->congestion;
     }
     return error;
 }

@@ -27,6 +27,8 @@ struct lab_options {
     bool json;
     bool ha;
     bool blind;
+    const char *congestion;     /* TCP's congestion control of the hosts, NULL
+                                 * for the kernel's own. */
     int64_t seed;               /* LAB_NO_SEED for the scenario's. */
     int n_placements;           /* 0 for one run without a folder for each
                                  * placement. */

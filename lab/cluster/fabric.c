@@ -161,6 +161,33 @@ set_up_namespace(const char *ns, struct ds *commands, const char **names)
     return run_batch("ip", ns, commands);
 }
 
+/* Stores a copy of the name in '*namep_', a string. */
+static int
+read_congestion(void *namep_)
+{
+    FILE *stream = fopen("/proc/sys/net/ipv4/tcp_congestion_control", "re");
+    char **namep = namep_;
+    int n = stream ? fscanf(stream, "%31ms", namep) : 0;
+
+    if (stream) {
+        fclose(stream);
+    }
+    return n == 1 ? 0 : -EIO;
+}
+
+char *
+fabric_congestion(const struct plan *plan)
+{
+    char *name = NULL;
+
+    if (plan->congestion) {
+        name = xstrdup(plan->congestion);
+    } else {
+        netns_call(plan->hosts[0].ns, read_congestion, &name);
+    }
+    return name;
+}
+
 #define N_LEVELS 8
 
 /* Queue limit of one level of a port: the windows of several connections, so
@@ -221,6 +248,13 @@ set_up_host(const struct plan *plan, int i)
 
     ds_put_format(&ds, "link set lo up\naddr add %s/24 dev eth0\n"
                   "link set eth0 up\n", plan->hosts[i].address);
+    if (plan->congestion) {
+        /* Only the first namespace can set the sysctl to any. */
+        ds_put_format(&ds,
+                      "route replace 10.77.0.0/24 dev eth0 proto kernel "
+                      "scope link src %s congctl %s\n",
+                      plan->hosts[i].address, plan->congestion);
+    }
     error = set_up_namespace(plan->hosts[i].ns, &ds, host_names);
     if (!error) {
         ds_init(&ds);

@@ -71,6 +71,10 @@ char *fabric_datapath(const struct plan *);
 const char *fabric_queues_to_string(const struct plan *, const char *datapath,
                                     bool in_sync);
 
+/* Returns the name of TCP's congestion control between the hosts, or NULL; the
+ * caller frees. */
+char *fabric_congestion(const struct plan *);
+
 /* Stores the bytes sent by all ports of the fabric, by level.  All are 0 if
  * the ports have no levels. */
 char *fabric_level_bytes(const struct plan *, uint64_t bytes[8]);

@@ -55,6 +55,8 @@ struct plan {
     int64_t rate_bps;
     int mtu;
     bool cc;                    /* The shims control congestion. */
+    const char *congestion;     /* TCP's congestion control of the hosts, NULL
+                                 * for the kernel's own. */
     bool plain;                 /* Kernel bridges in place of the shims, and no
                                  * agents: the network without Stagecoach. */
     bool ha;                    /* Start several members and controllers, and

@@ -315,6 +315,8 @@ run_in_cluster(struct policy_run *pr)
     pr->begin_ms = time_msec();
     pr->next_plain_ms = time_msec() + PLAIN_STATUS_MS;
     pr->policy->congestion_control = pr->plan->cc ? "shims" : "tcp";
+    free(pr->policy->tcp_congestion_control);
+    pr->policy->tcp_congestion_control = fabric_congestion(pr->plan);
     create_runs(pr);
     pr->stalls = stall_watch_create(pr->plan->rate_bps);
     pr->faults = pr->plan->ha ? faults_create(pr->plan, pr->cluster) : NULL;

@@ -28,6 +28,9 @@ for policy in report["policies"]:
     assert policy["stalls"] == 0, "%(stalls)s stalls under %(name)s" % policy
     assert policy["restarts"] == 0, "%(restarts)s restarts under %(name)s" % policy
 assert [p["name"] for p in report["policies"]] == ["fair", "stage"]
+for policy in report["policies"]:
+    with open("/proc/sys/net/ipv4/tcp_congestion_control") as f:
+        assert policy["tcp_congestion_control"] == f.read().strip(), policy
 controls = [p["congestion_control"] for p in report["policies"]]
 assert controls == ["tcp", "shims"], controls
 for policy in report["policies"]:
@@ -79,14 +82,33 @@ cat >"$dir/tiny.json" <<'EOF_JSON'
      "data": {"kind": "generated", "samples": 200}, "backend": "cpu"}}]}
 EOF_JSON
 tiny() { lab run "$dir/tiny.json" --out "$dir/tiny" "$@" >"$dir/out" 2>&1; }
-tiny --policy plain || fail "the plain network"
+tiny --policy plain --congestion reno || fail "the plain network"
+grep -q "congestion control of TCP: reno" "$dir/out" ||
+    fail "no line about the congestion control"
 python3 - "$dir/tiny/report.json" <<'PYTHON' || fail "the plain network"
 import json, sys
 
 policy = json.load(open(sys.argv[1]))["policies"][0]
 assert policy["name"] == "plain" and policy["mean_sct_s"] > 0, policy
 assert policy["coverage"] is None, "shims count packets: %s" % policy
+assert policy["tcp_congestion_control"] == "reno", policy
 PYTHON
+tiny --congestion none && fail "a run without congestion control"
+grep -q 'expected one of .*reno' "$dir/out" ||
+    fail "no reason why there is no such congestion control"
+lab up "$dir/tiny.json" --policy plain --congestion reno >"$dir/out" 2>&1 ||
+    fail "a cluster with a congestion control"
+lab exec h0 -- python3 - >"$dir/out" 2>&1 <<'PYTHON' ||
+import socket
+
+with socket.socket() as peer:
+    peer.setblocking(False)
+    peer.connect_ex(("10.77.0.2", 7))
+    name = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    assert name.rstrip(b"\0") == b"reno", name
+PYTHON
+    fail "the hosts use another congestion control"
+lab down
 tiny --placements 1 || fail "the first placement"
 cp "$dir/tiny/placement-5/fair/report.json" "$dir/first.json"
 tiny --placements 2 || fail "two placements"

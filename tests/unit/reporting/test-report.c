@@ -54,6 +54,7 @@ fill(struct report_policy *p, double slow)
     p->bound_mean_s = 2.5;
     report_set(&p->bound_kind, "coupled");
     report_set(&p->queues, "a > b");
+    report_set(&p->tcp_congestion_control, "cubic");
 }
 
 static struct report *
@@ -269,6 +270,9 @@ json_has_summaries_stages_and_points(void **state)
         cJSON_GetNumberValue(cJSON_GetObjectItem(
             cJSON_GetObjectItem(policy, "searches_vs_baseline"), "worst")),
         0.5, 1e-6);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(
+                            policy, "tcp_congestion_control")),
+                        "cubic");
     check_points(cJSON_GetObjectItem(top, "jobs"));
     cJSON_Delete(top);
     free(text);
@@ -283,8 +287,10 @@ queues_are_named_once(void **state)
     char *text = put(r, report_put_queues);
 
     (void) state;
-    assert_string_equal(text, "queues of the switch: a > b\n");
+    assert_string_equal(text, "queues of the switch: a > b\n"
+                              "congestion control of TCP: cubic\n");
     free(text);
+    report_set(&r->policies[0]->tcp_congestion_control, NULL);
     report_set(&r->policies[1]->queues, "none");
     text = put(r, report_put_queues);
     assert_string_equal(text, "stage: queues of the switch: a > b\n"
