@@ -3,7 +3,7 @@
 #
 # Checks that a search is in the order from its first bytes: beside a search
 # that has much more to do and fills the links, the jobs of a short search have
-# the first ranks, and no lower level, before their first iteration.
+# lower ranks and higher levels than it before their first iteration.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -68,8 +68,9 @@ while len(ready) < 2:
                 pass
     result = reply["result"]
     jobs = json.loads(result) if isinstance(result, str) else result
-    long = max(job["dscp"] for job in jobs["jobs"]
-               if job["job"].startswith("long/"))
+    others = [job for job in jobs["jobs"] if job["job"].startswith("long/")]
+    long = [min(job["rank"] for job in others),
+            max(job["dscp"] for job in others)]
     for job in jobs["jobs"]:
         if job["job"].startswith("short/"):
             line = json.dumps({"job": job["job"], "tx_bytes": job["tx_bytes"],
@@ -102,7 +103,8 @@ for name in "short/t0", "short/t1":
              if s["job"] == name and s["tx_bytes"] < 2 * weights]
     assert start, f"{name} has no sample of its start"
     for s in [s for s in start if s["tx_bytes"] > 0] + start[-1:]:
-        assert s["rank"] <= 1 and s["dscp"] >= s["long"] > 0, s
+        assert s["rank"] < s["long"][0], s
+    assert s["dscp"] > s["long"][1] > 0, s
 events = [json.loads(line) for line in open(f"{sys.argv[1]}/short.out")]
 kinds = [e["event"] for e in events]
 assert kinds.index("stage-begin") < kinds.index("job-ready"), kinds
