@@ -12,6 +12,12 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
         ORDER_SERVICE_SHARE, false,
     },
+    [ORDER_PLAIN] = {
+        "plain", "No shims: flows share, as TCP does.",
+        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
+        ORDER_SERVICE_SHARE, false,
+        "it is the network without shims",
+    },
     [ORDER_STAGE] = {
         "stage", "Stages, to minimize their mean completion time.",
         ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
@@ -100,6 +106,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
 
 const char *const order_names[] = {
     [ORDER_FAIR] = "fair",
+    [ORDER_PLAIN] = "plain",
     [ORDER_STAGE] = "stage",
     [ORDER_EARLY] = "early",
     [ORDER_MAIF] = "maif",
@@ -149,6 +156,7 @@ compute_fair(const struct order_options *options,
  * 'bound_kind'. */
 static order_compute_func *const compute[ORDER_N_KINDS] = {
     [ORDER_FAIR] = compute_fair,
+    [ORDER_PLAIN] = compute_fair,
     [ORDER_STAGE] = order_compute_stage,
     [ORDER_EARLY] = order_compute_early,
     [ORDER_MAIF] = order_compute_maif,

@@ -108,8 +108,11 @@ struct order_class {
     enum order_unit unit;       /* Use order_unit(). */
     enum order_unit iterating;  /* Unit if jobs iterate. */
     enum order_service service;
-    bool certified; /* Minimizes the sum of completion times that
-                     * the certificate bounds. */
+    bool certified;             /* Minimizes the sum of completion times that
+                                 * the certificate bounds. */
+    const char *unserved;       /* Why no shim serves the order, so that it
+                                 * exists only in the simulator; NULL if shims
+                                 * serve it. */
 };
 
 /* Indexed by enum order_kind. */
@@ -122,6 +125,13 @@ enum order_unit order_unit(enum order_kind, bool iterates);
 /* Returns true if orders of 'kind' depend on the metrics of jobs, so that they
  * must be computed again in each period for which gains are predicted. */
 bool order_uses_metrics(enum order_kind);
+
+/* Returns true if orders of 'kind' give all units the same rank and level. */
+static inline bool
+order_is_equal(enum order_kind kind)
+{
+    return kind == ORDER_FAIR || kind == ORDER_PLAIN;
+}
 
 /* Names of all orders, null-terminated. */
 extern const char *const order_names[];

@@ -58,7 +58,7 @@ has_iterations(enum order_kind kind)
 static bool
 has_slack(enum order_kind kind)
 {
-    return (order_classes[kind].unit == ORDER_UNIT_STAGE && kind != ORDER_FAIR
+    return (order_classes[kind].unit == ORDER_UNIT_STAGE && !order_is_equal(kind)
             && !order_is_whole(kind));
 }
 
@@ -466,6 +466,19 @@ policy_warnings(const char *name, const struct policy *policy)
     }
     text[size - 1] = '\0';
     return text;
+}
+
+char *
+policy_check_served(const char *name, const struct policy *policy)
+{
+    const struct order_class *class = &order_classes[policy->order.kind];
+
+    return (
+        class->unserved
+            ? message("%s: /order: \"%s\" is for \"stagecoach sim\" only: %s; "
+                      "expected an order that shims serve, such as \"stage\"",
+                      name, class->name, class->unserved)
+            : NULL);
 }
 
 char *

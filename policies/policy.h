@@ -140,6 +140,10 @@ char *policy_from_string(const char *name, const char *text,
 char *policy_from_file(const char *file, struct policy **policyp);
 void policy_destroy(struct policy *);
 
+/* Returns NULL if shims can serve 'policy', which 'name' names, otherwise a
+ * message that the caller frees. */
+char *policy_check_served(const char *name, const struct policy *policy);
+
 /* Returns all errors of 'text', one message per line, or NULL. */
 char *policy_errors(const char *name, const char *text);
 

@@ -106,14 +106,11 @@ static const struct option_table table = {
         "130 interrupted.\n",
 };
 
-#define PLAIN "plain"
-
 /* Reads the policy 'name'.  'where' begins the message about a wrong name. */
 static char *
 choose_policy(const char *where, const char *name, struct lab_policy *chosen)
 {
-    bool plain = !strcmp(name, PLAIN);
-    char *error = policy_find(plain ? "fair" : name, &chosen->file);
+    char *error = policy_find(name, &chosen->file);
     struct policy *policy;
 
     if (error) {
@@ -123,12 +120,20 @@ choose_policy(const char *where, const char *name, struct lab_policy *chosen)
         return message;
     }
     error = policy_from_file(chosen->file, &policy);
-    if (!error) {
-        chosen->name = xstrdup(plain ? PLAIN : policy->name);
-        chosen->plain = plain;
-        chosen->orders = policy->order.kind != ORDER_FAIR;
-        policy_destroy(policy);
+    if (error) {
+        return error;
     }
+    chosen->name = xstrdup(policy->name);
+    chosen->plain = policy->order.kind == ORDER_PLAIN;
+    chosen->orders = !order_is_equal(policy->order.kind);
+    if (chosen->plain) {
+        /* The controller has no host, so its policy has no effect. */
+        free(chosen->file);
+        error = policy_find("fair", &chosen->file);
+    } else {
+        error = policy_check_served(chosen->file, policy);
+    }
+    policy_destroy(policy);
     return error;
 }
 

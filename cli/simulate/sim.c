@@ -386,7 +386,7 @@ add_policy(const char *text, void *run_)
 static const struct option_row rows[] = {
     { "policy", OPTION_CUSTOM, .value = "P", .letter = 'p', .repeated = true,
       .parse = add_policy,
-      .shown = "those of the scenario, or fair and stage",
+      .shown = "those of the scenario, or plain and stage",
       .help = "name or file of a policy" },
     { "offline", OPTION_FLAG, AT(offline),
       .help = "let everything arrive at time 0" },
@@ -418,32 +418,25 @@ static const struct option_table table = {
     .usage =
         "usage: stagecoach sim WORKLOAD [OPTION...]\n\n"
         "Simulates a coflow-benchmark trace, the searches of a scenario, or\n"
-        "random searches under each policy, and prints the completion times "
-        "of\n"
-        "the coflows or stages in seconds.\n\n"
+        "random searches under each policy, and prints the completion times\n"
+        "of the coflows or stages in seconds.\n\n"
         "WORKLOAD is a file; \"generate:SEED,NAME=VALUE...\" for random\n"
         "searches, with the names hosts, cojobs, jobs, iterations, rungs,\n"
         "placement (ps, ring, mixed), compute (0 to 0.95) and load; or\n"
         "\"FILE,NAME=VALUE...\" for a trace of jobs, with the names of\n"
         "stagecoach-sim-scenario(5).\n",
     .footer =
-        "Columns: bound is a lower bound on the mean for stages with these "
-        "begin\n"
-        "times, gap is mean / bound, ratio is mean / mean of plain, "
-        "otherwise of\n"
-        "fair, otherwise of the first policy.\n"
-        "Jain is Jain's fairness index of the slowdowns of the stages, "
-        "slowest\n"
-        "the largest slowdown, worst the largest ratio of a stage's time to "
-        "its\n"
-        "time under fair.\n\n"
-        "Accuracy is not simulated: a search of a lab scenario keeps its "
-        "first\n"
-        "jobs, whose metric is 1 - 1 / (k + 1) after k iterations; other "
-        "searches\n"
-        "keep those with the best curves.  No packets are lost.  Decisions "
-        "are\n"
-        "applied immediately, but for lab scenarios, see --ideal.\n",
+        "Columns: bound is a lower bound on the mean for stages with these\n"
+        "begin times, gap is mean / bound, ratio is mean / mean of plain,\n"
+        "otherwise of fair, otherwise of the first policy.  Jain is Jain's\n"
+        "fairness index of the slowdowns of the stages, slowest the largest\n"
+        "slowdown, worst the largest ratio of a stage's time to its time\n"
+        "under plain.\n\n"
+        "Accuracy is not simulated: a search of a lab scenario keeps its\n"
+        "first jobs, whose metric is 1 - 1 / (k + 1) after k iterations;\n"
+        "other searches keep those with the best curves.  No packets are\n"
+        "lost.  Decisions are applied immediately, but for lab scenarios,\n"
+        "see --ideal.\n",
     .operand = "WORKLOAD",
     .min_operands = 1,
     .max_operands = 1,
@@ -482,7 +475,7 @@ read_workload(struct sim_run *run)
         run->policies[run->n_policies++].name = run->input.policies[i];
     }
     if (!run->n_policies) {
-        run->policies[run->n_policies++].name = "fair";
+        run->policies[run->n_policies++].name = "plain";
         run->policies[run->n_policies++].name = "stage";
     }
     return NULL;
@@ -558,12 +551,12 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     }
 }
 
-/* Returns the result of the first policy without an order, or NULL. */
+/* Returns the result of the network without shims, or NULL. */
 static const struct sim_result *
-find_fair(const struct sim_run *run)
+find_plain(const struct sim_run *run)
 {
     for (size_t i = 0; i < run->n_policies; i++) {
-        if (run->policies[i].policy->order.kind == ORDER_FAIR) {
+        if (run->policies[i].policy->order.kind == ORDER_PLAIN) {
             return &run->policies[i].result;
         }
     }
@@ -581,7 +574,7 @@ simulate_policies(struct sim_run *run)
     }
     for (size_t i = 0; i < run->n_policies; i++) {
         results_compute(run->workload, &run->policies[i].result,
-                        find_fair(run), &run->policies[i].results);
+                        find_plain(run), &run->policies[i].results);
     }
 }
 

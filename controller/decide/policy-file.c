@@ -47,6 +47,20 @@ log_warnings(const struct policy_file *pf)
     }
 }
 
+/* Reads a policy that shims can serve. */
+static char *
+read_policy(const char *name, struct policy **policyp)
+{
+    char *error = policy_from_file(name, policyp);
+
+    error = error ? error : policy_check_served(name, *policyp);
+    if (error) {
+        policy_destroy(*policyp);
+        *policyp = NULL;
+    }
+    return error;
+}
+
 /* Opens the policy file 'name'.  Fails if it is not a valid policy. */
 char *
 policy_file_open(const char *name, struct policy_file **pfp)
@@ -62,7 +76,7 @@ policy_file_open(const char *name, struct policy_file **pfp)
     if (stat(pf->name, &pf->seen)) {
         memset(&pf->seen, 0, sizeof pf->seen);
     }
-    error = policy_from_file(pf->name, &pf->policy);
+    error = read_policy(pf->name, &pf->policy);
     if (error) {
         policy_file_close(pf);
         return error;
@@ -104,7 +118,7 @@ policy_file_reload(struct policy_file *pf)
     if (stat(pf->name, &pf->seen)) {
         memset(&pf->seen, 0, sizeof pf->seen);
     }
-    error = policy_from_file(pf->name, &policy);
+    error = read_policy(pf->name, &policy);
     if (error) {
         VLOG_WARN("%s; policy %s (%s) stays in force", error,
                   pf->policy->name, pf->policy->hash);

@@ -152,14 +152,14 @@ memory_file(const char *text)
     return fd;
 }
 
-/* Returns 'policy' with the order "fair"; the caller frees. */
+/* Returns 'policy' with the order "plain"; the caller frees. */
 static char *
-fair_policy(const struct policy *policy)
+plain_policy(const struct policy *policy)
 {
     struct json *json = json_from_string(policy->text);
     char *text;
 
-    json_object_put_string(json, "order", "fair");
+    json_object_put_string(json, "order", "plain");
     text = json_to_string(json, 0);
     json_destroy(json);
     return text;
@@ -236,7 +236,7 @@ start_simulation(struct fair_comparison *fc, const struct json *recording,
         return;                 /* No stage has ended. */
     }
     text = json_to_string(recording, 0);
-    fair = fair_policy(policy);
+    fair = plain_policy(policy);
     error = start_child(fc, (const char *const [N_CHILD_FDS]) {
         [RECORDING_FD] = text, [POLICY_FD] = policy->text, [FAIR_FD] = fair,
     });

@@ -481,8 +481,9 @@ live_init(struct live *live, const struct workload *w,
     live->objective_slowdown = options->objective_slowdown;
     live->n_seen_ports = (options->hosts_only ? 2 * fabric->n_hosts
                           : fabric->n_ports);
-    live->last_level = options->late_s > 0 && order->kind != ORDER_FAIR
-                       ? order->n_levels - 1 : 0;
+    live->last_level = options->late_s > 0 && !order_is_equal(order->kind)
+                           ? order->n_levels - 1
+                           : 0;
     live->ordered = order_unit(order->kind, workload_iterates(w));
     live->weighted = live->ordered == ORDER_UNIT_ITERATION;
     if (live->weighted && options->present_only) {

@@ -113,17 +113,17 @@ first_rungs(const struct workload *w)
     return first;
 }
 
-/* The most that a stage of 'r' took of what it took under 'fair'. */
+/* The most that a stage of 'r' took of what it took in 'plain'. */
 static double
-worst_of_fair(const struct workload *w, const struct sim_result *r,
-              const struct sim_result *fair)
+worst_of_plain(const struct workload *w, const struct sim_result *r,
+               const struct sim_result *plain)
 {
     double *times = order_alloc(w->n_stages, sizeof *times);
     size_t *first = first_rungs(w);
     double worst = NAN;
 
-    for (size_t i = 0; i < fair->n_stages; i++) {
-        const struct sim_stage *stage = &fair->stages[i];
+    for (size_t i = 0; i < plain->n_stages; i++) {
+        const struct sim_stage *stage = &plain->stages[i];
 
         times[first[stage->cojob] + stage->rung] = stage->end - stage->begin;
     }
@@ -142,10 +142,10 @@ worst_of_fair(const struct workload *w, const struct sim_result *r,
 
 void
 results_compute(const struct workload *w, const struct sim_result *r,
-                const struct sim_result *fair, struct results *results)
+                const struct sim_result *plain, struct results *results)
 {
     stages_compute(r, results);
     cojobs_compute(w, r, results);
     jobs_compute(r, results);
-    results->worst = fair ? worst_of_fair(w, r, fair) : NAN;
+    results->worst = plain ? worst_of_plain(w, r, plain) : NAN;
 }

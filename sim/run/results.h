@@ -8,11 +8,11 @@
  * An order with the best mean may let one stage starve, or finish stages early
  * that are of little use.  The results therefore have the completion times of
  * stages, cojobs and jobs, the time to a useful accuracy, the fairness, and
- * the largest loss of a stage compared with fair sharing.
+ * the largest loss of a stage compared with the plain network.
  *
  *    struct results results;
  *    simulate(workload, &options, &result);
- *    results_compute(workload, &result, fair, &results);
+ *    results_compute(workload, &result, plain, &results);
  *    ...results.jct.p95...
  *
  * Plain numbers; the inputs are only read. */
@@ -43,13 +43,13 @@ struct results {
                                  * 1 / n to 1. */
     double rho_max;             /* Largest slowdown. */
 
-    double worst;               /* Largest ratio of a stage's completion time
-                                 * to that under fair sharing; NAN if
-                                 * unknown. */
+    double worst; /* Largest ratio of a stage's completion time
+                   * to that in the plain network; NAN if
+                   * unknown. */
 };
 
-/* 'fair' is the result of the same workload under fair sharing, or NULL. */
+/* 'plain' is the result of the same workload in the plain network, or NULL. */
 void results_compute(const struct workload *, const struct sim_result *,
-                     const struct sim_result *fair, struct results *);
+                     const struct sim_result *plain, struct results *);
 
 #endif /* sim/run/results.h */

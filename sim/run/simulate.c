@@ -231,9 +231,9 @@ decide(struct simulation *sim, struct sim_result *result)
 
     live->units_changed = false;
     sim->next_period = live->now + period(sim);
-    if (!live->n_units || sim->order_options.kind == ORDER_FAIR ||
-        (order_is_whole(sim->order_options.kind) &&
-         sim->n_stage_events == live->n_stages + live->n_ended)) {
+    if (!live->n_units || order_is_equal(sim->order_options.kind)
+        || (order_is_whole(sim->order_options.kind)
+            && sim->n_stage_events == live->n_stages + live->n_ended)) {
         return;
     }
     sim->n_stage_events = live->n_stages + live->n_ended;

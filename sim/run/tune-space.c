@@ -85,7 +85,7 @@ tune_space_init(struct tune_space *space, const struct policy *policy,
 
     space->n = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers
-                       && kind != ORDER_FAIR; i++) {
+                       && !order_is_equal(kind); i++) {
         const struct policy_member *m
             = policy_member_find(numbers[i].section, numbers[i].name);
 
@@ -94,7 +94,7 @@ tune_space_init(struct tune_space *space, const struct policy *policy,
             add_number(space, i);
         }
     }
-    if (levels && kind != ORDER_FAIR) {
+    if (levels && !order_is_equal(kind)) {
         add_level_knobs(space, policy);
     }
 }

@@ -8,8 +8,8 @@
  * the other (sim/workload/workload-generate.h), which are simulated with the
  * levels of the policies and with lateness, as hosts serve them.  "early" is
  * the mean time from the begin of a job until it has 90 % of its last metric,
- * "sct" the mean completion time of stages, both relative to fair sharing on
- * the same seed. */
+ * "sct" the mean completion time of stages, both relative to the plain network
+ * on the same seed. */
 
 #include <stddef.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@
 #define LATE_S 0.04             /* Time from a change to the hosts' levels. */
 
 static const char *const policies[] = {
-    "fair", "stage", "stage-early", "early", "maif",
+    "plain", "stage", "stage-early", "early", "maif",
 };
 #define N_POLICIES ((int) (sizeof policies / sizeof *policies))
 

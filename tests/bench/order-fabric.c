@@ -34,7 +34,7 @@ static const int oversubscriptions[] = { 2, 4, 8 };
 
 /* The result of a task: mean times of stages, seconds. */
 struct outcome {
-    double fair, seen, hidden;
+    double plain, seen, hidden;
 };
 
 static int n_seeds;
@@ -69,7 +69,7 @@ run_task(int task, void *outcome_)
     workload_set_fabric(w, sim_fabric_create_leaf_spine(
         N_HOSTS, HOSTS_PER_LEAF, w->fabric->capacity[0],
         oversubscriptions[task / n_seeds]));
-    o->fair = run(w, "fair", false);
+    o->plain = run(w, "plain", false);
     o->seen = run(w, "stage", false);
     o->hidden = run(w, "stage", true);
     workload_destroy(w);
@@ -83,17 +83,17 @@ print(const struct outcome *o, int oversubscription)
     for (int i = 0; i < n_seeds; i++) {
         double c = o[i].hidden / o[i].seen - 1;
 
-        seen += o[i].seen / o[i].fair / n_seeds;
-        hidden += o[i].hidden / o[i].fair / n_seeds;
+        seen += o[i].seen / o[i].plain / n_seeds;
+        hidden += o[i].hidden / o[i].plain / n_seeds;
         cost += c / n_seeds;
         least = fmin(least, c);
         most = fmax(most, c);
     }
-    printf("\"ratio_fair_%d\": %.4f, \"hidden_ratio_fair_%d\": %.4f, "
+    printf("\"ratio_plain_%d\": %.4f, \"hidden_ratio_plain_%d\": %.4f, "
            "\"hidden_loss_%d\": %.4f, \"hidden_loss_min_%d\": %.4f, "
-           "\"hidden_loss_max_%d\": %.4f, ", oversubscription, seen,
-           oversubscription, hidden, oversubscription, cost, oversubscription,
-           least, oversubscription, most);
+           "\"hidden_loss_max_%d\": %.4f, ",
+           oversubscription, seen, oversubscription, hidden, oversubscription,
+           cost, oversubscription, least, oversubscription, most);
 }
 
 int

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # order-front.py RESULT.json PICTURE.svg: draws the mean and the 95th
-# percentile of stage completion times, relative to fair sharing, of each
+# percentile of stage completion times, relative to the plain network, of each
 # policy that the bench order-iterating has measured: one panel for each of
 # some families and one for the mean of all families.  A line joins the points
 # of the order "stage", by its objective.
@@ -31,9 +31,9 @@ def point(figures, policy, panel):
     prefix = policy + '_' if policy else ''
     families = [panel]
     if panel == 'all':
-        families = [k[len('vs_fair_'):] for k in figures
-                    if k.startswith('vs_fair_')]
-    return [sum(figures['%s%svs_fair_%s' % (prefix, kind, family)]
+        families = [k[len('vs_plain_'):] for k in figures
+                    if k.startswith('vs_plain_')]
+    return [sum(figures['%s%svs_plain_%s' % (prefix, kind, family)]
                 for family in families) / len(families)
             for kind in ('', 'p95_')]
 
@@ -62,8 +62,8 @@ def draw_panel(figures, panel, x0, y0):
                 bottom - (p[1] - low_y) / (high_y - low_y) * (bottom - top))
 
     out = [text((left + right) / 2, y0 + 14, panel, 'title middle'),
-           text(x0 + 4, top - 8, 'p95 / fair'),
-           text(right, bottom + 30, 'mean / fair', 'end'),
+           text(x0 + 4, top - 8, 'p95 / plain'),
+           text(right, bottom + 30, 'mean / plain', 'end'),
            '<path d="M%d %dV%dH%d" class="axis"/>' % (left, top, bottom, right)]
     for k in (0.1, 0.5, 0.9):
         x = low_x + k * (high_x - low_x)

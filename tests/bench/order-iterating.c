@@ -6,8 +6,9 @@
  *
  * Prints one JSON object.  A seed of a family generates a cluster and its
  * searches, which are simulated under each policy.  All times are relative to
- * fair sharing on the same seed.  "present" orders only the iterations that
- * exchange, at each begin and end of one, without lateness, as hosts could. */
+ * the plain network on the same seed.  "present" orders only the iterations
+ * that exchange, at each begin and end of one, without lateness, as hosts
+ * could. */
 
 #include <limits.h>
 #include <math.h>
@@ -30,14 +31,32 @@
 #define LATE_S 0.04             /* Time from a change to the hosts' levels. */
 
 /* What is simulated: a policy with the levels of its file and with lateness,
- * as hosts serve it, or without either.  The first of either kind is fair
- * sharing.  The peers are published rules, and the sort by work.  STAGE has
- * the objective of the mean alone, DEFAULT that of the policy's file.
+ * as hosts serve it, or without either.  The first of either kind is the
+ * plain network.  The peers are published rules, and the sort by work.  STAGE
+ * has the objective of the mean alone, DEFAULT that of the policy's file.
  * BALANCED and SLOWDOWN_ are further points between mean and tail. */
-enum way { FAIR, STAGE, SINCRONIA, SEBF, INTENSITY, TCF, LAS, DCLAS, WORK,
-           DEFAULT, BALANCED, SLOWDOWN_4, SLOWDOWN_2_5, SLOWDOWN_1_5,
-           PRESENT, PRESENT_BALANCED,
-           FAIR_EXACT, STAGE_EXACT, PRESENT_EXACT, N_WAYS };
+enum way {
+    PLAIN,
+    STAGE,
+    SINCRONIA,
+    SEBF,
+    INTENSITY,
+    TCF,
+    LAS,
+    DCLAS,
+    WORK,
+    DEFAULT,
+    BALANCED,
+    SLOWDOWN_4,
+    SLOWDOWN_2_5,
+    SLOWDOWN_1_5,
+    PRESENT,
+    PRESENT_BALANCED,
+    PLAIN_EXACT,
+    STAGE_EXACT,
+    PRESENT_EXACT,
+    N_WAYS
+};
 #define FIRST_PEER SINCRONIA
 #define LAST_PEER WORK
 
@@ -48,7 +67,7 @@ static const struct {
     bool present_only;          /* See struct sim_options. */
     double slowdown;            /* Objective; negative is the policy's. */
 } ways[N_WAYS] = {
-    [FAIR] = { "fair", "fair", LATE_S },
+    [PLAIN] = { "plain", "plain", LATE_S },
     [STAGE] = { "stage", "stage", LATE_S },
     [SINCRONIA] = { "sincronia", "sincronia", LATE_S },
     [SEBF] = { "sebf", "sebf", LATE_S },
@@ -64,7 +83,7 @@ static const struct {
     [SLOWDOWN_1_5] = { "slowdown_1_5", "stage", LATE_S, .slowdown = 1.5 },
     [PRESENT] = { "present", "stage", 0, false, true },
     [PRESENT_BALANCED] = { "present_balanced", "stage", 0, false, true, 2 },
-    [FAIR_EXACT] = { "fair_exact", "fair", 0, true },
+    [PLAIN_EXACT] = { "plain_exact", "plain", 0, true },
     [STAGE_EXACT] = { "exact", "stage", 0, true },
     [PRESENT_EXACT] = { "present_exact", "stage", 0, true, true },
 };
@@ -219,8 +238,8 @@ static const struct family {
 
 #define N_FAMILIES ((int) (sizeof families / sizeof *families))
 
-/* The result of a task: times relative to fair sharing on the same seed, by
- * the same rates. */
+/* The result of a task: times relative to the plain network on the same seed,
+ * by the same rates. */
 struct outcome {
     double mean[N_WAYS], p95[N_WAYS];
     double gap;                 /* Of STAGE_EXACT: mean / bound. */
@@ -257,7 +276,7 @@ run_task(int task, void *outcome_)
     struct outcome *o = outcome_;
 
     for (int i = 0; i < N_WAYS; i++) {
-        int base = ways[i].exact ? FAIR_EXACT : FAIR;
+        int base = ways[i].exact ? PLAIN_EXACT : PLAIN;
         struct sim_result r;
 
         run_policy(w, i, &r);
@@ -288,11 +307,11 @@ print_family(const struct family *f, const struct outcome *o)
 {
     for (int i = 0; i < N_WAYS; i++) {
         if (i == STAGE) {
-            printf("\"vs_fair_%s\": %.4f, \"p95_vs_fair_%s\": %.4f, ",
-                   f->name, mean_of(o, &o->mean[i]),
-                   f->name, mean_of(o, &o->p95[i]));
-        } else if (i != FAIR && i != FAIR_EXACT) {
-            printf("\"%s_vs_fair_%s\": %.4f, \"%s_p95_vs_fair_%s\": %.4f, ",
+            printf("\"vs_plain_%s\": %.4f, \"p95_vs_plain_%s\": %.4f, ",
+                   f->name, mean_of(o, &o->mean[i]), f->name,
+                   mean_of(o, &o->p95[i]));
+        } else if (i != PLAIN && i != PLAIN_EXACT) {
+            printf("\"%s_vs_plain_%s\": %.4f, \"%s_p95_vs_plain_%s\": %.4f, ",
                    ways[i].name, f->name, mean_of(o, &o->mean[i]),
                    ways[i].name, f->name, mean_of(o, &o->p95[i]));
         }
@@ -320,8 +339,8 @@ print_all(const struct outcome *o, int n)
         balanced_p95 += o[i].p95[BALANCED] / n;
     }
     printf("\"vs_best_peer_mean\": %.4f, \"vs_best_peer_worst\": %.4f, "
-           "\"p95_vs_fair\": %.4f, \"balanced_vs_fair\": %.4f, "
-           "\"balanced_p95_vs_fair\": %.4f, \"vs_bound\": %.4f, "
+           "\"p95_vs_plain\": %.4f, \"balanced_vs_plain\": %.4f, "
+           "\"balanced_p95_vs_plain\": %.4f, \"vs_bound\": %.4f, "
            "\"seeds\": %d",
            mean, worst, p95, balanced, balanced_p95, gap, n_seeds);
 }

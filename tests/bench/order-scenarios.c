@@ -24,19 +24,16 @@
 
 #define ROUNDS 100              /* Rounds of the ascent for the bound. */
 
-enum way { FAIR, STAGE, SINCRONIA, BOTH, STAGE_8, DEFAULT, N_WAYS };
+enum way { PLAIN, STAGE, SINCRONIA, BOTH, STAGE_8, DEFAULT, N_WAYS };
 
 static const struct {
     const char *policy;
     int n_levels;               /* Number of levels; 0: exact order, -1: the
                                  * policy's. */
 } ways[N_WAYS] = {
-    [FAIR] = { "fair", 0 },
-    [STAGE] = { "stage", 0 },
-    [SINCRONIA] = { "sincronia", 0 },
-    [BOTH] = { "stage-early", 0 },
-    [STAGE_8] = { "stage", 8 },
-    [DEFAULT] = { "stage", -1 },
+    [PLAIN] = { "plain", 0 },         [STAGE] = { "stage", 0 },
+    [SINCRONIA] = { "sincronia", 0 }, [BOTH] = { "stage-early", 0 },
+    [STAGE_8] = { "stage", 8 },       [DEFAULT] = { "stage", -1 },
 };
 
 static void
@@ -58,17 +55,17 @@ run(const struct workload *w, const char *name, int n_levels,
     policy_destroy(policy);
 }
 
-/* Returns the largest ratio of a stage's time to its time in 'fair'. */
+/* Returns the largest ratio of a stage's time to its time in 'plain'. */
 static double
-worst_stage(const struct sim_result *r, const struct sim_result *fair)
+worst_stage(const struct sim_result *r, const struct sim_result *plain)
 {
     double worst = 0;
 
     for (size_t i = 0; i < r->n_stages; i++) {
         const struct sim_stage *a = &r->stages[i];
 
-        for (size_t j = 0; j < fair->n_stages; j++) {
-            const struct sim_stage *b = &fair->stages[j];
+        for (size_t j = 0; j < plain->n_stages; j++) {
+            const struct sim_stage *b = &plain->stages[j];
 
             if (a->cojob == b->cojob && a->rung == b->rung) {
                 worst = fmax(worst, (a->end - a->begin)
@@ -79,7 +76,7 @@ worst_stage(const struct sim_result *r, const struct sim_result *fair)
     return worst;
 }
 
-/* The result of a seed: means relative to fair sharing. */
+/* The result of a seed: means relative to the plain network. */
 struct outcome {
     double ratio[N_WAYS];
     double gap, worst_stage;    /* Of STAGE and of DEFAULT. */
@@ -97,10 +94,10 @@ run_seed(int task, void *outcome)
     w = workload_generate(&options);
     for (int i = 0; i < N_WAYS; i++) {
         run(w, ways[i].policy, ways[i].n_levels, &r[i]);
-        o->ratio[i] = r[i].mean / r[FAIR].mean;
+        o->ratio[i] = r[i].mean / r[PLAIN].mean;
     }
     o->gap = r[STAGE].gap;
-    o->worst_stage = worst_stage(&r[DEFAULT], &r[FAIR]);
+    o->worst_stage = worst_stage(&r[DEFAULT], &r[PLAIN]);
     for (int i = 0; i < N_WAYS; i++) {
         sim_result_uninit(&r[i]);
     }
@@ -116,7 +113,7 @@ compare_doubles(const void *a_, const void *b_)
 }
 
 struct sums {
-    double ratio[N_WAYS];       /* Mean time over fair's. */
+    double ratio[N_WAYS]; /* Mean time over plain's. */
     double over_sincronia, loss_8, loss_both, gap;
     double worst_stage;
     double *ratios;             /* Of STAGE, sorted. */
@@ -145,13 +142,13 @@ static void
 print(const struct sums *sums, int n)
 {
     printf("{\"bench\": \"order-scenarios\", \"figures\": {"
-           "\"ratio_fair\": %.4f, \"ratio_sincronia\": %.4f, "
-           "\"worst_ratio_fair\": %.4f, \"mean_certificate_gap\": %.4f, "
+           "\"ratio_plain\": %.4f, \"ratio_sincronia\": %.4f, "
+           "\"worst_ratio_plain\": %.4f, \"mean_certificate_gap\": %.4f, "
            "\"levels8_loss\": %.4f, \"both_sct_loss\": %.4f, "
-           "\"worst_starvation\": %.4f, \"ratio_fair_of_default\": %.4f, "
-           "\"ratio_fair_min\": %.4f, \"ratio_fair_median\": %.4f, "
-           "\"ratio_fair_p95\": %.4f, \"scenarios\": %d}, "
-           "\"baseline\": {\"sincronia_ratio_fair\": %.4f}}\n",
+           "\"worst_starvation\": %.4f, \"ratio_plain_of_default\": %.4f, "
+           "\"ratio_plain_min\": %.4f, \"ratio_plain_median\": %.4f, "
+           "\"ratio_plain_p95\": %.4f, \"scenarios\": %d}, "
+           "\"baseline\": {\"sincronia_ratio_plain\": %.4f}}\n",
            sums->ratio[STAGE], sums->over_sincronia, sums->ratios[n - 1],
            sums->gap, sums->loss_8, sums->loss_both, sums->worst_stage,
            sums->ratio[DEFAULT], sums->ratios[0], sums->ratios[n / 2],

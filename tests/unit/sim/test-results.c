@@ -45,7 +45,7 @@ static struct sim_stage stages[] = {
     { .cojob = 1, .rung = 0, .begin = 1, .end = 6, .isolated = 2 },
     { .cojob = 0, .rung = 1, .begin = 2, .end = 4, .isolated = 2 },
 };
-static struct sim_stage fair_stages[] = {
+static struct sim_stage plain_stages[] = {
     { .cojob = 0, .rung = 0, .begin = 0, .end = 3, .isolated = 2 },
     { .cojob = 1, .rung = 0, .begin = 1, .end = 5, .isolated = 2 },
     { .cojob = 0, .rung = 1, .begin = 3, .end = 6, .isolated = 2 },
@@ -85,14 +85,14 @@ says_who_pays(void **state)
 {
     struct workload *w = make_workload();
     struct sim_result r = { .n_stages = 3, .stages = stages };
-    struct sim_result fair = { .n_stages = 3, .stages = fair_stages };
+    struct sim_result plain = { .n_stages = 3, .stages = plain_stages };
     struct results results;
 
-    results_compute(w, &r, &fair, &results);
+    results_compute(w, &r, &plain, &results);
     assert_near(results.rho_max, 2.5);
     assert_near(results.jain, 4.5 * 4.5 / (3 * (1 + 6.25 + 1)));
     assert_near(results.worst, 5.0 / 4);
-    results_compute(w, &fair, &fair, &results);
+    results_compute(w, &plain, &plain, &results);
     assert_near(results.worst, 1);
     workload_destroy(w);
 }

@@ -84,7 +84,7 @@ shares_or_orders_two_equal_flows(void **state)
     add_flow(w, 0, 0, 2, 50);
     add_flow(w, 0, 1, 2, 50);
 
-    run_order(w, ORDER_FAIR, 2, &r);
+    run_order(w, ORDER_PLAIN, 2, &r);
     assert_near(end_of(&r, 0, 0), 10);
     assert_near(end_of(&r, 1, 0), 10);
     assert_near(r.mean, 10);
@@ -119,7 +119,7 @@ lets_a_smaller_arrival_go_first(void **state)
     assert_near(end_of(&r, 1, 0), 4);
     sim_result_uninit(&r);
 
-    run_order(w, ORDER_FAIR, 2, &r);
+    run_order(w, ORDER_PLAIN, 2, &r);
     assert_near(end_of(&r, 1, 0), 6);
     assert_near(end_of(&r, 0, 0), 12);
     sim_result_uninit(&r);
@@ -212,7 +212,7 @@ overlaps_computing_and_sending(void **state)
         workload_add_rung(w, cojob, 2, 1);
     }
 
-    run_order(w, ORDER_FAIR, 6, &r);
+    run_order(w, ORDER_PLAIN, 6, &r);
     assert_near(end_of(&r, 0, 0), 10);
     assert_near(end_of(&r, 1, 0), 10);
     sim_result_uninit(&r);
@@ -377,7 +377,7 @@ exchanges_shards_side_by_side(void **state)
     }
     workload_add_rung(w, cojob, 3, 1);
     assert_near(workload_exchange_time(job, w->fabric), 4);
-    run_order(w, ORDER_FAIR, 6, &r);
+    run_order(w, ORDER_PLAIN, 6, &r);
     assert_near(end_of(&r, 0, 0), 3 * 4.5);
     sim_result_uninit(&r);
     workload_destroy(w);
@@ -504,8 +504,11 @@ decides_when_units_begin_and_end(void **state)
         enum order_kind order;
         size_t decisions;
     } cases[] = {
-        { ORDER_FAIR, 0 }, { ORDER_STAGE, 2 },   { ORDER_INTENSITY, 2 },
-        { ORDER_TCF, 5 },  { ORDER_GROUPER, 1 },
+        { ORDER_PLAIN, 0 },
+        { ORDER_STAGE, 2 },
+        { ORDER_INTENSITY, 2 },
+        { ORDER_TCF, 5 },
+        { ORDER_GROUPER, 1 },
     };
     struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
@@ -596,7 +599,7 @@ notes_when_jobs_are_good(void **state)
     cojob->jobs[0].transfers[0].bytes = 100;
     workload_add_rung(w, cojob, 3, 3);
     workload_add_rung(w, cojob, 9, 1);
-    run_order(w, ORDER_FAIR, 6, &r);
+    run_order(w, ORDER_PLAIN, 6, &r);
     assert_int_equal(r.n_jobs, 3);
     assert_near(r.jobs[0].begin, 1);
     assert_near(r.jobs[0].early_end, 8.5 + 2 * 2);
@@ -711,7 +714,8 @@ passes_a_narrow_spine(void **state)
     struct workload *w = workload_create(
         "coflow", sim_fabric_create_leaf_spine(4, 2, 10, 2));
     struct sim_options options = {
-        .order = ORDER_OPTIONS_INIT(ORDER_FAIR), .service = SIM_SERVICE_EXACT,
+        .order = ORDER_OPTIONS_INIT(ORDER_PLAIN),
+        .service = SIM_SERVICE_EXACT,
     };
     struct sim_result r;
 
@@ -838,9 +842,9 @@ names_the_line_at_fault(void **state)
 }
 
 static void
-orders_the_public_trace_better_than_fair(void **state)
+orders_the_public_trace_better_than_plain(void **state)
 {
-    struct sim_result fair, stage;
+    struct sim_result plain, stage;
     FILE *stream = fopen(TRACE, "r");
     struct workload *w;
 
@@ -851,11 +855,11 @@ orders_the_public_trace_better_than_fair(void **state)
     assert_null(workload_coflow_read(TRACE, stream, 30, &w));
     fclose(stream);
     assert_int_equal(w->n_cojobs, 30);
-    run_order(w, ORDER_FAIR, 6, &fair);
+    run_order(w, ORDER_PLAIN, 6, &plain);
     run_order(w, ORDER_STAGE, 6, &stage);
-    assert_true(stage.mean < 0.9 * fair.mean);
+    assert_true(stage.mean < 0.9 * plain.mean);
     assert_true(stage.mean < 1.1 * stage.bound);
-    sim_result_uninit(&fair);
+    sim_result_uninit(&plain);
     sim_result_uninit(&stage);
     workload_destroy(w);
 }
@@ -887,7 +891,7 @@ main(void)
         cmocka_unit_test(certifies_decisions_when_asked),
         cmocka_unit_test(reads_a_trace),
         cmocka_unit_test(names_the_line_at_fault),
-        cmocka_unit_test(orders_the_public_trace_better_than_fair),
+        cmocka_unit_test(orders_the_public_trace_better_than_plain),
     };
 
     return cmocka_run_group_tests_name("sim", tests, NULL, NULL);

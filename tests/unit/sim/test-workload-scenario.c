@@ -55,7 +55,7 @@ static double
 run(const char *text)
 {
     struct workload *w = read_workload(text);
-    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_FAIR) };
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_PLAIN) };
     struct sim_result r;
     double end = 0;
 

@@ -65,7 +65,7 @@ trains_as_computed_by_hand(void **state)
 {
     struct workload *w = read_workload(SCENARIO(SEARCH("a", "1",
         "{\"workers\": [\"h0\", \"h1\"], \"servers\": [\"h2\"]}")));
-    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_FAIR) };
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_PLAIN) };
     struct sim_result r;
 
     simulate(w, &options, &r);
@@ -86,7 +86,7 @@ racks_have_the_links_of_the_lab(void **state)
         "{\"leaf_spine\": {\"leaves\": 2, \"spines\": 2, \"over\": 4}}",
         SEARCH("a", "1",
                "{\"workers\": [\"h0\", \"h1\"], \"servers\": [\"h2\"]}")));
-    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_FAIR) };
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_PLAIN) };
     struct sim_result r;
 
     simulate(w, &options, &r);
@@ -136,7 +136,7 @@ lets_a_host_talk_to_itself_for_nothing(void **state)
         SEARCH("a", "0", "{\"workers\": [\"h0\"], \"servers\": [\"h0\"]}") ","
         SEARCH("b", "0.5",
                "{\"workers\": [\"h0\"], \"servers\": [\"h1\"]}")));
-    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_FAIR) };
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_PLAIN) };
     struct sim_result r;
 
     assert_int_equal(w->cojobs[0].jobs[1].n_transfers, 0);
@@ -204,8 +204,10 @@ static double
 end_with_jitter(const struct workload *w, double jitter_s, uint64_t seed)
 {
     struct sim_options options = {
-        .order = ORDER_OPTIONS_INIT(ORDER_FAIR), .start_s = 0.5,
-        .jitter_s = jitter_s, .seed = seed,
+        .order = ORDER_OPTIONS_INIT(ORDER_PLAIN),
+        .start_s = 0.5,
+        .jitter_s = jitter_s,
+        .seed = seed,
     };
     struct sim_result r;
     double end;

@@ -71,6 +71,11 @@ a_bad_file_keeps_the_old_policy(void **state OVS_UNUSED)
     assert_string_equal(policy_file_get(pf)->name, "one");
     assert_non_null(strstr(policy_file_error(pf), "/order"));
 
+    put_policy("two", "plain"); /* Of the simulator only. */
+    assert_false(policy_file_reload(pf));
+    assert_string_equal(policy_file_get(pf)->name, "one");
+    assert_non_null(strstr(policy_file_error(pf), "/order: \"plain\""));
+
     assert_int_equal(unlink(name), 0);
     assert_false(policy_file_reload(pf));
     assert_string_equal(policy_file_get(pf)->name, "one");
