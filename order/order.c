@@ -8,15 +8,21 @@
 
 const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_FAIR] = {
-        "fair", "No order: all flows share.",
+        "fair", "No order: jobs take turns.",
         ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
-        ORDER_SERVICE_SHARE, false,
+        ORDER_SERVICE_TURNS, false,
     },
     [ORDER_PLAIN] = {
         "plain", "No shims: flows share, as TCP does.",
         ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
         ORDER_SERVICE_SHARE, false,
         "it is the network without shims",
+    },
+    [ORDER_MLTCP] = {
+        "mltcp", "No shims: flows near the end of an iteration get more.",
+        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+        ORDER_SERVICE_MLTCP, false,
+        "it is a congestion control that kernels do not have",
     },
     [ORDER_STAGE] = {
         "stage", "Stages, to minimize their mean completion time.",
@@ -92,7 +98,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_SERVICE_FILL, false,
     },
     [ORDER_INTENSITY] = {
-        "intensity", "Most computing per communication first (Crux).",
+        "intensity", "Most computing per communication first (Crux, in part).",
         ORDER_UNIT_JOB, ORDER_UNIT_JOB,
         ORDER_SERVICE_RANK, false,
     },
@@ -107,6 +113,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
 const char *const order_names[] = {
     [ORDER_FAIR] = "fair",
     [ORDER_PLAIN] = "plain",
+    [ORDER_MLTCP] = "mltcp",
     [ORDER_STAGE] = "stage",
     [ORDER_EARLY] = "early",
     [ORDER_MAIF] = "maif",
@@ -157,6 +164,7 @@ compute_fair(const struct order_options *options,
 static order_compute_func *const compute[ORDER_N_KINDS] = {
     [ORDER_FAIR] = compute_fair,
     [ORDER_PLAIN] = compute_fair,
+    [ORDER_MLTCP] = compute_fair,
     [ORDER_STAGE] = order_compute_stage,
     [ORDER_EARLY] = order_compute_early,
     [ORDER_MAIF] = order_compute_maif,

@@ -89,16 +89,19 @@ enum order_unit {
 
 /* How the simulator assigns rates by default. */
 enum order_service {
-    ORDER_SERVICE_SHARE,        /* By level, max-min inside a level; the order
-                                 * inside a level has no meaning. */
-    ORDER_SERVICE_RANK,         /* Strictly by rank; a port serves one flow at
-                                 * a time. */
-    ORDER_SERVICE_FILL,         /* Strictly by rank; the flows of a stage get
-                                 * rates in proportion to their remaining
-                                 * bytes. */
-    ORDER_SERVICE_MADD,         /* By rank; each flow just fast enough to end
-                                 * with its stage's bottleneck, the remaining
-                                 * bandwidth by rank. */
+    ORDER_SERVICE_SHARE, /* By level, max-min inside a level; the order
+                          * inside a level has no meaning. */
+    ORDER_SERVICE_RANK,  /* Strictly by rank; a port serves one flow at
+                          * a time. */
+    ORDER_SERVICE_FILL,  /* Strictly by rank; the flows of a stage get
+                          * rates in proportion to their remaining
+                          * bytes. */
+    ORDER_SERVICE_TURNS, /* Jobs take turns, whatever the policy's
+                          * levels. */
+    ORDER_SERVICE_MLTCP, /* Flows share by MLTCP's weights. */
+    ORDER_SERVICE_MADD,  /* By rank; each flow just fast enough to end
+                          * with its stage's bottleneck, the remaining
+                          * bandwidth by rank. */
 };
 
 /* Description of an order. */
@@ -130,7 +133,7 @@ bool order_uses_metrics(enum order_kind);
 static inline bool
 order_is_equal(enum order_kind kind)
 {
-    return kind == ORDER_FAIR || kind == ORDER_PLAIN;
+    return kind == ORDER_FAIR || kind == ORDER_PLAIN || kind == ORDER_MLTCP;
 }
 
 /* Names of all orders, null-terminated. */

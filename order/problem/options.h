@@ -10,6 +10,7 @@
 enum order_kind {
     ORDER_FAIR,        /* No order: every stage at level 0. */
     ORDER_PLAIN,       /* The same without shims: TCP shares. */
+    ORDER_MLTCP,       /* MLTCP: hosts share by weights. */
     ORDER_STAGE,       /* Where jobs iterate, iterations by a key of
                         * remaining work and urgency, bounded by the
                         * primal-dual permutation; else stages by

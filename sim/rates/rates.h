@@ -7,9 +7,10 @@
  *
  * Rates change only when a flow begins or ends or when the order changes, so a
  * simulation without time steps is exact.  Rates are assigned by rank
- * (rates-fill.c, rates-greedy.c), by levels or fairly (rates-share.c), or just
- * fast enough (rates-madd.c).  All allocations update only the rates that an
- * event changes, because traces have a million flows.
+ * (rates-fill.c, rates-greedy.c), by levels or fairly (rates-share.c), by
+ * turns of jobs or weights (rates-weighted.c), or just fast enough
+ * (rates-madd.c).  All allocations update only the rates that an event
+ * changes, because traces have a million flows.
  *
  *    struct rates *rates = rates_create(&rates_greedy, &paths);
  *    rates->class->add(rates, flow, now);        // Any number of flows.
@@ -84,6 +85,8 @@ extern const struct rates_class rates_fill;
 extern const struct rates_class rates_greedy;  /* On one tier only. */
 extern const struct rates_class rates_share;
 extern const struct rates_class rates_madd;
+extern const struct rates_class rates_turns;
+extern const struct rates_class rates_mltcp;
 
 /* Flows that would end within this share of the clock after 'now' end now: the
  * difference is a rounding error. */

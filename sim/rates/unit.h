@@ -42,6 +42,10 @@ struct work {
     int port;
     double whole;               /* Bytes at the unit's begin. */
     int64_t n_whole, n_left;    /* Number of flows at the begin, and now. */
+
+    /* By rates-weighted.c, of the flows on an uplink. */
+    int64_t n_waiting; /* Number of those without a rate. */
+    double granted;    /* Rates of the others, bytes per second. */
 };
 
 struct unit {
@@ -63,7 +67,8 @@ struct unit {
     int level;                  /* 0 is first. */
     double sent_limit;          /* As in struct order_result. */
 
-    /* By a rate allocation that watches limits, see rates.h. */
+    /* By a rate allocation that watches limits, see rates.h, or by
+     * rates-weighted.c. */
     double rate;                /* Rate of all its flows, bytes per second. */
     double since;               /* Time from which 'rate' applies, seconds. */
     double until;               /* Bytes sent at that time. */

@@ -357,8 +357,12 @@ choose_rates(const struct sim_options *options,
 {
     enum order_service service = order_classes[options->order.kind].service;
 
-    if (options->service == SIM_SERVICE_LEVELS ||
-        order_is_whole(options->order.kind)) {
+    if (service == ORDER_SERVICE_TURNS) {
+        return &rates_turns;
+    } else if (service == ORDER_SERVICE_MLTCP) {
+        return &rates_mltcp;
+    } else if (options->service == SIM_SERVICE_LEVELS
+               || order_is_whole(options->order.kind)) {
         return &rates_share;
     } else if (service == ORDER_SERVICE_MADD) {
         return &rates_madd;

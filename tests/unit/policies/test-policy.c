@@ -20,11 +20,11 @@
 #define WITH(MEMBERS) "{\"name\": \"p\", \"order\": \"stage\", " MEMBERS "}"
 #define LEVELS(MEMBERS) WITH("\"levels\": {" MEMBERS "}")
 
-#define ORDERS                                                               \
-    "\"fair\", \"plain\", \"stage\", \"early\", \"maif\", \"stage+early\", " \
-    "\"fifo\", \"fifo-lm\", \"grouper\", \"sincronia\", \"sebf-static\", "     \
-    "\"sebf\", \"dclas\", \"las\", \"tcf\", \"work\", \"intensity\", "         \
-    "\"interleave\""
+#define ORDERS                                                             \
+    "\"fair\", \"plain\", \"mltcp\", \"stage\", \"early\", \"maif\", "     \
+    "\"stage+early\", \"fifo\", \"fifo-lm\", \"grouper\", "                \
+    "\"sincronia\", \"sebf-static\", \"sebf\", \"dclas\", \"las\", "       \
+    "\"tcf\", \"work\", \"intensity\", \"interleave\""
 
 /* Each row is one mistake that an operator can make and the words they get. */
 static const struct {

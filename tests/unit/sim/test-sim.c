@@ -104,6 +104,62 @@ shares_or_orders_two_equal_flows(void **state)
     workload_destroy(w);
 }
 
+/* A job with three flows and one with a single flow share an uplink, with and
+ * without two flows of others that leave the single flow a third of its
+ * downlink. */
+static void
+jobs_take_turns_whatever_their_flows(void **state)
+{
+    for (int others = 0; others < 2; others++) {
+        struct workload *w =
+            workload_create("stage", sim_fabric_create(7, 12));
+        struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+        struct workload_job *job = workload_add_job(cojob, "j", 0);
+        struct sim_result r;
+
+        for (int i = 1; i <= 3; i++) {
+            workload_add_transfer(job, 0, i, 48, 0, 0);
+        }
+        workload_add_rung(w, cojob, 1, 1);
+        add_flow(w, 0, 0, 4, 48);
+        for (int i = 0; others && i < 2; i++) {
+            add_flow(w, 0, 5 + i, 4, 480);
+        }
+        run_order(w, ORDER_PLAIN, 2, &r);
+        assert_near(end_of(&r, 1, 0), 16);
+        sim_result_uninit(&r);
+        run_order(w, ORDER_FAIR, 2, &r);
+        assert_near(end_of(&r, 0, 0), others ? 18 : 16);
+        assert_near(end_of(&r, 1, 0), others ? 12 : 8);
+        sim_result_uninit(&r);
+        workload_destroy(w);
+    }
+}
+
+/* Two jobs that compute for a second and send for a second keep their distance
+ * in the plain network and drift apart by MLTCP. */
+static void
+mltcp_lets_jobs_drift_apart(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
+    struct sim_result r;
+
+    for (int i = 0; i < 2; i++) {
+        struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0.1 * i);
+
+        workload_add_transfer(workload_add_job(cojob, "j", 1), 0, 1, 100, 0,
+                              0);
+        workload_add_rung(w, cojob, 40, 1);
+    }
+    run_order(w, ORDER_PLAIN, 2, &r);
+    assert_true(r.mean > 110);
+    sim_result_uninit(&r);
+    run_order(w, ORDER_MLTCP, 2, &r);
+    assert_true(r.mean < 90);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
 /* The second is small, arrives at 2 s and goes first. */
 static void
 lets_a_smaller_arrival_go_first(void **state)
@@ -869,6 +925,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_or_orders_two_equal_flows),
+        cmocka_unit_test(jobs_take_turns_whatever_their_flows),
+        cmocka_unit_test(mltcp_lets_jobs_drift_apart),
         cmocka_unit_test(lets_a_smaller_arrival_go_first),
         cmocka_unit_test(serves_the_heavier_weight_first),
         cmocka_unit_test(lets_an_aged_stage_go_first),
