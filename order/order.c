@@ -10,7 +10,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_FAIR] = {
         "fair", "No order: jobs take turns.",
         ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
-        ORDER_SERVICE_TURNS, false,
+        ORDER_SERVICE_SHARE, false,
     },
     [ORDER_PLAIN] = {
         "plain", "No shims: flows share, as TCP does.",
@@ -21,7 +21,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_MLTCP] = {
         "mltcp", "No shims: flows near the end of an iteration get more.",
         ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_MLTCP, false,
+        ORDER_SERVICE_SHARE, false,
         "it is a congestion control that kernels do not have",
     },
     [ORDER_STAGE] = {

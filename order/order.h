@@ -96,9 +96,6 @@ enum order_service {
     ORDER_SERVICE_FILL,  /* Strictly by rank; the flows of a stage get
                           * rates in proportion to their remaining
                           * bytes. */
-    ORDER_SERVICE_TURNS, /* Jobs take turns, whatever the policy's
-                          * levels. */
-    ORDER_SERVICE_MLTCP, /* Flows share by MLTCP's weights. */
     ORDER_SERVICE_MADD,  /* By rank; each flow just fast enough to end
                           * with its stage's bottleneck, the remaining
                           * bandwidth by rank. */

@@ -357,9 +357,9 @@ choose_rates(const struct sim_options *options,
 {
     enum order_service service = order_classes[options->order.kind].service;
 
-    if (service == ORDER_SERVICE_TURNS) {
+    if (options->order.kind == ORDER_FAIR) {
         return &rates_turns;
-    } else if (service == ORDER_SERVICE_MLTCP) {
+    } else if (options->order.kind == ORDER_MLTCP) {
         return &rates_mltcp;
     } else if (options->service == SIM_SERVICE_LEVELS
                || order_is_whole(options->order.kind)) {
