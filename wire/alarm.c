@@ -23,6 +23,7 @@ const char *const alarm_codes[N_ALARM_CODES] = {
     [ALARM_STAGE_IDLE] = "stage-idle",
     [ALARM_COVERAGE] = "coverage",
     [ALARM_LINK] = "link",
+    [ALARM_SWITCH] = "switch",
     [ALARM_DATABASE_MEMBER] = "database-member",
     [ALARM_DATABASE_SPACE] = "database-space",
     [ALARM_DATABASE_DAMAGED] = "database-damaged",

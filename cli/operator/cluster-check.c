@@ -86,7 +86,7 @@ check_certificate(struct findings *f, const char *place, const char *name,
 }
 
 /* Level and remedy of each alarm.  Those without a remedy are findings of
- * hosts too. */
+ * hosts or switches too. */
 static const struct {
     enum finding_level level;
     const char *remedy;
@@ -118,6 +118,7 @@ static const struct {
                          "\"stagecoach run\" or a launcher" },
     [ALARM_LINK] = { FINDING_WARNING,
                      "check the cables of the named ports, or correct the topology" },
+    [ALARM_SWITCH] = { FINDING_ERROR, NULL },
     [ALARM_DATABASE_MEMBER] = { FINDING_WARNING,
                                 "stagecoach controller status" },
     [ALARM_DATABASE_SPACE] = { FINDING_WARNING,
@@ -427,14 +428,16 @@ check_switches(struct cluster *c, const struct json *switches)
         const char *name = member_string(row, "name");
 
         queues |= !strcmp(member_string(row, "driver"), "ovsdb-qos");
-        if (!strcmp(state, "away") || !strcmp(state, "refused")) {
+        const char *reason = member_string(row, "reason");
+
+        if (!strcmp(state, "away") || !strcmp(state, "refused")
+            || is_known(reason)) {
             findings_add(c->findings, FINDING_ERROR,
                          is_known(name) ? name : member_string(row, "switch"),
                          "operations.md, \"When something is wrong\"; "
                          "journalctl -u stagecoach-controller",
                          "switch %s (%s): %s", state,
-                         member_string(row, "driver"),
-                         member_string(row, "reason"));
+                         member_string(row, "driver"), reason);
         }
     }
     if (queues || !c->n) {

@@ -25,6 +25,7 @@
 #include "policies/policy.h"
 #include "smap.h"
 #include "util.h"
+#include "wire/alarm.h"
 #include "wire/json-put.h"
 
 #define CONTROL_QUEUE 0
@@ -668,6 +669,7 @@ switch_to_json(const struct sw *sw)
 
     json_object_put_string(json, "name", sw->name);
     json_object_put_string(json, "driver", d->class->name);
+    json_object_put_string(json, "reason", status.reason);
     json_object_put_string(json, "state", states[status.state]);
     json_put_real(json, "applied",
                   applied_share(status.n_applied, status.n_wanted));
@@ -699,6 +701,15 @@ path_to_json(const struct switches *ss, const struct route_path *path)
 void
 switches_alarms(const struct switches *ss, struct json *alarms)
 {
+    for (size_t i = 0; i < ss->n; i++) {
+        const struct driver *d = ss->switches[i].driver;
+        struct driver_status status = d->class->get_status(d);
+
+        if (*status.reason) {
+            alarm_add(alarms, ALARM_SWITCH, "switch %s (%s): %s",
+                      ss->switches[i].name, d->class->name, status.reason);
+        }
+    }
     if (probes_links(ss)) {
         link_check_alarms(ss->links, alarms);
     }

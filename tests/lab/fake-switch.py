@@ -18,6 +18,7 @@ import sys
 import time
 
 HELLO, ERROR, FEATURES, PACKET_IN, FLOW_REMOVED = 0, 1, 6, 10, 11
+FLOW_MOD = 14
 PORT_STATUS, MULTIPART, ROLE = 12, 19, 25
 FLOWS, GROUPS = 1, 7
 SECONDS = 15
@@ -38,12 +39,14 @@ class Switch:
     datapath = 0x10
     state = "writing"           # It never reports the wanted flows.
     says = ""                   # Part of the controller's reason.
+    most_dumps = SECONDS        # A second without a cause, and some.
     auxiliary = 0
 
     def __init__(self, name):
         self.name = name
         self.connections = 0
         self.asked = set()
+        self.dumps = 0
 
     async def begin(self, out):
         out.write(message(HELLO))
@@ -55,7 +58,9 @@ class Switch:
         elif kind == 24:
             out.write(message(ROLE, body, xid))
         elif kind == 18:
-            await self.dump(out, xid, struct.unpack(">H", body[:2])[0])
+            part = struct.unpack(">H", body[:2])[0]
+            self.dumps += part == FLOWS
+            await self.dump(out, xid, part)
         elif kind == 2:
             out.write(message(3, body, xid))
 
@@ -82,6 +87,60 @@ class Switch:
 
 class Honest(Switch):
     pass
+
+
+class Obedient(Switch):
+    """Applies all changes, so it is dumped before and after them only."""
+    datapath, state, most_dumps = 0x1b, "in sync", 4
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.flows = []
+
+    async def answer(self, out, kind, xid, body):
+        if kind == FLOW_MOD:
+            self.flows.append(body)
+        await super().answer(out, kind, xid, body)
+
+    async def dump(self, out, xid, part):
+        flows = b""
+        for flow in self.flows if part == FLOWS else ():
+            cookie, _, table, _, idle, hard, priority, _, _, _, flags = (
+                struct.unpack(">QQBBHHHIIIH", flow[:38]))
+            flows += struct.pack(
+                ">HBxIIHHHH4xQQQ", 48 + len(flow[40:]), table, 0, 0,
+                priority, idle, hard, flags, cookie, 0, 0) + flow[40:]
+        out.write(message(MULTIPART, struct.pack(">HHI", part, 0, 0) + flows,
+                          xid))
+
+
+class Remover(Obedient):
+    """Reports incessantly that others have deleted the controller's flows."""
+    datapath, most_dumps = 0x1c, SECONDS + 3
+
+    async def dump(self, out, xid, part):
+        await super().dump(out, xid, part)
+        if self.dumps == 2:
+            asyncio.create_task(self.report(out))
+
+    async def report(self, out):
+        while not out.is_closing():
+            flow = self.flows[0]
+            size = struct.unpack(">H", flow[42:44])[0]
+            out.write(message(FLOW_REMOVED, struct.pack(
+                ">QHBBIIHHQQ", 0x7374616765000000, 100, 2, 0, 0, 0, 0, 0, 0,
+                0) + flow[40:40 + (size + 7) // 8 * 8]))
+            await asyncio.sleep(0.05)
+
+
+class Full(Switch):
+    """Refuses all changes: its table is full."""
+    datapath, says, most_dumps = 0x1d, "OFPFMFC_TABLE_FULL", 7
+
+    async def answer(self, out, kind, xid, body):
+        if kind == FLOW_MOD:
+            out.write(message(ERROR, struct.pack(">HH", 5, 1), xid))
+        await super().answer(out, kind, xid, body)
 
 
 class Twin(Switch):
@@ -229,7 +288,7 @@ class NoAnswer(Switch):
             await super().answer(out, kind, xid, body)
 
 
-SWITCHES = [Honest, Twin, Auxiliary, NewerLeader, NoHello, EarlyMessage,
+SWITCHES = [Honest, Obedient, Remover, Full, Twin, Auxiliary, NewerLeader, NoHello, EarlyMessage,
             OldVersion, WrongVersion, UnknownType, ShortLength, LongLength,
             WrongAnswers, Unasked, Flood, EndlessDump, NoAnswer]
 
@@ -241,19 +300,25 @@ def ask(control, command):
     return json.loads(text), time.monotonic() - began
 
 
-def judge(switches, rows, longest):
+def judge(switches, rows, alarms, longest):
     bad = []
     for sw in switches:
         row = rows.get(sw.name, {"state": "missing", "reason": ""})
         if sw.state and (row["state"] != sw.state
                          or sw.says not in row["reason"]):
             bad.append(f"{sw.name}: {row}")
+        alarm = sum(f"/{sw.name}.mgmt (" in a["text"] for a in alarms
+                    if a["code"] == "switch")
+        if alarm != bool(row["reason"]):
+            bad.append(f"{sw.name}: {alarm} alarms of {row}")
+        if sw.dumps > sw.most_dumps:
+            bad.append(f"{sw.name}: {sw.dumps} dumps")
         if not sw.connections:
             bad.append(f"{sw.name}: never connected to")
         if sw.state == "refused" and sw.asked & {14, 15, 33, 34}:
             bad.append(f"{sw.name}: was changed all the same")
         print(f"{sw.name}: {row['state']} {row['reason']} "
-              f"({sw.connections} connections)")
+              f"({sw.connections} connections, {sw.dumps} dumps)")
     if longest > 2:
         bad.append(f"an answer took {longest:.1f} s")
     print(f"the longest answer took {longest * 1000:.0f} ms")
@@ -263,7 +328,7 @@ def judge(switches, rows, longest):
 async def main():
     folder, control = pathlib.Path(sys.argv[1]), sys.argv[2]
     switches = [kind(kind.__name__) for kind in SWITCHES]
-    longest, rows = 0, {}
+    longest, rows, alarms = 0, {}, []
     for sw in switches:
         await asyncio.start_unix_server(sw.serve, folder / f"{sw.name}.mgmt")
     print("ready", flush=True)
@@ -280,7 +345,9 @@ async def main():
         longest = max(longest, took)
         rows = {pathlib.Path(row["switch"]).stem: row
                 for row in answer["switches"]}
-    bad = judge(switches, rows, longest)
+        alarms = (await asyncio.to_thread(ask, control,
+                                          "controller/status"))[0]["alarms"]
+    bad = judge(switches, rows, alarms, longest)
     print("\n".join(f"FAILED: {line}" for line in bad))
     sys.exit(bool(bad))
 

@@ -193,7 +193,7 @@ expect(check("tcp", "note", "missing: no tcp_rto_max_ms", "sysctl -w y", 0, 1,
              2),
        "note", ["h0", "h1", "h2"], "no tcp_rto_max_ms", "sysctl -w y")
 
-# Alarms: those of hosts are not repeated.
+# Alarms: those of hosts and switches are not repeated.
 # The level and the remedy follow from the code, whatever the text is.
 expect(alarm("policy-refused", "shim down on h0"), "error", ["controller"],
        "shim down on h0", "policy check")
@@ -203,12 +203,17 @@ expect(alarm("new-code", "the policy file is refused"), "warning",
        ["controller"], "policy file", "operations.md")
 report, _ = examine({**cluster(), "controller/status": {
     **cluster()["controller/status"], "alarms": [
-        {"code": "shim-down", "text": "x"}]}})
+        {"code": "shim-down", "text": "x"},
+        {"code": "switch", "text": "x"}]}})
 assert report["findings"] == [], report
 
 # Switches.
 expect(member("switches", "state", "refused", 0, "switches"), "error",
        ["leaf0"], "switch refused (openflow)", "operations.md")
+
+expect(member("switches", "reason", "the switch refuses changes: X", 0,
+              "switches"), "error", ["leaf0"], "refuses changes: X",
+       "operations.md")
 
 # A disconnected host has this finding only.
 replies = cluster()

@@ -55,6 +55,9 @@ enum driver_state {
 
 struct driver_status {
     enum driver_state state;
+    const char *reason;         /* Problem that an operator must solve, such as
+                                 * why the switch is refused; "" if none.  The
+                                 * driver owns it. */
     uint64_t datapath;          /* Datapath id, 0 if unknown. */
     size_t n_wanted;            /* Desired flows and groups, or rows. */
     size_t n_applied;           /* Part of 'n_wanted' in the switch. */

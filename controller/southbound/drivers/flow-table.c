@@ -16,8 +16,12 @@
 #include "openvswitch/ofp-flow.h"
 #include "openvswitch/ofp-group.h"
 #include "openvswitch/ofp-match.h"
+#include "openvswitch/ofp-monitor.h"
 #include "openvswitch/ofpbuf.h"
 #include "util.h"
+
+/* A switch reports it when others delete a flow of ours. */
+#define FLOW_FLAGS OFPUTIL_FF_SEND_FLOW_REM
 
 struct flow_table *
 flow_table_create(void)
@@ -92,6 +96,26 @@ flow_table_find_cookie(const struct flow_table *ft, uint64_t cookie)
         }
     }
     return NULL;
+}
+
+/* Returns true if the flow that 'removed' is about, a flow-removed message, is
+ * in 'ft'. */
+bool
+flow_table_names(const struct flow_table *ft, const struct ofp_header *removed)
+{
+    struct ofputil_flow_removed fr;
+    struct of_flow like;
+    bool found;
+
+    if (ofputil_decode_flow_removed(&fr, removed)) {
+        return false;
+    }
+    like.table = fr.table_id;
+    like.priority = fr.priority;
+    minimatch_init(&like.match, &fr.match);
+    found = flow_table_find(ft, &like) != NULL;
+    minimatch_destroy(&like.match);
+    return found;
 }
 
 static struct of_group *
@@ -247,7 +271,8 @@ flow_table_add_flows(struct flow_table *ft, struct ofpbuf *reply)
                 ft, fs.table_id, fs.priority, ntohll(fs.cookie), &fs.match,
                 &ofpacts);
 
-            flow->altered = fs.idle_timeout || fs.hard_timeout || fs.flags;
+            flow->altered =
+                fs.idle_timeout || fs.hard_timeout || fs.flags != FLOW_FLAGS;
             flow->packets = fs.packet_count;
             flow->bytes = fs.byte_count;
         }
@@ -320,6 +345,7 @@ encode_flow(const struct of_flow *flow, bool add,
         .out_port = OFPP_ANY,
         .out_group = OFPG_ANY,
         .table_id = flow->table,
+        .flags = add ? FLOW_FLAGS : 0,
         .ofpacts = add ? flow->ofpacts : NULL,
         .ofpacts_len = add ? flow->ofpacts_len : 0,
     };

@@ -34,6 +34,7 @@
 #include "openvswitch/match.h"
 #include "openvswitch/ofp-protocol.h"
 
+struct ofp_header;
 struct ofpbuf;
 struct ovs_list;
 
@@ -70,7 +71,7 @@ struct of_flow {
     uint64_t cookie;
     struct ofpact *ofpacts;
     size_t ofpacts_len;
-    bool altered;               /* Has timeouts or flags, unlike ours. */
+    bool altered;               /* Has timeouts or flags that ours have not. */
     uint64_t packets, bytes;    /* Counters from a dump. */
 };
 
@@ -103,6 +104,9 @@ const struct of_flow *flow_table_find(const struct flow_table *,
                                       const struct of_flow *);
 const struct of_flow *flow_table_find_cookie(const struct flow_table *,
                                              uint64_t cookie);
+
+bool flow_table_names(const struct flow_table *,
+                      const struct ofp_header *removed);
 
 struct ofpbuf *flow_table_request(enum ofp_version);
 int flow_table_add_flows(struct flow_table *, struct ofpbuf *reply);

@@ -41,11 +41,12 @@ VLOG_DEFINE_THIS_MODULE(openflow);
 #define VERSIONS (1u << OFP13_VERSION | 1u << OFP14_VERSION)
 #define MAX_PACKETS 100         /* Packet-outs queued for sending. */
 #define MAX_MESSAGES 50         /* Messages received in one openflow_run(). */
-#define CHECK_MSEC 1000         /* Interval between two dumps. */
+#define VERIFY_MSEC 300000      /* Interval of dumps without a cause. */
+#define CHECK_MSEC 1000         /* Minimum interval of dumps with a cause. */
 #define REPLY_MSEC 10000        /* Timeout for one message of a reply. */
 #define RETRY_MSEC 10000        /* Delay before a refused switch is retried. */
 #define MAX_CHANGES 2000        /* Changes sent between two dumps. */
-#define MAX_FAILED 10           /* Limit of 'failed'. */
+#define MAX_FAILED 7            /* Limit of 'failed': a retry each minute. */
 #define DEMOTED "another controller has become primary"
 
 /* State of the connection, in the order of its setup. */
@@ -85,7 +86,8 @@ struct openflow {
     uint64_t generation;        /* Leader's, for the role request. */
     uint64_t datapath;          /* Datapath id, 0 if not known. */
     enum openflow_state state;
-    char *reason;               /* Reason of ST_REFUSED. */
+    char *reason;               /* Why it is refused, or why the last changes
+                                 * failed; NULL after a dump as desired. */
     ovs_be32 xid;               /* Id of the request that 'state' waits for. */
     long long int deadline;     /* time_msec() when that request times out. */
     long long int next;         /* time_msec() of the next dump or retry. */
@@ -93,6 +95,11 @@ struct openflow {
     unsigned int failed;        /* Consecutive dumps without the changes that
                                  * were sent before, up to MAX_FAILED. */
     bool sent;                  /* Changes were sent since the last dump. */
+    uint32_t first_xid, last_xid; /* Of the messages of these changes. */
+    bool changes_refused;         /* 'reason' is an error to these changes. */
+    long long int verified;     /* time_msec() of the last whole dump, or 0. */
+    bool suspect;               /* Flows were deleted since the beginning of
+                                 * the last dump. */
     uint32_t bundle_id;         /* Id of the last bundle. */
     struct flow_table *wanted;  /* Desired state. */
     struct flow_table *there;   /* State of the switch in the last dump. */
@@ -129,8 +136,9 @@ encode_role_request(enum ofp_version version, uint64_t generation)
     return msg;
 }
 
-/* Requests asynchronous messages about ports, roles and, if 'packets', about
- * packets that a flow sends to the controller, and no others. */
+/* Requests asynchronous messages about ports, roles, flows that others delete
+ * and, if 'packets', packets that a flow sends to the controller; no others.
+ */
 static struct ofpbuf *
 encode_set_async(enum ofp_version version, bool packets)
 {
@@ -139,11 +147,14 @@ encode_set_async(enum ofp_version version, bool packets)
                       | 1u << OAM_PORT_STATUS);
 
     cfg.primary[OAM_PACKET_IN] = packets ? 1u << OFPR_ACTION : 0;
+    cfg.primary[OAM_FLOW_REMOVED] =
+        1u << OFPRR_DELETE | 1u << OFPRR_GROUP_DELETE;
     cfg.primary[OAM_PORT_STATUS] = (1u << OFPPR_ADD | 1u << OFPPR_DELETE
                                     | 1u << OFPPR_MODIFY);
     cfg.secondary[OAM_PORT_STATUS] = cfg.primary[OAM_PORT_STATUS];
     if (version >= OFP14_VERSION) {
         types |= 1u << OAM_ROLE_STATUS;
+        cfg.primary[OAM_FLOW_REMOVED] |= 1u << OFPRR_EVICTION;
         cfg.primary[OAM_ROLE_STATUS] = 1u << OFPCRR_PRIMARY_REQUEST;
         cfg.secondary[OAM_ROLE_STATUS] = 1u << OFPCRR_PRIMARY_REQUEST;
     }
@@ -265,6 +276,41 @@ refuse_switch(struct openflow *of, char *reason)
     rconn_disconnect(of->rconn);
 }
 
+/* Starts a dump, at least CHECK_MSEC after the last one, because the switch
+ * may have other entries than that one had. */
+static void
+verify_soon(struct openflow *of)
+{
+    of->suspect = true;
+    if (of->state == ST_IDLE) {
+        of->next = MIN(of->next, of->verified + CHECK_MSEC);
+    }
+}
+
+/* Returns the interval until the dump after one that lacked 'n' changes. */
+static long long int
+dump_interval(const struct openflow *of, size_t n)
+{
+    return (of->failed    ? CHECK_MSEC << (of->failed - 1)
+            : n           ? 0
+            : of->suspect ? CHECK_MSEC
+                          : VERIFY_MSEC);
+}
+
+static void
+set_xids(struct openflow *of, const struct ovs_list *messages)
+{
+    const struct ofpbuf *msg;
+
+    of->first_xid = of->last_xid = 0;
+    LIST_FOR_EACH (msg, list_node, messages) {
+        uint32_t xid = ntohl(((const struct ofp_header *) msg->data)->xid);
+
+        of->first_xid = of->first_xid ? MIN(of->first_xid, xid) : xid;
+        of->last_xid = MAX(of->last_xid, xid);
+    }
+}
+
 /* Sends the differences between the desired state and the last dump.  The next
  * dump verifies them. */
 static void
@@ -278,13 +324,17 @@ reconcile(struct openflow *of)
     n = flow_table_diff(of->wanted, of->there,
                         ofputil_protocol_from_ofp_version(v), MAX_CHANGES,
                         &messages);
+    of->verified = time_msec();
     of->in_sync = !n;
     of->failed = n && of->sent ? MIN(of->failed + 1, MAX_FAILED) : 0;
     of->sent = n > 0;
+    of->changes_refused = false;
     of->state = ST_IDLE;
-    of->next = (n && !of->failed ? 0
-                : time_msec() + CHECK_MSEC * MAX(1, of->failed));
-    if (n) {
+    of->next = of->verified + dump_interval(of, n);
+    if (!n) {
+        free(of->reason);
+        of->reason = NULL;
+    } else {
         VLOG_INFO("%s: sending %"PRIuSIZE" changes", of->target, n);
         if (v >= OFP14_VERSION) {
             make_bundle(&messages, v, ++of->bundle_id);
@@ -292,9 +342,23 @@ reconcile(struct openflow *of)
             ovs_list_push_back(&messages,
                                &ofputil_encode_barrier_request(v)->list_node);
         }
+        set_xids(of, &messages);
     }
     LIST_FOR_EACH_POP (msg, list_node, &messages) {
         rconn_send(of->rconn, msg, NULL);
+    }
+}
+
+/* Handles 'error', a reply to changes, which a dump follows.  The first error
+ * to a bundle is the cause. */
+static void
+handle_refused_changes(struct openflow *of, enum ofperr error)
+{
+    if (!of->changes_refused) {
+        of->changes_refused = true;
+        free(of->reason);
+        of->reason = xasprintf("the switch refuses changes: %s",
+                               ofperr_get_name(error));
     }
 }
 
@@ -303,8 +367,13 @@ handle_error(struct openflow *of, const struct ofp_header *oh)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 20);
     enum ofp_version v = get_version(of);
+    enum ofperr error = ofperr_decode_msg(oh, NULL);
+    uint32_t xid = ntohl(oh->xid);
 
-    if (ofperr_decode_msg(oh, NULL) == OFPERR_OFPBRC_IS_SECONDARY) {
+    if (of->sent && xid >= of->first_xid && xid <= of->last_xid) {
+        handle_refused_changes(of, error);
+    }
+    if (error == OFPERR_OFPBRC_IS_SECONDARY) {
         refuse_switch(of, xstrdup(DEMOTED));
     } else if (of->state == ST_ROLE && oh->xid == of->xid) {
         refuse_switch(of, xasprintf("refuses generation %"PRIu64": another "
@@ -416,6 +485,15 @@ handle_port_status(struct openflow *of, const struct ofp_header *oh)
 }
 
 static void
+handle_flow_removed(struct openflow *of, const struct ofp_header *oh)
+{
+    if (!of->suspect && flow_table_names(of->wanted, oh)) {
+        VLOG_INFO("%s: another program has deleted flows", of->target);
+        verify_soon(of);
+    }
+}
+
+static void
 handle_packet(struct openflow *of, const struct ofp_header *oh)
 {
     struct ofputil_packet_in pin;
@@ -469,6 +547,9 @@ handle_message(struct openflow *of, struct ofpbuf *msg)
     } else if (type == OFPTYPE_PORT_STATUS && of->state != ST_FEATURES
                && of->state != ST_REFUSED) {
         handle_port_status(of, oh);
+    } else if (type == OFPTYPE_FLOW_REMOVED && of->state >= ST_IDLE
+               && of->state != ST_REFUSED) {
+        handle_flow_removed(of, oh);
     } else if (type == OFPTYPE_PACKET_IN && of->events.packet
                && of->state >= ST_IDLE && of->state != ST_REFUSED) {
         handle_packet(of, oh);
@@ -520,6 +601,8 @@ openflow_leave(struct driver *driver)
     struct openflow *of = openflow_cast(driver);
 
     of->active = false;
+    free(of->reason);
+    of->reason = NULL;
     reconnect(of);
 }
 
@@ -593,6 +676,7 @@ run_timers(struct openflow *of)
     if (of->state == ST_IDLE && now >= of->next) {
         flow_table_destroy(of->dump);
         of->dump = flow_table_create();
+        of->suspect = false;
         send_request(of, ofputil_encode_group_desc_request(get_version(of),
                                                            OFPG_ALL),
                      ST_GROUPS);
@@ -685,10 +769,12 @@ openflow_get_status(const struct driver *driver)
 {
     const struct openflow *of = openflow_cast(driver);
 
-    return (struct driver_status) {
+    return (struct driver_status){
         .state = (of->state == ST_REFUSED ? DRIVER_REFUSED
-                  : of->state < ST_IDLE ? DRIVER_DISCONNECTED
-                  : of->in_sync ? DRIVER_IN_SYNC : DRIVER_WRITING),
+                  : of->state < ST_IDLE   ? DRIVER_DISCONNECTED
+                  : of->in_sync           ? DRIVER_IN_SYNC
+                                          : DRIVER_WRITING),
+        .reason = of->reason ? of->reason : "",
         .datapath = of->datapath,
         .n_wanted = flow_table_count(of->wanted),
         .n_applied = of->n_applied,
@@ -736,8 +822,9 @@ openflow_to_json(const struct driver *driver)
     if (dial_peer(of->dial)) {
         json_object_put_string(json, "certificate", dial_peer(of->dial));
     }
-    json_object_put_string(json, "reason", of->state == ST_REFUSED
-                           ? of->reason : "");
+    if (of->verified) {
+        json_put_integer(json, "verified_ms", time_msec() - of->verified);
+    }
     json_object_put(json, "flows", flows);
     return json;
 }

@@ -6,10 +6,16 @@
 /* Driver for switches with OpenFlow 1.3 or 1.4.
  *
  * The driver keeps the flows and groups of a flow_table in a switch and does
- * not touch other entries: its flows have a cookie of their own.  It dumps the
- * switch's entries and sends only the differences, in one bundle with OpenFlow
- * 1.4.  A lost connection changes nothing in the switch.  Changes are followed
- * by a barrier and a dump, and only entries in the dump count as applied.
+ * not touch other entries: its flows have a cookie of their own.  It dumps
+ * them and all groups, and sends only the differences, in one bundle with
+ * OpenFlow 1.4.  A lost connection changes nothing in the switch.  Changes are
+ * followed by a barrier and a dump, and only entries in the dump count as
+ * applied.
+ *
+ * A dump costs a switch time of its processor.  So there is one after each
+ * connection, change and error, when the switch reports that others have
+ * deleted a flow, and else only every five minutes: no message reports flows
+ * that others have modified.
  *
  * The switch protects itself from a controller that has lost the leadership:
  * each connection first requests the primary role with the leader's
@@ -17,8 +23,9 @@
  *
  * Messages of a switch are not trusted.  Its datapath id must be admitted
  * (struct driver_events), invalid messages and timeouts close the connection,
- * unexpected messages are ignored, and dumps become rarer while a switch does
- * not apply the changes.
+ * unexpected messages are ignored, there is at most one dump a second, and
+ * dumps become rarer while a switch does not apply the changes.  An error to
+ * changes is the driver's 'reason' until a dump is as desired.
  *
  * See driver.h.  Memory is bounded for a slow switch: at most one dump or one
  * batch of changes is in flight. */

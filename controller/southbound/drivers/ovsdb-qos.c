@@ -673,11 +673,12 @@ ovsdb_qos_get_status(const struct driver *driver)
     const struct ovsdb_qos *oq = ovsdb_qos_cast(driver);
     const struct queue_plan *plan = oq->wanted;
 
-    return (struct driver_status) {
+    return (struct driver_status){
         .state = oq->state,
+        .reason = oq->reason ? oq->reason : "",
         /* Each port, its QoS and its queues. */
-        .n_wanted = (plan ? plan->n_ports * (2 + queue_plan_n_queues(plan))
-                     : 0),
+        .n_wanted =
+            (plan ? plan->n_ports * (2 + queue_plan_n_queues(plan)) : 0),
         .n_applied = oq->n_applied,
     };
 }
@@ -700,9 +701,8 @@ ovsdb_qos_to_json(const struct driver *driver)
     }
     json_object_put_string(json, "switch", oq->remote);
     json_object_put_format(json, "datapath", "%016"PRIx64, oq->datapath);
-    json_object_put_string(json, "type", plan
-                           ? queue_kind_names[plan->kind] : "");
-    json_object_put_string(json, "reason", oq->reason ? oq->reason : "");
+    json_object_put_string(json, "type",
+                           plan ? queue_kind_names[plan->kind] : "");
     json_object_put(json, "ports", ports);
     return json;
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "byte-order.h"
 #include "controller/southbound/drivers/flow-table.h"
 #include "flow.h"
 #include "openvswitch/list.h"
@@ -67,6 +68,7 @@ dump_of(const struct flow_table *ft, uint16_t idle_timeout)
             .table_id = flow->table,
             .priority = flow->priority,
             .idle_timeout = idle_timeout,
+            .flags = OFPUTIL_FF_SEND_FLOW_REM,
             .packet_count = 7,
             .byte_count = 700,
             .ofpacts = flow->ofpacts,
@@ -107,6 +109,9 @@ changes(const struct flow_table *wanted, const struct flow_table *there,
                                  &fm, msg->data, OFPUTIL_P_OF13_OXM, NULL,
                                  NULL, &ofpacts, u16_to_ofp(0xff00), 255), 0);
             s[i++] = fm.command == OFPFC_ADD ? 'a' : 'd';
+            assert_int_equal(fm.flags, fm.command == OFPFC_ADD
+                                           ? OFPUTIL_FF_SEND_FLOW_REM
+                                           : 0);
             minimatch_destroy(&fm.match);
             ofpbuf_uninit(&ofpacts);
         } else {
@@ -258,6 +263,48 @@ dumped_groups_are_compared(void **state OVS_UNUSED)
     flow_table_destroy(there);
 }
 
+static bool
+names(const struct flow_table *ft, const struct flow_table *removed,
+      int priority)
+{
+    const struct of_flow *flow =
+        CONTAINER_OF(hmap_first(&removed->flows), struct of_flow, node);
+    struct ofputil_flow_removed fr = {
+        .cookie = htonll(flow->cookie),
+        .priority = priority,
+        .reason = OFPRR_DELETE,
+        .table_id = flow->table,
+    };
+    struct ofpbuf *msg;
+    bool found;
+
+    minimatch_expand(&flow->match, &fr.match);
+    msg = ofputil_encode_flow_removed(&fr, OFPUTIL_P_OF13_OXM);
+    ofpmsg_update_length(msg);
+    found = flow_table_names(ft, msg->data);
+    ofpbuf_delete(msg);
+    return found;
+}
+
+static void
+a_removed_flow_is_found_by_its_match_and_priority(void **state OVS_UNUSED)
+{
+    struct flow_table *wanted = flow_table_create();
+    struct flow_table *removed = flow_table_create();
+
+    add(wanted, 1, FLOW_COOKIE(FLOW_ROUTE, 1), 1);
+    add(wanted, 2, FLOW_COOKIE(FLOW_ROUTE, 2), 1);
+    add(removed, 2, FLOW_COOKIE(FLOW_ROUTE, 2), 1);
+    assert_true(names(wanted, removed, 100));
+    assert_false(names(wanted, removed, 101));
+    flow_table_destroy(removed);
+    removed = flow_table_create();
+    add(removed, 3, FLOW_COOKIE(FLOW_ROUTE, 2), 1);
+    assert_false(names(wanted, removed, 100));
+    flow_table_destroy(removed);
+    flow_table_destroy(wanted);
+}
+
 static void
 a_truncated_dump_is_refused(void **state OVS_UNUSED)
 {
@@ -295,6 +342,7 @@ main(void)
         cmocka_unit_test(only_differences_are_sent),
         cmocka_unit_test(a_changed_timeout_is_repaired_and_foreign_flows_stay),
         cmocka_unit_test(dumped_groups_are_compared),
+        cmocka_unit_test(a_removed_flow_is_found_by_its_match_and_priority),
         cmocka_unit_test(a_truncated_dump_is_refused),
     };
 
