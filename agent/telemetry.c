@@ -93,8 +93,7 @@ take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
         || params->array.elems[0]->type != JSON_OBJECT
         || !get_integer(params->array.elems[0], "generation",
                         &lease.generation)
-        || !get_integer(params->array.elems[0], "lease_ms",
-                        &lease.lease_ms)
+        || !get_integer(params->array.elems[0], "lease_ms", &lease.lease_ms)
         || !get_integer(params->array.elems[0], "report_ms",
                         &lease.report_ms)) {
         return false;

@@ -183,8 +183,8 @@ static uint32_t
 get_min_share(const struct hostsrec_host_wanted *db)
 {
     return (db->n_min_share
-            ? round(MIN(MAX(db->min_share[0], 0), 1) * SHIM_MIN_SHARE_UNIT)
-            : SHIM_MIN_SHARE_DEFAULT);
+                ? round(MIN(MAX(db->min_share[0], 0), 1) * SHIM_MIN_SHARE_UNIT)
+                : SHIM_MIN_SHARE_DEFAULT);
 }
 
 static uint32_t

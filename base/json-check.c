@@ -238,8 +238,9 @@ note_missing(const struct json_at *at, const char *member)
         const char *name = child->item->string;
 
         if (!child->read && similar_is(name, member)
-            && (!child->meant || similar_distance(name, member)
-                < similar_distance(name, child->meant))) {
+            && (!child->meant
+                || similar_distance(name, member)
+                       < similar_distance(name, child->meant))) {
             free(child->meant);
             child->meant = duplicate(member);
         }
@@ -627,8 +628,10 @@ refuse_unknown(const struct json_at *at)
 
         if (cJSON_IsObject(at->item) && !child->read) {
             if (child->meant) {
-                json_fail(at, child->item->string, "unknown member, did you "
-                          "mean \"%s\"", child->meant);
+                json_fail(at, child->item->string,
+                          "unknown member, did you "
+                          "mean \"%s\"",
+                          child->meant);
             } else {
                 json_fail(at, child->item->string, "unknown member");
             }

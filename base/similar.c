@@ -17,9 +17,9 @@ size_t
 similar_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b);
-    size_t rows[3][MAX_LETTERS + 1];    /* By i modulo 3: distances of the
-                                         * first i letters of 'a' from the
-                                         * first j of 'b'. */
+    size_t rows[3][MAX_LETTERS + 1]; /* By i modulo 3: distances of the
+                                      * first i letters of 'a' from the
+                                      * first j of 'b'. */
 
     if (n > MAX_LETTERS || m > MAX_LETTERS) {
         return SIZE_MAX;
@@ -59,8 +59,9 @@ similar_name(const char *text, const char *const names[])
 
     for (; *names; names++) {
         if (similar_is(text, *names)
-            && (!best || similar_distance(text, *names)
-                         < similar_distance(text, best))) {
+            && (!best
+                || similar_distance(text, *names)
+                       < similar_distance(text, best))) {
             best = *names;
         }
     }

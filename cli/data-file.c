@@ -35,8 +35,8 @@ char **
 policy_names(void)
 {
     char *stage = data_file_find("policies/stage.json");
-    char *pattern = stage ? message("%.*s*.json",
-                                    (int) strlen(stage) - 10, stage) : NULL;
+    char *pattern =
+        stage ? message("%.*s*.json", (int) strlen(stage) - 10, stage) : NULL;
     glob_t found = { 0 };
     char **names;
     size_t n = 0;
@@ -67,10 +67,12 @@ no_such_policy(const char *name)
 {
     char **names = policy_names();
     const char *meant = similar_name(name, (const char *const *) names);
-    char *error = meant
-        ? message("%s: no such policy, did you mean \"%s\"", name, meant)
-        : message("%s: no such policy, a name of \"stagecoach policy list\" "
-                  "or a file such as \"./stage.json\" is allowed", name);
+    char *error =
+        meant ? message("%s: no such policy, did you mean \"%s\"", name, meant)
+              : message(
+                  "%s: no such policy, a name of \"stagecoach policy list\" "
+                  "or a file such as \"./stage.json\" is allowed",
+                  name);
 
     for (size_t i = 0; names[i]; i++) {
         free(names[i]);

@@ -15,8 +15,8 @@
 #include "controller/decide/policy-file.h"
 #include "controller/decide/stage-history.h"
 #include "controller/history-feed.h"
-#include "controller/history/fair-comparison.h"
 #include "controller/history/history.h"
+#include "controller/history/plain-comparison.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/hosts/telemetry.h"
 #include "controller/intent/intent-db.h"
@@ -177,9 +177,9 @@ last_end(const struct controller *ctl)
     return 0;
 }
 
-/* Compares the last stages with fair sharing at intervals. */
+/* Compares the last stages with a plain network at intervals. */
 static void
-run_fair_comparison(struct controller *ctl)
+run_plain_comparison(struct controller *ctl)
 {
     int64_t newest = last_end(ctl);
     struct json *stages = NULL;
@@ -187,15 +187,15 @@ run_fair_comparison(struct controller *ctl)
     if (!intent_db_is_active(ctl->intent)) {
         return;
     }
-    if (fair_comparison_is_due(ctl->fair, newest)) {
-        stages = (ctl->history
-                  ? history_to_json(ctl->history, "stages", 0,
-                                    FAIR_COMPARISON_STAGES)
-                  : stage_history_ended(ctl->cluster, FAIR_COMPARISON_STAGES));
+    if (plain_comparison_is_due(ctl->plain, newest)) {
+        stages = (ctl->history ? history_to_json(ctl->history, "stages", 0,
+                                                 PLAIN_COMPARISON_STAGES)
+                               : stage_history_ended(ctl->cluster,
+                                                     PLAIN_COMPARISON_STAGES));
     }
-    fair_comparison_run(ctl->fair, stages, newest,
-                        policy_file_get(ctl->policy));
-    fair_comparison_wait(ctl->fair, newest);
+    plain_comparison_run(ctl->plain, stages, newest,
+                         policy_file_get(ctl->policy));
+    plain_comparison_wait(ctl->plain, newest);
 }
 
 /* Has the order regard the links of the topology, by its present routes. */
@@ -309,7 +309,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         }
         run_leader(ctl, &leading_since);
         history_feed_run(feed);
-        run_fair_comparison(ctl);
+        run_plain_comparison(ctl);
 
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
@@ -407,7 +407,7 @@ main(int argc, char *argv[])
     }
     exit_on(error);
     ctl.decide = decide_create(ctl.cluster, ctl.log);
-    ctl.fair = fair_comparison_create();
+    ctl.plain = plain_comparison_create();
     ctl.folder = database_folder_create(o.dbdir);
     overrides_init(&ctl.overrides);
     ctl.observe = o.observe;
@@ -446,7 +446,7 @@ main(int argc, char *argv[])
     telemetry_destroy(ctl.telemetry);
     hosts_db_destroy(ctl.hosts);
     intent_db_destroy(ctl.intent);
-    fair_comparison_destroy(ctl.fair);
+    plain_comparison_destroy(ctl.plain);
     database_folder_destroy(ctl.folder);
     overrides_uninit(&ctl.overrides);
     decide_destroy(ctl.decide);

@@ -108,11 +108,11 @@ struct order_class {
     enum order_unit unit;       /* Use order_unit(). */
     enum order_unit iterating;  /* Unit if jobs iterate. */
     enum order_service service;
-    bool certified;             /* Minimizes the sum of completion times that
-                                 * the certificate bounds. */
-    const char *unserved;       /* Why no shim serves the order, so that it
-                                 * exists only in the simulator; NULL if shims
-                                 * serve it. */
+    bool certified;       /* Minimizes the sum of completion times that
+                           * the certificate bounds. */
+    const char *unserved; /* Why no shim serves the order, so that it
+                           * exists only in the simulator; NULL if shims
+                           * serve it. */
 };
 
 /* Indexed by enum order_kind. */

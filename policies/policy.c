@@ -58,8 +58,8 @@ has_iterations(enum order_kind kind)
 static bool
 has_slack(enum order_kind kind)
 {
-    return (order_classes[kind].unit == ORDER_UNIT_STAGE && !order_is_equal(kind)
-            && !order_is_whole(kind));
+    return (order_classes[kind].unit == ORDER_UNIT_STAGE
+            && !order_is_equal(kind) && !order_is_whole(kind));
 }
 
 static bool
@@ -74,9 +74,11 @@ has_hysteresis(enum order_kind kind)
     return order_classes[kind].certified || has_slack(kind);
 }
 
-#define ROW(SECTION, NAME, TYPE, MEMBER, SCALE, MIN, MAX, READ)         \
-    { SECTION, NAME, POLICY_##TYPE,                                     \
-      offsetof(struct policy, MEMBER), SCALE, MIN, MAX, READ }
+#define ROW(SECTION, NAME, TYPE, MEMBER, SCALE, MIN, MAX, READ)               \
+    {                                                                         \
+        SECTION, NAME, POLICY_##TYPE, offsetof(struct policy, MEMBER), SCALE, \
+            MIN, MAX, READ                                                    \
+    }
 
 const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW(NULL, "lease_ms", INT64, lease_ms, 1, 3000, 600000, NULL),
@@ -315,10 +317,11 @@ read_members(const struct json_at *top, struct policy *policy)
             object = json_object_or_null(top, section);
         }
         if (json_has(object, m->name)) {
-            policy_member_set(m, policy, m->type == POLICY_DOUBLE
-                              ? json_number(object, m->name, m->min, m->max)
-                              : json_integer(object, m->name, m->min,
-                                             m->max));
+            policy_member_set(
+                m, policy,
+                m->type == POLICY_DOUBLE
+                    ? json_number(object, m->name, m->min, m->max)
+                    : json_integer(object, m->name, m->min, m->max));
         }
     }
 }
@@ -328,26 +331,29 @@ static void
 check_members(const struct json_check *jc, const struct json_at *top,
               const struct policy *policy)
 {
-    int n_classes = policy->n_levels + 2;       /* Control and default, too. */
+    int n_classes = policy->n_levels + 2; /* Control and default, too. */
 
     if (!json_ok(jc)) {
         return;
     }
     if (policy->refresh_ms < policy->coalesce_ms) {
-        json_fail(top, json_has(top, "refresh_ms") ? "refresh_ms"
-                       : "coalesce_ms",
-                  "%"PRId64" ms between two orders are less than the "
-                  "%"PRId64" ms of /coalesce_ms within which events make one",
-                  policy->refresh_ms, policy->coalesce_ms);
+        json_fail(
+            top, json_has(top, "refresh_ms") ? "refresh_ms" : "coalesce_ms",
+            "%" PRId64 " ms between two orders are less than the "
+            "%" PRId64 " ms of /coalesce_ms within which events make one",
+            policy->refresh_ms, policy->coalesce_ms);
     }
     if (policy->retag_ms >= policy->lease_ms) {
-        json_fail(top, "retag_ms", "%"PRId64" ms between two changes of a "
-                  "level are not below the %"PRId64" ms of /lease_ms, within "
+        json_fail(top, "retag_ms",
+                  "%" PRId64 " ms between two changes of a "
+                  "level are not below the %" PRId64
+                  " ms of /lease_ms, within "
                   "which an order expires",
                   policy->retag_ms, policy->lease_ms);
     }
     if (policy->min_share * n_classes > 1) {
-        json_fail(top, "min_share", "%g for each of %d levels, control and "
+        json_fail(top, "min_share",
+                  "%g for each of %d levels, control and "
                   "default with them, is more than the link",
                   policy->min_share, n_classes);
     }
@@ -444,8 +450,9 @@ policy_warnings(const char *name, const struct policy *policy)
 
     for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
         const struct policy_member *m = &policy_members[i];
-        const cJSON *object = m->section
-            ? cJSON_GetObjectItemCaseSensitive(json, m->section) : json;
+        const cJSON *object =
+            m->section ? cJSON_GetObjectItemCaseSensitive(json, m->section)
+                       : json;
         bool iterates = has_iterations(kind);
 
         if (cJSON_GetObjectItemCaseSensitive(object, m->name)
@@ -473,12 +480,11 @@ policy_check_served(const char *name, const struct policy *policy)
 {
     const struct order_class *class = &order_classes[policy->order.kind];
 
-    return (
-        class->unserved
-            ? message("%s: /order: \"%s\" is for \"stagecoach sim\" only: %s; "
-                      "expected an order that shims serve, such as \"stage\"",
-                      name, class->name, class->unserved)
-            : NULL);
+    return (class->unserved ? message(
+                "%s: /order: \"%s\" is for \"stagecoach sim\" only: %s; "
+                "expected an order that shims serve, such as \"stage\"",
+                name, class->name, class->unserved)
+                            : NULL);
 }
 
 char *

@@ -171,8 +171,8 @@ struct policy_member {
     size_t offset;              /* Offset of that member. */
     double scale;               /* Unit of the JSON in units of the member. */
     double min, max;            /* Range in the JSON, inclusive. */
-    bool (*is_read)(enum order_kind);   /* Returns true if the order reads it;
-                                         * NULL: every order does. */
+    bool (*is_read)(enum order_kind); /* Returns true if the order reads it;
+                                       * NULL: every order does. */
 };
 
 #define POLICY_N_MEMBERS 25

@@ -60,8 +60,8 @@ placements_create(const char *title, const char *const policies[],
     ps->policies = allocate(n_policies, sizeof *ps->policies);
     for (size_t k = n_policies; k-- > 0; ) {
         ps->policies[k] = duplicate(policies[k]);
-        if (report_baseline_rank(policies[k]) >=
-            report_baseline_rank(policies[ps->baseline])) {
+        if (report_baseline_rank(policies[k])
+            >= report_baseline_rank(policies[ps->baseline])) {
             ps->baseline = k;
         }
     }

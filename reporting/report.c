@@ -529,8 +529,9 @@ report_finish(struct report *r)
         summarize_stages(p);
         summarize_searches(p);
         summarize_jobs(p);
-        if (!baseline || (report_baseline_rank(p->name) >
-                          report_baseline_rank(baseline->name))) {
+        if (!baseline
+            || (report_baseline_rank(p->name)
+                > report_baseline_rank(baseline->name))) {
             baseline = p;
         }
     }

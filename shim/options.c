@@ -90,7 +90,9 @@ parse_poll(const char *text, void *poll)
         const char *name;
         enum loop_poll poll;
     } names[] = {
-        { "auto", LOOP_AUTO }, { "busy", LOOP_BUSY }, { "sleep", LOOP_SLEEP },
+        { "auto", LOOP_AUTO },
+        { "busy", LOOP_BUSY },
+        { "sleep", LOOP_SLEEP },
         { "interrupt", LOOP_INTERRUPT },
     };
 

@@ -199,17 +199,16 @@ member_string(const struct json *object, const char *name)
 bool
 has_member(const struct json *object, const char *name)
 {
-    return object->type == JSON_OBJECT &&
-           shash_find(json_object(object), name);
+    return object->type == JSON_OBJECT
+           && shash_find(json_object(object), name);
 }
 
 char *
 percentage(const struct json *object, const char *name, int digits)
 {
-    return (
-        has_member(object, name)
-            ? xasprintf("%.*f%%", digits, 100 * member_number(object, name))
-            : xstrdup("unknown"));
+    return (has_member(object, name) ? xasprintf(
+                "%.*f%%", digits, 100 * member_number(object, name))
+                                     : xstrdup("unknown"));
 }
 
 double

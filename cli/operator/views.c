@@ -323,18 +323,18 @@ print_controller(const struct json *json)
     }
 }
 
-/* Prints the comparison of the last stages with fair sharing. */
+/* Prints the comparison of the last stages with a plain network. */
 static void
 print_gain(const struct json *gain)
 {
-    if (member_number(gain, "fair_mean_s") > 0) {
+    if (member_number(gain, "plain_mean_s") > 0) {
         printf("gain        mean of the last %.0f stages %.1f s; simulated "
-               "%.1f s under %s and %.1f s under fair sharing: %.2f x\n",
+               "%.1f s under %s and %.1f s without Stagecoach: %.2f x\n",
                member_number(gain, "stages"),
                member_number(gain, "measured_mean_s"),
                member_number(gain, "policy_mean_s"),
                member_string(gain, "policy"),
-               member_number(gain, "fair_mean_s"),
+               member_number(gain, "plain_mean_s"),
                member_number(gain, "ratio"));
     }
 }
@@ -358,9 +358,9 @@ print_estimates(const struct json *json)
     if (member_number(json, "stages") > 0) {
         print_certificate(json);
         printf("predicted   mean completion time of running stages %.1f s, "
-               "under fair sharing %.1f s: %.2f x\n",
+               "without Stagecoach %.1f s: %.2f x\n",
                member_number(predicted, "order_mean_s"),
-               member_number(predicted, "fair_mean_s"),
+               member_number(predicted, "plain_mean_s"),
                member_number(predicted, "ratio"));
     }
     print_gain(member_object(json, "gain"));

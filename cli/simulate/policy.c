@@ -433,8 +433,8 @@ check(const char *file)
     bool good;
 
     if (text && !schema) {
-        errors = readers ? readers_error(file, text)
-                 : policy_errors(file, text);
+        errors =
+            readers ? readers_error(file, text) : policy_errors(file, text);
     }
     good = !errors;
     if (errors) {
@@ -482,10 +482,11 @@ policy_list(int argc, char *argv[])
     int status = EXIT_OK;
 
     if (help || argc > 1) {
-        fputs("usage: stagecoach policy list\n\n"
-              "Lists the installed policies, by which every command that takes "
-              "a policy\nknows them.\n",
-              help ? stdout : stderr);
+        fputs(
+            "usage: stagecoach policy list\n\n"
+            "Lists the installed policies, by which every command that takes "
+            "a policy\nknows them.\n",
+            help ? stdout : stderr);
         return help ? EXIT_OK : EXIT_USAGE;
     }
     names = policy_names();
@@ -509,8 +510,7 @@ static const struct command commands[] = {
     { "check", "FILE...", "Check that each file is a valid policy.",
       policy_check },
     { "list", "", "List the installed policies.", policy_list },
-    { "show", "NAME|FILE", "Show every member of a policy.",
-      policy_show },
+    { "show", "NAME|FILE", "Show every member of a policy.", policy_show },
     { "diff", "A B",
       "Show the differences between two policies and their effect.",
       policy_diff },
@@ -519,8 +519,7 @@ static const struct command commands[] = {
     { "tune", "--trace T [OPTION...]",
       "Search for better parameters of a policy.", policy_tune },
     { "export", "P --to sonic|cumulus|openconfig --ports PORT,...",
-      "Print a policy's levels as configuration of a switch.",
-      policy_export },
+      "Print a policy's levels as configuration of a switch.", policy_export },
     { NULL, NULL, NULL, NULL },
 };
 

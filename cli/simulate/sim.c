@@ -64,8 +64,8 @@ sim_run_ratio(const struct sim_run *run, size_t i)
     const struct sim_run_policy *base = &run->policies[0];
 
     for (size_t k = 1; k < run->n_policies; k++) {
-        if (report_baseline_rank(run->policies[k].policy->name) >
-            report_baseline_rank(base->policy->name)) {
+        if (report_baseline_rank(run->policies[k].policy->name)
+            > report_baseline_rank(base->policy->name)) {
             base = &run->policies[k];
         }
     }

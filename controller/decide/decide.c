@@ -211,8 +211,8 @@ static bool
 keep_ranks(const struct decide *d, const struct decide_problem *dp,
            struct order_result *r)
 {
-    bool kept = order_is_whole(d->policy->order.kind) && !d->policy_is_new &&
-                r->n == dp->n_stages;
+    bool kept = order_is_whole(d->policy->order.kind) && !d->policy_is_new
+                && r->n == dp->n_stages;
 
     for (size_t s = 0; kept && s < r->n; s++) {
         r->order[s] = -1;
@@ -343,9 +343,9 @@ place_before_stages(struct decide *d, const struct cojob *cojob,
     const struct shash_node *node;
     size_t k = 0;
 
-    while (k < assigned->n_jobs &&
-           (assigned->jobs[k].dj->traits.bytes <= bytes ||
-            assigned->jobs[k].dj->job->override == OVERRIDE_PIN)) {
+    while (k < assigned->n_jobs
+           && (assigned->jobs[k].dj->traits.bytes <= bytes
+               || assigned->jobs[k].dj->job->override == OVERRIDE_PIN)) {
         k++;
     }
     SHASH_FOR_EACH (node, &cojob->jobs) {

@@ -150,8 +150,8 @@ assign_by_slack(struct job_assignments *assigned,
             .dj = jobs[k].owner,
             .level = jobs[k].level,
             .slack = jobs[k].slack,
-            .rank = k ? assigned->jobs[k - 1].rank +
-                            !(whole && are_alike(&jobs[k - 1], &jobs[k]))
+            .rank = k ? assigned->jobs[k - 1].rank
+                            + !(whole && are_alike(&jobs[k - 1], &jobs[k]))
                       : 0,
         };
     }

@@ -417,17 +417,15 @@ host_wanted_differs(const struct host_wanted *w,
             || row->lease_ms != policy->lease_ms
             || row->default_dscp != policy->default_dscp
             || strcmp(row->policy, policy->name)
-            || integers_differ(row->key_level, row->value_level,
-                               row->n_level, w, w->levels)
-            || integers_differ(row->key_rank, row->value_rank, row->n_rank,
-                               w, w->ranks)
-            || integers_differ(row->key_dscp, row->value_dscp, row->n_dscp,
-                               w, w->dscps)
-            || weights_differ(row, w)
-            || row->n_min_share != 1
+            || integers_differ(row->key_level, row->value_level, row->n_level,
+                               w, w->levels)
+            || integers_differ(row->key_rank, row->value_rank, row->n_rank, w,
+                               w->ranks)
+            || integers_differ(row->key_dscp, row->value_dscp, row->n_dscp, w,
+                               w->dscps)
+            || weights_differ(row, w) || row->n_min_share != 1
             || numbers_differ(row->min_share[0], policy->min_share)
-            || congestion_differs(row, policy)
-            || row->n_control_dscp != 1
+            || congestion_differs(row, policy) || row->n_control_dscp != 1
             || row->control_dscp[0] != policy->control_dscp
             || trust_differs(row, w, policy));
 }
@@ -599,8 +597,11 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
 {
     struct ovsdb_idl *idl = hdb->loop.idl;
     const struct host_wanted_ctx ctx = {
-        .cluster = hdb->cluster, .policy = policy, .generation = generation,
-        .version = hdb->version + 1, .observe = observe,
+        .cluster = hdb->cluster,
+        .policy = policy,
+        .generation = generation,
+        .version = hdb->version + 1,
+        .observe = observe,
     };
     const struct hostsrec_host_wanted *row;
     struct shash_node *node;

@@ -334,8 +334,8 @@ intent_client_write(struct intent_client *ic, const struct intent_edit *edit,
     if (resultp) {
         *resultp = outcome.result;
     }
-    if (outcome.result == INTENT_FAILED ||
-        outcome.result == INTENT_TIMED_OUT) {
+    if (outcome.result == INTENT_FAILED
+        || outcome.result == INTENT_TIMED_OUT) {
         error = xasprintf("%s: %s", ic->remote, outcome.error);
         free(outcome.error);
         return error;

@@ -669,9 +669,9 @@ static void
 move_to_ended(struct cluster *c, struct stage *stage)
 {
     for (size_t i = 0; i < stage->n_jobs; i++) {
-        stage->done = MAX(stage->done,
-                          MIN(stage->jobs[i]->iteration, stage->iterations) -
-                              stage->first_iteration);
+        stage->done =
+            MAX(stage->done, MIN(stage->jobs[i]->iteration, stage->iterations)
+                                 - stage->first_iteration);
     }
     ovs_list_remove(&stage->node);
     stage->cojob = NULL;

@@ -395,9 +395,10 @@ learn_job(struct cluster *c, struct host *host,
         return;
     }
     t = job_get_traffic(job, host);
-    if (!t->at || (job->stage && job->stage->idle &&
-                   (tj->tx_bytes > t->bytes[DIR_TX] ||
-                    tj->rx_bytes > t->bytes[DIR_RX]))) {
+    if (!t->at
+        || (job->stage && job->stage->idle
+            && (tj->tx_bytes > t->bytes[DIR_TX]
+                || tj->rx_bytes > t->bytes[DIR_RX]))) {
         c->changes++; /* The stage is no longer idle. */
     }
     recounted = update_estimated(t, tj, first);
@@ -475,8 +476,8 @@ unexpected_bytes(const struct job *job, const struct job_traffic *t,
     bool marked = t->mark_iteration >= 0;
     int64_t done = MAX(0, job->iteration - MAX(0, t->mark_iteration));
 
-    return (t->bytes[dir] - (marked ? t->mark_bytes[dir] : 0.0) -
-            (done + 1) * bytes);
+    return (t->bytes[dir] - (marked ? t->mark_bytes[dir] : 0.0)
+            - (done + 1) * bytes);
 }
 
 /* Returns the bytes per iteration of 'job' through the uplink of 't''s host.
@@ -497,8 +498,8 @@ demand_per_iteration(const struct job *job, const struct job_traffic *t,
     if (bytes <= 0 && !t->measured) {
         return (double) t->bytes[dir] / MAX(1, job->iteration);
     }
-    return MAX(bytes, unexpected_bytes(job, t, dir, bytes) /
-                          MAX(1, target - MAX(0, job->iteration)));
+    return MAX(bytes, unexpected_bytes(job, t, dir, bytes)
+                          / MAX(1, target - MAX(0, job->iteration)));
 }
 
 /* Returns the iterations that 'job' has to do until the end of 'stage': 0 if
@@ -527,9 +528,9 @@ demand_remaining_iterations(const struct stage *stage, const struct job *job)
 bool
 demand_counts_iterations(const struct job *job)
 {
-    return (job->iteration >= 0 || !(job->moved > 0) ||
-            (job->model_bytes > 0 &&
-             job->moved <= UNCOUNTED * known_per_iteration(job)));
+    return (job->iteration >= 0 || !(job->moved > 0)
+            || (job->model_bytes > 0
+                && job->moved <= UNCOUNTED * known_per_iteration(job)));
 }
 
 /* Returns the bytes that all hosts send in one iteration of 'job'. */

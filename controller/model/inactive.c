@@ -37,8 +37,8 @@ may_be_running(const struct job *job, long long now)
 static bool
 may_have_joined(const struct job *job, long long now)
 {
-    return (job->progress.last >= 0 ||
-            (!shash_is_empty(&job->traffic) && may_be_running(job, now)));
+    return (job->progress.last >= 0
+            || (!shash_is_empty(&job->traffic) && may_be_running(job, now)));
 }
 
 static bool

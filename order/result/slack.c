@@ -54,8 +54,8 @@ slack_assign(const struct order_problem *op, const struct order_result *result,
         int stage = jobs[i].stage;
 
         jobs[i].slack = whole ? 0
-                              : result->completion[stage] -
-                                    options->slack_share * jobs[i].isolated;
+                              : result->completion[stage]
+                                    - options->slack_share * jobs[i].isolated;
         jobs[i].rank = result->rank[stage];
         jobs[i].level = result->level[stage];
     }

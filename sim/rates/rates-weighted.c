@@ -166,8 +166,8 @@ candidate(const struct weighted *w, const struct flow *flow)
         const struct left *left = &w->left[path->ports[0]];
         const struct work *work = uplink_of(flow);
 
-        rate = fmin(rate, (left->rate / left->waiting - work->granted) /
-                              work->n_waiting);
+        rate = fmin(rate, (left->rate / left->waiting - work->granted)
+                              / work->n_waiting);
     }
     return fmax(rate, 0);
 }
@@ -255,9 +255,9 @@ weighted_update(struct rates *r, double now)
         flow->node.key = now + flow->remaining / flow->rate;
         w->next = fmin(w->next, flow->node.key);
         if (!w->turns) {
-            w->next =
-                fmin(w->next, now + MLTCP_STEP * (unit->sent + unit->left) /
-                                        unit->rate);
+            w->next = fmin(
+                w->next,
+                now + MLTCP_STEP * (unit->sent + unit->left) / unit->rate);
         }
     }
 }

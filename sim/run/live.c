@@ -488,8 +488,8 @@ live_init(struct live *live, const struct workload *w,
     live->weighted = live->ordered == ORDER_UNIT_ITERATION;
     if (live->weighted && options->present_only) {
         live->ordered = ORDER_UNIT_COFLOW;
-    } else if (live->ordered == ORDER_UNIT_COFLOW && options->late_s > 0 &&
-               !order_is_equal(order->kind) && workload_iterates(w)) {
+    } else if (live->ordered == ORDER_UNIT_COFLOW && options->late_s > 0
+               && !order_is_equal(order->kind) && workload_iterates(w)) {
         live->ordered = ORDER_UNIT_ITERATION;
     }
     live->stages = order_alloc(w->n_stages, sizeof *live->stages);

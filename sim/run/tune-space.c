@@ -84,10 +84,10 @@ tune_space_init(struct tune_space *space, const struct policy *policy,
     enum order_kind kind = policy->order.kind;
 
     space->n = 0;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers
-                       && !order_is_equal(kind); i++) {
-        const struct policy_member *m
-            = policy_member_find(numbers[i].section, numbers[i].name);
+    for (size_t i = 0;
+         i < sizeof numbers / sizeof *numbers && !order_is_equal(kind); i++) {
+        const struct policy_member *m =
+            policy_member_find(numbers[i].section, numbers[i].name);
 
         if ((!m->is_read || m->is_read(kind))
             && (levels || !numbers[i].of_levels)) {

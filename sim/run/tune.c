@@ -332,7 +332,8 @@ describe(struct search *s, const struct tune_space *space, size_t k)
     const struct knob *knob = &space->knobs[k];
     struct trial *best = best_alone(s, k);
     struct tune_effect e = {
-        .knob = knob, .n = s->n_alone[k] ? s->n_scanned : 0,
+        .knob = knob,
+        .n = s->n_alone[k] ? s->n_scanned : 0,
         .ineffective = s->ineffective[k],
         .is = knob_value(knob, base_of(s)),
         .best = knob_value(knob, &best->policy),

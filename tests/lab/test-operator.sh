@@ -214,7 +214,7 @@ for arguments in '--history 1h --trace x' '--since 1h' \
     fi
     [ -s "$dir/out" ] || fail "whatif $arguments is refused without a word"
 done
-has_gain() { sc status | grep -q '^gain  *mean of the last [1-8] stages .* under stage and .* under fair sharing: '; }
+has_gain() { sc status | grep -q '^gain  *mean of the last [1-8] stages .* under stage and .* without Stagecoach: '; }
 await "status compares with fair sharing" has_gain
 sc stages --since x 2>"$dir/out" && fail "stages --since x"
 sc pause small/t0 >"$dir/out" || fail "pause again"

@@ -19,7 +19,7 @@ STATUS = {
          "text": "the last order is not in force on h0, h1"}],
     "bound_kind": "coupled", "bound_s": 1768.62, "cojobs": 2, "coverage": 0.75,
     "decision_us_max": 53, "decisions": 8, "estimate_s": 3296.07,
-    "gain": {"at": 1795313889450, "fair_mean_s": 3.0, "measured_mean_s": 3.5,
+    "gain": {"at": 1795313889450, "plain_mean_s": 3.0, "measured_mean_s": 3.5,
              "policy": "stage", "policy_mean_s": 2.5, "ratio": 0.8333,
              "stages": 200},
     "gap": 1.8636, "generation": 1, "hosts": 2, "order_age_s": 0.42,
@@ -29,7 +29,7 @@ STATUS = {
                     "kind": "observe", "reason": "first week", "target": "",
                     "until": 0, "who": "eva"},
     "overrides": 1, "policy": "stage",
-    "predicted": {"fair_mean_s": 924.5, "order_mean_s": 848.03,
+    "predicted": {"plain_mean_s": 924.5, "order_mean_s": 848.03,
                   "ratio": 0.9173},
     "ranked": {"key": 6, "permutation": 2, "rule": 0}, "ranked_by": "key",
     "stages": 2, "state": "active", "version": 2,
@@ -45,10 +45,10 @@ ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6
 certificate remaining transfers of the running stages, without computing: sum \
 of completion times 3296.070 s, lower bound 1768.620 s (coupled), at most 1.86 x \
 the best order
-predicted   mean completion time of running stages 848.0 s, under fair \
-sharing 924.5 s: 0.92 x
+predicted   mean completion time of running stages 848.0 s, without \
+Stagecoach 924.5 s: 0.92 x
 gain        mean of the last 200 stages 3.5 s; simulated 2.5 s under stage \
-and 3.0 s under fair sharing: 0.83 x
+and 3.0 s without Stagecoach: 0.83 x
 overrides   1 in force, "stagecoach overrides" lists them
 observing   since 2026-11-22 02:18:09, by eva, first week: no order is sent to \
 hosts

@@ -9,7 +9,6 @@ set -eu
 dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-run-$$-XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/deps" "$dir/bin" "$dir/build/cli"
-cp -r "${1%/run}/policies" "$dir"
 sed "s,/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages,$dir/pages," \
     "$1" >"$dir/run"
 
@@ -42,7 +41,7 @@ fake build/cli/stagecoach "$call"
 run 0 10 --seed 3
 grep -qx 'lab run lab/scenarios/main.json --seed 3' "$dir/calls" ||
     fail "not measured: $(cat "$dir/calls")"
-grep -q '^sim lab/scenarios/main.json --seed=3 --policy stage --policy ' \
+grep -q '^sim lab/scenarios/main.json --seed=3 --policy stage --policy plain ' \
     "$dir/calls" || fail "not simulated: $(cat "$dir/calls")"
 run 0 10 --placements 2
 ! grep -q '^sim' "$dir/calls" || fail "simulates one of several placements"

@@ -101,8 +101,7 @@ static const struct option_row rows[] = {
       .help = "number of iterations, those before a checkpoint included; a "
               "worker then pauses, and continues with a higher number" },
     { "epochs", OPTION_INTEGER, AT(target), 0, 1e15, "N", "100",
-      .modes = ROLE_NODE,
-      .help = "number of epochs" },
+      .modes = ROLE_NODE, .help = "number of epochs" },
     { "epoch-limit", OPTION_REAL, AT(epoch_limit), 0, 1e6, "S", "0",
       .modes = ROLE_NODE,
       .help = "maximum duration of an epoch, seconds; 0 is no limit" },
@@ -119,8 +118,7 @@ static const struct option_row rows[] = {
               "and then, or one JSON object for each event" },
 
     { "model", OPTION_WORD, AT(model), .value = "mlp|cifarnet|resnet32|linear",
-      .deflt = "mlp", .modes = TRAINS,
-      .subject = "Model",
+      .deflt = "mlp", .modes = TRAINS, .subject = "Model",
       .help = "model to train" },
     { "shape", OPTION_CUSTOM, AT(shape), .value = "WIDTHS",
       .deflt = "64,256,256,10", .parse = parse_shape, .modes = TRAINS,
@@ -129,8 +127,7 @@ static const struct option_row rows[] = {
       .deflt = "32x32x3", .parse = parse_image, .modes = TRAINS,
       .help = "cifarnet and resnet32: size of generated samples" },
     { "features", OPTION_INTEGER, AT(features), 1, 1 << 30, "N", "1024",
-      .modes = TRAINS,
-      .help = "linear: number of features of a sample" },
+      .modes = TRAINS, .help = "linear: number of features of a sample" },
     { "loss", OPTION_WORD, AT(loss), .value = "logistic|hinge",
       .deflt = "logistic", .modes = TRAINS,
       .help = "linear: loss function of logistic regression or of a support "
@@ -138,8 +135,7 @@ static const struct option_row rows[] = {
     { "batch", OPTION_INTEGER, AT(batch), 1, 65536, "N", "64", .modes = TRAINS,
       .help = "batch size of an iteration over all workers, samples" },
     { "learning-rate", OPTION_REAL, AT(learning_rate), 1e-9, 1e3, "X", "0.05",
-      .modes = LEARNS,
-      .help = "learning rate of SGD" },
+      .modes = LEARNS, .help = "learning rate of SGD" },
     { "momentum", OPTION_REAL, AT(momentum), 0, 0.9999, "X", "0.9",
       .modes = TRAINS,
       .help = "share of the previous step that is added to the next" },
@@ -148,8 +144,7 @@ static const struct option_row rows[] = {
       .modes = TRAINS,
       .help = "optimiser that servers or peers apply to gradients" },
     { "task", OPTION_WORD, AT(task), .value = "factorise|knowledge|skipgram",
-      .deflt = "factorise", .modes = ROLE_NODE,
-      .help = "task to train" },
+      .deflt = "factorise", .modes = ROLE_NODE, .help = "task to train" },
     { "dimension", OPTION_INTEGER, AT(dimension), 1, 1024, "N", "100",
       .modes = ROLE_NODE,
       .help = "dimension of vectors; complex vectors have twice as many "
@@ -158,8 +153,7 @@ static const struct option_row rows[] = {
       .modes = ROLE_NODE,
       .help = "factorise: L2 coefficient of both factors" },
     { "embedding", OPTION_WORD, AT(embedding), .value = "rescal|complex",
-      .deflt = "complex", .modes = ROLE_NODE,
-      .help = "knowledge: model" },
+      .deflt = "complex", .modes = ROLE_NODE, .help = "knowledge: model" },
     { "window", OPTION_INTEGER, AT(window), 1, 100, "N", "5",
       .modes = ROLE_NODE,
       .help = "skipgram: size of the context on each side, words" },
@@ -169,8 +163,7 @@ static const struct option_row rows[] = {
               "positive one" },
 
     { "data", OPTION_TEXT, AT(data), .value = "SOURCE", .deflt = "generated",
-      .modes = LEARNS,
-      .subject = "Data",
+      .modes = LEARNS, .subject = "Data",
       .help = "source of the samples: generated, mnist:FOLDER, cifar10:FOLDER "
               "(unpacked files), libsvm:FILE; a FOLDER alone is MNIST; nodes: "
               "generated, or a file or folder of the task" },
@@ -276,8 +269,7 @@ static const struct option_row rows[] = {
               "local; 1 accepts the first" },
 
     { "address", OPTION_TEXT, AT(address), .value = "ADDRESS",
-      .deflt = "127.0.0.1", .modes = LISTENS,
-      .subject = "Network",
+      .deflt = "127.0.0.1", .modes = LISTENS, .subject = "Network",
       .help = "address to listen on" },
     { "port", OPTION_INTEGER, AT(port), 0, 65535, "PORT", "0",
       .modes = LISTENS,
@@ -316,8 +308,7 @@ static const struct option_row rows[] = {
               "seconds; 0 disables it" },
 
     { "checkpoint", OPTION_TEXT, AT(checkpoint), .value = "FOLDER",
-      .modes = ROLE_SERVER | ROLE_TRAIN,
-      .subject = "Checkpoints",
+      .modes = ROLE_SERVER | ROLE_TRAIN, .subject = "Checkpoints",
       .help = "keep the last two checkpoints in this folder" },
     { "checkpoint-every", OPTION_INTEGER, AT(checkpoint_every), 1, 1e15, "N",
       "100", .modes = ROLE_SERVER | ROLE_TRAIN,
@@ -331,8 +322,7 @@ static const struct option_row rows[] = {
               "default" },
 
     { "backend", OPTION_WORD, AT(backend), .value = "auto|cpu|cuda",
-      .deflt = "auto", .modes = TRAINS,
-      .subject = "Machine",
+      .deflt = "auto", .modes = TRAINS, .subject = "Machine",
       .help = "processor to compute on; auto is a GPU if there is one" },
     { "tf32", OPTION_WORD, AT(tf32), .value = "on|convolutions|off",
       .deflt = "off", .modes = TRAINS,

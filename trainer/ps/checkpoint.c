@@ -237,8 +237,8 @@ read_spans(FILE *file, const char *path, const struct head *wanted,
 
     errno = 0;
     XXH3_64bits_reset(&sum);
-    ok = read_part(file, &head, sizeof head, &sum)
-         && has_right_sum(file, &sum);
+    ok =
+        read_part(file, &head, sizeof head, &sum) && has_right_sum(file, &sum);
     if (ok && memcmp(&head, wanted, sizeof head)) {
         return message("%s: of another training, --no-resume deletes it",
                        path);

@@ -59,8 +59,9 @@ lbbsp_kept(struct sync *sync)
 {
     struct lbbsp *lb = sync->own;
 
-    return (struct sync_span) {
-        lb->sizes, sync->config.n_workers * sizeof *lb->sizes,
+    return (struct sync_span){
+        lb->sizes,
+        sync->config.n_workers * sizeof *lb->sizes,
     };
 }
 

@@ -129,7 +129,7 @@ struct sync_config {
 /* Memory that is part of a scheme's state. */
 struct sync_span {
     void *data;
-    size_t length;              /* Bytes. */
+    size_t length; /* Bytes. */
 };
 
 /* A scheme.  push() and ready() are required.  Its own data are 'own_size'

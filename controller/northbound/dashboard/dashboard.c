@@ -106,8 +106,8 @@ get_array(const struct json *object, const char *name,
 static bool
 has_number(const struct json *object, const char *name)
 {
-    return (json_get(object, name, JSON_REAL) ||
-            json_get(object, name, JSON_INTEGER));
+    return (json_get(object, name, JSON_REAL)
+            || json_get(object, name, JSON_INTEGER));
 }
 
 /* Writes a duration with at most three digits. */
@@ -173,12 +173,12 @@ put_gain_tile(struct ds *html, const struct json *status)
 {
     const struct json *predicted = json_get(status, "predicted", JSON_OBJECT);
     double order = json_get_number(predicted, "order_mean_s");
-    double fair = json_get_number(predicted, "fair_mean_s");
+    double plain = json_get_number(predicted, "plain_mean_s");
 
-    if (order > 0 && fair > 0) {
-        put_tile(html, "Predicted, against fair sharing", "%.0f %% %s",
-                 100 * (order < fair ? 1 - order / fair : order / fair - 1),
-                 order < fair ? "less" : "more");
+    if (order > 0 && plain > 0) {
+        put_tile(html, "Predicted, against no Stagecoach", "%.0f %% %s",
+                 100 * (order < plain ? 1 - order / plain : order / plain - 1),
+                 order < plain ? "less" : "more");
     }
 }
 

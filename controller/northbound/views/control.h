@@ -19,7 +19,7 @@ struct cluster;
 struct database_folder;
 struct database_members;
 struct decision_log;
-struct fair_comparison;
+struct plain_comparison;
 struct history;
 struct json;
 
@@ -31,7 +31,7 @@ struct controller {
     struct overrides overrides;
     bool observe;               /* Option --observe: hosts get no order. */
     struct decide *decide;
-    struct fair_comparison *fair;
+    struct plain_comparison *plain;
     struct intent_db *intent;
     struct hosts_db *hosts;
     struct telemetry *telemetry;

@@ -9,7 +9,7 @@
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/policy-file.h"
-#include "controller/history/fair-comparison.h"
+#include "controller/history/plain-comparison.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
@@ -328,8 +328,8 @@ find_ends(const struct decide_rows *rows)
 }
 
 void
-status_estimate_fair(const struct decide_rows *rows, double *order_s,
-                     double *fair_s)
+status_estimate_plain(const struct decide_rows *rows, double *order_s,
+                      double *plain_s)
 {
     double *ends = find_ends(rows);
     double *stages = xcalloc(MAX(rows->n_stages, 1), sizeof *stages);
@@ -340,14 +340,14 @@ status_estimate_fair(const struct decide_rows *rows, double *order_s,
 
         *stage = MAX(*stage, ends[i]);
     }
-    *order_s = *fair_s = 0;
+    *order_s = *plain_s = 0;
     for (size_t k = 0; k < rows->n_stages; k++) {
         n += rows->stages[k].counted;
     }
     for (size_t k = 0; k < rows->n_stages; k++) {
         if (rows->stages[k].counted) {
             *order_s += rows->stages[k].completion / n;
-            *fair_s += stages[k] / n;
+            *plain_s += stages[k] / n;
         }
     }
     free(stages);
@@ -358,12 +358,12 @@ static struct json *
 prediction_to_json(const struct controller *ctl)
 {
     struct json *json = json_object_create();
-    double order_s, fair_s;
+    double order_s, plain_s;
 
-    status_estimate_fair(decide_last(ctl->decide), &order_s, &fair_s);
+    status_estimate_plain(decide_last(ctl->decide), &order_s, &plain_s);
     json_put_real(json, "order_mean_s", order_s);
-    json_put_real(json, "fair_mean_s", fair_s);
-    json_put_real(json, "ratio", fair_s > 0 ? order_s / fair_s : 1);
+    json_put_real(json, "plain_mean_s", plain_s);
+    json_put_real(json, "ratio", plain_s > 0 ? order_s / plain_s : 1);
     return json;
 }
 
@@ -412,7 +412,7 @@ status_report_put(struct json *json, const struct controller *ctl)
         json_put_real(json, "coverage", coverage(&s));
     }
     json_object_put(json, "predicted", prediction_to_json(ctl));
-    json_object_put(json, "gain", fair_comparison_to_json(ctl->fair));
+    json_object_put(json, "gain", plain_comparison_to_json(ctl->plain));
     put_overrides(json, ctl);
     json_object_put(json, "alarms", alarms);
     summary_uninit(&s);

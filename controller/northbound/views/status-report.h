@@ -6,9 +6,8 @@
 /* Health of the cluster: the summary and the alarms of "controller/status".
  *
  * status_report_put() adds the age of the order, how far hosts lag behind it,
- * the share of traffic of known jobs, comparisons with fair sharing, overrides
- * and "alarms" (wire/alarm.h).  Main thread
- * only. */
+ * the share of traffic of known jobs, comparisons with the network without
+ * Stagecoach, overrides and "alarms" (wire/alarm.h).  Main thread only. */
 
 #include <stdbool.h>
 
@@ -31,14 +30,14 @@ struct status_facts {
 void status_add_alarms(struct json *alarms, const struct status_facts *);
 
 /* Stores the mean completion time of the stages, in seconds, as estimated for
- * the order and with fair sharing; 0 without stages.
+ * the order and without Stagecoach; 0 without stages.
  *
- * The model of fair sharing: all jobs that need a port share it equally until
- * their demand is served, ports are independent of each other, and no job ends
- * before its isolated time.  A real network with fair sharing is not faster,
- * because a job that waits at one port leaves others idle.  The order's
- * advantage is therefore underestimated. */
-void status_estimate_fair(const struct decide_rows *, double *order_s,
-                          double *fair_s);
+ * The model of a network without Stagecoach: all jobs that need a port share
+ * it equally until their demand is served, ports are independent of each
+ * other, and no job ends before its isolated time.  A real network is not
+ * faster, because a job that waits at one port leaves others idle.  The
+ * order's advantage is therefore underestimated. */
+void status_estimate_plain(const struct decide_rows *, double *order_s,
+                           double *plain_s);
 
 #endif /* controller/northbound/views/status-report.h */

@@ -94,9 +94,8 @@ static const struct {
     { "{\"name\": \"a\", \"n\": 1, \"a/b~\\n\\u001b\": 2}",
       "f.json: /a~1b~0\\u000a\\u001b: unknown member" },
     { "{\"name\": \"a\", \"n\": \n", "f.json:2: not valid JSON near "
-      "the end of the line" },
-    { "{\"name\": \"a\", \"n\": 1} x",
-      "f.json:1: not valid JSON near \"x\"" },
+                                     "the end of the line" },
+    { "{\"name\": \"a\", \"n\": 1} x", "f.json:1: not valid JSON near \"x\"" },
 };
 
 static void

@@ -53,13 +53,13 @@ static const struct option_row rows[] = {
       .min = 1, .max = 65535, .value = "PORT", .deflt = "80",
       .help = "port to listen on, which is described at such a length that "
               "the text does not fit into one line" },
-    { "size", OPTION_INTEGER, OPTION_AT(struct args, size),
-      .min = -5, .max = 9007199254740991, .value = "BYTES", .modes = 2,
+    { "size", OPTION_INTEGER, OPTION_AT(struct args, size), .min = -5,
+      .max = 9007199254740991, .value = "BYTES", .modes = 2,
       .help = "size in bytes" },
     { "ratio", OPTION_REAL, OPTION_AT(struct args, ratio), .min = 0, .max = 1,
       .value = "X", .shown = "half", .help = "share" },
-    { "name", OPTION_CUSTOM, OPTION_AT(struct args, n_names),
-      .value = "NAME", .repeated = true, .parse = add_name, .help = "name" },
+    { "name", OPTION_CUSTOM, OPTION_AT(struct args, n_names), .value = "NAME",
+      .repeated = true, .parse = add_name, .help = "name" },
     { .name = NULL },
 };
 

@@ -20,10 +20,10 @@
 #define WITH(MEMBERS) "{\"name\": \"p\", \"order\": \"stage\", " MEMBERS "}"
 #define LEVELS(MEMBERS) WITH("\"levels\": {" MEMBERS "}")
 
-#define ORDERS                                                             \
-    "\"fair\", \"plain\", \"mltcp\", \"stage\", \"early\", \"maif\", "     \
-    "\"stage+early\", \"fifo\", \"fifo-lm\", \"grouper\", "                \
-    "\"sincronia\", \"sebf-static\", \"sebf\", \"dclas\", \"las\", "       \
+#define ORDERS                                                         \
+    "\"fair\", \"plain\", \"mltcp\", \"stage\", \"early\", \"maif\", " \
+    "\"stage+early\", \"fifo\", \"fifo-lm\", \"grouper\", "            \
+    "\"sincronia\", \"sebf-static\", \"sebf\", \"dclas\", \"las\", "   \
     "\"tcf\", \"work\", \"intensity\", \"interleave\""
 
 /* Each row is one mistake that an operator can make and the words they get. */
@@ -34,13 +34,11 @@ static const struct {
     { "{\"name\": \"p\",\n\"order\": stage}",
       "p.json:2: not valid JSON near \"stage}\"" },
     { "[]", "p.json: /: [] is not an object" },
-    { "{\"order\": \"fair\"}",
-      "p.json: /name: required member is missing" },
+    { "{\"order\": \"fair\"}", "p.json: /name: required member is missing" },
     { "{\"name\": \"two words\", \"order\": \"fair\"}",
       "p.json: /name: \"two words\" is not a name of 1 to 31 letters, digits, "
       "'.', '_' and '-' that begins with a letter or digit" },
-    { "{\"name\": \"p\"}",
-      "p.json: /order: required member is missing" },
+    { "{\"name\": \"p\"}", "p.json: /order: required member is missing" },
     { "{\"name\": \"p\", \"order\": \"sjf\"}",
       "p.json: /order: \"sjf\" is not one of " ORDERS },
     { "{\"name\": \"p\", \"order\": 1}",
@@ -50,8 +48,7 @@ static const struct {
     { WITH("\"describtion\": \"\""),
       "p.json: /describtion: unknown member, did you mean "
       "\"description\"" },
-    { WITH("\"description\": 3"),
-      "p.json: /description: 3 is not a string" },
+    { WITH("\"description\": 3"), "p.json: /description: 3 is not a string" },
     { WITH("\"lease_ms\": 2999"),
       "p.json: /lease_ms: 2999 is not an integer from 3000 to 600000" },
     { WITH("\"coalesce_ms\": 51"),
@@ -64,10 +61,8 @@ static const struct {
       "p.json: /aging_s: -1 is not a number from 0 to 1e+06" },
     { WITH("\"aging_s\": null"),
       "p.json: /aging_s: null is not a number from 0 to 1e+06" },
-    { WITH("\"levels\": 4"),
-      "p.json: /levels: 4 is not an object" },
-    { LEVELS("\"queues\": 4"),
-      "p.json: /levels/queues: unknown member" },
+    { WITH("\"levels\": 4"), "p.json: /levels: 4 is not an object" },
+    { LEVELS("\"queues\": 4"), "p.json: /levels/queues: unknown member" },
     { LEVELS("\"dscp\": []"),
       "p.json: /levels/dscp: 0 elements, 1 to 6 are allowed" },
     { LEVELS("\"dscp\": [55,48,40,32,24,16,8]"),
@@ -127,7 +122,8 @@ static const struct {
     const char *text, *warnings;
 } ineffective[] = {
     { "{\"name\": \"a\", \"order\": \"stage\", \"hysteresis\": 0.1,"
-      " \"objective\": {\"slowdown\": 2}, \"aging_s\": 9}", NULL },
+      " \"objective\": {\"slowdown\": 2}, \"aging_s\": 9}",
+      NULL },
     { "{\"name\": \"a\", \"order\": \"stage\","
       " \"improve\": {\"moves\": 1}, \"dclas\": {\"queues\": 2}}",
       "p.json: /improve/moves: warning, no effect where jobs iterate: serves "
@@ -149,8 +145,8 @@ warns_of_members_without_effect(void **state)
         struct policy *policy;
         char *warnings;
 
-        assert_null(policy_from_string("p.json", ineffective[i].text,
-                                       &policy));
+        assert_null(
+            policy_from_string("p.json", ineffective[i].text, &policy));
         warnings = policy_warnings("p.json", policy);
         if (ineffective[i].warnings) {
             assert_non_null(warnings);
@@ -289,9 +285,9 @@ reads_the_numbers_of_orders(void **state)
 static void
 multiplies_weights(void **state)
 {
-    struct policy *policy = read_policy(WITH(
-        "\"weights\": {\"users\": {\"ann\": 2, \"bob\": 0.5},"
-        " \"cojobs\": {\"asha\": 3, \"ann\": 7}}, \"aging_s\": 60"));
+    struct policy *policy = read_policy(
+        WITH("\"weights\": {\"users\": {\"ann\": 2, \"bob\": 0.5},"
+             " \"cojobs\": {\"asha\": 3, \"ann\": 7}}, \"aging_s\": 60"));
 
     assert_true(policy_weight(policy, "ann", "asha") == 6);
     assert_true(policy_weight(policy, "bob", "pbt") == 0.5);
@@ -351,10 +347,10 @@ assert_row(const struct policy_rows *rows, const char *member,
 static void
 lists_what_is_in_force(void **state)
 {
-    struct policy *policy = read_policy(WITH(
-        "\"weights\": {\"cojobs\": {\"asha\": 2}}, \"aging_s\": 60,"
-        "\"levels\": {\"dscp\": [40, 24]}, \"improve\": {\"moves\": 7},"
-        "\"min_share\": 0.02"));
+    struct policy *policy = read_policy(
+        WITH("\"weights\": {\"cojobs\": {\"asha\": 2}}, \"aging_s\": 60,"
+             "\"levels\": {\"dscp\": [40, 24]}, \"improve\": {\"moves\": 7},"
+             "\"min_share\": 0.02"));
     struct policy_rows rows;
 
     policy_rows_init(&rows, policy);
@@ -375,9 +371,9 @@ lists_what_is_in_force(void **state)
 static void
 rewrites_what_has_changed(void **state)
 {
-    struct policy *policy = read_policy(WITH(
-        "\"weights\": {\"cojobs\": {\"asha\": 2}}, \"aging_s\": 60,"
-        "\"lease_ms\": 5000"));
+    struct policy *policy = read_policy(
+        WITH("\"weights\": {\"cojobs\": {\"asha\": 2}}, \"aging_s\": 60,"
+             "\"lease_ms\": 5000"));
     struct policy changed = *policy, *read;
     struct policy_rows rows;
     char *text;

@@ -236,8 +236,7 @@ static const struct {
       "most 6 hosts are there" },
     { SCENARIO(RANDOM("\"workers\": 1, \"servers\": 1, \"sed\": 1"),
                SEARCH("a", "1", "")),
-      false,
-      "/random_placements/sed: unknown member, did you mean \"seed\"" },
+      false, "/random_placements/sed: unknown member, did you mean \"seed\"" },
     { SCENARIO(TWO_AND_TWO, SEARCH("a", "1", PLACED)), false,
       "/random_placements: each search has \"placements\", at least one "
       "search without them is needed" },

@@ -56,7 +56,8 @@ a_seed_gives_the_same_searches_for_ever(void **state)
                              (int) spec->placements[0].n_workers,
                              (int) spec->placements[0].n_servers,
                              (int) spec->sample_cost_us,
-                             (int) spec->rungs[2].iterations) > 0);
+                             (int) spec->rungs[2].iterations)
+                    > 0);
         free(drawn);
         drawn = more;
     }
@@ -118,8 +119,8 @@ a_thousand_searches_have_the_documented_distributions(void **state)
         assert_float_equal(s->searches[0].start_s, 0, 0);
         assert_float_equal(s->searches[9].start_s, 60, 1e-9);
         for (size_t i = 0; i < s->n_searches; i++) {
-            assert_true(!i ||
-                        s->searches[i].start_s >= s->searches[i - 1].start_s);
+            assert_true(
+                !i || s->searches[i].start_s >= s->searches[i - 1].start_s);
             add_search(&s->searches[i], &sums);
         }
         scenario_destroy(s);
@@ -205,8 +206,9 @@ static const struct {
     const char *text;
     const char *error;
 } bad_scenarios[] = {
-    { RANDOM("\"search\": 3"), "/random_searches/search: unknown member, did you mean "
-               "\"searches\"" },
+    { RANDOM("\"search\": 3"),
+      "/random_searches/search: unknown member, did you mean "
+      "\"searches\"" },
     { RANDOM("\"searches\": 0"),
       "/random_searches/searches: 0 is not an integer from 1 to 64" },
     { RANDOM("\"rings\": 1.5"),

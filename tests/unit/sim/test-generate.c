@@ -188,22 +188,22 @@ static const struct {
     { "-1",
       "generate: seed \"-1\" is not an integer from 0 to 9007199254740991" },
     { "9007199254740992", "generate: seed \"9007199254740992\" is not an "
-      "integer from 0 to 9007199254740991" },
+                          "integer from 0 to 9007199254740991" },
     { "1,host=3", "generate: \"host\" is not one of \"hosts=\", \"cojobs=\", "
-      "\"jobs=\", \"iterations=\", \"rungs=\", \"placement=\", "
-      "\"compute=\", \"load=\"" },
+                  "\"jobs=\", \"iterations=\", \"rungs=\", \"placement=\", "
+                  "\"compute=\", \"load=\"" },
     { "1\n2,hosts=3",
       "generate: seed \"1?2\" is not an integer from 0 to 9007199254740991" },
     { "1,hosts=3\n",
       "generate: hosts: \"3?\" is not an integer from 2 to 4096" },
-    { "1,hosts=1",
-      "generate: hosts: \"1\" is not an integer from 2 to 4096" },
+    { "1,hosts=1", "generate: hosts: \"1\" is not an integer from 2 to 4096" },
     { "1,hosts", "generate: hosts: \"\" is not an integer from 2 to 4096" },
     { "1,jobs=2.5",
       "generate: jobs: \"2.5\" is not an integer from 1 to 256" },
     { "1,compute=nan",
       "generate: compute: \"nan\" is not a number from 0 to 0.95" },
-    { "1,placement=rings,load=1", "generate: placement: \"rings\" is not one of "
+    { "1,placement=rings,load=1",
+      "generate: placement: \"rings\" is not one of "
       "\"ps\", \"ring\", \"mixed\"" },
 };
 

@@ -560,11 +560,8 @@ decides_when_units_begin_and_end(void **state)
         enum order_kind order;
         size_t decisions;
     } cases[] = {
-        { ORDER_PLAIN, 0 },
-        { ORDER_STAGE, 2 },
-        { ORDER_INTENSITY, 2 },
-        { ORDER_TCF, 5 },
-        { ORDER_GROUPER, 1 },
+        { ORDER_PLAIN, 0 }, { ORDER_STAGE, 2 },   { ORDER_INTENSITY, 2 },
+        { ORDER_TCF, 5 },   { ORDER_GROUPER, 1 },
     };
     struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);

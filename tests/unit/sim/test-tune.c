@@ -77,8 +77,9 @@ tune_on(const struct workload *train, const struct workload *held_back,
     tune(sets, base, options, r);
 }
 
-#define OLD_FIRST STAGE(", \"aging_s\": 0.01, \"min_share\": 0,"          \
-                        " \"hysteresis\": 0")
+#define OLD_FIRST                                  \
+    STAGE(", \"aging_s\": 0.01, \"min_share\": 0," \
+          " \"hysteresis\": 0")
 
 static void
 finds_better_numbers(void **state)
@@ -115,7 +116,7 @@ static void
 a_knob_that_was_not_tried_is_not_ineffective(void **state)
 {
     struct policy *base = read_policy("{\"name\": \"p\", \"order\":"
-        " \"stage\"}");
+                                      " \"stage\"}");
     struct workload *w = workload_create("stage", sim_fabric_create(2, 1e6));
     struct tune_options options = { .evaluations = 1 };
     bool ineffective = false;
@@ -415,9 +416,9 @@ a_policy_weighs_by_user_and_cojob(void **state)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 1));
     struct policy *plain = read_policy(STAGE(", \"min_share\": 0"));
-    struct policy *policy = read_policy(STAGE(
-        ", \"min_share\": 0, \"weights\": {\"users\": {\"ann\": 8},"
-        " \"cojobs\": {\"a\": 2}}"));
+    struct policy *policy = read_policy(
+        STAGE(", \"min_share\": 0, \"weights\": {\"users\": {\"ann\": 8},"
+              " \"cojobs\": {\"a\": 2}}"));
     struct sim_result r;
 
     add_coflow(w, "a", 0, 1)->user = strdup("bob");

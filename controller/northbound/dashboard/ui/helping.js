@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares completion times of stages with a lower bound for fair sharing.
+// Compares completion times of stages with a lower bound without Stagecoach.
 //
 // Running stages are included, with their predicted completion times: the
 // stages that have ended are those that the order served first, which would
 // bias the comparison.
 
-import { predictFair } from "./fair.js";
+import { predictPlain } from "./plain.js";
 import { groupedBars } from "./bars.js";
 import { asTable, el, legend, note, percent, seconds, show, widthFor }
     from "./dom.js";
@@ -24,13 +24,13 @@ function nameOf({ cojob, rung }) {
 
 function bars(rows) {
     return groupedBars(
-        "Completion times of the last stages, and those predicted for fair "
-            + "sharing",
+        "Completion times of the last stages, and those predicted without "
+            + "Stagecoach",
         widthFor(document.getElementById("helping")),
         rows.map(row => ({ name: row.name, bars: [
             { value: row.measured, text: seconds(row.measured),
               className: row.runs ? "f0 running" : "f0" },
-            { value: row.fair, text: seconds(row.fair), className: "f1" },
+            { value: row.plain, text: seconds(row.plain), className: "f1" },
         ] })));
 }
 
@@ -60,7 +60,7 @@ function predictEnd(stage, forecast, now) {
     return { ...stage, demand, ended: now + 1000 * forecast.left, runs: true };
 }
 
-// Returns rows {name, measured, fair, runs}, ordered by end.
+// Returns rows {name, measured, plain, runs}, ordered by end.
 function compare(stages, order) {
     const now = Date.now();
     const ended = stages.filter(stage => stage.ended)
@@ -73,28 +73,28 @@ function compare(stages, order) {
             return forecast ? [predictEnd(stage, forecast, now)] : [];
         }).sort((a, b) => a.ended - b.ended);
     const all = [...ended, ...running];
-    const fair = predictFair(all);
+    const plain = predictPlain(all);
 
     return all.map((stage, i) => ({
         name: nameOf(stage), runs: Boolean(stage.runs),
-        measured: (stage.ended - stage.began) / 1000, fair: fair[i],
-    })).filter(row => row.fair > 0);
+        measured: (stage.ended - stage.began) / 1000, plain: plain[i],
+    })).filter(row => row.plain > 0);
 }
 
 function verdict(rows, boundMean, boundKind) {
     const n = rows.filter(row => !row.runs).length;
     const measured = mean(rows.map(row => row.measured));
-    const fair = mean(rows.map(row => row.fair));
-    const text = measured < fair
-        ? `Yes: stages complete ${percent(1 - measured / fair)} sooner`
-        : "Unclear: completion times exceed the lower bound for fair sharing";
+    const plain = mean(rows.map(row => row.plain));
+    const text = measured < plain
+        ? `Yes: stages complete ${percent(1 - measured / plain)} sooner`
+        : "Unclear: completion times exceed the lower bound without Stagecoach";
 
     return [
         el("p", { class: "big" }, text),
         note(`Mean completion time of the last ${n} ended stages and ${
              rows.length - n} running stages (predicted): ${
-             seconds(measured)}; under fair sharing: at least ${
-             seconds(fair)}.`
+             seconds(measured)}; without Stagecoach: at least ${
+             seconds(plain)}.`
              + (boundMean > 0 ? ` Lower bound on the mean of the ended stages `
                 + `under any order: ${seconds(boundMean)} (${
                     boundKind}).` : "")),
@@ -113,9 +113,9 @@ export function drawHelping(stages, order) {
     show("helping", ...verdict(rows, stages.bound_mean_s, stages.bound_kind),
          bars(last),
          legend([["f0", "measured (dashed: running)"],
-                 ["f1", "fair sharing, predicted lower bound"]]),
-         asTable(["Stage", "Measured", "Fair sharing, at least"],
+                 ["f1", "without Stagecoach, predicted lower bound"]]),
+         asTable(["Stage", "Measured", "Without Stagecoach, at least"],
                  last.map(row => [row.name, seconds(row.measured)
                                   + (row.runs ? ", predicted" : ""),
-                                  seconds(row.fair)])));
+                                  seconds(row.plain)])));
 }

@@ -57,8 +57,11 @@ set_up(void **state)
     cluster_intent_end(f->c);
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"stage\"}", &f->policy));
-    f->ctx = (struct host_wanted_ctx) {
-        .cluster = f->c, .policy = f->policy, .generation = 3, .version = 9,
+    f->ctx = (struct host_wanted_ctx){
+        .cluster = f->c,
+        .policy = f->policy,
+        .generation = 3,
+        .version = 9,
     };
 
     /* As the database returns it: maps are sorted by key. */
@@ -76,20 +79,33 @@ set_up(void **state)
     f->congestion[0] = f->policy->congestion_beta;
     f->congestion[1] = f->policy->congestion_floor;
     f->congestion[2] = f->policy->congestion_gamma;
-    f->row = (struct hostsrec_host_wanted) {
-        .host = CONST_CAST(char *, "h0"), .version = 5, .generation = 3,
+    f->row = (struct hostsrec_host_wanted){
+        .host = CONST_CAST(char *, "h0"),
+        .version = 5,
+        .generation = 3,
         .lease_ms = f->policy->lease_ms,
         .default_dscp = f->policy->default_dscp,
         .policy = CONST_CAST(char *, "p"),
-        .key_rank = f->names, .value_rank = f->ranks, .n_rank = 2,
-        .key_level = f->names, .value_level = f->levels, .n_level = 2,
-        .key_dscp = f->names, .value_dscp = f->dscps, .n_dscp = 2,
-        .key_weight = f->names, .value_weight = f->weights, .n_weight = 2,
-        .min_share = &f->min_share, .n_min_share = 1,
+        .key_rank = f->names,
+        .value_rank = f->ranks,
+        .n_rank = 2,
+        .key_level = f->names,
+        .value_level = f->levels,
+        .n_level = 2,
+        .key_dscp = f->names,
+        .value_dscp = f->dscps,
+        .n_dscp = 2,
+        .key_weight = f->names,
+        .value_weight = f->weights,
+        .n_weight = 2,
+        .min_share = &f->min_share,
+        .n_min_share = 1,
         .trust = CONST_CAST(char *, "registered"),
-        .control_dscp = &f->control_dscp, .n_control_dscp = 1,
+        .control_dscp = &f->control_dscp,
+        .n_control_dscp = 1,
         .key_congestion = f->congestion_keys,
-        .value_congestion = f->congestion, .n_congestion = 3,
+        .value_congestion = f->congestion,
+        .n_congestion = 3,
     };
     *state = f;
     return 0;

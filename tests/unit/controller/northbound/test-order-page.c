@@ -115,7 +115,7 @@ the_page_shows_overrides_and_alarms(void **state OVS_UNUSED)
             "{\"text\": \"no agent on h1\"},"
             " {\"text\": \"<x>\"}],"
             " \"predicted\": {\"order_mean_s\": 3,"
-            " \"fair_mean_s\": 4}}",
+            " \"plain_mean_s\": 4}}",
             "{\"order\": [" ROW(
                 "0", "a", "h0:tx", "\"h0:tx\": 3",
                 ", \"override\": \"pin\"") "," ROW("1", "b", "h0:tx",
@@ -124,7 +124,7 @@ the_page_shows_overrides_and_alarms(void **state OVS_UNUSED)
             HOSTS),
         "<dd>active, only observes</dd>",
         "<li>no agent on h1</li>\n<li>&lt;x&gt;</li>\n</ul>",
-        "fair sharing</dt><dd>25 % less</dd>", ">override: pin; needs h0:tx",
+        "no Stagecoach</dt><dd>25 % less</dd>", ">override: pin; needs h0:tx",
         ">needs h0:tx", NULL);
 }
 

@@ -411,8 +411,8 @@ record_event(void *r_, const cJSON *event)
             cJSON_GetObjectItem(event, "seconds"));
     } else if (!strcmp(type, "job-ready")) {
         add_word(r, "ready ");
-        assert_true(
-            cJSON_GetNumberValue(cJSON_GetObjectItem(event, "seconds")) >= 0);
+        assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(event, "seconds"))
+                    >= 0);
         if (r->kill_pid) {
             kill(r->kill_pid, SIGTERM);
         }

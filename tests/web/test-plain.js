@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares the prediction of fair sharing with results computed by hand.
+// Compares the prediction without Stagecoach with results computed by hand.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 const source = readFileSync(
-    `${process.env.SOURCE}/controller/northbound/dashboard/ui/fair.js`);
-const { predictFair, shareOnePort } = await import(
+    `${process.env.SOURCE}/controller/northbound/dashboard/ui/plain.js`);
+const { predictPlain, shareOnePort } = await import(
     `data:text/javascript;base64,${source.toString("base64")}`);
 
 function assertNear(got, wanted) {
@@ -43,7 +43,7 @@ test("an item that ends at the release of another does not wait", () => {
 
 test("no items have no ends", () => {
     assertNear(shareOnePort([]), []);
-    assertNear(predictFair([]), []);
+    assertNear(predictPlain([]), []);
 });
 
 test("work is conserved for random items", () => {
@@ -57,7 +57,7 @@ test("work is conserved for random items", () => {
 });
 
 test("a stage ends with its last port", () => {
-    assertNear(predictFair([
+    assertNear(predictPlain([
         { began: 1000, demand: { "a:tx": 2, "b:rx": 1 } },
         { began: 1000, demand: { "a:tx": 1, "c:rx": 5 } },
         { began: 1000, demand: {} }]), [3, 5, 0]);

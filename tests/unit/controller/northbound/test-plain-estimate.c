@@ -16,19 +16,19 @@
 #include "tests/unit/controller/decide/decide-world.h"
 
 /* Stages that need 100, 200 and 400 ms of one port complete after 100, 300 and
- * 700 ms in the order, and after 300, 500 and 700 ms with fair sharing. */
+ * 700 ms in the order, and after 300, 500 and 700 ms if all share. */
 static void
-fair_sharing_delays_the_short_stages(void **state)
+sharing_delays_the_short_stages(void **state)
 {
     struct fixture *f = *state;
     struct policy *policy = set_order(f, "stage", ", \"aging_slowdown\": 0");
-    double order_s, fair_s;
+    double order_s, plain_s;
 
-    give(f, "000", (int64_t[]) { 100, 200, 400 }, NULL);
+    give(f, "000", (int64_t[]){ 100, 200, 400 }, NULL);
     assert_true(decide_run(f->d, 1000));
-    status_estimate_fair(decide_last(f->d), &order_s, &fair_s);
+    status_estimate_plain(decide_last(f->d), &order_s, &plain_s);
     assert_float_equal(order_s, 1.1 / 3, 1e-3);
-    assert_float_equal(fair_s, 1.5 / 3, 1e-3);
+    assert_float_equal(plain_s, 1.5 / 3, 1e-3);
     decide_set_policy(f->d, f->stage);
     policy_destroy(policy);
 }
@@ -37,12 +37,12 @@ static void
 an_empty_order_takes_no_time(void **state)
 {
     struct fixture *f = *state;
-    double order_s, fair_s;
+    double order_s, plain_s;
 
     decide_run(f->d, 1000);
-    status_estimate_fair(decide_last(f->d), &order_s, &fair_s);
+    status_estimate_plain(decide_last(f->d), &order_s, &plain_s);
     assert_float_equal(order_s, 0, 0);
-    assert_float_equal(fair_s, 0, 0);
+    assert_float_equal(plain_s, 0, 0);
 }
 
 int
@@ -50,7 +50,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
-        TEST(fair_sharing_delays_the_short_stages),
+        TEST(sharing_delays_the_short_stages),
         TEST(an_empty_order_takes_no_time),
     };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Predicts the completion times of stages under fair sharing.
+// Predicts the completion times of stages without Stagecoach.
 //
 // Each port serves the stages that still need it at equal rates, ports are
 // independent, and a stage ends when its last port has served it.  Computing
@@ -46,7 +46,7 @@ export function shareOnePort(items) {
 
 // Returns the predicted completion time in seconds of each of 'stages', rows
 // of "/v1/stages" that have ended.
-export function predictFair(stages) {
+export function predictPlain(stages) {
     const times = stages.map(() => 0);
     const ports = new Map();
 

@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/history/fair-comparison.h"
+#include "controller/history/plain-comparison.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,62 +27,62 @@
 #include "wire/json-get.h"
 #include "wire/json-put.h"
 
-VLOG_DEFINE_THIS_MODULE(fair_comparison);
+VLOG_DEFINE_THIS_MODULE(plain_comparison);
 
-#define PERIOD_MS 60000         /* Shortest time between two simulations. */
-#define MAX_CPU_S 30            /* CPU time of one simulation. */
-#define MAX_OUTPUT 65536        /* Bytes that a child may print. */
+#define PERIOD_MS 60000  /* Shortest time between two simulations. */
+#define MAX_CPU_S 30     /* CPU time of one simulation. */
+#define MAX_OUTPUT 65536 /* Bytes that a child may print. */
 
 /* File descriptors of the child: its inputs, as files in memory. */
-enum { RECORDING_FD = 3, POLICY_FD, FAIR_FD, N_CHILD_FDS };
+enum { RECORDING_FD = 3, POLICY_FD, PLAIN_FD, N_CHILD_FDS };
 
-struct fair_comparison {
-    pid_t pid;                  /* Of the child, 0 if none runs. */
-    int fd;                     /* Pipe from its standard output and error, -1
-                                 * if none runs. */
-    struct ds output;           /* Read from 'fd'. */
-    long long next;             /* time_msec() of the next simulation. */
-    int64_t newest;             /* Epoch ms, end of the newest stage that was
-                                 * simulated, -1 before the first. */
-    double running_mean;        /* Measured mean completion time of the stages
-                                 * of the running simulation, seconds. */
-    char *running_policy;       /* Name of the policy it simulates. */
+struct plain_comparison {
+    pid_t pid;            /* Of the child, 0 if none runs. */
+    int fd;               /* Pipe from its standard output and error, -1
+                           * if none runs. */
+    struct ds output;     /* Read from 'fd'. */
+    long long next;       /* time_msec() of the next simulation. */
+    int64_t newest;       /* Epoch ms, end of the newest stage that was
+                           * simulated, -1 before the first. */
+    double running_mean;  /* Measured mean completion time of the stages
+                           * of the running simulation, seconds. */
+    char *running_policy; /* Name of the policy it simulates. */
 
-    struct json *result;        /* The last one, or NULL. */
+    struct json *result; /* The last one, or NULL. */
 };
 
-struct fair_comparison *
-fair_comparison_create(void)
+struct plain_comparison *
+plain_comparison_create(void)
 {
-    struct fair_comparison *fc = xzalloc(sizeof *fc);
+    struct plain_comparison *pc = xzalloc(sizeof *pc);
 
-    fc->fd = -1;
-    fc->newest = -1;
-    return fc;
+    pc->fd = -1;
+    pc->newest = -1;
+    return pc;
 }
 
 static void
-close_child(struct fair_comparison *fc)
+close_child(struct plain_comparison *pc)
 {
-    close(fc->fd);
-    fc->fd = -1;
-    fc->pid = 0;
-    ds_destroy(&fc->output);
-    ds_init(&fc->output);
+    close(pc->fd);
+    pc->fd = -1;
+    pc->pid = 0;
+    ds_destroy(&pc->output);
+    ds_init(&pc->output);
 }
 
 void
-fair_comparison_destroy(struct fair_comparison *fc)
+plain_comparison_destroy(struct plain_comparison *pc)
 {
-    if (fc) {
-        if (fc->pid) {
-            kill(fc->pid, SIGKILL);
-            waitpid(fc->pid, NULL, 0);
-            close_child(fc);
+    if (pc) {
+        if (pc->pid) {
+            kill(pc->pid, SIGKILL);
+            waitpid(pc->pid, NULL, 0);
+            close_child(pc);
         }
-        free(fc->running_policy);
-        json_destroy(fc->result);
-        free(fc);
+        free(pc->running_policy);
+        json_destroy(pc->result);
+        free(pc);
     }
 }
 
@@ -122,9 +122,9 @@ run_child(const char *program, int output, const int inputs[N_CHILD_FDS])
         dup2(inputs[fd], fd);
     }
     closefrom(N_CHILD_FDS);
-    execlp(program, "stagecoach", "policy", "whatif",
-           "--trace", "/proc/self/fd/3", "--policy", "/proc/self/fd/4",
-           "--policy", "/proc/self/fd/5", "--format", "json", (char *) NULL);
+    execlp(program, "stagecoach", "policy", "whatif", "--trace",
+           "/proc/self/fd/3", "--policy", "/proc/self/fd/4", "--policy",
+           "/proc/self/fd/5", "--format", "json", (char *) NULL);
     _exit(127);
 }
 
@@ -168,8 +168,7 @@ plain_policy(const struct policy *policy)
 /* Starts a child with the inputs 'texts'.  Returns 0 or a positive errno
  * value. */
 static int
-start_child(struct fair_comparison *fc,
-            const char *const texts[N_CHILD_FDS])
+start_child(struct plain_comparison *pc, const char *const texts[N_CHILD_FDS])
 {
     char *program;
     int inputs[N_CHILD_FDS], fds[2];
@@ -182,17 +181,17 @@ start_child(struct fair_comparison *fc,
         inputs[fd] = memory_file(texts[fd]);
         error = inputs[fd] < 0 ? errno : error;
     }
-    program = find_stagecoach();        /* The child must not allocate. */
-    fc->pid = error ? -1 : fork();
-    if (!fc->pid) {
+    program = find_stagecoach(); /* The child must not allocate. */
+    pc->pid = error ? -1 : fork();
+    if (!pc->pid) {
         run_child(program, fds[1], inputs);
-    } else if (fc->pid < 0) {
+    } else if (pc->pid < 0) {
         error = error ? error : errno;
-        fc->pid = 0;
+        pc->pid = 0;
         close(fds[0]);
     } else {
         fcntl(fds[0], F_SETFL, O_NONBLOCK);
-        fc->fd = fds[0];
+        pc->fd = fds[0];
     }
     close(fds[1]);
     for (int fd = RECORDING_FD; fd < N_CHILD_FDS; fd++) {
@@ -225,86 +224,89 @@ measured_mean(const struct json *stages)
 }
 
 static void
-start_simulation(struct fair_comparison *fc, const struct json *recording,
+start_simulation(struct plain_comparison *pc, const struct json *recording,
                  const struct policy *policy)
 {
     double mean = measured_mean(json_get(recording, "stages", JSON_ARRAY));
-    char *text, *fair;
+    char *text, *plain;
     int error;
 
     if (mean <= 0) {
-        return;                 /* No stage has ended. */
+        return; /* No stage has ended. */
     }
     text = json_to_string(recording, 0);
-    fair = plain_policy(policy);
-    error = start_child(fc, (const char *const [N_CHILD_FDS]) {
-        [RECORDING_FD] = text, [POLICY_FD] = policy->text, [FAIR_FD] = fair,
-    });
+    plain = plain_policy(policy);
+    error = start_child(pc, (const char *const[N_CHILD_FDS]){
+                                [RECORDING_FD] = text,
+                                [POLICY_FD] = policy->text,
+                                [PLAIN_FD] = plain,
+                            });
     free(text);
-    free(fair);
+    free(plain);
     if (error) {
-        VLOG_WARN("cannot start the simulation of fair sharing (%s)",
+        VLOG_WARN("cannot start the simulation without Stagecoach (%s)",
                   ovs_strerror(error));
         return;
     }
-    fc->running_mean = mean;
-    free(fc->running_policy);
-    fc->running_policy = xstrdup(policy->name);
+    pc->running_mean = mean;
+    free(pc->running_policy);
+    pc->running_policy = xstrdup(policy->name);
 }
 
 /* Stores the result of a child that has printed 'json'.  Returns false if it
  * has printed something else. */
 static bool
-store_result(struct fair_comparison *fc, const struct json *json)
+store_result(struct plain_comparison *pc, const struct json *json)
 {
     const struct json *policies = json_get(json, "policies", JSON_ARRAY);
-    double policy_s, fair_s;
+    double policy_s, plain_s;
 
     if (!policies || policies->array.n != 2) {
         return false;
     }
     policy_s = json_get_number(policies->array.elems[0], "mean");
-    fair_s = json_get_number(policies->array.elems[1], "mean");
-    json_destroy(fc->result);
-    fc->result = json_object_create();
-    json_put_integer(fc->result, "at", time_wall_msec());
-    json_put_integer(fc->result, "stages", json_get_number(json, "stages"));
-    json_object_put_string(fc->result, "policy", fc->running_policy);
-    json_put_real(fc->result, "measured_mean_s", fc->running_mean);
-    json_put_real(fc->result, "policy_mean_s", policy_s);
-    json_put_real(fc->result, "fair_mean_s", fair_s);
-    json_put_real(fc->result, "ratio", fair_s > 0 ? policy_s / fair_s : 1);
+    plain_s = json_get_number(policies->array.elems[1], "mean");
+    json_destroy(pc->result);
+    pc->result = json_object_create();
+    json_put_integer(pc->result, "at", time_wall_msec());
+    json_put_integer(pc->result, "stages", json_get_number(json, "stages"));
+    json_object_put_string(pc->result, "policy", pc->running_policy);
+    json_put_real(pc->result, "measured_mean_s", pc->running_mean);
+    json_put_real(pc->result, "policy_mean_s", policy_s);
+    json_put_real(pc->result, "plain_mean_s", plain_s);
+    json_put_real(pc->result, "ratio", plain_s > 0 ? policy_s / plain_s : 1);
     return true;
 }
 
 static void
-finish_child(struct fair_comparison *fc)
+finish_child(struct plain_comparison *pc)
 {
-    struct json *json = json_from_string(ds_cstr(&fc->output));
+    struct json *json = json_from_string(ds_cstr(&pc->output));
     int status;
 
-    if (waitpid(fc->pid, &status, 0) != fc->pid || status
-        || !store_result(fc, json)) {
+    if (waitpid(pc->pid, &status, 0) != pc->pid || status
+        || !store_result(pc, json)) {
         VLOG_INFO("simulation of the last stages failed, keeping the previous "
-                  "result (%.*s)", (int) strcspn(ds_cstr(&fc->output), "\n"),
-                  ds_cstr(&fc->output));
+                  "result (%.*s)",
+                  (int) strcspn(ds_cstr(&pc->output), "\n"),
+                  ds_cstr(&pc->output));
     }
     json_destroy(json);
-    close_child(fc);
+    close_child(pc);
 }
 
 /* Reads the child's output until it closes its end. */
 static void
-read_child(struct fair_comparison *fc)
+read_child(struct plain_comparison *pc)
 {
     for (;;) {
         char buffer[4096];
-        ssize_t n = read(fc->fd, buffer, sizeof buffer);
+        ssize_t n = read(pc->fd, buffer, sizeof buffer);
 
-        if (n > 0 && fc->output.length < MAX_OUTPUT) {
-            ds_put_buffer(&fc->output, buffer, n);
+        if (n > 0 && pc->output.length < MAX_OUTPUT) {
+            ds_put_buffer(&pc->output, buffer, n);
         } else if (!n || (n < 0 && errno != EINTR && errno != EAGAIN)) {
-            finish_child(fc);
+            finish_child(pc);
             return;
         } else if (n < 0 && errno == EAGAIN) {
             return;
@@ -313,43 +315,43 @@ read_child(struct fair_comparison *fc)
 }
 
 bool
-fair_comparison_is_due(const struct fair_comparison *fc, int64_t newest)
+plain_comparison_is_due(const struct plain_comparison *pc, int64_t newest)
 {
-    return !fc->pid && newest != fc->newest && time_msec() >= fc->next;
+    return !pc->pid && newest != pc->newest && time_msec() >= pc->next;
 }
 
 bool
-fair_comparison_is_running(const struct fair_comparison *fc)
+plain_comparison_is_running(const struct plain_comparison *pc)
 {
-    return fc->pid != 0;
+    return pc->pid != 0;
 }
 
 void
-fair_comparison_run(struct fair_comparison *fc, struct json *stages,
-                    int64_t newest, const struct policy *policy)
+plain_comparison_run(struct plain_comparison *pc, struct json *stages,
+                     int64_t newest, const struct policy *policy)
 {
-    if (fc->pid) {
-        read_child(fc);
+    if (pc->pid) {
+        read_child(pc);
     } else if (stages) {
-        start_simulation(fc, stages, policy);
-        fc->newest = newest;
-        fc->next = time_msec() + (fc->pid ? PERIOD_MS : 0);
+        start_simulation(pc, stages, policy);
+        pc->newest = newest;
+        pc->next = time_msec() + (pc->pid ? PERIOD_MS : 0);
     }
     json_destroy(stages);
 }
 
 void
-fair_comparison_wait(const struct fair_comparison *fc, int64_t newest)
+plain_comparison_wait(const struct plain_comparison *pc, int64_t newest)
 {
-    if (fc->pid) {
-        poll_fd_wait(fc->fd, POLLIN);
-    } else if (newest != fc->newest) {
-        poll_timer_wait_until(fc->next);
+    if (pc->pid) {
+        poll_fd_wait(pc->fd, POLLIN);
+    } else if (newest != pc->newest) {
+        poll_timer_wait_until(pc->next);
     }
 }
 
 struct json *
-fair_comparison_to_json(const struct fair_comparison *fc)
+plain_comparison_to_json(const struct plain_comparison *pc)
 {
-    return fc->result ? json_clone(fc->result) : json_object_create();
+    return pc->result ? json_clone(pc->result) : json_object_create();
 }
