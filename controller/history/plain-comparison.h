@@ -8,7 +8,7 @@
  *
  * What they would have taken without Stagecoach cannot be measured while it is
  * there.  Instead, the simulator replays the demand of the last
- * PLAIN_COMPARISON_STAGES stages, with their real start times, under the
+ * PLAIN_COMPARISON_STAGES stages, as they followed each other, under the
  * policy and under the order "plain".  Both results are predictions, because
  * the simulated network is ideal and the computing time of iterations is an
  * estimate: compare them with each other, not with measured times.

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/json-check.h"
 #include "base/memory.h"
@@ -19,6 +21,12 @@
 #define MAX_SECONDS 1e9
 #define MAX_MS 1e16             /* Since 1970. */
 #define DUST 1e-9               /* Share of a demand that is rounding. */
+#define NOISE                                            \
+    0.01 /* Share of the demand of an iteration by which \
+          * the iterations of a job differ. */
+#define CHAIN_MS                                        \
+    5000 /* Longest time from the end of a stage to the \
+          * begin of the next one of its search. */
 
 enum { TX, RX };
 
@@ -30,8 +38,9 @@ struct hosts {
 
 /* A stage that has ended. */
 struct stage {
-    char *name;
-    double began;               /* Milliseconds since 1970. */
+    char *cojob;
+    int rung;
+    double began, ended;        /* Milliseconds since 1970. */
     double iterations;          /* At least 1. */
     double compute;             /* Seconds of an iteration. */
     double *seconds[2];         /* Of each host's TX and RX, 'n' of them. */
@@ -44,6 +53,14 @@ struct recording {
     size_t n_stages;
     struct stage *stages;
 };
+
+static void
+stage_uninit(struct stage *stage)
+{
+    free(stage->cojob);
+    free(stage->seconds[TX]);
+    free(stage->seconds[RX]);
+}
 
 static size_t
 find_host(struct hosts *hosts, const char *name, size_t length)
@@ -107,33 +124,29 @@ static void
 read_stage(struct recording *r, const struct json_at *at, const cJSON *item)
 {
     struct stage *stage = &r->stages[r->n_stages];
-    char *cojob = json_name(at, "cojob");
-    int rung = json_integer(at, "rung", 0, 1000000);
-    const struct json_at *demand = json_object(at, "demand");
-    double ended;
+    const struct json_at *demand;
 
+    stage->cojob = json_name(at, "cojob");
+    stage->rung = json_integer(at, "rung", 0, 1000000);
+    demand = json_object(at, "demand");
     stage->began = json_integer(at, "began", 0, MAX_MS);
-    ended = json_integer(at, "ended", 0, MAX_MS);
-    if (ended > 0 && ended < stage->began) {
-        json_fail(at, "ended", "%.0f is before the stage began, 0 or from "
-                  "%.0f on is allowed", ended, stage->began);
+    stage->ended = json_integer(at, "ended", 0, MAX_MS);
+    if (stage->ended > 0 && stage->ended < stage->began) {
+        json_fail(at, "ended",
+                  "%.0f is before the stage began, 0 or from "
+                  "%.0f on is allowed",
+                  stage->ended, stage->began);
     }
-    if (asprintf(&stage->name, STAGE_NAME_FMT, cojob ? cojob : "", rung) < 0) {
-        abort();
-    }
-    free(cojob);
     stage->iterations = json_integer_or(at, "iterations", 1, 1e15, 1);
     stage->compute = json_number_or(at, "compute_s", 0, MAX_SECONDS, 0);
     json_ignore(at, "policy");        /* Of a history. */
     r->n_stages++;
     read_demand(r, demand, cJSON_GetObjectItemCaseSensitive(item, "demand"),
                 stage);
-    if (!(ended > 0)) {         /* It runs: what it needs is not known. */
+    if (!(stage->ended > 0)) { /* It runs: what it needs is not known. */
         r->n_stages--;
-        free(stage->name);
-        free(stage->seconds[TX]);
-        free(stage->seconds[RX]);
-        *stage = (struct stage) { .name = NULL };
+        stage_uninit(stage);
+        *stage = (struct stage){ .cojob = NULL };
     }
 }
 
@@ -155,8 +168,7 @@ static void
 carry(struct workload_job *job, struct stage *stage, int src, int dst,
       double seconds)
 {
-    workload_add_transfer(job, src, dst,
-                          seconds / stage->iterations * LINK_CAPACITY, 0, 0);
+    workload_add_transfer(job, src, dst, seconds * LINK_CAPACITY, 0, 0);
     if (src < (int) stage->n) {
         stage->seconds[TX][src] -= seconds;
     }
@@ -165,9 +177,9 @@ carry(struct workload_job *job, struct stage *stage, int src, int dst,
     }
 }
 
-/* Lets 'job' put the stage's seconds on the ports of 'n_hosts' hosts, each of
- * which has one that was not measured that many further on.  Uses the stage's
- * seconds up. */
+/* Lets an iteration of 'job' put the stage's seconds on the ports of 'n_hosts'
+ * hosts, each of which has one that was not measured that many further on.
+ * Uses the stage's seconds up. */
 static void
 add_transfers(struct workload_job *job, struct stage *stage, int n_hosts)
 {
@@ -192,30 +204,109 @@ add_transfers(struct workload_job *job, struct stage *stage, int n_hosts)
     }
 }
 
+/* Replaces the seconds of 'stage' by those of an iteration, of which 'merged'
+ * become one. */
+static void
+make_iteration(struct stage *stage, double merged)
+{
+    double n = fmax(1, floor(stage->iterations / fmax(1, merged)));
+
+    stage->compute *= stage->iterations / n;
+    stage->iterations = n;
+    for (size_t i = 0; i < stage->n; i++) {
+        stage->seconds[TX][i] /= n;
+        stage->seconds[RX][i] /= n;
+    }
+}
+
+/* Subtracts from an iteration of 'stage' that of 'next', which some of its
+ * jobs continue. */
+static void
+keep_losers(struct stage *stage, const struct stage *next)
+{
+    for (int d = TX; d <= RX; d++) {
+        for (size_t i = 0; i < stage->n && i < next->n; i++) {
+            double left = stage->seconds[d][i] - next->seconds[d][i];
+
+            stage->seconds[d][i] =
+                left > NOISE * stage->seconds[d][i] ? left : 0;
+        }
+    }
+}
+
+/* By search, then by begin. */
+static int
+compare_stages(const void *a_, const void *b_)
+{
+    const struct stage *a = a_, *b = b_;
+    int cmp = strcmp(a->cojob, b->cojob);
+
+    return (cmp ? cmp
+            : a->began != b->began
+                ? (a->began < b->began ? -1 : 1)
+                : (a->rung > b->rung) - (a->rung < b->rung));
+}
+
+/* Returns true if 'stage' began when the one before it in the recording ended,
+ * as the next rung of its search. */
+static bool
+follows(const struct stage *stage)
+{
+    return (stage->rung == stage[-1].rung + 1
+            && !strcmp(stage->cojob, stage[-1].cojob)
+            && fabs(stage->began - stage[-1].ended) <= CHAIN_MS);
+}
+
+/* Adds the search of 'n' stages that follow each other. */
+static void
+add_search(struct workload *w, struct stage *stages, size_t n, double first,
+           int n_hosts)
+{
+    struct workload_cojob *cojob;
+    double iterations = 0;
+    char *name;
+
+    if (asprintf(&name, STAGE_NAME_FMT, stages->cojob, stages->rung) < 0) {
+        abort();
+    }
+    cojob = workload_add_cojob(w, name, 1, (stages->began - first) / 1000);
+    free(name);
+    for (size_t i = 0; i + 1 < n; i++) {
+        keep_losers(&stages[i], &stages[i + 1]);
+    }
+    for (size_t i = n; i-- > 0;) {
+        add_transfers(workload_add_job(cojob, "jobs", stages[i].compute),
+                      &stages[i], n_hosts);
+    }
+    for (size_t i = 0; i < n; i++) {
+        iterations += stages[i].iterations;
+        workload_add_rung(w, cojob, iterations, n - i);
+    }
+}
+
 static struct workload *
 make_workload(struct recording *r)
 {
     int n_hosts = r->hosts.n;
     struct workload *w = workload_create(
         "stage", sim_fabric_create(n_hosts ? 2 * n_hosts : 1, LINK_CAPACITY));
-    double first = INFINITY, iterations = 0, merged;
+    double first = INFINITY, iterations = 0;
+    size_t n;
 
     for (size_t i = 0; i < r->n_stages; i++) {
         first = fmin(first, r->stages[i].began);
         iterations += r->stages[i].iterations;
     }
-    merged = fmax(1, iterations / RECORDING_MAX_ITERATIONS);
     for (size_t i = 0; i < r->n_stages; i++) {
-        struct stage *stage = &r->stages[i];
-        struct workload_cojob *cojob = workload_add_cojob(
-            w, stage->name, 1, (stage->began - first) / 1000);
-
-        double all = stage->compute * stage->iterations;
-
-        stage->iterations = fmax(1, floor(stage->iterations / merged));
-        add_transfers(workload_add_job(cojob, "jobs", all / stage->iterations),
-                      stage, n_hosts);
-        workload_add_rung(w, cojob, stage->iterations, 1);
+        make_iteration(&r->stages[i], iterations / RECORDING_MAX_ITERATIONS);
+    }
+    qsort(r->stages, r->n_stages, sizeof *r->stages, compare_stages);
+    for (size_t i = 0; i < r->n_stages; i += n) {
+        n = 1;
+        while (i + n < r->n_stages && follows(&r->stages[i + n])) {
+            n++;
+        }
+        add_search(w, &r->stages[i], n, first, n_hosts);
     }
     return w;
 }
@@ -224,9 +315,7 @@ static void
 recording_uninit(struct recording *r)
 {
     for (size_t i = 0; i < r->n_stages; i++) {
-        free(r->stages[i].name);
-        free(r->stages[i].seconds[TX]);
-        free(r->stages[i].seconds[RX]);
+        stage_uninit(&r->stages[i]);
     }
     free(r->stages);
     free_strings(r->hosts.names, r->hosts.n);

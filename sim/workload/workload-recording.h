@@ -11,9 +11,13 @@
  * stage began and ended, how many seconds of each port it took, in how many
  * iterations, and how long an iteration computed.
  *
- * A recorded stage becomes a cojob of one rung, "COJOB/RUNG", that begins when
- * the stage began.  Its one job computes and exchanges as often as the stage's
- * jobs iterated, so that each port carries what was measured.  Which host sent
+ * Stages of a search that followed each other, a rung after the one before it,
+ * become a cojob: its first stage, which names it "COJOB/RUNG", begins when it
+ * was recorded to begin, and each later one when the one before it ends.  The
+ * jobs that a rung drops are one job here, which puts on each port what an
+ * iteration of that stage took more than one of the next stage, as often as
+ * the stage's jobs iterated.  So each port carries what was measured, unless
+ * the jobs that remain need more of it in a later rung.  Which host sent
  * to which was not recorded: the host with most left to send sends to the one
  * with most left to receive until nothing is left.  What then has no partner
  * came from or went to hosts that were not measured: each host gets one such
@@ -21,8 +25,12 @@
  *
  * More than RECORDING_MAX_ITERATIONS in all stages are merged: fewer
  * iterations with more bytes, so that a simulation ends.  Stages that have not
- * ended are left out.  The jobs of a stage iterate in step here, and a stage
- * begins when it was recorded to begin, whatever the policy.
+ * ended are left out.
+ *
+ * That later stages begin when those before them end matters: in the scenario
+ * "main", whose stages complete in 0.69 of their time without Stagecoach, a
+ * replay in which all stages begin as recorded gives 0.98, and this one 0.75
+ * (test-replay.c).
  *
  * The workload is the caller's. */
 

@@ -137,6 +137,54 @@ repeats_the_iterations_and_their_computing(void **state)
     workload_destroy(w);
 }
 
+/* Three hosts send in rung 0, and one of them in rung 1, which was recorded to
+ * begin when rung 0 ended.  Rung 0 of "b" is missing, rung 1 of "c" began much
+ * later. */
+static void
+chains_the_stages_of_a_search(void **state)
+{
+#define PART(COJOB, RUNG, BEGAN, ENDED, DEMAND)                        \
+    "{\"cojob\": \"" COJOB "\", \"rung\": " RUNG ", \"began\": " BEGAN \
+    ", \"ended\": " ENDED                                              \
+    ", \"iterations\": 2, \"compute_s\": 1, \"demand\": "              \
+    "{" DEMAND "}}"
+    struct workload *w = read_workload(RECORDING(
+        PART("a", "0", "1000", "9000", "\"x:tx\": 2, \"y:tx\": 4, \"z:tx\": 6") "," PART(
+            "b", "1", "1000", "9000",
+            "\"q:tx\": 4") "," PART("c", "0", "1000", "9000",
+                                    "\"r:tx\": 4") "," PART("a", "1", "9010",
+                                                            "19000",
+                                                            "\"y:tx\": 4.01") "," PART("c",
+                                                                                       "1",
+                                                                                       "19000",
+                                                                                       "29000",
+                                                                                       "\"r:tx\": 4")));
+    struct sim_options options = {
+        .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+        .service = SIM_SERVICE_EXACT,
+    };
+    struct sim_result r;
+
+    assert_int_equal(w->n_cojobs, 4);
+    assert_string_equal(w->cojobs[0].name, "a/0");
+    assert_int_equal(w->cojobs[0].n_rungs, 2);
+    assert_int_equal(w->cojobs[0].rungs[1].iterations, 4);
+    assert_int_equal(w->cojobs[0].rungs[1].n_jobs, 1);
+    assert_int_equal(w->cojobs[0].jobs[0].n_transfers, 1);
+    assert_int_equal(w->cojobs[0].jobs[1].n_transfers, 2);
+    assert_string_equal(w->cojobs[1].name, "b/1");
+    assert_string_equal(w->cojobs[3].name, "c/1");
+    simulate(w, &options, &r);
+    for (size_t i = 0; i < r.n_stages; i++) {
+        if (!r.stages[i].cojob && r.stages[i].rung) {
+            assert_near(r.stages[i].begin, 8); /* 2 iterations of 1 + 3 s. */
+            assert_near(r.stages[i].end, 14.01);
+        }
+    }
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
 static void
 merges_iterations_of_long_recordings(void **state)
 {
@@ -198,6 +246,7 @@ main(void)
         cmocka_unit_test(puts_on_each_port_what_was_measured),
         cmocka_unit_test(meets_those_who_were_not_measured),
         cmocka_unit_test(repeats_the_iterations_and_their_computing),
+        cmocka_unit_test(chains_the_stages_of_a_search),
         cmocka_unit_test(merges_iterations_of_long_recordings),
         cmocka_unit_test(names_the_member_at_fault),
     };

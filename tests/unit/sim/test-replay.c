@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "policies/policy.h"
+#include "scenario/scenario.h"
+#include "sim/run/by-policy.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload-recording.h"
+#include "sim/workload/workload-training.h"
+#include "sim/workload/workload.h"
+
+/* Searches that a cluster has run under "stage" are simulated a second time
+ * from what a controller records of them: how much sooner their stages
+ * complete than without Stagecoach must be found again. */
+
+static double
+simulated_mean(const struct workload *w, const char *order,
+               struct sim_result *r)
+{
+    struct policy *policy;
+    char *text;
+
+    assert_true(asprintf(&text, "{\"name\": \"p\", \"order\": \"%s\"}", order)
+                > 0);
+    assert_null(policy_from_string("p", text, &policy));
+    simulate_by_policy(w, policy, NULL, r);
+    policy_destroy(policy);
+    free(text);
+    return r->mean;
+}
+
+/* Mean completion time under "stage" by that under "plain". */
+static double
+gain_of(const struct workload *w)
+{
+    struct sim_result r;
+    double stage = simulated_mean(w, "stage", &r), plain;
+
+    sim_result_uninit(&r);
+    plain = simulated_mean(w, "plain", &r);
+    sim_result_uninit(&r);
+    return stage / plain;
+}
+
+/* Seconds of 'port' of an iteration of 'job'. */
+static double
+seconds_of(const struct workload *w, const struct workload_job *job, int port)
+{
+    double bytes = 0;
+
+    for (size_t i = 0; i < job->n_transfers; i++) {
+        const struct workload_transfer *t = &job->transfers[i];
+
+        bytes += port == 2 * t->src || port == 2 * t->dst + 1 ? t->bytes : 0;
+    }
+    return bytes / w->fabric->capacity[port];
+}
+
+/* Returns what an iteration of 'job' takes without competitors beyond its
+ * longest transfer, as a controller measures the computing time. */
+static double
+compute_of(const struct workload *w, const struct workload_job *job)
+{
+    struct workload *isolated =
+        workload_create("stage", sim_fabric_create(w->fabric->n_hosts,
+                                                   w->fabric->capacity[0]));
+    struct workload_cojob *cojob = workload_add_cojob(isolated, "a", 1, 0);
+    struct workload_job *only = workload_add_job(cojob, "j", job->compute);
+    struct sim_result r;
+    double burst = 0;
+
+    for (size_t i = 0; i < job->n_transfers; i++) {
+        const struct workload_transfer *t = &job->transfers[i];
+
+        workload_add_transfer(only, t->src, t->dst, t->bytes, t->shard,
+                              t->phase);
+    }
+    workload_add_rung(isolated, cojob, 1, 1);
+    simulated_mean(isolated, "stage", &r);
+    for (int port = 0; port < 2 * w->fabric->n_hosts; port++) {
+        burst = fmax(burst, seconds_of(w, job, port));
+    }
+    sim_result_uninit(&r);
+    workload_destroy(isolated);
+    return r.mean - burst;
+}
+
+/* Prints to 'f' what a controller records of 's'. */
+static void
+record_stage(FILE *f, const struct workload *w, const struct sim_stage *s)
+{
+    const struct workload_cojob *cojob = &w->cojobs[s->cojob];
+    const struct workload_rung *rung = &cojob->rungs[s->rung];
+    int64_t n = rung->iterations - (s->rung ? rung[-1].iterations : 0);
+    double compute = 0;
+
+    for (size_t j = 0; j < rung->n_jobs; j++) {
+        compute = fmax(compute, compute_of(w, &cojob->jobs[j]));
+    }
+    fprintf(f,
+            "{\"cojob\": \"%s\", \"rung\": %zu, \"began\": %.0f,"
+            " \"ended\": %.0f, \"iterations\": %lld, \"compute_s\": %.9f,"
+            " \"demand\": {",
+            cojob->name, s->rung, 1e3 * s->begin + 1e6, 1e3 * s->end + 1e6,
+            (long long) n, compute);
+    for (int port = 0; port < 2 * w->fabric->n_hosts; port++) {
+        double seconds = 0;
+
+        for (size_t j = 0; j < rung->n_jobs; j++) {
+            seconds += n * seconds_of(w, &cojob->jobs[j], port);
+        }
+        fprintf(f, "%s\"h%d:%s\": %.9f", port ? ", " : "", port / 2,
+                port % 2 ? "rx" : "tx", seconds);
+    }
+    fprintf(f, "}}");
+}
+
+static struct workload *
+replay(const struct workload *w)
+{
+    struct workload *replayed;
+    struct sim_result r;
+    char *text, *error;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    simulated_mean(w, "stage", &r);
+    fprintf(f, "{\"stages\": [");
+    for (size_t i = 0; i < r.n_stages; i++) {
+        fprintf(f, "%s", i ? ", " : "");
+        record_stage(f, w, &r.stages[i]);
+    }
+    fprintf(f, "]}");
+    fclose(f);
+    sim_result_uninit(&r);
+    error = workload_recording_from_string("r.json", text, &replayed);
+    if (error) {
+        fail_msg("%s", error);
+    }
+    free(text);
+    return replayed;
+}
+
+static void
+a_replay_finds_the_gain_within_a_tenth(void **state)
+{
+    static const char *const names[] = { "quickstart", "main" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct workload *w, *replayed;
+        struct scenario *s;
+        char *file;
+
+        assert_true(asprintf(&file, "lab/scenarios/%s.json", names[i]) > 0);
+        assert_null(scenario_from_file(file, NULL, &s));
+        w = workload_training_create(s);
+        replayed = replay(w);
+        if (fabs(gain_of(replayed) / gain_of(w) - 1) > 0.1) {
+            fail_msg("%s: %.3f, replayed %.3f", names[i], gain_of(w),
+                     gain_of(replayed));
+        }
+        workload_destroy(w);
+        workload_destroy(replayed);
+        scenario_destroy(s);
+        free(file);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_replay_finds_the_gain_within_a_tenth),
+    };
+
+    return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
+}
