@@ -86,6 +86,24 @@ ovs-appctl -t "$rundir/ovs/vswitchd.ctl" bridge/reconnect br0
 await "there is a flow for each level" is_whole
 echo "ok: changed flows are repaired after a reconnect"
 
+# Prints what the controller replies to a request.
+request() { ovs-appctl -t "$rundir/controller.ctl" "controller/$1"; }
+has_reason() { request switches | grep -q '"reason":"[^"]*OFPFMFC_TABLE_FULL'; }
+has_alarm() { request status | grep -q '"code":"switch"'; }
+n=$(switch dump-flows table=0 | grep -c actions=)
+ovs-vsctl --db="unix:$rundir/ovs/db.sock" -- --id=@t create Flow_Table \
+    flow_limit=$((n - 1)) overflow_policy=refuse \
+    -- set bridge br0 flow_tables:0=@t >/dev/null
+switch del-flows "ip,nw_tos=32"
+await "a full table is the reason" has_reason
+has_alarm || fail "no alarm: $(request status)"
+! in_sync || fail "in sync without a flow: $(table)"
+ovs-vsctl --db="unix:$rundir/ovs/db.sock" clear bridge br0 flow_tables
+await "the flows are complete when the table has space" is_whole
+await "the controller is in sync" in_sync
+! has_reason && ! has_alarm || fail "the reason is still there"
+echo "ok: what the switch refuses is a reason and an alarm"
+
 await "the controller is in sync" in_sync
 kill -9 "$(pid_of_controller)"
 await "there is a flow for each level" is_whole
