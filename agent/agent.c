@@ -429,6 +429,7 @@ agent_create(const struct agent_config *config, struct agent **ap)
     } else {
         a->shim = shim_actuator_create(config->shim, config->bypass, &events,
                                        a);
+        shim_actuator_set_control(a->shim, &a->wanted.control);
         a->tc = tc_create(config->tc, config->n_tc);
         open_database(a);
         a->telemetry = telemetry_create(config->controller, on_lease, a);
@@ -511,12 +512,14 @@ run_lease(struct agent *a, long long now)
         }
     }
     if (a->decided) {
-        shim_actuator_set_lease(a->shim, until, a->wanted.default_dscp);
+        shim_actuator_set_lease(a->shim, until,
+                                wanted_default_dscp(&a->wanted));
         shim_actuator_set_min_share(a->shim, a->wanted.min_share);
         shim_actuator_set_congestion(a->shim, &a->wanted.congestion);
-        shim_actuator_set_control(a->shim, a->wanted.control_dscp);
+        shim_actuator_set_control(a->shim, &a->wanted.control);
         tc_set_lease(a->tc, until);
         tc_set_min_share(a->tc, a->wanted.min_share);
+        tc_set_dscps(a->tc, a->wanted.dscp);
     }
 }
 

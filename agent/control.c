@@ -126,6 +126,7 @@ control_jobs(struct unixctl_conn *conn, int argc OVS_UNUSED,
 {
     const struct agent *a = a_;
     struct json *jobs = json_array_create_empty();
+    struct json *dscps = json_array_create_empty();
     struct json *json = json_object_create();
     const struct job *job;
 
@@ -133,6 +134,10 @@ control_jobs(struct unixctl_conn *conn, int argc OVS_UNUSED,
         json_array_add(jobs, job_to_json(a, job));
     }
     json_object_put(json, "jobs", jobs);
+    for (int i = 0; i < SHIM_N_LEVELS; i++) {
+        json_array_add(dscps, json_integer_create(a->wanted.dscp[i]));
+    }
+    json_object_put(json, "dscps", dscps);
     reply(conn, json);
 }
 

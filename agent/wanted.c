@@ -61,10 +61,22 @@ struct wanted_job {
     uint32_t uid;               /* User that owns the cojob. */
 };
 
+static void
+set_dscps(struct wanted *w, const uint8_t dscps[SHIM_N_LEVELS])
+{
+    memcpy(w->dscp, dscps, sizeof w->dscp);
+    w->control = (struct shim_control){ .dscp = dscps[SHIM_LEVEL_CONTROL] };
+    for (int i = 1; i < SHIM_LEVEL_DEFAULT; i++) {
+        w->control.levels |=
+            (dscps[i] == WANTED_NO_DSCP ? 0 : UINT64_C(1) << dscps[i]);
+    }
+}
+
 /* Prepares 'idl' to show the row of 'host' and no other. */
 void
 wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
 {
+    static const uint8_t dscps[] = SHIM_LEVEL_DSCPS;
     struct ovsdb_idl_condition condition
         = OVSDB_IDL_CONDITION_INIT(&condition);
 
@@ -73,7 +85,7 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
     w->host = xstrdup(host);
     w->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&w->congestion, 0xff, sizeof w->congestion);
-    w->control_dscp = SHIM_CONTROL_DSCP;
+    set_dscps(w, dscps);
     hmap_init(&w->jobs);
 
     ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
@@ -118,6 +130,12 @@ find(const struct wanted *w, const char *name)
     return NULL;
 }
 
+uint8_t
+wanted_default_dscp(const struct wanted *w)
+{
+    return w->dscp[SHIM_LEVEL_DEFAULT];
+}
+
 /* Stores in '*row' what a job has that no order has. */
 void
 wanted_get_default(const struct wanted *w, const char *name,
@@ -125,7 +143,7 @@ wanted_get_default(const struct wanted *w, const char *name,
 {
     memset(row, 0, sizeof *row);
     row->level = SHIM_LEVEL_DEFAULT;
-    row->dscp = w->default_dscp;
+    row->dscp = wanted_default_dscp(w);
     row->rank = UINT32_MAX;
     row->weight = 1000;
     ovs_strlcpy(row->name, name, sizeof row->name);
@@ -211,24 +229,41 @@ get_congestion(const struct hostsrec_host_wanted *db)
 }
 
 static void
+take_dscps(struct wanted *w, const struct hostsrec_host_wanted *db)
+{
+    uint8_t dscps[SHIM_N_LEVELS];
+
+    memset(dscps, WANTED_NO_DSCP, sizeof dscps);
+    dscps[SHIM_LEVEL_DEFAULT] = 0;
+    dscps[SHIM_LEVEL_CONTROL] = SHIM_CONTROL_DSCP;
+    for (size_t i = 0; i < db->n_level_dscp; i++) {
+        int64_t level = db->key_level_dscp[i];
+
+        if (level != SHIM_LEVEL_CONTROL || db->value_level_dscp[i]) {
+            dscps[level] = db->value_level_dscp[i];
+        }
+    }
+    set_dscps(w, dscps);
+}
+
+static void
 take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
 {
     clear_jobs(w);
     w->present = true;
     w->version = db->version;
     w->generation = db->generation;
-    w->default_dscp = db->default_dscp;
-    w->control_dscp = (db->n_control_dscp ? db->control_dscp[0]
-                       : SHIM_CONTROL_DSCP);
+    take_dscps(w, db);
     w->min_share = get_min_share(db);
     w->congestion = get_congestion(db);
     take_owners(w, db);
     for (size_t i = 0; i < db->n_level; i++) {
-        get_row(w, db->key_level[i])->level =
-            queue_of_level(db->value_level[i]);
-    }
-    for (size_t i = 0; i < db->n_dscp; i++) {
-        get_row(w, db->key_dscp[i])->dscp = db->value_dscp[i];
+        struct shim_slot *row = get_row(w, db->key_level[i]);
+
+        row->level = queue_of_level(db->value_level[i]);
+        row->dscp =
+            (w->dscp[row->level] == WANTED_NO_DSCP ? wanted_default_dscp(w)
+                                                   : w->dscp[row->level]);
     }
     for (size_t i = 0; i < db->n_rank; i++) {
         get_row(w, db->key_rank[i])->rank =

@@ -57,6 +57,8 @@ bool lease_notify(struct lease *, int64_t generation, int64_t ms,
 /* Returns the end of the lease, 0 if there is none. */
 long long lease_until(const struct lease *);
 
+#define WANTED_NO_DSCP UINT8_MAX
+
 struct wanted {
     char *host;
     unsigned int idl_seqno;     /* Sequence number of the last check. */
@@ -67,9 +69,11 @@ struct wanted {
     bool present;               /* False before the first one. */
     int64_t version;
     int64_t generation;
-    uint8_t default_dscp;       /* 0 before the first row. */
-    uint8_t control_dscp;       /* SHIM_CONTROL_DSCP before the first row, and
-                                 * if it has none. */
+    uint8_t dscp[SHIM_N_LEVELS];        /* DSCP of each level of the policy,
+                                         * WANTED_NO_DSCP where it has none;
+                                         * SHIM_LEVEL_DSCPS before the first
+                                         * row. */
+    struct shim_control control;        /* The same DSCPs, for the shim. */
     struct shim_congestion congestion;  /* SHIM_CONGESTION_DEFAULT where the
                                          * controller does not say. */
     bool trusts_environment;    /* Processes that are known by their
@@ -87,6 +91,7 @@ void wanted_uninit(struct wanted *);
 
 bool wanted_run(struct wanted *, const struct ovsdb_idl *, struct lease *,
                 long long now);
+uint8_t wanted_default_dscp(const struct wanted *);
 bool wanted_get(const struct wanted *, const char *job, struct shim_slot *);
 
 void wanted_get_default(const struct wanted *, const char *job,

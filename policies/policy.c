@@ -12,6 +12,7 @@
 
 #include "base/json-check.h"
 #include "base/memory.h"
+#include "wire/shim-protocol.h"
 
 #define MAX_DSCP 63
 
@@ -19,9 +20,7 @@ const char *const policy_folds[] = { "neighbours", "truncate", NULL };
 
 const char *const policy_trusts[] = { "registered", "environment", NULL };
 
-static const uint8_t default_levels[POLICY_MAX_LEVELS] = {
-    48, 40, 32, 24, 16, 8,      /* CS6 to CS1. */
-};
+static const uint8_t default_dscps[SHIM_N_LEVELS] = SHIM_LEVEL_DSCPS;
 
 /* Functions that tell which orders read a member; NULL is all. */
 
@@ -193,88 +192,85 @@ hash_text(const char *text)
     return hash;
 }
 
-/* A DSCP value and its location in the text. */
-struct dscp {
-    int value;
-    const char *name;           /* Name in "levels". */
-    const struct json_at *location;     /* NULL for a default. */
-    const char *member;         /* Member of 'location'; NULL for the location
-                                 * itself. */
+/* Calls 'visit' for the DSCP of each level and its pointer in the text. */
+static void
+visit_levels(const struct policy *policy,
+             void (*visit)(const char *member, int dscp, void *), void *aux)
+{
+    visit("control_dscp", policy->control_dscp, aux);
+    for (int i = 0; i < policy->n_levels; i++) {
+        char member[] = { 'd', 's', 'c', 'p', '/', '0' + i, '\0' };
+
+        visit(member, policy->dscp[i], aux);
+    }
+    visit("default_dscp", policy->default_dscp, aux);
+}
+
+struct dscp_check {
+    const struct json_at *top;
+    char *users[MAX_DSCP + 1]; /* Member that has each DSCP, or NULL. */
 };
 
-static struct dscp
-dscp_member(const struct json_at *levels, const char *member, int value)
-{
-    return (struct dscp) {
-        .value = value, .name = member, .member = member,
-        .location = json_has(levels, member) ? levels : NULL,
-    };
-}
-
-/* Reports an error if a switch would not serve 'low' after 'high'.  The
- * message names the one that the text has. */
 static void
-check_falls(const struct dscp *high, const struct dscp *low)
+check_dscp(const char *member, int dscp, void *check_)
 {
-    const struct dscp *at = low->location ? low : high;
-    const struct dscp *other = at == low ? high : low;
+    struct dscp_check *check = check_;
 
-    if (low->value >= high->value) {
-        json_fail(at->location, at->member, "%d is not %s %d of /levels/%s",
-                  at->value, at == low ? "below" : "above", other->value,
-                  other->name);
-    } else if (low->value >> 3 == high->value >> 3) {
-        json_fail(at->location, at->member,
-                  "%d has the same first three bits as %d of /levels/%s, a "
-                  "switch could not tell them apart",
-                  at->value, other->value, other->name);
+    if (check->users[dscp]) {
+        json_fail(check->top, "levels",
+                  "%s and %s are both %d; expected "
+                  "a different DSCP for each level",
+                  check->users[dscp], member, dscp);
+    } else {
+        check->users[dscp] = duplicate(member);
     }
 }
 
-/* Checks the rules between the members of "levels". */
+/* Reports levels of the same DSCP, which nothing could tell apart. */
 static void
-check_levels(const struct json_at *levels, const struct json_at *array,
-             const struct policy *policy)
+check_levels(const struct json_at *top, const struct policy *policy)
 {
-    static const char *const names[POLICY_MAX_LEVELS] = {
-        "dscp/0", "dscp/1", "dscp/2", "dscp/3", "dscp/4", "dscp/5",
-    };
-    struct dscp low, high = dscp_member(levels, "control_dscp",
-                                        policy->control_dscp);
+    struct dscp_check check = { .top = top };
 
-    for (int i = 0; i < policy->n_levels; i++) {
-        low = (struct dscp) {
-            .value = policy->dscp[i], .name = names[i],
-            .location = json_element(array, i),
-        };
-        check_falls(&high, &low);
-        high = low;
+    visit_levels(policy, check_dscp, &check);
+    for (int i = 0; i <= MAX_DSCP; i++) {
+        free(check.users[i]);
     }
-    low = dscp_member(levels, "default_dscp", policy->default_dscp);
-    check_falls(&high, &low);
+}
+
+/* Returns the well-known traffic that has 'dscp', or NULL. */
+static const char *
+dscp_user(int dscp)
+{
+    return (dscp == 46   ? "voice (EF)"
+            : dscp == 48 ? "routing protocols (CS6), and of RoCE's "
+                           "congestion notifications by usual settings"
+            : dscp > 48  ? "routing and network control (CS6, CS7)"
+            : dscp >= 24 && dscp < 32 ? "RoCE by usual settings"
+                                      : NULL);
 }
 
 /* Reads "levels", which may be null or lack members. */
 static void
-read_levels(const struct json_check *jc, const struct json_at *levels,
+read_levels(struct json_check *jc, const struct json_at *levels,
             struct policy *policy)
 {
     size_t n_errors = json_n_errors(jc);
     const struct json_at *array;
 
-    policy->control_dscp = json_integer_or(levels, "control_dscp",
-                                           0, MAX_DSCP, 56);
+    policy->control_dscp = json_integer_or(levels, "control_dscp", 1, MAX_DSCP,
+                                           SHIM_CONTROL_DSCP);
     policy->default_dscp = json_integer_or(levels, "default_dscp",
                                            0, MAX_DSCP, 0);
     array = json_array_or_null(levels, "dscp", 1, POLICY_MAX_LEVELS);
     policy->n_levels = array ? json_n(array) : POLICY_MAX_LEVELS;
     for (int i = 0; i < policy->n_levels; i++) {
-        policy->dscp[i] = array
-            ? json_at_integer(json_element(array, i), 0, MAX_DSCP)
-            : default_levels[i];
+        policy->dscp[i] =
+            array ? json_at_integer(json_element(array, i), 0, MAX_DSCP)
+                  : default_dscps[1 + i];
     }
     if (json_n_errors(jc) == n_errors) {
-        check_levels(levels, array, policy);
+        check_levels(json_check_top(jc), policy);
     }
     policy->order.n_levels = policy->n_levels;
     policy->order.truncate = json_enum_or(levels, "fold", policy_folds, 0);
@@ -422,6 +418,25 @@ policy_errors(const char *name, const char *text)
     return json_check_close_all(jc);
 }
 
+struct warning_ctx {
+    FILE *stream;
+    const char *name; /* Of the policy's file. */
+};
+
+static void
+warn_dscp(const char *member, int dscp, void *ctx_)
+{
+    const struct warning_ctx *ctx = ctx_;
+    const char *user = dscp_user(dscp);
+
+    if (user) {
+        fprintf(ctx->stream,
+                "%s: /levels/%s: warning, %d is the DSCP of %s; "
+                "expected another one, such as 35\n",
+                ctx->name, member, dscp, user);
+    }
+}
+
 /* Adds a warning that 'member' has no effect. */
 static void
 warn(FILE *stream, const char *name, const struct policy *policy,
@@ -447,7 +462,9 @@ policy_warnings(const char *name, const struct policy *policy)
     size_t size;
     char *text;
     FILE *stream = must(open_memstream(&text, &size));
+    struct warning_ctx ctx = { stream, name };
 
+    visit_levels(policy, warn_dscp, &ctx);
     for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
         const struct policy_member *m = &policy_members[i];
         const cJSON *object =

@@ -28,8 +28,16 @@
  * policy_rewrite() changes numbers in the text that a person wrote.
  *
  * Levels 0 and 7 are not assigned to jobs: level 0 is for control traffic,
- * level 7 for packets without a known flow.  DSCP values differ in their first
- * three bits, so that a switch can queue by class selector.
+ * level 7 for packets without a known flow.
+ *
+ * Each level has a DSCP of its own, which a switch must map to a queue.  The
+ * default values, 39 for control and 35, 23, 19, 15, 11 and 7 for the levels,
+ * are of the pool xxxx11 that RFC 2474 leaves to local use, so that no class
+ * of a standard has them.  None is 24 to 31 (RoCE by usual settings), 46
+ * (voice) or 48 to 63 (routing; RoCE's congestion notifications), and none is
+ * 3, which SONiC maps to a lossless queue by default.  They fall with the
+ * level: a switch that knows only the first three bits never inverts the
+ * order.  policy_warnings() names a policy's values that collide.
  *
  * Every level with queued traffic gets the policy's minimum share of the
  * uplink, 2 % by default.  TCP that is starved for seconds doubles its
@@ -79,9 +87,7 @@ struct policy {
     enum policy_trust trust;
     struct policy_factors users, cojobs;        /* See policy_weight(). */
 
-    /* DSCP values, 0..63.  control_dscp, dscp[0], dscp[1], ..., default_dscp
-     * fall, and so do their first three bits, by which a switch may choose
-     * the queue. */
+    /* DSCP values, 0..63, which differ. */
     int n_levels;               /* Number of levels of ordered stages, 1 to
                                  * POLICY_MAX_LEVELS. */
     uint8_t dscp[POLICY_MAX_LEVELS];    /* DSCP of each level, 0 first. */
@@ -148,8 +154,8 @@ char *policy_check_served(const char *name, const struct policy *policy);
 char *policy_errors(const char *name, const char *text);
 
 /* Returns what an operator should know of a valid policy, one message per line
- * that begins with 'name', or NULL: members that the text gives and that have
- * no effect under its order. */
+ * that begins with 'name', or NULL: DSCPs that other traffic has, and members
+ * that the text gives and that have no effect under its order. */
 char *policy_warnings(const char *name, const struct policy *);
 
 /* Returns the factor of the weight of 'cojob' of 'user': the product of the

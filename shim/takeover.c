@@ -242,7 +242,7 @@ takeover_finish(struct shim *s)
     egress_set_rate(forward_egress(s->forward), state.rate_bps);
     egress_set_min_share(forward_egress(s->forward), state.min_share);
     if (state.control_dscp) {
-        job_slots_set_control(s->slots, state.control_dscp);
+        job_slots_set_control(s->slots, state.control_dscp, state.level_dscps);
     }
     job_slots_lease(s->slots, clock_now(), state.lease_left_ms,
                     state.default_dscp);

@@ -85,7 +85,7 @@ check_element(uint16_t type, const union element *e)
                && is_congestion_share(e->congestion.floor)
                && e->congestion.gamma >= SHIM_CONGESTION_UNIT / 2;
     case SHIM_CONTROL:
-        return e->control.dscp && e->control.dscp <= 63;
+        return (e->control.dscp && e->control.dscp <= 63 && !e->control.pad);
     case SHIM_BINS:
         return is_slot(e->bins.slot) && !e->bins.pad[0] && !e->bins.pad[1]
                && !e->bins.pad[2];

@@ -67,8 +67,8 @@
  * packets; by default these levels divide 1/21 of the uplink among them.
  *
  * A job whose level is neither of these has a control class: its flows with
- * 'control', and all its packets that have the DSCP of SHIM_CONTROL (56 by
- * default) already.  They go first, with that DSCP, up to an equal share of
+ * 'control', and all its packets that have the DSCP of SHIM_CONTROL
+ * already.  They go first, with that DSCP, up to an equal share of
  * 1 % of the uplink for each such job, see shim/queue/control-share.h.  What
  * exceeds it is treated as the job's other packets.
  *
@@ -148,7 +148,10 @@
 #define SHIM_LEVEL_CONTROL 0
 #define SHIM_LEVEL_DEFAULT (SHIM_N_LEVELS - 1)
 
-#define SHIM_CONTROL_DSCP 56    /* Of control classes, by default: CS7. */
+/* DSCP of each level by default, and of control classes; policies/policy.h has
+ * the reasons. */
+#define SHIM_LEVEL_DSCPS { 39, 35, 23, 19, 15, 11, 7, 0 }
+#define SHIM_CONTROL_DSCP 39
 
 enum shim_msg_type {
     SHIM_HELLO = 1,
@@ -236,6 +239,10 @@ struct shim_flow {
 
 struct shim_control {
     uint32_t dscp;              /* Of all control classes, 1 .. 63. */
+    uint32_t pad;               /* 0. */
+    uint64_t levels;            /* Bit N: DSCP N is that of a level.  Packets
+                                 * of no job that have it, or 'dscp', get the
+                                 * default DSCP; others keep theirs. */
 };
 
 struct shim_cursor {
@@ -295,6 +302,7 @@ struct shim_state {
     uint32_t default_dscp;
     uint32_t lease_left_ms;
     uint32_t control_dscp;      /* 0 from a shim without SHIM_CONTROL. */
+    uint64_t level_dscps;       /* 'levels' of struct shim_control. */
 };
 
 #define SHIM_MAX_SNAP 65535u

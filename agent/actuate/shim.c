@@ -73,7 +73,7 @@ struct shim_actuator {
     bool min_share_dirty;       /* 'min_share' must be sent. */
     struct shim_congestion congestion;
     bool congestion_dirty;      /* 'congestion' must be sent. */
-    uint8_t control_dscp;       /* Of control classes. */
+    struct shim_control control; /* DSCPs of the policy. */
 
     /* time_msec() of the next attempt to connect, request for counters,
      * renewal of the lease, and request for all tables. */
@@ -102,7 +102,7 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     s->lease_until = LLONG_MIN;
     s->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&s->congestion, 0xff, sizeof s->congestion);
-    s->control_dscp = SHIM_CONTROL_DSCP;
+    s->control.dscp = SHIM_CONTROL_DSCP;
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
     return s;
@@ -473,9 +473,7 @@ receive_messages(struct shim_actuator *s, long long now)
 static void
 send_control(struct shim_actuator *s)
 {
-    struct shim_control control = { .dscp = s->control_dscp };
-
-    send_request(s, SHIM_CONTROL, &control, sizeof control);
+    send_request(s, SHIM_CONTROL, &s->control, sizeof s->control);
 }
 
 static void
@@ -733,10 +731,11 @@ shim_actuator_set_congestion(struct shim_actuator *s,
 }
 
 void
-shim_actuator_set_control(struct shim_actuator *s, uint8_t dscp)
+shim_actuator_set_control(struct shim_actuator *s,
+                          const struct shim_control *control)
 {
-    if (dscp != s->control_dscp) {
-        s->control_dscp = dscp;
+    if (memcmp(&s->control, control, sizeof *control)) {
+        s->control = *control;
         if (s->conn) {
             send_control(s);
         }

@@ -109,7 +109,8 @@ void shim_actuator_set_lease(struct shim_actuator *, long long until,
 void shim_actuator_set_min_share(struct shim_actuator *, uint32_t share);
 void shim_actuator_set_congestion(struct shim_actuator *,
                                   const struct shim_congestion *);
-void shim_actuator_set_control(struct shim_actuator *, uint8_t dscp);
+void shim_actuator_set_control(struct shim_actuator *,
+                               const struct shim_control *);
 
 void shim_actuator_get_status(const struct shim_actuator *,
                               struct shim_actuator_status *);

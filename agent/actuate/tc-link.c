@@ -22,18 +22,34 @@
 #define TICK_NS 64              /* Unit of HTB's times, as in /proc/net/psched
                                  * of every kernel since 2.6.30. */
 
-struct tc_filter
-tc_filter_of(int i)
+bool
+tc_filter_of(const struct tc_plan *plan, int i, struct tc_filter *f)
 {
     int level = i % TC_LEVELS;
-    uint32_t bits = TC_LEVELS - 1 - level;
+    uint32_t dscp = plan->dscps[level];
 
     if (i == TC_N_FILTERS - 1) {
-        return (struct tc_filter) { ETH_P_ARP, 0, 0, TC_CONTROL_LEVEL };
+        *f = (struct tc_filter){ ETH_P_ARP, 0, 0, TC_CONTROL_LEVEL };
+        return true;
     } else if (i < TC_LEVELS) {
-        return (struct tc_filter) { ETH_P_IP, 7u << 21, bits << 21, level };
+        *f = (struct tc_filter){ ETH_P_IP, 63u << 18, dscp << 18, level };
+    } else {
+        *f = (struct tc_filter){ ETH_P_IPV6, 63u << 22, dscp << 22, level };
     }
-    return (struct tc_filter) { ETH_P_IPV6, 7u << 25, bits << 25, level };
+    return dscp <= 63;
+}
+
+/* Returns the number of filters of 'plan'. */
+static unsigned int
+count_filters(const struct tc_plan *plan)
+{
+    struct tc_filter f;
+    unsigned int n = 0;
+
+    for (int i = 0; i < TC_N_FILTERS; i++) {
+        n += tc_filter_of(plan, i, &f);
+    }
+    return n;
 }
 
 /* Returns the time that 'bytes' take at 'bps', in ticks of HTB. */
@@ -249,11 +265,12 @@ handle_filter(const struct nlmsghdr *nlh, void *in_)
     }
     in->state->n_filters++;
     if (i < TC_N_FILTERS) {
-        struct tc_filter f = tc_filter_of(i);
+        struct tc_filter f;
 
-        if (ntohs(tc->tcm_info & 0xffff) == f.protocol
-            && filter_is_right(&f, options)) {
-            in->state->filters_right |= 1u << i;
+        if (tc_filter_of(in->plan, i, &f) &&
+            ntohs(tc->tcm_info & 0xffff) == f.protocol &&
+            filter_is_right(&f, options)) {
+            in->state->filters_right++;
         }
     }
     return MNL_CB_OK;
@@ -310,7 +327,6 @@ tc_link_inspect(struct route_socket *rs, const char *iface,
 #define QUEUE_BYTES 1000000
 
 #define ALL_LEVELS ((1u << TC_LEVELS) - 1)
-#define ALL_FILTERS ((1u << TC_N_FILTERS) - 1)
 
 static bool
 classes_are_right(const struct tc_state *state)
@@ -322,10 +338,9 @@ classes_are_right(const struct tc_state *state)
 static bool
 filters_are_right(const struct tc_state *state, const struct tc_plan *plan)
 {
-    return (plan->ordered
-            ? state->filters_right == ALL_FILTERS
-              && state->n_filters == TC_N_FILTERS
-            : !state->n_filters);
+    unsigned int n = plan->ordered ? count_filters(plan) : 0;
+
+    return state->n_filters == n && (!n || state->filters_right == n);
 }
 
 bool
@@ -436,13 +451,13 @@ remove_filters(struct route_socket *rs, int ifindex)
 }
 
 static int
-write_filter(struct route_socket *rs, int ifindex, int i)
+write_filter(struct route_socket *rs, int ifindex, int i,
+             const struct tc_filter *f)
 {
-    const struct tc_filter f = tc_filter_of(i);
     const struct tcmsg tc = {
         .tcm_ifindex = ifindex,
         .tcm_parent = TC_ROOT,
-        .tcm_info = TC_H_MAKE((i + 1u) << 16, htons(f.protocol)),
+        .tcm_info = TC_H_MAKE((i + 1u) << 16, htons(f->protocol)),
     };
     struct nlmsghdr *nlh = route_socket_begin_tc(
         rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);
@@ -455,11 +470,11 @@ write_filter(struct route_socket *rs, int ifindex, int i)
     memset(&match, 0, sizeof match);
     match.sel.flags = TC_U32_TERMINAL;
     match.sel.nkeys = 1;
-    match.key.mask = htonl(f.mask);
-    match.key.val = htonl(f.value);
+    match.key.mask = htonl(f->mask);
+    match.key.val = htonl(f->value);
     mnl_attr_put_strz(nlh, TCA_KIND, "u32");
     options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
-    mnl_attr_put_u32(nlh, TCA_U32_CLASSID, TC_LEVEL_CLASS(f.level));
+    mnl_attr_put_u32(nlh, TCA_U32_CLASSID, TC_LEVEL_CLASS(f->level));
     mnl_attr_put(nlh, TCA_U32_SEL, sizeof match, &match);
     mnl_attr_nest_end(nlh, options);
     return route_socket_transact(rs, nlh, NULL, NULL);
@@ -474,7 +489,11 @@ write_filters(struct route_socket *rs, const struct tc_state *state,
     int error = state->n_filters ? remove_filters(rs, state->ifindex) : 0;
 
     for (int i = 0; i < TC_N_FILTERS && plan->ordered && !error; i++) {
-        error = write_filter(rs, state->ifindex, i);
+        struct tc_filter f;
+
+        if (tc_filter_of(plan, i, &f)) {
+            error = write_filter(rs, state->ifindex, i, &f);
+        }
     }
     return error;
 }

@@ -7,7 +7,7 @@
  *
  * There is an HTB class for each level, with strict priorities apart from the
  * minimum share of each level, and u32 filters that select the class by the
- * first three bits of the DSCP, for IPv4 and IPv6.  ARP uses the control
+ * policy's DSCP of each level, for IPv4 and IPv6.  ARP uses the control
  * level, and packets that match no filter the default level.
  *
  * The root qdisc that this module creates is recognised by its handle.  A root
@@ -21,9 +21,7 @@
  *
  * The kernel's queues are configured by netlink and not by the tc program: the
  * agent starts no programs and has dropped the capabilities for it, and it has
- * to read the kernel's state back anyway.  Classes match the first three bits
- * of the DSCP, in which all levels differ, so nothing here depends on a
- * policy.
+ * to read the kernel's state back anyway.
  *
  * No state.  Calls block until the kernel replies, see route-socket.h, and
  * return 0 or a positive errno. */
@@ -40,6 +38,8 @@ struct tc_plan {
     uint64_t rate_bps;          /* Of the link, bits per second. */
     uint32_t min_share;         /* Of the rate, for each level: millionths. */
     bool ordered;               /* False: all traffic uses one level. */
+    uint8_t dscps[TC_LEVELS];   /* DSCP of each level, or more than 63 where a
+                                 * level has none. */
 };
 
 /* Configuration of an interface, compared with a plan. */
@@ -51,7 +51,7 @@ struct tc_state {
     bool link_right;            /* The class of the link is as planned. */
     unsigned int levels_right;  /* Bit for each level's class as planned. */
     unsigned int queues;        /* Bit for each level that has its queue. */
-    unsigned int filters_right; /* Bit for each filter as planned. */
+    unsigned int filters_right; /* Number of filters as planned. */
     unsigned int n_filters;     /* Number of all filters. */
 };
 
@@ -88,7 +88,8 @@ struct tc_filter {
     int level;
 };
 
-struct tc_filter tc_filter_of(int i);
+/* Stores filter 'i'.  Returns false if the plan has no DSCP for its level. */
+bool tc_filter_of(const struct tc_plan *, int i, struct tc_filter *);
 
 /* Parameters of a class. */
 struct tc_class {

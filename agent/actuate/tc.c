@@ -39,6 +39,7 @@ struct tc {
                                  * queues of a previous agent stay. */
     bool ordered;               /* The lease is valid, at the last check. */
     uint32_t min_share;         /* As in struct shim_min_share. */
+    uint8_t dscps[TC_LEVELS];   /* As in struct tc_plan. */
     long long next;             /* time_msec() of the next check. */
 };
 
@@ -141,19 +142,30 @@ tc_set_min_share(struct tc *tc, uint32_t share)
     }
 }
 
+void
+tc_set_dscps(struct tc *tc, const uint8_t dscps[TC_LEVELS])
+{
+    if (memcmp(tc->dscps, dscps, sizeof tc->dscps)) {
+        memcpy(tc->dscps, dscps, sizeof tc->dscps);
+        tc->next = 0;
+    }
+}
+
 /* Inspects an interface, corrects what differs from the plan, and inspects it
  * again: only the kernel's state counts. */
 static int
 check_iface(struct tc *tc, const struct tc_iface *iface)
 {
-    const struct tc_plan plan = {
+    struct tc_plan plan = {
         .rate_bps = iface->rate_bps,
         .min_share = tc->min_share,
         .ordered = tc->ordered,
     };
     struct tc_state state;
-    int error = tc_link_inspect(tc->rs, iface->name, &plan, &state);
+    int error;
 
+    memcpy(plan.dscps, tc->dscps, sizeof plan.dscps);
+    error = tc_link_inspect(tc->rs, iface->name, &plan, &state);
     if (error || tc_state_is_right(&state, &plan)) {
         return error;
     }

@@ -23,6 +23,7 @@
 #include "wire/agent-call.h"
 #include "wire/cgroup-path.h"
 #include "wire/log-spec.h"
+#include "wire/shim-protocol.h"
 
 /* A job for which --print-env prints variables. */
 struct print_env {
@@ -38,32 +39,51 @@ struct print_env {
 #define RUN_MS 200              /* and before the command starts. */
 #define MAX_LEVEL 5
 
-/* Stores the DSCP of job 'name' from a reply to "agent/jobs".  Returns false
- * if the job has no rank. */
+/* What switches and cards select by. */
+struct job_class {
+    int dscp;
+    int queue; /* As in the shim: 0 is served first. */
+};
+
+/* Stores member 'name' of 'json' if it is a number from 0 to 'max'. */
 static bool
-find_dscp(const cJSON *jobs, const char *name, int *dscp)
+get_number(const cJSON *json, const char *name, int max, int *value)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, name);
+
+    if (!cJSON_IsNumber(item) || item->valuedouble < 0 ||
+        item->valuedouble > max) {
+        return false;
+    }
+    *value = item->valueint;
+    return true;
+}
+
+/* Stores the DSCP and the queue of job 'name' from a reply to "agent/jobs".
+ * Returns false if the job has no rank. */
+static bool
+find_class(const cJSON *jobs, const char *name, struct job_class *class)
 {
     const cJSON *job;
 
     cJSON_ArrayForEach (job, jobs) {
         const cJSON *n = cJSON_GetObjectItemCaseSensitive(job, "job");
-        const cJSON *d = cJSON_GetObjectItemCaseSensitive(job, "dscp");
 
-        if (cJSON_IsString(n) && !strcmp(n->valuestring, name)
-            && cJSON_GetObjectItemCaseSensitive(job, "rank")
-            && cJSON_IsNumber(d) && d->valuedouble >= 0
-            && d->valuedouble <= 63) {
-            *dscp = d->valueint;
+        if (cJSON_IsString(n) && !strcmp(n->valuestring, name) &&
+            cJSON_GetObjectItemCaseSensitive(job, "rank") &&
+            get_number(job, "dscp", 63, &class->dscp) &&
+            get_number(job, "queue", SHIM_LEVEL_DEFAULT, &class->queue)) {
             return true;
         }
     }
     return false;
 }
 
-/* Reads the DSCP of the job from the agent.  The result in a reply of the
- * agent is a string that contains JSON. */
+/* Reads the class of the job from the agent, or if it has none, that of
+ * --level by the agent's policy.  The result in a reply of the agent is a
+ * string that contains JSON. */
 static bool
-ask_agent(const struct print_env *e, int *dscp)
+ask_agent(const struct print_env *e, struct job_class *class)
 {
     const char *words[] = { "agent/jobs" };
     char name[2 * 32];
@@ -80,8 +100,18 @@ ask_agent(const struct print_env *e, int *dscp)
     result = cJSON_Parse(cJSON_GetStringValue(
                              cJSON_GetObjectItemCaseSensitive(reply,
                                                               "result")));
-    found = find_dscp(cJSON_GetObjectItemCaseSensitive(result, "jobs"), name,
-                      dscp);
+    found = find_class(cJSON_GetObjectItemCaseSensitive(result, "jobs"), name,
+                       class);
+    if (!found && e->level) {
+        const cJSON *dscp = cJSON_GetArrayItem(
+            cJSON_GetObjectItemCaseSensitive(result, "dscps"), class->queue);
+
+        if (cJSON_IsNumber(dscp) && dscp->valuedouble >= 0 &&
+            dscp->valuedouble <= 63) {
+            class->dscp = dscp->valueint;
+            found = true;
+        }
+    }
     cJSON_Delete(result);
     cJSON_Delete(reply);
     free(text);
@@ -181,18 +211,22 @@ check(const struct print_env *e)
 static void
 print_class(const struct print_env *e)
 {
-    int dscp;
+    static const uint8_t dscps[] = SHIM_LEVEL_DSCPS;
+    struct job_class class = {
+        .queue = e->level ? 1 + e->level[0] - '0' : SHIM_LEVEL_DEFAULT,
+    };
 
-    if (!ask_agent(e, &dscp)) {
-        if (!e->level) {
-            fprintf(stderr, "stagecoach run: the agent of %s has no level "
-                    "of %s/%s and --level is not given, continuing without "
-                    "NCCL_IB_TC\n", e->rundir, e->cojob, e->job);
-            return;
-        }
-        dscp = 48 - 8 * (e->level[0] - '0');
+    class.dscp = dscps[class.queue];
+    if (!ask_agent(e, &class) && !e->level) {
+        fprintf(stderr,
+                "stagecoach run: the agent of %s has no level of "
+                "%s/%s and --level is not given, continuing without "
+                "NCCL_IB_TC\n",
+                e->rundir, e->cojob, e->job);
+        return;
     }
-    printf("NCCL_IB_TC=%d\nNCCL_IB_SL=%d\n", dscp << 2, dscp >> 3);
+    printf("NCCL_IB_TC=%d\nNCCL_IB_SL=%d\n", class.dscp << 2,
+           SHIM_LEVEL_DEFAULT - class.queue);
 }
 
 static void

@@ -460,8 +460,7 @@ policy_check(int argc, char *argv[])
     if (help || argc < 2 || argv[1][0] == '-') {
         fputs("usage: stagecoach policy check FILE...\n\n"
               "Checks that each file is a valid policy, or valid rules "
-              "for log readers,\nand prints all errors.  Warns of members "
-              "without effect.\n",
+              "for log readers,\nand prints all errors and warnings.\n",
               help ? stdout : stderr);
         return help ? EXIT_OK : EXIT_USAGE;
     }

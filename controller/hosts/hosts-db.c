@@ -21,6 +21,7 @@
 #include "timeval.h"
 #include "util.h"
 #include "wire/hosts-idl.h"
+#include "wire/shim-protocol.h"
 #include "wire/tls-defaults.h"
 
 VLOG_DEFINE_THIS_MODULE(hosts_db);
@@ -258,11 +259,10 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
     const struct shash_node *node;
     size_t max = ctx->observe ? 0 : shash_count(&ctx->cluster->jobs);
 
-    *w = (struct host_wanted) {
+    *w = (struct host_wanted){
         .names = xmalloc(max * sizeof *w->names),
         .ranks = xmalloc(max * sizeof *w->ranks),
         .levels = xmalloc(max * sizeof *w->levels),
-        .dscps = xmalloc(max * sizeof *w->dscps),
         .weights = xmalloc(max * sizeof *w->weights),
         .owned = xmalloc(max * sizeof *w->owned),
         .owners = xmalloc(max * sizeof *w->owners),
@@ -282,7 +282,6 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
             w->names[w->n] = job->full_name;
             w->ranks[w->n] = shares ? job->level : job->rank;
             w->levels[w->n] = job->level;
-            w->dscps[w->n] = policy->dscp[job->level];
             w->weights[w->n] = job->cojob->weight;
             w->n++;
         }
@@ -295,7 +294,6 @@ host_wanted_uninit(struct host_wanted *w)
     free(w->names);
     free(w->ranks);
     free(w->levels);
-    free(w->dscps);
     free(w->weights);
     free(w->owned);
     free(w->owners);
@@ -405,6 +403,38 @@ congestion_differs(const struct hostsrec_host_wanted *row,
     return false;
 }
 
+/* The DSCPs of a policy, sorted by level: that of the shim, which is also the
+ * queue. */
+struct level_dscps {
+    int64_t levels[POLICY_MAX_LEVELS + 2], values[POLICY_MAX_LEVELS + 2];
+    size_t n; /* Of each array. */
+};
+
+static struct level_dscps
+get_level_dscps(const struct policy *policy)
+{
+    struct level_dscps d = { .values[0] = policy->control_dscp };
+
+    for (d.n = 1; d.n <= policy->n_levels; d.n++) {
+        d.levels[d.n] = d.n;
+        d.values[d.n] = policy->dscp[d.n - 1];
+    }
+    d.levels[d.n] = SHIM_LEVEL_DEFAULT;
+    d.values[d.n++] = policy->default_dscp;
+    return d;
+}
+
+static bool
+dscps_differ(const struct hostsrec_host_wanted *row,
+             const struct policy *policy)
+{
+    const struct level_dscps d = get_level_dscps(policy);
+
+    return (row->n_level_dscp != d.n ||
+            memcmp(row->key_level_dscp, d.levels, d.n * sizeof *d.levels) ||
+            memcmp(row->value_level_dscp, d.values, d.n * sizeof *d.values));
+}
+
 /* Returns true if 'row' must be written.  Its version does not count. */
 bool
 host_wanted_differs(const struct host_wanted *w,
@@ -414,19 +444,16 @@ host_wanted_differs(const struct host_wanted *w,
     const struct policy *policy = ctx->policy;
 
     return (row->generation != ctx->generation
-            || row->lease_ms != policy->lease_ms
-            || row->default_dscp != policy->default_dscp
+            || row->lease_ms != policy->lease_ms || dscps_differ(row, policy)
             || strcmp(row->policy, policy->name)
-            || integers_differ(row->key_level, row->value_level, row->n_level,
-                               w, w->levels)
-            || integers_differ(row->key_rank, row->value_rank, row->n_rank, w,
-                               w->ranks)
-            || integers_differ(row->key_dscp, row->value_dscp, row->n_dscp, w,
-                               w->dscps)
-            || weights_differ(row, w) || row->n_min_share != 1
+            || integers_differ(row->key_level, row->value_level,
+                               row->n_level, w, w->levels)
+            || integers_differ(row->key_rank, row->value_rank, row->n_rank,
+                               w, w->ranks)
+            || weights_differ(row, w)
+            || row->n_min_share != 1
             || numbers_differ(row->min_share[0], policy->min_share)
-            || congestion_differs(row, policy) || row->n_control_dscp != 1
-            || row->control_dscp[0] != policy->control_dscp
+            || congestion_differs(row, policy)
             || trust_differs(row, w, policy));
 }
 
@@ -436,16 +463,16 @@ host_wanted_write(const struct host_wanted *w,
                   const struct hostsrec_host_wanted *row)
 {
     const struct policy *policy = ctx->policy;
-    const int64_t control_dscp = policy->control_dscp;
+    const struct level_dscps dscps = get_level_dscps(policy);
     const char *keys[ARRAY_SIZE(congestion_keys)];
     double values[ARRAY_SIZE(congestion_keys)];
 
     hostsrec_host_wanted_set_version(row, ctx->version);
     hostsrec_host_wanted_set_generation(row, ctx->generation);
     hostsrec_host_wanted_set_lease_ms(row, policy->lease_ms);
-    hostsrec_host_wanted_set_default_dscp(row, policy->default_dscp);
+    hostsrec_host_wanted_set_level_dscp(row, dscps.levels, dscps.values,
+                                        dscps.n);
     hostsrec_host_wanted_set_min_share(row, &policy->min_share, 1);
-    hostsrec_host_wanted_set_control_dscp(row, &control_dscp, 1);
     memcpy(keys, congestion_keys, sizeof keys);
     get_congestion(policy, values);
     hostsrec_host_wanted_set_congestion(row, keys, values, ARRAY_SIZE(values));
@@ -454,7 +481,6 @@ host_wanted_write(const struct host_wanted *w,
     hostsrec_host_wanted_set_policy(row, policy->name);
     hostsrec_host_wanted_set_rank(row, w->names, w->ranks, w->n);
     hostsrec_host_wanted_set_level(row, w->names, w->levels, w->n);
-    hostsrec_host_wanted_set_dscp(row, w->names, w->dscps, w->n);
     hostsrec_host_wanted_set_weight(row, w->names, w->weights, w->n);
 }
 

@@ -87,7 +87,7 @@ struct host_wanted_ctx {
 /* The jobs of one host.  Owns its arrays; the names are the cluster's. */
 struct host_wanted {
     const char **names;         /* "COJOB/JOB". */
-    int64_t *ranks, *levels, *dscps;
+    int64_t *ranks, *levels;
     double *weights;
     size_t n;                   /* Of each array. */
     const char **owned;         /* "COJOB/JOB" of cojobs with a user, also

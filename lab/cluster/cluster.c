@@ -27,6 +27,7 @@
 #include "lab/cluster/switch-buffers.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/poll-loop.h"
+#include "policies/policy.h"
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
@@ -610,13 +611,25 @@ wait_until_ready(struct cluster *c)
 
 #define N_STEPS 9
 
+static char *
+create_fabric(const struct plan *plan, const char *policy_file)
+{
+    struct policy *policy;
+    char *error = policy_from_file(policy_file, &policy);
+
+    error = error ? error : fabric_create(plan, policy);
+    policy_destroy(policy);
+    return error;
+}
+
 /* Runs a step of cluster_up(), which can be interrupted between steps. */
 static char *
 run_step(struct cluster *c, int step, const char *policy_file)
 {
     switch (step) {
     case 0: return make_supervisor(c);
-    case 1: return fabric_create(c->plan);
+    case 1:
+        return create_fabric(c->plan, policy_file);
     case 2: return plan_uses_ovs(c->plan) ? start_switch(c) : NULL;
     case 3: return start_database(c, &database_intent);
     case 4: return start_database(c, &database_hosts);

@@ -23,6 +23,7 @@
 #include "lab/cluster/marking.h"
 #include "lab/cluster/spawn.h"
 #include "openvswitch/dynamic-string.h"
+#include "policies/policy.h"
 #include "svec.h"
 #include "util.h"
 
@@ -265,8 +266,21 @@ set_up_host(const struct plan *plan, int i)
     return error || !plan->plain ? error : set_up_plain_node(plan, i);
 }
 
+/* Appends a line that gives packets with 'dscp' the class of 'level'. */
 static void
-put_levels(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
+put_filter(struct ds *commands, const char *dev, int level, uint8_t dscp)
+{
+    ds_put_format(commands,
+                  "filter add dev %s parent 1: protocol ip prio %d u32"
+                  " match ip tos 0x%02x 0xfc flowid 1:1%d\n",
+                  dev, level + 1, dscp << 2, level);
+}
+
+/* Appends lines of "tc -batch" that give 'dev' its rate, and a queue for each
+ * level of 'policy'; other DSCPs have the default level. */
+static void
+put_levels(struct ds *commands, const char *dev, int64_t rate_bps, int mtu,
+           const struct policy *policy)
 {
     long long burst = get_burst(rate_bps, mtu);
 
@@ -279,16 +293,16 @@ put_levels(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
     for (int level = 0; level < N_LEVELS; level++) {
         ds_put_format(commands,
                       "class add dev %s parent 1:1 classid 1:1%d htb"
-                      " rate %"PRId64"bit ceil %"PRId64"bit prio %d"
+                      " rate %" PRId64 "bit ceil %" PRId64 "bit prio %d"
                       " burst %d cburst %lld quantum 60000\n"
                       "qdisc add dev %s parent 1:1%d handle 2%d:"
-                      " bfifo limit %d\n"
-                      "filter add dev %s parent 1: protocol ip prio %d u32"
-                      " match ip tos 0x%02x 0xe0 flowid 1:1%d\n",
+                      " bfifo limit %d\n",
                       dev, level, MAX(rate_bps / 50, 1000), rate_bps, level,
-                      2 * (mtu + 14), burst,
-                      dev, level, level, QUEUE_BYTES,
-                      dev, level + 1, (N_LEVELS - 1 - level) << 5, level);
+                      2 * (mtu + 14), burst, dev, level, level, QUEUE_BYTES);
+    }
+    put_filter(commands, dev, 0, policy->control_dscp);
+    for (int i = 0; i < policy->n_levels; i++) {
+        put_filter(commands, dev, 1 + i, policy->dscp[i]);
     }
     ds_put_format(commands,
                   "filter add dev %s parent 1: protocol arp prio %d u32"
@@ -297,10 +311,11 @@ put_levels(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
 
 void
 fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
-                   int mtu, enum port_queues queues)
+                   int mtu, enum port_queues queues,
+                   const struct policy *policy)
 {
     if (queues == QUEUES_STRICT) {
-        put_levels(commands, dev, rate_bps, mtu);
+        put_levels(commands, dev, rate_bps, mtu, policy);
     } else {
         put_one_queue(commands, dev, rate_bps, mtu);
     }
@@ -330,7 +345,7 @@ get_ports(const struct plan *plan, struct svec *names)
 
 /* Sets up the fabric's ports with their rate and queues. */
 static char *
-set_up_ports(const struct plan *plan)
+set_up_ports(const struct plan *plan, const struct policy *policy)
 {
     struct ds ip = DS_EMPTY_INITIALIZER;
     struct ds tc = DS_EMPTY_INITIALIZER;
@@ -343,7 +358,7 @@ set_up_ports(const struct plan *plan)
         ds_put_format(&ip, "link set %s up\n", names.names[i]);
         if (!plan_has_controller_queues(plan)) {
             fabric_put_shaping(&tc, names.names[i], get_rate(plan, i),
-                               plan->mtu, plan->queues);
+                               plan->mtu, plan->queues, policy);
         }
     }
     error = set_up_namespace(plan->fabric_ns, &ip,
@@ -383,12 +398,12 @@ load_datapath(const struct plan *plan)
 }
 
 char *
-fabric_create(const struct plan *plan)
+fabric_create(const struct plan *plan, const struct policy *policy)
 {
     char *error = load_datapath(plan);
 
     error = error ? error : make_links(plan);
-    error = error ? error : set_up_ports(plan);
+    error = error ? error : set_up_ports(plan, policy);
     for (int i = 0; !error && i < plan->n_hosts; i++) {
         error = set_up_host(plan, i);
     }

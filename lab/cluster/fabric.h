@@ -17,7 +17,7 @@
  *
  * Neither the userspace datapath of Open vSwitch nor a bridge has priority
  * queues, so the ports of the fabric use the kernel's: one HTB class for each
- * level, selected by the first three bits of the DSCP.  Each class has a
+ * level, selected by the DSCP that the policy gives it.  Each class has a
  * guaranteed 1 % of the rate, so priority is strict for the other 92 %.  ARP
  * has the control level, so that a congested cluster does not lose its
  * neighbour entries.
@@ -34,7 +34,7 @@
  * sender's shim at the uplink, and the receiver's congestion control at the
  * downlink.
  *
- *    error = fabric_create(plan);          // Namespaces, links, rates.
+ *    error = fabric_create(plan, policy);  // Namespaces, links, rates.
  *    ...start Open vSwitch...              // Unless the fabric is a bridge.
  *    error = fabric_join(plan);            // The ports into the bridge.
  *    fabric_destroy(plan);
@@ -47,7 +47,9 @@
 
 #include "lab/cluster/plan.h"
 
-char *fabric_create(const struct plan *);
+struct policy;
+
+char *fabric_create(const struct plan *, const struct policy *);
 char *fabric_join(const struct plan *);
 
 /* Interrupts or restores a link: "leaf0-spine1", or "h0" for the link of a
@@ -58,8 +60,8 @@ void fabric_destroy(const struct plan *);
 /* Appends lines of "tc -batch" to 'commands' that give 'dev' the rate
  * 'rate_bps' for IP packets of up to 'mtu' bytes, and its queues. */
 struct ds;
-void fabric_put_shaping(struct ds *commands, const char *dev,
-                        int64_t rate_bps, int mtu, enum port_queues);
+void fabric_put_shaping(struct ds *commands, const char *dev, int64_t rate_bps,
+                        int mtu, enum port_queues, const struct policy *);
 
 /* Returns the type of the datapath that Open vSwitch uses, "system" (the
  * kernel's) or "netdev", or NULL if the fabric has none; the caller frees. */

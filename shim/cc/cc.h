@@ -80,7 +80,6 @@ struct verdict;
 
 #define CC_MAX_FLOWS 4096
 #define CC_MAX_CONTROL_PORTS 16
-#define CC_CONTROL_DSCP SHIM_CONTROL_DSCP       /* Of messages. */
 #define CC_SMALL_BYTES 16384u
 #define CC_SMALL_NS 10000000u
 

@@ -67,14 +67,14 @@ grant_message_read(const uint8_t *p, size_t size, struct grant_message *m)
     return true;
 }
 
-/* Writes an IP header for 'payload' bytes of UDP and returns its size. */
+/* Writes an IP header for 'payload' bytes of UDP and returns its size.  The
+ * sender of the message writes the DSCP. */
 static size_t
 put_ip(const struct remote_shim *rs, uint8_t *ip, size_t payload)
 {
     if (rs->kept.family == 4) {
         memset(ip, 0, IPV4_SIZE);
         ip[0] = 0x45;
-        ip[1] = CC_CONTROL_DSCP << 2;
         put_be16(ip + 2, IPV4_SIZE + payload);
         put_be16(ip + 6, 0x4000);
         ip[8] = TTL;
@@ -85,8 +85,7 @@ put_ip(const struct remote_shim *rs, uint8_t *ip, size_t payload)
         return IPV4_SIZE;
     }
     memset(ip, 0, IPV6_SIZE);
-    ip[0] = 0x60 | CC_CONTROL_DSCP >> 2;
-    ip[1] = (CC_CONTROL_DSCP & 3) << 6;
+    ip[0] = 0x60;
     put_be16(ip + 4, payload);
     ip[6] = IPPROTO_UDP;
     ip[7] = TTL;

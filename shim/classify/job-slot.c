@@ -21,6 +21,8 @@ struct job_slots {
                                                          * 0: not in use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
     uint32_t default_dscp, control_dscp;
+    uint64_t level_dscps;               /* Bit N: DSCP N is that of a level, or
+                                         * of control. */
     uint32_t n_control;                 /* Jobs with a control class: the
                                          * value of 'n_ordered'. */
     job_class classes[SHIM_MAX_SLOTS];
@@ -38,10 +40,14 @@ struct job_slots {
 struct job_slots *
 job_slots_create(void)
 {
+    static const uint8_t dscps[] = SHIM_LEVEL_DSCPS;
     struct job_slots *js = allocate_lines(sizeof *js);
 
     memset(js, 0, sizeof *js);
     js->lanes[0] = js->counters;
+    for (int i = 0; i < SHIM_LEVEL_DEFAULT; i++) {
+        js->level_dscps |= UINT64_C(1) << dscps[i];
+    }
     js->control_dscp = SHIM_CONTROL_DSCP;
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         js->classes[i] = JOB_CLASS_LAST;
@@ -249,10 +255,13 @@ job_slots_clear(struct job_slots *js, uint16_t slot)
     return 0;
 }
 
-/* Sets the DSCP of all control classes, 1 .. 63. */
+/* Sets the DSCP of all control classes, 1 .. 63, and those of all levels, a
+ * bit for each. */
 void
-job_slots_set_control(struct job_slots *js, uint8_t dscp)
+job_slots_set_control(struct job_slots *js, uint8_t dscp, uint64_t levels)
 {
+    __atomic_store_n(&js->level_dscps, levels | UINT64_C(1) << dscp,
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&js->control_dscp, dscp, __ATOMIC_RELAXED);
     for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
         set_words(js, i, js->words[i]);
@@ -263,6 +272,13 @@ uint8_t
 job_slots_control_dscp(const struct job_slots *js)
 {
     return __atomic_load_n(&js->control_dscp, __ATOMIC_RELAXED);
+}
+
+/* Returns a bit for each DSCP that packets of no job must not have. */
+uint64_t
+job_slots_level_dscps(const struct job_slots *js)
+{
+    return __atomic_load_n(&js->level_dscps, __ATOMIC_RELAXED);
 }
 
 /* Returns the number of jobs that have a control class. */

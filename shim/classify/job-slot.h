@@ -15,7 +15,8 @@
  *
  * A job whose level is neither control nor default has a second treatment, for
  * its flows in the control class, at SLOT | FLOW_CONTROL: the control level
- * and the DSCP of job_slots_set_control().
+ * and the DSCP of job_slots_set_control(), which also has the DSCPs of all
+ * levels: packets of no job must not have them, see tag.h.
  *
  * The agent's lease limits how long the slots are valid.  Without a lease
  * every slot is treated like slot 0, which is no job: default level and DSCP.
@@ -95,7 +96,7 @@ int job_slots_set(struct job_slots *, const struct shim_slot *);
 int job_slots_clear(struct job_slots *, uint16_t slot);
 void job_slots_lease(struct job_slots *, uint64_t now, uint32_t ms,
                      uint8_t default_dscp);
-void job_slots_set_control(struct job_slots *, uint8_t dscp);
+void job_slots_set_control(struct job_slots *, uint8_t dscp, uint64_t levels);
 uint32_t job_slots_count(const struct job_slots *);
 bool job_slots_get(const struct job_slots *, uint16_t slot,
                    struct shim_slot *);
@@ -112,6 +113,7 @@ struct job_treatments job_slots_treatments(const struct job_slots *,
                                            bool leased);
 uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
 uint8_t job_slots_control_dscp(const struct job_slots *);
+uint64_t job_slots_level_dscps(const struct job_slots *);
 uint32_t job_slots_count_control(const struct job_slots *);
 
 /* The loop. */

@@ -43,24 +43,32 @@ tag_ipv6(uint8_t *ip, uint8_t dscp)
     ip[1] = (dscp & 3) << 6 | (ip[1] & 0x3f);
 }
 
-static void
-tag_ip(uint8_t *ip, uint8_t family, uint8_t dscp)
+/* Returns true if a packet that 't' applies to keeps the DSCP 'old'. */
+static inline bool
+keeps_dscp(struct treatment t, uint8_t old, uint64_t levels)
 {
-    if (family == 4) {
-        tag_ipv4(ip, dscp);
-    } else if (family == 6) {
-        tag_ipv6(ip, dscp);
+    return t.is_default && !((levels >> old | levels >> t.dscp) & 1);
+}
+
+static void
+tag_ip(uint8_t *ip, uint8_t family, struct treatment t, uint64_t levels)
+{
+    if (family == 4 && !keeps_dscp(t, ip[1] >> 2, levels)) {
+        tag_ipv4(ip, t.dscp);
+    } else if (family == 6 &&
+               !keeps_dscp(t, (ip[0] & 0xf) << 2 | ip[1] >> 6, levels)) {
+        tag_ipv6(ip, t.dscp);
     }
 }
 
 void
-tag_frame(uint8_t *frame, size_t length, uint8_t dscp)
+tag_frame(uint8_t *frame, size_t length, struct treatment t, uint64_t levels)
 {
     struct parsed p;
 
     parse_frame(frame, length, true, &p);
     if (p.kind != PARSED_MALFORMED) {
-        tag_ip(frame + p.l3, p.family, dscp);
+        tag_ip(frame + p.l3, p.family, t, levels);
     }
 }
 
@@ -78,17 +86,23 @@ _Static_assert(offsetof(struct verdict, queue)
                == offsetof(struct verdict, l3) + sizeof(uint32_t),
                "is_common() compares three members");
 
-/* Writes the DSCP of its verdict into each of 'n' packets. */
+/* Writes the DSCP of its verdict into each of 'n' packets, except of those
+ * that keep theirs. */
 void
-tag_burst(const struct packet *packets, const struct verdict *v, uint32_t n)
+tag_burst(const struct packet *packets, const struct verdict *v, uint32_t n,
+          uint64_t levels)
 {
     const struct packet *end = packets + n;
 
     for (; packets < end; packets++, v++) {
         if (__builtin_expect(is_common(v), 1)) {
-            tag_ipv4(packets->data + PARSE_COMMON_L3, v->treatment.dscp);
+            uint8_t *ip = packets->data + PARSE_COMMON_L3;
+
+            if (!keeps_dscp(v->treatment, ip[1] >> 2, levels)) {
+                tag_ipv4(ip, v->treatment.dscp);
+            }
         } else {
-            tag_ip(packets->data + v->l3, v->family, v->treatment.dscp);
+            tag_ip(packets->data + v->l3, v->family, v->treatment, levels);
         }
     }
 }

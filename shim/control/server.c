@@ -414,6 +414,7 @@ take_over(const struct server_config *c, const struct shim_take_over *request,
     status = c->take_over(c->aux, request->step, state);
     state->default_dscp = job_slots_treatment(c->slots, 0, false).dscp;
     state->control_dscp = job_slots_control_dscp(c->slots);
+    state->level_dscps = job_slots_level_dscps(c->slots);
     state->lease_left_ms = job_slots_lease_left_ms(c->slots, c->now());
     *reply_size = sizeof *state;
     return status;
@@ -470,6 +471,7 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
     const struct server_config *c = &s->config;
     struct shim_cursor from_start = { .next = 0 }, *page = s->reply;
     const void *body = s->request;
+    const struct shim_control *control = body;
     const struct shim_lease *lease = body;
 
     switch (type) {
@@ -521,8 +523,7 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         c->set_congestion(c->aux, body);
         return 0;
     case SHIM_CONTROL:
-        job_slots_set_control(c->slots,
-                              ((const struct shim_control *) body)->dscp);
+        job_slots_set_control(c->slots, control->dscp, control->levels);
         return 0;
     case SHIM_TAKE_OVER:
         return take_over(c, body, s->reply, reply_size);

@@ -318,7 +318,8 @@ police(struct egress *e, struct rte_mbuf *frame, struct verdict *v)
     v->treatment = t;
     if (e->config.tag) {
         tag_frame(rte_pktmbuf_mtod(frame, uint8_t *),
-                  rte_pktmbuf_data_len(frame), t.dscp);
+                  rte_pktmbuf_data_len(frame), t,
+                  job_slots_level_dscps(e->config.slots));
     }
 }
 
@@ -569,7 +570,8 @@ retag(struct egress *e, struct queue_item *item)
     item->marks |= t.is_default * QUEUE_ITEM_DEFAULT;
     if (e->config.tag) {
         tag_frame(rte_pktmbuf_mtod(frame, uint8_t *),
-                  rte_pktmbuf_data_len(frame), t.dscp);
+                  rte_pktmbuf_data_len(frame), t,
+                  job_slots_level_dscps(e->config.slots));
     }
 }
 
@@ -617,7 +619,8 @@ update_item(struct egress *e, struct queue_item *item, struct verdict *v)
     if (is_control(v)) {
         if (e->config.tag) {
             tag_frame(rte_pktmbuf_mtod(frame, uint8_t *),
-                      rte_pktmbuf_data_len(frame), v->treatment.dscp);
+                      rte_pktmbuf_data_len(frame), v->treatment,
+                      job_slots_level_dscps(e->config.slots));
         }
         police(e, frame, v);
     }

@@ -55,16 +55,20 @@ struct forward {
 static void
 send_message(void *f_, const uint8_t *data, size_t length)
 {
+    struct forward *f = f_;
     struct verdict v = {
         .is_ip = true,
-        .treatment = { .level = SHIM_LEVEL_CONTROL, .dscp = CC_CONTROL_DSCP },
+        .treatment = {
+            .level = SHIM_LEVEL_CONTROL,
+            .dscp = job_slots_control_dscp(f->config.slots),
+        },
     };
-    struct forward *f = f_;
     struct rte_mbuf *frame = f->pool ? rte_pktmbuf_alloc(f->pool) : NULL;
     char *body = frame ? rte_pktmbuf_append(frame, length) : NULL;
 
     if (body) {
         memcpy(body, data, length);
+        tag_frame((uint8_t *) body, length, v.treatment, 0);
         egress_push(f->egress, frame, &v);
     } else {
         rte_pktmbuf_free(frame);
@@ -268,7 +272,8 @@ receive_from_host(struct forward *f, uint64_t now)
         control_from_host(f, frames, packets, verdicts, n, now);
     }
     if (f->config.tag) {
-        tag_burst(packets, verdicts, n);
+        tag_burst(packets, verdicts, n,
+                  job_slots_level_dscps(f->config.slots));
     }
     push_frames(f, frames, packets, verdicts, n, now);
     return true;
@@ -292,7 +297,8 @@ collect_from_lanes(struct forward *f, uint64_t now)
         if (f->cc) {
             control_from_host(f, frames, packets, verdicts, n, now);
             if (f->config.tag) {
-                tag_burst(packets, verdicts, n);
+                tag_burst(packets, verdicts, n,
+                          job_slots_level_dscps(f->config.slots));
             }
         }
         push_frames(f, frames, packets, verdicts, n, now);

@@ -232,7 +232,7 @@ receive_from_host(struct lane *l, uint64_t now)
     classify_burst_from_host(&l->classifier, packets, n, now,
                              job_slots_leased(c->slots, now), verdicts);
     if (c->tag && !c->cc) {
-        tag_burst(packets, verdicts, n);
+        tag_burst(packets, verdicts, n, job_slots_level_dscps(c->slots));
     }
     for (uint16_t i = 0; i < n; i++) {
         sent[i] = (struct lane_sent) { frames[i], verdicts[i] };

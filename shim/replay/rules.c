@@ -180,6 +180,7 @@ read_name(struct replay_rules *rules, const struct json_at *at,
 static void
 read_job(struct replay_rules *rules, const struct json_at *at, size_t i)
 {
+    static const uint8_t dscps[] = SHIM_LEVEL_DSCPS;
     struct shim_slot *job = &rules->jobs[i];
     const struct json_at *flows;
 
@@ -187,8 +188,7 @@ read_job(struct replay_rules *rules, const struct json_at *at, size_t i)
     read_name(rules, at, job);
     job->rank = json_integer_or(at, "rank", 0, UINT32_MAX, i);
     job->level = json_integer(at, "level", 0, SHIM_N_LEVELS - 1);
-    job->dscp = json_integer_or(at, "dscp", 0, 63,
-                                (SHIM_LEVEL_DEFAULT - job->level) * 8);
+    job->dscp = json_integer_or(at, "dscp", 0, 63, dscps[job->level]);
     job->weight = json_number_or(at, "weight", 0.001, 1000, 1) * 1000 + 0.5;
     flows = json_array(at, "flows", 1, MAX_FLOW_RULES);
     for (size_t j = 0; j < json_n(flows); j++) {

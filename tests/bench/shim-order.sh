@@ -120,9 +120,10 @@ for level in 0 1 2 3 4 5 6 7; do
         cburst 31250 quantum 60000
     in_s tc qdisc add dev p3 parent 1:1$level handle 2$level: bfifo \
         limit 250000
+    set -- 39 35 23 19 15 11 7 0
+    shift $level
     in_s tc filter add dev p3 parent 1: protocol ip prio $((level + 1)) u32 \
-        match ip tos "$(printf 0x%02x $(((7 - level) << 5)))" 0xe0 \
-        flowid 1:1$level
+        match ip tos "$(printf 0x%02x $(($1 << 2)))" 0xfc flowid 1:1$level
 done
 in_s tc filter add dev p3 parent 1: protocol arp prio 9 u32 \
     match u32 0 0 flowid 1:10
@@ -133,9 +134,9 @@ ip netns exec "$M" "$BUILD/shim/stagecoach-shim" --name "$PREFIX-2" \
 SHIM2_PID=$!
 wait_until "$BUILD/shim/stagecoach-shim" --show "$TMP/shim2.sock"
 ask2 lease 600000 0
-ask2 slot 1 1 48 search/high 0
+ask2 slot 1 1 35 search/high 0
 ask2 flow 1 tcp 10.99.0.3 5001 10.99.0.2 6001
-shim_ask slot 2 5 16 search/low 1
+shim_ask slot 2 5 15 search/low 1
 two_flows "$C"
 down=$(share $((began + 500)) $((ended - 100)) 6001)
 

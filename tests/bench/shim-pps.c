@@ -349,7 +349,7 @@ turn_stages(struct bench *b, int which, enum stage last)
         classify_burst_from_host(c, packets, n, 1, true, v);
     }
     if (last >= TAG) {
-        tag_burst(packets, v, n);
+        tag_burst(packets, v, n, 0);
     }
     if (last >= COUNT) {
         uint32_t lengths[PORT_BURST];

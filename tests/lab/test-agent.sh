@@ -161,10 +161,10 @@ new_mark
 echo '{"generation": 3, "version": 5, "lease_ms": 1500, "report_ms": 200}' > "$dir/lease"
 transact '{"op": "insert", "table": "Host_Wanted", "row": {
     "host": "h0", "version": 5, "generation": 3, "lease_ms": 1500,
-    "default_dscp": 4, "control_dscp": 50, "min_share": 0.05,
+    "level_dscp": ["map", [[0, 50], [1, 48], [2, 40], [3, 32], [7, 4]]],
+    "min_share": 0.05,
     "congestion": ["map", [["gamma", 0.9], ["beta", 0.25]]],
     "level": ["map", [["asha/t0", 0], ["asha/t1", 2], ["asha/far", 1]]],
-    "dscp": ["map", [["asha/t0", 48], ["asha/t1", 32]]],
     "rank": ["map", [["asha/t0", 0], ["asha/t1", 1]]],
     "weight": ["map", [["asha/t0", 2.5]]]}}'
 wait_for 1 "the order reaches the shim" shim_says '^slot [0-9]* 1 48 0 asha/t0'

@@ -37,7 +37,7 @@ ask() { ovs-appctl -t "$dir/run/controller.ctl" "$@"; }
 asks() { ask "$1" | grep -q -- "$2"; }
 wanted() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
-        Stagecoach_Hosts Host_Wanted dscp host level policy | tr -d '"'
+        Stagecoach_Hosts Host_Wanted host level level_dscp policy | tr -d '"'
 }
 wants() { wanted | grep -qF -- "$1"; }
 # number NAME: prints a number of controller/status.
@@ -82,16 +82,16 @@ has_law() {
 }
 await "h0 gets the law" has_law '{beta=0.3, floor=0.02, gamma=0.97}'
 await "h0 gets levels" wants 'h0,{large/t0=1, small/t0=0}'
-await "h1 gets DSCPs" wants '{large/t0=40, small/t0=48},h1'
+await "h1 gets DSCPs" wants 'h1,{large/t0=1, small/t0=0},{0=39, 1=35, 2=23, '
 await "both agents are connected" asks controller/status '"agents":2'
 await "agents get leases" grep -q '"generation":1.*"lease_ms":10000' \
     "$dir/h0.out"
 "$stagecoach" hosts | grep -q '^h1  *connected  *ordered .* 75.0%' ||
     fail "stagecoach hosts"
-"$stagecoach" order | grep -q '^ *0  *0  *48  *small .* h[01]:tx' ||
+"$stagecoach" order | grep -q '^ *0  *0  *35  *small .* h[01]:tx' ||
     fail "stagecoach order"
 "$stagecoach" explain large/t0 >"$dir/explain"
-grep -q '^large/t0 is job 1 of order .* its level is 1 (DSCP 40)' \
+grep -q '^large/t0 is job 1 of order .* its level is 1 (DSCP 23)' \
     "$dir/explain" || fail "stagecoach explain: $(cat "$dir/explain")"
 grep -q '^ *0  *0  *small/t0  *[0-9.]* s' "$dir/explain" ||
     fail "stagecoach explain: preceding jobs: $(cat "$dir/explain")"

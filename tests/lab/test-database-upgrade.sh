@@ -40,7 +40,7 @@ start() {
 }
 
 mkdir -p "$dir/db" "$dir/run"
-old hosts 0.9.0 min_share congestion control_dscp >"$dir/old.ovsschema"
+old hosts 0.9.0 min_share congestion level_dscp >"$dir/old.ovsschema"
 if cmp -s "$dir/old.ovsschema" "$SOURCE/wire/hosts.ovsschema"; then
     fail "the old schema is the new one"
 fi

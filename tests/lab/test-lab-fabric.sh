@@ -94,7 +94,7 @@ check_fabric() {
     in_extra "$BUILD/tests/lab/traffic" source 10.77.0.1 5002 0 0 0 9000 &
     low_pid=$! pids="$pids $!"
     wait_until '[ "$(class_bytes 1:17)" -gt 5000000 ]'
-    in_extra "$BUILD/tests/lab/traffic" source 10.77.0.1 5001 0 192 0 4000 &
+    in_extra "$BUILD/tests/lab/traffic" source 10.77.0.1 5001 0 140 0 4000 &
     high_pid=$! pids="$pids $!"
     wait_until '[ "$(class_bytes 1:11)" -gt 5000000 ]'
 

@@ -3,7 +3,7 @@
 #
 # Checks two TCP flows of different levels through one shim: the higher one
 # gets the uplink while it has data, then the lower one gets it back; both get
-# their DSCPs, and a flow without a job gets the default DSCP.  Flows are
+# their DSCPs, and a flow without a job keeps its DSCP.  Flows are
 # classified while many of their packets are queued.  Then the lease ends, and
 # the shim is killed and restarted.
 set -u
@@ -74,19 +74,19 @@ at_least "lower, alone again" \
 
 is_dscp 6001 48
 is_dscp 6002 8
-is_dscp 6003 0
+is_dscp 6003 46
 grep -q "miss tcp 10.99.0.1 5003 10.99.0.2 6003" "$TMP/misses" ||
     fail "the unknown flow was not reported"
 ! grep -q "6001" "$TMP/misses" || fail "a known flow was reported"
 
 # A guard gives the lower level a fifth of the link.  That job marks its data
-# as control packets (DSCP 56): few leave as such, and it gets no more.
+# as control packets (DSCP 39): few leave as such, and it gets no more.
 shim_ask guard 200000
 in_b "$traffic" sink-each 4000 6001 6002 >"$TMP/sink" & sink=$!
 ip netns exec "$B" "$traffic" dscp 4000 eth0 >"$TMP/dscp" & dscp=$!
 PIDS="$PIDS $sink $dscp"
 wait_until b_listens t 6002
-in_a "$traffic" source 10.99.0.2 6002 5002 224 0 3000 >/dev/null &
+in_a "$traffic" source 10.99.0.2 6002 5002 156 0 3000 >/dev/null &
 low=$!
 in_a "$traffic" source 10.99.0.2 6001 5001 0 0 3000 >"$TMP/high" &
 high=$!
@@ -100,7 +100,7 @@ at_least "lower, guarded" \
     "$(shares $((ended - 2000)) $((ended - 100)) 6002)" 150
 at_least "higher, with a guard" \
     "$(shares $((ended - 2000)) $((ended - 100)) 6001)" 700
-awk '$1 == 6002 { n[$2] += $3 } END { exit n[56] * 20 > n[8] }' "$TMP/dscp" ||
+awk '$1 == 6002 { n[$2] += $3 } END { exit n[39] * 20 > n[8] }' "$TMP/dscp" ||
     fail "packets marked as control: $(xargs <"$TMP/dscp")"
 
 # Two flows fill the queue of packets without a job before the agent connects.

@@ -122,14 +122,14 @@ switch_off "\$1"
 start "\$1" "\$2"
 END
 # marked none|most: looks for two seconds at the packets of h0 and of h1, which
-# must be many.  Jobs of the first level have DSCP 48, which ssh does not use.
+# must be many.  Jobs of the first level have DSCP 35, which ssh does not use.
 cat >"$dir/marked" <<SCRIPT
 #!/bin/sh -e
 "$BUILD/tests/lab/traffic" dscp 2000 to-h0 >"$dir/dscp-h0" &
 "$BUILD/tests/lab/traffic" dscp 2000 to-h1 >"$dir/dscp-h1"
 wait \$!
 for host in h0 h1; do
-    set -- "\$1" \$(awk '{ n += \$3 } \$2 == 48 { marked += \$3 }
+    set -- "\$1" \$(awk '{ n += \$3 } \$2 == 35 { marked += \$3 }
         END { print n + 0, marked + 0 }' "$dir/dscp-\$host")
     echo "\$3 of \$2 packets of \$host are marked"
     [ \$2 -ge 100 ]

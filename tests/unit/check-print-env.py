@@ -16,6 +16,7 @@ from fake_agent import FakeAgent
 STAGECOACH = sys.argv.pop()
 JOBS = {"jobs": [{"job": "asha/t0", "dscp": 40, "queue": 2, "rank": 1},
                  {"job": "asha/waits", "dscp": 0, "queue": 7}]}
+OTHER = {**JOBS, "dscps": [50, 45, 44, 43, 42, 41, 33, 5]}
 
 
 def run(agent, *words):
@@ -43,8 +44,15 @@ class PrintEnv(unittest.TestCase):
         for agent in None, FakeAgent({"agent/jobs": JOBS}):
             status, lines, _ = run(agent, "--level", "0", "asha", "waits")
             self.assertEqual(status, 0)
-            self.assertEqual(lines["NCCL_IB_TC"], "192")
+            self.assertEqual(lines["NCCL_IB_TC"], "140")
             self.assertEqual(lines["NCCL_IB_SL"], "6")
+
+    def test_takes_the_dscp_of_a_level_from_the_agents_policy(self):
+        for level, tos, sl in (0, "180", "6"), (5, "132", "1"):
+            status, lines, _ = run(FakeAgent({"agent/jobs": OTHER}),
+                                   "--level", str(level), "asha", "waits")
+            self.assertEqual((status, lines["NCCL_IB_TC"],
+                              lines["NCCL_IB_SL"]), (0, tos, sl))
 
     def test_prints_no_class_that_nobody_knows(self):
         agent = FakeAgent({"agent/jobs": JOBS})

@@ -122,7 +122,7 @@ def higher_goes_first_and_is_tagged(folder):
     by_port = {5001: [], 5002: []}
     for place, (_, frame, _) in enumerate(out):
         by_port[port(frame)].append(place)
-        expect(tos(frame) == {5001: 48, 5002: 16}[port(frame)] * 4,
+        expect(tos(frame) == {5001: 35, 5002: 11}[port(frame)] * 4,
                f"TOS {tos(frame)} of {port(frame)}")
         expect(capture.checksum(frame[14:34]) == 0, "a wrong checksum")
     expect(sum(by_port[5001]) < sum(by_port[5002]) / 1.5, by_port)
@@ -160,7 +160,7 @@ def reads_pcapng_and_cut_frames(folder):
     capture.write_pcap(folder / "in.pcap", frames, snap=64)
     out, _, counts, _ = run(folder, None, RULES)
     expect([(len(f), n) for _, f, n in out] == [(64, 700)] * 3, out)
-    expect(tos(out[0][1]) == 192, counts)
+    expect(tos(out[0][1]) == 140, counts)
 
 
 def sees_iterations(folder):

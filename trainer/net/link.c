@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "wire/shim-protocol.h"
 
 #define READ_AHEAD 65536        /* Bytes that a read for a head may take. */
 #define WAKE 524288             /* Bytes of a long payload per wake-up. */
@@ -23,7 +24,6 @@
  * automatic size grows too late for megabytes.  The system may allow less. */
 #define RECEIVE_BUFFER ((int) 1 << 22)
 
-#define CONTROL_TOS 0xe0        /* DSCP 56: the class of control traffic. */
 #define CONTROL_PRIORITY 6      /* The highest that needs no privilege. */
 
 void
@@ -84,7 +84,7 @@ link_accept(struct link *link, int listener, const char *congestion)
 void
 link_mark_control(int fd)
 {
-    int tos = CONTROL_TOS, priority = CONTROL_PRIORITY;
+    int tos = SHIM_CONTROL_DSCP << 2, priority = CONTROL_PRIORITY;
 
     /* One of the first two fails, depending on the family; unmarked traffic is
      * sent in the default class. */

@@ -123,8 +123,8 @@ check_wanted(const struct world *world)
 
     must(world->wanted.min_share <= SHIM_MIN_SHARE_UNIT
          || world->wanted.min_share == SHIM_MIN_SHARE_DEFAULT);
-    must(world->wanted.default_dscp <= 63);
-    must(world->wanted.control_dscp >= 1 && world->wanted.control_dscp <= 63);
+    must(wanted_default_dscp(&world->wanted) <= 63);
+    must(world->wanted.control.dscp >= 1 && world->wanted.control.dscp <= 63);
     must(c->gamma >= SHIM_CONGESTION_UNIT / 2);
     HOSTSREC_HOST_WANTED_FOR_EACH (db, world->idl) {
         for (size_t i = 0; i < db->n_level; i++) {

@@ -16,14 +16,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 check_policy(const struct policy *p)
 {
-    int above = p->control_dscp;
+    uint64_t used = UINT64_C(1) << p->control_dscp;
 
     must(p->n_levels >= 1 && p->n_levels <= POLICY_MAX_LEVELS);
     for (int i = 0; i < p->n_levels; i++) {
-        must(p->dscp[i] >> 3 < above >> 3);
-        above = p->dscp[i];
+        must(p->dscp[i] <= 63 && !(used >> p->dscp[i] & 1));
+        used |= UINT64_C(1) << p->dscp[i];
     }
-    must(p->default_dscp >> 3 < above >> 3 && p->control_dscp <= 63);
+    must(p->default_dscp <= 63 && !(used >> p->default_dscp & 1));
+    must(p->control_dscp && p->control_dscp <= 63);
     for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
         const struct policy_member *m = &policy_members[i];
         double value = policy_member_get(m, p);

@@ -57,14 +57,15 @@ reads_rates(void **state OVS_UNUSED)
 
 /* Which level the filters choose for the first bytes of a packet. */
 static int
-level_of(uint16_t protocol, uint32_t first)
+level_of(const struct tc_plan *plan, uint16_t protocol, uint32_t first)
 {
     int level = TC_DEFAULT_LEVEL, n = 0;
 
     for (int i = 0; i < TC_N_FILTERS; i++) {
-        struct tc_filter f = tc_filter_of(i);
+        struct tc_filter f;
 
-        if (f.protocol == protocol && (first & f.mask) == f.value) {
+        if (tc_filter_of(plan, i, &f) && f.protocol == protocol &&
+            (first & f.mask) == f.value) {
             level = f.level;
             n++;
         }
@@ -74,20 +75,31 @@ level_of(uint16_t protocol, uint32_t first)
 }
 
 static void
-chooses_the_level_by_the_class_selector(void **state OVS_UNUSED)
+chooses_the_level_by_the_dscp_of_the_policy(void **state OVS_UNUSED)
 {
+    /* A policy of four levels. */
+    const struct tc_plan plan = {
+        .dscps = { 39, 35, 23, 20, 7, 255, 255, 0 },
+    };
+
     for (uint32_t dscp = 0; dscp < 64; dscp++) {
-        int level = 7 - (dscp >> 3);
+        int level = 0;
+
+        while (level < TC_DEFAULT_LEVEL && plan.dscps[level] != dscp) {
+            level++;
+        }
 
         /* A header of 20 bytes, with ECN and a length; and IPv6 with a flow
          * label. */
-        assert_int_equal(level_of(ETH_P_IP, 0x45000000 | dscp << 18 | 3 << 16
-                                            | 1500), level);
-        assert_int_equal(level_of(ETH_P_IPV6, 0x60000000 | dscp << 22
-                                              | 3 << 20 | 0xfffff), level);
+        assert_int_equal(level_of(&plan, ETH_P_IP,
+                                  0x45000000 | dscp << 18 | 3 << 16 | 1500),
+                         level);
+        assert_int_equal(level_of(&plan, ETH_P_IPV6,
+                                  0x60000000 | dscp << 22 | 3 << 20 | 0xfffff),
+                         level);
     }
-    assert_int_equal(level_of(ETH_P_ARP, 0x00010800), TC_CONTROL_LEVEL);
-    assert_int_equal(level_of(0x88cc, 0), TC_DEFAULT_LEVEL);
+    assert_int_equal(level_of(&plan, ETH_P_ARP, 0x00010800), TC_CONTROL_LEVEL);
+    assert_int_equal(level_of(&plan, 0x88cc, 0), TC_DEFAULT_LEVEL);
 }
 
 static void
@@ -142,7 +154,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_an_interface_and_its_rate),
         cmocka_unit_test(reads_rates),
-        cmocka_unit_test(chooses_the_level_by_the_class_selector),
+        cmocka_unit_test(chooses_the_level_by_the_dscp_of_the_policy),
         cmocka_unit_test(keeps_a_share_for_each_level),
         cmocka_unit_test(stays_within_what_can_be_counted),
     };

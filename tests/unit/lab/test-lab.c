@@ -23,6 +23,7 @@
 #include "lab/measure/stall-watch.h"
 #include "lab/run/run.h"
 #include "openvswitch/dynamic-string.h"
+#include "policies/policy.h"
 #include "reporting/report.h"
 #include "scenario/scenario.h"
 #include "util.h"
@@ -31,21 +32,33 @@ static void
 a_port_has_eight_levels(void **state OVS_UNUSED)
 {
     struct ds ds = DS_EMPTY_INITIALIZER;
+    struct policy *policy;
     const char *text;
 
-    fabric_put_shaping(&ds, "p3", 50000000, 9000, QUEUES_STRICT);
+    assert_null(policy_from_string(
+        "p", "{\"name\": \"p\", \"order\": \"stage\"}", &policy));
+    fabric_put_shaping(&ds, "p3", 50000000, 9000, QUEUES_STRICT, policy);
     text = ds_cstr(&ds);
     assert_non_null(strstr(text, "classid 1:1 htb rate 50000000bit "
                            "ceil 50000000bit"));
     for (int level = 0; level < 8; level++) {
-        char *match = xasprintf("match ip tos 0x%02x 0xe0 flowid 1:1%d\n",
-                                (7 - level) * 32, level);
+        char *class = xasprintf("classid 1:1%d htb", level);
+
+        assert_non_null(strstr(text, class));
+        free(class);
+    }
+    for (int level = 0; level < 7; level++) {
+        char *match = xasprintf(
+            "match ip tos 0x%02x 0xfc flowid 1:1%d\n",
+            (level ? policy->dscp[level - 1] : policy->control_dscp) << 2,
+            level);
 
         assert_non_null(strstr(text, match));
         free(match);
     }
     assert_non_null(strstr(text, "protocol arp prio 9 u32 match u32 0 0 "
                            "flowid 1:10\n"));
+    policy_destroy(policy);
     ds_destroy(&ds);
 }
 
@@ -55,7 +68,7 @@ a_port_may_have_one_queue(void **state OVS_UNUSED)
     for (int queues = QUEUES_FIFO; queues <= QUEUES_ECN; queues++) {
         struct ds ds = DS_EMPTY_INITIALIZER;
 
-        fabric_put_shaping(&ds, "p3", 50000000, 9000, queues);
+        fabric_put_shaping(&ds, "p3", 50000000, 9000, queues, NULL);
         assert_non_null(strstr(ds_cstr(&ds), "htb rate 50000000bit"));
         assert_non_null(strstr(ds_cstr(&ds), "bfifo limit"));
         assert_null(strstr(ds_cstr(&ds), "filter"));

@@ -72,29 +72,18 @@ static const struct {
     { LEVELS("\"default_dscp\": -1"),
       "p.json: /levels/default_dscp: -1 is not an integer from 0 to 63" },
     { LEVELS("\"control_dscp\": true"),
-      "p.json: /levels/control_dscp: true is not an integer from 0 to 63" },
-    { LEVELS("\"dscp\": [16, 24]"),
-      "p.json: /levels/dscp/1: 24 is not below 16 of /levels/dscp/0" },
+      "p.json: /levels/control_dscp: true is not an integer from 1 to 63" },
+    { LEVELS("\"control_dscp\": 0, \"default_dscp\": 1"),
+      "p.json: /levels/control_dscp: 0 is not an integer from 1 to 63" },
     { LEVELS("\"dscp\": [40, 24, 24]"),
-      "p.json: /levels/dscp/2: 24 is not below 24 of /levels/dscp/1" },
-    { LEVELS("\"dscp\": [46, 44]"),
-      "p.json: /levels/dscp/1: 44 has the same first three bits as 46 of "
-      "/levels/dscp/0, a switch could not tell them apart" },
-    { LEVELS("\"dscp\": [56]"),
-      "p.json: /levels/dscp/0: 56 is not below 56 of /levels/control_dscp" },
-    { LEVELS("\"dscp\": [48], \"control_dscp\": 49"),
-      "p.json: /levels/dscp/0: 48 has the same first three bits as 49 of "
-      "/levels/control_dscp, a switch could not tell them apart" },
-    { LEVELS("\"control_dscp\": 40"),
-      "p.json: /levels/control_dscp: 40 is not above 48 of /levels/dscp/0" },
-    { LEVELS("\"control_dscp\": 50"),
-      "p.json: /levels/control_dscp: 50 has the same first three bits as 48 "
-      "of /levels/dscp/0, a switch could not tell them apart" },
-    { LEVELS("\"default_dscp\": 8"),
-      "p.json: /levels/default_dscp: 8 is not below 8 of /levels/dscp/5" },
-    { LEVELS("\"dscp\": [4]"),
-      "p.json: /levels/dscp/0: 4 has the same first three bits as 0 of "
-      "/levels/default_dscp, a switch could not tell them apart" },
+      "p.json: /levels: dscp/1 and dscp/2 are both 24; expected a different "
+      "DSCP for each level" },
+    { LEVELS("\"dscp\": [39]"),
+      "p.json: /levels: control_dscp and dscp/0 are both 39; expected a "
+      "different DSCP for each level" },
+    { LEVELS("\"default_dscp\": 7"),
+      "p.json: /levels: dscp/5 and default_dscp are both 7; expected a "
+      "different DSCP for each level" },
     { LEVELS("\"fold\": \"all\""),
       "p.json: /levels/fold: \"all\" is not one of \"neighbours\", "
       "\"truncate\"" },
@@ -160,6 +149,37 @@ warns_of_members_without_effect(void **state)
 }
 
 static void
+warns_of_the_dscps_of_other_traffic(void **state)
+{
+    struct policy *policy;
+    char *warnings;
+
+    assert_null(policy_from_string("p.json", LEVELS("\"fold\": \"truncate\""),
+                                   &policy));
+    assert_null(policy_warnings("p.json", policy));
+    policy_destroy(policy);
+    assert_null(policy_from_string(
+        "p.json",
+        LEVELS("\"dscp\": [48, 46, 45, 26], \"control_dscp\": 56,"
+               "\"default_dscp\": 23"),
+        &policy));
+    warnings = policy_warnings("p.json", policy);
+    assert_string_equal(
+        warnings,
+        "p.json: /levels/control_dscp: warning, 56 is the DSCP of routing and "
+        "network control (CS6, CS7); expected another one, such as 35\n"
+        "p.json: /levels/dscp/0: warning, 48 is the DSCP of routing protocols "
+        "(CS6), and of RoCE's congestion notifications by usual settings; "
+        "expected another one, such as 35\n"
+        "p.json: /levels/dscp/1: warning, 46 is the DSCP of voice (EF); "
+        "expected another one, such as 35\n"
+        "p.json: /levels/dscp/3: warning, 26 is the DSCP of RoCE by usual "
+        "settings; expected another one, such as 35");
+    free(warnings);
+    policy_destroy(policy);
+}
+
+static void
 names_the_member_at_fault(void **state)
 {
     for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
@@ -188,7 +208,7 @@ read_policy(const char *text)
 static void
 has_defaults_for_all_but_name_and_order(void **state)
 {
-    static const uint8_t dscp[] = { 48, 40, 32, 24, 16, 8 };
+    static const uint8_t dscp[] = { 35, 23, 19, 15, 11, 7 };
     struct order_options options = ORDER_OPTIONS_INIT(ORDER_FAIR);
     struct policy *policy = read_policy("{\"name\": \"p\","
                                         " \"order\": \"fair\"}");
@@ -199,7 +219,7 @@ has_defaults_for_all_but_name_and_order(void **state)
     assert_int_equal(policy->n_levels, 6);
     assert_memory_equal(policy->dscp, dscp, sizeof dscp);
     assert_int_equal(policy->default_dscp, 0);
-    assert_int_equal(policy->control_dscp, 56);
+    assert_int_equal(policy->control_dscp, 39);
     assert_int_equal(policy->lease_ms, 10000);
     assert_int_equal(policy->coalesce_ms, 20);
     assert_int_equal(policy->retag_ms, 100);
@@ -389,7 +409,7 @@ rewrites_what_has_changed(void **state)
     assert_true(policy_weight(read, NULL, "asha") == 2);
     policy_rows_init(&rows, read);
     assert_row(&rows, "/aging_s", "90", true);
-    assert_row(&rows, "/levels/dscp", "[48,40]", true);
+    assert_row(&rows, "/levels/dscp", "[35,23]", true);
     assert_row(&rows, "/levels/fold", "\"truncate\"", true);
     assert_row(&rows, "/improve/moves", "8", true);
     assert_row(&rows, "/improve/budget_ms", "5", false);
@@ -474,6 +494,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_the_member_at_fault),
         cmocka_unit_test(warns_of_members_without_effect),
+        cmocka_unit_test(warns_of_the_dscps_of_other_traffic),
         cmocka_unit_test(has_defaults_for_all_but_name_and_order),
         cmocka_unit_test(reads_every_member),
         cmocka_unit_test(reads_the_numbers_of_orders),

@@ -145,8 +145,8 @@ the_first_matching_rule_decides(void **state)
 
         assert_int_equal(replay_rules_slot(rules, &key), cases[i].slot);
     }
-    assert_int_equal(rules->jobs[0].dscp, 48);
-    assert_int_equal(rules->jobs[1].dscp, 8);
+    assert_int_equal(rules->jobs[0].dscp, 35);
+    assert_int_equal(rules->jobs[1].dscp, 7);
     assert_int_equal(rules->jobs[1].rank, 1);
     assert_int_equal(rules->min_share, SHIM_MIN_SHARE_DEFAULT);
     replay_rules_destroy(rules);

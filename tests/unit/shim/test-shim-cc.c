@@ -102,7 +102,7 @@ control_ports_go_first_without_limits(void **state)
         packet_make(&sent, &data);
         v = world_carry(w, SENDER, &data, &p);
         assert_int_equal(v.treatment.level, SHIM_LEVEL_CONTROL);
-        assert_int_equal(v.treatment.dscp, CC_CONTROL_DSCP);
+        assert_int_equal(v.treatment.dscp, SHIM_CONTROL_DSCP);
         assert_int_equal(v.queue, 0);
         assert_memory_equal(p.frame.data, sent.frame.data, sent.frame.length);
         world_poll(w, MS / 100);

@@ -644,7 +644,7 @@ control_is_registered_or_marked(void **state)
         frames[1][14] = 0x60 | 50 >> 2;
         frames[1][15] = (cases[i / 2].marked ? 50 & 3 : 51 & 3) << 6;
         job_slots_set(js, &row);
-        job_slots_set_control(js, 50);
+        job_slots_set_control(js, 50, 0);
         parse_frame(frame, lengths[i % 2], true, &p);
         flow.key = p.key;
         flow.control = cases[i / 2].registered;
@@ -732,7 +732,7 @@ a_burst_equals_its_packets(void **state)
         for (uint32_t i = 0; i < n; i++) {
             packets[i] = kinds[random() % (round % 2 ? 7 : 3)];
         }
-        job_slots_set_control(js, round % 5 ? 56 : 46);
+        job_slots_set_control(js, round % 5 ? 56 : 46, 0);
         classify_burst_from_host(&all, packets, n, MS, round % 3, v);
         classify_burst_to_host(&all, packets, n, slots);
         for (uint32_t i = 0; i < n; i++) {

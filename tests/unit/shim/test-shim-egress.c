@@ -379,8 +379,10 @@ queued_frames_leave_with_their_new_level(void **state)
     send_rest(&f);
     assert_int_equal(f.port.dscp[9], 0);
 
-    /* Without lease nobody has a level: 1 is the default. */
+    /* Without lease nobody has a level: 1 is the default, and 0 is a level's
+     * DSCP, which no packet keeps. */
     f.now += SECOND;
+    job_slots_set_control(f.slots, SHIM_CONTROL_DSCP, 1);
     push_slots(&f, slots, 5);
     job_slots_lease(f.slots, f.now, 0, 1);
     send_rest(&f);
@@ -479,7 +481,7 @@ push_control(struct fixture *f, uint16_t slot, uint16_t port_slot, uint32_t n,
         v[i] = verdict_of(f, slot | FLOW_CONTROL);
         v[i].slot = slot;
         tag_frame(rte_pktmbuf_mtod(frames[i], uint8_t *), length,
-                  v[i].treatment.dscp);
+                  v[i].treatment, 0);
     }
     egress_push_burst(f->e, frames, v, n, f->now);
 }

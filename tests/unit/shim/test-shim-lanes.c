@@ -552,7 +552,7 @@ check_congestion_control(unsigned int n_lanes, bool own_queues)
         settle(&b);
         dscp = take_dscp(&b);
         if (i == control) {
-            assert_int_equal(dscp, CC_CONTROL_DSCP);
+            assert_int_equal(dscp, SHIM_CONTROL_DSCP);
         } else {
             assert_int_equal(dscp, job_slots_treatment(b.slots,
                              1 + i % N_JOBS, true).dscp);

@@ -219,7 +219,7 @@ tables_can_be_written_and_read(void **state)
                               .name = "a/b" };
     struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
     struct shim_flow control_flow = good_flow;
-    struct shim_control control = { .dscp = 50 };
+    struct shim_control control = { .dscp = 50, .levels = 6 };
     struct shim_rate rate = { .bps = 1000000 };
     static const struct shim_congestion congestion = { 900000, 300000, 1 };
     struct shim_min_share min_share = { .share = 20000 };
@@ -243,6 +243,7 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(ask(c, SHIM_CONTROL, &control, sizeof control, NULL,
                          NULL), 0);
     assert_int_equal(job_slots_control_dscp(t.slots), 50);
+    assert_true(job_slots_level_dscps(t.slots) == (UINT64_C(1) << 50 | 6));
     control_flow.control = 1;
     assert_int_equal(ask(c, SHIM_FLOW_ADD, &control_flow, sizeof control_flow,
                          NULL, NULL), 0);
@@ -732,6 +733,7 @@ a_new_shim_gets_the_state_and_the_socket(void **state)
     assert_int_equal(told.default_dscp, 10);
     assert_int_equal(told.lease_left_ms, 3000);
     assert_int_equal(told.control_dscp, job_slots_control_dscp(t.slots));
+    assert_true(told.level_dscps == job_slots_level_dscps(t.slots));
     assert_int_equal(ask(c, SHIM_TAKE_OVER, &leave, sizeof leave, NULL, NULL),
                      EINVAL);
     assert_int_equal(ask(c, SHIM_TAKE_OVER, &nonsense, sizeof nonsense, NULL,

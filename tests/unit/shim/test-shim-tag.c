@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "shim/classify/classify.h"
 #include "shim/classify/tag.h"
 
 /* The whole sum, as RFC 1071 has it. */
@@ -115,6 +116,7 @@ the_header_of_a_frame_is_found(void **state)
         { 0x08, 0x06 },                         /* ARP has none. */
     };
     static const uint8_t at[] = { 14, 18, 22, 14, 0 };
+    const struct treatment t = { .level = 2, .dscp = 40 };
 
     (void) state;
     for (size_t i = 0; i < sizeof at; i++) {
@@ -127,10 +129,10 @@ the_header_of_a_frame_is_found(void **state)
             frame[at[i] + 9] = 17;
         }
         memcpy(before, frame, sizeof frame);
-        tag_frame(frame, 30, 40);       /* Not all of it is there. */
+        tag_frame(frame, 30, t, 0); /* Not all of it is there. */
         assert_memory_equal(frame, before, sizeof frame);
 
-        tag_frame(frame, sizeof frame, 40);
+        tag_frame(frame, sizeof frame, t, 0);
         if (i == 3) {
             tag_ipv6(before + at[i], 40);
         } else if (at[i]) {
@@ -141,6 +143,72 @@ the_header_of_a_frame_is_found(void **state)
     }
 }
 
+/* Packets of no job keep the DSCP of their sender, and their ECN bits, unless
+ * it is that of a level or of control; those of a job never do. */
+static void
+only_levels_are_taken_from_packets_of_no_job(void **state)
+{
+    const uint64_t levels = UINT64_C(1) << 35 | UINT64_C(1) << 39;
+    const struct treatment treatments[] = {
+        { .level = SHIM_LEVEL_DEFAULT, .dscp = 5, .is_default = true },
+        { .level = 3, .dscp = 19, .in_use = true },
+        { .level = SHIM_LEVEL_CONTROL, .dscp = 39, .is_default = true },
+    };
+
+    (void) state;
+    for (uint32_t i = 0; i < 64 * 4 * 3; i++) {
+        struct treatment t = treatments[i / 256];
+        uint8_t old = i % 64, ecn = i / 64 % 4;
+        uint8_t expected = (i / 256 || levels >> old & 1 ? t.dscp : old);
+        uint8_t frames[3][54] = { { 0 } };
+        struct packet packets[3];
+        struct verdict v[3];
+
+        for (int k = 0; k < 3; k++) {
+            uint8_t *ip = frames[k] + 14;
+
+            if (k == 1) { /* IPv6. */
+                memcpy(frames[k] + 12, "\x86\xdd\x60", 3);
+                ip[6] = 59;
+                ip[0] |= old >> 2;
+                ip[1] = (old << 6 | ecn << 4 | 5) & 0xff;
+            } else {
+                uint16_t check;
+
+                memcpy(frames[k] + 12, "\x08\x00\x45", 3);
+                ip[1] = old << 2 | ecn;
+                ip[3] = 40;
+                ip[8] = 64;
+                ip[9] = 17;
+                check = checksum(ip, 20);
+                ip[10] = check >> 8;
+                ip[11] = check & 0xff;
+            }
+            packets[k] = (struct packet){ frames[k], sizeof frames[k] };
+            v[k] = (struct verdict){
+                .l3 = 14,
+                .family = k == 1 ? 6 : 4,
+                .is_ip = true,
+                .treatment = t,
+            };
+        }
+        tag_burst(packets, v, 2, levels);
+        tag_frame(frames[2], sizeof frames[2], t, levels);
+        for (int k = 0; k < 3; k++) {
+            uint8_t *ip = frames[k] + 14;
+
+            if (k == 1) {
+                assert_int_equal((ip[0] & 0xf) << 2 | ip[1] >> 6, expected);
+                assert_int_equal(ip[1] >> 4 & 3, ecn);
+                assert_int_equal(ip[1] & 0xf, 5);
+            } else {
+                assert_int_equal(ip[1], expected << 2 | ecn);
+                assert_int_equal(ip[10] << 8 | ip[11], checksum(ip, 20));
+            }
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -148,6 +216,7 @@ main(void)
         cmocka_unit_test(ipv4_checksum_equals_a_full_one),
         cmocka_unit_test(ipv4_wrong_checksum_stays_wrong),
         cmocka_unit_test(ipv6_only_the_dscp_changes),
+        cmocka_unit_test(only_levels_are_taken_from_packets_of_no_job),
         cmocka_unit_test(the_header_of_a_frame_is_found),
     };
 

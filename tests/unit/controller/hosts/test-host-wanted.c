@@ -26,9 +26,9 @@ struct fixture {
     struct host_wanted_ctx ctx;
 
     char *names[2];
-    int64_t ranks[2], levels[2], dscps[2];
+    int64_t ranks[2], levels[2];
+    int64_t dscp_levels[8], dscps[8];
     double weights[2], min_share, congestion[3];
-    int64_t control_dscp;
     char *congestion_keys[3];
     struct hostsrec_host_wanted row;
 };
@@ -68,11 +68,15 @@ set_up(void **state)
     for (int i = 0; i < 2; i++) {
         f->names[i] = CONST_CAST(char *, i ? "c/b" : "c/a");
         f->ranks[i] = f->levels[i] = !i;
-        f->dscps[i] = f->policy->dscp[!i];
         f->weights[i] = 2;
     }
     f->min_share = f->policy->min_share;
-    f->control_dscp = f->policy->control_dscp;
+    for (int i = 0; i < 8; i++) {
+        f->dscp_levels[i] = i;
+        f->dscps[i] = (i == 0   ? f->policy->control_dscp
+                       : i == 7 ? f->policy->default_dscp
+                                : f->policy->dscp[i - 1]);
+    }
     f->congestion_keys[0] = CONST_CAST(char *, "beta");
     f->congestion_keys[1] = CONST_CAST(char *, "floor");
     f->congestion_keys[2] = CONST_CAST(char *, "gamma");
@@ -84,25 +88,14 @@ set_up(void **state)
         .version = 5,
         .generation = 3,
         .lease_ms = f->policy->lease_ms,
-        .default_dscp = f->policy->default_dscp,
         .policy = CONST_CAST(char *, "p"),
-        .key_rank = f->names,
-        .value_rank = f->ranks,
-        .n_rank = 2,
-        .key_level = f->names,
-        .value_level = f->levels,
-        .n_level = 2,
-        .key_dscp = f->names,
-        .value_dscp = f->dscps,
-        .n_dscp = 2,
-        .key_weight = f->names,
-        .value_weight = f->weights,
-        .n_weight = 2,
-        .min_share = &f->min_share,
-        .n_min_share = 1,
+        .key_rank = f->names, .value_rank = f->ranks, .n_rank = 2,
+        .key_level = f->names, .value_level = f->levels, .n_level = 2,
+        .key_level_dscp = f->dscp_levels, .value_level_dscp = f->dscps,
+        .n_level_dscp = 8,
+        .key_weight = f->names, .value_weight = f->weights, .n_weight = 2,
+        .min_share = &f->min_share, .n_min_share = 1,
         .trust = CONST_CAST(char *, "registered"),
-        .control_dscp = &f->control_dscp,
-        .n_control_dscp = 1,
         .key_congestion = f->congestion_keys,
         .value_congestion = f->congestion,
         .n_congestion = 3,
@@ -205,7 +198,7 @@ static void
 each_change_of_a_job_is_written(void **state)
 {
     struct fixture *f = *state;
-    int64_t *const integers[] = { f->ranks, f->levels, f->dscps };
+    int64_t *const integers[] = { f->ranks, f->levels };
 
     for (size_t i = 0; i < ARRAY_SIZE(integers); i++) {
         for (int k = 0; k < 2; k++) {
@@ -246,15 +239,22 @@ each_change_of_the_policy_or_leader_is_written(void **state)
     f->policy->control_dscp++;
     assert_true(differs(f));
     f->policy->control_dscp--;
+    f->policy->dscp[5]++;
+    assert_true(differs(f));
+    f->policy->dscp[5]--;
+    f->row.n_level_dscp--;
+    assert_true(differs(f));
+    f->row.n_level_dscp++;
+    f->policy->n_levels--;
+    assert_true(differs(f));
+    f->policy->n_levels++;
+    assert_false(differs(f));
     f->row.policy = CONST_CAST(char *, "q");
     assert_true(differs(f));
     f->row.policy = CONST_CAST(char *, "p");
     f->congestion[1] += 0.01;
     assert_true(differs(f));
     f->congestion[1] = f->policy->congestion_floor;
-    f->row.n_control_dscp = 0;
-    assert_true(differs(f));
-    f->row.n_control_dscp = 1;
     f->row.n_min_share = 0;
     assert_true(differs(f));
     f->row.n_min_share = 1;
