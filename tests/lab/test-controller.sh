@@ -75,7 +75,7 @@ has_guard() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
         Stagecoach_Hosts Host_Wanted min_share host | grep -qx "$1"
 }
-await "h0 gets the guard" has_guard '0.02,h0'
+await "h0 gets the guard" has_guard 'h0,0.02'
 has_law() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
         Stagecoach_Hosts Host_Wanted congestion host | grep -qF "$1"
