@@ -6,13 +6,13 @@
 #    host a -- shim -- link -- shim -- host b
 #
 # Measures one flow, at MTU 1500 and 9000, $ROUNDS times (default 5, of 2 s
-# each) with shims and with kernel bridges, and, with six CPUs or more, so that
-# it has some of its own, with dpdk-testpmd (which only copies frames from port
-# to port) on the same kind of ports; the round trip and
-# the processor time of idle shims; and eight shims at the same time, around
-# one kernel bridge, with each host sending to the next one, $RUNS times
-# (default 5, of 5 s). $PARTS selects some of "pair idle eight" (default all).
-# Prints one JSON object on standard output, progress on standard error.
+# each) through two shims, which disable offloads of the kernel, and on a link
+# between the hosts that keeps all offloads: its rate, and the processor time of
+# sender, receiver and shims; the round trip on both, and the processor time of
+# idle shims; and eight shims at the same time, around one kernel bridge, with
+# each host sending to the next one, $RUNS times (default 5, of 5 s). $PARTS
+# selects some of "pair idle eight" (default all).  Prints one JSON object on
+# standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 shim=$PWD/build/shim/stagecoach-shim traffic=$PWD/build/tests/lab/traffic
@@ -76,12 +76,8 @@ link() {    # NS1 IF1 NS2 IF2 MTU
     ip -n "$prefix-$3" link set "$4" up
 }
 
-# host NS ADDRESS: gives eth0 there an address, and no offloads, so that all
-# get the same frames.
-host() {
-    ip -n "$prefix-$1" addr add "$2/24" dev eth0
-    in_ns "$1" ethtool -K eth0 tx off >/dev/null
-}
+# address NS ADDRESS IF
+address() { ip -n "$prefix-$1" addr add "$2/24" dev "$3"; }
 
 listens() { [ -n "$(in_ns "$1" ss "-Hl${2}n" "sport = :$3")" ]; }
 
@@ -113,7 +109,7 @@ mbps() {
     awk -v ms="$2" '{ n += $3 } END { print n * 8 / ms / 1000 }' "$1"
 }
 
-# --- Two shims.
+# --- Two shims, and a direct link.
 pair_make() {    # MTU
     for ns in a na nb b; do
         make_ns $ns
@@ -121,115 +117,19 @@ pair_make() {    # MTU
     link a eth0 na host "$1"
     link na uplink nb uplink "$1"
     link nb host b eth0 "$1"
-    host a 10.99.0.1
-    host b 10.99.0.2
-}
-
-pair_unmake() {
-    for ns in a na nb b; do
-        ip netns del "$prefix-$ns"
-    done
-}
-
-testpmd() {    # NS MTU
-    [ "$1" = na ] && cpus=2-3 || cpus=4-5
-    [ "$2" = 1500 ] && ring=framesz=2048,blocksz=65536,framecnt=512 ||
-        ring=framesz=9216,blocksz=36864,framecnt=256
-    mkfifo "$dir/$1.in"
-    # It ends with its standard input.
-    sleep 1000 >"$dir/$1.in" &
-    pair_pids="$pair_pids $!"
-    pids="$pids $!"
-    ip netns exec "$prefix-$1" dpdk-testpmd \
-        --lcores "0@($cpus),1@($cpus)" --no-pci --no-telemetry \
-        --file-prefix "$prefix-$1" $huge \
-        "--vdev=net_af_packet0,iface=host,$ring,qdisc_bypass=1" \
-        "--vdev=net_af_packet1,iface=uplink,$ring,qdisc_bypass=1" -- \
-        --forward-mode=io --nb-cores=1 --total-num-mbufs=4096 \
-        --mbuf-size=9472 --no-mlockall <"$dir/$1.in" >>"$dir/testpmd" 2>&1 &
-    pids="$pids $!"
-    pair_pids="$pair_pids $!"
-}
-
-pair_start() {    # WHAT MTU
-    pair_pids=
-    case $1 in
-    shim)
-        for ns in na nb; do
-            start_shim $ns 40Gbit "$2"
-            pair_pids="$pair_pids $last_pid"
-        done
-        wait_until shims_answer na nb ;;
-    testpmd)
-        for ns in na nb; do
-            testpmd $ns "$2"
-        done ;;
-    bridge)
-        for ns in na nb; do
-            ip -n "$prefix-$ns" link add bridge0 mtu "$2" type bridge
-            ip -n "$prefix-$ns" link set host master bridge0
-            ip -n "$prefix-$ns" link set uplink master bridge0
-            ip -n "$prefix-$ns" link set bridge0 up
-        done ;;
-    esac
-    wait_until in_ns a "$traffic" ping 10.99.0.2 7000 1 100
-}
-
-pair_stop() {    # WHAT
-    # shellcheck disable=SC2086
-    stop $pair_pids
-    rm -f "$dir/na.in" "$dir/nb.in"
-    if [ "$1" = bridge ]; then
-        for ns in na nb; do
-            ip -n "$prefix-$ns" link del bridge0
-        done
-    fi
-}
-
-# one_flow MS: prints Mbit/s.
-one_flow() {
-    ip netns exec "$prefix-b" "$traffic" sink $(($1 + 300)) 7001 >"$dir/sink" &
-    sink=$!
-    wait_until listens b t 7001
-    in_ns a "$traffic" bulk 10.99.0.2 7001 "$1" >/dev/null
-    wait $sink
-    mbps "$dir/sink" "$1"
-}
-
-echo_start() {
+    link a eth1 b eth1 "$1"
+    address a 10.99.0.1 eth0
+    address b 10.99.0.2 eth0
+    address a 10.98.0.1 eth1
+    address b 10.98.0.2 eth1
     ip netns exec "$prefix-b" "$traffic" echo 600000 7000 &
     pids="$pids $!"
     wait_until listens b u 7000
 }
 
-huge=--in-memory
-[ "$(awk '$1 == "HugePages_Free:" { print $2 }' /proc/meminfo)" -ge 120 ] ||
-    huge="--no-huge -m 128"
-
-pair() {
-    kinds="shim bridge"
-    if [ "$(nproc)" -lt 6 ]; then
-        echo "dpdk-testpmd is left out: it needs 6 CPUs, there are $(nproc)" \
-            >&2
-    elif command -v dpdk-testpmd >/dev/null; then
-        kinds="shim testpmd bridge"
-    else
-        echo "dpdk-testpmd is left out: it is not installed" >&2
-    fi
-    for mtu in 1500 9000; do
-        pair_make $mtu
-        echo_start
-        round=0
-        while [ $round -lt "${ROUNDS:-5}" ]; do
-            round=$((round + 1))
-            for kind in $kinds; do
-                pair_start $kind $mtu
-                one_flow 2000 >>"$dir/pair-$kind-$mtu"
-                echo "$kind $mtu: $(tail -n 1 "$dir/pair-$kind-$mtu")" >&2
-                pair_stop $kind
-            done
-        done
-        pair_unmake
+pair_unmake() {
+    for ns in a na nb b; do
+        ip netns del "$prefix-$ns"
     done
 }
 
@@ -240,22 +140,72 @@ cpu_ns() {
     done | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
+# shims_start MTU: sets $shim_pids.
+shims_start() {
+    shim_pids=
+    for ns in na nb; do
+        start_shim $ns 40Gbit "$1"
+        shim_pids="$shim_pids $last_pid"
+    done
+    wait_until shims_answer na nb
+    wait_until in_ns a "$traffic" ping 10.99.0.2 7000 1 100
+}
+
+# one_flow KIND ADDRESS MTU: adds "MBPS CPU_SECONDS_PER_GBIT" to pair-KIND-MTU.
+one_flow() {
+    ip netns exec "$prefix-b" "$traffic" sink 2300 7001 >"$dir/sink" &
+    sink=$!
+    wait_until listens b t 7001
+    # shellcheck disable=SC2086
+    before=$(cpu_ns $shim_pids)
+    times >"$dir/times"
+    in_ns a "$traffic" bulk "$2" 7001 2000 >/dev/null
+    wait $sink
+    times >>"$dir/times"
+    # shellcheck disable=SC2086
+    after=$(cpu_ns $shim_pids)
+    # Lines 2 and 4 of the times are those of children that have ended.
+    tr 'ms' '  ' <"$dir/times" | awk -v shims=$((after - before)) \
+        -v mbps="$(mbps "$dir/sink" 2000)" '
+        NR == 2 { before = ($1 + $3) * 60 + $2 + $4 }
+        NR == 4 { cpu = ($1 + $3) * 60 + $2 + $4 - before + shims / 1e9
+                  print mbps, cpu / (mbps * 2 / 1000) }' \
+        >>"$dir/pair-$1-$3"
+    echo "$1 $3: $(tail -n 1 "$dir/pair-$1-$3")" >&2
+}
+
+pair() {
+    for mtu in 1500 9000; do
+        pair_make $mtu
+        round=0
+        while [ $round -lt "${ROUNDS:-5}" ]; do
+            round=$((round + 1))
+            shim_pids=
+            one_flow host 10.98.0.2 $mtu
+            shims_start $mtu
+            one_flow shim 10.99.0.2 $mtu
+            # shellcheck disable=SC2086
+            stop $shim_pids
+        done
+        pair_unmake
+    done
+}
+
+# round_trips ADDRESS
+round_trips() { in_ns a "$traffic" ping "$1" 7000 100 100 | awk '{ print $2 }'; }
+
 idle() {
     pair_make 1500
-    echo_start
-    for kind in bridge shim; do
-        pair_start $kind 1500
-        in_ns a "$traffic" ping 10.99.0.2 7000 100 100 |
-            awk '{ print $2 }' >"$dir/idle-$kind"
-        if [ $kind = shim ]; then
-            # shellcheck disable=SC2086
-            set -- $pair_pids
-            before=$(cpu_ns "$@")
-            sleep 4
-            echo $((($(cpu_ns "$@") - before) / 2)) >"$dir/idle-cpu"
-        fi
-        pair_stop $kind
-    done
+    shims_start 1500
+    round_trips 10.98.0.2 >"$dir/idle-host"
+    round_trips 10.99.0.2 >"$dir/idle-shim"
+    # shellcheck disable=SC2086
+    before=$(cpu_ns $shim_pids)
+    sleep 4
+    # shellcheck disable=SC2086
+    echo $((($(cpu_ns $shim_pids) - before) / 2)) >"$dir/idle-cpu"
+    # shellcheck disable=SC2086
+    stop $shim_pids
     pair_unmake
 }
 
@@ -271,7 +221,7 @@ eight_run() {    # MTU RATE
         link h$i eth0 n$i host "$1"
         link n$i uplink f p$i "$1"
         ip -n "$prefix-f" link set p$i master bridge0
-        host h$i 10.99.0.1$i
+        address h$i 10.99.0.1$i eth0
         start_shim n$i "$2" "$1"
         eight_pids="$eight_pids $last_pid"
         names="$names n$i"
@@ -334,44 +284,32 @@ STALL_MS = 1000
 figures, baseline = {}, {}
 
 
-def numbers(name):
+def medians(name):
+    """Returns the median of each column."""
     try:
-        return [float(x) for x in open(os.path.join(sys.argv[1], name))]
+        with open(os.path.join(sys.argv[1], name), encoding="utf-8") as f:
+            rows = [[float(x) for x in line.split()] for line in f]
     except FileNotFoundError:
-        return []
-
-
-def median(name):
-    values = numbers(name)
-    return statistics.median(values) if values else None
-
-
-def ratio(a, b):
-    return round(a / b, 3) if a and b else None
+        return None
+    return [statistics.median(column) for column in zip(*rows)]
 
 
 for mtu in ("1500", "9000"):
-    rates = {kind: median("pair-%s-%s" % (kind, mtu))
-             for kind in ("shim", "testpmd", "bridge")}
-    if not rates["shim"]:
-        continue
-    for kind, rate in rates.items():
-        baseline["%s_mbps_%s" % (kind, mtu)] = rate and round(rate)
-    if rates["testpmd"]:
-        figures["vs_testpmd_" + mtu] = ratio(rates["shim"],
-                                             rates["testpmd"])
-    else:
-        baseline["testpmd"] = "skipped: fewer than 6 CPUs, or not installed"
-    figures["vs_bridge_" + mtu] = ratio(rates["shim"], rates["bridge"])
+    shim = medians("pair-shim-" + mtu)
+    host = medians("pair-host-" + mtu)
+    if shim:
+        figures["vs_host_" + mtu] = round(shim[0] / host[0], 4)
+        figures["cpu_per_gbit_" + mtu] = round(shim[1], 3)
+        baseline["shim_gbps_" + mtu] = round(shim[0] / 1000, 2)
+        baseline["host_gbps_" + mtu] = round(host[0] / 1000, 2)
+        baseline["host_cpu_per_gbit_" + mtu] = round(host[1], 4)
 
-if numbers("idle-shim"):
-    # A round trip passes two shims, each twice.
-    shim = statistics.mean(numbers("idle-shim"))
-    bridge = statistics.mean(numbers("idle-bridge"))
-    figures["idle_pass_us"] = round((shim - bridge) / 4, 1)
-    figures["idle_cpu"] = round(median("idle-cpu") / 4e9, 4)
-    baseline["idle_rtt_us"] = round(shim)
-    baseline["bridge_rtt_us"] = round(bridge)
+if medians("idle-shim"):
+    [shim], [host] = medians("idle-shim"), medians("idle-host")
+    figures["added_rtt_us"] = round(shim - host)
+    figures["idle_cpu"] = round(medians("idle-cpu")[0] / 4e9, 4)
+    baseline["shim_rtt_us"] = round(shim)
+    baseline["host_rtt_us"] = round(host)
 
 stalls, runs = 0, 0
 for mtu in ("1500", "9000"):
