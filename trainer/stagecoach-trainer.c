@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/options.h"
 #include "trainer/compare/compare.h"
 #include "trainer/gossip/peer.h"
 #include "trainer/groups/group-server.h"
@@ -17,7 +16,6 @@
 #include "trainer/net/token.h"
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"
-#include "trainer/ps/bench-ps.h"
 #include "trainer/ps/server.h"
 #include "trainer/train/train.h"
 
@@ -76,32 +74,6 @@ conclude(const char *command, char *error, int status)
     return status;
 }
 
-static int
-run_bench(int argc, char *argv[])
-{
-    static const struct option_row rows[] = {
-        { "json", OPTION_FLAG, .size = sizeof(bool),
-          .help = "print one JSON object instead of a table" },
-        { .name = NULL },
-    };
-    static const struct option_table table = {
-        .name = "stagecoach-trainer bench", .rows = rows,
-        .usage = "usage: stagecoach-trainer bench ps [OPTION...]\n\n"
-                 "Compare a parameter server with plain sockets.\n",
-        .operand = "\"ps\"", .min_operands = 1, .max_operands = 1,
-    };
-    bool json = false;
-    int what, status = option_table_command(&table, argc, argv, &json, &what);
-
-    if (status >= 0) {
-        return status;
-    }
-    return strcmp(argv[what], "ps")
-           ? conclude("bench", message("\"%s\": only \"ps\" is allowed",
-                                       argv[what]), EXIT_USAGE)
-           : conclude("bench", bench_ps(json), EXIT_FAILED);
-}
-
 int
 main(int argc, char *argv[])
 {
@@ -113,9 +85,6 @@ main(int argc, char *argv[])
     if (argc == 2 && !strcmp(argv[1], "--version")) {
         puts("stagecoach-trainer " STAGECOACH_VERSION);
         return 0;
-    }
-    if (argc >= 2 && !strcmp(argv[1], "bench")) {
-        return run_bench(argc - 1, argv + 1);
     }
     if (argc >= 2 && !strcmp(argv[1], "compare")) {
         return compare_command(argc - 1, argv + 1);

@@ -16,8 +16,7 @@ run=0
 while [ $run -lt "${RUNS:-3}" ]; do
     run=$((run + 1))
     echo "run $run" >&2
-    timeout 120 "${BUILD:-build}/trainer/stagecoach-trainer" bench ps --json \
-        >"$dir/$run"
+    timeout 120 "${BUILD:-build}/tests/bench/ps-speed" >"$dir/$run"
 done
 python3 - "$dir" <<'EOF_PYTHON'
 import json

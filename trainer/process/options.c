@@ -604,9 +604,7 @@ commands_help(void)
         printf("  %s [OPTION...]\n      %s\n", roles[i].name, roles[i].help);
     }
     puts("  compare SPEC.json [OPTION...]\n"
-         "      Train under several schemes, one after the other.\n"
-         "  bench ps [--json]\n"
-         "      Compare a parameter server with plain sockets.\n\n"
+         "      Train under several schemes, one after the other.\n\n"
          "\"stagecoach-trainer COMMAND --help\" lists the options of a "
          "command "
          "by subject:\n"

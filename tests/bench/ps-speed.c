@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/ps/bench-ps.h"
+/* Measures how fast a parameter server is, beside plain sockets.
+ *
+ * A server process and this one exchange values over the loopback interface.
+ * Beside each exchange the same bytes go over a plain socket to a process
+ * that does nothing with them, in turns, so that what disturbs the one
+ * disturbs the other; figures are medians.  Prints one JSON object. */
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -565,20 +570,8 @@ measure_pipelined(struct bench *b)
     }
 }
 
-static void
-print(struct bench *b, bool json)
-{
-    for (int i = 0; i < N_FIGURES; i++) {
-        printf(json ? "%s\"%s\": %.4g" : "%s%-28s %10.4g\n",
-               !json ? "" : i ? ", " : "{", names[i], median(&b->series[i]));
-    }
-    if (json) {
-        puts("}");
-    }
-}
-
-char *
-bench_ps(bool json)
+int
+main(void)
 {
     struct bench b = { .plain.fd = -1 };
 
@@ -594,10 +587,16 @@ bench_ps(bool json)
         measure_pipelined(&b);
         measure_bulk(&b);
     }
-    if (!b.error) {
-        print(&b, json);
+    for (int i = 0; !b.error && i < N_FIGURES; i++) {
+        printf("%s\"%s\": %.4g%s", i ? ", " : "{", names[i],
+               median(&b.series[i]), i + 1 < N_FIGURES ? "" : "}\n");
     }
     stop_processes(&b);
     free(b.bytes);
-    return b.error;
+    if (b.error) {
+        fprintf(stderr, "ps-speed: %s\n", b.error);
+        free(b.error);
+        return 1;
+    }
+    return 0;
 }
