@@ -5,7 +5,6 @@
 #include "agent/agent.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

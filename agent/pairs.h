@@ -24,7 +24,6 @@
  * Main thread only. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define PAIRS_MAX_FLOWS 4096

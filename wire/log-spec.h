@@ -33,7 +33,6 @@
  *
  * Plain data, owned by the caller, immutable after parsing. */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 enum log_format {

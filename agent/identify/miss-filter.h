@@ -24,9 +24,7 @@
  * Memory is bounded: beyond MISS_FILTER_MAX flows, all are forgotten.  Main
  * thread only. */
 
-#include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "heap.h"
 #include "openvswitch/hmap.h"

@@ -24,7 +24,6 @@
  * Main thread only. */
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "wire/progress-datagram.h"
 

@@ -17,7 +17,6 @@
  * No state.  Thread-safe. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/stat.h>
 
 struct log_paths_class {

@@ -20,7 +20,6 @@
  * The agent does not rely on a report: its text is cut at the first byte that
  * is not printable, and its numbers are only shown. */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/progress-datagram.h"

@@ -15,7 +15,6 @@
  * A thousand hosts with one finding are one finding: places are collected for
  * the same text. */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "svec.h"

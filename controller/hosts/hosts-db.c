@@ -10,7 +10,6 @@
 
 #include "controller/model/cluster.h"
 #include "controller/ovsdb/answers.h"
-#include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"

@@ -24,7 +24,6 @@
  *
  * No state. */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct database_file {

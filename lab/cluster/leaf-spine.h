@@ -32,7 +32,6 @@
  *
  * Plain data, for plans with plan_has_topology() only. */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct plan;

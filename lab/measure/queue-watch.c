@@ -4,7 +4,6 @@
 
 #include "lab/measure/queue-watch.h"
 
-#include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>

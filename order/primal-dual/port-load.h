@@ -18,7 +18,6 @@
  *
  * The caller owns the struct, which keeps its memory between uses. */
 
-#include <stddef.h>
 
 struct port_load {
     const struct permute_kernel *kernel;

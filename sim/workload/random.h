@@ -8,7 +8,6 @@
  * al. 2014). */
 
 #include <math.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct sim_random {

@@ -37,7 +37,6 @@
  * The workload is the caller's. */
 
 #include <math.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -2,7 +2,6 @@
 
 #include "trainer/gossip/allreduce.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -23,7 +23,6 @@
  * thread. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "trainer/net/link.h"

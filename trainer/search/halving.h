@@ -24,7 +24,6 @@
  * No I/O and no time.  The rungs must outlive the object.  One thread. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct search_rung;

@@ -16,7 +16,6 @@
  * which never block.  One thread. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "trainer/search/spec.h"
