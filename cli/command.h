@@ -76,7 +76,6 @@ int cmd_pki(int argc, char *argv[]);
 int cmd_status(int argc, char *argv[]);
 int cmd_order(int argc, char *argv[]);
 int cmd_explain(int argc, char *argv[]);
-int cmd_interleave(int argc, char *argv[]);
 int cmd_decisions(int argc, char *argv[]);
 int cmd_override(int argc, char *argv[]);
 int cmd_undo(int argc, char *argv[]);

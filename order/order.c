@@ -6,108 +6,83 @@
 #include "order/primal-dual/primal-dual.h"
 #include "order/problem/scratch.h"
 
+/* Puts all stages at level 0, listed by id.  The estimate assumes that each
+ * port is shared equally among its stages, each port regarded alone.  Real
+ * flows compete on two ports, and stages have different numbers of flows. */
+static void
+compute_fair(const struct order_options *options,
+             const struct order_problem *op, struct order_result *result)
+{
+    int *group = scratch_alloc(op->scratch, op->n_stages, sizeof *group);
+
+    order_result_shared(options, op, op->by_id, group, result);
+    scratch_free(op->scratch, group);
+}
+
 const struct order_class order_classes[ORDER_N_KINDS] = {
-    [ORDER_FAIR] = {
-        "fair", "No order: jobs take turns.",
-        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
-        ORDER_SERVICE_SHARE, false,
-    },
-    [ORDER_PLAIN] = {
-        "plain", "No shims: flows share, as TCP does.",
-        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
-        ORDER_SERVICE_SHARE, false,
-        "it is the network without shims",
-    },
-    [ORDER_MLTCP] = {
-        "mltcp", "No shims: flows near the end of an iteration get more.",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_SHARE, false,
-        "it is a congestion control that kernels do not have",
-    },
-    [ORDER_STAGE] = {
-        "stage", "Stages, to minimize their mean completion time.",
-        ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
-        ORDER_SERVICE_FILL, true,
-    },
-    [ORDER_EARLY] = {
-        "early", "Jobs whose metric still grows fast first, then as stage.",
-        ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
-        ORDER_SERVICE_FILL, true,
-    },
-    [ORDER_MAIF] = {
-        "maif", "Jobs whose metric improves most go first (JPAS).",
-        ORDER_UNIT_JOB, ORDER_UNIT_JOB,
-        ORDER_SERVICE_RANK, false,
-    },
-    [ORDER_STAGE_EARLY] = {
-        "stage+early", "Stages, and early jobs within them, by one weight.",
-        ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
-        ORDER_SERVICE_FILL, true,
-    },
-    [ORDER_FIFO] = {
-        "fifo", "First come, first served.",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_RANK, false,
-    },
-    [ORDER_FIFO_LM] = {
-        "fifo-lm",
-        "First come, first served; heavy ones share with the next (Baraat).",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_SHARE, false,
-    },
-    [ORDER_GROUPER] = {
-        "grouper",
-        "Whole stages by the primal-dual permutation (Grouper).",
-        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
-        ORDER_SERVICE_FILL, true,
-    },
-    [ORDER_SINCRONIA] = {
-        "sincronia",
-        "Coflows by bottleneck, largest weighted last (Sincronia).",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_RANK, true,
-    },
-    [ORDER_SEBF_STATIC] = {
-        "sebf-static", "Smallest bottleneck at arrival first (Varys).",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_MADD, false,
-    },
-    [ORDER_SEBF] = {
-        "sebf", "Smallest remaining bottleneck first (Varys).",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_MADD, false,
-    },
-    [ORDER_DCLAS] = {
-        "dclas", "Few queues by bytes sent so far (Aalo).",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_SHARE, false,
-    },
-    [ORDER_LAS] = {
-        "las", "Least bytes sent so far first.",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_SHARE, false,
-    },
-    [ORDER_TCF] = {
-        "tcf", "Least remaining bytes first.",
-        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
-        ORDER_SERVICE_RANK, false,
-    },
-    [ORDER_WORK] = {
-        "work", "Stages with the least remaining work first.",
-        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
-        ORDER_SERVICE_FILL, false,
-    },
-    [ORDER_INTENSITY] = {
-        "intensity", "Most computing per communication first (Crux, in part).",
-        ORDER_UNIT_JOB, ORDER_UNIT_JOB,
-        ORDER_SERVICE_RANK, false,
-    },
-    [ORDER_INTERLEAVE] = {
-        "interleave",
-        "As work; periodic jobs on a port take turns (CASSINI).",
-        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE,
-        ORDER_SERVICE_FILL, true,
-    },
+    [ORDER_FAIR] = { "No order: jobs take turns.", ORDER_UNIT_STAGE,
+                     ORDER_UNIT_STAGE, ORDER_SERVICE_SHARE, false,
+                     compute_fair },
+    [ORDER_PLAIN] = { "No shims: flows share, as TCP does.", ORDER_UNIT_STAGE,
+                      ORDER_UNIT_STAGE, ORDER_SERVICE_SHARE, false,
+                      compute_fair, "it is the network without shims" },
+    [ORDER_MLTCP] = { "No shims: flows near the end of an iteration get more.",
+                      ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+                      ORDER_SERVICE_SHARE, false, compute_fair,
+                      "it is a congestion control that kernels do not have" },
+    [ORDER_STAGE] = { "Stages, to minimize their mean completion time.",
+                      ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
+                      ORDER_SERVICE_FILL, true, order_compute_stage },
+    [ORDER_EARLY] = { "Jobs whose metric still grows fast first, "
+                      "then as stage.",
+                      ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
+                      ORDER_SERVICE_FILL, true, order_compute_early },
+    [ORDER_MAIF] = { "Jobs whose metric improves most go first (JPAS).",
+                     ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_RANK, false,
+                     order_compute_maif },
+    [ORDER_STAGE_EARLY] = { "Stages, and early jobs within them, "
+                            "by one weight.",
+                            ORDER_UNIT_STAGE, ORDER_UNIT_ITERATION,
+                            ORDER_SERVICE_FILL, true,
+                            order_compute_stage_early },
+    [ORDER_FIFO] = { "First come, first served.", ORDER_UNIT_COFLOW,
+                     ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+                     order_compute_fifo },
+    [ORDER_FIFO_LM] = { "First come, first served; "
+                        "heavy ones share with the next (Baraat).",
+                        ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+                        ORDER_SERVICE_SHARE, false, order_compute_fifo_lm },
+    [ORDER_GROUPER] = { "Whole stages by the primal-dual permutation "
+                        "(Grouper).",
+                        ORDER_UNIT_STAGE, ORDER_UNIT_STAGE, ORDER_SERVICE_FILL,
+                        true, order_compute_grouper },
+    [ORDER_SINCRONIA] = { "Coflows by bottleneck, largest weighted last "
+                          "(Sincronia).",
+                          ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+                          ORDER_SERVICE_RANK, true, order_compute_sincronia },
+    [ORDER_SEBF_STATIC] = { "Smallest bottleneck at arrival first (Varys).",
+                            ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+                            ORDER_SERVICE_MADD, false,
+                            order_compute_sebf_static },
+    [ORDER_SEBF] = { "Smallest remaining bottleneck first (Varys).",
+                     ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW, ORDER_SERVICE_MADD,
+                     false, order_compute_sebf },
+    [ORDER_DCLAS] = { "Few queues by bytes sent so far (Aalo).",
+                      ORDER_UNIT_COFLOW, ORDER_UNIT_COFLOW,
+                      ORDER_SERVICE_SHARE, false, order_compute_dclas },
+    [ORDER_LAS] = { "Least bytes sent so far first.", ORDER_UNIT_COFLOW,
+                    ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
+                    order_compute_las },
+    [ORDER_TCF] = { "Least remaining bytes first.", ORDER_UNIT_COFLOW,
+                    ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+                    order_compute_tcf },
+    [ORDER_WORK] = { "Stages with the least remaining work first.",
+                     ORDER_UNIT_STAGE, ORDER_UNIT_STAGE, ORDER_SERVICE_FILL,
+                     false, order_compute_work },
+    [ORDER_INTENSITY] = { "Most computing per communication first "
+                          "(Crux, in part).",
+                          ORDER_UNIT_JOB, ORDER_UNIT_JOB, ORDER_SERVICE_RANK,
+                          false, order_compute_intensity },
 };
 
 const char *const order_names[] = {
@@ -129,7 +104,6 @@ const char *const order_names[] = {
     [ORDER_TCF] = "tcf",
     [ORDER_WORK] = "work",
     [ORDER_INTENSITY] = "intensity",
-    [ORDER_INTERLEAVE] = "interleave",
     [ORDER_N_KINDS] = NULL,
 };
 
@@ -146,53 +120,16 @@ order_uses_metrics(enum order_kind kind)
            || kind == ORDER_STAGE_EARLY;
 }
 
-/* Puts all stages at level 0, listed by id.  The estimate assumes that each
- * port is shared equally among its stages, each port regarded alone.  Real
- * flows compete on two ports, and stages have different numbers of flows. */
-static void
-compute_fair(const struct order_options *options,
-             const struct order_problem *op, struct order_result *result)
-{
-    int *group = scratch_alloc(op->scratch, op->n_stages, sizeof *group);
-
-    order_result_shared(options, op, op->by_id, group, result);
-    scratch_free(op->scratch, group);
-}
-
-/* Each function sets all members of the result except 'bound' and
- * 'bound_kind'. */
-static order_compute_func *const compute[ORDER_N_KINDS] = {
-    [ORDER_FAIR] = compute_fair,
-    [ORDER_PLAIN] = compute_fair,
-    [ORDER_MLTCP] = compute_fair,
-    [ORDER_STAGE] = order_compute_stage,
-    [ORDER_EARLY] = order_compute_early,
-    [ORDER_MAIF] = order_compute_maif,
-    [ORDER_STAGE_EARLY] = order_compute_stage_early,
-    [ORDER_FIFO] = order_compute_fifo,
-    [ORDER_FIFO_LM] = order_compute_fifo_lm,
-    [ORDER_GROUPER] = order_compute_grouper,
-    [ORDER_SINCRONIA] = order_compute_sincronia,
-    [ORDER_SEBF_STATIC] = order_compute_sebf_static,
-    [ORDER_SEBF] = order_compute_sebf,
-    [ORDER_DCLAS] = order_compute_dclas,
-    [ORDER_LAS] = order_compute_las,
-    [ORDER_TCF] = order_compute_tcf,
-    [ORDER_WORK] = order_compute_work,
-    [ORDER_INTENSITY] = order_compute_intensity,
-    [ORDER_INTERLEAVE] = order_compute_interleave,
-};
-
 void
 order_compute(const struct order_options *options,
               const struct order_problem *op, struct order_result *result)
 {
     order_result_resize(result, op->n_stages);
-    compute[options->kind](options, op, result);
+    order_classes[options->kind].compute(options, op, result);
     result->bound = 0;
     result->bound_kind = ORDER_BOUND_NONE;
     if (!options->uncertified) {
-        result->bound = certificate_bound(op, options->coupled_work,
-                                          &result->bound_kind);
+        result->bound =
+            certificate_bound(op, options->coupled_work, &result->bound_kind);
     }
 }

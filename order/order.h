@@ -103,13 +103,15 @@ enum order_service {
 
 /* Description of an order. */
 struct order_class {
-    const char *name;           /* As in policies. */
     const char *summary;        /* One line of help. */
     enum order_unit unit;       /* Use order_unit(). */
     enum order_unit iterating;  /* Unit if jobs iterate. */
     enum order_service service;
-    bool certified;       /* Minimizes the sum of completion times that
-                           * the certificate bounds. */
+    bool certified; /* Minimizes the sum of completion times that the
+                     * certificate bounds. */
+    /* Use order_compute().  Sets all of the result but the bound. */
+    void (*compute)(const struct order_options *, const struct order_problem *,
+                    struct order_result *);
     const char *unserved; /* Why no shim serves the order, so that it
                            * exists only in the simulator; NULL if shims
                            * serve it. */

@@ -500,7 +500,7 @@ policy_check_served(const char *name, const struct policy *policy)
     return (class->unserved ? message(
                 "%s: /order: \"%s\" is for \"stagecoach sim\" only: %s; "
                 "expected an order that shims serve, such as \"stage\"",
-                name, class->name, class->unserved)
+                name, order_names[policy->order.kind], class->unserved)
                             : NULL);
 }
 

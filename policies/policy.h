@@ -114,8 +114,7 @@ struct policy {
                                  * iteration-weight.h. */
     double hysteresis;          /* Stages swap ranks only if that improves the
                                  * estimate by more than this share, 0 to 0.5.
-                                 * For the orders of stages, sincronia and
-                                 * interleave. */
+                                 * For the orders of stages and sincronia. */
     double min_share;           /* Minimum share of a link for each level with
                                  * queued traffic, 0 to 0.2.  It prevents
                                  * starvation. */

@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/operator/controller-query.h"
 #include "cli/operator/redact.h"
 #include "controller/ovsdb/rpc-call.h"
 #include "openvswitch/dynamic-string.h"
@@ -147,7 +146,7 @@ add_daemons(struct collection *c)
 {
     static const char *const views[] = {
         "status", "order", "hosts", "facts", "ports", "switches", "cojobs",
-        "stages", "decisions", "overrides", "interleave", "policy/show", NULL,
+        "stages", "decisions", "overrides", "policy/show", NULL,
     };
     static const char *const agent[] = {
         "status", "jobs", "flows", "claims", "readers", NULL,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach order, hosts, interleave, explain, status, stages, decisions:
+/* stagecoach order, hosts, explain, status, stages, decisions:
  * print a view of the controller. */
 
 #include <config.h>
@@ -83,56 +83,6 @@ int
 cmd_hosts(int argc, char *argv[])
 {
     return controller_query(argc, argv, NULL, "controller/hosts", print_hosts);
-}
-
-static void
-print_shared_ports(const struct json *ports)
-{
-    struct table *t = table_create("port\tjobs\tuse\tfits\texcess\tshifted");
-
-    for (size_t i = 0; i < ports->array.n; i++) {
-        const struct json *row = ports->array.elems[i];
-
-        table_add(t, "%s\t%zu\t%.1f%%\t%s\t%.1f%%\t%.1f%%",
-                  member_string(row, "port"),
-                  member_array(row, "jobs")->array.n,
-                  member_number(row, "utilisation") * 100,
-                  member_number(row, "compatible") ? "yes" : "no",
-                  member_number(row, "unshifted") * 100,
-                  member_number(row, "excess") * 100);
-    }
-    table_finish(t);
-}
-
-static void
-print_periodic_jobs(const struct json *jobs)
-{
-    struct table *t = table_create("job\tperiod_s\tburst_s\tshift_s");
-
-    for (size_t i = 0; i < jobs->array.n; i++) {
-        const struct json *row = jobs->array.elems[i];
-
-        table_add(t, "%s\t%.3f\t%.3f\t%.3f", member_string(row, "job"),
-                  member_number(row, "period_s"),
-                  member_number(row, "burst_s"),
-                  member_number(row, "shift_s"));
-    }
-    table_finish(t);
-}
-
-static void
-print_interleave(const struct json *json)
-{
-    print_shared_ports(member_array(json, "ports"));
-    putchar('\n');
-    print_periodic_jobs(member_array(json, "jobs"));
-}
-
-int
-cmd_interleave(int argc, char *argv[])
-{
-    return controller_query(argc, argv, NULL, "controller/interleave",
-                            print_interleave);
 }
 
 static void

@@ -85,7 +85,6 @@ describe_job(struct decide_job *dj, const struct policy *policy,
     }
     if (period > 0 && dj->iterations > 1) {
         traits->period = MAX(period, dj->burst);
-        traits->burst = dj->burst;
     }
     job_progress_score(&job->progress, policy, job->iteration,
                        dj->iterations,
@@ -165,10 +164,7 @@ merge_traits(struct order_traits *traits, const struct order_traits *job)
     traits->intensity = MAX(traits->intensity, job->intensity);
     traits->gain = MAX(traits->gain, job->gain);
     traits->early |= job->early;
-    if (job->period > traits->period) {
-        traits->period = job->period;
-        traits->burst = job->burst;
-    }
+    traits->period = MAX(traits->period, job->period);
 }
 
 /* Adds stage 's' as a whole to 'op'. */

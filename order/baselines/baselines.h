@@ -36,7 +36,6 @@ order_compute_func order_compute_las;
 order_compute_func order_compute_tcf;
 order_compute_func order_compute_work;
 order_compute_func order_compute_intensity;
-order_compute_func order_compute_interleave;
 
 /* Stores the begin and end of the sincronia epoch that contains 'now' in
  * '*begin' and '*end', all in seconds of the same clock.  The first epoch

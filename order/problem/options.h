@@ -29,7 +29,6 @@ enum order_kind {
     ORDER_TCF,         /* Least total remaining bytes. */
     ORDER_WORK,        /* Stages by their remaining work. */
     ORDER_INTENSITY,   /* Crux: most computing per communication. */
-    ORDER_INTERLEAVE,  /* ORDER_WORK, refined by time shifts. */
     ORDER_N_KINDS
 };
 

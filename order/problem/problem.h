@@ -64,8 +64,6 @@ struct order_traits {
                                  * value; 0 if unknown or already reached. */
     double period;              /* Seconds of an iteration without competitors;
                                  * 0 if the job is not periodic. */
-    double burst;               /* Seconds of each period in which the job
-                                 * communicates. */
 };
 
 /* One stage.  Read-only outside this module. */

@@ -80,9 +80,8 @@ add_job_traits(const struct live_job *job, struct order_traits *traits,
     }
     *compute += job->job->compute * job->job->devices;
     *exchange += job->exchange_time;
-    if (job->iterations_left > 1 && period_alone(job) > traits->period) {
-        traits->period = period_alone(job);
-        traits->burst = job->exchange_time;
+    if (job->iterations_left > 1) {
+        traits->period = fmax(traits->period, period_alone(job));
     }
 }
 

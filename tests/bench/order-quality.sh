@@ -43,7 +43,7 @@ trace=$data/FB2010-1Hr-150-0.txt
     bound fbup2000_online "$dir/up.txt"
 } &
 simulate fb_online "$trace" "stage sincronia sebf sebf-static tcf stage-early \
-    early interleave intensity fifo plain"
+    early intensity fifo plain"
 simulate fb_offline "$trace" "stage sincronia sebf tcf" --offline
 simulate fbup2000_online "$dir/up.txt" "stage sincronia sebf tcf"
 wait $!

@@ -30,7 +30,6 @@ VIEWS = {
     "decisions": "controller/decisions",
     "hosts": "controller/hosts",
     "overrides": "controller/overrides",
-    "interleave": "controller/interleave",
     "stages": "controller/stages",
     "switches": "controller/switches",
     "policy": "policy/show",

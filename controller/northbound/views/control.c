@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/decide/decide-problem.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
 #include "controller/decide/policy-file.h"
@@ -17,14 +16,12 @@
 #include "controller/hosts/telemetry.h"
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
-#include "controller/model/demand.h"
 #include "controller/northbound/views/cojobs-report.h"
 #include "controller/northbound/views/explain-report.h"
 #include "controller/northbound/views/ports-report.h"
 #include "controller/northbound/views/status-report.h"
 #include "controller/southbound/switches.h"
 #include "openvswitch/json.h"
-#include "order/baselines/interleave.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "unixctl.h"
@@ -179,84 +176,6 @@ control_explain(const struct controller *ctl, const char *job,
 }
 
 static struct json *
-interleave_port_to_json(const struct interleave_port *port, const char *name,
-                        const struct decide_problem *dp)
-{
-    struct json *jobs = json_array_create_empty();
-    struct json *json = json_object_create();
-
-    for (size_t i = 0; i < port->n_stages; i++) {
-        const struct job *job = dp->jobs[port->stages[i]].job;
-
-        json_array_add(jobs, json_string_create(job->full_name));
-    }
-    json_object_put_string(json, "port", name);
-    json_object_put(json, "jobs", jobs);
-    json_put_real(json, "utilisation", port->utilisation);
-    json_put_boolean(json, "compatible", port->compatible);
-    json_put_real(json, "unshifted", port->unshifted);
-    json_put_real(json, "excess", port->excess);
-    return json;
-}
-
-/* Returns the period, the burst and the shift of each periodic job. */
-static struct json *
-interleave_jobs_to_json(const struct decide_problem *dp,
-                        const struct interleave *il)
-{
-    struct json *array = json_array_create_empty();
-
-    for (size_t i = 0; i < dp->n_jobs; i++) {
-        const struct order_stage *s = &dp->op->stages[i];
-
-        if (interleave_duty(s) > 0) {
-            struct json *o = json_object_create();
-
-            json_object_put_string(o, "job", dp->jobs[i].job->full_name);
-            json_put_real(o, "period_s", s->traits.period);
-            json_put_real(o, "burst_s", s->traits.burst);
-            json_put_real(o, "shift_s", il->shift[i]);
-            json_array_add(array, o);
-        }
-    }
-    return array;
-}
-
-/* Reports which jobs could use their ports at different times: jobs with a
- * measured period that communicate in only a part of each iteration, compared
- * with the other jobs on their ports (order/baselines/interleave.h).  This is
- * advice for placing and starting jobs; no job is delayed. */
-static struct json *
-interleave_to_json(const struct controller *ctl)
-{
-    struct json *ports = json_array_create_empty();
-    struct json *json = json_object_create();
-    struct order_problem *op = order_problem_create(0);
-    char **names = demand_port_names(ctl->cluster);
-    struct decide_problem dp;
-    struct interleave *il;
-
-    decide_problem_init(&dp, op, NULL, ctl->cluster,
-                        policy_file_get(ctl->policy), ORDER_UNIT_JOB,
-                        time_wall_msec());
-    il = interleave_create(op);
-    for (size_t i = 0; i < il->n_ports; i++) {
-        json_array_add(ports, interleave_port_to_json(
-                           &il->ports[i], names[il->ports[i].port], &dp));
-    }
-    json_object_put(json, "ports", ports);
-    json_object_put(json, "jobs", interleave_jobs_to_json(&dp, il));
-    interleave_destroy(il);
-    for (int i = 0; i < op->n_ports; i++) {
-        free(names[i]);
-    }
-    free(names);
-    decide_problem_uninit(&dp);
-    order_problem_destroy(op);
-    return json;
-}
-
-static struct json *
 stages_to_json(const struct controller *ctl)
 {
     return decide_stages_to_json(ctl->decide);
@@ -299,7 +218,6 @@ const struct control_view control_views[] = {
     { "decisions", "controller/decisions", decisions_to_json },
     { "facts", "controller/facts", facts_to_json },
     { "hosts", "controller/hosts", cojobs_report_hosts },
-    { "interleave", "controller/interleave", interleave_to_json },
     { "jobs", "controller/jobs", cojobs_report_jobs },
     { "order", "controller/order", order_to_json },
     { "overrides", "controller/overrides", overrides_view },

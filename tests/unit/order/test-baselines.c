@@ -98,7 +98,6 @@ add_random_traits(struct order_problem *op, uint64_t *seed)
                                               : INFINITY,
             .early = instance_random(seed) % 2,
             .period = instance_random(seed) % 3,
-            .burst = instance_random(seed) % 3 / 2.0,
         };
 
         order_problem_set_traits(op, i, &traits);

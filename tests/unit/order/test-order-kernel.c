@@ -340,7 +340,7 @@ change(uint64_t *seed, int round, struct order_problem *op)
             .arrival = instance_random(seed) % 100,
             .sent = 1e8 * instance_uniform(seed),
             .gain = instance_uniform(seed), .early = i % 3 == 0,
-            .period = round / 2 % 2 ? 1 : 0, .burst = instance_uniform(seed),
+            .period = round / 2 % 2 ? 1 : 0,
         };
 
         instance_add_stage(seed, &(struct instance_crowd) {

@@ -24,7 +24,7 @@
     "\"fair\", \"plain\", \"mltcp\", \"stage\", \"early\", \"maif\", " \
     "\"stage+early\", \"fifo\", \"fifo-lm\", \"grouper\", "            \
     "\"sincronia\", \"sebf-static\", \"sebf\", \"dclas\", \"las\", "   \
-    "\"tcf\", \"work\", \"intensity\", \"interleave\""
+    "\"tcf\", \"work\", \"intensity\""
 
 /* Each row is one mistake that an operator can make and the words they get. */
 static const struct {
