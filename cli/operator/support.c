@@ -145,8 +145,9 @@ static void
 add_daemons(struct collection *c)
 {
     static const char *const views[] = {
-        "status", "order", "hosts", "facts", "ports", "switches", "cojobs",
-        "stages", "decisions", "overrides", "policy/show", NULL,
+        "status",    "order",     "hosts",       "facts",
+        "ports",     "switches",  "cojobs",      "stages",
+        "decisions", "overrides", "policy/show", NULL,
     };
     static const char *const agent[] = {
         "status", "jobs", "flows", "claims", "readers", NULL,

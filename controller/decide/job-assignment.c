@@ -13,7 +13,6 @@
 #include "order/order.h"
 #include "order/result/hysteresis.h"
 #include "order/result/job-ends.h"
-#include "order/result/levels.h"
 #include "order/result/slack.h"
 #include "policies/policy.h"
 #include "util.h"
@@ -88,29 +87,6 @@ sort_by_override(struct slack_job *jobs, size_t n)
     }
 }
 
-/* Assigns levels to the sorted jobs. */
-static void
-fold_jobs(const struct policy *policy, int n_ports, struct slack_job *jobs,
-          size_t n)
-{
-    int *next = xcalloc(MAX(n_ports, 1), sizeof *next);
-    struct fold fold;
-
-    fold_init(&fold, next, n_ports);
-    for (size_t i = 0; i < n; i++) {
-        jobs[i].level = fold_depth(&fold, jobs[i].ports, jobs[i].n_ports,
-                                   jobs[i].stride);
-    }
-    for (size_t i = 0; i < n; i++) {
-        jobs[i].level = (policy->order.kind == ORDER_FAIR ? 0
-                         : policy->order.truncate
-                         ? MIN((int) i, policy->n_levels - 1)
-                         : fold_level(&fold, jobs[i].level,
-                                      policy->n_levels));
-    }
-    free(next);
-}
-
 /* If the ports of the job are unknown, uses those of its stage. */
 static struct slack_job
 to_slack_job(const struct decide_problem *dp, const struct decide_job *dj)
@@ -143,7 +119,13 @@ assign_by_slack(struct job_assignments *assigned,
     }
     sort_by_override(jobs, dp->n_jobs);
     if (!whole) {
-        fold_jobs(policy, dp->op->n_ports, jobs, dp->n_jobs);
+        slack_set_levels(dp->op, policy->n_levels, jobs, dp->n_jobs);
+        for (size_t k = 0; k < dp->n_jobs; k++) {
+            jobs[k].level =
+                (policy->order.kind == ORDER_FAIR ? 0
+                 : policy->order.truncate ? MIN((int) k, policy->n_levels - 1)
+                                          : jobs[k].level);
+        }
     }
     for (size_t k = 0; k < dp->n_jobs; k++) {
         assigned->jobs[k] = (struct job_assignment){

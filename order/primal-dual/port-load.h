@@ -18,7 +18,6 @@
  *
  * The caller owns the struct, which keeps its memory between uses. */
 
-
 struct port_load {
     const struct permute_kernel *kernel;
     int n_ports, allocated;     /* A multiple of PERMUTE_LANES. */

@@ -23,10 +23,9 @@ compare_jobs(const void *a_, const void *b_)
     return (a->id > b->id) - (a->id < b->id);
 }
 
-/* Sets the ranks and the levels of the sorted jobs. */
-static void
-fold_jobs(const struct order_problem *op, int n_levels, struct slack_job *jobs,
-          size_t n)
+void
+slack_set_levels(const struct order_problem *op, int n_levels,
+                 struct slack_job *jobs, size_t n)
 {
     int *next = scratch_alloc(op->scratch, op->n_ports, sizeof *next);
     struct fold fold;
@@ -61,6 +60,6 @@ slack_assign(const struct order_problem *op, const struct order_result *result,
     }
     scratch_sort(op->scratch, jobs, n, sizeof *jobs, compare_jobs);
     if (!whole) {
-        fold_jobs(op, options->n_levels, jobs, n);
+        slack_set_levels(op, options->n_levels, jobs, n);
     }
 }

@@ -60,4 +60,8 @@ void slack_assign(const struct order_problem *, const struct order_result *,
                   const struct order_options *, struct slack_job *jobs,
                   size_t n);
 
+/* Sets the ranks and the levels of 'n' jobs, sorted by rank. */
+void slack_set_levels(const struct order_problem *, int n_levels,
+                      struct slack_job *jobs, size_t n);
+
 #endif /* order/result/slack.h */

@@ -34,13 +34,13 @@
 #include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 
-#define BIG ((size_t) 1 << 20)   /* Floats of the big value: 4 MB. */
+#define BIG ((size_t) 1 << 20) /* Floats of the big value: 4 MB. */
 #define BIG_ROUNDS 101
-#define N_KEYS 10000000         /* Keys of the bulk push. */
+#define N_KEYS 10000000 /* Keys of the bulk push. */
 #define BULK_ROUNDS 9
-#define N_PARTS 3               /* Pushes of 1, 10 and 100 % of the keys. */
+#define N_PARTS 3 /* Pushes of 1, 10 and 100 % of the keys. */
 #define SYNC_ROUNDS 101
-#define SYNC_OPS 50             /* Per round. */
+#define SYNC_OPS 50 /* Per round. */
 #define PIPELINED_ROUNDS 11
 #define PIPELINED_OPS 100000
 #define SMALL_REQUEST (FRAME_ENVELOPE_LENGTH + sizeof(struct frame_keys) + 4)
@@ -49,35 +49,46 @@
 
 /* In the order of printing. */
 enum figure {
-    BIG_VALUE_RATIO, PUSH_RATIO, PULL_RATIO, PUSH_RATE, PULL_RATE,
-    SOCKET_RATE, SPARSE_RATE, SPARSE_RATIO, SPARSE_NEAR_RATE,
-    SPARSE_PULL_RATE, SPARSE_FIRST_RATE,
-    PART_RATE,                  /* The first of N_PARTS. */
+    BIG_VALUE_RATIO,
+    PUSH_RATIO,
+    PULL_RATIO,
+    PUSH_RATE,
+    PULL_RATE,
+    SOCKET_RATE,
+    SPARSE_RATE,
+    SPARSE_RATIO,
+    SPARSE_NEAR_RATE,
+    SPARSE_PULL_RATE,
+    SPARSE_FIRST_RATE,
+    PART_RATE, /* The first of N_PARTS. */
     SYNC_RATIO = PART_RATE + N_PARTS,
-    SYNC_TIME, PINGPONG_TIME, PIPELINED_RATE, N_FIGURES
+    SYNC_TIME,
+    PINGPONG_TIME,
+    PIPELINED_RATE,
+    N_FIGURES
 };
 
 /* A plain socket. */
 struct plain {
-    int fd;                     /* -1: none. */
-    int low_water;              /* See link_set_low_water(). */
+    int fd;        /* -1: none. */
+    int low_water; /* See link_set_low_water(). */
 };
 
 struct bench {
-    struct store_client *client;        /* Of the server. */
-    struct plain plain;         /* To the plain process. */
-    pid_t server_pid, plain_pid;        /* 0: not started. */
-    uint8_t *bytes;             /* 12 * N_KEYS bytes. */
+    struct store_client *client; /* Of the server. */
+    struct plain plain;          /* To the plain process. */
+    pid_t server_pid, plain_pid; /* 0: not started. */
+    uint8_t *bytes;              /* 12 * N_KEYS bytes. */
     struct series {
         double values[MAX_ROUNDS];
         int n;
-    } series[N_FIGURES];        /* Each figure is a median. */
-    char *error;                /* First error, or NULL. */
+    } series[N_FIGURES]; /* Each figure is a median. */
+    char *error;         /* First error, or NULL. */
 };
 
 /* The first bytes to the plain process. */
 struct request {
-    uint64_t to, from;          /* Bytes that follow, bytes to answer. */
+    uint64_t to, from; /* Bytes that follow, bytes to answer. */
 };
 
 /* The processes. */
@@ -148,8 +159,7 @@ pin_processor(int place)
         }
     }
     if (CPU_COUNT(&all) > 1 && sched_setaffinity(0, sizeof one, &one)) {
-        fprintf(stderr, "bench: processors not chosen: %s\n",
-                strerror(errno));
+        fprintf(stderr, "bench: processors not chosen: %s\n", strerror(errno));
     }
 }
 
@@ -175,8 +185,7 @@ start_plain(struct bench *b)
 {
     int listener;
     uint16_t port;
-    char target[32], *error = address_listen("127.0.0.1", 0, &listener,
-                                             &port);
+    char target[32], *error = address_listen("127.0.0.1", 0, &listener, &port);
 
     if (error) {
         return error;
@@ -230,10 +239,12 @@ server_main(int out)
 
     dup2(null, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
-    signal(SIGPIPE, SIG_IGN);   /* Its last line is not read. */
-    error = ps_server_run(&(struct ps_server_config) {
-        .address = "127.0.0.1", .n_workers = 1, .n_threads = 1,
-        .sync = &(struct sync_spec) { .class = &sync_bsp },
+    signal(SIGPIPE, SIG_IGN); /* Its last line is not read. */
+    error = ps_server_run(&(struct ps_server_config){
+        .address = "127.0.0.1",
+        .n_workers = 1,
+        .n_threads = 1,
+        .sync = &(struct sync_spec){ .class = &sync_bsp },
         .reconnect_timeout_us = 1000000,
         .control = control_create(0),
     });
@@ -261,11 +272,17 @@ start_server(struct bench *b)
     port = read_port(out[0]);
     snprintf(target, sizeof target, "127.0.0.1:%d", port);
     servers[0] = target;
-    return store_client_create(&(struct ps_client_config) {
-        .servers = servers, .n_servers = 1, .n_workers = 1,
-        .n_parameters = BIG, .key_space = UINT64_MAX,
-        .width = 1, .optimiser = optimiser_find("sum"),
-    }, &b->client);
+    return store_client_create(
+        &(struct ps_client_config){
+            .servers = servers,
+            .n_servers = 1,
+            .n_workers = 1,
+            .n_parameters = BIG,
+            .key_space = UINT64_MAX,
+            .width = 1,
+            .optimiser = optimiser_find("sum"),
+        },
+        &b->client);
 }
 
 static void
@@ -328,8 +345,7 @@ compare_doubles(const void *a_, const void *b_)
 static double
 median(struct series *series)
 {
-    qsort(series->values, series->n, sizeof *series->values,
-          compare_doubles);
+    qsort(series->values, series->n, sizeof *series->values, compare_doubles);
     return series->values[series->n / 2];
 }
 
@@ -370,8 +386,8 @@ plain_exchange(struct bench *b, size_t to, size_t from)
  * one. */
 static void
 run_pair(struct bench *b, double (*our_work)(struct bench *, void *aux),
-         double (*plain_work)(struct bench *, void *aux), void *aux,
-         int round, double *ours, double *plain)
+         double (*plain_work)(struct bench *, void *aux), void *aux, int round,
+         double *ours, double *plain)
 {
     if (round % 2) {
         *ours = our_work(b, aux);
@@ -421,16 +437,15 @@ measure_big(struct bench *b)
         for (int pulls = 0; pulls < 2; pulls++) {
             struct transfer t = { value, pulls };
 
-            run_pair(b, transfer_value, transfer_plain, &t, i, &ours,
-                     &theirs);
+            run_pair(b, transfer_value, transfer_plain, &t, i, &ours, &theirs);
             note(b, PUSH_RATE + pulls, gb / ours);
             note(b, PUSH_RATIO + pulls, theirs / ours);
             both += theirs;
         }
         note(b, SOCKET_RATE, 2 * gb / both);
     }
-    note(b, BIG_VALUE_RATIO, fmin(median(&b->series[PUSH_RATIO]),
-                                  median(&b->series[PULL_RATIO])));
+    note(b, BIG_VALUE_RATIO,
+         fmin(median(&b->series[PUSH_RATIO]), median(&b->series[PULL_RATIO])));
     free(value);
 }
 
@@ -451,8 +466,7 @@ make_keys(uint64_t *keys, uint64_t gap)
 
 /* Returns millions of keys per second. */
 static double
-push_keys(struct bench *b, const uint64_t *keys, size_t n,
-          const float *values)
+push_keys(struct bench *b, const uint64_t *keys, size_t n, const float *values)
 {
     double begin = clock_monotonic_s();
 
@@ -473,8 +487,7 @@ measure_parts(struct bench *b, const uint64_t *keys, const float *values)
             part[k] = keys[k * every];
         }
         for (int round = 0; round < BULK_ROUNDS && !b->error; round++) {
-            note(b, PART_RATE + i,
-                 push_keys(b, part, N_KEYS / every, values));
+            note(b, PART_RATE + i, push_keys(b, part, N_KEYS / every, values));
         }
     }
     free(part);
@@ -501,7 +514,7 @@ measure_bulk(struct bench *b)
              N_KEYS / (clock_monotonic_s() - begin) / 1e6);
     }
     measure_parts(b, keys, values);
-    make_keys(keys, 100);       /* Near keys take one byte each. */
+    make_keys(keys, 100); /* Near keys take one byte each. */
     push_keys(b, keys, N_KEYS, values);
     for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
         note(b, SPARSE_NEAR_RATE, push_keys(b, keys, N_KEYS, values));

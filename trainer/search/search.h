@@ -20,7 +20,6 @@
  * Meanwhile it handles SIGTERM, SIGINT and SIGCHLD; the first two end the
  * search.  One thread. */
 
-
 #include "wire/announce.h"
 
 struct cJSON;

@@ -339,7 +339,8 @@ change(uint64_t *seed, int round, struct order_problem *op)
         struct order_traits traits = {
             .arrival = instance_random(seed) % 100,
             .sent = 1e8 * instance_uniform(seed),
-            .gain = instance_uniform(seed), .early = i % 3 == 0,
+            .gain = instance_uniform(seed),
+            .early = i % 3 == 0,
             .period = round / 2 % 2 ? 1 : 0,
         };
 
