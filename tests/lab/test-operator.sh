@@ -201,7 +201,7 @@ tells_the_same() {
 }
 await "the history file has the same results" tells_the_same
 sc policy tune --history "$dir/db/history.db" --budget 5 >"$dir/out" || [ $? = 1 ]
-grep -q 'simulations; the first 5 cojobs for training, 3 held back' "$dir/out" ||
+grep -q 'simulations; the first [1-9] cojobs for training, [1-9] held back' "$dir/out" ||
     fail "tune: $(cat "$dir/out")"
 for arguments in '--history 1h --trace x' '--since 1h' \
     '--history /nonexistent' "--history $dir/policy.json" \
@@ -215,7 +215,7 @@ for arguments in '--history 1h --trace x' '--since 1h' \
     [ -s "$dir/out" ] || fail "whatif $arguments is refused without a word"
 done
 has_gain() { sc status | grep -q '^gain  *mean of the last [1-8] stages .* under stage and .* without Stagecoach: '; }
-await "status compares with fair sharing" has_gain
+await "status compares with the network without Stagecoach" has_gain
 sc stages --since x 2>"$dir/out" && fail "stages --since x"
 sc pause small/t0 >"$dir/out" || fail "pause again"
 sc decisions >"$dir/out"

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "controller/decide/decide.h"
+#include "controller/decide/stage-history.h"
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
@@ -190,6 +191,75 @@ stages_can_be_replayed(void **state)
     json_destroy(json);
 }
 
+/* Gives the rung of search "a" that began 'ms' after all others. */
+static void
+give_rung(struct fixture *f, int rung, int64_t ms, int64_t iterations,
+          bool ended)
+{
+    struct cojob *cojob;
+    struct stage *stage;
+    struct job *job;
+
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "a", 1, true);
+    job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
+    job_put_worker(f->c, job, "h0", ROLE_WORKER);
+    stage = cojob_put_stage(f->c, cojob, rung, f->began + ms,
+                            ended ? f->began + ms + 500 : 0, iterations);
+    stage_put_job(stage, job);
+    cluster_intent_end(f->c);
+}
+
+/* Checks the row of the 'i'th stage that has ended. */
+static void
+assert_ended(struct fixture *f, size_t i, int64_t iterations, double compute)
+{
+    struct json *json = stage_history_ended(f->c, 10);
+    struct json *rows = shash_find_data(json_object(json), "stages");
+
+    assert_true(i < rows->array.n);
+    assert_true(member(rows->array.elems[i], "iterations") == iterations);
+    assert_float_equal(member(rows->array.elems[i], "compute_s"), compute,
+                       1e-9);
+    json_destroy(json);
+}
+
+/* An iteration takes 20 ms without competitors, of which 1 ms is its transfer.
+ * A job may go on beyond the end of its stage. */
+static void
+an_ended_stage_has_its_iterations_and_computing(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job;
+
+    give_rung(f, 0, 0, 300, false);
+    job = find_job(f, "a/j");
+    job->progress.period = job->progress.first_period = 0.02;
+    assert_true(decide_run(f->d, 1000));
+    job->iteration = 310;
+    give_rung(f, 0, 0, 300, true);
+    assert_ended(f, 0, 300, 0.019);
+
+    give_rung(f, 1, 1000, 500, false);
+    job->progress.period = job->progress.first_period = 0.03;
+    assert_true(decide_run(f->d, 3000));
+    job->iteration = 420;
+    give_rung(f, 1, 1000, 500, true);
+    assert_ended(f, 1, 110, 0.029);
+}
+
+/* An exchange, then, without computing. */
+static void
+an_ended_stage_without_reports_has_one_iteration(void **state)
+{
+    struct fixture *f = *state;
+
+    give_rung(f, 0, 0, 300, false);
+    assert_true(decide_run(f->d, 1000));
+    give_rung(f, 0, 0, 300, true);
+    assert_ended(f, 0, 1, 0);
+}
+
 static void
 explains_a_place(void **state)
 {
@@ -335,6 +405,8 @@ main(void)
         TEST(a_stage_without_demand_has_no_bottleneck),
         TEST(bounds_what_has_ended),
         TEST(stages_can_be_replayed),
+        TEST(an_ended_stage_has_its_iterations_and_computing),
+        TEST(an_ended_stage_without_reports_has_one_iteration),
         TEST(explains_a_place),
         TEST(the_certificate_is_of_the_network_alone),
         TEST(who_has_always_waited_is_foreseen_by_ports),
