@@ -203,8 +203,8 @@ add_transfers(struct workload_job *job, struct stage *stage, int n_hosts)
     }
 }
 
-/* Replaces the seconds of 'stage' by those of an iteration, of which 'merged'
- * become one. */
+/* Replaces the seconds of 'stage' by those of an iteration, after merging
+ * 'merged' into one. */
 static void
 make_iteration(struct stage *stage, double merged)
 {
@@ -218,8 +218,8 @@ make_iteration(struct stage *stage, double merged)
     }
 }
 
-/* Subtracts from an iteration of 'stage' that of 'next', which some of its
- * jobs continue. */
+/* Subtracts an iteration of 'next' from one of 'stage': some of its jobs
+ * continue. */
 static void
 keep_losers(struct stage *stage, const struct stage *next)
 {
