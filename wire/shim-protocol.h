@@ -150,7 +150,10 @@
 
 /* DSCP of each level by default, and of control classes; policies/policy.h has
  * the reasons. */
-#define SHIM_LEVEL_DSCPS { 39, 35, 23, 19, 15, 11, 7, 0 }
+#define SHIM_LEVEL_DSCPS             \
+    {                                \
+        39, 35, 23, 19, 15, 11, 7, 0 \
+    }
 #define SHIM_CONTROL_DSCP 39
 
 enum shim_msg_type {
@@ -240,7 +243,7 @@ struct shim_flow {
 struct shim_control {
     uint32_t dscp;              /* Of all control classes, 1 .. 63. */
     uint32_t pad;               /* 0. */
-    uint64_t levels;            /* Bit N: DSCP N is that of a level.  Packets
+    uint64_t levels;            /* Bit N: DSCP N is of a level.  Packets
                                  * of no job that have it, or 'dscp', get the
                                  * default DSCP; others keep theirs. */
 };

@@ -267,9 +267,9 @@ handle_filter(const struct nlmsghdr *nlh, void *in_)
     if (i < TC_N_FILTERS) {
         struct tc_filter f;
 
-        if (tc_filter_of(in->plan, i, &f) &&
-            ntohs(tc->tcm_info & 0xffff) == f.protocol &&
-            filter_is_right(&f, options)) {
+        if (tc_filter_of(in->plan, i, &f)
+            && ntohs(tc->tcm_info & 0xffff) == f.protocol
+            && filter_is_right(&f, options)) {
             in->state->filters_right++;
         }
     }

@@ -57,7 +57,7 @@ void tc_wait(const struct tc *);
 void tc_set_lease(struct tc *, long long until);
 void tc_set_min_share(struct tc *, uint32_t share);
 
-/* Sets the DSCP of each level; a value above 63 is that of no level. */
+/* Sets the DSCP of each level; a value above 63 is of no level. */
 void tc_set_dscps(struct tc *, const uint8_t dscps[8]);
 
 /* Returns an array of {"iface", "rate_bps", "state" ("in sync", "failed"),

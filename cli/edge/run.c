@@ -51,8 +51,8 @@ get_number(const cJSON *json, const char *name, int max, int *value)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, name);
 
-    if (!cJSON_IsNumber(item) || item->valuedouble < 0 ||
-        item->valuedouble > max) {
+    if (!cJSON_IsNumber(item) || item->valuedouble < 0
+        || item->valuedouble > max) {
         return false;
     }
     *value = item->valueint;
@@ -69,18 +69,18 @@ find_class(const cJSON *jobs, const char *name, struct job_class *class)
     cJSON_ArrayForEach (job, jobs) {
         const cJSON *n = cJSON_GetObjectItemCaseSensitive(job, "job");
 
-        if (cJSON_IsString(n) && !strcmp(n->valuestring, name) &&
-            cJSON_GetObjectItemCaseSensitive(job, "rank") &&
-            get_number(job, "dscp", 63, &class->dscp) &&
-            get_number(job, "queue", SHIM_LEVEL_DEFAULT, &class->queue)) {
+        if (cJSON_IsString(n) && !strcmp(n->valuestring, name)
+            && cJSON_GetObjectItemCaseSensitive(job, "rank")
+            && get_number(job, "dscp", 63, &class->dscp)
+            && get_number(job, "queue", SHIM_LEVEL_DEFAULT, &class->queue)) {
             return true;
         }
     }
     return false;
 }
 
-/* Reads the class of the job from the agent, or if it has none, that of
- * --level by the agent's policy.  The result in a reply of the agent is a
+/* Reads the class of the job from the agent, or if it has none, the one
+ * of --level by the agent's policy.  The result in a reply of the agent is a
  * string that contains JSON. */
 static bool
 ask_agent(const struct print_env *e, struct job_class *class)
@@ -106,8 +106,8 @@ ask_agent(const struct print_env *e, struct job_class *class)
         const cJSON *dscp = cJSON_GetArrayItem(
             cJSON_GetObjectItemCaseSensitive(result, "dscps"), class->queue);
 
-        if (cJSON_IsNumber(dscp) && dscp->valuedouble >= 0 &&
-            dscp->valuedouble <= 63) {
+        if (cJSON_IsNumber(dscp) && dscp->valuedouble >= 0
+            && dscp->valuedouble <= 63) {
             class->dscp = dscp->valueint;
             found = true;
         }

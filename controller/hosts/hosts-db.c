@@ -402,8 +402,8 @@ congestion_differs(const struct hostsrec_host_wanted *row,
     return false;
 }
 
-/* The DSCPs of a policy, sorted by level: that of the shim, which is also the
- * queue. */
+/* The DSCPs of a policy, sorted by the shim's level, which is also the queue.
+ */
 struct level_dscps {
     int64_t levels[POLICY_MAX_LEVELS + 2], values[POLICY_MAX_LEVELS + 2];
     size_t n; /* Of each array. */
@@ -429,9 +429,10 @@ dscps_differ(const struct hostsrec_host_wanted *row,
 {
     const struct level_dscps d = get_level_dscps(policy);
 
-    return (row->n_level_dscp != d.n ||
-            memcmp(row->key_level_dscp, d.levels, d.n * sizeof *d.levels) ||
-            memcmp(row->value_level_dscp, d.values, d.n * sizeof *d.values));
+    return (
+        row->n_level_dscp != d.n
+        || memcmp(row->key_level_dscp, d.levels, d.n * sizeof *d.levels)
+        || memcmp(row->value_level_dscp, d.values, d.n * sizeof *d.values));
 }
 
 /* Returns true if 'row' must be written.  Its version does not count. */
@@ -442,18 +443,16 @@ host_wanted_differs(const struct host_wanted *w,
 {
     const struct policy *policy = ctx->policy;
 
-    return (row->generation != ctx->generation
-            || row->lease_ms != policy->lease_ms || dscps_differ(row, policy)
-            || strcmp(row->policy, policy->name)
-            || integers_differ(row->key_level, row->value_level,
-                               row->n_level, w, w->levels)
-            || integers_differ(row->key_rank, row->value_rank, row->n_rank,
-                               w, w->ranks)
-            || weights_differ(row, w)
-            || row->n_min_share != 1
-            || numbers_differ(row->min_share[0], policy->min_share)
-            || congestion_differs(row, policy)
-            || trust_differs(row, w, policy));
+    return (
+        row->generation != ctx->generation || row->lease_ms != policy->lease_ms
+        || dscps_differ(row, policy) || strcmp(row->policy, policy->name)
+        || integers_differ(row->key_level, row->value_level, row->n_level, w,
+                           w->levels)
+        || integers_differ(row->key_rank, row->value_rank, row->n_rank, w,
+                           w->ranks)
+        || weights_differ(row, w) || row->n_min_share != 1
+        || numbers_differ(row->min_share[0], policy->min_share)
+        || congestion_differs(row, policy) || trust_differs(row, w, policy));
 }
 
 static void

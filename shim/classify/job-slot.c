@@ -21,7 +21,7 @@ struct job_slots {
                                                          * 0: not in use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
     uint32_t default_dscp, control_dscp;
-    uint64_t level_dscps;               /* Bit N: DSCP N is that of a level, or
+    uint64_t level_dscps;               /* Bit N: DSCP N is of a level, or
                                          * of control. */
     uint32_t n_control;                 /* Jobs with a control class: the
                                          * value of 'n_ordered'. */

@@ -55,8 +55,8 @@ tag_ip(uint8_t *ip, uint8_t family, struct treatment t, uint64_t levels)
 {
     if (family == 4 && !keeps_dscp(t, ip[1] >> 2, levels)) {
         tag_ipv4(ip, t.dscp);
-    } else if (family == 6 &&
-               !keeps_dscp(t, (ip[0] & 0xf) << 2 | ip[1] >> 6, levels)) {
+    } else if (family == 6
+               && !keeps_dscp(t, (ip[0] & 0xf) << 2 | ip[1] >> 6, levels)) {
         tag_ipv6(ip, t.dscp);
     }
 }

@@ -27,7 +27,7 @@ struct verdict;
 void tag_ipv4(uint8_t *ip, uint8_t dscp);
 void tag_ipv6(uint8_t *ip, uint8_t dscp);
 
-/* Parses the frame; does nothing without an IP header.  'levels' is that of
+/* Parses the frame; does nothing without an IP header.  'levels' is from
  * job_slots_level_dscps(). */
 void tag_frame(uint8_t *frame, size_t length, struct treatment,
                uint64_t levels);

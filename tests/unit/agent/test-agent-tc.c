@@ -64,8 +64,8 @@ level_of(const struct tc_plan *plan, uint16_t protocol, uint32_t first)
     for (int i = 0; i < TC_N_FILTERS; i++) {
         struct tc_filter f;
 
-        if (tc_filter_of(plan, i, &f) && f.protocol == protocol &&
-            (first & f.mask) == f.value) {
+        if (tc_filter_of(plan, i, &f) && f.protocol == protocol
+            && (first & f.mask) == f.value) {
             level = f.level;
             n++;
         }
