@@ -80,7 +80,7 @@ switch dump-flows cookie=0x1/-1 | grep -q "tp_dst=9" ||
 echo "ok: deleted flows are repaired, other flows are kept"
 
 # No message reports changed actions.
-switch mod-flows "ip,nw_tos=64 actions=set_queue:0,NORMAL"
+switch mod-flows "ip,nw_tos=60 actions=set_queue:0,NORMAL"
 ! is_whole || fail "nothing was broken"
 ovs-appctl -t "$rundir/ovs/vswitchd.ctl" bridge/reconnect br0
 await "there is a flow for each level" is_whole
@@ -94,7 +94,7 @@ n=$(switch dump-flows table=0 | grep -c actions=)
 ovs-vsctl --db="unix:$rundir/ovs/db.sock" -- --id=@t create Flow_Table \
     flow_limit=$((n - 1)) overflow_policy=refuse \
     -- set bridge br0 flow_tables:0=@t >/dev/null
-switch del-flows "ip,nw_tos=32"
+switch del-flows "ip,nw_tos=44"
 await "a full table is the reason" has_reason
 has_alarm || fail "no alarm: $(request status)"
 ! in_sync || fail "in sync without a flow: $(table)"
