@@ -143,7 +143,8 @@ fi
 cp "$SOURCE/policies/fair.json" "$dir/policy.json"
 await "another policy comes into force" asks controller/status \
     '"policy":"fair"'
-await "fair means one level" wants 'h1,{large/t0=0, small/t0=0},fair'
+await "fair means one level" \
+    wants 'h1,{large/t0=0, small/t0=0},{0=39, 1=35, 2=23, 3=19, 4=15, 5=11, 6=7, 7=0},fair'
 
 # Weights of users apply to the cojobs that they began.
 ovsdb-client transact "unix:$dir/run/intent.sock" '["Stagecoach_Intent",
