@@ -222,7 +222,7 @@ pids="$pids $slow"
 "$stagecoach" stage end --cojob small --rung 0
 await "the remaining stage moves up" order_is '"cojob":"large" "level":0 '
 await "stages are measured" asks controller/stages \
-    '"cojob":"small","demand":{[^}]*"h0:tx":[0-9.]*[1-9]'
+    '"cojob":"small",[^{]*"demand":{[^}]*"h0:tx":[0-9.]*[1-9]'
 if asks controller/stages '"bound_mean_s":0[,}]'; then
     fail "there is no bound"
 fi
