@@ -73,14 +73,11 @@ send_telemetry(struct agent *a)
 {
     struct shim_actuator_status status;
     struct telemetry_facts facts = {
-        .host = a->config->host,
-        .state = state_name(a),
-        .applied = a->applied,
-        .capacity_bps = agent_capacity(a),
-        .status = &status,
+        .host = a->config->host, .state = state_name(a), .applied = a->applied,
+        .capacity_bps = agent_capacity(a), .status = &status,
         .registry = tracker_registry(a->tracker),
         .pairs = pairs_sample(&a->pairs, a->tracker, time_msec()),
-        .time = time_wall_msec(),
+        .time = time_wall_msec()
     };
 
     shim_actuator_get_status(a->shim, &status);
@@ -137,10 +134,8 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
 }
 
 static const struct shim_actuator_events events = {
-    .miss = on_miss,
-    .traffic = on_traffic,
-    .bursts = on_bursts,
-    .bins = on_bins,
+    .miss = on_miss, .traffic = on_traffic, .bursts = on_bursts,
+    .bins = on_bins
 };
 
 /* Events of the tracker. */
@@ -221,12 +216,9 @@ on_flow_end(const struct shim_flow_key *key, void *a_)
 }
 
 static const struct tracker_class tracker_class = {
-    .job_begin = on_job_begin,
-    .job_end = on_job_end,
-    .job_changed = on_job_changed,
-    .job_owner = on_job_owner,
-    .flow_begin = on_flow_begin,
-    .flow_end = on_flow_end,
+    .job_begin = on_job_begin, .job_end = on_job_end,
+    .job_changed = on_job_changed, .job_owner = on_job_owner,
+    .flow_begin = on_flow_begin, .flow_end = on_flow_end
 };
 
 /* Progress of jobs. */
@@ -327,8 +319,7 @@ connect_progress(void *a_)
 }
 
 static const struct log_readers_class log_class = {
-    .pids = get_pids,
-    .connect = connect_progress,
+    .pids = get_pids, .connect = connect_progress
 };
 
 /* Leases of the controller. */
@@ -372,12 +363,9 @@ static void
 open_tracker(struct agent *a)
 {
     struct tracker_config config = {
-        .cgroup_mount = a->cgroup_mount,
-        .cgroup_root = a->cgroup_root,
-        .netns = a->config->netns,
-        .n_netns = a->config->n_netns,
-        .ports = a->config->ports,
-        .n_ports = a->config->n_ports,
+        .cgroup_mount = a->cgroup_mount, .cgroup_root = a->cgroup_root,
+        .netns = a->config->netns, .n_netns = a->config->n_netns,
+        .ports = a->config->ports, .n_ports = a->config->n_ports
     };
 
     if (!a->cgroup_root) {
@@ -540,9 +528,8 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
     struct report_facts facts = {
         .state = state_name(a),
         .telemetry = telemetry_is_connected(a->telemetry),
-        .applied = a->applied,
-        .capacity_bps = agent_capacity(a),
-        .host = &a->facts.map,
+        .applied = a->applied, .capacity_bps = agent_capacity(a),
+        .host = &a->facts.map
     };
 
     shim_actuator_get_status(a->shim, &status);

@@ -30,8 +30,7 @@ pairs_add(struct job *job, const uint8_t address[4], uint64_t bytes)
 {
     size_t i = 0;
 
-    while (i < job->n_remotes
-           && memcmp(job->remotes[i].address, address, 4)) {
+    while (i < job->n_remotes && memcmp(job->remotes[i].address, address, 4)) {
         i++;
     }
     if (i == PAIRS_MAX_REMOTES) {

@@ -81,8 +81,7 @@ is_written(const struct hostsrec_host_reported *row,
 {
     int64_t port = row->n_ports ? row->value_ports[0] : 0;
 
-    return row->applied == facts->applied
-           && port == facts->capacity_bps
+    return row->applied == facts->applied && port == facts->capacity_bps
            && !strcmp(row->state, facts->state)
            && !strcmp(row->agent, STAGECOACH_VERSION)
            && smap_equal(&row->health, health);

@@ -266,8 +266,7 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
                                                    : w->dscp[row->level]);
     }
     for (size_t i = 0; i < db->n_rank; i++) {
-        get_row(w, db->key_rank[i])->rank =
-            MIN(db->value_rank[i], UINT32_MAX);
+        get_row(w, db->key_rank[i])->rank = MIN(db->value_rank[i], UINT32_MAX);
     }
     for (size_t i = 0; i < db->n_weight; i++) {
         double weight = db->value_weight[i] * 1000;

@@ -307,8 +307,7 @@ json_string(const struct json_at *at, const char *member)
 }
 
 char *
-json_string_or(const struct json_at *at, const char *member,
-               const char *deflt)
+json_string_or(const struct json_at *at, const char *member, const char *deflt)
 {
     const struct json_at *value = get_member(at, member, false);
 

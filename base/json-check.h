@@ -132,8 +132,7 @@ void json_ignore(const struct json_at *, const char *member);
 
 /* Reports an error at 'member' of the item, or at the item itself if 'member'
  * is null.  json_check_close() returns the first error of a text. */
-void json_fail(const struct json_at *, const char *member,
-               const char *format, ...)
-    __attribute__((__format__(__printf__, 3, 4)));
+void json_fail(const struct json_at *, const char *member, const char *format,
+               ...) __attribute__((__format__(__printf__, 3, 4)));
 
 #endif /* base/json-check.h */

@@ -54,9 +54,8 @@ static void
 add_name(struct names *names, const char *name, int has_arg, int val)
 {
     assert(names->n + 1 < sizeof names->options / sizeof *names->options);
-    names->options[names->n++] = (struct option) {
-        .name = name, .has_arg = has_arg, .val = val,
-    };
+    names->options[names->n++] =
+        (struct option){ .name = name, .has_arg = has_arg, .val = val };
 }
 
 /* Adds the rows that are in the modes of 'table', or those that are not.  The

@@ -35,8 +35,7 @@ check(const char *path, bool above)
                        "user %u is allowed", path, (unsigned int) s.st_uid,
                        (unsigned int) geteuid());
     }
-    if (s.st_mode & (S_IWGRP | S_IWOTH)
-        && !(above && s.st_mode & S_ISVTX)) {
+    if (s.st_mode & (S_IWGRP | S_IWOTH) && !(above && s.st_mode & S_ISVTX)) {
         return message("%s: mode %04o, a directory that only its owner can "
                        "write is allowed", path,
                        (unsigned int) s.st_mode & 07777);

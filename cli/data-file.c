@@ -16,9 +16,8 @@
 char *
 data_file_find(const char *name)
 {
-    static const char *const folders[] = {
-        "../share/stagecoach", "../source", NULL,
-    };
+    static const char *const folders[] = { "../share/stagecoach", "../source",
+                                           NULL };
 
     return directory_find(folders, name, R_OK);
 }

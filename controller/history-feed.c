@@ -77,8 +77,7 @@ put_order(struct history_feed *feed)
 {
     int64_t version = hosts_db_version(feed->ctl->hosts);
     struct history_order order = {
-        .at = time_wall_msec(), .policy = policy_name(feed),
-        .version = version,
+        .at = time_wall_msec(), .policy = policy_name(feed), .version = version
     };
 
     if (version != feed->version) {

@@ -99,14 +99,12 @@ set_defaults(struct controller_options *o)
 }
 
 void
-controller_options_parse(int argc, char *argv[],
-                         struct controller_options *o)
+controller_options_parse(int argc, char *argv[], struct controller_options *o)
 {
     *o = (struct controller_options) {
-        .rest = SVEC_EMPTY_INITIALIZER,
-        .rest_clients = SVEC_EMPTY_INITIALIZER,
+        .rest = SVEC_EMPTY_INITIALIZER, .rest_clients = SVEC_EMPTY_INITIALIZER,
         .switches = SVEC_EMPTY_INITIALIZER,
-        .switch_identities = SVEC_EMPTY_INITIALIZER,
+        .switch_identities = SVEC_EMPTY_INITIALIZER
     };
     daemon_options_parse(&table, true, false, argc, argv, o);
     set_defaults(o);

@@ -364,12 +364,10 @@ read_policy(struct json_check *jc, struct policy *policy)
 
     *policy = (struct policy) {
         .lease_ms = 10000, .coalesce_ms = 20, .retag_ms = 100,
-        .refresh_ms = 200,
-        .aging_slowdown = 4.5, .objective_slowdown = 3,
-        .min_share = 0.02,
-        .congestion_gamma = 0.97, .congestion_beta = 0.3,
+        .refresh_ms = 200, .aging_slowdown = 4.5, .objective_slowdown = 3,
+        .min_share = 0.02, .congestion_gamma = 0.97, .congestion_beta = 0.3,
         .congestion_floor = 0.02,
-        .early_samples = 4, .early_boot_s = 300, .early_period_s = 5,
+        .early_samples = 4, .early_boot_s = 300, .early_period_s = 5
     };
     free(json_string_or(top, "$schema", NULL));
     policy->name = json_name(top, "name");
@@ -387,8 +385,7 @@ read_policy(struct json_check *jc, struct policy *policy)
 }
 
 char *
-policy_from_string(const char *name, const char *text,
-                   struct policy **policyp)
+policy_from_string(const char *name, const char *text, struct policy **policyp)
 {
     struct policy *policy = allocate(1, sizeof *policy);
     struct json_check *jc = json_check_open(name, text);
@@ -552,8 +549,7 @@ factor_of(const struct policy_factors *f, const char *name)
 }
 
 double
-policy_weight(const struct policy *policy, const char *user,
-              const char *cojob)
+policy_weight(const struct policy *policy, const char *user, const char *cojob)
 {
     return factor_of(&policy->users, user) * factor_of(&policy->cojobs, cojob);
 }
@@ -573,8 +569,7 @@ add_factors(cJSON *weights, const char *name, const struct policy_factors *f)
     cJSON *map = get_section(weights, name);
 
     for (size_t i = 0; i < f->n; i++) {
-        cJSON_AddNumberToObject(map, f->factors[i].name,
-                                f->factors[i].factor);
+        cJSON_AddNumberToObject(map, f->factors[i].name, f->factors[i].factor);
     }
 }
 
@@ -629,11 +624,10 @@ add_rows(struct policy_rows *rows, const char *pointer, const cJSON *item,
             rows->rows = reallocate(rows->rows, rows->allocated,
                                     sizeof *rows->rows);
         }
-        rows->rows[rows->n++] = (struct policy_row) {
-            .member = message("%s", pointer),
-            .value = must(cJSON_PrintUnformatted(item)),
-            .given = given != NULL,
-        };
+        rows->rows[rows->n++] =
+            (struct policy_row){ .member = message("%s", pointer),
+                                 .value = must(cJSON_PrintUnformatted(item)),
+                                 .given = given != NULL };
         return;
     }
     cJSON_ArrayForEach (child, item) {

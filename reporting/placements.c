@@ -113,9 +113,7 @@ add_search(struct outcome *o, const char *cojob, double start, double end)
     o->searches =
         reallocate(o->searches, o->n_searches + 1, sizeof *o->searches);
     o->searches[o->n_searches++] = (struct report_search){
-        .cojob = duplicate(cojob),
-        .start = start,
-        .end = end,
+        .cojob = duplicate(cojob), .start = start, .end = end
     };
 }
 
@@ -319,8 +317,7 @@ put_titles(const struct placements *ps, int width, FILE *stream)
 }
 
 void
-placements_put_one(const struct placements *ps, size_t placement,
-                   FILE *stream)
+placements_put_one(const struct placements *ps, size_t placement, FILE *stream)
 {
     const struct outcome *base = outcome_at(ps, placement, ps->baseline);
     int width = name_width(ps);
@@ -449,8 +446,7 @@ add_summary(cJSON *array, const struct placements *ps, size_t policy)
 
     cJSON_AddStringToObject(o, "name", ps->policies[policy]);
     cJSON_AddNumberToObject(o, "runs",
-                            placements_seconds(ps, policy,
-                                               PLACEMENTS_MEAN).n);
+                            placements_seconds(ps, policy, PLACEMENTS_MEAN).n);
     for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
         add_number(o, figures[f].member,
                    placements_seconds(ps, policy, f).mean);

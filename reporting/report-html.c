@@ -115,9 +115,8 @@ put_comparison(const struct report *r, FILE *stream)
         for (size_t k = 0; k < report_n_columns; k++) {
             const struct report_column *c = &report_columns[k];
 
-            put_cell(stream, c->title,
-                     report_column_value(c, r->policies[i]), c->decimals,
-                     c->unit);
+            put_cell(stream, c->title, report_column_value(c, r->policies[i]),
+                     c->decimals, c->unit);
         }
         fputs("</tr>\n", stream);
     }
@@ -218,9 +217,8 @@ put_stage_times(const struct report *r, FILE *stream)
 static void
 put_stage_spans(const struct report *r, FILE *stream)
 {
-    static const char *const names[] = {
-        "stage", "policy", "jobs", "start", "end", NULL,
-    };
+    static const char *const names[] = { "stage", "policy", "jobs",
+                                         "start", "end",    NULL };
 
     begin_table(stream, "numbers", names);
     begin_rows(stream);

@@ -237,14 +237,12 @@ get_job(struct report_policy *p, const char *cojob, const char *job)
         p->jobs = grow(p->jobs, p->n_jobs, &p->allocated_jobs,
                        sizeof *p->jobs);
         j = &p->jobs[p->n_jobs++];
-        *j = (struct report_job){
-            .cojob = duplicate(cojob),
-            .job = duplicate(job),
-            .loss = NAN,
-            .accuracy = NAN,
-            .exchange_s = NAN,
-            .time = stage_start(p, cojob),
-        };
+        *j = (struct report_job){ .cojob = duplicate(cojob),
+                                  .job = duplicate(job),
+                                  .loss = NAN,
+                                  .accuracy = NAN,
+                                  .exchange_s = NAN,
+                                  .time = stage_start(p, cojob) };
     }
     return j;
 }
@@ -281,9 +279,8 @@ report_progress(struct report_policy *p, const char *cojob, const char *job,
         j->loss = loss;
         j->points = grow(j->points, j->n_points, &j->allocated_points,
                          sizeof *j->points);
-        j->points[j->n_points++] = (struct report_point) {
-            t, iteration, loss, accuracy
-        };
+        j->points[j->n_points++] =
+            (struct report_point){ t, iteration, loss, accuracy };
     }
 }
 
@@ -331,8 +328,7 @@ report_links(struct report_policy *p, double t, const float use[])
         p->use = reallocate(p->use, p->allocated_samples,
                             (p->n_ports ? p->n_ports : 1) * sizeof *p->use);
     }
-    memcpy(p->use + p->n_samples * p->n_ports, use,
-           p->n_ports * sizeof *use);
+    memcpy(p->use + p->n_samples * p->n_ports, use, p->n_ports * sizeof *use);
     p->sample_times[p->n_samples++] = t;
 }
 

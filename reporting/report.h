@@ -248,8 +248,7 @@ double *report_stage_times(const struct report_policy *, size_t *n);
 
 /* Returns the mean use of a port, 0 to 1, and stores the maximum in '*max'.
  * Both are NAN without samples. */
-double report_port_use(const struct report_policy *, size_t port,
-                       double *max);
+double report_port_use(const struct report_policy *, size_t port, double *max);
 
 /* A column of the comparison of policies, which a table and a page show. */
 struct report_column {

@@ -237,10 +237,9 @@ read_search(struct scenario *s, size_t i, const struct json_at *at,
 static void
 read_searches(struct scenario *s, const struct json_at *top, const char *text)
 {
-    const struct json_at *searches
-        = (json_has(top, "cojobs")
-           ? json_array_or_null(top, "searches", 1, 64)
-           : json_array(top, "searches", 1, 64));
+    const struct json_at *searches =
+        (json_has(top, "cojobs") ? json_array_or_null(top, "searches", 1, 64)
+                                 : json_array(top, "searches", 1, 64));
     cJSON *root = cJSON_Parse(text);
     const cJSON *items = cJSON_GetObjectItem(root, "searches");
     struct search_hosts *hosts = make_hosts(s);
@@ -436,8 +435,7 @@ check_cojob_name(const struct scenario *s, size_t i, const struct json_at *at)
     }
     for (size_t j = 0; name && j < i; j++) {
         if (s->cojobs[j].name && !strcmp(name, s->cojobs[j].name)) {
-            json_fail(at, "name", "\"%s\" is the name of another cojob",
-                      name);
+            json_fail(at, "name", "\"%s\" is the name of another cojob", name);
         }
     }
 }

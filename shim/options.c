@@ -58,8 +58,7 @@ parse_name(const char *text, void *name)
 static char *
 parse_cpus(const char *text, void *cpus)
 {
-    if (!isdigit((unsigned char) *text)
-        || text[strspn(text, "0123456789,-")]
+    if (!isdigit((unsigned char) *text) || text[strspn(text, "0123456789,-")]
         || !isdigit((unsigned char) text[strlen(text) - 1])) {
         return message("\"%s\" is not a list of CPUs, such as 0-1", text);
     }

@@ -131,8 +131,7 @@ get_ports(void *s_, struct shim_ports *ports)
     struct shim *s = s_;
 
     snprintf(ports->host, sizeof ports->host, "%s", port_iface(s->host));
-    snprintf(ports->uplink, sizeof ports->uplink, "%s",
-             port_iface(s->uplink));
+    snprintf(ports->uplink, sizeof ports->uplink, "%s", port_iface(s->uplink));
     ports->polls = loop_polls(s->loop);
     ports->poll_age_ns = loop_poll_age_ns(s->loop);
 }
@@ -231,9 +230,8 @@ create_ports(struct shim *s)
     const struct options *o = &s->options;
     char *error;
 
-    s->pool = rte_pktmbuf_pool_create(
-        "packets", pool_packets(o), 256, 0,
-        packet_bytes(o), SOCKET_ID_ANY);
+    s->pool = rte_pktmbuf_pool_create("packets", pool_packets(o), 256, 0,
+                                      packet_bytes(o), SOCKET_ID_ANY);
     if (!s->pool) {
         return duplicate("no memory for packet buffers");
     }
@@ -261,26 +259,17 @@ create_forward(struct shim *s)
     struct cc_config cc = {
         .slots = s->slots,
         .downlink_bps = o->downlink_bps ? o->downlink_bps : o->rate_bps,
-        .strict_switch = o->strict_switch,
-        .seed = s->boot_id,
-        .mtu = o->mtu,
-        .max_flows = CC_MAX_FLOWS,
+        .strict_switch = o->strict_switch, .seed = s->boot_id, .mtu = o->mtu,
+        .max_flows = CC_MAX_FLOWS
     };
     struct forward_config config = {
-        .host = s->host,
-        .uplink = s->uplink,
-        .flows = s->flows,
-        .slots = s->slots,
-        .misses = s->misses,
-        .bursts = s->bursts,
-        .tap = s->tap,
-        .rate_bps = s->options.rate_bps,
-        .mtu = s->options.mtu,
+        .host = s->host, .uplink = s->uplink, .flows = s->flows,
+        .slots = s->slots, .misses = s->misses, .bursts = s->bursts,
+        .tap = s->tap, .rate_bps = s->options.rate_bps, .mtu = s->options.mtu,
         .late_ns = s->options.late_us * UINT64_C(1000),
         .tag = !s->options.no_tag,
         .tunnels = s->options.tunnels.n ? &s->options.tunnels : NULL,
-        .cc = o->cc ? &cc : NULL,
-        .n_lanes = s->options.n_lanes,
+        .cc = o->cc ? &cc : NULL, .n_lanes = s->options.n_lanes
     };
 
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
@@ -296,25 +285,14 @@ static char *
 create_server(struct shim *s)
 {
     struct server_config config = {
-        .flows = s->flows,
-        .slots = s->slots,
-        .misses = s->misses,
-        .bursts = s->bursts,
-        .tap = s->tap,
-        .boot_id = s->boot_id,
-        .mtu = s->options.mtu,
-        .aux = s,
-        .get_stats = get_stats,
-        .get_rate = get_rate,
-        .set_rate = set_rate,
-        .set_min_share = set_min_share,
-        .set_congestion = set_congestion,
-        .now = clock_now,
-        .get_ports = get_ports,
-        .get_about = get_about,
-        .take_over = take_over,
-        .get_connections = get_connections,
-        .publish_later = s->old.client != NULL,
+        .flows = s->flows, .slots = s->slots, .misses = s->misses,
+        .bursts = s->bursts, .tap = s->tap, .boot_id = s->boot_id,
+        .mtu = s->options.mtu, .aux = s, .get_stats = get_stats,
+        .get_rate = get_rate, .set_rate = set_rate,
+        .set_min_share = set_min_share, .set_congestion = set_congestion,
+        .now = clock_now, .get_ports = get_ports, .get_about = get_about,
+        .take_over = take_over, .get_connections = get_connections,
+        .publish_later = s->old.client != NULL
     };
 
     return server_create(s->options.control, &config, &s->server);

@@ -38,8 +38,7 @@ check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
     }
     has = iface_mtu(iface);
     if (has < 0) {
-        return message("%s: there is no interface \"%s\" here", option,
-                       iface);
+        return message("%s: there is no interface \"%s\" here", option, iface);
     }
     return (has <= (int) mtu ? NULL
             : message("%s: %s has MTU %d, at most --mtu %"PRIu32
@@ -81,12 +80,8 @@ serve(struct shim *s, char *argv[], int argc)
                                shim_pool_bytes(&s->options, true));
     const struct options *o = &s->options;
     struct eal_config eal = {
-        .host = &o->host,
-        .uplink = &o->uplink,
-        .name = o->name,
-        .cpus = o->cpus,
-        .n_lcores = o->n_lanes,
-        .own_directory = o->take_over,
+        .host = &o->host, .uplink = &o->uplink, .name = o->name,
+        .cpus = o->cpus, .n_lcores = o->n_lanes, .own_directory = o->take_over
     };
     char *error;
 
@@ -152,10 +147,8 @@ main(int argc, char *argv[])
     }
     if (!error && o->replay) {
         const struct replay_files files = {
-            .in = o->replay,
-            .rules = o->rules,
-            .out = o->out,
-            .to_host = o->to_host,
+            .in = o->replay, .rules = o->rules, .out = o->out,
+            .to_host = o->to_host
         };
 
         return report_error(replay_command(&files), EXIT_FAILURE);

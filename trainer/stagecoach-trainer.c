@@ -19,22 +19,18 @@
 #include "trainer/ps/server.h"
 #include "trainer/train/train.h"
 
-enum {
-    EXIT_FAILED = 1,
-    EXIT_USAGE = 2,
-};
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 static char *
 run(const struct options *o, struct control *control)
 {
     if (o->role == ROLE_SERVER && o->central) {
         return group_server_run(&(struct group_server_config) {
-            .central = o->central, .address = o->address, .port = o->port,
-            .congestion = o->congestion,
-            .reconnect_timeout_us = o->reconnect_timeout * 1e6,
-            .heartbeat_timeout_us = o->heartbeat_timeout * 1e6,
-            .control = control,
-        });
+     .central = o->central, .address = o->address, .port = o->port,
+     .congestion = o->congestion,
+     .reconnect_timeout_us = o->reconnect_timeout * 1e6,
+     .heartbeat_timeout_us = o->heartbeat_timeout * 1e6, .control = control
+ });
     }
     if (o->role == ROLE_SERVER) {
         return ps_server_run(&(struct ps_server_config) {

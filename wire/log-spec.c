@@ -16,9 +16,8 @@
 #define MAX_PATH 1024
 #define MAX_KEY LOG_EXPRESSION_SIZE
 
-const char *const log_format_names[] = {
-    "json-lines", "csv", "regex", "tfevents", "mlflow", NULL
-};
+const char *const log_format_names[] = { "json-lines", "csv",    "regex",
+                                         "tfevents",   "mlflow", NULL };
 
 /* Members of a specification that are keys. */
 static const struct {

@@ -68,8 +68,7 @@ struct log_rules {
 /* Return NULL and store the result, or return a malloc()'d message that begins
  * with 'name' and store nothing; the message of rules has a line per error. */
 char *log_spec_parse(const char *name, const char *text, struct log_spec *);
-char *log_rules_parse(const char *name, const char *text,
-                      struct log_rules **);
+char *log_rules_parse(const char *name, const char *text, struct log_rules **);
 
 void log_spec_uninit(struct log_spec *);
 void log_rules_destroy(struct log_rules *);

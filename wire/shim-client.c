@@ -75,10 +75,8 @@ shim_client_send(struct shim_client *c, uint16_t type, const void *body,
                  size_t size, uint32_t *xid)
 {
     struct shim_msg msg = {
-        .length = sizeof msg + size,
-        .version = SHIM_PROTOCOL_VERSION,
-        .type = type,
-        .xid = c->xid + 1 ? c->xid + 1 : 1,
+        .length = sizeof msg + size, .version = SHIM_PROTOCOL_VERSION,
+        .type = type, .xid = c->xid + 1 ? c->xid + 1 : 1
     };
     int error;
 

@@ -289,10 +289,7 @@ struct shim_ports {
     uint64_t poll_age_ns;       /* Time since the last of them began. */
 };
 
-enum {
-    SHIM_STEP_STOP = 1,
-    SHIM_STEP_LEAVE,
-};
+enum { SHIM_STEP_STOP = 1, SHIM_STEP_LEAVE };
 
 struct shim_take_over {
     uint32_t step;              /* SHIM_STEP_*. */

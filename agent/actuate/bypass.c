@@ -255,8 +255,7 @@ check_process(struct bypass *b, long long now)
     struct pollfd pfd = { .fd = b->pidfd, .events = POLLIN };
 
     if (b->watchdog.exists
-        && (b->pidfd < 0 ? !b->watchdog.connected
-            : poll(&pfd, 1, 0) > 0)) {
+        && (b->pidfd < 0 ? !b->watchdog.connected : poll(&pfd, 1, 0) > 0)) {
         watchdog_died(&b->watchdog);
     }
     if (watchdog_wants_progress(&b->watchdog, now)) {

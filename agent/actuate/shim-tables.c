@@ -162,9 +162,8 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
 static bool
 is_as_wanted(const struct slot_job *job, const struct shim_slot *have)
 {
-    return job->decided
-           ? !memcmp(&job->want, have, sizeof *have)
-           : have->slot && !strcmp(job->want.name, have->name);
+    return job->decided ? !memcmp(&job->want, have, sizeof *have)
+                        : have->slot && !strcmp(job->want.name, have->name);
 }
 
 /* Stores in '*changes' what has to be sent so that the shim has what is

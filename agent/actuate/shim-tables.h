@@ -60,8 +60,7 @@ void slot_table_want(struct slot_table *, const struct shim_slot *,
                      bool decided);
 void slot_table_unwant(struct slot_table *, const char *name);
 
-void slot_table_adopt(struct slot_table *, const struct shim_slot *,
-                      size_t n);
+void slot_table_adopt(struct slot_table *, const struct shim_slot *, size_t n);
 void slot_table_changes(struct slot_table *, struct slot_changes *);
 
 uint16_t slot_table_number(const struct slot_table *, const char *name);

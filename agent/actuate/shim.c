@@ -366,8 +366,7 @@ handle_ports(struct shim_actuator *s, const void *body, size_t size)
 {
     const struct shim_ports *ports = body;
 
-    if (size < sizeof *ports
-        || !memchr(ports->host, '\0', sizeof ports->host)
+    if (size < sizeof *ports || !memchr(ports->host, '\0', sizeof ports->host)
         || !memchr(ports->uplink, '\0', sizeof ports->uplink)) {
         return EPROTO;
     }
@@ -647,9 +646,8 @@ shim_actuator_wait(const struct shim_actuator *s)
                  POLLIN | (shim_client_wants_write(s->conn) ? POLLOUT : 0));
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
     if (!s->pending) {
-        bool dirty = s->slots_dirty || s->lease_dirty
-                     || s->min_share_dirty || s->congestion_dirty
-                     || flow_set_is_dirty(&s->flows);
+        bool dirty = s->slots_dirty || s->lease_dirty || s->min_share_dirty
+                     || s->congestion_dirty || flow_set_is_dirty(&s->flows);
 
         poll_timer_wait_until(s->next_lease);
         if (dirty && !shim_client_wants_write(s->conn)) {

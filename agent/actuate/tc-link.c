@@ -73,23 +73,17 @@ tc_class_of(const struct tc_plan *plan, int mtu, int level)
     uint64_t burst = MAX(rate / 8 / 4000, two);
 
     if (level < 0) {
-        return (struct tc_class) {
-            .id = TC_LINK_CLASS,
-            .parent = TC_ROOT,
-            .rate_bps = rate,
-            .ceil_bps = rate,
-            .burst = burst,
-            .ceil_burst = burst,
-        };
+        return (struct tc_class){ .id = TC_LINK_CLASS,
+                                  .parent = TC_ROOT,
+                                  .rate_bps = rate,
+                                  .ceil_bps = rate,
+                                  .burst = burst,
+                                  .ceil_burst = burst };
     }
     return (struct tc_class) {
-        .id = TC_LEVEL_CLASS(level),
-        .parent = TC_LINK_CLASS,
+        .id = TC_LEVEL_CLASS(level), .parent = TC_LINK_CLASS,
         .rate_bps = MIN(MAX(min_rate, TC_MIN_RATE_BPS), rate),
-        .ceil_bps = rate,
-        .priority = level,
-        .burst = two,
-        .ceil_burst = burst,
+        .ceil_bps = rate, .priority = level, .burst = two, .ceil_burst = burst
     };
 }
 
@@ -142,8 +136,7 @@ parse_attrs(const struct nlmsghdr *nlh, const struct nlattr *attrs[],
 static bool
 is_kind(const struct nlattr *attrs[], const char *kind)
 {
-    return attrs[TCA_KIND] && !strcmp(mnl_attr_get_str(attrs[TCA_KIND]),
-                                      kind);
+    return attrs[TCA_KIND] && !strcmp(mnl_attr_get_str(attrs[TCA_KIND]), kind);
 }
 
 static int
@@ -280,9 +273,8 @@ static int
 dump_tc(struct route_socket *rs, uint16_t type, uint32_t parent,
         mnl_cb_t handle, struct inspection *in)
 {
-    const struct tcmsg tc = {
-        .tcm_ifindex = in->state->ifindex, .tcm_parent = parent,
-    };
+    const struct tcmsg tc = { .tcm_ifindex = in->state->ifindex,
+                              .tcm_parent = parent };
     struct nlmsghdr *nlh = route_socket_begin_tc(rs, type, NLM_F_DUMP, &tc);
 
     return route_socket_transact(rs, nlh, handle, in);
@@ -354,20 +346,17 @@ tc_state_is_right(const struct tc_state *state, const struct tc_plan *plan)
 static struct tcmsg
 root_header(int ifindex)
 {
-    return (struct tcmsg) {
-        .tcm_ifindex = ifindex,
-        .tcm_parent = TC_H_ROOT,
-        .tcm_handle = TC_ROOT,
-    };
+    return (struct tcmsg){ .tcm_ifindex = ifindex,
+                           .tcm_parent = TC_H_ROOT,
+                           .tcm_handle = TC_ROOT };
 }
 
 static int
 write_root(struct route_socket *rs, int ifindex)
 {
     const struct tc_htb_glob glob = {
-        .version = 3,
-        .rate2quantum = 1000,
-        .defcls = TC_H_MIN(TC_LEVEL_CLASS(TC_DEFAULT_LEVEL)),
+        .version = 3, .rate2quantum = 1000,
+        .defcls = TC_H_MIN(TC_LEVEL_CLASS(TC_DEFAULT_LEVEL))
     };
     const struct tcmsg tc = root_header(ifindex);
     struct nlmsghdr *nlh = route_socket_begin_tc(
@@ -407,9 +396,8 @@ write_queue(struct route_socket *rs, int ifindex, int level)
 {
     const struct tc_fifo_qopt opt = { .limit = QUEUE_BYTES };
     const struct tcmsg tc = {
-        .tcm_ifindex = ifindex,
-        .tcm_parent = TC_LEVEL_CLASS(level),
-        .tcm_handle = TC_LEVEL_QUEUE(level),
+        .tcm_ifindex = ifindex, .tcm_parent = TC_LEVEL_CLASS(level),
+        .tcm_handle = TC_LEVEL_QUEUE(level)
     };
     struct nlmsghdr *nlh = route_socket_begin_tc(
         rs, RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, &tc);
@@ -425,8 +413,7 @@ write_classes(struct route_socket *rs, const struct tc_state *state,
               const struct tc_plan *plan)
 {
     struct tc_class c = tc_class_of(plan, state->mtu, -1);
-    int error = (state->link_right ? 0
-                 : write_class(rs, state->ifindex, &c));
+    int error = (state->link_right ? 0 : write_class(rs, state->ifindex, &c));
 
     for (int level = 0; level < TC_LEVELS && !error; level++) {
         if (!(state->levels_right & 1u << level)) {
@@ -455,9 +442,8 @@ write_filter(struct route_socket *rs, int ifindex, int i,
              const struct tc_filter *f)
 {
     const struct tcmsg tc = {
-        .tcm_ifindex = ifindex,
-        .tcm_parent = TC_ROOT,
-        .tcm_info = TC_H_MAKE((i + 1u) << 16, htons(f->protocol)),
+        .tcm_ifindex = ifindex, .tcm_parent = TC_ROOT,
+        .tcm_info = TC_H_MAKE((i + 1u) << 16, htons(f->protocol))
     };
     struct nlmsghdr *nlh = route_socket_begin_tc(
         rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);

@@ -157,9 +157,8 @@ static int
 check_iface(struct tc *tc, const struct tc_iface *iface)
 {
     struct tc_plan plan = {
-        .rate_bps = iface->rate_bps,
-        .min_share = tc->min_share,
-        .ordered = tc->ordered,
+        .rate_bps = iface->rate_bps, .min_share = tc->min_share,
+        .ordered = tc->ordered
     };
     struct tc_state state;
     int error;
@@ -235,8 +234,7 @@ tc_to_json(const struct tc *tc)
 
         json_object_put_string(json, "iface", m->iface.name);
         json_put_integer(json, "rate_bps", m->iface.rate_bps);
-        json_object_put_string(json, "state",
-                               m->error ? "failed" : "in sync");
+        json_object_put_string(json, "state", m->error ? "failed" : "in sync");
         json_object_put_string(json, "reason",
                                m->error ? error_to_string(m->error) : "");
         json_array_add(array, json);

@@ -37,11 +37,7 @@
 #define WATCHDOG_CHECK_MS 100   /* Between checks of a process that does not
                                  * reply. */
 
-enum watchdog_verdict {
-    WATCHDOG_UNSURE,
-    WATCHDOG_FORWARDS,
-    WATCHDOG_FAILS,
-};
+enum watchdog_verdict { WATCHDOG_UNSURE, WATCHDOG_FORWARDS, WATCHDOG_FAILS };
 
 struct watchdog {
     long long since;            /* Time of the last connect or disconnect. */

@@ -212,8 +212,7 @@ check_capabilities(struct doctor *d)
         }
     }
     if (all) {
-        add(d, "capabilities", DOCTOR_OK, NULL,
-            "all that agent and shim use");
+        add(d, "capabilities", DOCTOR_OK, NULL, "all that agent and shim use");
     }
 }
 
@@ -433,8 +432,7 @@ check_iface(struct doctor *d, const char *port, const char *iface, int max)
             xasprintf("ip link set %s mtu %d", iface, max),
             "%s: the MTU is %d, at most %d is possible", port, mtu, max);
     } else if (!*d->config->root && is_offloaded(iface)) {
-        add(d, "ports", DOCTOR_NOTE,
-            xasprintf("ethtool -K %s gro off", iface),
+        add(d, "ports", DOCTOR_NOTE, xasprintf("ethtool -K %s gro off", iface),
             "%s: the kernel puts packets together, and the shim must cut them "
             "or switch that off", port);
     } else {
@@ -493,8 +491,7 @@ check_port(struct doctor *d, const char *port)
     } else if (!strncmp(port, "af_xdp", n)) {
         check_iface(d, port, what, AF_XDP_MTU);
         if (!kernel_is_from(d, 5, 4)) {
-            add(d, "ports", DOCTOR_MISSING,
-                xstrdup("Linux 5.4, or af_packet"),
+            add(d, "ports", DOCTOR_MISSING, xstrdup("Linux 5.4, or af_packet"),
                 "%s: the kernel is too old for AF_XDP", port);
         }
     } else if (!strncmp(port, "tap", n)) {

@@ -41,11 +41,7 @@ enum claim_source {
     N_CLAIM_SOURCES,
 };
 
-enum claim_kind {
-    CLAIMS_CGROUP,
-    CLAIMS_NETNS,
-    CLAIMS_PROCESS,
-};
+enum claim_kind { CLAIMS_CGROUP, CLAIMS_NETNS, CLAIMS_PROCESS };
 
 struct claim_what {
     enum claim_kind kind;

@@ -25,8 +25,7 @@
 /* Reads the file 'name' of 'pid' into 'buffer' as a string, truncated to its
  * size.  Returns the number of bytes, negative if there is no process. */
 ssize_t
-process_read_file(pid_t pid, const char *name, char *buffer,
-                  size_t size)
+process_read_file(pid_t pid, const char *name, char *buffer, size_t size)
 {
     char path[64];
     size_t done = 0;

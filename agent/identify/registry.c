@@ -309,8 +309,7 @@ make_space(struct registry *r, bool registered, const uid_t *uid)
 {
     bool limited = uid && (*uid || !registered);
 
-    if (limited
-        && count_jobs(r, *uid, *uid != 0) >= REGISTRY_MAX_UID_JOBS) {
+    if (limited && count_jobs(r, *uid, *uid != 0) >= REGISTRY_MAX_UID_JOBS) {
         return registered && displace(r, uid);
     }
     return (hmap_count(&r->jobs) < REGISTRY_MAX_JOBS
@@ -431,8 +430,7 @@ registry_best_claim(const struct registry *r, const struct claim_what *what)
  * if there are too many. */
 struct job *
 registry_claim(struct registry *r, enum claim_source source, const char *name,
-               const struct claim_what *what, const uid_t *uid,
-               long long now)
+               const struct claim_what *what, const uid_t *uid, long long now)
 {
     struct job *job = registry_find(r, name);
     struct claim *claim;

@@ -125,14 +125,12 @@ make_filter(const uint64_t *cgroups, size_t n, char *filter)
     /* Jumping to the end of the program accepts, beyond it rejects. */
     for (size_t i = 0; i < n; i++) {
         struct inet_diag_bc_op test = {
-            .code = INET_DIAG_BC_CGROUP_COND,
-            .yes = condition,
-            .no = condition + jump,
+            .code = INET_DIAG_BC_CGROUP_COND, .yes = condition,
+            .no = condition + jump
         };
         struct inet_diag_bc_op accept = {
-            .code = INET_DIAG_BC_JMP,
-            .yes = jump,
-            .no = end - (p + condition - filter),
+            .code = INET_DIAG_BC_JMP, .yes = jump,
+            .no = end - (p + condition - filter)
         };
 
         memcpy(p, &test, sizeof test);

@@ -210,8 +210,7 @@ find_socket(struct tracker *t, const struct shim_flow_key *key,
         struct netns_view *view = &t->views.views[i];
 
         t->n_lookups++;
-        if (view->sd && !sock_diag_find(view->sd, key, info)
-            && info->cgroup) {
+        if (view->sd && !sock_diag_find(view->sd, key, info) && info->cgroup) {
             *netnsp = view->inode;
             return 0;
         }
@@ -519,9 +518,8 @@ tracker_create(const struct tracker_config *config,
                const struct tracker_class *class, void *aux)
 {
     struct attribution_config whose = {
-        .cgroup_root = config->cgroup_root,
-        .ports = config->ports,
-        .n_ports = config->n_ports,
+        .cgroup_root = config->cgroup_root, .ports = config->ports,
+        .n_ports = config->n_ports
     };
     struct tracker *t = xzalloc(sizeof *t);
 

@@ -42,12 +42,7 @@ enum {
 /* Newest supported version of the protocol. */
 #define CNI_VERSION "1.0.0"
 
-enum cni_command {
-    CNI_ADD,
-    CNI_DEL,
-    CNI_CHECK,
-    CNI_VERSION_COMMAND,
-};
+enum cni_command { CNI_ADD, CNI_DEL, CNI_CHECK, CNI_VERSION_COMMAND };
 
 /* Environment variables, NULL if not set. */
 struct cni_environment {

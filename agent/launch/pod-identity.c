@@ -179,7 +179,6 @@ pod_list_find(const struct pod_list *list, const char *uid)
         return NULL;
     }
     strcpy(key.uid, uid);
-    entry = bsearch(&key, list->entries, list->n, sizeof key,
-                    compare_entries);
+    entry = bsearch(&key, list->entries, list->n, sizeof key, compare_entries);
     return entry ? &entry->identity : NULL;
 }

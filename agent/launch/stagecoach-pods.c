@@ -261,10 +261,8 @@ int
 main(int argc, char *argv[])
 {
     const char *rundir = getenv("STAGECOACH_RUNDIR");
-    struct options o = {
-        .rundir = rundir && rundir[0] ? rundir : AGENT_RUNDIR,
-        .mount = cgroup_mount_from("/proc/mounts"),
-    };
+    struct options o = { .rundir = rundir && rundir[0] ? rundir : AGENT_RUNDIR,
+                         .mount = cgroup_mount_from("/proc/mounts") };
     int status = option_table_command(&table, argc, argv, &o, NULL);
 
     if (status < 0 && !o.mount) {

@@ -93,9 +93,8 @@ end_pause(struct pauses *p)
         if (p->n == PAUSES_MAX) {
             drop_one(p);
         }
-        p->pauses[p->n++] = (struct pause) {
-            .at = p->silent_at, .length = p->silent,
-        };
+        p->pauses[p->n++] =
+            (struct pause){ .at = p->silent_at, .length = p->silent };
         p->n_new++;
     }
     p->silent = 0;
@@ -161,8 +160,7 @@ find_near(const struct view *w, size_t i, double place, double near,
     while (*fromp < w->n && w->pauses[*fromp].at < place - near) {
         ++*fromp;
     }
-    for (size_t j = *fromp; j < w->n && w->pauses[j].at <= place + near;
-         j++) {
+    for (size_t j = *fromp; j < w->n && w->pauses[j].at <= place + near; j++) {
         double d = fabs(length_of(w, j) - length);
 
         if (d < least) {
@@ -337,8 +335,7 @@ count_parts(const struct view *w, double period, double origin)
         most = fmax(most, sums[i]);
     }
     for (int i = 0; i < FOLDS; i++) {
-        parts += sums[i] >= ALIKE * most
-                 && sums[i] >= sums[(i + 1) % FOLDS]
+        parts += sums[i] >= ALIKE * most && sums[i] >= sums[(i + 1) % FOLDS]
                  && sums[i] > sums[(i + FOLDS - 1) % FOLDS];
     }
     return parts ? parts : 1;
@@ -383,8 +380,7 @@ believe(struct pauses *p, const struct view *w, const struct verdict *v)
 {
     double origin = find_origin(w, v->period);
 
-    if (p->period > 0 && w->n < p->n
-        && !are_harmonic(p->period, v->period)) {
+    if (p->period > 0 && w->n < p->n && !are_harmonic(p->period, v->period)) {
         p->base_count = pauses_count(p);
         p->base_at = p->bytes;
     }

@@ -212,8 +212,7 @@ has_ended(struct tail_process *t)
         snprintf(t->end, sizeof t->end, "killed by signal %d",
                  WTERMSIG(status));
     } else {
-        snprintf(t->end, sizeof t->end, "exit status %d",
-                 WEXITSTATUS(status));
+        snprintf(t->end, sizeof t->end, "exit status %d", WEXITSTATUS(status));
     }
     return true;
 }

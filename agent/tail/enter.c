@@ -82,11 +82,10 @@ has_changed(const struct tail_start *start)
     gid_t gids[3];
 
     return !getresuid(&uids[0], &uids[1], &uids[2])
-           && !getresgid(&gids[0], &gids[1], &gids[2])
-           && uids[0] == start->uid && uids[1] == start->uid
-           && uids[2] == start->uid && gids[0] == start->gid
-           && gids[1] == start->gid && gids[2] == start->gid
-           && !syscall(SYS_capget, &header, caps)
+           && !getresgid(&gids[0], &gids[1], &gids[2]) && uids[0] == start->uid
+           && uids[1] == start->uid && uids[2] == start->uid
+           && gids[0] == start->gid && gids[1] == start->gid
+           && gids[2] == start->gid && !syscall(SYS_capget, &header, caps)
            && !caps[0].permitted && !caps[1].permitted
            && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
            && (!start->uid || setuid(0));
@@ -116,8 +115,7 @@ tail_enter(const struct tail_start *start)
     if (change_user(start)) {
         return fail("become the user of the job");
     }
-    if (drop_capabilities()
-        || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if (drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) {
         return fail("give up its capabilities");

@@ -56,8 +56,7 @@ json_line(struct log_decoder *d, char *line)
 }
 
 const struct log_format_class log_json_lines = {
-    .size = sizeof(struct log_decoder),
-    .line = json_line,
+    .size = sizeof(struct log_decoder), .line = json_line
 };
 
 /* CSV. */
@@ -157,10 +156,8 @@ csv_line(struct log_decoder *d, char *line)
 }
 
 const struct log_format_class log_csv = {
-    .size = sizeof(struct csv),
-    .init = csv_init,
-    .line = csv_line,
-    .head = csv_head,
+    .size = sizeof(struct csv), .init = csv_init, .line = csv_line,
+    .head = csv_head
 };
 
 /* Regular expressions. */
@@ -258,10 +255,8 @@ regex_line(struct log_decoder *d, char *line)
 }
 
 const struct log_format_class log_regex = {
-    .size = sizeof(struct regex),
-    .init = regex_init,
-    .uninit = regex_uninit,
-    .line = regex_line,
+    .size = sizeof(struct regex), .init = regex_init, .uninit = regex_uninit,
+    .line = regex_line
 };
 
 /* MLflow's file store: "TIMESTAMP VALUE STEP". */
@@ -286,6 +281,5 @@ mlflow_line(struct log_decoder *d, char *line)
 }
 
 const struct log_format_class log_mlflow = {
-    .size = sizeof(struct log_decoder),
-    .line = mlflow_line,
+    .size = sizeof(struct log_decoder), .line = mlflow_line
 };

@@ -134,9 +134,7 @@ void
 log_paths_walk(const char *path, const struct log_paths_class *class,
                void *aux)
 {
-    struct walk w = {
-        .class = class, .aux = aux, .budget = MAX_ENTRIES,
-    };
+    struct walk w = { .class = class, .aux = aux, .budget = MAX_ENTRIES };
     int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (fd >= 0) {

@@ -376,7 +376,6 @@ tfevents_feed(struct log_decoder *d, const char *data, size_t size)
 }
 
 const struct log_format_class log_tfevents = {
-    .size = sizeof(struct tfevents),
-    .restart = tfevents_restart,
-    .feed = tfevents_feed,
+    .size = sizeof(struct tfevents), .restart = tfevents_restart,
+    .feed = tfevents_feed
 };

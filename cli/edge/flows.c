@@ -122,8 +122,7 @@ print_json(const char *file, const struct profile *p)
         cJSON_AddNumberToObject(group, "flows", p->groups[i].n_flows);
         cJSON_AddNumberToObject(group, "bytes", p->groups[i].bytes);
         put_bursts(group, &p->groups[i].bursts);
-        cJSON_AddNumberToObject(group, "confidence",
-                                p->groups[i].confidence);
+        cJSON_AddNumberToObject(group, "confidence", p->groups[i].confidence);
     }
     flows = cJSON_AddArrayToObject(json, "flows");
     for (size_t i = 0; i < p->n_flows; i++) {

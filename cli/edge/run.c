@@ -98,8 +98,7 @@ ask_agent(const struct print_env *e, struct job_class *class)
     snprintf(name, sizeof name, "%s/%s", e->cojob, e->job);
     reply = cJSON_Parse(text);
     result = cJSON_Parse(cJSON_GetStringValue(
-                             cJSON_GetObjectItemCaseSensitive(reply,
-                                                              "result")));
+        cJSON_GetObjectItemCaseSensitive(reply, "result")));
     found = find_class(cJSON_GetObjectItemCaseSensitive(result, "jobs"), name,
                        class);
     if (!found && e->level) {
@@ -212,9 +211,8 @@ static void
 print_class(const struct print_env *e)
 {
     static const uint8_t dscps[] = SHIM_LEVEL_DSCPS;
-    struct job_class class = {
-        .queue = e->level ? 1 + e->level[0] - '0' : SHIM_LEVEL_DEFAULT,
-    };
+    struct job_class class = { .queue = e->level ? 1 + e->level[0] - '0'
+                                                 : SHIM_LEVEL_DEFAULT };
 
     class.dscp = dscps[class.queue];
     if (!ask_agent(e, &class) && !e->level) {
@@ -305,8 +303,7 @@ static void
 tell_agent(const char *rundir, const char *cojob, const char *job)
 {
     const char *words[] = { "agent/register", cojob, job };
-    int error = agent_call(rundir, agent_call_until(RUN_MS), words, 3,
-                           NULL);
+    int error = agent_call(rundir, agent_call_until(RUN_MS), words, 3, NULL);
 
     if (error) {
         warn("%s/agent.ctl: the agent does not answer (%s)", rundir,

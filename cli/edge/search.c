@@ -299,6 +299,5 @@ cmd_search(int argc, char *argv[])
         { NULL, NULL, NULL, NULL },
     };
 
-    return command_dispatch(commands, "stagecoach search", argc - 1,
-                            argv + 1);
+    return command_dispatch(commands, "stagecoach search", argc - 1, argv + 1);
 }

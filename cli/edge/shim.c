@@ -183,8 +183,7 @@ capture(struct capture *c, double seconds)
     while (!error && !interrupted && now < end
            && (!c->max || c->n < c->max)) {
         struct pollfd pfd = {
-            .fd = shim_client_fd(c->client),
-            .events = POLLIN,
+            .fd = shim_client_fd(c->client), .events = POLLIN
         };
         uint64_t wait = (end - now) / 1000000 + 1;
 
@@ -237,8 +236,7 @@ run(const struct options *o, struct capture *c)
                       : o->socket, error == ENOENT && !c->client
                       ? ECONNREFUSED : error);
     }
-    failure = pcapng_create(o->write, o->job ? o->job : "all jobs",
-                            &c->file);
+    failure = pcapng_create(o->write, o->job ? o->job : "all jobs", &c->file);
     if (!failure) {
         error = capture(c, o->seconds);
         failure = pcapng_finish(c->file, c->dropped);

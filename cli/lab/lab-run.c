@@ -87,8 +87,7 @@ publish(struct report *r, const struct lab_options *o)
     } else {
         report_put_table(r, stdout);
         if (!error) {
-            printf("report: %s/report.html, %s/report.json\n", o->out,
-                   o->out);
+            printf("report: %s/report.html, %s/report.json\n", o->out, o->out);
         }
     }
     return error;
@@ -142,8 +141,7 @@ struct placements_run {
 /* Stores a digest of everything that decides the result of 'policy' in
  * 'scenario', except the programs.  Returns NULL or a message. */
 static char *
-digest_inputs(const struct placements_run *pr,
-              const struct scenario *scenario,
+digest_inputs(const struct placements_run *pr, const struct scenario *scenario,
               const struct lab_policy *policy,
               char hex[SHA1_HEX_DIGEST_LEN + 1])
 {

@@ -101,9 +101,8 @@ static const struct option_table table = {
         "restores a\n"
         "link, such as leaf0-spine1, or a host's link, such as h0.  All "
         "need root.\n",
-    .footer =
-        "Exit status: 0 done, 1 invalid or failed, 2 usage, "
-        "130 interrupted.\n",
+    .footer = "Exit status: 0 done, 1 invalid or failed, 2 usage, "
+              "130 interrupted.\n"
 };
 
 /* Reads the policy 'name'.  'where' begins the message about a wrong name. */
@@ -218,8 +217,7 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
     *setting = (struct lab_setting) { .scenario = NULL };
     error = scenario_from_file(file, o->seed != LAB_NO_SEED ? &o->seed : NULL,
                                &setting->scenario);
-    if (!error && o->blind
-        && setting->scenario->fabric != FABRIC_LEAF_SPINE) {
+    if (!error && o->blind && setting->scenario->fabric != FABRIC_LEAF_SPINE) {
         error = xasprintf("--blind: %s has no links between switches, a "
                           "fabric with \"leaf_spine\" is allowed", file);
     }
@@ -515,8 +513,7 @@ cmd_lab(int argc, char *argv[])
 
         o.args = argv + 1 + first;
         status = EXIT_USAGE;
-        while (i < ARRAY_SIZE(commands)
-               && strcmp(commands[i].name, argv[1])) {
+        while (i < ARRAY_SIZE(commands) && strcmp(commands[i].name, argv[1])) {
             i++;
         }
         if (i < ARRAY_SIZE(commands)) {

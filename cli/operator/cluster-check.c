@@ -276,8 +276,7 @@ check_shim(struct cluster *c, const struct view *v)
         findings_add(c->findings, FINDING_ERROR, v->name, RESTART_SHIM,
                      "the shim is down, the kernel forwards without "
                      "priorities");
-    } else if (!strcmp(fact(v, "shim"), "away")
-               && !is_known(fact(v, "tc"))) {
+    } else if (!strcmp(fact(v, "shim"), "away") && !is_known(fact(v, "tc"))) {
         findings_add(c->findings, FINDING_WARNING, v->name,
                      RESTART_SHIM "; without a shim: --tc of the agent",
                      "it has neither a shim nor queues in the kernel: its "
@@ -504,10 +503,8 @@ void
 cluster_check(const struct cluster_replies *r, int64_t now,
               struct findings *findings)
 {
-    struct cluster c = {
-        .program = member_string(r->status, "program"),
-        .findings = findings,
-    };
+    struct cluster c = { .program = member_string(r->status, "program"),
+                         .findings = findings };
 
     if (strcmp(member_string(r->status, "state"), "active")) {
         findings_add(findings, FINDING_ERROR, "controller",

@@ -154,8 +154,7 @@ controller_query(int argc, char *argv[], const char *what,
                  const char *request, void (*print)(const struct json *))
 {
     static const struct option_row rows[] = {
-        FORMAT_ROW(struct query_options, json),
-        { .name = NULL },
+        FORMAT_ROW(struct query_options, json), { .name = NULL }
     };
     char *name = xasprintf("stagecoach %s", argv[0]);
     char *usage = xasprintf("usage: %s%s%s [--format table|json]\n", name,

@@ -49,9 +49,8 @@ struct controller_options {
     bool json;
 };
 
-static const struct database *const databases[] = {
-    &database_intent, &database_hosts,
-};
+static const struct database *const databases[] = { &database_intent,
+                                                    &database_hosts };
 
 static char *
 make_directories(const struct controller_options *o)
@@ -150,8 +149,7 @@ add_files(const struct controller_options *o, const char *policy,
           struct svec *argv)
 {
     svec_add_nocopy(argv, xasprintf("--policy=%s", policy));
-    svec_add_nocopy(argv, xasprintf("--unixctl=%s/controller.ctl",
-                                    o->rundir));
+    svec_add_nocopy(argv, xasprintf("--unixctl=%s/controller.ctl", o->rundir));
     svec_add_nocopy(argv, xasprintf("--rest=unix:%s/rest.sock", o->rundir));
     svec_add_nocopy(argv, xasprintf("--history=%s/history.db", o->dbdir));
     svec_add_nocopy(argv, xasprintf("--dbdir=%s", o->dbdir));

@@ -56,8 +56,7 @@ int
 cmd_doctor(int argc, char *argv[])
 {
     static const struct option_row rows[] = {
-        FORMAT_ROW(struct doctor_options, json),
-        { .name = NULL },
+        FORMAT_ROW(struct doctor_options, json), { .name = NULL }
     };
     static const struct option_table table = {
         .name = "stagecoach doctor", .rows = rows,

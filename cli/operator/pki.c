@@ -138,8 +138,7 @@ show_json(const struct pki_entry *entries, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct json *json = json_object_create();
 
-        json_object_put_string(json, "role",
-                               pki_role_names[entries[i].role]);
+        json_object_put_string(json, "role", pki_role_names[entries[i].role]);
         json_object_put_string(json, "name", entries[i].name);
         json_object_put(json, "expires",
                         json_integer_create(entries[i].expires * 1000));

@@ -68,9 +68,8 @@ begin(struct intent_client *ic, const struct stage_options *o,
 {
     const struct intent_edit stage = {
         .kind = INTENT_STAGE_BEGIN, .cojob = o->cojob, .rung = o->rung,
-        .iterations = o->iterations,
-        .later_iterations = o->later_iterations,
-        .jobs = (const char *const *) o->jobs.names, .n = o->jobs.n,
+        .iterations = o->iterations, .later_iterations = o->later_iterations,
+        .jobs = (const char *const *) o->jobs.names, .n = o->jobs.n
     };
     const struct intent_edit cojob = {
         .kind = INTENT_COJOB_BEGIN, .cojob = o->cojob, .weight = 1,
@@ -118,13 +117,12 @@ run_stage(int argc, char *argv[])
         }
         ic = intent_client_create(o.intent, TIMEOUT_MS);
         error = (begins ? begin(ic, &o, &result)
-                        : intent_client_write(ic,
-                                              &(struct intent_edit){
-                                                  .kind = INTENT_STAGE_END,
-                                                  .cojob = o.cojob,
-                                                  .rung = o.rung,
-                                              },
-                                              &result));
+                        : intent_client_write(
+                            ic,
+                            &(struct intent_edit){ .kind = INTENT_STAGE_END,
+                                                   .cojob = o.cojob,
+                                                   .rung = o.rung },
+                            &result));
         intent_client_destroy(ic);
         status = EXIT_OK;
         if (error) {
@@ -132,9 +130,8 @@ run_stage(int argc, char *argv[])
             status = result == INTENT_TIMED_OUT ? EXIT_UNREACHABLE : EXIT_NO;
             free(error);
         } else if (o.wait) {
-            char *rung = xasprintf("%"PRId64, o.rung);
-            const char *args[] = { o.cojob, rung,
-                                   begins ? "begun" : "ended" };
+            char *rung = xasprintf("%" PRId64, o.rung);
+            const char *args[] = { o.cojob, rung, begins ? "begun" : "ended" };
 
             status = wait_hosts("stage", args, 3);
             free(rung);
@@ -151,8 +148,7 @@ cmd_stage(int argc, char *argv[])
     static const struct command commands[] = {
         { "begin", "[--intent REMOTE] --cojob C --rung R --iterations N "
           "[--later-iterations N] --jobs A,B,... [--wait hosts]",
-          "Begin a stage: all the jobs must reach the iteration.",
-          run_stage },
+          "Begin a stage: all the jobs must reach the iteration.", run_stage },
         { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",
           "End a stage.", run_stage },
         { NULL, NULL, NULL, NULL },

@@ -68,9 +68,7 @@ add(struct collection *c, const char *name, char *text)
         free(text);
         text = end;
     }
-    c->items[c->n++] = (struct item) {
-        .name = xstrdup(name), .text = text,
-    };
+    c->items[c->n++] = (struct item){ .name = xstrdup(name), .text = text };
 }
 
 /* Takes ownership of 'reason'. */
@@ -149,9 +147,8 @@ add_daemons(struct collection *c)
         "ports",     "switches",  "cojobs",      "stages",
         "decisions", "overrides", "policy/show", NULL,
     };
-    static const char *const agent[] = {
-        "status", "jobs", "flows", "claims", "readers", NULL,
-    };
+    static const char *const agent[] = { "status", "jobs",    "flows",
+                                         "claims", "readers", NULL };
     char *controller_socket = rundir_path(true, "controller.ctl");
     char *agent_socket = rundir_path(false, "agent.ctl");
 
@@ -324,8 +321,7 @@ add_configuration(struct collection *c)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-        char *pattern = xasprintf("%s%s", c->options->root,
-                                  files[i].pattern);
+        char *pattern = xasprintf("%s%s", c->options->root, files[i].pattern);
 
         add_files(c, "config", pattern, files[i].reason);
         free(pattern);
@@ -503,9 +499,7 @@ static char *
 make_archive(const struct support_options *o, const char *name,
              const char *file)
 {
-    struct collection c = {
-        .options = o, .left_out = SVEC_EMPTY_INITIALIZER,
-    };
+    struct collection c = { .options = o, .left_out = SVEC_EMPTY_INITIALIZER };
     int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     char *contents, *error;
 

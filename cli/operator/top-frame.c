@@ -254,8 +254,7 @@ port_lines(const struct top_sample *before, const struct top_sample *now,
                                      now->at - before->at) : 0;
         char *demand = duration(port_demand(now, name));
 
-        add_row(&rows, name, load, "%s\t%.0f%%\t%s", name, 100 * load,
-                demand);
+        add_row(&rows, name, load, "%s\t%.0f%%\t%s", name, 100 * load, demand);
         free(demand);
     }
     shash_destroy(&old);

@@ -53,11 +53,10 @@ static const struct option_row option_rows[] = {
     { "tree", OPTION_TEXT, AT(tree), .value = "NAME",
       .help = "name of the topology to read, if topology.yaml has several "
               "(topograph)" },
-    { "rate", OPTION_CUSTOM, AT(extra.rate), .value = "RATE",
-      .required = true, .parse = rate_option,
-      .help = "rate of hosts' links, such as 100Gbit" },
-    { "uplink-rate", OPTION_CUSTOM, .value = "[SWITCH=]RATE",
-      .repeated = true, .parse = parse_uplink_rate,
+    { "rate", OPTION_CUSTOM, AT(extra.rate), .value = "RATE", .required = true,
+      .parse = rate_option, .help = "rate of hosts' links, such as 100Gbit" },
+    { "uplink-rate", OPTION_CUSTOM, .value = "[SWITCH=]RATE", .repeated = true,
+      .parse = parse_uplink_rate,
       .help = "rate of all cables together from a switch to its parent, for "
               "one switch or for all others" },
     { "switches", OPTION_TEXT, AT(extra.switches), .value = "FILE",

@@ -201,8 +201,7 @@ print_ends(const struct json *json)
 static void
 print_progress(const struct json *json)
 {
-    const struct json *counted = shash_find_data(json_object(json),
-                                                 "counted");
+    const struct json *counted = shash_find_data(json_object(json), "counted");
 
     if (!counted) {
         printf("iteration count unknown so far\n");
@@ -414,8 +413,7 @@ print_stages(const struct json *json)
         table_add(t, "%s\t%.0f", member_string(row, "cojob"),
                   member_number(row, "rung"));
         if (ended > 0) {
-            table_add(t, "%.3f",
-                      (ended - member_number(row, "began")) / 1000);
+            table_add(t, "%.3f", (ended - member_number(row, "began")) / 1000);
         } else {
             table_add(t, "running");
         }

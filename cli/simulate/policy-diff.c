@@ -175,8 +175,7 @@ static void
 print_member(const char *member, const struct policy_row *a,
              const struct policy_row *b)
 {
-    printf("%-24s %-24s %s\n", member, a ? a->value : "-",
-           b ? b->value : "-");
+    printf("%-24s %-24s %s\n", member, a ? a->value : "-", b ? b->value : "-");
 }
 
 /* Prints the members that differ between 'a' and 'b' or exist in only one of
@@ -212,8 +211,7 @@ diff_members(struct policy *const policies[2])
 {
     struct policy_rows rows[2];
 
-    printf("%-24s %-24s %s\n", "member", policies[0]->name,
-           policies[1]->name);
+    printf("%-24s %-24s %s\n", "member", policies[0]->name, policies[1]->name);
     for (int p = 0; p < 2; p++) {
         policy_rows_init(&rows[p], policies[p]);
     }
@@ -332,8 +330,7 @@ add_row(struct snapshot *snapshot, const cJSON *ports, const cJSON *row)
     cJSON_ArrayForEach (demand,
                         cJSON_GetObjectItemCaseSensitive(row, "demand")) {
         if (cJSON_IsNumber(demand)) {
-            snapshot_add_demand(snapshot, stage,
-                                number(ports, demand->string),
+            snapshot_add_demand(snapshot, stage, number(ports, demand->string),
                                 demand->valuedouble);
         }
     }

@@ -141,9 +141,8 @@ static void
 export_init(struct export *e, const struct policy *p,
             const struct export_args *args)
 {
-    *e = (struct export) {
-        .args = args, .min_rate = args->rate * p->min_share,
-    };
+    *e =
+        (struct export){ .args = args, .min_rate = args->rate * p->min_share };
     add_class(e, "control", p->control_dscp, N_QUEUES - 1);
     for (int i = 0; i < p->n_levels; i++) {
         char name[16];

@@ -87,10 +87,8 @@ open_inputs(struct policy_args *args, struct inputs *in)
     size_t n_seeds = args->seeds[1] ? args->seeds[1] - args->seeds[0] + 1 : 1;
     char *error = NULL;
 
-    *in = (struct inputs) {
-        .inputs = allocate(n_seeds * (args->n_traces + 1),
-                           sizeof *in->inputs),
-    };
+    *in = (struct inputs){ .inputs = allocate(n_seeds * (args->n_traces + 1),
+                                              sizeof *in->inputs) };
     if (args->history) {
         in->inputs[in->n++] = args->input;
         args->input = (struct workload_input) { .workload = NULL };
@@ -116,8 +114,7 @@ make_sets(const struct policy_args *args, struct inputs *in)
     n_train = (n_train ? n_train : 1) * args->n_traces;
     in->split = !n_seeds;
     for (int p = 0; p < TUNE_N_PARTS; p++) {
-        in->sets[p].workloads = allocate(in->n,
-                                         sizeof *in->sets[p].workloads);
+        in->sets[p].workloads = allocate(in->n, sizeof *in->sets[p].workloads);
     }
     for (size_t i = 0; i < in->n; i++) {
         const struct workload *w = in->inputs[i].workload;
@@ -241,9 +238,8 @@ print_effect(const struct tune_effect *e)
         puts(e->ineffective ? "  no effect"
                             : "  not tried, the budget was used up");
     } else {
-        printf(" %10s %5.1f %%  %-22s %10s %5.1f %%%s\n", best,
-               100 * e->gain, held_back, worst, 100 * e->loss,
-               e->knob->kept ? "  kept" : "");
+        printf(" %10s %5.1f %%  %-22s %10s %5.1f %%%s\n", best, 100 * e->gain,
+               held_back, worst, 100 * e->loss, e->knob->kept ? "  kept" : "");
     }
     free(is);
     free(best);
@@ -347,8 +343,7 @@ print_result(const struct policy_args *args, const struct inputs *in,
            r->n_simulations, n[TUNE_TRAIN], n[TUNE_HELD_BACK]);
     print_effects(options, r);
     printf("%-20s %12s %12s %12s %12s %12s %12s\n", "policy", "mean_sct",
-           "p95_sct", "max_slowdown", "held:mean", "held:p95",
-           "held:max_sl");
+           "p95_sct", "max_slowdown", "held:mean", "held:p95", "held:max_sl");
     print_score(args->policies[0]->name, r->base);
     print_score("tuned", r->tuned);
     print_gains(r);

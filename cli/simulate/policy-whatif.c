@@ -75,8 +75,7 @@ find_changes(struct sim_result results[2])
     struct change *changes = allocate(n, sizeof *changes);
 
     for (int p = 0; p < 2; p++) {
-        qsort(results[p].stages, n, sizeof *results[p].stages,
-              compare_stages);
+        qsort(results[p].stages, n, sizeof *results[p].stages, compare_stages);
         for (size_t i = 0; i < n; i++) {
             const struct sim_stage *s = &results[p].stages[i];
 

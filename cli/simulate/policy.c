@@ -36,8 +36,7 @@ add_policy(const char *text, void *args_)
 
     if (args->n_names == args->syntax->max_policies) {
         return message("\"%s\": unexpected policy, at most %d %s allowed",
-                       text, args->n_names,
-                       args->n_names == 1 ? "is" : "are");
+                       text, args->n_names, args->n_names == 1 ? "is" : "are");
     }
     args->names[args->n_names++] = text;
     return NULL;
@@ -129,8 +128,7 @@ static const struct option_row option_rows[] = {
     { "live", OPTION_FLAG, AT(live), .modes = POLICY_LIVE,
       .help = "use the running stages of the controller" },
     { "objective", OPTION_CHOICE, AT(tune.objective), .modes = POLICY_TUNE,
-      .value = "mean_sct|p95_sct|max_slowdown|balanced",
-      .deflt = "mean_sct",
+      .value = "mean_sct|p95_sct|max_slowdown|balanced", .deflt = "mean_sct",
       .help = "metric to minimize; balanced is the geometric mean of the "
               "first two" },
     { "keep", OPTION_CUSTOM, .value = "MEMBER", .modes = POLICY_TUNE,
@@ -152,8 +150,7 @@ static const struct option_row option_rows[] = {
 /* Returns true if all required arguments are there, otherwise false after a
  * message. */
 static bool
-is_complete(const struct policy_syntax *syntax,
-            const struct policy_args *args)
+is_complete(const struct policy_syntax *syntax, const struct policy_args *args)
 {
     if (args->n_names < syntax->n_policies) {
         fprintf(stderr, "%s: %d %s named, %d %s needed, see \"%s "
@@ -186,9 +183,8 @@ parse_args(const struct policy_syntax *syntax, int argc, char *argv[],
            struct policy_args *args)
 {
     const struct option_table table = {
-        .name = syntax->name, .usage = syntax->usage,
-        .rows = option_rows,
-        .modes = syntax->options, .max_operands = syntax->n_names ? -1 : 0,
+        .name = syntax->name, .usage = syntax->usage, .rows = option_rows,
+        .modes = syntax->options, .max_operands = syntax->n_names ? -1 : 0
     };
     int first, status;
 
@@ -202,8 +198,7 @@ parse_args(const struct policy_syntax *syntax, int argc, char *argv[],
             return EXIT_USAGE;
         }
     }
-    return status >= 0 ? status
-           : is_complete(syntax, args) ? -1 : EXIT_USAGE;
+    return status >= 0 ? status : is_complete(syntax, args) ? -1 : EXIT_USAGE;
 }
 
 static char *
@@ -280,8 +275,7 @@ show_progress(void *progress_, size_t n_ended, size_t n_stages)
 enum sim_service
 policy_service(const struct workload *w)
 {
-    return strcmp(w->noun, "coflow")
-           ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT;
+    return strcmp(w->noun, "coflow") ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT;
 }
 
 void

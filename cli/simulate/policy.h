@@ -88,7 +88,6 @@ void policy_args_replay(const struct policy_args *, int policy,
  * use.  From a file, only stages that ended within the age 'since' are read,
  * all if it is 0.  At most 20,000 stages are read, the last ones.  Returns
  * NULL or a malloc()'d message.  Only in builds with OVS. */
-char *policy_history_open(const char *what, int64_t since,
-                          struct workload **);
+char *policy_history_open(const char *what, int64_t since, struct workload **);
 
 #endif /* cli/simulate/policy.h */

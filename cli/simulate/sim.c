@@ -182,8 +182,7 @@ policy_to_json(const struct sim_run *run, size_t i)
     add_number(o, "p99", r->p99);
     add_number(o, "max", r->max);
     add_number(o, "bound", r->bound);
-    cJSON_AddStringToObject(o, "bound_kind",
-                            order_bound_names[r->bound_kind]);
+    cJSON_AddStringToObject(o, "bound_kind", order_bound_names[r->bound_kind]);
     add_number(o, "gap", r->gap);
     add_number(o, "ratio", sim_run_ratio(run, i));
     add_number(o, "decisions", r->decisions);
@@ -502,10 +501,9 @@ show_progress(void *watch_, size_t n_ended, size_t n_stages)
         return;
     }
     w->shown = seconds;
-    fprintf(stderr, "\r%s [%.*s%.*s] %zu of %zu %ss", w->policy,
-            done, "########################",
-            BAR - done, "........................", n_ended, n_stages,
-            w->noun);
+    fprintf(stderr, "\r%s [%.*s%.*s] %zu of %zu %ss", w->policy, done,
+            "########################", BAR - done, "........................",
+            n_ended, n_stages, w->noun);
     if (n_ended) {
         fprintf(stderr, ", %.0f s left",
                 seconds / n_ended * (n_stages - n_ended));

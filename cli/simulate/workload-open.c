@@ -71,8 +71,7 @@ open_lab_scenario(const char *file, const char *text, const uint64_t *seed,
 }
 
 static char *
-open_json(const char *file, const uint64_t *seed,
-          struct workload_input *input)
+open_json(const char *file, const uint64_t *seed, struct workload_input *input)
 {
     char *text;
     char *error = json_read_file(file, &text);
@@ -156,8 +155,7 @@ file_length(const char *what)
 }
 
 static char *
-open_file(const char *file, const uint64_t *seed,
-          struct workload_input *input)
+open_file(const char *file, const uint64_t *seed, struct workload_input *input)
 {
     char line[256] = "";
     FILE *stream = fopen(file, "re");

@@ -110,12 +110,11 @@ struct writer {
 static void
 add_rate(cJSON *object, int64_t rate)
 {
-    char *text = rate % 1000000000 == 0
-                 ? message("%"PRId64"Gbit", rate / 1000000000)
-                 : rate % 1000000 == 0
-                 ? message("%"PRId64"Mbit", rate / 1000000)
-                 : message("%"PRId64".%03dkbit", rate / 1000,
-                           (int) (rate % 1000));
+    char *text =
+        rate % 1000000000 == 0 ? message("%" PRId64 "Gbit", rate / 1000000000)
+        : rate % 1000000 == 0  ? message("%" PRId64 "Mbit", rate / 1000000)
+                               : message("%" PRId64 ".%03dkbit", rate / 1000,
+                                         (int) (rate % 1000));
 
     cJSON_AddStringToObject(object, "capacity", text);
     free(text);
@@ -233,8 +232,7 @@ add_links(struct writer *w, cJSON *list, int parent)
         o = cJSON_CreateObject();
         cJSON_AddItemToArray(list, o);
         ends = cJSON_AddArrayToObject(o, "ends");
-        cJSON_AddItemToArray(ends, make_port(
-            w, parent, sw->name));
+        cJSON_AddItemToArray(ends, make_port(w, parent, sw->name));
         add_rate(o, uplink_rate(w, sw));
         cJSON_AddNumberToObject(o, "child", i);
     }

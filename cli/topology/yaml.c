@@ -176,9 +176,8 @@ struct wanted {
 static void
 read_switch(struct reader *r, const yaml_node_t *node)
 {
-    static const char *const members[] = {
-        "switch", "children", "nodes", NULL,
-    };
+    static const char *const members[] = { "switch", "children", "nodes",
+                                           NULL };
     const char *name;
     int line = line_of(node), sw;
 
@@ -267,8 +266,7 @@ read_topologies(struct reader *r, const yaml_node_t *root, void *wanted_)
 
         if (is_wanted(r, topology, wanted, n_trees) && !wanted->found) {
             wanted->found = true;
-            tree = get_node(r, topology, "tree", YAML_MAPPING_NODE,
-                            "mapping");
+            tree = get_node(r, topology, "tree", YAML_MAPPING_NODE, "mapping");
             if (tree) {
                 read_tree(r, tree);
             }
@@ -373,8 +371,7 @@ read_object(struct reader *r, const yaml_node_t *object, void *aux)
     if (!version) {
         return;
     }
-    if (!strcmp(kind, "HyperNode")
-        && !strncmp(version, api, sizeof api - 1)) {
+    if (!strcmp(kind, "HyperNode") && !strncmp(version, api, sizeof api - 1)) {
         read_hypernode(r, object);
     } else if (!*in_list && (!strcmp(kind, "List")
                             || !strcmp(kind, "HyperNodeList"))) {

@@ -44,8 +44,7 @@ class_of_entry(const struct decide_problem *dp, int entry)
 }
 
 bool
-decide_override_order(const struct decide_problem *dp,
-                      struct order_result *r)
+decide_override_order(const struct decide_problem *dp, struct order_result *r)
 {
     int *sorted = xcalloc(MAX(r->n, 1), sizeof *sorted);
     size_t n = 0;
@@ -71,8 +70,7 @@ decide_override_order(const struct decide_problem *dp,
 static bool
 levels_decide(const struct policy *policy)
 {
-    return (order_classes[policy->order.kind].service
-            == ORDER_SERVICE_SHARE);
+    return (order_classes[policy->order.kind].service == ORDER_SERVICE_SHARE);
 }
 
 void

@@ -86,8 +86,7 @@ describe_job(struct decide_job *dj, const struct policy *policy,
     if (period > 0 && dj->iterations > 1) {
         traits->period = MAX(period, dj->burst);
     }
-    job_progress_score(&job->progress, policy, job->iteration,
-                       dj->iterations,
+    job_progress_score(&job->progress, policy, job->iteration, dj->iterations,
                        stage->announcement.later / stage->n_jobs, now, traits);
 }
 
@@ -134,8 +133,7 @@ collect_job(struct decide_problem *dp, const struct cluster *c,
         return;
     }
     if (dp->n_jobs >= dp->allocated_jobs) {
-        dp->jobs = x2nrealloc(dp->jobs, &dp->allocated_jobs,
-                              sizeof *dp->jobs);
+        dp->jobs = x2nrealloc(dp->jobs, &dp->allocated_jobs, sizeof *dp->jobs);
     }
     dj = &dp->jobs[dp->n_jobs++];
     *dj = (struct decide_job) {
@@ -266,8 +264,7 @@ weigh_iterations(struct decide_problem *dp)
     }
     dp->needs = xcalloc(MAX(dp->n_stages, 1), sizeof *dp->needs);
     for (size_t s = 0; s < dp->n_stages; s++) {
-        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight,
-                               &candor);
+        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight, &candor);
     }
     for (size_t i = 0; i < dp->n_jobs; i++) {
         struct decide_job *dj = &dp->jobs[i];

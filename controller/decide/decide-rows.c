@@ -81,23 +81,15 @@ set_job(const struct decide_rows *rows, struct job_row *row,
     const struct decide_job *dj = a->dj;
 
     *row = (struct job_row){
-        .name = xstrdup(dj->job->full_name),
-        .stage = stage,
-        .rank = a->rank,
-        .level = a->level,
-        .override = dj->job->override,
+        .name = xstrdup(dj->job->full_name), .stage = stage, .rank = a->rank,
+        .level = a->level, .override = dj->job->override,
         .decider = decider_of(rows, dj->job->override),
-        .override_id = dj->job->override_id,
-        .iterations = dj->iterations,
-        .period = dj->job->progress.period,
-        .isolated = dj->predicted,
-        .slack = a->slack,
-        .urgency = dj->urgency,
-        .counted = demand_counts_iterations(dj->job),
-        .gain = dj->traits.gain,
-        .early = dj->traits.early,
-        .n_demands = dj->n_demands,
-        .demands = xmemdup(dj->demands, dj->n_demands * sizeof *dj->demands),
+        .override_id = dj->job->override_id, .iterations = dj->iterations,
+        .period = dj->job->progress.period, .isolated = dj->predicted,
+        .slack = a->slack, .urgency = dj->urgency,
+        .counted = demand_counts_iterations(dj->job), .gain = dj->traits.gain,
+        .early = dj->traits.early, .n_demands = dj->n_demands,
+        .demands = xmemdup(dj->demands, dj->n_demands * sizeof *dj->demands)
     };
     row->remaining = find_bottleneck(dj->demands, dj->n_demands,
                                      dj->iterations, &row->bottleneck);
@@ -157,22 +149,21 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
         int s = assigned->stages[k];
         const struct stage *stage = dp->stages[s];
 
-        rows->stages[k] = (struct stage_row){
-            .level = assigned->stage_levels[s],
-            .cojob = xstrdup(stage->cojob_name),
-            .rung = stage->rung,
-            .iterations = stage->iterations,
-            .owner = nullable_xstrdup(stage->cojob->owner),
-            .override = stage->override,
-            .decider = decider_of(rows, stage->override),
-            .weight = stage->cojob->weight,
-            .urgency = urgency_of(dp, s),
-            .work = dp->needs ? dp->needs[s].work : 0,
-            .age = MAX(0, now - stage->begin_ms) / 1000.0,
-            .completion = assigned->completions[s],
-            .idle = stage->idle,
-            .counted = true,
-        };
+        rows->stages[k] =
+            (struct stage_row){ .level = assigned->stage_levels[s],
+                                .cojob = xstrdup(stage->cojob_name),
+                                .rung = stage->rung,
+                                .iterations = stage->iterations,
+                                .owner = nullable_xstrdup(stage->cojob->owner),
+                                .override = stage->override,
+                                .decider = decider_of(rows, stage->override),
+                                .weight = stage->cojob->weight,
+                                .urgency = urgency_of(dp, s),
+                                .work = dp->needs ? dp->needs[s].work : 0,
+                                .age = MAX(0, now - stage->begin_ms) / 1000.0,
+                                .completion = assigned->completions[s],
+                                .idle = stage->idle,
+                                .counted = true };
         set_demands(&rows->stages[k], dp, s, seconds);
     }
     free(seconds);
@@ -352,8 +343,7 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     json_object_put_string(json, "cojob", stage->cojob);
     json_put_integer(json, "rung", stage->rung);
     json_object_put_string(json, "order", order_names[rows->kind]);
-    json_object_put_string(json, "unit",
-                           unit_names[rows->unit]);
+    json_object_put_string(json, "unit", unit_names[rows->unit]);
     json_put_integer(json, "rank", row->rank);
     json_object_put_string(json, "ranked_by",
                            order_decider_names[row->decider]);

@@ -98,8 +98,7 @@ void decide_rows_clear(struct decide_rows *);
 
 /* The array "order" of "controller/order". */
 struct json *decide_rows_to_json(const struct decide_rows *);
-struct json *decide_rows_explain(const struct decide_rows *,
-                                 const char *job);
+struct json *decide_rows_explain(const struct decide_rows *, const char *job);
 
 /* Appends new stages, and stages that overtook others, to 'log'.  'old_ranks'
  * has, by the current rank, the previous rank of each stage, -1 if new. */

@@ -165,13 +165,11 @@ prefers_early_jobs(const struct policy *policy)
 /* Returns the previous rank of 'entry', -1 for a new one.  The estimate
  * underrates early stages, so hysteresis does not apply to them. */
 static int
-old_rank(const struct decide *d, const struct decide_problem *dp,
-         size_t entry)
+old_rank(const struct decide *d, const struct decide_problem *dp, size_t entry)
 {
     const struct job *job;
 
-    if (prefers_early_jobs(d->policy)
-        && dp->op->stages[entry].traits.early) {
+    if (prefers_early_jobs(d->policy) && dp->op->stages[entry].traits.early) {
         return -1;
     }
     if (dp->unit == ORDER_UNIT_STAGE) {
@@ -245,8 +243,7 @@ compute_order(const struct decide *d, struct decide_problem *dp,
               struct order_result *r)
 {
     bool kept = keep_ranks(d, dp, r);
-    const struct order_class *class = &order_classes[
-        d->policy->order.kind];
+    const struct order_class *class = &order_classes[d->policy->order.kind];
     struct order_options options = d->policy->order;
 
     options.uncertified = true;
@@ -539,8 +536,7 @@ decide_wait(const struct decide *d)
     if (d->policy) {
         poll_timer_wait_until(MIN(d->refresh, MIN(d->due, d->retag)));
         poll_timer_wait_until(d->minor_due);
-        if (d->changes != d->cluster->changes
-            || d->minor != d->cluster->minor
+        if (d->changes != d->cluster->changes || d->minor != d->cluster->minor
             || d->samples != d->cluster->samples) {
             poll_immediate_wake();
         }

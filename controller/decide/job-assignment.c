@@ -42,11 +42,9 @@ keep_old_order(const struct order_result *r, double tolerance,
         again = false;
         for (size_t i = 1; i < n; i++) {
             struct slack_job *a = &jobs[i - 1], *b = &jobs[i];
-            double end = MAX(r->completion[a->stage],
-                             r->completion[b->stage]);
+            double end = MAX(r->completion[a->stage], r->completion[b->stage]);
 
-            if (was_behind(a, b)
-                && b->slack - a->slack <= tolerance * end) {
+            if (was_behind(a, b) && b->slack - a->slack <= tolerance * end) {
                 struct slack_job tmp = *a;
 
                 *a = *b;
@@ -142,15 +140,13 @@ assign_by_slack(struct job_assignments *assigned,
 
 static void
 assign_by_order(struct job_assignments *assigned,
-                const struct decide_problem *dp,
-               const struct order_result *r)
+                const struct decide_problem *dp, const struct order_result *r)
 {
     for (size_t k = 0; k < r->n; k++) {
-        assigned->jobs[k] = (struct job_assignment){
-            .dj = &dp->jobs[r->order[k]],
-            .rank = k,
-            .level = r->level[r->order[k]],
-        };
+        assigned->jobs[k] =
+            (struct job_assignment){ .dj = &dp->jobs[r->order[k]],
+                                     .rank = k,
+                                     .level = r->level[r->order[k]] };
     }
 }
 
@@ -263,11 +259,10 @@ predict_iterating(const struct decide_problem *dp, double *ends)
     for (size_t i = 0; i < dp->n_jobs; i++) {
         const struct decide_job *dj = places[i].dj;
 
-        jobs[i] = (struct job_end) {
-            .iterations = dj->iterations,
-            .period = dj->predicted / dj->iterations,
-            .demands = dj->demands, .n_demands = dj->n_demands,
-        };
+        jobs[i] = (struct job_end){ .iterations = dj->iterations,
+                                    .period = dj->predicted / dj->iterations,
+                                    .demands = dj->demands,
+                                    .n_demands = dj->n_demands };
     }
     job_ends_predict(jobs, dp->n_jobs, dp->op->n_ports);
     memset(ends, 0, dp->n_stages * sizeof *ends);
@@ -297,8 +292,7 @@ job_assignments_predict(struct job_assignments *assigned,
  * that share the network, returns the order's own completion times. */
 static double *
 predict_completions(const struct decide_problem *dp,
-                    const struct policy *policy,
-                    const struct order_result *r)
+                    const struct policy *policy, const struct order_result *r)
 {
     const struct order_class *class = &order_classes[policy->order.kind];
     double *ends = xmemdup(r->completion, r->n * sizeof *ends);

@@ -28,10 +28,9 @@ stage_history_row(const struct stage *stage)
         const struct stage_bytes *b = node->data;
 
         for (int dir = 0; dir < N_DIRS; dir++) {
-            json_object_put_nocopy(
-                demand, demand_port_name(b->host, dir),
-                json_real_create(b->bytes[dir] * 8.0
-                                 / host_capacity(b->host)));
+            json_object_put_nocopy(demand, demand_port_name(b->host, dir),
+                                   json_real_create(b->bytes[dir] * 8.0
+                                                    / host_capacity(b->host)));
         }
     }
     json_object_put_string(json, "cojob", stage->cojob_name);

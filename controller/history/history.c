@@ -158,8 +158,7 @@ rename_file(const struct history *h)
         char *to = xasprintf("%s.bad%s", h->file, suffixes[i]);
 
         if (rename(from, to) && errno != ENOENT) {
-            VLOG_WARN("%s: cannot be renamed (%s)", from,
-                      ovs_strerror(errno));
+            VLOG_WARN("%s: cannot be renamed (%s)", from, ovs_strerror(errno));
         }
         free(from);
         free(to);
@@ -285,8 +284,7 @@ age_clock(const struct history *h)
 {
     struct instant now = instant_now();
 
-    return MIN(now.epoch_ms,
-               h->opened.epoch_ms + (now.msec - h->opened.msec));
+    return MIN(now.epoch_ms, h->opened.epoch_ms + (now.msec - h->opened.msec));
 }
 
 static void

@@ -96,8 +96,7 @@ hosts_db_accept_older(struct hosts_db *hdb)
 }
 
 static void
-load_reported(struct hosts_db *hdb,
-              const struct hostsrec_host_reported *row)
+load_reported(struct hosts_db *hdb, const struct hostsrec_host_reported *row)
 {
     struct host *host = cluster_get_host(hdb->cluster, row->host);
 
@@ -258,14 +257,12 @@ host_wanted_init(struct host_wanted *w, const struct host_wanted_ctx *ctx,
     const struct shash_node *node;
     size_t max = ctx->observe ? 0 : shash_count(&ctx->cluster->jobs);
 
-    *w = (struct host_wanted){
-        .names = xmalloc(max * sizeof *w->names),
-        .ranks = xmalloc(max * sizeof *w->ranks),
-        .levels = xmalloc(max * sizeof *w->levels),
-        .weights = xmalloc(max * sizeof *w->weights),
-        .owned = xmalloc(max * sizeof *w->owned),
-        .owners = xmalloc(max * sizeof *w->owners),
-    };
+    *w = (struct host_wanted){ .names = xmalloc(max * sizeof *w->names),
+                               .ranks = xmalloc(max * sizeof *w->ranks),
+                               .levels = xmalloc(max * sizeof *w->levels),
+                               .weights = xmalloc(max * sizeof *w->weights),
+                               .owned = xmalloc(max * sizeof *w->owned),
+                               .owners = xmalloc(max * sizeof *w->owners) };
     SHASH_FOR_EACH (node, &ctx->cluster->jobs) {
         const struct job *job = node->data;
         const struct job_refusal *refusal = job_refusal(job, host->name);
@@ -346,8 +343,7 @@ trust_differs(const struct hostsrec_host_wanted *row,
 {
     return (!row->trust || strcmp(row->trust, policy_trusts[policy->trust])
             || maps_differ(row->key_owner_uid, row->value_owner_uid,
-                           row->n_owner_uid, w->owned, w->owners,
-                           w->n_owned));
+                           row->n_owner_uid, w->owned, w->owners, w->n_owned));
 }
 
 static bool
@@ -621,11 +617,8 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
 {
     struct ovsdb_idl *idl = hdb->loop.idl;
     const struct host_wanted_ctx ctx = {
-        .cluster = hdb->cluster,
-        .policy = policy,
-        .generation = generation,
-        .version = hdb->version + 1,
-        .observe = observe,
+        .cluster = hdb->cluster, .policy = policy, .generation = generation,
+        .version = hdb->version + 1, .observe = observe
     };
     const struct hostsrec_host_wanted *row;
     struct shash_node *node;

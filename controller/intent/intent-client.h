@@ -72,8 +72,7 @@ void intent_writer_run(struct intent_writer *);
 void intent_writer_wait(const struct intent_writer *);
 
 /* Does not wait for the connection. */
-struct intent_client *intent_client_create(const char *remote,
-                                           int timeout_ms);
+struct intent_client *intent_client_create(const char *remote, int timeout_ms);
 void intent_client_destroy(struct intent_client *);
 
 /* Returns NULL if the database has the edit, otherwise a message that the

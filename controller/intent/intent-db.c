@@ -143,8 +143,7 @@ load_stage(struct cluster *c, struct cojob *cojob,
     struct stage *stage;
 
     stage = cojob_put_stage(c, cojob, row->rung, row->began,
-                            running ? 0 : MAX(row->ended, 1),
-                            row->iterations);
+                            running ? 0 : MAX(row->ended, 1), row->iterations);
     if (stage) {
         stage->announcement = intent_announcement(cojob_row, row);
     }
@@ -503,8 +502,7 @@ write_events(struct intent_db *idb)
 static void
 write_policy(struct intent_db *idb)
 {
-    const struct intentrec_policy *row
-        = intentrec_policy_first(idb->loop.idl);
+    const struct intentrec_policy *row = intentrec_policy_first(idb->loop.idl);
 
     if (row && !strcmp(row->hash, idb->policy->hash)
         && !strcmp(row->name, idb->policy->name)) {
@@ -573,9 +571,8 @@ delete_finished(const struct intent_db *idb)
             if (n >= allocated) {
                 cojobs = x2nrealloc(cojobs, &allocated, sizeof *cojobs);
             }
-            cojobs[n++] = (struct intent_gc_cojob) {
-                row, cojob->done_at, intent_gc_end_time(row),
-            };
+            cojobs[n++] = (struct intent_gc_cojob){ row, cojob->done_at,
+                                                    intent_gc_end_time(row) };
         }
     }
     for (size_t i = intent_gc_keep(cojobs, n, time_msec()); i < n; i++) {
@@ -590,8 +587,7 @@ end_inactive_stages(struct intent_db *idb, const struct cojob *cojob,
 {
     for (size_t i = 0; i < row->n_stages; i++) {
         const struct intentrec_stage *s = row->stages[i];
-        const struct stage *stage = cojob_find_stage(cojob, s->rung,
-                                                     s->began);
+        const struct stage *stage = cojob_find_stage(cojob, s->rung, s->began);
 
         if (!strcmp(s->state, "running") && stage && stage->inactive) {
             char *name = stage_name(stage);

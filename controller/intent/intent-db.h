@@ -145,7 +145,6 @@ int64_t intent_gc_end_time(const struct intentrec_cojob *row);
 
 /* Sorts 'cojobs' by their end, the latest first.  Returns the number of
  * cojobs, from the first one, that must be kept at 'now', time_msec(). */
-size_t intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n,
-                      long long now);
+size_t intent_gc_keep(struct intent_gc_cojob *cojobs, size_t n, long long now);
 
 #endif /* controller/intent/intent-db.h */

@@ -429,9 +429,8 @@ intent_edit_to_string(const struct intent_edit *edit)
 {
     const char *what = kinds[edit->kind].what;
 
-    return (edit->kind >= INTENT_STAGE_BEGIN
-            ? xasprintf("stage " STAGE_NAME_FMT " %s", edit->cojob,
-                        edit->rung, what)
+    return (edit->kind >= INTENT_STAGE_BEGIN ? xasprintf(
+                "stage " STAGE_NAME_FMT " %s", edit->cojob, edit->rung, what)
             : edit->kind == INTENT_JOB_END
             ? xasprintf("job %s/%s %s (%s)", edit->cojob, edit->job, what,
                         edit->outcome)

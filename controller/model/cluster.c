@@ -205,8 +205,7 @@ cluster_check_remove(const struct cluster *c, const char *name)
 
 /* Sets the capacities of the host's ports, in kbit/s. */
 void
-host_set_ports(struct cluster *c, struct host *host,
-               const struct simap *ports)
+host_set_ports(struct cluster *c, struct host *host, const struct simap *ports)
 {
     const struct simap_node *node;
     double bps = 0;

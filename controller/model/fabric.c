@@ -57,8 +57,7 @@ int
 fabric_add_port(struct fabric *f, const char *name)
 {
     if (f->n_ports >= f->allocated_ports) {
-        f->ports = x2nrealloc(f->ports, &f->allocated_ports,
-                              sizeof *f->ports);
+        f->ports = x2nrealloc(f->ports, &f->allocated_ports, sizeof *f->ports);
     }
     f->ports[f->n_ports] = xstrdup(name);
     return f->n_ports++;

@@ -204,9 +204,8 @@ add_demand(struct demands *d, int port, double seconds)
         if (d->n >= d->allocated) {
             d->a = x2nrealloc(d->a, &d->allocated, sizeof *d->a);
         }
-        d->a[d->n++] = (struct order_demand) {
-            .port = port, .seconds = seconds,
-        };
+        d->a[d->n++] =
+            (struct order_demand){ .port = port, .seconds = seconds };
     }
 }
 

@@ -134,9 +134,8 @@ job_progress_score(struct job_progress *p, const struct policy *policy,
     const struct progress_options options = {
         .theta = policy->order.early_theta,
         .samples = MIN(policy->early_samples, PROGRESS_WINDOW),
-        .boot_s = policy->early_boot_s,
-        .period_s = policy->early_period_s,
-        .end = left > 1 ? MAX(0, iteration) + left + later : 0,
+        .boot_s = policy->early_boot_s, .period_s = policy->early_period_s,
+        .end = left > 1 ? MAX(0, iteration) + left + later : 0
     };
 
     progress_curve_score(&p->curve, &options, MAX(0, iteration), p->period,

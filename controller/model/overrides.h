@@ -119,8 +119,7 @@ void overrides_forget_unstored(struct overrides *);
 
 /* Returns true if the row of the override may be deleted; 'last' is the
  * largest number of all rows, 'now' is time_msec(). */
-bool override_is_expired(const struct override *, int64_t last,
-                         long long now);
+bool override_is_expired(const struct override *, int64_t last, long long now);
 
 bool overrides_run(struct overrides *, const struct instant *now,
                    void (*ran_out)(const struct override *, void *aux),

@@ -16,9 +16,8 @@
 void
 progress_bound_init(struct progress_bound *b, int64_t began)
 {
-    *b = (struct progress_bound) {
-        .iteration = -1, .refused = -1, .at = began,
-    };
+    *b =
+        (struct progress_bound){ .iteration = -1, .refused = -1, .at = began };
 }
 
 /* Returns the iterations that 'bytes' can have carried. */
@@ -78,8 +77,7 @@ progress_bound_admits(struct progress_bound *b, int64_t iteration,
     steps = iteration - (first ? MAX(facts->target, 0) : b->iteration);
     more = carried(facts, facts->bytes - b->bytes);
     if ((!first || facts->target >= 0)
-        && steps > more + b->credit
-                   + (first ? PROGRESS_BOUND_UNSEEN : 0)) {
+        && steps > more + b->credit + (first ? PROGRESS_BOUND_UNSEEN : 0)) {
         return refuse(b, iteration, now);
     }
     b->credit = (first ? facts->bytes > 0 ? PROGRESS_BOUND_SEEN

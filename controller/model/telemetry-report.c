@@ -166,13 +166,11 @@ parse_job(const struct json *json, struct telemetry_job *job)
     metric = ovsdb_parser_member(&p, "metric", OP_STRING | OP_OPTIONAL);
     value = ovsdb_parser_member(&p, "value", OP_NUMBER | OP_OPTIONAL);
     remotes = ovsdb_parser_member(&p, "sent_to", OP_ARRAY | OP_OPTIONAL);
-    if (metric && !is_name(json_string(metric),
-                           strlen(json_string(metric)))) {
+    if (metric && !is_name(json_string(metric), strlen(json_string(metric)))) {
         ovsdb_parser_raise_error(&p, "'metric' is not a name");
     } else if (metric && value && job->iteration >= 0) {
         job->metric = xstrdup(json_string(metric));
-        job->value = (value->type == JSON_REAL ? value->real
-                      : value->integer);
+        job->value = (value->type == JSON_REAL ? value->real : value->integer);
     }
     if (name && !is_job_name(json_string(name))) {
         ovsdb_parser_raise_error(&p, "'job' is not COJOB/JOB");
@@ -207,9 +205,8 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
     const struct shash_node *node;
 
     if (shash_count(json_object(ports)) > TELEMETRY_MAX_PORTS) {
-        return xasprintf("%"PRIuSIZE" ports, at most %d are allowed",
-                         shash_count(json_object(ports)),
-                         TELEMETRY_MAX_PORTS);
+        return xasprintf("%" PRIuSIZE " ports, at most %d are allowed",
+                         shash_count(json_object(ports)), TELEMETRY_MAX_PORTS);
     }
     SHASH_FOR_EACH (node, json_object(ports)) {
         const struct json *capacity;

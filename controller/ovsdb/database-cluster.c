@@ -209,8 +209,7 @@ database_members_wait(struct database_members *dm)
 }
 
 size_t
-database_members_alarms(const struct database_members *dm,
-                        struct json *alarms)
+database_members_alarms(const struct database_members *dm, struct json *alarms)
 {
     return dm ? member_health_alarms(dm->health, time_msec(), alarms) : 0;
 }

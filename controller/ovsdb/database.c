@@ -39,9 +39,8 @@ extern char **environ;
 static char *
 find_program(const char *name)
 {
-    static const char *const folders[] = {
-        "/usr/sbin", "/usr/bin", "/usr/local/sbin", NULL,
-    };
+    static const char *const folders[] = { "/usr/sbin", "/usr/bin",
+                                           "/usr/local/sbin", NULL };
     char *path = directory_find(folders, name, X_OK);
 
     return path ? path : xstrdup(name);
@@ -52,9 +51,8 @@ find_program(const char *name)
 static char *
 find_schema_file(const struct database *db, char **pathp)
 {
-    static const char *const folders[] = {
-        "../wire", "../../wire", ".", "../share/stagecoach", NULL,
-    };
+    static const char *const folders[] = { "../wire", "../../wire", ".",
+                                           "../share/stagecoach", NULL };
     char *name = xasprintf("%s.ovsschema", db->name);
 
     *pathp = directory_find(folders, name, R_OK);
@@ -426,8 +424,7 @@ upgrade(const struct database *db, const char *remote, int timeout_ms,
 }
 
 char *
-database_upgrade(const struct database *db, const char *remote,
-                 int timeout_ms)
+database_upgrade(const struct database *db, const char *remote, int timeout_ms)
 {
     struct database_version ours;
     struct json *schema;

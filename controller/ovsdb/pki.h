@@ -42,11 +42,7 @@
 #define PKI_DAYS 90
 #define PKI_MAX_DAYS 825
 
-enum pki_role {
-    PKI_CONTROLLER,
-    PKI_AGENT,
-    N_PKI_ROLES,
-};
+enum pki_role { PKI_CONTROLLER, PKI_AGENT, N_PKI_ROLES };
 
 extern const char *const pki_role_names[N_PKI_ROLES];
 
@@ -61,8 +57,7 @@ char *pki_init(const char *dir);
 
 /* Creates a key and a certificate for 'name', valid for 'days', and replaces
  * previous ones in one step. */
-char *pki_issue(const char *dir, enum pki_role, const char *name,
-                double days);
+char *pki_issue(const char *dir, enum pki_role, const char *name, double days);
 
 /* Stores all issued certificates, by role and name, in '*entriesp', which
  * pki_list_free() frees, also after an error. */

@@ -81,9 +81,8 @@ rpc_call(const char *remote, struct jsonrpc_msg *request, int timeout_ms,
 static char *
 string_or_json(const struct json *json)
 {
-    return json->type == JSON_STRING
-           ? xstrdup(json_string(json))
-           : json_to_string(json, JSSF_SORT);
+    return json->type == JSON_STRING ? xstrdup(json_string(json))
+                                     : json_to_string(json, JSSF_SORT);
 }
 
 /* Runs unixctl 'command' in the daemon that listens on 'socket' and stores its

@@ -391,8 +391,7 @@ receive_probe(const struct driver *driver, uint32_t port, const void *packet,
 }
 
 static const struct driver_events probing_events = {
-    .admit = admit_switch,
-    .packet = receive_probe,
+    .admit = admit_switch, .packet = receive_probe
 };
 static const struct driver_events driver_events = {
     .admit = admit_switch,
@@ -406,12 +405,10 @@ add_switch(struct switches *ss, const char *name, const char *target,
         ss->switches = x2nrealloc(ss->switches, &ss->allocated,
                                   sizeof *ss->switches);
     }
-    ss->switches[ss->n++] = (struct sw) {
-        .name = xstrdup(name),
-        .target = xstrdup(target),
-        .index = index,
-        .driver = driver,
-    };
+    ss->switches[ss->n++] = (struct sw){ .name = xstrdup(name),
+                                         .target = xstrdup(target),
+                                         .index = index,
+                                         .driver = driver };
 }
 
 static void
@@ -444,8 +441,7 @@ switches_add_identity(struct switches *ss, const char *text)
     if (strspn(text, "0123456789abcdef") == 16 && text[16] == ':') {
         datapath = strtoull(text, NULL, 16);
     }
-    if (!datapath || !text[17]
-        || strlen(text + 17) > TOPOLOGY_MAX_IDENTITY) {
+    if (!datapath || !text[17] || strlen(text + 17) > TOPOLOGY_MAX_IDENTITY) {
         return xasprintf("--switch-identity: \"%s\", a datapath id of 16 "
                          "digits 0-9 and a-f, a colon, and a name of 1 to %d "
                          "characters are allowed", text,

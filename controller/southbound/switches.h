@@ -60,9 +60,8 @@ void switches_set_topology(struct switches *, struct topology *,
 void switches_add(struct switches *, const char *target);
 char *switches_add_identity(struct switches *, const char *text);
 
-void switches_set(struct switches *, const struct policy *,
-                  int64_t generation, const struct cluster *,
-                  int64_t version);
+void switches_set(struct switches *, const struct policy *, int64_t generation,
+                  const struct cluster *, int64_t version);
 void switches_leave(struct switches *);
 
 struct fabric *switches_take_fabric(struct switches *);
@@ -85,8 +84,7 @@ struct flow_table *switch_flows_alone(const struct policy *);
 /* Returns the flows of switch 'sw' of the topology.  With 'probes', probes
  * (link-check.h) from links to other switches are sent to the controller;
  * probes from hosts are not. */
-struct flow_table *switch_flows(const struct policy *,
-                                const struct topology *,
+struct flow_table *switch_flows(const struct policy *, const struct topology *,
                                 const struct routes *, int sw, bool probes);
 
 #endif /* controller/southbound/switches.h */

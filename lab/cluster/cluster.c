@@ -307,8 +307,7 @@ start_switch(const struct cluster *c)
         svec_init(&argv);
         svec_add(&argv, "ovs-vswitchd");
         add(&argv, xasprintf("unix:%s/ovs/db.sock", plan->rundir));
-        add_ovs_options(&argv, xasprintf("%s/ovs/vswitchd.ctl",
-                                         plan->rundir));
+        add_ovs_options(&argv, xasprintf("%s/ovs/vswitchd.ctl", plan->rundir));
         error = start_daemon(c, "ovs-vswitchd", plan->fabric_ns, NULL, &argv);
     }
     free(db);
@@ -402,8 +401,7 @@ start_controller(const struct cluster *c, int i, const char *policy_file)
     } else if (plan_uses_ovs(plan)) {
         add_option(&argv, "--switch", xstrdup(plan->bridge));
     }
-    add_ovs_options(&argv,
-                    plan_controller_file(plan, i, "controller", "ctl"));
+    add_ovs_options(&argv, plan_controller_file(plan, i, "controller", "ctl"));
     error = start_daemon(c, name, NULL, NULL, &argv);
     free(name);
     free(rest);

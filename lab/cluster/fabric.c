@@ -36,8 +36,7 @@ static char *
 run_batch(const char *tool, const char *ns, struct ds *commands)
 {
     const char *const argv[] = { tool, "-batch", "-", NULL };
-    char *error = tool_run(ns, argv, ds_cstr(commands), TOOL_TIMEOUT_MS,
-                           NULL);
+    char *error = tool_run(ns, argv, ds_cstr(commands), TOOL_TIMEOUT_MS, NULL);
 
     ds_destroy(commands);
     return error;
@@ -90,9 +89,8 @@ make_links(const struct plan *plan)
 static int
 offloads_off(int fd, const char *ifname)
 {
-    static const uint32_t commands[] = {
-        ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO,
-    };
+    static const uint32_t commands[] = { ETHTOOL_STXCSUM, ETHTOOL_STSO,
+                                         ETHTOOL_SGSO, ETHTOOL_SGRO };
 
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
         struct ethtool_value value = { .cmd = commands[i], .data = 0 };
@@ -558,9 +556,8 @@ fabric_destroy(const struct plan *plan)
         closedir(dir);
     }
     if (ds.length) {
-        static const char *const argv[] = {
-            "ip", "-force", "-batch", "-", NULL
-        };
+        static const char *const argv[] = { "ip", "-force", "-batch", "-",
+                                            NULL };
 
         free(tool_run(NULL, argv, ds_cstr(&ds), TOOL_TIMEOUT_MS, NULL));
     }

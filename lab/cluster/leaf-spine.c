@@ -49,8 +49,7 @@ leaf_spine_host_port(const struct plan *plan, int host)
     int n = hosts_per_leaf(plan);
     struct switch_port port = { .sw = host / n, .number = 1 + host % n };
 
-    ovs_strlcpy(port.interface, plan->hosts[host].port,
-                sizeof port.interface);
+    ovs_strlcpy(port.interface, plan->hosts[host].port, sizeof port.interface);
     return port;
 }
 
@@ -62,15 +61,13 @@ leaf_spine_link_port(const struct plan *plan, int link, int end)
     struct switch_port port;
 
     if (!end) {
-        port = (struct switch_port) { .sw = leaf,
-                                      .number = FIRST_UPLINK + spine };
-        snprintf(port.interface, sizeof port.interface, "l%ds%d", leaf,
-                 spine);
+        port =
+            (struct switch_port){ .sw = leaf, .number = FIRST_UPLINK + spine };
+        snprintf(port.interface, sizeof port.interface, "l%ds%d", leaf, spine);
     } else {
-        port = (struct switch_port) { .sw = plan->leaf_spine.leaves + spine,
-                                      .number = 1 + leaf };
-        snprintf(port.interface, sizeof port.interface, "s%dl%d", spine,
-                 leaf);
+        port = (struct switch_port){ .sw = plan->leaf_spine.leaves + spine,
+                                     .number = 1 + leaf };
+        snprintf(port.interface, sizeof port.interface, "s%dl%d", spine, leaf);
     }
     return port;
 }
@@ -203,8 +200,7 @@ leaf_spine_parse_link(const char *link)
     if (sscanf(link, "leaf%2d-spine%2d%n", &leaf, &spine, &end) == 2
         && end && !link[end]) {
         return xasprintf("l%ds%d", leaf, spine);
-    } else if (sscanf(link, "h%2d%n", &host, &end) == 1 && end
-               && !link[end]) {
+    } else if (sscanf(link, "h%2d%n", &host, &end) == 1 && end && !link[end]) {
         return xasprintf("p%d", host);
     }
     return NULL;

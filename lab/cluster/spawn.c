@@ -318,11 +318,8 @@ daemon_start(struct supervisor *sv, struct daemon *d)
     int log = open_log(d->log);
     struct spawn s = {
         .argv = (const char *const *) d->argv.names,
-        .env = (const char *const *) d->env.names,
-        .netns = d->netns,
-        .cgroup = sv->plan->daemons_cgroup,
-        .out = log,
-        .err = log,
+        .env = (const char *const *) d->env.names, .netns = d->netns,
+        .cgroup = sv->plan->daemons_cgroup, .out = log, .err = log
     };
     int error;
 

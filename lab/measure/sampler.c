@@ -337,8 +337,7 @@ sampler_run(struct sampler *s)
         s->use[2 * i] = (host->now.up - host->before.up) / capacity;
         s->use[2 * i + 1] = (host->now.down - host->before.down) / capacity;
     }
-    report_links(s->policy, (ms - s->begin_ms) / 1000.0,
-                 s->use);
+    report_links(s->policy, (ms - s->begin_ms) / 1000.0, s->use);
     read_shims(s);
     s->last_ms = ms;
     return true;

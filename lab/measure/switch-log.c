@@ -148,8 +148,7 @@ switch_log_read(const char *file, struct switch_log_counts *counts)
     FILE *stream = fopen(file, "r");
 
     if (!stream) {
-        return xasprintf("%s: cannot be read (%s)", file,
-                         ovs_strerror(errno));
+        return xasprintf("%s: cannot be read (%s)", file, ovs_strerror(errno));
     }
     switch_log_parse(stream, counts);
     fclose(stream);

@@ -179,8 +179,7 @@ static void
 compose_env(const struct cojob_run *cr, const struct job_process *p,
             char *const values[], struct svec *env)
 {
-    const struct plan_host *host
-        = &cr->up.plan->hosts[p->job->hosts[p->rank]];
+    const struct plan_host *host = &cr->up.plan->hosts[p->job->hosts[p->rank]];
 
     svec_add_nocopy(env, xasprintf("STAGECOACH_RUNDIR=%s", host->dir));
     svec_add_nocopy(env, xasprintf("STAGECOACH_CGROUP=%s", host->cgroup));
@@ -306,8 +305,7 @@ ask(const struct cojob_run *cr, int host, const char *command)
     char *ctl = xasprintf("%s/agent.ctl", cr->up.plan->hosts[host].dir);
     char *reply;
     int errnum;
-    char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, &reply,
-                              &errnum);
+    char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, &reply, &errnum);
     cJSON *json = error ? NULL : cJSON_Parse(reply);
 
     free(error);
@@ -405,8 +403,7 @@ iteration_of(const struct cojob_run *cr, size_t job)
                                                   + host];
 
         told = MAX(told, there->told);
-        if (there->counted >= 0
-            && (counted < 0 || there->counted < counted)) {
+        if (there->counted >= 0 && (counted < 0 || there->counted < counted)) {
             counted = there->counted;
         }
     }
@@ -489,9 +486,8 @@ end_stage(struct cojob_run *cr)
 {
     report_stage_end(cr->up.policy, cr->cojob->name, cr->rung,
                      run_elapsed(&cr->up));
-    announce(cr, (struct intent_edit) {
-        .kind = INTENT_STAGE_END, .rung = cr->rung,
-    });
+    announce(cr, (struct intent_edit){ .kind = INTENT_STAGE_END,
+                                       .rung = cr->rung });
 }
 
 /* Announces the cojob and its first stage, and starts its processes. */
@@ -506,9 +502,8 @@ cojob_run_start(struct run *run)
     free(remote);
 
     report_search_begin(cr->up.policy, cojob->name, run_elapsed(&cr->up));
-    announce(cr, (struct intent_edit) {
-        .kind = INTENT_COJOB_BEGIN, .weight = cojob->weight,
-    });
+    announce(cr, (struct intent_edit){ .kind = INTENT_COJOB_BEGIN,
+                                       .weight = cojob->weight });
     for (size_t i = 0; i < cojob->n_jobs; i++) {
         announce_job(cr, &cojob->jobs[i]);
     }
@@ -601,8 +596,7 @@ cojob_run_jobs(const struct run *run, struct run_job jobs[], size_t max)
         const struct scenario_job *job = &cojob->jobs[i];
         struct run_job rj = {
             .cojob = cojob->name, .job = job->name,
-            .iteration = iteration_of(cr, i),
-            .target = cojob->stages[cr->rung],
+            .iteration = iteration_of(cr, i), .target = cojob->stages[cr->rung]
         };
 
         for (size_t j = 0; j < job->n_hosts; j++) {
@@ -646,13 +640,9 @@ cojob_run_destroy(struct run *run)
 }
 
 static const struct run_class cojob_run_class = {
-    .start = cojob_run_start,
-    .run = cojob_run_run,
-    .wait = cojob_run_wait,
-    .jobs = cojob_run_jobs,
-    .status = cojob_run_status,
-    .destroy = cojob_run_destroy,
-    .of_commands = true,
+    .start = cojob_run_start, .run = cojob_run_run, .wait = cojob_run_wait,
+    .jobs = cojob_run_jobs, .status = cojob_run_status,
+    .destroy = cojob_run_destroy, .of_commands = true
 };
 
 /* Adds the processes of 'job'. */

@@ -150,10 +150,9 @@ get_job(struct search_run *sr, const char *name)
                                   sizeof *sr->jobs);
         }
         job = &sr->jobs[sr->n_jobs++];
-        *job = (struct job) {
-            .name = xstrdup(name),
-            .hosts = placed_hosts(p, "workers") | placed_hosts(p, "servers"),
-        };
+        *job = (struct job){ .name = xstrdup(name),
+                             .hosts = placed_hosts(p, "workers")
+                                      | placed_hosts(p, "servers") };
     }
     return job;
 }
@@ -367,8 +366,7 @@ static char *
 search_run_start(struct run *run)
 {
     struct search_run *sr = search_run_cast(run);
-    char *file = xasprintf("%s/search-%s.json", run->plan->rundir,
-                           run->cojob);
+    char *file = xasprintf("%s/search-%s.json", run->plan->rundir, run->cojob);
     char *error = plan_write_text(file, sr->text);
 
     report_search_begin(run->policy, run->cojob, run_elapsed(run));
@@ -445,12 +443,9 @@ search_run_wait(struct run *run)
 }
 
 static const struct run_class search_run_class = {
-    .start = search_run_start,
-    .run = search_run_run,
-    .wait = search_run_wait,
-    .jobs = search_run_jobs,
-    .status = search_run_status,
-    .destroy = search_run_destroy,
+    .start = search_run_start, .run = search_run_run, .wait = search_run_wait,
+    .jobs = search_run_jobs, .status = search_run_status,
+    .destroy = search_run_destroy
 };
 
 struct run *

@@ -54,14 +54,12 @@ dclas_queue(const struct order_stage *stage,
 }
 
 static struct order_key
-dclas_key(const struct order_stage *stage,
-          const struct order_options *options)
+dclas_key(const struct order_stage *stage, const struct order_options *options)
 {
     double limit;
 
-    return (struct order_key) { {
-        dclas_queue(stage, options, &limit), order_stage_arrival(stage),
-    } };
+    return (struct order_key){ { dclas_queue(stage, options, &limit),
+                                 order_stage_arrival(stage) } };
 }
 
 /* A queue is served in the order of arrival, so stages that share a port have
@@ -94,15 +92,13 @@ las_key(const struct order_stage *stage, const struct order_options *options)
 {
     double limit;
 
-    return (struct order_key) { {
-        las_cell(stage, &limit), order_stage_arrival(stage),
-    } };
+    return (struct order_key){ { las_cell(stage, &limit),
+                                 order_stage_arrival(stage) } };
 }
 
 void
 order_compute_las(const struct order_options *options,
-                  const struct order_problem *op,
-                  struct order_result *result)
+                  const struct order_problem *op, struct order_result *result)
 {
     int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
     int *group = scratch_alloc(op->scratch, op->n_stages, sizeof *group);

@@ -51,15 +51,13 @@ known_gain(const struct order_stage *stage)
 static struct order_key
 gain_key(const struct order_stage *stage, const struct order_options *options)
 {
-    return (struct order_key) { {
-        -known_gain(stage), order_stage_arrival(stage),
-    } };
+    return (struct order_key){ { -known_gain(stage),
+                                 order_stage_arrival(stage) } };
 }
 
 void
 order_compute_maif(const struct order_options *options,
-                   const struct order_problem *op,
-                   struct order_result *result)
+                   const struct order_problem *op, struct order_result *result)
 {
     order_result_by_key(options, op, gain_key, result);
 }

@@ -25,8 +25,7 @@ arrival_key(const struct order_stage *stage,
 
 void
 order_compute_fifo(const struct order_options *options,
-                   const struct order_problem *op,
-                   struct order_result *result)
+                   const struct order_problem *op, struct order_result *result)
 {
     order_result_by_key(options, op, arrival_key, result);
 }

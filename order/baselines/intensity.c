@@ -15,9 +15,8 @@ static struct order_key
 intensity_key(const struct order_stage *stage,
               const struct order_options *options)
 {
-    return (struct order_key) { {
-        -stage->traits.intensity, order_stage_bottleneck(stage),
-    } };
+    return (struct order_key){ { -stage->traits.intensity,
+                                 order_stage_bottleneck(stage) } };
 }
 
 void

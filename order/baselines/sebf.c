@@ -33,8 +33,7 @@ initial_key(const struct order_stage *stage,
 }
 
 static struct order_key
-bytes_key(const struct order_stage *stage,
-          const struct order_options *options)
+bytes_key(const struct order_stage *stage, const struct order_options *options)
 {
     return (struct order_key) { { stage->traits.bytes } };
 }
@@ -55,8 +54,7 @@ order_compute_sebf_static(const struct order_options *options,
 
 void
 order_compute_sebf(const struct order_options *options,
-                   const struct order_problem *op,
-                   struct order_result *result)
+                   const struct order_problem *op, struct order_result *result)
 {
     order_result_by_key(options, op, remaining_key, result);
 }
@@ -70,8 +68,7 @@ weighted_work_key(const struct order_stage *stage,
 
 void
 order_compute_work(const struct order_options *options,
-                   const struct order_problem *op,
-                   struct order_result *result)
+                   const struct order_problem *op, struct order_result *result)
 {
     order_result_by_key(options, op, weighted_work_key, result);
 }
@@ -80,8 +77,7 @@ order_compute_work(const struct order_options *options,
  * demand are known, all stages are sorted by the sum of their seconds. */
 void
 order_compute_tcf(const struct order_options *options,
-                  const struct order_problem *op,
-                  struct order_result *result)
+                  const struct order_problem *op, struct order_result *result)
 {
     order_key_func *key = bytes_key;
 

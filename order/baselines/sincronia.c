@@ -229,9 +229,8 @@ orphan_key(const struct order_stage *stage,
     double longest = options->epoch_s * (1 << (SINCRONIA_EPOCHS - 1));
     double waited = fmax(-order_stage_arrival(stage), 0);
 
-    return (struct order_key) { {
-        order_stage_bottleneck(stage) / (longest + waited),
-    } };
+    return (struct order_key){ { order_stage_bottleneck(stage)
+                                 / (longest + waited) } };
 }
 
 /* Part of a problem: the orphans, or all other stages. */

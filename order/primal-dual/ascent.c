@@ -94,9 +94,8 @@ fill_pairs(struct ascent *a)
             a->stage_pairs[a->stage_first[s] + i] = index;
             a->by_port[index] = index;
             a->pairs[index] = (struct pair) {
-                .stage = s,
-                .seconds = stage->demands[i].seconds,
-                .share = (1 - MIN_SHARE) * stage->demands[i].seconds / sum,
+                .stage = s, .seconds = stage->demands[i].seconds,
+                .share = (1 - MIN_SHARE) * stage->demands[i].seconds / sum
             };
         }
     }
@@ -289,8 +288,7 @@ solve_ports(struct ascent *a)
             serve_released(a, first, end);
         }
         for (size_t i = first; i < end; i++) {
-            value += a->pairs[i].price * a->pairs[i].seconds
-                     * a->pairs[i].end;
+            value += a->pairs[i].price * a->pairs[i].seconds * a->pairs[i].end;
         }
     }
     for (size_t s = 0; s < a->op->n_stages; s++) {

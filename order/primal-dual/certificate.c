@@ -114,8 +114,7 @@ bound_by_best_port(const struct order_problem *op, const double *ends,
 
     by_port_init(&bp, op);
     for (int p = 0; p < op->n_ports; p++) {
-        if (most_by_port(op, &bp, p, ends, sum) * weight * (1 + 1e-9)
-            > best) {
+        if (most_by_port(op, &bp, p, ends, sum) * weight * (1 + 1e-9) > best) {
             double bound = bound_by_port(op, &bp, p, ends, jobs, on_port);
 
             best = fmax(best, bound * weight
@@ -144,8 +143,7 @@ has_earliest_ends(const struct order_problem *op)
  * sum of 'ends'.  If stages are delayed by ports only, no isolated end is
  * after the busiest port's load, and a kappa of 1 or more has no effect. */
 static double
-bound_by_ports(const struct order_problem *op, const double *ends,
-               double best)
+bound_by_ports(const struct order_problem *op, const double *ends, double best)
 {
     static const double kappas[] = { 0.1, 0.25, 0.5, 1, 2, 4 };
     int n_kappas = has_earliest_ends(op) ? 6 : 3;

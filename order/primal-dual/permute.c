@@ -217,9 +217,8 @@ start_stages(struct active_set *a, struct port_load *load)
         }
         n += stage->n_demands;
         a->remaining[s] = 1;
-        a->stages[s] = (struct active_stage) {
-            stage->demands, stage->n_demands, stage->weight,
-        };
+        a->stages[s] = (struct active_stage){ stage->demands, stage->n_demands,
+                                              stage->weight };
     }
     a->remaining[op->n_stages] = INFINITY;
     return n;
@@ -303,12 +302,11 @@ active_list(struct active_set *a, int port, struct permute_list *list)
 {
     size_t n = a->end[port] - a->first[port];
 
-    *list = (struct permute_list) {
-        .stage = a->stage + a->first[port],
-        .inverse = a->inverse + a->first[port],
-        .share = a->share + a->first[port],
-        .n = (n + PERMUTE_LANES - 1) / PERMUTE_LANES * PERMUTE_LANES,
-    };
+    *list = (struct permute_list){ .stage = a->stage + a->first[port],
+                                   .inverse = a->inverse + a->first[port],
+                                   .share = a->share + a->first[port],
+                                   .n = (n + PERMUTE_LANES - 1) / PERMUTE_LANES
+                                        * PERMUTE_LANES };
     for (; n < list->n; n++) {
         list->stage[n] = a->op->n_stages;
         list->inverse[n] = 1;
@@ -441,8 +439,7 @@ permuter_uninit(void *pm_)
 static struct permuter *
 get_permuter(const struct order_problem *op)
 {
-    return scratch_keep(op->scratch, sizeof(struct permuter),
-                        permuter_uninit);
+    return scratch_keep(op->scratch, sizeof(struct permuter), permuter_uninit);
 }
 
 /* Sorts the stages by their isolated ends, then by id. */
@@ -554,8 +551,7 @@ lowest_price(struct permuter *pm, int port, struct permute_list *list)
             active_remove_placed(a, port, list);
             price = a->kernel->price(list, a->remaining, pm->price, &n_placed);
         }
-    } while (isinf(price) ? activate_next(a)
-             : active_raise(a, port, price));
+    } while (isinf(price) ? activate_next(a) : active_raise(a, port, price));
     return price;
 }
 
@@ -613,8 +609,7 @@ charge_port(struct permuter *pm, struct step *step)
     step->price = lowest_price(pm, step->port, &list);
     step->stage = choose_match(pm, &list, step->price);
     stage = &pm->active.stages[step->stage];
-    order_prefetch(stage->demands,
-                   stage->n_demands * sizeof *stage->demands);
+    order_prefetch(stage->demands, stage->n_demands * sizeof *stage->demands);
     if (step->price > 0) {
         pm->active.kernel->charge(&list, step->price, pm->active.remaining);
         raise_price(pm, step->port, step->load, step->price);
@@ -697,8 +692,7 @@ static double
 certify(const struct permuter *pm)
 {
     double n = pm->op->n_stages + pm->op->n_ports + 1;
-    double value = pm->value
-        - pm->product * pm->most * 2 * n * DBL_EPSILON;
+    double value = pm->value - pm->product * pm->most * 2 * n * DBL_EPSILON;
 
     return fmax(value / (1 - pm->least_remaining)
                 * (1 - 8 * n * DBL_EPSILON), 0);

@@ -177,9 +177,8 @@ one_port_serve(enum one_port_rule rule, struct one_port_job *jobs, size_t n,
                struct scratch *scratch)
 {
     struct port port = {
-        .rule = rule,
-        .jobs = jobs,
-        .heap = scratch_alloc(scratch, n, sizeof *port.heap),
+        .rule = rule, .jobs = jobs,
+        .heap = scratch_alloc(scratch, n, sizeof *port.heap)
     };
     size_t next = 0;
 

@@ -94,12 +94,11 @@ order_problem_add_stage(struct order_problem *op, double weight, uint64_t id)
     assert(weight <= ORDER_MAX_WEIGHT && weight >= 1 / ORDER_MAX_WEIGHT);
     grow_stages(op);
     stage = &op->stages[op->n_stages];
-    *stage = (struct order_stage) {
-        .id = id,
-        .weight = weight,
-        .demands = stage->demands,
-        .allocated_demands = stage->allocated_demands,
-    };
+    *stage =
+        (struct order_stage){ .id = id,
+                              .weight = weight,
+                              .demands = stage->demands,
+                              .allocated_demands = stage->allocated_demands };
     while (i > 0 && op->stages[op->by_id[i - 1]].id > id) {
         op->by_id[i] = op->by_id[i - 1];
         i--;
@@ -307,8 +306,7 @@ order_problem_iterates(const struct order_problem *op)
 }
 
 double
-order_aging(double age, double isolated, double aging_s,
-            double aging_slowdown)
+order_aging(double age, double isolated, double aging_s, double aging_slowdown)
 {
     double growth = 0;
 

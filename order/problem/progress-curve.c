@@ -245,8 +245,7 @@ score_no_samples(const struct progress_curve *curve,
 void
 progress_curve_score(struct progress_curve *curve,
                      const struct progress_options *options, double k,
-                     double iteration_s, double now, double *gain,
-                     bool *early)
+                     double iteration_s, double now, double *gain, bool *early)
 {
     double m = iteration_s > 0 ? options->period_s / iteration_s : 1;
     double last_k, late;

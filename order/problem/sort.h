@@ -64,7 +64,6 @@ radix_falling(double x)
 /* Sorts the 'n' 'items' by the lowest 'n_bytes' bytes of their keys, in
  * ascending order.  Returns the sorted array, which is 'items' or 'spare'. */
 struct radix_item *radix_sort(struct radix_item *items,
-                              struct radix_item *spare, size_t n,
-                              int n_bytes);
+                              struct radix_item *spare, size_t n, int n_bytes);
 
 #endif /* order/problem/sort.h */

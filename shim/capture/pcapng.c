@@ -144,8 +144,7 @@ pcapng_create(const char *file, const char *interface, struct pcapng **pp)
 }
 
 void
-pcapng_write(struct pcapng *p, const struct capture_frame *frame,
-             bool to_host)
+pcapng_write(struct pcapng *p, const struct capture_frame *frame, bool to_host)
 {
     uint32_t flags = to_host ? 1 : 2;
     struct block b = { .n = 0 };

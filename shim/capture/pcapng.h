@@ -20,8 +20,7 @@ struct pcapng;
 /* Each returns NULL or a message that begins with 'file'.  pcapng_finish()
  * reports errors of pcapng_write(), and stores the number of frames that the
  * capture has missed. */
-char *pcapng_create(const char *file, const char *interface,
-                    struct pcapng **);
+char *pcapng_create(const char *file, const char *interface, struct pcapng **);
 void pcapng_write(struct pcapng *, const struct capture_frame *, bool to_host);
 char *pcapng_finish(struct pcapng *, uint64_t dropped);
 

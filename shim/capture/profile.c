@@ -115,11 +115,8 @@ add_flow(struct profile *p, struct index *index, uint32_t *cell,
         p->flows = reallocate(p->flows, p->n_flows ? p->n_flows * 2 : 1,
                               sizeof *p->flows);
     }
-    p->flows[p->n_flows] = (struct profile_flow) {
-        .key = *key,
-        .first = now,
-        .group = SIZE_MAX,
-    };
+    p->flows[p->n_flows] =
+        (struct profile_flow){ .key = *key, .first = now, .group = SIZE_MAX };
     *cell = ++p->n_flows;
     if (p->n_flows * 2 > index->mask) {
         index_build(index, p);

@@ -55,11 +55,8 @@ tap_put(struct tap *t, uint16_t slot, bool to_host, const uint8_t *data,
 {
     uint32_t snap = LOAD(&t->snap), dropped = t->dropped;
     struct shim_captured record = {
-        .length = length,
-        .captured = captured < snap ? captured : snap,
-        .time = now,
-        .slot = slot,
-        .to_host = to_host,
+        .length = length, .captured = captured < snap ? captured : snap,
+        .time = now, .slot = slot, .to_host = to_host
     };
     size_t at = t->tail & (t->size - 1), skip = 0;
     uint64_t used = t->tail - LOAD(&t->head);
@@ -115,8 +112,7 @@ tap_take(struct tap *t, void *buffer, size_t max)
             record.dropped -= t->dropped_before;
             memcpy((char *) buffer + n, &record, sizeof record);
             memcpy((char *) buffer + n + sizeof record,
-                   t->ring + at + sizeof record,
-                   record.size - sizeof record);
+                   t->ring + at + sizeof record, record.size - sizeof record);
             n += record.size;
         }
         head += record.size;

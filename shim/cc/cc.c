@@ -78,10 +78,9 @@ find_flow(struct cc *cc, const struct segment *seg, uint64_t now)
         flow = cc_flows_add(cc->flows, &seg->key, now);
     }
     if (flow) {
-        if (!flow->remote
-            || !remote_shim_seen(flow->remote, &seg->key, now)) {
-            flow->remote = remote_shims_find(&cc->remotes, &seg->key, now,
-                                             true);
+        if (!flow->remote || !remote_shim_seen(flow->remote, &seg->key, now)) {
+            flow->remote =
+                remote_shims_find(&cc->remotes, &seg->key, now, true);
         }
         flow->last = now;
         flow->ended |= (seg->flags & (SEGMENT_FIN | SEGMENT_RST)) != 0;
@@ -122,9 +121,8 @@ host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     const struct remote_shim *rs = flow->remote;
 
     v->queue = uplink_queue(cc, flow, frame->length, now);
-    if (v->queue && now <= flow->out.until && may_use_ecn(flow)
-        && rs && rs->kept.flags & HELLO_ECN
-        && seg->ecn == SEGMENT_NOT_ECT) {
+    if (v->queue && now <= flow->out.until && may_use_ecn(flow) && rs
+        && rs->kept.flags & HELLO_ECN && seg->ecn == SEGMENT_NOT_ECT) {
         segment_set_ecn(frame->data, seg, SEGMENT_ECT_0);
     }
 }

@@ -325,12 +325,11 @@ fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
     struct cc_arriving *in = &flow->in;
 
     adapt_core_limit(cc, flow, now);
-    *share = (struct cc_share) {
-        .demand = demand_of(cc, in),
-        .excess = in->excess,
-        .rank = job_slots_rank(cc->config.slots, flow->slot, leased),
-        .id = in->position,
-    };
+    *share = (struct cc_share){ .demand = demand_of(cc, in),
+                                .excess = in->excess,
+                                .rank = job_slots_rank(cc->config.slots,
+                                                       flow->slot, leased),
+                                .id = in->position };
     if (in->core && share->demand > in->core) {
         share->demand = in->core;
     }
@@ -388,8 +387,7 @@ is_grant_due(const struct cc *cc, const struct cc_arriving *in, uint64_t now)
     bool matters = change > cc->config.downlink_bps / LINK_PARTS;
 
     return (!in->quiet
-            && (age >= RENEW_NS
-                || (age >= LATER_NS && change > in->sent / 4)
+            && (age >= RENEW_NS || (age >= LATER_NS && change > in->sent / 4)
                 || (matters && age >= SOON_NS && change > in->sent / 16)
                 || (matters && age >= NOW_NS && change > in->sent / 4)));
 }
@@ -398,12 +396,11 @@ static void
 add_grant(struct cc *cc, struct remote_shim *rs, struct cc_flow *flow,
           uint64_t now)
 {
-    message_add(cc, rs, GRANT_RATES, &(struct grant) {
-        .sender_port = flow->key.remote_port,
-        .receiver_port = flow->key.local_port,
-        .ms = HOLD_MS,
-        .bps = flow->in.granted,
-    });
+    message_add(cc, rs, GRANT_RATES,
+                &(struct grant){ .sender_port = flow->key.remote_port,
+                                 .receiver_port = flow->key.local_port,
+                                 .ms = HOLD_MS,
+                                 .bps = flow->in.granted });
     flow->in.sent = flow->in.granted;
     flow->in.sent_at = now;
 }
@@ -499,15 +496,13 @@ divide_downlink(struct cc *cc, uint64_t ns, uint64_t now)
     struct cc_load load;
 
     smooth_other(cc, ns);
-    load = (struct cc_load) {
-        .capacity = cc->config.downlink_bps,
-        .bytes = cc->bytes,
-        .ns = ns,
-        .other = cc->other_bps,
-        .rtt_ns = longest_rtt(cc),
-        .slack = get_slack(cc),
-        .sorted = cc->config.strict_switch,
-    };
+    load = (struct cc_load){ .capacity = cc->config.downlink_bps,
+                             .bytes = cc->bytes,
+                             .ns = ns,
+                             .other = cc->other_bps,
+                             .rtt_ns = longest_rtt(cc),
+                             .slack = get_slack(cc),
+                             .sorted = cc->config.strict_switch };
     find_demand(cc, now, &load);
     cc_budget(&cc->budget, &cc->law, &load);
     cc->bytes = 0;

@@ -72,8 +72,7 @@ cc_flows_find(const struct cc_flows *f, const struct shim_flow_key *key)
 }
 
 struct cc_flow *
-cc_flows_add(struct cc_flows *f, const struct shim_flow_key *key,
-             uint64_t now)
+cc_flows_add(struct cc_flows *f, const struct shim_flow_key *key, uint64_t now)
 {
     uint32_t *bucket = bucket_of(f, key), id = f->free;
     struct cc_flow *flow = &f->records[id];

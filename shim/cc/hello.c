@@ -121,9 +121,8 @@ insert_hello(const struct cc *cc, struct cc_frame *frame, struct segment *seg,
              const struct remote_shim *rs)
 {
     struct hello hello = {
-        .version = HELLO_VERSION,
-        .flags = cc_own_flags(cc),
-        .nonce = rs->kept.own_nonce,
+        .version = HELLO_VERSION, .flags = cc_own_flags(cc),
+        .nonce = rs->kept.own_nonce
     };
 
     frame->data = hello_insert(frame->data, seg, &hello);

@@ -10,12 +10,7 @@
 #include "shim/classify/parse.h"
 #include "shim/clock/counter.h"
 
-enum {
-    IPV4_SIZE = 20,
-    IPV6_SIZE = 40,
-    UDP_SIZE = 8,
-    TTL = 64,
-};
+enum { IPV4_SIZE = 20, IPV6_SIZE = 40, UDP_SIZE = 8, TTL = 64 };
 
 static const char magic[4] = { 'S', 'G', 'C', 'C' };
 

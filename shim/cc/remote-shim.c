@@ -59,9 +59,8 @@ remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
     if (!add || !free) {
         return NULL;
     }
-    *free = (struct remote_shim) {
-        .kept = { .family = key->family, .own_nonce = hash >> 32 },
-        .last = now,
+    *free = (struct remote_shim){
+        .kept = { .family = key->family, .own_nonce = hash >> 32 }, .last = now
     };
     memcpy(free->kept.local, key->local, sizeof free->kept.local);
     memcpy(free->kept.remote, key->remote, sizeof free->kept.remote);
@@ -78,8 +77,7 @@ remote_shim_verify(struct remote_shim *rs, uint8_t flags, uint32_t nonce)
 }
 
 void
-remote_shim_learn_l2(struct remote_shim *rs, const uint8_t *frame,
-                     uint16_t l3)
+remote_shim_learn_l2(struct remote_shim *rs, const uint8_t *frame, uint16_t l3)
 {
     if (l3 <= TAKEOVER_MAX_L2) {
         memcpy(rs->kept.l2, frame, l3);

@@ -15,11 +15,7 @@ enum {
     OPTION_TIMESTAMP = 8,
 };
 
-enum {
-    TCP_SIZE = 20,
-    CHECKSUM_AT = 16,
-    WINDOW_AT = 14,
-};
+enum { TCP_SIZE = 20, CHECKSUM_AT = 16, WINDOW_AT = 14 };
 
 static uint32_t
 fold_sum(uint32_t sum)
@@ -126,8 +122,7 @@ segment_set_16(uint8_t *frame, const struct segment *seg, uint16_t at,
 {
     uint8_t *sum = frame + seg->l4 + CHECKSUM_AT;
 
-    put_be16(sum, checksum_change(get_be16(sum), get_be16(frame + at),
-                                  value));
+    put_be16(sum, checksum_change(get_be16(sum), get_be16(frame + at), value));
     put_be16(frame + at, value);
 }
 

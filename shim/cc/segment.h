@@ -32,11 +32,7 @@ enum {
     SEGMENT_CWR = 128,
 };
 
-enum {
-    SEGMENT_NOT_ECT = 0,
-    SEGMENT_ECT_0 = 2,
-    SEGMENT_CE = 3,
-};
+enum { SEGMENT_NOT_ECT = 0, SEGMENT_ECT_0 = 2, SEGMENT_CE = 3 };
 
 struct segment {
     struct shim_flow_key key;

@@ -39,10 +39,8 @@ check_key(const struct shim_flow_key *key)
 static int
 check_remote(const struct takeover_remote *tr)
 {
-    struct shim_flow_key key = {
-        .family = tr->family,
-        .protocol = IPPROTO_TCP,
-    };
+    struct shim_flow_key key = { .family = tr->family,
+                                 .protocol = IPPROTO_TCP };
 
     memcpy(key.local, tr->local, sizeof key.local);
     memcpy(key.remote, tr->remote, sizeof key.remote);
@@ -72,8 +70,7 @@ takeover_state_check(const void *body, size_t size)
         || size != takeover_state_size(head->n_remotes, head->n_connections)) {
         return EPROTO;
     }
-    error = protocol_check_body(SHIM_CONGESTION, &head->law,
-                                sizeof head->law);
+    error = protocol_check_body(SHIM_CONGESTION, &head->law, sizeof head->law);
     for (uint32_t i = 0; !error && i < head->n_remotes; i++) {
         error = check_remote(&remotes[i]);
     }
@@ -108,21 +105,15 @@ save_flow(struct cc_flow *flow, struct takeover_connection *c)
     const struct cc_rtt *rtt = cc_rtt_of(flow);
 
     *c = (struct takeover_connection) {
-        .key = flow->key,
-        .last = flow->last,
+        .key = flow->key, .last = flow->last,
         .rtt_ns = rtt->min ? cc_rtt_get(rtt) : 0,
         .out_bps = flow->out.queue ? flow->out.granted : 0,
-        .out_until = flow->out.until,
-        .core_bps = flow->in.core,
-        .marked = flow->in.alpha * CONNECTION_UNIT,
-        .window = flow->in.window,
-        .edge = flow->window.edge,
-        .syn_seq = flow->syn_seq,
-        .flags = save_flags(flow),
-        .slot = flow->slot,
-        .mss = flow->mss,
+        .out_until = flow->out.until, .core_bps = flow->in.core,
+        .marked = flow->in.alpha * CONNECTION_UNIT, .window = flow->in.window,
+        .edge = flow->window.edge, .syn_seq = flow->syn_seq,
+        .flags = save_flags(flow), .slot = flow->slot, .mss = flow->mss,
         .host_shift = flow->window.host_shift,
-        .wire_shift = flow->window.wire_shift,
+        .wire_shift = flow->window.wire_shift
     };
 }
 
@@ -176,14 +167,12 @@ static void
 restore_window(const struct takeover_connection *c, struct cc_window *w)
 {
     *w = (struct cc_window) {
-        .edge = c->edge,
-        .has_edge = c->flags & CONNECTION_HAS_EDGE,
+        .edge = c->edge, .has_edge = c->flags & CONNECTION_HAS_EDGE,
         .host_syn_seen = c->flags & CONNECTION_HOST_SYN_SEEN,
         .remote_syn_seen = c->flags & CONNECTION_REMOTE_SYN_SEEN,
         .host_scales = c->flags & CONNECTION_HOST_SCALES,
         .remote_scales = c->flags & CONNECTION_REMOTE_SCALES,
-        .host_shift = c->host_shift,
-        .wire_shift = c->wire_shift,
+        .host_shift = c->host_shift, .wire_shift = c->wire_shift
     };
 }
 

@@ -155,8 +155,7 @@ burst_train_bin(struct burst_train *t, uint64_t now)
                          bytes < UINT32_MAX ? bytes : UINT32_MAX,
                          __ATOMIC_RELAXED);
         for (uint64_t i = old + 1; i < bin && i <= old + BURST_N_BINS; i++) {
-            __atomic_store_n(&t->bins[i % BURST_N_BINS], 0,
-                             __ATOMIC_RELAXED);
+            __atomic_store_n(&t->bins[i % BURST_N_BINS], 0, __ATOMIC_RELAXED);
         }
     }
     __atomic_store_n(&t->bin_base, t->bytes, __ATOMIC_RELAXED);

@@ -104,8 +104,7 @@ hash_all(const struct flow_table *flows, const struct flow_id *ids,
 }
 
 /* Clears the lookup results of frames without a flow. */
-static void __attribute__((noinline))
-correct_slots(struct burst *b)
+static void __attribute__((noinline)) correct_slots(struct burst *b)
 {
     for (uint64_t rest = b->uncommon; rest; rest &= rest - 1) {
         int i = __builtin_ctzll(rest);
@@ -134,8 +133,7 @@ lookup_flows(struct classifier *c, const struct packet *packets, uint32_t n,
     b->same = !b->uncommon && are_all_equal(b->ids, n);
     n_lookups = b->same ? 1 : n;
     hash_all(c->flows, b->ids, n_lookups, hashes);
-    b->unknown = flow_table_lookup_bulk(c->flows, hashes, n_lookups,
-                                        b->slots);
+    b->unknown = flow_table_lookup_bulk(c->flows, hashes, n_lookups, b->slots);
     if (__builtin_expect(b->uncommon, 0)) {
         correct_slots(b);
     }
@@ -201,9 +199,8 @@ static void
 treat_same(struct classifier *c, const struct burst *b, uint32_t n,
            bool leased, struct verdict *v)
 {
-    v[0] = common_verdict(
-        b->slots[0] & ~FLOW_CONTROL,
-        job_slots_treatment(c->slots, b->slots[0], leased));
+    v[0] = common_verdict(b->slots[0] & ~FLOW_CONTROL,
+                          job_slots_treatment(c->slots, b->slots[0], leased));
     for (uint32_t i = 1; i < n; i++) {
         v[i] = v[0];
     }

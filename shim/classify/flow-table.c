@@ -636,8 +636,7 @@ flow_table_list(const struct flow_table *ft, uint64_t *cursor,
 static uint8_t
 tick_at(const struct flow_table *ft, uint64_t now)
 {
-    return (ft->timeout ? now / (ft->timeout / AGE_STEPS + 1) & AGE_MASK
-            : 0);
+    return (ft->timeout ? now / (ft->timeout / AGE_STEPS + 1) & AGE_MASK : 0);
 }
 
 /* Sets the idle timeout of flows, in nanoseconds; 0 disables aging.  Must be

@@ -223,9 +223,8 @@ set_words(struct job_slots *js, uint16_t slot, uint32_t word)
 int
 job_slots_set(struct job_slots *js, const struct shim_slot *row)
 {
-    uint32_t word = word_of((struct treatment) {
-        .level = row->level, .dscp = row->dscp, .in_use = true,
-    });
+    uint32_t word = word_of((struct treatment){
+        .level = row->level, .dscp = row->dscp, .in_use = true });
 
     if (!row->slot || row->slot >= SHIM_MAX_SLOTS
         || row->level >= SHIM_N_LEVELS || row->dscp > 63) {
@@ -306,8 +305,7 @@ job_slots_count(const struct job_slots *js)
 
 /* Copies the row of 'slot' to '*row' if it is in use. */
 bool
-job_slots_get(const struct job_slots *js, uint16_t slot,
-              struct shim_slot *row)
+job_slots_get(const struct job_slots *js, uint16_t slot, struct shim_slot *row)
 {
     if (js->words[slot]) {
         *row = js->rows[slot];
@@ -331,14 +329,12 @@ job_slots_stats(const struct job_slots *js, uint16_t slot, uint64_t now,
     t = job_slots_treatment(js, slot, job_slots_leased(js, now));
     read_counters(js, slot, &c);
     *stats = (struct shim_slot_stats) {
-        .slot = slot,
-        .level = t.level,
-        .dscp = t.dscp,
+        .slot = slot, .level = t.level, .dscp = t.dscp,
         .tx_packets = c.tx_packets - base->tx_packets,
         .tx_bytes = c.tx_bytes - base->tx_bytes,
         .rx_packets = c.rx_packets - base->rx_packets,
         .rx_bytes = c.rx_bytes - base->rx_bytes,
-        .tx_dropped = c.tx_dropped - base->tx_dropped,
+        .tx_dropped = c.tx_dropped - base->tx_dropped
     };
     return true;
 }
@@ -370,18 +366,15 @@ default_word(const struct job_slots *js)
     return word_of((struct treatment) {
         .level = SHIM_LEVEL_DEFAULT,
         .dscp = __atomic_load_n(&js->default_dscp, __ATOMIC_RELAXED),
-        .is_default = true,
-    });
+        .is_default = true });
 }
 
 struct job_treatments
 job_slots_treatments(const struct job_slots *js, bool leased)
 {
-    return (struct job_treatments) {
-        .words = js->words,
-        .mask = leased ? UINT32_MAX : 0,
-        .by_default = default_word(js),
-    };
+    return (struct job_treatments){ .words = js->words,
+                                    .mask = leased ? UINT32_MAX : 0,
+                                    .by_default = default_word(js) };
 }
 
 /* Returns the treatment of 'slot', below SHIM_MAX_SLOTS. */
@@ -419,10 +412,9 @@ job_slots_rank(const struct job_slots *js, uint16_t slot, bool leased)
 {
     uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
 
-    return (leased && word
-            ? JOB_CLASS_NUMBER(__atomic_load_n(&js->classes[slot],
-                                           __ATOMIC_RELAXED))
-            : UINT32_MAX);
+    return (leased && word ? JOB_CLASS_NUMBER(
+                __atomic_load_n(&js->classes[slot], __ATOMIC_RELAXED))
+                           : UINT32_MAX);
 }
 
 struct job_counters *

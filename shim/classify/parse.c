@@ -158,8 +158,7 @@ parse_frame(const uint8_t *frame, size_t length, bool from_host,
         return;
     }
     type = get_be16(frame + 12);
-    for (int i = 0; i < MAX_VLANS && (type == 0x8100 || type == 0x88a8);
-         i++) {
+    for (int i = 0; i < MAX_VLANS && (type == 0x8100 || type == 0x88a8); i++) {
         if (length - at < VLAN_SIZE) {
             p->kind = PARSED_MALFORMED;
             return;

@@ -120,8 +120,7 @@ parse_common_portable(const uint8_t *frame, size_t length, bool from_host,
 
     protocol = middle >> 24;
     if (((start & 0xffffff) ^ 0x450008) | (middle & 0xff3f)
-        || !parse_is_whole(__builtin_bswap16(start >> 32), protocol,
-                           length)) {
+        || !parse_is_whole(__builtin_bswap16(start >> 32), protocol, length)) {
         return false;
     }
     if (!from_host) {

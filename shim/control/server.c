@@ -232,11 +232,8 @@ send_message(struct client *c, uint16_t type, uint32_t xid, uint32_t status,
              const void *body, size_t size)
 {
     struct shim_msg msg = {
-        .length = sizeof msg + size,
-        .version = SHIM_PROTOCOL_VERSION,
-        .type = type,
-        .xid = xid,
-        .status = status,
+        .length = sizeof msg + size, .version = SHIM_PROTOCOL_VERSION,
+        .type = type, .xid = xid, .status = status
     };
 
     if (buffer_size(&c->tx) > MAX_BACKLOG
@@ -249,16 +246,15 @@ send_message(struct client *c, uint16_t type, uint32_t xid, uint32_t status,
 static size_t
 get_hello(const struct server_config *c, struct shim_hello *hello)
 {
-    *hello = (struct shim_hello) {
-        .boot_id = c->boot_id,
-        .rate_bps = c->get_rate(c->aux),
-        .mtu = c->mtu,
-        .pid = getpid(),
-        .n_slots = job_slots_count(c->slots),
-        .n_flows = flow_table_count(c->flows),
-        .max_flows = flow_table_max(c->flows),
-        .lease_left_ms = job_slots_lease_left_ms(c->slots, c->now()),
-    };
+    *hello = (struct shim_hello){ .boot_id = c->boot_id,
+                                  .rate_bps = c->get_rate(c->aux),
+                                  .mtu = c->mtu,
+                                  .pid = getpid(),
+                                  .n_slots = job_slots_count(c->slots),
+                                  .n_flows = flow_table_count(c->flows),
+                                  .max_flows = flow_table_max(c->flows),
+                                  .lease_left_ms = job_slots_lease_left_ms(
+                                      c->slots, c->now()) };
     return sizeof *hello;
 }
 
@@ -421,8 +417,7 @@ take_over(const struct server_config *c, const struct shim_take_over *request,
 }
 
 static int
-get_connections(const struct server_config *c, void *reply,
-                size_t *reply_size)
+get_connections(const struct server_config *c, void *reply, size_t *reply_size)
 {
     int error = (c->get_connections
                  ? c->get_connections(c->aux, reply, reply_size)

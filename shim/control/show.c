@@ -114,9 +114,8 @@ show_flows(const struct shim_flow *f, size_t n, FILE *stream)
         inet_ntop(family, f->key.local, local, sizeof local);
         inet_ntop(family, f->key.remote, remote, sizeof remote);
         fprintf(stream, "flow slot %u %s local %s %u remote %s %u\n", f->slot,
-                f->key.protocol == IPPROTO_TCP ? "tcp" : "udp",
-                local, ntohs(f->key.local_port), remote,
-                ntohs(f->key.remote_port));
+                f->key.protocol == IPPROTO_TCP ? "tcp" : "udp", local,
+                ntohs(f->key.local_port), remote, ntohs(f->key.remote_port));
     }
 }
 

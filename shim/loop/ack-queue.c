@@ -52,8 +52,7 @@ ack_queue_is_for(const struct packet *packet, const struct verdict *v)
     }
     tcp = ip + offset;
     return (length >= MIN_TCP && length == (tcp[12] >> 4) * 4u
-            && (tcp[13] & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK))
-               == TCP_ACK);
+            && (tcp[13] & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == TCP_ACK);
 }
 
 void

@@ -138,8 +138,7 @@ egress_create(const struct egress_config *config)
     e->rate_bps = config->rate_bps;
     e->min_share = e->min_share_applied = SHIM_MIN_SHARE_DEFAULT;
     e->queues = rank_queues_create(
-        queued_packets(config->rate_bps, config->mtu),
-        max_frame(config->mtu));
+        queued_packets(config->rate_bps, config->mtu), max_frame(config->mtu));
     e->jobs = rank_queues_jobs(e->queues);
     e->jobs->late = config->late_ns;
     apply_rate(e, 0);
@@ -462,8 +461,7 @@ count_direct(struct egress *e, const struct queue_item *items,
     max_bytes = pace_allowance(&e->pace, now);
     max = port_tx_space(e->config.uplink);
     max = n < max ? n : max;
-    while (i < max && bytes < max_bytes && !v[i].queue
-           && !is_control(&v[i])) {
+    while (i < max && bytes < max_bytes && !v[i].queue && !is_control(&v[i])) {
         bytes += items[i++].length;
     }
     if (i) {

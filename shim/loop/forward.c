@@ -98,23 +98,17 @@ struct forward *
 forward_create(const struct forward_config *config)
 {
     struct egress_config egress = {
-        .uplink = config->uplink,
-        .slots = config->slots,
-        .tap = config->tap,
-        .rate_bps = config->rate_bps,
-        .mtu = config->mtu,
-        .late_ns = config->late_ns,
-        .tag = config->tag,
+        .uplink = config->uplink, .slots = config->slots, .tap = config->tap,
+        .rate_bps = config->rate_bps, .mtu = config->mtu,
+        .late_ns = config->late_ns, .tag = config->tag
     };
     struct forward *f = allocate(1, sizeof *f);
 
     f->config = *config;
-    f->classifier = (struct classifier) {
-        .flows = config->flows,
-        .slots = config->slots,
-        .misses = config->misses,
-        .tunnels = config->tunnels,
-    };
+    f->classifier = (struct classifier){ .flows = config->flows,
+                                         .slots = config->slots,
+                                         .misses = config->misses,
+                                         .tunnels = config->tunnels };
     f->egress = egress_create(&egress);
     f->cc = config->cc ? create_cc(f) : NULL;
     if (config->n_lanes > 1) {
@@ -266,8 +260,7 @@ receive_from_host(struct forward *f, uint64_t now)
     }
     fetch_packets(frames, n, packets);
     classify_burst_from_host(&f->classifier, packets, n, now,
-                             job_slots_leased(f->config.slots, now),
-                             verdicts);
+                             job_slots_leased(f->config.slots, now), verdicts);
     if (f->cc) {
         control_from_host(f, frames, packets, verdicts, n, now);
     }

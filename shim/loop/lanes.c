@@ -134,12 +134,10 @@ create_lane(struct lanes *ls, const struct forward_config *config,
     l->number = i;
     l->main_wake = &ls->main_wake;
     l->hands_over = !l->config.host || config->cc;
-    l->classifier = (struct classifier) {
-        .flows = config->flows,
-        .slots = config->slots,
-        .misses = l->config.misses,
-        .tunnels = config->tunnels,
-    };
+    l->classifier = (struct classifier){ .flows = config->flows,
+                                         .slots = config->slots,
+                                         .misses = l->config.misses,
+                                         .tunnels = config->tunnels };
     l->from_host = new_ring("from-host", sizeof(void *), RING);
     l->from_uplink = new_ring("from-uplink", sizeof(void *), RING);
     l->sent = new_ring("sent", sizeof(struct lane_sent), BACK_RING);

@@ -91,8 +91,7 @@ uint16_t lanes_share(struct lanes *, bool from_host, struct rte_mbuf **,
                      uint16_t n);
 uint16_t lane_take_sent(struct lane *, struct rte_mbuf **, struct verdict *,
                         uint16_t max);
-uint16_t lane_take_arrived(struct lane *, struct lane_arrived *,
-                           uint16_t max);
+uint16_t lane_take_arrived(struct lane *, struct lane_arrived *, uint16_t max);
 void lanes_wake_up(struct lanes *);
 
 /* Any thread. */

@@ -68,8 +68,7 @@ find_l4(struct rte_mbuf *frame, uint32_t ptype,
     uint32_t type = ptype & RTE_PTYPE_L4_MASK, header;
 
     l4->udp = type == RTE_PTYPE_L4_UDP;
-    header = l4->udp ? sizeof(struct rte_udp_hdr)
-                     : sizeof(struct rte_tcp_hdr);
+    header = l4->udp ? sizeof(struct rte_udp_hdr) : sizeof(struct rte_tcp_hdr);
     if ((!l4->udp && type != RTE_PTYPE_L4_TCP)
         || h->l2_len + size > rte_pktmbuf_data_len(frame)
         || h->l3_len + header > size) {

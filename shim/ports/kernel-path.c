@@ -42,9 +42,8 @@ static int
 change_qdisc(struct route_socket *rs, int ifindex, bool make)
 {
     const struct tcmsg tc = {
-        .tcm_ifindex = ifindex,
-        .tcm_parent = TC_H_INGRESS,
-        .tcm_handle = INGRESS_QDISC,
+        .tcm_ifindex = ifindex, .tcm_parent = TC_H_INGRESS,
+        .tcm_handle = INGRESS_QDISC
     };
     struct nlmsghdr *nlh = route_socket_begin_tc(
         rs, make ? RTM_NEWQDISC : RTM_DELQDISC,
@@ -62,9 +61,7 @@ static void
 put_redirect(struct nlmsghdr *nlh, int to)
 {
     struct tc_mirred mirred = {
-        .action = TC_ACT_STOLEN,
-        .eaction = TCA_EGRESS_REDIR,
-        .ifindex = to,
+        .action = TC_ACT_STOLEN, .eaction = TCA_EGRESS_REDIR, .ifindex = to
     };
     struct nlattr *actions = mnl_attr_nest_start(nlh, TCA_U32_ACT);
     struct nlattr *action = mnl_attr_nest_start(nlh, 1);
@@ -98,9 +95,8 @@ begin_filter(struct route_socket *rs, uint16_t type, uint16_t flags,
              int ifindex)
 {
     const struct tcmsg tc = {
-        .tcm_ifindex = ifindex,
-        .tcm_parent = INGRESS,
-        .tcm_info = TC_H_MAKE(PRIORITY << 16, htons(ETH_P_ALL)),
+        .tcm_ifindex = ifindex, .tcm_parent = INGRESS,
+        .tcm_info = TC_H_MAKE(PRIORITY << 16, htons(ETH_P_ALL))
     };
 
     return route_socket_begin_tc(rs, type, NLM_F_ACK | flags, &tc);

@@ -179,8 +179,7 @@ is_valid_argument(const struct port_driver *driver, const char *s)
 {
     size_t n = strlen(s), first = strcspn(s, ",");
 
-    if (n >= sizeof ((struct port_spec *) NULL)->what
-        || strpbrk(s, " \t\n")) {
+    if (n >= sizeof((struct port_spec *) NULL)->what || strpbrk(s, " \t\n")) {
         return false;
     }
     switch (driver->argument) {

@@ -278,8 +278,7 @@ static char *
 open_port(struct port *port)
 {
     const char *iface = port->spec.iface;
-    int mtu = has_flag(port, PORT_KERNEL) ? iface_mtu(iface)
-                                          : (int) port->mtu;
+    int mtu = has_flag(port, PORT_KERNEL) ? iface_mtu(iface) : (int) port->mtu;
 
     if (mtu < 0) {
         return message("%s: there is no such interface", iface);
@@ -411,9 +410,8 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n,
     uint16_t left = 0;
 
     for (uint16_t i = 0; i < n; i++) {
-        enum finish f = (unfinished ? finish_frame(frames[i],
-                                                   port->first->mtu)
-                         : join_buffers(frames[i]));
+        enum finish f = (unfinished ? finish_frame(frames[i], port->first->mtu)
+                                    : join_buffers(frames[i]));
 
         if (f == FINISH_TOO_LONG) {
             rte_pktmbuf_free(frames[i]);
@@ -536,14 +534,12 @@ port_flush(struct port *port, uint64_t now)
     }
     if (first->up) {
         counter_add(&port->offered, port->n_held);
-        n = rte_eth_tx_burst(first->id, port->queue, port->held,
-                             port->n_held);
+        n = rte_eth_tx_burst(first->id, port->queue, port->held, port->n_held);
         port->kick = true;
     }
     if (n) {
         port->n_held -= n;
-        memmove(port->held, port->held + n,
-                port->n_held * sizeof *port->held);
+        memmove(port->held, port->held + n, port->n_held * sizeof *port->held);
         __atomic_store_n(&port->refused_since, 0, __ATOMIC_RELAXED);
     } else if (!port->refused_since) {
         __atomic_store_n(&port->refused_since, now, __ATOMIC_RELAXED);
@@ -745,6 +741,5 @@ port_unfinished(const struct port *port)
 bool
 port_lost_rx_irq(struct port *port)
 {
-    return __atomic_exchange_n(&port->rx_irq_broken, false,
-                               __ATOMIC_RELAXED);
+    return __atomic_exchange_n(&port->rx_irq_broken, false, __ATOMIC_RELAXED);
 }

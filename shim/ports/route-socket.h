@@ -41,7 +41,6 @@ int route_socket_transact(struct route_socket *, const struct nlmsghdr *,
 
 /* Stores the index of 'iface' and returns 0, or stores 0 and returns a
  * positive errno. */
-int route_socket_find(struct route_socket *, const char *iface,
-                      int *ifindex);
+int route_socket_find(struct route_socket *, const char *iface, int *ifindex);
 
 #endif /* shim/ports/route-socket.h */

@@ -134,8 +134,7 @@ class_order_pick_min_share(struct class_order *co, uint32_t first,
     co->due = co->given;
     for (; waiting; waiting &= waiting - 1) {
         struct class_level *level = &co->levels[__builtin_ctz(waiting)];
-        uint32_t class = class_map_after(&level->classes,
-                                         level->last_served);
+        uint32_t class = class_map_after(&level->classes, level->last_served);
         uint64_t cost, credit = co->given - level->base;
 
         class = (class == first ? class_map_after(&level->classes, class)

@@ -311,9 +311,8 @@ max_run(const struct rank_queues *rq, const struct dispatch *d,
  * 'max' with less than 'max_bytes'.  Returns their number, and stores their
  * bytes in '*bytesp'. */
 static inline uint32_t
-move_run(struct rank_queues *rq, struct job_queue *q,
-         struct queue_item *items, uint32_t max, uint64_t max_bytes,
-         uint64_t *bytesp)
+move_run(struct rank_queues *rq, struct job_queue *q, struct queue_item *items,
+         uint32_t max, uint64_t max_bytes, uint64_t *bytesp)
 {
     uint64_t bytes = 0;
     uint32_t n = 0;
@@ -353,8 +352,7 @@ take_run(struct rank_queues *rq, uint64_t now, struct queue_item *items,
     job = job_of_member(d.member);
     q = job->head;
     run = max_run(rq, &d, q);
-    n = move_run(rq, q, items, max, run < max_bytes ? run : max_bytes,
-                 bytesp);
+    n = move_run(rq, q, items, max, run < max_bytes ? run : max_bytes, bytesp);
     count_removed(rq, q, n, *bytesp);
     if (job == rq->control) {
         counter_add(&rq->n_policed, n);

@@ -80,8 +80,7 @@ struct reclassify_cb {
     /* Sets the slot of those of up to RECLASSIFY_BURST unclassified packets,
      * in their order, that belong to a job, and in 'queues' the control queue
      * of those that are control. */
-    void (*find)(void *aux, struct queue_item *, uint16_t *queues,
-                 uint32_t n);
+    void (*find)(void *aux, struct queue_item *, uint16_t *queues, uint32_t n);
 
     /* Frees a packet for which the job's queue has no space. */
     void (*drop)(void *aux, const struct queue_item *);

@@ -133,14 +133,9 @@ static char *
 begin_capture(struct replay *r)
 {
     struct forward_config config = {
-        .host = r->host.port,
-        .uplink = r->uplink.port,
-        .flows = r->flows,
-        .slots = r->slots,
-        .bursts = r->bursts,
-        .rate_bps = r->rules->rate_bps,
-        .mtu = r->mtu,
-        .tag = r->rules->tag,
+        .host = r->host.port, .uplink = r->uplink.port, .flows = r->flows,
+        .slots = r->slots, .bursts = r->bursts, .rate_bps = r->rules->rate_bps,
+        .mtu = r->mtu, .tag = r->rules->tag
     };
 
     config.misses = r->misses = miss_create();
@@ -246,11 +241,10 @@ collect_frames(struct replay *r, struct end *end, bool to_host)
 
     while (!rte_ring_dequeue(end->out, &m)) {
         struct capture_frame frame = {
-            .number = origin_of(r, m)->number,
-            .time = r->now,
+            .number = origin_of(r, m)->number, .time = r->now,
             .data = rte_pktmbuf_mtod((struct rte_mbuf *) m, uint8_t *),
             .captured = origin_of(r, m)->captured,
-            .length = rte_pktmbuf_pkt_len((struct rte_mbuf *) m),
+            .length = rte_pktmbuf_pkt_len((struct rte_mbuf *) m)
         };
 
         r->leave(&frame, to_host, r->aux);
@@ -316,8 +310,7 @@ add_flow(struct replay *r, const uint8_t *data, uint32_t size, bool from_host)
     uint16_t slot;
 
     parse_frame(data, size, from_host, &p);
-    if (p.kind != PARSED_FLOW
-        || flow_table_lookup(r->flows, &p.key) >= 0) {
+    if (p.kind != PARSED_FLOW || flow_table_lookup(r->flows, &p.key) >= 0) {
         return;
     }
     slot = replay_rules_slot(r->rules, &p.key);
@@ -344,10 +337,8 @@ make_packet(struct replay *r, const struct capture_frame *frame)
     }
     memcpy(data, frame->data, frame->captured);
     memset(data + frame->captured, 0, frame->length - frame->captured);
-    *origin_of(r, m) = (struct origin) {
-        .number = frame->number,
-        .captured = frame->captured,
-    };
+    *origin_of(r, m) = (struct origin){ .number = frame->number,
+                                        .captured = frame->captured };
     return m;
 }
 

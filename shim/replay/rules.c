@@ -210,8 +210,7 @@ read_top(struct replay_rules *rules, const struct json_at *top)
                             || rules->rate_bps > SHIM_MAX_RATE)) {
         json_fail(top, "rate", "not from 100kbit to 800Gbit");
     }
-    rules->mtu = json_integer_or(top, "mtu", PORT_MIN_MTU, PORT_MAX_MTU,
-                                 1500);
+    rules->mtu = json_integer_or(top, "mtu", PORT_MIN_MTU, PORT_MAX_MTU, 1500);
     rules->tag = json_bool_or(top, "tag", true);
     rules->default_dscp = json_integer_or(top, "default_dscp", 0, 63, 0);
     min_share = json_number_or(top, "min_share", 0, 1, -1);

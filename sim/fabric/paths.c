@@ -9,10 +9,9 @@
 void
 paths_init(struct paths *p, const struct sim_fabric *fabric)
 {
-    *p = (struct paths) {
-        .fabric = fabric, .n_slots = MIN_SLOTS,
-        .slots = order_alloc(MIN_SLOTS, sizeof *p->slots),
-    };
+    *p = (struct paths){ .fabric = fabric,
+                         .n_slots = MIN_SLOTS,
+                         .slots = order_alloc(MIN_SLOTS, sizeof *p->slots) };
 }
 
 void

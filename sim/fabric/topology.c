@@ -152,8 +152,7 @@ add_tier(const struct topology *t, struct sim_fabric *fabric, int field,
 }
 
 static struct sim_fabric *
-make_fabric(const struct topology *t, double capacity,
-            double oversubscription)
+make_fabric(const struct topology *t, double capacity, double oversubscription)
 {
     struct sim_fabric *fabric = sim_fabric_create(t->n, capacity);
     int *node = order_alloc(t->n, sizeof *node);

@@ -271,9 +271,8 @@ member_add(struct member *m, struct flow *flow, const struct path *path)
     up->entries = order_grow(up->entries, up->n + 1, &up->allocated,
                              sizeof *up->entries);
     flow->index = up->n;
-    up->entries[up->n++] = (struct entry) {
-        flow, path->ports[path->n_ports - 1],
-    };
+    up->entries[up->n++] =
+        (struct entry){ flow, path->ports[path->n_ports - 1] };
     m->n_flows++;
     count_flow(m, flow, path, 1);
 }
@@ -294,11 +293,10 @@ growth_init(struct growth *f, const struct paths *paths)
 {
     int n = paths->fabric->n_ports;
 
-    *f = (struct growth) {
-        .paths = paths, .capacity = paths->fabric->capacity,
-        .hops = order_alloc(n, sizeof *f->hops),
-        .used = order_alloc(n, sizeof *f->used),
-    };
+    *f = (struct growth){ .paths = paths,
+                          .capacity = paths->fabric->capacity,
+                          .hops = order_alloc(n, sizeof *f->hops),
+                          .used = order_alloc(n, sizeof *f->used) };
     for (int p = 0; p < n; p++) {
         f->hops[p].first = NONE;
     }
@@ -905,13 +903,7 @@ fill_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
 }
 
 const struct rates_class rates_fill = {
-    .create = fill_create,
-    .destroy = fill_destroy,
-    .add = fill_add,
-    .reorder = fill_reorder,
-    .update = fill_update,
-    .next = fill_next,
-    .pop = fill_pop,
-    .settle = fill_settle,
-    .list = fill_list,
+    .create = fill_create, .destroy = fill_destroy, .add = fill_add,
+    .reorder = fill_reorder, .update = fill_update, .next = fill_next,
+    .pop = fill_pop, .settle = fill_settle, .list = fill_list
 };

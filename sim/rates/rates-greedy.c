@@ -654,20 +654,13 @@ greedy_settle(struct rates *r, double now)
 }
 
 static size_t
-greedy_list(const struct rates *r, struct sim_flow **flows,
-            size_t *allocated)
+greedy_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
 {
     return rates_list(r, &greedy_cast(r)->running, flows, allocated);
 }
 
 const struct rates_class rates_greedy = {
-    .create = greedy_create,
-    .destroy = greedy_destroy,
-    .add = greedy_add,
-    .reorder = greedy_reorder,
-    .update = greedy_update,
-    .next = greedy_next,
-    .pop = greedy_pop,
-    .settle = greedy_settle,
-    .list = greedy_list,
+    .create = greedy_create, .destroy = greedy_destroy, .add = greedy_add,
+    .reorder = greedy_reorder, .update = greedy_update, .next = greedy_next,
+    .pop = greedy_pop, .settle = greedy_settle, .list = greedy_list
 };

@@ -477,13 +477,7 @@ madd_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
 }
 
 const struct rates_class rates_madd = {
-    .create = madd_create,
-    .destroy = madd_destroy,
-    .add = madd_add,
-    .reorder = madd_reorder,
-    .update = madd_update,
-    .next = madd_next,
-    .pop = madd_pop,
-    .settle = madd_settle,
-    .list = madd_list,
+    .create = madd_create, .destroy = madd_destroy, .add = madd_add,
+    .reorder = madd_reorder, .update = madd_update, .next = madd_next,
+    .pop = madd_pop, .settle = madd_settle, .list = madd_list
 };

@@ -322,13 +322,7 @@ share_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
 }
 
 const struct rates_class rates_share = {
-    .create = share_create,
-    .destroy = share_destroy,
-    .add = share_add,
-    .reorder = share_reorder,
-    .update = share_update,
-    .next = share_next,
-    .pop = share_pop,
-    .settle = share_settle,
-    .list = share_list,
+    .create = share_create, .destroy = share_destroy, .add = share_add,
+    .reorder = share_reorder, .update = share_update, .next = share_next,
+    .pop = share_pop, .settle = share_settle, .list = share_list
 };

@@ -177,9 +177,8 @@ fill_lane(struct water_filling *w, const struct tight *tight)
 
     w->steps = order_grow(w->steps, w->n_steps + 1, &w->allocated_steps,
                           sizeof *w->steps);
-    w->steps[w->n_steps] = (struct step) {
-        .lane = tight->lane, .first = w->n_filled,
-    };
+    w->steps[w->n_steps] =
+        (struct step){ .lane = tight->lane, .first = w->n_filled };
     w->filled = order_grow(w->filled, w->n_filled + lane->n,
                            &w->allocated_filled, sizeof *w->filled);
     for (size_t i = 0; i < lane->n; i++) {

@@ -62,8 +62,7 @@ void water_filling_uninit(struct water_filling *);
 void water_filling_clear(struct water_filling *);
 
 /* Counts 'n' more flows in a bundle, or less. */
-void water_filling_count(struct water_filling *, const struct bundle *,
-                         int n);
+void water_filling_count(struct water_filling *, const struct bundle *, int n);
 
 /* Returns the first step of 'level' or a later one. */
 size_t water_filling_first_step(const struct water_filling *, int level);

@@ -89,15 +89,13 @@ add_job_traits(const struct live_job *job, struct order_traits *traits,
 static void
 get_traits(const struct live *live, const struct unit *unit,
            const struct live_job *jobs, size_t n,
-           const struct progress_options *early,
-           struct order_traits *traits)
+           const struct progress_options *early, struct order_traits *traits)
 {
     double compute = 0;
     double exchange = 0;
 
-    *traits = (struct order_traits) {
-        .arrival = live->now - unit->begin, .initial = unit->initial,
-    };
+    *traits = (struct order_traits){ .arrival = live->now - unit->begin,
+                                     .initial = unit->initial };
     for (size_t i = 0; i < n; i++) {
         traits->sent += jobs[i].unit.sent;
         traits->bytes += jobs[i].unit.left;
@@ -163,11 +161,10 @@ add_unit(struct order_problem *op, const struct live *live,
         : remaining_alone(live, unit->job);
 
     for (size_t i = 0; i < unit->n_work; i++) {
-        set_demand(
-            op, live, s, unit->work[i].port,
-            live->ordered == ORDER_UNIT_ITERATION
-            ? live_iteration_seconds(live, unit->job, i)
-            : work_seconds(live, unit, i));
+        set_demand(op, live, s, unit->work[i].port,
+                   live->ordered == ORDER_UNIT_ITERATION
+                       ? live_iteration_seconds(live, unit->job, i)
+                       : work_seconds(live, unit, i));
     }
     order_problem_set_release(op, s, 0, alone);
 }

@@ -131,8 +131,7 @@ apply_order(struct simulation *sim)
     bool kept;
 
     sim->placed = order_grow(sim->placed, live->n_units,
-                             &sim->allocated_placed,
-                             sizeof *sim->placed);
+                             &sim->allocated_placed, sizeof *sim->placed);
     if (live->ordered == ORDER_UNIT_STAGE) {
         place_jobs(sim);
     } else {
@@ -418,8 +417,7 @@ simulate(const struct workload *w, const struct sim_options *options,
         sim.early = (struct progress_options) PROGRESS_OPTIONS_INIT;
     }
     sim.early.theta = options->order.early_theta;
-    live_init(&sim.live, w, fabric, options,
-              choose_rates(options, fabric));
+    live_init(&sim.live, w, fabric, options, choose_rates(options, fabric));
     if (options->service == SIM_SERVICE_EXACT) {
         sim.order_options.n_levels = INT_MAX;
     } else {

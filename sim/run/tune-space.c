@@ -196,9 +196,8 @@ knob_get(const struct knob *knob, const struct policy *policy)
         return 0;
     }
     value = fmin(fmax(value, knob->min), knob->max);
-    x = knob->logarithmic
-        ? log(value / knob->min) / log(knob->max / knob->min)
-        : (value - knob->min) / (knob->max - knob->min);
+    x = knob->logarithmic ? log(value / knob->min) / log(knob->max / knob->min)
+                          : (value - knob->min) / (knob->max - knob->min);
     return knob->zero ? ZERO + (1 - ZERO) * x : x;
 }
 

@@ -56,8 +56,7 @@ append(struct trials *t, const struct policy *policy)
 
     trial->policy = *policy;
     for (int p = 0; p < TUNE_N_PARTS; p++) {
-        trial->scores[p] = order_alloc(t->sets[p].n,
-                                       sizeof *trial->scores[p]);
+        trial->scores[p] = order_alloc(t->sets[p].n, sizeof *trial->scores[p]);
     }
     t->trials = order_grow(t->trials, t->n + 1, &t->allocated,
                            sizeof *t->trials);

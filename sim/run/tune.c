@@ -332,12 +332,10 @@ describe(struct search *s, const struct tune_space *space, size_t k)
     const struct knob *knob = &space->knobs[k];
     struct trial *best = best_alone(s, k);
     struct tune_effect e = {
-        .knob = knob,
-        .n = s->n_alone[k] ? s->n_scanned : 0,
-        .ineffective = s->ineffective[k],
-        .is = knob_value(knob, base_of(s)),
+        .knob = knob, .n = s->n_alone[k] ? s->n_scanned : 0,
+        .ineffective = s->ineffective[k], .is = knob_value(knob, base_of(s)),
         .best = knob_value(knob, &best->policy),
-        .worst = knob_value(knob, base_of(s)),
+        .worst = knob_value(knob, base_of(s))
     };
 
     for (size_t i = 0; i < s->n_alone[k] && e.n; i++) {
@@ -383,9 +381,8 @@ void
 tune(const struct tune_set sets[TUNE_N_PARTS], const struct policy *base,
      const struct tune_options *options, struct tune_result *result)
 {
-    struct search s = {
-        .random = { options->seed }, .n_train = sets[TUNE_TRAIN].n,
-    };
+    struct search s = { .random = { options->seed },
+                        .n_train = sets[TUNE_TRAIN].n };
 
     assert(sets[TUNE_TRAIN].n && sets[TUNE_HELD_BACK].n
            && (options->evaluations || options->budget_s));

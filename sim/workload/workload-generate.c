@@ -31,15 +31,14 @@ generate_options_draw(struct generate_options *options, uint64_t seed)
 {
     struct sim_random r = { seed };
 
-    *options = (struct generate_options) {
-        .seed = seed,
-        .n_hosts = sim_random_integer(&r, 8, 64),
-        .n_cojobs = sim_random_integer(&r, 4, 32),
-        .n_rungs = 3,
-        .placement = GENERATE_MIXED,
-        .compute = sim_random_between(&r, 0, 0.8),
-        .load = 2,
-    };
+    *options =
+        (struct generate_options){ .seed = seed,
+                                   .n_hosts = sim_random_integer(&r, 8, 64),
+                                   .n_cojobs = sim_random_integer(&r, 4, 32),
+                                   .n_rungs = 3,
+                                   .placement = GENERATE_MIXED,
+                                   .compute = sim_random_between(&r, 0, 0.8),
+                                   .load = 2 };
 }
 
 char *

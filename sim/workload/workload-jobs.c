@@ -214,9 +214,8 @@ iterations(const struct maker *m, const struct group *g)
     for (size_t i = 0; i < g->n; i++) {
         lengths[i] = g->jobs[i]->length;
     }
-    n = m->middle > 0
-        ? MIDDLE_ITERATIONS * median(lengths, g->n) / m->middle
-        : MIDDLE_ITERATIONS;
+    n = m->middle > 0 ? MIDDLE_ITERATIONS * median(lengths, g->n) / m->middle
+                      : MIDDLE_ITERATIONS;
     return round(fmin(fmax(n, MIN_ITERATIONS), MAX_ITERATIONS));
 }
 

@@ -10,8 +10,7 @@
 #include "sim/workload/workload.h"
 
 void
-workload_add_ps(struct workload_job *job,
-                const int *workers, size_t n_workers,
+workload_add_ps(struct workload_job *job, const int *workers, size_t n_workers,
                 const int *servers, size_t n_servers, double bytes)
 {
     for (size_t s = 0; s < n_servers; s++) {

@@ -221,8 +221,7 @@ check_name(const struct reader *r, const struct json_at *at, const char *name)
 {
     for (size_t i = 0; name && i < r->w->n_cojobs; i++) {
         if (!strcmp(r->w->cojobs[i].name, name)) {
-            json_fail(at, "name", "\"%s\" is the name of another cojob",
-                      name);
+            json_fail(at, "name", "\"%s\" is the name of another cojob", name);
         }
     }
 }

@@ -120,10 +120,9 @@ make_fabric(const struct scenario *s)
     double capacity = s->rate_bps / 8.0;
 
     return (s->fabric == FABRIC_LEAF_SPINE
-            ? sim_fabric_create_leaf_spine(s->n_hosts,
-                                           s->n_hosts / ls->leaves, capacity,
-                                           ls->over)
-            : sim_fabric_create(s->n_hosts, capacity));
+                ? sim_fabric_create_leaf_spine(
+                    s->n_hosts, s->n_hosts / ls->leaves, capacity, ls->over)
+                : sim_fabric_create(s->n_hosts, capacity));
 }
 
 struct workload *

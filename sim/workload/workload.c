@@ -101,9 +101,8 @@ workload_add_rung(struct workload *w, struct workload_cojob *cojob,
     assert(n_jobs > 0 && n_jobs <= cojob->n_jobs && iterations > 0);
     cojob->rungs = order_grow(cojob->rungs, cojob->n_rungs + 1,
                               &cojob->allocated_rungs, sizeof *cojob->rungs);
-    cojob->rungs[cojob->n_rungs++] = (struct workload_rung) {
-        .iterations = iterations, .n_jobs = n_jobs,
-    };
+    cojob->rungs[cojob->n_rungs++] =
+        (struct workload_rung){ .iterations = iterations, .n_jobs = n_jobs };
     w->n_stages++;
 }
 

@@ -13,8 +13,7 @@ const struct backend_class *const backend_classes[] = {
 #ifdef HAVE_CUDA
     &backend_cuda,
 #endif
-    &backend_cpu,
-    NULL,
+    &backend_cpu, NULL
 };
 
 int
@@ -195,9 +194,8 @@ backend_convolve(struct backend *b, const struct convolution *c, int n,
 }
 
 void
-backend_convolve_weights(struct backend *b, const struct convolution *c,
-                         int n, const float *d_x, const float *d_dy,
-                         float *d_dw)
+backend_convolve_weights(struct backend *b, const struct convolution *c, int n,
+                         const float *d_x, const float *d_dy, float *d_dw)
 {
     int chunk = chunk_size(c, n);
 
@@ -230,8 +228,7 @@ backend_convolve_input(struct backend *b, const struct convolution *c, int n,
         int part = n - i < chunk ? n - i : chunk;
 
         b->class->gemm(b, false, false, part * out_pixels(c), row_size(c),
-                       c->n_out, d_dy + i * out_size(c), d_w, 0,
-                       c->d_columns);
+                       c->n_out, d_dy + i * out_size(c), d_w, 0, c->d_columns);
         b->class->col2im(b, c, part, c->d_columns, add, d_dx + i * in_size(c));
     }
 }

@@ -116,9 +116,8 @@ struct backend_class {
     /* Loss of m values against labels 0 and 1, which stand for signs: with the
      * margin 'a', max(0, 1 - a) if 'hinge', else log(1 + exp(-a)).  'd_dy' as
      * above. */
-    void (*margin_loss)(struct backend *, int m, bool hinge,
-                        const float *d_y, const int32_t *d_labels,
-                        float *d_dy);
+    void (*margin_loss)(struct backend *, int m, bool hinge, const float *d_y,
+                        const int32_t *d_labels, float *d_dy);
 
     /* Results of the last of these two losses: the sum over the rows, and the
      * number of rows whose largest value, or sign, is that of the label. */
@@ -155,8 +154,7 @@ struct backend_class {
     void (*mean_pool)(struct backend *, int n, int n_pixels, int n_channels,
                       const float *d_x, float *d_y);
     void (*mean_pool_gradient)(struct backend *, int n, int n_pixels,
-                               int n_channels, const float *d_dy,
-                               float *d_dx);
+                               int n_channels, const float *d_dy, float *d_dx);
 
     /* Batch normalisation of each column, then times 'd_scale', plus
      * 'd_shift', ReLU if 'relu'.  'd_stats' has 4 n elements: mean and 1 /

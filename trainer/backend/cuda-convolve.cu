@@ -89,10 +89,9 @@ row_of(int m, int n_rows, const struct sides &s)
     if (m < n_rows) {
         int column = m % s.to_width, left = m / s.to_width;
         int line = left % s.to_height, image = left / s.to_height;
-        int y = gradient ? (line + s.pad) / s.stride
-                         : line * s.stride - s.pad;
-        int x = gradient ? (column + s.pad) / s.stride
-                         : column * s.stride - s.pad;
+        int y = gradient ? (line + s.pad) / s.stride : line * s.stride - s.pad;
+        int x =
+            gradient ? (column + s.pad) / s.stride : column * s.stride - s.pad;
 
         row.first = ((image * s.height + y) * s.width + x) * s.n_from;
         row.rows = taps_inside<gradient>(line, s.height, s);
@@ -102,8 +101,7 @@ row_of(int m, int n_rows, const struct sides &s)
 }
 
 /* The threads of a block, in groups that take their parts of the terms. */
-template<int n_m, int n_n>
-struct tiles {
+template <int n_m, int n_n> struct tiles {
     static const int n = n_m * n_n / (TILE_ROWS * TILE_COLUMNS);
 };
 
@@ -162,8 +160,7 @@ convolve_kernel(int n_rows, struct sides s, const float *from,
     UNROLL
     for (int i = 0; i < n_loads; i++) {
         rows[i] = row_of<gradient>(
-            first_m + thread / n_fours + i * (n_threads / n_fours), n_rows,
-            s);
+            first_m + thread / n_fours + i * (n_threads / n_fours), n_rows, s);
     }
     for (int step = -1; step < n_steps; step++) {
         int next = step + 1, half = next & 1;
@@ -237,8 +234,7 @@ convolve_kernel(int n_rows, struct sides s, const float *from,
                                   [at % (n_n / 4) * 4], w[i]);
                 } else {
                     for (int j = 0; j < 4; j++) {
-                        ws[half][at % n_fours * 4 + j][at / n_fours]
-                            = w[i][j];
+                        ws[half][at % n_fours * 4 + j][at / n_fours] = w[i][j];
                     }
                 }
             }
@@ -274,14 +270,12 @@ convolve(struct backend *b, struct sides s, int n, const float *d_from,
     int n_rows = n * s.to_height * s.to_width;
 
     if (n_rows) {
-        cuda_check(b, "convolve",
-                   LAUNCH_MEETING((convolve_kernel<n_m, n_n, n_groups,
-                                                   gradient>),
-                                  dim3((n_rows + n_m - 1) / n_m,
-                                       s.n_to / n_n),
-                                  (tiles<n_m, n_n>::n * n_groups),
-                                  cuda_stream(b), n_rows, s, d_from, d_w,
-                                  add, d_to));
+        cuda_check(
+            b, "convolve",
+            LAUNCH_MEETING((convolve_kernel<n_m, n_n, n_groups, gradient>),
+                           dim3((n_rows + n_m - 1) / n_m, s.n_to / n_n),
+                           (tiles<n_m, n_n>::n * n_groups), cuda_stream(b),
+                           n_rows, s, d_from, d_w, add, d_to));
     }
 }
 
@@ -307,8 +301,7 @@ convolve_sides(struct backend *b, struct sides s, int n,
  * second kernel adds the chunks.  With 'pack' 4, the channels are read four at
  * once. */
 
-template<int n_m, int n_n>
-struct weights_plan {
+template <int n_m, int n_n> struct weights_plan {
     /* Of one group; each group takes its part of the pixels of a step. */
     static const int n_tiles = tiles<n_m, n_n>::n;
     static const int n_groups = n_tiles < 48 ? 4 : n_tiles < 96 ? 2 : 1;
@@ -341,8 +334,7 @@ weights_kernel(int n_pixels, int length, struct convolution c, int out_height,
     typedef weights_plan<n_m, n_n> plan;
     const int n_columns = n_m / pack;
     const int n_loads = DEPTH * n_columns / plan::n_threads;
-    const int n_dy = (DEPTH * n_n / 4 + plan::n_threads - 1)
-                     / plan::n_threads;
+    const int n_dy = (DEPTH * n_n / 4 + plan::n_threads - 1) / plan::n_threads;
     __shared__ __align__(16) float xs[2][DEPTH][n_m];
     __shared__ __align__(16) float dys[2][DEPTH][n_n];
     int thread = threadIdx.x;
@@ -361,8 +353,7 @@ weights_kernel(int n_pixels, int length, struct convolution c, int out_height,
     int ty = tap / c.kernel - c.pad, tx = tap % c.kernel - c.pad;
     int pixel = begin + at_k;
     struct place place = { pixel / out_width / out_height,
-                           pixel / out_width % out_height,
-                           pixel % out_width };
+                           pixel / out_width % out_height, pixel % out_width };
     float sums[TILE_ROWS][TILE_COLUMNS] = { { 0 } };
     float read_x[n_loads][pack], read_dy[n_dy][4] = { { 0 } };
 
@@ -553,8 +544,7 @@ cuda_convolve(struct backend *b, const struct convolution *c, int n,
 
 bool
 cuda_convolve_input(struct backend *b, const struct convolution *c, int n,
-                    const float *d_dy, const float *d_w, bool add,
-                    float *d_dx)
+                    const float *d_dy, const float *d_w, bool add, float *d_dx)
 {
     struct sides s = {
         convolution_height(c), convolution_width(c), c->n_out, c->height,

@@ -48,11 +48,7 @@
     FUNCTION(cudnnConvolutionBackwardData)      \
     FUNCTION(cudnnConvolutionBackwardFilter)
 
-enum kind {
-    FORWARD,
-    WEIGHTS,
-    INPUT,
-};
+enum kind { FORWARD, WEIGHTS, INPUT };
 
 /* Algorithm for one size. */
 struct plan {
@@ -239,8 +235,7 @@ choose(struct cuda_dnn *dnn, struct plan *plan)
 
 /* Returns NULL if matrix products must be used. */
 static struct plan *
-get_plan(struct cuda *cuda, enum kind kind, const struct convolution *c,
-         int n)
+get_plan(struct cuda *cuda, enum kind kind, const struct convolution *c, int n)
 {
     struct cuda_dnn *dnn = cuda->dnn;
     struct plan *plan;

@@ -506,9 +506,8 @@ cuda_norm_gradient(struct backend *b, int m, int n, const float *d_x,
 {
     struct norm_input input = { d_x, relu ? d_y : NULL, d_dy };
     struct norm_slope value = { input };
-    struct norm_gradient_map map = {
-        input, d_stats, d_scale, m, n, d_dscale, d_dshift, d_dx,
-    };
+    struct norm_gradient_map map = { input, d_stats,  d_scale,  m,
+                                     n,     d_dscale, d_dshift, d_dx };
     bool aligned = is_aligned(d_x) && is_aligned(d_y) && is_aligned(d_dy)
                    && is_aligned(d_dx);
 

@@ -66,8 +66,7 @@ cuda_relu_gradient(struct backend *b, size_t n, const float *d_y, float *d_dy)
         LAUNCH_EACH(b, "relu_gradient", relu_gradient_kernel<4>, n / 4, d_y,
                     d_dy);
     } else {
-        LAUNCH_EACH(b, "relu_gradient", relu_gradient_kernel<1>, n, d_y,
-                    d_dy);
+        LAUNCH_EACH(b, "relu_gradient", relu_gradient_kernel<1>, n, d_y, d_dy);
     }
 }
 

@@ -83,9 +83,8 @@ void cuda_gather(struct backend *, int m, const uint32_t *d_starts,
 
 bool cuda_convolve(struct backend *, const struct convolution *, int n,
                    const float *d_x, const float *d_w, float *d_y);
-bool cuda_convolve_weights(struct backend *, const struct convolution *,
-                           int n, const float *d_x, const float *d_dy,
-                           float *d_dw);
+bool cuda_convolve_weights(struct backend *, const struct convolution *, int n,
+                           const float *d_x, const float *d_dy, float *d_dw);
 bool cuda_convolve_input(struct backend *, const struct convolution *, int n,
                          const float *d_dy, const float *d_w, bool add,
                          float *d_dx);
@@ -113,8 +112,7 @@ void cuda_col2im(struct backend *, const struct convolution *, int n,
 void cuda_max_pool(struct backend *, const struct pooling *, int n,
                    const float *d_x, float *d_y);
 void cuda_max_pool_gradient(struct backend *, const struct pooling *, int n,
-                            const float *d_x, const float *d_dy,
-                            float *d_dx);
+                            const float *d_x, const float *d_dy, float *d_dx);
 void cuda_mean_pool(struct backend *, int n, int n_pixels, int n_channels,
                     const float *d_x, float *d_y);
 void cuda_mean_pool_gradient(struct backend *, int n, int n_pixels,

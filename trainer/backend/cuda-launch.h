@@ -38,8 +38,7 @@
 #ifndef LAUNCH
 /* The parameters of a kernel are known from its type only, so that arguments
  * of other types are converted as in a call. */
-template<class T>
-struct as_is {
+template <class T> struct as_is {
     typedef T type;
 };
 
@@ -185,9 +184,8 @@ add_warps(double value)
 
 /* The part of a matrix that a thread processes: a pack of columns in every
  * 'n_rows'-th row of a chunk. */
-template<int pack, int n_vectors>
-struct column_part {
-    static const int n_lanes = SUM_COLUMNS / pack;      /* Of a row. */
+template <int pack, int n_vectors> struct column_part {
+    static const int n_lanes = SUM_COLUMNS / pack; /* Of a row. */
     static const int n_rows = SUM_WARPS * WARP / n_lanes;
     static const int ahead = n_vectors > 1 ? 4 : 8;     /* Read at once. */
     int n, at, column, first, last;

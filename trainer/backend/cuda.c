@@ -39,8 +39,7 @@ cuda_check(struct backend *b, const char *what, cudaError_t error)
 }
 
 void
-cuda_fail(struct cuda *cuda, const char *what, const char *library,
-          int status)
+cuda_fail(struct cuda *cuda, const char *what, const char *library, int status)
 {
     if (!cuda->failure[0]) {
         snprintf(cuda->failure, sizeof cuda->failure, "%s: %s status %d",
@@ -340,8 +339,7 @@ cuda_alloc(struct backend *b, size_t bytes)
     if (cudaMalloc(&d_buffer, bytes ? bytes : 1) != cudaSuccess) {
         return NULL;
     }
-    cuda_check(b, "alloc",
-               cudaMemsetAsync(d_buffer, 0, bytes, cuda->stream));
+    cuda_check(b, "alloc", cudaMemsetAsync(d_buffer, 0, bytes, cuda->stream));
     return d_buffer;
 }
 
@@ -415,8 +413,7 @@ cuda_leave(struct backend *b, int part, void *to, const void *d_from,
 
     cuda->leaves = true;
     cuda_check(b, "leave", cudaEventRecord(cuda->fork, cuda->stream));
-    cuda_check(b, "leave",
-               cudaStreamWaitEvent(cuda->copies, cuda->fork, 0));
+    cuda_check(b, "leave", cudaStreamWaitEvent(cuda->copies, cuda->fork, 0));
     cuda_check(b, "leave",
                cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost,
                                cuda->copies));
@@ -588,11 +585,10 @@ cuda_gemm(struct backend *b, bool t_a, bool t_b, int m, int n, int k,
     if (!m || !n || !k) {
         return;
     }
-    status = cuda->blas.sgemm(cuda->blas.handle,
-                              t_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                              t_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                              n, m, k, &one, d_b, t_b ? k : n,
-                              d_a, t_a ? m : k, &beta, d_c, n);
+    status =
+        cuda->blas.sgemm(cuda->blas.handle, t_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                         t_a ? CUBLAS_OP_T : CUBLAS_OP_N, n, m, k, &one, d_b,
+                         t_b ? k : n, d_a, t_a ? m : k, &beta, d_c, n);
     if (status != CUBLAS_STATUS_SUCCESS) {
         cuda_fail(cuda, "gemm", "cuBLAS", status);
     }

@@ -81,8 +81,7 @@ cpu_report(struct batch_mode *m, int worker, uint32_t n, double seconds,
 /* Stores the time of the slowest and of the fastest worker with 'sizes' at the
  * predicted speeds. */
 static double
-seconds_of(const struct batch_mode *m, const uint32_t *sizes,
-           double *shortest)
+seconds_of(const struct batch_mode *m, const uint32_t *sizes, double *shortest)
 {
     double longest = 0;
 
@@ -131,8 +130,6 @@ cpu_decide(struct batch_mode *m, uint32_t *sizes)
 }
 
 const struct batch_mode_class batch_mode_cpu = {
-    .create = cpu_create,
-    .destroy = cpu_destroy,
-    .report = cpu_report,
-    .decide = cpu_decide,
+    .create = cpu_create, .destroy = cpu_destroy, .report = cpu_report,
+    .decide = cpu_decide
 };

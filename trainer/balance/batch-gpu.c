@@ -327,9 +327,8 @@ move(struct batch_mode *m, uint32_t *sizes, int leader, int straggler)
         w->base_seconds = w->mean;
     }
     m->workers[leader].base_size = 0;
-    m->moves[m->n_moves++] = (struct move) {
-        .from = straggler, .to = leader, .n = n,
-    };
+    m->moves[m->n_moves++] =
+        (struct move){ .from = straggler, .to = leader, .n = n };
     sizes[straggler] -= n;
     sizes[leader] += n;
     w->used = m->workers[leader].used = true;
@@ -355,8 +354,7 @@ move_all(struct batch_mode *m, uint32_t *sizes, int leader, int straggler)
     m->n_since = 0;
     do {
         move(m, sizes, leader, straggler);
-    } while (m->n_moves < n_pairs
-             && find_pair(m, sizes, &leader, &straggler)
+    } while (m->n_moves < n_pairs && find_pair(m, sizes, &leader, &straggler)
              && gap_of(m, leader, straggler) > fmax(CLOSED - 1, noise(m)));
 }
 
@@ -414,8 +412,6 @@ gpu_decide(struct batch_mode *m, uint32_t *sizes)
 }
 
 const struct batch_mode_class batch_mode_gpu = {
-    .create = gpu_create,
-    .destroy = gpu_destroy,
-    .report = gpu_report,
-    .decide = gpu_decide,
+    .create = gpu_create, .destroy = gpu_destroy, .report = gpu_report,
+    .decide = gpu_decide
 };

@@ -204,8 +204,7 @@ batch_size_manager_next(struct batch_size_manager *bsm)
 }
 
 void
-batch_size_aggregate(size_t n, double share, const float *gradient,
-                     float *sum)
+batch_size_aggregate(size_t n, double share, const float *gradient, float *sum)
 {
     float weight = share;
 

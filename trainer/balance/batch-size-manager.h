@@ -72,10 +72,7 @@ extern "C" {
 
 struct batch_size_manager;
 
-enum batch_size_mode {
-    BATCH_SIZE_CPU,
-    BATCH_SIZE_GPU,
-};
+enum batch_size_mode { BATCH_SIZE_CPU, BATCH_SIZE_GPU };
 
 struct batch_size_config {
     enum batch_size_mode mode;

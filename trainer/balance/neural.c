@@ -62,8 +62,7 @@ learn(struct neural *net, int64_t k)
     const struct neural_class *class = net->up.class->network;
     const struct series *s = &net->up.series;
     float tape[NEURAL_TAPE];
-    float e = class->run(class, net->weights, s, k, tape)
-              - series_speed(s, k);
+    float e = class->run(class, net->weights, s, k, tape) - series_speed(s, k);
 
     e = fmaxf(-MAX_ERROR, fminf(MAX_ERROR, e)) / class->n_batch;
     class->back(class, net->weights, tape, e, net->gradient);

@@ -30,8 +30,7 @@ struct neural_class {
     bool loads;                 /* A recurrent network sees the loads. */
 
     /* Sets weights, which are 0. */
-    void (*init)(const struct neural_class *, float *weights,
-                 struct seeded *);
+    void (*init)(const struct neural_class *, float *weights, struct seeded *);
 
     /* Returns the speed of iteration 'k' from what is known before it, and
      * fills 'tape'. */

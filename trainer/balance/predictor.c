@@ -26,14 +26,8 @@ const struct predictor_class predictor_ema = {
 };
 
 const struct predictor_class *const predictor_classes[] = {
-    &predictor_memoryless,
-    &predictor_ema,
-    &predictor_arima,
-    &predictor_rnn,
-    &predictor_lstm,
-    &predictor_lstm_x,
-    &predictor_narx,
-    NULL,
+    &predictor_memoryless, &predictor_ema,    &predictor_arima, &predictor_rnn,
+    &predictor_lstm,       &predictor_lstm_x, &predictor_narx,  NULL
 };
 
 const struct predictor_class *
@@ -76,8 +70,7 @@ share(double use)
 }
 
 void
-predictor_update(struct predictor *p, double speed, double cpu,
-                 double memory)
+predictor_update(struct predictor *p, double speed, double cpu, double memory)
 {
     struct series *s = &p->series;
 

@@ -97,8 +97,7 @@ read_numbers(struct speed_numbers *n, const struct json_at *at)
     n->max_batch = json_integer_or(at, "max_batch", 1, MAX_BATCH, 0);
     read_steps(n, at);
     if (drift) {
-        n->drift_period_s = json_number(drift, "period_s", 1e-3,
-                                        MAX_SECONDS);
+        n->drift_period_s = json_number(drift, "period_s", 1e-3, MAX_SECONDS);
         n->drift_depth = json_number(drift, "depth", 0, 0.99);
     }
     n->jitter = json_number_or(at, "jitter", 0, 1, 0);
@@ -136,8 +135,7 @@ speed_profile_set_from_string(const char *name, const char *text,
 }
 
 char *
-speed_profile_set_from_file(const char *file,
-                            struct speed_profile_set **setp)
+speed_profile_set_from_file(const char *file, struct speed_profile_set **setp)
 {
     char *text, *error;
 
@@ -314,8 +312,7 @@ speed_profile_seconds(struct speed_profile *sp, uint32_t n, double t)
 static double
 as_read(struct speed_profile *sp, double use)
 {
-    return fmin(1, fmax(0, use + USE_NOISE
-                               * seeded_normal(&sp->use_chance)));
+    return fmin(1, fmax(0, use + USE_NOISE * seeded_normal(&sp->use_chance)));
 }
 
 void

@@ -57,24 +57,20 @@ check_schemes(const struct json_at *top, const struct compare_spec *spec)
 static void
 read_spec(const struct json_at *top, struct compare_spec *spec)
 {
-    const struct json_at *schemes = json_array(top, "schemes", 1,
-                                               MAX_SCHEMES);
-    const struct json_at *arguments = json_array_or_null(top, "arguments", 0,
-                                                         MAX_ARGUMENTS);
+    const struct json_at *schemes = json_array(top, "schemes", 1, MAX_SCHEMES);
+    const struct json_at *arguments =
+        json_array_or_null(top, "arguments", 0, MAX_ARGUMENTS);
 
     json_ignore(top, "description");
     spec->schemes = read_strings(schemes);
     spec->n_schemes = json_n(schemes);
     spec->arguments = read_strings(arguments);
     spec->n_arguments = json_n(arguments);
-    spec->n_workers = json_integer_or(top, "workers", 1, TEAM_MAX_WORKERS,
-                                      8);
-    spec->n_servers = json_integer_or(top, "servers", 1, TEAM_MAX_SERVERS,
-                                      1);
+    spec->n_workers = json_integer_or(top, "workers", 1, TEAM_MAX_WORKERS, 8);
+    spec->n_servers = json_integer_or(top, "servers", 1, TEAM_MAX_SERVERS, 1);
     spec->profile = beside(spec->name, json_string_or(top, "profile", NULL));
     spec->target_loss = json_number_or(top, "target_loss", -1e9, 1e9, NAN);
-    spec->iterations = json_integer_or(top, "iterations", 1, 1000000000,
-                                       1000);
+    spec->iterations = json_integer_or(top, "iterations", 1, 1000000000, 1000);
     spec->limit_s = json_number_or(top, "limit_s", 0.1, 86400, 60);
 }
 

@@ -92,8 +92,7 @@ static void
 draw_curve(const struct plot *p, const struct compare_curve *curve,
            const char *scheme, size_t index)
 {
-    const char *colour = colours[index % (sizeof colours
-                                          / sizeof colours[0])];
+    const char *colour = colours[index % (sizeof colours / sizeof colours[0])];
     int y = TOP + 14 + 18 * index;
 
     fprintf(p->file, "<polyline fill=\"none\" stroke=\"%s\" "

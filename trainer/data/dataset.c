@@ -224,10 +224,8 @@ struct batch
 dataset_held(const struct dataset *ds, size_t first, int n)
 {
     struct batch batch = {
-        .n = n,
-        .x = ds->held_x ? ds->held_x + first * ds->n_inputs : NULL,
-        .sparse = ds->held,
-        .labels = ds->held_labels + first,
+        .n = n, .x = ds->held_x ? ds->held_x + first * ds->n_inputs : NULL,
+        .sparse = ds->held, .labels = ds->held_labels + first
     };
 
     if (batch.sparse.starts) {

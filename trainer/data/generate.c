@@ -205,8 +205,7 @@ draw_sparse(struct seeded *rs, const float *truth, int n_inputs, size_t n,
 struct dataset *
 dataset_generate_sparse(const struct dataset_config *config)
 {
-    struct dataset *ds = dataset_create(0, 2, config->n_train,
-                                        config->n_held);
+    struct dataset *ds = dataset_create(0, 2, config->n_train, config->n_held);
     float *truth = allocate(config->n_inputs, sizeof *truth);
     struct seeded rs;
 

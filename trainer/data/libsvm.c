@@ -58,8 +58,7 @@ read_pair(char **s, int n_inputs, long last, long *key, float *value)
 
     errno = 0;
     *key = strtol(*s, &end, 10);
-    if (end == *s || *end != ':' || errno || *key <= last
-        || *key > n_inputs) {
+    if (end == *s || *end != ':' || errno || *key <= last || *key > n_inputs) {
         return false;
     }
     *s = end + 1;

@@ -173,8 +173,7 @@ decide_as_published(const struct net_monitor *monitor, const bool present[],
             t[i][m] = isnan(s) ? mean : s;
         }
     }
-    return mean > 0
-           && netmax_policy_published(monitor->n, present, t, policy);
+    return mean > 0 && netmax_policy_published(monitor->n, present, t, policy);
 }
 
 static bool
@@ -204,9 +203,8 @@ net_monitor_decide(struct net_monitor *monitor, const bool present[],
 {
     monitor->changed = false;
     monitor->due_us = now_us + monitor->every_us;
-    if (!(monitor->published
-          ? decide_as_published(monitor, present, policy)
-          : decide(monitor, present, now_us, policy))) {
+    if (!(monitor->published ? decide_as_published(monitor, present, policy)
+                             : decide(monitor, present, now_us, policy))) {
         netmax_policy_uniform(monitor->n, present, policy);
     }
 }

@@ -200,8 +200,7 @@ struct attempt {
 static double
 score_of(double tbar, double lambda2)
 {
-    return lambda2 > 1 - MIN_GAP ? INFINITY
-                                 : tbar / -log(fmax(lambda2, 1e-9));
+    return lambda2 > 1 - MIN_GAP ? INFINITY : tbar / -log(fmax(lambda2, 1e-9));
 }
 
 /* Returns the mean of the eigenvalues of E[W'W], without the one of agreement,
@@ -400,8 +399,7 @@ greatest_least(const struct attempt *a)
 }
 
 bool
-netmax_policy_published(int n, const bool present[],
-                        const netmax_matrix times,
+netmax_policy_published(int n, const bool present[], const netmax_matrix times,
                         struct netmax_policy *policy)
 {
     static const double nothing[SYNC_MAX_PEERS];

@@ -82,9 +82,8 @@ void netmax_policy_uniform(int n, const bool present[],
  * step of i with a pull from m, and 'alone[i]', at most as many, of one
  * without.  Returns false, and leaves '*policy', if the models converge under
  * no policy. */
-bool netmax_policy_best(int n, const bool present[],
-                        const netmax_matrix times, const double alone[],
-                        struct netmax_policy *);
+bool netmax_policy_best(int n, const bool present[], const netmax_matrix times,
+                        const double alone[], struct netmax_policy *);
 
 /* Likewise, by the published optimisation: 'times[i][m]' are the seconds of an
  * iteration of i with a pull from m. */

@@ -227,9 +227,8 @@ static void
 take_request(struct peer_scheme *s, int from, uint64_t n_finished)
 {
     if (s->smart) {
-        group_generator_request(&s->generator, from, n_finished,
-                                s->peer->done, &s->peer->random, emit_group,
-                                s);
+        group_generator_request(&s->generator, from, n_finished, s->peer->done,
+                                &s->peer->random, emit_group, s);
     } else if (s->n_given[from] <= n_finished) {
         draw_group(s, from);
     }

@@ -64,9 +64,8 @@ void
 sync_peer_send_floats(struct sync_peer *peer, int to, enum peer_kind kind,
                       uint64_t round, const float *floats, uint32_t n)
 {
-    struct frame frame = {
-        .peer = { .message = kind, .round = round, .n = n },
-    };
+    struct frame frame = { .peer = {
+                               .message = kind, .round = round, .n = n } };
 
     if (peer_net_has_space(peer->net, to, n)) {
         peer_net_send_copy(peer->net, to, &frame, floats);
@@ -113,8 +112,7 @@ sync_peer_send_waiting(struct sync_peer *peer, int to,
 }
 
 static bool
-take_message(void *e_, int from, const struct frame *frame,
-             const float *body)
+take_message(void *e_, int from, const struct frame *frame, const float *body)
 {
     struct exchange *e = e_;
     struct sync_peer *peer = &e->peer;
@@ -283,9 +281,8 @@ open_net(struct exchange *e, const struct options *o)
 static enum loop_result
 peers_start(struct loop *loop)
 {
-    static const struct peer_net_class class = {
-        take_message, on_writable, on_gone,
-    };
+    static const struct peer_net_class class = { take_message, on_writable,
+                                                 on_gone };
     const struct options *o = loop->o;
     struct sync_peer *peer = &loop->exchange->peer;
 

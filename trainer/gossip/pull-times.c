@@ -55,10 +55,9 @@ pull_times_average(struct pull_times *lt, int i, double seconds)
 {
     struct pull_time *link = &lt->links[i];
 
-    link->median_s = link->median_s
-                     ? PULL_TIMES_BETA * link->median_s
-                       + (1 - PULL_TIMES_BETA) * seconds
-                     : seconds;
+    link->median_s = link->median_s ? PULL_TIMES_BETA * link->median_s
+                                          + (1 - PULL_TIMES_BETA) * seconds
+                                    : seconds;
     link->fresh = true;
 }
 

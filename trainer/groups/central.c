@@ -73,8 +73,7 @@ static void
 reap_children(struct children *children)
 {
     for (int i = 0; i < children->max; i++) {
-        if (children->pids[i]
-            && waitpid(children->pids[i], NULL, WNOHANG)) {
+        if (children->pids[i] && waitpid(children->pids[i], NULL, WNOHANG)) {
             children->pids[i] = 0;
             children->n--;
         }
@@ -143,8 +142,7 @@ start_child(struct children *children)
         become_group_server(children, parent);
     }
     if (pid < 0) {
-        return message("group server: cannot start one (%s)",
-                       strerror(errno));
+        return message("group server: cannot start one (%s)", strerror(errno));
     }
     for (int i = 0; i < children->max; i++) {
         if (!children->pids[i]) {
@@ -335,10 +333,8 @@ send_rests(struct server *server, int group)
 {
     struct central *c = server->central;
     const struct group_plan *p = groups_plan(server->sync);
-    struct frame frame = {
-        .type = FRAME_PAUSED,
-        .paused.generation = c->groups[group].generation,
-    };
+    struct frame frame = { .type = FRAME_PAUSED,
+                           .paused.generation = c->groups[group].generation };
     struct conn *conn = c->hosts[c->groups[group].host].conn;
     bool known = true;
     uint8_t *body;
@@ -474,9 +470,8 @@ give_weights(struct server *server)
 
     for (int i = 0; i < c->n_hosts; i++) {
         struct host *host = &c->hosts[i];
-        struct frame frame = {
-            .type = FRAME_WEIGHTS, .weights.n = server->shard.n,
-        };
+        struct frame frame = { .type = FRAME_WEIGHTS,
+                               .weights.n = server->shard.n };
 
         if (!host->conn || !host->owed
             || !groups_ready(server->sync, host->group)) {
@@ -485,9 +480,8 @@ give_weights(struct server *server)
         host->owed = false;
         server->class->ready(server->sync, 0, &frame.weights.iteration,
                              &frame.weights.loss);
-        link_send(&host->conn->link, &frame,
-                  sync_weights(server->sync));
-        link_flush(&host->conn->link);  /* An error shows when receiving. */
+        link_send(&host->conn->link, &frame, sync_weights(server->sync));
+        link_flush(&host->conn->link); /* An error shows when receiving. */
     }
 }
 
@@ -631,8 +625,7 @@ end_mean(void *conn_, struct link *link)
     heartbeat_heard(&host->heartbeat, clock_monotonic_us());
     if (!server->ending) {
         error = groups_push(server->sync, host->group,
-                            link->frame.mean.n_samples,
-                            link->frame.mean.loss);
+                            link->frame.mean.n_samples, link->frame.mean.loss);
         host->owed = !error;
         if (!error) {
             training_keep(server);

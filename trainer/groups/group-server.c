@@ -559,8 +559,7 @@ try_central(struct group_server *gs)
     status = status ? status : link_tune(fd, gs->config->congestion);
     if (status) {
         close(fd);
-        return message("server %s: %s", gs->config->central,
-                       strerror(status));
+        return message("server %s: %s", gs->config->central, strerror(status));
     }
     link_init(&gs->central, fd);
     heartbeat_start(&gs->heartbeat, gs->config->heartbeat_timeout_us,
@@ -724,13 +723,10 @@ group_server_run(const struct group_server_config *config)
     event_loop_uninit(&gs.loop);
     free(gs.name);
     if (!gs.failure) {
-        report_done(
-            &(struct report_progress){
-                .iteration = gs.n_steps,
-                .loss = NAN,
-                .accuracy = NAN,
-            },
-            gs.n_sent, gs.n_received, NAN);
+        report_done(&(struct report_progress){ .iteration = gs.n_steps,
+                                               .loss = NAN,
+                                               .accuracy = NAN },
+                    gs.n_sent, gs.n_received, NAN);
     }
     return gs.failure;
 }

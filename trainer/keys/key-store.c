@@ -19,12 +19,9 @@
 #define MAX_WORKERS (1 << 15)
 
 static const char *const variants[] = {
-    [KEY_CLASSIC] = "classic",
-    [KEY_CLASSIC_LOCAL] = "classic-local",
-    [KEY_LOCALIZE] = "localize",
-    [KEY_SSP] = "ssp",
-    [KEY_ESSP] = "essp",
-    [KEY_LOCALIZE_MESSAGES] = "localize-messages",
+    [KEY_CLASSIC] = "classic",   [KEY_CLASSIC_LOCAL] = "classic-local",
+    [KEY_LOCALIZE] = "localize", [KEY_SSP] = "ssp",
+    [KEY_ESSP] = "essp",         [KEY_LOCALIZE_MESSAGES] = "localize-messages"
 };
 
 bool
@@ -336,9 +333,8 @@ hash_identity(const struct key_store_config *c)
 static char *
 key_net_open(struct key_store *store)
 {
-    static const struct peer_net_class class = {
-        take_message, on_writable, lose_node,
-    };
+    static const struct peer_net_class class = { take_message, on_writable,
+                                                 lose_node };
     const struct key_store_config *c = &store->config;
     char *error;
 
@@ -380,8 +376,7 @@ check_config(const struct key_store_config *c)
                            c->ranges[i].width, KEY_STORE_MAX_WIDTH);
         }
     }
-    if (c->n_workers < 1 || c->n_workers >= MAX_WORKERS
-        || c->staleness < 0) {
+    if (c->n_workers < 1 || c->n_workers >= MAX_WORKERS || c->staleness < 0) {
         return message("workers: %d with a staleness of %d: not allowed",
                        c->n_workers, c->staleness);
     }
@@ -487,9 +482,7 @@ void
 key_store_stats(struct key_store *store, struct key_store_stats *stats)
 {
     peer_net_lock(store->net);
-    *stats = (struct key_store_stats) {
-        .moved = store->localize.n_landed,
-    };
+    *stats = (struct key_store_stats){ .moved = store->localize.n_landed };
     peer_net_bytes(store->net, &stats->sent, &stats->received);
     for (int i = 0; i < store->config.n_workers; i++) {
         stats->local += store->workers[i].local;
@@ -688,10 +681,9 @@ key_localize(struct key_worker *worker, const uint64_t keys[], size_t n)
 
     for (size_t i = 0; i < n && store->localize.config.moves; i++) {
         if (!local_store_peek(&store->values, keys[i])) {
-            add_rest(worker, &(struct key_item) {
-                .kind = ITEM_LOCALIZE, .origin = store->config.rank,
-                .key = keys[i],
-            });
+            add_rest(worker, &(struct key_item){ .kind = ITEM_LOCALIZE,
+                                                 .origin = store->config.rank,
+                                                 .key = keys[i] });
         }
     }
     return issue_rest(worker, NULL, 0);

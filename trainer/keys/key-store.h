@@ -183,8 +183,7 @@ key_handle key_pull(struct key_worker *, const uint64_t keys[], size_t n,
                     float *values);
 
 /* Done when all keys have arrived; they may be localized elsewhere again. */
-key_handle key_localize(struct key_worker *, const uint64_t keys[],
-                        size_t n);
+key_handle key_localize(struct key_worker *, const uint64_t keys[], size_t n);
 
 char *key_wait(struct key_worker *, key_handle);
 char *key_wait_all(struct key_worker *);

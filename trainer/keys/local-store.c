@@ -174,8 +174,7 @@ find_vectors(const struct local_store *ls, const uint64_t keys[], size_t n,
              float *vectors[])
 {
     for (size_t i = 0; i < n; i++) {
-        vectors[i] = __atomic_load_n(&ls->vectors[keys[i]],
-                                     __ATOMIC_ACQUIRE);
+        vectors[i] = __atomic_load_n(&ls->vectors[keys[i]], __ATOMIC_ACQUIRE);
         if (!vectors[i]) {
             return false;
         }
@@ -207,8 +206,7 @@ local_store_lock_all(struct local_store *ls, const uint64_t keys[], size_t n,
 }
 
 void
-local_store_unlock_all(struct local_store *ls, const uint64_t keys[],
-                       size_t n)
+local_store_unlock_all(struct local_store *ls, const uint64_t keys[], size_t n)
 {
     unsigned int stripes[KEY_STORE_MAX_BORROWED + 1];
     size_t n_stripes = find_stripes(ls, keys, n, stripes);

@@ -294,8 +294,7 @@ request(struct localize *l, const struct key_item *item)
         if (home == l->config.rank) {
             move_key(l, item->key, home);
         } else {
-            send_kind(l, home, ITEM_LOCALIZE, l->config.rank, item->key,
-                      NULL);
+            send_kind(l, home, ITEM_LOCALIZE, l->config.rank, item->key, NULL);
         }
     }
 }

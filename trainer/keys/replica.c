@@ -120,8 +120,7 @@ replica_say(struct replica *r, int to, enum item_kind kind, uint64_t op,
             uint64_t clock)
 {
     replica_deliver(r, to, &(struct key_item) {
-        .kind = kind, .origin = r->store->config.rank, .op = op,
-        .clock = clock,
+        .kind = kind, .origin = r->store->config.rank, .op = op, .clock = clock
     });
 }
 
@@ -334,8 +333,7 @@ replica_push(struct replica *r, uint64_t key, const float *deltas)
 
 /* essp: whether the clock of home 'h' is new enough for 'worker'. */
 static bool
-home_is_there(const struct replica *r, const struct key_worker *worker,
-              int h)
+home_is_there(const struct replica *r, const struct key_worker *worker, int h)
 {
     return __atomic_load_n(&r->home_clocks[h], __ATOMIC_ACQUIRE)
            + r->store->config.staleness >= worker->clock

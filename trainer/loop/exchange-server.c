@@ -225,16 +225,14 @@ compute_piece(struct loop *loop, uint32_t first, uint32_t n)
     pace_step(loop->pace);
     end = pace_end_us(loop->pace, n);
     dataset_fill(loop->data, o->seed,
-                 loop->progress.iteration * o->batch + first, n,
-                 loop->batch);
+                 loop->progress.iteration * o->batch + first, n, loop->batch);
     model_gradient(model, loop->batch, NULL, NULL, &loss);
     batch_size_aggregate(model->n_parameters, n, model->gradient, e->sum);
     e->step.n += n;
     e->step.loss += loss;
     do {
         result = receive_messages(loop, end);
-    } while (result == PS_OK && clock_monotonic_us() < end
-             && !is_obsolete(e));
+    } while (result == PS_OK && clock_monotonic_us() < end && !is_obsolete(e));
     return result;
 }
 
@@ -361,10 +359,9 @@ server_idle(struct loop *loop)
 static enum loop_result
 server_resume(struct loop *loop)
 {
-    return take_weights(loop, ps_client_resume(loop->exchange->client,
-                                               loop->model->weights,
-                                               &loop->progress.iteration,
-                                               &loop->error));
+    return take_weights(
+        loop, ps_client_resume(loop->exchange->client, loop->model->weights,
+                               &loop->progress.iteration, &loop->error));
 }
 
 static void

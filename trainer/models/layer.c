@@ -77,9 +77,7 @@ dense_backward(const struct layer *layer, const struct layer_pass *pass)
 }
 
 const struct layer_class layer_dense = {
-    .init = dense_init,
-    .forward = dense_forward,
-    .backward = dense_backward,
+    .init = dense_init, .forward = dense_forward, .backward = dense_backward
 };
 
 static size_t
@@ -151,9 +149,8 @@ convolution_backward(const struct layer *layer, const struct layer_pass *pass)
 }
 
 const struct layer_class layer_convolution = {
-    .init = convolution_init,
-    .forward = convolution_forward,
-    .backward = convolution_backward,
+    .init = convolution_init, .forward = convolution_forward,
+    .backward = convolution_backward
 };
 
 /* Batch normalisation.  Parameters: scales, then shifts. */
@@ -199,9 +196,7 @@ norm_backward(const struct layer *layer, const struct layer_pass *pass)
 }
 
 const struct layer_class layer_norm = {
-    .init = norm_init,
-    .forward = norm_forward,
-    .backward = norm_backward,
+    .init = norm_init, .forward = norm_forward, .backward = norm_backward
 };
 
 /* Pooling. */
@@ -222,10 +217,8 @@ max_pool_backward(const struct layer *layer, const struct layer_pass *pass)
                                       input->d_y, layer->d_dy, input->d_dy);
 }
 
-const struct layer_class layer_max_pool = {
-    .forward = max_pool_forward,
-    .backward = max_pool_backward,
-};
+const struct layer_class layer_max_pool = { .forward = max_pool_forward,
+                                            .backward = max_pool_backward };
 
 static void
 mean_pool_forward(const struct layer *layer, const struct layer_pass *pass)
@@ -243,10 +236,8 @@ mean_pool_backward(const struct layer *layer, const struct layer_pass *pass)
                                        pass->layers[layer->input].d_dy);
 }
 
-const struct layer_class layer_mean_pool = {
-    .forward = mean_pool_forward,
-    .backward = mean_pool_backward,
-};
+const struct layer_class layer_mean_pool = { .forward = mean_pool_forward,
+                                             .backward = mean_pool_backward };
 
 /* Residual join.  The output reuses the memory of the layer that is joined,
  * which no other layer reads, and shares its gradient with it; so does the
@@ -272,7 +263,5 @@ join_backward(const struct layer *layer, const struct layer_pass *pass)
     }
 }
 
-const struct layer_class layer_join = {
-    .forward = join_forward,
-    .backward = join_backward,
-};
+const struct layer_class layer_join = { .forward = join_forward,
+                                        .backward = join_backward };

@@ -89,8 +89,7 @@ rows_upload(const struct rows *r, struct backend *b, size_t n)
 
     b->class->upload(b, r->d_starts, r->starts, (n + 1) * sizeof *r->starts);
     b->class->upload(b, r->d_at, r->at, n_entries * sizeof *r->at);
-    b->class->upload(b, r->d_values, r->values,
-                     n_entries * sizeof *r->values);
+    b->class->upload(b, r->d_values, r->values, n_entries * sizeof *r->values);
 }
 
 static void

@@ -8,11 +8,7 @@
 #include "trainer/backend/backend.h"
 
 static const struct model_class *const classes[] = {
-    &model_mlp,
-    &model_cifarnet,
-    &model_resnet32,
-    &model_linear,
-    NULL,
+    &model_mlp, &model_cifarnet, &model_resnet32, &model_linear, NULL
 };
 
 const struct model_class *
@@ -100,9 +96,8 @@ free_samples(void *backend, void *p)
 struct batch *
 model_batch_create(struct backend *b)
 {
-    return batch_create_in((struct batch_memory) {
-        .alloc = alloc_samples, .free = free_samples, .aux = b,
-    });
+    return batch_create_in((struct batch_memory){
+        .alloc = alloc_samples, .free = free_samples, .aux = b });
 }
 
 void

@@ -424,10 +424,8 @@ net_max_pool(struct net *net, int input, int size)
     int layer = net_like(net, &layer_max_pool, input, false);
     struct layer *l = &net->layers[layer];
 
-    l->pooling = (struct pooling) {
-        l->in.height, l->in.width, l->in.channels, size,
-        net->layers[input].relu,
-    };
+    l->pooling = (struct pooling){ l->in.height, l->in.width, l->in.channels,
+                                   size, net->layers[input].relu };
     net->layers[input].cut = true;
     l->out.height /= size;
     l->out.width /= size;
@@ -724,10 +722,7 @@ cifarnet_create(const struct model_config *config)
 }
 
 const struct model_class model_cifarnet = {
-    .name = "cifarnet",
-    .images = true,
-    .create = cifarnet_create,
-    NET_METHODS,
+    .name = "cifarnet", .images = true, .create = cifarnet_create, NET_METHODS
 };
 
 /* Adds two convolutions with a shortcut.  Returns the last layer. */
@@ -773,8 +768,5 @@ resnet32_create(const struct model_config *config)
 }
 
 const struct model_class model_resnet32 = {
-    .name = "resnet32",
-    .images = true,
-    .create = resnet32_create,
-    NET_METHODS,
+    .name = "resnet32", .images = true, .create = resnet32_create, NET_METHODS
 };

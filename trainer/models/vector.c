@@ -7,9 +7,8 @@
 /* Vectors of eight floats, from any address, for sums in a fixed order. */
 #define N_LANES 8
 
-typedef float lanes
-    __attribute__((__vector_size__(4 * N_LANES), __aligned__(4),
-                   __may_alias__));
+typedef float lanes __attribute__((__vector_size__(4 * N_LANES),
+                                   __aligned__(4), __may_alias__));
 
 /* A macro, because compilers pass vector arguments in different ways. */
 #define lanes_sum(S)                                    \
@@ -35,8 +34,7 @@ vector_dot(size_t n, const float *a, const float *b)
 }
 
 WIDE void
-vector_add(size_t n, float factor, const float *restrict x,
-           float *restrict y)
+vector_add(size_t n, float factor, const float *restrict x, float *restrict y)
 {
     for (size_t i = 0; i < n; i++) {
         y[i] += factor * x[i];

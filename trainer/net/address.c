@@ -20,9 +20,8 @@ resolve_host(const char *host, const char *port, int flags,
              struct addrinfo **ai)
 {
     struct addrinfo hints = {
-        .ai_family = AF_UNSPEC,
-        .ai_socktype = SOCK_STREAM,
-        .ai_flags = flags | AI_NUMERICSERV,
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+        .ai_flags = flags | AI_NUMERICSERV
     };
     int error = getaddrinfo(host, port, &hints, ai);
 
@@ -40,15 +39,12 @@ listen_at(const struct addrinfo *ai, const char *name, int *fdp,
     char service[8];
     int on = 1;
 
-    if (fd < 0
-        || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on)
-        || bind(fd, ai->ai_addr, ai->ai_addrlen)
-        || listen(fd, BACKLOG)
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on)
+        || bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, BACKLOG)
         || getsockname(fd, (struct sockaddr *) &ss, &length)
         || getnameinfo((struct sockaddr *) &ss, length, NULL, 0, service,
                        sizeof service, NI_NUMERICSERV)) {
-        char *error = message("%s: cannot listen (%s)", name,
-                              strerror(errno));
+        char *error = message("%s: cannot listen (%s)", name, strerror(errno));
 
         if (fd >= 0) {
             close(fd);

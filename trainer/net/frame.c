@@ -138,8 +138,7 @@ frame_encode(struct frame *frame, uint8_t *head)
     uint16_t magic = FRAME_MAGIC;
     uint32_t length, sum;
 
-    frame->payload_length = right_payload_length(frame,
-                                                 frame->payload_length);
+    frame->payload_length = right_payload_length(frame, frame->payload_length);
     if (kind->token_at) {
         token_put((uint8_t *) frame + kind->token_at);
     }

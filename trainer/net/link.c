@@ -275,8 +275,7 @@ bool
 link_has_space(const struct link *link, size_t copied)
 {
     return link->n_pieces + 3 <= LINK_MAX_PIECES
-           && link->arena_used + FRAME_MAX_HEAD + SMALL + copied
-              <= LINK_ARENA;
+           && link->arena_used + FRAME_MAX_HEAD + SMALL + copied <= LINK_ARENA;
 }
 
 static void
@@ -365,10 +364,8 @@ int
 link_flush(struct link *link)
 {
     while (!link_idle(link)) {
-        struct msghdr msg = {
-            .msg_iov = link->pieces + link->piece,
-            .msg_iovlen = link->n_pieces - link->piece,
-        };
+        struct msghdr msg = { .msg_iov = link->pieces + link->piece,
+                              .msg_iovlen = link->n_pieces - link->piece };
         ssize_t n = sendmsg(link->fd, &msg, MSG_NOSIGNAL);
 
         if (n < 0 && errno != EINTR) {

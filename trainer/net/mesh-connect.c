@@ -101,12 +101,10 @@ receive(struct greeting *g, enum frame_type type, char **errorp)
 
     dispatcher.handlers[type].end = end_awaited;
     if (type == FRAME_WELCOME) {
-        dispatcher.handlers[FRAME_ABORT] = (struct frame_handler) {
-            dispatch_keep_payload, end_awaited,
-        };
+        dispatcher.handlers[FRAME_ABORT] =
+            (struct frame_handler){ dispatch_keep_payload, end_awaited };
     }
-    return dispatch_frames(&g->link, &dispatcher, g, errorp)
-           == DISPATCH_AGAIN;
+    return dispatch_frames(&g->link, &dispatcher, g, errorp) == DISPATCH_AGAIN;
 }
 
 /* Closes a connection to a lower rank, which may not run yet. */
@@ -210,9 +208,8 @@ check_hello(const struct meeting *m, const struct frame_hello *theirs)
 static void
 refuse(struct greeting *g, const char *why)
 {
-    struct frame frame = {
-        .type = FRAME_ABORT, .payload_length = strlen(why),
-    };
+    struct frame frame = { .type = FRAME_ABORT,
+                           .payload_length = strlen(why) };
 
     link_send_copy(&g->link, &frame, why);
     link_flush(&g->link);
@@ -366,9 +363,8 @@ char *
 mesh_connect(const struct peer_net_config *config, int listener,
              struct link *const links[])
 {
-    static const struct event_class listening = {
-        listener_wait, listener_run,
-    };
+    static const struct event_class listening = { listener_wait,
+                                                  listener_run };
     static const struct event_class calling = { call_wait, call_run };
     static const struct event_class greeted = { guest_wait, guest_run };
     struct meeting *m = allocate(1, sizeof *m);

@@ -91,9 +91,8 @@ tune_peer_link(const struct peer_net *net, int fd)
 static char *
 connect_self(struct peer_net *net)
 {
-    struct sockaddr_in sin = {
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
+    struct sockaddr_in sin = { .sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t length = sizeof sin;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int error = fd < 0 ? errno : 0;
@@ -361,8 +360,7 @@ thread_main(void *net_)
         net->retrying = net->retry;
         net->retry = false;
         event_loop_run(&net->loop,
-                       beats ? heartbeat_next_us(&net->heartbeat)
-                             : INT64_MAX);
+                       beats ? heartbeat_next_us(&net->heartbeat) : INT64_MAX);
     }
     /* The last messages may name the node that has died. */
     for (int i = 0; i < net->config.n; i++) {
@@ -439,9 +437,8 @@ peer_net_unlock(struct peer_net *net)
 void
 peer_net_wait(struct peer_net *net, int64_t until_us)
 {
-    struct timespec ts = {
-        .tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000,
-    };
+    struct timespec ts = { .tv_sec = until_us / 1000000,
+                           .tv_nsec = until_us % 1000000 * 1000 };
 
     pthread_cond_timedwait(&net->changed, &net->mutex, &ts);
 }
@@ -468,10 +465,9 @@ peer_net_address(const struct peer_net *net, int i, char address[],
     size_t n = strlen(mapped);
 
     if (!net->ends[i].present
-        || getpeername(net->ends[i].link.fd, (struct sockaddr *) &ss,
-                       &length)
-        || getnameinfo((struct sockaddr *) &ss, length, address, size, NULL,
-                       0, NI_NUMERICHOST)) {
+        || getpeername(net->ends[i].link.fd, (struct sockaddr *) &ss, &length)
+        || getnameinfo((struct sockaddr *) &ss, length, address, size, NULL, 0,
+                       NI_NUMERICHOST)) {
         address[0] = '\0';
     } else if (!strncmp(address, mapped, n)) {
         memmove(address, address + n, strlen(address + n) + 1);

@@ -69,8 +69,7 @@ struct peer_net_class {
     /* Takes a message.  'body' is valid until the function returns.
      * Returns false if it cannot yet: it is offered again after
      * peer_net_retry(). */
-    bool (*take)(void *aux, int from, const struct frame *,
-                 const float *body);
+    bool (*take)(void *aux, int from, const struct frame *, const float *body);
 
     /* The send queue of peer 'to' is empty. */
     void (*on_writable)(void *aux, int to);

@@ -276,9 +276,8 @@ server_watch_create(const char *const names[], int n_servers,
                     struct server_watch **watchp)
 {
     static const struct event_class class = { target_wait, target_run };
-    static const struct event_class failure_class = {
-        failure_wait, failure_run,
-    };
+    static const struct event_class failure_class = { failure_wait,
+                                                      failure_run };
     struct server_watch *watch = allocate(1, sizeof *watch);
     char *error;
 

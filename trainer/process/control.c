@@ -58,9 +58,8 @@ struct control *
 control_create(uint64_t until)
 {
     struct control *control = allocate(1, sizeof *control);
-    struct sigaction action = {
-        .sa_handler = take_signal, .sa_flags = SA_RESTART,
-    };
+    struct sigaction action = { .sa_handler = take_signal,
+                                .sa_flags = SA_RESTART };
 
     signal_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (signal_fd >= 0) {
@@ -150,8 +149,7 @@ control_run(struct control *control)
     uint64_t n_signals;
     char bytes[256];
 
-    if (signal_fd >= 0
-        && read(signal_fd, &n_signals, sizeof n_signals) > 0) {
+    if (signal_fd >= 0 && read(signal_fd, &n_signals, sizeof n_signals) > 0) {
         control->stop = true;
     }
     while (control_input_fd(control) >= 0 && readable(STDIN_FILENO)) {

@@ -170,8 +170,7 @@ read_samples(struct gpu_use *use)
 }
 
 void
-gpu_use_read(struct gpu_use *use, int64_t now_us, double *busy,
-             double *memory)
+gpu_use_read(struct gpu_use *use, int64_t now_us, double *busy, double *memory)
 {
     unsigned long long own;
     struct nvml_memory m;
@@ -182,8 +181,7 @@ gpu_use_read(struct gpu_use *use, int64_t now_us, double *busy,
         if (own_memory(use, &own)) {
             read_samples(use);
             use->busy = use->sampled;
-            if (!use->get_memory(use->device, &m) && m.total
-                && own < m.used) {
+            if (!use->get_memory(use->device, &m) && m.total && own < m.used) {
                 use->memory = (double) (m.used - own) / m.total;
             }
         }

@@ -557,8 +557,7 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
     char *error;
 
     memset(o, 0, sizeof *o);
-    *help = argc > 0 && (!strcmp(argv[0], "--help")
-                         || !strcmp(argv[0], "-h"));
+    *help = argc > 0 && (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"));
     if (*help) {
         return NULL;
     }

@@ -95,15 +95,13 @@ void
 pace_wait(struct pace *pace, uint32_t n, struct control *control)
 {
     int64_t end = pace_end_us(pace, n);
-    struct pollfd fd = {
-        .fd = control ? control_signal_fd(control) : -1, .events = POLLIN,
-    };
+    struct pollfd fd = { .fd = control ? control_signal_fd(control) : -1,
+                         .events = POLLIN };
 
     while (!control || !control_stopped(control)) {
         int64_t left = end - clock_monotonic_us();
-        struct timespec ts = {
-            .tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000,
-        };
+        struct timespec ts = { .tv_sec = left / 1000000,
+                               .tv_nsec = left % 1000000 * 1000 };
 
         if (left <= 0) {
             break;

@@ -49,8 +49,7 @@ report_create(bool datagrams)
     report->job = getenv("STAGECOACH_JOB");
     report->agent.sun_family = AF_UNIX;
     length = snprintf(report->agent.sun_path, sizeof report->agent.sun_path,
-                      "%s/progress.sock", rundir ? rundir
-                                                 : "/run/stagecoach");
+                      "%s/progress.sock", rundir ? rundir : "/run/stagecoach");
     if (datagrams && is_name(report->cojob) && is_name(report->job)
         && length < sizeof report->agent.sun_path) {
         report->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -149,8 +149,7 @@ checkpoint_write(const char *dir, const struct frame_hello *hello,
 /* Returns the iteration of the last checkpoint before 'limit', or
  * FRAME_NONE. */
 static uint64_t
-last_before(const char *dir, uint32_t shard, uint32_t n_shards,
-            uint64_t limit)
+last_before(const char *dir, uint32_t shard, uint32_t n_shards, uint64_t limit)
 {
     DIR *stream = opendir(dir);
     uint64_t last = FRAME_NONE;
@@ -250,17 +249,15 @@ read_spans(FILE *file, const char *path, const struct head *wanted,
     }
     ok = !fseek(file, sizeof head, SEEK_SET);
     for (int i = 0; i < n && ok; i++) {
-        ok = fread(spans[i].data, 1, head.lengths[i], file)
-             == head.lengths[i];
+        ok = fread(spans[i].data, 1, head.lengths[i], file) == head.lengths[i];
     }
     return ok ? NULL : message("%s: %s", path, strerror(errno));
 }
 
 /* Reads the checkpoint of 'iteration'. */
 static char *
-read_one(const char *dir, const struct frame_hello *hello,
-         uint64_t iteration, const struct sync_class *class,
-         struct sync *sync, bool *damaged)
+read_one(const char *dir, const struct frame_hello *hello, uint64_t iteration,
+         const struct sync_class *class, struct sync *sync, bool *damaged)
 {
     struct sync_span spans[SYNC_MAX_SPANS];
     int n = sync_spans(sync, spans);
@@ -286,8 +283,7 @@ read_one(const char *dir, const struct frame_hello *hello,
 
 /* Renames a damaged file, so that it is not the last checkpoint any more. */
 static void
-set_aside(const char *dir, const struct frame_hello *hello,
-          uint64_t iteration)
+set_aside(const char *dir, const struct frame_hello *hello, uint64_t iteration)
 {
     char *from = file_name(dir, hello, iteration, "");
     char *to = file_name(dir, hello, iteration, ".damaged");

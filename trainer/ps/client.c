@@ -433,8 +433,7 @@ is_awaited(const struct client_server *server)
     bool begins = server->got_from == shard_end(&server->shard);
 
     return client->weights && server->n_owed && w->n
-           && w->first >= (pushes ? server->sent_from
-                                      : server->shard.first)
+           && w->first >= (pushes ? server->sent_from : server->shard.first)
            && w->first <= server->got_from
            && w->n == server->got_from - w->first
            && (begins ? w->iteration >= server->iteration + pushes
@@ -480,8 +479,7 @@ begin_of_first(void *server_, struct link *link)
 
     if (server != server->client->servers
         || server->client->n_messages == MAX_MESSAGES) {
-        return message("%s: not expected",
-                       frame_type_name(link->frame.type));
+        return message("%s: not expected", frame_type_name(link->frame.type));
     }
     link_keep_payload(link);
     return NULL;
@@ -639,10 +637,9 @@ ps_client_create(const struct ps_client_config *config,
     client->servers = allocate(config->n_servers, sizeof *client->servers);
     event_loop_init(&client->loop, config->control, control_stopped);
     if (config->heartbeat_timeout_us) {
-        error = server_watch_create(config->servers, config->n_servers,
-                                    config->heartbeat_timeout_us,
-                                    &client->loop, watch_failed, client,
-                                    &client->watch);
+        error = server_watch_create(
+            config->servers, config->n_servers, config->heartbeat_timeout_us,
+            &client->loop, watch_failed, client, &client->watch);
     }
     event_loop_add(&client->loop, &group_class, client);
     for (int i = 0; i < config->n_servers; i++) {
@@ -857,9 +854,8 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
     client->gradient = gradient;
     client->final_from = client->config.n_parameters;
     client->complete = false;
-    client->push = (struct frame) {
-        .type = FRAME_PUSH, .gradient.n_samples = n_samples,
-    };
+    client->push =
+        (struct frame){ .type = FRAME_PUSH, .gradient.n_samples = n_samples };
     expect_answers(client);
 }
 
@@ -952,9 +948,8 @@ ps_client_has_rewound(const struct ps_client *client)
 enum ps_result
 ps_client_wait(struct ps_client *client, int64_t until_us, char **errorp)
 {
-    while (client_step(client, false, until_us) == PS_OK
-           && !client->n_messages && !client->rewound
-           && clock_monotonic_us() < until_us) {
+    while (client_step(client, false, until_us) == PS_OK && !client->n_messages
+           && !client->rewound && clock_monotonic_us() < until_us) {
         continue;
     }
     return give_result(client, errorp);

@@ -110,8 +110,7 @@ void ps_client_part(struct ps_client *, size_t first, size_t n);
  * to begin, and '*loss', of the samples, by the loss of all workers. */
 enum ps_result ps_client_exchange(struct ps_client *, uint64_t *iteration,
                                   const float *gradient, uint32_t n_samples,
-                                  double *loss, float *weights,
-                                  char **errorp);
+                                  double *loss, float *weights, char **errorp);
 
 /* From now on an exchange returns while up to 'n' gradients have no answer
  * yet: 'weights' are the last that have come, also after ps_client_idle().

@@ -158,8 +158,7 @@ store_finish(struct server *server, struct conn *conn)
 {
     if (conn->owes_ack && !conn->more) {
         struct frame frame = {
-            .type = FRAME_ACK,
-            .sequence = server->members[conn->rank].sequence,
+            .type = FRAME_ACK, .sequence = server->members[conn->rank].sequence
         };
 
         conn->owes_ack = false;

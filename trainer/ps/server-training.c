@@ -118,8 +118,7 @@ static bool
 fits_gradient(const struct server *server, const struct member *member,
               const struct frame_gradient *g, bool last)
 {
-    return g->n && g->first <= member->from
-           && g->n == member->from - g->first
+    return g->n && g->first <= member->from && g->n == member->from - g->first
            && (last ? g->first == server->shard.first
                     : g->first > server->shard.first);
 }
@@ -138,8 +137,7 @@ write_checkpoint(struct server *server, uint64_t iteration)
 
     /* Keep the previous one: another server may still be there. */
     if (server->saved != FRAME_NONE) {
-        checkpoint_prune(config->checkpoint, &server->hello, 0,
-                         server->saved);
+        checkpoint_prune(config->checkpoint, &server->hello, 0, server->saved);
     }
     server->saved = iteration;
 }
@@ -182,8 +180,7 @@ begin_push(void *conn_, struct link *link)
 
     if (!server->begun || server->central || conn->waiting > max
         || link->frame.sequence != member->sequence + 1
-        || !fits_gradient(server, member, g,
-                          link->frame.type == FRAME_PUSH)) {
+        || !fits_gradient(server, member, g, link->frame.type == FRAME_PUSH)) {
         return message("gradient %llu of %u values from %llu: not allowed "
                        "now", (unsigned long long) link->frame.sequence, g->n,
                        (unsigned long long) g->first);
@@ -230,9 +227,8 @@ end_push(void *conn_, struct link *link)
     member->sequence++;
     member->from = shard_end(&server->shard);
     if (!server->ending) {
-        error = server->class->push(server->sync, conn->rank,
-                                    g->iteration, g->n_samples,
-                                    g->loss);
+        error = server->class->push(server->sync, conn->rank, g->iteration,
+                                    g->n_samples, g->loss);
     }
     if (!error) {
         training_keep(server);

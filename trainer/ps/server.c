@@ -48,10 +48,8 @@ conn_close(struct server *server, struct conn *conn)
 void
 conn_send_last(struct conn *conn, enum frame_type type, const char *text)
 {
-    struct frame frame = {
-        .type = type,
-        .payload_length = text ? strlen(text) : 0,
-    };
+    struct frame frame = { .type = type,
+                           .payload_length = text ? strlen(text) : 0 };
 
     conn->bye = true;
     conn->waiting = false;
@@ -76,10 +74,8 @@ register_port(struct server *server)
 void
 conn_send_heartbeat(struct server *server, struct conn *conn)
 {
-    struct frame frame = {
-        .type = FRAME_HEARTBEAT,
-        .heartbeat.iteration = server->iteration,
-    };
+    struct frame frame = { .type = FRAME_HEARTBEAT,
+                           .heartbeat.iteration = server->iteration };
 
     register_port(server);
     if (link_has_space(&conn->link, 0)) {
@@ -138,14 +134,13 @@ prepare_training(struct server *server,
         return message("scheme %s: one server is allowed",
                        server->class->name);
     }
-    server->sync = sync_create(server->class, &(struct sync_config) {
-        .backend = server->backend,
-        .n_workers = config->n_workers,
-        .n = server->shard.n,
-        .optimiser = *optimiser,
-        .spec = config->sync,
-        .follows = hello->shard > 0,
-    });
+    server->sync = sync_create(
+        server->class, &(struct sync_config){ .backend = server->backend,
+                                              .n_workers = config->n_workers,
+                                              .n = server->shard.n,
+                                              .optimiser = *optimiser,
+                                              .spec = config->sync,
+                                              .follows = hello->shard > 0 });
     if (config->checkpoint && !config->resume) {
         checkpoint_prune(config->checkpoint, hello, 0, UINT64_MAX);
     } else if (config->checkpoint) {
@@ -775,9 +770,8 @@ static void
 server_init(struct server *server, const struct ps_server_config *config)
 {
     static const struct event_class conn_class = { conn_wait, conn_run };
-    static const struct event_class listener_class = {
-        listener_wait, listener_run,
-    };
+    static const struct event_class listener_class = { listener_wait,
+                                                       listener_run };
 
     server->config = config;
     server->class = config->sync->class;
@@ -837,13 +831,10 @@ ps_server_run(const struct ps_server_config *config)
     }
     server_uninit(&server);
     if (!error) {
-        report_done(
-            &(struct report_progress){
-                .iteration = server.iteration,
-                .loss = NAN,
-                .accuracy = NAN,
-            },
-            server.n_sent, server.n_received, NAN);
+        report_done(&(struct report_progress){ .iteration = server.iteration,
+                                               .loss = NAN,
+                                               .accuracy = NAN },
+                    server.n_sent, server.n_received, NAN);
     }
     return error;
 }

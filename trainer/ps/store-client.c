@@ -121,12 +121,10 @@ static char *
 send_frame(struct store_server *server, struct store_part *part, bool last)
 {
     size_t at = part->n_sent * part->per_frame;
-    size_t n = part->n - at < part->per_frame ? part->n - at
-                                              : part->per_frame;
+    size_t n = part->n - at < part->per_frame ? part->n - at : part->per_frame;
     int flags = last ? 0 : FRAME_MORE;
-    struct frame frame = {
-        .type = part->type, .sequence = part->sequence + part->n_sent,
-    };
+    struct frame frame = { .type = part->type,
+                           .sequence = part->sequence + part->n_sent };
 
     part->n_sent++;
     if (part->keys) {
@@ -150,9 +148,8 @@ store_client_send(struct store_client *client, struct store_server *server)
                && link_has_space(link, FRAME_MAX_UPDATE)) {
             struct store_part *part = store_part_at(server, server->cursor);
             bool last = part->n_sent + 1 == part->n_frames;
-            char *error = send_frame(server, part,
-                                     last
-                                     && server->cursor + 1 == server->tail);
+            char *error = send_frame(
+                server, part, last && server->cursor + 1 == server->tail);
 
             if (error) {
                 store_client_fail(client, error);
@@ -382,10 +379,9 @@ store_client_create(const struct ps_client_config *config,
     client->servers = allocate(config->n_servers, sizeof *client->servers);
     event_loop_init(&client->loop, config->control, control_stopped);
     if (config->heartbeat_timeout_us) {
-        error = server_watch_create(config->servers, config->n_servers,
-                                    config->heartbeat_timeout_us,
-                                    &client->loop, watch_failed, client,
-                                    &client->watch);
+        error = server_watch_create(
+            config->servers, config->n_servers, config->heartbeat_timeout_us,
+            &client->loop, watch_failed, client, &client->watch);
     }
     for (int i = 0; i < config->n_servers; i++) {
         struct store_server *server = &client->servers[i];
@@ -453,8 +449,7 @@ add_part(struct store_client *client, struct store_server *server,
     size_t bytes = part->in ? part->n * part->width * sizeof(float) : 0;
     struct store_part *added;
 
-    while (server->tail - server->head == MAX_PARTS
-           && !client->failure) {
+    while (server->tail - server->head == MAX_PARTS && !client->failure) {
         store_client_step(client);
     }
     if (client->failure) {
@@ -552,8 +547,7 @@ store_push(struct store_client *client, size_t first, size_t n,
 }
 
 ps_handle
-store_pull(struct store_client *client, size_t first, size_t n,
-           float *values)
+store_pull(struct store_client *client, size_t first, size_t n, float *values)
 {
     return add_operation(client, NULL, first, n, NULL, values);
 }

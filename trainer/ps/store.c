@@ -104,8 +104,7 @@ equal_run(const uint64_t *a, const uint64_t *b, size_t n)
 {
     size_t i = 0;
 
-    while (n - i >= COMPARE
-           && !memcmp(a + i, b + i, COMPARE * sizeof *a)) {
+    while (n - i >= COMPARE && !memcmp(a + i, b + i, COMPARE * sizeof *a)) {
         i += COMPARE;
     }
     while (i < n && a[i] == b[i]) {
@@ -302,8 +301,7 @@ store_destroy(struct store *s)
 }
 
 void
-store_update(struct store *s, uint64_t first, size_t n,
-             const float *gradients)
+store_update(struct store *s, uint64_t first, size_t n, const float *gradients)
 {
     step_vectors(&s->optimiser, s->vectors, first - s->shard.first, n,
                  gradients);

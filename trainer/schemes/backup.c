@@ -31,8 +31,7 @@ backup_start(struct sync *sync)
     backup->n_empty = 0;
     if (backup->n_backups) {
         sync_state_post_all(sync, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_SKIPS,
-            .total = backup->n_pieces,
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_SKIPS, .total = backup->n_pieces
         });
     }
 }

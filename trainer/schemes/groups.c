@@ -193,8 +193,7 @@ group_plan_time(const struct group_plan *plan, const double seconds[])
         double slowest = 0;
 
         for (int i = 0; i < plan->n[g]; i++) {
-            slowest = fmax(slowest,
-                           seconds[plan->order[plan->first[g] + i]]);
+            slowest = fmax(slowest, seconds[plan->order[plan->first[g] + i]]);
         }
         speed += plan->n[g] / slowest;
     }
@@ -251,9 +250,8 @@ count_active(const struct groups *g, int group)
 static void
 start_step(struct groups *g, int group)
 {
-    g->groups[group] = (struct group) {
-        .running = true, .began = g->n_applied,
-    };
+    g->groups[group] =
+        (struct group){ .running = true, .began = g->n_applied };
     for (int k = 0; k < g->plan.n[group]; k++) {
         struct group_worker *w = &g->workers[members(g, group)[k]];
 
@@ -386,9 +384,8 @@ groups_start(struct sync *sync)
     }
     group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
     apply_plan(g);
-    sync_state_post_all(sync, &(struct sync_message) {
-        .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
-    });
+    sync_state_post_all(sync, &(struct sync_message){
+                                  .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS });
 }
 
 static void
@@ -422,8 +419,7 @@ groups_message(struct sync *sync, int worker, const struct sync_message *m)
 {
     struct groups *g = sync->own;
 
-    if (m->kind != SYNC_REPORT || !(m->seconds > 0)
-        || !isfinite(m->seconds)) {
+    if (m->kind != SYNC_REPORT || !(m->seconds > 0) || !isfinite(m->seconds)) {
         return message("message of kind %u, reports are allowed", m->kind);
     }
     g->seconds[worker] = g->seconds[worker]

@@ -59,10 +59,8 @@ lbbsp_kept(struct sync *sync)
 {
     struct lbbsp *lb = sync->own;
 
-    return (struct sync_span){
-        lb->sizes,
-        sync->config.n_workers * sizeof *lb->sizes,
-    };
+    return (struct sync_span){ lb->sizes,
+                               sync->config.n_workers * sizeof *lb->sizes };
 }
 
 /* Assigns parts of the batch in proportion to the sizes. */

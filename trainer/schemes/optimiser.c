@@ -36,8 +36,7 @@ sgd_step(const struct optimiser_config *c, size_t n, const float *restrict g,
 
 WIDE static void
 momentum_step(const struct optimiser_config *c, size_t n,
-              const float *restrict g, float *const state[],
-              float *restrict w)
+              const float *restrict g, float *const state[], float *restrict w)
 {
     float rate = c->rate, momentum = c->momentum;
     float *restrict v = state[0];
@@ -50,8 +49,7 @@ momentum_step(const struct optimiser_config *c, size_t n,
 
 WIDE static void
 adagrad_step(const struct optimiser_config *c, size_t n,
-             const float *restrict g, float *const state[],
-             float *restrict w)
+             const float *restrict g, float *const state[], float *restrict w)
 {
     float rate = c->rate, epsilon = c->epsilon;
     float *restrict sum = state[0];

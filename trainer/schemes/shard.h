@@ -21,10 +21,8 @@ static inline struct shard
 shard_range(size_t total, size_t i, size_t n_shards)
 {
     size_t part = total / n_shards, rest = total % n_shards;
-    struct shard shard = {
-        .first = i * part + (i < rest ? i : rest),
-        .n = part + (i < rest),
-    };
+    struct shard shard = { .first = i * part + (i < rest ? i : rest),
+                           .n = part + (i < rest) };
 
     return shard;
 }

@@ -131,8 +131,7 @@ set_parameter(size_t i, const char *value, struct sync_spec *spec)
                                              + parameters[i].offset));
 
     if (!error && spec->groups & (spec->groups - 1)) {
-        error = message("%lld is not a power of 2",
-                        (long long) spec->groups);
+        error = message("%lld is not a power of 2", (long long) spec->groups);
     }
     return error;
 }
@@ -144,8 +143,7 @@ parse_parameter(char *text, struct sync_spec *spec)
 
     if (value) {
         *value++ = '\0';
-        for (size_t i = 0; i < sizeof parameters / sizeof parameters[0];
-             i++) {
+        for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
             if (!strcmp(parameters[i].name, text)
                 && spec->parameters & parameters[i].parameter) {
                 char *error = set_parameter(i, value, spec);

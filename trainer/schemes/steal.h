@@ -66,8 +66,7 @@ void steal_begin(struct steal *, uint32_t rank, uint32_t n_workers,
 
 /* Stores the next samples to compute, at most 'piece'.  Returns false if there
  * are none yet, or no more: see steal_idle(). */
-bool steal_next(struct steal *, uint32_t piece, uint32_t *first,
-                uint32_t *n);
+bool steal_next(struct steal *, uint32_t piece, uint32_t *first, uint32_t *n);
 
 /* Returns true if the iteration is over for this worker. */
 bool steal_idle(const struct steal *);

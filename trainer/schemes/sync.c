@@ -19,8 +19,7 @@
 static float *
 vector(struct sync *sync)
 {
-    return backend_alloc(sync->config.backend,
-                         sync->config.n * sizeof(float));
+    return backend_alloc(sync->config.backend, sync->config.n * sizeof(float));
 }
 
 struct sync *
@@ -104,9 +103,7 @@ sync_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
 
     spans[n++] = (struct sync_span) { sync_weights(sync), length };
     for (int i = 0; i < sync->config.optimiser.class->n_states; i++) {
-        spans[n++] = (struct sync_span) {
-            map(sync, sync->state[i]), length,
-        };
+        spans[n++] = (struct sync_span){ map(sync, sync->state[i]), length };
     }
     spans[n++] = (struct sync_span) { &sync->loss, sizeof sync->loss };
     if (sync->class->kept) {
@@ -118,9 +115,8 @@ sync_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
     for (int i = 0; i < n_workers; i++) {
         sync->counts[i] = sync->workers[i].n_pushed;
     }
-    spans[n++] = (struct sync_span) {
-        sync->counts, n_workers * sizeof *sync->counts,
-    };
+    spans[n++] =
+        (struct sync_span){ sync->counts, n_workers * sizeof *sync->counts };
     return n;
 }
 
@@ -250,8 +246,7 @@ sync_state_update(struct sync *sync, size_t first, size_t n)
         update_block(sync, first + i, n - i < BLOCK ? n - i : BLOCK);
     }
     for (int i = 0; i < sync->n_terms && large; i++) {
-        release_pages(sync->terms[i].gradient + first,
-                      n * sizeof *sync->sum);
+        release_pages(sync->terms[i].gradient + first, n * sizeof *sync->sum);
     }
     sync->n_terms = 0;
 }

@@ -18,11 +18,7 @@
 
 #include <stddef.h>
 
-enum launch_kind {
-    LAUNCH_LOCAL,
-    LAUNCH_NETNS,
-    LAUNCH_SSH,
-};
+enum launch_kind { LAUNCH_LOCAL, LAUNCH_NETNS, LAUNCH_SSH };
 
 struct search_host {
     char *name;

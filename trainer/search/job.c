@@ -452,8 +452,7 @@ void
 job_poll_fds(const struct job *job, struct pollfd *fds)
 {
     for (int i = 0; i < job->n_children; i++) {
-        fds[i] = (struct pollfd) {
-            .fd = job->processes[i].child.out.fd, .events = POLLIN,
-        };
+        fds[i] = (struct pollfd){ .fd = job->processes[i].child.out.fd,
+                                  .events = POLLIN };
     }
 }

@@ -258,9 +258,8 @@ char *
 child_start(struct child *child, const struct search_host *host,
             const char *const argv[], const char *const env[])
 {
-    return host->launch == LAUNCH_SSH
-           ? start_by_ssh(child, host, argv, env)
-           : start_here(child, host, argv, env);
+    return host->launch == LAUNCH_SSH ? start_by_ssh(child, host, argv, env)
+                                      : start_here(child, host, argv, env);
 }
 
 /* Reads once.  Returns false if there are no data. */

@@ -71,11 +71,10 @@ read_image(struct search_model *m, const struct json_at *model)
     }
     image = json_array(model, "image", 3, 3);
     if (json_n(image) == 3) {
-        m->image = (struct image) {
-            json_at_integer(json_element(image, 0), 8, 256),
-            json_at_integer(json_element(image, 1), 8, 256),
-            json_at_integer(json_element(image, 2), 1, 16),
-        };
+        m->image =
+            (struct image){ json_at_integer(json_element(image, 0), 8, 256),
+                            json_at_integer(json_element(image, 1), 8, 256),
+                            json_at_integer(json_element(image, 2), 1, 16) };
     }
 }
 
@@ -189,8 +188,7 @@ search_model_options(const struct search_model *m, int width,
                                     m->image.width, m->image.channels));
     }
     if (m->path) {
-        add(aux, "--data", message("%s:%s", sources[m->data].prefix,
-                                   m->path));
+        add(aux, "--data", message("%s:%s", sources[m->data].prefix, m->path));
     }
     add(aux, "--samples", message("%lld", (long long) m->n_samples));
 }

@@ -71,8 +71,7 @@ event_send(const struct search *s, cJSON *event)
 static void
 add_names(const struct search *s, cJSON *event, const char *member, int n)
 {
-    cJSON_AddItemToObject(event, member,
-                          cJSON_CreateStringArray(s->names, n));
+    cJSON_AddItemToObject(event, member, cJSON_CreateStringArray(s->names, n));
 }
 
 static void
@@ -130,8 +129,7 @@ report_job_begin(const struct search *s, const struct job *job)
 
     cJSON_AddStringToObject(event, "job", job->name);
     hyper = cJSON_AddObjectToObject(event, "hyperparameters");
-    cJSON_AddNumberToObject(hyper, "learning_rate",
-                            job->trial.learning_rate);
+    cJSON_AddNumberToObject(hyper, "learning_rate", job->trial.learning_rate);
     if (search_model_has_width(&s->spec->model)) {
         cJSON_AddNumberToObject(hyper, "width", job->trial.width);
     }
@@ -230,10 +228,8 @@ begin_search(struct search *s)
         report_job_begin(s, &s->jobs[i]);
     }
     begin_stage(s);
-    announce(s, (struct intent_edit){
-                    .kind = INTENT_COJOB_BEGIN,
-                    .weight = s->spec->weight,
-                });
+    announce(s, (struct intent_edit){ .kind = INTENT_COJOB_BEGIN,
+                                      .weight = s->spec->weight });
     for (int i = 0; i < s->n_jobs; i++) {
         announce_job(s, &s->jobs[i]);
     }
@@ -247,17 +243,15 @@ begin_search(struct search *s)
 static void
 announce_stage_end(struct search *s, int rung)
 {
-    announce(s, (struct intent_edit) {
-        .kind = INTENT_STAGE_END, .rung = rung,
-    });
+    announce(s,
+             (struct intent_edit){ .kind = INTENT_STAGE_END, .rung = rung });
     for (int i = 0; i < s->n_ranked; i++) {
         int job = s->ranking[i];
 
         if (s->halving.jobs[job].state != HALVING_RUNNING) {
-            announce(s, (struct intent_edit) {
-                .kind = INTENT_JOB_END, .job = s->jobs[job].name,
-                .outcome = outcome(s, job),
-            });
+            announce(s, (struct intent_edit){ .kind = INTENT_JOB_END,
+                                              .job = s->jobs[job].name,
+                                              .outcome = outcome(s, job) });
         }
     }
 }

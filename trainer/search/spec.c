@@ -76,8 +76,7 @@ read_space(struct search_spec *spec, const struct json_at *space)
         spec->widths = allocate(1, sizeof *spec->widths);
         spec->n_widths = 1;
     }
-    spec->batches = read_integers(space, "batch", MAX_BATCH,
-                                  &spec->n_batches);
+    spec->batches = read_integers(space, "batch", MAX_BATCH, &spec->n_batches);
 }
 
 static void
@@ -103,8 +102,7 @@ read_rungs(struct search_spec *spec, const struct json_at *at)
                   ? json_integer(rung, "keep", 1, MAX_TRIALS)
                   : json_integer_or(rung, "keep", 1, MAX_TRIALS, 1);
         if (r->keep > keep) {
-            json_fail(rung, "keep", "%d, at most %d are there", r->keep,
-                      keep);
+            json_fail(rung, "keep", "%d, at most %d are there", r->keep, keep);
         }
         iterations = r->iterations;
         keep = r->keep;
@@ -112,8 +110,7 @@ read_rungs(struct search_spec *spec, const struct json_at *at)
 }
 
 static char **
-read_names(const struct json_at *at, const char *member, size_t max,
-           size_t *n)
+read_names(const struct json_at *at, const char *member, size_t max, size_t *n)
 {
     const struct json_at *array = json_array(at, member, 1, max);
     char **names;
@@ -133,8 +130,7 @@ read_placements(struct search_spec *spec, const struct json_at *at)
                                              MAX_PLACEMENTS);
 
     spec->n_placements = json_n(array);
-    spec->placements = allocate(spec->n_placements,
-                                sizeof *spec->placements);
+    spec->placements = allocate(spec->n_placements, sizeof *spec->placements);
     for (size_t i = 0; i < spec->n_placements; i++) {
         const struct json_at *place = json_element_object(array, i);
         struct search_placement *p = &spec->placements[i];

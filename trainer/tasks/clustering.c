@@ -66,9 +66,8 @@ divide(struct clustering *c, const struct cluster *clusters,
             size_t space = room - loads[worker];
             size_t taken = left < space ? left : space;
 
-            pieces[n_pieces] = (struct piece) {
-                taken, worker, first[cluster->number]
-            };
+            pieces[n_pieces] =
+                (struct piece){ taken, worker, first[cluster->number] };
             first[cluster->number] = n_pieces++;
             if (taken > most) {
                 most = taken;

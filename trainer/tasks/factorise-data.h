@@ -81,8 +81,7 @@ struct factorise_step factorise_data_step(const struct factorise_data *,
                                           const struct rating *);
 
 /* Stores the initial vector of row 'i', or of column i - n_rows. */
-void factorise_first_values(const struct options *, uint64_t i,
-                            float *values);
+void factorise_first_values(const struct options *, uint64_t i, float *values);
 
 float factorise_data_error(size_t rank, const struct rating *,
                            const float *w, const float *h);

@@ -437,13 +437,12 @@ factorise_manual_run(const struct factorise_manual_in *in)
     }
     if (!error) {
         end(&m, &sent, &received);
-        report_done(
-            &(struct report_progress){
-                .iteration = in->o->target,
-                .accuracy = NAN,
-                .loss = in->o->target ? m.driver.last : NAN,
-            },
-            sent, received, NAN);
+        report_done(&(struct report_progress){ .iteration = in->o->target,
+                                               .accuracy = NAN,
+                                               .loss = in->o->target
+                                                           ? m.driver.last
+                                                           : NAN },
+                    sent, received, NAN);
     }
     peer_net_destroy(m.net);
     factorise_data_destroy(m.data);

@@ -94,8 +94,7 @@ localize_rows(struct node_worker *worker, struct state *state)
             state->keys[n++] = row;
         }
     }
-    return key_wait(worker->keys,
-                    key_localize(worker->keys, state->keys, n));
+    return key_wait(worker->keys, key_localize(worker->keys, state->keys, n));
 }
 
 static char *
@@ -143,8 +142,7 @@ localize_block(struct node_worker *worker, struct state *state, int block)
     for (size_t i = 0; i < n; i++) {
         state->keys[i] = column_key(data, b->items[b->starts[block] + i]);
     }
-    return key_wait(worker->keys,
-                    key_localize(worker->keys, state->keys, n));
+    return key_wait(worker->keys, key_localize(worker->keys, state->keys, n));
 }
 
 /* Returns the number of ratings from 'x' on with the same row and different
@@ -248,8 +246,7 @@ step_rating(void *rest_, struct gather *g, const size_t places[])
         = factorise_cast(rest->worker->task)->data;
     size_t rank = rest->worker->task->o->dimension;
     struct factorise_step step = factorise_data_step(
-        data, rank, rest->state->driver.rate,
-        &data->ratings->all[places[2]]);
+        data, rank, rest->state->driver.rate, &data->ratings->all[places[2]]);
     float *changes = gather_gradients(g);
     float e = factorise_delta(&step, g->values + places[0],
                               g->values + places[1], changes + places[0],
@@ -363,8 +360,7 @@ factorise_judge(struct node_worker *worker, void *state_,
     char *error = NULL;
 
     for (size_t i = 0; i < share.n && !error; i += JUDGED_AT_ONCE) {
-        size_t n = share.n - i < JUDGED_AT_ONCE ? share.n - i
-                                                : JUDGED_AT_ONCE;
+        size_t n = share.n - i < JUDGED_AT_ONCE ? share.n - i : JUDGED_AT_ONCE;
 
         error = judge_some(worker, state->gather,
                            &r->all[r->n_train + share.first + i], n, sums);

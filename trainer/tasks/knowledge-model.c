@@ -46,17 +46,13 @@ rescal_for_relation(size_t n, const float *s, const float *o, float *q)
 }
 
 const struct knowledge_model knowledge_rescal = {
-    .n_floats = 1,
-    .matrix = true,
-    .for_object = rescal_for_object,
-    .for_subject = rescal_for_subject,
-    .for_relation = rescal_for_relation,
+    .n_floats = 1, .matrix = true, .for_object = rescal_for_object,
+    .for_subject = rescal_for_subject, .for_relation = rescal_for_relation
 };
 
 /* Complex vectors: all real parts, then all imaginary parts. */
 static void
-complex_for_object(size_t n, const float *s, const float *r,
-                   float *restrict q)
+complex_for_object(size_t n, const float *s, const float *r, float *restrict q)
 {
     for (size_t i = 0; i < n; i++) {
         q[i] = s[i] * r[i] - s[n + i] * r[n + i];
@@ -85,10 +81,8 @@ complex_for_relation(size_t n, const float *s, const float *o,
 }
 
 const struct knowledge_model knowledge_complex = {
-    .n_floats = 2,
-    .for_object = complex_for_object,
-    .for_subject = complex_for_subject,
-    .for_relation = complex_for_relation,
+    .n_floats = 2, .for_object = complex_for_object,
+    .for_subject = complex_for_subject, .for_relation = complex_for_relation
 };
 
 /* Processes one side of a triple: 'q' is multiplied by 'right' and by each of
@@ -175,15 +169,13 @@ add_rank(const struct knowledge_rank_in *in, const float *q, uint32_t right,
 
 void
 knowledge_rank(const struct knowledge_rank_in *in, const struct triple *t,
-               const float *relation, float *q,
-               struct knowledge_ranks *ranks)
+               const float *relation, float *q, struct knowledge_ranks *ranks)
 {
     const uint32_t *known;
     size_t n;
 
     in->model->for_object(in->dimension,
-                          in->entities + t->subject * in->stride, relation,
-                          q);
+                          in->entities + t->subject * in->stride, relation, q);
     known = triples_index_objects(in->index, t, &n);
     add_rank(in, q, t->object, known, n, ranks);
 

@@ -124,10 +124,9 @@ knowledge_ranges(const struct node_task *task, struct key_range *ranges)
     const struct knowledge *k = knowledge_cast(task);
     const struct triples *t = k->triples;
 
-    ranges[0] = (struct key_range) { t->n_entities, k->entity_width };
-    ranges[1] = (struct key_range) {
-        (uint64_t) t->n_relations * k->n_parts, k->relation_width
-    };
+    ranges[0] = (struct key_range){ t->n_entities, k->entity_width };
+    ranges[1] = (struct key_range){ (uint64_t) t->n_relations * k->n_parts,
+                                    k->relation_width };
     return 2;
 }
 
@@ -178,8 +177,7 @@ static char *
 localize_relations(struct node_worker *worker, const struct knowledge *k)
 {
     uint32_t n_relations = k->triples->n_relations;
-    uint64_t *keys = allocate((size_t) n_relations * k->n_parts,
-                              sizeof *keys);
+    uint64_t *keys = allocate((size_t) n_relations * k->n_parts, sizeof *keys);
     size_t n = 0;
     char *error;
 
@@ -328,9 +326,8 @@ static char *
 knowledge_epoch(struct node_worker *worker, void *state_,
                 struct node_task_sums *sums)
 {
-    static const struct node_samples samples = {
-        TRIPLE_KEYS, 2, next_triple, add_triple, step_triple
-    };
+    static const struct node_samples samples = { TRIPLE_KEYS, 2, next_triple,
+                                                 add_triple, step_triple };
     const struct knowledge *k = knowledge_cast(worker->task);
     struct state *state = state_;
 

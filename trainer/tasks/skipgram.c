@@ -400,9 +400,8 @@ static char *
 skipgram_epoch(struct node_worker *worker, void *state_,
                struct node_task_sums *sums)
 {
-    static const struct node_samples samples = {
-        PAIR, PAIR, next_of_text, add_pair, step_pair
-    };
+    static const struct node_samples samples = { PAIR, PAIR, next_of_text,
+                                                 add_pair, step_pair };
     const struct skipgram *sg = skipgram_cast(worker->task);
     struct state *state = state_;
 
@@ -435,8 +434,7 @@ skipgram_judge(struct node_worker *worker, void *state_,
     seeded_init(&wrong, o->seed, STREAM_JUDGE + 2 * worker->index + 1);
     for (size_t i = 0; i < n && !error && next_pair(sg, &cursor, keys); i++) {
         gather_clear(state->gather);
-        add_vectors(worker, state->gather, keys, &wrong, false,
-                    state->places);
+        add_vectors(worker, state->gather, keys, &wrong, false, state->places);
         error = gather_pull(state->gather);
         if (!error) {
             sums->quality[0] += loss_of_pair(worker, state->gather,

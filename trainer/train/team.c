@@ -26,9 +26,8 @@
 #define MAX_ARGV 256
 #define PROGRAM "stagecoach-trainer"
 
-static const struct search_host this_host = {
-    .name = (char *) "localhost", .launch = LAUNCH_LOCAL,
-};
+static const struct search_host this_host = { .name = (char *) "localhost",
+                                              .launch = LAUNCH_LOCAL };
 
 struct member {
     struct child child;
@@ -260,9 +259,8 @@ start(struct team *team, int i, const char *argv[], int n,
 static char *
 start_server(struct team *team, int i, const char *workers)
 {
-    const char *argv[MAX_ARGV] = {
-        team->program, "server", "--workers", workers,
-    };
+    const char *argv[MAX_ARGV] = { team->program, "server", "--workers",
+                                   workers };
 
     return start(team, i, argv, 4, team->config->server_arguments);
 }
@@ -271,10 +269,8 @@ static char *
 start_worker(struct team *team, int rank, const char *workers)
 {
     char number[16], servers[TEAM_MAX_SERVERS][24];
-    const char *argv[MAX_ARGV] = {
-        team->program, "worker", "--workers", workers, "--rank",
-        number,
-    };
+    const char *argv[MAX_ARGV] = { team->program, "worker", "--workers",
+                                   workers,       "--rank", number };
     int n = 6;
 
     snprintf(number, sizeof number, "%d", rank);
@@ -292,9 +288,8 @@ static char *
 start_peer(struct team *team, int rank)
 {
     char number[16];
-    const char *argv[MAX_ARGV] = {
-        team->program, "peer", "--peers", "-", "--rank", number,
-    };
+    const char *argv[MAX_ARGV] = { team->program, "peer",   "--peers",
+                                   "-",           "--rank", number };
 
     snprintf(number, sizeof number, "%d", rank);
     return start(team, rank, argv, 6, team->config->worker_arguments);

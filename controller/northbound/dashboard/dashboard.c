@@ -183,8 +183,7 @@ put_gain_tile(struct ds *html, const struct json *status)
 }
 
 static void
-put_tiles(struct ds *html, const struct json *status,
-          const struct json *hosts)
+put_tiles(struct ds *html, const struct json *status, const struct json *hosts)
 {
     ds_put_cstr(html, "<dl class=\"tiles\">\n");
     put_tile(html, "Controller", "%s%s", get_string(status, "state"),
@@ -414,8 +413,7 @@ put_page(const struct controller *ctl, struct ds *html)
  * page that is generated for each request. */
 static enum MHD_Result
 send_response(struct MHD_Connection *mc, unsigned int status,
-              struct MHD_Response *response, const char *type,
-              const char *tag)
+              struct MHD_Response *response, const char *type, const char *tag)
 {
     enum MHD_Result result = MHD_NO;
     bool ok = (response
@@ -469,9 +467,8 @@ dashboard_answer(const struct controller *ctl, struct MHD_Connection *mc,
     }
     (strcmp(path, PAGE) ? put_fragment : put_page)(ctl, &html);
     n = html.length;
-    return send_response(
-        mc, MHD_HTTP_OK,
-        MHD_create_response_from_buffer(n, ds_steal_cstr(&html),
-                                        MHD_RESPMEM_MUST_FREE),
-        "text/html; charset=utf-8", NULL);
+    return send_response(mc, MHD_HTTP_OK,
+                         MHD_create_response_from_buffer(
+                             n, ds_steal_cstr(&html), MHD_RESPMEM_MUST_FREE),
+                         "text/html; charset=utf-8", NULL);
 }

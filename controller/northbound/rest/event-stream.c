@@ -215,8 +215,7 @@ update_telemetry(struct event_stream *es)
 static bool
 has_more(const struct event_client *client)
 {
-    return (client->offset < client->rest.length
-            || client->lost
+    return (client->offset < client->rest.length || client->lost
             || client->seen < client->es->last
             || client->n_telemetry < client->es->n_telemetry);
 }

@@ -42,8 +42,7 @@ void event_stream_run(struct event_stream *);
 void event_stream_wait(const struct event_stream *);
 
 /* Adds an event of 'type' and destroys 'json', its data. */
-void event_stream_add(struct event_stream *, const char *type,
-                      struct json *);
+void event_stream_add(struct event_stream *, const char *type, struct json *);
 
 /* Adds a client.  'last' is its Last-Event-ID, or NULL for new events only. */
 struct event_client *event_client_create(struct event_stream *,

@@ -114,18 +114,16 @@ add_headers(struct MHD_Response *response, const struct rest_answer *answer)
 {
     const char *type = answer->json ? "application/json" : answer->type;
 
-    return (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                    type)
-            && MHD_add_response_header(response,
-                                       MHD_HTTP_HEADER_CACHE_CONTROL,
-                                       "no-store")
-            && (!answer->allow
-                || MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
-                                           answer->allow))
-            && (answer->status == MHD_HTTP_OK
-                || MHD_add_response_header(response,
-                                           MHD_HTTP_HEADER_CONNECTION,
-                                           "close")));
+    return (
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type)
+        && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
+                                   "no-store")
+        && (!answer->allow
+            || MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
+                                       answer->allow))
+        && (answer->status == MHD_HTTP_OK
+            || MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION,
+                                       "close")));
 }
 
 /* Sends and uninitializes 'answer'.  An error closes the connection, because
@@ -227,10 +225,9 @@ static struct rest_answer
 answer_unless(char *error, unsigned int status, const char *place,
               struct json *json)
 {
-    struct rest_answer answer = (error
-                                 ? rest_answer_error(status, "%s%s", place,
-                                                     error)
-                                 : rest_answer_json(json));
+    struct rest_answer answer =
+        (error ? rest_answer_error(status, "%s%s", place, error)
+               : rest_answer_json(json));
 
     free(error);
     return answer;
@@ -406,8 +403,7 @@ static const struct rest_route routes[] = {
     { "DELETE", STAGE, false, { NULL }, NULL, INTENT_STAGE_END },
     { "GET", "/v1/events", false, { NULL }, get_events },
     { "GET", "/v1/explain/{cojob}/{job}", false, { NULL }, get_explain },
-    { "GET", "/v1/history/{kind}", false, { "since", "limit" },
-      get_history },
+    { "GET", "/v1/history/{kind}", false, { "since", "limit" }, get_history },
     { "GET", "/v1/rollout", false, { NULL }, get_rollout },
     { "GET", "/metrics", false, { NULL }, get_metrics },
     { "GET", "/healthz", false, { NULL }, get_healthz },

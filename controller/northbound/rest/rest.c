@@ -278,9 +278,8 @@ start_change(struct conn *conn, const struct intent_edit *edit)
 {
     struct change *change = xmalloc(sizeof *change);
 
-    *change = (struct change) {
-        .conn = conn, .rest = conn->rest, .edit = *edit,
-    };
+    *change =
+        (struct change){ .conn = conn, .rest = conn->rest, .edit = *edit };
     conn->change = change;
     conn_suspend(conn);
     intent_writer_add(conn->rest->writer, edit, edit->owner, CHANGE_MS,
@@ -507,14 +506,12 @@ start_daemon(struct rest *rest, int fd, const struct rest_pem *pem)
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) MAX_HEAD,
         MHD_OPTION_NOTIFY_CONNECTION, conn_changed, rest,
         MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_ARRAY, pem->key ? tls : &none,
-        MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
+        pem->key ? tls : &none, MHD_OPTION_END);
 }
 
 static char *
-add_listener(struct rest *rest, const char *remote,
-             const struct rest_tls *tls)
+add_listener(struct rest *rest, const char *remote, const struct rest_tls *tls)
 {
     struct rest_pem pem = { .key = NULL };
     struct listener *listener;
@@ -571,9 +568,8 @@ restart_listener(struct rest *rest, struct listener *listener,
 static void
 reload_listener(struct rest *rest, struct listener *listener)
 {
-    const struct rest_tls tls = {
-        rest->key, rest->certificate, rest->ca_cert, &rest->clients
-    };
+    const struct rest_tls tls = { rest->key, rest->certificate, rest->ca_cert,
+                                  &rest->clients };
     struct rest_pem pem;
     char *error = rest_pem_read(&tls, &pem);
 

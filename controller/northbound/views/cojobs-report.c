@@ -104,8 +104,7 @@ cojob_to_json(const struct shash_node *node)
     if (cojob->uid) {
         json_put_integer(json, "owner_uid", cojob->uid);
     }
-    json_object_put_string(json, "state",
-                           cojob->running ? "running" : "done");
+    json_object_put_string(json, "state", cojob->running ? "running" : "done");
     json_put_real(json, "weight", cojob->weight);
     json_object_put(json, "jobs", map_to_array(&cojob->jobs, job_to_json));
     json_object_put(json, "stages", stages);

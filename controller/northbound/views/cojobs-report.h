@@ -13,8 +13,7 @@ struct controller;
 struct json;
 
 struct json *cojobs_report(const struct controller *);
-struct json *cojobs_report_cojob(const struct controller *,
-                                 const char *cojob);
+struct json *cojobs_report_cojob(const struct controller *, const char *cojob);
 struct json *cojobs_report_jobs(const struct controller *);
 struct json *cojobs_report_hosts(const struct controller *);
 

@@ -95,10 +95,8 @@ status_to_json(const struct controller *ctl)
     json_put_integer(json, "stages", n_stages);
     json_put_integer(json, "hosts", count_known_hosts(ctl->cluster));
     json_put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
-    json_put_boolean(json, "intent_connected",
-                     intent_db_answers(ctl->intent));
-    json_put_boolean(json, "hosts_connected",
-                     hosts_db_answers(ctl->hosts));
+    json_put_boolean(json, "intent_connected", intent_db_answers(ctl->intent));
+    json_put_boolean(json, "hosts_connected", hosts_db_answers(ctl->hosts));
     decide_status(ctl->decide, json);
     status_report_put(json, ctl);
     return json;
@@ -340,8 +338,7 @@ rollout_report(const struct controller *ctl)
                     && decide_is_settled(ctl->decide)
                     && hosts_db_is_settled(ctl->hosts));
 
-    return rollout_to_json(ctl->cluster, settled,
-                           hosts_db_version(ctl->hosts),
+    return rollout_to_json(ctl->cluster, settled, hosts_db_version(ctl->hosts),
                            switches_applied(ctl->switches));
 }
 
@@ -478,9 +475,8 @@ host_remove(struct controller *ctl, int argc OVS_UNUSED, const char *argv[],
         return error;
     }
     hosts_db_remove(ctl->hosts, cluster_get_host(ctl->cluster, name));
-    intent_db_event(ctl->intent, DECISION_OPERATOR, actor, name,
-                    "remove", "rows deleted%s%s", *reason ? ": " : "",
-                    reason);
+    intent_db_event(ctl->intent, DECISION_OPERATOR, actor, name, "remove",
+                    "rows deleted%s%s", *reason ? ": " : "", reason);
     *json = json_object_create();
     json_object_put_string(*json, "host", name);
     return NULL;
@@ -507,8 +503,7 @@ rollout(struct controller *ctl, int argc, const char *argv[],
                        "allowed");
     }
     *json = rollout_report(ctl);
-    if (argc > 1
-        && rollout_stage_runs(ctl->cluster, argv[1], rung) != begun) {
+    if (argc > 1 && rollout_stage_runs(ctl->cluster, argv[1], rung) != begun) {
         json_put_boolean(*json, "done", false);
     }
     return NULL;
@@ -555,8 +550,7 @@ static const struct command {
 };
 
 static void
-run_command(struct unixctl_conn *conn, int argc, const char *argv[],
-            void *ctl)
+run_command(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl)
 {
     const struct command *command = commands;
     struct json *json = NULL;

@@ -315,8 +315,7 @@ has_to_wait(const struct explanation *e)
 }
 
 static void
-put_waits(struct json *json, const char *what, const char *where,
-          char *words)
+put_waits(struct json *json, const char *what, const char *where, char *words)
 {
     struct json *waits = json_object_create();
 
@@ -378,8 +377,7 @@ find_latest(const struct explanation *e)
         double sum = 0;
 
         for (size_t k = 0; k < e->rows->n_stages; k++) {
-            sum += seconds_of(&e->rows->stages[k],
-                              e->stage->demands[i].port);
+            sum += seconds_of(&e->rows->stages[k], e->stage->demands[i].port);
         }
         latest = MAX(latest, sum);
     }

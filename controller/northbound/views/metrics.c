@@ -74,8 +74,7 @@ put_order(struct ds *out, const struct controller *ctl)
     struct json *status = json_object_create();
 
     decide_status(ctl->decide, status);
-    put(out, "order_decisions_total", "counter",
-        "Number of orders computed.",
+    put(out, "order_decisions_total", "counter", "Number of orders computed.",
         json_get_number(status, "decisions"));
     put(out, "order_decision_seconds_max", "gauge",
         "Longest computation of an order.",
@@ -94,9 +93,8 @@ put_order(struct ds *out, const struct controller *ctl)
 static void
 put_controller(struct ds *out, const struct controller *ctl)
 {
-    static const char *const states[] = {
-        "active", "standby", "starting", "disconnected",
-    };
+    static const char *const states[] = { "active", "standby", "starting",
+                                          "disconnected" };
     const char *now = intent_db_state(ctl->intent);
     size_t n_stages;
 
@@ -178,8 +176,7 @@ put_process(struct ds *out, const struct rest_counts *counts)
         counts->hung_up);
     put(out, "http_connections", "gauge", "Open HTTP connections.",
         counts->connections);
-    put(out, "http_streams", "gauge", "Open event streams.",
-        counts->streams);
+    put(out, "http_streams", "gauge", "Open event streams.", counts->streams);
 }
 
 /* Writes the metric NAME of the first 'n' of 'hosts'; VALUE is an
@@ -197,14 +194,11 @@ static void
 put_agents(struct ds *out, const struct host *const hosts[], size_t n)
 {
     PUT_HOSTS("agent_connected", "gauge",
-              "1 while the host's agent is connected.",
-              host->connected);
-    PUT_HOSTS("agent_ordered", "gauge",
-              "1 while the host applies an order.",
+              "1 while the host's agent is connected.", host->connected);
+    PUT_HOSTS("agent_ordered", "gauge", "1 while the host applies an order.",
               host->state && !strcmp(host->state, "ordered"));
     PUT_HOSTS("agent_wanted_version", "gauge",
-              "Desired version of the order on the host.",
-              host->wanted);
+              "Desired version of the order on the host.", host->wanted);
     PUT_HOSTS("agent_applied_version", "gauge",
               "Version of the order that the host has applied.",
               host->applied);
@@ -217,8 +211,7 @@ put_agents(struct ds *out, const struct host *const hosts[], size_t n)
     PUT_HOSTS("shim_capacity_bytes_per_second", "gauge",
               "Rate of the host's ports, 0 while unknown.",
               host->capacity_bps / 8);
-    PUT_HOSTS("shim_ip_bytes_total", "counter",
-              "IP bytes sent.",
+    PUT_HOSTS("shim_ip_bytes_total", "counter", "IP bytes sent.",
               host->ip_bytes);
     PUT_HOSTS("shim_untagged_bytes_total", "counter",
               "IP bytes sent that belong to no known job.",
@@ -330,8 +323,7 @@ put_jobs(struct ds *out, const struct cluster *c)
     PUT_JOBS("job_level",
              "Level of the job, 0 is the best, -1 if it has none yet.",
              job->level);
-    PUT_JOBS("job_stage_sent_bytes",
-             "Bytes sent by the job in its stage.",
+    PUT_JOBS("job_stage_sent_bytes", "Bytes sent by the job in its stage.",
              job->sent);
     free(nodes);
 }

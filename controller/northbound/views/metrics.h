@@ -36,8 +36,7 @@ struct rest_counts {
     uint64_t streams;           /* Open event streams. */
 };
 
-char *metrics_to_string(const struct controller *,
-                        const struct rest_counts *);
+char *metrics_to_string(const struct controller *, const struct rest_counts *);
 
 /* Appends the metrics of hosts and jobs to 'out'. */
 void metrics_put_cluster(struct ds *out, const struct cluster *);

@@ -242,11 +242,9 @@ struct ofpbuf *
 flow_table_request(enum ofp_version version)
 {
     struct ofputil_flow_stats_request fsr = {
-        .table_id = OFPTT_ALL,
-        .out_port = OFPP_ANY,
-        .out_group = OFPG_ANY,
+        .table_id = OFPTT_ALL, .out_port = OFPP_ANY, .out_group = OFPG_ANY,
         .cookie = htonll(FLOW_COOKIE_BASE),
-        .cookie_mask = htonll(FLOW_COOKIE_MASK),
+        .cookie_mask = htonll(FLOW_COOKIE_MASK)
     };
 
     match_init_catchall(&fsr.match);
@@ -335,19 +333,15 @@ encode_flow(const struct of_flow *flow, bool add,
             enum ofputil_protocol protocol)
 {
     struct ofputil_flow_mod fm = {
-        .match = flow->match,
-        .priority = flow->priority,
+        .match = flow->match, .priority = flow->priority,
         .command = add ? OFPFC_ADD : OFPFC_DELETE_STRICT,
         .new_cookie = add ? htonll(flow->cookie) : 0,
         .cookie = add ? 0 : htonll(FLOW_COOKIE_BASE),
         .cookie_mask = add ? 0 : htonll(FLOW_COOKIE_MASK),
-        .buffer_id = UINT32_MAX,
-        .out_port = OFPP_ANY,
-        .out_group = OFPG_ANY,
-        .table_id = flow->table,
-        .flags = add ? FLOW_FLAGS : 0,
+        .buffer_id = UINT32_MAX, .out_port = OFPP_ANY, .out_group = OFPG_ANY,
+        .table_id = flow->table, .flags = add ? FLOW_FLAGS : 0,
         .ofpacts = add ? flow->ofpacts : NULL,
-        .ofpacts_len = add ? flow->ofpacts_len : 0,
+        .ofpacts_len = add ? flow->ofpacts_len : 0
     };
 
     return ofputil_encode_flow_mod(&fm, protocol);
@@ -360,24 +354,20 @@ encode_group(const struct of_group *group, uint16_t command,
     struct ofputil_bucket buckets[FLOW_GROUP_MAX_PORTS];
     struct ofpact_output outputs[FLOW_GROUP_MAX_PORTS];
     struct ofputil_group_mod gm = {
-        .command = command,
-        .type = OFPGT11_SELECT,
-        .group_id = group->id,
-        .command_bucket_id = OFPG15_BUCKET_ALL,
+        .command = command, .type = OFPGT11_SELECT, .group_id = group->id,
+        .command_bucket_id = OFPG15_BUCKET_ALL
     };
 
     ovs_list_init(&gm.buckets);
     for (size_t i = 0; command != OFPGC11_DELETE && i < group->n_ports; i++) {
         struct ofputil_bucket *bucket = &buckets[i];
 
-        *bucket = (struct ofputil_bucket) {
-            .weight = 1,
-            .watch_port = OFPP_ANY,
-            .watch_group = OFPG_ANY,
-            .bucket_id = i,
-            .ofpacts = &outputs[i].ofpact,
-            .ofpacts_len = sizeof outputs[i],
-        };
+        *bucket = (struct ofputil_bucket){ .weight = 1,
+                                           .watch_port = OFPP_ANY,
+                                           .watch_group = OFPG_ANY,
+                                           .bucket_id = i,
+                                           .ofpacts = &outputs[i].ofpact,
+                                           .ofpacts_len = sizeof outputs[i] };
         ofpact_init_OUTPUT(&outputs[i]);
         outputs[i].port = u16_to_ofp(group->ports[i]);
         ovs_list_push_back(&gm.buckets, &bucket->list_node);
@@ -399,9 +389,8 @@ push(struct ovs_list *messages, struct ofpbuf *message, size_t *n)
  * deletes a group's flows with it.  Returns their number. */
 size_t
 flow_table_diff(const struct flow_table *wanted,
-                const struct flow_table *there,
-                enum ofputil_protocol protocol, size_t max,
-                struct ovs_list *messages)
+                const struct flow_table *there, enum ofputil_protocol protocol,
+                size_t max, struct ovs_list *messages)
 {
     const struct of_group *group;
     const struct of_flow *flow;

@@ -117,8 +117,7 @@ size_t flow_table_n_applied(const struct flow_table *wanted,
                             const struct flow_table *there);
 
 size_t flow_table_diff(const struct flow_table *wanted,
-                       const struct flow_table *there,
-                       enum ofputil_protocol, size_t max,
-                       struct ovs_list *messages);
+                       const struct flow_table *there, enum ofputil_protocol,
+                       size_t max, struct ovs_list *messages);
 
 #endif /* controller/southbound/drivers/flow-table.h */

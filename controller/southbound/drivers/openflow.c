@@ -127,8 +127,7 @@ get_version(const struct openflow *of)
 static struct ofpbuf *
 encode_role_request(enum ofp_version version, uint64_t generation)
 {
-    struct ofpbuf *msg = ofpraw_alloc(OFPRAW_OFPT12_ROLE_REQUEST, version,
-                                      0);
+    struct ofpbuf *msg = ofpraw_alloc(OFPRAW_OFPT12_ROLE_REQUEST, version, 0);
     struct ofp12_role_request *role = ofpbuf_put_zeros(msg, sizeof *role);
 
     role->role = htonl(OFPCR12_ROLE_PRIMARY);
@@ -167,9 +166,8 @@ static struct ofpbuf *
 encode_set_config(enum ofp_version version)
 {
     static const struct ofputil_switch_config config = {
-        .frag = OFPUTIL_FRAG_NORMAL,
-        .invalid_ttl_to_controller = -1,
-        .miss_send_len = 128,
+        .frag = OFPUTIL_FRAG_NORMAL, .invalid_ttl_to_controller = -1,
+        .miss_send_len = 128
     };
 
     return ofputil_encode_set_config(&config, version);
@@ -181,11 +179,8 @@ encode_packet_out(enum ofp_version version, uint32_t port,
 {
     struct ofpact_output output;
     struct ofputil_packet_out po = {
-        .packet = packet,
-        .packet_len = size,
-        .buffer_id = UINT32_MAX,
-        .ofpacts = &output.ofpact,
-        .ofpacts_len = sizeof output,
+        .packet = packet, .packet_len = size, .buffer_id = UINT32_MAX,
+        .ofpacts = &output.ofpact, .ofpacts_len = sizeof output
     };
 
     match_init_catchall(&po.flow_metadata);
@@ -200,9 +195,7 @@ static struct ofpbuf *
 encode_bundle_control(enum ofp_version version, uint32_t id, uint16_t type)
 {
     struct ofputil_bundle_ctrl_msg ctrl = {
-        .bundle_id = id,
-        .type = type,
-        .flags = OFPBF_ORDERED | OFPBF_ATOMIC,
+        .bundle_id = id, .type = type, .flags = OFPBF_ORDERED | OFPBF_ATOMIC
     };
 
     return ofputil_encode_bundle_ctrl_request(version, &ctrl);
@@ -220,8 +213,7 @@ make_bundle(struct ovs_list *messages, enum ofp_version version, uint32_t id)
                            version, id, OFPBCT_OPEN_REQUEST)->list_node);
     LIST_FOR_EACH_POP (msg, list_node, messages) {
         struct ofputil_bundle_add_msg add = {
-            .bundle_id = id,
-            .flags = OFPBF_ORDERED | OFPBF_ATOMIC,
+            .bundle_id = id, .flags = OFPBF_ORDERED | OFPBF_ATOMIC
         };
 
         ofpmsg_update_length(msg);
@@ -808,9 +800,8 @@ openflow_to_json(const struct driver *driver)
     struct json *flows = json_array_create_empty();
 
     for (int dscp = 0; dscp < 64; dscp++) {
-        const struct of_flow *flow
-            = flow_table_find_cookie(of->wanted,
-                                     FLOW_COOKIE(FLOW_LEVEL, dscp));
+        const struct of_flow *flow =
+            flow_table_find_cookie(of->wanted, FLOW_COOKIE(FLOW_LEVEL, dscp));
 
         if (flow) {
             json_array_add(flows, level_to_json(
@@ -855,8 +846,7 @@ openflow_create(const char *target, const struct driver_events *events,
         .rconn = rconn_create(5, 0, DSCP_DEFAULT, VERSIONS),
         .dial = dial_create(target, VERSIONS),
         .packets = rconn_packet_counter_create(), .events = *events,
-        .aux = aux, .wanted = flow_table_create(),
-        .there = flow_table_create(),
+        .aux = aux, .wanted = flow_table_create(), .there = flow_table_create()
     };
     return &of->up;
 }

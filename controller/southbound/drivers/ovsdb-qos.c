@@ -46,10 +46,8 @@ add_port(struct queue_plan *plan, int sw, const struct topology_port *at,
          int64_t rate_bps)
 {
     if (at->sw == sw) {
-        plan->ports[plan->n_ports++] = (struct queue_plan_port) {
-            .port = at->port,
-            .rate_bps = rate_bps,
-        };
+        plan->ports[plan->n_ports++] =
+            (struct queue_plan_port){ .port = at->port, .rate_bps = rate_bps };
     }
 }
 
@@ -117,8 +115,7 @@ queue_plan_number(const struct queue_plan *plan, size_t i)
 
 void
 queue_plan_port_config(const struct queue_plan *plan,
-                       const struct queue_plan_port *port,
-                       struct smap *config)
+                       const struct queue_plan_port *port, struct smap *config)
 {
     if (plan->kind == QUEUES_HTB) {
         smap_add_format(config, "max-rate", "%"PRId64, port->rate_bps);

@@ -41,8 +41,7 @@ VLOG_DEFINE_THIS_MODULE(link_check);
 static const uint8_t own_head[] = { 0x02, 's', 't', 1 };
 
 /* Our TLV. */
-OVS_PACKED(
-struct own_tlv {
+OVS_PACKED(struct own_tlv {
     uint8_t head[sizeof own_head];
     ovs_be64 datapath;
     ovs_be32 port;
@@ -390,10 +389,8 @@ send_probe(struct link_check *lc, size_t i, link_check_send_func *send,
 {
     const struct topology_port *from = port_of(lc, i);
     struct lldp_probe probe = {
-        .datapath = lc->t->switches[from->sw].datapath,
-        .port = from->port,
-        .session = lc->session,
-        .number = lc->ends[i].sent + 1,
+        .datapath = lc->t->switches[from->sw].datapath, .port = from->port,
+        .session = lc->session, .number = lc->ends[i].sent + 1
     };
     uint8_t frame[LLDP_MAX_SIZE];
     size_t n = lldp_encode(&probe, &lc->key, frame);
@@ -453,8 +450,7 @@ is_fresh(const struct link_check *lc, size_t i, uint64_t number)
 {
     const struct end *e = &lc->ends[i];
 
-    return (number > e->heard && number <= e->sent
-            && number + 2 > e->sent);
+    return (number > e->heard && number <= e->sent && number + 2 > e->sent);
 }
 
 void

@@ -211,8 +211,7 @@ merge_ways(struct link_ports *lp)
         for (size_t j = 0; a->hash && j < i; j++) {
             const struct way *b = &lp->ways[j];
 
-            if (a->hash == b->hash && (a->from == b->from
-                                       || a->to == b->to)) {
+            if (a->hash == b->hash && (a->from == b->from || a->to == b->to)) {
                 size_t k = first_of(lp, i), l = first_of(lp, j);
 
                 lp->ways[MAX(k, l)].first = MIN(k, l);

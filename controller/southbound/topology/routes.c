@@ -165,9 +165,8 @@ routes_next_to(const struct routes *r, int to, struct route_next *next)
 
             if (from->n < ROUTES_MAX_NEXT
                 && end_towards(r, i, link->ends[end].sw, to) == end) {
-                from->hops[from->n++] = (struct route_hop) {
-                    i, link->ends[end],
-                };
+                from->hops[from->n++] =
+                    (struct route_hop){ i, link->ends[end] };
             }
         }
     }
@@ -177,8 +176,7 @@ static void
 add_load(struct routes *r, const struct route_path *path)
 {
     for (size_t i = 0; i < path->n_hops; i++) {
-        const struct topology_link *link
-            = &r->t->links[path->hops[i].link];
+        const struct topology_link *link = &r->t->links[path->hops[i].link];
         bool end = link->ends[1].sw == path->hops[i].out.sw;
 
         r->load[2 * path->hops[i].link + end]
@@ -378,8 +376,7 @@ add_demand(struct demands *d, const struct topology *t, int src, int dst,
         return;
     }
     for (size_t i = 0; i < d->n; i++) {
-        if (d->a[i].src == src && d->a[i].dst == dst
-            && d->a[i].dscp == dscp) {
+        if (d->a[i].src == src && d->a[i].dst == dst && d->a[i].dscp == dscp) {
             d->a[i].bits += bits;
             return;
         }

@@ -68,8 +68,7 @@ read_datapath(const struct json_at *at)
     char *text = json_string(at, "datapath");
     uint64_t datapath = 0;
 
-    if (text && strlen(text) == 16
-        && strspn(text, "0123456789abcdef") == 16) {
+    if (text && strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16) {
         datapath = strtoull(text, NULL, 16);
     }
     if (text && !datapath) {
