@@ -42,11 +42,10 @@ print_order(const struct json *json)
                   member_string(row, "bottleneck"));
     }
     table_finish(t);
-    printf("order %.0f by policy %s; remaining transfers without computing: "
-           "%.3f s, of no order below %.3f s (%s), gap %.2f\n",
+    printf("order %.0f by policy %s; remaining transfers without computing, "
+           "weighted: at most %.2f x the best order (bound: %s)\n",
            member_number(json, "version"), member_string(json, "policy"),
-           member_number(json, "estimate_s"), member_number(json, "bound_s"),
-           member_string(json, "bound_kind"), member_number(json, "gap"));
+           member_number(json, "gap"), member_string(json, "bound_kind"));
 }
 
 int
@@ -171,10 +170,8 @@ static void
 print_certificate(const struct json *json)
 {
     printf("certificate remaining transfers of the running stages, without "
-           "computing: sum of completion times %.3f s, lower bound %.3f s "
-           "(%s), at most %.2f x the best order\n",
-           member_number(json, "estimate_s"), member_number(json, "bound_s"),
-           member_string(json, "bound_kind"), member_number(json, "gap"));
+           "computing, weighted: at most %.2f x the best order (bound: %s)\n",
+           member_number(json, "gap"), member_string(json, "bound_kind"));
 }
 
 static void

@@ -113,7 +113,7 @@ export function drawHelping(stages, order) {
     show("helping", ...verdict(rows, stages.bound_mean_s, stages.bound_kind),
          bars(last),
          legend([["f0", "measured (dashed: running)"],
-                 ["f1", "without Stagecoach, predicted lower bound"]]),
+                 ["f1", "without Stagecoach, at least"]]),
          asTable(["Stage", "Measured", "Without Stagecoach, at least"],
                  last.map(row => [row.name, seconds(row.measured)
                                   + (row.runs ? ", predicted" : ""),
