@@ -42,9 +42,8 @@ host 0.1 s behind
 coverage    75.0 % of the traffic belongs to jobs
 decisions   8, the longest took 53 us
 ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6
-certificate remaining transfers of the running stages, without computing: sum \
-of completion times 3296.070 s, lower bound 1768.620 s (coupled), at most 1.86 x \
-the best order
+certificate remaining transfers of the running stages, without computing, \
+weighted: at most 1.86 x the best order (bound: coupled)
 predicted   mean completion time of running stages 848.0 s, without \
 Stagecoach 924.5 s: 0.92 x
 gain        mean of the last 200 stages 3.5 s; simulated 2.5 s under stage \
@@ -85,9 +84,8 @@ isolated, its 99990 iterations would take 80.4 s, including 80.4 s of h0:tx
 it waits for the network at h0:tx, where others go first
 its stage ends in about 1688.2 s: in 80.4 s without competing traffic, \
 in 1700.0 s if all other traffic of its ports is served first
-certificate remaining transfers of the running stages, without computing: sum \
-of completion times 3296.070 s, lower bound 1768.620 s (ports), at most 1.86 x \
-the best order
+certificate remaining transfers of the running stages, without computing, \
+weighted: at most 1.86 x the best order (bound: ports)
 rank  level  before it  h0:tx
    0      0  large/t0   1607.839 s
 """
