@@ -116,6 +116,7 @@ decider_words(const char *code)
         [ORDER_BY_PERMUTATION] = "permutation",
         [ORDER_BY_KEY] = "key of iterating jobs",
         [ORDER_BY_OVERRIDE] = "override",
+        [ORDER_BY_START] = "its first weights",
     };
 
     for (int i = 0; order_decider_names[i]; i++) {

@@ -136,8 +136,12 @@ collect_job(struct decide_problem *dp, const struct cluster *c,
         dp->jobs = x2nrealloc(dp->jobs, &dp->allocated_jobs, sizeof *dp->jobs);
     }
     dj = &dp->jobs[dp->n_jobs++];
-    *dj = (struct decide_job) {
-        .job = job, .stage = stage, .iterations = n, .urgency = 1,
+    *dj = (struct decide_job){
+        .job = job,
+        .stage = stage,
+        .iterations = n,
+        .urgency = 1,
+        .starting = demand_is_starting(job),
     };
     dj->n_demands = iteration_traffic_demand(c, job, &dj->demands);
     describe_job(dj, policy, dp->stages[stage], now);

@@ -52,6 +52,7 @@ struct decide_job {
     double predicted;           /* Isolated time for reports, seconds: a guess
                                  * for a job that has always waited.  Does not
                                  * influence the order. */
+    bool starting;              /* It still moves its first parameters. */
     double urgency;             /* 'isolated' relative to the slowest job of
                                  * its stage, 0 to 1; 1 unless iterations are
                                  * ordered. */

@@ -91,6 +91,7 @@ set_job(const struct decide_rows *rows, struct job_row *row,
         .early = dj->traits.early, .n_demands = dj->n_demands,
         .demands = xmemdup(dj->demands, dj->n_demands * sizeof *dj->demands)
     };
+    row->decider = a->moved ? ORDER_BY_START : row->decider;
     row->remaining = find_bottleneck(dj->demands, dj->n_demands,
                                      dj->iterations, &row->bottleneck);
 }

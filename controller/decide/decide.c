@@ -384,7 +384,7 @@ store_assignments(struct decide *d, const struct decide_problem *dp,
 
         set_level(d, job, assigned->jobs[k].level, now);
         job->rank = assigned->jobs[k].rank;
-        job->forced = false;
+        job->forced = assigned->jobs[k].moved;
         job_progress_wait(&job->progress, assigned->jobs[k].waits);
     }
     SHASH_FOR_EACH (node, &d->cluster->jobs) {

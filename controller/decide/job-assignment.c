@@ -9,6 +9,7 @@
 
 #include "controller/decide/decide-override.h"
 #include "controller/decide/decide-problem.h"
+#include "controller/decide/first-weights.h"
 #include "controller/model/cluster.h"
 #include "order/order.h"
 #include "order/result/hysteresis.h"
@@ -359,6 +360,7 @@ job_assignments_init(struct job_assignments *assigned,
         rank_stages(assigned);
     }
     decide_override_levels(policy, assigned->jobs, assigned->n_jobs);
+    first_weights_place(assigned, policy);
     mark_waiting(assigned, dp->op->n_ports,
                  order_classes[policy->order.kind].service
                  == ORDER_SERVICE_SHARE);

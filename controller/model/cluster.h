@@ -201,8 +201,9 @@ struct job {
     enum override_kind override;
     int64_t override_id;        /* 0 without an override. */
     bool forced;                /* The rank comes from an override that has
-                                 * ended or changed, so hysteresis must not
-                                 * preserve it.  Cleared by decide.h. */
+                                 * ended or changed, or from the job's start,
+                                 * so hysteresis must not preserve it.
+                                 * Cleared by decide.h. */
 };
 
 /* What a running stage lacks, see inactive.h. */

@@ -27,6 +27,10 @@ VLOG_DEFINE_THIS_MODULE(demand);
  * counted has an unknown number.  First parameters are one or two. */
 #define UNCOUNTED 4
 
+/* A job starts until it has moved this share of the bytes of an iteration.
+ * First parameters are half of them; the rest is for headers. */
+#define START_SHARE 0.6
+
 /* Bytes that are reported within this time after the end of a stage belong to
  * the stage. */
 #define LATE_MS 400
@@ -531,6 +535,15 @@ demand_counts_iterations(const struct job *job)
     return (job->iteration >= 0 || !(job->moved > 0)
             || (job->model_bytes > 0
                 && job->moved <= UNCOUNTED * known_per_iteration(job)));
+}
+
+/* Returns true if 'job' still moves its first parameters: it has done no
+ * iteration, and has moved no more than they have by the announced model. */
+bool
+demand_is_starting(const struct job *job)
+{
+    return (job->iteration < 1 && job->model_bytes > 0
+            && job->moved <= START_SHARE * known_per_iteration(job));
 }
 
 /* Returns the bytes that all hosts send in one iteration of 'job'. */

@@ -62,6 +62,7 @@ double demand_per_iteration(const struct job *, const struct job_traffic *,
 double demand_bytes_of_iteration(const struct job *);
 int demand_devices(const struct job *);
 bool demand_counts_iterations(const struct job *);
+bool demand_is_starting(const struct job *);
 int64_t demand_remaining_iterations(const struct stage *, const struct job *);
 double demand_add_ended(const struct stage *, struct order_problem *,
                         double release, uint64_t id);

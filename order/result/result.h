@@ -47,6 +47,7 @@ enum order_decider {
                            * iteration-weight.h. */
     ORDER_BY_OVERRIDE,    /* An operator; of single stages and jobs
                            * only. */
+    ORDER_BY_START,       /* Its first parameters; of single jobs only. */
     ORDER_N_DECIDERS
 };
 

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -16,6 +17,7 @@
 #include "tests/unit/controller/decide/decide-world.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/json-get.h"
 
 static void
 a_job_between_stages_keeps_its_level(void **state)
@@ -108,6 +110,55 @@ a_job_before_its_first_iteration_goes_by_its_demand(void **state)
         t->bytes[DIR_TX] = cases[i].moved;
         assert_true(decide_run(f->d, 10000 * (i + 1)));
         assert_int_equal(rank(f, "b/j"), cases[i].rank);
+    }
+}
+
+/* The first weights of "b", the longer search, go before the iterations of
+ * "a", unless it has moved more, iterates, is idle, has an override or a model
+ * that is larger than what "a" has left. */
+static void
+first_weights_go_first(void **state)
+{
+    static const struct {
+        const char *order;
+        int64_t model, moved, iteration;
+        enum override_kind override;
+        int rank;
+    } cases[] = {
+        { "stage", 125000, 0, -1, OVERRIDE_NONE, 0 },
+        { "work", 125000, 0, 0, OVERRIDE_NONE, 0 },
+        { "stage", 125000, 150000, 0, OVERRIDE_NONE, 0 },
+        { "stage", 125000, 400000, 0, OVERRIDE_NONE, 1 },
+        { "stage", 125000, 0, 1, OVERRIDE_NONE, 1 },
+        { "stage", 125000, 0, -1, OVERRIDE_PAUSE, 1 },
+        { "stage", 12000000, 0, -1, OVERRIDE_NONE, 0 },
+        { "stage", 13000000, 0, -1, OVERRIDE_NONE, 1 },
+        { "grouper", 125000, 0, -1, OVERRIDE_NONE, 1 },
+    };
+    struct fixture *f = *state;
+
+    give(f, "00", (int64_t[]){ 100, 300 }, NULL);
+    find_job(f, "a/j")->iteration = 1;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct policy *policy = set_order(f, cases[i].order, "");
+        struct job *job = find_job(f, "b/j");
+        struct json *json;
+
+        job->model_bytes = cases[i].model;
+        job->moved = cases[i].moved;
+        job->iteration = cases[i].iteration;
+        job->override = cases[i].override;
+        assert_true(decide_run(f->d, 10000 * (i + 1)));
+        assert_int_equal(rank(f, "b/j"), cases[i].rank);
+        assert_int_equal(level(f, "b/j") > 0, cases[i].rank);
+        json = decide_explain(f->d, "b/j");
+        assert_int_equal(
+            !strcmp(json_string(json_get(json, "ranked_by", JSON_STRING)),
+                    "start"),
+            cases[i].rank == 0);
+        json_destroy(json);
+        decide_set_policy(f->d, f->stage);
+        policy_destroy(policy);
     }
 }
 
@@ -510,6 +561,7 @@ early_jobs_go_first(void **state)
 
         give(f, "00", (int64_t[]) { 100, 300 }, NULL);
         let_converge(f, "a/j");
+        find_job(f, "b/j")->iteration = 1;
         assert_true(decide_run(f->d, 10000 * (i + 1)));
         assert_int_equal(rank(f, "b/j"), 0);
         assert_int_equal(level(f, "a/j"), 1);
@@ -629,6 +681,7 @@ a_job_of_unknown_size_is_not_last_for_ever(void **state)
     struct job *job;
 
     give(f, "00", (int64_t[]) { 1000, 1000 }, NULL);
+    find_job(f, "a/j")->iteration = 1;
     job = find_job(f, "b/j");
     job->model_bytes = 0;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -651,6 +704,7 @@ main(void)
         TEST(a_job_between_stages_keeps_its_level),
         TEST(a_job_before_its_first_stage_goes_by_its_model),
         TEST(a_job_before_its_first_iteration_goes_by_its_demand),
+        TEST(first_weights_go_first),
         TEST(an_idle_stage_is_behind_all_others),
         TEST(a_job_with_slack_waits),
         TEST(a_job_does_not_pass_by_its_pace_behind_others),
