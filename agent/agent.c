@@ -5,11 +5,16 @@
 #include "agent/agent.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/actuator.h"
+#include "agent/actuate/bpf/kernel.h"
 #include "agent/actuate/shim.h"
 #include "agent/actuate/tc.h"
+#include "agent/identify/bpf/identity.h"
+#include "agent/identify/bpf/pods.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/job-process.h"
 #include "agent/identify/registry.h"
@@ -44,9 +49,9 @@ state_name(const struct agent *a)
 uint64_t
 agent_capacity(const struct agent *a)
 {
-    struct shim_actuator_status status;
+    struct actuator_status status;
 
-    shim_actuator_get_status(a->shim, &status);
+    actuator_get_status(a->actuator, &status);
     return status.rate_bps ? status.rate_bps : a->config->rate_bps;
 }
 
@@ -71,7 +76,7 @@ agent_wanted(const struct agent *a, const struct job *job,
 static void
 send_telemetry(struct agent *a)
 {
-    struct shim_actuator_status status;
+    struct actuator_status status;
     struct telemetry_facts facts = {
         .host = a->config->host, .state = state_name(a), .applied = a->applied,
         .capacity_bps = agent_capacity(a), .status = &status,
@@ -80,11 +85,11 @@ send_telemetry(struct agent *a)
         .time = time_wall_msec()
     };
 
-    shim_actuator_get_status(a->shim, &status);
+    actuator_get_status(a->actuator, &status);
     telemetry_send(a->telemetry, telemetry_compose(&facts));
 }
 
-/* Events of the shim. */
+/* Events of the actuator. */
 
 static void
 on_miss(const struct shim_flow_key *key, void *a_)
@@ -133,10 +138,10 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     }
 }
 
-static const struct shim_actuator_events events = {
-    .miss = on_miss, .traffic = on_traffic, .bursts = on_bursts,
-    .bins = on_bins
-};
+static const struct actuator_events events = { .miss = on_miss,
+                                               .traffic = on_traffic,
+                                               .bursts = on_bursts,
+                                               .bins = on_bins };
 
 /* Events of the tracker. */
 
@@ -148,7 +153,7 @@ set_job(struct agent *a, struct job *job)
     struct shim_slot row;
 
     agent_wanted(a, job, &row);
-    shim_actuator_set_job(a->shim, &row, a->decided);
+    actuator_set_job(a->actuator, &row, a->decided);
 }
 
 static void
@@ -157,7 +162,7 @@ on_job_begin(struct job *job, void *a_)
     struct agent *a = a_;
 
     set_job(a, job);
-    shim_actuator_watch_job(a->shim, job->name, true);
+    actuator_watch_job(a->actuator, job->name, true);
     log_readers_job_begin(a->logs, job->name);
 }
 
@@ -193,8 +198,8 @@ on_job_end(struct job *job, void *a_)
 
     log_readers_job_end(a->logs, job->name);
     send_telemetry(a);          /* With the last counters of the job. */
-    shim_actuator_watch_job(a->shim, job->name, false);
-    shim_actuator_remove_job(a->shim, job->name);
+    actuator_watch_job(a->actuator, job->name, false);
+    actuator_remove_job(a->actuator, job->name);
     job_clear(job);
 }
 
@@ -203,8 +208,9 @@ on_flow_begin(const struct shim_flow_key *key, const struct job *job, void *a_)
 {
     struct agent *a = a_;
 
-    shim_actuator_set_flow(a->shim, key, job->name,
-                           control_ports_match(&job->control_ports, key));
+    a->actuator->class->set_flow(
+        a->actuator, key, job->name,
+        control_ports_match(&job->control_ports, key));
 }
 
 static void
@@ -212,14 +218,26 @@ on_flow_end(const struct shim_flow_key *key, void *a_)
 {
     struct agent *a = a_;
 
-    shim_actuator_remove_flow(a->shim, key);
+    a->actuator->class->remove_flow(a->actuator, key);
 }
 
-static const struct tracker_class tracker_class = {
-    .job_begin = on_job_begin, .job_end = on_job_end,
-    .job_changed = on_job_changed, .job_owner = on_job_owner,
-    .flow_begin = on_flow_begin, .flow_end = on_flow_end
-};
+static uint16_t
+on_job_slot(const char *name, void *a_)
+{
+    const struct agent *a = a_;
+
+    return actuator_slot(a->actuator, name);
+}
+
+static const struct tracker_class tracker_class = { .job_begin = on_job_begin,
+                                                    .job_end = on_job_end,
+                                                    .job_changed =
+                                                        on_job_changed,
+                                                    .job_owner = on_job_owner,
+                                                    .job_slot = on_job_slot,
+                                                    .flow_begin =
+                                                        on_flow_begin,
+                                                    .flow_end = on_flow_end };
 
 /* Progress of jobs. */
 
@@ -232,7 +250,7 @@ store_progress(struct agent *a, struct job *job,
     job->progress = *progress;
     if (!job->has_progress) {
         job->has_progress = true;
-        shim_actuator_watch_job(a->shim, job->name, false);
+        actuator_watch_job(a->actuator, job->name, false);
         job_clear(job);
     }
 }
@@ -260,6 +278,10 @@ add_control_port(struct agent *a, struct job *job, uint16_t port)
 
     if (!control_ports_add(&job->control_ports, htons(port))) {
         return;
+    }
+    if (a->actuator->class->set_control_port) {
+        a->actuator->class->set_control_port(a->actuator, job->name,
+                                             htons(port));
     }
     HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
         if (flow->job == job) {
@@ -362,11 +384,13 @@ agent_load_readers(struct agent *a)
 static void
 open_tracker(struct agent *a)
 {
-    struct tracker_config config = {
-        .cgroup_mount = a->cgroup_mount, .cgroup_root = a->cgroup_root,
-        .netns = a->config->netns, .n_netns = a->config->n_netns,
-        .ports = a->config->ports, .n_ports = a->config->n_ports
-    };
+    struct tracker_config config = { .cgroup_mount = a->cgroup_mount,
+                                     .cgroup_root = a->cgroup_root,
+                                     .netns = a->config->netns,
+                                     .n_netns = a->config->n_netns,
+                                     .ports = a->config->ports,
+                                     .n_ports = a->config->n_ports,
+                                     .identity = a->identity };
 
     if (!a->cgroup_root) {
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
@@ -393,6 +417,82 @@ open_database(struct agent *a)
     report_init(&a->report, idl, a->config->host, time_msec());
 }
 
+/* Loads the programs of the kernel, and attaches them.  Returns NULL or a
+ * malloc()'d message. */
+static char *
+open_identity(struct agent *a)
+{
+    const struct agent_config *c = a->config;
+    char *cgroup = a->cgroup_mount
+                       ? xasprintf("%s/%s", a->cgroup_mount,
+                                   c->kernel_cgroup ? c->kernel_cgroup : "")
+                       : xstrdup("/sys/fs/cgroup");
+    const struct identity_config config = { .pins = c->pins,
+                                            .cgroup = cgroup,
+                                            .mark_shift = c->mark_shift,
+                                            .mode = c->actuator == AGENT_BPF
+                                                        ? IDENTITY_ORDERS
+                                                    : c->actuator == AGENT_SHIM
+                                                        ? IDENTITY_TAGS
+                                                        : IDENTITY_COUNTS };
+    char *error = identity_open(&config, &a->identity);
+    int error_number;
+
+    free(cgroup);
+    for (size_t i = 0; !error && i < c->n_uplinks; i++) {
+        error = identity_add_uplink(a->identity, c->uplinks[i]);
+    }
+    if (error) {
+        return error;
+    }
+    error_number =
+        pods_create(a->identity, c->uplinks, c->n_uplinks, &a->pods);
+    return error_number ? xasprintf("cannot look at the interfaces of pods "
+                                    "(%s)",
+                                    ovs_strerror(error_number))
+                        : NULL;
+}
+
+/* Returns the rate of the link of an interface in bit/s, 0 if the kernel does
+ * not know it. */
+static uint64_t
+link_rate(const char *iface)
+{
+    char *path = xasprintf("/sys/class/net/%s/speed", iface);
+    FILE *stream = fopen(path, "r");
+    long long mbps = 0;
+
+    if (stream) {
+        if (fscanf(stream, "%lld", &mbps) != 1) {
+            mbps = 0;
+        }
+        fclose(stream);
+    }
+    free(path);
+    return MAX(mbps, 0) * UINT64_C(1000000);
+}
+
+static char *
+open_actuator(struct agent *a)
+{
+    const struct agent_config *c = a->config;
+    char *error = c->n_uplinks ? open_identity(a) : NULL;
+
+    if (!error && c->actuator == AGENT_SHIM) {
+        a->actuator = shim_actuator_create(c->shim, c->bypass, &events, a);
+    } else if (!error) {
+        uint64_t rate = 0;
+
+        for (size_t i = 0; i < c->n_uplinks; i++) {
+            rate += link_rate(c->uplinks[i]);
+        }
+        a->actuator = kernel_actuator_create(a->identity,
+                                             c->rate_bps ? c->rate_bps : rate,
+                                             c->n_tc > 0, &events, a);
+    }
+    return error;
+}
+
 /* Starts an agent with 'config', which must outlive it.  Returns NULL and
  * stores it in '*ap', or returns a malloc()'d message. */
 char *
@@ -400,27 +500,28 @@ agent_create(const struct agent_config *config, struct agent **ap)
 {
     struct agent *a = xzalloc(sizeof *a);
     char *path = xasprintf("%s/progress.sock", config->rundir);
-    char *message = NULL;
+    char *message;
     int error;
 
     *ap = NULL;
     a->config = config;
     a->started = a->next_telemetry = time_msec();
     lease_init(&a->lease);
+    a->cgroup_mount = cgroup_mount_from("/proc/mounts");
     error = progress_socket_open(path, on_progress, a, &a->progress);
-    if (error) {
-        message = xasprintf("%s: cannot listen (%s)", path,
-                            ovs_strerror(error));
+    message =
+        error ? xasprintf("%s: cannot listen (%s)", path, ovs_strerror(error))
+              : open_actuator(a);
+    if (message) {
         progress_socket_close(a->progress);
+        pods_destroy(a->pods);
+        identity_close(a->identity);
+        free(a->cgroup_mount);
         free(a);
     } else {
-        a->shim = shim_actuator_create(config->shim, config->bypass, &events,
-                                       a);
-        shim_actuator_set_control(a->shim, &a->wanted.control);
         a->tc = tc_create(config->tc, config->n_tc);
         open_database(a);
         a->telemetry = telemetry_create(config->controller, on_lease, a);
-        a->cgroup_mount = cgroup_mount_from("/proc/mounts");
         if (a->cgroup_mount) {
             a->cgroup_root = xasprintf("%s/%s", a->cgroup_mount,
                                        config->cgroup);
@@ -442,6 +543,7 @@ agent_destroy(struct agent *a)
             job_clear(job);
         }
         tracker_destroy(a->tracker);
+        pods_destroy(a->pods);
         log_readers_destroy(a->logs);
         free(a->cgroup_mount);
         free(a->cgroup_root);
@@ -451,7 +553,8 @@ agent_destroy(struct agent *a)
         host_facts_uninit(&a->facts);
         ovsdb_idl_loop_destroy(a->loop);
         free(a->loop);
-        shim_actuator_destroy(a->shim);
+        actuator_destroy(a->actuator);
+        identity_close(a->identity);
         tc_destroy(a->tc);
         progress_socket_close(a->progress);
         free(a);
@@ -499,11 +602,15 @@ run_lease(struct agent *a, long long now)
         }
     }
     if (a->decided) {
-        shim_actuator_set_lease(a->shim, until,
-                                wanted_default_dscp(&a->wanted));
-        shim_actuator_set_min_share(a->shim, a->wanted.min_share);
-        shim_actuator_set_congestion(a->shim, &a->wanted.congestion);
-        shim_actuator_set_control(a->shim, &a->wanted.control);
+        const struct actuator_wanted wanted = {
+            .until = until,
+            .default_dscp = wanted_default_dscp(&a->wanted),
+            .min_share = a->wanted.min_share,
+            .congestion = a->wanted.congestion,
+            .control = a->wanted.control
+        };
+
+        actuator_set(a->actuator, &wanted);
         tc_set_lease(a->tc, until);
         tc_set_min_share(a->tc, a->wanted.min_share);
         tc_set_dscps(a->tc, a->wanted.dscp);
@@ -513,9 +620,9 @@ run_lease(struct agent *a, long long now)
 static void
 run_applied(struct agent *a)
 {
-    struct shim_actuator_status status;
+    struct actuator_status status;
 
-    shim_actuator_get_status(a->shim, &status);
+    actuator_get_status(a->actuator, &status);
     if (status.in_sync && a->wanted.present) {
         a->applied = a->wanted.version;
     }
@@ -524,7 +631,7 @@ run_applied(struct agent *a)
 static void
 run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
 {
-    struct shim_actuator_status status;
+    struct actuator_status status;
     struct report_facts facts = {
         .state = state_name(a),
         .telemetry = telemetry_is_connected(a->telemetry),
@@ -532,7 +639,7 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
         .host = &a->facts.map
     };
 
-    shim_actuator_get_status(a->shim, &status);
+    actuator_get_status(a->actuator, &status);
     host_facts_run(&a->facts, a->config, status.about, now);
     facts.connected = status.connected;
     facts.bypass = status.bypass;
@@ -551,7 +658,10 @@ agent_run(struct agent *a)
     tracker_run(a->tracker);
     log_readers_run(a->logs);
     run_lease(a, now);
-    shim_actuator_run(a->shim);
+    if (a->pods) {
+        pods_run(a->pods);
+    }
+    actuator_run(a->actuator);
     tc_run(a->tc);
     run_applied(a);
     if (now >= a->next_telemetry) {
@@ -572,7 +682,10 @@ agent_wait(struct agent *a)
     progress_socket_wait(a->progress);
     tracker_wait(a->tracker);
     log_readers_wait(a->logs);
-    shim_actuator_wait(a->shim);
+    if (a->pods) {
+        pods_wait(a->pods);
+    }
+    actuator_wait(a->actuator);
     tc_wait(a->tc);
     report_wait(&a->report);
     poll_timer_wait_until(a->next_telemetry);

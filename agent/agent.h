@@ -29,12 +29,25 @@
 #include "agent/report.h"
 #include "agent/wanted.h"
 
+struct actuator;
+struct identity;
 struct job;
 struct ovsdb_idl_loop;
+struct pods;
 struct port_rule;
-struct shim_actuator;
 struct tc;
 struct tc_iface;
+
+/* What applies the order, see actuate/actuator.h. */
+enum agent_actuator {
+    AGENT_AUTO, /* The kernel if there is an uplink, else the
+                 * shim; never after the options. */
+    AGENT_SHIM,
+    AGENT_BPF,
+    AGENT_OBSERVE, /* The kernel, which counts and changes no
+                    * packet. */
+};
+extern const char *const agent_actuator_names[];
 
 struct agent_config {
     char *host;
@@ -58,6 +71,15 @@ struct agent_config {
     struct tc_iface *tc;        /* Interfaces, see actuate/tc.h. */
     size_t n_tc;
     struct bypass_ports *bypass;        /* Or NULL, see actuate/bypass.h. */
+
+    /* See identify/bpf/identity.h. */
+    enum agent_actuator actuator;
+    char **uplinks; /* Names of interfaces. */
+    size_t n_uplinks;
+    char *pins;
+    char *kernel_cgroup; /* Below the mount, or NULL for all. */
+    uint32_t mark_shift;
+    bool unload; /* Instead of running an agent. */
 };
 
 struct agent {
@@ -77,7 +99,9 @@ struct agent {
     char *cgroup_root;          /* Absolute path of the tree of jobs, NULL if
                                  * there is no cgroup v2. */
     struct tracker *tracker;
-    struct shim_actuator *shim;
+    struct identity *identity; /* NULL without uplinks. */
+    struct pods *pods;         /* NULL without uplinks. */
+    struct actuator *actuator;
     struct tc *tc;
 
     long long started;

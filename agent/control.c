@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/shim.h"
+#include "agent/actuate/actuator.h"
 #include "agent/actuate/tc.h"
 #include "agent/actuate/traffic.h"
 #include "agent/agent.h"
@@ -69,10 +69,10 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     const struct agent *a = a_;
     const struct registry *registry = tracker_registry(a->tracker);
     long long until = lease_until(&a->lease);
-    struct shim_actuator_status status;
+    struct actuator_status status;
     struct json *json = json_object_create();
 
-    shim_actuator_get_status(a->shim, &status);
+    actuator_get_status(a->actuator, &status);
     json_object_put_string(json, "host", a->config->host);
     json_object_put_string(json, "agent", STAGECOACH_VERSION);
     json_object_put_string(json, "state", a->ordered ? "ordered" : "fair");

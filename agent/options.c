@@ -5,6 +5,7 @@
 #include "agent/options.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/tc.h"
 #include "agent/agent.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/identify/claim.h"
 #include "base/json-check.h"
 #include "base/options.h"
@@ -100,11 +102,66 @@ add_netns(const char *text, void *config)
     return NULL;
 }
 
+const char *const agent_actuator_names[] = { [AGENT_AUTO] = "auto",
+                                             [AGENT_SHIM] = "shim",
+                                             [AGENT_BPF] = "bpf",
+                                             [AGENT_OBSERVE] = "observe",
+                                             NULL };
+
+static char *
+parse_actuator(const char *text, void *actuator)
+{
+    for (int i = 0; agent_actuator_names[i]; i++) {
+        if (!strcmp(text, agent_actuator_names[i])) {
+            *(enum agent_actuator *) actuator = i;
+            return NULL;
+        }
+    }
+    return xasprintf("\"%s\" is no actuator, auto, shim, bpf and observe are "
+                     "allowed",
+                     text);
+}
+
+static char *
+add_uplink(const char *text, void *config)
+{
+    struct agent_config *c = config;
+
+    if (!text[0] || strlen(text) >= IFNAMSIZ || strchr(text, '/')) {
+        return xasprintf("\"%s\" is not the name of an interface, such as "
+                         "eth0",
+                         text);
+    }
+    c->uplinks = xrealloc(c->uplinks, (c->n_uplinks + 1) * sizeof *c->uplinks);
+    c->uplinks[c->n_uplinks++] = xstrdup(text);
+    return NULL;
+}
+
+/* Stores the number of the lowest of the bits of packets' marks that carry a
+ * slot. */
+static char *
+parse_mark(const char *text, void *shift)
+{
+    unsigned int value;
+
+    if (!strcmp(text, "none")) {
+        *(uint32_t *) shift = IDENTITY_NO_MARK;
+    } else if (str_to_uint(text, 10, &value)
+               && value <= IDENTITY_NO_MARK - IDENTITY_MARK_BITS) {
+        *(uint32_t *) shift = value;
+    } else {
+        return xasprintf("\"%s\" is not the lowest of 11 bits of the mark, 0 "
+                         "to 21 and none are allowed",
+                         text);
+    }
+    return NULL;
+}
+
 #define AT(MEMBER) OPTION_AT(struct agent_config, MEMBER)
 
 static const struct option_row rows[] = {
-    { "host", OPTION_COPY, AT(host), .value = "NAME",
-      .shown = "the host name", .help = "name of this host" },
+    { "host", OPTION_COPY, AT(host), .value = "NAME", .shown = "the host name",
+      .help = "name of this host" },
     { "db", OPTION_COPY, AT(db), .value = "REMOTE",
       .shown = "unix:CONTROLLER/hosts.sock", .help = "hosts database" },
     { "controller", OPTION_COPY, AT(controller), .value = "REMOTE",
@@ -136,6 +193,27 @@ static const struct option_row rows[] = {
       .parse = add_tc,
       .help = "configure the kernel's queues of this interface, one class "
               "per level" },
+    { "actuator", OPTION_CUSTOM, AT(actuator),
+      .value = "auto|shim|bpf|observe", .shown = "auto",
+      .parse = parse_actuator,
+      .help = "what applies the order: bpf is the kernel, observe the kernel "
+              "that only counts, auto is bpf with --uplink, else shim" },
+    { "uplink", OPTION_CUSTOM, .value = "IFACE", .repeated = true,
+      .parse = add_uplink,
+      .help = "interface whose packets the kernel marks and counts; with "
+              "--actuator shim, the host's interface to a shim with "
+              "--host-tags yes" },
+    { "pins", OPTION_COPY, AT(pins), .value = "DIR", .shown = IDENTITY_PINS,
+      .help = "folder of bpffs for what the agent has in the kernel" },
+    { "kernel-cgroup", OPTION_COPY, AT(kernel_cgroup), .value = "PATH",
+      .help = "cgroup, relative to the cgroup v2 mount, whose sockets the "
+              "kernel knows (default: all)" },
+    { "unload", OPTION_FLAG, AT(unload),
+      .help = "detach the programs of the kernel, remove DIR, and end" },
+    { "mark", OPTION_CUSTOM, AT(mark_shift), .value = "BIT|none", .shown = "0",
+      .parse = parse_mark,
+      .help = "the lowest of 11 bits of the mark that carry a slot from a "
+              "pod to the uplink" },
     { "netns", OPTION_CUSTOM, .value = "NAME", .repeated = true,
       .parse = add_netns,
       .help = "attribute the sockets of this network namespace too" },
@@ -239,6 +317,29 @@ use_controllers(struct agent_config *c)
     tls_set_default(TLS_DIRECTORY);
 }
 
+/* Decides about "auto", and checks what belongs to the kernel. */
+static void
+complete_actuator(struct agent_config *c)
+{
+    if (c->actuator == AGENT_AUTO) {
+        c->actuator = c->n_uplinks ? AGENT_BPF : AGENT_SHIM;
+    }
+    if (c->actuator != AGENT_SHIM && !c->n_uplinks) {
+        bad_option("--actuator %s: it needs --uplink, such as --uplink eth0",
+                   agent_actuator_names[c->actuator]);
+    }
+    if (c->actuator == AGENT_OBSERVE && c->n_tc) {
+        bad_option("--actuator observe: it changes no queues, --tc is for "
+                   "bpf and shim");
+    }
+    if (c->kernel_cgroup && !cgroup_root_is_valid(c->kernel_cgroup)) {
+        bad_option("--kernel-cgroup: \"%s\" is not a path below the cgroup v2 "
+                   "mount, such as stagecoach/h0",
+                   c->kernel_cgroup);
+    }
+    c->pins = c->pins ? c->pins : xstrdup(IDENTITY_PINS);
+}
+
 /* Fills in what was not given, and checks what was. */
 static void
 complete(struct agent_config *c)
@@ -267,6 +368,7 @@ complete(struct agent_config *c)
                    "such as stagecoach/h0", c->cgroup);
     }
     check_remotes(c->controller);
+    complete_actuator(c);
 }
 
 void
@@ -295,4 +397,10 @@ agent_options_uninit(struct agent_config *c)
     free(c->ports);
     free(c->tc);
     free(c->bypass);
+    for (size_t i = 0; i < c->n_uplinks; i++) {
+        free(c->uplinks[i]);
+    }
+    free(c->uplinks);
+    free(c->pins);
+    free(c->kernel_cgroup);
 }

@@ -14,6 +14,7 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/options.h"
 #include "base/run-directory.h"
 #include "base/service-notify.h"
@@ -81,6 +82,7 @@ static const struct privilege {
     { CAP_NET_ADMIN, "CAP_NET_ADMIN",
       "keeping interfaces' queues, and joining the shim's in the kernel when "
       "it is gone" },
+    { CAP_BPF, "CAP_BPF", "the programs that know the job of each packet" },
     { CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
       "reading the sockets of other network namespaces" },
     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
@@ -178,6 +180,13 @@ main(int argc, char *argv[])
     signal(SIGHUP, on_sighup);
     fatal_ignore_sigpipe();
     agent_options_parse(argc, argv, &config);
+    if (config.unload) {
+        error = identity_detach(config.pins);
+        if (error) {
+            ovs_fatal(0, "%s", error);
+        }
+        return EXIT_SUCCESS;
+    }
     if (mkdir(config.rundir, 0755) && errno != EEXIST) {
         ovs_fatal(errno, "%s: cannot make the directory", config.rundir);
     }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/shim.h"
+#include "agent/actuate/actuator.h"
 #include "agent/actuate/traffic.h"
 #include "agent/identify/registry.h"
 #include "agent/pairs.h"
@@ -300,7 +300,7 @@ compose_shim(const struct shim_stats *stats,
 struct json *
 telemetry_compose(const struct telemetry_facts *facts)
 {
-    const struct shim_actuator_status *status = facts->status;
+    const struct actuator_status *status = facts->status;
     struct json *json = json_object_create();
     struct json *ports = json_object_create();
     struct json *jobs = json_array_create_empty();

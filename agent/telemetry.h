@@ -23,7 +23,7 @@
 struct job;
 struct json;
 struct registry;
-struct shim_actuator_status;
+struct actuator_status;
 struct telemetry;
 
 /* Content of a message. */
@@ -32,7 +32,7 @@ struct telemetry_facts {
     const char *state;          /* "ordered" or "fair". */
     int64_t applied;
     uint64_t capacity_bps;      /* 0 if unknown. */
-    const struct shim_actuator_status *status;
+    const struct actuator_status *status;
     const struct registry *registry;
     bool pairs;                 /* Include the bytes to each address. */
     long long time;             /* ms since the epoch. */

@@ -23,7 +23,7 @@ cd "$(dirname "$0")/.."
 
 # What each is for: docs/dependencies.md.
 packages="
-    gcc libc6-dev meson ninja-build pkg-config python3 make
+    gcc clang libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
     libpcap-dev libmnl-dev libbpf-dev libcap-ng-dev libpcre2-dev libxxhash-dev libyaml-dev

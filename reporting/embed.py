@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes C source of files for browsers, see reporting/ui-file.h.
+"""Makes C source of files: of those for browsers, see reporting/ui-file.h.
 
 embed.py table OUTPUT FILE...: the dashboard's files; the URL path of each is
 what its name has from the last "/ui/" on.
@@ -9,6 +9,9 @@ what its name has from the last "/ui/" on.
 embed.py page OUTPUT TEMPLATE: one HTML page of TEMPLATE and the local styles
 and scripts that it refers to.  ES modules become one script.  The page's
 Content-Security-Policy allows exactly these styles and scripts.
+
+embed.py bytes OUTPUT FILE: an array with the content of FILE; both have the
+name of OUTPUT, with underscores.
 
 If a folder has a file SHA256SUMS, its files come from elsewhere and must have
 these hashes.
@@ -127,9 +130,19 @@ def make_page(template):
             + to_c(page.encode() + b"\0") + "};\n")
 
 
+def make_bytes(output, path):
+    name = pathlib.Path(output).stem.replace("-", "_")
+    data = pathlib.Path(path).read_bytes()
+    return (f"#include <stddef.h>\n\nconst unsigned char {name}[] = {{\n"
+            f"{to_c(data)}}};\nconst size_t {name}_size = {len(data)};\n")
+
+
 def main(kind, output, *files):
-    text = {"table": make_table, "page": make_page}[kind](*files)
-    pathlib.Path(output).write_text(HEAD + text)
+    if kind == "bytes":
+        text = make_bytes(output, *files)
+    else:
+        text = HEAD + {"table": make_table, "page": make_page}[kind](*files)
+    pathlib.Path(output).write_text(text)
 
 
 main(*sys.argv[1:])

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/actuator.h"
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"
@@ -41,8 +42,9 @@ enum {
 };
 
 struct shim_actuator {
+    struct actuator base;
     char *path;                 /* Of the shim's control socket. */
-    const struct shim_actuator_events *events;
+    const struct actuator_events *events;
     void *aux;                  /* Argument of the events. */
 
     struct shim_client *conn;   /* NULL while disconnected. */
@@ -66,14 +68,11 @@ struct shim_actuator {
     bool slots_dirty;           /* Desired rows may differ from installed. */
     int n_pending_changes;      /* Changes of tables without a reply. */
 
-    long long lease_until;      /* LLONG_MIN before the first set_lease(). */
-    uint8_t default_dscp;       /* Of traffic that belongs to no job. */
-    bool lease_dirty;           /* Send the lease now, not at 'next_lease'. */
-    uint32_t min_share;         /* As in struct shim_min_share. */
-    bool min_share_dirty;       /* 'min_share' must be sent. */
-    struct shim_congestion congestion;
-    bool congestion_dirty;      /* 'congestion' must be sent. */
-    struct shim_control control; /* DSCPs of the policy. */
+    struct actuator_wanted wanted; /* 'until' is LLONG_MIN before the
+                                    * first one. */
+    bool lease_dirty;      /* Send the lease now, not at 'next_lease'. */
+    bool min_share_dirty;  /* 'min_share' must be sent. */
+    bool congestion_dirty; /* 'congestion' must be sent. */
 
     /* time_msec() of the next attempt to connect, request for counters,
      * renewal of the lease, and request for all tables. */
@@ -86,12 +85,21 @@ struct shim_actuator {
     struct flow_changes flow_changes;
 };
 
-struct shim_actuator *
+static const struct actuator_class shim_actuator_class;
+
+static struct shim_actuator *
+shim_actuator_cast(const struct actuator *a)
+{
+    return CONTAINER_OF(a, struct shim_actuator, base);
+}
+
+struct actuator *
 shim_actuator_create(const char *path, const struct bypass_ports *bypass,
-                     const struct shim_actuator_events *events, void *aux)
+                     const struct actuator_events *events, void *aux)
 {
     struct shim_actuator *s = xzalloc(sizeof *s);
 
+    s->base.class = &shim_actuator_class;
     s->path = xstrdup(path);
     s->bypass = bypass_create(bypass, time_msec());
     s->events = events;
@@ -99,18 +107,20 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     slot_table_init(&s->slots);
     flow_set_init(&s->flows);
     shash_init(&s->watched);
-    s->lease_until = LLONG_MIN;
-    s->min_share = SHIM_MIN_SHARE_DEFAULT;
-    memset(&s->congestion, 0xff, sizeof s->congestion);
-    s->control.dscp = SHIM_CONTROL_DSCP;
+    s->wanted.until = LLONG_MIN;
+    s->wanted.min_share = SHIM_MIN_SHARE_DEFAULT;
+    memset(&s->wanted.congestion, 0xff, sizeof s->wanted.congestion);
+    s->wanted.control.dscp = SHIM_CONTROL_DSCP;
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
-    return s;
+    return &s->base;
 }
 
-void
-shim_actuator_destroy(struct shim_actuator *s)
+static void
+shim_destroy(struct actuator *a)
 {
+    struct shim_actuator *s = shim_actuator_cast(a);
+
     shim_client_close(s->conn);
     bypass_destroy(s->bypass);
     slot_table_uninit(&s->slots);
@@ -472,7 +482,8 @@ receive_messages(struct shim_actuator *s, long long now)
 static void
 send_control(struct shim_actuator *s)
 {
-    send_request(s, SHIM_CONTROL, &s->control, sizeof s->control);
+    send_request(s, SHIM_CONTROL, &s->wanted.control,
+                 sizeof s->wanted.control);
 }
 
 static void
@@ -506,8 +517,9 @@ try_to_connect(struct shim_actuator *s, long long now)
     }
     s->last_rx = now;
     s->lease_dirty = true;
-    s->min_share_dirty = s->min_share != SHIM_MIN_SHARE_DEFAULT;
-    s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_DEFAULT;
+    s->min_share_dirty = s->wanted.min_share != SHIM_MIN_SHARE_DEFAULT;
+    s->congestion_dirty =
+        s->wanted.congestion.gamma != SHIM_CONGESTION_DEFAULT;
     s->next_stats = s->next_about = now;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
     send_control(s);            /* Its reply precedes the tables. */
@@ -564,16 +576,16 @@ send_changes(struct shim_actuator *s)
 static void
 send_lease(struct shim_actuator *s, long long now)
 {
-    struct shim_lease lease = { .default_dscp = s->default_dscp };
+    struct shim_lease lease = { .default_dscp = s->wanted.default_dscp };
 
     s->lease_dirty = false;
     s->next_lease = LLONG_MAX;
-    if (s->lease_until == LLONG_MIN) {
+    if (s->wanted.until == LLONG_MIN) {
         return;
     }
-    if (s->lease_until > now) {
-        lease.ms = MIN(s->lease_until - now, LEASE_MS);
-        s->next_lease = MIN(now + LEASE_RENEW_MS, s->lease_until);
+    if (s->wanted.until > now) {
+        lease.ms = MIN(s->wanted.until - now, LEASE_MS);
+        s->next_lease = MIN(now + LEASE_RENEW_MS, s->wanted.until);
     }
     send_request(s, SHIM_LEASE, &lease, sizeof lease);
 }
@@ -581,7 +593,7 @@ send_lease(struct shim_actuator *s, long long now)
 static void
 send_min_share(struct shim_actuator *s)
 {
-    struct shim_min_share min_share = { .share = s->min_share };
+    struct shim_min_share min_share = { .share = s->wanted.min_share };
 
     s->min_share_dirty = false;
     send_request(s, SHIM_MIN_SHARE, &min_share, sizeof min_share);
@@ -591,12 +603,14 @@ static void
 send_congestion(struct shim_actuator *s)
 {
     s->congestion_dirty = false;
-    send_request(s, SHIM_CONGESTION, &s->congestion, sizeof s->congestion);
+    send_request(s, SHIM_CONGESTION, &s->wanted.congestion,
+                 sizeof s->wanted.congestion);
 }
 
-void
-shim_actuator_run(struct shim_actuator *s)
+static void
+shim_run(struct actuator *a)
 {
+    struct shim_actuator *s = shim_actuator_cast(a);
     long long now = time_msec();
 
     if (!s->conn && now >= s->next_connect) {
@@ -634,9 +648,10 @@ shim_actuator_run(struct shim_actuator *s)
     }
 }
 
-void
-shim_actuator_wait(const struct shim_actuator *s)
+static void
+shim_wait(const struct actuator *a)
 {
+    const struct shim_actuator *s = shim_actuator_cast(a);
     bypass_wait(s->bypass, time_msec());
     if (!s->conn) {
         poll_timer_wait_until(s->next_connect);
@@ -656,94 +671,79 @@ shim_actuator_wait(const struct shim_actuator *s)
     }
 }
 
-void
-shim_actuator_set_job(struct shim_actuator *s, const struct shim_slot *row,
-                      bool decided)
+static void
+shim_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
 {
+    struct shim_actuator *s = shim_actuator_cast(a);
+
     slot_table_want(&s->slots, row, decided);
     s->slots_dirty = true;
     flow_set_recheck(&s->flows);
 }
 
-void
-shim_actuator_remove_job(struct shim_actuator *s, const char *name)
+static void
+shim_remove_job(struct actuator *a, const char *job)
 {
-    slot_table_unwant(&s->slots, name);
+    struct shim_actuator *s = shim_actuator_cast(a);
+
+    slot_table_unwant(&s->slots, job);
     s->slots_dirty = true;
 }
 
-void
-shim_actuator_watch_job(struct shim_actuator *s, const char *name, bool watch)
+static void
+shim_watch_job(struct actuator *a, const char *job, bool watch)
 {
-    watched_set(&s->watched, name, watch);
+    watched_set(&shim_actuator_cast(a)->watched, job, watch);
 }
 
-void
-shim_actuator_set_flow(struct shim_actuator *s,
-                       const struct shim_flow_key *key, const char *job,
-                       bool control)
+static uint16_t
+shim_slot_of(const struct actuator *a, const char *job)
 {
-    flow_set_want(&s->flows, key, job, control);
+    return slot_table_number(&shim_actuator_cast(a)->slots, job);
 }
 
-void
-shim_actuator_remove_flow(struct shim_actuator *s,
-                          const struct shim_flow_key *key)
+static void
+shim_set_flow(struct actuator *a, const struct shim_flow_key *key,
+              const char *job, bool control)
 {
-    flow_set_unwant(&s->flows, key);
+    flow_set_want(&shim_actuator_cast(a)->flows, key, job, control);
 }
 
-void
-shim_actuator_set_lease(struct shim_actuator *s, long long until,
-                        uint8_t default_dscp)
+static void
+shim_remove_flow(struct actuator *a, const struct shim_flow_key *key)
 {
+    flow_set_unwant(&shim_actuator_cast(a)->flows, key);
+}
+
+/* A renewal of the lease can wait for 'next_lease'; a begin, an end or another
+ * DSCP is sent at once. */
+static void
+shim_set(struct actuator *a, const struct actuator_wanted *wanted)
+{
+    struct shim_actuator *s = shim_actuator_cast(a);
+    const struct actuator_wanted *old = &s->wanted;
     long long now = time_msec();
+    bool new_control =
+        memcmp(&old->control, &wanted->control, sizeof old->control) != 0;
 
-    /* A renewal can wait for 'next_lease'; a begin, an end or another DSCP
-     * is sent at once. */
-    if ((until > now) != (s->lease_until > now)
-        || s->lease_until == LLONG_MIN || default_dscp != s->default_dscp) {
-        s->lease_dirty = true;
-    }
-    s->lease_until = until;
-    s->default_dscp = default_dscp;
-}
-
-void
-shim_actuator_set_min_share(struct shim_actuator *s, uint32_t share)
-{
-    if (share != s->min_share) {
-        s->min_share = share;
-        s->min_share_dirty = true;
+    s->lease_dirty |=
+        ((wanted->until > now) != (old->until > now) || old->until == LLONG_MIN
+         || old->default_dscp != wanted->default_dscp);
+    s->min_share_dirty |= old->min_share != wanted->min_share;
+    s->congestion_dirty |=
+        memcmp(&old->congestion, &wanted->congestion, sizeof old->congestion)
+        != 0;
+    s->wanted = *wanted;
+    if (new_control && s->conn) {
+        send_control(s);
     }
 }
 
-void
-shim_actuator_set_congestion(struct shim_actuator *s,
-                             const struct shim_congestion *c)
+static void
+shim_get_status(const struct actuator *a, struct actuator_status *status)
 {
-    if (memcmp(&s->congestion, c, sizeof *c)) {
-        s->congestion = *c;
-        s->congestion_dirty = true;
-    }
-}
+    const struct shim_actuator *s = shim_actuator_cast(a);
 
-void
-shim_actuator_set_control(struct shim_actuator *s,
-                          const struct shim_control *control)
-{
-    if (memcmp(&s->control, control, sizeof *control)) {
-        s->control = *control;
-        if (s->conn) {
-            send_control(s);
-        }
-    }
-}
-
-void
-shim_actuator_get_status(const struct shim_actuator *s,
-                         struct shim_actuator_status *status)
-{
     status->connected = s->conn && !s->pending;
     status->in_sync = status->connected && !s->slots_dirty
                       && !flow_set_is_dirty(&s->flows)
@@ -755,3 +755,18 @@ shim_actuator_get_status(const struct shim_actuator *s,
     status->about = s->about ? s->about : "";
     status->totals = &s->traffic.total;
 }
+
+static const struct actuator_class shim_actuator_class = {
+    .name = "shim",
+    .destroy = shim_destroy,
+    .run = shim_run,
+    .wait = shim_wait,
+    .set = shim_set,
+    .set_job = shim_set_job,
+    .remove_job = shim_remove_job,
+    .watch_job = shim_watch_job,
+    .slot = shim_slot_of,
+    .get_status = shim_get_status,
+    .set_flow = shim_set_flow,
+    .remove_flow = shim_remove_flow,
+};

@@ -53,7 +53,7 @@ void tc_destroy(struct tc *);
 void tc_run(struct tc *);
 void tc_wait(const struct tc *);
 
-/* As shim_actuator_set_lease() and shim_actuator_set_min_share(). */
+/* As in struct actuator_wanted. */
 void tc_set_lease(struct tc *, long long until);
 void tc_set_min_share(struct tc *, uint32_t share);
 

@@ -216,6 +216,27 @@ check_capabilities(struct doctor *d)
     }
 }
 
+/* Checks whether the host can take part without a shim. */
+static void
+check_actuator(struct doctor *d)
+{
+    bool may = effective_capabilities(d) & (UINT64_C(1) << CAP_BPF);
+
+    if (!kernel_is_from(d, 6, 1)) {
+        add(d, "actuator", DOCTOR_NOTE, xstrdup("Linux 6.1, or a shim"),
+            "the kernel cannot order for \"--actuator bpf\"");
+    } else if (!has(d, "/sys/fs/bpf", F_OK) || !may) {
+        add(d, "actuator", DOCTOR_NOTE,
+            xstrdup("a kernel with CONFIG_BPF_SYSCALL, and "
+                    "AmbientCapabilities=CAP_BPF in the unit"),
+            "without %s, \"--actuator bpf\" is impossible",
+            may ? "/sys/fs/bpf" : "CAP_BPF");
+    } else {
+        add(d, "actuator", DOCTOR_OK, NULL,
+            "the kernel can order for \"--actuator bpf\", without a shim");
+    }
+}
+
 /* A kernel feature: the symbol that is present with it, and the module that
  * provides it. */
 struct part {
@@ -634,14 +655,11 @@ static const struct {
     void (*run)(struct doctor *);
     bool quick;
 } checks[] = {
-    { check_cgroup, true },
-    { check_capabilities, true },
-    { check_sock_diag, false },
-    { check_memory, false },    /* The shim knows better. */
-    { check_ports, false },
-    { check_queueing, false },
-    { check_tcp, true },
-    { check_daemons, false },
+    { check_cgroup, true },     { check_capabilities, true },
+    { check_sock_diag, false }, { check_actuator, false },
+    { check_memory, false }, /* The shim knows better. */
+    { check_ports, false },     { check_queueing, false },
+    { check_tcp, true },        { check_daemons, false },
     { check_clock, true },
 };
 

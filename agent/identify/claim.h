@@ -59,6 +59,8 @@ struct claim {
                                  * for processes. */
     uint64_t born;              /* Start time of the process, clock ticks
                                  * since boot; 0 if unknown. */
+    bool adopted;               /* Written by tracker.c: the kernel knows the
+                                 * process's older sockets. */
     bool has_uid;               /* 'uid' is valid. */
     uid_t uid;                  /* User of the process, or the one that the
                                  * launcher has named. */

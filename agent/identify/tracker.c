@@ -16,11 +16,15 @@
 #include <unistd.h>
 
 #include "agent/identify/attribution.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/identify/cgroup.h"
 #include "agent/identify/flow-table.h"
+#include "agent/identify/kernel-claims.h"
 #include "agent/identify/miss-filter.h"
 #include "agent/identify/netns-views.h"
+#include "agent/identify/process-jobs.h"
 #include "agent/identify/process.h"
+#include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/sock-diag.h"
 #include "openvswitch/poll-loop.h"
@@ -40,6 +44,11 @@ struct tracker {
     struct miss_filter misses;
     struct netns_views views;
     struct attribution *attribution;
+    struct kernel_claims *claims;   /* NULL without identity. */
+    struct process_jobs *processes; /* NULL without identity. */
+    struct questions *questions;    /* NULL without identity. */
+    uint64_t began; /* When the kernel's programs were there: clock
+                     * ticks since boot. */
     const struct netns_view *view;      /* View of the dump in progress. */
 
     long long now;              /* time_msec() of the current run. */
@@ -466,7 +475,11 @@ scan_all_cgroups(struct tracker *t)
 {
     t->next_scan = LLONG_MAX;
     scan_cgroups(t);
-    update_namespaces(t);
+    if (t->claims) {
+        kernel_claims_touch(t->claims);
+    } else {
+        update_namespaces(t);
+    }
 }
 
 #define TICK_MS 1000            /* Time between scans that were not
@@ -480,6 +493,9 @@ job_begins(struct job *job, void *t_)
 
     VLOG_INFO("%s: job is on this host", job->name);
     t->class->job_begin(job, t->aux);
+    if (t->claims) {
+        kernel_claims_touch(t->claims);
+    }
 }
 
 static void
@@ -513,6 +529,102 @@ end_squatters(struct job *job, void *t_)
     restart_attribution(t);
 }
 
+static uint16_t
+slot_of(const char *name, void *t_)
+{
+    struct tracker *t = t_;
+
+    return t->class->job_slot(name, t->aux);
+}
+
+static void
+set_ports(struct tracker *t)
+{
+    uint16_t *rules = xcalloc(UINT16_MAX + 1, sizeof *rules);
+
+    for (size_t i = t->config.n_ports; i-- > 0;) {
+        const struct port_rule *rule = &t->config.ports[i];
+
+        for (int port = rule->first; port <= rule->last; port++) {
+            rules[port] = i + 1;
+        }
+    }
+    identity_set_ports(t->config.identity, rules);
+    free(rules);
+}
+
+/* Opens what answers the kernel, and asks about all processes: their sockets
+ * the kernel did not see being made. */
+static void
+open_kernel(struct tracker *t)
+{
+    struct process self;
+
+    t->claims =
+        kernel_claims_create(t->config.identity, &t->registry, slot_of, t);
+    t->processes = process_jobs_create(&t->registry, t->config.cgroup_root);
+    t->questions = questions_create(t->processes);
+    t->began = process_read(getpid(), &self) ? self.born : 0;
+    set_ports(t);
+    questions_add_all(t->questions);
+    t->next_dump = LLONG_MAX;
+}
+
+/* A process with a socket on a port of a job is claimed for it, and thereby
+ * all its sockets. */
+static void
+claim_by_port(struct tracker *t, pid_t pid, size_t rule)
+{
+    struct process process;
+
+    if (rule <= t->config.n_ports && !process_jobs_claim(t->processes, pid)
+        && process_read(pid, &process)) {
+        process_jobs_add(t->processes, &process, CLAIM_PORT,
+                         t->config.ports[rule - 1].job, t->now);
+        kernel_claims_touch(t->claims);
+    }
+}
+
+static void
+take_question(const struct identity_question *question, void *t_)
+{
+    struct tracker *t = t_;
+
+    if (question->rule) {
+        claim_by_port(t, question->tgid, question->rule);
+    } else {
+        questions_add(t->questions, question->tgid, question->uid);
+    }
+}
+
+/* Tells the kernel about the sockets of processes of jobs that are older than
+ * the agent. */
+static void
+adopt_sockets(struct tracker *t)
+{
+    struct claim *claim;
+
+    HMAP_FOR_EACH (claim, node, &t->registry.claims) {
+        if (claim->what.kind == CLAIMS_PROCESS && !claim->adopted) {
+            claim->adopted = true;
+            if (claim->born <= t->began) {
+                identity_adopt(t->config.identity, claim->what.id);
+            }
+        }
+    }
+}
+
+static void
+run_kernel(struct tracker *t)
+{
+    identity_take_questions(t->config.identity, take_question, t);
+    if (questions_run(t->questions, t->now)) {
+        adopt_sockets(t);
+        kernel_claims_touch(t->claims);
+    }
+    kernel_claims_run(t->claims, t->now);
+}
+
 struct tracker *
 tracker_create(const struct tracker_config *config,
                const struct tracker_class *class, void *aux)
@@ -544,8 +656,13 @@ tracker_create(const struct tracker_config *config,
     /* The first run finds running jobs. */
     t->now = time_msec();
     t->next_tick = t->now + TICK_MS;
+    if (config->identity) {
+        open_kernel(t);
+    }
     scan_all_cgroups(t);
-    dump_sockets(t, true);
+    if (!config->identity) {
+        dump_sockets(t, true);
+    }
     return t;
 }
 
@@ -560,6 +677,9 @@ tracker_destroy(struct tracker *t)
     miss_filter_uninit(&t->misses);
     netns_views_uninit(&t->views);
     attribution_destroy(t->attribution);
+    questions_destroy(t->questions);
+    process_jobs_destroy(t->processes);
+    kernel_claims_destroy(t->claims);
     if (t->mount_fd >= 0) {
         close(t->mount_fd);
     }
@@ -613,6 +733,9 @@ tracker_run(struct tracker *t)
     while (miss_filter_next(&t->misses, t->now, &key, &since)) {
         look_up_miss(t, &key, since);
     }
+    if (t->claims) {
+        run_kernel(t);
+    }
 }
 
 void
@@ -620,6 +743,10 @@ tracker_wait(struct tracker *t)
 {
     long long due = miss_filter_due(&t->misses);
 
+    if (t->claims) {
+        questions_wait(t->questions);
+        kernel_claims_wait(t->claims);
+    }
     if (due <= t->now) {
         poll_immediate_wake();
         return;
@@ -632,6 +759,9 @@ void
 tracker_miss(struct tracker *t, const struct shim_flow_key *key)
 {
     t->n_misses++;
+    if (t->claims) {
+        return; /* The kernel knows. */
+    }
     miss_filter_report(&t->misses, key, time_msec());
 }
 
@@ -661,10 +791,16 @@ tracker_register(struct tracker *t, const char *name)
 static void
 restart_attribution(struct tracker *t)
 {
+    tracker_request_scan(t);
+    if (t->claims) {
+        process_jobs_clear(t->processes);
+        questions_again(t->questions);
+        kernel_claims_touch(t->claims);
+        return;
+    }
     attribution_clear(t->attribution);
     miss_filter_clear(&t->misses);
     t->next_dump = t->now;
-    tracker_request_scan(t);
 }
 
 char *

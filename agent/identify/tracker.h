@@ -39,6 +39,7 @@
 #include "wire/shim-protocol.h"
 
 struct flow_table;
+struct identity;
 struct job;
 struct json;
 struct port_rule;
@@ -61,7 +62,11 @@ struct tracker_class {
     /* The user or the registration of the job has changed. */
     void (*job_changed)(struct job *, void *aux);       /* May be NULL. */
 
-    /* Also called when a flow changes its job. */
+    /* Returns the slot of the job called 'name', 0 if it has none.  Needed
+     * with 'identity' only. */
+    uint16_t (*job_slot)(const char *name, void *aux);
+
+    /* Also called when a flow changes its job.  Never with 'identity'. */
     void (*flow_begin)(const struct shim_flow_key *, const struct job *,
                        void *aux);
     void (*flow_end)(const struct shim_flow_key *, void *aux);
@@ -78,6 +83,8 @@ struct tracker_config {
     size_t n_netns;
     const struct port_rule *ports;
     size_t n_ports;
+    struct identity *identity; /* The kernel knows the job of each packet, and
+                                * asks; NULL: sockets are looked up. */
 };
 
 struct tracker *tracker_create(const struct tracker_config *,

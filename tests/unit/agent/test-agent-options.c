@@ -5,12 +5,16 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "agent/actuate/bypass.h"
 #include "agent/agent.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/options.h"
 #include "util.h"
 
@@ -79,6 +83,55 @@ an_explicit_remote_replaces_that_of_the_controllers(void **state OVS_UNUSED)
     agent_options_uninit(&config);
 }
 
+static void
+an_uplink_chooses_the_kernel(void **state OVS_UNUSED)
+{
+    struct agent_config config;
+
+    parse("--rate=1Gbit", NULL, &config);
+    assert_int_equal(config.actuator, AGENT_SHIM);
+    agent_options_uninit(&config);
+    parse("--uplink=eth0", "--uplink=eth1", &config);
+    assert_int_equal(config.actuator, AGENT_BPF);
+    assert_int_equal(config.n_uplinks, 2);
+    assert_string_equal(config.uplinks[1], "eth1");
+    assert_string_equal(config.pins, IDENTITY_PINS);
+    agent_options_uninit(&config);
+    parse("--actuator=observe", "--uplink=eth0", &config);
+    assert_int_equal(config.actuator, AGENT_OBSERVE);
+    agent_options_uninit(&config);
+}
+
+/* Returns the exit status of an agent that cannot start. */
+static int
+status_of(const char *option, const char *other)
+{
+    struct agent_config config;
+    int status;
+    pid_t pid = fork();
+
+    if (!pid) {
+        assert_non_null(freopen("/dev/null", "w", stderr));
+        parse(option, other, &config);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WEXITSTATUS(status);
+}
+
+static void
+an_actuator_must_fit_its_options(void **state OVS_UNUSED)
+{
+    assert_int_equal(status_of("--actuator=kernel", "--uplink=eth0"), 2);
+    assert_int_equal(status_of("--actuator=bpf", NULL), 2);
+    assert_int_equal(status_of("--actuator=shim", "--uplink=eth0"), 0);
+    assert_int_equal(status_of("--uplink=an-interface-of-17", NULL), 2);
+    assert_int_equal(status_of("--uplink=eth0", "--mark=22"), 2);
+    assert_int_equal(status_of("--uplink=eth0", "--mark=21"), 0);
+    assert_int_equal(status_of("--uplink=eth0", "--mark=none"), 0);
+    assert_int_equal(status_of("--uplink=eth0", "--kernel-cgroup=/x"), 2);
+}
+
 int
 main(void)
 {
@@ -88,6 +141,8 @@ main(void)
         cmocka_unit_test(the_last_bypass_of_a_command_line_counts),
         cmocka_unit_test(addresses_of_controllers_imply_remotes),
         cmocka_unit_test(an_explicit_remote_replaces_that_of_the_controllers),
+        cmocka_unit_test(an_uplink_chooses_the_kernel),
+        cmocka_unit_test(an_actuator_must_fit_its_options),
     };
 
     set_program_name("test-agent-options");

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "agent/actuate/actuator.h"
 #include "agent/actuate/shim.h"
 #include "agent/agent.h"
 #include "agent/identify/tracker.h"
@@ -68,7 +69,7 @@ ignore_flow_end(const struct shim_flow_key *key OVS_UNUSED,
 static void
 reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
 {
-    static const struct shim_actuator_events no_events;
+    static const struct actuator_events no_events;
     static const struct tracker_class tracker_class = {
         .job_begin = ignore_job, .job_end = ignore_job,
         .flow_begin = ignore_flow, .flow_end = ignore_flow_end,
@@ -80,7 +81,7 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
         .wanted.min_share = SHIM_MIN_SHARE_DEFAULT,
         .wanted.jobs = HMAP_INITIALIZER(&agent.wanted.jobs),
         .tracker = tracker_create(&tracker_config, &tracker_class, NULL),
-        .shim = shim_actuator_create("no-shim", NULL, &no_events, NULL),
+        .actuator = shim_actuator_create("no-shim", NULL, &no_events, NULL),
     };
     struct json *json = links_compose(&agent, "asha/t0");
     const struct shash *members = json_object(json);
@@ -92,7 +93,7 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
     assert_non_null(shash_find_data(members, "links"));
     json_destroy(json);
     tracker_destroy(agent.tracker);
-    shim_actuator_destroy(agent.shim);
+    actuator_destroy(agent.actuator);
 }
 
 int

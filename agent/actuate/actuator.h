@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef ACTUATOR_H
+#define ACTUATOR_H 1
+
+/* Applies the controller's order to the packets of this host.
+ *
+ * There are two ways: a shim in the path of all packets (shim.h), and the
+ * kernel's own queues with a program that marks packets (bpf/kernel.h).  The
+ * agent sets what it wants; an actuator compares that with what it has, and
+ * changes what differs when it runs.
+ *
+ *    actuator_set_job(a, &row, true);
+ *    actuator_set(a, &wanted);
+ *    for (;;) {
+ *        actuator_run(a);                // Calls events.
+ *        actuator_wait(a);
+ *        poll_block();
+ *    }
+ *    actuator_destroy(a);
+ *
+ * Arguments are copied; events must outlive the actuator.  Main thread
+ * only. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/shim-protocol.h"
+
+struct traffic_totals;
+
+struct actuator_events {
+    /* The shim has received a packet of a flow that it does not know. */
+    void (*miss)(const struct shim_flow_key *, void *aux);
+
+    /* Bytes that 'job' has sent and received since the last call. */
+    void (*traffic)(const char *job, uint64_t tx_bytes, uint64_t rx_bytes,
+                    void *aux);
+
+    /* Current burst statistics of 'job'; all 0 if unknown. */
+    void (*bursts)(const char *job, const struct shim_burst_stats *tx,
+                   const struct shim_burst_stats *rx, void *aux);
+
+    /* Traffic of the watched 'job' in 'n' consecutive bins; 'first' is the
+     * number of the first one. */
+    void (*bins)(const char *job, uint64_t first, const struct shim_bin *,
+                 size_t n, void *aux);
+};
+
+/* What holds for all jobs. */
+struct actuator_wanted {
+    long long until;      /* End of the lease, time_msec(): after it, all
+                           * jobs are equal. */
+    uint8_t default_dscp; /* Of traffic of no job, or without lease. */
+    uint32_t min_share;   /* As in struct shim_min_share. */
+    struct shim_congestion congestion;
+    struct shim_control control;
+};
+
+struct actuator_status {
+    bool connected;        /* It can apply changes. */
+    bool in_sync;          /* It has applied all changes. */
+    bool bypass;           /* The kernel forwards in place of the shim,
+                            * without priorities. */
+    uint64_t rate_bps;     /* Rate of the uplink, bit/s; 0 if unknown. */
+    uint64_t queued_bytes; /* Now in the shim's queues; not a counter. */
+    const struct shim_stats *stats; /* Last reply of the shim, or NULL. */
+    const char *about; /* Its lines "NAME VALUE", see shim/about.h; ""
+                        * while unknown. */
+    const struct traffic_totals *totals; /* Counted by this agent. */
+};
+
+/* An implementation begins with it. */
+struct actuator {
+    const struct actuator_class *class;
+};
+
+struct actuator_class {
+    const char *name;
+    void (*destroy)(struct actuator *);
+    void (*run)(struct actuator *);
+    void (*wait)(const struct actuator *);
+    void (*set)(struct actuator *, const struct actuator_wanted *);
+    void (*set_job)(struct actuator *, const struct shim_slot *, bool decided);
+    void (*remove_job)(struct actuator *, const char *job);
+    void (*watch_job)(struct actuator *, const char *job, bool watch);
+    uint16_t (*slot)(const struct actuator *, const char *job);
+    void (*get_status)(const struct actuator *, struct actuator_status *);
+
+    /* Both NULL if the kernel knows the job of each packet. */
+    void (*set_flow)(struct actuator *, const struct shim_flow_key *,
+                     const char *job, bool control);
+    void (*remove_flow)(struct actuator *, const struct shim_flow_key *);
+
+    /* NULL if flows carry their control class. */
+    void (*set_control_port)(struct actuator *, const char *job,
+                             uint16_t port);
+};
+
+static inline void
+actuator_destroy(struct actuator *a)
+{
+    if (a) {
+        a->class->destroy(a);
+    }
+}
+
+static inline void
+actuator_run(struct actuator *a)
+{
+    a->class->run(a);
+}
+
+static inline void
+actuator_wait(const struct actuator *a)
+{
+    a->class->wait(a);
+}
+
+static inline void
+actuator_set(struct actuator *a, const struct actuator_wanted *wanted)
+{
+    a->class->set(a, wanted);
+}
+
+/* Sets the row of the job that 'row' names; its member 'slot' is ignored.  If
+ * 'decided' is false, a row from before the agent's restart may stay. */
+static inline void
+actuator_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
+{
+    a->class->set_job(a, row, decided);
+}
+
+static inline void
+actuator_remove_job(struct actuator *a, const char *job)
+{
+    a->class->remove_job(a, job);
+}
+
+/* Requests the event 'bins' for the job.  The default is off. */
+static inline void
+actuator_watch_job(struct actuator *a, const char *job, bool watch)
+{
+    a->class->watch_job(a, job, watch);
+}
+
+/* Returns the slot of the job, 0 if it has none. */
+static inline uint16_t
+actuator_slot(const struct actuator *a, const char *job)
+{
+    return a->class->slot(a, job);
+}
+
+static inline void
+actuator_get_status(const struct actuator *a, struct actuator_status *status)
+{
+    a->class->get_status(a, status);
+}
+
+#endif /* agent/actuate/actuator.h */

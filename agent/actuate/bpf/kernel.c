@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/actuate/bpf/kernel.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/actuate/actuator.h"
+#include "agent/actuate/shim-tables.h"
+#include "agent/actuate/tc-link.h"
+#include "agent/actuate/traffic.h"
+#include "agent/identify/bpf/identity.h"
+#include "openvswitch/poll-loop.h"
+#include "shim/classify/bursts.h"
+#include "timeval.h"
+#include "util.h"
+
+#define COUNT_MS 200 /* Between looks at the counters. */
+
+/* Bursts of a slot. */
+struct kernel_bursts {
+    struct burst_train trains[2];
+    uint64_t next; /* First bin that has not been counted. */
+};
+
+struct kernel_actuator {
+    struct actuator base;
+    struct identity *identity;
+    uint64_t rate_bps;
+    bool has_classes;
+    const struct actuator_events *events;
+    void *aux;
+    struct slot_table slots;
+    struct slot_changes changes;
+    bool changed; /* A row may differ. */
+    struct traffic counted;
+    struct shash watched; /* Jobs whose bins are wanted. */
+    struct kernel_bursts *bursts[IDENTITY_SLOTS];
+    long long next_count;
+};
+
+_Static_assert(IDENTITY_SLOTS == SHIM_MAX_SLOTS, "slots have one range");
+_Static_assert(IDENTITY_BIN_NS == BURST_BIN, "bins have one size");
+_Static_assert(IDENTITY_BINS == BURST_N_BINS, "bins have one range");
+
+static struct kernel_actuator *
+kernel_actuator_cast(const struct actuator *a)
+{
+    return CONTAINER_OF(a, struct kernel_actuator, base);
+}
+
+/* The clock of bins and of the lease, ns. */
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* Rows. */
+
+/* Returns the priority of packets of 'level', 0 to leave it alone. */
+static uint32_t
+priority_of(const struct kernel_actuator *k, int level)
+{
+    return k->has_classes ? TC_LEVEL_CLASS(level) : 0;
+}
+
+static void
+write_row(struct kernel_actuator *k, const struct shim_slot *row)
+{
+    struct identity_row *to = &identity_rows(k->identity)[row->slot];
+    struct identity_row new = { .priority = priority_of(k, row->level),
+                                .dscp = row->dscp,
+                                .level = row->level,
+                                .has_control =
+                                    row->level != SHIM_LEVEL_CONTROL
+                                    && row->level != SHIM_LEVEL_DEFAULT,
+                                .used = true };
+
+    ovs_strlcpy(new.name, row->name, sizeof new.name);
+    if (strcmp(to->name, new.name)) { /* Another job's counters. */
+        struct identity_traffic *t = identity_traffic(k->identity);
+
+        memset(&t[row->slot], 0, sizeof *t);
+        identity_clear_control_ports(k->identity, row->slot);
+        free(k->bursts[row->slot]);
+        k->bursts[row->slot] = NULL;
+    }
+    *to = new;
+}
+
+static void
+write_rows(struct kernel_actuator *k)
+{
+    k->changed = false;
+    slot_table_changes(&k->slots, &k->changes);
+    for (size_t i = 0; i < k->changes.n_set; i++) {
+        write_row(k, &k->changes.set[i]);
+    }
+    for (size_t i = 0; i < k->changes.n_clear; i++) {
+        identity_rows(k->identity)[k->changes.clear[i]].used = false;
+    }
+}
+
+/* Takes over the rows that the kernel has. */
+static void
+adopt_rows(struct kernel_actuator *k)
+{
+    const struct identity_row *rows = identity_rows(k->identity);
+    struct shim_slot *adopted = xcalloc(IDENTITY_SLOTS, sizeof *adopted);
+    size_t n = 0;
+
+    for (uint16_t slot = 1; slot < IDENTITY_SLOTS; slot++) {
+        if (rows[slot].used) {
+            adopted[n] = (struct shim_slot){ .slot = slot,
+                                             .level = rows[slot].level,
+                                             .dscp = rows[slot].dscp };
+            ovs_strlcpy(adopted[n++].name, rows[slot].name,
+                        sizeof adopted->name);
+        }
+    }
+    slot_table_adopt(&k->slots, adopted, n);
+    free(adopted);
+}
+
+static void
+kernel_set(struct actuator *a, const struct actuator_wanted *wanted)
+{
+    struct kernel_actuator *k = kernel_actuator_cast(a);
+    struct identity_settings *s = identity_settings(k->identity);
+    long long left = MAX(wanted->until - time_msec(), 0);
+
+    s->default_dscp = wanted->default_dscp;
+    s->default_priority = priority_of(k, SHIM_LEVEL_DEFAULT);
+    s->control_dscp = wanted->control.dscp;
+    s->control_priority = priority_of(k, SHIM_LEVEL_CONTROL);
+    s->level_dscps = wanted->control.levels;
+    s->lease_until = left ? now_ns() + left * 1000000ull : 0;
+}
+
+static void
+kernel_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
+{
+    struct kernel_actuator *k = kernel_actuator_cast(a);
+
+    slot_table_want(&k->slots, row, decided);
+    k->changed = true;
+}
+
+static void
+kernel_remove_job(struct actuator *a, const char *job)
+{
+    struct kernel_actuator *k = kernel_actuator_cast(a);
+
+    slot_table_unwant(&k->slots, job);
+    k->changed = true;
+}
+
+static void
+kernel_watch_job(struct actuator *a, const char *job, bool watch)
+{
+    watched_set(&kernel_actuator_cast(a)->watched, job, watch);
+}
+
+static uint16_t
+kernel_slot(const struct actuator *a, const char *job)
+{
+    return slot_table_number(&kernel_actuator_cast(a)->slots, job);
+}
+
+static void
+kernel_set_control_port(struct actuator *a, const char *job, uint16_t port)
+{
+    uint16_t slot = kernel_slot(a, job);
+
+    if (slot) {
+        identity_set_control_port(kernel_actuator_cast(a)->identity, slot,
+                                  port);
+    }
+}
+
+/* Counters. */
+
+/* Returns the bytes of bin 'n' of a direction, 0 if it has none. */
+static uint32_t
+bytes_of_bin(const struct identity_traffic *t, int direction, uint64_t n)
+{
+    uint64_t bin = t->bins[direction][n % IDENTITY_BINS];
+
+    return bin >> 32 == (n & UINT32_MAX) ? (uint32_t) bin : 0;
+}
+
+/* Counts the bins of 'slot' that have ended before bin 'end', and reports
+ * them if they are wanted. */
+static void
+count_bins(struct kernel_actuator *k, uint16_t slot, const char *job,
+           uint64_t end)
+{
+    const struct identity_traffic *t = &identity_traffic(k->identity)[slot];
+    struct kernel_bursts *b = k->bursts[slot];
+    struct shim_bin bins[IDENTITY_BINS];
+    uint64_t first;
+    size_t n = 0;
+
+    if (!b) {
+        b = k->bursts[slot] = xzalloc(sizeof *b);
+        b->next = end - 1;
+    }
+    first = MAX(b->next, end - (IDENTITY_BINS - 1));
+    for (uint64_t i = first; i < end; i++, n++) {
+        bins[n] =
+            (struct shim_bin){ bytes_of_bin(t, 0, i), bytes_of_bin(t, 1, i) };
+        if (bins[n].tx) {
+            burst_train_count(&b->trains[0], bins[n].tx, i * BURST_BIN);
+        }
+        if (bins[n].rx) {
+            burst_train_count(&b->trains[1], bins[n].rx, i * BURST_BIN);
+        }
+    }
+    b->next = end;
+    if (n && shash_find(&k->watched, job)) {
+        k->events->bins(job, first, bins, n, k->aux);
+    }
+}
+
+static void
+on_traffic(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *k_)
+{
+    struct kernel_actuator *k = k_;
+    const char *job = slot_table_name(&k->slots, slot);
+
+    if (job) {
+        k->events->traffic(job, tx_bytes, rx_bytes, k->aux);
+    }
+}
+
+/* Stores the counters of 'slot' in '*stats' and adds them to those of the
+ * whole, in the form in which a shim has them. */
+static void
+take_slot(struct kernel_actuator *k, uint16_t slot, struct shim_stats *whole,
+          struct shim_slot_stats *stats)
+{
+    const struct identity_traffic *t = &identity_traffic(k->identity)[slot];
+
+    *stats =
+        (struct shim_slot_stats){ .slot = slot,
+                                  .level =
+                                      identity_rows(k->identity)[slot].level,
+                                  .tx_packets = t->tx_packets,
+                                  .tx_bytes = t->tx_bytes,
+                                  .rx_packets = t->rx_packets,
+                                  .rx_bytes = t->rx_bytes };
+    whole->tx_ip_bytes += t->tx_bytes;
+    whole->tx_bytes += t->tx_bytes + t->other_bytes;
+    whole->rx_bytes += t->rx_bytes;
+    whole->tx_default_bytes += t->default_bytes;
+}
+
+static void
+count(struct kernel_actuator *k)
+{
+    struct shim_slot_stats *stats = xcalloc(IDENTITY_SLOTS, sizeof *stats);
+    struct shim_stats whole = { .boot_id = 1 };
+    uint64_t now = now_ns();
+    size_t n = 0;
+
+    for (uint16_t slot = 0; slot < IDENTITY_SLOTS; slot++) {
+        const char *job = slot ? slot_table_name(&k->slots, slot) : NULL;
+
+        if (job || !slot) {
+            take_slot(k, slot, &whole, &stats[n++]);
+        }
+    }
+    traffic_add_stats(&k->counted, &whole, stats, n, on_traffic, k);
+    for (size_t i = 1; i < n; i++) {
+        const char *job = slot_table_name(&k->slots, stats[i].slot);
+        struct shim_burst_stats tx = { .bytes = 0 }, rx = { .bytes = 0 };
+
+        count_bins(k, stats[i].slot, job, now / BURST_BIN);
+        burst_train_get(&k->bursts[stats[i].slot]->trains[0], now, &tx);
+        burst_train_get(&k->bursts[stats[i].slot]->trains[1], now, &rx);
+        k->events->bursts(job, &tx, &rx, k->aux);
+    }
+    free(stats);
+}
+
+static void
+kernel_run(struct actuator *a)
+{
+    struct kernel_actuator *k = kernel_actuator_cast(a);
+    long long now = time_msec();
+
+    identity_run(k->identity, now);
+    if (k->changed) {
+        write_rows(k);
+        k->next_count = now; /* Counters of new slots begin at 0. */
+    }
+    if (now >= k->next_count) {
+        k->next_count = now + COUNT_MS;
+        count(k);
+    }
+}
+
+static void
+kernel_wait(const struct actuator *a)
+{
+    const struct kernel_actuator *k = kernel_actuator_cast(a);
+
+    identity_wait(k->identity);
+    poll_timer_wait_until(k->changed ? 0 : k->next_count);
+}
+
+static void
+kernel_get_status(const struct actuator *a, struct actuator_status *status)
+{
+    const struct kernel_actuator *k = kernel_actuator_cast(a);
+
+    *status = (struct actuator_status){ .connected = true,
+                                        .in_sync = !k->changed,
+                                        .rate_bps = k->rate_bps,
+                                        .about = "",
+                                        .totals = &k->counted.total };
+}
+
+static void
+kernel_destroy(struct actuator *a)
+{
+    struct kernel_actuator *k = kernel_actuator_cast(a);
+
+    identity_settings(k->identity)->lease_until = 0;
+    for (size_t i = 0; i < IDENTITY_SLOTS; i++) {
+        free(k->bursts[i]);
+    }
+    slot_table_uninit(&k->slots);
+    shash_destroy_free_data(&k->watched);
+    free(k);
+}
+
+static const struct actuator_class kernel_actuator_class = {
+    .name = "bpf",
+    .destroy = kernel_destroy,
+    .run = kernel_run,
+    .wait = kernel_wait,
+    .set = kernel_set,
+    .set_job = kernel_set_job,
+    .remove_job = kernel_remove_job,
+    .watch_job = kernel_watch_job,
+    .slot = kernel_slot,
+    .get_status = kernel_get_status,
+    .set_control_port = kernel_set_control_port,
+};
+
+struct actuator *
+kernel_actuator_create(struct identity *identity, uint64_t rate_bps,
+                       bool has_classes, const struct actuator_events *events,
+                       void *aux)
+{
+    struct kernel_actuator *k = xzalloc(sizeof *k);
+
+    k->base.class = &kernel_actuator_class;
+    k->identity = identity;
+    k->rate_bps = rate_bps;
+    k->has_classes = has_classes;
+    k->events = events;
+    k->aux = aux;
+    slot_table_init(&k->slots);
+    shash_init(&k->watched);
+    adopt_rows(k);
+    return &k->base;
+}

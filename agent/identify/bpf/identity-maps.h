@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef IDENTITY_MAPS_H
+#define IDENTITY_MAPS_H 1
+
+/* Layout of the maps that the agent shares with its programs in the kernel.
+ *
+ * A socket keeps its maker (struct identity_owner), not its job: cgroups,
+ * namespace and process are facts, while jobs come and go.  The agent writes
+ * what belongs to which job in the maps of claims, and raises the epoch; with
+ * its next packet, a socket looks its job up again.
+ *
+ * The arrays are mapped into the agent's memory, which reads counters and
+ * writes rows without a system call.  Included by C of both sides. */
+
+#include <linux/types.h>
+
+#define IDENTITY_SLOTS 1024   /* As SHIM_MAX_SLOTS; 0 is no job. */
+#define IDENTITY_MARK_BITS 11 /* A bit that is 1, then the slot. */
+#define IDENTITY_NO_MARK 32   /* 'mark_shift' without bits of the mark. */
+
+/* Cgroups kept of a socket: levels 1 to 8 of the tree. */
+#define IDENTITY_LEVELS 8
+
+/* Bins kept of a slot and direction, and their duration. */
+#define IDENTITY_BINS 128
+#define IDENTITY_BIN_NS 10000000ull
+
+/* Least time between questions about a process: it may have executed another
+ * program, or another process has its id. */
+#define IDENTITY_ASK_NS 5000000000ull
+
+/* What a packet gets at an uplink. */
+enum identity_mode {
+    IDENTITY_COUNTS, /* Nothing. */
+    IDENTITY_ORDERS, /* DSCP and priority. */
+    IDENTITY_TAGS,   /* A tag of wire/slot-tag.h, for a shim. */
+};
+
+/* Map "settings": one element. */
+struct identity_settings {
+    __u64 lease_until; /* CLOCK_MONOTONIC in ns.  After it, packets of
+                        * jobs are as those of no job. */
+    __u64 level_dscps; /* Bit N: DSCP N is of a level. */
+    __u32 epoch;       /* Raised with each change of a claim. */
+    __u32 mark_shift;  /* Of the lowest of the bits of the mark that
+                        * carry a slot from a pod to the uplink. */
+    __u8 mode;         /* enum identity_mode. */
+    __u8 default_dscp, control_dscp;
+    __u8 has_ports;                           /* Map "ports" has a port. */
+    __u32 default_priority, control_priority; /* As in rows. */
+};
+
+/* Map "rows": by slot.  What a packet of the slot gets. */
+struct identity_row {
+    __u32 priority; /* Of the socket buffer: a class of HTB, or 0
+                     * to leave it alone. */
+    __u8 dscp;
+    __u8 level;
+    __u8 has_control; /* It has a control class. */
+    __u8 used;
+    char name[64]; /* "COJOB/JOB"; for the next agent. */
+};
+
+/* Map "traffic": by slot.  Bytes of IP frames, as they are on the wire: with
+ * the headers of each segment, without FCS.  Sent bytes are those of the
+ * uplinks, received ones those of sockets. */
+struct identity_traffic {
+    __u64 tx_packets, tx_bytes, rx_packets, rx_bytes;
+    __u64 default_bytes; /* Part of 'tx_bytes' in the default class. */
+    __u64 other_bytes;   /* Slot 0: frames that are not IP. */
+
+    /* By direction (0: sent).  Bin N is at N % IDENTITY_BINS; the low half of
+     * N is in the high half, the bytes are in the low half. */
+    __u64 bins[2][IDENTITY_BINS];
+};
+
+/* Maps "processes", "cgroups" and "namespaces": by thread group, id of the
+ * cgroup, cookie of the network namespace.  The smallest source decides; of
+ * equal ones a process before the deepest cgroup before the namespace. */
+struct identity_claim {
+    __u64 born, ended; /* Of a process, CLOCK_BOOTTIME in ns: sockets
+                        * from 'born' on, and before 'ended' unless
+                        * that is 0. */
+    __u32 slot;
+    __u32 source; /* enum claim_source. */
+};
+
+/* Map "control": ports of a job's control class. */
+struct identity_port {
+    __u16 slot;
+    __u16 port; /* Network byte order. */
+};
+
+/* Map "owners": of each socket. */
+struct identity_owner {
+    __u64 cgroups[IDENTITY_LEVELS];
+    __u64 netns; /* Cookie. */
+    __u64 made;  /* CLOCK_BOOTTIME in ns; 0 if the socket was
+                  * there before the programs. */
+    __u32 tgid;  /* 0 likewise. */
+    __u32 pad;
+    __u64 slot; /* Last result: the epoch in the high half. */
+};
+
+/* Map "questions": a process that no claim is about has made a socket, or one
+ * of no job has sent a packet from or to a port that has a rule. */
+struct identity_question {
+    __u32 tgid;
+    __u32 uid;  /* Of the first kind. */
+    __u32 rule; /* Of the second kind, from 1 on; else 0. */
+};
+
+#endif /* agent/identify/bpf/identity-maps.h */

@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Programs that find the job of each packet in the kernel; identity.h has
+ * their design.
+ *
+ * The programs need CAP_BPF and CAP_NET_ADMIN only.  Without CAP_PERFMON, the
+ * kernels 6.1 and 6.12 refuse pointers that are tested for NULL twice, and
+ * packet pointers plus a variable: so each lookup is tested once, and headers
+ * are read by bpf_skb_load_bytes(). */
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "agent/identify/bpf/identity-maps.h"
+#include "wire/slot-tag.h"
+
+#define SOCK_RAW 3
+#define LOOPBACK 1 /* Index of "lo" in every namespace. */
+#define N_CLAIMS 65536
+#define N_PROCESSES_ASKED 8192
+#define QUESTIONS_SIZE 65536 /* Bytes. */
+
+enum direction { SENT, RECEIVED };
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct identity_settings);
+} settings SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, IDENTITY_SLOTS);
+    __type(key, __u32);
+    __type(value, struct identity_row);
+} rows SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, IDENTITY_SLOTS);
+    __type(key, __u32);
+    __type(value, struct identity_traffic);
+} traffic SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, N_CLAIMS);
+    __type(key, __u64);
+    __type(value, struct identity_claim);
+} processes SEC(".maps"), cgroups SEC(".maps"), namespaces SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, N_CLAIMS);
+    __type(key, struct identity_port);
+    __type(value, __u8);
+} control SEC(".maps");
+
+/* By port in host byte order: the number of its rule, 0 without one. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 65536);
+    __type(key, __u32);
+    __type(value, __u64); /* The kernel rounds up to 8 bytes anyway. */
+} ports SEC(".maps");
+
+/* By thread group, and BY_PORT: CLOCK_BOOTTIME in ns of the last question. */
+#define BY_PORT (1u << 31)
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, N_PROCESSES_ASKED);
+    __type(key, __u32);
+    __type(value, __u64);
+} asked SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, QUESTIONS_SIZE);
+} questions SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_SK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+    __type(key, int);
+    __type(value, struct identity_owner);
+} owners SEC(".maps");
+
+static __always_inline const struct identity_settings *
+get_settings(void)
+{
+    __u32 zero = 0;
+
+    return bpf_map_lookup_elem(&settings, &zero);
+}
+
+/* Sockets. */
+
+/* Asks the agent about a process, unless it was asked just now.  If the ring
+ * is full, the next socket or packet asks. */
+static __always_inline void
+ask_about(__u32 tgid, __u32 uid, __u32 rule, __u64 now)
+{
+    __u32 key = rule ? tgid | BY_PORT : tgid;
+    __u64 *last = bpf_map_lookup_elem(&asked, &key);
+    struct identity_question *question;
+
+    if (last && now - *last < IDENTITY_ASK_NS) {
+        return;
+    }
+    question = bpf_ringbuf_reserve(&questions, sizeof *question, 0);
+    if (question) {
+        question->tgid = tgid;
+        question->uid = uid;
+        question->rule = rule;
+        bpf_ringbuf_submit(question, 0);
+        bpf_map_update_elem(&asked, &key, &now, BPF_ANY);
+    }
+}
+
+/* Writes the current process into the socket of 'owner'. */
+static __always_inline void
+stamp(struct identity_owner *owner, __u64 netns)
+{
+    __u64 tgid = bpf_get_current_pid_tgid() >> 32;
+    __u64 now = bpf_ktime_get_boot_ns();
+    struct identity_claim *claim;
+
+    if (!owner) {
+        return;
+    }
+    owner->netns = netns;
+    owner->cgroups[0] = bpf_get_current_ancestor_cgroup_id(1);
+    owner->cgroups[1] = bpf_get_current_ancestor_cgroup_id(2);
+    owner->cgroups[2] = bpf_get_current_ancestor_cgroup_id(3);
+    owner->cgroups[3] = bpf_get_current_ancestor_cgroup_id(4);
+    owner->cgroups[4] = bpf_get_current_ancestor_cgroup_id(5);
+    owner->cgroups[5] = bpf_get_current_ancestor_cgroup_id(6);
+    owner->cgroups[6] = bpf_get_current_ancestor_cgroup_id(7);
+    owner->cgroups[7] = bpf_get_current_ancestor_cgroup_id(8);
+    owner->tgid = tgid;
+    owner->made = now;
+    owner->slot = 0;
+    claim = bpf_map_lookup_elem(&processes, &tgid);
+    if (!claim || now < claim->born || claim->ended) {
+        ask_about(tgid, bpf_get_current_uid_gid(), 0, now);
+    }
+}
+
+SEC("cgroup/sock_create")
+int
+stagecoach_sock(struct bpf_sock *sk)
+{
+    if (sk->family == 2 /* AF_INET */ || sk->family == 10 /* AF_INET6 */) {
+        stamp(bpf_sk_storage_get(&owners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE),
+              bpf_get_netns_cookie(sk));
+    }
+    return 1;
+}
+
+static __always_inline int
+stamp_connecting(struct bpf_sock_addr *ctx)
+{
+    if (ctx->sk) {
+        stamp(bpf_sk_storage_get(&owners, ctx->sk, 0,
+                                 BPF_SK_STORAGE_GET_F_CREATE),
+              bpf_get_netns_cookie(ctx));
+    }
+    return 1;
+}
+
+SEC("cgroup/connect4")
+int
+stagecoach_con4(struct bpf_sock_addr *ctx)
+{
+    return stamp_connecting(ctx);
+}
+
+SEC("cgroup/connect6")
+int
+stagecoach_con6(struct bpf_sock_addr *ctx)
+{
+    return stamp_connecting(ctx);
+}
+
+/* Slots. */
+
+/* Takes the slot of 'claim' if its source decides against '*best', which has
+ * the source in the high half. */
+static __always_inline void
+consider(const struct identity_claim *claim, __u64 *best)
+{
+    if (claim) {
+        __u64 found = (__u64) claim->source << 32 | claim->slot;
+
+        *best = found >> 32 < *best >> 32 ? found : *best;
+    }
+}
+
+static __always_inline void
+consider_process(const struct identity_owner *owner, __u64 *best)
+{
+    __u64 tgid = owner->tgid;
+    const struct identity_claim *claim =
+        bpf_map_lookup_elem(&processes, &tgid);
+
+    if (claim && owner->made >= claim->born
+        && (!claim->ended || owner->made < claim->ended)) {
+        __u64 found = (__u64) claim->source << 32 | claim->slot;
+
+        *best = found >> 32 < *best >> 32 ? found : *best;
+    }
+}
+
+/* Returns the slot of the socket of 'owner' by the claims of now. */
+static __always_inline __u32
+resolve(const struct identity_owner *owner)
+{
+    __u64 best = (__u64) -1 << 32;
+    __u64 netns = owner->netns;
+
+    consider_process(owner, &best);
+#pragma unroll
+    for (int i = IDENTITY_LEVELS - 1; i >= 0; i--) {
+        __u64 id = owner->cgroups[i];
+
+        if (id) {
+            consider(bpf_map_lookup_elem(&cgroups, &id), &best);
+        }
+    }
+    consider(bpf_map_lookup_elem(&namespaces, &netns), &best);
+    return best;
+}
+
+static __always_inline __u32
+slot_of_owner(struct identity_owner *owner, __u32 epoch)
+{
+    __u64 known = owner->slot;
+
+    if (known >> 32 != epoch) {
+        known = (__u64) epoch << 32 | resolve(owner);
+        owner->slot = known;
+    }
+    return (__u32) known % IDENTITY_SLOTS;
+}
+
+/* Returns the record of a socket that was there before the programs: its
+ * cgroups are known to the kernel, its process is not. */
+static __always_inline struct identity_owner *
+adopt(struct __sk_buff *skb, struct bpf_sock *sk)
+{
+    struct identity_owner *owner =
+        bpf_sk_storage_get(&owners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+    if (owner) {
+        owner->cgroups[0] = bpf_skb_ancestor_cgroup_id(skb, 1);
+        owner->cgroups[1] = bpf_skb_ancestor_cgroup_id(skb, 2);
+        owner->cgroups[2] = bpf_skb_ancestor_cgroup_id(skb, 3);
+        owner->cgroups[3] = bpf_skb_ancestor_cgroup_id(skb, 4);
+        owner->cgroups[4] = bpf_skb_ancestor_cgroup_id(skb, 5);
+        owner->cgroups[5] = bpf_skb_ancestor_cgroup_id(skb, 6);
+        owner->cgroups[6] = bpf_skb_ancestor_cgroup_id(skb, 7);
+        owner->cgroups[7] = bpf_skb_ancestor_cgroup_id(skb, 8);
+    }
+    return owner;
+}
+
+/* Returns the record of the packet's socket; for a SYN-ACK, which is of a
+ * request, that of the listener. */
+static __always_inline struct identity_owner *
+owner_of(struct __sk_buff *skb)
+{
+    struct bpf_sock *sk = skb->sk, *full;
+    struct identity_owner *owner;
+
+    if (!sk) {
+        return NULL;
+    }
+    full = bpf_sk_fullsock(sk);
+    if (!full) {
+        full = bpf_get_listener_sock(sk);
+    }
+    if (!full) {
+        return NULL;
+    }
+    owner = bpf_sk_storage_get(&owners, full, 0, 0);
+    return owner ? owner : adopt(skb, full);
+}
+
+/* Packets. */
+
+struct packet {
+    __u32 ip;           /* Offset of the IP header. */
+    __u32 transport;    /* Offset of TCP's or UDP's header, 0 if the
+                         * packet has none. */
+    __u32 headers;      /* Bytes up to the payload of a segment. */
+    __u8 family;        /* 4, 6, or 0 if it is not IP. */
+    __u8 traffic_class; /* DSCP and ECN. */
+    __be16 ports[2];    /* Valid with 'transport'. */
+};
+
+static __always_inline void
+parse_transport(struct __sk_buff *skb, __u8 protocol, __u32 offset,
+                struct packet *p)
+{
+    __u8 words;
+
+    p->headers = offset;
+    if ((protocol != IPPROTO_TCP && protocol != IPPROTO_UDP)
+        || bpf_skb_load_bytes(skb, offset, p->ports, sizeof p->ports)) {
+        return;
+    }
+    p->transport = offset;
+    p->headers = offset + sizeof(struct udphdr);
+    if (protocol == IPPROTO_TCP
+        && !bpf_skb_load_bytes(skb, offset + 12, &words, 1)) {
+        p->headers = offset + (words >> 4) * 4;
+    }
+}
+
+/* Parses the packet whose IP header is at 'offset'. */
+static __always_inline void
+parse(struct __sk_buff *skb, __u32 offset, struct packet *p)
+{
+    __u8 header[sizeof(struct ipv6hdr)];
+
+    *p = (struct packet){ .ip = offset };
+    if (skb->protocol == bpf_htons(ETH_P_IP)) {
+        if (!bpf_skb_load_bytes(skb, offset, header, sizeof(struct iphdr))) {
+            bool first = !(header[6] & 0x1f) && !header[7];
+
+            p->family = 4;
+            p->traffic_class = header[1];
+            parse_transport(skb, first ? header[9] : 0,
+                            offset + (header[0] & 15) * 4, p);
+        }
+    } else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+        if (!bpf_skb_load_bytes(skb, offset, header, sizeof header)) {
+            p->family = 6;
+            p->traffic_class = header[0] << 4 | header[1] >> 4;
+            parse_transport(skb, header[6], offset + sizeof header, p);
+        }
+    }
+}
+
+/* Adds the packet to the counters of its slot.  'more' are the bytes of a
+ * segment's frame that 'skb' does not have. */
+static __always_inline __u64
+count(struct identity_traffic *t, struct __sk_buff *skb,
+      const struct packet *p, enum direction direction, __u32 more)
+{
+    __u32 bytes = skb->len + more, segments = skb->gso_segs;
+    __u64 bin = bpf_ktime_get_coarse_ns() / IDENTITY_BIN_NS;
+    __u64 *at = &t->bins[direction][bin % IDENTITY_BINS], old = *at;
+
+    if (skb->gso_size && !segments && skb->len > p->headers) {
+        segments = (skb->len - p->headers + skb->gso_size - 1) / skb->gso_size;
+    }
+    if (segments > 1) {
+        bytes += (segments - 1) * (p->headers + more);
+    }
+    if (direction == SENT) {
+        __sync_fetch_and_add(&t->tx_packets, segments ? segments : 1);
+        __sync_fetch_and_add(&t->tx_bytes, bytes);
+    } else {
+        __sync_fetch_and_add(&t->rx_packets, segments ? segments : 1);
+        __sync_fetch_and_add(&t->rx_bytes, bytes);
+    }
+
+    /* The first packet of a bin empties it. */
+    if (old >> 32 != (bin & 0xffffffff)) {
+        __sync_val_compare_and_swap(at, old, bin << 32);
+    }
+    __sync_fetch_and_add(at, bytes);
+    return bytes;
+}
+
+static __always_inline bool
+is_of_control_port(const struct packet *p, __u32 slot)
+{
+    struct identity_port local = { slot, p->ports[0] };
+    struct identity_port remote = { slot, p->ports[1] };
+
+    return p->transport
+           && (bpf_map_lookup_elem(&control, &local)
+               || bpf_map_lookup_elem(&control, &remote));
+}
+
+/* Asks about the process of a packet without a job at a port with a rule. */
+static __always_inline void
+ask_about_port(const struct packet *p, __u32 tgid)
+{
+    __u32 local = bpf_ntohs(p->ports[0]), remote = bpf_ntohs(p->ports[1]);
+    __u64 *rule = bpf_map_lookup_elem(&ports, &local);
+
+    if (!rule || !*rule) {
+        rule = bpf_map_lookup_elem(&ports, &remote);
+    }
+    if (rule && *rule) {
+        ask_about(tgid, 0, *rule, bpf_ktime_get_boot_ns());
+    }
+}
+
+static __always_inline void
+set_dscp(struct __sk_buff *skb, const struct packet *p, __u8 dscp)
+{
+    __u8 class = dscp << 2 | (p->traffic_class & 3);
+
+    if (class == p->traffic_class) {
+        return;
+    }
+    if (p->family == 4) {
+        bpf_l3_csum_replace(skb, p->ip + offsetof(struct iphdr, check),
+                            bpf_htons(p->traffic_class), bpf_htons(class), 2);
+        bpf_skb_store_bytes(skb, p->ip + offsetof(struct iphdr, tos), &class,
+                            1, 0);
+    } else {
+        __u8 bytes[2];
+
+        if (!bpf_skb_load_bytes(skb, p->ip, bytes, sizeof bytes)) {
+            bytes[0] = (bytes[0] & 0xf0) | class >> 4;
+            bytes[1] = (bytes[1] & 0x0f) | class << 4;
+            bpf_skb_store_bytes(skb, p->ip, bytes, sizeof bytes, 0);
+        }
+    }
+}
+
+static __always_inline void
+set_priority(struct __sk_buff *skb, __u32 priority)
+{
+    if (priority) {
+        skb->priority = priority;
+    }
+}
+
+/* Gives a packet of 'slot' its DSCP and priority.  Returns true if they are
+ * the default ones. */
+static __always_inline bool
+give_class(struct __sk_buff *skb, const struct identity_settings *s,
+           const struct identity_row *row, const struct packet *p, __u32 slot)
+{
+    __u8 dscp = p->traffic_class >> 2;
+
+    if (!slot || bpf_ktime_get_coarse_ns() >= s->lease_until || !row->used) {
+        if (dscp == s->control_dscp || (s->level_dscps >> dscp & 1)) {
+            set_dscp(skb, p, s->default_dscp);
+        }
+        set_priority(skb, s->default_priority);
+        return true;
+    }
+    if (row->has_control
+        && (dscp == s->control_dscp || is_of_control_port(p, slot))) {
+        set_dscp(skb, p, s->control_dscp);
+        set_priority(skb, s->control_priority);
+    } else {
+        set_dscp(skb, p, row->dscp);
+        set_priority(skb, row->priority);
+    }
+    return false;
+}
+
+/* Pushes the tag of the packet.  A raw socket can write any addresses, from
+ * which the shim must not learn. */
+static __always_inline void
+push_tag(struct __sk_buff *skb, const struct identity_settings *s,
+         const struct packet *p, __u32 slot)
+{
+    struct bpf_sock *sk = skb->sk;
+    __u16 tag = slot;
+
+    if (slot && p->family
+        && (p->traffic_class >> 2 == s->control_dscp
+            || is_of_control_port(p, slot))) {
+        tag |= SLOT_TAG_CONTROL;
+    }
+    if (sk) {
+        sk = bpf_sk_fullsock(sk);
+        if (sk && sk->type == SOCK_RAW) {
+            tag |= SLOT_TAG_NO_LEARN;
+        }
+    } else {
+        tag |= SLOT_TAG_NO_LEARN;
+    }
+    bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), tag);
+}
+
+/* Egress of an uplink. */
+SEC("tc")
+int
+stagecoach_out(struct __sk_buff *skb)
+{
+    const struct identity_settings *s = get_settings();
+    const struct identity_row *row;
+    struct identity_owner *owner;
+    struct identity_traffic *t;
+    struct packet p;
+    bool is_default;
+    __u32 slot = 0;
+    __u64 bytes = 0;
+
+    if (!s) {
+        return TC_ACT_UNSPEC;
+    }
+    parse(skb, ETH_HLEN, &p);
+    owner = owner_of(skb);
+    if (owner) {
+        slot = slot_of_owner(owner, s->epoch);
+        if (!slot && s->has_ports && p.transport && owner->tgid) {
+            ask_about_port(&p, owner->tgid);
+        }
+    } else if (!skb->sk && s->mark_shift < IDENTITY_NO_MARK
+               && (skb->mark >> s->mark_shift & 1)) {
+        slot = (skb->mark >> s->mark_shift >> 1) % IDENTITY_SLOTS;
+    }
+    t = bpf_map_lookup_elem(&traffic, &slot);
+    if (!t) {
+        return TC_ACT_UNSPEC;
+    }
+    if (p.family) {
+        bytes = count(t, skb, &p, SENT, 0);
+    } else {
+        __sync_fetch_and_add(&t->other_bytes, skb->len);
+    }
+    if (s->mode == IDENTITY_TAGS) {
+        push_tag(skb, s, &p, slot);
+        return TC_ACT_UNSPEC;
+    }
+    row = bpf_map_lookup_elem(&rows, &slot);
+    if (!row || !p.family) {
+        return TC_ACT_UNSPEC;
+    }
+    is_default = s->mode == IDENTITY_ORDERS ? give_class(skb, s, row, &p, slot)
+                                            : !slot || !row->used;
+    if (is_default) {
+        __sync_fetch_and_add(&t->default_bytes, bytes);
+    }
+    return TC_ACT_UNSPEC;
+}
+
+/* Ingress of the host's end of a pod's interface: the packet still has the
+ * pod's socket, which routing or bridging drops, so the mark takes the slot
+ * along. */
+SEC("tc")
+int
+stagecoach_pod(struct __sk_buff *skb)
+{
+    const struct identity_settings *s = get_settings();
+    struct identity_owner *owner;
+    __u32 mask, mark, slot;
+
+    if (!s || s->mark_shift >= IDENTITY_NO_MARK) {
+        return TC_ACT_UNSPEC;
+    }
+    mask = ((1u << IDENTITY_MARK_BITS) - 1) << (s->mark_shift & 31);
+    owner = owner_of(skb);
+    slot = owner ? slot_of_owner(owner, s->epoch) : 0;
+    mark = skb->mark & ~mask;
+    if (slot) {
+        mark |= (slot << 1 | 1) << (s->mark_shift & 31);
+    }
+    barrier_var(skb); /* Else the address of the mark is kept, and
+                       * the verifier refuses it. */
+    skb->mark = mark;
+    return TC_ACT_UNSPEC;
+}
+
+/* Received packets, in all namespaces; at this point they begin with the IP
+ * header. */
+SEC("cgroup_skb/ingress")
+int
+stagecoach_in(struct __sk_buff *skb)
+{
+    const struct identity_settings *s = get_settings();
+    struct bpf_sock *sk = skb->sk;
+    struct identity_owner *owner;
+    struct identity_traffic *t;
+    struct packet p;
+    __u32 slot;
+
+    if (!s || !sk || skb->ifindex == LOOPBACK) {
+        return 1;
+    }
+    sk = bpf_sk_fullsock(sk);
+    if (!sk) {
+        return 1;
+    }
+    owner = bpf_sk_storage_get(&owners, sk, 0, 0);
+    if (!owner) {
+        return 1;
+    }
+    slot = slot_of_owner(owner, s->epoch);
+    t = slot ? bpf_map_lookup_elem(&traffic, &slot) : NULL;
+    if (t) {
+        parse(skb, 0, &p);
+        count(t, skb, &p, RECEIVED, ETH_HLEN);
+    }
+    return 1;
+}
+
+char _license[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/bpf/identity.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/identify/bpf/identity-program.h"
+#include "agent/identify/bpf/tc-program.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(identity);
+
+#define LOOK_MS 1000 /* Between looks at the interfaces. */
+#define MAX_UPLINKS 16
+#define MAX_FDS 4096 /* Of a process, in identity_adopt(). */
+
+struct uplink {
+    char name[IFNAMSIZ];
+    int ifindex; /* Where the program was attached, 0: not. */
+    int lock;    /* Socket that keeps other agents away. */
+};
+
+struct identity {
+    char *pins;
+    struct bpf_object *object;
+    struct ring_buffer *ring;
+    identity_question_func *take; /* Of the current call. */
+    void *aux;
+    struct identity_settings *settings;
+    struct identity_row *rows;
+    struct identity_traffic *traffic;
+    uint64_t *ports; /* Rule of each port. */
+    struct uplink uplinks[MAX_UPLINKS];
+    size_t n_uplinks;
+    long long next_look;
+};
+
+static const char *const map_names[] = {
+    [IDENTITY_PROCESSES] = "processes",
+    [IDENTITY_CGROUPS] = "cgroups",
+    [IDENTITY_NAMESPACES] = "namespaces",
+};
+
+/* Programs of an interface. */
+static const struct hook {
+    const char *program;
+    enum tc_program_place place;
+} hooks[] = {
+    [IDENTITY_OUT] = { "stagecoach_out", TC_PROGRAM_EGRESS },
+    [IDENTITY_POD] = { "stagecoach_pod", TC_PROGRAM_INGRESS },
+};
+
+static int
+map_fd(const struct identity *id, const char *name)
+{
+    return bpf_object__find_map_fd_by_name(id->object, name);
+}
+
+/* Loading. */
+
+static int
+print_library(enum libbpf_print_level level OVS_UNUSED, const char *format,
+              va_list args)
+{
+    vlog_valist(&this_module, VLL_DBG, format, args);
+    return 0;
+}
+
+/* Opens the object, with pins for its maps. */
+static struct bpf_object *
+open_object(const char *pins)
+{
+    LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "stagecoach");
+    struct bpf_object *object =
+        bpf_object__open_mem(identity_program, identity_program_size, &opts);
+    struct bpf_map *map;
+
+    if (libbpf_get_error(object)) {
+        return NULL;
+    }
+    bpf_object__for_each_map(map, object)
+    {
+        char *pin = xasprintf("%s/%s", pins, bpf_map__name(map));
+
+        bpf_map__set_pin_path(map, pin);
+        free(pin);
+    }
+    return object;
+}
+
+/* Removes the files in the folder of pins whose names begin with 'prefix'. */
+static void
+remove_pins(const char *pins, const char *prefix)
+{
+    DIR *dir = opendir(pins);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        if (entry->d_name[0] != '.'
+            && !strncmp(entry->d_name, prefix, strlen(prefix))) {
+            unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
+
+/* Loads the object with the pinned maps, or, if these are of another layout,
+ * in place of them. */
+static int
+load(struct identity *id)
+{
+    int error = EINVAL;
+
+    for (int attempt = 0; error && attempt < 2; attempt++) {
+        if (attempt) {
+            remove_pins(id->pins, "");
+            bpf_object__close(id->object);
+        }
+        id->object = open_object(id->pins);
+        error = id->object ? -bpf_object__load(id->object) : errno;
+        if (error == EPERM || !id->object) {
+            break;
+        }
+    }
+    return error;
+}
+
+/* Maps an array into memory. */
+static int
+map_array(const struct identity *id, const char *name, size_t size, void *atp)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    void *at = mmap(NULL, ROUND_UP(size, page), PROT_READ | PROT_WRITE,
+                    MAP_SHARED, map_fd(id, name), 0);
+
+    if (at == MAP_FAILED) {
+        return errno;
+    }
+    *(void **) atp = at;
+    return 0;
+}
+
+static int
+map_arrays(struct identity *id)
+{
+    int error = map_array(id, "settings", sizeof *id->settings, &id->settings);
+
+    error = error ? error
+                  : map_array(id, "rows", IDENTITY_SLOTS * sizeof *id->rows,
+                              &id->rows);
+    error =
+        error ? error
+              : map_array(id, "traffic", IDENTITY_SLOTS * sizeof *id->traffic,
+                          &id->traffic);
+    return error ? error
+                 : map_array(id, "ports", (UINT16_MAX + 1) * sizeof *id->ports,
+                             &id->ports);
+}
+
+/* Attaches a program to the cgroup 'fd', in place of the one that the pinned
+ * link has. */
+static int
+attach_to_cgroup(const struct identity *id, struct bpf_program *program,
+                 int fd)
+{
+    char *pin = xasprintf("%s/link-%s", id->pins, bpf_program__name(program));
+    int link = bpf_obj_get(pin), error = 0;
+
+    if (link < 0 || bpf_link_update(link, bpf_program__fd(program), NULL)) {
+        if (link >= 0) {
+            close(link);
+        }
+        unlink(pin);
+        link =
+            bpf_link_create(bpf_program__fd(program), fd,
+                            bpf_program__expected_attach_type(program), NULL);
+        error = link < 0 ? -link : bpf_obj_pin(link, pin) ? errno : 0;
+    }
+    if (link >= 0) {
+        close(link);
+    }
+    free(pin);
+    return error;
+}
+
+static int
+attach_to_cgroups(const struct identity *id, const char *cgroup)
+{
+    int fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct bpf_program *program;
+    int error = fd < 0 ? errno : 0;
+
+    bpf_object__for_each_program(program, id->object)
+    {
+        if (!error && bpf_program__type(program) != BPF_PROG_TYPE_SCHED_CLS) {
+            error = attach_to_cgroup(id, program, fd);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return error;
+}
+
+static int
+take_question(void *id_, void *data, size_t size OVS_UNUSED)
+{
+    struct identity *id = id_;
+    id->take(data, id->aux);
+    return 0;
+}
+
+static int
+open_ring(struct identity *id)
+{
+    id->ring =
+        ring_buffer__new(map_fd(id, "questions"), take_question, id, NULL);
+    return id->ring ? 0 : errno;
+}
+
+#define BPFFS "/sys/fs/bpf"
+#define BPFFS_MAGIC 0xcafe4a11
+
+/* Makes the folder of pins, and the one that it is in.  Mounts the file system
+ * at its usual place if it is not mounted. */
+static int
+make_folder(const char *pins)
+{
+    char *parent = dir_name(pins);
+    struct statfs fs;
+    int error;
+
+    if (!strncmp(pins, BPFFS "/", strlen(BPFFS "/")) && !statfs(BPFFS, &fs)
+        && fs.f_type != BPFFS_MAGIC) {
+        mount("bpf", BPFFS, "bpf", 0, "mode=0700");
+    }
+    mkdir(parent, 0700);
+    error = mkdir(pins, 0700) && errno != EEXIST ? errno : 0;
+    free(parent);
+    return error;
+}
+
+char *
+identity_open(const struct identity_config *config, struct identity **idp)
+{
+    struct identity *id = xzalloc(sizeof *id);
+    const char *what = "cannot make the folder";
+    char *message;
+    int error = make_folder(config->pins);
+
+    *idp = NULL;
+    id->pins = xstrdup(config->pins);
+    libbpf_set_print(print_library);
+    if (!error) {
+        what = "cannot load the programs of the kernel";
+        error = load(id);
+    }
+    if (!error) {
+        what = "cannot map the arrays of the kernel";
+        error = map_arrays(id);
+    }
+    if (!error) {
+        what = "cannot read the questions of the kernel";
+        error = open_ring(id);
+    }
+    if (!error) {
+        what = "cannot attach the programs to the cgroup";
+        error = attach_to_cgroups(id, config->cgroup);
+    }
+    if (!error) {
+        id->settings->mark_shift = config->mark_shift;
+        id->settings->mode = config->mode;
+        *idp = id;
+        return NULL;
+    }
+    message = xasprintf("%s: %s (%s); expected a mount of bpffs, CAP_BPF and "
+                        "a kernel of 6.1 or later",
+                        config->pins, what, ovs_strerror(error));
+    identity_close(id);
+    return message;
+}
+
+static void
+unmap(void *at, size_t size)
+{
+    if (at) {
+        munmap(at, ROUND_UP(size, sysconf(_SC_PAGESIZE)));
+    }
+}
+
+void
+identity_close(struct identity *id)
+{
+    if (!id) {
+        return;
+    }
+    for (size_t i = 0; i < id->n_uplinks; i++) {
+        close(id->uplinks[i].lock);
+    }
+    ring_buffer__free(id->ring);
+    unmap(id->settings, sizeof *id->settings);
+    unmap(id->rows, IDENTITY_SLOTS * sizeof *id->rows);
+    unmap(id->traffic, IDENTITY_SLOTS * sizeof *id->traffic);
+    unmap(id->ports, (UINT16_MAX + 1) * sizeof *id->ports);
+    bpf_object__close(id->object);
+    free(id->pins);
+    free(id);
+}
+
+/* Interfaces. */
+
+static char *
+pin_of(const char *pins, const char *program, int ifindex)
+{
+    return xasprintf("%s/link-%s-%d", pins, program, ifindex);
+}
+
+int
+identity_attach(struct identity *id, int ifindex, enum identity_hook hook)
+{
+    struct bpf_program *program =
+        bpf_object__find_program_by_name(id->object, hooks[hook].program);
+    char *pin = pin_of(id->pins, hooks[hook].program, ifindex);
+    int error = tc_program_attach(bpf_program__fd(program), ifindex,
+                                  hooks[hook].place, pin);
+
+    free(pin);
+    return error;
+}
+
+void
+identity_forget(struct identity *id, int ifindex, enum identity_hook hook)
+{
+    char *pin = pin_of(id->pins, hooks[hook].program, ifindex);
+
+    unlink(pin);
+    free(pin);
+}
+
+/* Binds a name of this network namespace, which the kernel frees when the
+ * agent ends.  Returns the fd or a negative errno. */
+static int
+lock_uplink(const char *iface)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+                     "stagecoach/uplink/%s", iface);
+
+    if (fd >= 0
+        && bind(fd, (struct sockaddr *) &address,
+                offsetof(struct sockaddr_un, sun_path) + 1 + n)) {
+        int error = errno;
+
+        close(fd);
+        return -error;
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+/* Attaches the program to the uplink if it is not there. */
+static int
+look_at_uplink(struct identity *id, struct uplink *uplink)
+{
+    int ifindex = if_nametoindex(uplink->name);
+    char *pin = pin_of(id->pins, hooks[IDENTITY_OUT].program, ifindex);
+    bool there =
+        ifindex && ifindex == uplink->ifindex
+        && tc_program_is_attached(ifindex, hooks[IDENTITY_OUT].place, pin);
+    int error = there     ? 0
+                : ifindex ? identity_attach(id, ifindex, IDENTITY_OUT)
+                          : ENODEV;
+
+    free(pin);
+    if (!error && !there && uplink->ifindex) {
+        VLOG_WARN("%s: the program that marks packets was gone, it is back",
+                  uplink->name);
+    }
+    uplink->ifindex = error ? 0 : ifindex;
+    return error;
+}
+
+char *
+identity_add_uplink(struct identity *id, const char *iface)
+{
+    struct uplink *uplink = &id->uplinks[id->n_uplinks];
+    int lock, error;
+
+    if (id->n_uplinks == MAX_UPLINKS) {
+        return xasprintf("%s: too many uplinks, %d are allowed", iface,
+                         MAX_UPLINKS);
+    }
+    lock = lock_uplink(iface);
+    if (lock < 0) {
+        return xasprintf("%s: %s", iface,
+                         lock == -EADDRINUSE
+                             ? "another agent marks its packets, only one may"
+                             : ovs_strerror(-lock));
+    }
+    *uplink = (struct uplink){ .lock = lock };
+    ovs_strzcpy(uplink->name, iface, sizeof uplink->name);
+    error = look_at_uplink(id, uplink);
+    if (error && error != ENODEV) {
+        close(lock);
+        return xasprintf("%s: cannot attach a program (%s)", iface,
+                         ovs_strerror(error));
+    }
+    id->n_uplinks++;
+    return NULL;
+}
+
+void
+identity_run(struct identity *id, long long now)
+{
+    if (now < id->next_look) {
+        return;
+    }
+    id->next_look = now + LOOK_MS;
+    for (size_t i = 0; i < id->n_uplinks; i++) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+        int error = look_at_uplink(id, &id->uplinks[i]);
+
+        if (error) {
+            VLOG_WARN_RL(&rl, "%s: no program marks its packets (%s)",
+                         id->uplinks[i].name, ovs_strerror(error));
+        }
+    }
+}
+
+void
+identity_wait(const struct identity *id)
+{
+    poll_timer_wait_until(id->next_look);
+    poll_fd_wait(identity_question_fd(id), POLLIN);
+}
+
+/* Maps. */
+
+struct identity_settings *
+identity_settings(struct identity *id)
+{
+    return id->settings;
+}
+
+struct identity_row *
+identity_rows(struct identity *id)
+{
+    return id->rows;
+}
+
+struct identity_traffic *
+identity_traffic(struct identity *id)
+{
+    return id->traffic;
+}
+
+int
+identity_set_claim(struct identity *id, enum identity_map map, uint64_t key,
+                   const struct identity_claim *claim)
+{
+    return -bpf_map_update_elem(map_fd(id, map_names[map]), &key, claim,
+                                BPF_ANY);
+}
+
+int
+identity_remove_claim(struct identity *id, enum identity_map map, uint64_t key)
+{
+    return -bpf_map_delete_elem(map_fd(id, map_names[map]), &key);
+}
+
+void
+identity_raise_epoch(struct identity *id)
+{
+    id->settings->epoch++;
+}
+
+void
+identity_set_ports(struct identity *id, const uint16_t rules[])
+{
+    bool any = false;
+
+    for (int port = 0; port <= UINT16_MAX; port++) {
+        id->ports[port] = rules[port];
+        any = any || rules[port];
+    }
+    id->settings->has_ports = any;
+}
+
+void
+identity_set_control_port(struct identity *id, uint16_t slot, uint16_t port)
+{
+    struct identity_port key = { slot, port };
+    uint8_t value = 1;
+
+    bpf_map_update_elem(map_fd(id, "control"), &key, &value, BPF_ANY);
+}
+
+void
+identity_clear_control_ports(struct identity *id, uint16_t slot)
+{
+    int fd = map_fd(id, "control");
+    struct identity_port key, next;
+    bool more = !bpf_map_get_next_key(fd, NULL, &key);
+
+    while (more) {
+        more = !bpf_map_get_next_key(fd, &key, &next);
+        if (key.slot == slot) {
+            bpf_map_delete_elem(fd, &key);
+        }
+        key = next;
+    }
+}
+
+/* Questions. */
+
+int
+identity_question_fd(const struct identity *id)
+{
+    return ring_buffer__epoll_fd(id->ring);
+}
+
+void
+identity_take_questions(struct identity *id, identity_question_func *take,
+                        void *aux)
+{
+    id->take = take;
+    id->aux = aux;
+    ring_buffer__consume(id->ring);
+}
+
+int
+identity_netns_cookie(const char *path, uint64_t *cookiep)
+{
+    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    int away = open(path, O_RDONLY | O_CLOEXEC);
+    socklen_t size = sizeof *cookiep;
+    int error = 0, fd;
+
+    if (home < 0 || away < 0 || setns(away, CLONE_NEWNET)) {
+        error = errno;
+    } else {
+        fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, cookiep, &size)) {
+            error = errno;
+        }
+        close(fd);
+        /* The thread must not continue in the wrong namespace. */
+        ovs_assert(!setns(home, CLONE_NEWNET));
+    }
+    close(home);
+    close(away);
+    return error;
+}
+
+/* Writes 'pid' into the socket 'fd' if no program has seen it being made. */
+static void
+adopt_socket(int map, int fd, pid_t pid)
+{
+    struct identity_owner owner = { .tgid = 0 };
+    struct timespec now;
+    int domain = 0;
+    socklen_t size = sizeof domain;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size)
+        || (domain != AF_INET && domain != AF_INET6)) {
+        return;
+    }
+    bpf_map_lookup_elem(map, &fd, &owner);
+    if (!owner.tgid) {
+        clock_gettime(CLOCK_BOOTTIME, &now);
+        owner.tgid = pid;
+        owner.made = now.tv_sec * 1000000000ull + now.tv_nsec;
+        owner.slot = 0;
+        bpf_map_update_elem(map, &fd, &owner, BPF_ANY);
+    }
+}
+
+void
+identity_adopt(struct identity *id, pid_t pid)
+{
+    int process = syscall(SYS_pidfd_open, pid, 0);
+    int map = map_fd(id, "owners");
+
+    for (int i = 0, missing = 0;
+         process >= 0 && i < MAX_FDS && missing < MAX_FDS / 16; i++) {
+        int fd = syscall(SYS_pidfd_getfd, process, i, 0);
+
+        missing = fd < 0 ? missing + 1 : 0;
+        if (fd >= 0) {
+            adopt_socket(map, fd, pid);
+            close(fd);
+        }
+    }
+    if (process >= 0) {
+        close(process);
+    }
+}
+
+char *
+identity_detach(const char *pins)
+{
+    struct if_nameindex *ifaces = if_nameindex();
+
+    for (size_t i = 0; ifaces && ifaces[i].if_index; i++) {
+        for (size_t k = 0; k < ARRAY_SIZE(hooks); k++) {
+            char *pin = pin_of(pins, hooks[k].program, ifaces[i].if_index);
+
+            tc_program_detach(ifaces[i].if_index, hooks[k].place, pin);
+            free(pin);
+        }
+    }
+    if_freenameindex(ifaces);
+    remove_pins(pins, "");
+    return rmdir(pins) && errno != ENOENT ? xasprintf(
+               "%s: cannot remove the folder (%s)", pins, ovs_strerror(errno))
+                                          : NULL;
+}

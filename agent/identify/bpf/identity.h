@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef IDENTITY_H
+#define IDENTITY_H 1
+
+/* The job of each packet, known to the kernel.
+ *
+ * Programs at the root of the cgroups write into each socket which process
+ * made or connected it; a program at the egress of an uplink finds from that
+ * the slot of the packet's job, counts, and gives the packet its DSCP and
+ * priority.  So there is no table of flows that a user could fill, no first
+ * packet in the wrong class, and no system call of the agent for a flow.
+ *
+ *    socket -> owner     cgroups, namespace, process (struct identity_owner)
+ *    owner -> slot       maps of claims, written by claims.h
+ *    slot -> packet      rows: DSCP, priority; counters, by actuate/bpf; or a
+ *                        tag with the slot, for a shim
+ *
+ * A pod's packet has lost its socket when it reaches the uplink.  It still has
+ * it at the host's end of the pod's interface, where another program writes
+ * the slot into bits of the mark; see pods.h.
+ *
+ * All maps, and programs where the kernel has links for them, are pinned: they
+ * go on when the agent is dead, until the lease ends, and the next agent
+ * finds the records of all sockets.  A kernel older than 6.6 has no links at
+ * interfaces; there a filter of clsact stays until somebody removes it, so
+ * identity_run() looks.  Other programs at the same place go on too: ours
+ * never end a chain.
+ *
+ *    error = identity_open(&config, &identity);
+ *    error = identity_add_uplink(identity, "eth0");
+ *    settings = identity_settings(identity);     // And rows, and traffic.
+ *    identity_run(identity, time_msec());        // Attaches again.
+ *    identity_close(identity);                   // The programs stay.
+ *
+ *    identity_detach("/sys/fs/bpf/stagecoach");  // And now they do not.
+ *
+ * One agent has an uplink: a second one gets an error.  Needs CAP_BPF and
+ * CAP_NET_ADMIN.  Main thread only. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/identify/bpf/identity-maps.h"
+
+#define IDENTITY_PINS "/sys/fs/bpf/stagecoach"
+
+struct identity;
+
+struct identity_config {
+    const char *pins;    /* Folder for pins, below a mount of bpffs;
+                          * made if it is missing. */
+    const char *cgroup;  /* Absolute path of the cgroup with the sockets
+                          * that are seen. */
+    uint32_t mark_shift; /* See struct identity_settings. */
+    enum identity_mode mode;
+};
+
+/* Where a program is attached at an interface. */
+enum identity_hook { IDENTITY_OUT, IDENTITY_POD };
+
+/* Maps of claims. */
+enum identity_map {
+    IDENTITY_PROCESSES,
+    IDENTITY_CGROUPS,
+    IDENTITY_NAMESPACES,
+};
+
+/* Returns NULL, or a malloc()'d message. */
+char *identity_open(const struct identity_config *, struct identity **);
+void identity_close(struct identity *);
+
+char *identity_add_uplink(struct identity *, const char *iface);
+
+/* Attaches the program of 'hook' to an interface, in place of one that this
+ * agent or a previous one has attached.  Returns 0 or a positive errno. */
+int identity_attach(struct identity *, int ifindex, enum identity_hook);
+
+/* Detaches the program of an interface that has gone. */
+void identity_forget(struct identity *, int ifindex, enum identity_hook);
+
+/* Once a second: attaches again what somebody has removed, and to interfaces
+ * that have been made again. */
+void identity_run(struct identity *, long long now);
+void identity_wait(const struct identity *);
+
+/* What the maps have.  Writers use whole assignments of a member. */
+struct identity_settings *identity_settings(struct identity *);
+struct identity_row *identity_rows(struct identity *);
+struct identity_traffic *identity_traffic(struct identity *);
+
+/* Set or remove a claim.  It counts after identity_raise_epoch(), by which
+ * sockets look their slots up again.  Return 0 or a positive errno. */
+int identity_set_claim(struct identity *, enum identity_map, uint64_t id,
+                       const struct identity_claim *);
+int identity_remove_claim(struct identity *, enum identity_map, uint64_t id);
+void identity_raise_epoch(struct identity *);
+
+/* Sets the rules of ports, from 0 to UINT16_MAX in host byte order: the number
+ * of the rule, or 0. */
+void identity_set_ports(struct identity *, const uint16_t rules[]);
+
+/* 'port' is in network byte order. */
+void identity_set_control_port(struct identity *, uint16_t slot,
+                               uint16_t port);
+void identity_clear_control_ports(struct identity *, uint16_t slot);
+
+/* Calls 'take' for each question since the last call.  The fd is readable
+ * while there are some. */
+typedef void identity_question_func(const struct identity_question *,
+                                    void *aux);
+void identity_take_questions(struct identity *, identity_question_func *,
+                             void *aux);
+int identity_question_fd(const struct identity *);
+
+/* Stores the cookie of the network namespace of the file at 'path'.  Returns 0
+ * or a positive errno. */
+int identity_netns_cookie(const char *path, uint64_t *cookiep);
+
+/* Writes the process into the sockets that it has open, if they were there
+ * before the programs. */
+void identity_adopt(struct identity *, pid_t pid);
+
+/* Removes all programs and maps with pins in this folder, and the filters at
+ * the interfaces of this namespace.  Returns NULL, or a malloc()'d message. */
+char *identity_detach(const char *pins);
+
+#endif /* agent/identify/bpf/identity.h */

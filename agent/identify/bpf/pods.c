@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/bpf/pods.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/identify/bpf/identity.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "shim/ports/route-socket.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(pods);
+
+#define MESSAGE_SIZE 32768 /* Bytes, at least a message of the kernel. */
+#define MAX_MESSAGES_PER_RUN 64
+
+struct pods {
+    struct identity *identity;
+    char *const *uplinks;
+    size_t n_uplinks;
+    struct mnl_socket *events;
+    bool missed; /* Events were lost: all are looked at. */
+    char message[MESSAGE_SIZE];
+};
+
+/* Name and kind of an interface; the strings are in the message. */
+struct iface {
+    const char *name;
+    const char *kind; /* "veth", or NULL. */
+};
+
+static int
+see_info(const struct nlattr *attr, void *iface_)
+{
+    struct iface *iface = iface_;
+
+    if (mnl_attr_get_type(attr) == IFLA_INFO_KIND
+        && mnl_attr_validate(attr, MNL_TYPE_STRING) >= 0) {
+        iface->kind = mnl_attr_get_str(attr);
+    }
+    return MNL_CB_OK;
+}
+
+static int
+see_attr(const struct nlattr *attr, void *iface_)
+{
+    struct iface *iface = iface_;
+
+    switch (mnl_attr_get_type(attr)) {
+    case IFLA_IFNAME:
+        if (mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0) {
+            iface->name = mnl_attr_get_str(attr);
+        }
+        break;
+    case IFLA_LINKINFO:
+        mnl_attr_parse_nested(attr, see_info, iface);
+        break;
+    }
+    return MNL_CB_OK;
+}
+
+static bool
+is_uplink(const struct pods *pods, const char *name)
+{
+    for (size_t i = 0; i < pods->n_uplinks; i++) {
+        if (!strcmp(pods->uplinks[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Attaches the program to the interface of the message, unless it is no
+ * pod's. */
+static int
+see_link(const struct nlmsghdr *nlh, void *pods_)
+{
+    const struct pods *pods = pods_;
+    const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
+    struct iface iface = { .name = NULL };
+    int error;
+
+    if (nlh->nlmsg_type == RTM_DELLINK) { /* Or moved into its pod. */
+        identity_forget(pods->identity, link->ifi_index, IDENTITY_POD);
+    }
+    if (nlh->nlmsg_type != RTM_NEWLINK) {
+        return MNL_CB_OK;
+    }
+    mnl_attr_parse(nlh, sizeof *link, see_attr, &iface);
+    if (!iface.name || !iface.kind || strcmp(iface.kind, "veth")
+        || is_uplink(pods, iface.name)) {
+        return MNL_CB_OK;
+    }
+    error = identity_attach(pods->identity, link->ifi_index, IDENTITY_POD);
+    if (error && error != ENODEV) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "%s: no program marks what its pod sends (%s)",
+                     iface.name, ovs_strerror(error));
+    }
+    return MNL_CB_OK;
+}
+
+/* Looks at all interfaces. */
+static int
+look(struct pods *pods)
+{
+    struct route_socket *rs;
+    int error = route_socket_open(-1, &rs);
+
+    if (!error) {
+        struct nlmsghdr *nlh =
+            route_socket_begin(rs, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP);
+        struct ifinfomsg *link = mnl_nlmsg_put_extra_header(nlh, sizeof *link);
+
+        link->ifi_family = AF_UNSPEC;
+        error = route_socket_transact(rs, nlh, see_link, pods);
+        route_socket_close(rs);
+    }
+    return error;
+}
+
+int
+pods_create(struct identity *identity, char *const *uplinks, size_t n,
+            struct pods **podsp)
+{
+    struct pods *pods = xzalloc(sizeof *pods);
+    int error = 0;
+
+    pods->identity = identity;
+    pods->uplinks = uplinks;
+    pods->n_uplinks = n;
+    pods->events =
+        mnl_socket_open2(NETLINK_ROUTE, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (!pods->events
+        || mnl_socket_bind(pods->events, RTMGRP_LINK, MNL_SOCKET_AUTOPID)) {
+        error = errno;
+    }
+    error = error ? error : look(pods);
+    if (error) {
+        pods_destroy(pods);
+        pods = NULL;
+    }
+    *podsp = pods;
+    return error;
+}
+
+void
+pods_destroy(struct pods *pods)
+{
+    if (pods) {
+        if (pods->events) {
+            mnl_socket_close(pods->events);
+        }
+        free(pods);
+    }
+}
+
+void
+pods_run(struct pods *pods)
+{
+    for (int i = 0; i < MAX_MESSAGES_PER_RUN; i++) {
+        ssize_t n = mnl_socket_recvfrom(pods->events, pods->message,
+                                        sizeof pods->message);
+
+        if (n < 0) {
+            pods->missed |= errno == ENOBUFS;
+            break;
+        }
+        mnl_cb_run(pods->message, n, 0, 0, see_link, pods);
+    }
+    if (pods->missed && !look(pods)) {
+        pods->missed = false;
+    }
+}
+
+void
+pods_wait(const struct pods *pods)
+{
+    poll_fd_wait(mnl_socket_get_fd(pods->events), POLLIN);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PODS_H
+#define PODS_H 1
+
+/* Keeps a program at the host's end of each pod's interface.
+ *
+ * A packet loses its socket on its way from a pod to the uplink, where it is
+ * routed, bridged or put into a tunnel.  At the host's end of the pod's veth
+ * it still has it, and so a program there writes the slot into the mark (see
+ * identity.h).  Every veth of the agent's network namespace counts as the end
+ * of a pod's interface, but those that are uplinks.  The kernel reports new
+ * interfaces, so the first packet of a pod is marked.
+ *
+ * A packet that was received with GRO at the host's end, or by an XDP program
+ * of the driver, has no socket; both are off by default.
+ *
+ *    error = pods_create(identity, uplinks, n, &pods);
+ *    pods_run(pods);
+ *    pods_wait(pods);
+ *
+ * Main thread only. */
+
+#include <stddef.h>
+
+struct identity;
+struct pods;
+
+/* 'uplinks' are names, which must outlive it.  Returns 0 or a positive
+ * errno. */
+int pods_create(struct identity *, char *const *uplinks, size_t n,
+                struct pods **);
+void pods_destroy(struct pods *);
+
+void pods_run(struct pods *);
+void pods_wait(const struct pods *);
+
+#endif /* agent/identify/bpf/pods.h */

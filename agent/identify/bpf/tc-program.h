@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef TC_PROGRAM_H
+#define TC_PROGRAM_H 1
+
+/* Attaches a program to an interface, beside those of others.
+ *
+ * Since kernel 6.6 by TCX: a link, which is pinned, so that it stays when the
+ * agent ends and is replaced without a gap.  Before, by a filter of clsact,
+ * which belongs to the interface: it is recognised by its handle, stays until
+ * somebody removes it, and needs no pin.
+ *
+ *    error = tc_program_attach(fd, ifindex, place, pin);
+ *    if (!tc_program_is_attached(ifindex, place, pin)) {
+ *        ...attach it again...
+ *    }
+ *    tc_program_detach(ifindex, place, pin);
+ *
+ * No state.  Functions return 0 or a positive errno. */
+
+#include <stdbool.h>
+
+enum tc_program_place { TC_PROGRAM_EGRESS, TC_PROGRAM_INGRESS };
+
+/* Attaches the program 'fd', or puts it in place of the one that is there. */
+int tc_program_attach(int fd, int ifindex, enum tc_program_place,
+                      const char *pin);
+bool tc_program_is_attached(int ifindex, enum tc_program_place,
+                            const char *pin);
+void tc_program_detach(int ifindex, enum tc_program_place, const char *pin);
+
+#endif /* agent/identify/bpf/tc-program.h */

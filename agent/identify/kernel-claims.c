@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/kernel-claims.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/identify/bpf/identity.h"
+#include "agent/identify/process.h"
+#include "agent/identify/registry.h"
+#include "hash.h"
+#include "openvswitch/hmap.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(kernel_claims);
+
+#define TICK_NS 10000000ull /* Of the start of a process. */
+#define MAX_ENDED 4096      /* Claims of processes that have ended. */
+
+/* A claim that the kernel has. */
+struct installed {
+    struct hmap_node node; /* In struct kernel_claims's 'installed'. */
+    struct claim_what what;
+    uint64_t key; /* In the kernel's map. */
+    char *job;
+    struct identity_claim claim;
+    bool seen; /* In the current comparison. */
+};
+
+struct kernel_claims {
+    struct identity *identity;
+    const struct registry *registry;
+    kernel_claims_slot_func *slot_of;
+    void *aux;
+    struct hmap installed; /* Contains struct installed. */
+    size_t n_ended;
+    bool touched;
+    bool changed;   /* By the current comparison. */
+    long long next; /* Earliest next comparison. */
+};
+
+static enum identity_map
+map_of(enum claim_kind kind)
+{
+    return kind == CLAIMS_PROCESS  ? IDENTITY_PROCESSES
+           : kind == CLAIMS_CGROUP ? IDENTITY_CGROUPS
+                                   : IDENTITY_NAMESPACES;
+}
+
+static uint32_t
+hash_what(const struct claim_what *what)
+{
+    return hash_uint64_basis(what->id, what->kind);
+}
+
+static struct installed *
+find(const struct kernel_claims *kc, const struct claim_what *what)
+{
+    struct installed *i;
+
+    HMAP_FOR_EACH_WITH_HASH(i, node, hash_what(what), &kc->installed)
+    {
+        if (i->what.kind == what->kind && i->what.id == what->id) {
+            return i;
+        }
+    }
+    return NULL;
+}
+
+static void
+forget(struct kernel_claims *kc, struct installed *i)
+{
+    kc->n_ended -= i->claim.ended != 0;
+    hmap_remove(&kc->installed, &i->node);
+    free(i->job);
+    free(i);
+}
+
+struct kernel_claims *
+kernel_claims_create(struct identity *identity,
+                     const struct registry *registry,
+                     kernel_claims_slot_func *slot_of, void *aux)
+{
+    struct kernel_claims *kc = xzalloc(sizeof *kc);
+
+    kc->identity = identity;
+    kc->registry = registry;
+    kc->slot_of = slot_of;
+    kc->aux = aux;
+    hmap_init(&kc->installed);
+    kc->touched = true;
+    return kc;
+}
+
+void
+kernel_claims_destroy(struct kernel_claims *kc)
+{
+    if (kc) {
+        struct installed *i;
+
+        HMAP_FOR_EACH_SAFE(i, node, &kc->installed)
+        {
+            forget(kc, i);
+        }
+        hmap_destroy(&kc->installed);
+        free(kc);
+    }
+}
+
+void
+kernel_claims_touch(struct kernel_claims *kc)
+{
+    kc->touched = true;
+}
+
+/* Writes the claim of 'i' into the kernel. */
+static void
+write_claim(struct kernel_claims *kc, struct installed *i)
+{
+    int error = identity_set_claim(kc->identity, map_of(i->what.kind), i->key,
+                                   &i->claim);
+
+    kc->changed = true;
+    if (error) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl,
+                     "%s: cannot tell the kernel what belongs to it "
+                     "(%s)",
+                     i->job, ovs_strerror(error));
+        i->claim.slot = 0; /* The next comparison writes it again. */
+    }
+}
+
+/* Adds a thing, and returns it; NULL if its namespace is gone. */
+static struct installed *
+add(struct kernel_claims *kc, const struct claim_what *what, const char *path)
+{
+    uint64_t key = what->id;
+    struct installed *i;
+
+    if (what->kind == CLAIMS_NETNS
+        && (!path || identity_netns_cookie(path, &key))) {
+        return NULL;
+    }
+    i = xzalloc(sizeof *i);
+    i->what = *what;
+    i->key = key;
+    hmap_insert(&kc->installed, &i->node, hash_what(what));
+    return i;
+}
+
+/* Notes that the thing belongs to 'job' by 'source'. */
+static void
+see(struct kernel_claims *kc, const struct claim_what *what, const char *path,
+    const struct job *job, enum claim_source source, uint64_t born)
+{
+    struct identity_claim claim = { .born = born * TICK_NS,
+                                    .slot = kc->slot_of(job->name, kc->aux),
+                                    .source = source };
+    struct installed *i = find(kc, what);
+
+    if (!claim.slot || (!i && !(i = add(kc, what, path)))) {
+        return;
+    }
+    i->seen = true;
+    if (memcmp(&i->claim, &claim, sizeof claim)) {
+        kc->n_ended -= i->claim.ended != 0;
+        i->claim = claim;
+        free(i->job);
+        i->job = xstrdup(job->name);
+        write_claim(kc, i);
+    }
+}
+
+/* Handles a claim that the registry no longer has. */
+static void
+lose(struct kernel_claims *kc, struct installed *i)
+{
+    struct process process;
+    struct timespec now;
+
+    if (i->what.kind == CLAIMS_PROCESS && kc->n_ended < MAX_ENDED
+        && kc->slot_of(i->job, kc->aux) == i->claim.slot
+        && (i->claim.ended || !process_read(i->what.id, &process))) {
+        if (!i->claim.ended) {
+            clock_gettime(CLOCK_BOOTTIME, &now);
+            i->claim.ended = now.tv_sec * 1000000000ull + now.tv_nsec;
+            kc->n_ended++;
+            write_claim(kc, i);
+        }
+        return;
+    }
+    identity_remove_claim(kc->identity, map_of(i->what.kind), i->key);
+    kc->changed = true;
+    forget(kc, i);
+}
+
+static void
+compare(struct kernel_claims *kc)
+{
+    struct installed *i;
+    const struct claim *claim;
+    const struct job *job;
+
+    HMAP_FOR_EACH (i, node, &kc->installed) {
+        i->seen = false;
+    }
+    HMAP_FOR_EACH (claim, node, &kc->registry->claims) {
+        if (claim == registry_best_claim(kc->registry, &claim->what)) {
+            see(kc, &claim->what, claim->path, claim->job, claim->source,
+                claim->born);
+        }
+    }
+    HMAP_FOR_EACH (job, node, &kc->registry->jobs) {
+        struct claim_what what = { CLAIMS_CGROUP, job->cgroup };
+
+        if (job->cgroup && !registry_best_claim(kc->registry, &what)) {
+            see(kc, &what, NULL, job, CLAIM_CGROUP, 0);
+        }
+    }
+    HMAP_FOR_EACH_SAFE(i, node, &kc->installed)
+    {
+        if (!i->seen) {
+            lose(kc, i);
+        }
+    }
+}
+
+void
+kernel_claims_run(struct kernel_claims *kc, long long now)
+{
+    if (!kc->touched || now < kc->next) {
+        return;
+    }
+    kc->touched = kc->changed = false;
+    compare(kc);
+    if (kc->changed) {
+        kc->next = now + KERNEL_CLAIMS_GAP_MS;
+        identity_raise_epoch(kc->identity);
+    }
+}
+
+void
+kernel_claims_wait(const struct kernel_claims *kc)
+{
+    if (kc->touched) {
+        poll_timer_wait_until(kc->next);
+    }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef KERNEL_CLAIMS_H
+#define KERNEL_CLAIMS_H 1
+
+/* Keeps the kernel's maps of claims as the registry is.
+ *
+ * The registry (registry.h) has all claims; the kernel gets, for each process,
+ * cgroup and namespace, the one that decides, as the number of its job's slot.
+ * Only differences are written.  A change makes each socket look its slot up
+ * again with its next packet, so changes are collected for
+ * KERNEL_CLAIMS_GAP_MS.
+ *
+ * A process that has ended keeps its claim as long as its job is there: other
+ * processes may have inherited its sockets.  Its id, used again, means nothing
+ * to sockets that are younger than its end.
+ *
+ *    kc = kernel_claims_create(identity, registry, slot_of, aux);
+ *    kernel_claims_touch(kc);        // The registry or a slot has changed.
+ *    kernel_claims_run(kc, now);
+ *
+ * Refers to its arguments, which must outlive it.  Main thread only. */
+
+#include <stdint.h>
+
+struct identity;
+struct registry;
+struct kernel_claims;
+
+#define KERNEL_CLAIMS_GAP_MS 10
+
+/* Returns the slot of the job of this name, 0 if it has none. */
+typedef uint16_t kernel_claims_slot_func(const char *name, void *aux);
+
+struct kernel_claims *kernel_claims_create(struct identity *,
+                                           const struct registry *,
+                                           kernel_claims_slot_func *,
+                                           void *aux);
+
+/* The claims stay in the kernel. */
+void kernel_claims_destroy(struct kernel_claims *);
+
+void kernel_claims_touch(struct kernel_claims *);
+void kernel_claims_run(struct kernel_claims *, long long now);
+void kernel_claims_wait(const struct kernel_claims *);
+
+#endif /* agent/identify/kernel-claims.h */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef QUESTIONS_H
+#define QUESTIONS_H 1
+
+/* Answers the kernel's questions to which job a process belongs.
+ *
+ * The kernel asks about a process that makes a socket while no claim is about
+ * it, once each few seconds.  The answer, by its environment and its ancestors
+ * (process-jobs.h), becomes a claim in the registry.  A process that has just
+ * begun may still execute another program with another environment, so it is
+ * looked at again until it is old enough.
+ *
+ * Users are answered in turn, one process each, and a user's questions have a
+ * limit: one that makes many processes delays no other.
+ *
+ *    questions_add(q, pid, uid);
+ *    if (questions_run(q, now)) {
+ *        ...a process belongs to a job...
+ *    }
+ *    questions_again(q);     // A claim has changed: their descendants too.
+ *
+ * Memory is bounded.  Main thread only. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct process_jobs;
+struct questions;
+
+struct questions *questions_create(struct process_jobs *);
+void questions_destroy(struct questions *);
+
+void questions_add(struct questions *, pid_t, uid_t);
+
+/* Asks about all processes that run now: their sockets are older than the
+ * programs that would have asked. */
+void questions_add_all(struct questions *);
+
+/* Answers a few questions.  Returns true if one of the processes belongs to a
+ * job. */
+bool questions_run(struct questions *, long long now);
+void questions_wait(const struct questions *);
+
+/* Asks again about the processes without a known job. */
+void questions_again(struct questions *);
+
+#endif /* agent/identify/questions.h */

@@ -1,0 +1,738 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Loads the programs into this machine's kernel.  The uplink "up0" of a new
+ * network namespace leads to the namespace "far"; behind "pod0" is the
+ * namespace "pod", whose packets are routed to the uplink. */
+
+#include <config.h>
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/identify/bpf/identity.h"
+#include "agent/identify/claim.h"
+#include "util.h"
+#include "wire/cgroup-path.h"
+#include "wire/slot-tag.h"
+
+#define FAR "10.9.0.2"
+#define PORT 4700
+#define WAIT_S 5
+
+enum { SLOT_A = 5, SLOT_B = 6 };
+enum { DSCP_A = 35, DSCP_B = 23, DSCP_CONTROL = 39, DSCP_OTHERS = 7 };
+
+struct fixture {
+    struct identity *id;
+    struct identity_config config;
+    char *tree;     /* A cgroup with the children "a" and "b". */
+    pid_t far, pod; /* Processes that hold the namespaces. */
+    int home, receiver;
+};
+
+static struct fixture fixture;
+
+/* Starts a process that holds a new network namespace. */
+static pid_t
+hold_namespace(void)
+{
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(unshare(CLONE_NEWNET) || write(ready[1], "", 1) != 1 || pause());
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void OVS_PRINTF_FORMAT(1, 2) run(const char *format, ...)
+{
+    va_list args;
+    char *command;
+
+    va_start(args, format);
+    command = xvasprintf(format, args);
+    va_end(args);
+    assert_int_equal(system(command), 0);
+    free(command);
+}
+
+static void
+make_network(struct fixture *f)
+{
+    int far = f->far, pod = f->pod;
+
+    run("ip link set lo up; ip link add up0 type veth peer far0 netns %d",
+        far);
+    run("ip addr add 10.9.0.1/24 dev up0 && ip link set up0 up");
+    run("ip link add pod0 type veth peer eth0 netns %d", pod);
+    run("ip addr add 10.9.1.1/24 dev pod0 && ip link set pod0 up");
+    run("nsenter -t %d -n ip addr add " FAR "/24 dev far0", far);
+    run("nsenter -t %d -n ip link set far0 up", far);
+    run("nsenter -t %d -n ip route add 10.9.1.0/24 via 10.9.0.1", far);
+    run("nsenter -t %d -n ip addr add 10.9.1.2/24 dev eth0", pod);
+    run("nsenter -t %d -n ip link set eth0 up", pod);
+    run("nsenter -t %d -n ip route add default via 10.9.1.1", pod);
+    run("echo 1 > /proc/sys/net/ipv4/ip_forward");
+}
+
+static int
+set_up_group(void **state OVS_UNUSED)
+{
+    struct fixture *f = &fixture;
+    char *mount = cgroup_mount_from("/proc/mounts");
+    int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "try", 4, 4, 1, NULL);
+
+    if (map < 0 || close(map) || !mount || unshare(CLONE_NEWNET)) {
+        free(mount);
+        return 0; /* Each test is skipped. */
+    }
+    f->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    f->far = hold_namespace();
+    f->pod = hold_namespace();
+    make_network(f);
+    f->tree = xasprintf("%s/stagecoach-test-%d", mount, (int) getpid());
+    run("mkdir -p %s/a %s/b", f->tree, f->tree);
+    f->config = (struct identity_config){
+        .pins = xasprintf("/sys/fs/bpf/stagecoach-test-%d", (int) getpid()),
+        .cgroup = mount,
+        .mark_shift = 3,
+        .mode = IDENTITY_ORDERS
+    };
+    return 0;
+}
+
+static int
+tear_down_group(void **state OVS_UNUSED)
+{
+    struct fixture *f = &fixture;
+
+    if (f->tree) {
+        kill(f->far, SIGKILL);
+        kill(f->pod, SIGKILL);
+        waitpid(f->far, NULL, 0);
+        waitpid(f->pod, NULL, 0);
+        free(identity_detach(f->config.pins)); /* A set-up has failed. */
+        run("rmdir %s/a %s/b %s", f->tree, f->tree, f->tree);
+        free(CONST_CAST(char *, f->config.pins));
+        free(CONST_CAST(char *, f->config.cgroup));
+        free(f->tree);
+    }
+    return 0;
+}
+
+/* Moves this process into a cgroup of the test, or "" for the tree itself. */
+static void
+enter(const char *cgroup)
+{
+    run("echo %d > %s/%s/cgroup.procs", (int) getpid(), fixture.tree, cgroup);
+}
+
+static int
+open_in(pid_t pid, int family, int type, int protocol)
+{
+    char *path = xasprintf("/proc/%d/ns/net", (int) pid);
+    int away = open(path, O_RDONLY | O_CLOEXEC), fd;
+
+    assert_int_equal(setns(away, CLONE_NEWNET), 0);
+    fd = socket(family, type, protocol);
+    assert_int_equal(setns(fixture.home, CLONE_NEWNET), 0);
+    close(away);
+    free(path);
+    return fd;
+}
+
+static int
+socket_in(pid_t pid, int type)
+{
+    return open_in(pid, AF_INET, type, 0);
+}
+
+/* Returns the VLAN tag of the frame, -1 without one, -2 if it is not a
+ * datagram to PORT. */
+static int
+tag_of(struct msghdr *message, const char *frame)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(message);
+    const struct tpacket_auxdata *aux = (void *) CMSG_DATA(c);
+    uint16_t port;
+
+    memcpy(&port, frame + 36, sizeof port);
+    return (frame[23] != IPPROTO_UDP || port != htons(PORT) ? -2
+            : aux->tp_status & TP_STATUS_VLAN_VALID         ? aux->tp_vlan_tci
+                                                            : -1);
+}
+
+static struct sockaddr_in
+far_address(int port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons(port) };
+
+    inet_pton(AF_INET, FAR, &address.sin_addr);
+    return address;
+}
+
+static void
+set_timeout(int fd)
+{
+    struct timeval wait = { .tv_sec = WAIT_S };
+    int on = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof on);
+}
+
+static void
+set_rows(struct identity *id)
+{
+    struct identity_settings *s = identity_settings(id);
+    struct identity_row *rows = identity_rows(id);
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    s->lease_until = (now.tv_sec + 60) * UINT64_C(1000000000);
+    s->default_dscp = 0;
+    s->control_dscp = DSCP_CONTROL;
+    s->level_dscps = UINT64_C(1) << DSCP_A | UINT64_C(1) << DSCP_B;
+    rows[SLOT_A] = (struct identity_row){ .dscp = DSCP_A,
+                                          .has_control = true,
+                                          .used = true };
+    rows[SLOT_B] = (struct identity_row){ .dscp = DSCP_B, .used = true };
+}
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = &fixture;
+    struct sockaddr_in any = { .sin_family = AF_INET,
+                               .sin_port = htons(PORT) };
+
+    *state = f;
+    if (!f->tree) {
+        return 0; /* Without root or BPF. */
+    }
+    assert_null(identity_open(&f->config, &f->id));
+    assert_null(identity_add_uplink(f->id, "up0"));
+    set_rows(f->id);
+    f->receiver = socket_in(f->far, SOCK_DGRAM);
+    set_timeout(f->receiver);
+    assert_int_equal(bind(f->receiver, (struct sockaddr *) &any, sizeof any),
+                     0);
+    enter("");
+    return 0;
+}
+
+static int
+tear_down(void **state OVS_UNUSED)
+{
+    struct fixture *f = &fixture;
+
+    if (f->id) {
+        char *error;
+
+        run("echo %d > %s/cgroup.procs", (int) getpid(), f->config.cgroup);
+        close(f->receiver);
+        identity_close(f->id);
+        error = identity_detach(f->config.pins);
+        assert_null(error);
+        assert_int_equal(access(f->config.pins, F_OK), -1);
+    }
+    return 0;
+}
+
+static struct fixture *
+get(void **state)
+{
+    struct fixture *f = *state;
+
+    if (!f->id) {
+        skip();
+    }
+    return f;
+}
+
+/* Makes a socket as a process of 'cgroup', connected to the far end. */
+static int
+sender(pid_t netns, const char *cgroup)
+{
+    struct sockaddr_in to = far_address(PORT);
+    int fd;
+
+    enter(cgroup);
+    fd = netns ? socket_in(netns, SOCK_DGRAM) : socket(AF_INET, SOCK_DGRAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
+    enter("");
+    return fd;
+}
+
+static int
+dscp_of(struct msghdr *message)
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(message);
+
+    assert_non_null(c);
+    assert_int_equal(c->cmsg_type, IP_TOS);
+    return *(uint8_t *) CMSG_DATA(c) >> 2;
+}
+
+/* Sends a datagram of 100 bytes and returns the DSCP with which it arrives. */
+static int
+dscp_sent_by(int fd)
+{
+    char data[100] = "", room[64];
+    struct iovec iov = { data, sizeof data };
+    struct msghdr message = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = room,
+                              .msg_controllen = sizeof room };
+
+    assert_int_equal(send(fd, data, sizeof data, 0), sizeof data);
+    assert_int_equal(recvmsg(fixture.receiver, &message, 0), sizeof data);
+    return dscp_of(&message);
+}
+
+static void
+claim(struct identity *id, enum identity_map map, uint64_t key, uint32_t slot,
+      enum claim_source source)
+{
+    const struct identity_claim c = { .slot = slot, .source = source };
+
+    assert_int_equal(identity_set_claim(id, map, key, &c), 0);
+    identity_raise_epoch(id);
+}
+
+static void
+claim_cgroup(struct identity *id, const char *name, uint32_t slot)
+{
+    char *path = xasprintf("%s/%s", fixture.tree, name);
+    struct stat s;
+
+    assert_int_equal(stat(path, &s), 0);
+    claim(id, IDENTITY_CGROUPS, s.st_ino, slot, CLAIM_CGROUP);
+    free(path);
+}
+
+static void
+packets_are_of_the_job_of_their_socket(void **state)
+{
+    struct fixture *f = get(state);
+    struct identity_traffic *t = identity_traffic(f->id);
+    int a = sender(0, "a"), b = sender(0, "b"), none = sender(0, "");
+    int tos = DSCP_A << 2;
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup(f->id, "b", SLOT_B);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    assert_int_equal(dscp_sent_by(b), DSCP_B);
+    assert_int_equal(dscp_sent_by(b), DSCP_B);
+    assert_int_equal(dscp_sent_by(none), 0);
+    assert_int_equal(t[SLOT_A].tx_bytes, 142);
+    assert_int_equal(t[SLOT_B].tx_bytes, 284);
+    assert_int_equal(t[SLOT_B].tx_packets, 2);
+    assert_int_equal(t[SLOT_B].default_bytes, 0);
+    assert_int_equal(t[0].default_bytes, t[0].tx_bytes);
+
+    /* A user's mark counts for nobody, and only the policy's are removed. */
+    setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ DSCP_B << 2 }, sizeof tos);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    setsockopt(none, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    assert_int_equal(dscp_sent_by(none), 0);
+    setsockopt(none, IPPROTO_IP, IP_TOS, &(int){ DSCP_OTHERS << 2 },
+               sizeof tos);
+    assert_int_equal(dscp_sent_by(none), DSCP_OTHERS);
+    close(a);
+    close(b);
+    close(none);
+}
+
+/* A claim of a process reaches sockets that it has already, and decides
+ * against one of lower precedence. */
+static void
+a_claim_reaches_running_sockets(void **state)
+{
+    struct fixture *f = get(state);
+    int a = sender(0, "a");
+
+    assert_int_equal(dscp_sent_by(a), 0);
+    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
+    assert_int_equal(dscp_sent_by(a), DSCP_B);
+    claim_cgroup(f->id, "a", SLOT_A);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_REGISTRATION);
+    assert_int_equal(dscp_sent_by(a), DSCP_B);
+    assert_int_equal(
+        identity_remove_claim(f->id, IDENTITY_PROCESSES, getpid()), 0);
+    identity_raise_epoch(f->id);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    close(a);
+}
+
+/* An id that is used again is another process. */
+static void
+a_claim_has_the_life_of_its_process(void **state)
+{
+    struct fixture *f = get(state);
+    struct identity_claim c = { .ended = 1, .slot = SLOT_A };
+    int a = sender(0, "a");
+
+    assert_int_equal(
+        identity_set_claim(f->id, IDENTITY_PROCESSES, getpid(), &c), 0);
+    identity_raise_epoch(f->id);
+    assert_int_equal(dscp_sent_by(a), 0);
+    c = (struct identity_claim){ .born = UINT64_MAX, .slot = SLOT_A };
+    assert_int_equal(
+        identity_set_claim(f->id, IDENTITY_PROCESSES, getpid(), &c), 0);
+    identity_raise_epoch(f->id);
+    assert_int_equal(dscp_sent_by(a), 0);
+    close(a);
+}
+
+static void
+after_the_lease_all_are_equal_and_counted(void **state)
+{
+    struct fixture *f = get(state);
+    struct identity_traffic *t = identity_traffic(f->id);
+    int a = sender(0, "a");
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    identity_settings(f->id)->lease_until = 0;
+    assert_int_equal(dscp_sent_by(a), 0);
+    assert_int_equal(t[SLOT_A].tx_bytes, 142);
+    assert_int_equal(t[SLOT_A].default_bytes, 142);
+    close(a);
+}
+
+static void
+an_observer_changes_nothing(void **state)
+{
+    struct fixture *f = get(state);
+    struct identity_traffic *t = identity_traffic(f->id);
+    int a = sender(0, "a");
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    identity_settings(f->id)->mode = IDENTITY_COUNTS;
+    setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ DSCP_CONTROL << 2 },
+               sizeof(int));
+    assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
+    assert_int_equal(t[SLOT_A].tx_bytes, 142);
+    close(a);
+}
+
+static void
+a_job_has_a_control_class(void **state)
+{
+    struct fixture *f = get(state);
+    int a = sender(0, "a"), b = sender(0, "b");
+    int tos = DSCP_CONTROL << 2;
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup(f->id, "b", SLOT_B);
+    setsockopt(a, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    setsockopt(b, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
+    assert_int_equal(dscp_sent_by(b), DSCP_B); /* It has none. */
+    setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ 0 }, sizeof tos);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    identity_set_control_port(f->id, SLOT_A, htons(PORT));
+    assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
+    identity_clear_control_ports(f->id, SLOT_A);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    close(a);
+    close(b);
+}
+
+/* Returns the VLAN tag with which the next datagram of 'fd' arrives at the far
+ * end, -1 without one. */
+static int
+tag_sent_by(int fd)
+{
+    int packets = open_in(fixture.far, AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)),
+        tag = -2, on = 1;
+    char data[256], room[128];
+
+    set_timeout(packets);
+    setsockopt(packets, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on);
+    assert_int_equal(send(fd, "", 1, 0), 1);
+    while (tag == -2) {
+        struct iovec iov = { data, sizeof data };
+        struct msghdr message = { .msg_iov = &iov,
+                                  .msg_iovlen = 1,
+                                  .msg_control = room,
+                                  .msg_controllen = sizeof room };
+
+        assert_true(recvmsg(packets, &message, 0) > 0);
+        tag = tag_of(&message, data);
+    }
+    close(packets);
+    return tag;
+}
+
+static void
+a_shim_gets_tags(void **state)
+{
+    struct fixture *f = get(state);
+    int a = sender(0, "a"), none = sender(0, "");
+    int tos = DSCP_CONTROL << 2;
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    assert_int_equal(tag_sent_by(a), SLOT_A);
+    assert_int_equal(tag_sent_by(none), 0);
+    setsockopt(a, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    assert_int_equal(tag_sent_by(a), SLOT_A | SLOT_TAG_CONTROL);
+    close(a);
+    close(none);
+}
+
+/* The pod's packets are routed to the uplink; the mark that the pod's root
+ * sets itself does not count. */
+static void
+packets_of_a_pod_are_of_its_job(void **state)
+{
+    struct fixture *f = get(state);
+    int a = sender(f->pod, "a"), none = sender(f->pod, "");
+    int mark = (SLOT_A << 1 | 1) << 3;
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    assert_int_equal(dscp_sent_by(a), 0); /* No program at "pod0". */
+    assert_int_equal(
+        identity_attach(f->id, if_nametoindex("pod0"), IDENTITY_POD), 0);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    assert_int_equal(setsockopt(none, SOL_SOCKET, SO_MARK, &mark, sizeof mark),
+                     0);
+    assert_int_equal(dscp_sent_by(none), 0);
+    identity_settings(f->id)->mark_shift = IDENTITY_NO_MARK;
+    assert_int_equal(dscp_sent_by(a), 0);
+    close(a);
+    close(none);
+}
+
+static void
+a_namespace_can_be_claimed(void **state)
+{
+    struct fixture *f = get(state);
+    int pod = sender(f->pod, "");
+    char *path = xasprintf("/proc/%d/ns/net", (int) f->pod);
+    uint64_t cookie;
+
+    assert_int_equal(
+        identity_attach(f->id, if_nametoindex("pod0"), IDENTITY_POD), 0);
+    assert_int_equal(identity_netns_cookie(path, &cookie), 0);
+    claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_A, CLAIM_LAUNCHER);
+    assert_int_equal(dscp_sent_by(pod), DSCP_A);
+    assert_int_equal(identity_netns_cookie("/proc/self/ns/none", &cookie),
+                     ENOENT);
+    free(path);
+    close(pod);
+}
+
+/* An accepted socket is its listener's; bytes are those of all segments. */
+static void
+bytes_are_those_on_the_wire(void **state)
+{
+    static char data[1 << 20];
+    struct fixture *f = get(state);
+    struct identity_traffic *t = identity_traffic(f->id);
+    struct sockaddr_in here = { .sin_family = AF_INET,
+                                .sin_port = htons(PORT) };
+    int listener, far = socket_in(f->far, SOCK_STREAM), fd;
+    size_t segments = DIV_ROUND_UP(sizeof data, 1448), got = 0;
+
+    enter("a");
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    enter("");
+    claim_cgroup(f->id, "a", SLOT_A);
+    assert_int_equal(bind(listener, (struct sockaddr *) &here, sizeof here),
+                     0);
+    assert_int_equal(listen(listener, 1), 0);
+    inet_pton(AF_INET, "10.9.0.1", &here.sin_addr);
+    assert_int_equal(connect(far, (struct sockaddr *) &here, sizeof here), 0);
+    fd = accept(listener, NULL, NULL);
+    if (!fork()) {
+        _exit(write(fd, data, sizeof data) != sizeof data);
+    }
+    while (got < sizeof data) {
+        ssize_t n = read(far, data, sizeof data);
+
+        assert_true(n > 0);
+        got += n;
+    }
+    wait(NULL);
+    assert_true(t[SLOT_A].tx_packets >= segments);
+    assert_true(t[SLOT_A].tx_bytes >= sizeof data + segments * 66);
+    assert_true(t[SLOT_A].tx_bytes < 1.05 * (sizeof data + segments * 66));
+    assert_true(t[SLOT_A].rx_bytes >= 66 * t[SLOT_A].rx_packets);
+    assert_true(t[SLOT_A].rx_packets > 0);
+    close(fd);
+    close(far);
+    close(listener);
+}
+
+struct questions_taken {
+    int of_this, by_rule;
+};
+
+static void
+take(const struct identity_question *question, void *taken_)
+{
+    struct questions_taken *taken = taken_;
+
+    if (question->tgid == (uint32_t) getpid()) {
+        taken->by_rule += question->rule == 2;
+        taken->of_this += !question->rule;
+    }
+}
+
+/* The kernel asks once about a process, not for each of its sockets. */
+static void
+the_kernel_asks_about_a_process_once(void **state)
+{
+    static uint16_t rules[UINT16_MAX + 1];
+    struct fixture *f = get(state);
+    struct questions_taken taken = { 0, 0 };
+    int a = sender(0, "a"), b = sender(0, "a");
+
+    identity_take_questions(f->id, take, &taken);
+    assert_int_equal(taken.of_this, 1);
+    assert_int_equal(taken.by_rule, 0);
+    rules[PORT] = 2;
+    identity_set_ports(f->id, rules);
+    assert_int_equal(dscp_sent_by(a), 0);
+    assert_int_equal(dscp_sent_by(b), 0);
+    identity_take_questions(f->id, take, &taken);
+    assert_int_equal(taken.of_this, 1);
+    assert_int_equal(taken.by_rule, 1);
+    rules[PORT] = 0;
+    close(a);
+    close(b);
+}
+
+/* A socket from before the programs has its cgroup at once, and its process
+ * when the agent says so. */
+static void
+older_sockets_are_adopted(void **state)
+{
+    struct fixture *f = get(state);
+    int a, b;
+
+    identity_close(f->id);
+    assert_null(identity_detach(f->config.pins));
+    a = sender(0, "a");
+    b = sender(0, "b");
+    assert_null(identity_open(&f->config, &f->id));
+    assert_null(identity_add_uplink(f->id, "up0"));
+    set_rows(f->id);
+    claim_cgroup(f->id, "a", SLOT_A);
+    claim(f->id, IDENTITY_PROCESSES, getpid(), SLOT_B, CLAIM_ENVIRONMENT);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    assert_int_equal(dscp_sent_by(b), 0);
+    identity_adopt(f->id, getpid());
+    assert_int_equal(dscp_sent_by(b), DSCP_B);
+    close(a);
+    close(b);
+}
+
+/* The programs go on without an agent, and the next one finds the sockets. */
+static void
+the_next_agent_goes_on(void **state)
+{
+    struct fixture *f = get(state);
+    int a = sender(0, "a");
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    identity_close(f->id);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    assert_null(identity_open(&f->config, &f->id));
+    assert_null(identity_add_uplink(f->id, "up0"));
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    assert_int_equal(identity_traffic(f->id)[SLOT_A].tx_bytes, 284);
+    close(a);
+}
+
+static void
+one_agent_has_an_uplink(void **state)
+{
+    struct fixture *f = get(state);
+    struct identity_config other = f->config;
+    struct identity *second;
+    char *error;
+
+    other.pins = "/sys/fs/bpf/stagecoach-test-second";
+    assert_null(identity_open(&other, &second));
+    error = identity_add_uplink(second, "up0");
+    assert_non_null(error);
+    free(error);
+    identity_close(second);
+    assert_null(identity_detach(other.pins));
+}
+
+static void
+what_somebody_removed_comes_back(void **state)
+{
+    struct fixture *f = get(state);
+    int a = sender(0, "a");
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    run("rm -f %s/link-stagecoach_out-*", f->config.pins);
+    run("tc qdisc del dev up0 clsact 2>/dev/null || true");
+    assert_int_equal(dscp_sent_by(a), 0);
+    identity_run(f->id, 100000);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    close(a);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(packets_are_of_the_job_of_their_socket),
+        TEST(a_claim_reaches_running_sockets),
+        TEST(a_claim_has_the_life_of_its_process),
+        TEST(after_the_lease_all_are_equal_and_counted),
+        TEST(an_observer_changes_nothing),
+        TEST(a_job_has_a_control_class),
+        TEST(a_shim_gets_tags),
+        TEST(packets_of_a_pod_are_of_its_job),
+        TEST(a_namespace_can_be_claimed),
+        TEST(bytes_are_those_on_the_wire),
+        TEST(the_kernel_asks_about_a_process_once),
+        TEST(older_sockets_are_adopted),
+        TEST(the_next_agent_goes_on),
+        TEST(one_agent_has_an_uplink),
+        TEST(what_somebody_removed_comes_back),
+    };
+
+    return cmocka_run_group_tests_name("identity", tests, set_up_group,
+                                       tear_down_group);
+}
