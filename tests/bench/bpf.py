@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# bpf.py BUILD: TCP and UDP between two network namespaces over a veth, with
+# the programs of agent/identify/bpf at its egress (1,000 claims, DSCP and
+# counters) and without them, in turns ($ROUNDS, default 5, of 1 s); and what
+# share of a job's bytes is not counted as the job's, by the way in which its
+# processes reach the network.  $PARTS selects one of "untagged cost".
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+build = os.path.abspath(sys.argv[1])
+traffic = f"{build}/tests/lab/traffic"
+hold = f"{build}/tests/bench/identity-hold"
+parts = os.environ.get("PARTS", "untagged cost").split()
+rounds = int(os.environ.get("ROUNDS", 5))
+MS = 1000
+PREFIX = f"scbpf-{os.getpid()}"
+PINS = f"/sys/fs/bpf/{PREFIX}"
+MOUNT = next((line.split()[1] for line in open("/proc/mounts")
+              if line.split()[2] == "cgroup2"), None)
+CGROUP = f"{MOUNT}/{PREFIX}"
+A, B, POD = (f"{PREFIX}-{name}" for name in "abp")
+FAR = "10.96.0.2"
+
+
+def skip(why):
+    print(json.dumps({"bench": "bpf", "skipped": why}))
+    sys.exit(0)
+
+
+def sh(command):
+    subprocess.run(command, shell=True, check=True)
+
+
+def in_ns(netns, command, cgroup=None, **options):
+    """Starts a command in a namespace and a cgroup."""
+    enter = f"echo $$ > {cgroup}/cgroup.procs; " if cgroup else ""
+    return subprocess.Popen(
+        ["sh", "-c",
+         f"{enter}exec nsenter --net=/run/netns/{netns} {command}"],
+        stdout=subprocess.PIPE, text=True, **options)
+
+
+def await_port(netns, kind, port):
+    for _ in range(500):
+        if in_ns(netns, f"ss -Hl{kind}n sport = :{port}").communicate()[0]:
+            return
+        time.sleep(0.01)
+    raise SystemExit(f"bpf: nothing listens on port {port}")
+
+
+class Hold:
+    """The programs at the uplink of A."""
+
+    def __init__(self, uplink="eth0", n=1000):
+        self.process = in_ns(A, f"{hold} {PINS} {MOUNT} {CGROUP} {uplink} {n}",
+                             stdin=subprocess.PIPE)
+        self.read("ready")
+
+    def read(self, wanted=None):
+        line = self.process.stdout.readline().strip()
+        assert line and wanted in (None, line), (wanted, line)
+        return line
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def close(self):
+        self.process.communicate()
+        assert self.process.returncode == 0
+
+
+def make_pair(mtu):
+    sh(f"ip netns add {A}; ip netns add {B}; ip netns add {POD}")
+    for netns in A, B, POD:
+        sh(f"ip netns exec {netns} sysctl -qw"
+           " net.ipv6.conf.all.disable_ipv6=1"
+           " net.ipv6.conf.default.disable_ipv6=1 net.ipv4.ip_forward=1")
+    sh(f"ip link add eth0 mtu {mtu} netns {A} type veth"
+       f" peer name eth0 mtu {mtu} netns {B}")
+    sh(f"ip -n {A} addr add 10.96.0.1/24 dev eth0; ip -n {A} link set eth0 up")
+    sh(f"ip -n {B} addr add {FAR}/24 dev eth0; ip -n {B} link set eth0 up")
+
+
+def remove_pair():
+    for netns in A, B, POD:
+        done = subprocess.run(["ip", "netns", "pids", netns],
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
+        for pid in done.stdout.split():
+            os.kill(int(pid), signal.SIGKILL)
+        subprocess.run(["ip", "netns", "del", netns],
+                       stderr=subprocess.DEVNULL)
+
+
+def cpu_s():
+    """Processor time of all: user, nice, system, irq, softirq."""
+    with open("/proc/stat", encoding="utf-8") as f:
+        fields = [int(x) for x in f.readline().split()[1:]]
+    return sum(fields[i] for i in (0, 1, 2, 5, 6)) / os.sysconf("SC_CLK_TCK")
+
+
+def tcp(flows):
+    """Returns Mbit/s of payload, and processor seconds of a Gbit."""
+    sink = in_ns(B, f"{traffic} sink {MS + 300} 7001")
+    await_port(B, "t", 7001)
+    before = cpu_s()
+    sources = [in_ns(A, f"{traffic} bulk {FAR} 7001 {MS}", CGROUP)
+               for _ in range(flows)]
+    for source in sources:
+        source.communicate()
+    busy = cpu_s() - before
+    out = sink.communicate()[0]
+    got = sum(int(line.split()[2]) for line in out.splitlines())
+    return got * 8 / MS / 1000, busy / (got * 8 / 1e9)
+
+
+def udp():
+    """Returns datagrams of 1400 bytes that a sender is rid of in a second."""
+    began = time.monotonic()
+    in_ns(A, f"{traffic} flood {FAR} 7002 200000 1400", CGROUP).communicate()
+    return 200000 / (time.monotonic() - began)
+
+
+def pairs(measure):
+    """Medians over the rounds of the ratios with / without the programs, of
+    two measurements without, and of the values with."""
+    ratios, same = [], []
+    for _ in range(rounds):
+        first = measure()
+        held = Hold()
+        on = measure()
+        held.close()
+        second = measure()
+        between = [(x + y) / 2 for x, y in zip(first, second)]
+        ratios.append([x / y for x, y in zip(on, between)])
+        same.append([x / y for x, y in zip(first, second)])
+        print("bpf:", ratios[-1], "same:", same[-1], file=sys.stderr)
+    return ([statistics.median(r) for r in zip(*ratios)],
+            [statistics.median(r) for r in zip(*same)])
+
+
+def cost(figures):
+    for mtu in 1500, 9000:
+        make_pair(mtu)
+        (one, cpu_one), (same, same_cpu) = pairs(lambda: tcp(1))
+        (eight, cpu_eight), _ = pairs(lambda: tcp(8))
+        figures[f"vs_veth_{mtu}"] = round(min(one, eight), 3)
+        figures[f"vs_veth_{mtu}_one"] = round(one, 3)
+        figures[f"vs_veth_{mtu}_eight"] = round(eight, 3)
+        figures[f"same_{mtu}"] = round(same, 3)
+        figures[f"cpu_{mtu}"] = round(max(cpu_one, cpu_eight), 3)
+        figures[f"same_cpu_{mtu}"] = round(same_cpu, 3)
+        if mtu == 1500:
+            (ratio,), _ = pairs(lambda: (udp(),))
+            figures["udp_vs_plain"] = round(ratio, 3)
+        remove_pair()
+    figures["cpu_vs_plain"] = max(figures["cpu_1500"], figures["cpu_9000"])
+
+
+def join(kind):
+    """Joins the pod's namespace to A; the far end is FAR or behind it."""
+    sh(f"ip link add pod netns {A} type veth peer name eth0 netns {POD}")
+    sh(f"ip -n {A} link set pod up; ip -n {POD} link set eth0 up")
+    if kind == "bridged":
+        sh(f"ip -n {A} link add br0 type bridge; ip -n {A} link set br0 up;"
+           f" ip -n {A} link set pod master br0;"
+           f" ip -n {A} addr flush dev eth0; ip -n {A} link set eth0 master"
+           f" br0; ip -n {POD} addr add 10.96.0.9/24 dev eth0")
+        return FAR
+    sh(f"ip -n {A} addr add 10.97.0.1/24 dev pod;"
+       f" ip -n {POD} addr add 10.97.0.9/24 dev eth0;"
+       f" ip -n {POD} route add default via 10.97.0.1")
+    if kind == "routed":
+        sh(f"ip -n {B} route add 10.97.0.0/24 via 10.96.0.1")
+        return FAR
+    for netns, here, there in (A, "10.96.0.1", FAR), (B, FAR, "10.96.0.1"):
+        last = here[-1]
+        sh(f"ip -n {netns} link add vx0 type vxlan id 5 dstport 4789 local"
+           f" {here} remote {there}; ip -n {netns} addr add"
+           f" 10.98.0.{last}/24 dev vx0; ip -n {netns} link set vx0 up")
+    sh(f"ip -n {B} route add 10.97.0.0/24 via 10.98.0.1")
+    return "10.98.0.2"
+
+
+def untagged(kind):
+    """Returns the share of the sent bytes that is not the job's."""
+    make_pair(1500)
+    netns, address = A, FAR
+    if kind in ("bridged", "routed", "vxlan"):
+        netns, address = POD, join(kind)
+    held = None if kind == "before" else Hold()
+    late = kind == "late"
+    before = (0, 0)
+    if kind == "accepted":
+        server = in_ns(A, f"{traffic} sink {MS + 300} 7001", CGROUP)
+        await_port(A, "t", 7001)
+        in_ns(B, f"{traffic} bulk 10.96.0.1 7001 {MS}").communicate()
+        server.communicate()
+    else:
+        sink = in_ns(B, f"{traffic} sink {MS + 800} 7001")
+        await_port(B, "t", 7001)
+        source = in_ns(netns, f"{traffic} bulk {address} 7001 {MS}",
+                       None if late else CGROUP)
+        time.sleep(0.4)
+        held = held or Hold()
+        if late:
+            held.ask(f"claim {source.pid}")
+            before = [int(n) for n in held.ask("show").split()]
+        source.communicate()
+        sink.communicate()
+    job, all_bytes = (int(n) for n in held.ask("show").split())
+    held.close()
+    remove_pair()
+    share = 1 - (job - before[0]) / (all_bytes - before[1])
+    print(f"bpf: {kind}: {share:.2g} of {all_bytes} bytes are not the job's",
+          file=sys.stderr)
+    return share
+
+
+def updates():
+    make_pair(1500)
+    held = Hold()
+    ms = float(held.ask("update 1000"))
+    held.close()
+    remove_pair()
+    return ms
+
+
+def main():
+    if os.geteuid():
+        skip("needs root")
+    if not os.path.exists(hold):
+        skip("built without the agent")
+    os.mkdir(CGROUP)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    figures, shares = {}, {}
+    try:
+        if "untagged" in parts:
+            shares = {kind: untagged(kind) for kind in
+                      ("host", "bridged", "routed", "vxlan", "accepted",
+                       "late", "before")}
+            figures["untagged"] = max(shares.values())
+            figures["update_1000_ms"] = updates()
+        if "cost" in parts:
+            cost(figures)
+    finally:
+        remove_pair()
+        subprocess.run(f"rm -rf {PINS}; rmdir {CGROUP}", shell=True)
+    print(json.dumps({"bench": "bpf", "figures": figures,
+                      "untagged": shares}))
+
+
+main()
