@@ -696,14 +696,14 @@ cluster_pid(const struct cluster *c, const char *name)
     return c->sv ? supervisor_pid(c->sv, name) : 0;
 }
 
-struct cJSON *
-cluster_ask_one(const struct plan *plan, int i, const char *command,
-                char **errorp)
+/* Calls a unixctl command at socket 'ctl', which it frees. */
+static cJSON *
+ask(char *ctl, const char *command, int timeout_ms, char **errorp)
 {
-    char *ctl = plan_controller_file(plan, i, "controller", "ctl");
     char *reply;
     int errnum;
-    char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, &reply, &errnum);
+    char *error =
+        rpc_unixctl(ctl, command, 0, NULL, timeout_ms, &reply, &errnum);
     cJSON *json = error ? NULL : cJSON_Parse(reply);
 
     free(ctl);
@@ -714,6 +714,22 @@ cluster_ask_one(const struct plan *plan, int i, const char *command,
         free(error);
     }
     return json;
+}
+
+struct cJSON *
+cluster_ask_one(const struct plan *plan, int i, const char *command,
+                char **errorp)
+{
+    return ask(plan_controller_file(plan, i, "controller", "ctl"), command,
+               ASK_MS, errorp);
+}
+
+struct cJSON *
+cluster_ask_agent(const struct plan *plan, int host, const char *command,
+                  int timeout_ms)
+{
+    return ask(xasprintf("%s/agent.ctl", plan->hosts[host].dir), command,
+               timeout_ms, NULL);
 }
 
 static bool

@@ -51,6 +51,10 @@ struct cJSON *cluster_ask(const struct plan *, const char *command,
 struct cJSON *cluster_ask_one(const struct plan *, int i, const char *command,
                               char **errorp);
 
+/* The same of the agent of 'host', which is asked for 'timeout_ms' at most. */
+struct cJSON *cluster_ask_agent(const struct plan *, int host,
+                                const char *command, int timeout_ms);
+
 /* Returns true if the controller has found all its flows, and all queues that
  * it creates, in the switches. */
 bool cluster_switches_in_sync(const struct plan *);

@@ -4,6 +4,7 @@
 
 #include "lab/measure/sampler.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -14,6 +15,7 @@
 
 #include "base/memory.h"
 #include "lab/cluster/cgroup-tree.h"
+#include "lab/cluster/cluster.h"
 #include "lab/cluster/fabric.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
@@ -22,14 +24,11 @@
 #include "reporting/report.h"
 #include "timeval.h"
 #include "util.h"
-#include "wire/shim-client.h"
 
 #define SAMPLE_MS 500
 #define QUEUE_MS 50             /* Between two samples of the queues. */
 
-/* Timeout of a call: a shim replies within microseconds unless it is
- * stopped. */
-#define SHIM_MS 100
+#define ASK_MS 3000 /* Timeout of a call of an agent. */
 
 #define MAX_NETSTAT 16384       /* Size limit of /proc/net/netstat, which has
                                  * about 6,000 bytes. */
@@ -39,18 +38,8 @@ struct port_bytes {
     uint64_t up, down;
 };
 
-/* Counters of one shim: the sum of 'before' and 'now'.  A restarted shim
- * counts from 0. */
-struct shim {
-    bool asked;                 /* True if 'now' was read. */
-    uint64_t boot_id;
-    uint64_t before[2];         /* Counters of earlier processes. */
-    uint64_t now[2];            /* IP bytes, bytes of the default class. */
-};
-
 struct sampled_host {
-    struct port_bytes now, before;      /* At the last two samples. */
-    struct shim shim;
+    struct port_bytes now, before; /* At the last two samples. */
     int netstat;                /* Its /proc/net/netstat, negative if not
                                  * readable. */
     uint64_t timeouts;          /* Its TCP timeouts at the start. */
@@ -192,42 +181,6 @@ count_timeouts(const struct sampler *s)
     return sum;
 }
 
-/* Reads the counters of the shim with control socket 'path', unless it does
- * not reply. */
-static void
-read_shim(struct shim *shim, const char *path)
-{
-    struct shim_client *client;
-    struct shim_stats stats;
-    const void *body;
-    size_t size;
-    bool ok = (!shim_client_open(path, &client)
-               && !shim_client_transact(client, SHIM_STATS, NULL, 0, SHIM_MS,
-                                        &body, &size)
-               && size >= sizeof stats);
-
-    if (ok) {
-        memcpy(&stats, body, sizeof stats);
-        if (shim->asked && shim->boot_id != stats.boot_id) {
-            shim->before[0] += shim->now[0];
-            shim->before[1] += shim->now[1];
-        }
-        shim->asked = true;
-        shim->boot_id = stats.boot_id;
-        shim->now[0] = stats.tx_ip_bytes;
-        shim->now[1] = stats.tx_default_bytes;
-    }
-    shim_client_close(client);
-}
-
-static void
-read_shims(struct sampler *s)
-{
-    for (int i = 0; i < s->plan->n_hosts; i++) {
-        read_shim(&s->hosts[i].shim, s->plan->hosts[i].shim);
-    }
-}
-
 /* Reads the CPU times of all CPUs, in ticks, from /proc/stat. */
 static void
 read_processors(uint64_t *busy, uint64_t *total)
@@ -338,7 +291,6 @@ sampler_run(struct sampler *s)
         s->use[2 * i + 1] = (host->now.down - host->before.down) / capacity;
     }
     report_links(s->policy, (ms - s->begin_ms) / 1000.0, s->use);
-    read_shims(s);
     s->last_ms = ms;
     return true;
 }
@@ -379,22 +331,26 @@ tree_seconds(const struct plan *plan, const char *part)
     return seconds;
 }
 
-/* Stores the share of the hosts' IP bytes that was sent in the class of a
- * job. */
+/* Stores the share of the hosts' IP bytes that was sent in the class of a job.
+ * Agents count since they started.  One that does not reply does not count. */
 static void
-finish_shims(struct sampler *s)
+finish_agents(struct sampler *s)
 {
-    uint64_t ip = 0, untagged = 0;
+    double ip = 0, untagged = 0;
 
-    read_shims(s);
     for (int i = 0; i < s->plan->n_hosts; i++) {
-        const struct shim *shim = &s->hosts[i].shim;
+        cJSON *status = cluster_ask_agent(s->plan, i, "agent/status", ASK_MS);
 
-        ip += shim->before[0] + shim->now[0];
-        untagged += shim->before[1] + shim->now[1];
+        if (status) {
+            ip +=
+                cJSON_GetNumberValue(cJSON_GetObjectItem(status, "ip_bytes"));
+            untagged += cJSON_GetNumberValue(
+                cJSON_GetObjectItem(status, "default_bytes"));
+        }
+        cJSON_Delete(status);
     }
-    if (ip) {
-        s->policy->coverage = 1 - (double) untagged / ip;
+    if (ip > 0) {
+        s->policy->coverage = 1 - untagged / ip;
     }
 }
 
@@ -418,7 +374,7 @@ finish_fabric(struct sampler *s)
 void
 sampler_finish(struct sampler *s)
 {
-    finish_shims(s);
+    finish_agents(s);
     s->policy->cpu_busy = cpu_load(s);
     s->policy->cpu_daemons_s = tree_seconds(s->plan, "daemons");
     s->policy->cpu_jobs_s = tree_seconds(s->plan, "hosts");

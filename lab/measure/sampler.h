@@ -3,11 +3,11 @@
 #ifndef LAB_SAMPLER_H
 #define LAB_SAMPLER_H 1
 
-/* Samples link use, CPU load, and counters of shims and TCP twice a second,
- * and the queues of the fabric twenty times.
+/* Samples the use of links twice a second and the queues of the fabric twenty
+ * times, and reads CPU times and the counters of agents and TCP.
  *
- * Coverage is the share of the hosts' IP bytes that their shims sent in the
- * class of a job.
+ * Coverage is the share of the hosts' IP bytes that were sent in the class of
+ * a job, as their agents report it.
  *
  * A retransmission timeout is the most expensive event for training: the
  * connection is idle for at least 200 ms, and all workers wait for it.  Each

@@ -18,7 +18,7 @@
 
 #include "controller/intent/intent-client.h"
 #include "controller/ovsdb/database.h"
-#include "controller/ovsdb/rpc-call.h"
+#include "lab/cluster/cluster.h"
 #include "lab/cluster/console.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
@@ -297,23 +297,6 @@ is_running(const struct cojob_run *cr, const struct scenario_job *job)
     return false;
 }
 
-/* Calls the agent of 'host'.  Returns its reply, or NULL if it does not reply,
- * for example during a restart. */
-static cJSON *
-ask(const struct cojob_run *cr, int host, const char *command)
-{
-    char *ctl = xasprintf("%s/agent.ctl", cr->up.plan->hosts[host].dir);
-    char *reply;
-    int errnum;
-    char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, &reply, &errnum);
-    cJSON *json = error ? NULL : cJSON_Parse(reply);
-
-    free(error);
-    free(reply);
-    free(ctl);
-    return json;
-}
-
 /* Stores the number 'member' of 'object' in '*valuep'.  Returns false if it is
  * missing. */
 static bool
@@ -369,7 +352,8 @@ ask_status(struct cojob_run *cr, double untagged[])
 {
     for (int host = 0; host < cr->up.plan->n_hosts; host++) {
         if (cr->hosts & (UINT64_C(1) << host)) {
-            cJSON *status = ask(cr, host, "agent/status");
+            cJSON *status =
+                cluster_ask_agent(cr->up.plan, host, "agent/status", ASK_MS);
 
             get_number(status, "default_bytes", &untagged[host]);
             cJSON_Delete(status);
@@ -383,7 +367,8 @@ ask_agents(struct cojob_run *cr)
     ask_status(cr, cr->untagged);
     for (int host = 0; host < cr->up.plan->n_hosts; host++) {
         if (cr->hosts & (UINT64_C(1) << host)) {
-            cJSON *reply = ask(cr, host, "agent/jobs");
+            cJSON *reply =
+                cluster_ask_agent(cr->up.plan, host, "agent/jobs", ASK_MS);
 
             take_jobs(cr, host, cJSON_GetObjectItem(reply, "jobs"));
             cJSON_Delete(reply);

@@ -90,7 +90,7 @@ import json, sys
 
 policy = json.load(open(sys.argv[1]))["policies"][0]
 assert policy["name"] == "plain" and policy["mean_sct_s"] > 0, policy
-assert policy["coverage"] is None, "shims count packets: %s" % policy
+assert policy["coverage"] is None, "agents count packets: %s" % policy
 assert policy["tcp_congestion_control"] == "reno", policy
 PYTHON
 tiny --congestion none && fail "a run without congestion control"
