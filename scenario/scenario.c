@@ -33,6 +33,7 @@
 static const char *const fabric_names[] = { "ovs", "bridge", NULL };
 static const char *const datapath_names[] = { "userspace", "kernel", NULL };
 static const char *const queue_names[] = { "strict", "fifo", "ecn", NULL };
+static const char *const actuator_names[] = { "shim", "bpf", NULL };
 
 static const char *const scenario_words[] = {
     [WORD_RANK] = "rank", [WORD_WORLD] = "world", [WORD_HOSTS] = "hosts",
@@ -72,6 +73,21 @@ read_rate(struct scenario *s, const struct json_at *top)
         json_fail(top, "rate", "%lld Mbit/s, at most %lld Mbit/s are allowed "
                   "with an MTU of %d", s->rate_bps / 1000000LL,
                   max / 1000000, s->mtu);
+    }
+}
+
+/* Reads the optional members "actuator" and "cc". */
+static void
+read_actuator(struct scenario *s, const struct json_at *top)
+{
+    s->actuator = json_enum_or(top, "actuator", actuator_names, ACTUATOR_SHIM);
+    s->cc = (!json_has(top, "cc")            ? SCENARIO_CC_ORDERED
+             : json_bool_or(top, "cc", true) ? SCENARIO_CC_ON
+                                             : SCENARIO_CC_OFF);
+    if (s->actuator == ACTUATOR_BPF && s->cc == SCENARIO_CC_ON) {
+        json_fail(top, "cc",
+                  "true is of shims, with the actuator \"bpf\" "
+                  "false is allowed");
     }
 }
 
@@ -517,9 +533,7 @@ scenario_from_string(const char *name, const char *original,
     s->n_hosts = json_integer(top, "hosts", 1, SCENARIO_MAX_HOSTS);
     s->slots = json_integer_or(top, "slots", 1, 64, 4);
     read_rate(s, top);
-    s->cc = (!json_has(top, "cc") ? SCENARIO_CC_ORDERED
-             : json_bool_or(top, "cc", true) ? SCENARIO_CC_ON
-             : SCENARIO_CC_OFF);
+    read_actuator(s, top);
     read_fabric(s, top);
     read_datapath(s, top);
     s->queues = json_enum_or(top, "queues", queue_names, QUEUES_STRICT);

@@ -72,6 +72,12 @@ enum port_queues {
     QUEUES_ECN,                 /* The same; it marks ECN-capable packets. */
 };
 
+/* What marks and orders the traffic of a host. */
+enum host_actuator {
+    ACTUATOR_SHIM, /* A shim before its uplink. */
+    ACTUATOR_BPF,  /* The kernel, by programs and queues of the agent. */
+};
+
 struct search_spec;
 
 /* Words that may follow a "%": "rank" of the process, "world"
@@ -130,7 +136,9 @@ struct scenario {
     int slots;                  /* Processes that a host takes at most. */
     int64_t rate_bps;           /* Of each link, in each direction. */
     int mtu;                    /* Bytes of IP. */
-    enum scenario_cc cc;        /* The shims' congestion control. */
+    enum host_actuator actuator;
+    enum scenario_cc cc; /* The shims' congestion control; not
+                          * SCENARIO_CC_ON without shims. */
     enum fabric_kind fabric;
     struct leaf_spine leaf_spine;
     enum ovs_datapath datapath; /* DATAPATH_USERSPACE for a bridge. */

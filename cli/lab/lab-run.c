@@ -36,9 +36,10 @@ describe(struct report *r, const struct lab_setting *setting)
 {
     const struct scenario *s = setting->scenario;
     char *fabric = scenario_fabric_to_string(s);
-    char *text = xasprintf("%d hosts, %g Mbit/s, MTU %d, %s%s", s->n_hosts,
-                           s->rate_bps / 1e6, s->mtu, fabric,
-                           setting->plan->blind ? ", links unknown" : "");
+    char *text = xasprintf(
+        "%d hosts, %g Mbit/s, MTU %d, %s%s%s", s->n_hosts, s->rate_bps / 1e6,
+        s->mtu, fabric, setting->plan->blind ? ", links unknown" : "",
+        s->actuator == ACTUATOR_BPF ? ", BPF in place of shims" : "");
 
     report_set(&r->setting, text);
     report_set(&r->description, s->description);
@@ -150,11 +151,12 @@ digest_inputs(const struct placements_run *pr, const struct scenario *scenario,
 
     error = error ? error : json_read_file(policy->file, &texts[1]);
     if (!error) {
-        const char *congestion = pr->o->congestion;
+        const struct plan *plan = pr->setting->plan;
         char *all =
-            xasprintf("%s\n%s\n%" PRId64 " %d%s %s", texts[0], texts[1],
-                      scenario->seed, pr->o->ha, pr->o->blind ? " blind" : "",
-                      congestion ? congestion : "");
+            xasprintf("%s\n%s\n%" PRId64 " %d%s%s %s", texts[0], texts[1],
+                      scenario->seed, plan->ha, plan->blind ? " blind" : "",
+                      plan->actuator == ACTUATOR_BPF ? " bpf" : "",
+                      plan->congestion ? plan->congestion : "");
         uint8_t digest[SHA1_DIGEST_SIZE];
 
         sha1_bytes(all, strlen(all), digest);

@@ -61,6 +61,9 @@ static const struct option_row rows[] = {
     { "congestion", OPTION_TEXT, AT(congestion), .value = "NAME",
       .shown = "that of the kernel",
       .help = "TCP congestion control of the hosts, such as cubic" },
+    { "actuator", OPTION_CHOICE, AT(actuator), .value = "shim|bpf",
+      .shown = "that of the scenario",
+      .help = "what orders the traffic of a host: a shim, or the kernel" },
     { "keep", OPTION_FLAG, AT(keep),
       .help = "run: keep all logs in DIR/logs" },
     { "ha", OPTION_FLAG, AT(ha),
@@ -81,7 +84,9 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_table table = {
-    .name = "stagecoach lab", .rows = rows, .max_operands = -1,
+    .name = "stagecoach lab",
+    .rows = rows,
+    .max_operands = -1,
     .usage =
         "usage: stagecoach lab run SCENARIO.json [OPTION...]\n"
         "       stagecoach lab up [SCENARIO.json] [OPTION...]\n"
@@ -89,9 +94,9 @@ static const struct option_table table = {
         "       stagecoach lab exec HOST [OPTION...] -- COMMAND [ARG...]\n"
         "       stagecoach lab fault link LINK down|up [OPTION...]\n"
         "\n"
-        "Runs a cluster of network namespaces on this machine: hosts with a "
-        "shim\n"
-        "and an agent each, switches with shaped ports, databases, a "
+        "Runs a cluster of network namespaces on this machine: hosts with an "
+        "agent\n"
+        "each and usually a shim, switches with shaped ports, databases, a "
         "controller.\n"
         "\"run\" runs the scenario's searches under each policy and compares "
         "the\n"
@@ -208,6 +213,19 @@ check_congestion(const char *name)
     return error;
 }
 
+/* Replaces the actuator of the scenario, which is in 'file'. */
+static char *
+set_actuator(struct scenario *s, enum host_actuator actuator, const char *file)
+{
+    s->actuator = actuator;
+    if (actuator == ACTUATOR_BPF && s->cc == SCENARIO_CC_ON) {
+        return xasprintf("--actuator: bpf has no shims, which \"cc\": true of "
+                         "%s needs; expected shim",
+                         file);
+    }
+    return NULL;
+}
+
 char *
 lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
                  const char *file)
@@ -223,6 +241,9 @@ lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
     }
     if (!error && o->congestion) {
         error = check_congestion(o->congestion);
+    }
+    if (!error && o->actuator != LAB_NO_ACTUATOR) {
+        error = set_actuator(setting->scenario, o->actuator, file);
     }
     error = error ? error : choose_policies(o, file, setting);
     error = error ? error : lab_plan_create(o, &setting->plan);
@@ -251,11 +272,12 @@ void
 lab_setting_choose(const struct lab_setting *setting,
                    const struct lab_policy *policy)
 {
-    enum scenario_cc cc = setting->scenario->cc;
+    const struct scenario *s = setting->scenario;
 
     setting->plan->plain = policy->plain;
-    setting->plan->cc = (cc == SCENARIO_CC_ON
-                         || (cc == SCENARIO_CC_ORDERED && policy->orders));
+    setting->plan->cc = (s->cc == SCENARIO_CC_ON
+                         || (s->cc == SCENARIO_CC_ORDERED && policy->orders
+                             && s->actuator == ACTUATOR_SHIM));
 }
 
 int
@@ -498,7 +520,8 @@ cmd_lab(int argc, char *argv[])
         { "exec", lab_exec },
         { "fault", lab_fault },
     };
-    struct lab_options o = { .seed = LAB_NO_SEED };
+    struct lab_options o = { .seed = LAB_NO_SEED,
+                             .actuator = LAB_NO_ACTUATOR };
     int first, status;
 
     if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {

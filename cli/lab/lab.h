@@ -16,6 +16,7 @@ struct plan;
 struct scenario;
 
 #define LAB_NO_SEED (-1)
+#define LAB_NO_ACTUATOR (-1)
 #define LAB_MAX_PLACEMENTS 1000
 
 struct lab_options {
@@ -29,6 +30,8 @@ struct lab_options {
     bool blind;
     const char *congestion;     /* TCP's congestion control of the hosts, NULL
                                  * for the kernel's own. */
+    int actuator;               /* An enum host_actuator, or LAB_NO_ACTUATOR
+                                 * for the scenario's. */
     int64_t seed;               /* LAB_NO_SEED for the scenario's. */
     int n_placements;           /* 0 for one run without a folder for each
                                  * placement. */

@@ -8,11 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -144,13 +147,14 @@ remove_one(const char *path, const struct stat *st OVS_UNUSED,
     return 0;
 }
 
-/* Kills all processes of the lab and removes its namespaces and files.
- * Requires the lock. */
+/* Kills all processes of the lab and removes its BPF objects, namespaces and
+ * files.  Requires the lock. */
 static char *
 clean(const struct plan *plan, const char *rundir)
 {
     char *error = cgroup_tree_destroy(plan->cgroup);
 
+    nftw(plan->pins, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     fabric_destroy(plan);
     nftw(rundir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return error;
@@ -218,12 +222,29 @@ link_shared_sockets(const struct plan *plan, int host)
     return error;
 }
 
+/* Mounts a BPF file system where each system has it, unless there is one.  It
+ * stays, as other programs may use it from then on. */
+static char *
+mount_bpf(void)
+{
+    struct statfs fs;
+
+    if ((!statfs(BPF_ROOT, &fs) && fs.f_type == BPF_FS_MAGIC)
+        || !mount("bpf", BPF_ROOT, "bpf", 0, "mode=0700")) {
+        return NULL;
+    }
+    return xasprintf("%s: no BPF file system can be mounted (%s), which the "
+                     "actuator \"bpf\" needs",
+                     BPF_ROOT, ovs_strerror(errno));
+}
+
 /* Creates the directories and cgroups that the daemons need. */
 static char *
 make_directories(const struct plan *plan)
 {
     static const char *const names[] = { "log", "ovs", "db" };
-    char *error = NULL;
+    bool bpf = plan->actuator == ACTUATOR_BPF && !plan->plain;
+    char *error = bpf ? mount_bpf() : NULL;
 
     for (size_t i = 0; !error && i < ARRAY_SIZE(names); i++) {
         char *path = xasprintf("%s/%s", plan->rundir, names[i]);
@@ -236,6 +257,7 @@ make_directories(const struct plan *plan)
         error = directory_create(plan->hosts[i].dir);
         error = error ? error : link_shared_sockets(plan, i);
         error = error ? error : cgroup_tree_create(plan->hosts[i].cgroup);
+        error = error || !bpf ? error : directory_create(plan->hosts[i].pins);
     }
     return error;
 }
@@ -420,6 +442,13 @@ start_controllers(const struct cluster *c, const char *policy_file)
     return error;
 }
 
+/* Rate of the hosts' links, as an option. */
+static char *
+get_rate(const struct plan *plan)
+{
+    return xasprintf("%" PRId64 "kbit", plan->rate_bps / 1000);
+}
+
 static char *
 start_shim(const struct cluster *c, int i)
 {
@@ -433,8 +462,7 @@ start_shim(const struct cluster *c, int i)
     add_option(&argv, "--name", xasprintf("%s-h%d", plan->name, i));
     add_option(&argv, "--host-port", xstrdup("af_packet:host"));
     add_option(&argv, "--uplink", xstrdup("af_packet:uplink"));
-    add_option(&argv, "--rate",
-               xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
+    add_option(&argv, "--rate", get_rate(plan));
     add_option(&argv, "--mtu", xasprintf("%d", plan->mtu));
     svec_add(&argv, plan->cc ? "--cc=on" : "--cc=off");
     add_option(&argv, "--switch-queues",
@@ -463,6 +491,27 @@ get_telemetry(const struct plan *plan)
     return ds_steal_cstr(&ds);
 }
 
+/* Adds the options of an agent that say what it orders with. */
+static void
+add_actuator(struct svec *argv, const struct plan *plan,
+             const struct plan_host *host)
+{
+    if (plan->actuator == ACTUATOR_BPF) {
+        char *rate = get_rate(plan);
+
+        add_option(argv, "--actuator", xstrdup("bpf"));
+        add_option(argv, "--uplink", xstrdup("eth0"));
+        add_option(argv, "--pins", xstrdup(host->pins));
+        add_option(argv, "--kernel-cgroup", xstrdup(host->cgroup));
+        add_option(argv, "--tc", xasprintf("eth0:%s", rate));
+        add_option(argv, "--rate", rate);
+    } else {
+        add_option(argv, "--shim", xstrdup(host->shim));
+        add_option(argv, "--bypass",
+                   xasprintf("%s:host,uplink", host->node_ns));
+    }
+}
+
 static char *
 start_agent(const struct cluster *c, int i)
 {
@@ -476,8 +525,7 @@ start_agent(const struct cluster *c, int i)
     add_option(&argv, "--host", xstrdup(host->name));
     add_option(&argv, "--db", plan_remote(plan, &database_hosts));
     add_option(&argv, "--controller", get_telemetry(plan));
-    add_option(&argv, "--shim", xstrdup(host->shim));
-    add_option(&argv, "--bypass", xasprintf("%s:host,uplink", host->node_ns));
+    add_actuator(&argv, plan, host);
     add_option(&argv, "--rundir", xstrdup(host->dir));
     add_option(&argv, "--cgroup", xstrdup(host->cgroup));
     svec_add(&argv, "-vconsole:info");
@@ -497,6 +545,24 @@ shims_ready(const struct plan *plan)
 
         ready = !shim_client_open(plan->hosts[i].shim, &client);
         shim_client_close(client);
+    }
+    return ready;
+}
+
+/* Returns true if each agent limits the rate of its uplink. */
+static bool
+uplinks_ready(const struct plan *plan)
+{
+    static const char *const argv[] = { "tc",   "qdisc", "show", "dev",
+                                        "eth0", "root",  NULL };
+    bool ready = true;
+
+    for (int i = 0; ready && i < plan->n_hosts; i++) {
+        char *text;
+
+        free(tool_run(plan->hosts[i].ns, argv, NULL, ASK_MS, &text));
+        ready = text && !strncmp(text, "qdisc htb ", 10);
+        free(text);
     }
     return ready;
 }
@@ -560,13 +626,14 @@ make_supervisor(struct cluster *c)
 static char *
 start_host_daemons(struct cluster *c)
 {
-    int n_hosts = c->plan->plain ? 0 : c->plan->n_hosts;
+    int n_shims = plan_has_shims(c->plan) ? c->plan->n_hosts : 0;
+    int n_agents = c->plan->plain ? 0 : c->plan->n_hosts;
     char *error = NULL;
 
-    for (int i = 0; !error && i < n_hosts; i++) {
+    for (int i = 0; !error && i < n_shims; i++) {
         error = start_shim(c, i);
     }
-    for (int i = 0; !error && i < n_hosts; i++) {
+    for (int i = 0; !error && i < n_agents; i++) {
         error = start_agent(c, i);
     }
     return error;
@@ -596,7 +663,9 @@ wait_until_ready(struct cluster *c)
     char *error = NULL;
 
     if (!c->plan->plain) {
-        error = wait_until(c, "shims", "shim-h0", shims_ready);
+        error = (plan_has_shims(c->plan)
+                     ? wait_until(c, "shims", "shim-h0", shims_ready)
+                     : wait_until(c, "uplinks", "agent-h0", uplinks_ready));
         error = error ? error : wait_until(c, "agents", "controller",
                                            agents_ready);
     }

@@ -75,11 +75,16 @@ make_links(const struct plan *plan)
     for (int i = 0; i < plan->n_hosts; i++) {
         const struct plan_host *host = &plan->hosts[i];
 
-        ds_put_format(&ds, "netns add %s\nnetns add %s\n", host->ns,
-                      host->node_ns);
-        put_veth(&ds, host->ns, "eth0", host->node_ns, "host", plan->mtu);
-        put_veth(&ds, host->node_ns, "uplink", plan->fabric_ns, host->port,
-                 plan->mtu);
+        ds_put_format(&ds, "netns add %s\n", host->ns);
+        if (plan->actuator == ACTUATOR_BPF) {
+            put_veth(&ds, host->ns, "eth0", plan->fabric_ns, host->port,
+                     plan->mtu);
+        } else {
+            ds_put_format(&ds, "netns add %s\n", host->node_ns);
+            put_veth(&ds, host->ns, "eth0", host->node_ns, "host", plan->mtu);
+            put_veth(&ds, host->node_ns, "uplink", plan->fabric_ns, host->port,
+                     plan->mtu);
+        }
     }
     put_cables(&ds, plan);
     return run_batch("ip", NULL, &ds);
@@ -215,38 +220,55 @@ put_one_queue(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
                   dev, dev, rate_bps, burst, burst, dev, QUEUE_BYTES);
 }
 
-/* Sets up a bridge in place of the shim of host 'i'.  The uplink has the rate
- * of the link and one queue. */
+/* Gives the uplink 'dev' in 'ns' the rate of the link and one queue. */
 static char *
-set_up_plain_node(const struct plan *plan, int i)
+limit_uplink(const struct plan *plan, const char *ns, const char *dev)
 {
-    const char *ns = plan->hosts[i].node_ns;
-    struct ds ip = DS_EMPTY_INITIALIZER;
     struct ds tc = DS_EMPTY_INITIALIZER;
-    char *error;
 
-    ds_put_format(&ip, "link add br0 type bridge mcast_snooping 0 "
-                  "stp_state 0\nlink set br0 mtu %d up\n"
-                  "link set host master br0\nlink set uplink master br0\n",
-                  plan->mtu);
-    error = run_batch("ip", ns, &ip);
-    if (!error) {
-        put_one_queue(&tc, "uplink", plan->rate_bps, plan->mtu);
-        error = run_batch("tc", ns, &tc);
-    }
-    return error;
+    put_one_queue(&tc, dev, plan->rate_bps, plan->mtu);
+    return run_batch("tc", ns, &tc);
 }
 
+/* Sets up the interfaces of the shim of host 'i', and with "plain" a bridge in
+ * its place. */
 static char *
-set_up_host(const struct plan *plan, int i)
+set_up_node(const struct plan *plan, int i)
 {
-    const char *host_names[] = { "eth0", NULL };
-    const char *node_names[] = { "host", "uplink", NULL };
+    const char *names[] = { "host", "uplink", NULL };
+    const char *ns = plan->hosts[i].node_ns;
     struct ds ds = DS_EMPTY_INITIALIZER;
     char *error;
 
-    ds_put_format(&ds, "link set lo up\naddr add %s/24 dev eth0\n"
-                  "link set eth0 up\n", plan->hosts[i].address);
+    ds_put_cstr(&ds, "link set lo up\nlink set host up\nlink set uplink up\n");
+    if (plan->plain) {
+        ds_put_format(&ds,
+                      "link add br0 type bridge mcast_snooping 0 "
+                      "stp_state 0\nlink set br0 mtu %d up\n"
+                      "link set host master br0\n"
+                      "link set uplink master br0\n",
+                      plan->mtu);
+    }
+    error = set_up_namespace(ns, &ds, names);
+    return error || !plan->plain ? error : limit_uplink(plan, ns, "uplink");
+}
+
+/* TCP hands long segments to an interface that are cut only behind its queues.
+ * At the rates of a lab each takes long, so eth0 gets packets if it is the
+ * uplink. */
+static char *
+set_up_host(const struct plan *plan, int i)
+{
+    const char *names[] = { "eth0", NULL };
+    const char *ns = plan->hosts[i].ns;
+    bool is_uplink = plan->actuator == ACTUATOR_BPF;
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    char *error;
+
+    ds_put_format(&ds,
+                  "link set lo up\naddr add %s/24 dev eth0\n"
+                  "link set eth0%s up\n",
+                  plan->hosts[i].address, is_uplink ? " gso_max_segs 1" : "");
     if (plan->congestion) {
         /* Only the first namespace can set the sysctl to any. */
         ds_put_format(&ds,
@@ -254,14 +276,13 @@ set_up_host(const struct plan *plan, int i)
                       "scope link src %s congctl %s\n",
                       plan->hosts[i].address, plan->congestion);
     }
-    error = set_up_namespace(plan->hosts[i].ns, &ds, host_names);
-    if (!error) {
-        ds_init(&ds);
-        ds_put_cstr(&ds, "link set lo up\nlink set host up\n"
-                    "link set uplink up\n");
-        error = set_up_namespace(plan->hosts[i].node_ns, &ds, node_names);
+    error = set_up_namespace(ns, &ds, names);
+    if (!error && !is_uplink) {
+        error = set_up_node(plan, i);
+    } else if (!error && plan->plain) {
+        error = limit_uplink(plan, ns, "eth0");
     }
-    return error || !plan->plain ? error : set_up_plain_node(plan, i);
+    return error;
 }
 
 /* Appends a line that gives packets with 'dscp' the class of 'level'. */

@@ -15,6 +15,17 @@
  * one userspace datapath.  A data plane reads raw frames, so all offloads that
  * leave a checksum or a segment unfinished are disabled.
  *
+ * Hosts that order in the kernel have no nodes, under any policy: a packet
+ * must reach the queues of the uplink with the socket that sent it, and would
+ * lose it in a bridge.
+ *
+ *    host h0                                fabric
+ *    eth0 --------------- veth -------------- p0 ---- bridge br0
+ *
+ * The port limits one direction of a link to its rate.  In the other the shim
+ * or the agent limits the uplink, and without them ("plain") a queue of the
+ * lab.
+ *
  * Neither the userspace datapath of Open vSwitch nor a bridge has priority
  * queues, so the ports of the fabric use the kernel's: one HTB class for each
  * level, selected by the DSCP that the policy gives it.  Each class has a
@@ -30,8 +41,8 @@
  * cables between them are shaped in the same way, at their own rate.
  *
  * A scenario may give the ports one queue instead ("queues"), as a switch has
- * without a configuration.  Then only the hosts order the traffic: the
- * sender's shim at the uplink, and the receiver's congestion control at the
+ * without a configuration.  Then only the hosts order the traffic: the sender
+ * at the uplink, and the congestion control of the receiver's shim at the
  * downlink.
  *
  *    error = fabric_create(plan, policy);  // Namespaces, links, rates.

@@ -46,9 +46,10 @@ plan_create(const char *name, const char *rundir, const char *bin_dir,
     plan->cgroup = xasprintf("stagecoach/lab-%s", name);
     plan->fabric_ns = xasprintf("scl-%s-fab", name);
     plan->daemons_cgroup = xasprintf("%s/daemons", plan->cgroup);
+    plan->pins = xasprintf(BPF_ROOT "/stagecoach-lab-%s", name);
     plan->bin_dir = bin_dir ? abs_file_name(NULL, bin_dir) : NULL;
     for (int i = 0; i < SCENARIO_MAX_HOSTS; i++) {
-        plan->hosts[i] = (struct plan_host) {
+        plan->hosts[i] = (struct plan_host){
             .name = xasprintf("h%d", i),
             .address = xasprintf("10.77.0.%d", i + 1),
             .port = xasprintf("p%d", i),
@@ -57,6 +58,7 @@ plan_create(const char *name, const char *rundir, const char *bin_dir,
             .dir = xasprintf("%s/hosts/h%d", plan->rundir, i),
             .shim = xasprintf("%s/hosts/h%d/shim.sock", plan->rundir, i),
             .cgroup = xasprintf("%s/hosts/h%d", plan->cgroup, i),
+            .pins = xasprintf("%s/h%d", plan->pins, i),
         };
     }
     *planp = plan;
@@ -70,6 +72,7 @@ plan_set_scenario(struct plan *plan, const struct scenario *s)
     plan->slots = s->slots;
     plan->rate_bps = s->rate_bps;
     plan->mtu = s->mtu;
+    plan->actuator = s->actuator;
     plan->fabric = s->fabric;
     plan->leaf_spine = s->leaf_spine;
     plan->datapath = s->datapath;
@@ -91,6 +94,7 @@ plan_destroy(struct plan *plan)
         free(plan->lock);
         free(plan->cgroup);
         free(plan->daemons_cgroup);
+        free(plan->pins);
         free(plan->fabric_ns);
         free(plan->bridge);
         free(plan->bin_dir);
@@ -103,6 +107,7 @@ plan_destroy(struct plan *plan)
             free(plan->hosts[i].dir);
             free(plan->hosts[i].shim);
             free(plan->hosts[i].cgroup);
+            free(plan->hosts[i].pins);
         }
         free(plan);
     }

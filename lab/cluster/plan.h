@@ -15,6 +15,9 @@
  *    scl-NAME-fab   the fabric: port p0 for host 0, and so on, on one bridge
  *                   or several (leaf-spine.h)
  *
+ * Hosts that order in the kernel have no nodes: eth0 is the uplink.
+ * The agents keep their BPF objects below /sys/fs/bpf/stagecoach-lab-NAME.
+ *
  * The plan owns its strings.  The caller must free strings that functions
  * return. */
 
@@ -25,16 +28,20 @@
 
 struct database;
 
+#define BPF_ROOT "/sys/fs/bpf" /* Where a BPF file system is mounted. */
+
 /* Names and paths of a host. */
 struct plan_host {
     char *name;                 /* "h0". */
     char *address;              /* "10.77.0.1". */
     char *port;                 /* "p0": interface of the fabric. */
     char *ns;                   /* Namespace of its jobs and its agent. */
-    char *node_ns;              /* Namespace of its shim. */
+    char *node_ns;              /* Namespace of its shim, if it has one. */
     char *dir;                  /* Run directory, absolute. */
     char *shim;                 /* Control socket of its shim, in 'dir'. */
     char *cgroup;               /* Cgroup of its jobs. */
+    char *pins;                 /* Folder of its agent's BPF objects, in the
+                                 * plan's 'pins'. */
 };
 
 struct plan {
@@ -44,6 +51,7 @@ struct plan {
     char *cgroup;               /* Relative to the cgroup v2 mount, as all
                                  * cgroups of the plan are. */
     char *daemons_cgroup;       /* Cgroup of daemons and searches. */
+    char *pins;                 /* Folder in the BPF file system. */
     char *fabric_ns;            /* Name of the fabric's namespace. */
     char *bridge;               /* OpenFlow target of the switch, or of the
                                  * first leaf. */
@@ -57,8 +65,10 @@ struct plan {
     bool cc;                    /* The shims control congestion. */
     const char *congestion;     /* TCP's congestion control of the hosts, NULL
                                  * for the kernel's own. */
-    bool plain;                 /* Kernel bridges in place of the shims, and no
-                                 * agents: the network without Stagecoach. */
+    enum host_actuator actuator;
+    bool plain;                 /* No agents, and kernel bridges in place of
+                                 * the shims: the network without
+                                 * Stagecoach. */
     bool ha;                    /* Start several members and controllers, and
                                  * kill leaders (lab/run/faults.h). */
     bool blind;                 /* The controller does not know the capacity
@@ -76,6 +86,13 @@ void plan_set_scenario(struct plan *, const struct scenario *);
 void plan_destroy(struct plan *);
 
 char *plan_log(const struct plan *, const char *program);
+
+/* Returns true if each host has a shim. */
+static inline bool
+plan_has_shims(const struct plan *plan)
+{
+    return !plan->plain && plan->actuator == ACTUATOR_SHIM;
+}
 
 /* Returns true if the switches are bridges of Open vSwitch. */
 static inline bool

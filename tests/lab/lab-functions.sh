@@ -185,7 +185,7 @@ leftovers() {
     for path in "/run/netns/scl-$name-"* \
         "$(cgroup_mount)/stagecoach/lab-$name" \
         "/run/stagecoach/lab-$name" "/run/stagecoach/lab-$name.lock" \
-        "/run/dpdk/$name-"*; do
+        "/run/dpdk/$name-"* "/sys/fs/bpf/stagecoach-lab-$name"; do
         [ ! -e "$path" ] || echo "$path"
     done
     for dir in /proc/[0-9]*; do

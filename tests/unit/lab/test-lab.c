@@ -83,6 +83,8 @@ names_derive_from_the_lab(void **state OVS_UNUSED)
 
     assert_null(plan_create("ab1", NULL, NULL, &plan));
     assert_string_equal(plan->hosts[7].node_ns, "scl-ab1-n7");
+    assert_string_equal(plan->hosts[7].pins,
+                        "/sys/fs/bpf/stagecoach-lab-ab1/h7");
     assert_true(plan_owns_ns(plan, plan->hosts[7].node_ns));
     assert_true(plan_owns_ns(plan, "scl-ab1-fab"));
     assert_false(plan_owns_ns(plan, "scl-ab-fab"));
@@ -174,6 +176,25 @@ the_controller_has_queues_in_the_kernel(void **state OVS_UNUSED)
         topology_destroy(t);
     }
     free(file);
+    remove_plan(plan, dir);
+}
+
+static void
+hosts_have_shims_unless_the_kernel_orders(void **state OVS_UNUSED)
+{
+    char dir[] = "/tmp/test-lab-XXXXXX";
+    struct plan *plan = make_plan(dir);
+
+    for (int actuator = ACTUATOR_SHIM; actuator <= ACTUATOR_BPF; actuator++) {
+        struct scenario s = { .n_hosts = 2, .actuator = actuator };
+
+        plan_set_scenario(plan, &s);
+        for (int plain = 0; plain < 2; plain++) {
+            plan->plain = plain;
+            assert_true(plan_has_shims(plan)
+                        == (actuator == ACTUATOR_SHIM && !plain));
+        }
+    }
     remove_plan(plan, dir);
 }
 
@@ -436,6 +457,7 @@ main(void)
         cmocka_unit_test(names_that_could_collide_are_refused),
         cmocka_unit_test(racks_have_a_topology_file),
         cmocka_unit_test(the_controller_has_queues_in_the_kernel),
+        cmocka_unit_test(hosts_have_shims_unless_the_kernel_orders),
         cmocka_unit_test(a_report_names_what_chooses_queues),
         cmocka_unit_test(links_have_names),
         cmocka_unit_test(a_stall_is_reported_once),

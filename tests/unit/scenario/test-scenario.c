@@ -135,18 +135,36 @@ static const struct {
 };
 
 static void
+assert_refused(const char *text, const char *message)
+{
+    struct scenario *s;
+    char *error = scenario_from_string("s.json", text, NULL, &s);
+
+    assert_non_null(error);
+    assert_string_equal(error, message);
+    assert_null(s);
+    free(error);
+}
+
+static void
 names_the_member_at_fault(void **state OVS_UNUSED)
 {
     for (size_t i = 0; i < ARRAY_SIZE(bad_scenarios); i++) {
-        struct scenario *s;
-        char *error = scenario_from_string("s.json", bad_scenarios[i].text,
-                                           NULL, &s);
-
-        assert_non_null(error);
-        assert_string_equal(error, bad_scenarios[i].error);
-        assert_null(s);
-        free(error);
+        assert_refused(bad_scenarios[i].text, bad_scenarios[i].error);
     }
+}
+
+static void
+refuses_what_orders_no_traffic(void **state OVS_UNUSED)
+{
+    assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
+                        " \"actuator\": \"xdp\", " TAIL(ONE),
+                   "s.json: /actuator: \"xdp\" is not one of \"shim\", "
+                   "\"bpf\"");
+    assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
+                        " \"actuator\": \"bpf\", \"cc\": true, " TAIL(ONE),
+                   "s.json: /cc: true is of shims, with the actuator \"bpf\" "
+                   "false is allowed");
 }
 
 static void
@@ -159,7 +177,8 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
         "s.json",
         "{\"name\": \"s\", \"description\": \"d\", \"hosts\": 2,"
         " \"slots\": 3, \"rate\": \"50Mbit\", \"mtu\": 1500, \"cc\": false,"
-        " \"fabric\": \"bridge\", \"policies\": [\"fair\", \"stage\"],"
+        " \"actuator\": \"bpf\", \"fabric\": \"bridge\","
+        " \"policies\": [\"fair\", \"stage\"],"
         " \"timeout_s\": 12.5,"
         " \"searches\": [{\"start_s\": 2, \"search\": " SEARCH "}]}",
         NULL, &s);
@@ -169,6 +188,7 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
     assert_int_equal(s->slots, 3);
     assert_int_equal(s->rate_bps, 50000000);
     assert_int_equal(s->mtu, 1500);
+    assert_int_equal(s->actuator, ACTUATOR_BPF);
     assert_int_equal(s->cc, SCENARIO_CC_OFF);
     assert_int_equal(s->fabric, FABRIC_BRIDGE);
     assert_int_equal(s->n_policies, 2);
@@ -193,6 +213,7 @@ reads_a_fabric_with_racks(void **state OVS_UNUSED)
         " \"over\": 1.5}}, \"datapath\": \"kernel\", " TAIL(ONE), NULL, &s);
     assert_null(error);
     assert_int_equal(s->fabric, FABRIC_LEAF_SPINE);
+    assert_int_equal(s->actuator, ACTUATOR_SHIM);
     assert_int_equal(s->cc, SCENARIO_CC_ORDERED);
     assert_int_equal(s->leaf_spine.leaves, 2);
     assert_int_equal(s->leaf_spine.spines, 3);
@@ -292,6 +313,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_the_member_at_fault),
+        cmocka_unit_test(refuses_what_orders_no_traffic),
         cmocka_unit_test(reads_a_complete_scenario),
         cmocka_unit_test(reads_a_fabric_with_racks),
         cmocka_unit_test(reads_cojobs_of_commands),
