@@ -8,7 +8,8 @@
 # log's tail when one fails.  Does nothing twice and needs no network when all
 # is there.  An ordinary user can build if the packages are installed.
 # $BUILD_FOR=run: only what ./run and other uses of the programs need, without
-# tests; default "test".  $BUILD_WERROR=true makes warnings
+# tests; default "test".  $BUILD_HUGE_PAGES=false: no huge pages, which only
+# shims use.  $BUILD_WERROR=true makes warnings
 # errors, as CI does; $BUILD_TORCH=true also installs PyTorch (50 to 150 MB to
 # download, 640 MB on the disk), without which its test and bench are skipped,
 # and $BUILD_WEB=true a browser (120 MB to download, 410 MB on the disk), without
@@ -130,6 +131,7 @@ install_packages() {
 pages=/sys/kernel/mm/hugepages/hugepages-2048kB
 count_huge_pages() {
     want=240
+    [ "${BUILD_HUGE_PAGES:-true}" = true ] || want=0
     free=$want
     available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
     if [ -w $pages/nr_hugepages ] && [ "$available" -gt 4000000 ]; then

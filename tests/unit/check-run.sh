@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # check-run.sh RUN: ./run gives back the huge pages that it reserved, also if it
-# fails or is interrupted, and no others.  It measures "main" and simulates the
-# same searches, "stage" first.  Set-up, lab and huge pages are fakes.
+# fails or is interrupted, and no others; without shims it reserves none.  It
+# measures "main" and simulates the same searches, "stage" first.  Set-up, lab
+# and huge pages are fakes.
 set -eu
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-run-$$-XXXXXX")
@@ -34,7 +35,8 @@ run() {
 }
 
 fake bin/id 'echo 0'
-reserve="[ \"\$BUILD_FOR\" = run ] && echo 250 >$dir/pages"
+reserve="[ \"\$BUILD_FOR\" = run ] && echo 250 >$dir/pages &&
+    echo \"\$BUILD_HUGE_PAGES\" >$dir/may-reserve"
 call="echo \"\$@\" >>$dir/calls"
 fake deps/setup.sh "$reserve"
 fake build/cli/stagecoach "$call"
@@ -43,6 +45,14 @@ grep -qx 'lab run lab/scenarios/main.json --seed 3' "$dir/calls" ||
     fail "not measured: $(cat "$dir/calls")"
 grep -q '^sim lab/scenarios/main.json --seed=3 --policy stage --policy plain ' \
     "$dir/calls" || fail "not simulated: $(cat "$dir/calls")"
+[ "$(cat "$dir/may-reserve")" = true ] || fail "no huge pages for shims"
+for option in "--actuator bpf" --actuator=bpf; do
+    # shellcheck disable=SC2086
+    run 0 10 $option
+    [ "$(cat "$dir/may-reserve")" = false ] || fail "huge pages without shims"
+    grep -qx "lab run lab/scenarios/main.json $option" "$dir/calls" ||
+        fail "another actuator: $(cat "$dir/calls")"
+done
 run 0 10 --placements 2
 ! grep -q '^sim' "$dir/calls" || fail "simulates one of several placements"
 
