@@ -56,6 +56,14 @@ assert_levels() {
         fail "$1: packets have no levels"
 }
 
+# The last order is so old that the controller does not delay the next one.
+can_order() {
+    ovs-appctl -T 10 -t "$rundir/controller.ctl" controller/status |
+        python3 -c '
+import json, sys
+sys.exit(not json.load(sys.stdin).get("order_age_s", 0) > 0.2)'
+}
+
 # Each agent knows the jobs of nearly all bytes that its host sent.
 are_known() {
     for host in 0 1 2; do
@@ -73,6 +81,7 @@ sys.exit(not (sent > 1e6 and unknown <= 0.001 * sent))' $host || return 1
 for round in first second; do
     up
     [ -n "$(ls "$pins/h2")" ] || fail "the agent of h2 has pinned nothing"
+    await "an order comes at once" can_order
     timeout 60 "$BUILD/cli/stagecoach" search run "$dir/search.json" \
         --cluster "$dir/cluster.json" --intent "unix:$rundir/intent.sock" \
         --format json >"$dir/search.out" 2>"$dir/search.log" ||
