@@ -585,6 +585,26 @@ claim_by_port(struct tracker *t, pid_t pid, size_t rule)
     }
 }
 
+/* Finds the job of a cgroup that may be newer than the last scan. */
+static void
+find_job_of_cgroup(struct tracker *t, uint64_t id)
+{
+    const char *root = t->config.cgroup_root;
+    char *path, *job;
+    bool below;
+
+    if (!root || cgroup_path_of_id(t->mount_fd, id, &path)) {
+        return;
+    }
+    job = cgroup_job_at(root, path, &below);
+    if (job && !registry_find(&t->registry, job)) {
+        cgroup_see_job(root, job, see_cgroup, t);
+        kernel_claims_touch(t->claims);
+    }
+    free(job);
+    free(path);
+}
+
 static void
 take_question(const struct identity_question *question, void *t_)
 {
@@ -593,6 +613,7 @@ take_question(const struct identity_question *question, void *t_)
     if (question->rule) {
         claim_by_port(t, question->tgid, question->rule);
     } else {
+        find_job_of_cgroup(t, question->cgroup);
         questions_add(t->questions, question->tgid, question->uid);
     }
 }

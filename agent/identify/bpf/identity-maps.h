@@ -106,6 +106,7 @@ struct identity_owner {
 /* Map "questions": a process that no claim is about has made a socket, or one
  * of no job has sent a packet from or to a port that has a rule. */
 struct identity_question {
+    __u64 cgroup; /* Id, of the first kind. */
     __u32 tgid;
     __u32 uid;  /* Of the first kind. */
     __u32 rule; /* Of the second kind, from 1 on; else 0. */

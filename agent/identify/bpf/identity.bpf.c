@@ -116,7 +116,7 @@ get_settings(void)
 /* Asks the agent about a process, unless it was asked just now.  If the ring
  * is full, the next socket or packet asks. */
 static __always_inline void
-ask_about(__u32 tgid, __u32 uid, __u32 rule, __u64 now)
+ask_about(__u32 tgid, __u32 uid, __u64 cgroup, __u32 rule, __u64 now)
 {
     __u32 key = rule ? tgid | BY_PORT : tgid;
     __u64 *last = bpf_map_lookup_elem(&asked, &key);
@@ -127,6 +127,7 @@ ask_about(__u32 tgid, __u32 uid, __u32 rule, __u64 now)
     }
     question = bpf_ringbuf_reserve(&questions, sizeof *question, 0);
     if (question) {
+        question->cgroup = cgroup;
         question->tgid = tgid;
         question->uid = uid;
         question->rule = rule;
@@ -160,7 +161,8 @@ stamp(struct identity_owner *owner, __u64 netns)
     owner->slot = 0;
     claim = bpf_map_lookup_elem(&processes, &tgid);
     if (!claim || now < claim->born || claim->ended) {
-        ask_about(tgid, bpf_get_current_uid_gid(), 0, now);
+        ask_about(tgid, bpf_get_current_uid_gid(), bpf_get_current_cgroup_id(),
+                  0, now);
     }
 }
 
@@ -414,7 +416,7 @@ ask_about_port(const struct packet *p, __u32 tgid)
         rule = bpf_map_lookup_elem(&ports, &remote);
     }
     if (rule && *rule) {
-        ask_about(tgid, 0, *rule, bpf_ktime_get_boot_ns());
+        ask_about(tgid, 0, 0, *rule, bpf_ktime_get_boot_ns());
     }
 }
 

@@ -244,11 +244,11 @@ set_up(void **state)
     assert_null(identity_open(&f->config, &f->id));
     assert_null(identity_add_uplink(f->id, "up0"));
     set_rows(f->id);
+    enter("");
     f->receiver = socket_in(f->far, SOCK_DGRAM);
     set_timeout(f->receiver);
     assert_int_equal(bind(f->receiver, (struct sockaddr *) &any, sizeof any),
                      0);
-    enter("");
     return 0;
 }
 
@@ -537,6 +537,80 @@ packets_of_a_pod_are_of_its_job(void **state)
     close(none);
 }
 
+/* A user's namespace can have the addresses and ports of a connection of
+ * another job, but not its socket. */
+static void
+equal_addresses_in_a_namespace_move_nothing(void **state)
+{
+    struct fixture *f = get(state);
+    struct identity_traffic *t = identity_traffic(f->id);
+    struct sockaddr_in name, to = far_address(PORT);
+    socklen_t size = sizeof name;
+    int a = sender(0, "a"), attacker;
+
+    run("nsenter -t %d -n ip addr add 10.9.0.1/32 dev lo", (int) f->pod);
+    assert_int_equal(
+        identity_attach(f->id, if_nametoindex("pod0"), IDENTITY_POD), 0);
+    claim_cgroup(f->id, "a", SLOT_A);
+    claim_cgroup(f->id, "b", SLOT_B);
+    assert_int_equal(getsockname(a, (struct sockaddr *) &name, &size), 0);
+    enter("b");
+    attacker = socket_in(f->pod, SOCK_DGRAM);
+    enter("");
+    assert_int_equal(bind(attacker, (struct sockaddr *) &name, size), 0);
+    assert_int_equal(connect(attacker, (struct sockaddr *) &to, sizeof to), 0);
+    for (int i = 0; i < 5; i++) {
+        send(attacker, "", 1, 0);
+        assert_int_equal(dscp_sent_by(a), DSCP_A);
+    }
+    assert_int_equal(t[SLOT_A].tx_bytes, 5 * 142);
+    run("nsenter -t %d -n ip addr del 10.9.0.1/32 dev lo", (int) f->pod);
+    close(attacker);
+    close(a);
+}
+
+static void
+ipv6_is_marked_and_counted(void **state)
+{
+    struct fixture *f = get(state);
+    struct identity_traffic *t = identity_traffic(f->id);
+    struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+                               .sin6_port = htons(PORT) };
+    int far = open_in(f->far, AF_INET6, SOCK_DGRAM, 0), a, on = 1;
+    struct timeval wait = { .tv_sec = WAIT_S };
+    char data[100], room[64];
+    struct iovec iov = { data, sizeof data };
+    struct msghdr message = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = room,
+                              .msg_controllen = sizeof room };
+    struct cmsghdr *c;
+
+    run("ip addr replace fd09::1/64 dev up0 nodad");
+    run("nsenter -t %d -n ip addr replace fd09::2/64 dev far0 nodad",
+        (int) f->far);
+    setsockopt(far, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof on);
+    setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    setsockopt(far, SOL_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    assert_int_equal(bind(far, (struct sockaddr *) &to, sizeof to), 0);
+    inet_pton(AF_INET6, "fd09::2", &to.sin6_addr);
+    enter("a");
+    a = socket(AF_INET6, SOCK_DGRAM, 0);
+    enter("");
+    claim_cgroup(f->id, "a", SLOT_A);
+    assert_int_equal(
+        sendto(a, data, sizeof data, 0, (struct sockaddr *) &to, sizeof to),
+        sizeof data);
+    assert_int_equal(recvmsg(far, &message, 0), sizeof data);
+    c = CMSG_FIRSTHDR(&message);
+    assert_non_null(c);
+    assert_int_equal(c->cmsg_type, IPV6_TCLASS);
+    assert_int_equal(*(int *) CMSG_DATA(c) >> 2, DSCP_A);
+    assert_int_equal(t[SLOT_A].tx_bytes, 162);
+    close(a);
+    close(far);
+}
+
 static void
 a_namespace_can_be_claimed(void **state)
 {
@@ -600,6 +674,7 @@ bytes_are_those_on_the_wire(void **state)
 
 struct questions_taken {
     int of_this, by_rule;
+    uint64_t cgroup;
 };
 
 static void
@@ -610,6 +685,7 @@ take(const struct identity_question *question, void *taken_)
     if (question->tgid == (uint32_t) getpid()) {
         taken->by_rule += question->rule == 2;
         taken->of_this += !question->rule;
+        taken->cgroup = question->rule ? taken->cgroup : question->cgroup;
     }
 }
 
@@ -619,12 +695,15 @@ the_kernel_asks_about_a_process_once(void **state)
 {
     static uint16_t rules[UINT16_MAX + 1];
     struct fixture *f = get(state);
-    struct questions_taken taken = { 0, 0 };
+    struct questions_taken taken = { 0, 0, 0 };
+    struct stat s;
     int a = sender(0, "a"), b = sender(0, "a");
 
     identity_take_questions(f->id, take, &taken);
     assert_int_equal(taken.of_this, 1);
     assert_int_equal(taken.by_rule, 0);
+    assert_int_equal(stat(f->tree, &s), 0); /* Of "f->receiver". */
+    assert_int_equal(taken.cgroup, s.st_ino);
     rules[PORT] = 2;
     identity_set_ports(f->id, rules);
     assert_int_equal(dscp_sent_by(a), 0);
@@ -724,6 +803,8 @@ main(void)
         TEST(a_job_has_a_control_class),
         TEST(a_shim_gets_tags),
         TEST(packets_of_a_pod_are_of_its_job),
+        TEST(equal_addresses_in_a_namespace_move_nothing),
+        TEST(ipv6_is_marked_and_counted),
         TEST(a_namespace_can_be_claimed),
         TEST(bytes_are_those_on_the_wire),
         TEST(the_kernel_asks_about_a_process_once),
