@@ -97,6 +97,10 @@ second_bucket(const struct flow_table *ft, uint64_t hash)
  * 16-byte load are each atomic, which ThreadSanitizer cannot know: with it the
  * portable code shows that the words are all that threads share. */
 #if defined __SSE4_1__ && !defined __SANITIZE_THREAD__
+/* Keeps a vector in its register: read from memory a second time, it could be
+ * the words of other flows. */
+#define KEEP(VECTOR) __asm__("" : "+x"(VECTOR))
+
 static inline uint64_t
 find_word(const uint64_t *bucket, uint64_t print)
 {
@@ -105,9 +109,10 @@ find_word(const uint64_t *bucket, uint64_t print)
     __m128i found = _mm_setzero_si128();
 
     for (int way = 0; way < N_WAYS; way += 2) {
-        __m128i words = _mm_load_si128((const __m128i *) &bucket[way]);
-        __m128i equal = _mm_cmpeq_epi64(_mm_and_si128(words, mask), wanted);
+        __m128i words = _mm_load_si128((const __m128i *) &bucket[way]), equal;
 
+        KEEP(words);
+        equal = _mm_cmpeq_epi64(_mm_and_si128(words, mask), wanted);
         found = _mm_or_si128(found, _mm_and_si128(words, equal));
     }
     return _mm_cvtsi128_si64(
@@ -240,10 +245,12 @@ lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
     }
     for (uint32_t i = 0; i < n; i++) {
         __m512i bucket = _mm512_load_si512(buckets + (hashes[i] & mask));
-        __m512i differs = _mm512_xor_si512(
-            bucket, _mm512_set1_epi64(wanted[i]));
-        __mmask8 equal = _mm512_testn_epi64_mask(differs, matters);
+        __m512i differs;
+        __mmask8 equal;
 
+        KEEP(bucket);
+        differs = _mm512_xor_si512(bucket, _mm512_set1_epi64(wanted[i]));
+        equal = _mm512_testn_epi64_mask(differs, matters);
         _mm_storel_epi64((__m128i *) &found[i], _mm512_castsi512_si128(
             _mm512_maskz_compress_epi64(equal, bucket)));
     }
