@@ -86,7 +86,10 @@ check_verdict(const struct verdict *v, const struct parsed *p, uint8_t how,
     must(v->slot == (known ? SLOT : 0));
     must(v->treatment.level < SHIM_N_LEVELS && v->treatment.dscp <= 63);
     if (known && how & LEASED) {
-        must(v->treatment.level == 3 && v->treatment.dscp == 40);
+        bool control = v->treatment.level == SHIM_LEVEL_CONTROL;
+
+        must(control || v->treatment.level == 3);
+        must(v->treatment.dscp == (control ? SHIM_CONTROL_DSCP : 40));
     }
     if (v->is_ip) {
         struct parsed after;
