@@ -77,16 +77,28 @@ identify_all(struct classifier *c, const struct packet *packets, uint32_t n,
     b->marked = from_host && (marked < 0 || b->uncommon);
 }
 
+/* A flow id as the processor compares it at once. */
+typedef uint64_t id_vector
+    __attribute__((vector_size(sizeof(struct flow_id)), may_alias));
+
+/* Bursts of several flows usually differ in the second packet already. */
 static inline bool
 are_all_equal(const struct flow_id *ids, uint32_t n)
 {
-    for (uint32_t i = 1; i < n; i++) {
-        if ((ids[i].rest ^ ids[0].rest)
-            | (ids[i].addresses ^ ids[0].addresses)) {
-            return false;
-        }
+    const id_vector *v = (const id_vector *) ids, *end = v + n;
+    id_vector first = *v, differs = *(v + (n > 1)) ^ first;
+
+    if (differs[0] | differs[1]) {
+        return false;
     }
-    return true;
+    for (; end - v >= 4; v += 4) {
+        differs |= ((v[0] ^ first) | (v[1] ^ first))
+                   | ((v[2] ^ first) | (v[3] ^ first));
+    }
+    for (; v < end; v++) {
+        differs |= *v ^ first;
+    }
+    return !(differs[0] | differs[1]);
 }
 
 /* Hashes all ids and prefetches their buckets.  Not inline: in its caller, gcc
@@ -128,8 +140,7 @@ lookup_flows(struct classifier *c, const struct packet *packets, uint32_t n,
     } else {
         identify_all(c, packets, n, from_host, false, b);
     }
-    /* A burst of one flow needs one lookup.  Other bursts usually differ in
-     * the second packet already. */
+    /* A burst of one flow needs one lookup. */
     b->same = !b->uncommon && are_all_equal(b->ids, n);
     n_lookups = b->same ? 1 : n;
     hash_all(c->flows, b->ids, n_lookups, hashes);
