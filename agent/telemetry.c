@@ -284,6 +284,7 @@ compose_shim(const struct shim_stats *stats,
         { "cc_windows", stats->cc_windows },
         { "cc_grants", stats->cc_grants_taken },
         { "cc_marks", stats->cc_marks },
+        { "untagged", stats->untagged },
     };
     struct json *json = json_object_create();
 

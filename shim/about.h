@@ -22,6 +22,7 @@
  *    cc             Congestion control, "on" or "off".
  *    switch_queues  "one" or "strict".
  *    tag            "on", or "off" if DSCPs are not changed.
+ *    host_tags      "yes" if the host's frames have slot tags, or "no".
  *
  * Unknown values are left out.  The interface is read for each reply, because
  * others change it. */

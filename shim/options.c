@@ -191,18 +191,23 @@ static const struct option_row rows[] = {
       .help = "do not use huge pages" },
     { "no-tag", OPTION_FLAG, AT(no_tag),
       .help = "leave the DSCP of packets unchanged" },
+    { "host-tags", OPTION_CHOICE, AT(host_tags), .value = "no|yes",
+      .deflt = "no",
+      .help = "whether the host's frames have the tags by which "
+              "the agent's programs mark their jobs" },
     { "keep-offload", OPTION_FLAG, AT(keep_offload),
       .help = "leave the offloads of the interfaces unchanged" },
     { "poll", OPTION_CUSTOM, AT(poll), .value = "MODE", .parse = parse_poll,
-      .shown = "auto", .help = "mode of an idle loop: auto, busy, sleep or "
-                               "interrupt" },
+      .shown = "auto",
+      .help = "mode of an idle loop: auto, busy, sleep or "
+              "interrupt" },
     { "max-flows", OPTION_INTEGER, AT(max_flows), 16, SHIM_MAX_FLOWS, "N",
       "16384", .help = "size of the flow table, flows" },
     { "flow-timeout", OPTION_INTEGER, AT(flow_timeout_s), 0, 86400, "SECONDS",
-      "600", .help = "remove flows without packets after this time; 0 keeps "
-                     "them" },
-    { "vxlan", OPTION_CUSTOM, .value = "ADDRESS[/BITS]",
-      .parse = parse_tunnel,
+      "600",
+      .help = "remove flows without packets after this time; 0 keeps "
+              "them" },
+    { "vxlan", OPTION_CUSTOM, .value = "ADDRESS[/BITS]", .parse = parse_tunnel,
       .help = "classify the inner flows of VXLAN tunnels whose two ends are "
               "such addresses (up to 16 times)" },
     { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "on",
@@ -212,8 +217,9 @@ static const struct option_row rows[] = {
       .parse = parse_rate, .shown = "as --rate",
       .help = "with --cc: capacity of the downlink" },
     { "switch-queues", OPTION_CHOICE, AT(strict_switch), .value = "one|strict",
-      .deflt = "one", .help = "with --cc: what the switch's port to this host "
-                              "has: one queue, or levels in strict order" },
+      .deflt = "one",
+      .help = "with --cc: what the switch's port to this host "
+              "has: one queue, or levels in strict order" },
     { "control-port", OPTION_CUSTOM, .value = "PORT",
       .parse = parse_control_port,
       .help = "with --cc: port of their job's control class, such as that "
@@ -300,6 +306,7 @@ options_parse(int argc, char *argv[], struct options *o)
     o->help = outcome.help;
     o->version = outcome.version;
     o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
+    o->host.slot_tags = o->host_tags;
     o->host.n_queues = o->uplink.n_queues = o->n_lanes;
     if (error || o->help || o->version || o->show) {
         return error;

@@ -32,6 +32,11 @@ struct options {
     enum huge_pages huge;
     bool no_tag;                /* Do not change DSCPs. */
     bool keep_offload;
+    bool host_tags;             /* The host's frames have slot tags.  An
+                                 * option, not a message: it holds without an
+                                 * agent.  "no" by default, which becomes "yes"
+                                 * for ports of the kernel when all agents push
+                                 * tags. */
     bool take_over;             /* From the shim that has 'control'. */
     uint32_t late_us;           /* That the loop may come late. */
     enum loop_poll poll;

@@ -202,10 +202,16 @@ create_tables(struct shim *s)
     if (s->flows) {
         flow_table_set_timeout(s->flows, timeout, clock_now());
     }
+    if (s->options.host_tags) {
+        s->learned = flow_table_create(s->options.max_flows, s->boot_id);
+    }
     s->slots = job_slots_create();
     s->misses = miss_create();
     s->bursts = bursts_create();
     s->tap = tap_create(TAP_BYTES);
+    if (s->options.host_tags && !s->learned) {
+        return duplicate("no memory");
+    }
     return s->flows && s->misses ? NULL : duplicate("no memory");
 }
 
@@ -272,6 +278,10 @@ create_forward(struct shim *s)
         .cc = o->cc ? &cc : NULL, .n_lanes = s->options.n_lanes
     };
 
+    if (o->host_tags) {
+        config.slot_tags = true;
+        config.flows = s->learned;
+    }
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
     if (!s->forward) {
@@ -324,6 +334,7 @@ shim_destroy(struct shim *s)
     bursts_destroy(s->bursts);
     miss_destroy(s->misses);
     job_slots_destroy(s->slots);
+    flow_table_destroy(s->learned);
     flow_table_destroy(s->flows);
 }
 

@@ -41,7 +41,8 @@ struct shim {
     uint64_t boot_id;
     struct rte_mempool *pool;
     struct port *host, *uplink;
-    struct flow_table *flows;
+    struct flow_table *flows;   /* The agent's. */
+    struct flow_table *learned; /* From slot tags, NULL without --host-tags. */
     struct job_slots *slots;
     struct miss *misses;
     struct bursts *bursts;

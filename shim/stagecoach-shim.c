@@ -26,12 +26,12 @@
 #define EXIT_NO_SHIM 3
 
 /* Returns a message if the port's interface is missing or its MTU is larger
- * than the shim's. */
+ * than the shim's, and what tags need. */
 static char *
 check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
 {
     const char *iface = spec->iface;
-    int has;
+    int has, most = mtu + (spec->slot_tags ? PORT_TAGS_BYTES : 0);
 
     if (!(spec->driver->flags & PORT_KERNEL)) {
         return NULL;
@@ -40,9 +40,11 @@ check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
     if (has < 0) {
         return message("%s: there is no interface \"%s\" here", option, iface);
     }
-    return (has <= (int) mtu ? NULL
-            : message("%s: %s has MTU %d, at most --mtu %"PRIu32
-                      " is allowed", option, iface, has, mtu));
+    if (has <= most) {
+        return NULL;
+    }
+    return message("%s: %s has MTU %d, at most --mtu %" PRIu32 "%s is allowed",
+                   option, iface, has, mtu, spec->slot_tags ? " + 8" : "");
 }
 
 /* Checks that no other user can replace the control socket. */

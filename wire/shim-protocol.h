@@ -85,6 +85,9 @@
  * A flow without packets for the shim's timeout is deleted, without an event.
  * Its next packet is a miss.
  *
+ * A shim with --host-tags yes has the job of a packet from its slot tag, see
+ * wire/slot-tag.h: its flow table has no effect, and it has no misses.
+ *
  * Events
  * ------
  *
@@ -367,6 +370,8 @@ struct shim_stats {
     uint64_t cc_grants_taken;   /* Grants received from remote shims. */
     uint64_t cc_marks;          /* Packets marked by the network (ECN CE). */
     uint64_t lane_lost;         /* Packets dropped: a lane was too slow. */
+    uint64_t untagged;          /* Packets from the host without the slot tag
+                                 * that they should have; of no job. */
 };
 
 /* Bursts of a job in one direction; all zeros while not known. */

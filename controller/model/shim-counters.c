@@ -42,6 +42,8 @@ const struct shim_counter shim_counters_list[] = {
       "Rate grants received from other shims." },
     { "cc_marks", "shim_cc_marked_packets_total", "counter",
       "Packets with an ECN mark of the network." },
+    { "untagged", "shim_slot_tag_missing_packets_total", "counter",
+      "Packets from the host without the tag of their job's slot." },
 };
 
 BUILD_ASSERT_DECL(ARRAY_SIZE(shim_counters_list) == SHIM_COUNTERS_N);

@@ -5,14 +5,15 @@
 #include <string.h>
 
 #include "shim/clock/counter.h"
+#include "wire/slot-tag.h"
 
 /* A burst between the stages. */
 struct burst {
     struct flow_id ids[CLASSIFY_BURST];
     uint16_t slots[CLASSIFY_BURST];     /* With FLOW_CONTROL; 0: none. */
     uint64_t unknown;                   /* Bit N: frame N's flow is unknown. */
-    bool same;                          /* All frames are of one flow, and only
-                                         * 'slots[0]' is set. */
+    bool same;                          /* 'slots[0]' is the slot of all
+                                         * frames, which are common. */
     bool marked;                        /* A packet from the host may have the
                                          * control DSCP. */
     uint64_t uncommon;                  /* Bit N: the members below are set for
@@ -24,6 +25,8 @@ struct burst {
 
 _Static_assert(CLASSIFY_BURST <= 64, "a bit for each frame");
 _Static_assert(CLASSIFY_BURST <= FLOW_TABLE_MAX_BULK, "one lookup a burst");
+_Static_assert(SLOT_TAG_SLOT == SHIM_MAX_SLOTS - 1, "slots of tags");
+_Static_assert(SLOT_TAG_CONTROL == FLOW_CONTROL, "the same bit");
 
 static void
 parse_uncommon(const struct classifier *c, const struct packet *packet,
@@ -75,6 +78,17 @@ identify_all(struct classifier *c, const struct packet *packets, uint32_t n,
         }
     }
     b->marked = from_host && (marked < 0 || b->uncommon);
+}
+
+static inline void
+identify_burst(struct classifier *c, const struct packet *packets, uint32_t n,
+               bool from_host, struct burst *b)
+{
+    if (c->tunnels) {
+        identify_all(c, packets, n, from_host, true, b);
+    } else {
+        identify_all(c, packets, n, from_host, false, b);
+    }
 }
 
 /* A flow id as the processor compares it at once. */
@@ -135,11 +149,7 @@ lookup_flows(struct classifier *c, const struct packet *packets, uint32_t n,
     uint64_t hashes[CLASSIFY_BURST];
     uint32_t n_lookups;
 
-    if (c->tunnels) {
-        identify_all(c, packets, n, from_host, true, b);
-    } else {
-        identify_all(c, packets, n, from_host, false, b);
-    }
+    identify_burst(c, packets, n, from_host, b);
     /* A burst of one flow needs one lookup. */
     b->same = !b->uncommon && are_all_equal(b->ids, n);
     n_lookups = b->same ? 1 : n;
@@ -205,7 +215,7 @@ common_verdict(uint16_t slot, struct treatment treatment)
     };
 }
 
-/* A burst of one flow: what the first packet gets, all get. */
+/* A burst of one flow or one tag: what the first packet gets, all get. */
 static void
 treat_same(struct classifier *c, const struct burst *b, uint32_t n,
            bool leased, struct verdict *v)
@@ -309,6 +319,71 @@ classify_burst_to_host(struct classifier *c, const struct packet *packets,
     for (uint32_t i = 0; i < n; i++) {
         slots[i] = b.slots[b.same ? 0 : i] & ~FLOW_CONTROL;
     }
+}
+
+/* Stores the slots of 'tags', and whether all are the same.  Returns true if
+ * all flows are to be learned. */
+static inline bool
+read_tags(const uint16_t *tags, uint32_t n, struct burst *b)
+{
+    uint16_t all = UINT16_MAX, any = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        b->slots[i] = slot_tag_class(tags[i]);
+        all &= tags[i];
+        any |= tags[i];
+    }
+    b->same = !slot_tag_class(any ^ all) && !b->uncommon;
+    return slot_tag_learns(any) && !b->uncommon;
+}
+
+/* Returns a bit for each packet whose flow is to be learned. */
+static uint64_t __attribute__((noinline))
+find_learnable(const uint16_t *tags, uint32_t n, const struct burst *b)
+{
+    uint64_t found = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool flow = !(b->uncommon >> i & 1) || b->kinds[i] == PARSED_FLOW;
+
+        found |= (uint64_t) (flow && slot_tag_learns(tags[i])) << i;
+    }
+    return found;
+}
+
+/* Learns the slots of flows from the tags of their packets. */
+static inline void
+learn_flows(struct classifier *c, const uint16_t *tags, uint32_t n,
+            struct burst *b)
+{
+    uint64_t hashes[CLASSIFY_BURST], new;
+    bool all = read_tags(tags, n, b);
+    uint32_t n_flows = b->same && are_all_equal(b->ids, n) ? 1 : n;
+
+    hash_all(c->flows, b->ids, n_flows, hashes);
+    new = flow_table_unlearned(c->flows, hashes, b->slots, n_flows);
+    new &= all ? UINT64_MAX : find_learnable(tags, n, b);
+    for (; __builtin_expect(new != 0, 0); new &= new - 1) {
+        uint32_t i = __builtin_ctzll(new);
+
+        flow_table_learn(c->flows, hashes[i], b->slots[i], c->n_learned++);
+    }
+}
+
+void
+classify_burst_by_tags(struct classifier *c, const struct packet *packets,
+                       const uint16_t *tags, uint32_t n, bool leased,
+                       struct verdict *v)
+{
+    struct burst b;
+
+    identify_burst(c, packets, n, true, &b);
+    b.marked = false;
+    learn_flows(c, tags, n, &b);
+    if (__builtin_expect(b.uncommon, 0)) {
+        count_malformed(c, &b);
+    }
+    treat_burst(c, &b, packets, n, leased, v);
 }
 
 void

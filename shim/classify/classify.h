@@ -19,6 +19,12 @@
  * The two kinds of control are only for jobs with a control class, see
  * job-slot.h; the egress polices it, see control-share.h.
  *
+ * Where the host's frames have slot tags (wire/slot-tag.h), the tag of a
+ * packet replaces its flow and its DSCP: a packet of any kind has the slot and
+ * the class of its tag, and no packet is a miss.  The slots of received
+ * packets are learned from the tags: a packet of a flow that the host has not
+ * used belongs to no job.
+ *
  * TCP acknowledgements are classified like other packets of their flow; they
  * have a separate queue in their job, see ack-queue.h.  Without a lease a
  * packet of a known flow is treated as unknown, without a miss.
@@ -42,7 +48,8 @@
 struct prefix_list;
 
 struct classifier {
-    struct flow_table *flows;
+    struct flow_table *flows; /* With 'slot_tags' it is learned. */
+    bool slot_tags;           /* Packets from the host have slot tags. */
     const struct job_slots *slots;
     struct miss *misses;
     const struct prefix_list *tunnels;  /* Classify by the frame in a tunnel
@@ -50,6 +57,9 @@ struct classifier {
                                          * tunnel. */
     uint64_t n_misses;          /* Packets of unknown flows. */
     uint64_t n_malformed;       /* Malformed packets. */
+    uint64_t n_untagged;        /* Packets from the host without the slot tag
+                                 * that they should have. */
+    uint32_t n_learned;         /* Flows learned; wraps around. */
 };
 
 struct packet {
@@ -74,6 +84,12 @@ void classify_burst_from_host(struct classifier *, const struct packet *,
                               struct verdict *);
 void classify_burst_to_host(struct classifier *, const struct packet *,
                             uint32_t n, uint16_t *slots);
+
+/* classify_burst_from_host() with 'slot_tags'.  'tags' has the control
+ * information of each tag; that of an untagged packet is SLOT_TAG_NO_LEARN. */
+void classify_burst_by_tags(struct classifier *, const struct packet *,
+                            const uint16_t *tags, uint32_t n, bool leased,
+                            struct verdict *);
 
 /* Classifies packets from the host again, after their flows were unknown.
  * Misses are not reported. */

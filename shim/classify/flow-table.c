@@ -34,6 +34,10 @@
 #define AGE_SHIFT 57
 #define AGE_MASK 0x7f
 
+/* What is learned of a flow: all but FLOW_CONTROL and age. */
+#define LEARNED_MASK \
+    (PRINT_MASK | (SHIM_MAX_SLOTS - UINT64_C(1)) << SLOT_SHIFT)
+
 _Static_assert(SLOT_MASK + 1 == 1 << (AGE_SHIFT - SLOT_SHIFT), "11 bits");
 _Static_assert(N_WAYS * sizeof(uint64_t) == 1 << BUCKET_SHIFT, "an offset");
 _Static_assert(SHIM_MAX_FLOWS * 2 / N_WAYS <= 1 << (PRINT_SHIFT - BUCKET_SHIFT)
@@ -50,6 +54,8 @@ struct flow_table {
     uint32_t n_changes;         /* Incremented before and after a change. */
     uint8_t tick;               /* Current time in steps of the timeout, up to
                                  * AGE_MASK. */
+    uint64_t (*unlearned)(const struct flow_table *, const uint64_t *hashes,
+                          const uint16_t *slots, uint32_t n);
 
     /* Only for the thread that changes flows. */
     void *mapping;              /* 'words' are in it, from a huge page on. */
@@ -209,6 +215,22 @@ lookup_bulk(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
     return unknown;
 }
 
+static uint64_t
+unlearned(const struct flow_table *ft, const uint64_t *hashes,
+          const uint16_t *slots, uint32_t n)
+{
+    uint64_t new = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t print = print_of(hashes[i]);
+        uint64_t wanted = print | (uint64_t) slots[i] << SLOT_SHIFT;
+        uint64_t word = find_word(first_bucket(ft, hashes[i]), print);
+
+        new |= (uint64_t) (((word ^ wanted) & LEARNED_MASK) != 0) << i;
+    }
+    return new;
+}
+
 #if defined __x86_64__ && defined __OPTIMIZE__ && !defined __SANITIZE_THREAD__
 #define VECTOR 8                /* Words of 64 bits. */
 
@@ -271,6 +293,43 @@ lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
     }
     return unknown;
 }
+
+/* unlearned() that compares fingerprint and slot of a whole bucket at once. */
+static uint64_t __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+unlearned_avx512(const struct flow_table *ft, const uint64_t *hashes,
+                 const uint16_t *slots, uint32_t n)
+{
+    const uint8_t *buckets = (const uint8_t *) ft->words;
+    const uint64_t mask = ft->mask;
+    const __m512i print_mask = _mm512_set1_epi64(PRINT_MASK);
+    const __m512i matters = _mm512_set1_epi64(LEARNED_MASK);
+    uint64_t wanted[FLOW_TABLE_MAX_BULK] __attribute__((aligned(64)));
+    uint8_t equal[FLOW_TABLE_MAX_BULK] __attribute__((aligned(64)));
+    __m512i found;
+
+    for (uint32_t i = 0; i < n; i += VECTOR) {
+        __mmask8 there = n - i < VECTOR ? (1 << (n - i)) - 1 : 0xff;
+        __m512i prints = _mm512_and_si512(
+            print_mask,
+            _mm512_ror_epi64(_mm512_maskz_loadu_epi64(there, &hashes[i]),
+                             PRINT_SHIFT));
+        __m512i slot =
+            _mm512_cvtepu16_epi64(_mm_maskz_loadu_epi16(there, &slots[i]));
+
+        _mm512_store_si512(
+            &wanted[i],
+            _mm512_or_si512(prints, _mm512_slli_epi64(slot, SLOT_SHIFT)));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        __m512i bucket = _mm512_load_si512(buckets + (hashes[i] & mask));
+        __m512i differs =
+            _mm512_xor_si512(bucket, _mm512_set1_epi64(wanted[i]));
+
+        equal[i] = _mm512_testn_epi64_mask(differs, matters);
+    }
+    found = _mm512_load_si512(equal);
+    return _mm512_mask_testn_epi8_mask(UINT64_MAX >> (64 - n), found, found);
+}
 #endif
 
 /* Stores in 'slots' the slots of the 'n' flows of 'hashes', with FLOW_CONTROL,
@@ -284,14 +343,28 @@ flow_table_lookup_bulk(struct flow_table *ft, const uint64_t *hashes,
             : ft->lookup_bulk(ft, hashes, n, slots));
 }
 
+/* Returns the bits of those of the 'n' flows of 'hashes', 1 to
+ * FLOW_TABLE_MAX_BULK, that the table does not have with their slots.
+ * FLOW_CONTROL is ignored. */
+uint64_t
+flow_table_unlearned(const struct flow_table *ft, const uint64_t *hashes,
+                     const uint16_t *slots, uint32_t n)
+{
+    return ft->unlearned(ft, hashes, slots, n);
+}
+
 static void
 choose_lookup(struct flow_table *ft, bool portable)
 {
     ft->lookup_bulk = lookup_bulk;
+    ft->unlearned = unlearned;
 #if defined __x86_64__ && defined __OPTIMIZE__ && !defined __SANITIZE_THREAD__
     if (!portable && __builtin_cpu_supports("avx512f")
-        && __builtin_cpu_supports("avx512dq")) {
+        && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl")) {
         ft->lookup_bulk = lookup_bulk_avx512;
+        ft->unlearned = unlearned_avx512;
     }
 #else
     (void) portable;
@@ -469,6 +542,31 @@ find_print(uint64_t *bucket, uint64_t print)
         }
     }
     return NULL;
+}
+
+/* Makes the flow of 'hash' one of 'slot', without FLOW_CONTROL.  If its bucket
+ * is full, another flow is forgotten, which 'chance' selects: it must differ
+ * from call to call, so that flows with packets do not displace each other for
+ * ever while the bucket has flows without. */
+void
+flow_table_learn(struct flow_table *ft, uint64_t hash, uint16_t slot,
+                 uint32_t chance)
+{
+    uint64_t *bucket = first_bucket(ft, hash), print = print_of(hash);
+    uint64_t value = (print | (uint64_t) slot << SLOT_SHIFT) & LEARNED_MASK;
+    uint64_t *free = find_print(bucket, 0);
+    bool found = !print;
+
+    /* Two threads may have added the flow at the same time. */
+    for (int way = 0; way < N_WAYS && print; way++) {
+        if ((LOAD(&bucket[way]) & PRINT_MASK) == print) {
+            RELEASE(&bucket[way], value);
+            found = true;
+        }
+    }
+    if (!found) {
+        RELEASE(free ? free : &bucket[chance % N_WAYS], value);
+    }
 }
 
 /* Returns the word of the flow of 'hash', NULL if there is none. */

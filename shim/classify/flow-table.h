@@ -58,6 +58,19 @@
  * One thread changes, lists and ages; any number may look up.  All memory is
  * allocated at creation; the kernel provides pages as flows are added.
  *
+ * A table may instead be a cache that forwarding threads fill with the slots
+ * of the packets that pass:
+ *
+ *    new = flow_table_unlearned(ft, hashes, slots, n);
+ *    for (; new; new &= new - 1) {
+ *        i = __builtin_ctzll(new);
+ *        flow_table_learn(ft, hashes[i], slots[i], n_learned++);
+ *    }
+ *
+ * Any number of threads may do so.  Nothing else changes such a table, which
+ * has neither keys nor ages: a full bucket loses one of its flows, and a flow
+ * with packets is learned again with the next one.
+ *
  * A freed word can be reused at once.  A flow that moves is written to its
  * second bucket before it is removed from the first, with release order, and
  * lookups read the buckets in that order, so it is always found.
@@ -131,6 +144,11 @@ uint64_t flow_table_hash(const struct flow_table *,
 int flow_table_lookup(struct flow_table *, const struct shim_flow_key *);
 uint64_t flow_table_lookup_bulk(struct flow_table *, const uint64_t *hashes,
                                 uint32_t n, uint16_t *slots);
+uint64_t flow_table_unlearned(const struct flow_table *,
+                              const uint64_t *hashes, const uint16_t *slots,
+                              uint32_t n);
+void flow_table_learn(struct flow_table *, uint64_t hash, uint16_t slot,
+                      uint32_t chance);
 
 /* Any thread.  flow_table_changes() changes whenever a flow is added or gets
  * another slot; it wraps around. */

@@ -68,13 +68,15 @@ show_stats(const void *body, size_t size, FILE *stream)
         const char *name;
         size_t offset;
     } rows[] = {
-        ROW(tx_packets), ROW(tx_bytes), ROW(rx_packets), ROW(rx_bytes),
-        ROW(tx_ip_bytes), ROW(tx_default_bytes), ROW(queue_dropped),
-        ROW(port_dropped), ROW(misses), ROW(malformed), ROW(queued_bytes),
-        ROW(busy_ns), ROW(late_bytes), ROW(port_restarts),
-        ROW(checksums_completed), ROW(long_refused), ROW(flows_refused),
-        ROW(flows_aged), ROW(cc_flows), ROW(cc_windows), ROW(cc_grants_sent),
-        ROW(cc_grants_taken), ROW(cc_marks), ROW(lane_lost),
+        ROW(tx_packets),      ROW(tx_bytes),      ROW(rx_packets),
+        ROW(rx_bytes),        ROW(tx_ip_bytes),   ROW(tx_default_bytes),
+        ROW(queue_dropped),   ROW(port_dropped),  ROW(misses),
+        ROW(malformed),       ROW(queued_bytes),  ROW(busy_ns),
+        ROW(late_bytes),      ROW(port_restarts), ROW(checksums_completed),
+        ROW(long_refused),    ROW(flows_refused), ROW(flows_aged),
+        ROW(cc_flows),        ROW(cc_windows),    ROW(cc_grants_sent),
+        ROW(cc_grants_taken), ROW(cc_marks),      ROW(lane_lost),
+        ROW(untagged)
     };
     const struct shim_slot_stats *slots;
     const struct shim_stats *s = body;

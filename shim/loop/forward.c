@@ -108,7 +108,8 @@ forward_create(const struct forward_config *config)
     f->classifier = (struct classifier){ .flows = config->flows,
                                          .slots = config->slots,
                                          .misses = config->misses,
-                                         .tunnels = config->tunnels };
+                                         .tunnels = config->tunnels,
+                                         .slot_tags = config->slot_tags };
     f->egress = egress_create(&egress);
     f->cc = config->cc ? create_cc(f) : NULL;
     if (config->n_lanes > 1) {
@@ -258,9 +259,8 @@ receive_from_host(struct forward *f, uint64_t now)
             return true;
         }
     }
-    fetch_packets(frames, n, packets);
-    classify_burst_from_host(&f->classifier, packets, n, now,
-                             job_slots_leased(f->config.slots, now), verdicts);
+    classify_frames(&f->classifier, frames, n, now,
+                    job_slots_leased(f->config.slots, now), packets, verdicts);
     if (f->cc) {
         control_from_host(f, frames, packets, verdicts, n, now);
     }
@@ -515,6 +515,7 @@ forward_stats(const struct forward *f, struct shim_stats *stats)
     stats->rx_bytes = counter_get(&f->rx_bytes);
     stats->misses = counter_get(&f->classifier.n_misses);
     stats->malformed = counter_get(&f->classifier.n_malformed);
+    stats->untagged = counter_get(&f->classifier.n_untagged);
     stats->lane_lost = 0;
     for (unsigned int i = 1; i < f->config.n_lanes; i++) {
         lane_add_stats(lanes_get(f->lanes, i), stats);

@@ -58,6 +58,7 @@ struct forward_config {
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
+    bool slot_tags;             /* See struct classifier. */
     const struct prefix_list *tunnels;  /* See struct classifier; must outlive
                                          * the object. */
     const struct cc_config *cc; /* Congestion control, NULL for none; its

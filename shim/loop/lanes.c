@@ -137,7 +137,8 @@ create_lane(struct lanes *ls, const struct forward_config *config,
     l->classifier = (struct classifier){ .flows = config->flows,
                                          .slots = config->slots,
                                          .misses = l->config.misses,
-                                         .tunnels = config->tunnels };
+                                         .tunnels = config->tunnels,
+                                         .slot_tags = config->slot_tags };
     l->from_host = new_ring("from-host", sizeof(void *), RING);
     l->from_uplink = new_ring("from-uplink", sizeof(void *), RING);
     l->sent = new_ring("sent", sizeof(struct lane_sent), BACK_RING);
@@ -226,9 +227,8 @@ receive_from_host(struct lane *l, uint64_t now)
     if (!n) {
         return false;
     }
-    fetch_packets(frames, n, packets);
-    classify_burst_from_host(&l->classifier, packets, n, now,
-                             job_slots_leased(c->slots, now), verdicts);
+    classify_frames(&l->classifier, frames, n, now,
+                    job_slots_leased(c->slots, now), packets, verdicts);
     if (c->tag && !c->cc) {
         tag_burst(packets, verdicts, n, job_slots_level_dscps(c->slots));
     }
@@ -522,6 +522,7 @@ lane_add_stats(const struct lane *l, struct shim_stats *stats)
     stats->rx_bytes += counter_get(&l->rx_bytes);
     stats->misses += counter_get(&l->classifier.n_misses);
     stats->malformed += counter_get(&l->classifier.n_malformed);
+    stats->untagged += counter_get(&l->classifier.n_untagged);
     stats->lane_lost += counter_get(&l->lost);
 }
 

@@ -27,6 +27,7 @@ struct peer {
     int ifindex;                /* 0: there is none. */
     int nsid;                   /* Id of its namespace; -1: this thread's. */
     int ns;                     /* File of that namespace, or -1. */
+    bool tags;                  /* VLAN tags are to be in the frames. */
     bool tso;                   /* By read_tso(). */
     int error;                  /* Of the function of run_at_peer(): 0 or an
                                  * errno. */
@@ -48,7 +49,7 @@ is_veth(const struct nlattr *link_info)
 static int
 read_link(const struct nlmsghdr *nlh, void *peer_)
 {
-    struct peer *peer = peer_, found = { .nsid = -1, .ns = -1 };
+    struct peer *peer = peer_, found = *peer;
     const struct nlattr *attr;
     bool veth = false;
 
@@ -144,19 +145,28 @@ set_off(const char *iface, uint32_t command)
     return ethtool(iface, &(struct ethtool_value) { .cmd = command });
 }
 
+/* Clears 'flag', one of ETH_FLAG_*, if it is set. */
+static int
+clear_flag(const char *iface, uint32_t flag)
+{
+    struct ethtool_value flags = { .cmd = ETHTOOL_GFLAGS };
+
+    if (ethtool(iface, &flags) || !(flags.data & flag)) {
+        return 0;
+    }
+    flags.cmd = ETHTOOL_SFLAGS;
+    flags.data &= ~flag;
+    return ethtool(iface, &flags);
+}
+
 /* Disables GRO and LRO of 'iface'.  EOPNOTSUPP is success: the interface has
  * neither. */
 static int
 disable_rx_offload(const char *iface)
 {
-    struct ethtool_value flags = { .cmd = ETHTOOL_GFLAGS };
     int error = set_off(iface, ETHTOOL_SGRO);
 
-    if (!error && !ethtool(iface, &flags) && flags.data & ETH_FLAG_LRO) {
-        flags.cmd = ETHTOOL_SFLAGS;
-        flags.data &= ~ETH_FLAG_LRO;
-        error = ethtool(iface, &flags);
-    }
+    error = error ? error : clear_flag(iface, ETH_FLAG_LRO);
     return error == EOPNOTSUPP ? 0 : error;
 }
 
@@ -182,6 +192,9 @@ disable_tx_offload(void *peer_)
 
     if (enter(peer, iface)) {
         peer->error = set_off(iface, ETHTOOL_STXCSUM);
+        if (!peer->error && peer->tags) {
+            peer->error = clear_flag(iface, ETH_FLAG_TXVLAN);
+        }
     }
     return NULL;
 }
@@ -210,7 +223,7 @@ run_at_peer(const char *iface, void *(*function)(void *), struct peer *peer)
     pthread_t thread;
     int error;
 
-    *peer = (struct peer) { .nsid = -1, .ns = -1 };
+    *peer = (struct peer){ .nsid = -1, .ns = -1, .tags = peer->tags };
     error = route_socket_open(-1, &rs);
     error = error ? error : find_peer(rs, iface, peer);
     if (!error && peer->ifindex && peer->nsid >= 0) {
@@ -233,10 +246,10 @@ run_at_peer(const char *iface, void *(*function)(void *), struct peer *peer)
 }
 
 int
-offload_switch_off(const char *iface)
+offload_switch_off(const char *iface, bool tags)
 {
     int error = disable_rx_offload(iface);
-    struct peer peer;
+    struct peer peer = { .tags = tags };
 
     return error ? error : run_at_peer(iface, disable_tx_offload, &peer);
 }
@@ -244,7 +257,7 @@ offload_switch_off(const char *iface)
 int
 offload_read_tso(const char *iface, bool *tso)
 {
-    struct peer peer;
+    struct peer peer = { .tags = false };
     int error = run_at_peer(iface, read_tso, &peer);
 
     if (!error && !peer.ifindex) {

@@ -9,15 +9,17 @@
  * packets and to complete checksums, and one that receives from a network card
  * merges packets; see finish.h.  The first is disabled at the other end of the
  * pair, usually in another network namespace, the second at the interface
- * itself. Both stay disabled when the shim ends, which is harmless. */
+ * itself.  A kernel that sends into a veth pair also keeps VLAN tags beside
+ * the frame, where some drivers of DPDK do not find them, until that is
+ * disabled.  All stays disabled when the shim ends, which is harmless. */
 
 #include <stdbool.h>
 
 /* Disables offloads of frames that the calling thread's namespace receives at
- * 'iface'.  Returns 0, or a positive errno if unfinished frames may still
- * arrive: ENXIO if the namespace of the other end was not found, EPERM if it
- * may not be entered.  Any thread. */
-int offload_switch_off(const char *iface);
+ * 'iface', and with 'tags' that of VLAN tags.  Returns 0, or a positive errno
+ * if unfinished frames may still arrive: ENXIO if the namespace of the other
+ * end was not found, EPERM if it may not be entered.  Any thread. */
+int offload_switch_off(const char *iface, bool tags);
 
 /* Stores whether the kernel at the other end of the veth pair of 'iface'
  * leaves segmentation to a card now: others may have enabled it again.

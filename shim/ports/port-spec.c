@@ -11,9 +11,9 @@
 uint32_t
 port_frame_size(uint32_t mtu)
 {
-    /* The kernel's header of up to 66 bytes, 14 bytes of Ethernet, and up to
-     * two VLAN tags. */
-    uint32_t size = (mtu + 14 + 8 + 66 + 1023) / 1024 * 1024;
+    /* The kernel's header of up to 66 bytes, 14 bytes of Ethernet, and two
+     * tags. */
+    uint32_t size = (mtu + 14 + PORT_TAGS_BYTES + 66 + 1023) / 1024 * 1024;
 
     return size < 2048 ? 2048 : size;
 }

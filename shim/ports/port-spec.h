@@ -28,6 +28,7 @@
 #define PORT_MAX_MTU 9000       /* Limit of the packet buffers. */
 #define PORT_MAX_ARGS 512       /* Bytes of a device's arguments. */
 #define PORT_MAX_QUEUES 16
+#define PORT_TAGS_BYTES 8 /* Of a slot tag and a VLAN tag. */
 
 struct port_spec;
 
@@ -98,6 +99,8 @@ struct port_spec {
     char what[200];             /* After the colon, else the kind. */
     char iface[IFNAMSIZ];       /* 'what' for PORT_ARG_IFACE, else "". */
     bool keep_offload;          /* Do not change the kernel's offloads. */
+    bool slot_tags;             /* Received frames have slot tags, see
+                                 * wire/slot-tag.h. */
     uint16_t n_queues;          /* Wanted in each direction, if the device
                                  * keeps a flow in one of them.  0 is 1. */
 };

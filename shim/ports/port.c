@@ -70,6 +70,8 @@ struct port {
     char name[256];             /* DPDK's name of the device. */
     uint16_t id;                /* DPDK's number, if 'up'. */
     uint16_t n_queues;          /* In each direction. */
+    bool strips;                /* The device leaves slot tags in the frames:
+                                 * port_receive() removes them. */
     int unfinished;             /* 0, or the errno for which unfinished frames
                                  * may arrive, see offload.h. */
     unsigned int ifindex;       /* 0 if it is no interface of the kernel. */
@@ -146,6 +148,20 @@ choose_queues(struct port *port, struct rte_eth_conf *conf)
     }
 }
 
+/* Lets the device remove slot tags if it can. */
+static void
+choose_strip(struct port *port, struct rte_eth_conf *conf)
+{
+    struct rte_eth_dev_info info;
+
+    port->strips = port->spec.slot_tags;
+    if (port->strips && !rte_eth_dev_info_get(port->id, &info)
+        && info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) {
+        conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
+        port->strips = false;
+    }
+}
+
 static int
 configure(struct port *port, bool interrupt)
 {
@@ -157,6 +173,7 @@ configure(struct port *port, bool interrupt)
         conf.rxmode.mtu = port->mtu;
     }
     choose_queues(port, &conf);
+    choose_strip(port, &conf);
     return rte_eth_dev_configure(port->id, port->n_queues, port->n_queues,
                                  &conf);
 }
@@ -202,6 +219,14 @@ remove_device(struct port *port)
     }
 }
 
+/* Returns true if the driver finds only tags that the kernel has written into
+ * the frame: a packet socket has the others. */
+static bool
+wants_tags_in_bytes(const struct port *port)
+{
+    return port->spec.slot_tags && !has_flag(port, PORT_PACKET_SOCKET);
+}
+
 /* Makes and starts the device.  Returns NULL or a malloc()'d message; then
  * 'up' is false. */
 static char *
@@ -239,8 +264,11 @@ open_device(struct port *port)
                 ? af_packet_find(spec->iface)
                 : interrupt ? rte_eth_dev_rx_intr_ctl_q_get_fd(port->id, 0)
                 : -1);
-    port->unfinished = (has_flag(port, PORT_KERNEL) && !spec->keep_offload
-                        ? offload_switch_off(spec->iface) : 0);
+    port->unfinished = 0;
+    if (has_flag(port, PORT_KERNEL) && !spec->keep_offload) {
+        port->unfinished =
+            offload_switch_off(spec->iface, wants_tags_in_bytes(port));
+    }
     if (has_flag(port, PORT_MAKES_IFACE)) {
         iface_set_mtu(spec->iface, port->mtu);
     }
@@ -324,9 +352,10 @@ port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
 }
 
 char *
-port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
-                  struct rte_ring *const in[], struct rte_ring *const out[],
-                  unsigned int n, struct port **portp)
+port_create_rings(const char *name, uint32_t mtu, bool slot_tags,
+                  struct rte_mempool *pool, struct rte_ring *const in[],
+                  struct rte_ring *const out[], unsigned int n,
+                  struct port **portp)
 {
     int id = rte_eth_from_rings(name, in, n, out, n, SOCKET_ID_ANY);
     int error = id < 0 ? -rte_errno : 0;
@@ -334,6 +363,7 @@ port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
 
     port->spec.driver = port_driver_find("ring", 4);
     port->spec.n_queues = n;
+    port->spec.slot_tags = slot_tags;
     port->spread = true;
     snprintf(port->spec.what, sizeof port->spec.what, "%s", name);
     snprintf(port->name, sizeof port->name, "%s_%s",
@@ -426,6 +456,20 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n,
     return left;
 }
 
+/* Moves the slot tag of each frame into its mbuf. */
+static void __attribute__((noinline))
+strip_tags(struct rte_mbuf **frames, uint16_t n)
+{
+    const uint16_t shortest = RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN;
+
+    for (uint16_t i = 0; i < n; i++) {
+        if (!(frames[i]->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)
+            && rte_pktmbuf_data_len(frames[i]) >= shortest) {
+            rte_vlan_strip(frames[i]);
+        }
+    }
+}
+
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
@@ -437,6 +481,9 @@ port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
     }
     n = rte_eth_rx_burst(first->id, port->queue, frames, max);
     port->received += n;
+    if (first->strips) {
+        strip_tags(frames, n);
+    }
     if (has_flag(port, PORT_UNFINISHED)) {
         return finish_all(port, frames, n, true);
     }

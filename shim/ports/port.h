@@ -20,6 +20,9 @@
  * Frames that a kernel left unfinished are completed when received; see
  * finish.h.
  *
+ * A frame of a port with slot tags is received without its tag, which is in
+ * 'vlan_tci' of the mbuf if RTE_MBUF_F_RX_VLAN_STRIPPED is set.
+ *
  * The loop:
  *
  *    n = port_receive(port, frames, PORT_BURST);
@@ -74,9 +77,9 @@ char *port_create(const struct port_spec *, unsigned int index, uint32_t mtu,
 
 /* Makes a port of rings of packet buffers: each of its 'n' queues receives
  * from its ring of 'in' and sends to its ring of 'out'.  'name' is unique in
- * the process. */
-char *port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *,
-                        struct rte_ring *const in[],
+ * the process.  'slot_tags' is as in struct port_spec. */
+char *port_create_rings(const char *name, uint32_t mtu, bool slot_tags,
+                        struct rte_mempool *, struct rte_ring *const in[],
                         struct rte_ring *const out[], unsigned int n,
                         struct port **);
 void port_destroy(struct port *);

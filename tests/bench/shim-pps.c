@@ -15,9 +15,11 @@
  * frames of MTU 9000.  "queued" is the same with BACKLOG frames always in the
  * queues of each pipeline, so that each frame is queued and dequeued.
  *
+ * "tags" and "full-tags" are "lookup" and "full" by the slot tags of frames.
+ *
  * With LANES, that many threads run for SECONDS of wall-clock time, each on
  * its own CPU and with its own frames, with one table and the same jobs.  MODE
- * must then be neither "full" nor "queued".
+ * must then be neither "full" nor "queued", and no one of tags.
  *
  * Prints the packets, the CPU time (the mean of all lanes), and the frequency
  * of the timestamp counter, one number per line.  shim-pps.py runs it. */
@@ -37,6 +39,7 @@
 #include <rte_ring.h>
 
 #include "shim/classify/classify.h"
+#include "shim/classify/fetch.h"
 #include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/miss.h"
@@ -73,6 +76,7 @@ struct bench {
 };
 
 static uint32_t n_flows, n_frames;
+static bool slot_tags;          /* Frames have slot tags. */
 static cpu_set_t cpus;          /* CPUs of this process. */
 
 static void
@@ -131,6 +135,10 @@ fill_frame(struct rte_mbuf *frame, uint32_t flow)
     memcpy(data + 34, &key.local_port, 2);
     memcpy(data + 36, &key.remote_port, 2);
     data[46] = 0x50;
+    if (slot_tags) {
+        frame->vlan_tci = 1 + flow % N_JOBS;
+        frame->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
+    }
 }
 
 /* Gives each frame the flow n_frames after its own. */
@@ -145,6 +153,9 @@ next_flows(struct rte_mbuf **frames, uint16_t n)
         address += n_frames;
         address -= address >= FIRST_ADDRESS + n_flows ? n_flows : 0;
         memcpy(at, &address, sizeof address);
+        if (slot_tags) {
+            frames[i]->vlan_tci = 1 + (address - FIRST_ADDRESS) % N_JOBS;
+        }
     }
 }
 
@@ -237,7 +248,7 @@ create_tables(struct bench *b)
     }
     b->misses = miss_create();
     create_slots(b);
-    for (uint32_t i = 0; i < n_flows; i++) {
+    for (uint32_t i = 0; i < n_flows && !slot_tags; i++) {
         struct shim_flow_key key = key_of(i);
 
         if (flow_table_set(b->flows, &key, 1 + i % N_JOBS)) {
@@ -253,6 +264,7 @@ create_classifiers(struct bench *b)
         b->classifiers[i] = (struct classifier) {
             .flows = b->flows, .slots = b->slots[i], .misses = b->misses,
         };
+        b->classifiers[i].slot_tags = slot_tags;
     }
 }
 
@@ -266,6 +278,7 @@ create_forwards(struct bench *b)
             .mtu = MTU, .tag = true, .late_ns = LATE_NS,
         };
 
+        config.slot_tags = slot_tags;
         b->forwards[i] = forward_create(&config);
     }
 }
@@ -389,6 +402,22 @@ turn_classify(struct bench *b, int which)
     return turn_stages(b, which, COUNT);
 }
 
+static uint16_t
+turn_tags(struct bench *b, int which)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    struct verdict v[PORT_BURST];
+    uint16_t n = port_receive(b->host, frames, PORT_BURST);
+
+    if (n) {
+        classify_frames(&b->classifiers[which], frames, n, 1, true, packets,
+                        v);
+    }
+    ring_port_send_burst(b->uplink, frames, n);
+    return n;
+}
+
 static const struct {
     const char *name;
     uint16_t (*turn)(struct bench *, int which);
@@ -400,6 +429,8 @@ static const struct {
     { "classify", turn_classify },
     { "full", turn_full },
     { "queued", turn_full },
+    { "tags", turn_tags },
+    { "full-tags", turn_full },
 };
 
 /* Returns NULL if the mode is unknown. */
@@ -535,7 +566,8 @@ check(struct bench *b, const char *mode, uint64_t n)
         sent += stats.tx_packets;
         waiting += stats.queued_bytes / FRAME_SIZE;
         if (stats.misses || stats.malformed || stats.queue_dropped
-            || b->classifiers[i].n_misses) {
+            || stats.untagged || b->classifiers[i].n_misses
+            || b->classifiers[i].n_untagged) {
             die("packets were not what they should be");
         }
     }
@@ -580,6 +612,7 @@ main(int argc, char *argv[])
         die("usage: shim-pps MODE FLOWS FRAMES SECONDS [LANES]");
     }
     turn = turn_of(argv[1]);
+    slot_tags = strstr(argv[1], "tags") != NULL;
     n_flows = atoi(argv[2]);
     n_frames = atoi(argv[3]);
     seconds_ns = atof(argv[4]) * NS_PER_S;
@@ -587,8 +620,10 @@ main(int argc, char *argv[])
         || n_frames % PORT_BURST || !seconds_ns) {
         die("FRAMES is a multiple of 32, the others are positive");
     }
-    if (argc == 6 && (!n_lanes || n_lanes > LANES_MAX || turn == turn_full)) {
-        die("LANES is 1 to 16, and not for \"full\" and \"queued\"");
+    if (argc == 6
+        && (!n_lanes || n_lanes > LANES_MAX || turn == turn_full
+            || slot_tags)) {
+        die("LANES is 1 to 16, and not for \"full\", \"queued\" and tags");
     }
     sched_getaffinity(0, sizeof cpus, &cpus);
     start_dpdk(!getenv("SHIM_PPS_NO_HUGE"), n_lanes);

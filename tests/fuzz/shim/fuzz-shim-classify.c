@@ -2,7 +2,7 @@
 
 /* Fuzzes frames from the host or the network: parser, classifier and tagger
  * access nothing beyond the end of the frame, and both directions agree.  The
- * first byte selects what is known about the frame. */
+ * first byte selects what is known about the frame, and its slot tag. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include "shim/classify/tag.h"
 #include "tests/fuzz/must.h"
 #include "tests/unit/shim/classify-one.h"
+#include "wire/slot-tag.h"
 
 enum {
     KNOWN = 1,                  /* The flow is in the table. */
@@ -23,7 +24,7 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct flow_table *flows;
+static struct flow_table *flows, *learned;
 static struct job_slots *slots;
 static struct miss *misses;
 
@@ -36,9 +37,11 @@ prepare(void)
 
     if (!flows) {
         flows = flow_table_create(16, 1);
+        learned = flow_table_create(16, 1);
         slots = job_slots_create();
         misses = miss_create();
-        must(flows && slots && misses && !job_slots_set(slots, &slot));
+        must(flows && learned && slots && misses
+             && !job_slots_set(slots, &slot));
     }
 }
 
@@ -102,6 +105,29 @@ check_verdict(const struct verdict *v, const struct parsed *p, uint8_t how,
     }
 }
 
+/* Checks that the slot tag decides, and that the flow is learned from it. */
+static void
+check_tag(const struct parsed *p, uint8_t how, const uint8_t *frame,
+          size_t size)
+{
+    static const uint16_t tags[] = { 0, SLOT, SLOT | SLOT_TAG_CONTROL,
+                                     SLOT | SLOT_TAG_NO_LEARN };
+    struct classifier c = { .flows = learned,
+                            .slots = slots,
+                            .slot_tags = true };
+    uint16_t tag = tags[how >> 6];
+    struct verdict v;
+
+    classify_by_tag(&c, frame, size, tag, how & LEASED, &v);
+    must(v.slot == (tag & SLOT_TAG_SLOT) && v.l3 == p->l3);
+    must(c.n_malformed == (p->kind == PARSED_MALFORMED));
+    if (p->kind == PARSED_FLOW && slot_tag_learns(tag)) {
+        must(flow_table_lookup(learned, &p->key) == v.slot);
+    } else {
+        must(!c.n_learned);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -136,6 +162,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     classify_from_host(&c, frame, size, 2, how & LEASED, &v);
     check_verdict(&v, &out, how, frame, size);
     must(c.n_malformed == (out.kind == PARSED_MALFORMED));
+    check_tag(&out, how, frame, size);
     must(c.n_misses == (out.kind == PARSED_FLOW && !(how & KNOWN)));
     while (miss_take(misses, keys, 16)) {
         /* So that the ring does not fill. */

@@ -18,6 +18,7 @@
 
 #include "shim/classify/classify.h"
 #include "tests/unit/shim/classify-one.h"
+#include "wire/slot-tag.h"
 
 #define MS UINT64_C(1000000)
 
@@ -341,6 +342,148 @@ a_million_flows_fit(void **state)
     }
     for (uint32_t i = SHIM_MAX_FLOWS; i < 2 * SHIM_MAX_FLOWS; i++) {
         assert_int_equal(lookup(ft, i * 2654435761u), -1);
+    }
+    flow_table_destroy(ft);
+}
+
+/* Learns flow 'i' unless the table has it with this slot.  Returns true if it
+ * had not. */
+static bool
+learn(struct flow_table *ft, uint32_t i, uint16_t slot, uint32_t *n_learned)
+{
+    struct shim_flow_key key = key_of(i);
+    uint64_t hash = flow_table_hash(ft, &key);
+    bool new = flow_table_unlearned(ft, &hash, &slot, 1);
+
+    if (new) {
+        flow_table_learn(ft, hash, slot, (*n_learned)++);
+    }
+    return new;
+}
+
+/* A table of 32 words. */
+static void
+learn_more_than_fits(struct flow_table *ft)
+{
+    uint32_t n_learned = 0, n_found = 0, n_new = 1;
+
+    for (uint32_t i = 0; i < 100000; i++) {
+        assert_true(learn(ft, i, i % 1000, &n_learned));
+        assert_false(learn(ft, i, i % 1000, &n_learned));
+        assert_int_equal(lookup(ft, i), i % 1000);
+    }
+    for (uint32_t i = 0; i < 100000; i++) {
+        int slot = lookup(ft, i);
+
+        assert_true(slot == -1 || slot == (int) (i % 1000));
+        n_found += slot != -1;
+    }
+    assert_int_equal(n_found, 32);
+    assert_true(learn(ft, 99999, 5 | FLOW_CONTROL, &n_learned));
+    assert_false(learn(ft, 99999, 5, &n_learned));
+    assert_int_equal(lookup(ft, 99999), 5);
+
+    /* Flows with packets displace those without, and then stay. */
+    for (int round = 0; n_new; round++) {
+        assert_true(round < 100);
+        n_new = 0;
+        for (uint32_t i = 200000; i < 200012; i++) {
+            n_new += learn(ft, i, 7, &n_learned);
+        }
+    }
+}
+
+static void
+a_full_table_that_learns_forgets_others(void **state)
+{
+    (void) state;
+    for (int portable = 0; portable < 2; portable++) {
+        struct flow_table *ft = flow_table_create(16, 3);
+
+        if (portable) {
+            flow_table_use_portable(ft);
+        }
+        learn_more_than_fits(ft);
+        flow_table_destroy(ft);
+    }
+}
+
+static void
+flows_to_learn_are_found_in_bulk(void **state)
+{
+    struct flow_table *ft = flow_table_create(4096, 3);
+    uint32_t n_learned = 0;
+
+    (void) state;
+    for (uint32_t i = 0; i < 4096; i++) {
+        learn(ft, i, i % 1000, &n_learned);
+    }
+    for (uint32_t n = 1, first = 0; first < 8192; first += n) {
+        uint64_t hashes[FLOW_TABLE_MAX_BULK], new = 0;
+        uint16_t slots[FLOW_TABLE_MAX_BULK];
+
+        n = n % FLOW_TABLE_MAX_BULK + 1;
+        for (uint32_t i = 0; i < n; i++) {
+            struct shim_flow_key key = key_of(first + i);
+
+            hashes[i] = flow_table_hash(ft, &key);
+            slots[i] = (first + i) % 1000 + (i % 3 == 0);
+            new |= (uint64_t) (lookup(ft, first + i) != slots[i]) << i;
+            slots[i] |= i % 5 ? 0 : FLOW_CONTROL;
+        }
+        assert_int_equal(flow_table_unlearned(ft, hashes, slots, n), new);
+        flow_table_use_portable(ft);
+        assert_int_equal(flow_table_unlearned(ft, hashes, slots, n), new);
+    }
+    flow_table_destroy(ft);
+}
+
+struct learner {
+    pthread_t thread;
+    struct flow_table *ft;
+    uint32_t first; /* It learns this flow and the next 999. */
+    const bool *stop;
+};
+
+static void *
+run_learner(void *learner_)
+{
+    struct learner *l = learner_;
+    uint32_t n_learned = l->first;
+
+    for (uint32_t i = 0; !__atomic_load_n(l->stop, __ATOMIC_RELAXED); i++) {
+        uint32_t flow = l->first + i * 7 % 1000;
+
+        learn(l->ft, flow, flow % 1000, &n_learned);
+    }
+    return NULL;
+}
+
+/* The table has space for a part of the flows. */
+static void
+threads_learn_at_the_same_time(void **state)
+{
+    struct learner learners[2];
+    struct flow_table *ft = flow_table_create(256, 3);
+    int n_found = 0;
+    bool stop = false;
+
+    (void) state;
+    for (int i = 0; i < 2; i++) {
+        learners[i].ft = ft;
+        learners[i].first = 1000 * i;
+        learners[i].stop = &stop;
+        pthread_create(&learners[i].thread, NULL, run_learner, &learners[i]);
+    }
+    for (uint32_t i = 0; n_found < 300000; i++) {
+        int slot = lookup(ft, i % 2000);
+
+        assert_true(slot == -1 || slot == (int) (i % 1000));
+        n_found += slot != -1;
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(learners[i].thread, NULL);
     }
     flow_table_destroy(ft);
 }
@@ -761,6 +904,204 @@ a_burst_equals_its_packets(void **state)
     flow_table_destroy(ft);
 }
 
+static void
+a_slot_tag_has_slot_class_and_origin(void **state)
+{
+    (void) state;
+    assert_int_equal(slot_tag_class(0), 0);
+    assert_int_equal(slot_tag_class(0xe000 | 9), 9);
+    assert_int_equal(slot_tag_class(1023), 1023);
+    assert_int_equal(slot_tag_class(1024 | 9), FLOW_CONTROL | 9);
+    assert_int_equal(slot_tag_class(2048 | 9), 9);
+    assert_true(slot_tag_learns(0xf000 | 1024 | 9));
+    assert_false(slot_tag_learns(2048 | 9));
+}
+
+/* A job with a level, or one without a control class; slot 7 is not in use.
+ * The DSCP of the TCP packet does not make it control. */
+static void
+a_slot_tag_decides_slot_and_class(void **state)
+{
+    static const struct {
+        uint16_t tag;
+        bool leased;
+        uint8_t level; /* Of the job. */
+        uint16_t slot; /* Expected, with level and DSCP. */
+        uint8_t becomes, dscp;
+    } cases[] = {
+        { 9, true, 2, 9, 2, 24 },
+        { 0xe000 | 2048 | 9, true, 2, 9, 2, 24 },
+        { 1024 | 9, true, 2, 9, SHIM_LEVEL_CONTROL, 46 },
+        { 1024 | 9, true, SHIM_LEVEL_DEFAULT, 9, SHIM_LEVEL_DEFAULT, 24 },
+        { 1024 | 9, false, 2, 9, SHIM_LEVEL_DEFAULT, 0 },
+        { 0, true, 2, 0, SHIM_LEVEL_DEFAULT, 0 },
+        { 1024 | 7, true, 2, 7, SHIM_LEVEL_DEFAULT, 0 },
+    };
+    struct classifier c = { .flows = flow_table_create(16, 1),
+                            .slots = job_slots_create(),
+                            .slot_tags = true };
+    struct job_slots *js = (struct job_slots *) c.slots;
+
+    (void) state;
+    job_slots_set_control(js, 46, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct shim_slot row = { .slot = 9,
+                                 .level = cases[i].level,
+                                 .dscp = 24 };
+        struct verdict v[2];
+
+        job_slots_set(js, &row);
+        classify_by_tag(&c, tcp_frame, 54, cases[i].tag, cases[i].leased,
+                        &v[0]);
+        classify_by_tag(&c, udp6_frame, 62, cases[i].tag, cases[i].leased,
+                        &v[1]);
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(v[k].slot, cases[i].slot);
+            assert_int_equal(v[k].treatment.level, cases[i].becomes);
+            assert_int_equal(v[k].treatment.dscp, cases[i].dscp);
+            assert_int_equal(v[k].treatment.is_default,
+                             cases[i].slot != 9 || !cases[i].leased);
+        }
+    }
+    assert_int_equal(c.n_misses, 0);
+    job_slots_destroy(js);
+    flow_table_destroy(c.flows);
+}
+
+/* The reply of a frame, which differs in its ends only. */
+static void
+make_reply(const uint8_t *frame, uint32_t length, uint8_t *reply)
+{
+    bool v6 = frame[12] == 0x86;
+    uint32_t at = v6 ? 22 : 26, size = v6 ? 16 : 4, ports = at + 2 * size;
+
+    memcpy(reply, frame, length);
+    memcpy(reply + at, frame + at + size, size);
+    memcpy(reply + at + size, frame + at, size);
+    memcpy(reply + ports, frame + ports + 2, 2);
+    memcpy(reply + ports + 2, frame + ports, 2);
+}
+
+static void
+the_slots_of_replies_are_learned(void **state)
+{
+    static const struct {
+        const uint8_t *frame;
+        uint32_t length;
+    } kinds[] = { { tcp_frame, 54 }, { udp6_frame, 62 } };
+    struct classifier c = { .flows = flow_table_create(16, 1),
+                            .slots = job_slots_create(),
+                            .slot_tags = true };
+    struct verdict v;
+
+    (void) state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const uint8_t *frame = kinds[i].frame;
+        uint32_t length = kinds[i].length;
+        uint8_t reply[64];
+
+        make_reply(frame, length, reply);
+        classify_by_tag(&c, frame, length, SLOT_TAG_NO_LEARN | 9, true, &v);
+        assert_int_equal(classify_to_host(&c, reply, length), 0);
+        classify_by_tag(&c, frame, length, SLOT_TAG_CONTROL | 9, true, &v);
+        assert_int_equal(classify_to_host(&c, reply, length), 9);
+        classify_by_tag(&c, frame, length, SLOT_TAG_NO_LEARN | 4, true, &v);
+        assert_int_equal(classify_to_host(&c, reply, length), 9);
+        classify_by_tag(&c, frame, length, 4, true, &v);
+        assert_int_equal(classify_to_host(&c, reply, length), 4);
+        classify_by_tag(&c, frame, length, 0, true, &v);
+        assert_int_equal(classify_to_host(&c, reply, length), 0);
+    }
+    classify_by_tag(&c, arp_frame, sizeof arp_frame, 9, true, &v);
+    assert_int_equal(v.slot, 9);
+    assert_int_equal(classify_to_host(&c, arp_frame, sizeof arp_frame), 0);
+    assert_int_equal(c.n_learned, 6);
+    job_slots_destroy((struct job_slots *) c.slots);
+    flow_table_destroy(c.flows);
+}
+
+/* Returns a tag of slot 0 to 6, the last of which is not in use. */
+static uint16_t
+random_tag(void)
+{
+    return (random() % 7 | (random() % 4 ? 0 : SLOT_TAG_CONTROL)
+            | (random() % 4 ? 0 : SLOT_TAG_NO_LEARN));
+}
+
+/* Frames of four flows and of no flow.  In odd rounds a flow has one tag, and
+ * in the others nothing is learned. */
+static void
+a_burst_by_tags_equals_its_packets(void **state)
+{
+    struct job_slots *js = job_slots_create();
+    struct classifier one = { .flows = flow_table_create(64, 1),
+                              .slots = js,
+                              .slot_tags = true };
+    struct classifier all = one;
+    uint8_t tcp[3][54];
+    const struct packet kinds[] = {
+        { tcp[0], 54 },
+        { tcp[1], 54 },
+        { tcp[2], 54 },
+        { (uint8_t *) udp6_frame, 62 },
+        { (uint8_t *) arp_frame, 42 },
+        { tcp[0], 40 },
+    };
+
+    (void) state;
+    all.flows = flow_table_create(64, 2);
+    for (uint16_t i = 1; i < 6; i++) {
+        struct shim_slot row = { .slot = i, .level = i, .dscp = 10 + i };
+
+        job_slots_set(js, &row);
+    }
+    for (int i = 0; i < 3; i++) {
+        memcpy(tcp[i], tcp_frame, 54);
+        tcp[i][35] = i;
+        tcp[i][15] = i == 2 ? SHIM_CONTROL_DSCP << 2 : 0;
+    }
+    srandom(8);
+    for (int round = 0; round < 4000; round++) {
+        uint32_t n = 1 + random() % CLASSIFY_BURST;
+        int first = random() % 6, n_kinds = 1 + random() % 6;
+        struct packet packets[CLASSIFY_BURST];
+        struct verdict v[CLASSIFY_BURST], expected;
+        uint16_t kind_tags[6], tags[CLASSIFY_BURST];
+
+        for (int i = 0; i < 6; i++) {
+            kind_tags[i] = random() % 2 && i ? kind_tags[0] : random_tag();
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            int kind = (first + random() % n_kinds) % 6;
+
+            packets[i] = kinds[kind];
+            tags[i] =
+                round % 2 ? kind_tags[kind] : random_tag() | SLOT_TAG_NO_LEARN;
+        }
+        classify_burst_by_tags(&all, packets, tags, n, round % 3, v);
+        for (uint32_t i = 0; i < n; i++) {
+            const struct packet *p = &packets[i];
+
+            classify_by_tag(&one, p->data, p->length, tags[i], round % 3,
+                            &expected);
+            assert_memory_equal(&v[i], &expected, sizeof expected);
+        }
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            const struct packet *p = &kinds[i];
+            uint8_t reply[64];
+
+            make_reply(p->data, p->length, reply);
+            assert_int_equal(classify_to_host(&all, reply, p->length),
+                             classify_to_host(&one, reply, p->length));
+        }
+        assert_int_equal(all.n_malformed, one.n_malformed);
+    }
+    assert_true(one.n_malformed > 0 && one.n_learned > 100);
+    job_slots_destroy(js);
+    flow_table_destroy(one.flows);
+    flow_table_destroy(all.flows);
+}
+
 int
 main(void)
 {
@@ -772,6 +1113,9 @@ main(void)
         cmocka_unit_test(a_small_table_can_change_for_ever),
         cmocka_unit_test(flows_without_packets_age),
         cmocka_unit_test(a_million_flows_fit),
+        cmocka_unit_test(a_full_table_that_learns_forgets_others),
+        cmocka_unit_test(flows_to_learn_are_found_in_bulk),
+        cmocka_unit_test(threads_learn_at_the_same_time),
         cmocka_unit_test(slots_hold_for_the_lease),
         cmocka_unit_test(bad_slots_are_refused),
         cmocka_unit_test(a_new_job_counts_from_0),
@@ -784,6 +1128,10 @@ main(void)
         cmocka_unit_test(control_is_registered_or_marked),
         cmocka_unit_test(an_unknown_flow_of_ipv6_is_a_miss),
         cmocka_unit_test(a_burst_equals_its_packets),
+        cmocka_unit_test(a_slot_tag_has_slot_class_and_origin),
+        cmocka_unit_test(a_slot_tag_decides_slot_and_class),
+        cmocka_unit_test(the_slots_of_replies_are_learned),
+        cmocka_unit_test(a_burst_by_tags_equals_its_packets),
     };
 
     return cmocka_run_group_tests_name("shim-classify", tests, NULL, NULL);

@@ -118,7 +118,7 @@ new_end(struct bed *b, struct end *end, char which)
         assert_non_null(end->out[i]);
     }
     snprintf(name, sizeof name, "port%d%c", n_beds, which);
-    assert_null(port_create_rings(name, 1500, pool, end->in, end->out,
+    assert_null(port_create_rings(name, 1500, false, pool, end->in, end->out,
                                   b->n_queues, &end->port));
     snprintf(device, sizeof device, "net_ring_%s", name);
     assert_int_equal(rte_eth_dev_get_port_by_name(device, &id), 0);

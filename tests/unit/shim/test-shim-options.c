@@ -50,6 +50,7 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.huge, HUGE_AUTO);
     assert_int_equal(o.poll, LOOP_AUTO);
     assert_false(o.keep_offload);
+    assert_false(o.host_tags || o.host.slot_tags);
     assert_int_equal(o.max_flows, 16384);
     assert_int_equal(o.flow_timeout_s, 600);
     assert_int_equal(o.tunnels.n, 0);
@@ -70,6 +71,10 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.poll, LOOP_SLEEP);
     assert_null(parse(GOOD " --poll sleep", &o, copy));
     assert_int_equal(o.poll, LOOP_SLEEP);
+
+    assert_null(parse(GOOD " --host-tags yes", &o, copy));
+    assert_true(o.host_tags && o.host.slot_tags);
+    assert_false(o.uplink.slot_tags);
 
     assert_null(parse(GOOD " --take-over", &o, copy));
     assert_true(o.take_over);
@@ -141,9 +146,11 @@ names_the_option_at_fault(void **state)
           "--rate: \"nanbit\" is not a rate, such as 50Mbit" },
         { "--rate 1e30bit",
           "--rate: \"1e30bit\" is not a rate, such as 50Mbit" },
+        { "--host-tags on",
+          "--host-tags: \"on\" is not one of \"no\", \"yes\"" },
         { "--cc yes", "--cc: \"yes\" is not one of \"off\", \"on\"" },
         { "--downlink-rate 1", "--downlink-rate: \"1\" is not a rate, such as "
-          "50Mbit" },
+                               "50Mbit" },
         { "--control-port 0",
           "--control-port: \"0\" is not an integer from 1 to 65535" },
         { "--control-port 65536",
@@ -151,10 +158,8 @@ names_the_option_at_fault(void **state)
         { "--late 10001",
           "--late: \"10001\" is not an integer from 0 to 10000" },
         { "--late=", "--late: \"\" is not an integer from 0 to 10000" },
-        { "--mtu 9001",
-          "--mtu: \"9001\" is not an integer from 576 to 9000" },
-        { "--lanes 17",
-          "--lanes: \"17\" is not an integer from 1 to 16" },
+        { "--mtu 9001", "--mtu: \"9001\" is not an integer from 576 to 9000" },
+        { "--lanes 17", "--lanes: \"17\" is not an integer from 1 to 16" },
         { "--max-flows 1048577",
           "--max-flows: \"1048577\" is not an integer from 16 to 1048576" },
         { "--flow-timeout 5m",
@@ -162,7 +167,7 @@ names_the_option_at_fault(void **state)
         { "--mtu 1500x",
           "--mtu: \"1500x\" is not an integer from 576 to 9000" },
         { "--name a/b", "--name: \"a/b\" is not 1 to 31 letters, digits, "
-          "'.', '_' and '-'" },
+                        "'.', '_' and '-'" },
         { "--uplink eth0",
           "--uplink: \"eth0\" is not a port, the kinds are af_packet, "
           "af_xdp, tap, virtio_user, memif, memif_client, pcap, pcap_file, "
@@ -207,10 +212,8 @@ names_the_option_at_fault(void **state)
           "--uplink memif:/run/a --poll interrupt",
           "--poll: memif has no receive interrupt, auto, busy or sleep is "
           "needed" },
-        { "--cpus 0-",
-          "--cpus: \"0-\" is not a list of CPUs, such as 0-1" },
-        { "--no-tag=1",
-          "--no-tag: \"1\" is too much, it takes no value" },
+        { "--cpus 0-", "--cpus: \"0-\" is not a list of CPUs, such as 0-1" },
+        { "--no-tag=1", "--no-tag: \"1\" is too much, it takes no value" },
     };
 
     (void) state;

@@ -84,14 +84,15 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     telemetry_report_destroy(r);
 }
 
-#define SHIM(FLOWS, LEVELS) \
-    BYTES ", \"shim\": {\"tx_packets\": 1, \"tx_bytes\": 2," \
-    " \"rx_packets\": 3, \"rx_bytes\": 4, \"queue_dropped\": 5," \
-    " \"port_dropped\": 6, \"lane_lost\": 7, \"policed\": 8," \
-    " \"malformed\": 9, \"misses\": 10, \"flows\": " FLOWS "," \
-    " \"flows_refused\": 12, \"port_restarts\": 13, \"cc_flows\": 14," \
-    " \"cc_windows\": 15, \"cc_grants\": 16, \"cc_marks\": 17," \
-    " \"level_bytes\": " LEVELS ", \"level_dropped\": " LEVELS "}"
+#define SHIM(FLOWS, LEVELS)                                                  \
+    BYTES ", \"shim\": {\"tx_packets\": 1, \"tx_bytes\": 2,"                 \
+          " \"rx_packets\": 3, \"rx_bytes\": 4, \"queue_dropped\": 5,"       \
+          " \"port_dropped\": 6, \"lane_lost\": 7, \"policed\": 8,"          \
+          " \"malformed\": 9, \"misses\": 10, \"flows\": " FLOWS ","         \
+          " \"flows_refused\": 12, \"port_restarts\": 13, \"cc_flows\": 14," \
+          " \"cc_windows\": 15, \"cc_grants\": 16, \"cc_marks\": 17,"        \
+          " \"untagged\": 18,"                                               \
+          " \"level_bytes\": " LEVELS ", \"level_dropped\": " LEVELS "}"
 
 static void
 reads_what_a_shim_counts(void **state OVS_UNUSED)
