@@ -617,12 +617,27 @@ run_lease(struct agent *a, long long now)
     }
 }
 
+/* Only a shim removes tags: without one, the kernel's bypass would pass them
+ * on.  While the agent is not connected, the shim is as before. */
+static void
+run_tags(struct agent *a, const struct actuator_status *status)
+{
+    if (a->identity && a->config->actuator == AGENT_SHIM
+        && (status->connected || status->bypass)) {
+        struct identity_settings *s = identity_settings(a->identity);
+
+        s->mode = status->bypass ? IDENTITY_COUNTS : IDENTITY_TAGS;
+        s->control_dscp = a->wanted.control.dscp;
+    }
+}
+
 static void
 run_applied(struct agent *a)
 {
     struct actuator_status status;
 
     actuator_get_status(a->actuator, &status);
+    run_tags(a, &status);
     if (status.in_sync && a->wanted.present) {
         a->applied = a->wanted.version;
     }

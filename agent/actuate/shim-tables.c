@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/identify/flow-table.h"
+#include "agent/identify/registry.h"
 #include "hash.h"
 #include "util.h"
 
@@ -60,11 +61,13 @@ give_number(struct slot_table *st, struct slot_job *job, uint16_t number)
     st->owners[number] = job;
 }
 
+/* The last slot is none: with its flags, its tag would be a reserved one
+ * (wire/slot-tag.h). */
 static void
 find_number(struct slot_table *st, struct slot_job *job)
 {
-    for (int i = 0; i < SHIM_MAX_SLOTS - 1; i++) {
-        uint16_t number = 1 + (st->last + i) % (SHIM_MAX_SLOTS - 1);
+    for (int i = 0; i < REGISTRY_MAX_JOBS; i++) {
+        uint16_t number = 1 + (st->last + i) % REGISTRY_MAX_JOBS;
 
         if (!st->owners[number]) {
             give_number(st, job, number);

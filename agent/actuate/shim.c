@@ -110,7 +110,6 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     s->wanted.until = LLONG_MIN;
     s->wanted.min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&s->wanted.congestion, 0xff, sizeof s->wanted.congestion);
-    s->wanted.control.dscp = SHIM_CONTROL_DSCP;
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
     return &s->base;
@@ -478,10 +477,14 @@ receive_messages(struct shim_actuator *s, long long now)
     return now - s->last_rx > RX_TIMEOUT_MS ? ETIMEDOUT : 0;
 }
 
-/* The reply shows whether the shim has control classes. */
+/* The reply shows whether the shim has control classes.  Until the policy is
+ * known, the shim keeps its DSCPs. */
 static void
 send_control(struct shim_actuator *s)
 {
+    if (s->wanted.until == LLONG_MIN) {
+        return;
+    }
     send_request(s, SHIM_CONTROL, &s->wanted.control,
                  sizeof s->wanted.control);
 }

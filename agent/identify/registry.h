@@ -51,8 +51,9 @@
 struct iterations;
 struct pairs_remote;
 
-/* Number of job slots of the shim. */
-#define REGISTRY_MAX_JOBS 1023
+/* Number of job slots: those of a shim but 0, no job, and the last one, whose
+ * tag may be reserved (wire/slot-tag.h). */
+#define REGISTRY_MAX_JOBS 1022
 
 /* Number of jobs that one user may have. */
 #define REGISTRY_MAX_UID_JOBS 128

@@ -294,7 +294,10 @@ identity_open(const struct identity_config *config, struct identity **idp)
     }
     if (!error) {
         id->settings->mark_shift = config->mark_shift;
-        id->settings->mode = config->mode;
+        if (config->mode != IDENTITY_TAGS
+            || id->settings->mode != IDENTITY_COUNTS) {
+            id->settings->mode = config->mode;
+        }
         *idp = id;
         return NULL;
     }

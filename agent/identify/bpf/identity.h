@@ -50,12 +50,14 @@
 struct identity;
 
 struct identity_config {
-    const char *pins;    /* Folder for pins, below a mount of bpffs;
-                          * made if it is missing. */
-    const char *cgroup;  /* Absolute path of the cgroup with the sockets
-                          * that are seen. */
-    uint32_t mark_shift; /* See struct identity_settings. */
-    enum identity_mode mode;
+    const char *pins;        /* Folder for pins, below a mount of bpffs;
+                              * made if it is missing. */
+    const char *cgroup;      /* Absolute path of the cgroup with the sockets
+                              * that are seen. */
+    uint32_t mark_shift;     /* See struct identity_settings. */
+    enum identity_mode mode; /* IDENTITY_TAGS: it stays IDENTITY_COUNTS
+                              * while it is that, and the caller sets it
+                              * when there is a shim. */
 };
 
 /* Where a program is attached at an interface. */

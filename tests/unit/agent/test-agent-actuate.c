@@ -16,6 +16,7 @@
 
 #include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"
+#include "agent/identify/registry.h"
 #include "agent/wanted.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
@@ -160,18 +161,17 @@ numbers_are_reused_late_and_run_out(void **state OVS_UNUSED)
     slot_table_unwant(&slots, "c/a");
     want("c/b", 1, true);
     assert_int_not_equal(slot_table_number(&slots, "c/b"), first);
-    for (int i = 0; i < SHIM_MAX_SLOTS - 2; i++) {
+    for (int i = 0; i < REGISTRY_MAX_JOBS - 1; i++) {
         char *name = xasprintf("d/%d", i);
 
         want(name, 1, true);
-        assert_in_range(slot_table_number(&slots, name), 1,
-                        SHIM_MAX_SLOTS - 1);
+        assert_in_range(slot_table_number(&slots, name), 1, REGISTRY_MAX_JOBS);
         free(name);
     }
     want("c/late", 1, true);
     assert_int_equal(slot_table_number(&slots, "c/late"), 0);
     slot_table_changes(&slots, &changes);
-    assert_int_equal(changes.n_set, SHIM_MAX_SLOTS - 1);
+    assert_int_equal(changes.n_set, REGISTRY_MAX_JOBS);
 
     slot_table_unwant(&slots, "c/b");
     slot_table_changes(&slots, &changes);
