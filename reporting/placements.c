@@ -22,6 +22,9 @@ struct outcome {
 
 struct placements {
     char *title;
+    char *noun;
+    int n_figures; /* The first figures, which are shown: the last
+                    * one only if a run has it. */
     size_t n_policies;
     char **policies;
     size_t baseline;            /* Index of a policy. */
@@ -50,12 +53,15 @@ static const struct {
 };
 
 struct placements *
-placements_create(const char *title, const char *const policies[],
-                  size_t n_policies, int64_t first_seed, size_t n)
+placements_create(const char *title, const char *noun,
+                  const char *const policies[], size_t n_policies,
+                  int64_t first_seed, size_t n)
 {
     struct placements *ps = allocate(1, sizeof *ps);
 
     ps->title = duplicate(title);
+    ps->noun = duplicate(noun);
+    ps->n_figures = PLACEMENTS_EXCHANGE;
     ps->n_policies = n_policies;
     ps->policies = allocate(n_policies, sizeof *ps->policies);
     for (size_t k = n_policies; k-- > 0; ) {
@@ -97,6 +103,7 @@ placements_destroy(struct placements *ps)
         free_strings(ps->policies, ps->n_policies);
         free(ps->outcomes);
         free(ps->title);
+        free(ps->noun);
         free(ps);
     }
 }
@@ -117,19 +124,30 @@ add_search(struct outcome *o, const char *cojob, double start, double end)
     };
 }
 
+static void
+set_figures(struct placements *ps, struct outcome *o,
+            const double values[PLACEMENTS_N_FIGURES])
+{
+    memcpy(o->figures, values, sizeof o->figures);
+    if (!isnan(values[PLACEMENTS_EXCHANGE])) {
+        ps->n_figures = PLACEMENTS_N_FIGURES;
+    }
+}
+
 void
 placements_set(struct placements *ps, size_t placement, size_t policy,
                const struct report_policy *p)
 {
     struct outcome *o = outcome_at(ps, placement, policy);
+    double values[PLACEMENTS_N_FIGURES];
 
     if (p->failure) {
         return;
     }
     for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
-        o->figures[f] = *(const double *) ((const char *) p
-                                           + figures[f].offset);
+        values[f] = *(const double *) ((const char *) p + figures[f].offset);
     }
+    set_figures(ps, o, values);
     for (size_t i = 0; i < p->n_searches; i++) {
         add_search(o, p->searches[i].cojob, p->searches[i].start,
                    p->searches[i].end);
@@ -139,7 +157,7 @@ placements_set(struct placements *ps, size_t placement, size_t policy,
 /* Reads the figures of 'policy', an element of "policies" in a report.
  * Returns false if they are not all there. */
 static bool
-read_figures(const cJSON *policy, struct outcome *o)
+read_figures(struct placements *ps, const cJSON *policy, struct outcome *o)
 {
     double found[PLACEMENTS_N_FIGURES];
 
@@ -155,7 +173,7 @@ read_figures(const cJSON *policy, struct outcome *o)
         }
         found[f] = cJSON_GetNumberValue(item);
     }
-    memcpy(o->figures, found, sizeof found);
+    set_figures(ps, o, found);
     return true;
 }
 
@@ -197,6 +215,7 @@ placements_read(struct placements *ps, size_t placement, size_t policy,
         struct outcome *o = outcome_at(ps, placement, policy);
 
         *donep = read_figures(
+            ps,
             cJSON_GetArrayItem(
                 cJSON_GetObjectItemCaseSensitive(top, "policies"), 0),
             o);
@@ -244,6 +263,18 @@ placements_ratio(const struct placements *ps, size_t policy,
     return summarize(ps, policy, f, ps->baseline);
 }
 
+/* Compares the searches of 'policy' with those of the baseline. */
+static void
+compare_searches(const struct placements *ps, size_t placement, size_t policy,
+                 double ratios[REPORT_N_SEARCH_RATIOS])
+{
+    const struct outcome *o = outcome_at(ps, placement, policy);
+    const struct outcome *base = outcome_at(ps, placement, ps->baseline);
+
+    report_compare_searches(o->searches, o->n_searches, base->searches,
+                            base->n_searches, ratios);
+}
+
 struct interval
 placements_searches(const struct placements *ps, size_t policy,
                     enum report_search_ratio which)
@@ -252,12 +283,9 @@ placements_searches(const struct placements *ps, size_t policy,
     struct interval in;
 
     for (size_t i = 0; i < ps->n; i++) {
-        const struct outcome *o = outcome_at(ps, i, policy);
-        const struct outcome *base = outcome_at(ps, i, ps->baseline);
         double ratios[REPORT_N_SEARCH_RATIOS];
 
-        report_compare_searches(o->searches, o->n_searches, base->searches,
-                                base->n_searches, ratios);
+        compare_searches(ps, i, policy, ratios);
         values[i] = ratios[which];
     }
     in = interval_of(values, ps->n);
@@ -308,9 +336,9 @@ put_ratio(struct interval in, bool interval, int width, FILE *stream)
 static void
 put_titles(const struct placements *ps, int width, FILE *stream)
 {
-    for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+    for (int f = 0; f < ps->n_figures; f++) {
         fprintf(stream, "  %9s  / %-*s", figures[f].title,
-                f < PLACEMENTS_N_FIGURES - 1 ? width - 2 : 0,
+                f < ps->n_figures - 1 ? width - 2 : 0,
                 ps->policies[ps->baseline]);
     }
     putc('\n', stream);
@@ -322,20 +350,20 @@ placements_put_one(const struct placements *ps, size_t placement, FILE *stream)
     const struct outcome *base = outcome_at(ps, placement, ps->baseline);
     int width = name_width(ps);
 
-    fprintf(stream, "placement %"PRId64" (%zu of %zu)\n%-*s",
-            ps->first_seed + (int64_t) placement, placement + 1, ps->n,
-            width, "policy");
+    fprintf(stream, "%s %" PRId64 " (%zu of %zu)\n%-*s", ps->noun,
+            ps->first_seed + (int64_t) placement, placement + 1, ps->n, width,
+            "policy");
     put_titles(ps, 9, stream);
     for (size_t k = 0; k < ps->n_policies; k++) {
         const struct outcome *o = outcome_at(ps, placement, k);
 
         fprintf(stream, "%-*s", width, ps->policies[k]);
-        for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+        for (int f = 0; f < ps->n_figures; f++) {
             double ratio = o->figures[f] / base->figures[f];
 
             put_seconds(o->figures[f], stream);
             put_ratio(interval_of(&ratio, 1), false,
-                      f < PLACEMENTS_N_FIGURES - 1 ? 9 : 0, stream);
+                      f < ps->n_figures - 1 ? 9 : 0, stream);
         }
         putc('\n', stream);
     }
@@ -376,18 +404,19 @@ placements_put_summary(const struct placements *ps, FILE *stream)
                             placements_ratio(ps, k, PLACEMENTS_MEAN), stream);
         }
     }
-    fprintf(stream, "means of %zu placement%s, seconds; / %s: mean of the "
-            "ratios at each placement [95 %% interval]\n%-*s  runs", ps->n,
-            ps->n == 1 ? "" : "s", ps->policies[ps->baseline], width,
-            "policy");
+    fprintf(stream,
+            "means of %zu %s%s, seconds; / %s: mean of the ratios at "
+            "each %s [95 %% interval]\n%-*s  runs",
+            ps->n, ps->noun, ps->n == 1 ? "" : "s", ps->policies[ps->baseline],
+            ps->noun, width, "policy");
     put_titles(ps, 20, stream);
     for (size_t k = 0; k < ps->n_policies; k++) {
         fprintf(stream, "%-*s  %4zu", width, ps->policies[k],
                 placements_seconds(ps, k, PLACEMENTS_MEAN).n);
-        for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+        for (int f = 0; f < ps->n_figures; f++) {
             put_seconds(placements_seconds(ps, k, f).mean, stream);
             put_ratio(placements_ratio(ps, k, f), k != ps->baseline,
-                      f < PLACEMENTS_N_FIGURES - 1 ? 20 : 0, stream);
+                      f < ps->n_figures - 1 ? 20 : 0, stream);
         }
         putc('\n', stream);
     }
@@ -417,11 +446,18 @@ add_placement(cJSON *array, const struct placements *ps, size_t placement)
     policies = cJSON_AddArrayToObject(o, "policies");
     for (size_t k = 0; k < ps->n_policies; k++) {
         cJSON *policy = cJSON_CreateObject();
+        double ratios[REPORT_N_SEARCH_RATIOS];
+        cJSON *searches;
 
         cJSON_AddStringToObject(policy, "name", ps->policies[k]);
-        for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+        for (int f = 0; f < ps->n_figures; f++) {
             add_number(policy, figures[f].member,
                        outcome_at(ps, placement, k)->figures[f]);
+        }
+        searches = cJSON_AddObjectToObject(policy, "searches_vs_baseline");
+        compare_searches(ps, placement, k, ratios);
+        for (int r = 0; r < REPORT_N_SEARCH_RATIOS; r++) {
+            add_number(searches, report_search_ratios[r], ratios[r]);
         }
         cJSON_AddItemToArray(policies, policy);
     }
@@ -447,12 +483,12 @@ add_summary(cJSON *array, const struct placements *ps, size_t policy)
     cJSON_AddStringToObject(o, "name", ps->policies[policy]);
     cJSON_AddNumberToObject(o, "runs",
                             placements_seconds(ps, policy, PLACEMENTS_MEAN).n);
-    for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+    for (int f = 0; f < ps->n_figures; f++) {
         add_number(o, figures[f].member,
                    placements_seconds(ps, policy, f).mean);
     }
     ratios = cJSON_AddObjectToObject(o, "vs_baseline");
-    for (int f = 0; f < PLACEMENTS_N_FIGURES; f++) {
+    for (int f = 0; f < ps->n_figures; f++) {
         add_interval(ratios, figures[f].member,
                      placements_ratio(ps, policy, f));
     }

@@ -3,14 +3,16 @@
 #ifndef REPORT_PLACEMENTS_H
 #define REPORT_PLACEMENTS_H 1
 
-/* Results of the same policies at several random placements of the jobs.
+/* Results of the same policies at several random placements of the jobs, or
+ * with several random searches.
  *
  * How much a policy gains depends on the hosts of the jobs.  A gain is
  * therefore measured at several placements: each policy runs at each of them,
  * its figures are divided by those of the baseline at the same placement, and
  * the mean of these ratios has a confidence interval.
  *
- *    struct placements *ps = placements_create("quickstart", names, 2, 1, 10);
+ *    struct placements *ps = placements_create("quickstart", "placement",
+ *                                              names, 2, 1, 10);
  *
  *    error = placements_read(ps, i, k, file, inputs, &done);
  *    if (!error && !done) {
@@ -40,13 +42,15 @@ enum placements_figure {
     PLACEMENTS_P95,  /* 95th percentile of the SCT. */
     PLACEMENTS_MAKESPAN,
     PLACEMENTS_EXCHANGE, /* Seconds that workers waited in exchanges,
-                          * NAN without a search. */
+                          * NAN without a search and in simulations.  Not
+                          * shown if no run has it. */
     PLACEMENTS_N_FIGURES
 };
 
-/* The 'n' placements have the seeds 'first_seed', 'first_seed' + 1...  The
- * baseline is the first policy with the highest report_baseline_rank(). */
-struct placements *placements_create(const char *title,
+/* The 'n' placements have the seeds 'first_seed', 'first_seed' + 1...  'noun'
+ * is what tables call one of them.  The baseline is the first policy with the
+ * highest report_baseline_rank(). */
+struct placements *placements_create(const char *title, const char *noun,
                                      const char *const policies[],
                                      size_t n_policies, int64_t first_seed,
                                      size_t n);

@@ -323,7 +323,7 @@ create_results(const struct placements_run *pr)
     for (size_t k = 0; k < setting->n_policies; k++) {
         names[k] = setting->policies[k].name;
     }
-    results = placements_create(setting->scenario->name, names,
+    results = placements_create(setting->scenario->name, "placement", names,
                                 setting->n_policies, setting->scenario->seed,
                                 pr->o->n_placements);
     free(names);

@@ -63,12 +63,7 @@ check_inputs(const struct policy_args *args, const struct inputs *in)
         const char *trace = args->n_traces ? args->traces[i % args->n_traces]
                                            : args->trace;
 
-        if (args->seeds[1] && !in->inputs[i].seeded) {
-            return message("%s: nothing in it is random, --seeds requires "
-                           "\"generate:SEED\", a trace of jobs or a scenario "
-                           "with a seed",
-                           trace);
-        } else if (!args->seeds[1] && w->n_cojobs < 2) {
+        if (!args->seeds.n && w->n_cojobs < 2) {
             return message("%s: %zu cojob, at least 2 are required for "
                            "training and validation", trace, w->n_cojobs);
         } else if (policy_service(w)
@@ -84,7 +79,7 @@ check_inputs(const struct policy_args *args, const struct inputs *in)
 static char *
 open_inputs(struct policy_args *args, struct inputs *in)
 {
-    size_t n_seeds = args->seeds[1] ? args->seeds[1] - args->seeds[0] + 1 : 1;
+    size_t n_seeds = args->seeds.n ? args->seeds.n : 1;
     char *error = NULL;
 
     *in = (struct inputs){ .inputs = allocate(n_seeds * (args->n_traces + 1),
@@ -94,12 +89,12 @@ open_inputs(struct policy_args *args, struct inputs *in)
         args->input = (struct workload_input) { .workload = NULL };
     }
     for (size_t i = 0; !error && i < n_seeds * args->n_traces; i++) {
-        uint64_t seed = args->seeds[0] + i / args->n_traces;
+        const char *trace = args->traces[i % args->n_traces];
+        struct workload_input *input = &in->inputs[in->n++];
 
-        error = workload_open(args->traces[i % args->n_traces],
-                              args->seeds[1] ? &seed : NULL,
-                              &in->inputs[in->n]);
-        in->n += !error;
+        error = args->seeds.n ? seed_range_open(
+                    trace, args->seeds.first + i / args->n_traces, input)
+                              : workload_open(trace, NULL, input);
     }
     return error ? error : check_inputs(args, in);
 }
@@ -108,7 +103,7 @@ open_inputs(struct policy_args *args, struct inputs *in)
 static void
 make_sets(const struct policy_args *args, struct inputs *in)
 {
-    size_t n_seeds = args->seeds[1] ? in->n / args->n_traces : 0;
+    size_t n_seeds = args->seeds.n ? in->n / args->n_traces : 0;
     size_t n_train = n_seeds * TUNE_TRAIN_SHARE;
 
     n_train = (n_train ? n_train : 1) * args->n_traces;

@@ -5,8 +5,6 @@
 #include "cli/simulate/policy.h"
 
 #include <cjson/cJSON.h>
-#include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +22,6 @@
 #include "sim/workload/workload.h"
 #include "wire/log-spec.h"
 
-#define MAX_SEEDS 10000
 #define MAX_SEED ((1ull << 53) - 1)
 
 #define AT(MEMBER) OPTION_AT(struct policy_args, MEMBER)
@@ -89,29 +86,11 @@ add_kept(const char *text, void *args_)
     return NULL;
 }
 
-static char *
-parse_seeds(const char *text, void *seeds_)
-{
-    uint64_t *seeds = seeds_;
-    int n = 0;
-
-    if (!isdigit((unsigned char) *text)
-        || sscanf(text, "%9"SCNu64"-%9"SCNu64"%n", &seeds[0], &seeds[1],
-                  &n) != 2
-        || text[n] || seeds[0] >= seeds[1]
-        || seeds[1] - seeds[0] >= MAX_SEEDS) {
-        return message("\"%s\" is not a range of seeds, FIRST-LAST such as "
-                       "\"1-60\" with at least 2 and at most %d seeds is "
-                       "allowed", text, MAX_SEEDS);
-    }
-    return NULL;
-}
-
 static const struct option_row option_rows[] = {
     { "trace", OPTION_CUSTOM, .value = "T", .modes = POLICY_TRACE,
       .parse = add_trace, .help = "any input of \"stagecoach sim\"" },
-    { "seeds", OPTION_CUSTOM, AT(seeds), .value = "A-B",
-      .modes = POLICY_TUNE, .parse = parse_seeds,
+    { "seeds", OPTION_CUSTOM, AT(seeds), .value = "A-B", .modes = POLICY_TUNE,
+      .parse = seed_range_parse,
       .help = "use T with each of these seeds: the first 60 % of them for "
               "training, the others for validation" },
 #ifdef HAVE_OVS
@@ -160,8 +139,15 @@ is_complete(const struct policy_syntax *syntax, const struct policy_args *args)
                 syntax->name);
         return false;
     }
-    if (args->history && args->seeds[1]) {
+    if (args->history && args->seeds.n) {
         fprintf(stderr, "%s: --history excludes --seeds\n", syntax->name);
+        return false;
+    }
+    if (args->seeds.n == 1) {
+        fprintf(stderr,
+                "%s: --seeds: 1 seed, at least 2 are required for "
+                "training and validation\n",
+                syntax->name);
         return false;
     }
     if ((args->history && args->trace) || (args->since && !args->history)) {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/simulate/seed-range.h"
 #include "cli/simulate/workload-open.h"
 #include "sim/run/simulate.h"
 #include "sim/run/tune.h"
@@ -57,7 +58,7 @@ struct policy_args {
     const char *trace, *out;    /* 'trace' is the first one. */
     struct tune_options tune;
     const char *kept[POLICY_MAX_KEPT];  /* Of 'tune'. */
-    uint64_t seeds[2];          /* First and last, or 0 and 0. */
+    struct seed_range seeds;
     const char *history;        /* Replaces 'trace', which is then equal to
                                  * it. */
     int64_t since;              /* Age in ms that limits a history, or 0. */

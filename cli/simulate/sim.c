@@ -3,7 +3,6 @@
 /* stagecoach sim: simulates a workload under policies. */
 
 #include <cjson/cJSON.h>
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,9 +16,11 @@
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/data-file.h"
-#include "cli/simulate/workload-open.h"
+#include "cli/simulate/sim-seeds.h"
+#include "cli/simulate/sim-setting.h"
 #include "order/problem/memory.h"
 #include "policies/policy.h"
+#include "reporting/placements.h"
 #include "reporting/report.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/port-use.h"
@@ -39,18 +40,14 @@ struct sim_run_policy {
 };
 
 struct sim_run {
-    const char *what;           /* Workload argument. */
-    const char *fabric;         /* Argument of --fabric, or NULL. */
-    bool offline;               /* Everything arrives at time 0. */
-    bool ideal;                 /* A lab scenario without delays. */
+    struct sim_setting setting;
     bool lp;                    /* Bounds by linear programming. */
     uint64_t seed_value;        /* Argument of --seed, or NO_SEED. */
     const uint64_t *seed;       /* 'seed_value', or NULL for the seed in
-                                 * 'what'. */
-    int n_levels;               /* Number of strict levels, 0 for the
-                                 * default. */
+                                 * the workload. */
     bool json;
     const char *html;           /* File of a page to write, or NULL. */
+    const char *csv;            /* File of stages to write, or NULL. */
     size_t n_policies;
     struct sim_run_policy policies[SIM_RUN_MAX_POLICIES];
     struct workload_input input;
@@ -128,8 +125,9 @@ sim_run_print_table(const struct sim_run *run)
     const struct workload *w = run->workload;
 
     printf("%s: %zu %s%s on %d hosts%s, completion times in seconds\n",
-           run->what, w->n_stages, w->noun, w->n_stages == 1 ? "" : "s",
-           w->fabric->n_hosts, run->offline ? ", all at once" : "");
+           run->setting.what, w->n_stages, w->noun,
+           w->n_stages == 1 ? "" : "s", w->fabric->n_hosts,
+           run->setting.offline ? ", all at once" : "");
     put_stages(run);
     put_others(run);
 }
@@ -223,10 +221,10 @@ sim_run_print_json(const struct sim_run *run)
     cJSON *top = cJSON_CreateObject();
     cJSON *policies, *stages;
 
-    cJSON_AddStringToObject(top, "file", run->what);
+    cJSON_AddStringToObject(top, "file", run->setting.what);
     cJSON_AddStringToObject(top, "measured", run->workload->noun);
     cJSON_AddNumberToObject(top, "hosts", run->workload->fabric->n_hosts);
-    cJSON_AddBoolToObject(top, "offline", run->offline);
+    cJSON_AddBoolToObject(top, "offline", run->setting.offline);
     cJSON_AddStringToObject(top, "bound", run->lp ? "lp" : "certificate");
     policies = cJSON_AddArrayToObject(top, "policies");
     stages = cJSON_AddArrayToObject(top, "stages");
@@ -238,28 +236,6 @@ sim_run_print_json(const struct sim_run *run)
 }
 
 #define MAX_PORTS 64            /* Ports in the heat map. */
-
-static void
-report_stages(const struct sim_run *run, const struct sim_result *result,
-              struct report_policy *rp)
-{
-    const struct workload *w = run->workload;
-
-    for (size_t i = 0; i < w->n_cojobs; i++) {
-        report_search_begin(rp, w->cojobs[i].name, w->cojobs[i].arrival);
-    }
-    for (size_t i = 0; i < result->n_stages; i++) {
-        const struct sim_stage *stage = &result->stages[i];
-        const struct workload_cojob *cojob = &w->cojobs[stage->cojob];
-
-        report_stage_begin(rp, cojob->name, stage->rung, stage->begin,
-                           cojob->rungs[stage->rung].n_jobs);
-        rp->stages[rp->n_stages - 1].end = stage->end;
-        if (stage->rung == cojob->n_rungs - 1) {
-            report_search_end(rp, cojob->name, stage->end, NULL);
-        }
-    }
-}
 
 static char *
 port_name(const struct sim_fabric *fabric, int port)
@@ -334,7 +310,7 @@ report_simulation(const struct sim_run *run, const struct sim_run_policy *p,
     report_set(&rp->bound_kind, order_bound_names[p->result.bound_kind]);
     rp->gap_mean = p->result.decision_gap_mean;
     rp->decisions = p->result.decisions;
-    report_stages(run, &p->result, rp);
+    sim_setting_report(run->workload, &p->result, rp);
     report_use(run, &p->use, ports, n_ports, rp);
 }
 
@@ -342,7 +318,7 @@ static char *
 sim_run_write_html(const struct sim_run *run)
 {
     const struct workload *w = run->workload;
-    struct report *report = report_create(run->what, "sim");
+    struct report *report = report_create(run->setting.what, "sim");
     int ports[MAX_PORTS];
     size_t n_ports = choose_ports(&run->policies[0].use, ports);
     char setting[128];
@@ -350,7 +326,7 @@ sim_run_write_html(const struct sim_run *run)
 
     snprintf(setting, sizeof setting, "simulated: %zu %s%s on %d hosts%s",
              w->n_stages, w->noun, w->n_stages == 1 ? "" : "s",
-             w->fabric->n_hosts, run->offline ? ", all at once" : "");
+             w->fabric->n_hosts, run->setting.offline ? ", all at once" : "");
     report_set(&report->setting, setting);
     for (size_t i = 0; i < run->n_policies; i++) {
         report_simulation(run, &run->policies[i], ports, n_ports, report);
@@ -366,7 +342,6 @@ sim_run_write_html(const struct sim_run *run)
 #define NO_SEED UINT64_MAX
 #define BOUND_ROUNDS 100        /* 1.5 % below the linear program's value on */
 #define LP_ROUNDS 4000          /* the Facebook trace at time 0, and 0.25 %. */
-#define BAR 24                  /* Characters of the progress bar. */
 
 static char *
 add_policy(const char *text, void *run_)
@@ -387,17 +362,17 @@ static const struct option_row rows[] = {
       .parse = add_policy,
       .shown = "those of the scenario, or plain and stage",
       .help = "name or file of a policy" },
-    { "offline", OPTION_FLAG, AT(offline),
+    { "offline", OPTION_FLAG, AT(setting.offline),
       .help = "let everything arrive at time 0" },
-    { "fabric", OPTION_TEXT, AT(fabric), .value = "F",
+    { "fabric", OPTION_TEXT, AT(setting.fabric), .value = "F",
       .help = "\"switch\"; \"leaf-spine,leaf=N,over=X\": N hosts per leaf, "
               "uplinks oversubscribed X times; or \"FILE.csv,over=X\", a "
               "topology" },
-    { "levels", OPTION_INTEGER, AT(n_levels), 1, MAX_LEVELS, "N",
+    { "levels", OPTION_INTEGER, AT(setting.n_levels), 1, MAX_LEVELS, "N",
       .shown = "the levels of the policy for a lab scenario, otherwise the "
                "exact order",
       .help = "number of strict levels to serve" },
-    { "ideal", OPTION_FLAG, AT(ideal),
+    { "ideal", OPTION_FLAG, AT(setting.ideal),
       .help = "simulate a lab scenario without the delays and the jitter that "
               "the lab has" },
     { "bound", OPTION_CHOICE, AT(lp), .value = "certificate|lp",
@@ -405,6 +380,13 @@ static const struct option_row rows[] = {
       .help = "lower bound; lp is tighter and takes longer" },
     { "seed", OPTION_INTEGER, AT(seed_value), 0, MAX_SEED, "N",
       .help = "replace the seed in WORKLOAD" },
+    { "seeds", OPTION_CUSTOM, AT(setting.seeds), .value = "A-B",
+      .parse = seed_range_parse,
+      .help = "simulate WORKLOAD with each of these seeds, on all processors, "
+              "and print means relative to the baseline" },
+    { "csv", OPTION_TEXT, AT(csv), .value = "FILE",
+      .help = "with --seeds: also write one line for each seed, policy and "
+              "stage" },
     FORMAT_ROW(struct sim_run, json),
     { "html", OPTION_TEXT, AT(html), .value = "FILE",
       .help = "also write a page with charts" },
@@ -418,7 +400,8 @@ static const struct option_table table = {
         "usage: stagecoach sim WORKLOAD [OPTION...]\n\n"
         "Simulates a coflow-benchmark trace, the searches of a scenario, or\n"
         "random searches under each policy, and prints the completion times\n"
-        "of the coflows or stages in seconds.\n\n"
+        "of the coflows or stages in seconds; with --seeds under each policy\n"
+        "and with each seed, and prints means.\n\n"
         "WORKLOAD is a file; \"generate:SEED,NAME=VALUE...\" for random\n"
         "searches, with the names hosts, cojobs, jobs, iterations, rungs,\n"
         "placement (ps, ring, mixed), compute (0 to 0.95) and load; or\n"
@@ -459,17 +442,15 @@ read_policies(struct sim_run *run)
 static char *
 read_workload(struct sim_run *run)
 {
-    char *error = workload_open(run->what, run->seed, &run->input);
+    const struct seed_range *seeds = &run->setting.seeds;
+    char *error = sim_setting_open(
+        &run->setting, seeds->n ? &seeds->first : run->seed, &run->input);
     size_t n_named = run->n_policies;
 
     if (error) {
         return error;
     }
     run->workload = run->input.workload;
-    error = run->fabric ? fabric_open(run->fabric, run->workload) : NULL;
-    if (error) {
-        return error;
-    }
     for (size_t i = 0; !n_named && i < run->input.n_policies; i++) {
         run->policies[run->n_policies++].name = run->input.policies[i];
     }
@@ -495,20 +476,11 @@ show_progress(void *watch_, size_t n_ended, size_t n_stages)
 {
     struct watch *w = watch_;
     double seconds = clock_monotonic_s() - w->begin;
-    int done = n_ended * BAR / n_stages;
 
-    if (seconds - w->shown < 0.25) {
-        return;
+    if (seconds - w->shown >= 0.25) {
+        w->shown = seconds;
+        sim_show_progress(w->policy, w->noun, n_ended, n_stages, seconds);
     }
-    w->shown = seconds;
-    fprintf(stderr, "\r%s [%.*s%.*s] %zu of %zu %ss", w->policy, done,
-            "########################", BAR - done, "........................",
-            n_ended, n_stages, w->noun);
-    if (n_ended) {
-        fprintf(stderr, ", %.0f s left",
-                seconds / n_ended * (n_stages - n_ended));
-    }
-    fputs("\033[K", stderr);
 }
 
 static void
@@ -523,22 +495,14 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     struct watch watch = {
         .policy = p->name, .noun = run->workload->noun, .use = &p->use,
     };
-    struct sim_options options = sim_policy_options(p->policy);
+    struct sim_options options =
+        sim_setting_options(&run->setting, &run->input, p->policy);
 
     options.certify = true;
     options.bound_rounds = run->lp ? LP_ROUNDS : BOUND_ROUNDS;
     options.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     options.observe = run->html ? observe : NULL;
     options.aux = &watch;
-    if (run->n_levels) {
-        options.order.n_levels = run->n_levels;
-    } else if (!run->input.levels) {
-        options.service = SIM_SERVICE_EXACT;
-        options.order.n_levels = INT_MAX;
-    }
-    if (run->input.levels && !run->ideal) {
-        sim_options_like_lab(&options, run->input.seed);
-    }
     if (run->html) {
         port_use_init(&p->use, run->workload->fabric->n_ports);
     }
@@ -564,9 +528,6 @@ find_plain(const struct sim_run *run)
 static void
 simulate_policies(struct sim_run *run)
 {
-    if (run->offline) {
-        workload_make_offline(run->workload);
-    }
     for (size_t i = 0; i < run->n_policies; i++) {
         simulate_policy(run, &run->policies[i]);
     }
@@ -574,6 +535,19 @@ simulate_policies(struct sim_run *run)
         results_compute(run->workload, &run->policies[i].result,
                         find_plain(run), &run->policies[i].results);
     }
+}
+
+/* Returns what is wrong with the options together, or NULL. */
+static const char *
+check_options(const struct sim_run *run)
+{
+    if (!run->setting.seeds.n) {
+        return run->csv ? "--csv requires --seeds" : NULL;
+    }
+    return run->seed   ? "--seeds excludes --seed"
+           : run->html ? "--seeds excludes --html"
+           : run->lp   ? "--seeds has no bound and excludes --bound lp"
+                       : NULL;
 }
 
 /* Parses the options.  Returns -1 to continue, otherwise an exit status. */
@@ -585,8 +559,15 @@ parse_options(int argc, char *argv[], struct sim_run *run)
     run->seed_value = NO_SEED;
     status = option_table_command(&table, argc, argv, run, &workload);
     if (status < 0) {
-        run->what = argv[workload];
+        const char *wrong;
+
+        run->setting.what = argv[workload];
         run->seed = run->seed_value != NO_SEED ? &run->seed_value : NULL;
+        wrong = check_options(run);
+        if (wrong) {
+            fprintf(stderr, "%s: %s\n", table.name, wrong);
+            return EXIT_USAGE;
+        }
     }
     return status;
 }
@@ -602,25 +583,61 @@ sim_run_uninit(struct sim_run *run)
     workload_input_uninit(&run->input);
 }
 
-/* Prints the results.  Returns NULL or a message. */
 static char *
-show(const struct sim_run *run)
+flush_output(void)
 {
+    return fflush(stdout) ? strdup("standard output: cannot be written")
+                          : NULL;
+}
+
+/* Simulates the policies and prints the results.  Returns NULL or a message.
+ */
+static char *
+run_once(struct sim_run *run)
+{
+    char *error;
+
+    simulate_policies(run);
     if (run->json) {
         sim_run_print_json(run);
     } else {
         sim_run_print_table(run);
     }
-    if (fflush(stdout)) {
-        return strdup("standard output: cannot be written");
+    error = flush_output();
+    return error || !run->html ? error : sim_run_write_html(run);
+}
+
+/* Simulates the policies with each seed and prints the means.  Returns NULL or
+ * a message. */
+static char *
+run_seeds(const struct sim_run *run)
+{
+    const struct policy *policies[SIM_RUN_MAX_POLICIES];
+    const struct sim_seeds args = { .setting = &run->setting,
+                                    .policies = policies,
+                                    .n_policies = run->n_policies,
+                                    .csv = run->csv,
+                                    .progress = isatty(STDERR_FILENO) };
+    struct placements *results;
+    char *error;
+
+    for (size_t i = 0; i < run->n_policies; i++) {
+        policies[i] = run->policies[i].policy;
     }
-    return run->html ? sim_run_write_html(run) : NULL;
+    error = sim_seeds_run(&args, &results);
+    if (!error) {
+        (run->json ? placements_put_json : placements_put_summary)(results,
+                                                                   stdout);
+        error = flush_output();
+    }
+    placements_destroy(results);
+    return error;
 }
 
 int
 cmd_sim(int argc, char *argv[])
 {
-    struct sim_run run = { .what = NULL };
+    struct sim_run run = { .n_policies = 0 };
     int status = parse_options(argc, argv, &run);
     char *error;
 
@@ -630,8 +647,7 @@ cmd_sim(int argc, char *argv[])
     error = read_workload(&run);
     error = error ? error : read_policies(&run);
     if (!error) {
-        simulate_policies(&run);
-        error = show(&run);
+        error = run.setting.seeds.n ? run_seeds(&run) : run_once(&run);
     }
     status = error ? command_fail(NULL, error) : EXIT_OK;
     sim_run_uninit(&run);

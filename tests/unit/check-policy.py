@@ -201,9 +201,8 @@ def check_mistakes(trace):
          'stagecoach policy tune: --objective: "mean" is not one of '
          '"mean_sct", "p95_sct", "max_slowdown", "balanced"'),
         (['tune', '--trace', trace, '--seeds', '3-3'], 2,
-         'stagecoach policy tune: --seeds: "3-3" is not a range of seeds, '
-         'FIRST-LAST such as "1-60" with at least 2 and at most 10000 seeds '
-         'is allowed'),
+         'stagecoach policy tune: --seeds: 1 seed, at least 2 are required '
+         'for training and validation'),
         (['tune', '--trace', trace, '--seeds', '1-9'], 1,
          f'{trace}: nothing in it is random, --seeds requires '
          '"generate:SEED", a trace of jobs or a scenario with a seed'),

@@ -13,9 +13,14 @@ import tempfile
 failures = 0
 
 
-def sim(*args):
+def sim(*args, **more):
     return subprocess.run([sys.argv[1], 'sim', *args], text=True, timeout=50,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **more)
+
+
+def use_one_processor():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def check(what, found, expected):
@@ -190,6 +195,46 @@ def check_seed():
           stages('generate:5,cojobs=2'))
 
 
+def check_seeds(folder):
+    """One seed is the run without --seeds, whatever the processors."""
+    work = ('generate:1,cojobs=3', '--policy', 'stage', '--policy', 'plain')
+    csv = os.path.join(folder, 'stages.csv')
+    result = sim(*work, '--seeds', '4-6', '--csv', csv, '--format', 'json')
+    check('seeds', (result.returncode, result.stderr), (0, ''))
+    out = json.loads(result.stdout)
+    check('baseline', out['baseline'], 'plain')
+    check('one seed each', [p['seed'] for p in out['placements']], [4, 5, 6])
+    with open(csv, encoding='utf-8') as f:
+        header, *rows = (line.rstrip('\n').split(',') for line in f)
+    check('columns', header, ['seed', 'policy', 'cojob', 'rung', 'begin',
+                              'end', 'seconds'])
+    check('rows', [row[:2] for row in rows],
+          [[str(seed), policy] for seed in (4, 5, 6)
+           for policy in ('stage', 'plain') for _ in range(9)])
+    one = json.loads(sim(*work, '--seed', '5', '--format', 'json').stdout)
+    check('stages', sorted(row[1:6] for row in rows if row[0] == '5'),
+          sorted([s['policy'], s['cojob'], str(s['rung']),
+                  f'{s["start"]:.6f}', f'{s["end"]:.6f}']
+                 for s in one['stages']))
+    check('seconds', all(abs(float(row[6]) - float(row[5]) + float(row[4]))
+                         < 2e-6 for row in rows), True)
+    check('figures', [(p['mean_sct_s'], p['p95_sct_s'])
+                      for p in out['placements'][1]['policies']],
+          [(round(p['mean'], 6), round(p['p95'], 6))
+           for p in one['policies']])
+    ratios = [p['policies'][0]['mean_sct_s'] / p['policies'][1]['mean_sct_s']
+              for p in out['placements']]
+    check('ratio', abs(out['policies'][0]['vs_baseline']['mean_sct_s']['mean']
+                       - sum(ratios) / 3) < 1e-5, True)
+    alone = sim(*work, '--seeds', '4-6', '--format', 'json',
+                preexec_fn=use_one_processor)
+    check('one processor', alone.stdout, result.stdout)
+    table = sim(*work, '--seeds', '5-5').stdout.splitlines()
+    check('table', (table[0].startswith('searches finish their rounds '),
+                    table[1].startswith('means of 1 seed, seconds; / plain')),
+          (True, True))
+
+
 def check_page(folder):
     page = os.path.join(folder, 'page.html')
     result = sim('generate:1,cojobs=4,hosts=4', '--html', page)
@@ -230,6 +275,22 @@ def check_mistakes(trace):
         ([trace, '--seed', '1.5'], 2,
          'stagecoach sim: --seed: "1.5" is not an integer from 0 to '
          '9007199254740991'),
+        (['generate:1', '--seeds', '9-1'], 2,
+         'stagecoach sim: --seeds: "9-1" is not a range of seeds, FIRST-LAST '
+         'such as "1-60" with at most 10000 seeds is allowed'),
+        ([trace, '--seeds', '1-2'], 1,
+         f'{trace}: nothing in it is random, --seeds requires '
+         '"generate:SEED", a trace of jobs or a scenario with a seed'),
+        (['generate:1', '--csv', 'x'], 2,
+         'stagecoach sim: --csv requires --seeds'),
+        (['generate:1', '--seeds', '1-2', '--seed', '1'], 2,
+         'stagecoach sim: --seeds excludes --seed'),
+        (['generate:1', '--seeds', '1-2', '--html', 'x'], 2,
+         'stagecoach sim: --seeds excludes --html'),
+        (['generate:1', '--seeds', '1-2', '--bound', 'lp'], 2,
+         'stagecoach sim: --seeds has no bound and excludes --bound lp'),
+        (['generate:1', '--seeds', '1-2', '--csv', '/nonexistent/x'], 1,
+         '/nonexistent/x: No such file or directory'),
         (['generate:1,hosts=many'], 1,
          'generate: hosts: "many" is not an integer from 2 to 4096'),
         (['/nonexistent'], 1, '/nonexistent: No such file or directory'),
@@ -256,6 +317,7 @@ with tempfile.TemporaryDirectory() as folder:
     check_jobs(folder)
     check_recording(folder)
     check_page(folder)
+    check_seeds(folder)
     check_mistakes(name)
 check_generated()
 check_seed()

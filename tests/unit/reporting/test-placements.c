@@ -104,7 +104,8 @@ set_run(struct placements *ps, size_t placement, size_t policy, double a,
 static struct placements *
 example(void)
 {
-    struct placements *ps = placements_create("ex", names, 2, 7, 3);
+    struct placements *ps =
+        placements_create("ex", "placement", names, 2, 7, 3);
 
     set_run(ps, 0, 0, 1, 3);
     set_run(ps, 0, 1, 2, 6);
@@ -191,6 +192,38 @@ tables_have_all_figures(void **state)
     placements_destroy(ps);
 }
 
+/* A simulation has none. */
+static void
+exchanges_are_not_shown_if_no_run_has_them(void **state)
+{
+    struct placements *ps = placements_create("ex", "seed", names, 2, 1, 1);
+    char *text;
+
+    (void) state;
+    for (size_t k = 0; k < 2; k++) {
+        struct report *r = report_create("ex", "sim");
+        struct report_policy *p = report_add_policy(r, names[k]);
+
+        report_search_begin(p, "s", 0);
+        report_stage_begin(p, "s", 0, 0, 1);
+        report_stage_end(p, "s", 0, 1.0 + k);
+        report_search_end(p, "s", 1.0 + k, NULL);
+        report_finish(r);
+        placements_set(ps, 0, k, p);
+        report_destroy(r);
+    }
+    text = put(ps, 0, placements_put_summary);
+    assert_non_null(strstr(text, "means of 1 seed, seconds; / plain: mean of "
+                                 "the ratios at each seed "));
+    assert_null(strstr(text, "exchanges"));
+    free(text);
+    text = put(ps, 0, placements_put_json);
+    assert_non_null(strstr(text, "makespan_s"));
+    assert_null(strstr(text, "exchange_s"));
+    free(text);
+    placements_destroy(ps);
+}
+
 static const cJSON *
 find(const cJSON *json, const char *a, int index, const char *b)
 {
@@ -218,6 +251,13 @@ json_has_each_run_and_the_intervals(void **state)
         cJSON_GetArrayItem(runs, 0), "mean_sct_s")));
     assert_float_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(
         cJSON_GetArrayItem(runs, 1), "mean_sct_s")), 8, 1e-9);
+    assert_float_equal(
+        cJSON_GetNumberValue(cJSON_GetObjectItem(
+            cJSON_GetObjectItem(
+                cJSON_GetArrayItem(find(top, "placements", 1, "policies"), 0),
+                "searches_vs_baseline"),
+            "worst")),
+        0.75, 1e-6);
     assert_float_equal(cJSON_GetNumberValue(
         find(top, "policies", 0, "runs")), 2, 0);
     assert_float_equal(cJSON_GetNumberValue(
@@ -277,7 +317,8 @@ write_and_read(const char *dir, struct report *r, struct placements *ps,
 static void
 a_result_that_is_there_is_not_missing(void **state)
 {
-    struct placements *ps = placements_create("ex", names, 2, 1, 1);
+    struct placements *ps =
+        placements_create("ex", "placement", names, 2, 1, 1);
     char *error;
 
     assert_true(write_and_read(*state, make_report("stage", 1, 3), ps,
@@ -300,7 +341,8 @@ a_result_that_is_there_is_not_missing(void **state)
 static void
 failed_and_partial_runs_are_missing(void **state)
 {
-    struct placements *ps = placements_create("ex", names, 2, 1, 1);
+    struct placements *ps =
+        placements_create("ex", "placement", names, 2, 1, 1);
     struct report *r = make_report("stage", 1, 3);
     char file[128];
     char *error;
@@ -329,7 +371,8 @@ failed_and_partial_runs_are_missing(void **state)
 static void
 results_of_other_inputs_are_refused(void **state)
 {
-    struct placements *ps = placements_create("ex", names, 2, 1, 1);
+    struct placements *ps =
+        placements_create("ex", "placement", names, 2, 1, 1);
     char *error;
 
     assert_false(write_and_read(*state, make_report("stage", 1, 3), ps,
@@ -355,6 +398,7 @@ main(void)
         cmocka_unit_test(one_measurement_has_no_interval),
         cmocka_unit_test(ratios_are_of_the_same_placement),
         cmocka_unit_test(tables_have_all_figures),
+        cmocka_unit_test(exchanges_are_not_shown_if_no_run_has_them),
         cmocka_unit_test(json_has_each_run_and_the_intervals),
         WITH_DIR(a_result_that_is_there_is_not_missing),
         WITH_DIR(failed_and_partial_runs_are_missing),
