@@ -77,13 +77,16 @@ static void
 send_telemetry(struct agent *a)
 {
     struct actuator_status status;
-    struct telemetry_facts facts = {
-        .host = a->config->host, .state = state_name(a), .applied = a->applied,
-        .capacity_bps = agent_capacity(a), .status = &status,
-        .registry = tracker_registry(a->tracker),
-        .pairs = pairs_sample(&a->pairs, a->tracker, time_msec()),
-        .time = time_wall_msec()
-    };
+    struct telemetry_facts facts = { .host = a->config->host,
+                                     .state = state_name(a),
+                                     .applied = a->applied,
+                                     .capacity_bps = agent_capacity(a),
+                                     .status = &status,
+                                     .registry = tracker_registry(a->tracker),
+                                     .pairs = pairs_sample(
+                                         &a->pairs, a->tracker, a->identity,
+                                         a->actuator, time_msec()),
+                                     .time = time_wall_msec() };
 
     actuator_get_status(a->actuator, &status);
     telemetry_send(a->telemetry, telemetry_compose(&facts));

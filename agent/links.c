@@ -108,14 +108,14 @@ find_path(struct shash *paths, const struct shim_flow_key *key)
 }
 
 static void
-measure(const struct agent *a, const struct flow *flow,
+measure(const struct agent *a, const struct shim_flow_key *key,
         struct path_stats *path)
 {
     struct tcp_info info = { .tcpi_state = 0 };
     size_t size = sizeof info;
 
     path->n_flows++;
-    if (tracker_tcp_info(a->tracker, &flow->key, &info, &size)
+    if (tracker_tcp_info(a->tracker, key, &info, &size)
         || size < offsetof(struct tcp_info, tcpi_busy_time)
         || info.tcpi_last_ack_recv > FRESH_MS) {
         return;
@@ -128,20 +128,53 @@ measure(const struct agent *a, const struct flow *flow,
     }
 }
 
+/* Connections of jobs. */
+struct connections {
+    struct shim_flow_key keys[LINKS_MAX_FLOWS];
+    size_t n;
+};
+
+static void
+add_connection(const struct sock_info *info, void *connections_)
+{
+    struct connections *c = connections_;
+
+    if (c->n < LINKS_MAX_FLOWS) {
+        c->keys[c->n++] = info->key;
+    }
+}
+
+static void
+find_connections(const struct agent *a, struct connections *c)
+{
+    const struct flow *flow;
+
+    if (a->identity) {
+        tracker_walk_sockets(a->tracker, add_connection, c);
+        return;
+    }
+    HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
+        const struct sock_info info = { .key = flow->key };
+
+        add_connection(&info, c);
+    }
+}
+
 static struct json *
 paths_to_json(const struct agent *a)
 {
+    struct connections *connections = xzalloc(sizeof *connections);
     struct shash paths = SHASH_INITIALIZER(&paths);
     struct json *array = json_array_create_empty();
     const struct shash_node *node;
-    const struct flow *flow;
-    size_t n = 0;
 
-    HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
-        if (n++ < LINKS_MAX_FLOWS) {
-            measure(a, flow, find_path(&paths, &flow->key));
-        }
+    find_connections(a, connections);
+    for (size_t i = 0; i < connections->n; i++) {
+        const struct shim_flow_key *key = &connections->keys[i];
+
+        measure(a, key, find_path(&paths, key));
     }
+    free(connections);
     SHASH_FOR_EACH (node, &paths) {
         const struct path_stats *path = node->data;
         struct json *json = json_object_create();

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "agent/actuate/actuator.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
@@ -65,17 +67,54 @@ sample_flow(struct tracker *tracker, struct flow *flow, struct job *job)
     }
 }
 
+/* Jobs by the number of their slots. */
+struct slot_jobs {
+    struct job *jobs[SHIM_MAX_SLOTS];
+};
+
+static void
+take_pair(uint16_t slot, const uint8_t remote[4], uint64_t bytes, void *jobs_)
+{
+    const struct slot_jobs *jobs = jobs_;
+
+    if (slot < SHIM_MAX_SLOTS && jobs->jobs[slot]) {
+        pairs_add(jobs->jobs[slot], remote, bytes);
+    }
+}
+
+static void
+sample_slots(const struct registry *registry, struct identity *identity,
+             const struct actuator *actuator)
+{
+    struct slot_jobs jobs = { .jobs = { NULL } };
+    struct job *job;
+
+    HMAP_FOR_EACH (job, node, &registry->jobs) {
+        jobs.jobs[actuator_slot(actuator, job->name)] = job;
+    }
+    jobs.jobs[0] = NULL;
+    identity_take_pairs(identity, take_pair, &jobs);
+}
+
 bool
-pairs_sample(struct pairs *pairs, struct tracker *tracker, long long now)
+pairs_sample(struct pairs *pairs, struct tracker *tracker,
+             struct identity *identity, const struct actuator *actuator,
+             long long now)
 {
     const struct registry *registry = tracker_registry(tracker);
     struct flow *flow;
     size_t n = 0;
 
+    if (identity) {
+        identity_settings(identity)->has_pairs = pairs->wanted;
+    }
     if (!pairs->wanted || now < pairs->at + SAMPLE_MS) {
         return false;
     }
     pairs->at = now;
+    if (identity) {
+        sample_slots(registry, identity, actuator);
+    }
     HMAP_FOR_EACH (flow, node, &tracker_flows(tracker)->flows) {
         if (n++ < PAIRS_MAX_FLOWS) {
             sample_flow(tracker, flow,

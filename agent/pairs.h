@@ -7,11 +7,12 @@
  *
  * The shim counts the bytes of a job, not where they go.  In a fabric of
  * several levels the controller needs that: only traffic between racks uses
- * their uplinks.  The kernel counts the acknowledged bytes of each connection,
- * so the agent adds up what has been acknowledged since it last looked.
+ * their uplinks.  The kernel's program at the uplink counts them (identity.h).
+ * Without it, the kernel counts the acknowledged bytes of each connection, and
+ * the agent adds up what has been acknowledged since it last looked.
  *
  *    pairs_want(&pairs, true);                 // By each lease.
- *    if (pairs_sample(&pairs, tracker, now)) {
+ *    if (pairs_sample(&pairs, tracker, NULL, NULL, now)) {
  *        ...job->remotes has changed...
  *    }
  *
@@ -29,6 +30,8 @@
 #define PAIRS_MAX_FLOWS 4096
 #define PAIRS_MAX_REMOTES 128
 
+struct actuator;
+struct identity;
 struct job;
 struct json;
 struct tracker;
@@ -46,8 +49,10 @@ struct pairs {
 
 void pairs_want(struct pairs *, bool wanted);
 
-/* Returns true if it was time for a sample. */
-bool pairs_sample(struct pairs *, struct tracker *, long long now);
+/* Returns true if it was time for a sample.  The identity, which may be NULL,
+ * has the bytes of slots; the actuator has the jobs of these. */
+bool pairs_sample(struct pairs *, struct tracker *, struct identity *,
+                  const struct actuator *, long long now);
 
 /* Adds 'bytes' that 'job' has sent to 'address'. */
 void pairs_add(struct job *, const uint8_t address[4], uint64_t bytes);

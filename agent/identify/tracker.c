@@ -227,6 +227,18 @@ find_socket(struct tracker *t, const struct shim_flow_key *key,
     return ENOENT;
 }
 
+void
+tracker_walk_sockets(struct tracker *t, sock_diag_func *see, void *aux)
+{
+    struct sock_diag *sd = t->views.views[0].sd;
+    uint64_t cgroups[SOCK_DIAG_MAX_CGROUPS];
+    size_t n = cgroups_of_jobs(t, cgroups);
+
+    if (sd && n) {
+        sock_diag_dump(sd, cgroups, n, see, aux);
+    }
+}
+
 int
 tracker_tcp_info(struct tracker *t, const struct shim_flow_key *key,
                  void *tcp_info, size_t *sizep)

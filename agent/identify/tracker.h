@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "agent/identify/claim.h"
+#include "agent/identify/sock-diag.h"
 #include "wire/shim-protocol.h"
 
 struct flow_table;
@@ -115,6 +116,9 @@ char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
 
 /* Sets the user that owns the job, by the controller. */
 void tracker_set_owner(struct tracker *, struct job *, uid_t);
+
+/* Calls 'see' for the TCP connections of this namespace in cgroups of jobs. */
+void tracker_walk_sockets(struct tracker *, sock_diag_func *see, void *aux);
 
 /* Reads the kernel's struct tcp_info of a flow, see sock_diag_tcp_info(). */
 int tracker_tcp_info(struct tracker *, const struct shim_flow_key *,

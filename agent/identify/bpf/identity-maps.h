@@ -48,6 +48,7 @@ struct identity_settings {
     __u8 mode;         /* enum identity_mode. */
     __u8 default_dscp, control_dscp;
     __u8 has_ports;                           /* Map "ports" has a port. */
+    __u32 has_pairs;                          /* Map "sent" is filled. */
     __u32 default_priority, control_priority; /* As in rows. */
 };
 
@@ -84,6 +85,14 @@ struct identity_claim {
                         * that is 0. */
     __u32 slot;
     __u32 source; /* enum claim_source. */
+};
+
+/* Map "sent": bytes that a slot has sent to an IPv4 address, while
+ * 'has_pairs'.  The least recently used pairs go first if there are too
+ * many. */
+struct identity_pair {
+    __u32 slot;
+    __u8 remote[4];
 };
 
 /* Map "control": ports of a job's control class. */

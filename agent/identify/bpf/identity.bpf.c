@@ -28,6 +28,7 @@
 #define SOCK_RAW 3
 #define LOOPBACK 1 /* Index of "lo" in every namespace. */
 #define N_CLAIMS 65536
+#define N_PAIRS 16384
 #define N_PROCESSES_ASKED 8192
 #define QUESTIONS_SIZE 65536 /* Bytes. */
 
@@ -72,6 +73,13 @@ struct {
     __type(key, struct identity_port);
     __type(value, __u8);
 } control SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, N_PAIRS);
+    __type(key, struct identity_pair);
+    __type(value, __u64);
+} sent SEC(".maps");
 
 /* By port in host byte order: the number of its rule, 0 without one. */
 struct {
@@ -394,6 +402,26 @@ count(struct identity_traffic *t, struct __sk_buff *skb,
     return bytes;
 }
 
+static __always_inline void
+count_pair(struct __sk_buff *skb, const struct packet *p, __u32 slot,
+           __u64 bytes)
+{
+    struct identity_pair pair = { .slot = slot };
+    __u64 *sum;
+
+    if (p->family != 4
+        || bpf_skb_load_bytes(skb, p->ip + offsetof(struct iphdr, daddr),
+                              pair.remote, sizeof pair.remote)) {
+        return;
+    }
+    sum = bpf_map_lookup_elem(&sent, &pair);
+    if (sum) {
+        __sync_fetch_and_add(sum, bytes);
+    } else {
+        bpf_map_update_elem(&sent, &pair, &bytes, BPF_ANY);
+    }
+}
+
 static __always_inline bool
 is_of_control_port(const struct packet *p, __u32 slot)
 {
@@ -537,6 +565,9 @@ stagecoach_out(struct __sk_buff *skb)
     }
     if (p.family) {
         bytes = count(t, skb, &p, SENT, 0);
+        if (s->has_pairs && slot) {
+            count_pair(skb, &p, slot, bytes);
+        }
     } else {
         __sync_fetch_and_add(&t->other_bytes, skb->len);
     }

@@ -539,6 +539,24 @@ identity_clear_control_ports(struct identity *id, uint16_t slot)
     }
 }
 
+void
+identity_take_pairs(struct identity *id, identity_pair_func *take, void *aux)
+{
+    int fd = map_fd(id, "sent");
+    struct identity_pair pair, next;
+    bool more = !bpf_map_get_next_key(fd, NULL, &pair);
+    uint64_t bytes;
+
+    while (more) {
+        more = !bpf_map_get_next_key(fd, &pair, &next);
+        if (!bpf_map_lookup_elem(fd, &pair, &bytes)
+            && !bpf_map_delete_elem(fd, &pair)) {
+            take(pair.slot, pair.remote, bytes, aux);
+        }
+        pair = next;
+    }
+}
+
 /* Questions. */
 
 int

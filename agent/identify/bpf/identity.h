@@ -109,6 +109,12 @@ void identity_set_control_port(struct identity *, uint16_t slot,
                                uint16_t port);
 void identity_clear_control_ports(struct identity *, uint16_t slot);
 
+/* Calls 'take' with what each slot has sent to each address since the last
+ * call, while identity_settings(id)->has_pairs. */
+typedef void identity_pair_func(uint16_t slot, const uint8_t remote[4],
+                                uint64_t bytes, void *aux);
+void identity_take_pairs(struct identity *, identity_pair_func *, void *aux);
+
 /* Calls 'take' for each question since the last call.  The fd is readable
  * while there are some. */
 typedef void identity_question_func(const struct identity_question *,

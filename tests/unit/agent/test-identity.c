@@ -672,6 +672,38 @@ bytes_are_those_on_the_wire(void **state)
     close(listener);
 }
 
+static void
+take_pair(uint16_t slot, const uint8_t remote[4], uint64_t bytes, void *sum)
+{
+    char address[INET_ADDRSTRLEN];
+
+    inet_ntop(AF_INET, remote, address, sizeof address);
+    assert_string_equal(address, FAR);
+    assert_int_equal(slot, SLOT_A);
+    *(uint64_t *) sum += bytes;
+}
+
+static void
+bytes_are_counted_by_address_while_wanted(void **state)
+{
+    struct fixture *f = get(state);
+    int a = sender(0, "a");
+    uint64_t sum = 0;
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    dscp_sent_by(a);
+    identity_take_pairs(f->id, take_pair, &sum);
+    assert_int_equal(sum, 0);
+    identity_settings(f->id)->has_pairs = true;
+    dscp_sent_by(a);
+    dscp_sent_by(a);
+    identity_take_pairs(f->id, take_pair, &sum);
+    assert_int_equal(sum, 284);
+    identity_take_pairs(f->id, take_pair, &sum);
+    assert_int_equal(sum, 284);
+    close(a);
+}
+
 struct questions_taken {
     int of_this, by_rule;
     uint64_t cgroup;
@@ -807,6 +839,7 @@ main(void)
         TEST(ipv6_is_marked_and_counted),
         TEST(a_namespace_can_be_claimed),
         TEST(bytes_are_those_on_the_wire),
+        TEST(bytes_are_counted_by_address_while_wanted),
         TEST(the_kernel_asks_about_a_process_once),
         TEST(older_sockets_are_adopted),
         TEST(the_next_agent_goes_on),
