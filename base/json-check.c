@@ -284,14 +284,22 @@ json_has(const struct json_at *at, const char *member)
     return find_member(at, member);
 }
 
-/* Returns true if 'member' is an object, for members that may have other types
- * as well. */
+/* Return true if 'member' is an object or an array, for members that may have
+ * other types as well. */
 bool
 json_has_object(const struct json_at *at, const char *member)
 {
     const struct json_at *value = find_member(at, member);
 
     return value && cJSON_IsObject(value->item);
+}
+
+bool
+json_has_array(const struct json_at *at, const char *member)
+{
+    const struct json_at *value = find_member(at, member);
+
+    return value && cJSON_IsArray(value->item);
 }
 
 void
@@ -396,6 +404,12 @@ json_enum_or(const struct json_at *at, const char *member,
              const char *const names[], int deflt)
 {
     return enum_value(get_member(at, member, false), names, deflt);
+}
+
+int
+json_at_enum(const struct json_at *at, const char *const names[])
+{
+    return enum_value(at, names, 0);
 }
 
 int64_t

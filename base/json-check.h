@@ -68,6 +68,7 @@ char *json_read_file(const char *file, char **textp);
  * "json_string_or" takes NULL as a default; others return copies. */
 bool json_has(const struct json_at *, const char *member);
 bool json_has_object(const struct json_at *, const char *member);
+bool json_has_array(const struct json_at *, const char *member);
 char *json_string(const struct json_at *, const char *member);
 char *json_string_or(const struct json_at *, const char *member,
                      const char *deflt);
@@ -126,6 +127,7 @@ char *json_at_string(const struct json_at *);
 char *json_at_name(const struct json_at *);
 double json_at_number(const struct json_at *, double min, double max);
 int64_t json_at_integer(const struct json_at *, int64_t min, int64_t max);
+int json_at_enum(const struct json_at *, const char *const names[]);
 
 /* Accepts 'member' without reading it: "$schema", "description". */
 void json_ignore(const struct json_at *, const char *member);

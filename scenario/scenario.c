@@ -34,6 +34,7 @@ static const char *const fabric_names[] = { "ovs", "bridge", NULL };
 static const char *const datapath_names[] = { "userspace", "kernel", NULL };
 static const char *const queue_names[] = { "strict", "fifo", "ecn", NULL };
 static const char *const actuator_names[] = { "shim", "bpf", NULL };
+static const char *const host_names[] = { "shim", "bpf", "none", NULL };
 
 static const char *const scenario_words[] = {
     [WORD_RANK] = "rank", [WORD_WORLD] = "world", [WORD_HOSTS] = "hosts",
@@ -76,15 +77,38 @@ read_rate(struct scenario *s, const struct json_at *top)
     }
 }
 
-/* Reads the optional members "actuator" and "cc". */
+/* Reads the optional member "actuator"; hosts must have been read. */
 static void
 read_actuator(struct scenario *s, const struct json_at *top)
 {
-    s->actuator = json_enum_or(top, "actuator", actuator_names, ACTUATOR_SHIM);
+    bool each = json_has_array(top, "actuator");
+    const struct json_at *hosts = NULL;
+    int all = ACTUATOR_SHIM;
+
+    if (each) {
+        hosts = json_array(top, "actuator", s->n_hosts, s->n_hosts);
+    } else {
+        all = json_enum_or(top, "actuator", actuator_names, ACTUATOR_SHIM);
+    }
+    for (int i = 0; i < s->n_hosts; i++) {
+        s->actuators[i] =
+            each ? json_at_enum(json_element(hosts, i), host_names) : all;
+    }
+    if (scenario_n_actuators(s, ACTUATOR_NONE) == s->n_hosts) {
+        json_fail(top, "actuator",
+                  "no host has an agent, at least one \"shim\" or \"bpf\" is "
+                  "needed");
+    }
+}
+
+/* Reads the optional member "cc"; actuators must have been read. */
+static void
+read_cc(struct scenario *s, const struct json_at *top)
+{
     s->cc = (!json_has(top, "cc")            ? SCENARIO_CC_ORDERED
              : json_bool_or(top, "cc", true) ? SCENARIO_CC_ON
                                              : SCENARIO_CC_OFF);
-    if (s->actuator == ACTUATOR_BPF && s->cc == SCENARIO_CC_ON) {
+    if (s->cc == SCENARIO_CC_ON && !scenario_n_actuators(s, ACTUATOR_SHIM)) {
         json_fail(top, "cc",
                   "true is of shims, with the actuator \"bpf\" "
                   "false is allowed");
@@ -136,6 +160,30 @@ scenario_fabric_to_string(const struct scenario *s)
             ? message("leaf-spine %d x %d, %g:1%s", ls->leaves, ls->spines,
                       ls->over, datapath)
             : message("%s%s", fabric_names[s->fabric], datapath));
+}
+
+int
+scenario_n_actuators(const struct scenario *s, enum host_actuator actuator)
+{
+    int n = 0;
+
+    for (int i = 0; i < s->n_hosts; i++) {
+        n += s->actuators[i] == actuator;
+    }
+    return n;
+}
+
+char *
+scenario_actuators_to_string(const struct scenario *s)
+{
+    int shim = scenario_n_actuators(s, ACTUATOR_SHIM);
+    int bpf = scenario_n_actuators(s, ACTUATOR_BPF);
+
+    return (shim == s->n_hosts  ? message("%s", "")
+            : bpf == s->n_hosts ? message(", BPF in place of shims")
+                                : message(", %d with shims, %d with BPF, %d "
+                                          "with neither",
+                                          shim, bpf, s->n_hosts - shim - bpf));
 }
 
 /* Reads the optional members "random_placements" and "random_searches", of
@@ -534,6 +582,7 @@ scenario_from_string(const char *name, const char *original,
     s->slots = json_integer_or(top, "slots", 1, 64, 4);
     read_rate(s, top);
     read_actuator(s, top);
+    read_cc(s, top);
     read_fabric(s, top);
     read_datapath(s, top);
     s->queues = json_enum_or(top, "queues", queue_names, QUEUES_STRICT);

@@ -76,6 +76,7 @@ enum port_queues {
 enum host_actuator {
     ACTUATOR_SHIM, /* A shim before its uplink. */
     ACTUATOR_BPF,  /* The kernel, by programs and queues of the agent. */
+    ACTUATOR_NONE, /* Nothing: the host has no agent. */
 };
 
 struct search_spec;
@@ -136,7 +137,7 @@ struct scenario {
     int slots;                  /* Processes that a host takes at most. */
     int64_t rate_bps;           /* Of each link, in each direction. */
     int mtu;                    /* Bytes of IP. */
-    enum host_actuator actuator;
+    enum host_actuator actuators[SCENARIO_MAX_HOSTS]; /* Of 'n_hosts'. */
     enum scenario_cc cc; /* The shims' congestion control; not
                           * SCENARIO_CC_ON without shims. */
     enum fabric_kind fabric;
@@ -166,6 +167,13 @@ void scenario_destroy(struct scenario *);
 /* Returns the fabric in words, such as "leaf-spine 2 x 1, 4:1"; the caller
  * frees. */
 char *scenario_fabric_to_string(const struct scenario *);
+
+/* Returns the number of hosts with 'actuator'. */
+int scenario_n_actuators(const struct scenario *, enum host_actuator);
+
+/* Returns what orders the traffic of hosts in words that follow others, "" for
+ * shims at all of them; the caller frees. */
+char *scenario_actuators_to_string(const struct scenario *);
 
 /* Returns the number of processes on 'host' of the first 'n_searches' searches
  * and the first 'n_cojobs' cojobs. */

@@ -36,14 +36,16 @@ describe(struct report *r, const struct lab_setting *setting)
 {
     const struct scenario *s = setting->scenario;
     char *fabric = scenario_fabric_to_string(s);
-    char *text = xasprintf(
-        "%d hosts, %g Mbit/s, MTU %d, %s%s%s", s->n_hosts, s->rate_bps / 1e6,
-        s->mtu, fabric, setting->plan->blind ? ", links unknown" : "",
-        s->actuator == ACTUATOR_BPF ? ", BPF in place of shims" : "");
+    char *actuators = scenario_actuators_to_string(s);
+    char *text =
+        xasprintf("%d hosts, %g Mbit/s, MTU %d, %s%s%s", s->n_hosts,
+                  s->rate_bps / 1e6, s->mtu, fabric,
+                  setting->plan->blind ? ", links unknown" : "", actuators);
 
     report_set(&r->setting, text);
     report_set(&r->description, s->description);
     free(text);
+    free(actuators);
     free(fabric);
 }
 
@@ -152,16 +154,17 @@ digest_inputs(const struct placements_run *pr, const struct scenario *scenario,
     error = error ? error : json_read_file(policy->file, &texts[1]);
     if (!error) {
         const struct plan *plan = pr->setting->plan;
+        char *actuators = scenario_actuators_to_string(pr->setting->scenario);
         char *all =
             xasprintf("%s\n%s\n%" PRId64 " %d%s%s %s", texts[0], texts[1],
                       scenario->seed, plan->ha, plan->blind ? " blind" : "",
-                      plan->actuator == ACTUATOR_BPF ? " bpf" : "",
-                      plan->congestion ? plan->congestion : "");
+                      actuators, plan->congestion ? plan->congestion : "");
         uint8_t digest[SHA1_DIGEST_SIZE];
 
         sha1_bytes(all, strlen(all), digest);
         sha1_to_hex(digest, hex);
         free(all);
+        free(actuators);
     }
     free(texts[0]);
     free(texts[1]);

@@ -217,7 +217,9 @@ check_congestion(const char *name)
 static char *
 set_actuator(struct scenario *s, enum host_actuator actuator, const char *file)
 {
-    s->actuator = actuator;
+    for (int i = 0; i < s->n_hosts; i++) {
+        s->actuators[i] = actuator;
+    }
     if (actuator == ACTUATOR_BPF && s->cc == SCENARIO_CC_ON) {
         return xasprintf("--actuator: bpf has no shims, which \"cc\": true of "
                          "%s needs; expected shim",
@@ -277,7 +279,7 @@ lab_setting_choose(const struct lab_setting *setting,
     setting->plan->plain = policy->plain;
     setting->plan->cc = (s->cc == SCENARIO_CC_ON
                          || (s->cc == SCENARIO_CC_ORDERED && policy->orders
-                             && s->actuator == ACTUATOR_SHIM));
+                             && scenario_n_actuators(s, ACTUATOR_SHIM)));
 }
 
 int

@@ -243,8 +243,7 @@ static char *
 make_directories(const struct plan *plan)
 {
     static const char *const names[] = { "log", "ovs", "db" };
-    bool bpf = plan->actuator == ACTUATOR_BPF && !plan->plain;
-    char *error = bpf ? mount_bpf() : NULL;
+    char *error = NULL;
 
     for (size_t i = 0; !error && i < ARRAY_SIZE(names); i++) {
         char *path = xasprintf("%s/%s", plan->rundir, names[i]);
@@ -257,7 +256,10 @@ make_directories(const struct plan *plan)
         error = directory_create(plan->hosts[i].dir);
         error = error ? error : link_shared_sockets(plan, i);
         error = error ? error : cgroup_tree_create(plan->hosts[i].cgroup);
-        error = error || !bpf ? error : directory_create(plan->hosts[i].pins);
+        if (!error && plan_orders_with(plan, i, ACTUATOR_BPF)) {
+            error = mount_bpf();
+            error = error ? error : directory_create(plan->hosts[i].pins);
+        }
     }
     return error;
 }
@@ -496,7 +498,7 @@ static void
 add_actuator(struct svec *argv, const struct plan *plan,
              const struct plan_host *host)
 {
-    if (plan->actuator == ACTUATOR_BPF) {
+    if (host->actuator == ACTUATOR_BPF) {
         char *rate = get_rate(plan);
 
         add_option(argv, "--actuator", xstrdup("bpf"));
@@ -543,13 +545,15 @@ shims_ready(const struct plan *plan)
     for (int i = 0; ready && i < plan->n_hosts; i++) {
         struct shim_client *client;
 
-        ready = !shim_client_open(plan->hosts[i].shim, &client);
-        shim_client_close(client);
+        if (plan_orders_with(plan, i, ACTUATOR_SHIM)) {
+            ready = !shim_client_open(plan->hosts[i].shim, &client);
+            shim_client_close(client);
+        }
     }
     return ready;
 }
 
-/* Returns true if each agent limits the rate of its uplink. */
+/* Returns true if each agent without a shim limits the rate of its uplink. */
 static bool
 uplinks_ready(const struct plan *plan)
 {
@@ -560,9 +564,11 @@ uplinks_ready(const struct plan *plan)
     for (int i = 0; ready && i < plan->n_hosts; i++) {
         char *text;
 
-        free(tool_run(plan->hosts[i].ns, argv, NULL, ASK_MS, &text));
-        ready = text && !strncmp(text, "qdisc htb ", 10);
-        free(text);
+        if (plan_orders_with(plan, i, ACTUATOR_BPF)) {
+            free(tool_run(plan->hosts[i].ns, argv, NULL, ASK_MS, &text));
+            ready = text && !strncmp(text, "qdisc htb ", 10);
+            free(text);
+        }
     }
     return ready;
 }
@@ -572,7 +578,8 @@ agents_ready(const struct plan *plan)
 {
     cJSON *status = cluster_ask(plan, "controller/status", NULL);
     const cJSON *agents = cJSON_GetObjectItem(status, "agents");
-    bool ready = cJSON_IsNumber(agents) && agents->valueint >= plan->n_hosts;
+    bool ready =
+        (cJSON_IsNumber(agents) && agents->valueint >= plan_n_agents(plan));
 
     cJSON_Delete(status);
     return ready;
@@ -626,15 +633,16 @@ make_supervisor(struct cluster *c)
 static char *
 start_host_daemons(struct cluster *c)
 {
-    int n_shims = plan_has_shims(c->plan) ? c->plan->n_hosts : 0;
-    int n_agents = c->plan->plain ? 0 : c->plan->n_hosts;
+    int n = c->plan->n_hosts;
     char *error = NULL;
 
-    for (int i = 0; !error && i < n_shims; i++) {
-        error = start_shim(c, i);
+    for (int i = 0; !error && i < n; i++) {
+        if (plan_orders_with(c->plan, i, ACTUATOR_SHIM)) {
+            error = start_shim(c, i);
+        }
     }
-    for (int i = 0; !error && i < n_agents; i++) {
-        error = start_agent(c, i);
+    for (int i = 0; !error && i < n; i++) {
+        error = plan_has_agent(c->plan, i) ? start_agent(c, i) : NULL;
     }
     return error;
 }
@@ -657,17 +665,39 @@ cluster_switches_in_sync(const struct plan *plan)
     return ready;
 }
 
+/* Waits for 'what' of the hosts that order with 'actuator'.  A message quotes
+ * 'daemon' of the first one. */
+static char *
+wait_for_hosts(struct cluster *c, enum host_actuator actuator,
+               const char *what, const char *daemon,
+               bool (*ready)(const struct plan *))
+{
+    char *name, *error;
+    int i = 0;
+
+    while (i < c->plan->n_hosts && !plan_orders_with(c->plan, i, actuator)) {
+        i++;
+    }
+    if (i == c->plan->n_hosts) {
+        return NULL;
+    }
+    name = xasprintf("%s-h%d", daemon, i);
+    error = wait_until(c, what, name, ready);
+    free(name);
+    return error;
+}
+
 static char *
 wait_until_ready(struct cluster *c)
 {
-    char *error = NULL;
+    char *error =
+        wait_for_hosts(c, ACTUATOR_SHIM, "shims", "shim", shims_ready);
 
-    if (!c->plan->plain) {
-        error = (plan_has_shims(c->plan)
-                     ? wait_until(c, "shims", "shim-h0", shims_ready)
-                     : wait_until(c, "uplinks", "agent-h0", uplinks_ready));
-        error = error ? error : wait_until(c, "agents", "controller",
-                                           agents_ready);
+    error = (error ? error
+                   : wait_for_hosts(c, ACTUATOR_BPF, "uplinks", "agent",
+                                    uplinks_ready));
+    if (!error && plan_n_agents(c->plan)) {
+        error = wait_until(c, "agents", "controller", agents_ready);
     }
     if (!error && plan_has_topology(c->plan)) {
         error = wait_until(c, "switches", "controller",
@@ -797,6 +827,9 @@ struct cJSON *
 cluster_ask_agent(const struct plan *plan, int host, const char *command,
                   int timeout_ms)
 {
+    if (!plan_has_agent(plan, host)) {
+        return NULL;
+    }
     return ask(xasprintf("%s/agent.ctl", plan->hosts[host].dir), command,
                timeout_ms, NULL);
 }

@@ -51,7 +51,8 @@ struct cJSON *cluster_ask(const struct plan *, const char *command,
 struct cJSON *cluster_ask_one(const struct plan *, int i, const char *command,
                               char **errorp);
 
-/* The same of the agent of 'host', which is asked for 'timeout_ms' at most. */
+/* The same of the agent of 'host', which is asked for 'timeout_ms' at most;
+ * NULL if it has none. */
 struct cJSON *cluster_ask_agent(const struct plan *, int host,
                                 const char *command, int timeout_ms);
 

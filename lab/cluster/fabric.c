@@ -76,7 +76,7 @@ make_links(const struct plan *plan)
         const struct plan_host *host = &plan->hosts[i];
 
         ds_put_format(&ds, "netns add %s\n", host->ns);
-        if (plan->actuator == ACTUATOR_BPF) {
+        if (host->actuator != ACTUATOR_SHIM) {
             put_veth(&ds, host->ns, "eth0", plan->fabric_ns, host->port,
                      plan->mtu);
         } else {
@@ -261,7 +261,7 @@ set_up_host(const struct plan *plan, int i)
 {
     const char *names[] = { "eth0", NULL };
     const char *ns = plan->hosts[i].ns;
-    bool is_uplink = plan->actuator == ACTUATOR_BPF;
+    bool is_uplink = plan->hosts[i].actuator != ACTUATOR_SHIM;
     struct ds ds = DS_EMPTY_INITIALIZER;
     char *error;
 
@@ -279,7 +279,7 @@ set_up_host(const struct plan *plan, int i)
     error = set_up_namespace(ns, &ds, names);
     if (!error && !is_uplink) {
         error = set_up_node(plan, i);
-    } else if (!error && plan->plain) {
+    } else if (!error && !plan_has_agent(plan, i)) {
         error = limit_uplink(plan, ns, "eth0");
     }
     return error;

@@ -15,16 +15,16 @@
  * one userspace datapath.  A data plane reads raw frames, so all offloads that
  * leave a checksum or a segment unfinished are disabled.
  *
- * Hosts that order in the kernel have no nodes, under any policy: a packet
- * must reach the queues of the uplink with the socket that sent it, and would
- * lose it in a bridge.
+ * Hosts without a shim have no nodes, under any policy.  Where the kernel
+ * orders, a packet must reach the queues of the uplink with the socket that
+ * sent it, and would lose it in a bridge.
  *
  *    host h0                                fabric
  *    eth0 --------------- veth -------------- p0 ---- bridge br0
  *
  * The port limits one direction of a link to its rate.  In the other the shim
- * or the agent limits the uplink, and without them ("plain") a queue of the
- * lab.
+ * or the agent limits the uplink, and without them ("plain", ACTUATOR_NONE) a
+ * queue of the lab.
  *
  * Neither the userspace datapath of Open vSwitch nor a bridge has priority
  * queues, so the ports of the fabric use the kernel's: one HTB class for each

@@ -72,7 +72,9 @@ plan_set_scenario(struct plan *plan, const struct scenario *s)
     plan->slots = s->slots;
     plan->rate_bps = s->rate_bps;
     plan->mtu = s->mtu;
-    plan->actuator = s->actuator;
+    for (int i = 0; i < s->n_hosts; i++) {
+        plan->hosts[i].actuator = s->actuators[i];
+    }
     plan->fabric = s->fabric;
     plan->leaf_spine = s->leaf_spine;
     plan->datapath = s->datapath;
@@ -117,6 +119,17 @@ char *
 plan_log(const struct plan *plan, const char *program)
 {
     return xasprintf("%s/log/%s.log", plan->rundir, program);
+}
+
+int
+plan_n_agents(const struct plan *plan)
+{
+    int n = 0;
+
+    for (int i = 0; i < plan->n_hosts; i++) {
+        n += plan_has_agent(plan, i);
+    }
+    return n;
 }
 
 int

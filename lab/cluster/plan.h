@@ -15,7 +15,7 @@
  *    scl-NAME-fab   the fabric: port p0 for host 0, and so on, on one bridge
  *                   or several (leaf-spine.h)
  *
- * Hosts that order in the kernel have no nodes: eth0 is the uplink.
+ * Hosts without a shim have no nodes: eth0 is the uplink.
  * The agents keep their BPF objects below /sys/fs/bpf/stagecoach-lab-NAME.
  *
  * The plan owns its strings.  The caller must free strings that functions
@@ -42,6 +42,7 @@ struct plan_host {
     char *cgroup;               /* Cgroup of its jobs. */
     char *pins;                 /* Folder of its agent's BPF objects, in the
                                  * plan's 'pins'. */
+    enum host_actuator actuator; /* Of the scenario. */
 };
 
 struct plan {
@@ -65,7 +66,6 @@ struct plan {
     bool cc;                    /* The shims control congestion. */
     const char *congestion;     /* TCP's congestion control of the hosts, NULL
                                  * for the kernel's own. */
-    enum host_actuator actuator;
     bool plain;                 /* No agents, and kernel bridges in place of
                                  * the shims: the network without
                                  * Stagecoach. */
@@ -87,12 +87,21 @@ void plan_destroy(struct plan *);
 
 char *plan_log(const struct plan *, const char *program);
 
-/* Returns true if each host has a shim. */
+/* Returns true if the agent of 'host' orders with 'actuator'. */
 static inline bool
-plan_has_shims(const struct plan *plan)
+plan_orders_with(const struct plan *plan, int host,
+                 enum host_actuator actuator)
 {
-    return !plan->plain && plan->actuator == ACTUATOR_SHIM;
+    return !plan->plain && plan->hosts[host].actuator == actuator;
 }
+
+static inline bool
+plan_has_agent(const struct plan *plan, int host)
+{
+    return !plan->plain && plan->hosts[host].actuator != ACTUATOR_NONE;
+}
+
+int plan_n_agents(const struct plan *);
 
 /* Returns true if the switches are bridges of Open vSwitch. */
 static inline bool

@@ -126,7 +126,7 @@ leads(const struct faults *f, const cJSON *status)
            && is_true(status, "intent_connected")
            && is_true(status, "hosts_connected")
            && cJSON_GetNumberValue(cJSON_GetObjectItem(status, "agents"))
-              >= f->plan->n_hosts
+                  >= plan_n_agents(f->plan)
            && generation_of(status) > f->generation;
 }
 
@@ -149,7 +149,7 @@ hosts_follow(const struct faults *f, int i)
               && has_string(host, "state", "ordered"));
     }
     cJSON_Delete(reply);
-    return n >= f->plan->n_hosts;
+    return n >= plan_n_agents(f->plan);
 }
 
 /* Records the 'generations' of the active controllers.  Two may be active for

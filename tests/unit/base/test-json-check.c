@@ -124,8 +124,9 @@ reads_values(void **state)
 {
     struct json_check *jc = json_check_open(
         "f.json", "{\"r\": \"1.5Gbit\", \"e\": \"green\", \"s\": \"x\","
-        " \"o\": {}}");
+                  " \"o\": {}, \"a\": [\"red\", \"green\"]}");
     const struct json_at *top = json_check_top(jc);
+    const struct json_at *a;
     char *s;
 
     assert_int_equal(json_rate(top, "r"), 1500000000);
@@ -136,6 +137,11 @@ reads_values(void **state)
     assert_false(json_has_object(top, "none"));
     assert_true(json_has_object(top, "o"));
     json_ignore(top, "o");
+    assert_false(json_has_array(top, "o"));
+    assert_false(json_has_array(top, "none"));
+    assert_true(json_has_array(top, "a"));
+    a = json_array(top, "a", 2, 2);
+    assert_int_equal(json_at_enum(json_element(a, 1), colours), 1);
     s = json_string(top, "s");
     assert_string_equal(s, "x");
     free(s);

@@ -180,20 +180,24 @@ the_controller_has_queues_in_the_kernel(void **state OVS_UNUSED)
 }
 
 static void
-hosts_have_shims_unless_the_kernel_orders(void **state OVS_UNUSED)
+hosts_have_agents_by_their_actuators(void **state OVS_UNUSED)
 {
+    static const struct scenario s = { .n_hosts = 4,
+                                       .actuators = {
+                                           ACTUATOR_SHIM, ACTUATOR_BPF,
+                                           ACTUATOR_NONE, ACTUATOR_NONE } };
     char dir[] = "/tmp/test-lab-XXXXXX";
     struct plan *plan = make_plan(dir);
 
-    for (int actuator = ACTUATOR_SHIM; actuator <= ACTUATOR_BPF; actuator++) {
-        struct scenario s = { .n_hosts = 2, .actuator = actuator };
-
-        plan_set_scenario(plan, &s);
-        for (int plain = 0; plain < 2; plain++) {
-            plan->plain = plain;
-            assert_true(plan_has_shims(plan)
-                        == (actuator == ACTUATOR_SHIM && !plain));
+    plan_set_scenario(plan, &s);
+    for (int plain = 0; plain < 2; plain++) {
+        plan->plain = plain;
+        assert_int_equal(plan_n_agents(plan), plain ? 0 : 2);
+        for (int i = 0; i < s.n_hosts; i++) {
+            assert_true(plan_orders_with(plan, i, s.actuators[i]) == !plain);
+            assert_true(plan_has_agent(plan, i) == (i < 2 && !plain));
         }
+        assert_false(plan_orders_with(plan, 1, ACTUATOR_SHIM));
     }
     remove_plan(plan, dir);
 }
@@ -457,7 +461,7 @@ main(void)
         cmocka_unit_test(names_that_could_collide_are_refused),
         cmocka_unit_test(racks_have_a_topology_file),
         cmocka_unit_test(the_controller_has_queues_in_the_kernel),
-        cmocka_unit_test(hosts_have_shims_unless_the_kernel_orders),
+        cmocka_unit_test(hosts_have_agents_by_their_actuators),
         cmocka_unit_test(a_report_names_what_chooses_queues),
         cmocka_unit_test(links_have_names),
         cmocka_unit_test(a_stall_is_reported_once),

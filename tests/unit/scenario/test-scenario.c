@@ -165,6 +165,37 @@ refuses_what_orders_no_traffic(void **state OVS_UNUSED)
                         " \"actuator\": \"bpf\", \"cc\": true, " TAIL(ONE),
                    "s.json: /cc: true is of shims, with the actuator \"bpf\" "
                    "false is allowed");
+    assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
+                        " \"actuator\": [\"bpf\"], " TAIL(ONE),
+                   "s.json: /actuator: 1 elements, 2 to 2 are allowed");
+    assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
+                        " \"actuator\": [\"bpf\", \"xdp\"], " TAIL(ONE),
+                   "s.json: /actuator/1: \"xdp\" is not one of \"shim\", "
+                   "\"bpf\", \"none\"");
+    assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
+                        " \"actuator\": [\"none\", \"none\"], " TAIL(ONE),
+                   "s.json: /actuator: no host has an agent, at least one "
+                   "\"shim\" or \"bpf\" is needed");
+}
+
+static void
+reads_an_actuator_of_each_host(void **state OVS_UNUSED)
+{
+    struct scenario *s;
+    char *text;
+
+    assert_null(scenario_from_string(
+        "s.json",
+        HEAD "\"hosts\": 3, \"rate\": \"50Mbit\", \"cc\": true,"
+             " \"actuator\": [\"none\", \"shim\", \"bpf\"], " TAIL(ONE),
+        NULL, &s));
+    assert_int_equal(s->actuators[0], ACTUATOR_NONE);
+    assert_int_equal(s->actuators[1], ACTUATOR_SHIM);
+    assert_int_equal(s->actuators[2], ACTUATOR_BPF);
+    text = scenario_actuators_to_string(s);
+    assert_string_equal(text, ", 1 with shims, 1 with BPF, 1 with neither");
+    free(text);
+    scenario_destroy(s);
 }
 
 static void
@@ -188,7 +219,7 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
     assert_int_equal(s->slots, 3);
     assert_int_equal(s->rate_bps, 50000000);
     assert_int_equal(s->mtu, 1500);
-    assert_int_equal(s->actuator, ACTUATOR_BPF);
+    assert_int_equal(scenario_n_actuators(s, ACTUATOR_BPF), 2);
     assert_int_equal(s->cc, SCENARIO_CC_OFF);
     assert_int_equal(s->fabric, FABRIC_BRIDGE);
     assert_int_equal(s->n_policies, 2);
@@ -213,7 +244,7 @@ reads_a_fabric_with_racks(void **state OVS_UNUSED)
         " \"over\": 1.5}}, \"datapath\": \"kernel\", " TAIL(ONE), NULL, &s);
     assert_null(error);
     assert_int_equal(s->fabric, FABRIC_LEAF_SPINE);
-    assert_int_equal(s->actuator, ACTUATOR_SHIM);
+    assert_int_equal(scenario_n_actuators(s, ACTUATOR_SHIM), 4);
     assert_int_equal(s->cc, SCENARIO_CC_ORDERED);
     assert_int_equal(s->leaf_spine.leaves, 2);
     assert_int_equal(s->leaf_spine.spines, 3);
@@ -314,6 +345,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_the_member_at_fault),
         cmocka_unit_test(refuses_what_orders_no_traffic),
+        cmocka_unit_test(reads_an_actuator_of_each_host),
         cmocka_unit_test(reads_a_complete_scenario),
         cmocka_unit_test(reads_a_fabric_with_racks),
         cmocka_unit_test(reads_cojobs_of_commands),
