@@ -3,8 +3,9 @@
 #
 # Checks that two unmodified ranks of PyTorch's DistributedDataParallel are
 # handled as a job of the lab: their traffic has DSCPs, their iterations are
-# counted, and the count ends the first stage.  Also checks the handling of a
-# command that fails.
+# counted, and the count ends the first stage.  With hosts that order in the
+# kernel nearly no byte is of no job.  Also checks the handling of a command that
+# fails.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -40,9 +41,15 @@ scenario '"/usr/bin/python3", "%scenario/pytorch-ddp.py", "--iterations",
     "30", "--step-ms", "100", "--times", "%log/times-%rank"' \
     >"$dir/pytorch.json"
 cp "$SOURCE/lab/scenarios/pytorch-ddp.py" "$dir"
-lab run "$dir/pytorch.json" --keep --out "$dir/report" >"$dir/out" 2>&1 ||
-    fail "the run"
-python3 - "$dir/report" <<'PYTHON' || fail "the run"
+for run in shim:0.98 bpf:0.999; do
+    actuator=${run%:*} least=${run#*:}
+    if [ "$actuator" = bpf ] && ! grep -qw bpf /proc/filesystems; then
+        echo "skip: no BPF"
+        exit 77
+    fi
+    lab run "$dir/pytorch.json" --actuator "$actuator" --keep \
+        --out "$dir/$actuator" >"$dir/out" 2>&1 || fail "the run with $actuator"
+    python3 - "$dir/$actuator" "$least" <<'PYTHON' || fail "the report with $actuator"
 import json, sys
 
 report = json.load(open(sys.argv[1] + "/report.json"))
@@ -53,10 +60,11 @@ assert len(times) == 30, times
 # The two ranks exchange a broadcast of the model and 30 sums of gradients, of
 # 1.3 MB each.
 assert 60e6 < cojob["tagged_bytes"] < 110e6, cojob
-assert cojob["coverage"] >= 0.98, cojob
+assert cojob["coverage"] >= float(sys.argv[2]), cojob
 assert abs(cojob["iterations"]["t0"] - 30) <= 1.5, cojob
 begin, end = [s for s in report["stages"] if s["policy"] == "stage"]
 assert end["end"] - end["start"] > 1, report["stages"]
 PYTHON
-assert_clean "a job of PyTorch"
+    assert_clean "a job of PyTorch with $actuator"
+done
 echo PASS
