@@ -61,11 +61,21 @@ give_number(struct slot_table *st, struct slot_job *job, uint16_t number)
     st->owners[number] = job;
 }
 
-/* The last slot is none: with its flags, its tag would be a reserved one
- * (wire/slot-tag.h). */
+/* Gives 'job' the number of the adopted row of its name, which counters and
+ * claims refer to, or else a free number.  The last slot is none: with its
+ * flags, its tag would be a reserved one (wire/slot-tag.h). */
 static void
 find_number(struct slot_table *st, struct slot_job *job)
 {
+    for (uint16_t i = 1; i <= REGISTRY_MAX_JOBS; i++) {
+        const struct shim_slot *have = &st->installed[i];
+
+        if (have->slot && !st->owners[i]
+            && !strcmp(have->name, job->want.name)) {
+            give_number(st, job, i);
+            return;
+        }
+    }
     for (int i = 0; i < REGISTRY_MAX_JOBS; i++) {
         uint16_t number = 1 + (st->last + i) % REGISTRY_MAX_JOBS;
 
@@ -85,17 +95,19 @@ slot_table_want(struct slot_table *st, const struct shim_slot *row,
                 bool decided)
 {
     struct slot_job *job = find_job(st, row->name);
-    uint16_t number;
+    uint16_t number = job ? job->want.slot : 0;
+    bool is_new = !job;
 
-    if (!job) {
+    if (is_new) {
         job = xzalloc(sizeof *job);
         hmap_insert(&st->jobs, &job->node, hash_string(row->name, 0));
-        find_number(st, job);
     }
-    number = job->want.slot;
     job->want = *row;
     job->want.slot = number;
     job->decided = decided;
+    if (is_new) {
+        find_number(st, job);
+    }
 }
 
 /* Wants no slot for 'name' any more. */

@@ -134,6 +134,21 @@ restart_of_the_shim_keeps_numbers(void **state OVS_UNUSED)
 }
 
 static void
+a_job_that_is_found_later_has_its_number(void **state OVS_UNUSED)
+{
+    const struct shim_slot have[] = { make_row("c/other", 1, 3),
+                                      make_row("c/a", 2, 3) };
+
+    slot_table_init(&slots);
+    slot_table_adopt(&slots, have, ARRAY_SIZE(have));
+    want("c/a", 7, false);
+    assert_int_equal(slot_table_number(&slots, "c/a"), 2);
+    want("c/new", 7, false);
+    assert_int_equal(slot_table_number(&slots, "c/new"), 3);
+    slot_table_uninit(&slots);
+}
+
+static void
 row_stays_until_somebody_decides(void **state OVS_UNUSED)
 {
     struct shim_slot have = make_row("c/a", 3, 1);
@@ -492,6 +507,7 @@ main(void)
         cmocka_unit_test(only_differences_are_sent),
         cmocka_unit_test(restart_of_the_agent_keeps_numbers),
         cmocka_unit_test(restart_of_the_shim_keeps_numbers),
+        cmocka_unit_test(a_job_that_is_found_later_has_its_number),
         cmocka_unit_test(row_stays_until_somebody_decides),
         cmocka_unit_test(numbers_are_reused_late_and_run_out),
         cmocka_unit_test(flows_are_made_equal_by_difference),
