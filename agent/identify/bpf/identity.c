@@ -647,6 +647,7 @@ identity_detach(const char *pins)
 {
     struct if_nameindex *ifaces = if_nameindex();
 
+    libbpf_set_print(print_library);
     for (size_t i = 0; ifaces && ifaces[i].if_index; i++) {
         for (size_t k = 0; k < ARRAY_SIZE(hooks); k++) {
             char *pin = pin_of(pins, hooks[k].program, ifaces[i].if_index);
