@@ -61,21 +61,11 @@ give_number(struct slot_table *st, struct slot_job *job, uint16_t number)
     st->owners[number] = job;
 }
 
-/* Gives 'job' the number of the adopted row of its name, which counters and
- * claims refer to, or else a free number.  The last slot is none: with its
- * flags, its tag would be a reserved one (wire/slot-tag.h). */
+/* The last slot is none: with its flags, its tag would be a reserved one
+ * (wire/slot-tag.h). */
 static void
 find_number(struct slot_table *st, struct slot_job *job)
 {
-    for (uint16_t i = 1; i <= REGISTRY_MAX_JOBS; i++) {
-        const struct shim_slot *have = &st->installed[i];
-
-        if (have->slot && !st->owners[i]
-            && !strcmp(have->name, job->want.name)) {
-            give_number(st, job, i);
-            return;
-        }
-    }
     for (int i = 0; i < REGISTRY_MAX_JOBS; i++) {
         uint16_t number = 1 + (st->last + i) % REGISTRY_MAX_JOBS;
 
@@ -85,6 +75,23 @@ find_number(struct slot_table *st, struct slot_job *job)
             return;
         }
     }
+}
+
+/* Gives 'job' the number of the adopted row of its name, which counters and
+ * claims refer to.  Returns false if there is none. */
+static bool
+take_row(struct slot_table *st, struct slot_job *job)
+{
+    for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
+        const struct shim_slot *have = &st->installed[i];
+
+        if (have->slot && !st->owners[i]
+            && !strcmp(have->name, job->want.name)) {
+            give_number(st, job, i);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Wants 'row' for the job that it names; its 'slot' is ignored.  If not
@@ -105,7 +112,7 @@ slot_table_want(struct slot_table *st, const struct shim_slot *row,
     job->want = *row;
     job->want.slot = number;
     job->decided = decided;
-    if (is_new) {
+    if (is_new && !take_row(st, job)) {
         find_number(st, job);
     }
 }
