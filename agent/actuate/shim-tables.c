@@ -61,7 +61,7 @@ give_number(struct slot_table *st, struct slot_job *job, uint16_t number)
     st->owners[number] = job;
 }
 
-/* The last slot is none: with its flags, its tag would be a reserved one
+/* The last slot is not given: with its flags, its tag would be a reserved one
  * (wire/slot-tag.h). */
 static void
 find_number(struct slot_table *st, struct slot_job *job)

@@ -149,7 +149,7 @@ n_processors(void)
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
-/* Runs the threads, of which this one is the first.  If the system refuses
+/* Runs the threads; this one is the first.  If the system refuses
  * others, there are fewer. */
 static void
 run_threads(struct seeds_run *sr)

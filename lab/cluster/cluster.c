@@ -493,7 +493,7 @@ get_telemetry(const struct plan *plan)
     return ds_steal_cstr(&ds);
 }
 
-/* Adds the options of an agent that say what it orders with. */
+/* Adds the options of an agent for what it orders with. */
 static void
 add_actuator(struct svec *argv, const struct plan *plan,
              const struct plan_host *host)

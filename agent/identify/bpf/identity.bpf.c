@@ -345,7 +345,7 @@ parse_transport(struct __sk_buff *skb, __u8 protocol, __u32 offset,
     }
 }
 
-/* Parses the packet whose IP header is at 'offset'. */
+/* Parses the packet with its IP header at 'offset'. */
 static __always_inline void
 parse(struct __sk_buff *skb, __u32 offset, struct packet *p)
 {

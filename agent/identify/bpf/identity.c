@@ -111,7 +111,8 @@ open_object(const char *pins)
     return object;
 }
 
-/* Removes the files in the folder of pins whose names begin with 'prefix'. */
+/* Removes the files in the folder of pins with names that begin with 'prefix'.
+ */
 static void
 remove_pins(const char *pins, const char *prefix)
 {

@@ -72,7 +72,7 @@ is_of(int fd, int ifindex)
            && info.ifindex == (uint32_t) ifindex;
 }
 
-/* Puts 'program' in place of that of the pinned link.  Returns false if there
+/* Puts 'program' in place of the pinned link's.  Returns false if there
  * is no link, or of an interface that has gone. */
 static bool
 replace(int program, int ifindex, const char *pin)
