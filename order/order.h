@@ -39,6 +39,7 @@
  *    problem/       Input, options, and helpers of all orders.
  *    result/        Ranks, levels and estimates; local search; slack of jobs.
  *    primal-dual/   The permutation, the order of stages, lower bounds.
+ *    lookahead/     What follows from an order, by simulation.
  *    baselines/     Published orders to compare with.
  *
  * Measured on the Facebook trace, so that it need not be measured again.  The

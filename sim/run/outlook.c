@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/run/outlook.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "order/problem/memory.h"
+#include "sim/run/live.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload.h"
+
+/* Returns how much of 'flow' of 'phase' is left in the current exchange. */
+static double
+bytes_left(const struct live_job *job, const struct flow *flow, int phase)
+{
+    int current = job->phase[flow->shard];
+
+    return phase < current    ? 0
+           : phase == current ? flow->remaining
+                              : flow->bytes;
+}
+
+/* Describes the flows of a phase of a shard.  Returns their number. */
+static size_t
+describe_phase(const struct live *live, const struct live_job *job, int shard,
+               int phase, struct judge_flow *flows)
+{
+    const size_t *first = &job->first[shard * job->job->n_phases + phase];
+    size_t n = 0;
+
+    for (size_t i = first[0]; i < first[1]; i++) {
+        const struct flow *flow = &job->flows[i];
+        const struct path *path = &live->paths.paths[flow->path];
+
+        if (flow->bytes > 0) {
+            flows[n++] =
+                (struct judge_flow){ .ports = path->ports,
+                                     .n_ports = path->n_ports,
+                                     .bytes = flow->bytes,
+                                     .shard = shard,
+                                     .phase = phase,
+                                     .left = bytes_left(job, flow, phase) };
+        }
+    }
+    return n;
+}
+
+/* Describes what one iteration of 'job' moves. */
+static void
+describe_exchange(const struct live *live, const struct live_job *job,
+                  struct judge_job *jj)
+{
+    const struct unit *unit = &job->unit;
+    struct judge_flow *flows =
+        order_alloc(job->job->n_transfers, sizeof *flows);
+    struct judge_demand *demands = order_alloc(unit->n_work, sizeof *demands);
+
+    for (int s = 0; s < job->job->n_shards; s++) {
+        for (int p = 0; p < job->job->n_phases; p++) {
+            jj->n_flows +=
+                describe_phase(live, job, s, p, &flows[jj->n_flows]);
+        }
+    }
+    for (size_t i = 0; i < unit->n_work; i++) {
+        if (unit->work[i].whole > 0
+            && unit->work[i].port < live->n_seen_ports) {
+            demands[jj->n_demands++] =
+                (struct judge_demand){ .port = unit->work[i].port,
+                                       .bytes =
+                                           unit->work[i].whole / job->times };
+        }
+    }
+    jj->flows = flows;
+    jj->demands = demands;
+}
+
+static void
+describe_job(const struct live *live, const struct live_job *job,
+             struct judge_job *jj)
+{
+    static const enum judge_state states[] = {
+        [LIVE_COMPUTING] = JUDGE_COMPUTING,
+        [LIVE_EXCHANGING] = JUDGE_EXCHANGING,
+        [LIVE_DONE] = JUDGE_DONE,
+    };
+
+    *jj = (struct judge_job){ .compute =
+                                  job->job->compute + live->options->jitter_s,
+                              .exchange = job->exchange_time,
+                              .state = states[job->state],
+                              .wait = job->compute_end - live->now,
+                              .iterations = job->iterations_left,
+                              .level = job->unit.level };
+    describe_exchange(live, job, jj);
+}
+
+/* Describes 'stage', whose first job is number 'first_job'.  Rungs that were
+ * announced in part count as owed. */
+static struct judge_search
+describe_search(const struct live *live, const struct live_stage *stage,
+                size_t first_job)
+{
+    const struct workload_cojob *cojob = stage->cojob;
+    const struct announcement *a = &stage->announcement;
+    size_t running = stage->record->rung;
+    size_t n = cojob->hidden > 0 ? 1 : cojob->n_rungs - running;
+    struct judge_rung *rungs = order_alloc(n, sizeof *rungs);
+
+    for (size_t r = 0; r < n; r++) {
+        const struct workload_rung *rung = &cojob->rungs[running + r];
+
+        rungs[r].n_jobs = rung->n_jobs;
+        rungs[r].iterations =
+            rung->iterations - (running + r ? rung[-1].iterations : 0);
+    }
+    return (struct judge_search){ .weight = cojob->weight,
+                                  .age = live->now - stage->record->begin,
+                                  .owed = announcement_debt(a, &live->candor)
+                                          + (n > 1 ? 0 : a->later),
+                                  .first_job = first_job,
+                                  .n_jobs = stage->n_jobs,
+                                  .rungs = rungs,
+                                  .n_rungs = n };
+}
+
+/* Lists the running stages, each once, by their begin. */
+static size_t
+list_stages(const struct live *live, const struct live_stage **stages)
+{
+    size_t n = 0;
+
+    for (size_t u = 0; u < live->n_units; u++) {
+        const struct live_stage *stage = live->units[u]->stage;
+        size_t i = n;
+
+        while (i && stages[i - 1]->record > stage->record) {
+            i--;
+        }
+        if (!i || stages[i - 1] != stage) {
+            memmove(&stages[i + 1], &stages[i], (n - i) * sizeof *stages);
+            stages[i] = stage;
+            n++;
+        }
+    }
+    return n;
+}
+
+static void
+set_service(const struct live *live, struct judge_situation *s)
+{
+    const struct sim_options *options = live->options;
+    bool exact = options->service == SIM_SERVICE_EXACT;
+
+    s->n_ports = live->fabric->n_ports;
+    s->capacity = live->fabric->capacity;
+    s->n_levels = exact ? INT_MAX : options->order.n_levels;
+    s->min_share = exact ? 0 : options->min_share;
+    s->refresh_s = options->refresh_s;
+    s->late_s = options->late_s;
+    s->aging_s = live->aging_s;
+    s->objective_slowdown = live->objective_slowdown;
+}
+
+void
+outlook_init(struct outlook *outlook, const struct live *live)
+{
+    const struct live_stage **stages =
+        order_alloc(live->n_units, sizeof *stages);
+    size_t n = list_stages(live, stages);
+    struct judge_search *searches = order_alloc(n, sizeof *searches);
+    struct judge_job *jobs;
+    size_t n_jobs = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        searches[i] = describe_search(live, stages[i], n_jobs);
+        n_jobs += stages[i]->n_jobs;
+    }
+    jobs = order_alloc(n_jobs, sizeof *jobs);
+    outlook->jobs = order_alloc(n_jobs, sizeof *outlook->jobs);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < stages[i]->n_jobs; k++) {
+            size_t job = searches[i].first_job + k;
+
+            outlook->jobs[job] = &stages[i]->jobs[k];
+            describe_job(live, outlook->jobs[job], &jobs[job]);
+        }
+    }
+    outlook->situation = (struct judge_situation){
+        .searches = searches, .n_searches = n, .jobs = jobs, .n_jobs = n_jobs
+    };
+    set_service(live, &outlook->situation);
+    free(stages);
+}
+
+void
+outlook_uninit(struct outlook *outlook)
+{
+    struct judge_situation *s = &outlook->situation;
+
+    for (size_t i = 0; i < s->n_searches; i++) {
+        free((void *) s->searches[i].rungs);
+    }
+    for (size_t k = 0; k < s->n_jobs; k++) {
+        free((void *) s->jobs[k].flows);
+        free((void *) s->jobs[k].demands);
+    }
+    free((void *) s->searches);
+    free((void *) s->jobs);
+    free(outlook->jobs);
+}

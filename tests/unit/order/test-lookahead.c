@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "order/lookahead/judge.h"
+
+#define N_PORTS 2
+#define MAX_JOBS 4
+
+/* Searches on two ports of 1 byte per second. */
+struct example {
+    struct judge_situation s;
+    struct judge_search searches[MAX_JOBS];
+    struct judge_job jobs[MAX_JOBS];
+    struct judge_demand demands[MAX_JOBS][N_PORTS];
+    struct judge_flow flows[MAX_JOBS][N_PORTS];
+    struct judge_rung rungs[MAX_JOBS][2];
+};
+
+static const double capacity[N_PORTS] = { 1, 1 };
+static const int ports[N_PORTS] = { 0, 1 };
+
+static void
+example_init(struct example *e)
+{
+    memset(e, 0, sizeof *e);
+    e->s = (struct judge_situation){ .n_ports = N_PORTS,
+                                     .capacity = capacity,
+                                     .searches = e->searches,
+                                     .jobs = e->jobs,
+                                     .n_levels = INT_MAX,
+                                     .refresh_s = 0.2 };
+}
+
+/* Adds a job that moves 'a' and 'b' bytes in each of ten iterations to the
+ * last search. */
+static void
+add_job(struct example *e, double a, double b)
+{
+    size_t i = e->s.n_searches - 1, k = e->s.n_jobs++;
+    struct judge_job *job = &e->jobs[k];
+    const double bytes[N_PORTS] = { a, b };
+
+    *job = (struct judge_job){ .demands = e->demands[k],
+                               .flows = e->flows[k],
+                               .exchange = a > b ? a : b,
+                               .state = JUDGE_COMPUTING,
+                               .iterations = 10 };
+    for (int p = 0; p < N_PORTS; p++) {
+        if (bytes[p] > 0) {
+            e->flows[k][job->n_flows++] = (struct judge_flow){
+                .ports = &ports[p], .n_ports = 1, .bytes = bytes[p]
+            };
+            e->demands[k][job->n_demands++] =
+                (struct judge_demand){ p, bytes[p] };
+        }
+    }
+    e->searches[i].n_jobs++;
+    e->rungs[i][0].n_jobs++;
+}
+
+/* Adds a search that keeps one job, unless 'later' is 0. */
+static void
+add_search(struct example *e, int later)
+{
+    size_t i = e->s.n_searches++;
+
+    e->searches[i] = (struct judge_search){ .weight = 1,
+                                            .first_job = e->s.n_jobs,
+                                            .rungs = e->rungs[i],
+                                            .n_rungs = later ? 2 : 1 };
+    e->rungs[i][0].iterations = 10;
+    e->rungs[i][1] = (struct judge_rung){ later, 1 };
+}
+
+static void
+a_job_alone_takes_its_isolated_time(void **state)
+{
+    static const size_t places[] = { 0 };
+    struct example e;
+    struct judge *judge;
+    double ends[2];
+
+    (void) state;
+    example_init(&e);
+    add_search(&e, 5);
+    add_job(&e, 2, 1);
+    e.jobs[0].compute = 0.5;
+    judge = judge_create(&e.s);
+    assert_float_equal(judge_run(judge, NULL, places, INFINITY, ends), 37,
+                       1e-9);
+    assert_float_equal(ends[0], 24.5, 1e-9); /* It begins with an exchange. */
+    assert_float_equal(ends[1], 37, 1e-9);
+    judge_destroy(judge);
+}
+
+/* The second search needs less. */
+static void
+a_port_is_served_by_rank_or_shared(void **state)
+{
+    static const size_t places[] = { 0, 0 };
+    struct example e;
+    struct judge *judge;
+    double ends[2];
+
+    (void) state;
+    example_init(&e);
+    add_search(&e, 0);
+    add_job(&e, 2, 0);
+    add_search(&e, 0);
+    add_job(&e, 1, 0);
+    judge = judge_create(&e.s);
+    judge_run(judge, NULL, places, INFINITY, ends);
+    assert_float_equal(ends[0], 30, 1e-9);
+    assert_float_equal(ends[1], 10, 1e-9);
+    judge_destroy(judge);
+
+    e.s.n_levels = 1;
+    judge = judge_create(&e.s);
+    judge_run(judge, NULL, places, INFINITY, ends);
+    assert_float_equal(ends[0], 30, 1e-9);
+    assert_float_equal(ends[1], 20, 1e-9);
+    judge_destroy(judge);
+
+    /* The last level has a fifth of the port. */
+    e.s.n_levels = 2;
+    e.s.min_share = 0.2;
+    judge = judge_create(&e.s);
+    judge_run(judge, NULL, places, INFINITY, ends);
+    assert_float_equal(ends[0], 30, 1e-9);
+    assert_float_equal(ends[1], 12.5, 1e-9);
+    judge_destroy(judge);
+}
+
+/* The job that survives is the second one, which needs more. */
+static void
+a_rung_begins_when_the_slowest_job_has_ended(void **state)
+{
+    static const size_t places[] = { 1, 0 };
+    struct example e;
+    struct judge *judge;
+    double ends[2];
+
+    (void) state;
+    example_init(&e);
+    add_search(&e, 5);
+    add_job(&e, 1, 0);
+    add_job(&e, 0, 3);
+    judge = judge_create(&e.s);
+    judge_run(judge, NULL, places, INFINITY, ends);
+    assert_float_equal(ends[0], 30, 1e-9);
+    assert_float_equal(ends[1], 45, 1e-9);
+    judge_destroy(judge);
+}
+
+static void
+make_two(struct example *e)
+{
+    example_init(e);
+    add_search(e, 0);
+    add_job(e, 1, 0.8);
+    add_search(e, 0);
+    add_job(e, 1.5, 0);
+}
+
+static void
+runs_start_from_the_same_state(void **state)
+{
+    static const double factors[] = { 0.1, 1 };
+    static const size_t places[] = { 0, 0 };
+    struct example e;
+    struct judge *judge;
+    double ends[2][2];
+
+    (void) state;
+    make_two(&e);
+    judge = judge_create(&e.s);
+    judge_run(judge, NULL, places, INFINITY, ends[0]);
+    assert_float_equal(judge_run(judge, factors, places, INFINITY, NULL), 35,
+                       1e-9);
+    judge_run(judge, NULL, places, INFINITY, ends[1]);
+    assert_memory_equal(ends[0], ends[1], sizeof ends[0]);
+    judge_destroy(judge);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_alone_takes_its_isolated_time),
+        cmocka_unit_test(a_port_is_served_by_rank_or_shared),
+        cmocka_unit_test(a_rung_begins_when_the_slowest_job_has_ended),
+        cmocka_unit_test(runs_start_from_the_same_state),
+    };
+
+    return cmocka_run_group_tests_name("lookahead", tests, NULL, NULL);
+}
