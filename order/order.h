@@ -39,7 +39,8 @@
  *    problem/       Input, options, and helpers of all orders.
  *    result/        Ranks, levels and estimates; local search; slack of jobs.
  *    primal-dual/   The permutation, the order of stages, lower bounds.
- *    lookahead/     What follows from an order, by simulation.
+ *    lookahead/     What follows from an order, by simulation, and orders that
+ *                   are better by that.
  *    baselines/     Published orders to compare with.
  *
  * Measured on the Facebook trace, so that it need not be measured again.  The

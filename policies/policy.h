@@ -119,6 +119,10 @@ struct policy {
                                  * queued traffic, 0 to 0.2.  It prevents
                                  * starvation. */
 
+    int lookahead_runs; /* Runs of the judge for a plan, see
+                         * order/lookahead/plan.h; 0 does not look
+                         * ahead. */
+
     /* Congestion control of the shims: see shim/cc/allocate.h. */
     double congestion_gamma;    /* Maximum share of the link to grant, 0.5 to
                                  * 1. */
@@ -180,7 +184,7 @@ struct policy_member {
                                        * NULL: every order does. */
 };
 
-#define POLICY_N_MEMBERS 25
+#define POLICY_N_MEMBERS 26
 
 /* Members of a section are adjacent. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];

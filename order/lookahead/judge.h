@@ -139,7 +139,7 @@ struct judge_job_state {
     double until; /* Time at which it exchanges. */
     int64_t iterations;
     size_t n_moving; /* Flows. */
-    size_t n_shards; /* Shards whose exchange has not ended. */
+    size_t n_shards; /* Shards that have not ended. */
     int level;
 };
 

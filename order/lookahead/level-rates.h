@@ -6,9 +6,9 @@
 /* Rates of flows that are served by levels.
  *
  * Each level gets its minimum share of each port, then what the levels before
- * it have left.  Inside a level flows share as TCP does, max-min fair.  Only
- * levels are computed again whose flows changed, or that find other bandwidth
- * at a port of one of their flows.
+ * it have left.  Inside a level flows share as TCP does, max-min fair.  A
+ * level is computed again only if its flows changed, or if it finds other
+ * bandwidth at a port of one of its flows.
  *
  *    level_rates_add(&r, flow, level, bytes, now);       // Any number.
  *    level_rates_update(&r, now);

@@ -16,6 +16,7 @@ sim_policy_options(const struct policy *policy)
         .min_share = policy->min_share,
         .hysteresis = policy->hysteresis,
         .refresh_s = policy->refresh_ms / 1000.0,
+        .lookahead_runs = policy->lookahead_runs,
         .aging_s = policy->aging_s,
         .aging_slowdown = policy->aging_slowdown,
         .objective_slowdown = policy->objective_slowdown,

@@ -497,6 +497,13 @@ live_init(struct live *live, const struct workload *w,
     if (order_uses_metrics(order->kind)) {
         live->curves = order_alloc(live->n_jobs, sizeof *live->curves);
     }
+    if (options->lookahead_runs && order->kind == ORDER_STAGE
+        && live->ordered == ORDER_UNIT_ITERATION) {
+        live->factors = order_alloc(live->n_jobs, sizeof *live->factors);
+        for (size_t i = 0; i < live->n_jobs; i++) {
+            live->factors[i] = 1;
+        }
+    }
     event_queue_init(&live->events);
     paths_init(&live->paths, fabric);
     unit_maker_init(&live->maker, fabric->n_ports);
@@ -516,6 +523,7 @@ live_uninit(struct live *live)
     paths_uninit(&live->paths);
     free(live->first_job);
     free(live->curves);
+    free(live->factors);
     free(live->units);
     event_queue_uninit(&live->events);
 }

@@ -127,6 +127,8 @@ struct live {
     size_t *first_job;          /* Of each cojob in 'jobs'. */
     struct progress_curve *curves;      /* Of each of 'jobs' if the order
                                  * looks at progress, else NULL. */
+    double *factors;            /* Of the keys of 'jobs' by the last plan, see
+                                 * plan.h; NULL if nothing looks ahead. */
     bool units_changed;         /* A unit began or ended.  The simulation
                                  * resets it. */
 };

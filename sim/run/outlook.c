@@ -96,7 +96,7 @@ describe_job(const struct live *live, const struct live_job *job,
     describe_exchange(live, job, jj);
 }
 
-/* Describes 'stage', whose first job is number 'first_job'.  Rungs that were
+/* Describes 'stage'; its first job is number 'first_job'.  Rungs that were
  * announced in part count as owed. */
 static struct judge_search
 describe_search(const struct live *live, const struct live_stage *stage,

@@ -3,8 +3,8 @@
 #ifndef SIM_OUTLOOK_H
 #define SIM_OUTLOOK_H 1
 
-/* What the judge of orders (order/lookahead/judge.h) is told about the running
- * stages.
+/* The running stages, as input of the judge of orders
+ * (order/lookahead/judge.h).
  *
  * That is what a controller knows: how far each job is, what one of its
  * iterations moves on each port and how long it computes, and the rungs that

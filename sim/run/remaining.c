@@ -193,6 +193,19 @@ add_stage(struct order_problem *op, const struct live *live,
     order_problem_set_release(op, s, 0, alone);
 }
 
+/* Returns the weight of an iteration of 'job', whose key the last plan
+ * multiplies by its factor. */
+static double
+weight_of(const struct live *live, const struct live_job *job)
+{
+    struct iteration_need need = job->stage->need;
+
+    if (live->factors) {
+        need.weight /= live->factors[job->record - live->jobs];
+    }
+    return iteration_weight(&need, remaining_alone(live, job), job->busiest);
+}
+
 void
 remaining_problem(const struct live *live,
                   const struct progress_options *early,
@@ -214,11 +227,9 @@ remaining_problem(const struct live *live,
             stage->need = need_of(live, stage);
         }
         if (live->ordered != ORDER_UNIT_STAGE) {
-            add_unit(op, live, unit, live->weighted
-                     ? iteration_weight(&stage->need,
-                                        remaining_alone(live, unit->job),
-                                        unit->job->busiest)
-                     : stage->cojob->weight);
+            add_unit(op, live, unit,
+                     live->weighted ? weight_of(live, unit->job)
+                                    : stage->cojob->weight);
             get_traits(live, unit, unit->job, 1, early, &traits);
             traits.early_weight = iteration_early_weight(
                 &stage->need, stage->n_jobs, unit->job->busiest,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/compare.h"
+#include "order/lookahead/plan.h"
 #include "order/problem/memory.h"
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
@@ -15,6 +16,7 @@
 #include "order/result/slack.h"
 #include "sim/rates/rates.h"
 #include "sim/run/live.h"
+#include "sim/run/outlook.h"
 #include "sim/workload/workload.h"
 
 /* A unit that has sent its limit but for such a share has sent it. */
@@ -22,6 +24,9 @@
 
 /* Time between two orders of coflows, as in the controller, seconds. */
 #define REFRESH_S 1
+
+/* Time between two plans, unless a stage begins or ends, seconds. */
+#define PLAN_S 1
 
 struct simulation {
     const struct sim_options *options;
@@ -34,6 +39,11 @@ struct simulation {
                                  * without one. */
     size_t n_stage_events;      /* Begins and ends of stages before the last
                                  * decision. */
+    double next_plan;           /* Time of the next plan without a begin or end
+                                 * of a stage, seconds. */
+    size_t n_planned;           /* Begins and ends of stages before the last
+                                 * plan. */
+    uint64_t n_plans;
     struct order_problem *problem;
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
@@ -221,6 +231,37 @@ keep_old_order(struct simulation *sim)
     scratch_free(scratch, order);
 }
 
+/* Plans ahead, if a plan is due. */
+static void
+plan(struct simulation *sim)
+{
+    struct live *live = &sim->live;
+    size_t n_events = live->n_stages + live->n_ended;
+    const struct plan_options options = { .n_runs =
+                                              sim->options->lookahead_runs,
+                                          .seed = sim->n_plans };
+    struct outlook outlook;
+    double *factors;
+
+    if (live->now < sim->next_plan && n_events == sim->n_planned) {
+        return;
+    }
+    sim->next_plan = live->now + PLAN_S;
+    sim->n_planned = n_events;
+    sim->n_plans++;
+    outlook_init(&outlook, live);
+    factors = order_alloc(outlook.situation.n_jobs, sizeof *factors);
+    for (size_t i = 0; i < outlook.situation.n_jobs; i++) {
+        factors[i] = live->factors[outlook.jobs[i]->record - live->jobs];
+    }
+    plan_improve(&outlook.situation, &options, factors);
+    for (size_t i = 0; i < outlook.situation.n_jobs; i++) {
+        live->factors[outlook.jobs[i]->record - live->jobs] = factors[i];
+    }
+    free(factors);
+    outlook_uninit(&outlook);
+}
+
 /* Orders the live units by what remains of them. */
 static void
 decide(struct simulation *sim, struct sim_result *result)
@@ -238,6 +279,9 @@ decide(struct simulation *sim, struct sim_result *result)
     sim->n_stage_events = live->n_stages + live->n_ended;
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
+    if (live->factors) {
+        plan(sim);
+    }
     remaining_problem(live, &sim->early, sim->problem);
     if (!live->weighted) {
         order_problem_age(sim->problem, sim->options->aging_s,

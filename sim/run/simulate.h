@@ -61,6 +61,9 @@ struct sim_options {
                                  */
     bool present_only;          /* Weighted iterations are ordered only while
                                  * they exchange, by what remains of them. */
+    int lookahead_runs;         /* Runs of the judge for a plan, see plan.h; 0
+                                 * does not look ahead.  Only for weighted
+                                 * iterations. */
     double late_s;              /* Seconds from the begin or end of a unit to
                                  * the order that regards it; until then its
                                  * job keeps its level.  Only with levels.

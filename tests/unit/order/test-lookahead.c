@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "order/lookahead/judge.h"
+#include "order/lookahead/plan.h"
 
 #define N_PORTS 2
 #define MAX_JOBS 4
@@ -192,6 +193,41 @@ runs_start_from_the_same_state(void **state)
     judge_destroy(judge);
 }
 
+/* The first search has more work, but nobody else needs its second port. */
+static void
+a_plan_finds_the_better_order(void **state)
+{
+    const struct plan_options options = { .n_runs = 60 };
+    double factors[] = { 1, 1 }, again[] = { 1, 1 };
+    struct example e;
+
+    (void) state;
+    make_two(&e);
+    assert_float_equal(plan_improve(&e.s, &options, factors), 1 - 35 / 40.0,
+                       1e-9);
+    assert_true(factors[0] * 1.8 < factors[1] * 1.5);
+    plan_improve(&e.s, &options, again);
+    assert_memory_equal(factors, again, sizeof factors);
+}
+
+/* The last plan is much worse than the key. */
+static void
+a_plan_is_never_worse_than_the_key(void **state)
+{
+    struct example e;
+
+    (void) state;
+    make_two(&e);
+    e.demands[0][1].bytes = 0.1;
+    for (int n_runs = 0; n_runs < 12; n_runs++) {
+        const struct plan_options options = { .n_runs = n_runs };
+        double factors[] = { 100, 1 };
+
+        assert_true(plan_improve(&e.s, &options, factors) >= 0);
+        assert_true(factors[0] <= factors[1]);
+    }
+}
+
 int
 main(void)
 {
@@ -200,6 +236,8 @@ main(void)
         cmocka_unit_test(a_port_is_served_by_rank_or_shared),
         cmocka_unit_test(a_rung_begins_when_the_slowest_job_has_ended),
         cmocka_unit_test(runs_start_from_the_same_state),
+        cmocka_unit_test(a_plan_finds_the_better_order),
+        cmocka_unit_test(a_plan_is_never_worse_than_the_key),
     };
 
     return cmocka_run_group_tests_name("lookahead", tests, NULL, NULL);

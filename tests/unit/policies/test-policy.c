@@ -103,6 +103,8 @@ static const struct {
       "p.json: /early/Theta: unknown member, did you mean \"theta\"" },
     { WITH("\"dclas\": {\"queues\": 1.5}"),
       "p.json: /dclas/queues: 1.5 is not an integer from 1 to 64" },
+    { WITH("\"lookahead\": {\"runs\": -1}"),
+      "p.json: /lookahead/runs: -1 is not an integer from 0 to 100000" },
     { WITH("\"improve\": []"), "p.json: /improve: [] is not an object" },
 };
 
@@ -118,6 +120,13 @@ static const struct {
       "p.json: /improve/moves: warning, no effect where jobs iterate: serves "
       "traces of coflows only\n"
       "p.json: /dclas/queues: warning, no effect under the order \"stage\"" },
+    { "{\"name\": \"a\", \"order\": \"stage\","
+      " \"lookahead\": {\"runs\": 60}}",
+      "p.json: /lookahead/runs: warning, only \"stagecoach sim\" looks "
+      "ahead" },
+    { "{\"name\": \"a\", \"order\": \"work\","
+      " \"lookahead\": {\"runs\": 60}}",
+      "p.json: /lookahead/runs: warning, no effect under the order \"work\"" },
     { "{\"name\": \"a\", \"order\": \"fair\", \"refresh_ms\": 300,"
       " \"weights\": {\"users\": {\"ann\": 2}}}",
       "p.json: /refresh_ms: warning, no effect under the order \"fair\"\n"

@@ -24,10 +24,12 @@
 #include "sim/run/live.h"
 #include "sim/run/outlook.h"
 #include "sim/run/simulate.h"
+#include "sim/workload/workload-generate.h"
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
 
 #define N_SEEDS 12
+#define N_GENERATED 6
 
 /* Largest difference of the mean stage completion times, in the mean over the
  * seeds. */
@@ -251,6 +253,46 @@ agrees_on_plain(void **state)
     agrees(ORDER_PLAIN, 0, SIM_SERVICE_LEVELS);
 }
 
+/* Returns the mean of the stages' times. */
+static double
+mean_of(const struct workload *w, int lookahead_runs)
+{
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+                                   .min_share = 0.02,
+                                   .refresh_s = 0.2,
+                                   .late_s = 0.04,
+                                   .lookahead_runs = lookahead_runs };
+    struct sim_result result;
+    double mean;
+
+    simulate(w, &options, &result);
+    mean = result.mean;
+    sim_result_uninit(&result);
+    return mean;
+}
+
+/* By 2 % in the mean of these seeds. */
+static void
+looking_ahead_ends_stages_earlier(void **state)
+{
+    double ratio = 0;
+
+    (void) state;
+    for (uint64_t seed = 1; seed <= N_GENERATED; seed++) {
+        struct generate_options options;
+        struct workload *w;
+        char text[64];
+
+        snprintf(text, sizeof text, "%d,hosts=6,cojobs=4,jobs=3", (int) seed);
+        assert_null(generate_options_parse(text, &options));
+        w = workload_generate(&options);
+        ratio += mean_of(w, 30) / mean_of(w, 0) / N_GENERATED;
+        assert_true(mean_of(w, 30) == mean_of(w, 30));
+        workload_destroy(w);
+    }
+    assert_true(ratio < 0.99);
+}
+
 int
 main(void)
 {
@@ -259,6 +301,7 @@ main(void)
         cmocka_unit_test(agrees_on_stage_by_rank),
         cmocka_unit_test(agrees_on_work),
         cmocka_unit_test(agrees_on_plain),
+        cmocka_unit_test(looking_ahead_ends_stages_earlier),
     };
 
     return cmocka_run_group_tests_name("outlook", tests, NULL, NULL);
