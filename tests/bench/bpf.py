@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# bpf.py BUILD: TCP and UDP between two network namespaces over a veth, with
+# bpf.py BUILD: TCP between two network namespaces over a veth, with
 # the programs of agent/identify/bpf at its egress (1,000 claims, DSCP and
 # counters) and without them, in turns ($ROUNDS, default 5, of 1 s); and what
 # share of a job's bytes is not counted as the job's, by the way in which its
@@ -123,13 +123,6 @@ def tcp(flows):
     return got * 8 / MS / 1000, busy / (got * 8 / 1e9)
 
 
-def udp():
-    """Returns datagrams of 1400 bytes that a sender is rid of in a second."""
-    began = time.monotonic()
-    in_ns(A, f"{traffic} flood {FAR} 7002 200000 1400", CGROUP).communicate()
-    return 200000 / (time.monotonic() - began)
-
-
 def pairs(measure):
     """Medians over the rounds of the ratios with / without the programs, of
     two measurements without, and of the values with."""
@@ -159,9 +152,6 @@ def cost(figures):
         figures[f"same_{mtu}"] = round(same, 3)
         figures[f"cpu_{mtu}"] = round(max(cpu_one, cpu_eight), 3)
         figures[f"same_cpu_{mtu}"] = round(same_cpu, 3)
-        if mtu == 1500:
-            (ratio,), _ = pairs(lambda: (udp(),))
-            figures["udp_vs_plain"] = round(ratio, 3)
         remove_pair()
     figures["cpu_vs_plain"] = max(figures["cpu_1500"], figures["cpu_9000"])
 
