@@ -204,6 +204,7 @@ def untagged(kind):
         held = held or Hold()
         if late:
             held.ask(f"claim {source.pid}")
+            time.sleep(0.01)    # For a packet that was being looked up.
             before = [int(n) for n in held.ask("show").split()]
         source.communicate()
         sink.communicate()
