@@ -76,7 +76,7 @@ show(struct identity *id)
     for (int slot = 0; slot < IDENTITY_SLOTS; slot++) {
         others += slot == SLOT ? 0 : t[slot].tx_bytes;
     }
-    job = t[SLOT].tx_bytes;     /* Read once: it grows. */
+    job = t[SLOT].tx_bytes; /* Read once: it grows. */
     printf("%llu %llu\n", job, job + others);
 }
 
