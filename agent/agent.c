@@ -202,6 +202,10 @@ on_job_end(struct job *job, void *a_)
     log_readers_job_end(a->logs, job->name);
     send_telemetry(a);          /* With the last counters of the job. */
     actuator_watch_job(a->actuator, job->name, false);
+    if (a->identity) {
+        identity_clear_control_ports(a->identity,
+                                     actuator_slot(a->actuator, job->name));
+    }
     actuator_remove_job(a->actuator, job->name);
     job_clear(job);
 }
@@ -282,9 +286,9 @@ add_control_port(struct agent *a, struct job *job, uint16_t port)
     if (!control_ports_add(&job->control_ports, htons(port))) {
         return;
     }
-    if (a->actuator->class->set_control_port) {
-        a->actuator->class->set_control_port(a->actuator, job->name,
-                                             htons(port));
+    if (a->identity) {
+        identity_set_control_port(
+            a->identity, actuator_slot(a->actuator, job->name), htons(port));
     }
     HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
         if (flow->job == job) {
@@ -676,7 +680,8 @@ agent_run(struct agent *a)
     tracker_run(a->tracker);
     log_readers_run(a->logs);
     run_lease(a, now);
-    if (a->pods) {
+    if (a->identity) {
+        identity_run(a->identity, now);
         pods_run(a->pods);
     }
     actuator_run(a->actuator);
@@ -700,7 +705,8 @@ agent_wait(struct agent *a)
     progress_socket_wait(a->progress);
     tracker_wait(a->tracker);
     log_readers_wait(a->logs);
-    if (a->pods) {
+    if (a->identity) {
+        identity_wait(a->identity);
         pods_wait(a->pods);
     }
     actuator_wait(a->actuator);

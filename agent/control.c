@@ -80,8 +80,12 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     json_put_integer(json, "version", a->wanted.version);
     json_put_integer(json, "applied", a->applied);
     json_put_integer(json, "lease_left_ms", MAX(until - time_msec(), 0));
+    json_object_put_string(json, "actuator",
+                           agent_actuator_names[a->config->actuator]);
     json_object_put_string(json, "shim",
-                           status.connected ? "connected" : "away");
+                           a->config->actuator != AGENT_SHIM ? "none"
+                           : status.connected                ? "connected"
+                                                             : "away");
     json_object_put(json, "tc", tc_to_json(a->tc));
     json_put_boolean(json, "bypass", status.bypass);
     json_put_boolean(json, "database", ovsdb_idl_is_connected(a->loop->idl));

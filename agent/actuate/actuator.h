@@ -77,7 +77,6 @@ struct actuator {
 };
 
 struct actuator_class {
-    const char *name;
     void (*destroy)(struct actuator *);
     void (*run)(struct actuator *);
     void (*wait)(const struct actuator *);
@@ -92,10 +91,6 @@ struct actuator_class {
     void (*set_flow)(struct actuator *, const struct shim_flow_key *,
                      const char *job, bool control);
     void (*remove_flow)(struct actuator *, const struct shim_flow_key *);
-
-    /* NULL if flows carry their control class. */
-    void (*set_control_port)(struct actuator *, const char *job,
-                             uint16_t port);
 };
 
 static inline void

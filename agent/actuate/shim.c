@@ -760,7 +760,6 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
 }
 
 static const struct actuator_class shim_actuator_class = {
-    .name = "shim",
     .destroy = shim_destroy,
     .run = shim_run,
     .wait = shim_wait,

@@ -4,6 +4,7 @@
 
 #include "controller/decide/first-weights.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "controller/decide/decide-override.h"
@@ -19,17 +20,18 @@ is_starting(const struct job_assignment *a)
     return a->dj->starting && !decide_override_class(a->dj);
 }
 
-/* Returns the bytes of an iteration of all jobs of 'stage' that start. */
-static double
-bytes_of_start(const struct job_assignments *assigned, int stage)
+/* Returns, by stage, the bytes of an iteration of all its jobs that start; the
+ * caller frees. */
+static double *
+bytes_of_starts(const struct job_assignments *assigned)
 {
-    double bytes = 0;
+    double *bytes = xcalloc(MAX(assigned->n_stages, 1), sizeof *bytes);
 
     for (size_t k = 0; k < assigned->n_jobs; k++) {
         const struct decide_job *dj = assigned->jobs[k].dj;
 
-        if (dj->stage == stage && is_starting(&assigned->jobs[k])) {
-            bytes += dj->traits.bytes / dj->iterations;
+        if (is_starting(&assigned->jobs[k])) {
+            bytes[dj->stage] += dj->traits.bytes / dj->iterations;
         }
     }
     return bytes;
@@ -61,19 +63,20 @@ first_weights_place(struct job_assignments *assigned,
                     const struct policy *policy)
 {
     enum order_kind kind = policy->order.kind;
+    double *bytes;
 
     if (order_is_whole(kind)
         || order_classes[kind].service == ORDER_SERVICE_SHARE) {
         return;
     }
+    bytes = bytes_of_starts(assigned);
     for (size_t k = 1; k < assigned->n_jobs; k++) {
         if (is_starting(&assigned->jobs[k])) {
-            move_forward(
-                assigned, k,
-                bytes_of_start(assigned, assigned->jobs[k].dj->stage));
+            move_forward(assigned, k, bytes[assigned->jobs[k].dj->stage]);
         }
     }
     for (size_t k = 0; k < assigned->n_jobs; k++) {
         assigned->jobs[k].rank = k;
     }
+    free(bytes);
 }

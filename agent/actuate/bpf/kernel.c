@@ -88,7 +88,6 @@ write_row(struct kernel_actuator *k, const struct shim_slot *row)
         struct identity_traffic *t = identity_traffic(k->identity);
 
         memset(&t[row->slot], 0, sizeof *t);
-        identity_clear_control_ports(k->identity, row->slot);
         free(k->bursts[row->slot]);
         k->bursts[row->slot] = NULL;
     }
@@ -172,17 +171,6 @@ static uint16_t
 kernel_slot(const struct actuator *a, const char *job)
 {
     return slot_table_number(&kernel_actuator_cast(a)->slots, job);
-}
-
-static void
-kernel_set_control_port(struct actuator *a, const char *job, uint16_t port)
-{
-    uint16_t slot = kernel_slot(a, job);
-
-    if (slot) {
-        identity_set_control_port(kernel_actuator_cast(a)->identity, slot,
-                                  port);
-    }
 }
 
 /* Counters. */
@@ -296,7 +284,6 @@ kernel_run(struct actuator *a)
     struct kernel_actuator *k = kernel_actuator_cast(a);
     long long now = time_msec();
 
-    identity_run(k->identity, now);
     if (k->changed) {
         write_rows(k);
         k->next_count = now; /* Counters of new slots begin at 0. */
@@ -312,7 +299,6 @@ kernel_wait(const struct actuator *a)
 {
     const struct kernel_actuator *k = kernel_actuator_cast(a);
 
-    identity_wait(k->identity);
     poll_timer_wait_until(k->changed ? 0 : k->next_count);
 }
 
@@ -343,7 +329,6 @@ kernel_destroy(struct actuator *a)
 }
 
 static const struct actuator_class kernel_actuator_class = {
-    .name = "bpf",
     .destroy = kernel_destroy,
     .run = kernel_run,
     .wait = kernel_wait,
@@ -353,7 +338,6 @@ static const struct actuator_class kernel_actuator_class = {
     .watch_job = kernel_watch_job,
     .slot = kernel_slot,
     .get_status = kernel_get_status,
-    .set_control_port = kernel_set_control_port,
 };
 
 struct actuator *
