@@ -96,7 +96,7 @@ about_write(const struct options *o, char *text, size_t size)
         fprintf(stream, "switch_queues %s\n",
                 o->strict_switch ? "strict" : "one");
         fprintf(stream, "tag %s\n", o->no_tag ? "off" : "on");
-        fprintf(stream, "host_tags %s\n", o->host_tags ? "yes" : "no");
+        fprintf(stream, "host_tags %s\n", o->host.slot_tags ? "yes" : "no");
         fclose(stream);
     }
 }

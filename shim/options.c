@@ -192,7 +192,7 @@ static const struct option_row rows[] = {
     { "no-tag", OPTION_FLAG, AT(no_tag),
       .help = "leave the DSCP of packets unchanged" },
     { "host-tags", OPTION_CHOICE, AT(host_tags), .value = "no|yes",
-      .deflt = "no",
+      .shown = "yes for ports of the kernel",
       .help = "whether the host's frames have the tags by which "
               "the agent's programs mark their jobs" },
     { "keep-offload", OPTION_FLAG, AT(keep_offload),
@@ -201,15 +201,9 @@ static const struct option_row rows[] = {
       .shown = "auto",
       .help = "mode of an idle loop: auto, busy, sleep or "
               "interrupt" },
-    { "max-flows", OPTION_INTEGER, AT(max_flows), 16, SHIM_MAX_FLOWS, "N",
-      "16384", .help = "size of the flow table, flows" },
-    { "flow-timeout", OPTION_INTEGER, AT(flow_timeout_s), 0, 86400, "SECONDS",
-      "600",
-      .help = "remove flows without packets after this time; 0 keeps "
-              "them" },
     { "vxlan", OPTION_CUSTOM, .value = "ADDRESS[/BITS]", .parse = parse_tunnel,
-      .help = "classify the inner flows of VXLAN tunnels whose two ends are "
-              "such addresses (up to 16 times)" },
+      .help = "find the jobs of received packets by the inner flows of VXLAN "
+              "tunnels whose two ends are such addresses (up to 16 times)" },
     { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "on",
       .help = "congestion control: grant rates of the downlink to its "
               "senders, and pace" },
@@ -301,17 +295,21 @@ options_parse(int argc, char *argv[], struct options *o)
     struct option_outcome outcome;
     char *error;
 
-    *o = (struct options) { .huge = HUGE_AUTO };
+    *o = (struct options){ .huge = HUGE_AUTO, .host_tags = -1 };
     error = option_table_parse(&table, argc, argv, o, &outcome);
     o->help = outcome.help;
     o->version = outcome.version;
     o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
-    o->host.slot_tags = o->host_tags;
     o->host.n_queues = o->uplink.n_queues = o->n_lanes;
     if (error || o->help || o->version || o->show) {
         return error;
     }
     error = check_mode(o, outcome.seen);
+    if (!error && !o->replay) {
+        o->host.slot_tags =
+            (o->host_tags < 0 ? port_driver_has_slot_tags(o->host.driver)
+                              : o->host_tags);
+    }
     return error || o->replay ? error : check_together(o);
 }
 

@@ -32,18 +32,14 @@ struct options {
     enum huge_pages huge;
     bool no_tag;                /* Do not change DSCPs. */
     bool keep_offload;
-    bool host_tags;             /* The host's frames have slot tags.  An
-                                 * option, not a message: it holds without an
-                                 * agent.  "no" by default, which becomes "yes"
-                                 * for ports of the kernel when all agents push
-                                 * tags. */
+    int host_tags;              /* 'slot_tags' of 'host', -1: as the kind of
+                                 * port has it.  An option, not a message: it
+                                 * holds without an agent. */
     bool take_over;             /* From the shim that has 'control'. */
     uint32_t late_us;           /* That the loop may come late. */
     enum loop_poll poll;
-    uint32_t max_flows;
-    uint32_t flow_timeout_s;    /* 0: never. */
     struct prefix_list tunnels; /* Endpoints of VXLAN tunnels whose inner
-                                 * flows are classified. */
+                                 * flows count. */
     bool cc;                    /* Congestion control. */
     uint64_t downlink_bps;
     bool strict_switch;         /* The switch's port to the host serves levels

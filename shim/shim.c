@@ -24,9 +24,8 @@
 #include "shim/cc/cc.h"
 #include "shim/cc/takeover-state.h"
 #include "shim/classify/bursts.h"
-#include "shim/classify/flow-table.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
-#include "shim/classify/miss.h"
 #include "shim/clock/clock.h"
 #include "shim/control/server.h"
 #include "shim/loop/egress.h"
@@ -43,8 +42,7 @@
 #define TAKEOVER_CHECK_MS 20    /* Between two checks for LEAVE. */
 #define HUNG_NS (1000 * MS)     /* Age of a poll above which the shim does not
                                  * notify its service manager. */
-#define TABLES_NS (500 * MS)    /* Longest wait for the agent's tables while
-                                 * the kernel forwards. */
+#define SLOTS_NS (500 * MS)     /* Longest wait for the agent to set slots. */
 
 void
 shim_log(const struct shim *s, const char *template, ...)
@@ -193,26 +191,13 @@ set_congestion(void *s_, const struct shim_congestion *law)
     }
 }
 
-static char *
+static void
 create_tables(struct shim *s)
 {
-    uint64_t timeout = s->options.flow_timeout_s * UINT64_C(1000000000);
-
-    s->flows = flow_table_create(s->options.max_flows, s->boot_id);
-    if (s->flows) {
-        flow_table_set_timeout(s->flows, timeout, clock_now());
-    }
-    if (s->options.host_tags) {
-        s->learned = flow_table_create(s->options.max_flows, s->boot_id);
-    }
+    s->flows = flow_cache_create(s->boot_id);
     s->slots = job_slots_create();
-    s->misses = miss_create();
     s->bursts = bursts_create();
     s->tap = tap_create(TAP_BYTES);
-    if (s->options.host_tags && !s->learned) {
-        return duplicate("no memory");
-    }
-    return s->flows && s->misses ? NULL : duplicate("no memory");
 }
 
 static char *
@@ -269,19 +254,21 @@ create_forward(struct shim *s)
         .max_flows = CC_MAX_FLOWS
     };
     struct forward_config config = {
-        .host = s->host, .uplink = s->uplink, .flows = s->flows,
-        .slots = s->slots, .misses = s->misses, .bursts = s->bursts,
-        .tap = s->tap, .rate_bps = s->options.rate_bps, .mtu = s->options.mtu,
+        .host = s->host,
+        .uplink = s->uplink,
+        .flows = s->flows,
+        .slots = s->slots,
+        .bursts = s->bursts,
+        .tap = s->tap,
+        .rate_bps = s->options.rate_bps,
+        .mtu = s->options.mtu,
         .late_ns = s->options.late_us * UINT64_C(1000),
         .tag = !s->options.no_tag,
         .tunnels = s->options.tunnels.n ? &s->options.tunnels : NULL,
-        .cc = o->cc ? &cc : NULL, .n_lanes = s->options.n_lanes
+        .cc = o->cc ? &cc : NULL,
+        .n_lanes = s->options.n_lanes
     };
 
-    if (o->host_tags) {
-        config.slot_tags = true;
-        config.flows = s->learned;
-    }
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
     if (!s->forward) {
@@ -294,16 +281,23 @@ create_forward(struct shim *s)
 static char *
 create_server(struct shim *s)
 {
-    struct server_config config = {
-        .flows = s->flows, .slots = s->slots, .misses = s->misses,
-        .bursts = s->bursts, .tap = s->tap, .boot_id = s->boot_id,
-        .mtu = s->options.mtu, .aux = s, .get_stats = get_stats,
-        .get_rate = get_rate, .set_rate = set_rate,
-        .set_min_share = set_min_share, .set_congestion = set_congestion,
-        .now = clock_now, .get_ports = get_ports, .get_about = get_about,
-        .take_over = take_over, .get_connections = get_connections,
-        .publish_later = s->old.client != NULL
-    };
+    struct server_config config = { .slots = s->slots,
+                                    .bursts = s->bursts,
+                                    .tap = s->tap,
+                                    .boot_id = s->boot_id,
+                                    .mtu = s->options.mtu,
+                                    .aux = s,
+                                    .get_stats = get_stats,
+                                    .get_rate = get_rate,
+                                    .set_rate = set_rate,
+                                    .set_min_share = set_min_share,
+                                    .set_congestion = set_congestion,
+                                    .now = clock_now,
+                                    .get_ports = get_ports,
+                                    .get_about = get_about,
+                                    .take_over = take_over,
+                                    .get_connections = get_connections,
+                                    .publish_later = s->old.client != NULL };
 
     return server_create(s->options.control, &config, &s->server);
 }
@@ -311,9 +305,10 @@ create_server(struct shim *s)
 char *
 shim_create(struct shim *s)
 {
-    char *error = create_tables(s);
+    char *error;
 
-    error = error ? error : create_ports(s);
+    create_tables(s);
+    error = create_ports(s);
     error = error ? error : create_forward(s);
     error = error ? error : takeover_begin(s);
     error = error ? error : create_server(s);
@@ -332,10 +327,8 @@ shim_destroy(struct shim *s)
     rte_mempool_free(s->pool);
     tap_destroy(s->tap);
     bursts_destroy(s->bursts);
-    miss_destroy(s->misses);
     job_slots_destroy(s->slots);
-    flow_table_destroy(s->learned);
-    flow_table_destroy(s->flows);
+    flow_cache_destroy(s->flows);
 }
 
 /* Restarts 'port' if it no longer works. */
@@ -399,7 +392,6 @@ control_thread(void *s_)
             check = now + CHECK_MS * MS;
             check_port(s, s->host);
             check_port(s, s->uplink);
-            flow_table_age(s->flows, now);
         }
     }
     loop_stop(s->loop);
@@ -418,13 +410,16 @@ telemetry_stats(const char *command, const char *params,
         const char *name;
         const uint64_t *value;
     } rows[] = {
-        { "tx_packets", &stats.tx_packets }, { "tx_bytes", &stats.tx_bytes },
-        { "rx_packets", &stats.rx_packets }, { "rx_bytes", &stats.rx_bytes },
+        { "tx_packets", &stats.tx_packets },
+        { "tx_bytes", &stats.tx_bytes },
+        { "rx_packets", &stats.rx_packets },
+        { "rx_bytes", &stats.rx_bytes },
         { "tx_ip_bytes", &stats.tx_ip_bytes },
         { "tx_default_bytes", &stats.tx_default_bytes },
         { "queue_dropped", &stats.queue_dropped },
-        { "misses", &stats.misses }, { "queued_bytes", &stats.queued_bytes },
+        { "queued_bytes", &stats.queued_bytes },
         { "busy_ns", &stats.busy_ns },
+        { "untagged", &stats.untagged },
     };
 
     (void) command;
@@ -501,7 +496,7 @@ shim_run(struct shim *s)
                                "The shim's counters. No parameters.");
     shim_log(s, "forwards between %s and %s", port_iface(s->host),
              port_iface(s->uplink));
-    end_bypass(s, TABLES_NS);
+    end_bypass(s, SLOTS_NS);
     loop_on_gap(s->loop, on_gap, s);
     run_loops(s);
     pthread_join(thread, NULL);

@@ -26,11 +26,10 @@
 #include "shim/takeover.h"
 
 struct bursts;
-struct flow_table;
+struct flow_cache;
 struct forward;
 struct job_slots;
 struct loop;
-struct miss;
 struct port;
 struct rte_mempool;
 struct server;
@@ -41,10 +40,8 @@ struct shim {
     uint64_t boot_id;
     struct rte_mempool *pool;
     struct port *host, *uplink;
-    struct flow_table *flows;   /* The agent's. */
-    struct flow_table *learned; /* From slot tags, NULL without --host-tags. */
+    struct flow_cache *flows;
     struct job_slots *slots;
-    struct miss *misses;
     struct bursts *bursts;
     struct tap *tap;
     struct forward *forward;

@@ -16,7 +16,6 @@
 #include "base/service-notify.h"
 #include "shim/cc/cc.h"
 #include "shim/cc/takeover-state.h"
-#include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
 #include "shim/clock/clock.h"
 #include "shim/control/server.h"
@@ -34,8 +33,9 @@
 #define DRAIN_NS (30 * MS)      /* Until the queues are empty. */
 #define LEAVE_NS (300 * MS)     /* From STOP to LEAVE. */
 
-#define TABLES_MS 2000          /* Longest wait for a reply while the old shim
-                                 * forwards. */
+#define SLOTS_MS                                        \
+    2000 /* Longest wait for a reply while the old shim \
+          * forwards. */
 #define STEP_MS 250             /* Longest reply while no shim forwards. */
 
 /* Makes the loops stop receiving, or receive again.  Returns false if they do
@@ -122,26 +122,11 @@ copy_slots(struct takeover *t, struct job_slots *slots)
     const void *body = NULL;
     size_t size = 0;
     int error = shim_client_transact(t->client, SHIM_SLOT_LIST, NULL, 0,
-                                     TABLES_MS, &body, &size);
+                                     SLOTS_MS, &body, &size);
     const struct shim_slot *slot = body;
 
     for (size_t i = 0; !error && i < size / sizeof *slot; i++) {
         error = job_slots_set(slots, &slot[i]);
-    }
-    return error;
-}
-
-static int
-copy_flows(struct takeover *t, struct flow_table *flows)
-{
-    const void *body = NULL;
-    size_t size = 0;
-    int error = shim_client_transact(t->client, SHIM_FLOW_LIST, NULL, 0,
-                                     TABLES_MS, &body, &size);
-    const struct shim_flow *flow = body;
-
-    for (size_t i = 0; !error && i < size / sizeof *flow; i++) {
-        error = flow_table_set_flow(flows, &flow[i]);
     }
     return error;
 }
@@ -166,15 +151,15 @@ takeover_begin(struct shim *s)
                        strerror(error));
     }
     t->pid = server_pid(t->client);
-    error = shim_client_transact(t->client, SHIM_HELLO, NULL, 0, TABLES_MS,
+    error = shim_client_transact(t->client, SHIM_HELLO, NULL, 0, SLOTS_MS,
                                  NULL, NULL);
     if (error) {
         return message("%s: the shim there does not answer (%s)", path,
                        strerror(error));
     }
-    return (copy_slots(t, s->slots) || copy_flows(t, s->flows)
-            ? duplicate("takeover: the old shim does not send its tables")
-            : NULL);
+    return (copy_slots(t, s->slots)
+                ? duplicate("takeover: the old shim does not send its slots")
+                : NULL);
 }
 
 static int

@@ -6,7 +6,7 @@
 /* The takeover: replaces a running shim by a new process ("--take-over").
  *
  * Two shims on the same interfaces receive the same frames, so only one may
- * forward.  The new shim creates all that it needs and copies the tables while
+ * forward.  The new shim creates all that it needs and copies the slots while
  * the old one forwards.  Then it sends SHIM_TAKE_OVER over the old shim's
  * control socket:
  *
@@ -18,6 +18,9 @@
  *
  * If LEAVE does not arrive within 300 ms of STOP, the old shim receives again:
  * a new shim that crashes during the takeover does not disconnect the host.
+ *
+ * The new shim learns the slots of received packets itself, from the tags of
+ * the next packets of their flows.
  *
  * The old shim, in its control thread:
  *
@@ -67,7 +70,7 @@ int takeover_step(struct shim *, uint32_t step);
 bool takeover_expired(struct shim *, uint64_t now);
 
 /* The new shim's side.  Each returns NULL or a message.  takeover_begin()
- * copies the old shim's tables and connects 'shim->old', unless no shim has
+ * copies the old shim's slots and connects 'shim->old', unless no shim has
  * the control socket; then takeover_finish() does nothing. */
 char *takeover_begin(struct shim *);
 char *takeover_finish(struct shim *);

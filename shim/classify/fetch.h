@@ -58,25 +58,18 @@ clear_missing_tags(struct rte_mbuf **frames, uint16_t n, uint16_t *tags)
     return n_missing;
 }
 
-/* Fetches and classifies frames from the host, by their slot tags if they
- * should have some. */
+/* Fetches and classifies frames from the host by their slot tags. */
 static inline void
 classify_frames(struct classifier *c, struct rte_mbuf **frames, uint16_t n,
-                uint64_t now, bool leased, struct packet *packets,
-                struct verdict *v)
+                bool leased, struct packet *packets, struct verdict *v)
 {
     uint16_t tags[CLASSIFY_BURST];
 
-    if (!c->slot_tags) {
-        fetch_packets(frames, n, packets);
-        classify_burst_from_host(c, packets, n, now, leased, v);
-        return;
-    }
     if (!(fetch_with_tags(frames, n, packets, tags)
           & RTE_MBUF_F_RX_VLAN_STRIPPED)) {
         counter_add(&c->n_untagged, clear_missing_tags(frames, n, tags));
     }
-    classify_burst_by_tags(c, packets, tags, n, leased, v);
+    classify_burst_from_host(c, packets, tags, n, leased, v);
 }
 
 #endif /* shim/classify/fetch.h */

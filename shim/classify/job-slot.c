@@ -11,14 +11,18 @@
 
 #define NS_PER_MS 1000000u
 
+_Static_assert(SLOT_TAG_SLOT == SHIM_MAX_SLOTS - 1
+                   && SLOT_TAG_CONTROL == SHIM_MAX_SLOTS,
+               "two rows of words");
+
 struct job_slots {
     struct job_counters counters[SHIM_MAX_SLOTS];
     struct job_counters *lanes[JOB_SLOTS_MAX_LANES];    /* Counters of each
                                                          * lane, lane 0 being
                                                          * 'counters'; or
                                                          * NULL. */
-    uint32_t words[SHIM_MAX_SLOTS + FLOW_CONTROL];      /* A struct treatment,
-                                                         * 0: not in use. */
+    uint32_t words[2 * SHIM_MAX_SLOTS]; /* By slot and SLOT_TAG_CONTROL: a
+                                         * struct treatment, 0: not in use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
     uint32_t default_dscp, control_dscp;
     uint64_t level_dscps;               /* Bit N: DSCP N is of a level, or
@@ -214,7 +218,7 @@ set_words(struct job_slots *js, uint16_t slot, uint32_t word)
     bool has_control = word && is_ordered(js->rows[slot].level);
 
     __atomic_store_n(&js->words[slot], word, __ATOMIC_RELAXED);
-    __atomic_store_n(&js->words[slot | FLOW_CONTROL],
+    __atomic_store_n(&js->words[slot | SLOT_TAG_CONTROL],
                      has_control ? control : word, __ATOMIC_RELAXED);
 }
 

@@ -5,8 +5,8 @@
 
 /* Job slots: level, DSCP and counters of each job.
  *
- * A flow points to a slot and never changes; the controller's order changes
- * only the slot's level and DSCP.  Both are in one word, so that the loop
+ * A packet's tag has its slot; the controller's order changes the slot's level
+ * and DSCP.  Both are in one word, so that the loop
  * never combines the level of one order with the DSCP of another.
  *
  * The order itself is exact: the slots of one rank and level are a class, and
@@ -14,9 +14,9 @@
  * they have changed.
  *
  * A job whose level is neither control nor default has a second treatment, for
- * its flows in the control class, at SLOT | FLOW_CONTROL: the control level
- * and the DSCP of job_slots_set_control(), which also has the DSCPs of all
- * levels: packets of no job must not have them, see tag.h.
+ * its packets in the control class, at SLOT | SLOT_TAG_CONTROL: the control
+ * level and the DSCP of job_slots_set_control(), which also has the DSCPs of
+ * all levels: packets of no job must not have them, see tag.h.
  *
  * The agent's lease limits how long the slots are valid.  Without a lease
  * every slot is treated like slot 0, which is no job: default level and DSCP.
@@ -37,8 +37,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "shim/classify/flow-table.h"
 #include "wire/shim-protocol.h"
+#include "wire/slot-tag.h"
 
 struct treatment {
     uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */
@@ -49,13 +49,13 @@ struct treatment {
 
 /* The treatments of all slots, for the lookup of several. */
 struct job_treatments {
-    const uint32_t *words;      /* By slot and FLOW_CONTROL: a struct
-                                 * treatment, or 0. */
+    const uint32_t *words;      /* By slot and SLOT_TAG_CONTROL: a
+                                 * struct treatment, or 0. */
     uint32_t mask;              /* For 'words': 0 without a lease. */
     uint32_t by_default;        /* Replaces 0. */
 };
 
-/* 'slot' is below SHIM_MAX_SLOTS, with or without FLOW_CONTROL. */
+/* 'slot' is below SHIM_MAX_SLOTS, with or without SLOT_TAG_CONTROL. */
 static inline struct treatment
 job_treatment(const struct job_treatments *jt, uint16_t slot)
 {

@@ -5,10 +5,10 @@
 
 /* Parses frames.
  *
- * A frame belongs to a job if its 5-tuple does.  The parser finds the 5-tuple
- * as the host sees it ("local" is the host's side in both directions), and the
- * IP header, so that its DSCP can be written.  All lengths in the frame are
- * checked against its size.
+ * A received frame belongs to the job whose packets the host has sent with the
+ * same 5-tuple.  The parser finds the 5-tuple as the host sees it ("local" is
+ * the host's side in both directions), and the IP header, so that its DSCP can
+ * be written.  All lengths in the frame are checked against its size.
  *
  * Up to two VLAN tags and, in IPv6, up to four extension headers are skipped.
  * Fragments have no key, not even the first one, which has the ports: so all
@@ -32,11 +32,11 @@
  *    struct parsed p;
  *
  *    if (parse_common(data, length, true, &id)) {
- *        ...look id up...
+ *        ...id is the flow...
  *    } else {
  *        parse_frame(data, length, true, &p);
  *        if (p.kind == PARSED_FLOW) {
- *            ...look p.key up...
+ *            ...p.key is the flow...
  *        }
  *    }
  *
@@ -51,7 +51,7 @@
 #include <smmintrin.h>
 #endif
 
-#include "shim/classify/flow-table.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/prefix.h"
 #include "wire/shim-protocol.h"
 

@@ -15,22 +15,17 @@
 #include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
-#include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
-#include "shim/classify/miss.h"
 #include "wire/buffer.h"
 
 #define CAPTURE_MS 10           /* Time between two reads of the tap. */
-#define MAX_BACKLOG (4u << 20)  /* Bytes that wait for a client before it is
-                                 * disconnected. */
-#define MAX_EVENTS (64u << 10)  /* Bytes that wait for a client before it
-                                 * misses events. */
-#define MISS_BATCH 64
+#define MAX_BACKLOG                                         \
+    (4u << 20) /* Bytes that wait for a client before it is \
+                * disconnected. */
 #define CAPTURE_BATCH (256u << 10)      /* Bytes sent at a time. */
 
 struct client {
     int fd;                     /* -1: this element is free. */
-    bool subscribed;            /* Receives misses. */
     bool captures;              /* Receives captured frames. */
     bool closing;               /* Disconnect when its replies are sent. */
     struct buffer rx, tx;
@@ -251,8 +246,6 @@ get_hello(const struct server_config *c, struct shim_hello *hello)
                                   .mtu = c->mtu,
                                   .pid = getpid(),
                                   .n_slots = job_slots_count(c->slots),
-                                  .n_flows = flow_table_count(c->flows),
-                                  .max_flows = flow_table_max(c->flows),
                                   .lease_left_ms = job_slots_lease_left_ms(
                                       c->slots, c->now()) };
     return sizeof *hello;
@@ -278,7 +271,6 @@ get_stats(const struct server_config *c, struct shim_stats *stats)
     memset(stats, 0, sizeof *stats);
     c->get_stats(c->aux, stats);
     stats->boot_id = c->boot_id;
-    flow_table_stats(c->flows, stats);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         struct shim_slot_stats *slot = &slots[stats->n_slot_stats];
 
@@ -330,17 +322,6 @@ get_about(const struct server_config *c, char *text, size_t *size)
     return 0;
 }
 
-/* Lists as many flows as fit into one message behind 'size' bytes. */
-static size_t
-list_flows(const struct server_config *c, struct shim_cursor *cursor,
-           struct shim_flow *flows, size_t size)
-{
-    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg) - size;
-
-    return size + flow_table_list(c->flows, &cursor->next, flows,
-                                  max / sizeof *flows) * sizeof *flows;
-}
-
 /* Resets the bursts of 'slot' if it is free: they are the previous job's. */
 static void
 reset_bursts(const struct server_config *c, uint16_t slot)
@@ -374,27 +355,6 @@ clear_slots(const struct server_config *c, const uint16_t *slots, size_t n)
         error = job_slots_clear(c->slots, slots[i]);
     }
     return error;
-}
-
-static int
-add_flows(const struct server_config *c, const struct shim_flow *flows,
-          size_t n)
-{
-    int error = 0;
-
-    for (size_t i = 0; i < n && !error; i++) {
-        error = flow_table_set_flow(c->flows, &flows[i]);
-    }
-    return error;
-}
-
-static void
-delete_flows(const struct server_config *c, const struct shim_flow_key *keys,
-             size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        flow_table_delete(c->flows, &keys[i]);
-    }
 }
 
 static int
@@ -464,7 +424,6 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         size_t *reply_size)
 {
     const struct server_config *c = &s->config;
-    struct shim_cursor from_start = { .next = 0 }, *page = s->reply;
     const void *body = s->request;
     const struct shim_control *control = body;
     const struct shim_lease *lease = body;
@@ -475,14 +434,6 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         return 0;
     case SHIM_SLOT_LIST:
         *reply_size = list_slots(c, s->reply);
-        return 0;
-    case SHIM_FLOW_LIST:
-        *reply_size = list_flows(c, &from_start, s->reply, 0);
-        return 0;
-    case SHIM_FLOW_PAGE:
-        *page = *(const struct shim_cursor *) body;
-        *reply_size = list_flows(c, page, (struct shim_flow *) (page + 1),
-                                 sizeof *page);
         return 0;
     case SHIM_STATS:
         *reply_size = get_stats(c, s->reply);
@@ -502,11 +453,6 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         return set_slots(c, body, size / sizeof(struct shim_slot));
     case SHIM_SLOT_CLEAR:
         return clear_slots(c, body, size / sizeof(uint16_t));
-    case SHIM_FLOW_ADD:
-        return add_flows(c, body, size / sizeof(struct shim_flow));
-    case SHIM_FLOW_DELETE:
-        delete_flows(c, body, size / sizeof(struct shim_flow_key));
-        return 0;
     case SHIM_RATE:
         c->set_rate(c->aux, ((const struct shim_rate *) body)->bps);
         return 0;
@@ -526,10 +472,6 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         return get_connections(c, s->reply, reply_size);
     case SHIM_CAPTURE:
         return begin_capture(s, client);
-    case SHIM_SUBSCRIBE:
-        client->subscribed = true;
-        miss_repeat(c->misses);
-        return 0;
     default:
         return EOPNOTSUPP;
     }
@@ -603,26 +545,6 @@ run_client(struct server *s, struct client *c)
     }
 }
 
-/* Sends new misses to all subscribers but those that read too slowly. */
-static void
-send_misses(struct server *s)
-{
-    struct shim_flow_key keys[MISS_BATCH];
-    uint32_t n;
-
-    do {
-        n = miss_take(s->config.misses, keys, MISS_BATCH);
-        for (int i = 0; n && i < SERVER_MAX_CLIENTS; i++) {
-            struct client *c = &s->clients[i];
-
-            if (c->fd >= 0 && c->subscribed && !c->closing
-                && buffer_size(&c->tx) < MAX_EVENTS) {
-                send_message(c, SHIM_MISS, 0, 0, keys, n * sizeof *keys);
-            }
-        }
-    } while (n == MISS_BATCH);
-}
-
 /* Sends captured frames, as fast as the client reads them.  A capture ends
  * with the client's connection. */
 static void
@@ -654,9 +576,7 @@ server_wait(struct server *s, struct pollfd fds[SERVER_MAX_FDS])
 {
     int n = 0;
 
-    fds[n++] = (struct pollfd) { .fd = s->fd, .events = POLLIN };
-    fds[n++] = (struct pollfd) { .fd = miss_fd(s->config.misses),
-                                 .events = POLLIN };
+    fds[n++] = (struct pollfd){ .fd = s->fd, .events = POLLIN };
     for (int i = 0; i < SERVER_MAX_CLIENTS; i++) {
         struct client *c = &s->clients[i];
         bool full = c->closing || buffer_size(&c->tx) >= SHIM_MAX_MESSAGE;
@@ -676,7 +596,6 @@ void
 server_run(struct server *s)
 {
     accept_clients(s);
-    send_misses(s);
     if (s->captures) {
         send_captured(s);
     }

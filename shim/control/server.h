@@ -5,10 +5,10 @@
 
 /* Server of the shim's control socket: see wire/shim-protocol.h.
  *
- * The agent writes the tables and reads the counters here.  Other processes of
- * the host may try to connect, so the socket has mode 0600, a client must be
- * root or the shim's own user, and an invalid message can do no more than end
- * its connection.  A client that does not read its replies is disconnected
+ * The agent writes the job slots and reads the counters here.  Other processes
+ * of the host may try to connect, so the socket has mode 0600, a client must
+ * be root or the shim's own user, and an invalid message can do no more than
+ * end its connection.  A client that does not read its replies is disconnected
  * before they cost much memory.
  *
  *    error = server_create(path, &config, &server);
@@ -18,8 +18,8 @@
  *        server_run(server);
  *    }
  *
- * The tables and what 'aux' points to stay the caller's.  One thread, which is
- * the only one that changes the tables. */
+ * The slots and what 'aux' points to stay the caller's.  One thread, which is
+ * the only one that changes the slots. */
 
 #include <poll.h>
 #include <stdbool.h>
@@ -29,37 +29,33 @@
 #include "wire/shim-protocol.h"
 
 struct bursts;
-struct flow_table;
 struct job_slots;
-struct miss;
 struct server;
 struct tap;
 
 #define SERVER_MAX_CLIENTS 16
-#define SERVER_MAX_FDS (SERVER_MAX_CLIENTS + 2)
+#define SERVER_MAX_FDS (SERVER_MAX_CLIENTS + 1)
 
 struct server_config {
-    struct flow_table *flows;
     struct job_slots *slots;
-    struct miss *misses;
     struct bursts *bursts;      /* NULL: bursts are not measured. */
     struct tap *tap;            /* NULL: captures are not supported. */
     uint64_t boot_id;
     uint32_t mtu;
 
-    /* The rest of the shim.  get_stats() fills in the counters that are not in
-     * the tables. */
+    /* The rest of the shim.  get_stats() fills in the counters of all but
+     * the slots. */
     void *aux;
     void (*get_stats)(void *aux, struct shim_stats *);
     uint64_t (*get_rate)(void *aux);
     void (*set_rate)(void *aux, uint64_t bps);
     void (*set_min_share)(void *aux, uint32_t share);
     void (*set_congestion)(void *aux, const struct shim_congestion *);
-    uint64_t (*now)(void);      /* Nanoseconds, the clock of the tables. */
+    uint64_t (*now)(void); /* Nanoseconds, the clock of the slots. */
 
     /* Optional.  take_over() executes a step of struct shim_take_over, returns
      * 0 or a positive errno, and fills in the state that is not in the
-     * tables. */
+     * slots. */
     void (*get_ports)(void *aux, struct shim_ports *);
     int (*take_over)(void *aux, uint32_t step, struct shim_state *);
 

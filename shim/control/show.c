@@ -2,10 +2,8 @@
 
 #include "shim/control/show.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -20,9 +18,10 @@ show_hello(const void *body, size_t size, FILE *stream)
     const struct shim_hello *h = body;
 
     if (size >= sizeof *h) {
-        fprintf(stream, "boot_id %016"PRIx64" pid %u rate %"PRIu64" mtu %u "
-                "slots %u flows %u/%u lease_ms %u\n", h->boot_id, h->pid,
-                h->rate_bps, h->mtu, h->n_slots, h->n_flows, h->max_flows,
+        fprintf(stream,
+                "boot_id %016" PRIx64 " pid %u rate %" PRIu64 " mtu %u "
+                "slots %u lease_ms %u\n",
+                h->boot_id, h->pid, h->rate_bps, h->mtu, h->n_slots,
                 h->lease_left_ms);
     }
 }
@@ -67,17 +66,17 @@ show_stats(const void *body, size_t size, FILE *stream)
     static const struct {
         const char *name;
         size_t offset;
-    } rows[] = {
-        ROW(tx_packets),      ROW(tx_bytes),      ROW(rx_packets),
-        ROW(rx_bytes),        ROW(tx_ip_bytes),   ROW(tx_default_bytes),
-        ROW(queue_dropped),   ROW(port_dropped),  ROW(misses),
-        ROW(malformed),       ROW(queued_bytes),  ROW(busy_ns),
-        ROW(late_bytes),      ROW(port_restarts), ROW(checksums_completed),
-        ROW(long_refused),    ROW(flows_refused), ROW(flows_aged),
-        ROW(cc_flows),        ROW(cc_windows),    ROW(cc_grants_sent),
-        ROW(cc_grants_taken), ROW(cc_marks),      ROW(lane_lost),
-        ROW(untagged)
-    };
+    } rows[] = { ROW(tx_packets),      ROW(tx_bytes),
+                 ROW(rx_packets),      ROW(rx_bytes),
+                 ROW(tx_ip_bytes),     ROW(tx_default_bytes),
+                 ROW(queue_dropped),   ROW(port_dropped),
+                 ROW(malformed),       ROW(queued_bytes),
+                 ROW(busy_ns),         ROW(late_bytes),
+                 ROW(port_restarts),   ROW(checksums_completed),
+                 ROW(long_refused),    ROW(cc_flows),
+                 ROW(cc_windows),      ROW(cc_grants_sent),
+                 ROW(cc_grants_taken), ROW(cc_marks),
+                 ROW(lane_lost),       ROW(untagged) };
     const struct shim_slot_stats *slots;
     const struct shim_stats *s = body;
 
@@ -104,45 +103,6 @@ show_slots(const void *body, size_t size, FILE *stream)
                 "name %.*s\n", s->slot, s->level, s->dscp, s->rank,
                 s->weight / 1000.0, (int) sizeof s->name, s->name);
     }
-}
-
-static void
-show_flows(const struct shim_flow *f, size_t n, FILE *stream)
-{
-    for (; n; f++, n--) {
-        char local[INET6_ADDRSTRLEN], remote[INET6_ADDRSTRLEN];
-        int family = f->key.family == 4 ? AF_INET : AF_INET6;
-
-        inet_ntop(family, f->key.local, local, sizeof local);
-        inet_ntop(family, f->key.remote, remote, sizeof remote);
-        fprintf(stream, "flow slot %u %s local %s %u remote %s %u\n", f->slot,
-                f->key.protocol == IPPROTO_TCP ? "tcp" : "udp", local,
-                ntohs(f->key.local_port), remote, ntohs(f->key.remote_port));
-    }
-}
-
-static int
-show_pages(struct shim_client *c, FILE *stream)
-{
-    struct shim_cursor cursor = { .next = 0 };
-
-    do {
-        const struct shim_cursor *page;
-        const void *body;
-        size_t size;
-        int error = shim_client_transact(c, SHIM_FLOW_PAGE, &cursor,
-                                         sizeof cursor, TIMEOUT_MS, &body,
-                                         &size);
-
-        if (error || size < sizeof cursor) {
-            return error ? error : EPROTO;
-        }
-        page = body;
-        cursor = *page;
-        show_flows((const struct shim_flow *) (page + 1),
-                   (size - sizeof cursor) / sizeof(struct shim_flow), stream);
-    } while (cursor.next);
-    return 0;
 }
 
 char *
@@ -172,7 +132,6 @@ shim_show(const char *path, FILE *stream)
             error = 0;          /* A shim of an older version. */
         }
     }
-    error = error ? error : show_pages(c, stream);
     shim_client_close(c);
     return (error ? message("%s: no shim answers there (%s)", path,
                             strerror(error)) : NULL);

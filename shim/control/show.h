@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Prints the state of the shim with the control socket 'path': tables and
+/* Prints the state of the shim with the control socket 'path': slots and
  * counters.  Returns NULL or a message. */
 char *shim_show(const char *path, FILE *);
 

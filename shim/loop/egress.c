@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/classify/classify.h"
-#include "shim/classify/fetch.h"
 #include "shim/classify/job-slot.h"
 #include "shim/classify/tag.h"
 #include "shim/clock/counter.h"
@@ -599,73 +598,4 @@ egress_send(struct egress *e, uint64_t now)
     }
     e->behind = rank_queues_due(e->queues) <= now;
     return port_flush(e->config.uplink, now);
-}
-
-struct reclassify_ctx {
-    struct egress *egress;
-    struct classifier *classifier;
-};
-
-/* Makes a packet that now belongs to a job an item of it, and lets retag()
- * update its DSCP when it leaves.  Returns its control queue, or 0. */
-static uint16_t
-update_item(struct egress *e, struct queue_item *item, struct verdict *v)
-{
-    struct rte_mbuf *frame = item->packet;
-    uint8_t order = e->n_orders - 1;
-
-    if (is_control(v)) {
-        if (e->config.tag) {
-            tag_frame(rte_pktmbuf_mtod(frame, uint8_t *),
-                      rte_pktmbuf_data_len(frame), v->treatment,
-                      job_slots_level_dscps(e->config.slots));
-        }
-        police(e, frame, v);
-    }
-    *item = item_of(e, frame, v);
-    item->order = order;
-    return is_control(v) ? v->queue : 0;
-}
-
-static void
-find_slots(void *ctx_, struct queue_item *items, uint16_t *queues, uint32_t n)
-{
-    struct rte_mbuf *frames[RECLASSIFY_BURST];
-    struct packet packets[RECLASSIFY_BURST] = { { NULL } };
-    struct verdict verdicts[RECLASSIFY_BURST];
-    struct reclassify_ctx *ctx = ctx_;
-    struct egress *e = ctx->egress;
-
-    for (uint32_t i = 0; i < n; i++) {
-        frames[i] = items[i].packet;
-    }
-    fetch_packets(frames, n, packets);
-    classify_burst_again(ctx->classifier, packets, n, e->leased, verdicts);
-    for (uint32_t i = 0; i < n; i++) {
-        if (verdicts[i].slot) {
-            queues[i] = update_item(e, &items[i], &verdicts[i]);
-        }
-    }
-}
-
-static void
-drop_reclassified(void *ctx_, const struct queue_item *item)
-{
-    struct reclassify_ctx *ctx = ctx_;
-
-    drop_item(ctx->egress, item);
-}
-
-_Static_assert(RECLASSIFY_BURST <= CLASSIFY_BURST, "one lookup each");
-
-/* Moves queued frames of flows that have become known to the queues of their
- * jobs.  Returns the number of frames looked up. */
-uint32_t
-egress_reclassify(struct egress *e, struct classifier *classifier)
-{
-    struct reclassify_ctx ctx = { e, classifier };
-
-    return rank_queues_reclassify(e->queues, &(struct reclassify_cb) {
-        find_slots, drop_reclassified, &ctx,
-    });
 }

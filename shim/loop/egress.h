@@ -21,13 +21,6 @@
  * new level.  With the old DSCP it would wait again at the switch, where later
  * frames of its flow would overtake it: TCP takes that for a loss.
  *
- * When a flow becomes known, egress_reclassify() moves its queued frames to
- * the queue of its job, before its next frame.  Otherwise an agent that starts
- * on a busy host would leave 400 ms of the uplink in the queue of unclassified
- * frames, which drains at its minimum share for 20 s and more, in front of
- * every unknown flow.  The whole queue is scanned, because an index by flow
- * would cost every packet; the scan is limited to a tenth of the time.
- *
  *    egress_push_burst(e, frames, verdicts, n, now);
  *    ...
  *    egress_send(e, now);
@@ -50,7 +43,6 @@
 
 #include "wire/shim-protocol.h"
 
-struct classifier;
 struct egress;
 struct job_slots;
 struct port;
@@ -77,7 +69,6 @@ void egress_destroy(struct egress *);
 void egress_push_burst(struct egress *, struct rte_mbuf **,
                        struct verdict *, uint32_t n, uint64_t now);
 void egress_push(struct egress *, struct rte_mbuf *, const struct verdict *);
-uint32_t egress_reclassify(struct egress *, struct classifier *);
 bool egress_send(struct egress *, uint64_t now);
 uint64_t egress_until_due(const struct egress *, uint64_t now);
 bool egress_is_empty(const struct egress *);

@@ -13,7 +13,6 @@
 #include "shim/classify/bursts.h"
 #include "shim/classify/classify.h"
 #include "shim/classify/fetch.h"
-#include "shim/classify/flow-table.h"
 #include "shim/classify/tag.h"
 #include "shim/clock/counter.h"
 #include "shim/loop/ack-queue.h"
@@ -30,9 +29,6 @@ struct forward {
                                  * messages of 'cc'; NULL before. */
     struct ack_queues acks;
     struct lanes *lanes;        /* NULL if this is the only one. */
-    uint32_t changes;           /* flow_table_changes() of this poll. */
-    uint32_t reclassified;      /* 'changes' of the last reclassification. */
-    uint64_t reclassify_after;  /* Earliest time of the next one. */
     unsigned int first;         /* Lane whose frames for the host are sent
                                  * first in this poll. */
 
@@ -46,9 +42,7 @@ struct forward {
     bool ending;
 };
 
-#define MAX_DISCARDS 256        /* Bursts: more than a port's ring holds. */
-#define RECLASSIFY_NS 300       /* Time between reclassifications for each
-                                 * queued frame, which takes about 30 ns. */
+#define MAX_DISCARDS 256 /* Bursts: more than a port's ring holds. */
 
 /* Sends a message of congestion control.  Without a packet buffer it is
  * lost. */
@@ -107,9 +101,7 @@ forward_create(const struct forward_config *config)
     f->config = *config;
     f->classifier = (struct classifier){ .flows = config->flows,
                                          .slots = config->slots,
-                                         .misses = config->misses,
-                                         .tunnels = config->tunnels,
-                                         .slot_tags = config->slot_tags };
+                                         .tunnels = config->tunnels };
     f->egress = egress_create(&egress);
     f->cc = config->cc ? create_cc(f) : NULL;
     if (config->n_lanes > 1) {
@@ -133,32 +125,6 @@ forward_destroy(struct forward *f)
     }
 }
 
-/* Looks up again the queued frames that had no job when they arrived, and
- * moves them to their job's queue.  Frames that this poll has classified,
- * perhaps before the last change, are queued when the next poll does so. */
-static void __attribute__((noinline))
-reclassify_now(struct forward *f, uint64_t now)
-{
-    if (now >= f->reclassify_after) {
-        uint32_t n = egress_reclassify(f->egress, &f->classifier);
-
-        f->reclassified = f->changes;
-        f->reclassify_after = now + (uint64_t) n * RECLASSIFY_NS;
-    }
-}
-
-/* Must precede the queueing of classified frames, so that they do not overtake
- * queued frames of their flow. */
-static inline void
-reclassify(struct forward *f, uint64_t now)
-{
-    uint32_t changes = flow_table_changes(f->config.flows);
-
-    if (__builtin_expect(changes != f->reclassified, 0)) {
-        reclassify_now(f, now);
-    }
-}
-
 /* Queues frames that this or another lane has classified. */
 static inline void
 push_frames(struct forward *f, struct rte_mbuf **frames,
@@ -166,7 +132,6 @@ push_frames(struct forward *f, struct rte_mbuf **frames,
             uint16_t n, uint64_t now)
 {
     if (!egress_is_empty(f->egress)) {
-        reclassify(f, now);
         ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
     }
     for (uint16_t i = 0; f->config.bursts && i < n; i++) {
@@ -259,7 +224,7 @@ receive_from_host(struct forward *f, uint64_t now)
             return true;
         }
     }
-    classify_frames(&f->classifier, frames, n, now,
+    classify_frames(&f->classifier, frames, n,
                     job_slots_leased(f->config.slots, now), packets, verdicts);
     if (f->cc) {
         control_from_host(f, frames, packets, verdicts, n, now);
@@ -435,8 +400,6 @@ forward_poll(struct forward *f, uint64_t now)
     bool at_rest = f->ended && (!f->lanes || lanes_have_ended(f->lanes));
     bool received, sent;
 
-    f->changes = flow_table_changes(f->config.flows);
-    reclassify(f, now);
     received = !f->ended && receive_from_host(f, now);
     received |= f->lanes && collect_from_lanes(f, now);
     sent = egress_send(f->egress, now);
@@ -513,7 +476,6 @@ forward_stats(const struct forward *f, struct shim_stats *stats)
     }
     stats->rx_packets = counter_get(&f->rx_packets);
     stats->rx_bytes = counter_get(&f->rx_bytes);
-    stats->misses = counter_get(&f->classifier.n_misses);
     stats->malformed = counter_get(&f->classifier.n_malformed);
     stats->untagged = counter_get(&f->classifier.n_untagged);
     stats->lane_lost = 0;

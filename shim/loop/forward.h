@@ -24,7 +24,7 @@
  *        }
  *    }
  *
- * The ports, tables and misses stay the caller's and must outlive it.
+ * The ports and tables stay the caller's and must outlive it.
  * forward_poll() is for one thread, the other functions for the control
  * thread. */
 
@@ -38,27 +38,24 @@ struct bursts;
 struct cc;
 struct cc_config;
 struct egress;
-struct flow_table;
+struct flow_cache;
 struct forward;
 struct job_slots;
 struct lane;
-struct miss;
 struct port;
 struct tap;
 struct wake;
 
 struct forward_config {
     struct port *host, *uplink;
-    struct flow_table *flows;
+    struct flow_cache *flows;
     struct job_slots *slots;
-    struct miss *misses;
     struct bursts *bursts;      /* NULL: not counted. */
     struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Rate of the uplink, bit/s. */
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
-    bool slot_tags;             /* See struct classifier. */
     const struct prefix_list *tunnels;  /* See struct classifier; must outlive
                                          * the object. */
     const struct cc_config *cc; /* Congestion control, NULL for none; its

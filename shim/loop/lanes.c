@@ -11,9 +11,7 @@
 #include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/classify/fetch.h"
-#include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
-#include "shim/classify/miss.h"
 #include "shim/classify/parse.h"
 #include "shim/classify/tag.h"
 #include "shim/clock/counter.h"
@@ -34,8 +32,7 @@ struct lane_sent {
 };
 
 struct lane {
-    struct forward_config config;       /* With this lane's 'misses'; 'host'
-                                         * and 'uplink' are this lane's
+    struct forward_config config;       /* 'host' and 'uplink' are this lane's
                                          * queues, NULL if lane 0 receives for
                                          * all lanes. */
     const bool *ending, *main_ended;    /* Lane 0's, see forward_end(). */
@@ -128,7 +125,6 @@ create_lane(struct lanes *ls, const struct forward_config *config,
     l->config = *config;
     l->config.host = lane_queue(config->host, i, ls->n);
     l->config.uplink = lane_queue(config->uplink, i, ls->n);
-    l->config.misses = miss_add(config->misses);
     l->ending = ending;
     l->main_ended = ended;
     l->number = i;
@@ -136,9 +132,7 @@ create_lane(struct lanes *ls, const struct forward_config *config,
     l->hands_over = !l->config.host || config->cc;
     l->classifier = (struct classifier){ .flows = config->flows,
                                          .slots = config->slots,
-                                         .misses = l->config.misses,
-                                         .tunnels = config->tunnels,
-                                         .slot_tags = config->slot_tags };
+                                         .tunnels = config->tunnels };
     l->from_host = new_ring("from-host", sizeof(void *), RING);
     l->from_uplink = new_ring("from-uplink", sizeof(void *), RING);
     l->sent = new_ring("sent", sizeof(struct lane_sent), BACK_RING);
@@ -227,8 +221,8 @@ receive_from_host(struct lane *l, uint64_t now)
     if (!n) {
         return false;
     }
-    classify_frames(&l->classifier, frames, n, now,
-                    job_slots_leased(c->slots, now), packets, verdicts);
+    classify_frames(&l->classifier, frames, n, job_slots_leased(c->slots, now),
+                    packets, verdicts);
     if (c->tag && !c->cc) {
         tag_burst(packets, verdicts, n, job_slots_level_dscps(c->slots));
     }
@@ -520,7 +514,6 @@ lane_add_stats(const struct lane *l, struct shim_stats *stats)
 {
     stats->rx_packets += counter_get(&l->rx_packets);
     stats->rx_bytes += counter_get(&l->rx_bytes);
-    stats->misses += counter_get(&l->classifier.n_misses);
     stats->malformed += counter_get(&l->classifier.n_malformed);
     stats->untagged += counter_get(&l->classifier.n_untagged);
     stats->lane_lost += counter_get(&l->lost);

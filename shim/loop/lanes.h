@@ -11,7 +11,7 @@
  *
  * The order of the uplink is exact, so one thread, lane 0, has all queues,
  * those of acknowledgements included, and sends.  The other lanes receive,
- * look flows up, write DSCPs and count.  All packets of a flow take the same
+ * classify, write DSCPs and count.  All packets of a flow take the same
  * lane and so stay in order: if the port's driver is known to keep each flow
  * in one receive queue, each lane receives from its own queue; otherwise lane
  * 0 receives and distributes frames by the hash of the flow.
@@ -45,7 +45,7 @@
  * The thread of another lane calls lane_poll() as lane 0's calls
  * forward_poll().
  *
- * Ports, tables and misses stay the caller's. */
+ * Ports and tables stay the caller's. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -142,6 +142,13 @@ port_driver_has_rx_irq(const struct port_driver *driver)
     return driver->flags & (PORT_PACKET_SOCKET | PORT_INTERRUPT);
 }
 
+bool
+port_driver_has_slot_tags(const struct port_driver *driver)
+{
+    return (driver->argument == PORT_ARG_IFACE
+            && strcmp(driver->device, "net_pcap"));
+}
+
 static char *
 unknown_kind(const char *text)
 {

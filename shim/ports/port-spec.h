@@ -94,6 +94,10 @@ const struct port_driver *port_driver_find(const char *name, size_t length);
 
 bool port_driver_has_rx_irq(const struct port_driver *);
 
+/* Returns true if the host's kernel sends the frames of such a host port, so
+ * that they have slot tags unless an option denies it. */
+bool port_driver_has_slot_tags(const struct port_driver *);
+
 struct port_spec {
     const struct port_driver *driver;
     char what[200];             /* After the colon, else the kind. */

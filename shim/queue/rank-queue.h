@@ -21,10 +21,6 @@
  * The level of a class, by which switches choose a queue, matters here only
  * for the minimum share of each level, see class-order.h.
  *
- * Queued unclassified packets may turn out to belong to a job.  They wait in
- * the last class, where the next packets of their flow would overtake them, so
- * rank_queues_reclassify() moves them to the queue of their job.
- *
  * A job may have separate queues for paced flows, see job-queue.h.
  *
  * The bytes of each job are limited, so that tail drops slow down a sender
@@ -54,8 +50,6 @@
  *    ...
  *    n = rank_queues_take(rq, now, &pace, items, 32);
  *    ...send items[].packet...
- *    ...
- *    rank_queues_reclassify(rq, &(struct reclassify_cb) { find, drop, aux });
  *
  * The packets stay the caller's.  One thread, except for rank_queues_bytes()
  * and rank_queues_policed(), which any thread may call. */
@@ -73,19 +67,6 @@
 struct job_queues;
 struct pace;
 struct rank_queues;
-
-#define RECLASSIFY_BURST 64
-
-struct reclassify_cb {
-    /* Sets the slot of those of up to RECLASSIFY_BURST unclassified packets,
-     * in their order, that belong to a job, and in 'queues' the control queue
-     * of those that are control. */
-    void (*find)(void *aux, struct queue_item *, uint16_t *queues, uint32_t n);
-
-    /* Frees a packet for which the job's queue has no space. */
-    void (*drop)(void *aux, const struct queue_item *);
-    void *aux;
-};
 
 struct rank_queues *rank_queues_create(uint32_t max_packets,
                                        uint32_t max_frame);
@@ -105,11 +86,6 @@ uint32_t rank_queues_push_run(struct rank_queues *, uint16_t flow_queue,
 uint32_t rank_queues_take(struct rank_queues *, uint64_t now, struct pace *,
                           struct queue_item *, uint32_t max);
 bool rank_queues_drain(struct rank_queues *, struct queue_item *);
-
-/* Looks up again the packets in the queue of slot 0 and moves those of a job
- * to its queue.  Returns the number of packets looked up. */
-uint32_t rank_queues_reclassify(struct rank_queues *,
-                                const struct reclassify_cb *);
 
 uint64_t rank_queues_due(const struct rank_queues *);
 

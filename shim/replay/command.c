@@ -115,9 +115,9 @@ print_counts(const struct replay *r, const struct replay_rules *rules)
            " port_dropped %"PRIu64"\n",
            c.in, c.sent, c.delivered, c.skipped, c.too_long, c.queue_dropped,
            c.port_dropped);
-    printf("reordered %"PRIu64" unclaimed %"PRIu64" malformed %"PRIu64
-           " misses %"PRIu64"\n", c.reordered, c.unclaimed, c.shim.malformed,
-           c.shim.misses);
+    printf("reordered %" PRIu64 " malformed %" PRIu64 " untagged %" PRIu64
+           "\n",
+           c.reordered, c.shim.malformed, c.shim.untagged);
     printf("bytes sent %"PRIu64" ip %"PRIu64" default %"PRIu64
            " delivered %"PRIu64"\n", c.shim.tx_bytes, c.shim.tx_ip_bytes,
            c.shim.tx_default_bytes, c.shim.rx_bytes);

@@ -13,9 +13,8 @@
 #include "base/memory.h"
 #include "shim/capture/file.h"
 #include "shim/classify/bursts.h"
-#include "shim/classify/flow-table.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
-#include "shim/classify/miss.h"
 #include "shim/classify/parse.h"
 #include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
@@ -48,9 +47,8 @@ struct replay {
     struct rte_mempool *pool;
     struct end host, uplink;
 
-    struct flow_table *flows;
+    struct flow_cache *flows;
     struct job_slots *slots;
-    struct miss *misses;
     struct bursts *bursts;
     struct forward *forward;
 
@@ -129,49 +127,37 @@ count_port_dropped(const struct replay *r)
     return stats.port_dropped;
 }
 
-static char *
+static void
 begin_capture(struct replay *r)
 {
-    struct forward_config config = {
-        .host = r->host.port, .uplink = r->uplink.port, .flows = r->flows,
-        .slots = r->slots, .bursts = r->bursts, .rate_bps = r->rules->rate_bps,
-        .mtu = r->mtu, .tag = r->rules->tag
-    };
+    struct forward_config config = { .host = r->host.port,
+                                     .uplink = r->uplink.port,
+                                     .slots = r->slots,
+                                     .bursts = r->bursts,
+                                     .rate_bps = r->rules->rate_bps,
+                                     .mtu = r->mtu,
+                                     .tag = r->rules->tag };
 
-    config.misses = r->misses = miss_create();
-    r->forward = r->misses ? forward_create(&config) : NULL;
-    if (!r->forward) {
-        return duplicate("no memory");
-    }
+    /* Always the same seed: the result must be reproducible. */
+    config.flows = r->flows = flow_cache_create(1);
+    r->forward = forward_create(&config);
     r->port_dropped = count_port_dropped(r);
     egress_set_min_share(forward_egress(r->forward), r->rules->min_share);
     for (size_t i = 0; i < r->rules->n_jobs; i++) {
         bursts_reset(r->bursts, r->rules->jobs[i].slot);
         job_slots_set(r->slots, &r->rules->jobs[i]);
     }
-    return NULL;
 }
 
 /* Undoes begin_capture() and empties the tables. */
 static void
 end_capture(struct replay *r)
 {
-    uint32_t n = flow_table_count(r->flows);
-    struct shim_flow *flows = allocate(n, sizeof *flows);
-    uint64_t cursor = 0;
-
-    n = flow_table_list(r->flows, &cursor, flows, n);
-    for (uint32_t i = 0; i < n; i++) {
-        flow_table_delete(r->flows, &flows[i].key);
-    }
-    free(flows);
     for (size_t i = 0; i < r->rules->n_jobs; i++) {
         job_slots_clear(r->slots, r->rules->jobs[i].slot);
     }
     forward_destroy(r->forward);
-    miss_destroy(r->misses);
-    r->forward = NULL;
-    r->misses = NULL;
+    flow_cache_destroy(r->flows);
 }
 
 char *
@@ -186,28 +172,26 @@ replay_create(const struct replay_rules *rules, replay_leave_func *leave,
     r->leave = leave;
     r->aux = aux;
     r->mtu = rules->mtu;
-    /* Always the same seed: the result must be reproducible. */
-    r->flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     r->slots = job_slots_create();
     r->bursts = bursts_create();
-    error = r->flows ? create_ends(r) : duplicate("no memory");
-    error = error ? error : begin_capture(r);
+    error = create_ends(r);
     if (error) {
         replay_destroy(r);
     } else {
+        begin_capture(r);
         *replayp = r;
     }
     return error;
 }
 
-char *
+void
 replay_rewind(struct replay *r, const struct replay_rules *rules)
 {
     end_capture(r);
     r->rules = rules;
     r->now = 0;
     memset(&r->counts, 0, sizeof r->counts);
-    return begin_capture(r);
+    begin_capture(r);
 }
 
 void
@@ -216,9 +200,8 @@ replay_destroy(struct replay *r)
     if (r) {
         forward_destroy(r->forward);
         bursts_destroy(r->bursts);
-        miss_destroy(r->misses);
         job_slots_destroy(r->slots);
-        flow_table_destroy(r->flows);
+        flow_cache_destroy(r->flows);
         end_destroy(&r->uplink);
         end_destroy(&r->host);
         rte_mempool_free(r->pool);
@@ -252,17 +235,6 @@ collect_frames(struct replay *r, struct end *end, bool to_host)
         n++;
     }
     return n;
-}
-
-/* Empties the list of misses, which has no reader in a replay. */
-static void
-drop_misses(struct replay *r)
-{
-    struct shim_flow_key keys[64];
-
-    while (miss_take(r->misses, keys, 64)) {
-        continue;
-    }
 }
 
 static bool
@@ -302,20 +274,24 @@ run_until(struct replay *r, uint64_t time)
     r->now = time;
 }
 
-/* Does the agent's part: adds the flow of a job's frame to the flow table. */
+/* Does the part of the agent's programs: tags a frame of a job that the host
+ * sends.  The flow of a received one is known from its first packet on. */
 static void
-add_flow(struct replay *r, const uint8_t *data, uint32_t size, bool from_host)
+mark_job(struct replay *r, struct rte_mbuf *m, bool from_host)
 {
     struct parsed p;
+    uint64_t hash;
     uint16_t slot;
 
-    parse_frame(data, size, from_host, &p);
-    if (p.kind != PARSED_FLOW || flow_table_lookup(r->flows, &p.key) >= 0) {
-        return;
-    }
-    slot = replay_rules_slot(r->rules, &p.key);
-    if (slot && flow_table_set(r->flows, &p.key, slot)) {
-        r->counts.unclaimed++;
+    parse_frame(rte_pktmbuf_mtod(m, uint8_t *), rte_pktmbuf_data_len(m),
+                from_host, &p);
+    slot = p.kind == PARSED_FLOW ? replay_rules_slot(r->rules, &p.key) : 0;
+    if (slot && from_host) {
+        m->vlan_tci = slot;
+        m->ol_flags |= RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+    } else if (slot) {
+        hash = flow_cache_hash(r->flows, &p.key);
+        flow_cache_learn(r->flows, hash, slot, r->counts.in);
     }
 }
 
@@ -366,12 +342,10 @@ replay_frame(struct replay *r, const struct capture_frame *frame)
         r->counts.too_long++;
         return;
     }
-    add_flow(r, rte_pktmbuf_mtod(m, uint8_t *), frame->length,
-             direction == REPLAY_FROM_HOST);
+    mark_job(r, m, direction == REPLAY_FROM_HOST);
     rte_ring_enqueue(direction == REPLAY_FROM_HOST ? r->host.in
                      : r->uplink.in, m);
     poll_pipeline(r);
-    drop_misses(r);
 }
 
 void

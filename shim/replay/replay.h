@@ -12,8 +12,8 @@
  * at which the pacer sends a queued one.  So the times at which frames leave
  * are exact and reproducible.
  *
- * Rules (rules.h) replace agent and controller.  A flow is known from its
- * first packet on, and the lease never ends.
+ * Rules (rules.h) replace agent and controller: a job's frames from the host
+ * get its slot tag.  The lease never ends.
  *
  *    error = replay_create(rules, leave, aux, &r);
  *    while (...) {
@@ -52,7 +52,6 @@ struct replay_counts {
     uint64_t queued;            /* Still queued: 0 after replay_finish(). */
 
     uint64_t reordered;         /* Older than the previous one. */
-    uint64_t unclaimed;         /* Flows that did not fit into the table. */
     struct shim_stats shim;     /* The shim's own counters. */
 };
 
@@ -65,8 +64,8 @@ char *replay_create(const struct replay_rules *, replay_leave_func *,
 void replay_destroy(struct replay *);
 
 /* Starts again with empty tables.  The rules must have the same rate and MTU,
- * since the packet buffers are kept.  Returns NULL or a message. */
-char *replay_rewind(struct replay *, const struct replay_rules *);
+ * since the packet buffers are kept. */
+void replay_rewind(struct replay *, const struct replay_rules *);
 
 /* Advances to the frame's time and receives the frame. */
 void replay_frame(struct replay *, const struct capture_frame *);

@@ -5,9 +5,9 @@
 
 /* Rules of a replay: they replace agent and controller.
  *
- * On a host, the agent maps flows to jobs, the controller decides their
- * treatment, and a frame's port shows its direction.  A capture contains none
- * of this, so a person writes it as JSON: rules.schema.json, and
+ * On a host, the agent's programs tag the packets of jobs, the controller
+ * decides their treatment, and a frame's port shows its direction.  A capture
+ * contains none of this, so a person writes it as JSON: rules.schema.json, and
  * docs/interfaces.md, "Rules of a replay".
  *
  * The first rule that matches a flow decides.  A member that is missing

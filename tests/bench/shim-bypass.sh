@@ -12,6 +12,7 @@ SOURCE=$PWD BUILD=$PWD/build
 MTU=1500 RATE=100Mbit
 . tests/lab/shim-net.sh
 [ -x "$BUILD/agent/stagecoach-agent" ] || { echo "built without OVS"; exit 77; }
+trap 'cleanup; rm -rf "/sys/fs/bpf/$PREFIX"' EXIT
 exec 3>&1 >&2
 
 agent_says() {
@@ -29,6 +30,7 @@ beat_begin() {
 shim_start
 STAGECOACH_CGROUP=$PREFIX nsenter --net="/run/netns/$A" \
     "$BUILD/agent/stagecoach-agent" --host=h0 --rundir="$TMP" \
+    --actuator=shim --uplink=eth0 --pins="/sys/fs/bpf/$PREFIX" \
     -vconsole:info -vsyslog:off 2>"$TMP/agent.log" & PIDS="$PIDS $!"
 in_b "$traffic" echo 200000 7000 & PIDS="$PIDS $!"
 in_b "$traffic" sink 200000 5001 5002 5003 5004 >"$TMP/sink" & PIDS="$PIDS $!"

@@ -5,7 +5,8 @@
  *    shim-pps MODE FLOWS FRAMES SECONDS [LANES]
  *
  * FRAMES packets of 64 bytes circulate: host port, pipeline, uplink, and back
- * to the host port through a ring.  The table has FLOWS flows of 64 jobs.  Two
+ * to the host port through a ring.  They are of FLOWS flows of 64 jobs, whose
+ * slots the frames have in their tags, and the shim in its cache.  Two
  * pipelines alternate and give the jobs different DSCPs, so that the header of
  * each packet is rewritten in each round.  Each frame belongs to another flow.
  * With more flows than frames, a frame belongs to another flow in each round,
@@ -15,11 +16,9 @@
  * frames of MTU 9000.  "queued" is the same with BACKLOG frames always in the
  * queues of each pipeline, so that each frame is queued and dequeued.
  *
- * "tags" and "full-tags" are "lookup" and "full" by the slot tags of frames.
- *
  * With LANES, that many threads run for SECONDS of wall-clock time, each on
- * its own CPU and with its own frames, with one table and the same jobs.  MODE
- * must then be neither "full" nor "queued", and no one of tags.
+ * its own CPU and with its own frames, with one cache and the same jobs.  MODE
+ * must then be neither "full" nor "queued".
  *
  * Prints the packets, the CPU time (the mean of all lanes), and the frequency
  * of the timestamp counter, one number per line.  shim-pps.py runs it. */
@@ -40,9 +39,8 @@
 
 #include "shim/classify/classify.h"
 #include "shim/classify/fetch.h"
-#include "shim/classify/flow-table.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
-#include "shim/classify/miss.h"
 #include "shim/classify/tag.h"
 #include "shim/clock/clock.h"
 #include "shim/clock/counter.h"
@@ -65,8 +63,7 @@ struct bench {
     unsigned int lane;
     struct rte_ring *loop, *idle_in, *idle_out;
     struct port *host, *uplink;
-    struct flow_table *flows;
-    struct miss *misses;
+    struct flow_cache *flows;
 
     /* Two of these, for two DSCPs. */
     struct job_slots *slots[2];
@@ -76,7 +73,6 @@ struct bench {
 };
 
 static uint32_t n_flows, n_frames;
-static bool slot_tags;          /* Frames have slot tags. */
 static cpu_set_t cpus;          /* CPUs of this process. */
 
 static void
@@ -103,42 +99,24 @@ start_dpdk(bool huge, unsigned int n_lanes)
     }
 }
 
-/* Returns the key of flow 'i' at the host. */
-static struct shim_flow_key
-key_of(uint32_t i)
-{
-    struct shim_flow_key key = { .family = 4, .protocol = 6 };
-    uint32_t remote = FIRST_ADDRESS + i;
-
-    memcpy(key.local, "\x0a\xff\0\1", 4);
-    memcpy(key.remote, &remote, sizeof remote);
-    key.local_port = rte_cpu_to_be_16(30000);
-    key.remote_port = rte_cpu_to_be_16(50051);
-    return key;
-}
-
 static void
 fill_frame(struct rte_mbuf *frame, uint32_t flow)
 {
     static const uint8_t start[] =
-        "\2\0\0\0\0\2\2\0\0\0\0\1\x08\0\x45\0\0\x2e\0\1\x40\0\x40\6\0\0";
+        "\2\0\0\0\0\2\2\0\0\0\0\1\x08\0\x45\0\0\x2e\0\1\x40\0\x40\6\0\0"
+        "\x0a\xff\0\1\0\0\0\0\x75\x30\xc3\x83";
     uint8_t *data = (uint8_t *) rte_pktmbuf_append(frame, FRAME_SIZE);
-    struct shim_flow_key key = key_of(flow);
+    uint32_t remote = FIRST_ADDRESS + flow;
 
     if (!data) {
         die("a frame does not fit");
     }
     memset(data, 0, FRAME_SIZE);
-    memcpy(data, start, 26);
-    memcpy(data + 26, key.local, 4);
-    memcpy(data + 30, key.remote, 4);
-    memcpy(data + 34, &key.local_port, 2);
-    memcpy(data + 36, &key.remote_port, 2);
+    memcpy(data, start, sizeof start - 1);
+    memcpy(data + 30, &remote, sizeof remote);
     data[46] = 0x50;
-    if (slot_tags) {
-        frame->vlan_tci = 1 + flow % N_JOBS;
-        frame->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
-    }
+    frame->vlan_tci = 1 + flow % N_JOBS;
+    frame->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
 }
 
 /* Gives each frame the flow n_frames after its own. */
@@ -153,9 +131,7 @@ next_flows(struct rte_mbuf **frames, uint16_t n)
         address += n_frames;
         address -= address >= FIRST_ADDRESS + n_flows ? n_flows : 0;
         memcpy(at, &address, sizeof address);
-        if (slot_tags) {
-            frames[i]->vlan_tci = 1 + (address - FIRST_ADDRESS) % N_JOBS;
-        }
+        frames[i]->vlan_tci = 1 + (address - FIRST_ADDRESS) % N_JOBS;
     }
 }
 
@@ -241,30 +217,21 @@ create_slots(struct bench *b)
 static void
 create_tables(struct bench *b)
 {
-    b->flows = flow_table_create(n_flows < 16 ? 16 : n_flows,
-                                 0x8c3f7a9d12e45b67);
+    b->flows = flow_cache_create(0x8c3f7a9d12e45b67);
     if (getenv("SHIM_PPS_PORTABLE")) {
-        flow_table_use_portable(b->flows);
+        flow_cache_use_portable(b->flows);
     }
-    b->misses = miss_create();
     create_slots(b);
-    for (uint32_t i = 0; i < n_flows && !slot_tags; i++) {
-        struct shim_flow_key key = key_of(i);
-
-        if (flow_table_set(b->flows, &key, 1 + i % N_JOBS)) {
-            die("the table is full");
-        }
-    }
 }
 
 static void
 create_classifiers(struct bench *b)
 {
     for (int i = 0; i < 2; i++) {
-        b->classifiers[i] = (struct classifier) {
-            .flows = b->flows, .slots = b->slots[i], .misses = b->misses,
+        b->classifiers[i] = (struct classifier){
+            .flows = b->flows,
+            .slots = b->slots[i],
         };
-        b->classifiers[i].slot_tags = slot_tags;
     }
 }
 
@@ -273,12 +240,16 @@ create_forwards(struct bench *b)
 {
     for (int i = 0; i < 2; i++) {
         struct forward_config config = {
-            .host = b->host, .uplink = b->uplink, .flows = b->flows,
-            .slots = b->slots[i], .misses = b->misses, .rate_bps = RATE,
-            .mtu = MTU, .tag = true, .late_ns = LATE_NS,
+            .host = b->host,
+            .uplink = b->uplink,
+            .flows = b->flows,
+            .slots = b->slots[i],
+            .rate_bps = RATE,
+            .mtu = MTU,
+            .tag = true,
+            .late_ns = LATE_NS,
         };
 
-        config.slot_tags = slot_tags;
         b->forwards[i] = forward_create(&config);
     }
 }
@@ -293,7 +264,7 @@ turn_full(struct bench *b, int which)
 static struct shim_stats
 stats_of(const struct bench *b, int which)
 {
-    struct shim_stats stats = { .misses = 0 };
+    struct shim_stats stats = { .tx_packets = 0 };
 
     forward_stats(b->forwards[which], &stats);
     return stats;
@@ -338,28 +309,21 @@ turn_stages(struct bench *b, int which, enum stage last)
     struct verdict v[PORT_BURST];
     uint16_t n = port_receive(b->host, frames, PORT_BURST);
 
-    for (uint16_t i = 0; i < n; i++) {
-        rte_prefetch0(frames[i]);
-    }
-    for (uint16_t i = 0; i < n; i++) {
-        packets[i].data = rte_pktmbuf_mtod(frames[i], uint8_t *);
-        packets[i].length = rte_pktmbuf_data_len(frames[i]);
-        rte_prefetch0(packets[i].data);
-    }
     if (last == PARSE) {
         struct flow_id id = { 0, 0 };
         uint64_t n_other = 0, sum = 0;
 
+        fetch_packets(frames, n, packets);
         for (uint16_t i = 0; i < n; i++) {
             n_other += !parse_common(packets[i].data, packets[i].length, true,
                                      &id);
             sum += id.addresses + id.rest;
         }
-        c->n_misses += n_other;
+        c->n_malformed += n_other;
         b->sum += sum;
     }
     if (last >= LOOKUP && n) {
-        classify_burst_from_host(c, packets, n, 1, true, v);
+        classify_frames(c, frames, n, true, packets, v);
     }
     if (last >= TAG) {
         tag_burst(packets, v, n, 0);
@@ -402,22 +366,6 @@ turn_classify(struct bench *b, int which)
     return turn_stages(b, which, COUNT);
 }
 
-static uint16_t
-turn_tags(struct bench *b, int which)
-{
-    struct rte_mbuf *frames[PORT_BURST];
-    struct packet packets[PORT_BURST];
-    struct verdict v[PORT_BURST];
-    uint16_t n = port_receive(b->host, frames, PORT_BURST);
-
-    if (n) {
-        classify_frames(&b->classifiers[which], frames, n, 1, true, packets,
-                        v);
-    }
-    ring_port_send_burst(b->uplink, frames, n);
-    return n;
-}
-
 static const struct {
     const char *name;
     uint16_t (*turn)(struct bench *, int which);
@@ -429,8 +377,6 @@ static const struct {
     { "classify", turn_classify },
     { "full", turn_full },
     { "queued", turn_full },
-    { "tags", turn_tags },
-    { "full-tags", turn_full },
 };
 
 /* Returns NULL if the mode is unknown. */
@@ -544,7 +490,7 @@ measure_lanes(struct bench *b, uint16_t (*turn)(struct bench *, int),
         pthread_join(runs[i].thread, NULL);
         n += runs[i].n;
         ns += runs[i].ns;
-        if (runs[i].bench.classifiers[0].n_misses
+        if (runs[i].bench.classifiers[0].n_untagged
             || rte_ring_count(runs[i].bench.loop) != n_frames) {
             die("packets were not what they should be");
         }
@@ -554,7 +500,7 @@ measure_lanes(struct bench *b, uint16_t (*turn)(struct bench *, int),
     free(runs);
 }
 
-/* Checks that each frame passed, and that all lookups were hits. */
+/* Checks that each frame passed, with its tag. */
 static void
 check(struct bench *b, const char *mode, uint64_t n)
 {
@@ -565,9 +511,8 @@ check(struct bench *b, const char *mode, uint64_t n)
 
         sent += stats.tx_packets;
         waiting += stats.queued_bytes / FRAME_SIZE;
-        if (stats.misses || stats.malformed || stats.queue_dropped
-            || stats.untagged || b->classifiers[i].n_misses
-            || b->classifiers[i].n_untagged) {
+        if (stats.malformed || stats.queue_dropped || stats.untagged
+            || b->classifiers[i].n_malformed || b->classifiers[i].n_untagged) {
             die("packets were not what they should be");
         }
     }
@@ -612,7 +557,6 @@ main(int argc, char *argv[])
         die("usage: shim-pps MODE FLOWS FRAMES SECONDS [LANES]");
     }
     turn = turn_of(argv[1]);
-    slot_tags = strstr(argv[1], "tags") != NULL;
     n_flows = atoi(argv[2]);
     n_frames = atoi(argv[3]);
     seconds_ns = atof(argv[4]) * NS_PER_S;
@@ -620,10 +564,8 @@ main(int argc, char *argv[])
         || n_frames % PORT_BURST || !seconds_ns) {
         die("FRAMES is a multiple of 32, the others are positive");
     }
-    if (argc == 6
-        && (!n_lanes || n_lanes > LANES_MAX || turn == turn_full
-            || slot_tags)) {
-        die("LANES is 1 to 16, and not for \"full\", \"queued\" and tags");
+    if (argc == 6 && (!n_lanes || n_lanes > LANES_MAX || turn == turn_full)) {
+        die("LANES is 1 to 16, and not for \"full\" and \"queued\"");
     }
     sched_getaffinity(0, sizeof cpus, &cpus);
     start_dpdk(!getenv("SHIM_PPS_NO_HUGE"), n_lanes);

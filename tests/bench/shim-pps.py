@@ -11,9 +11,8 @@ rounds, a ratio the median of the ratios of a round.  "cycles" are those of
 the time-stamp counter that a stage adds to the stages before it.  "queued"
 is the whole path while other packets wait for the uplink, "full" while none
 do, see shim-pps.c.  "lanes_2" is the rate of two threads that classify
-frames of their own from one table, divided by that of one thread; omitted on
-a machine with one CPU.  "tags" takes the jobs of frames from slot tags instead
-of a table of flows.
+frames of their own with one cache, divided by that of one thread; omitted on
+a machine with one CPU.
 """
 
 import json
@@ -137,14 +136,10 @@ RUNS = {
     "queued_1": (False, "queued", 1, FEW),
     "queued_100k": (False, "queued", 100000, MANY),
     "full_1m": (False, "full", 1000000, MANY),
-    "full_tags_1": (False, "full-tags", 1, FEW),
-    "full_tags_100k": (False, "full-tags", 100000, MANY),
     "io_1": (False, "io", 1, FEW),
     "parse_1": (False, "parse", 1, FEW),
     "lookup_1": (False, "lookup", 1, FEW),
     "tag_1": (False, "tag", 1, FEW),
-    "tags_1": (False, "tags", 1, FEW),
-    "tags_100k": (False, "tags", 100000, MANY),
     "parse_100k": (False, "parse", 100000, MANY),
     "lookup_100k": (False, "lookup", 100000, MANY),
 }
@@ -161,8 +156,6 @@ STAGES = {
     "order_pace_queued": ("queued_1", "classify_1"),
     "order_pace_queued_100k": ("queued_100k", "classify_100k"),
     "lookup_100k": ("lookup_100k", "parse_100k"),
-    "tags": ("tags_1", "parse_1"),
-    "tags_100k": ("tags_100k", "parse_100k"),
 }
 
 RATIOS = {
@@ -174,8 +167,6 @@ RATIOS = {
     "queued_vs_5tswap_100k": ("queued_100k", "5tswap_100k"),
     "full_1m_vs_1": ("full_1m", "full_1"),
     "full_vs_macswap_1": ("full_1", "macswap_1"),
-    "tags_vs_flows_1": ("full_tags_1", "full_1"),
-    "tags_vs_flows_100k": ("full_tags_100k", "full_100k"),
 }
 
 # Two lanes that classify at the same time, by one: name -> (flows, frames)

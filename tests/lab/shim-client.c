@@ -7,24 +7,17 @@
  *    lease MS DEFAULT-DSCP
  *    slot SLOT LEVEL DSCP NAME [RANK]
  *    clear SLOT
- *    flow SLOT tcp|udp LOCAL PORT REMOTE PORT
- *    delete tcp|udp LOCAL PORT REMOTE PORT
  *    rate BITS-PER-SECOND
  *    guard MILLIONTHS
  *    stop            first step of a takeover
  *    leave           second step of a takeover
- *    misses MS       prints the flows that the shim does not know
  *
- * Addresses are IPv4.  Exits 1 with the reply's status if that is not 0. */
+ * Exits 1 with the reply's status if that is not 0. */
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "wire/shim-client.h"
 
@@ -74,36 +67,6 @@ clear(struct shim_client *c, char *argv[])
     return ask(c, SHIM_SLOT_CLEAR, &s, sizeof s);
 }
 
-static struct shim_flow_key
-key_of(char *argv[])
-{
-    struct shim_flow_key key = { .family = 4 };
-
-    key.protocol = strcmp(argv[0], "tcp") ? 17 : 6;
-    inet_pton(AF_INET, argv[1], key.local);
-    key.local_port = htons(atoi(argv[2]));
-    inet_pton(AF_INET, argv[3], key.remote);
-    key.remote_port = htons(atoi(argv[4]));
-    return key;
-}
-
-static int
-flow(struct shim_client *c, char *argv[])
-{
-    struct shim_flow f = { .slot = atoi(argv[0]) };
-
-    f.key = key_of(argv + 1);
-    return ask(c, SHIM_FLOW_ADD, &f, sizeof f);
-}
-
-static int
-delete(struct shim_client *c, char *argv[])
-{
-    struct shim_flow_key key = key_of(argv);
-
-    return ask(c, SHIM_FLOW_DELETE, &key, sizeof key);
-}
-
 static int
 rate(struct shim_client *c, char *argv[])
 {
@@ -142,48 +105,6 @@ leave(struct shim_client *c, char *argv[])
     return take_over(c, SHIM_STEP_LEAVE);
 }
 
-static void
-print_misses(const char *body, size_t size)
-{
-    for (size_t at = 0; at + sizeof(struct shim_flow_key) <= size;
-         at += sizeof(struct shim_flow_key)) {
-        char local[INET6_ADDRSTRLEN], remote[INET6_ADDRSTRLEN];
-        struct shim_flow_key k;
-        int family;
-
-        memcpy(&k, body + at, sizeof k);
-        family = k.family == 4 ? AF_INET : AF_INET6;
-        inet_ntop(family, k.local, local, sizeof local);
-        inet_ntop(family, k.remote, remote, sizeof remote);
-        printf("miss %s %s %d %s %d\n", k.protocol == 6 ? "tcp" : "udp",
-               local, ntohs(k.local_port), remote, ntohs(k.remote_port));
-    }
-    fflush(stdout);
-}
-
-static int
-misses(struct shim_client *c, char *argv[])
-{
-    time_t end = time(NULL) + (atoi(argv[0]) + 999) / 1000;
-    int error = ask(c, SHIM_SUBSCRIBE, NULL, 0);
-    const struct shim_msg *msg;
-    const void *body;
-
-    while (!error && time(NULL) < end) {
-        struct pollfd pfd = { .fd = shim_client_fd(c), .events = POLLIN };
-
-        poll(&pfd, 1, 100);
-        shim_client_run(c);
-        while (!(error = shim_client_receive(c, &msg, &body))) {
-            if (msg->type == SHIM_MISS) {
-                print_misses(body, msg->length - sizeof *msg);
-            }
-        }
-        error = error == EAGAIN ? 0 : error;
-    }
-    return error;
-}
-
 int
 main(int argc, char *argv[])
 {
@@ -192,11 +113,10 @@ main(int argc, char *argv[])
         int n_args;
         int (*run)(struct shim_client *, char *argv[]);
     } commands[] = {
-        { "lease", 2, lease }, { "slot", 4, slot },
+        { "lease", 2, lease },      { "slot", 4, slot },
         { "slot", 5, ranked_slot }, { "clear", 1, clear },
-        { "flow", 6, flow }, { "delete", 5, delete }, { "rate", 1, rate },
-        { "guard", 1, guard }, { "stop", 0, stop }, { "leave", 0, leave },
-        { "misses", 1, misses },
+        { "rate", 1, rate },        { "guard", 1, guard },
+        { "stop", 0, stop },        { "leave", 0, leave },
     };
     struct shim_client *c;
     int error;

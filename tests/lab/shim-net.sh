@@ -51,6 +51,17 @@ traffic=$BUILD/tests/lab/traffic
 
 shim_ask() { "$BUILD/tests/lab/shim-client" "$SOCK" "$@" || fail "$*"; }
 
+# push_tags NS TAG [PORT=TAG]...: the frames of eth0 in that namespace get slot
+# tags, see slot-tags.py.
+push_tags() {
+    ns=$1
+    shift
+    ip netns exec "$ns" python3 "$SOURCE/tests/lab/slot-tags.py" push eth0 \
+        "$@" && return
+    [ $? != 77 ] || exit 77
+    fail "no tags"
+}
+
 # Waits until a command succeeds, about 40 seconds at most.
 wait_until() {
     tries=0
@@ -69,6 +80,13 @@ b_listens() { [ -n "$(in_b ss "-Hl${1}n" "sport = :$2")" ]; }
 shim_value() {
     "$BUILD/shim/stagecoach-shim" --show "$SOCK" |
         awk -v name="$1" '$1 == name { print $2 }'
+}
+
+# job SLOT COUNTER: prints a counter of a job.
+job() {
+    "$BUILD/shim/stagecoach-shim" --show "$SOCK" | awk -v slot="$1" \
+        -v name="$2" '$1 == "count" && $3 == slot {
+            for (i = 4; i < NF; i += 2) if ($i == name) print $(i + 1) }'
 }
 
 # shim_start [OPTION]...

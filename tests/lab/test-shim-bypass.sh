@@ -3,10 +3,8 @@
 #
 # Checks that a host keeps its network when its shim dies or hangs: the agent
 # enables a kernel bypass, and a new shim removes it.  Runs without a database
-# and a controller.  With $HOST_TAGS=yes, tags tell the shim the jobs of packets,
-# and none passes a bypass.
+# and a controller.  No slot tag passes the bypass.
 set -u
-: "${HOST_TAGS:=no}"
 MTU=1500 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
 
@@ -20,16 +18,12 @@ fail() {
 
 result() { awk -v name="$1" '$1 == name { print $2 }' "$TMP/beat"; }
 
-TAG_OPTIONS=
-[ "$HOST_TAGS" = no ] ||
-    TAG_OPTIONS="--actuator=shim --uplink=eth0 --pins=/sys/fs/bpf/$PREFIX"
-
 # "ip netns exec" would hide the cgroup file system.
 agent_start() {
-    # shellcheck disable=SC2086
     STAGECOACH_CGROUP=$PREFIX nsenter --net="/run/netns/$A" \
         "$BUILD/agent/stagecoach-agent" --host=h0 --rundir="$TMP" \
-        -vconsole:info -vsyslog:off $TAG_OPTIONS "$@" 2>>"$TMP/agent.log" &
+        -vconsole:info -vsyslog:off --actuator=shim --uplink=eth0 \
+        --pins="/sys/fs/bpf/$PREFIX" "$@" 2>>"$TMP/agent.log" &
     AGENT_PID=$!
     PIDS="$PIDS $AGENT_PID"
 }
@@ -60,7 +54,7 @@ beat_end() {
 }
 
 
-shim_start --host-tags "$HOST_TAGS"
+shim_start
 agent_start
 in_b "$traffic" echo 120000 7000 & PIDS="$PIDS $!"
 in_b "$traffic" sink 60000 5001 >"$TMP/sink" & PIDS="$PIDS $!"
@@ -69,29 +63,26 @@ wait_until b_listens t 5001
 wait_until agent_says '"shim":"connected"'
 agent_says '"bypass":false' || fail "a bypass from the start"
 
-# The bytes of a job are in its slot, without a flow in the shim's table.
-if [ "$HOST_TAGS" = yes ]; then
-    job=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-    job=$job/$PREFIX/asha/t0
-    mkdir -p "$job" || fail "no cgroup"
-    ovs-appctl -T 10 -t "$TMP/agent.ctl" agent/register asha t0 >/dev/null ||
-        fail "no job"
-    in_b "$traffic" sink 20000 5002 >/dev/null & PIDS="$PIDS $!"
-    wait_until b_listens t 5002
-    sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$job" ip netns exec \
-        "$A" "$traffic" bulk 10.99.0.2 5002 500 || fail "no transfer"
-    counted() {
-        "$BUILD/shim/stagecoach-shim" --show "$SOCK" >"$TMP/show"
-        grep -q "^slot .*asha/t0" "$TMP/show" &&
-            ! grep -q "^flow " "$TMP/show" &&
-            ovs-appctl -T 10 -t "$TMP/agent.ctl" agent/jobs | python3 -c '
+# The bytes of a job are in its slot.
+job=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+job=$job/$PREFIX/asha/t0
+mkdir -p "$job" || fail "no cgroup"
+ovs-appctl -T 10 -t "$TMP/agent.ctl" agent/register asha t0 >/dev/null ||
+    fail "no job"
+in_b "$traffic" sink 20000 5002 >/dev/null & PIDS="$PIDS $!"
+wait_until b_listens t 5002
+sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$job" ip netns exec \
+    "$A" "$traffic" bulk 10.99.0.2 5002 500 || fail "no transfer"
+counted() {
+    "$BUILD/shim/stagecoach-shim" --show "$SOCK" >"$TMP/show"
+    grep -q "^slot .*asha/t0" "$TMP/show" &&
+        ovs-appctl -T 10 -t "$TMP/agent.ctl" agent/jobs | python3 -c '
 import json, sys
 job = json.load(sys.stdin)["jobs"][0]
 sys.exit(not (job["tx_bytes"] > 2e6 and job["rx_bytes"] > 1e4))'
-    }
-    wait_until counted
-    rmdir "$job"
-fi
+}
+wait_until counted
+rmdir "$job"
 
 # A level's DSCP of a flow without a job never gets past the shim.
 in_a "$traffic" source 10.99.0.2 5001 6001 140 0 500 >/dev/null
@@ -118,7 +109,7 @@ in_b "$traffic" dscp 300 eth0 >"$TMP/dscp"
 
 # A new shim takes over from the kernel.
 beat_begin 4000
-shim_start --host-tags "$HOST_TAGS"
+shim_start
 beat_end "back" 300
 path_is down || fail "the kernel still forwards"
 wait_until agent_says '"bypass":false'
@@ -151,7 +142,7 @@ wait_until ping 1
 
 # Without an agent, the shim itself removes the bypass.
 kill -9 "$AGENT_PID"
-shim_start --host-tags "$HOST_TAGS"
+shim_start
 wait_until path_is down
 ping 3 || fail "without an agent"
 agent_start
@@ -163,8 +154,7 @@ beat_begin 3000
 old=$SHIM_PID
 ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
     --host-port af_packet:hostside --uplink af_packet:uplink \
-    --rate "$RATE" --mtu "$MTU" --control "$SOCK" --take-over --cc off \
-    --host-tags "$HOST_TAGS" &
+    --rate "$RATE" --mtu "$MTU" --control "$SOCK" --take-over --cc off &
 SHIM_PID=$!
 beat_end "taken over" 200
 kill -0 "$old" 2>/dev/null && fail "the old shim is still there"
@@ -180,7 +170,7 @@ ip netns exec "$N" tc filter add dev hostside ingress prio 9 protocol 0x9999 \
 kill -9 "$SHIM_PID"
 wait_until path_is up
 ping 3 || fail "beside another filter"
-shim_start --host-tags "$HOST_TAGS"
+shim_start
 wait_until path_is down
 ping 3 || fail "after another filter"
 ip netns exec "$N" tc filter show dev hostside ingress | grep -q "pref 9" ||

@@ -3,9 +3,9 @@
 #
 # Checks two TCP flows of different levels through one shim: the higher one
 # gets the uplink while it has data, then the lower one gets it back; both get
-# their DSCPs, and a flow without a job keeps its DSCP.  Flows are
-# classified while many of their packets are queued.  Then the lease ends, and
-# the shim is killed and restarted.
+# their DSCPs, and a flow without a job keeps its DSCP.  A flow gets a job
+# while many of its packets are queued.  Then the lease ends, and the shim is
+# killed and restarted.
 set -u
 MTU=9000 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
@@ -39,16 +39,14 @@ shim_ask lease 60000 0
 shim_ask guard 20000            # As policies have it.
 shim_ask slot 1 1 48 search/high
 shim_ask slot 2 6 8 search/low
-shim_ask flow 1 tcp 10.99.0.1 5001 10.99.0.2 6001
-shim_ask flow 2 tcp 10.99.0.1 5002 10.99.0.2 6002
+push_tags "$A" 0 6001=1 6002=2
+untagged=$(shim_value untagged)
 
 # The lower flow sends for 7 s, the higher flow starts after 2 s and sends for
 # 3 s, and a flow without a job sends briefly at the end, with its own DSCP 46.
 in_b "$traffic" sink-each 9000 6001 6002 6003 >"$TMP/sink" & sink=$!
 ip netns exec "$B" "$traffic" dscp 9000 eth0 >"$TMP/dscp" & dscp=$!
 PIDS="$PIDS $sink $dscp"
-"$BUILD/tests/lab/shim-client" "$SOCK" misses 9000 >"$TMP/misses" &
-PIDS="$PIDS $!"
 wait_until b_listens t 6003
 in_a "$traffic" source 10.99.0.2 6002 5002 184 0 7000 >"$TMP/low" &
 low=$!
@@ -75,18 +73,17 @@ at_least "lower, alone again" \
 is_dscp 6001 48
 is_dscp 6002 8
 is_dscp 6003 46
-grep -q "miss tcp 10.99.0.1 5003 10.99.0.2 6003" "$TMP/misses" ||
-    fail "the unknown flow was not reported"
-! grep -q "6001" "$TMP/misses" || fail "a known flow was reported"
+[ "$(shim_value untagged)" = "$untagged" ] || fail "frames without a tag"
 
-# A guard gives the lower level a fifth of the link.  That job marks its data
-# as control packets (DSCP 39): few leave as such, and it gets no more.
+# A guard gives the lower level a fifth of the link.  The data of that job are
+# in its control class: few leave as such, and it gets no more.
+push_tags "$A" 0 6001=1 6002=$((2 | 1024))
 shim_ask guard 200000
 in_b "$traffic" sink-each 4000 6001 6002 >"$TMP/sink" & sink=$!
 ip netns exec "$B" "$traffic" dscp 4000 eth0 >"$TMP/dscp" & dscp=$!
 PIDS="$PIDS $sink $dscp"
 wait_until b_listens t 6002
-in_a "$traffic" source 10.99.0.2 6002 5002 156 0 3000 >/dev/null &
+in_a "$traffic" source 10.99.0.2 6002 5002 0 0 3000 >/dev/null &
 low=$!
 in_a "$traffic" source 10.99.0.2 6001 5001 0 0 3000 >"$TMP/high" &
 high=$!
@@ -101,30 +98,24 @@ at_least "lower, guarded" \
 at_least "higher, with a guard" \
     "$(shares $((ended - 2000)) $((ended - 100)) 6001)" 700
 awk '$1 == 6002 { n[$2] += $3 } END { exit n[39] * 20 > n[8] }' "$TMP/dscp" ||
-    fail "packets marked as control: $(xargs <"$TMP/dscp")"
+    fail "packets of control: $(xargs <"$TMP/dscp")"
 
-# Two flows fill the queue of packets without a job before the agent connects.
-# When they are classified, their queued packets move to their jobs' queues,
-# so that other packets do not wait behind them.
+# A flow without a job gets one while many of its packets are queued: it has the
+# job's DSCP from its next packet on, and goes on.
 in_b "$traffic" echo 60000 7000 & PIDS="$PIDS $!"
-in_b "$traffic" sink 9000 6004 6005 >/dev/null & PIDS="$PIDS $!"; sink=$!
-wait_until b_listens t 6005
+in_b "$traffic" sink 6000 6004 >/dev/null & PIDS="$PIDS $!"; sink=$!
+wait_until b_listens t 6004
 wait_until b_listens u 7000
 shim_ask guard 20000
-in_a "$traffic" source 10.99.0.2 6004 5004 0 0 6000 >/dev/null &
+in_a "$traffic" source 10.99.0.2 6004 5004 0 0 4000 >/dev/null &
 high=$!
-in_a "$traffic" source 10.99.0.2 6005 5005 0 0 6000 >/dev/null &
-low=$!
-sleep 2.5
-echo "waits before the agent comes: $(shim_value queued_bytes) bytes"
-shim_ask flow 1 tcp 10.99.0.1 5004 10.99.0.2 6004
-shim_ask flow 2 tcp 10.99.0.1 5005 10.99.0.2 6005
-in_a "$traffic" ping 10.99.0.2 7000 5 100 >"$TMP/ping" ||
-    fail "an unknown flow waits more than a second: $(xargs <"$TMP/ping")"
-echo "an unknown flow, after that: $(awk '{ print $2 }' "$TMP/ping" |
-    sort -n | sed -n 3p) us, median of 5"
-wait $high || fail "the higher flow, once known"
-wait $low || fail "the lower flow, once known"
+sleep 1.5
+echo "waits without a job: $(shim_value queued_bytes) bytes"
+push_tags "$A" 0 6001=1 6002=2 6004=1
+in_b "$traffic" dscp 2000 eth0 >"$TMP/dscp"
+wait $high || fail "the flow, once of a job"
+awk '$1 == 6004 && $2 == 48 { n = $3 } END { exit !(n > 1000) }' \
+    "$TMP/dscp" || fail "the flow of a job: $(xargs <"$TMP/dscp")"
 kill $sink
 
 # Without a lease all flows are equal.

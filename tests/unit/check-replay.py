@@ -181,7 +181,7 @@ def counts_what_it_drops(folder):
                (START, tcp("10.0.0.1:1", "10.0.0.2:9", 60))]
     out, host, counts, _ = run(folder, frames, RULES)
     expect(counts["queue_dropped"] > 0 and counts["too_long"] == 1
-           and counts["reordered"] == 1 and counts["misses"] == 1, counts)
+           and counts["reordered"] == 1 and counts["untagged"] == 1, counts)
     lost = (counts["skipped"] + counts["too_long"] + counts["queue_dropped"]
             + counts["port_dropped"])
     expect(len(out) + len(host) + lost == len(frames), counts)

@@ -14,8 +14,7 @@ works() {
     ping 100 $((MTU - 28)) || fail "MTU $MTU: $(tail -n 1 /run/ping)"
     shim_ask lease 120000 10
     shim_ask slot 5 3 32 asha/t1
-    shim_ask flow 5 tcp 10.99.0.1 6001 10.99.0.2 5001
-    shim_ask flow 5 tcp 10.99.0.1 5001 10.99.0.2 6001
+    push_tags 0 5001=5
     watch_marks
     transfer $BYTES 5001 || fail "MTU $MTU: TCP"
     end_watch || fail "MTU $MTU: a header's checksum"

@@ -46,6 +46,13 @@ load() {
     done
 }
 
+# push_tags TAG [PORT=TAG]...: host A's frames get slot tags, see slot-tags.py.
+push_tags() {
+    load sch_ingress cls_bpf
+    in_a python3 "$SOURCE/tests/lab/slot-tags.py" push eth0 "$@" ||
+        fail "no tags"
+}
+
 # Prints the kernel's interface of the card with this PCI address.
 iface_of() {
     basename "$(find "/sys/bus/pci/devices/0000:00:$1/" -path '*/net/*' \
@@ -90,7 +97,7 @@ slot_value() {
 shim_begin() {
     "$BUILD/shim/stagecoach-shim" --name guest --host-port "$HOST_PORT" \
         --uplink "$UPLINK" --rate "$RATE" --mtu "$MTU" --control "$SOCK" --cc off \
-        "$@" >>/out/shim.log 2>&1 &
+        --host-tags yes "$@" >>/out/shim.log 2>&1 &
     SHIM_PID=$!
 }
 

@@ -55,10 +55,8 @@ spreads() {
     wait_until ping 1 100
     shim_ask lease 120000 10
     shim_ask slot 5 3 32 asha/t1
-    for port in $PORTS; do
-        shim_ask flow 5 tcp 10.99.0.1 $((port + 1000)) 10.99.0.2 "$port"
-        shim_ask flow 5 tcp 10.99.0.1 "$port" 10.99.0.2 $((port + 1000))
-    done
+    # shellcheck disable=SC2046
+    push_tags 0 $(printf '%s=5\n' $PORTS)
     watch_marks
     # shellcheck disable=SC2086
     transfer $BYTES $PORTS || fail "TCP"

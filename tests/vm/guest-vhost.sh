@@ -18,8 +18,7 @@ works() {
     ping 50 $((MTU - 28)) || fail "$1, MTU $MTU: $(tail -n 1 /run/ping)"
     shim_ask lease 120000 10
     shim_ask slot 5 3 32 asha/t1
-    shim_ask flow 5 tcp 10.99.0.1 6001 10.99.0.2 5001
-    shim_ask flow 5 tcp 10.99.0.1 5001 10.99.0.2 6001
+    push_tags 0 5001=5
     packets=$(shim_value tx_packets)
     before=$(slot_value 5 tx_bytes)
     transfer $BYTES 5001 || fail "$1, MTU $MTU: TCP"

@@ -2,7 +2,7 @@
 
 /* Fuzzes frames from the host or the network: parser, classifier and tagger
  * access nothing beyond the end of the frame, and both directions agree.  The
- * first byte selects what is known about the frame, and its slot tag. */
+ * first byte selects the slot tag, and whether there is a lease. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,17 +16,12 @@
 #include "tests/unit/shim/classify-one.h"
 #include "wire/slot-tag.h"
 
-enum {
-    KNOWN = 1,                  /* The flow is in the table. */
-    LEASED = 2,
-    SLOT = 5,
-};
+#define SLOT 5
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct flow_table *flows, *learned;
+static struct flow_cache *flows;
 static struct job_slots *slots;
-static struct miss *misses;
 
 static void
 prepare(void)
@@ -36,12 +31,9 @@ prepare(void)
     };
 
     if (!flows) {
-        flows = flow_table_create(16, 1);
-        learned = flow_table_create(16, 1);
+        flows = flow_cache_create(1);
         slots = job_slots_create();
-        misses = miss_create();
-        must(flows && learned && slots && misses
-             && !job_slots_set(slots, &slot));
+        must(!job_slots_set(slots, &slot));
     }
 }
 
@@ -80,19 +72,24 @@ check_common(const uint8_t *frame, size_t size, const struct parsed *p)
     }
 }
 
+/* Checks that the slot tag decides. */
 static void
-check_verdict(const struct verdict *v, const struct parsed *p, uint8_t how,
-              uint8_t *frame, size_t size)
+check_verdict(const struct verdict *v, const struct parsed *p, uint16_t tag,
+              bool leased, uint8_t *frame, size_t size)
 {
-    bool known = p->kind == PARSED_FLOW && how & KNOWN;
-
-    must(v->slot == (known ? SLOT : 0));
+    must(v->slot == (tag & SLOT_TAG_SLOT) && v->l3 == p->l3);
     must(v->treatment.level < SHIM_N_LEVELS && v->treatment.dscp <= 63);
-    if (known && how & LEASED) {
-        bool control = v->treatment.level == SHIM_LEVEL_CONTROL;
+    if (p->kind == PARSED_FLOW) {
+        bool control = tag & SLOT_TAG_CONTROL, has = v->slot && leased;
 
-        must(control || v->treatment.level == 3);
-        must(v->treatment.dscp == (control ? SHIM_CONTROL_DSCP : 40));
+        must(v->treatment.level
+             == (!has      ? SHIM_LEVEL_DEFAULT
+                 : control ? SHIM_LEVEL_CONTROL
+                           : 3));
+        must(v->treatment.dscp
+             == (!has      ? 0
+                 : control ? SHIM_CONTROL_DSCP
+                           : 40));
     }
     if (v->is_ip) {
         struct parsed after;
@@ -105,43 +102,39 @@ check_verdict(const struct verdict *v, const struct parsed *p, uint8_t how,
     }
 }
 
-/* Checks that the slot tag decides, and that the flow is learned from it. */
+/* Checks that the flow is learned from the tag, if it is one. */
 static void
-check_tag(const struct parsed *p, uint8_t how, const uint8_t *frame,
-          size_t size)
+check_learned(const struct classifier *c, const struct parsed *p, uint16_t tag)
 {
-    static const uint16_t tags[] = { 0, SLOT, SLOT | SLOT_TAG_CONTROL,
-                                     SLOT | SLOT_TAG_NO_LEARN };
-    struct classifier c = { .flows = learned,
-                            .slots = slots,
-                            .slot_tags = true };
-    uint16_t tag = tags[how >> 6];
-    struct verdict v;
+    uint64_t hash = flow_cache_hash(flows, &p->key);
+    uint16_t slot = 0;
 
-    classify_by_tag(&c, frame, size, tag, how & LEASED, &v);
-    must(v.slot == (tag & SLOT_TAG_SLOT) && v.l3 == p->l3);
-    must(c.n_malformed == (p->kind == PARSED_MALFORMED));
     if (p->kind == PARSED_FLOW && slot_tag_learns(tag)) {
-        must(flow_table_lookup(learned, &p->key) == v.slot);
+        flow_cache_lookup(flows, &hash, 1, &slot);
+        must(slot == (tag & SLOT_TAG_SLOT));
     } else {
-        must(!c.n_learned);
+        must(!c->n_learned);
     }
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const uint16_t tags[] = { 0, SLOT, SLOT | SLOT_TAG_CONTROL,
+                                     SLOT | SLOT_TAG_NO_LEARN };
     static const struct prefix_list any = { .n = 1 };
     struct parsed out, in, inner;
     struct verdict v;
     uint8_t *frame;
-    uint8_t how;
+    uint16_t tag;
+    bool leased;
 
     if (!size) {
         return 0;
     }
     prepare();
-    how = *data++;
+    leased = *data & 2;
+    tag = tags[*data++ >> 6];
     frame = copy_bytes(data, --size);
     parse_frame(frame, size, true, &out);
     parse_frame(frame, size, false, &in);
@@ -150,26 +143,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_common(frame, size, &out);
     parse_inner(frame, true, &any, &inner);
 
-    if (out.kind == PARSED_FLOW && how & KNOWN) {
-        must(!flow_table_set(flows, &out.key, SLOT));
-    }
-    struct classifier c = { .flows = flows, .slots = slots,
-                            .misses = misses };
-    struct shim_flow_key keys[16];
+    struct classifier c = { .flows = flows, .slots = slots };
 
     classify_to_host(&c, frame, size);
-    job_slots_lease(slots, 1, 1000, 0);
-    classify_from_host(&c, frame, size, 2, how & LEASED, &v);
-    check_verdict(&v, &out, how, frame, size);
+    classify_from_host(&c, frame, size, tag, leased, &v);
+    check_verdict(&v, &out, tag, leased, frame, size);
     must(c.n_malformed == (out.kind == PARSED_MALFORMED));
-    check_tag(&out, how, frame, size);
-    must(c.n_misses == (out.kind == PARSED_FLOW && !(how & KNOWN)));
-    while (miss_take(misses, keys, 16)) {
-        /* So that the ring does not fill. */
-    }
-    if (out.kind == PARSED_FLOW) {
-        flow_table_delete(flows, &out.key);
-    }
+    check_learned(&c, &out, tag);
     free(frame);
     return 0;
 }

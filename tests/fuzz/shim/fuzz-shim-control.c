@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Arbitrary bytes from a process of the host to the control socket.  The
- * server is the real one; its tables never contain invalid values, and its
+ * server is the real one; its slots never contain invalid values, and its
  * replies are a sequence of messages. */
 
 #include <errno.h>
@@ -17,14 +17,10 @@
 
 #include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
-#include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
-#include "shim/classify/miss.h"
 #include "shim/control/server.h"
 #include "tests/fuzz/must.h"
 #include "wire/shim-protocol.h"
-
-#define MAX_FLOWS 64            /* Few, so that the table fills. */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -144,15 +140,8 @@ check_replies(int fd)
 }
 
 static void
-check_tables(void)
+check_slots(void)
 {
-    struct shim_flow list[MAX_FLOWS];
-    uint64_t cursor = 0;
-    uint32_t n = flow_table_list(config.flows, &cursor, list, MAX_FLOWS);
-
-    must(n == flow_table_count(config.flows));
-    must(n <= flow_table_max(config.flows));
-    must(!protocol_check_body(SHIM_FLOW_ADD, list, n * sizeof *list));
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         struct shim_slot slot;
 
@@ -191,9 +180,7 @@ finish(void)
     server_destroy(server);
     tap_destroy(config.tap);
     bursts_destroy(config.bursts);
-    miss_destroy(config.misses);
     job_slots_destroy(config.slots);
-    flow_table_destroy(config.flows);
 }
 
 /* Once, since creating a server for each input would dominate the run time. */
@@ -201,34 +188,23 @@ static void
 prepare(void)
 {
     snprintf(path, sizeof path, "/tmp/sct-fuzz-%d.sock", (int) getpid());
-    config.flows = flow_table_create(MAX_FLOWS, 1);
     config.slots = job_slots_create();
-    config.misses = miss_create();
     config.bursts = bursts_create();
     config.tap = tap_create(1 << 16);
-    must(config.flows && config.slots && config.misses && config.bursts
-         && config.tap);
     must(!server_create(path, &config, &server));
     atexit(finish);
 }
 
-/* So that each input starts with the same tables. */
+/* So that each input starts without jobs. */
 static void
-empty_tables(void)
+empty_slots(void)
 {
-    struct shim_flow list[MAX_FLOWS];
-    uint64_t cursor = 0;
-    uint32_t n = flow_table_list(config.flows, &cursor, list, MAX_FLOWS);
-
-    for (uint32_t i = 0; i < n; i++) {
-        flow_table_delete(config.flows, &list[i].key);
-    }
     for (int i = 1; i < SHIM_MAX_SLOTS; i++) {
         job_slots_clear(config.slots, i);
     }
     job_slots_lease(config.slots, get_now(), 0, 0);
     rate = 50000000;
-    must(!flow_table_count(config.flows) && !job_slots_count(config.slots));
+    must(!job_slots_count(config.slots));
 }
 
 int
@@ -237,9 +213,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!server) {
         prepare();
     }
-    empty_tables();
+    empty_slots();
     check_protocol(data, size);
     talk(data, size);
-    check_tables();
+    check_slots();
     return 0;
 }

@@ -172,7 +172,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         prepare();
     }
     if (seen.n) {               /* Slower than most inputs. */
-        must(!replay_rewind(replay, rules));
+        replay_rewind(replay, rules);
     }
     memset(&seen, 0, sizeof seen);
     stream = fmemopen((void *) (uintptr_t) data, size, "r");

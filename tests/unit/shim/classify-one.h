@@ -9,20 +9,11 @@
 
 static inline void
 classify_from_host(struct classifier *c, const uint8_t *frame, size_t length,
-                   uint64_t now, bool leased, struct verdict *v)
+                   uint16_t tag, bool leased, struct verdict *v)
 {
     struct packet packet = { (uint8_t *) frame, length };
 
-    classify_burst_from_host(c, &packet, 1, now, leased, v);
-}
-
-static inline void
-classify_by_tag(struct classifier *c, const uint8_t *frame, size_t length,
-                uint16_t tag, bool leased, struct verdict *v)
-{
-    struct packet packet = { (uint8_t *) frame, length };
-
-    classify_burst_by_tags(c, &packet, &tag, 1, leased, v);
+    classify_burst_from_host(c, &packet, &tag, 1, leased, v);
 }
 
 static inline uint16_t

@@ -394,58 +394,6 @@ queued_frames_leave_with_their_new_level(void **state)
     tear_down(&f);
 }
 
-/* What was nobody's when it came leaves as its job's, before what still is. */
-static void
-queued_frames_of_a_new_flow_leave_with_its_job(void **state)
-{
-    static const uint16_t slots[] = { 6, 6, 9, 6, 5, 6, 9, 6, 5, 6 };
-    static const uint16_t order[] = { 5, 5, 9, 9, 6, 6, 6, 6 };
-    struct flow_table *flows = flow_table_create(16, 1);
-    struct classifier classifier = { .flows = flows };
-    struct rte_mbuf *frames[10];
-    struct verdict v[10];
-    struct parsed p;
-    struct fixture f;
-
-    (void) state;
-    set_up(&f, UINT64_C(100000000));
-    for (int i = 5; i < 10; i++) {
-        struct shim_slot slot = {
-            .slot = i, .level = 3, .rank = i, .dscp = 8 + i,
-        };
-
-        assert_int_equal(job_slots_set(f.slots, &slot), 0);
-    }
-    classifier.slots = f.slots;
-    for (int i = 0; i < 10; i++) {
-        frames[i] = frame_of(&f, slots[i], FULL);
-        v[i] = verdict_of(&f, 0);
-        if (i == 2 || i == 4) {
-            parse_frame(rte_pktmbuf_mtod(frames[i], uint8_t *), FULL, true,
-                        &p);
-            flow_table_set(flows, &p.key, slots[i]);
-        }
-    }
-    egress_push_burst(f.e, frames, v, 10, f.now);
-    expect_sent(&f, slots, 2);
-    assert_int_equal(egress_reclassify(f.e, &classifier), 8);
-    for (int i = 0; i < 8; i += f.port.n_order) {
-        f.now += egress_until_due(f.e, f.now);
-        egress_send(f.e, f.now);
-        assert_memory_equal(f.port.order, &order[i],
-                            f.port.n_order * sizeof *order);
-    }
-    assert_int_equal(f.port.packets, 10);
-    assert_int_equal(f.port.dscp[5], 13);
-    assert_int_equal(f.port.dscp[9], 17);
-    assert_int_equal(f.port.dscp[6], 0);
-    assert_int_equal(job_slots_counters(f.slots, 9)->tx_packets, 2);
-    assert_int_equal(job_slots_counters(f.slots, 6)->tx_packets, 0);
-    assert_int_equal(stats_of(&f).tx_default_bytes, 6 * FULL);
-    flow_table_destroy(flows);
-    tear_down(&f);
-}
-
 static void
 control_is_policed_on_a_free_uplink_too(void **state)
 {
@@ -478,7 +426,7 @@ push_control(struct fixture *f, uint16_t slot, uint16_t port_slot, uint32_t n,
 
     for (uint32_t i = 0; i < n; i++) {
         frames[i] = frame_of(f, port_slot, length);
-        v[i] = verdict_of(f, slot | FLOW_CONTROL);
+        v[i] = verdict_of(f, slot | SLOT_TAG_CONTROL);
         v[i].slot = slot;
         tag_frame(rte_pktmbuf_mtod(frames[i], uint8_t *), length,
                   v[i].treatment, 0);
@@ -689,7 +637,6 @@ main(void)
         cmocka_unit_test(frames_of_a_flow_do_not_overtake),
         cmocka_unit_test(many_slow_flows_do_not_meet_in_pairs),
         cmocka_unit_test(queued_frames_leave_with_their_new_level),
-        cmocka_unit_test(queued_frames_of_a_new_flow_leave_with_its_job),
         cmocka_unit_test(control_is_policed_on_a_free_uplink_too),
         cmocka_unit_test(bulk_that_is_marked_as_control_gains_nothing),
         cmocka_unit_test(control_beyond_its_share_stays_in_order),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Packets that mean harm: none is read beyond its end, none takes a tagged
- * flow's place, none leaves with a checksum that the shim made wrong. */
+/* Packets that mean harm: none is read beyond its end, none takes the place of
+ * a job's flow, none leaves with a checksum that the shim made wrong. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,11 +17,9 @@
 #include "tests/unit/shim/classify-one.h"
 
 #define SLOT 5
-#define US UINT64_C(1000)
 
-static struct flow_table *flows;
+static struct flow_cache *flows;
 static struct job_slots *slots;
-static struct miss *misses;
 static struct classifier classifier;
 
 static int
@@ -31,11 +29,9 @@ set_up(void **state)
                                    .name = "a/b" };
 
     (void) state;
-    flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
+    flows = flow_cache_create(1);
     slots = job_slots_create();
-    misses = miss_create();
-    classifier = (struct classifier) { .flows = flows, .slots = slots,
-                                       .misses = misses };
+    classifier = (struct classifier){ .flows = flows, .slots = slots };
     return job_slots_set(slots, &row);
 }
 
@@ -43,9 +39,8 @@ static int
 tear_down(void **state)
 {
     (void) state;
-    miss_destroy(misses);
     job_slots_destroy(slots);
-    flow_table_destroy(flows);
+    flow_cache_destroy(flows);
     return 0;
 }
 
@@ -96,14 +91,14 @@ make(uint8_t *frame, int words, uint8_t protocol, uint16_t fragment,
 /* Classifies 'frame' in memory that ends where it does, tags it as the loop
  * would, and checks what must hold of any. */
 static struct verdict
-pass(const uint8_t *frame, size_t size, uint64_t now)
+pass(const uint8_t *frame, size_t size, uint16_t tag)
 {
     uint8_t *copy = malloc(size ? size : 1);
     struct verdict v;
 
     assert_non_null(copy);
     memcpy(copy, frame, size);
-    classify_from_host(&classifier, copy, size, now, true, &v);
+    classify_from_host(&classifier, copy, size, tag, true, &v);
     classify_to_host(&classifier, copy, size);
     assert_true(v.treatment.level < SHIM_N_LEVELS && v.treatment.dscp <= 63);
     if (v.family == 4) {
@@ -119,69 +114,38 @@ pass(const uint8_t *frame, size_t size, uint64_t now)
     return v;
 }
 
-static void
-know(uint32_t flow)
+/* Returns the slot of what the host receives of 'flow'. */
+static uint16_t
+slot_of_reply(uint32_t flow)
 {
-    struct shim_flow_key key = { .family = 4, .protocol = 6, .local = { 10 },
-                                 .remote = { 11 } };
+    uint8_t frame[64];
+    size_t size = make(frame, 5, 6, 0, 20, flow << 16 | flow >> 16);
 
-    memcpy(&key.local_port, &flow, 2);
-    memcpy(&key.remote_port, (uint8_t *) &flow + 2, 2);
-    assert_int_equal(flow_table_set(flows, &key, SLOT), 0);
+    frame[26] = 11; /* Source and destination. */
+    frame[30] = 10;
+    return classify_to_host(&classifier, frame, size);
 }
 
-/* In one second of time, with an agent that adds nothing of them. */
+/* A million flows of no job, and of no address of the host. */
 static void
-a_million_new_flows_push_no_tagged_one_out(void **state)
+new_flows_that_are_not_learned_push_no_job_out(void **state)
 {
-    enum { N = 1000000, TAGGED = 1000 };
-    struct shim_flow_key keys[64];
+    enum { N = 1000000, KNOWN = 1000 };
     uint8_t frame[64];
-    uint32_t n_heard = 0, n;
 
     (void) state;
-    for (uint32_t i = 0; i < TAGGED; i++) {
-        know(i);
+    for (uint32_t i = 0; i < KNOWN; i++) {
+        pass(frame, make(frame, 5, 6, 0, 20, i), SLOT);
     }
     for (uint32_t i = 0; i < N; i++) {
-        uint64_t now = 1000000 * US + i * US;
-        struct verdict v;
+        struct verdict v = pass(frame, make(frame, 5, 6, 0, 20, KNOWN + i),
+                                SLOT_TAG_NO_LEARN);
 
-        v = pass(frame, make(frame, 5, 6, 0, 20, TAGGED + i), now);
         assert_int_equal(v.slot, 0);
         assert_int_equal(v.treatment.level, SHIM_LEVEL_DEFAULT);
-        if (i % 7 == 0) {
-            v = pass(frame, make(frame, 5, 6, 0, 20, i % TAGGED), now);
-            assert_int_equal(v.slot, SLOT);
-            assert_int_equal(v.treatment.level, 2);
-        }
-        while (i % 64 == 0 && (n = miss_take(misses, keys, 64))) {
-            n_heard += n;
-        }
+        assert_int_equal(slot_of_reply(i % KNOWN), SLOT);
     }
-    assert_int_equal(classifier.n_misses, N);
-    assert_int_equal(flow_table_count(flows), TAGGED);
-    assert_true(n_heard > N / 2);
-}
-
-static void
-a_full_table_refuses_and_keeps_what_it_has(void **state)
-{
-    uint8_t frame[64];
-    struct shim_flow_key key = { .family = 4, .protocol = 6, .local = { 9 } };
-
-    (void) state;
-    for (uint32_t i = 0; i < flow_table_max(flows); i++) {
-        know(i);
-    }
-    for (uint32_t i = 0; i < 100000; i++) {
-        memcpy(key.remote, &i, sizeof i);
-        assert_int_not_equal(flow_table_set(flows, &key, SLOT), 0);
-    }
-    for (uint32_t i = 0; i < flow_table_max(flows); i++) {
-        assert_int_equal(pass(frame, make(frame, 5, 6, 0, 20, i), 1).slot,
-                         SLOT);
-    }
+    assert_int_equal(classifier.n_learned, KNOWN);
 }
 
 static void
@@ -207,26 +171,26 @@ frames_may_end_anywhere_and_lie_about_it(void **state)
     }
 }
 
-/* The parts of a datagram that overlap, in any order, are no flow's, so that
- * they cannot look like one. */
+/* The parts of a datagram that overlap, in any order, are no flow's: they have
+ * the slot of their tag, and what is received has none. */
 static void
-ip_fragments_go_to_the_default_class(void **state)
+ip_fragments_teach_nothing(void **state)
 {
     static const uint16_t fragments[] = { 0x2000, 0x2001, 0x0001, 0x1fff,
                                           0x3fff, 0x2000 };
     uint8_t frame[256];
 
     (void) state;
-    know(7);
     for (size_t i = 0; i < sizeof fragments / sizeof *fragments; i++) {
-        struct verdict v = pass(frame, make(frame, 5, 6, fragments[i], 64,
-                                            7), 1);
+        struct verdict v =
+            pass(frame, make(frame, 5, 6, fragments[i], 64, 7), SLOT);
 
-        assert_int_equal(v.slot, 0);
-        assert_int_equal(v.treatment.level, SHIM_LEVEL_DEFAULT);
+        assert_int_equal(v.slot, SLOT);
+        assert_int_equal(slot_of_reply(7), 0);
+        assert_int_equal(classify_to_host(&classifier, frame, 98), 0);
     }
-    assert_int_equal(pass(frame, make(frame, 5, 6, 0x4000, 64, 7), 1).slot,
-                     SLOT);
+    pass(frame, make(frame, 5, 6, 0x4000, 64, 7), SLOT);
+    assert_int_equal(slot_of_reply(7), SLOT);
 }
 
 /* Chains of IPv6 extension headers, which are options without end. */
@@ -264,13 +228,11 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            a_million_new_flows_push_no_tagged_one_out, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_full_table_refuses_and_keeps_what_it_has, set_up, tear_down),
+            new_flows_that_are_not_learned_push_no_job_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             frames_may_end_anywhere_and_lie_about_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            ip_fragments_go_to_the_default_class, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ip_fragments_teach_nothing, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(chains_of_headers_end, set_up,
                                         tear_down),
     };

@@ -19,9 +19,8 @@
 #include <rte_ring.h>
 
 #include "shim/cc/cc.h"
-#include "shim/classify/flow-table.h"
+#include "shim/classify/flow-cache.h"
 #include "shim/classify/job-slot.h"
-#include "shim/classify/miss.h"
 #include "shim/loop/egress.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/lanes.h"
@@ -31,7 +30,7 @@
 
 #define MAX_LANES 4
 #define RING 4096
-#define N_FLOWS 64              /* The first half of them are known. */
+#define N_FLOWS 64 /* The first half of them have a job. */
 #define N_JOBS 8
 #define N_FRAMES 20000          /* In each direction. */
 #define IN_FLIGHT 256           /* Less than a lane's ring holds. */
@@ -49,9 +48,8 @@ struct end {
 struct bed {
     unsigned int n_lanes, n_queues;
     struct end ends[2];
-    struct flow_table *flows;
+    struct flow_cache *flows;
     struct job_slots *slots;
-    struct miss *misses;
     struct forward *forward;
     uint64_t now;
     bool stop;
@@ -140,9 +138,14 @@ key_of(uint32_t flow)
     return key;
 }
 
-/* Writes all entries of the tables. */
+static uint16_t
+slot_of(uint32_t flow)
+{
+    return flow < N_FLOWS / 2 ? 1 + flow % N_JOBS : 0;
+}
+
 static void
-write_tables(struct bed *b)
+write_slots(struct bed *b)
 {
     for (uint16_t i = 1; i <= N_JOBS; i++) {
         struct shim_slot slot = { .slot = i, .level = 1 + i % 6, .rank = i };
@@ -150,20 +153,20 @@ write_tables(struct bed *b)
         job_slots_set(b->slots, &slot);
     }
     job_slots_lease(b->slots, 0, 3600000, 0);
-    for (uint32_t i = 0; i < N_FLOWS / 2; i++) {
-        struct shim_flow_key key = key_of(i);
-
-        assert_int_equal(flow_table_set(b->flows, &key, 1 + i % N_JOBS), 0);
-    }
 }
 
 static void
 fill_tables(struct bed *b)
 {
-    b->flows = flow_table_create(1024, 7);
+    b->flows = flow_cache_create(7);
     b->slots = job_slots_create();
-    b->misses = miss_create();
-    write_tables(b);
+    write_slots(b);
+    for (uint32_t i = 0; i < N_FLOWS / 2; i++) {
+        struct shim_flow_key key = key_of(i);
+
+        flow_cache_learn(b->flows, flow_cache_hash(b->flows, &key), slot_of(i),
+                         i);
+    }
 }
 
 static void
@@ -180,10 +183,15 @@ set_up_with(struct bed *b, unsigned int n_lanes, bool own_queues,
     new_end(b, &b->ends[HOST], 'h');
     new_end(b, &b->ends[UPLINK], 'u');
     fill_tables(b);
-    config = (struct forward_config) {
-        .host = b->ends[HOST].port, .uplink = b->ends[UPLINK].port,
-        .flows = b->flows, .slots = b->slots, .misses = b->misses,
-        .rate_bps = RATE, .mtu = 1500, .tag = true, .n_lanes = n_lanes,
+    config = (struct forward_config){
+        .host = b->ends[HOST].port,
+        .uplink = b->ends[UPLINK].port,
+        .flows = b->flows,
+        .slots = b->slots,
+        .rate_bps = RATE,
+        .mtu = 1500,
+        .tag = true,
+        .n_lanes = n_lanes,
         .cc = cc,
     };
     if (cc) {
@@ -214,9 +222,8 @@ tear_down(struct bed *b)
             rte_ring_free(end->out[q]);
         }
     }
-    miss_destroy(b->misses);
     job_slots_destroy(b->slots);
-    flow_table_destroy(b->flows);
+    flow_cache_destroy(b->flows);
     assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
@@ -240,6 +247,10 @@ new_frame(int from, uint32_t flow, uint32_t number)
     data[46] = 0x50;
     memcpy(data + 54, &flow, sizeof flow);
     memcpy(data + 58, &number, sizeof number);
+    if (from == HOST && slot_of(flow)) {
+        frame->vlan_tci = slot_of(flow);
+        frame->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
+    }
     order_frame(frame);
     return frame;
 }
@@ -326,16 +337,14 @@ run_control(void *bed_)
     struct bed *b = bed_;
 
     while (!__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
-        struct shim_flow_key keys[64];
-        struct shim_stats stats = { .misses = 0 };
+        struct shim_stats stats = { .tx_packets = 0 };
         struct shim_slot_stats slot;
 
-        write_tables(b);
+        write_slots(b);
         for (uint16_t i = 1; i <= N_JOBS; i++) {
             job_slots_stats(b->slots, i, 0, &slot);
         }
         forward_stats(b->forward, &stats);
-        miss_take(b->misses, keys, 64);
         sched_yield();
     }
     return NULL;
@@ -392,11 +401,11 @@ exchange(struct bed *b)
     assert_memory_equal(got[UPLINK], sent[HOST], sizeof got[UPLINK]);
 }
 
-/* Of 'known' and all other packets each way. */
+/* Of the packets with a job and all others each way. */
 static void
 check_counters(struct bed *b)
 {
-    struct shim_stats stats = { .misses = 0 };
+    struct shim_stats stats = { .tx_packets = 0 };
     uint64_t known_tx = 0, known_rx = 0;
 
     forward_stats(b->forward, &stats);
@@ -411,7 +420,7 @@ check_counters(struct bed *b)
     assert_int_equal(stats.rx_packets, N_FRAMES);
     assert_int_equal(stats.rx_bytes, N_FRAMES * FRAME_SIZE);
     assert_int_equal(stats.tx_packets, N_FRAMES);
-    assert_int_equal(stats.misses, N_FRAMES - known_tx);
+    assert_int_equal(stats.untagged, N_FRAMES - known_tx);
     assert_int_equal(known_rx, known_tx);
     assert_in_range(known_tx, N_FRAMES / 4, N_FRAMES * 3 / 4);
     assert_int_equal(stats.lane_lost, 0);
@@ -423,10 +432,10 @@ static void
 check_shares(struct bed *b)
 {
     for (unsigned int i = 1; i < b->n_lanes; i++) {
-        struct shim_stats stats = { .misses = 0 };
+        struct shim_stats stats = { .tx_packets = 0 };
 
         lane_add_stats(forward_lane(b->forward, i), &stats);
-        assert_in_range(stats.misses, N_FRAMES / 2 / b->n_lanes / 4,
+        assert_in_range(stats.untagged, N_FRAMES / 2 / b->n_lanes / 4,
                         N_FRAMES / 2 / b->n_lanes * 2);
     }
 }
@@ -486,7 +495,7 @@ a_lane_that_does_not_run_loses_only_its_own(void **state)
 {
     enum { EACH = 40 };
     uint32_t next[N_FLOWS] = { 0 }, n;
-    struct shim_stats stats = { .misses = 0 };
+    struct shim_stats stats = { .tx_packets = 0 };
     struct bed b;
 
     (void) state;
@@ -529,7 +538,7 @@ take_dscp(struct bed *b)
     return dscp;
 }
 
-/* Whichever lane looks a flow up: congestion control knows it, by what comes
+/* Whichever lane classifies a flow: congestion control knows it, by what comes
  * from either side, and what is of its ports has its DSCP, the others their
  * job's. */
 static void
@@ -540,7 +549,7 @@ check_congestion_control(unsigned int n_lanes, bool own_queues)
         .downlink_bps = RATE, .mtu = 1500, .max_flows = 1024,
         .control_ports = { 30000 + N_FLOWS / 2 - 1 },
     };
-    struct shim_stats stats = { .misses = 0 };
+    struct shim_stats stats = { .tx_packets = 0 };
     uint32_t next[N_FLOWS] = { 0 };
     struct bed b;
 
@@ -554,8 +563,8 @@ check_congestion_control(unsigned int n_lanes, bool own_queues)
         if (i == control) {
             assert_int_equal(dscp, SHIM_CONTROL_DSCP);
         } else {
-            assert_int_equal(dscp, job_slots_treatment(b.slots,
-                             1 + i % N_JOBS, true).dscp);
+            assert_int_equal(
+                dscp, job_slots_treatment(b.slots, slot_of(i), true).dscp);
         }
     }
     forward_stats(b.forward, &stats);

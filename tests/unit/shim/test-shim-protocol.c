@@ -22,18 +22,14 @@
 
 #include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
-#include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
-#include "shim/classify/miss.h"
 #include "shim/control/server.h"
 #include "wire/shim-client.h"
 
 static struct {
     char path[64];
     struct server *server;
-    struct flow_table *flows;
     struct job_slots *slots;
-    struct miss *misses;
     struct bursts *bursts;
     struct tap *tap;
     uint64_t rate, now;
@@ -136,9 +132,7 @@ setup(void **state)
              (int) getpid());
     t.rate = 50000000;
     t.now = 1000000000;
-    t.flows = config.flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     t.slots = config.slots = job_slots_create();
-    t.misses = config.misses = miss_create();
     t.bursts = config.bursts = bursts_create();
     t.tap = config.tap = tap_create(1 << 16);
     error = server_create(t.path, &config, &t.server);
@@ -156,9 +150,7 @@ teardown(void **state)
     server_destroy(t.server);
     tap_destroy(t.tap);
     bursts_destroy(t.bursts);
-    miss_destroy(t.misses);
     job_slots_destroy(t.slots);
-    flow_table_destroy(t.flows);
     return access(t.path, F_OK) == 0;   /* It must have been removed. */
 }
 
@@ -206,19 +198,12 @@ ask(struct shim_client *c, uint16_t type, const void *request, size_t size,
     return msg->status;
 }
 
-static const struct shim_flow good_flow = {
-    .key = { .family = 4, .protocol = 6, .local_port = 1, .remote_port = 2,
-             .local = { 10, 0, 0, 1 }, .remote = { 10, 0, 0, 2 } },
-    .slot = 3,
-};
-
 static void
 tables_can_be_written_and_read(void **state)
 {
     struct shim_slot slot = { .slot = 3, .level = 1, .dscp = 48,
                               .name = "a/b" };
     struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
-    struct shim_flow control_flow = good_flow;
     struct shim_control control = { .dscp = 50, .levels = 6 };
     struct shim_rate rate = { .bps = 1000000 };
     static const struct shim_congestion congestion = { 900000, 300000, 1 };
@@ -236,22 +221,11 @@ tables_can_be_written_and_read(void **state)
 
     (void) state;
     assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
-    assert_int_equal(ask(c, SHIM_SLOT_SET, &slot, sizeof slot, NULL, NULL),
-                     0);
-    assert_int_equal(ask(c, SHIM_FLOW_ADD, &good_flow, sizeof good_flow,
-                         NULL, NULL), 0);
+    assert_int_equal(ask(c, SHIM_SLOT_SET, &slot, sizeof slot, NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_CONTROL, &control, sizeof control, NULL,
                          NULL), 0);
     assert_int_equal(job_slots_control_dscp(t.slots), 50);
     assert_true(job_slots_level_dscps(t.slots) == (UINT64_C(1) << 50 | 6));
-    control_flow.control = 1;
-    assert_int_equal(ask(c, SHIM_FLOW_ADD, &control_flow, sizeof control_flow,
-                         NULL, NULL), 0);
-    assert_int_equal(ask(c, SHIM_FLOW_LIST, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, sizeof control_flow);
-    assert_memory_equal(body, &control_flow, sizeof control_flow);
-    assert_int_equal(ask(c, SHIM_FLOW_ADD, &good_flow, sizeof good_flow,
-                         NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_RATE, &rate, sizeof rate, NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_MIN_SHARE, &min_share, sizeof min_share, NULL,
                          NULL), 0);
@@ -268,16 +242,11 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(hello.mtu, 9000);
     assert_int_equal(hello.pid, getpid());
     assert_int_equal(hello.n_slots, 1);
-    assert_int_equal(hello.n_flows, 1);
-    assert_int_equal(hello.max_flows, SHIM_DEFAULT_FLOWS);
     assert_int_equal(hello.lease_left_ms, 500);
 
     assert_int_equal(ask(c, SHIM_SLOT_LIST, NULL, 0, &body, &size), 0);
     assert_int_equal(size, sizeof slot);
     assert_memory_equal(body, &slot, sizeof slot);
-    assert_int_equal(ask(c, SHIM_FLOW_LIST, NULL, 0, &body, &size), 0);
-    assert_int_equal(size, sizeof good_flow);
-    assert_memory_equal(body, &good_flow, sizeof good_flow);
 
     for (int i = 0; i < 5; i++) {
         bursts_count(t.bursts, 3, BURSTS_RX, 7000, t.now + i * 10000000);
@@ -316,11 +285,8 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(slot_stats.level, SHIM_LEVEL_DEFAULT);
     assert_int_equal(slot_stats.dscp, 8);
 
-    assert_int_equal(ask(c, SHIM_FLOW_DELETE, &good_flow.key,
-                         sizeof good_flow.key, NULL, NULL), 0);
-    assert_int_equal(ask(c, SHIM_SLOT_CLEAR, &number, sizeof number, NULL,
-                         NULL), 0);
-    assert_int_equal(flow_table_count(t.flows), 0);
+    assert_int_equal(
+        ask(c, SHIM_SLOT_CLEAR, &number, sizeof number, NULL, NULL), 0);
     assert_int_equal(job_slots_count(t.slots), 0);
     shim_client_close(c);
 }
@@ -328,16 +294,10 @@ tables_can_be_written_and_read(void **state)
 static void
 one_bad_element_changes_nothing(void **state)
 {
-    struct shim_flow flows[3] = { good_flow, good_flow, good_flow };
     struct shim_slot slots[2] = { { .slot = 1 }, { .slot = 2 } };
     struct shim_client *c = open_client();
 
     (void) state;
-    flows[1].key.local_port = 9;
-    flows[2].key.local[15] = 1;         /* Not an IPv4 address. */
-    assert_int_equal(ask(c, SHIM_FLOW_ADD, flows, sizeof flows, NULL, NULL),
-                     EINVAL);
-    assert_int_equal(flow_table_count(t.flows), 0);
     memset(slots[1].name, 'x', sizeof slots[1].name);   /* Does not end. */
     assert_int_equal(ask(c, SHIM_SLOT_SET, slots, sizeof slots, NULL, NULL),
                      EINVAL);
@@ -535,54 +495,22 @@ random_bytes_do_no_harm(void **state)
 }
 
 static void
-lists_many_flows_in_pages(void **state)
-{
-    const uint32_t n = SHIM_DEFAULT_FLOWS;
-    struct shim_client *c = open_client();
-    struct shim_cursor cursor = { .next = 0 };
-    struct shim_flow flow = good_flow;
-    const void *body;
-    size_t size;
-
-    (void) state;
-    for (uint32_t i = 0; i < n; i++) {
-        flow.key.local_port = i;
-        flow_table_set(t.flows, &flow.key, 1);
-    }
-    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
-                         &size), 0);
-    memcpy(&cursor, body, sizeof cursor);
-    assert_int_equal(size, sizeof cursor + n * sizeof flow);
-    assert_int_equal(cursor.next, 0);           /* All in one... */
-
-    cursor.next = n / 2;                        /* ...some from here... */
-    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
-                         &size), 0);
-    assert_int_equal(size, sizeof cursor + n / 2 * sizeof flow);
-    cursor.next = UINT64_MAX;                   /* ...nothing beyond. */
-    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
-                         &size), 0);
-    assert_int_equal(size, sizeof cursor);
-    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, 3, NULL, NULL), EPROTO);
-    shim_client_close(c);
-}
-
-static void
 a_client_that_does_not_read_is_disconnected(void **state)
 {
     struct shim_client *good = open_client();
-    struct shim_msg msg = { .length = sizeof msg, .version = 1,
-                            .type = SHIM_FLOW_LIST };
-    struct shim_flow flow = good_flow;
+    struct shim_msg msg = { .length = sizeof msg,
+                            .version = 1,
+                            .type = SHIM_SLOT_LIST };
     int fd = raw_connect(), n_sent = 0;
 
     (void) state;
-    for (int i = 0; i < 10000; i++) {
-        flow.key.local_port = i;
-        flow_table_set(t.flows, &flow.key, 1);
+    for (int i = 1; i < SHIM_MAX_SLOTS; i++) {
+        struct shim_slot slot = { .slot = i };
+
+        assert_int_equal(job_slots_set(t.slots, &slot), 0);
     }
 
-    /* Each reply has 440 kB.  The server stops reading at some point, and the
+    /* Each reply has 80 kB.  The server stops reading at some point, and the
      * requests fill the socket. */
     for (int i = 0; i < 100000 && n_sent < 50000; i++) {
         ssize_t n = send(fd, &msg, sizeof msg, MSG_NOSIGNAL);
@@ -599,27 +527,6 @@ a_client_that_does_not_read_is_disconnected(void **state)
     assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
     close(fd);
     shim_client_close(good);
-}
-
-static void
-subscribers_receive_misses(void **state)
-{
-    struct shim_client *c = open_client(), *other = open_client();
-    const struct shim_msg *msg;
-    const void *body;
-
-    (void) state;
-    assert_int_equal(ask(c, SHIM_SUBSCRIBE, NULL, 0, NULL, NULL), 0);
-    miss_report(t.misses, &good_flow.key, 1, t.now);
-    miss_notify(t.misses);
-    assert_int_equal(receive(c, &msg, &body), 0);
-    assert_int_equal(msg->type, SHIM_MISS);
-    assert_int_equal(msg->xid, 0);
-    assert_int_equal(msg->length, sizeof *msg + sizeof good_flow.key);
-    assert_memory_equal(body, &good_flow.key, sizeof good_flow.key);
-    assert_int_equal(receive(other, &msg, &body), EAGAIN);
-    shim_client_close(c);
-    shim_client_close(other);
 }
 
 static void
@@ -760,7 +667,7 @@ a_new_shim_gets_the_state_and_the_socket(void **state)
 static void
 connections_are_sent_during_a_takeover_only(void **state)
 {
-    struct server_config config = { .misses = t.misses, .now = get_now };
+    struct server_config config = { .now = get_now };
     struct shim_client *c = open_client();
     const void *body;
     size_t size;
@@ -827,9 +734,7 @@ main(void)
         TEST(an_unknown_type_keeps_the_connection),
         TEST(a_message_may_arrive_byte_by_byte),
         TEST(random_bytes_do_no_harm),
-        TEST(lists_many_flows_in_pages),
         TEST(a_client_that_does_not_read_is_disconnected),
-        TEST(subscribers_receive_misses),
         TEST(one_client_captures_until_it_disconnects),
         TEST(the_socket_is_private),
         TEST(a_dead_socket_is_replaced_a_live_one_is_not),
