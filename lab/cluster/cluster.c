@@ -233,8 +233,8 @@ mount_bpf(void)
         || !mount("bpf", BPF_ROOT, "bpf", 0, "mode=0700")) {
         return NULL;
     }
-    return xasprintf("%s: no BPF file system can be mounted (%s), which the "
-                     "actuator \"bpf\" needs",
+    return xasprintf("%s: no BPF file system can be mounted (%s), which "
+                     "agents need",
                      BPF_ROOT, ovs_strerror(errno));
 }
 
@@ -256,7 +256,7 @@ make_directories(const struct plan *plan)
         error = directory_create(plan->hosts[i].dir);
         error = error ? error : link_shared_sockets(plan, i);
         error = error ? error : cgroup_tree_create(plan->hosts[i].cgroup);
-        if (!error && plan_orders_with(plan, i, ACTUATOR_BPF)) {
+        if (!error && plan_has_agent(plan, i)) {
             error = mount_bpf();
             error = error ? error : directory_create(plan->hosts[i].pins);
         }
@@ -463,6 +463,7 @@ start_shim(const struct cluster *c, int i)
     add(&argv, plan_program(plan, "stagecoach-shim"));
     add_option(&argv, "--name", xasprintf("%s-h%d", plan->name, i));
     add_option(&argv, "--host-port", xstrdup("af_packet:host"));
+    svec_add(&argv, "--host-tags=yes");
     add_option(&argv, "--uplink", xstrdup("af_packet:uplink"));
     add_option(&argv, "--rate", get_rate(plan));
     add_option(&argv, "--mtu", xasprintf("%d", plan->mtu));
@@ -498,19 +499,21 @@ static void
 add_actuator(struct svec *argv, const struct plan *plan,
              const struct plan_host *host)
 {
-    if (host->actuator == ACTUATOR_BPF) {
-        char *rate = get_rate(plan);
+    bool has_shim = host->actuator == ACTUATOR_SHIM;
 
-        add_option(argv, "--actuator", xstrdup("bpf"));
-        add_option(argv, "--uplink", xstrdup("eth0"));
-        add_option(argv, "--pins", xstrdup(host->pins));
-        add_option(argv, "--kernel-cgroup", xstrdup(host->cgroup));
-        add_option(argv, "--tc", xasprintf("eth0:%s", rate));
-        add_option(argv, "--rate", rate);
-    } else {
+    add_option(argv, "--actuator", xstrdup(has_shim ? "shim" : "bpf"));
+    add_option(argv, "--uplink", xstrdup("eth0"));
+    add_option(argv, "--pins", xstrdup(host->pins));
+    add_option(argv, "--kernel-cgroup", xstrdup(host->cgroup));
+    if (has_shim) {
         add_option(argv, "--shim", xstrdup(host->shim));
         add_option(argv, "--bypass",
                    xasprintf("%s:host,uplink", host->node_ns));
+    } else {
+        char *rate = get_rate(plan);
+
+        add_option(argv, "--tc", xasprintf("eth0:%s", rate));
+        add_option(argv, "--rate", rate);
     }
 }
 

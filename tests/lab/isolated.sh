@@ -9,6 +9,10 @@
 # v2 the test runs as it is, one at a time, and skips by itself what it cannot
 # do.
 #
+# A test with HOST_PIDS=1 has no PID namespace of its own: the kernel tells an
+# agent about processes by their ids in the first one.  The end of its control
+# group ends its processes.
+#
 # $NICE is the nice value, against other sessions, of a test that measures rates
 # or times, so that other load on the machine changes them less: where the kernel
 # schedules sessions as groups (sched(7)) and the session is the test's.  Nice
@@ -16,9 +20,11 @@
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 test=$1
+pids="--pid --mount-proc"
+[ -z "${HOST_PIDS:-}" ] || pids=
 isolated() {
-    unshare --pid --net --mount --ipc --uts --cgroup --fork --kill-child \
-        --mount-proc "$@"
+    # shellcheck disable=SC2086
+    unshare $pids --net --mount --ipc --uts --cgroup --fork --kill-child "$@"
 }
 
 mount=$(cgroup_mount)

@@ -46,13 +46,13 @@ iteration() {
     tail -n 1 "$dir/out"
 }
 
-flows_of_shim() {
+slots_of_shim() {
     "$BUILD/shim/stagecoach-shim" --show "$rundir/hosts/$1/shim.sock" |
-        awk '$1 == "flow"' | wc -l
+        awk '$1 == "slot"' | wc -l
 }
 
-has_flows() {
-    [ "$(flows_of_shim "$1")" -ge "$2" ]
+has_slots() {
+    [ "$(slots_of_shim "$1")" -ge "$2" ]
 }
 
 # Prints the bytes that the node of host $1 has sent to the network.
@@ -64,7 +64,7 @@ print(json.load(sys.stdin)[0]['stats64']['tx']['bytes'])"
 
 start_run "$dir/long.json" --policy stage
 wait_in_run 20 is controller.ctl controller/status stages 2
-wait_in_run 5 has_flows h0 3
+wait_in_run 5 has_slots h0 2
 
 generation=$(ask controller.ctl controller/status generation)
 version=$(ask hosts/h0/agent.ctl agent/status version)
@@ -76,22 +76,22 @@ wait_in_run 10 is hosts/h0/agent.ctl agent/status state ordered
     fail "the version of the order fell"
 echo "controller: the order is back, generation $((generation + 1))"
 
-flows=$(flows_of_shim h0)
+slots=$(slots_of_shim h0)
 kill -9 "$(pid_of "stagecoach-agent.*$rundir/hosts/h0")"
 wait_in_run 10 is hosts/h0/agent.ctl agent/status state ordered
 wait_in_run 10 is hosts/h0/agent.ctl agent/status shim connected
-[ "$(flows_of_shim h0)" -ge "$flows" ] || fail "flows were lost with the agent"
+[ "$(slots_of_shim h0)" -ge "$slots" ] || fail "slots were lost with the agent"
 echo "agent: the order is back"
 
-flows=$(flows_of_shim h1)
-slots=$(ask hosts/h1/agent.ctl agent/status jobs)
+slots=$(slots_of_shim h1)
+jobs=$(ask hosts/h1/agent.ctl agent/status jobs)
 shim=$(pid_of "stagecoach-shim.*$rundir/hosts/h1")
 killed=$(date +%s%3N)
 kill -9 "$shim"
-wait_in_run 5 has_flows h1 "$flows"
+wait_in_run 5 has_slots h1 "$slots"
 took=$(($(date +%s%3N) - killed))
 [ "$took" -le 2000 ] || fail "the shim's tables took $took ms, at most 2000"
-[ "$slots" = "$(ask hosts/h1/agent.ctl agent/status jobs)" ] ||
+[ "$jobs" = "$(ask hosts/h1/agent.ctl agent/status jobs)" ] ||
     fail "jobs were lost with the shim"
 echo "shim: tables are back after $took ms"
 
