@@ -15,7 +15,6 @@
 #include "agent/actuate/tc.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/pods.h"
-#include "agent/identify/flow-table.h"
 #include "agent/identify/job-process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
@@ -77,30 +76,23 @@ static void
 send_telemetry(struct agent *a)
 {
     struct actuator_status status;
-    struct telemetry_facts facts = { .host = a->config->host,
-                                     .state = state_name(a),
-                                     .applied = a->applied,
-                                     .capacity_bps = agent_capacity(a),
-                                     .status = &status,
-                                     .registry = tracker_registry(a->tracker),
-                                     .pairs = pairs_sample(
-                                         &a->pairs, a->tracker, a->identity,
-                                         a->actuator, time_msec()),
-                                     .time = time_wall_msec() };
+    struct telemetry_facts facts = {
+        .host = a->config->host,
+        .state = state_name(a),
+        .applied = a->applied,
+        .capacity_bps = agent_capacity(a),
+        .status = &status,
+        .registry = tracker_registry(a->tracker),
+        .pairs = pairs_sample(&a->pairs, tracker_registry(a->tracker),
+                              a->identity, a->actuator, time_msec()),
+        .time = time_wall_msec()
+    };
 
     actuator_get_status(a->actuator, &status);
     telemetry_send(a->telemetry, telemetry_compose(&facts));
 }
 
 /* Events of the actuator. */
-
-static void
-on_miss(const struct shim_flow_key *key, void *a_)
-{
-    struct agent *a = a_;
-
-    tracker_miss(a->tracker, key);
-}
 
 static void
 on_traffic(const char *name, uint64_t tx_bytes, uint64_t rx_bytes, void *a_)
@@ -141,8 +133,7 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     }
 }
 
-static const struct actuator_events events = { .miss = on_miss,
-                                               .traffic = on_traffic,
+static const struct actuator_events events = { .traffic = on_traffic,
                                                .bursts = on_bursts,
                                                .bins = on_bins };
 
@@ -202,30 +193,10 @@ on_job_end(struct job *job, void *a_)
     log_readers_job_end(a->logs, job->name);
     send_telemetry(a);          /* With the last counters of the job. */
     actuator_watch_job(a->actuator, job->name, false);
-    if (a->identity) {
-        identity_clear_control_ports(a->identity,
-                                     actuator_slot(a->actuator, job->name));
-    }
+    identity_clear_control_ports(a->identity,
+                                 actuator_slot(a->actuator, job->name));
     actuator_remove_job(a->actuator, job->name);
     job_clear(job);
-}
-
-static void
-on_flow_begin(const struct shim_flow_key *key, const struct job *job, void *a_)
-{
-    struct agent *a = a_;
-
-    a->actuator->class->set_flow(
-        a->actuator, key, job->name,
-        control_ports_match(&job->control_ports, key));
-}
-
-static void
-on_flow_end(const struct shim_flow_key *key, void *a_)
-{
-    struct agent *a = a_;
-
-    a->actuator->class->remove_flow(a->actuator, key);
 }
 
 static uint16_t
@@ -241,10 +212,7 @@ static const struct tracker_class tracker_class = { .job_begin = on_job_begin,
                                                     .job_changed =
                                                         on_job_changed,
                                                     .job_owner = on_job_owner,
-                                                    .job_slot = on_job_slot,
-                                                    .flow_begin =
-                                                        on_flow_begin,
-                                                    .flow_end = on_flow_end };
+                                                    .job_slot = on_job_slot };
 
 /* Progress of jobs. */
 
@@ -277,26 +245,6 @@ take_logged(struct agent *a, const char *tail_job, struct job *job,
     return PROGRESS_TAKEN;
 }
 
-/* Registers a port of the control class of 'job'. */
-static void
-add_control_port(struct agent *a, struct job *job, uint16_t port)
-{
-    const struct flow *flow;
-
-    if (!control_ports_add(&job->control_ports, htons(port))) {
-        return;
-    }
-    if (a->identity) {
-        identity_set_control_port(
-            a->identity, actuator_slot(a->actuator, job->name), htons(port));
-    }
-    HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
-        if (flow->job == job) {
-            on_flow_begin(&flow->key, job, a);
-        }
-    }
-}
-
 static enum progress_verdict
 on_progress(const char *name, const struct progress *progress,
             const struct ucred *sender, void *a_)
@@ -320,7 +268,9 @@ on_progress(const char *name, const struct progress *progress,
         return PROGRESS_REFUSED;
     }
     if (progress->control_port) {
-        add_control_port(a, job, progress->control_port);
+        identity_set_control_port(a->identity,
+                                  actuator_slot(a->actuator, job->name),
+                                  htons(progress->control_port));
     }
     if (progress->iteration >= 0) {
         store_progress(a, job, progress);
@@ -393,8 +343,6 @@ open_tracker(struct agent *a)
 {
     struct tracker_config config = { .cgroup_mount = a->cgroup_mount,
                                      .cgroup_root = a->cgroup_root,
-                                     .netns = a->config->netns,
-                                     .n_netns = a->config->n_netns,
                                      .ports = a->config->ports,
                                      .n_ports = a->config->n_ports,
                                      .identity = a->identity };
@@ -424,10 +372,11 @@ open_database(struct agent *a)
     report_init(&a->report, idl, a->config->host, time_msec());
 }
 
-/* Loads the programs of the kernel, and attaches them.  Returns NULL or a
- * malloc()'d message. */
+/* Loads the programs of the kernel, and attaches them; where that is
+ * impossible the agent goes on without them.  Returns NULL or a malloc()'d
+ * message. */
 static char *
-open_identity(struct agent *a)
+load_programs(struct agent *a)
 {
     const struct agent_config *c = a->config;
     char *cgroup = a->cgroup_mount
@@ -446,6 +395,12 @@ open_identity(struct agent *a)
     int error_number;
 
     free(cgroup);
+    if (error) {
+        VLOG_ERR("%s; no packet is known to be a job's", error);
+        free(error);
+        a->identity = identity_open_blind();
+        return NULL;
+    }
     for (size_t i = 0; !error && i < c->n_uplinks; i++) {
         error = identity_add_uplink(a->identity, c->uplinks[i]);
     }
@@ -458,6 +413,18 @@ open_identity(struct agent *a)
                                     "(%s)",
                                     ovs_strerror(error_number))
                         : NULL;
+}
+
+static char *
+open_identity(struct agent *a)
+{
+    if (a->config->n_uplinks) {
+        return load_programs(a);
+    }
+    VLOG_WARN("no --uplink, such as --uplink eth0: no packet is known to be a "
+              "job's");
+    a->identity = identity_open_blind();
+    return NULL;
 }
 
 /* Returns the rate of the link of an interface in bit/s, 0 if the kernel does
@@ -483,7 +450,7 @@ static char *
 open_actuator(struct agent *a)
 {
     const struct agent_config *c = a->config;
-    char *error = c->n_uplinks ? open_identity(a) : NULL;
+    char *error = open_identity(a);
 
     if (!error && c->actuator == AGENT_SHIM) {
         a->actuator = shim_actuator_create(c->shim, c->bypass, &events, a);
@@ -629,7 +596,7 @@ run_lease(struct agent *a, long long now)
 static void
 run_tags(struct agent *a, const struct actuator_status *status)
 {
-    if (a->identity && a->config->actuator == AGENT_SHIM
+    if (a->config->actuator == AGENT_SHIM
         && (status->connected || status->bypass)) {
         struct identity_settings *s = identity_settings(a->identity);
 
@@ -645,6 +612,10 @@ run_applied(struct agent *a)
 
     actuator_get_status(a->actuator, &status);
     run_tags(a, &status);
+    if (status.connected != a->connected) {
+        a->connected = status.connected;
+        tracker_touch(a->tracker); /* Jobs may have other slots. */
+    }
     if (status.in_sync && a->wanted.present) {
         a->applied = a->wanted.version;
     }
@@ -680,10 +651,8 @@ agent_run(struct agent *a)
     tracker_run(a->tracker);
     log_readers_run(a->logs);
     run_lease(a, now);
-    if (a->identity) {
-        identity_run(a->identity, now);
-        pods_run(a->pods);
-    }
+    identity_run(a->identity, now);
+    pods_run(a->pods);
     actuator_run(a->actuator);
     tc_run(a->tc);
     run_applied(a);
@@ -705,10 +674,8 @@ agent_wait(struct agent *a)
     progress_socket_wait(a->progress);
     tracker_wait(a->tracker);
     log_readers_wait(a->logs);
-    if (a->identity) {
-        identity_wait(a->identity);
-        pods_wait(a->pods);
-    }
+    identity_wait(a->identity);
+    pods_wait(a->pods);
     actuator_wait(a->actuator);
     tc_wait(a->tc);
     report_wait(&a->report);

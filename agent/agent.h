@@ -5,9 +5,10 @@
 
 /* Agent of one host: connects its modules.
  *
- * The tracker maps flows to jobs, the database has the desired state, jobs
- * report their progress, and the shim counts traffic.  These modules do not
- * know each other; the agent passes results from one to another.
+ * The tracker knows the jobs, the kernel which packets are theirs, the
+ * database has the desired state, jobs report their progress, and the actuator
+ * counts traffic.  These modules do not know each other; the agent passes
+ * results from one to another.
  *
  *    error = agent_create(&config, &agent);
  *    for (;;) {
@@ -62,9 +63,6 @@ struct agent_config {
                                  * of cgroup v2. */
     uint64_t rate_bps;          /* Rate of the uplink in bit/s if the shim
                                  * does not report it; 0 if unknown. */
-    char **netns;               /* Names in /run/netns, in addition to the
-                                 * agent's namespace. */
-    size_t n_netns;
     char *readers;              /* File of rules for logs, or NULL. */
     struct port_rule *ports;    /* See identify/claim.h. */
     size_t n_ports;
@@ -99,8 +97,8 @@ struct agent {
     char *cgroup_root;          /* Absolute path of the tree of jobs, NULL if
                                  * there is no cgroup v2. */
     struct tracker *tracker;
-    struct identity *identity; /* NULL without uplinks. */
-    struct pods *pods;         /* NULL without uplinks. */
+    struct identity *identity;
+    struct pods *pods; /* NULL without programs of the kernel. */
     struct actuator *actuator;
     struct tc *tc;
 
@@ -111,6 +109,7 @@ struct agent {
                                  * a previous agent has left in the shim
                                  * stays. */
     bool ordered;               /* The lease of the order is valid. */
+    bool connected;             /* The actuator can apply changes. */
     int64_t applied;            /* Version that the shim has applied. */
 };
 

@@ -12,7 +12,7 @@
 #include "agent/actuate/tc.h"
 #include "agent/actuate/traffic.h"
 #include "agent/agent.h"
-#include "agent/identify/flow-table.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
@@ -96,9 +96,9 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     json_put_integer(json, "default_bytes", status.totals->default_bytes);
     json_put_integer(json, "jobs", hmap_count(&registry->jobs));
     json_put_integer(json, "jobs_refused", registry->n_refused);
-    json_put_integer(json, "flows",
-                     hmap_count(&tracker_flows(a->tracker)->flows));
-    json_object_put(json, "dumps", tracker_to_json(a->tracker));
+    json_object_put_string(json, "identity",
+                           identity_is_blind(a->identity) ? "none" : "kernel");
+    json_object_put(json, "looks", tracker_to_json(a->tracker));
     json_object_put(json, "progress", progress_socket_to_json(a->progress));
     json_object_put(json, "telemetry", telemetry_to_json(a->telemetry));
     reply(conn, json);
@@ -142,28 +142,6 @@ control_jobs(struct unixctl_conn *conn, int argc OVS_UNUSED,
         json_array_add(dscps, json_integer_create(a->wanted.dscp[i]));
     }
     json_object_put(json, "dscps", dscps);
-    reply(conn, json);
-}
-
-static void
-control_flows(struct unixctl_conn *conn, int argc OVS_UNUSED,
-              const char *argv[] OVS_UNUSED, void *a_)
-{
-    const struct agent *a = a_;
-    struct json *flows = json_array_create_empty();
-    struct json *json = json_object_create();
-    const struct flow *flow;
-
-    HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
-        struct json *f = json_object_create();
-        char *key = flow_key_to_string(&flow->key);
-
-        json_object_put_string(f, "flow", key);
-        json_object_put_string(f, "job", flow->job->name);
-        json_array_add(flows, f);
-        free(key);
-    }
-    json_object_put(json, "flows", flows);
     reply(conn, json);
 }
 
@@ -332,7 +310,6 @@ agent_control_register(struct agent *a)
 {
     unixctl_command_register("agent/status", "", 0, 0, control_status, a);
     unixctl_command_register("agent/jobs", "", 0, 0, control_jobs, a);
-    unixctl_command_register("agent/flows", "", 0, 0, control_flows, a);
     unixctl_command_register("agent/links", "COJOB JOB", 2, 2, control_links,
                              a);
     unixctl_command_register("agent/register", "COJOB JOB", 2, 2,

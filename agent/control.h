@@ -7,7 +7,6 @@
  *
  *    agent/status                state and counters
  *    agent/jobs                  jobs of this host
- *    agent/flows                 their flows
  *    agent/links COJOB JOB       measured paths to other hosts
  *    agent/register COJOB JOB    registers a new job at once
  *    agent/readers               logs that are read

@@ -82,8 +82,10 @@ static void
 add_findings(struct smap *map, const struct agent_config *c)
 {
     const struct doctor_config config = {
-        .root = "", .rundir = c->rundir, .cgroup = c->cgroup, .quick = true,
-        .netns = c->n_netns > 0,
+        .root = "",
+        .rundir = c->rundir,
+        .cgroup = c->cgroup,
+        .quick = true,
     };
     struct doctor *d = doctor_examine(&config);
 

@@ -5,14 +5,14 @@
 #include "agent/links.h"
 
 #include <arpa/inet.h>
-#include <linux/tcp.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
+#include "agent/identify/sock-diag.h"
 #include "agent/identify/tracker.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
@@ -91,90 +91,42 @@ struct path_stats {
     uint32_t rtt_us;            /* Minimum round trip time, 0 if unknown. */
 };
 
-static struct path_stats *
-find_path(struct shash *paths, const struct shim_flow_key *key)
+/* Adds a connection to the path to its remote address. */
+static void
+measure(const struct sock_diag_connection *c, void *paths_)
 {
+    struct shash *paths = paths_;
     char address[INET6_ADDRSTRLEN];
     struct path_stats *path;
 
-    inet_ntop(key->family == 6 ? AF_INET6 : AF_INET, key->remote, address,
-              sizeof address);
+    inet_ntop(c->family, c->remote, address, sizeof address);
     path = shash_find_data(paths, address);
     if (!path) {
         path = xzalloc(sizeof *path);
         shash_add(paths, address, path);
     }
-    return path;
-}
-
-static void
-measure(const struct agent *a, const struct shim_flow_key *key,
-        struct path_stats *path)
-{
-    struct tcp_info info = { .tcpi_state = 0 };
-    size_t size = sizeof info;
-
     path->n_flows++;
-    if (tracker_tcp_info(a->tracker, key, &info, &size)
-        || size < offsetof(struct tcp_info, tcpi_busy_time)
-        || info.tcpi_last_ack_recv > FRESH_MS) {
+    if (c->size < offsetof(struct tcp_info, tcpi_busy_time)
+        || c->info.tcpi_last_ack_recv > FRESH_MS) {
         return;
     }
-    if (info.tcpi_rtt && (!path->rtt_us || info.tcpi_rtt < path->rtt_us)) {
-        path->rtt_us = info.tcpi_rtt;
+    if (c->info.tcpi_rtt
+        && (!path->rtt_us || c->info.tcpi_rtt < path->rtt_us)) {
+        path->rtt_us = c->info.tcpi_rtt;
     }
-    if (!info.tcpi_delivery_rate_app_limited) {
-        path->bps = fmax(path->bps, info.tcpi_delivery_rate * 8.0);
-    }
-}
-
-/* Connections of jobs. */
-struct connections {
-    struct shim_flow_key keys[LINKS_MAX_FLOWS];
-    size_t n;
-};
-
-static void
-add_connection(const struct sock_info *info, void *connections_)
-{
-    struct connections *c = connections_;
-
-    if (c->n < LINKS_MAX_FLOWS) {
-        c->keys[c->n++] = info->key;
-    }
-}
-
-static void
-find_connections(const struct agent *a, struct connections *c)
-{
-    const struct flow *flow;
-
-    if (a->identity) {
-        tracker_walk_sockets(a->tracker, add_connection, c);
-        return;
-    }
-    HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
-        const struct sock_info info = { .key = flow->key };
-
-        add_connection(&info, c);
+    if (!c->info.tcpi_delivery_rate_app_limited) {
+        path->bps = fmax(path->bps, c->info.tcpi_delivery_rate * 8.0);
     }
 }
 
 static struct json *
-paths_to_json(const struct agent *a)
+paths_to_json(void)
 {
-    struct connections *connections = xzalloc(sizeof *connections);
     struct shash paths = SHASH_INITIALIZER(&paths);
     struct json *array = json_array_create_empty();
     const struct shash_node *node;
 
-    find_connections(a, connections);
-    for (size_t i = 0; i < connections->n; i++) {
-        const struct shim_flow_key *key = &connections->keys[i];
-
-        measure(a, key, find_path(&paths, key));
-    }
-    free(connections);
+    sock_diag_dump(LINKS_MAX_FLOWS, measure, &paths);
     SHASH_FOR_EACH (node, &paths) {
         const struct path_stats *path = node->data;
         struct json *json = json_object_create();
@@ -206,6 +158,6 @@ links_compose(const struct agent *a, const char *job)
     if (j) {
         json_put_integer(json, "tx_bps", j->tx_bps);
     }
-    json_object_put(json, "links", paths_to_json(a));
+    json_object_put(json, "links", paths_to_json());
     return json;
 }

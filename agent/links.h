@@ -7,8 +7,8 @@
  *
  * A job that chooses its peers, as training without a server does, would have
  * to measure which paths are slow.  Its host already knows part of that: the
- * kernel measures each connection, also those of other jobs to the same host,
- * and the shim counts what each job sends.
+ * kernel measures each connection, also those of others to the same host, and
+ * counts what each job sends, as a shim does.
  *
  * There are two figures.  The available bandwidth of the uplink is the same
  * for all peers: the capacity minus what jobs of higher rank send, but at
@@ -20,8 +20,8 @@
  *    links_sample(&links, registry, now);              // Often.
  *    json = links_compose(agent, "asha/t0");           // docs/interfaces.md.
  *
- * Main thread only.  A request costs a microsecond per flow of the host; at
- * most LINKS_MAX_FLOWS are read. */
+ * Main thread only.  A request costs a microsecond for each connection of the
+ * agent's network namespace; at most LINKS_MAX_FLOWS are read. */
 
 #include <stddef.h>
 
@@ -30,7 +30,6 @@
 struct agent;
 struct json;
 struct registry;
-struct shim_flow_key;
 
 /* Time of the last measurement of rates. */
 struct links {

@@ -88,20 +88,6 @@ add_tc(const char *text, void *config)
     return tc_iface_parse(text, &c->tc[c->n_tc++]);
 }
 
-static char *
-add_netns(const char *text, void *config)
-{
-    struct agent_config *c = config;
-
-    if (strchr(text, '/')) {
-        return xasprintf("\"%s\" is not the name of a network namespace, "
-                         "those of /run/netns are allowed", text);
-    }
-    c->netns = xrealloc(c->netns, (c->n_netns + 1) * sizeof *c->netns);
-    c->netns[c->n_netns++] = xstrdup(text);
-    return NULL;
-}
-
 const char *const agent_actuator_names[] = { [AGENT_AUTO] = "auto",
                                              [AGENT_SHIM] = "shim",
                                              [AGENT_BPF] = "bpf",
@@ -201,8 +187,7 @@ static const struct option_row rows[] = {
     { "uplink", OPTION_CUSTOM, .value = "IFACE", .repeated = true,
       .parse = add_uplink,
       .help = "interface whose packets the kernel marks and counts; with "
-              "--actuator shim, the host's interface to a shim with "
-              "--host-tags yes" },
+              "--actuator shim, the host's interface to the shim" },
     { "pins", OPTION_COPY, AT(pins), .value = "DIR", .shown = IDENTITY_PINS,
       .help = "folder of bpffs for what the agent has in the kernel" },
     { "kernel-cgroup", OPTION_COPY, AT(kernel_cgroup), .value = "PATH",
@@ -214,22 +199,21 @@ static const struct option_row rows[] = {
       .parse = parse_mark,
       .help = "the lowest of 11 bits of the mark that carry a slot from a "
               "pod to the uplink" },
-    { "netns", OPTION_CUSTOM, .value = "NAME", .repeated = true,
-      .parse = add_netns,
-      .help = "attribute the sockets of this network namespace too" },
     { "port", OPTION_CUSTOM, .value = "FIRST[-LAST]=COJOB/JOB",
       .repeated = true, .parse = add_port,
-      .help = "attribute connections with either end on these ports to this "
-              "job, unless a claim of higher precedence applies" },
+      .help =
+          "attribute processes with either end of a connection on these "
+          "ports to this job, unless a claim of higher precedence applies" },
     { .name = NULL },
 };
 
 static const struct option_table table = {
     .name = "stagecoach-agent",
     .version = "stagecoach-agent " STAGECOACH_VERSION,
-    .usage = "usage: stagecoach-agent [OPTION...]\n\n"
-             "Attributes the flows of one host to jobs and applies the order "
-             "of the\ncontroller.\n",
+    .usage =
+        "usage: stagecoach-agent [OPTION...]\n\n"
+        "Attributes the packets of one host to jobs and applies the order "
+        "of the\ncontroller.\n",
     .footer = "CONTROLLER is /run/stagecoach/controller if RUNDIR is "
               "/run/stagecoach, else\nRUNDIR.\n",
     .rows = rows,
@@ -390,10 +374,6 @@ agent_options_uninit(struct agent_config *c)
     free(c->rundir);
     free(c->cgroup);
     free(c->readers);
-    for (size_t i = 0; i < c->n_netns; i++) {
-        free(c->netns[i]);
-    }
-    free(c->netns);
     free(c->ports);
     free(c->tc);
     free(c->bypass);

@@ -83,10 +83,9 @@ static const struct privilege {
       "keeping interfaces' queues, and joining the shim's in the kernel when "
       "it is gone" },
     { CAP_BPF, "CAP_BPF", "the programs that know the job of each packet" },
-    { CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
-      "reading the sockets of other network namespaces" },
+    { CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "claims of network namespaces" },
     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
-      "reading the environment and the open sockets of others' processes" },
+      "reading the environment of others' processes" },
     { CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
       "finding a cgroup by its id" },
     { CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE",

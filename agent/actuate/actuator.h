@@ -31,9 +31,6 @@
 struct traffic_totals;
 
 struct actuator_events {
-    /* The shim has received a packet of a flow that it does not know. */
-    void (*miss)(const struct shim_flow_key *, void *aux);
-
     /* Bytes that 'job' has sent and received since the last call. */
     void (*traffic)(const char *job, uint64_t tx_bytes, uint64_t rx_bytes,
                     void *aux);
@@ -86,11 +83,6 @@ struct actuator_class {
     void (*watch_job)(struct actuator *, const char *job, bool watch);
     uint16_t (*slot)(const struct actuator *, const char *job);
     void (*get_status)(const struct actuator *, struct actuator_status *);
-
-    /* Both NULL if the kernel knows the job of each packet. */
-    void (*set_flow)(struct actuator *, const struct shim_flow_key *,
-                     const char *job, bool control);
-    void (*remove_flow)(struct actuator *, const struct shim_flow_key *);
 };
 
 static inline void

@@ -3,34 +3,24 @@
 #ifndef SHIM_TABLES_H
 #define SHIM_TABLES_H 1
 
-/* Slots and flows that the shim has, and those that it is to have.
+/* Slots that the shim or the kernel has, and those that it is to have.
  *
- * Two tables have to become equal: what is wanted, by the name of the job or
- * the addresses of the flow, and what the shim has.  Agent and shim restart
- * independently, so the agent never assumes what the shim has: after each
- * connect it adopts the shim's lists, numbers of slots included, and from then
- * on sends only differences.  Only flows that something happened to are
- * compared, since a job may have very many.
+ * Two tables have to become equal: what is wanted, by the name of the job, and
+ * what the other side has.  Agent and shim restart independently, so the agent
+ * never assumes what the shim has: after each connect it adopts the shim's
+ * list, numbers of slots included, and from then on sends only differences.
  *
  *    slot_table_want(st, &row, true);
  *    slot_table_adopt(st, rows, n);              // From SHIM_SLOT_LIST.
  *    slot_table_changes(st, &slot_changes);      // To SLOT_SET, SLOT_CLEAR.
  *
- *    flow_set_want(fs, &key, "asha/t0", false);
- *    flow_set_adopt(fs, flows, n);               // From SHIM_FLOW_LIST.
- *    flow_set_recheck(fs);                       // The slots have changed.
- *    while (flow_set_changes(fs, st, &flow_changes)) {
- *        ...FLOW_ADD, FLOW_DELETE...
- *    }
- *
- * Keys and names are copied.  Main thread only. */
+ * Names are copied.  Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "openvswitch/hmap.h"
-#include "openvswitch/list.h"
 #include "wire/shim-protocol.h"
 
 struct slot_job;
@@ -65,36 +55,5 @@ void slot_table_changes(struct slot_table *, struct slot_changes *);
 
 uint16_t slot_table_number(const struct slot_table *, const char *name);
 const char *slot_table_name(const struct slot_table *, uint16_t slot);
-
-#define FLOW_CHANGES_MAX 1024
-
-struct flow_set {
-    struct hmap flows;          /* Contains struct set_flow. */
-    bool has_control;           /* The shim has control classes. */
-    struct ovs_list changed;    /* Those that may differ. */
-};
-
-struct flow_changes {
-    struct shim_flow add[FLOW_CHANGES_MAX];
-    struct shim_flow_key delete[FLOW_CHANGES_MAX];
-    size_t n_add, n_delete;
-};
-
-void flow_set_init(struct flow_set *);
-void flow_set_uninit(struct flow_set *);
-
-void flow_set_want(struct flow_set *, const struct shim_flow_key *,
-                   const char *job, bool control);
-void flow_set_unwant(struct flow_set *, const struct shim_flow_key *);
-bool flow_set_missed(struct flow_set *, const struct shim_flow_key *);
-
-void flow_set_adopt(struct flow_set *, const struct shim_flow *, size_t n);
-void flow_set_adopt_more(struct flow_set *, const struct shim_flow *,
-                         size_t n);
-void flow_set_recheck(struct flow_set *);
-void flow_set_allow_control(struct flow_set *, bool has_control);
-bool flow_set_is_dirty(const struct flow_set *);
-bool flow_set_changes(struct flow_set *, const struct slot_table *,
-                      struct flow_changes *);
 
 #endif /* agent/actuate/shim-tables.h */

@@ -37,8 +37,7 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 enum {
     PENDING_HELLO = 1 << 0,
     PENDING_SLOTS = 1 << 1,
-    PENDING_FLOWS = 1 << 2,
-    PENDING_ALL = PENDING_HELLO | PENDING_SLOTS | PENDING_FLOWS,
+    PENDING_ALL = PENDING_HELLO | PENDING_SLOTS,
 };
 
 struct shim_actuator {
@@ -53,12 +52,12 @@ struct shim_actuator {
                                  * before the first attempt. */
     unsigned int pending;       /* PENDING_*: replies still missing. */
     struct bypass *bypass;
-    uint64_t page;              /* Requested page of flows; 0 is the first. */
     struct shim_hello hello;    /* Last reply to SHIM_HELLO; the rate stays
                                  * valid while disconnected. */
 
     struct slot_table slots;    /* Desired and installed rows. */
-    struct flow_set flows;      /* Desired and installed flows. */
+    bool has_numbers;           /* The numbers of slots are those of a shim:
+                                 * one has been connected. */
     char *about;                /* Reply to SHIM_ABOUT, or NULL. */
     long long next_about;       /* time_msec() of the next request. */
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
@@ -80,9 +79,7 @@ struct shim_actuator {
     long long last_rx;          /* time_msec() of the last message, or of the
                                  * connect. */
 
-    /* Too large for the stack. */
-    struct slot_changes slot_changes;
-    struct flow_changes flow_changes;
+    struct slot_changes slot_changes; /* Too large for the stack. */
 };
 
 static const struct actuator_class shim_actuator_class;
@@ -105,7 +102,6 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     s->events = events;
     s->aux = aux;
     slot_table_init(&s->slots);
-    flow_set_init(&s->flows);
     shash_init(&s->watched);
     s->wanted.until = LLONG_MIN;
     s->wanted.min_share = SHIM_MIN_SHARE_DEFAULT;
@@ -123,7 +119,6 @@ shim_destroy(struct actuator *a)
     shim_client_close(s->conn);
     bypass_destroy(s->bypass);
     slot_table_uninit(&s->slots);
-    flow_set_uninit(&s->flows);
     shash_destroy_free_data(&s->watched);
     free(s->about);
     free(s->path);
@@ -169,7 +164,6 @@ note_reply(struct shim_actuator *s, unsigned int reply)
 {
     if (s->pending && !(s->pending &= ~reply)) {
         s->slots_dirty = true;
-        flow_set_recheck(&s->flows);
         if (s->last_error) {
             s->last_error = 0;
             VLOG_INFO("%s: connected to the shim, process %"PRIu32", "
@@ -274,65 +268,6 @@ request_counters(struct shim_actuator *s, long long now)
 }
 
 static int
-handle_misses(struct shim_actuator *s, const void *body, size_t size)
-{
-    const struct shim_flow_key *keys = body;
-    size_t n;
-
-    if (!count_items(size, 0, sizeof *keys, &n)) {
-        return EPROTO;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (!flow_set_missed(&s->flows, &keys[i])) {
-            s->events->miss(&keys[i], s->aux);
-        }
-    }
-    return 0;
-}
-
-static void
-request_flow_page(struct shim_actuator *s, uint64_t next)
-{
-    struct shim_cursor cursor = { .next = next };
-
-    s->page = next;
-    send_request(s, SHIM_FLOW_PAGE, &cursor, sizeof cursor);
-}
-
-/* Large tables are requested in pages; shims of older versions have only small
- * ones and do not know the request. */
-static void
-request_flows(struct shim_actuator *s)
-{
-    if (s->hello.max_flows > SHIM_DEFAULT_FLOWS) {
-        request_flow_page(s, 0);
-    } else {
-        send_request(s, SHIM_FLOW_LIST, NULL, 0);
-    }
-}
-
-static int
-handle_flow_page(struct shim_actuator *s, const void *body, size_t size)
-{
-    const struct shim_flow *flows = (const void *) ((const char *) body
-                                            + sizeof(struct shim_cursor));
-    struct shim_cursor cursor;
-    size_t n;
-
-    if (!count_items(size, sizeof cursor, sizeof *flows, &n)) {
-        return EPROTO;
-    }
-    memcpy(&cursor, body, sizeof cursor);
-    (s->page ? flow_set_adopt_more : flow_set_adopt)(&s->flows, flows, n);
-    if (cursor.next) {
-        request_flow_page(s, cursor.next);
-    } else {
-        note_reply(s, PENDING_FLOWS);
-    }
-    return 0;
-}
-
-static int
 handle_list(struct shim_actuator *s, uint16_t type, const void *body,
             size_t size)
 {
@@ -345,7 +280,6 @@ handle_list(struct shim_actuator *s, uint16_t type, const void *body,
         }
         memcpy(&s->hello, body, sizeof s->hello);
         note_reply(s, PENDING_HELLO);
-        request_flows(s);
         return 0;
 
     case SHIM_SLOT_LIST:
@@ -353,19 +287,9 @@ handle_list(struct shim_actuator *s, uint16_t type, const void *body,
             return EPROTO;
         }
         slot_table_adopt(&s->slots, body, n);
+        s->has_numbers = true;
         note_reply(s, PENDING_SLOTS);
         return 0;
-
-    case SHIM_FLOW_LIST:
-        if (!count_items(size, 0, sizeof(struct shim_flow), &n)) {
-            return EPROTO;
-        }
-        flow_set_adopt(&s->flows, body, n);
-        note_reply(s, PENDING_FLOWS);
-        return 0;
-
-    case SHIM_FLOW_PAGE:
-        return handle_flow_page(s, body, size);
     }
     return EPROTO;
 }
@@ -400,9 +324,6 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
                const void *body, size_t size)
 {
     switch (msg->type) {
-    case SHIM_MISS:
-        return handle_misses(s, body, size);
-
     case SHIM_STATS:
         return msg->status ? 0 : handle_stats(s, body, size);
 
@@ -418,8 +339,6 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
 
     case SHIM_HELLO:
     case SHIM_SLOT_LIST:
-    case SHIM_FLOW_LIST:
-    case SHIM_FLOW_PAGE:
         return msg->status ? msg->status
                : handle_list(s, msg->type, body, size);
 
@@ -430,17 +349,10 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
         }
         return 0;
 
-    case SHIM_CONTROL:
-        flow_set_allow_control(&s->flows, !msg->status);
-        return 0;
-
     case SHIM_SLOT_SET:
     case SHIM_SLOT_CLEAR:
-    case SHIM_FLOW_ADD:
-    case SHIM_FLOW_DELETE:
         s->n_pending_changes = MAX(s->n_pending_changes - 1, 0);
-        if (msg->status && (msg->type != SHIM_FLOW_DELETE
-                            || msg->status != ENOENT)) {
+        if (msg->status) {
             handle_refusal(s, msg->type, msg->status);
         }
         return 0;
@@ -477,8 +389,7 @@ receive_messages(struct shim_actuator *s, long long now)
     return now - s->last_rx > RX_TIMEOUT_MS ? ETIMEDOUT : 0;
 }
 
-/* The reply shows whether the shim has control classes.  Until the policy is
- * known, the shim keeps its DSCPs. */
+/* Until the policy is known, the shim keeps its DSCPs. */
 static void
 send_control(struct shim_actuator *s)
 {
@@ -525,9 +436,8 @@ try_to_connect(struct shim_actuator *s, long long now)
         s->wanted.congestion.gamma != SHIM_CONGESTION_DEFAULT;
     s->next_stats = s->next_about = now;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
-    send_control(s);            /* Its reply precedes the tables. */
+    send_control(s);
     request_tables(s);
-    send_request(s, SHIM_SUBSCRIBE, NULL, 0);
 }
 
 static void
@@ -540,38 +450,18 @@ send_change(struct shim_actuator *s, enum shim_msg_type type,
     }
 }
 
-/* Sends new rows.  Requests the counters before the first flow of a new
- * slot is added, so that they are the slot's starting values. */
-static void
-send_slot_sets(struct shim_actuator *s)
-{
-    struct slot_changes *c = &s->slot_changes;
-
-    slot_table_changes(&s->slots, c);
-    if (c->n_set) {
-        send_change(s, SHIM_SLOT_SET, c->set, c->n_set * sizeof *c->set);
-        send_request(s, SHIM_STATS, NULL, 0);
-    }
-}
-
-/* Sends the differences: new rows before the flows that refer to them, and
- * deleted flows before deleted rows. */
+/* Sends the differences.  Requests the counters with new rows, so that they
+ * are the slots' starting values. */
 static void
 send_changes(struct shim_actuator *s)
 {
     struct slot_changes *c = &s->slot_changes;
-    struct flow_changes *f = &s->flow_changes;
 
-    c->n_clear = 0;
-    if (s->slots_dirty) {
-        send_slot_sets(s);
-        s->slots_dirty = false;
-    }
-    while (!shim_client_wants_write(s->conn)
-           && flow_set_changes(&s->flows, &s->slots, f)) {
-        send_change(s, SHIM_FLOW_DELETE, f->delete,
-                    f->n_delete * sizeof *f->delete);
-        send_change(s, SHIM_FLOW_ADD, f->add, f->n_add * sizeof *f->add);
+    s->slots_dirty = false;
+    slot_table_changes(&s->slots, c);
+    if (c->n_set) {
+        send_change(s, SHIM_SLOT_SET, c->set, c->n_set * sizeof *c->set);
+        send_request(s, SHIM_STATS, NULL, 0);
     }
     send_change(s, SHIM_SLOT_CLEAR, c->clear, c->n_clear * sizeof *c->clear);
 }
@@ -635,7 +525,9 @@ shim_run(struct actuator *a)
         request_tables(s);
     }
     if (!s->pending) {
-        send_changes(s);
+        if (s->slots_dirty) {
+            send_changes(s);
+        }
         if (s->lease_dirty || now >= s->next_lease) {
             send_lease(s, now);
         }
@@ -665,7 +557,7 @@ shim_wait(const struct actuator *a)
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
     if (!s->pending) {
         bool dirty = s->slots_dirty || s->lease_dirty || s->min_share_dirty
-                     || s->congestion_dirty || flow_set_is_dirty(&s->flows);
+                     || s->congestion_dirty;
 
         poll_timer_wait_until(s->next_lease);
         if (dirty && !shim_client_wants_write(s->conn)) {
@@ -681,7 +573,6 @@ shim_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
 
     slot_table_want(&s->slots, row, decided);
     s->slots_dirty = true;
-    flow_set_recheck(&s->flows);
 }
 
 static void
@@ -702,20 +593,9 @@ shim_watch_job(struct actuator *a, const char *job, bool watch)
 static uint16_t
 shim_slot_of(const struct actuator *a, const char *job)
 {
-    return slot_table_number(&shim_actuator_cast(a)->slots, job);
-}
+    const struct shim_actuator *s = shim_actuator_cast(a);
 
-static void
-shim_set_flow(struct actuator *a, const struct shim_flow_key *key,
-              const char *job, bool control)
-{
-    flow_set_want(&shim_actuator_cast(a)->flows, key, job, control);
-}
-
-static void
-shim_remove_flow(struct actuator *a, const struct shim_flow_key *key)
-{
-    flow_set_unwant(&shim_actuator_cast(a)->flows, key);
+    return s->has_numbers ? slot_table_number(&s->slots, job) : 0;
 }
 
 /* A renewal of the lease can wait for 'next_lease'; a begin, an end or another
@@ -749,7 +629,6 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
 
     status->connected = s->conn && !s->pending;
     status->in_sync = status->connected && !s->slots_dirty
-                      && !flow_set_is_dirty(&s->flows)
                       && !s->n_pending_changes && s->next_sync == LLONG_MAX;
     status->bypass = bypass_is_active(s->bypass);
     status->rate_bps = s->hello.rate_bps;
@@ -769,6 +648,4 @@ static const struct actuator_class shim_actuator_class = {
     .watch_job = shim_watch_job,
     .slot = shim_slot_of,
     .get_status = shim_get_status,
-    .set_flow = shim_set_flow,
-    .remove_flow = shim_remove_flow,
 };

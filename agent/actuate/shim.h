@@ -6,9 +6,11 @@
 /* Applies the controller's order to the shim of this host.
  *
  * Keeps a connection to the shim's control socket.  After each connect it
- * requests the shim's slots and flows and from then on sends only differences
- * to the desired state.  While there is no connection, bypass.h decides
- * whether the kernel forwards in place of the shim.
+ * requests the shim's slots and from then on sends only differences to the
+ * desired state.  Jobs have no slots before the first connect, as the tags of
+ * the kernel (wire/slot-tag.h) must have the numbers that the shim has.  While
+ * there is no connection, bypass.h decides whether the kernel forwards in
+ * place of the shim.
  *
  *    actuator = shim_actuator_create(path, NULL, &events, aux);
  *

@@ -19,7 +19,6 @@
 #include <sys/timex.h>
 #include <unistd.h>
 
-#include "agent/identify/sock-diag.h"
 #include "openvswitch/poll-loop.h"
 #include "stream.h"
 #include "timeval.h"
@@ -185,7 +184,7 @@ check_capabilities(struct doctor *d)
         bool needed;
     } caps[] = {
         { CAP_NET_ADMIN, "CAP_NET_ADMIN",
-          "no socket of another user's is seen, and no bypass is made", true },
+          "no packet is known to be a job's, and no bypass is made", true },
         { CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
           "other network namespaces cannot be entered",
           d->config->netns || d->config->bypass },
@@ -216,24 +215,26 @@ check_capabilities(struct doctor *d)
     }
 }
 
-/* Checks whether the host can take part without a shim. */
+/* Checks whether the kernel can know the job of each packet. */
 static void
-check_actuator(struct doctor *d)
+check_identity(struct doctor *d)
 {
     bool may = effective_capabilities(d) & (UINT64_C(1) << CAP_BPF);
 
     if (!kernel_is_from(d, 6, 1)) {
-        add(d, "actuator", DOCTOR_NOTE, xstrdup("Linux 6.1, or a shim"),
-            "the kernel cannot order for \"--actuator bpf\"");
+        add(d, "identity", DOCTOR_MISSING, xstrdup("Linux 6.1"),
+            "the kernel cannot load the agent's programs: no packet is known "
+            "to be a job's");
     } else if (!has(d, "/sys/fs/bpf", F_OK) || !may) {
-        add(d, "actuator", DOCTOR_NOTE,
+        add(d, "identity", DOCTOR_MISSING,
             xstrdup("a kernel with CONFIG_BPF_SYSCALL, and "
                     "AmbientCapabilities=CAP_BPF in the unit"),
-            "without %s, \"--actuator bpf\" is impossible",
+            "without %s no packet is known to be a job's",
             may ? "/sys/fs/bpf" : "CAP_BPF");
     } else {
-        add(d, "actuator", DOCTOR_OK, NULL,
-            "the kernel can order for \"--actuator bpf\", without a shim");
+        add(d, "identity", DOCTOR_OK, NULL,
+            "the kernel can know the job of each packet, and order without a "
+            "shim");
     }
 }
 
@@ -532,60 +533,9 @@ check_ports(struct doctor *d)
     }
 }
 
-/* What needs an attempt: socket diagnosis, and the daemons to which an agent
- * connects. */
+/* The daemons to which an agent connects. */
 
 #define ANSWER_MS 2000
-
-struct seen {
-    size_t n;                   /* Number of sockets. */
-    size_t n_cgroups;           /* Number of sockets whose cgroup the kernel
-                                 * reports. */
-};
-
-static void
-see(const struct sock_info *info, void *seen_)
-{
-    struct seen *seen = seen_;
-
-    seen->n++;
-    seen->n_cgroups += info->cgroup != 0;
-}
-
-static void
-check_sock_diag(struct doctor *d)
-{
-    struct sock_diag *sd;
-    struct seen seen = { 0, 0 };
-    int error;
-
-    if (!kernel_is_from(d, 5, 8)) {
-        add(d, "sockets", DOCTOR_MISSING, xstrdup("Linux 5.8"),
-            "the kernel does not tell the cgroups of sockets: no flow is "
-            "known to be a job's");
-        return;
-    }
-    if (*d->config->root) {
-        return;
-    }
-    error = sock_diag_open(NULL, &sd);
-    if (!error) {
-        error = sock_diag_dump(sd, NULL, 0, see, &seen);
-        sock_diag_close(sd);
-    }
-    if (error) {
-        add(d, "sockets", DOCTOR_MISSING,
-            xstrdup("a kernel with CONFIG_INET_DIAG, and CAP_NET_ADMIN"),
-            "the kernel does not list its sockets (%s)", ovs_strerror(error));
-    } else if (seen.n && !seen.n_cgroups) {
-        add(d, "sockets", DOCTOR_MISSING,
-            xstrdup("a kernel with CONFIG_SOCK_CGROUP_DATA"),
-            "the kernel tells the cgroup of none of %"PRIuSIZE" sockets",
-            seen.n);
-    } else {
-        add(d, "sockets", DOCTOR_OK, NULL, "the kernel tells their cgroups");
-    }
-}
 
 /* Returns 0 if a connection to 'remote' succeeds within ANSWER_MS, else an
  * errno value. */
@@ -655,11 +605,14 @@ static const struct {
     void (*run)(struct doctor *);
     bool quick;
 } checks[] = {
-    { check_cgroup, true },     { check_capabilities, true },
-    { check_sock_diag, false }, { check_actuator, false },
+    { check_cgroup, true },
+    { check_capabilities, true },
+    { check_identity, true },
     { check_memory, false }, /* The shim knows better. */
-    { check_ports, false },     { check_queueing, false },
-    { check_tcp, true },        { check_daemons, false },
+    { check_ports, false },
+    { check_queueing, false },
+    { check_tcp, true },
+    { check_daemons, false },
     { check_clock, true },
 };
 

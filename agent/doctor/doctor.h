@@ -7,8 +7,8 @@
  *
  * Agent and shim continue without missing features, because a job must never
  * wait for them: without a cgroup tree no job is found, without a capability
- * some sockets are not found, and the only sign is a low coverage.  The doctor
- * checks everything at once, in advance, and reports it in words.
+ * no packet is known to be a job's, and the only sign is a low coverage.  The
+ * doctor checks everything at once, in advance, and reports it in words.
  *
  *    struct doctor *d = doctor_examine(&config);
  *

@@ -129,23 +129,6 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
                       true, what, pathp);
 }
 
-/* Returns the first of the 'n' rules that names a port of 'key', or NULL. */
-const struct port_rule *
-port_rules_match(const struct port_rule *rules, size_t n,
-                 const struct shim_flow_key *key)
-{
-    uint16_t ports[] = { ntohs(key->local_port), ntohs(key->remote_port) };
-
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < ARRAY_SIZE(ports); j++) {
-            if (ports[j] >= rules[i].first && ports[j] <= rules[i].last) {
-                return &rules[i];
-            }
-        }
-    }
-    return NULL;
-}
-
 /* Parses "FIRST[-LAST]=COJOB/JOB" into '*rule'.  Returns NULL or a malloc()'d
  * message. */
 char *

@@ -13,7 +13,7 @@
  *    struct claim_what what = { CLAIMS_PROCESS, pid };
  *
  *    job = registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
- *    job = registry_owner(r, &what, 1, NULL);
+ *    job = registry_owner(r, &what, 1);
  *    registry_unclaim(r, CLAIM_LAUNCHER, "asha/t0", &what);
  *
  * A claim of a cgroup includes the cgroups below it, a claim of a process its
@@ -27,8 +27,6 @@
 #include <sys/types.h>
 
 #include "openvswitch/hmap.h"
-
-struct shim_flow_key;
 
 /* Sources of a claim, in order of decreasing precedence. */
 enum claim_source {
@@ -92,7 +90,5 @@ struct port_rule {
 };
 
 char *port_rule_parse(const char *text, struct port_rule *);
-const struct port_rule *port_rules_match(const struct port_rule *, size_t n,
-                                         const struct shim_flow_key *);
 
 #endif /* agent/identify/claim.h */

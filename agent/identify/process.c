@@ -4,7 +4,6 @@
 
 #include "agent/identify/process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +17,6 @@
 /* Limits above what processes need, so that a process cannot keep the agent
  * busy. */
 #define MAX_ENVIRON (128 * 1024)
-#define MAX_FILES (1024 * 1024)
 #define MAX_PROCESSES 65536
 #define MAX_USERS 16            /* Processes of a job whose users are read. */
 
@@ -134,33 +132,6 @@ processes_user(const pid_t *pids, size_t n, uid_t *uidp)
         }
     }
     return found;
-}
-
-/* Calls 'see' with 'aux' for each socket that 'pid' has open. */
-void
-process_walk_sockets(pid_t pid, process_socket_func *see, void *aux)
-{
-    const struct dirent *entry;
-    char path[64], link[64];
-    int left = MAX_FILES;
-    DIR *dir;
-
-    snprintf(path, sizeof path, "/proc/%d/fd", (int) pid);
-    dir = opendir(path);
-    if (!dir) {
-        return;
-    }
-    while ((entry = readdir(dir)) && left-- > 0) {
-        ssize_t n = readlinkat(dirfd(dir), entry->d_name, link,
-                               sizeof link - 1);
-        uint32_t inode;
-
-        link[MAX(n, 0)] = '\0';
-        if (n > 0 && sscanf(link, "socket:[%"SCNu32"]", &inode) == 1) {
-            see(inode, pid, aux);
-        }
-    }
-    closedir(dir);
 }
 
 /* Stores the processes of the cgroup at 'path' in '*pidsp', which the caller

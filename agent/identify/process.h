@@ -35,11 +35,6 @@ bool process_is_of_host(pid_t);
  * there is a process.  Returns false if there is none. */
 bool processes_user(const pid_t *, size_t n, uid_t *);
 
-/* 'inode' is as in struct sock_info. */
-typedef void process_socket_func(uint32_t inode, pid_t, void *aux);
-
-void process_walk_sockets(pid_t, process_socket_func *, void *aux);
-
 size_t processes_of_cgroup(const char *path, pid_t **pidsp);
 
 #endif /* agent/identify/process.h */

@@ -38,13 +38,6 @@ is_about(const struct claim *claim, const struct claim_what *what)
     return claim->what.kind == what->kind && claim->what.id == what->id;
 }
 
-static bool
-is_told_process(const struct claim *claim)
-{
-    return claim->what.kind == CLAIMS_PROCESS
-           && claim->source <= CLAIM_LAUNCHER;
-}
-
 /* Counts 'claim' among those of its job, or no longer. */
 static void
 count_claim(const struct claim *claim, int n)
@@ -61,7 +54,6 @@ registry_drop_claim(struct registry *r, struct claim *claim)
 {
     hmap_remove(&r->claims, &claim->node);
     count_claim(claim, -1);
-    r->n_process_claims -= is_told_process(claim);
     free(claim->path);
     free(claim);
 }
@@ -446,7 +438,6 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
         claim->what = *what;
         claim->source = source;
         hmap_insert(&r->claims, &claim->node, hash_what(what));
-        r->n_process_claims += is_told_process(claim);
     } else {
         count_claim(claim, -1);
     }
@@ -482,11 +473,10 @@ registry_unclaim(struct registry *r, enum claim_source source,
 
 /* Returns the job that the source of highest precedence claims for one of the
  * 'n' elements of 'whats', which describe the same socket; among equal
- * sources, the first element decides.  Stores the source in '*sourcep' unless
- * that is NULL.  Returns NULL if there is no claim. */
+ * sources, the first element decides.  Returns NULL if there is no claim. */
 struct job *
 registry_owner(const struct registry *r, const struct claim_what *whats,
-               size_t n, enum claim_source *sourcep)
+               size_t n)
 {
     enum claim_source best = N_CLAIM_SOURCES;
     struct job *job = NULL;
@@ -505,9 +495,6 @@ registry_owner(const struct registry *r, const struct claim_what *whats,
             best = claim->source;
             job = claim->job;
         }
-    }
-    if (sourcep) {
-        *sourcep = best;
     }
     return job;
 }

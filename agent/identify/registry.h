@@ -20,7 +20,7 @@
  * job exists as long as it is in the tree or has a claim:
  *
  *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
- *    job = registry_owner(r, whats, n, NULL);
+ *    job = registry_owner(r, whats, n);
  *
  * A job has one user on a host, so that nobody joins the job of another by its
  * name: registry_may_join().  The user of a registered job (membership.h) is
@@ -43,7 +43,6 @@
 #include <sys/types.h>
 
 #include "agent/identify/claim.h"
-#include "agent/identify/control-ports.h"
 #include "openvswitch/hmap.h"
 #include "wire/progress-datagram.h"
 #include "wire/shim-protocol.h"
@@ -98,9 +97,6 @@ struct job {
      * and if the job reports its progress.  Written and freed by agent.c. */
     struct iterations *counted;
 
-    /* Written by agent.c. */
-    struct control_ports control_ports;
-
     uint64_t reports_refused;   /* Progress reports of processes that may not
                                  * report for it.  Written by agent.c. */
     bool has_progress;          /* True after the first progress. */
@@ -134,8 +130,6 @@ struct registry {
                                  * claims of other users; may be NULL. */
     registry_owner_func *owner; /* May be NULL. */
     void *aux;
-    size_t n_process_claims;    /* Claims of processes by registration or
-                                 * launcher. */
     struct hmap jobs;           /* Contains struct job. */
     struct hmap cgroups;        /* Contains struct registry_cgroup. */
     struct hmap claims;         /* Contains struct claim. */
@@ -177,7 +171,7 @@ const struct claim *registry_best_claim(const struct registry *,
                                         const struct claim_what *);
 
 struct job *registry_owner(const struct registry *, const struct claim_what *,
-                           size_t n, enum claim_source *sourcep);
+                           size_t n);
 struct job *registry_find(const struct registry *, const char *name);
 
 #endif /* agent/identify/registry.h */

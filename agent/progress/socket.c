@@ -299,7 +299,7 @@ job_of_sender(const struct registry *r, const char *mount, pid_t pid)
         add(whats, &n, CLAIMS_PROCESS, pid);
         pid = process.parent;
     }
-    return registry_owner(r, whats, n, NULL);
+    return registry_owner(r, whats, n);
 }
 
 /* Returns true if 'a' and 'b', "COJOB/JOB" both, are of one cojob. */

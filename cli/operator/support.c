@@ -147,8 +147,8 @@ add_daemons(struct collection *c)
         "ports",     "switches",  "cojobs",      "stages",
         "decisions", "overrides", "policy/show", NULL,
     };
-    static const char *const agent[] = { "status", "jobs",    "flows",
-                                         "claims", "readers", NULL };
+    static const char *const agent[] = { "status", "jobs", "claims", "readers",
+                                         NULL };
     char *controller_socket = rundir_path(true, "controller.ctl");
     char *agent_socket = rundir_path(false, "agent.ctl");
 

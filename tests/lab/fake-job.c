@@ -5,11 +5,12 @@
  * usage: fake-job listen ADDRESS PORT | connect ADDRESS PORT
  *        | fork ADDRESS PORT [N] | progress SOCKET JSON
  *
- * "listen" accepts connections, "connect" makes one and prints its own port;
- * both stay until they are killed.  "fork" waits for a line on its standard
- * input and then starts N processes (1) that each do as "connect", and end
- * with it.  "progress" sends one datagram and stays for 0.2 s,
- * because the agent accepts no report of a process that no longer exists. */
+ * "listen" accepts connections; "connect" makes one, prints its own port and
+ * sends a byte five times a second; both stay until they are killed.  "fork"
+ * waits for a line on its standard input and then starts N processes (1) that
+ * each do as "connect", and end with it.  "progress" sends one datagram and
+ * stays for 0.2 s, because the agent accepts no report of a process that no
+ * longer exists. */
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -102,6 +103,7 @@ main(int argc, char *argv[])
     printf("%u\n", ntohs(sin.sin_port));
     fflush(stdout);
     for (;;) {
-        pause();
+        send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        usleep(200000);
     }
 }

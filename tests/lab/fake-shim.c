@@ -5,16 +5,14 @@
  * usage: fake-shim SOCKET
  *
  * Speaks wire/shim-protocol.h on SOCKET with one agent at a time, and keeps
- * the tables.  Standard output gets a line for each change:
+ * the table of slots.  Standard output gets a line for each change:
  *
  *    hello | lease MS DSCP | slot SLOT LEVEL DSCP RANK NAME | clear SLOT
- *    | flow SLOT LOCAL:PORT REMOTE:PORT | delete LOCAL:PORT REMOTE:PORT
  *
- * Standard input takes "miss LOCAL PORT REMOTE PORT", which becomes an event,
- * and "bytes SLOT TX RX", which adds to counters.  Its end ends the program.
+ * Standard input takes "bytes SLOT TX RX", which adds to counters.  Its end
+ * ends the program.
  */
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -28,40 +26,18 @@
 
 #include "wire/shim-protocol.h"
 
-#define MAX_FLOWS 8192
-
 static struct shim_slot slots[SHIM_MAX_SLOTS];
-static struct shim_flow flows[MAX_FLOWS];
-static size_t n_flows;
 static struct shim_slot_stats slot_stats[SHIM_MAX_SLOTS];
 static struct shim_stats stats;
 static char input[SHIM_MAX_MESSAGE];
 static size_t n_input;
 static int agent = -1;
-static bool subscribed;
 
 static void
 die(const char *what)
 {
     fprintf(stderr, "fake-shim: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static void
-print_address(const uint8_t *address, uint16_t port)
-{
-    char text[INET_ADDRSTRLEN];
-
-    printf(" %s:%u", inet_ntop(AF_INET, address, text, sizeof text),
-           ntohs(port));
-}
-
-static void
-print_key(const struct shim_flow_key *key)
-{
-    print_address(key->local, key->local_port);
-    print_address(key->remote, key->remote_port);
-    putchar('\n');
 }
 
 static void
@@ -78,54 +54,6 @@ send_message(uint16_t type, uint32_t xid, uint32_t status,
         close(agent);
         agent = -1;
     }
-}
-
-static struct shim_flow *
-find_flow(const struct shim_flow_key *key)
-{
-    for (size_t i = 0; i < n_flows; i++) {
-        if (!memcmp(&flows[i].key, key, sizeof *key)) {
-            return &flows[i];
-        }
-    }
-    return NULL;
-}
-
-static uint32_t
-add_flows(const struct shim_flow *new, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct shim_flow *flow = find_flow(&new[i].key);
-
-        if (!slots[new[i].slot % SHIM_MAX_SLOTS].slot) {
-            return ENOENT;      /* Slots come before flows. */
-        }
-        if (!flow) {
-            if (n_flows >= MAX_FLOWS) {
-                return ENOSPC;
-            }
-            flow = &flows[n_flows++];
-        }
-        *flow = new[i];
-        printf(new[i].control ? "control %u" : "flow %u", new[i].slot);
-        print_key(&new[i].key);
-    }
-    return 0;
-}
-
-static uint32_t
-delete_flows(const struct shim_flow_key *keys, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct shim_flow *flow = find_flow(&keys[i]);
-
-        if (flow) {
-            *flow = flows[--n_flows];
-            printf("delete");
-            print_key(&keys[i]);
-        }
-    }
-    return 0;
 }
 
 static void
@@ -202,9 +130,6 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
     case SHIM_SLOT_LIST:
         list_slots(msg->xid);
         return;
-    case SHIM_FLOW_LIST:
-        send_message(msg->type, msg->xid, 0, flows, n_flows * sizeof *flows);
-        return;
     case SHIM_STATS:
         send_stats(msg->xid);
         return;
@@ -229,15 +154,6 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
         break;
     case SHIM_SLOT_CLEAR:
         clear_slots(body, size / sizeof(uint16_t));
-        break;
-    case SHIM_FLOW_ADD:
-        status = add_flows(body, size / sizeof(struct shim_flow));
-        break;
-    case SHIM_FLOW_DELETE:
-        status = delete_flows(body, size / sizeof(struct shim_flow_key));
-        break;
-    case SHIM_SUBSCRIBE:
-        subscribed = true;
         break;
     default:
         status = EOPNOTSUPP;
@@ -277,27 +193,14 @@ read_agent(void)
 static bool
 read_command(void)
 {
-    char line[256], local[64], remote[64];
+    char line[256];
     unsigned long long tx, rx;
-    unsigned int a, b;
+    unsigned int a;
 
     if (!fgets(line, sizeof line, stdin)) {
         return false;
     }
-    if (sscanf(line, "miss %63s %u %63s %u", local, &a, remote, &b) == 4) {
-        struct shim_flow_key key;
-
-        memset(&key, 0, sizeof key);
-        key.family = 4;
-        key.protocol = IPPROTO_TCP;
-        key.local_port = htons(a);
-        key.remote_port = htons(b);
-        inet_pton(AF_INET, local, key.local);
-        inet_pton(AF_INET, remote, key.remote);
-        if (subscribed) {
-            send_message(SHIM_MISS, 0, 0, &key, sizeof key);
-        }
-    } else if (sscanf(line, "bytes %u %llu %llu", &a, &tx, &rx) == 3) {
+    if (sscanf(line, "bytes %u %llu %llu", &a, &tx, &rx) == 3) {
         slot_stats[a % SHIM_MAX_SLOTS].tx_bytes += tx;
         slot_stats[a % SHIM_MAX_SLOTS].rx_bytes += rx;
         stats.tx_bytes += tx;
@@ -358,7 +261,6 @@ main(int argc, char *argv[])
             }
             agent = accept(listener, NULL, NULL);
             n_input = 0;
-            subscribed = false;
         } else if (agent >= 0 && fds[2].revents) {
             read_agent();
         }

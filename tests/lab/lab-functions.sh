@@ -119,6 +119,59 @@ stop_databases() {
         >/dev/null 2>&1
 }
 
+# For an agent that tells a shim the jobs of packets, by a shim that is not
+# there: connects the namespaces $name, with 10.98.0.1, and $name-far, with
+# 10.98.0.2, by interfaces called eth0.  The far one takes the tags off, and
+# $dir/tags has them, see take-tags.py.  Sets $netns and $away, commands that run
+# a command in these, and $uplink, the options of the agent.
+make_uplink() {
+    # "ip netns exec" would hide the cgroup file system.
+    netns="nsenter --net=/run/netns/$name"
+    away="nsenter --net=/run/netns/$name-far"
+    uplink="--actuator=shim --uplink=eth0 --pins=/sys/fs/bpf/$name"
+    ip netns add "$name"
+    ip netns add "$name-far"
+    ip -n "$name" link add eth0 type veth peer name eth0 netns "$name-far"
+    for ns in "1:$name" "2:$name-far"; do
+        ip netns exec "${ns#*:}" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+        ip -n "${ns#*:}" link set lo up
+        ip -n "${ns#*:}" addr add "10.98.0.${ns%%:*}/24" dev eth0
+        ip -n "${ns#*:}" link set eth0 up
+    done
+    $away python3 "$SOURCE/tests/lab/take-tags.py" eth0 >"$dir/tags" \
+        2>"$dir/tags.log" &
+    pids="$pids $!"
+    wait_for 5 "tags are taken" grep -q ready "$dir/tags"
+}
+
+# Adds the namespace $name-pod, with 10.97.0.2, behind $name.
+make_pod() {
+    ip netns add "$name-pod"
+    ip -n "$name" link add pod0 type veth peer name eth0 netns "$name-pod"
+    ip -n "$name" addr add 10.97.0.1/24 dev pod0
+    ip -n "$name" link set pod0 up
+    ip -n "$name-pod" link set lo up
+    ip -n "$name-pod" addr add 10.97.0.2/24 dev eth0
+    ip -n "$name-pod" link set eth0 up
+    ip -n "$name-pod" route add default via 10.97.0.1
+    ip -n "$name-far" route replace 10.97.0.0/24 via 10.98.0.1
+    $netns sysctl -qw net.ipv4.ip_forward=1
+}
+
+remove_uplink() {
+    [ ! -e "/sys/fs/bpf/$name" ] || $netns "$BUILD/agent/stagecoach-agent" \
+        --unload --pins "/sys/fs/bpf/$name"
+    ip netns delete "$name" 2>/dev/null
+    ip netns delete "$name-far" 2>/dev/null
+    ip netns delete "$name-pod" 2>/dev/null
+}
+
+# has_tag PORT SLOT: the last packet from PORT had the tag of SLOT.
+has_tag() {
+    [ "$(awk -v port="$1" '$1 == port { slot = $2 } END { print slot }' \
+        "$dir/tags")" = "$2" ]
+}
+
 # Functions for "stagecoach lab".
 
 # LAB_BIN: folder with programs that replace the built ones, for development.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that the flows of a pod belong to its job, from the container
+# Checks that the packets of a pod belong to its job, from the container
 # runtime's calls of the CNI plug-in and from the kubelet's list in
 # stagecoach-pods.  The agent is real; the namespace and cgroups are like those
 # of a pod.
@@ -16,11 +16,11 @@ for program in stagecoach-cni stagecoach-pods; do
         || { echo "needs $program, which is not built"; exit 77; }
 done
 need_cgroups
+grep -qw bpf /proc/filesystems || { echo "skip: no BPF"; exit 77; }
 
 begin pods
 name=sct-pods-$$
-address=10.97.0.1
-netns="nsenter --net=/run/netns/$name"
+pod_netns="nsenter --net=/run/netns/$name-pod"
 uid=c3a1f0d2-0f1e-4b7c-9d58-1234567890ab
 container=$(printf '0123456789abcdef%.0s' 1 2 3 4)
 export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
@@ -28,11 +28,11 @@ export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
 clean_up() {
     exec 3>&-
     remove_cgroup "$name"
-    ip netns delete "$name" 2>/dev/null
+    remove_uplink
 }
 show() {
-    agent_asks agent/flows
     agent_asks agent/claims
+    cat "$dir/tags"
 }
 
 agent_asks() {
@@ -43,10 +43,10 @@ agent_says() {
     agent_asks "$1" | grep -q -- "$2"
 }
 
-# both_ends_are JOB PORT: checks both ends of the connection to PORT.
-both_ends_are() {
-    [ "$(agent_asks agent/flows | tr '{' '\n' | grep "$address:$2" |
-         grep -c "\"job\":\"$1\"")" = 2 ]
+# packets_are JOB: checks that the client's packets have the slot of the job.
+packets_are() {
+    slot=$(sed -n "s,^slot \([0-9]*\) .* $1\$,\1,p" "$dir/shim.log")
+    [ -n "$slot" ] && has_tag "$client_port" "$slot"
 }
 
 job_is_gone() {
@@ -54,23 +54,23 @@ job_is_gone() {
 }
 
 start_agent() {
-    "$BUILD/agent/stagecoach-agent" --host=n1 --rate=1Gbit -vconsole:info \
-        -vsyslog:off 2>>"$dir/agent.log" &
+    # shellcheck disable=SC2086
+    $netns "$BUILD/agent/stagecoach-agent" --host=n1 --rate=1Gbit $uplink \
+        -vconsole:info -vsyslog:off 2>>"$dir/agent.log" &
     agent=$!
     pids="$pids $agent"
     wait_for 3 "the agent answers" agent_says agent/status '"host":"n1"'
 }
 
-# talk PORT COMMAND...: starts two processes of a pod that communicate, each by
-# COMMAND.
+# talk PORT COMMAND...: a process of a pod, by COMMAND, connects to a server.
 talk() {
     port=$1
     shift
-    "$@" $netns "$BUILD/tests/lab/fake-job" listen $address "$port" \
+    $away "$BUILD/tests/lab/fake-job" listen 10.98.0.2 "$port" \
         >"$dir/listening" 2>>"$dir/job.log" &
     pids="$pids $!"
     wait_for 2 "a server listens" test -s "$dir/listening"
-    "$@" $netns "$BUILD/tests/lab/fake-job" connect $address "$port" \
+    "$@" $pod_netns "$BUILD/tests/lab/fake-job" connect 10.98.0.2 "$port" \
         >"$dir/port" 2>>"$dir/job.log" &
     client=$!
     pids="$pids $client"
@@ -82,7 +82,7 @@ talk() {
 # cni COMMAND: calls the plug-in like a container runtime.
 cni() {
     CNI_COMMAND=$1 CNI_CONTAINERID=$container CNI_IFNAME=eth0 CNI_PATH=/ \
-        CNI_NETNS=/run/netns/$name "$BUILD/agent/launch/stagecoach-cni" <<END
+        CNI_NETNS=/run/netns/$name-pod "$BUILD/agent/launch/stagecoach-cni" <<END
 {"cniVersion": "1.0.0", "name": "n", "type": "stagecoach-cni",
  "rundir": "$dir", "prevResult": {"cniVersion": "1.0.0", "ips": []},
  "runtimeConfig": {"io.kubernetes.cri.pod-annotations": {
@@ -92,10 +92,8 @@ END
 
 mkdir -p "$mount/$name/jobs" || exit 77
 : >"$dir/agent.log"
-ip netns add $name || exit 77
-$netns ip link set lo up
-$netns ip address add $address/32 dev lo
-# The agent searches a namespace's sockets when the shim reports their packets.
+make_uplink
+make_pod
 mkfifo "$dir/commands"
 "$BUILD/tests/lab/fake-shim" "$dir/shim.sock" <"$dir/commands" \
     >"$dir/shim.log" 2>&1 &
@@ -108,8 +106,7 @@ wait_for 3 "the agent is connected to the shim" \
 # The plug-in is called before the pod's first process.
 [ "$(cni ADD)" = '{"cniVersion":"1.0.0","ips":[]}' ] || fail "ADD"
 talk 5000 env
-echo "miss $address $client_port $address 5000" >&3
-wait_for 3 "a pod's flow is its job's" both_ends_are asha7/t1 5000
+wait_for 3 "a pod's packets are its job's" packets_are asha7/t1
 agent_says agent/jobs '"rung":2' || fail "its rung"
 cni CHECK || fail "CHECK"
 cni DEL || fail "DEL"
@@ -135,8 +132,8 @@ look_at_pods() {
 }
 talk 5001 in_pod
 look_at_pods || fail "stagecoach-pods: $(cat "$dir/pods.log")"
-wait_for 3 "a pod's flow is its job's, in its cgroup" \
-    both_ends_are asha8/bert 5001
+wait_for 3 "a pod's packets are its job's, in its cgroup" \
+    packets_are asha8/bert
 
 # A restarted agent gets the claims again.
 kill -9 $agent

@@ -81,15 +81,13 @@ expect({"proc/self/status": "CapEff:\t000001ffffdfffff\n"}, [], 0,
        "capabilities", "note", "CAP_SYS_ADMIN")
 expect({"proc/self/status": "CapEff:\t000001ffffdfffff\n"}, ["--netns"], 1,
        "capabilities", "missing", "CAP_SYS_ADMIN")
-expect({"proc/sys/kernel/osrelease": "5.4.0\n"}, [], 1, "sockets", "missing",
-       "5.8")
-expect({"proc/sys/kernel/osrelease": "5.10.0\n"}, [], 0, "actuator", "note",
-       "6.1")
-expect({"proc/self/status": "CapEff:\t000001ffffffffff\n"}, [], 0, "actuator",
+expect({"proc/sys/kernel/osrelease": "5.10.0\n"}, [], 1, "identity",
+       "missing", "6.1")
+expect({"proc/self/status": "CapEff:\t000001ffffffffff\n"}, [], 0, "identity",
        "ok")
-expect({"proc/self/status": "CapEff:\t0000017fffffffff\n"}, [], 0, "actuator",
-       "note", "CAP_BPF")
-expect({"sys/fs/bpf/x": None}, [], 0, "actuator", "note", "/sys/fs/bpf")
+expect({"proc/self/status": "CapEff:\t0000017fffffffff\n"}, [], 1, "identity",
+       "missing", "CAP_BPF")
+expect({"sys/fs/bpf/x": None}, [], 1, "identity", "missing", "/sys/fs/bpf")
 pages = "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 expect({pages: "3\n"}, [], 0, "memory", "note", "3 huge pages",
        "nr_hugepages")

@@ -306,9 +306,10 @@ static void
 kernel_get_status(const struct actuator *a, struct actuator_status *status)
 {
     const struct kernel_actuator *k = kernel_actuator_cast(a);
+    bool connected = !identity_is_blind(k->identity);
 
-    *status = (struct actuator_status){ .connected = true,
-                                        .in_sync = !k->changed,
+    *status = (struct actuator_status){ .connected = connected,
+                                        .in_sync = connected && !k->changed,
                                         .rate_bps = k->rate_bps,
                                         .about = "",
                                         .totals = &k->counted.total };

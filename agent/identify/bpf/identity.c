@@ -52,7 +52,8 @@ struct identity {
     struct identity_settings *settings;
     struct identity_row *rows;
     struct identity_traffic *traffic;
-    uint64_t *ports; /* Rule of each port. */
+    uint64_t *ports;                   /* Rule of each port. */
+    uint8_t n_control[IDENTITY_SLOTS]; /* Ports of the control class. */
     struct uplink uplinks[MAX_UPLINKS];
     size_t n_uplinks;
     long long next_look;
@@ -76,7 +77,7 @@ static const struct hook {
 static int
 map_fd(const struct identity *id, const char *name)
 {
-    return bpf_object__find_map_fd_by_name(id->object, name);
+    return id->object ? bpf_object__find_map_fd_by_name(id->object, name) : -1;
 }
 
 /* Loading. */
@@ -151,13 +152,14 @@ load(struct identity *id)
     return error;
 }
 
-/* Maps an array into memory. */
+/* Maps an array into memory; an empty one if there is no kernel's. */
 static int
 map_array(const struct identity *id, const char *name, size_t size, void *atp)
 {
     long page = sysconf(_SC_PAGESIZE);
-    void *at = mmap(NULL, ROUND_UP(size, page), PROT_READ | PROT_WRITE,
-                    MAP_SHARED, map_fd(id, name), 0);
+    int flags = MAP_SHARED | (id->object ? 0 : MAP_ANONYMOUS);
+    void *at = mmap(NULL, ROUND_UP(size, page), PROT_READ | PROT_WRITE, flags,
+                    map_fd(id, name), 0);
 
     if (at == MAP_FAILED) {
         return errno;
@@ -307,6 +309,22 @@ identity_open(const struct identity_config *config, struct identity **idp)
                         config->pins, what, ovs_strerror(error));
     identity_close(id);
     return message;
+}
+
+struct identity *
+identity_open_blind(void)
+{
+    struct identity *id = xzalloc(sizeof *id);
+    int error = map_arrays(id);
+
+    ovs_assert(!error);
+    return id;
+}
+
+bool
+identity_is_blind(const struct identity *id)
+{
+    return !id->object;
 }
 
 static void
@@ -459,8 +477,10 @@ identity_run(struct identity *id, long long now)
 void
 identity_wait(const struct identity *id)
 {
-    poll_timer_wait_until(id->next_look);
-    poll_fd_wait(identity_question_fd(id), POLLIN);
+    if (id->ring) {
+        poll_timer_wait_until(id->next_look);
+        poll_fd_wait(identity_question_fd(id), POLLIN);
+    }
 }
 
 /* Maps. */
@@ -487,14 +507,16 @@ int
 identity_set_claim(struct identity *id, enum identity_map map, uint64_t key,
                    const struct identity_claim *claim)
 {
-    return -bpf_map_update_elem(map_fd(id, map_names[map]), &key, claim,
-                                BPF_ANY);
+    return id->object ? -bpf_map_update_elem(map_fd(id, map_names[map]), &key,
+                                             claim, BPF_ANY)
+                      : 0;
 }
 
 int
 identity_remove_claim(struct identity *id, enum identity_map map, uint64_t key)
 {
-    return -bpf_map_delete_elem(map_fd(id, map_names[map]), &key);
+    return id->object ? -bpf_map_delete_elem(map_fd(id, map_names[map]), &key)
+                      : 0;
 }
 
 void
@@ -518,10 +540,18 @@ identity_set_ports(struct identity *id, const uint16_t rules[])
 void
 identity_set_control_port(struct identity *id, uint16_t slot, uint16_t port)
 {
+    int fd = map_fd(id, "control");
     struct identity_port key = { slot, port };
     uint8_t value = 1;
 
-    bpf_map_update_elem(map_fd(id, "control"), &key, &value, BPF_ANY);
+    if (fd < 0 || !slot || !bpf_map_lookup_elem(fd, &key, &value)) {
+        return;
+    }
+    if (id->n_control[slot] == IDENTITY_MAX_CONTROL_PORTS) {
+        identity_clear_control_ports(id, slot);
+    }
+    id->n_control[slot]++;
+    bpf_map_update_elem(fd, &key, &value, BPF_ANY);
 }
 
 void
@@ -531,6 +561,7 @@ identity_clear_control_ports(struct identity *id, uint16_t slot)
     struct identity_port key, next;
     bool more = !bpf_map_get_next_key(fd, NULL, &key);
 
+    id->n_control[slot] = 0;
     while (more) {
         more = !bpf_map_get_next_key(fd, &key, &next);
         if (key.slot == slot) {
@@ -572,7 +603,9 @@ identity_take_questions(struct identity *id, identity_question_func *take,
 {
     id->take = take;
     id->aux = aux;
-    ring_buffer__consume(id->ring);
+    if (id->ring) {
+        ring_buffer__consume(id->ring);
+    }
 }
 
 int
@@ -625,8 +658,8 @@ adopt_socket(int map, int fd, pid_t pid)
 void
 identity_adopt(struct identity *id, pid_t pid)
 {
-    int process = syscall(SYS_pidfd_open, pid, 0);
     int map = map_fd(id, "owners");
+    int process = map < 0 ? -1 : syscall(SYS_pidfd_open, pid, 0);
 
     for (int i = 0, missing = 0;
          process >= 0 && i < MAX_FDS && missing < MAX_FDS / 16; i++) {

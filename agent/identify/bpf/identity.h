@@ -46,6 +46,7 @@
 #include "agent/identify/bpf/identity-maps.h"
 
 #define IDENTITY_PINS "/sys/fs/bpf/stagecoach"
+#define IDENTITY_MAX_CONTROL_PORTS 32
 
 struct identity;
 
@@ -72,6 +73,10 @@ enum identity_map {
 
 /* Returns NULL, or a malloc()'d message. */
 char *identity_open(const struct identity_config *, struct identity **);
+
+/* For a host without the programs: takes claims, and counts nothing. */
+struct identity *identity_open_blind(void);
+bool identity_is_blind(const struct identity *);
 void identity_close(struct identity *);
 
 char *identity_add_uplink(struct identity *, const char *iface);
@@ -104,7 +109,9 @@ void identity_raise_epoch(struct identity *);
  * of the rule, or 0. */
 void identity_set_ports(struct identity *, const uint16_t rules[]);
 
-/* 'port' is in network byte order. */
+/* 'port' is in network byte order.  A slot has at most
+ * IDENTITY_MAX_CONTROL_PORTS, as servers that were started again have others;
+ * with a further one the others are forgotten.  Slot 0 has none. */
 void identity_set_control_port(struct identity *, uint16_t slot,
                                uint16_t port);
 void identity_clear_control_ports(struct identity *, uint16_t slot);

@@ -167,7 +167,7 @@ pods_destroy(struct pods *pods)
 void
 pods_run(struct pods *pods)
 {
-    for (int i = 0; i < MAX_MESSAGES_PER_RUN; i++) {
+    for (int i = 0; pods && i < MAX_MESSAGES_PER_RUN; i++) {
         ssize_t n = mnl_socket_recvfrom(pods->events, pods->message,
                                         sizeof pods->message);
 
@@ -177,7 +177,7 @@ pods_run(struct pods *pods)
         }
         mnl_cb_run(pods->message, n, 0, 0, see_link, pods);
     }
-    if (pods->missed && !look(pods)) {
+    if (pods && pods->missed && !look(pods)) {
         pods->missed = false;
     }
 }
@@ -185,5 +185,7 @@ pods_run(struct pods *pods)
 void
 pods_wait(const struct pods *pods)
 {
-    poll_fd_wait(mnl_socket_get_fd(pods->events), POLLIN);
+    if (pods) {
+        poll_fd_wait(mnl_socket_get_fd(pods->events), POLLIN);
+    }
 }

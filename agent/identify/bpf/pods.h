@@ -19,7 +19,7 @@
  *    pods_run(pods);
  *    pods_wait(pods);
  *
- * Main thread only. */
+ * pods_run() and pods_wait() do nothing for NULL.  Main thread only. */
 
 #include <stddef.h>
 

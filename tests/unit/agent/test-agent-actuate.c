@@ -5,7 +5,6 @@
 
 #include <config.h>
 
-#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +23,6 @@
 
 static struct slot_table slots;
 static struct slot_changes changes;
-static struct flow_changes flow_changes;
 static struct traffic traffic;
 
 static struct shim_slot
@@ -46,18 +44,6 @@ want(const char *name, uint8_t level, bool decided)
     struct shim_slot row = make_row(name, 0, level);
 
     slot_table_want(&slots, &row, decided);
-}
-
-static struct shim_flow_key
-make_key(uint16_t port)
-{
-    struct shim_flow_key key;
-
-    memset(&key, 0, sizeof key);
-    key.family = 4;
-    key.protocol = 6;
-    key.local_port = htons(port);
-    return key;
 }
 
 static void
@@ -191,91 +177,6 @@ numbers_are_reused_late_and_run_out(void **state OVS_UNUSED)
     slot_table_unwant(&slots, "c/b");
     slot_table_changes(&slots, &changes);
     assert_int_not_equal(slot_table_number(&slots, "c/late"), 0);
-    slot_table_uninit(&slots);
-}
-
-static void
-flows_are_made_equal_by_difference(void **state OVS_UNUSED)
-{
-    struct shim_flow_key k1 = make_key(1), k2 = make_key(2), k3 = make_key(3);
-    struct shim_flow have[3];
-    struct flow_set fs;
-
-    slot_table_init(&slots);
-    flow_set_init(&fs);
-    want("c/a", 1, true);
-    want("c/b", 1, true);
-    memset(have, 0, sizeof have);
-    have[0].key = k1;
-    have[0].slot = slot_table_number(&slots, "c/a");
-    have[1].key = k2;
-    have[1].slot = slot_table_number(&slots, "c/a");
-    have[2].key = k3;
-    have[2].slot = 5;
-    flow_set_want(&fs, &k1, "c/a", false);
-    flow_set_want(&fs, &k2, "c/b", false);
-    flow_set_adopt(&fs, have, 3);
-
-    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
-    assert_int_equal(flow_changes.n_add, 1);
-    assert_memory_equal(&flow_changes.add[0].key, &k2, sizeof k2);
-    assert_int_equal(flow_changes.add[0].slot,
-                     slot_table_number(&slots, "c/b"));
-    assert_int_equal(flow_changes.n_delete, 1);
-    assert_memory_equal(&flow_changes.delete[0], &k3, sizeof k3);
-    assert_false(flow_set_changes(&fs, &slots, &flow_changes));
-
-    /* The shim lost one; another it never was to have. */
-    assert_true(flow_set_missed(&fs, &k1));
-    assert_false(flow_set_missed(&fs, &k3));
-    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
-    assert_int_equal(flow_changes.n_add, 1);
-
-    /* A shim of an older version gets no control flow. */
-    flow_set_want(&fs, &k1, "c/a", true);
-    assert_false(flow_set_changes(&fs, &slots, &flow_changes));
-    flow_set_allow_control(&fs, true);
-    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
-    assert_int_equal(flow_changes.n_add, 1);
-    assert_memory_equal(&flow_changes.add[0].key, &k1, sizeof k1);
-    assert_int_equal(flow_changes.add[0].control, 1);
-    have[0].control = 1;
-    flow_set_adopt(&fs, have, 1);
-    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
-    assert_int_equal(flow_changes.n_add, 1);
-    assert_memory_equal(&flow_changes.add[0].key, &k2, sizeof k2);
-
-    flow_set_unwant(&fs, &k1);
-    flow_set_unwant(&fs, &k3);
-    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
-    assert_int_equal(flow_changes.n_add, 0);
-    assert_int_equal(flow_changes.n_delete, 1);
-    assert_int_equal(hmap_count(&fs.flows), 1);
-    flow_set_uninit(&fs);
-    slot_table_uninit(&slots);
-}
-
-static void
-many_flows_go_in_several_messages(void **state OVS_UNUSED)
-{
-    size_t n = 0, n_messages = 0;
-    struct flow_set fs;
-
-    slot_table_init(&slots);
-    flow_set_init(&fs);
-    want("c/a", 1, true);
-    for (int i = 0; i < 3000; i++) {
-        struct shim_flow_key key = make_key(i);
-
-        flow_set_want(&fs, &key, "c/a", false);
-    }
-    while (flow_set_changes(&fs, &slots, &flow_changes)) {
-        n += flow_changes.n_add;
-        n_messages++;
-        assert_in_range(n_messages, 1, 4);
-    }
-    assert_int_equal(n, 3000);
-    flow_set_uninit(&fs);
     slot_table_uninit(&slots);
 }
 
@@ -510,8 +411,6 @@ main(void)
         cmocka_unit_test(a_job_that_is_found_later_has_its_number),
         cmocka_unit_test(row_stays_until_somebody_decides),
         cmocka_unit_test(numbers_are_reused_late_and_run_out),
-        cmocka_unit_test(flows_are_made_equal_by_difference),
-        cmocka_unit_test(many_flows_go_in_several_messages),
         cmocka_unit_test(counters_never_fall),
         cmocka_unit_test(counts_by_the_level_in_force),
         cmocka_unit_test(order_holds_as_long_as_somebody_says_so),

@@ -12,14 +12,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "agent/identify/attribution.h"
 #include "agent/identify/cgroup.h"
 #include "agent/identify/claim.h"
 #include "agent/identify/environ.h"
@@ -44,7 +42,7 @@ job_of_cgroup(const struct registry *r, uint64_t id)
 {
     struct claim_what what = { CLAIMS_CGROUP, id };
 
-    return registry_owner(r, &what, 1, NULL);
+    return registry_owner(r, &what, 1);
 }
 
 /* A look at a tree that has nothing. */
@@ -62,7 +60,7 @@ static void
 assert_owner(const struct registry *r, const struct claim_what *whats,
              size_t n, const char *name)
 {
-    const struct job *job = registry_owner(r, whats, n, NULL);
+    const struct job *job = registry_owner(r, whats, n);
 
     if (!name) {
         assert_null(job);
@@ -692,35 +690,6 @@ id_of_a_cgroup_is_its_handle(void **state OVS_UNUSED)
 }
 
 static void
-find_inode(uint32_t inode, pid_t pid, void *wish_)
-{
-    uint32_t *wish = wish_;
-
-    assert_int_equal(pid, getpid());
-    if (inode == *wish) {
-        *wish = 0;
-    }
-}
-
-static void
-sockets_of_a_process_are_found(void **state OVS_UNUSED)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    struct stat s;
-    uint32_t wish;
-
-    assert_int_equal(fstat(fd, &s), 0);
-    wish = s.st_ino;
-    process_walk_sockets(getpid(), find_inode, &wish);
-    assert_int_equal(wish, 0);
-    close(fd);
-    wish = s.st_ino;
-    process_walk_sockets(getpid(), find_inode, &wish);
-    assert_int_equal(wish, s.st_ino);
-    process_walk_sockets(2147483646, find_inode, &wish);
-}
-
-static void
 environment_of_a_process_is_read(void **state OVS_UNUSED)
 {
     size_t size;
@@ -757,7 +726,6 @@ main(void)
         cmocka_unit_test(ports_are_read),
         cmocka_unit_test(path_in_the_tree_names_the_job),
         cmocka_unit_test(id_of_a_cgroup_is_its_handle),
-        cmocka_unit_test(sockets_of_a_process_are_found),
         cmocka_unit_test(environment_of_a_process_is_read),
         cmocka_unit_test(process_is_told_from_its_successor),
     };

@@ -14,6 +14,7 @@
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/shim.h"
 #include "agent/agent.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/identify/tracker.h"
 #include "agent/links.h"
 #include "openvswitch/json.h"
@@ -53,16 +54,10 @@ ignore_job(struct job *job OVS_UNUSED, void *aux OVS_UNUSED)
 {
 }
 
-static void
-ignore_flow(const struct shim_flow_key *key OVS_UNUSED,
-            const struct job *job OVS_UNUSED, void *aux OVS_UNUSED)
+static uint16_t
+no_slot(const char *name OVS_UNUSED, void *aux OVS_UNUSED)
 {
-}
-
-static void
-ignore_flow_end(const struct shim_flow_key *key OVS_UNUSED,
-                void *aux OVS_UNUSED)
-{
+    return 0;
 }
 
 /* The trainer's peers (trainer/gossip/agent-links.c) read these members. */
@@ -71,10 +66,13 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
 {
     static const struct actuator_events no_events;
     static const struct tracker_class tracker_class = {
-        .job_begin = ignore_job, .job_end = ignore_job,
-        .flow_begin = ignore_flow, .flow_end = ignore_flow_end,
+        .job_begin = ignore_job,
+        .job_end = ignore_job,
+        .job_slot = no_slot,
     };
-    const struct tracker_config tracker_config = { .cgroup_mount = NULL };
+    const struct tracker_config tracker_config = {
+        .identity = identity_open_blind(),
+    };
     const struct agent_config config = { .rate_bps = 50000000 };
     struct agent agent = {
         .config = &config,
@@ -94,6 +92,7 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
     json_destroy(json);
     tracker_destroy(agent.tracker);
     actuator_destroy(agent.actuator);
+    identity_close(tracker_config.identity);
 }
 
 int
