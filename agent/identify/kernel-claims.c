@@ -145,7 +145,7 @@ add(struct kernel_claims *kc, const struct claim_what *what, const char *path)
     struct installed *i;
 
     if (what->kind == CLAIMS_NETNS
-        && (!path || identity_netns_cookie(path, &key))) {
+        && (!path || identity_add_netns(kc->identity, path, &key))) {
         return NULL;
     }
     i = xzalloc(sizeof *i);

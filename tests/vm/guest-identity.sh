@@ -6,7 +6,7 @@
 set -u
 . "$SOURCE/tests/vm/guest-functions.sh"
 
-load veth
+load veth macvlan bridge tun
 modprobe sch_ingress cls_bpf 2>/dev/null
 mount -t cgroup2 cgroup /sys/fs/cgroup
 mount -t bpf bpf /sys/fs/bpf

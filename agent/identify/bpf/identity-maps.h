@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only */
 
 #ifndef IDENTITY_MAPS_H
 #define IDENTITY_MAPS_H 1
@@ -15,9 +15,11 @@
 
 #include <linux/types.h>
 
-#define IDENTITY_SLOTS 1024   /* As SHIM_MAX_SLOTS; 0 is no job. */
-#define IDENTITY_MARK_BITS 11 /* A bit that is 1, then the slot. */
-#define IDENTITY_NO_MARK 32   /* 'mark_shift' without bits of the mark. */
+#define IDENTITY_SLOTS 1024 /* As SHIM_MAX_SLOTS; 0 is no job. */
+#define IDENTITY_MARK_BITS                                                \
+    11                      /* A bit that is 1 if answers are of the slot \
+                             * too, then the slot. */
+#define IDENTITY_NO_MARK 32 /* 'mark_shift' without bits of the mark. */
 
 /* Cgroups kept of a socket: levels 1 to 8 of the tree. */
 #define IDENTITY_LEVELS 8
@@ -47,8 +49,9 @@ struct identity_settings {
                         * carry a slot from a pod to the uplink. */
     __u8 mode;         /* enum identity_mode. */
     __u8 default_dscp, control_dscp;
-    __u8 has_ports;                           /* Map "ports" has a port. */
-    __u32 has_pairs;                          /* Map "sent" is filled. */
+    __u8 has_ports;  /* Map "ports" has a port. */
+    __u32 has_pairs; /* Map "sent" is filled. */
+    __u64 netns;     /* Cookie of the agent's namespace. */
     __u32 default_priority, control_priority; /* As in rows. */
 };
 
@@ -85,6 +88,13 @@ struct identity_claim {
                         * that is 0. */
     __u32 slot;
     __u32 source; /* enum claim_source. */
+};
+
+/* Map "pods": by index of the host's end of an interface of a pod or of a
+ * virtual machine. */
+struct identity_pod {
+    __u32 bridge; /* Index of the bridge of which it is a port, or 0. */
+    __u32 netns;  /* Of its other end, in map "netns_ids"; or 0. */
 };
 
 /* Map "sent": bytes that a slot has sent to an IPv4 address, while

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only */
 
 /* Programs that find the job of each packet in the kernel; identity.h has
  * their design.
@@ -26,6 +26,8 @@
 #include "wire/slot-tag.h"
 
 #define SOCK_RAW 3
+#define AF_INET 2
+#define AF_INET6 10
 #define LOOPBACK 1 /* Index of "lo" in every namespace. */
 #define N_CLAIMS 65536
 #define N_PAIRS 16384
@@ -80,6 +82,24 @@ struct {
     __type(key, struct identity_pair);
     __type(value, __u64);
 } sent SEC(".maps");
+
+/* By index of an interface. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, N_CLAIMS);
+    __type(key, __u32);
+    __type(value, struct identity_pod);
+} pods SEC(".maps");
+
+/* Cookies, by the id that the agent's namespace has for another, plus 1. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, N_CLAIMS);
+    __type(key, __u32);
+    __type(value, __u64);
+} netns_ids SEC(".maps");
 
 /* By port in host byte order: the number of its rule, 0 without one. */
 struct {
@@ -178,7 +198,7 @@ SEC("cgroup/sock_create")
 int
 stagecoach_sock(struct bpf_sock *sk)
 {
-    if (sk->family == 2 /* AF_INET */ || sk->family == 10 /* AF_INET6 */) {
+    if (sk->family == AF_INET || sk->family == AF_INET6) {
         stamp(bpf_sk_storage_get(&owners, sk, 0, BPF_SK_STORAGE_GET_F_CREATE),
               bpf_get_netns_cookie(sk));
     }
@@ -312,6 +332,30 @@ owner_of(struct __sk_buff *skb)
     }
     owner = bpf_sk_storage_get(&owners, full, 0, 0);
     return owner ? owner : adopt(skb, full);
+}
+
+/* Returns the slot of a packet without a socket that came from this interface:
+ * that of the namespace behind it. */
+static __always_inline __u32
+slot_of_interface(__u32 ifindex)
+{
+    const struct identity_pod *pod = bpf_map_lookup_elem(&pods, &ifindex);
+    const struct identity_claim *claim;
+    const __u64 *known;
+    __u32 netns;
+    __u64 cookie;
+
+    if (!pod) {
+        return 0;
+    }
+    netns = pod->netns;
+    known = bpf_map_lookup_elem(&netns_ids, &netns);
+    if (!known) {
+        return 0;
+    }
+    cookie = *known;
+    claim = bpf_map_lookup_elem(&namespaces, &cookie);
+    return claim ? claim->slot % IDENTITY_SLOTS : 0;
 }
 
 /* Packets. */
@@ -506,13 +550,95 @@ give_class(struct __sk_buff *skb, const struct identity_settings *s,
     return false;
 }
 
-/* Pushes the tag of the packet.  A raw socket can write any addresses, from
- * which the shim must not learn. */
-static __always_inline void
-push_tag(struct __sk_buff *skb, const struct identity_settings *s,
-         const struct packet *p, __u32 slot)
+/* Returns the index of the interface to which the host would send an answer to
+ * the packet; 0 if to none, because the source is an address of its own, or
+ * because it does not forward. */
+static __always_inline __u32
+way_back(struct __sk_buff *skb, const struct packet *p)
+{
+    struct bpf_fib_lookup to = { .ifindex = skb->ifindex };
+    long result = -1;
+
+    if (p->family == 4) {
+        to.family = AF_INET;
+        result = bpf_skb_load_bytes(skb, p->ip + offsetof(struct iphdr, saddr),
+                                    &to.ipv4_dst, sizeof to.ipv4_dst);
+    } else if (p->family == 6) {
+        to.family = AF_INET6;
+        result =
+            bpf_skb_load_bytes(skb, p->ip + offsetof(struct ipv6hdr, saddr),
+                               to.ipv6_dst, sizeof to.ipv6_dst);
+    }
+    if (!result) {
+        result = bpf_fib_lookup(skb, &to, sizeof to, 0);
+    }
+    return result == BPF_FIB_LKUP_RET_SUCCESS
+                   || result == BPF_FIB_LKUP_RET_NO_NEIGH
+                   || result == BPF_FIB_LKUP_RET_FRAG_NEEDED
+               ? to.ifindex
+               : 0;
+}
+
+/* Returns true if the program that has sent the packet wrote its addresses. */
+static __always_inline bool
+is_raw(struct __sk_buff *skb)
 {
     struct bpf_sock *sk = skb->sk;
+
+    if (!sk) {
+        return false;
+    }
+    sk = bpf_sk_fullsock(sk);
+    return sk && sk->type == SOCK_RAW;
+}
+
+/* Returns true if an answer to the packet goes back to this interface of a
+ * pod, or to the bridge of which it is a port. */
+static __always_inline bool
+is_answered_at(struct __sk_buff *skb, const struct packet *p, __u32 ifindex)
+{
+    const struct identity_pod *pod = bpf_map_lookup_elem(&pods, &ifindex);
+    __u32 bridge = 0, back;
+
+    if (is_raw(skb)) {
+        return false;
+    }
+    if (pod) {
+        bridge = pod->bridge;
+    }
+    back = way_back(skb, p);
+    return back && (back == ifindex || back == bridge);
+}
+
+/* Returns true if an answer to a packet that has its socket comes to that
+ * socket.  A raw socket can write any source, one of IPv6 can be bound to any,
+ * and another namespace on the same wire can give itself any. */
+static __always_inline bool
+is_answered(struct __sk_buff *skb, const struct identity_settings *s,
+            const struct packet *p, const struct identity_owner *owner)
+{
+    bool away = false;
+    __u32 back;
+
+    if (is_raw(skb)) {
+        return false;
+    }
+    if (owner) {
+        away = owner->netns && owner->netns != s->netns;
+    }
+    if (!away && p->family == 4) {
+        return true;
+    }
+    back = way_back(skb, p);
+    return back == skb->ifindex || (!away && !back);
+}
+
+/* Pushes the tag of the packet.  The shim must not learn from a source to
+ * which answers do not come back. */
+static __always_inline void
+push_tag(struct __sk_buff *skb, const struct identity_settings *s,
+         const struct packet *p, __u32 slot, bool learn)
+{
     __u16 tag = slot;
 
     if (slot && p->family
@@ -520,12 +646,7 @@ push_tag(struct __sk_buff *skb, const struct identity_settings *s,
             || is_of_control_port(p, slot))) {
         tag |= SLOT_TAG_CONTROL;
     }
-    if (sk) {
-        sk = bpf_sk_fullsock(sk);
-        if (sk && sk->type == SOCK_RAW) {
-            tag |= SLOT_TAG_NO_LEARN;
-        }
-    } else {
+    if (!learn) {
         tag |= SLOT_TAG_NO_LEARN;
     }
     bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), tag);
@@ -541,23 +662,32 @@ stagecoach_out(struct __sk_buff *skb)
     struct identity_owner *owner;
     struct identity_traffic *t;
     struct packet p;
-    bool is_default;
-    __u32 slot = 0;
+    bool is_default, learn = false, tags;
+    __u32 slot = 0, from;
     __u64 bytes = 0;
 
     if (!s) {
         return TC_ACT_UNSPEC;
     }
+    tags = s->mode == IDENTITY_TAGS;
     parse(skb, ETH_HLEN, &p);
     owner = owner_of(skb);
     if (owner) {
+        learn = tags && is_answered(skb, s, &p, owner);
         slot = slot_of_owner(owner, s->epoch);
         if (!slot && s->has_ports && p.transport && owner->tgid) {
             ask_about_port(&p, owner->tgid);
         }
-    } else if (!skb->sk && s->mark_shift < IDENTITY_NO_MARK
-               && (skb->mark >> s->mark_shift & 1)) {
-        slot = (skb->mark >> s->mark_shift >> 1) % IDENTITY_SLOTS;
+    } else if (!skb->sk) {
+        if (s->mark_shift < IDENTITY_NO_MARK) {
+            slot = (skb->mark >> s->mark_shift >> 1) % IDENTITY_SLOTS;
+            learn = skb->mark >> s->mark_shift & 1;
+        }
+        if (!slot) {
+            from = skb->ingress_ifindex;
+            slot = slot_of_interface(from);
+            learn = tags && slot && is_answered_at(skb, &p, from);
+        }
     }
     t = bpf_map_lookup_elem(&traffic, &slot);
     if (!t) {
@@ -571,8 +701,8 @@ stagecoach_out(struct __sk_buff *skb)
     } else {
         __sync_fetch_and_add(&t->other_bytes, skb->len);
     }
-    if (s->mode == IDENTITY_TAGS) {
-        push_tag(skb, s, &p, slot);
+    if (tags) {
+        push_tag(skb, s, &p, slot, learn);
         return TC_ACT_UNSPEC;
     }
     row = bpf_map_lookup_elem(&rows, &slot);
@@ -589,7 +719,7 @@ stagecoach_out(struct __sk_buff *skb)
 
 /* Ingress of the host's end of a pod's interface: the packet still has the
  * pod's socket, which routing or bridging drops, so the mark takes the slot
- * along. */
+ * along.  There the source is still the pod's, which the uplink may hide. */
 SEC("tc")
 int
 stagecoach_pod(struct __sk_buff *skb)
@@ -597,17 +727,23 @@ stagecoach_pod(struct __sk_buff *skb)
     const struct identity_settings *s = get_settings();
     struct identity_owner *owner;
     __u32 mask, mark, slot;
+    struct packet p;
 
     if (!s || s->mark_shift >= IDENTITY_NO_MARK) {
         return TC_ACT_UNSPEC;
     }
     mask = ((1u << IDENTITY_MARK_BITS) - 1) << (s->mark_shift & 31);
     owner = owner_of(skb);
-    slot = owner ? slot_of_owner(owner, s->epoch) : 0;
-    mark = skb->mark & ~mask;
+    slot = owner ? slot_of_owner(owner, s->epoch)
+                 : slot_of_interface(skb->ifindex);
     if (slot) {
-        mark |= (slot << 1 | 1) << (s->mark_shift & 31);
+        slot <<= 1;
+        if (s->mode == IDENTITY_TAGS) {
+            parse(skb, ETH_HLEN, &p);
+            slot |= is_answered_at(skb, &p, skb->ifindex);
+        }
     }
+    mark = (skb->mark & ~mask) | slot << (s->mark_shift & 31);
     barrier_var(skb); /* Else the address of the mark is kept, and
                        * the verifier refuses it. */
     skb->mark = mark;
@@ -647,4 +783,5 @@ stagecoach_in(struct __sk_buff *skb)
     return 1;
 }
 
-char _license[] SEC("license") = "Apache-2.0";
+/* The route to an address is for programs that are GPL-compatible. */
+char _license[] SEC("license") = "Dual BSD/GPL";

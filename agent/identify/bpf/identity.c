@@ -9,7 +9,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libmnl/libmnl.h>
 #include <limits.h>
+#include <linux/net_namespace.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
@@ -29,6 +32,7 @@
 #include "agent/identify/bpf/tc-program.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "shim/ports/route-socket.h"
 #include "util.h"
 
 VLOG_DEFINE_THIS_MODULE(identity);
@@ -230,6 +234,19 @@ attach_to_cgroups(const struct identity *id, const char *cgroup)
     return error;
 }
 
+/* Returns the cookie of the thread's network namespace, 0 on error. */
+static uint64_t
+own_cookie(void)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    uint64_t cookie = 0;
+    socklen_t size = sizeof cookie;
+
+    getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size);
+    close(fd);
+    return cookie;
+}
+
 static int
 take_question(void *id_, void *data, size_t size OVS_UNUSED)
 {
@@ -273,6 +290,7 @@ identity_open(const struct identity_config *config, struct identity **idp)
 {
     struct identity *id = xzalloc(sizeof *id);
     const char *what = "cannot make the folder";
+    uint64_t netns = own_cookie();
     char *message;
     int error = make_folder(config->pins);
 
@@ -297,6 +315,7 @@ identity_open(const struct identity_config *config, struct identity **idp)
     }
     if (!error) {
         id->settings->mark_shift = config->mark_shift;
+        id->settings->netns = netns;
         if (config->mode != IDENTITY_TAGS
             || id->settings->mode != IDENTITY_COUNTS) {
             id->settings->mode = config->mode;
@@ -382,6 +401,15 @@ identity_forget(struct identity *id, int ifindex, enum identity_hook hook)
 
     unlink(pin);
     free(pin);
+    bpf_map_delete_elem(map_fd(id, "pods"), &ifindex);
+}
+
+void
+identity_set_pod(struct identity *id, int ifindex, int bridge, int netns)
+{
+    const struct identity_pod pod = { .bridge = bridge, .netns = netns + 1 };
+
+    bpf_map_update_elem(map_fd(id, "pods"), &ifindex, &pod, BPF_ANY);
 }
 
 /* Binds a name of this network namespace, which the kernel frees when the
@@ -608,28 +636,85 @@ identity_take_questions(struct identity *id, identity_question_func *take,
     }
 }
 
+static int
+store_netns_id(const struct nlmsghdr *nlh, void *idp)
+{
+    const struct nlattr *attr;
+
+    mnl_attr_for_each(attr, nlh, sizeof(struct rtgenmsg))
+    {
+        if (mnl_attr_get_type(attr) == NETNSA_NSID) {
+            *(int *) idp = mnl_attr_get_u32(attr);
+        }
+    }
+    return MNL_CB_OK;
+}
+
+/* Sends a request about the namespace 'fd'. */
+static void
+ask_netns_id(struct route_socket *rs, int fd, uint16_t type, int *idp)
+{
+    struct nlmsghdr *nlh =
+        route_socket_begin(rs, type, NLM_F_REQUEST | NLM_F_ACK);
+
+    mnl_nlmsg_put_extra_header(nlh, sizeof(struct rtgenmsg));
+    mnl_attr_put_u32(nlh, NETNSA_FD, fd);
+    if (type == RTM_NEWNSID) {
+        mnl_attr_put_u32(nlh, NETNSA_NSID, -1); /* Any. */
+    }
+    route_socket_transact(rs, nlh, store_netns_id, idp);
+}
+
+/* Returns the id that this namespace has for the one of 'fd', -1 on error. */
+static int
+netns_id(int fd)
+{
+    struct route_socket *rs;
+    int id = -1;
+
+    if (!route_socket_open(-1, &rs)) {
+        ask_netns_id(rs, fd, RTM_GETNSID, &id);
+        if (id < 0) { /* No interface has led there yet. */
+            ask_netns_id(rs, fd, RTM_NEWNSID, &id);
+            ask_netns_id(rs, fd, RTM_GETNSID, &id);
+        }
+        route_socket_close(rs);
+    }
+    return id;
+}
+
 int
-identity_netns_cookie(const char *path, uint64_t *cookiep)
+identity_add_netns(struct identity *id, const char *path, uint64_t *cookiep)
 {
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     int away = open(path, O_RDONLY | O_CLOEXEC);
-    socklen_t size = sizeof *cookiep;
-    int error = 0, fd;
+    int error = 0;
 
     if (home < 0 || away < 0 || setns(away, CLONE_NEWNET)) {
         error = errno;
     } else {
-        fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, cookiep, &size)) {
-            error = errno;
-        }
-        close(fd);
+        uint32_t key;
+
+        *cookiep = own_cookie();
         /* The thread must not continue in the wrong namespace. */
         ovs_assert(!setns(home, CLONE_NEWNET));
+        key = netns_id(away) + 1;
+        if (key && *cookiep != id->settings->netns) {
+            bpf_map_update_elem(map_fd(id, "netns_ids"), &key, cookiep,
+                                BPF_ANY);
+        }
     }
     close(home);
     close(away);
     return error;
+}
+
+void
+identity_remove_netns_id(struct identity *id, int netns)
+{
+    uint32_t key = netns + 1;
+
+    bpf_map_delete_elem(map_fd(id, "netns_ids"), &key);
 }
 
 /* Writes 'pid' into the socket 'fd' if no program has seen it being made. */

@@ -18,7 +18,13 @@
  *
  * A pod's packet has lost its socket when it reaches the uplink.  It still has
  * it at the host's end of the pod's interface, where another program writes
- * the slot into bits of the mark; see pods.h.
+ * the slot into bits of the mark; see pods.h.  A packet that has no socket
+ * there, as that of a pod within the pod, is of the slot that has claimed the
+ * network namespace of the interface.
+ *
+ * For a shim, a tag says too whether it may learn that received packets of the
+ * flow are of the slot: only if an answer would go back to where the packet
+ * came from, by the routes of the host.  So a host with pods must forward.
  *
  * All maps, and programs where the kernel has links for them, are pinned: they
  * go on when the agent is dead, until the lease ends, and the next agent
@@ -85,7 +91,7 @@ char *identity_add_uplink(struct identity *, const char *iface);
  * agent or a previous one has attached.  Returns 0 or a positive errno. */
 int identity_attach(struct identity *, int ifindex, enum identity_hook);
 
-/* Detaches the program of an interface that has gone. */
+/* Forgets the program, and what is known of the interface, which has gone. */
 void identity_forget(struct identity *, int ifindex, enum identity_hook);
 
 /* Once a second: attaches again what somebody has removed, and to interfaces
@@ -130,9 +136,17 @@ void identity_take_questions(struct identity *, identity_question_func *,
                              void *aux);
 int identity_question_fd(const struct identity *);
 
-/* Stores the cookie of the network namespace of the file at 'path'.  Returns 0
- * or a positive errno. */
-int identity_netns_cookie(const char *path, uint64_t *cookiep);
+/* Stores the cookie of the network namespace of the file at 'path'; its claim
+ * is also the one of packets without a socket from interfaces that lead to it.
+ * Returns 0 or a positive errno. */
+int identity_add_netns(struct identity *, const char *path, uint64_t *cookiep);
+
+/* The kernel no longer has a namespace with this id. */
+void identity_remove_netns_id(struct identity *, int id);
+
+/* Notes where an interface of a pod leads: to a bridge of this index, 0 for
+ * none, and to the namespace of this id, -1 for none. */
+void identity_set_pod(struct identity *, int ifindex, int bridge, int netns);
 
 /* Writes the process into the sockets that it has open, if they were there
  * before the programs. */

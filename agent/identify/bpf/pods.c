@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/if_link.h>
+#include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,11 +32,16 @@ struct pods {
     char message[MESSAGE_SIZE];
 };
 
-/* Name and kind of an interface; the strings are in the message. */
+/* An interface; the strings are in the message. */
 struct iface {
     const char *name;
     const char *kind; /* "veth", or NULL. */
+    int bridge;       /* As in identity_set_pod(). */
+    int netns;
 };
+
+/* Kinds of interfaces that lead to pods and virtual machines. */
+static const char *const kinds[] = { "veth", "tun" };
 
 static int
 see_info(const struct nlattr *attr, void *iface_)
@@ -60,6 +66,12 @@ see_attr(const struct nlattr *attr, void *iface_)
             iface->name = mnl_attr_get_str(attr);
         }
         break;
+    case IFLA_MASTER:
+        iface->bridge = mnl_attr_get_u32(attr);
+        break;
+    case IFLA_LINK_NETNSID:
+        iface->netns = mnl_attr_get_u32(attr);
+        break;
     case IFLA_LINKINFO:
         mnl_attr_parse_nested(attr, see_info, iface);
         break;
@@ -78,6 +90,31 @@ is_uplink(const struct pods *pods, const char *name)
     return false;
 }
 
+static bool
+is_pods(const struct pods *pods, const struct iface *iface)
+{
+    for (size_t i = 0; iface->name && iface->kind && i < ARRAY_SIZE(kinds);
+         i++) {
+        if (!strcmp(iface->kind, kinds[i])) {
+            return !is_uplink(pods, iface->name);
+        }
+    }
+    return false;
+}
+
+static void
+see_netns_gone(const struct pods *pods, const struct nlmsghdr *nlh)
+{
+    const struct nlattr *attr;
+
+    mnl_attr_for_each(attr, nlh, sizeof(struct rtgenmsg))
+    {
+        if (mnl_attr_get_type(attr) == NETNSA_NSID) {
+            identity_remove_netns_id(pods->identity, mnl_attr_get_u32(attr));
+        }
+    }
+}
+
 /* Attaches the program to the interface of the message, unless it is no
  * pod's. */
 static int
@@ -85,20 +122,23 @@ see_link(const struct nlmsghdr *nlh, void *pods_)
 {
     const struct pods *pods = pods_;
     const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
-    struct iface iface = { .name = NULL };
+    struct iface iface = { .netns = -1 };
     int error;
 
-    if (nlh->nlmsg_type == RTM_DELLINK) { /* Or moved into its pod. */
+    if (nlh->nlmsg_type == RTM_DELNSID) {
+        see_netns_gone(pods, nlh);
+    } else if (nlh->nlmsg_type == RTM_DELLINK) { /* Or moved into its pod. */
         identity_forget(pods->identity, link->ifi_index, IDENTITY_POD);
     }
     if (nlh->nlmsg_type != RTM_NEWLINK) {
         return MNL_CB_OK;
     }
     mnl_attr_parse(nlh, sizeof *link, see_attr, &iface);
-    if (!iface.name || !iface.kind || strcmp(iface.kind, "veth")
-        || is_uplink(pods, iface.name)) {
+    if (!is_pods(pods, &iface)) {
         return MNL_CB_OK;
     }
+    identity_set_pod(pods->identity, link->ifi_index, iface.bridge,
+                     iface.netns);
     error = identity_attach(pods->identity, link->ifi_index, IDENTITY_POD);
     if (error && error != ENODEV) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
@@ -133,7 +173,7 @@ pods_create(struct identity *identity, char *const *uplinks, size_t n,
             struct pods **podsp)
 {
     struct pods *pods = xzalloc(sizeof *pods);
-    int error = 0;
+    int group = RTNLGRP_NSID, error = 0;
 
     pods->identity = identity;
     pods->uplinks = uplinks;
@@ -141,7 +181,9 @@ pods_create(struct identity *identity, char *const *uplinks, size_t n,
     pods->events =
         mnl_socket_open2(NETLINK_ROUTE, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (!pods->events
-        || mnl_socket_bind(pods->events, RTMGRP_LINK, MNL_SOCKET_AUTOPID)) {
+        || mnl_socket_bind(pods->events, RTMGRP_LINK, MNL_SOCKET_AUTOPID)
+        || mnl_socket_setsockopt(pods->events, NETLINK_ADD_MEMBERSHIP, &group,
+                                 sizeof group)) {
         error = errno;
     }
     error = error ? error : look(pods);

@@ -12,8 +12,11 @@
 #include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/if_tun.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -22,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -32,12 +36,15 @@
 #include <cmocka.h>
 
 #include "agent/identify/bpf/identity.h"
+#include "agent/identify/bpf/pods.h"
 #include "agent/identify/claim.h"
+#include "csum.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 #include "wire/slot-tag.h"
 
 #define FAR "10.9.0.2"
+#define FAR6 "fd09::2"
 #define PORT 4700
 #define WAIT_S 5
 
@@ -184,12 +191,13 @@ tag_of(struct msghdr *message, const char *frame)
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(message);
     const struct tpacket_auxdata *aux = (void *) CMSG_DATA(c);
+    bool six = !memcmp(frame + 12, "\x86\xdd", 2);
     uint16_t port;
 
-    memcpy(&port, frame + 36, sizeof port);
-    return (frame[23] != IPPROTO_UDP || port != htons(PORT) ? -2
-            : aux->tp_status & TP_STATUS_VLAN_VALID         ? aux->tp_vlan_tci
-                                                            : -1);
+    memcpy(&port, frame + (six ? 56 : 36), sizeof port);
+    return (frame[six ? 20 : 23] != IPPROTO_UDP || port != htons(PORT) ? -2
+            : aux->tp_status & TP_STATUS_VLAN_VALID ? aux->tp_vlan_tci
+                                                    : -1);
 }
 
 static struct sockaddr_in
@@ -305,9 +313,9 @@ dscp_of(struct msghdr *message)
     return *(uint8_t *) CMSG_DATA(c) >> 2;
 }
 
-/* Sends a datagram of 100 bytes and returns the DSCP with which it arrives. */
+/* Returns the DSCP of the datagram of 100 bytes that arrives next. */
 static int
-dscp_sent_by(int fd)
+dscp_received(void)
 {
     char data[100] = "", room[64];
     struct iovec iov = { data, sizeof data };
@@ -316,9 +324,18 @@ dscp_sent_by(int fd)
                               .msg_control = room,
                               .msg_controllen = sizeof room };
 
-    assert_int_equal(send(fd, data, sizeof data, 0), sizeof data);
     assert_int_equal(recvmsg(fixture.receiver, &message, 0), sizeof data);
     return dscp_of(&message);
+}
+
+/* Sends such a datagram. */
+static int
+dscp_sent_by(int fd)
+{
+    static const char data[100];
+
+    assert_int_equal(send(fd, data, sizeof data, 0), sizeof data);
+    return dscp_received();
 }
 
 static void
@@ -471,10 +488,10 @@ a_job_has_a_control_class(void **state)
     close(b);
 }
 
-/* Returns the VLAN tag with which the next datagram of 'fd' arrives at the far
- * end, -1 without one. */
+/* Returns the VLAN tag with which the bytes arrive at the far end that 'fd'
+ * sends, -1 without one. */
 static int
-tag_sent_by(int fd)
+tag_of_sent(int fd, const void *bytes, size_t size)
 {
     int packets = open_in(fixture.far, AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)),
         tag = -2, on = 1;
@@ -482,7 +499,7 @@ tag_sent_by(int fd)
 
     set_timeout(packets);
     setsockopt(packets, SOL_PACKET, PACKET_AUXDATA, &on, sizeof on);
-    assert_int_equal(send(fd, "", 1, 0), 1);
+    assert_int_equal(write(fd, bytes, size), size);
     while (tag == -2) {
         struct iovec iov = { data, sizeof data };
         struct msghdr message = { .msg_iov = &iov,
@@ -495,6 +512,12 @@ tag_sent_by(int fd)
     }
     close(packets);
     return tag;
+}
+
+static int
+tag_sent_by(int fd)
+{
+    return tag_of_sent(fd, "", 1);
 }
 
 static void
@@ -570,6 +593,14 @@ equal_addresses_in_a_namespace_move_nothing(void **state)
 }
 
 static void
+make_ipv6(const struct fixture *f)
+{
+    run("ip addr replace fd09::1/64 dev up0 nodad");
+    run("nsenter -t %d -n ip addr replace " FAR6 "/64 dev far0 nodad",
+        (int) f->far);
+}
+
+static void
 ipv6_is_marked_and_counted(void **state)
 {
     struct fixture *f = get(state);
@@ -586,14 +617,12 @@ ipv6_is_marked_and_counted(void **state)
                               .msg_controllen = sizeof room };
     struct cmsghdr *c;
 
-    run("ip addr replace fd09::1/64 dev up0 nodad");
-    run("nsenter -t %d -n ip addr replace fd09::2/64 dev far0 nodad",
-        (int) f->far);
+    make_ipv6(f);
     setsockopt(far, SOL_IPV6, IPV6_RECVTCLASS, &on, sizeof on);
     setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
     setsockopt(far, SOL_IPV6, IPV6_V6ONLY, &on, sizeof on);
     assert_int_equal(bind(far, (struct sockaddr *) &to, sizeof to), 0);
-    inet_pton(AF_INET6, "fd09::2", &to.sin6_addr);
+    inet_pton(AF_INET6, FAR6, &to.sin6_addr);
     enter("a");
     a = socket(AF_INET6, SOCK_DGRAM, 0);
     enter("");
@@ -611,6 +640,281 @@ ipv6_is_marked_and_counted(void **state)
     close(far);
 }
 
+static int
+sender_from(pid_t netns, const char *cgroup, const char *source,
+            const char *iface)
+{
+    struct sockaddr_in from = { .sin_family = AF_INET },
+                       to = far_address(PORT);
+    int fd;
+
+    enter(cgroup);
+    fd = socket_in(netns, SOCK_DGRAM);
+    setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, iface, strlen(iface));
+    inet_pton(AF_INET, source, &from.sin_addr);
+    assert_int_equal(bind(fd, (struct sockaddr *) &from, sizeof from), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
+    enter("");
+    return fd;
+}
+
+static int
+raw_sender(pid_t netns, const char *cgroup)
+{
+    struct sockaddr_in to = far_address(0);
+    int fd;
+
+    enter(cgroup);
+    fd = open_in(netns, AF_INET, SOCK_RAW, IPPROTO_UDP);
+    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
+    enter("");
+    return fd;
+}
+
+/* Claims cgroup "a", and looks at the interfaces of pods. */
+static struct pods *
+begin_tags(struct fixture *f, enum identity_mode mode)
+{
+    static char uplink[] = "up0", *const uplinks[] = { uplink };
+    struct pods *pods;
+
+    claim_cgroup(f->id, "a", SLOT_A);
+    identity_settings(f->id)->mode = mode;
+    assert_int_equal(pods_create(f->id, uplinks, 1, &pods), 0);
+    run("for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done");
+    return pods;
+}
+
+/* A shim learns where received packets belong from packets that a pod sends
+ * with its own address, and from no others. */
+static void
+only_the_pods_own_source_is_learned(void **state)
+{
+    const uint16_t header[4] = { 0, htons(PORT), htons(sizeof header), 0 };
+    struct fixture *f = get(state);
+    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
+    int own, another, raw, host;
+
+    run("nsenter -t %d -n ip addr add 10.9.0.77/32 dev lo", (int) f->pod);
+    own = sender(f->pod, "a");
+    another = sender_from(f->pod, "a", "10.9.0.77", "");
+    raw = raw_sender(f->pod, "a");
+    host = raw_sender(getpid(), "a");
+    assert_int_equal(tag_sent_by(own), SLOT_A);
+    assert_int_equal(tag_sent_by(another), SLOT_A | SLOT_TAG_NO_LEARN);
+    assert_int_equal(tag_of_sent(raw, header, sizeof header),
+                     SLOT_A | SLOT_TAG_NO_LEARN);
+    assert_int_equal(tag_of_sent(host, header, sizeof header),
+                     SLOT_A | SLOT_TAG_NO_LEARN);
+
+    /* Behind a bridge, the route leads to that. */
+    run("ip link add br0 type bridge && ip link set br0 up");
+    run("ip addr del 10.9.1.1/24 dev pod0 && ip link set pod0 master br0");
+    run("ip addr add 10.9.1.1/24 dev br0");
+    run("nsenter -t %d -n ip neigh flush dev eth0", (int) f->pod);
+    pods_run(pods);
+    assert_int_equal(tag_sent_by(own), SLOT_A);
+    assert_int_equal(tag_sent_by(another), SLOT_A | SLOT_TAG_NO_LEARN);
+    run("ip link del br0 && ip addr add 10.9.1.1/24 dev pod0");
+    run("nsenter -t %d -n ip addr del 10.9.0.77/32 dev lo", (int) f->pod);
+    run("nsenter -t %d -n ip neigh flush dev eth0", (int) f->pod);
+    close(own);
+    close(another);
+    close(raw);
+    close(host);
+    pods_destroy(pods);
+}
+
+/* Packets of macvlan have their socket at the uplink.  Answers to an address
+ * that is the host's too do not come back. */
+static void
+macvlan_needs_no_program_of_its_own(void **state)
+{
+    struct fixture *f = get(state);
+    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
+    int own, hosts, pod = f->pod;
+
+    run("ip link add mv0 link up0 type macvlan mode bridge && "
+        "ip link set mv0 netns %d",
+        pod);
+    run("nsenter -t %d -n ip addr add 10.9.0.5/24 dev mv0", pod);
+    run("nsenter -t %d -n ip addr add 10.9.0.1/32 dev mv0", pod);
+    run("nsenter -t %d -n ip link set mv0 up", pod);
+    run("mac=$(nsenter -t %d -n ip -br link show far0 | awk '{ print $3 }') && "
+        "nsenter -t %d -n ip neigh add " FAR " lladdr $mac dev mv0",
+        (int) f->far, pod);
+    own = sender_from(pod, "a", "10.9.0.5", "mv0");
+    hosts = sender_from(pod, "a", "10.9.0.1", "mv0");
+    assert_int_equal(tag_sent_by(own), SLOT_A);
+    assert_int_equal(tag_sent_by(hosts), SLOT_A | SLOT_TAG_NO_LEARN);
+    run("nsenter -t %d -n ip link del mv0", pod);
+    close(own);
+    close(hosts);
+    pods_destroy(pods);
+}
+
+static int
+sender_of_ipv6(const char *cgroup, const char *source)
+{
+    struct sockaddr_in6 from = { .sin6_family = AF_INET6 };
+    struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+                               .sin6_port = htons(PORT) };
+    int fd, on = 1;
+
+    inet_pton(AF_INET6, source, &from.sin6_addr);
+    inet_pton(AF_INET6, FAR6, &to.sin6_addr);
+    enter(cgroup);
+    fd = socket(AF_INET6, SOCK_DGRAM, 0);
+    setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on);
+    assert_int_equal(bind(fd, (struct sockaddr *) &from, sizeof from), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
+    enter("");
+    return fd;
+}
+
+/* Any user can bind a socket of IPv6 to an address of a pod. */
+static void
+an_address_of_a_pod_is_not_the_hosts(void **state)
+{
+    struct fixture *f = get(state);
+    struct pods *pods = begin_tags(f, IDENTITY_TAGS);
+    int own, pods_own;
+
+    make_ipv6(f);
+    run("ip addr replace fd09:1::1/64 dev pod0 nodad");
+    run("echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
+    run("mac=$(nsenter -t %d -n ip -br link show far0 | awk '{ print $3 }') && "
+        "ip neigh replace " FAR6 " lladdr $mac dev up0",
+        (int) f->far);
+    own = sender_of_ipv6("a", "fd09::1");
+    pods_own = sender_of_ipv6("a", "fd09:1::9");
+    assert_int_equal(tag_sent_by(own), SLOT_A);
+    assert_int_equal(tag_sent_by(pods_own), SLOT_A | SLOT_TAG_NO_LEARN);
+    close(own);
+    close(pods_own);
+    pods_destroy(pods);
+}
+
+/* Makes a namespace within the pod, whose packets the pod routes. */
+static pid_t
+make_inner(const struct fixture *f)
+{
+    pid_t inner = hold_namespace();
+    int pod = f->pod;
+
+    run("nsenter -t %d -n ip link add in0 type veth peer eth0 netns %d", pod,
+        inner);
+    run("nsenter -t %d -n ip addr add 10.9.2.1/24 dev in0", pod);
+    run("nsenter -t %d -n ip link set in0 up", pod);
+    run("nsenter -t %d -n sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'", pod);
+    run("nsenter -t %d -n ip addr add 10.9.2.2/24 dev eth0", inner);
+    run("nsenter -t %d -n ip link set eth0 up", inner);
+    run("nsenter -t %d -n ip route add default via 10.9.2.1", inner);
+    run("ip route add 10.9.2.0/24 via 10.9.1.2");
+    run("nsenter -t %d -n ip route add 10.9.2.0/24 via 10.9.0.1",
+        (int) f->far);
+    return inner;
+}
+
+static void
+remove_inner(const struct fixture *f, pid_t inner)
+{
+    kill(inner, SIGKILL);
+    waitpid(inner, NULL, 0);
+    run("nsenter -t %d -n ip link del in0 2>/dev/null || true", (int) f->pod);
+    run("ip route del 10.9.2.0/24");
+    run("nsenter -t %d -n ip route del 10.9.2.0/24", (int) f->far);
+}
+
+/* A pod within the pod has lost its socket at the host's end. */
+static void
+packets_without_a_socket_are_of_their_interface(void **state)
+{
+    struct fixture *f = get(state);
+    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
+    char *path = xasprintf("/proc/%d/ns/net", (int) f->pod);
+    pid_t inner = make_inner(f);
+    int fd = sender(inner, "a");
+    uint64_t cookie;
+
+    assert_int_equal(dscp_sent_by(fd), 0);
+    assert_int_equal(identity_add_netns(f->id, path, &cookie), 0);
+    claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_B, CLAIM_LAUNCHER);
+    assert_int_equal(dscp_sent_by(fd), DSCP_B);
+    identity_settings(f->id)->mark_shift = IDENTITY_NO_MARK;
+    assert_int_equal(dscp_sent_by(fd), DSCP_B);
+    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    assert_int_equal(tag_sent_by(fd), SLOT_B);
+    identity_settings(f->id)->mark_shift = f->config.mark_shift;
+    assert_int_equal(tag_sent_by(fd), SLOT_B);
+    close(fd);
+    remove_inner(f, inner);
+    free(path);
+    pods_destroy(pods);
+}
+
+/* Makes an interface as a virtual machine's, of a process in cgroup 'cgroup'.
+ * Returns its fd, and stores its address. */
+static int
+open_tap(const char *cgroup, uint8_t mac[6])
+{
+    struct ifreq ifr = { .ifr_name = "tap0",
+                         .ifr_flags = IFF_TAP | IFF_NO_PI };
+    int fd, any = socket(AF_INET, SOCK_DGRAM, 0);
+
+    enter(cgroup);
+    fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    enter("");
+    assert_true(fd >= 0);
+    assert_int_equal(ioctl(fd, TUNSETIFF, &ifr), 0);
+    run("ip addr add 10.9.3.1/24 dev tap0 && ip link set tap0 up");
+    assert_int_equal(ioctl(any, SIOCGIFHWADDR, &ifr), 0);
+    memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
+    close(any);
+    return fd;
+}
+
+/* Writes the frame of a datagram of 100 bytes from 10.9.3.2 to the far end. */
+static void
+write_frame(int tap, const uint8_t mac[6])
+{
+    struct {
+        struct ethhdr eth;
+        struct iphdr ip;
+        struct udphdr udp;
+        char data[100];
+    } __attribute__((packed))
+    frame = { .eth = { .h_source = { 2 }, .h_proto = htons(ETH_P_IP) },
+              .ip = { .version = 4,
+                      .ihl = 5,
+                      .tot_len = htons(128),
+                      .ttl = 9,
+                      .protocol = IPPROTO_UDP },
+              .udp = { .dest = htons(PORT), .len = htons(108) } };
+
+    memcpy(frame.eth.h_dest, mac, 6);
+    inet_pton(AF_INET, "10.9.3.2", &frame.ip.saddr);
+    inet_pton(AF_INET, FAR, &frame.ip.daddr);
+    frame.ip.check = csum(&frame.ip, sizeof frame.ip);
+    assert_int_equal(write(tap, &frame, sizeof frame), sizeof frame);
+}
+
+/* The socket of a virtual machine's packets is that of its interface. */
+static void
+a_virtual_machine_is_of_the_cgroup_of_its_tap(void **state)
+{
+    struct fixture *f = get(state);
+    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
+    uint8_t mac[6];
+    int tap = open_tap("a", mac);
+
+    pods_run(pods);
+    write_frame(tap, mac);
+    assert_int_equal(dscp_received(), DSCP_A);
+    close(tap);
+    pods_destroy(pods);
+}
+
 static void
 a_namespace_can_be_claimed(void **state)
 {
@@ -621,10 +925,10 @@ a_namespace_can_be_claimed(void **state)
 
     assert_int_equal(
         identity_attach(f->id, if_nametoindex("pod0"), IDENTITY_POD), 0);
-    assert_int_equal(identity_netns_cookie(path, &cookie), 0);
+    assert_int_equal(identity_add_netns(f->id, path, &cookie), 0);
     claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_A, CLAIM_LAUNCHER);
     assert_int_equal(dscp_sent_by(pod), DSCP_A);
-    assert_int_equal(identity_netns_cookie("/proc/self/ns/none", &cookie),
+    assert_int_equal(identity_add_netns(f->id, "/proc/self/ns/none", &cookie),
                      ENOENT);
     free(path);
     close(pod);
@@ -836,6 +1140,11 @@ main(void)
         TEST(a_shim_gets_tags),
         TEST(packets_of_a_pod_are_of_its_job),
         TEST(equal_addresses_in_a_namespace_move_nothing),
+        TEST(only_the_pods_own_source_is_learned),
+        TEST(macvlan_needs_no_program_of_its_own),
+        TEST(an_address_of_a_pod_is_not_the_hosts),
+        TEST(packets_without_a_socket_are_of_their_interface),
+        TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap),
         TEST(ipv6_is_marked_and_counted),
         TEST(a_namespace_can_be_claimed),
         TEST(bytes_are_those_on_the_wire),
