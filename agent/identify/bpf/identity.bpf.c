@@ -6,7 +6,9 @@
  * The programs need CAP_BPF and CAP_NET_ADMIN only.  Without CAP_PERFMON, the
  * kernels 6.1 and 6.12 refuse pointers that are tested for NULL twice, and
  * packet pointers plus a variable: so each lookup is tested once, and headers
- * are read by bpf_skb_load_bytes(). */
+ * are read by bpf_skb_load_bytes().  All refuse to write a number to where a
+ * pointer was saved on the stack: so what needs many registers is a function
+ * of its own. */
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -416,7 +418,7 @@ parse(struct __sk_buff *skb, __u32 offset, struct packet *p)
 
 /* Adds the packet to the counters of its slot.  'more' are the bytes of a
  * segment's frame that 'skb' does not have. */
-static __always_inline __u64
+static __noinline __u64
 count(struct identity_traffic *t, struct __sk_buff *skb,
       const struct packet *p, enum direction direction, __u32 more)
 {
@@ -446,7 +448,7 @@ count(struct identity_traffic *t, struct __sk_buff *skb,
     return bytes;
 }
 
-static __always_inline void
+static __noinline void
 count_pair(struct __sk_buff *skb, const struct packet *p, __u32 slot,
            __u64 bytes)
 {
@@ -492,7 +494,7 @@ ask_about_port(const struct packet *p, __u32 tgid)
     }
 }
 
-static __always_inline void
+static __noinline void
 set_dscp(struct __sk_buff *skb, const struct packet *p, __u8 dscp)
 {
     __u8 class = dscp << 2 | (p->traffic_class & 3);
@@ -553,7 +555,7 @@ give_class(struct __sk_buff *skb, const struct identity_settings *s,
 /* Returns the index of the interface to which the host would send an answer to
  * the packet; 0 if to none, because the source is an address of its own, or
  * because it does not forward. */
-static __always_inline __u32
+static __noinline __u32
 way_back(struct __sk_buff *skb, const struct packet *p)
 {
     struct bpf_fib_lookup to = { .ifindex = skb->ifindex };

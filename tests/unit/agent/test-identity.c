@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/if_tun.h>
@@ -29,6 +30,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -1111,6 +1113,44 @@ one_agent_has_an_uplink(void **state)
     assert_null(identity_detach(other.pins));
 }
 
+/* Gives up all capabilities but those that the programs need. */
+static void
+keep_two_capabilities(void)
+{
+    struct __user_cap_header_struct header = {
+        .version = _LINUX_CAPABILITY_VERSION_3
+    };
+    struct __user_cap_data_struct data[2] = { { .effective = 0 } };
+
+    data[0].effective = CAP_TO_MASK(CAP_NET_ADMIN);
+    data[1].effective = CAP_TO_MASK(CAP_BPF);
+    data[0].permitted = data[0].effective;
+    data[1].permitted = data[1].effective;
+    assert_int_equal(syscall(SYS_capset, &header, data), 0);
+}
+
+static void
+two_capabilities_are_enough(void **state)
+{
+    struct fixture *f = get(state);
+    struct identity_config other = f->config;
+    struct identity *second;
+    pid_t pid;
+    int status;
+
+    other.pins = "/sys/fs/bpf/stagecoach-test-second";
+    pid = fork();
+    if (!pid) {
+        keep_two_capabilities();
+        _exit(
+            identity_open(&other, &second) != NULL
+            || identity_attach(second, if_nametoindex("pod0"), IDENTITY_POD));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_null(identity_detach(other.pins));
+    assert_int_equal(status, 0);
+}
+
 static void
 what_somebody_removed_comes_back(void **state)
 {
@@ -1153,6 +1193,7 @@ main(void)
         TEST(older_sockets_are_adopted),
         TEST(the_next_agent_goes_on),
         TEST(one_agent_has_an_uplink),
+        TEST(two_capabilities_are_enough),
         TEST(what_somebody_removed_comes_back),
     };
 
