@@ -460,9 +460,8 @@ open_actuator(struct agent *a)
         for (size_t i = 0; i < c->n_uplinks; i++) {
             rate += link_rate(c->uplinks[i]);
         }
-        a->actuator = kernel_actuator_create(a->identity,
-                                             c->rate_bps ? c->rate_bps : rate,
-                                             c->n_tc > 0, &events, a);
+        a->actuator = kernel_actuator_create(
+            a->identity, c->rate_bps ? c->rate_bps : rate, &events, a);
     }
     return error;
 }
@@ -581,7 +580,8 @@ run_lease(struct agent *a, long long now)
             .default_dscp = wanted_default_dscp(&a->wanted),
             .min_share = a->wanted.min_share,
             .congestion = a->wanted.congestion,
-            .control = a->wanted.control
+            .control = a->wanted.control,
+            .levels = wanted_levels(&a->wanted)
         };
 
         actuator_set(a->actuator, &wanted);

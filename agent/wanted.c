@@ -136,6 +136,17 @@ wanted_default_dscp(const struct wanted *w)
     return w->dscp[SHIM_LEVEL_DEFAULT];
 }
 
+uint8_t
+wanted_levels(const struct wanted *w)
+{
+    uint8_t levels = 0;
+
+    for (int level = 0; level < SHIM_N_LEVELS; level++) {
+        levels |= (w->dscp[level] != WANTED_NO_DSCP) << level;
+    }
+    return levels;
+}
+
 /* Stores in '*row' what a job has that no order has. */
 void
 wanted_get_default(const struct wanted *w, const char *name,

@@ -91,6 +91,9 @@ void wanted_uninit(struct wanted *);
 
 bool wanted_run(struct wanted *, const struct ovsdb_idl *, struct lease *,
                 long long now);
+/* Returns a bit for each level that has a DSCP. */
+uint8_t wanted_levels(const struct wanted *);
+
 uint8_t wanted_default_dscp(const struct wanted *);
 bool wanted_get(const struct wanted *, const char *job, struct shim_slot *);
 

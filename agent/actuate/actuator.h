@@ -53,6 +53,7 @@ struct actuator_wanted {
     uint32_t min_share;   /* As in struct shim_min_share. */
     struct shim_congestion congestion;
     struct shim_control control;
+    uint8_t levels; /* Bit N: the policy uses level N. */
 };
 
 struct actuator_status {

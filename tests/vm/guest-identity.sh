@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks that the agent's programs load, and know, mark and count packets, on
-# the guest's kernel: the unit test "identity" there, as root.
+# the guest's kernel, also with VLANs and bonds, and that the agent finds the
+# queues of an uplink: the unit tests "identity" and "uplink-queues" there, as
+# root.
 set -u
 . "$SOURCE/tests/vm/guest-functions.sh"
 
-load veth macvlan bridge tun
+load veth macvlan bridge tun 8021q bonding sch_mqprio sch_ets sch_prio sch_fq
 modprobe sch_ingress cls_bpf 2>/dev/null
 mount -t cgroup2 cgroup /sys/fs/cgroup
 mount -t bpf bpf /sys/fs/bpf
@@ -15,4 +17,9 @@ uname -r
     { tail -n 60 /out/identity.log; fail "the unit test identity"; }
 grep -q 'SKIPPED' /out/identity.log && fail "the unit test was skipped"
 grep 'PASSED' /out/identity.log
+"$BUILD/tests/unit/test-uplink-queues" >/out/queues.log 2>&1 ||
+    { cat /out/queues.log; fail "the unit test uplink-queues"; }
+# Since 6.7, fq has bands too.
+[ "$(grep -c 'is not to be had' /out/queues.log)" -le 1 ] ||
+    { cat /out/queues.log; fail "queues that the kernel has were left out"; }
 echo PASS

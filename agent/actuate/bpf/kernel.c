@@ -9,16 +9,21 @@
 #include <time.h>
 
 #include "agent/actuate/actuator.h"
+#include "agent/actuate/bpf/uplink-queues.h"
 #include "agent/actuate/shim-tables.h"
-#include "agent/actuate/tc-link.h"
 #include "agent/actuate/traffic.h"
 #include "agent/identify/bpf/identity.h"
 #include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
 #include "shim/classify/bursts.h"
+#include "shim/ports/route-socket.h"
 #include "timeval.h"
 #include "util.h"
 
-#define COUNT_MS 200 /* Between looks at the counters. */
+VLOG_DEFINE_THIS_MODULE(kernel);
+
+#define COUNT_MS 200   /* Between looks at the counters. */
+#define QUEUES_MS 1000 /* Between looks at the queues of uplinks. */
 
 /* Bursts of a slot. */
 struct kernel_bursts {
@@ -30,7 +35,10 @@ struct kernel_actuator {
     struct actuator base;
     struct identity *identity;
     uint64_t rate_bps;
-    bool has_classes;
+    struct route_socket *rs; /* NULL if it could not be opened. */
+    struct shash queues;     /* struct uplink_queues by uplink. */
+    uint8_t levels;          /* As in struct actuator_wanted. */
+    long long next_look;     /* At the queues. */
     const struct actuator_events *events;
     void *aux;
     struct slot_table slots;
@@ -45,6 +53,10 @@ struct kernel_actuator {
 _Static_assert(IDENTITY_SLOTS == SHIM_MAX_SLOTS, "slots have one range");
 _Static_assert(IDENTITY_BIN_NS == BURST_BIN, "bins have one size");
 _Static_assert(IDENTITY_BINS == BURST_N_BINS, "bins have one range");
+_Static_assert(IDENTITY_ORDER_LEVELS == SHIM_N_LEVELS
+                   && IDENTITY_CONTROL_LEVEL == SHIM_LEVEL_CONTROL
+                   && IDENTITY_DEFAULT_LEVEL == SHIM_LEVEL_DEFAULT,
+               "levels are the same");
 
 static struct kernel_actuator *
 kernel_actuator_cast(const struct actuator *a)
@@ -64,19 +76,11 @@ now_ns(void)
 
 /* Rows. */
 
-/* Returns the priority of packets of 'level', 0 to leave it alone. */
-static uint32_t
-priority_of(const struct kernel_actuator *k, int level)
-{
-    return k->has_classes ? TC_LEVEL_CLASS(level) : 0;
-}
-
 static void
 write_row(struct kernel_actuator *k, const struct shim_slot *row)
 {
     struct identity_row *to = &identity_rows(k->identity)[row->slot];
-    struct identity_row new = { .priority = priority_of(k, row->level),
-                                .dscp = row->dscp,
+    struct identity_row new = { .dscp = row->dscp,
                                 .level = row->level,
                                 .has_control =
                                     row->level != SHIM_LEVEL_CONTROL
@@ -136,10 +140,12 @@ kernel_set(struct actuator *a, const struct actuator_wanted *wanted)
     long long left = MAX(wanted->until - time_msec(), 0);
 
     s->default_dscp = wanted->default_dscp;
-    s->default_priority = priority_of(k, SHIM_LEVEL_DEFAULT);
     s->control_dscp = wanted->control.dscp;
-    s->control_priority = priority_of(k, SHIM_LEVEL_CONTROL);
     s->level_dscps = wanted->control.levels;
+    if (k->levels != wanted->levels) {
+        k->levels = wanted->levels;
+        k->next_look = 0;
+    }
     s->lease_until = left ? now_ns() + left * 1000000ull : 0;
 }
 
@@ -171,6 +177,39 @@ static uint16_t
 kernel_slot(const struct actuator *a, const char *job)
 {
     return slot_table_number(&kernel_actuator_cast(a)->slots, job);
+}
+
+/* Queues. */
+
+/* Gives packets the priorities that the queues of an uplink know now. */
+static void
+look_at_queues(const char *iface, int ifindex, void *k_)
+{
+    struct kernel_actuator *k = k_;
+    struct uplink_queues new, *old = shash_find_data(&k->queues, iface);
+
+    if (uplink_queues_find(k->rs, ifindex, k->levels, &new)) {
+        return;
+    }
+    if (!old) {
+        old = xcalloc(1, sizeof *old);
+        shash_add(&k->queues, iface, old);
+    }
+    if (new.n && (new.n != old->n || strcmp(new.kind, old->kind))) {
+        VLOG_INFO("%s: levels have %d queues of %s", iface, new.n, new.kind);
+    } else if (!new.n && old->n) {
+        VLOG_INFO("%s: levels have no queues, only switches order", iface);
+    }
+    *old = new;
+    identity_set_priorities(k->identity, ifindex, new.n ? new.priority : NULL);
+}
+
+static void
+forget_queues(const char *iface OVS_UNUSED, int ifindex, void *k_)
+{
+    struct kernel_actuator *k = k_;
+
+    identity_set_priorities(k->identity, ifindex, NULL);
 }
 
 /* Counters. */
@@ -288,6 +327,10 @@ kernel_run(struct actuator *a)
         write_rows(k);
         k->next_count = now; /* Counters of new slots begin at 0. */
     }
+    if (k->rs && now >= k->next_look) {
+        k->next_look = now + QUEUES_MS;
+        identity_for_each_uplink(k->identity, look_at_queues, k);
+    }
     if (now >= k->next_count) {
         k->next_count = now + COUNT_MS;
         count(k);
@@ -300,6 +343,9 @@ kernel_wait(const struct actuator *a)
     const struct kernel_actuator *k = kernel_actuator_cast(a);
 
     poll_timer_wait_until(k->changed ? 0 : k->next_count);
+    if (k->rs) {
+        poll_timer_wait_until(k->next_look);
+    }
 }
 
 static void
@@ -321,6 +367,9 @@ kernel_destroy(struct actuator *a)
     struct kernel_actuator *k = kernel_actuator_cast(a);
 
     identity_settings(k->identity)->lease_until = 0;
+    identity_for_each_uplink(k->identity, forget_queues, k);
+    route_socket_close(k->rs);
+    shash_destroy_free_data(&k->queues);
     for (size_t i = 0; i < IDENTITY_SLOTS; i++) {
         free(k->bursts[i]);
     }
@@ -343,19 +392,25 @@ static const struct actuator_class kernel_actuator_class = {
 
 struct actuator *
 kernel_actuator_create(struct identity *identity, uint64_t rate_bps,
-                       bool has_classes, const struct actuator_events *events,
-                       void *aux)
+                       const struct actuator_events *events, void *aux)
 {
     struct kernel_actuator *k = xzalloc(sizeof *k);
+    int error = route_socket_open(-1, &k->rs);
+
+    if (error) {
+        VLOG_WARN("cannot look at the queues of uplinks, only switches order "
+                  "(%s)",
+                  ovs_strerror(error));
+    }
 
     k->base.class = &kernel_actuator_class;
     k->identity = identity;
     k->rate_bps = rate_bps;
-    k->has_classes = has_classes;
     k->events = events;
     k->aux = aux;
     slot_table_init(&k->slots);
     shash_init(&k->watched);
+    shash_init(&k->queues);
     adopt_rows(k);
     return &k->base;
 }

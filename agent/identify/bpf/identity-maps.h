@@ -11,7 +11,8 @@
  * its next packet, a socket looks its job up again.
  *
  * The arrays are mapped into the agent's memory, which reads counters and
- * writes rows without a system call.  Included by C of both sides. */
+ * writes rows without a system call; their elements have a multiple of 8
+ * bytes, as in the kernel.  Included by C of both sides. */
 
 #include <linux/types.h>
 
@@ -52,18 +53,27 @@ struct identity_settings {
     __u8 has_ports;  /* Map "ports" has a port. */
     __u32 has_pairs; /* Map "sent" is filled. */
     __u64 netns;     /* Cookie of the agent's namespace. */
-    __u32 default_priority, control_priority; /* As in rows. */
 };
 
 /* Map "rows": by slot.  What a packet of the slot gets. */
 struct identity_row {
-    __u32 priority; /* Of the socket buffer: a class of HTB, or 0
-                     * to leave it alone. */
     __u8 dscp;
     __u8 level;
     __u8 has_control; /* It has a control class. */
     __u8 used;
-    char name[64]; /* "COJOB/JOB"; for the next agent. */
+    char name[68]; /* "COJOB/JOB"; for the next agent. */
+};
+
+/* Levels of the order. */
+#define IDENTITY_ORDER_LEVELS 8
+#define IDENTITY_CONTROL_LEVEL 0
+#define IDENTITY_DEFAULT_LEVEL 7
+
+/* Map "priorities": the priority of packets of a level, at an uplink with
+ * queues that a priority selects, in the range that these know. */
+struct identity_queue {
+    __u32 uplink; /* Index. */
+    __u32 level;
 };
 
 /* Map "traffic": by slot.  Bytes of IP frames, as they are on the wire: with
@@ -93,7 +103,7 @@ struct identity_claim {
 /* Map "pods": by index of the host's end of an interface of a pod or of a
  * virtual machine. */
 struct identity_pod {
-    __u32 bridge; /* Index of the bridge of which it is a port, or 0. */
+    __u32 bridge; /* Index of its bridge, or 0. */
     __u32 netns;  /* Of its other end, in map "netns_ids"; or 0. */
 };
 

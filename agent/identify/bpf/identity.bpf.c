@@ -32,6 +32,7 @@
 #define AF_INET6 10
 #define LOOPBACK 1 /* Index of "lo" in every namespace. */
 #define N_CLAIMS 65536
+#define N_QUEUES 512
 #define N_PAIRS 16384
 #define N_PROCESSES_ASKED 8192
 #define QUESTIONS_SIZE 65536 /* Bytes. */
@@ -84,6 +85,13 @@ struct {
     __type(key, struct identity_pair);
     __type(value, __u64);
 } sent SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, N_QUEUES);
+    __type(key, struct identity_queue);
+    __type(value, __u32);
+} priorities SEC(".maps");
 
 /* By index of an interface. */
 struct {
@@ -337,7 +345,7 @@ owner_of(struct __sk_buff *skb)
 }
 
 /* Returns the slot of a packet without a socket that came from this interface:
- * that of the namespace behind it. */
+ * the slot of the namespace behind it. */
 static __always_inline __u32
 slot_of_interface(__u32 ifindex)
 {
@@ -518,38 +526,36 @@ set_dscp(struct __sk_buff *skb, const struct packet *p, __u8 dscp)
     }
 }
 
-static __always_inline void
-set_priority(struct __sk_buff *skb, __u32 priority)
-{
-    if (priority) {
-        skb->priority = priority;
-    }
-}
-
 /* Gives a packet of 'slot' its DSCP and priority.  Returns true if they are
  * the default ones. */
-static __always_inline bool
+static __noinline bool
 give_class(struct __sk_buff *skb, const struct identity_settings *s,
            const struct identity_row *row, const struct packet *p, __u32 slot)
 {
+    struct identity_queue queue = { skb->ifindex, IDENTITY_DEFAULT_LEVEL };
+    const __u32 *priority;
     __u8 dscp = p->traffic_class >> 2;
+    bool is_default =
+        !slot || bpf_ktime_get_coarse_ns() >= s->lease_until || !row->used;
 
-    if (!slot || bpf_ktime_get_coarse_ns() >= s->lease_until || !row->used) {
+    if (is_default) {
         if (dscp == s->control_dscp || (s->level_dscps >> dscp & 1)) {
-            set_dscp(skb, p, s->default_dscp);
+            dscp = s->default_dscp;
         }
-        set_priority(skb, s->default_priority);
-        return true;
-    }
-    if (row->has_control
-        && (dscp == s->control_dscp || is_of_control_port(p, slot))) {
-        set_dscp(skb, p, s->control_dscp);
-        set_priority(skb, s->control_priority);
+    } else if (row->has_control
+               && (dscp == s->control_dscp || is_of_control_port(p, slot))) {
+        dscp = s->control_dscp;
+        queue.level = IDENTITY_CONTROL_LEVEL;
     } else {
-        set_dscp(skb, p, row->dscp);
-        set_priority(skb, row->priority);
+        dscp = row->dscp;
+        queue.level = row->level;
     }
-    return false;
+    set_dscp(skb, p, dscp);
+    priority = bpf_map_lookup_elem(&priorities, &queue);
+    if (priority) {
+        skb->priority = *priority;
+    }
+    return is_default;
 }
 
 /* Returns the index of the interface to which the host would send an answer to
@@ -595,7 +601,7 @@ is_raw(struct __sk_buff *skb)
 }
 
 /* Returns true if an answer to the packet goes back to this interface of a
- * pod, or to the bridge of which it is a port. */
+ * pod, or to its bridge. */
 static __always_inline bool
 is_answered_at(struct __sk_buff *skb, const struct packet *p, __u32 ifindex)
 {

@@ -69,6 +69,10 @@ static const char *const map_names[] = {
     [IDENTITY_NAMESPACES] = "namespaces",
 };
 
+_Static_assert(sizeof(struct identity_row) % 8 == 0
+                   && sizeof(struct identity_traffic) % 8 == 0,
+               "elements are where the kernel has them");
+
 /* Programs of an interface. */
 static const struct hook {
     const char *program;
@@ -451,6 +455,9 @@ look_at_uplink(struct identity *id, struct uplink *uplink)
         VLOG_WARN("%s: the program that marks packets was gone, it is back",
                   uplink->name);
     }
+    if (uplink->ifindex != ifindex) {
+        identity_set_priorities(id, uplink->ifindex, NULL); /* It has gone. */
+    }
     uplink->ifindex = error ? 0 : ifindex;
     return error;
 }
@@ -482,6 +489,34 @@ identity_add_uplink(struct identity *id, const char *iface)
     }
     id->n_uplinks++;
     return NULL;
+}
+
+void
+identity_for_each_uplink(const struct identity *id, identity_uplink_func *see,
+                         void *aux)
+{
+    for (size_t i = 0; i < id->n_uplinks; i++) {
+        if (id->uplinks[i].ifindex) {
+            see(id->uplinks[i].name, id->uplinks[i].ifindex, aux);
+        }
+    }
+}
+
+void
+identity_set_priorities(struct identity *id, int ifindex,
+                        const uint32_t priority[IDENTITY_ORDER_LEVELS])
+{
+    int fd = map_fd(id, "priorities");
+
+    for (uint32_t i = 0; i < IDENTITY_ORDER_LEVELS; i++) {
+        const struct identity_queue queue = { ifindex, i };
+
+        if (priority) {
+            bpf_map_update_elem(fd, &queue, &priority[i], BPF_ANY);
+        } else {
+            bpf_map_delete_elem(fd, &queue);
+        }
+    }
 }
 
 void

@@ -19,12 +19,13 @@
  * A pod's packet has lost its socket when it reaches the uplink.  It still has
  * it at the host's end of the pod's interface, where another program writes
  * the slot into bits of the mark; see pods.h.  A packet that has no socket
- * there, as that of a pod within the pod, is of the slot that has claimed the
+ * there, as from a pod within the pod, is of the slot that has claimed the
  * network namespace of the interface.
  *
- * For a shim, a tag says too whether it may learn that received packets of the
- * flow are of the slot: only if an answer would go back to where the packet
- * came from, by the routes of the host.  So a host with pods must forward.
+ * For a shim, a tag has a bit too that allows to learn that received packets
+ * of the flow are of the slot: only if an answer would go back to where the
+ * packet came from, by the routes of the host.  So a host with pods must
+ * forward.
  *
  * All maps, and programs where the kernel has links for them, are pinned: they
  * go on when the agent is dead, until the lease ends, and the next agent
@@ -86,6 +87,16 @@ bool identity_is_blind(const struct identity *);
 void identity_close(struct identity *);
 
 char *identity_add_uplink(struct identity *, const char *iface);
+
+/* Calls 'see' for each uplink that has its program. */
+typedef void identity_uplink_func(const char *iface, int ifindex, void *aux);
+void identity_for_each_uplink(const struct identity *, identity_uplink_func *,
+                              void *aux);
+
+/* Sets the priority of the packets of each level at an uplink; NULL leaves
+ * priorities alone. */
+void identity_set_priorities(struct identity *, int ifindex,
+                             const uint32_t priority[IDENTITY_ORDER_LEVELS]);
 
 /* Attaches the program of 'hook' to an interface, in place of one that this
  * agent or a previous one has attached.  Returns 0 or a positive errno. */

@@ -9,7 +9,7 @@
  * routed, bridged or put into a tunnel.  At the host's end of the pod's veth
  * it still has it, and so a program there writes the slot into the mark (see
  * identity.h).  Every veth of the agent's network namespace counts as the end
- * of a pod's interface, and every tap as that of a virtual machine's, but
+ * of a pod's interface, and every tap as one of a virtual machine, but
  * those that are uplinks.  A tap's packets have the tap as their socket, which
  * is of the cgroup of the process that has opened it.  The kernel reports new
  * interfaces, so the first packet of a pod is marked.

@@ -306,6 +306,20 @@ sender(pid_t netns, const char *cgroup)
 }
 
 static int
+sender_to(const char *cgroup, const char *address)
+{
+    struct sockaddr_in to = far_address(PORT);
+    int fd;
+
+    enter(cgroup);
+    fd = socket(AF_INET, SOCK_DGRAM, 0);
+    inet_pton(AF_INET, address, &to.sin_addr);
+    assert_int_equal(connect(fd, (struct sockaddr *) &to, sizeof to), 0);
+    enter("");
+    return fd;
+}
+
+static int
 dscp_of(struct msghdr *message)
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(message);
@@ -414,6 +428,103 @@ a_claim_reaches_running_sockets(void **state)
     identity_raise_epoch(f->id);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     close(a);
+}
+
+/* The queue of the level is that of the priority that the uplink has for it.
+ */
+static void
+a_priority_selects_the_queue(void **state)
+{
+    static const uint32_t classes[IDENTITY_ORDER_LEVELS] = {
+        [1] = 0x90001, [2] = 0x90002
+    };
+    struct fixture *f = get(state);
+    int a = sender(0, "a"), on = 6;
+
+    run("tc qdisc add dev up0 root handle 9: htb default 3");
+    for (int i = 1; i < 4; i++) {
+        run("tc class add dev up0 parent 9: classid 9:%d htb rate 1gbit "
+            "quantum 1514",
+            i);
+    }
+    identity_rows(f->id)[SLOT_A].level = 2;
+    claim_cgroup(f->id, "a", SLOT_A);
+    identity_set_priorities(f->id, if_nametoindex("up0"), classes);
+    setsockopt(a, SOL_SOCKET, SO_PRIORITY, &on, sizeof on);
+    dscp_sent_by(a);
+    run("tc -s class show dev up0 classid 9:2 | grep -q 'Sent 142 bytes'");
+    identity_set_priorities(f->id, if_nametoindex("up0"), NULL);
+    dscp_sent_by(a);
+    run("tc -s class show dev up0 classid 9:3 | grep -q 'Sent 142 bytes'");
+    run("tc qdisc del dev up0 root");
+    close(a);
+}
+
+/* Makes 'iface' the only uplink, and claims cgroup "a". */
+static void
+change_uplink(struct fixture *f, const char *iface)
+{
+    identity_close(f->id);
+    assert_null(identity_detach(f->config.pins));
+    assert_null(identity_open(&f->config, &f->id));
+    assert_null(identity_add_uplink(f->id, iface));
+    set_rows(f->id);
+    claim_cgroup(f->id, "a", SLOT_A);
+}
+
+/* Returns false if the kernel has no interfaces of this kind. */
+static bool
+has_kind(const char *make)
+{
+    char *command = xasprintf("%s 2>/dev/null", make);
+    bool has = !system(command);
+
+    free(command);
+    return has;
+}
+
+static void
+a_vlan_can_be_an_uplink_and_above_one(void **state)
+{
+    struct fixture *f = get(state);
+    int far = f->far, a;
+
+    if (!has_kind("ip link add link up0 name up0.5 type vlan id 5")) {
+        skip();
+    }
+    run("ip addr add 10.9.5.1/24 dev up0.5 && ip link set up0.5 up");
+    run("nsenter -t %d -n ip link add link far0 name far0.5 type vlan id 5",
+        far);
+    run("nsenter -t %d -n ip addr add 10.9.5.2/24 dev far0.5", far);
+    run("nsenter -t %d -n ip link set far0.5 up", far);
+    claim_cgroup(f->id, "a", SLOT_A);
+    a = sender_to("a", "10.9.5.2");
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    change_uplink(f, "up0.5");
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    close(a);
+    run("ip link del up0.5; nsenter -t %d -n ip link del far0.5", far);
+}
+
+static void
+a_bond_can_be_an_uplink(void **state)
+{
+    struct fixture *f = get(state);
+    int far = f->far, a;
+
+    if (!has_kind("ip link add bond0 type bond mode active-backup")) {
+        skip();
+    }
+    run("ip link add b0 type veth peer far1 netns %d", far);
+    run("ip link set b0 master bond0 && ip link set bond0 up");
+    run("ip addr add 10.9.6.1/24 dev bond0");
+    run("nsenter -t %d -n ip addr add 10.9.6.2/24 dev far1", far);
+    run("nsenter -t %d -n ip link set far1 up", far);
+    change_uplink(f, "bond0");
+    a = sender_to("a", "10.9.6.2");
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    close(a);
+    run("ip link del b0; ip link del bond0");
 }
 
 /* An id that is used again is another process. */
@@ -1174,6 +1285,9 @@ main(void)
         TEST(packets_are_of_the_job_of_their_socket),
         TEST(a_claim_reaches_running_sockets),
         TEST(a_claim_has_the_life_of_its_process),
+        TEST(a_priority_selects_the_queue),
+        TEST(a_vlan_can_be_an_uplink_and_above_one),
+        TEST(a_bond_can_be_an_uplink),
         TEST(after_the_lease_all_are_equal_and_counted),
         TEST(an_observer_changes_nothing),
         TEST(a_job_has_a_control_class),
