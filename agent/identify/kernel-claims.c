@@ -29,7 +29,8 @@ struct installed {
     uint64_t key; /* In the kernel's map. */
     char *job;
     struct identity_claim claim;
-    bool seen; /* In the current comparison. */
+    bool is_new; /* The kernel does not have 'claim' yet. */
+    bool seen;   /* In the current comparison. */
 };
 
 struct kernel_claims {
@@ -118,25 +119,6 @@ kernel_claims_touch(struct kernel_claims *kc)
     kc->touched = true;
 }
 
-/* Writes the claim of 'i' into the kernel. */
-static void
-write_claim(struct kernel_claims *kc, struct installed *i)
-{
-    int error = identity_set_claim(kc->identity, map_of(i->what.kind), i->key,
-                                   &i->claim);
-
-    kc->changed = true;
-    if (error) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-        VLOG_WARN_RL(&rl,
-                     "%s: cannot tell the kernel what belongs to it "
-                     "(%s)",
-                     i->job, ovs_strerror(error));
-        i->claim.slot = 0; /* The next comparison writes it again. */
-    }
-}
-
 /* Adds a thing, and returns it; NULL if its namespace is gone. */
 static struct installed *
 add(struct kernel_claims *kc, const struct claim_what *what, const char *path)
@@ -174,8 +156,9 @@ see(struct kernel_claims *kc, const struct claim_what *what, const char *path,
         i->claim = claim;
         free(i->job);
         i->job = xstrdup(job->name);
-        write_claim(kc, i);
+        i->is_new = true;
     }
+    kc->changed = kc->changed || i->is_new;
 }
 
 /* Handles a claim that the registry no longer has. */
@@ -192,13 +175,52 @@ lose(struct kernel_claims *kc, struct installed *i)
             clock_gettime(CLOCK_BOOTTIME, &now);
             i->claim.ended = now.tv_sec * 1000000000ull + now.tv_nsec;
             kc->n_ended++;
-            write_claim(kc, i);
+            i->is_new = kc->changed = true;
         }
         return;
     }
     identity_remove_claim(kc->identity, map_of(i->what.kind), i->key);
     kc->changed = true;
     forget(kc, i);
+}
+
+/* Writes the new claims of a map into the kernel, all at once.  Those that it
+ * refuses stay new for the next comparison. */
+static void
+write_map(struct kernel_claims *kc, enum identity_map map)
+{
+    size_t n = 0, most = hmap_count(&kc->installed);
+    struct installed **items = xcalloc(most, sizeof *items), *i;
+    struct identity_claim *claims = xcalloc(most, sizeof *claims);
+    uint64_t *keys = xcalloc(most, sizeof *keys);
+
+    HMAP_FOR_EACH (i, node, &kc->installed) {
+        if (i->is_new && map_of(i->what.kind) == map) {
+            keys[n] = i->key;
+            claims[n] = i->claim;
+            items[n++] = i;
+        }
+    }
+    for (size_t at = 0; at < n; at++) {
+        size_t set;
+        int error = identity_set_claims(kc->identity, map, &keys[at],
+                                        &claims[at], n - at, &set);
+
+        for (; set; set--) {
+            items[at++]->is_new = false;
+        }
+        if (error) {
+            static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+            VLOG_WARN_RL(&rl,
+                         "%s: cannot tell the kernel what belongs to it "
+                         "(%s)",
+                         items[at]->job, ovs_strerror(error));
+        }
+    }
+    free(items);
+    free(claims);
+    free(keys);
 }
 
 static void
@@ -241,6 +263,9 @@ kernel_claims_run(struct kernel_claims *kc, long long now)
     kc->touched = kc->changed = false;
     compare(kc);
     if (kc->changed) {
+        write_map(kc, IDENTITY_PROCESSES);
+        write_map(kc, IDENTITY_CGROUPS);
+        write_map(kc, IDENTITY_NAMESPACES);
         kc->next = now + KERNEL_CLAIMS_GAP_MS;
         identity_raise_epoch(kc->identity);
     }

@@ -567,12 +567,19 @@ identity_traffic(struct identity *id)
 }
 
 int
-identity_set_claim(struct identity *id, enum identity_map map, uint64_t key,
-                   const struct identity_claim *claim)
+identity_set_claims(struct identity *id, enum identity_map map,
+                    const uint64_t keys[],
+                    const struct identity_claim claims[], size_t n,
+                    size_t *setp)
 {
-    return id->object ? -bpf_map_update_elem(map_fd(id, map_names[map]), &key,
-                                             claim, BPF_ANY)
-                      : 0;
+    uint32_t count = n;
+    int error = n && id->object
+                    ? -bpf_map_update_batch(map_fd(id, map_names[map]), keys,
+                                          claims, &count, NULL)
+                  : 0;
+
+    *setp = error ? MIN(count, n - 1) : n;
+    return error;
 }
 
 int

@@ -115,10 +115,20 @@ struct identity_settings *identity_settings(struct identity *);
 struct identity_row *identity_rows(struct identity *);
 struct identity_traffic *identity_traffic(struct identity *);
 
-/* Set or remove a claim.  It counts after identity_raise_epoch(), by which
- * sockets look their slots up again.  Return 0 or a positive errno. */
-int identity_set_claim(struct identity *, enum identity_map, uint64_t id,
-                       const struct identity_claim *);
+/* Set claims, by one system call, or remove one.  They count after
+ * identity_raise_epoch(), by which sockets look their slots up again.  Return
+ * 0 or a positive errno, for the claim after the '*setp' that are set. */
+int identity_set_claims(struct identity *, enum identity_map,
+                        const uint64_t ids[], const struct identity_claim[],
+                        size_t n, size_t *setp);
+static inline int
+identity_set_claim(struct identity *id, enum identity_map map, uint64_t key,
+                   const struct identity_claim *claim)
+{
+    size_t set;
+
+    return identity_set_claims(id, map, &key, claim, 1, &set);
+}
 int identity_remove_claim(struct identity *, enum identity_map, uint64_t id);
 void identity_raise_epoch(struct identity *);
 
