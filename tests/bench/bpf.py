@@ -1,25 +1,50 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# bpf.py BUILD: TCP between two network namespaces over a veth, with
-# the programs of agent/identify/bpf at its egress (1,000 claims, DSCP and
-# counters) and without them, in turns ($ROUNDS, default 5, of 1 s); and what
-# share of a job's bytes is not counted as the job's, by the way in which its
-# processes reach the network.  $PARTS selects one of "untagged cost".
+# bpf.py BUILD: what the programs of agent/identify/bpf cost, and what they miss.
+# Parts, of which $PARTS selects some (default "short long"):
+#
+#    cost        TCP between two network namespaces over a veth, with the programs
+#                at its egress (1,000 claims, DSCP and counters) and without
+#                them, in turns of 1 s: $ROUNDS (default 5), and more up to 15
+#                until two turns without them differ by at most 3 %
+#    udp         the same for UDP
+#    untagged    share of a job's bytes that is not counted as the job's, by the
+#                way in which its processes reach the network
+#    update      what the orders of 1,000 jobs take
+#    idle        runs of the programs without traffic
+#    scale       agent and programs with many cgroups and sockets / few
+#    short       all of these, 5 minutes
+#    order mixed pytorch
+#                bpf_lab.py
+#    long        all of these, 40 minutes
 import json
 import os
+import resource
 import signal
+import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+
+import bpf_lab
 
 build = os.path.abspath(sys.argv[1])
 traffic = f"{build}/tests/lab/traffic"
 hold = f"{build}/tests/bench/identity-hold"
-parts = os.environ.get("PARTS", "untagged cost").split()
+PARTS = {"short": ["cost", "udp", "untagged", "update", "idle", "scale"],
+         "long": ["order", "mixed", "pytorch"]}
+parts = [part for name in os.environ.get("PARTS", "short long").split()
+         for part in PARTS.get(name, [name])]
 rounds = int(os.environ.get("ROUNDS", 5))
+MAX_ROUNDS = 3 * rounds
+SAME = 0.03
 MS = 1000
+IDLE_S = 10
+UDP_BYTES = 1400
+FEW, MANY = (10, 1000), (1000, 100000)      # Cgroups and sockets.
 PREFIX = f"scbpf-{os.getpid()}"
 PINS = f"/sys/fs/bpf/{PREFIX}"
 MOUNT = next((line.split()[1] for line in open("/proc/mounts")
@@ -56,10 +81,10 @@ def await_port(netns, kind, port):
 
 
 class Hold:
-    """The programs at the uplink of A."""
+    """The programs at the uplink of A, for the sockets of a cgroup."""
 
-    def __init__(self, uplink="eth0", n=1000):
-        self.process = in_ns(A, f"{hold} {PINS} {MOUNT} {CGROUP} {uplink} {n}",
+    def __init__(self, n=1000, cgroup=MOUNT):
+        self.process = in_ns(A, f"{hold} {PINS} {cgroup} {CGROUP} eth0 {n}",
                              stdin=subprocess.PIPE)
         self.read("ready")
 
@@ -68,9 +93,12 @@ class Hold:
         assert line and wanted in (None, line), (wanted, line)
         return line
 
-    def ask(self, command):
+    def tell(self, command):
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
+
+    def ask(self, command):
+        self.tell(command)
         return self.read()
 
     def close(self):
@@ -123,11 +151,28 @@ def tcp(flows):
     return got * 8 / MS / 1000, busy / (got * 8 / 1e9)
 
 
+def udp():
+    """Returns Mbit/s of payload that a sender sends, and processor seconds of
+    a Gbit."""
+    sink = in_ns(B, "/usr/bin/python3 -c 'import socket, sys; s = socket.socket("
+                 "type=socket.SOCK_DGRAM); s.bind((\"\", 7002));"
+                 " sys.stdin.read()'", stdin=subprocess.PIPE)
+    await_port(B, "u", 7002)
+    before = cpu_s()
+    source = in_ns(A, f"{traffic} blast {FAR} 7002 {MS} {UDP_BYTES}", CGROUP)
+    sent = int(source.communicate()[0].split()[1]) * UDP_BYTES
+    busy = cpu_s() - before
+    sink.communicate()
+    return sent * 8 / MS / 1000, busy / (sent * 8 / 1e9)
+
+
 def pairs(measure):
-    """Medians over the rounds of the ratios with / without the programs, of
-    two measurements without, and of the values with."""
+    """Medians over the rounds of the ratios with / without the programs, and
+    of two measurements without."""
     ratios, same = [], []
-    for _ in range(rounds):
+    while len(same) < rounds or (
+            len(same) < MAX_ROUNDS
+            and abs(statistics.median(s[0] for s in same) - 1) > SAME):
         first = measure()
         held = Hold()
         on = measure()
@@ -145,15 +190,25 @@ def cost(figures):
     for mtu in 1500, 9000:
         make_pair(mtu)
         (one, cpu_one), (same, same_cpu) = pairs(lambda: tcp(1))
-        (eight, cpu_eight), _ = pairs(lambda: tcp(8))
+        (eight, cpu_eight), (same_eight, _) = pairs(lambda: tcp(8))
         figures[f"vs_veth_{mtu}"] = round(min(one, eight), 3)
         figures[f"vs_veth_{mtu}_one"] = round(one, 3)
         figures[f"vs_veth_{mtu}_eight"] = round(eight, 3)
         figures[f"same_{mtu}"] = round(same, 3)
+        figures[f"same_{mtu}_eight"] = round(same_eight, 3)
         figures[f"cpu_{mtu}"] = round(max(cpu_one, cpu_eight), 3)
         figures[f"same_cpu_{mtu}"] = round(same_cpu, 3)
         remove_pair()
     figures["cpu_vs_plain"] = max(figures["cpu_1500"], figures["cpu_9000"])
+
+
+def cost_udp(figures):
+    make_pair(1500)
+    (ratio, cpu), (same, _) = pairs(udp)
+    figures["udp_vs_plain"] = round(ratio, 3)
+    figures["udp_cpu_vs_plain"] = round(cpu, 3)
+    figures["same_udp"] = round(same, 3)
+    remove_pair()
 
 
 def join(kind):
@@ -217,13 +272,128 @@ def untagged(kind):
     return share
 
 
-def updates():
+def updates(figures):
     make_pair(1500)
     held = Hold()
-    ms = float(held.ask("update 1000"))
+    calls, ms = held.ask("update 1000").split()
     held.close()
     remove_pair()
-    return ms
+    figures["update_1000_calls"] = int(calls)
+    figures["update_1000_ms"] = float(ms)
+
+
+def idle(figures):
+    make_pair(1500)
+    held = Hold(cgroup=CGROUP)
+    runs, wakes = held.ask(f"idle {IDLE_S}").split()
+    held.close()
+    remove_pair()
+    figures["idle_runs"] = int(runs)
+    figures["idle_wakeups"] = int(wakes)
+
+
+class Crowd:
+    """Processes with sockets, each in a cgroup of its own."""
+
+    def __init__(self, kind, cgroups, sockets):
+        self.folder = f"{CGROUP}/{kind}"
+        self.cgroups = [f"{self.folder}/bench/j{i}" for i in range(cgroups)]
+        ready, self.end = os.pipe(), os.pipe()
+        self.pids = []
+        for path in self.cgroups:
+            os.makedirs(path)
+            self.pids.append(os.fork())
+            if not self.pids[-1]:
+                self.hold(path, sockets // cgroups, ready[1])
+        os.close(ready[1])
+        for _ in self.cgroups:
+            assert os.read(ready[0], 1), "a process has failed"
+
+    def hold(self, path, sockets, ready):
+        """What a process does; never returns."""
+        try:
+            os.close(self.end[1])
+            with open(f"{path}/cgroup.procs", "w", encoding="utf-8") as f:
+                f.write(str(os.getpid()))
+            held = [socket.socket(type=socket.SOCK_DGRAM)
+                    for _ in range(sockets)]
+            os.write(ready, b"1")
+            os.read(self.end[0], 1)
+            del held
+        finally:
+            os._exit(0)
+
+    def close(self):
+        os.close(self.end[1])
+        for pid in self.pids:
+            os.waitpid(pid, 0)
+        sh(f"find {self.folder} -depth -type d -delete")
+
+
+def agent_share(kind, size):
+    """Returns the processor seconds of a second of an agent whose host has
+    ten jobs, and cgroups and sockets of "jobs" or "others"."""
+    cgroup = os.path.relpath(CGROUP, MOUNT)
+    with tempfile.TemporaryDirectory() as folder:
+        agent = in_ns(
+            A, f"{build}/agent/stagecoach-agent --host=h0 --uplink=eth0"
+            f" --pins={PINS} --kernel-cgroup={cgroup} --cgroup={cgroup}/jobs"
+            f" --rundir={folder} -vconsole:warn -vsyslog:off")
+        crowds = [Crowd(kind, *size)]
+        if kind != "jobs":
+            crowds.append(Crowd("jobs", *FEW))
+        time.sleep(6)           # It gets to know them.
+        used = [0, 0]
+        for i in 0, 1:
+            time.sleep(i * IDLE_S)
+            for task in os.listdir(f"/proc/{agent.pid}/task"):
+                with open(f"/proc/{agent.pid}/task/{task}/schedstat",
+                          encoding="utf-8") as f:
+                    used[i] += int(f.read().split()[0])
+        agent.terminate()
+        agent.communicate()
+    sh(f"nsenter --net=/run/netns/{A} {build}/agent/stagecoach-agent"
+       f" --unload --pins={PINS}")
+    for crowd in reversed(crowds):
+        crowd.close()
+    return (used[1] - used[0]) / 1e9 / IDLE_S
+
+
+def segment_ns(size):
+    """Returns the time of a segment in the program at the uplink."""
+    held = Hold(size[0])
+    crowd = Crowd("others", *size)
+    times = []
+    for _ in range(rounds):
+        held.tell("cost")
+        tcp(1)
+        times.append(float(held.ask("")))
+    crowd.close()
+    held.close()
+    return statistics.median(times)
+
+
+def scale(figures):
+    make_pair(9000)
+    few, many, jobs = (agent_share(*of) for of in (
+        ("others", FEW), ("others", MANY), ("jobs", MANY)))
+    figures["agent_share"] = round(few, 5)
+    figures["scale_agent"] = round(many / few, 3)
+    figures["scale_jobs"] = round(jobs / few, 3)
+    few, many = segment_ns(FEW), segment_ns(MANY)
+    figures["segment_ns"] = few
+    figures["scale_segment"] = round(many / few, 3)
+    figures["scale"] = max(figures["scale_agent"], figures["scale_segment"])
+    remove_pair()
+
+
+def cases(figures):
+    shares = {kind: untagged(kind) for kind in
+              ("host", "bridged", "routed", "vxlan", "accepted", "late",
+               "before")}
+    figures["untagged"] = max(shares.values())
+    figures.update((f"untagged_{kind}", share)
+                   for kind, share in shares.items())
 
 
 def main():
@@ -233,21 +403,17 @@ def main():
         skip("built without the agent")
     os.mkdir(CGROUP)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    figures, shares = {}, {}
+    figures = {}
+    measures = {"cost": cost, "udp": cost_udp, "untagged": cases,
+                "update": updates, "idle": idle, "scale": scale,
+                **bpf_lab.MEASURES}
     try:
-        if "untagged" in parts:
-            shares = {kind: untagged(kind) for kind in
-                      ("host", "bridged", "routed", "vxlan", "accepted",
-                       "late", "before")}
-            figures["untagged"] = max(shares.values())
-            figures["update_1000_ms"] = updates()
-        if "cost" in parts:
-            cost(figures)
+        for part in parts:
+            measures[part](figures)
     finally:
         remove_pair()
-        subprocess.run(f"rm -rf {PINS}; rmdir {CGROUP}", shell=True)
-    print(json.dumps({"bench": "bpf", "figures": figures,
-                      "untagged": shares}))
+        sh(f"rm -rf {PINS}; find {CGROUP} -depth -type d -delete")
+    print(json.dumps({"bench": "bpf", "figures": figures}))
 
 
 main()

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs lab/scenarios/pytorch.json: an unmodified data-parallel job of PyTorch
-# over gloo, between two searches, under fair sharing and under stage order.
+# over gloo, between two searches, under fair sharing and under stage order, by
+# $ACTUATOR (default shim).
 #
 # coverage: the part of the bytes sent by its hosts, for the job or without a
 # job, that is in the job's slot; the lower of both runs. iteration_error:
@@ -22,7 +23,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM HUP
 build/cli/stagecoach lab run lab/scenarios/pytorch.json --keep \
-    --name "p$(($$ % 1000000))" --out "$dir" >&2
+    --actuator "${ACTUATOR:-shim}" --name "p$(($$ % 1000000))" --out "$dir" >&2
 python3 - "$dir" <<'EOF_PYTHON'
 import json
 import sys

@@ -13,22 +13,9 @@ begin_lab mx
 need python3 tc nsenter ovs-appctl
 grep -qw bpf /proc/filesystems || { echo "skip: no BPF"; exit 77; }
 rundir=/run/stagecoach/lab-$name
+scenario=$SOURCE/tests/lab/mixed-hosts.json
 
-cat >"$dir/mixed.json" <<'EOF_JSON'
-{"name": "mixed", "hosts": 4, "slots": 4, "rate": "50Mbit",
- "actuator": ["shim", "bpf", "none", "none"], "policies": ["plain", "stage"],
- "timeout_s": 90,
- "searches": [{"search": {
-     "name": "asha", "trials": 2, "seed": 3,
-     "space": {"learning_rate": [0.1], "width": [256], "batch": [32]},
-     "rungs": [{"iterations": 15, "keep": 1}, {"iterations": 30, "keep": 1}],
-     "placements": [{"workers": ["h0", "h1", "h2"], "servers": ["h3"]},
-                    {"workers": ["h1", "h2", "h3"], "servers": ["h0"]}],
-     "model": {"inputs": 64, "hidden_layers": 2, "classes": 10},
-     "data": {"kind": "generated", "samples": 2000}, "backend": "cpu"}}]}
-EOF_JSON
-
-lab up "$dir/mixed.json" --policy stage >"$dir/out" 2>&1 || fail "lab up"
+lab up "$scenario" --policy stage >"$dir/out" 2>&1 || fail "lab up"
 for host in 0 1 2 3; do
     agent=no
     ! ovs-appctl -T 10 -t "$rundir/hosts/h$host/agent.ctl" agent/status \
@@ -52,7 +39,7 @@ diff "$dir/expected" "$dir/hosts" >&2 || fail "the hosts"
 lab down
 assert_clean "lab up"
 
-lab run "$dir/mixed.json" --out "$dir/report" >"$dir/out" 2>&1 ||
+lab run "$scenario" --out "$dir/report" >"$dir/out" 2>&1 ||
     fail "lab run"
 python3 - "$dir/report/report.json" <<'PYTHON' || fail "the report"
 import json, sys

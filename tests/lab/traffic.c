@@ -28,6 +28,8 @@
  *        one.
  *    traffic flood ADDRESS PORT N BYTES
  *        Sends N datagrams without waiting for replies.
+ *    traffic blast ADDRESS PORT MS BYTES
+ *        Sends datagrams as fast as it can, and prints "sent N".
  *    traffic dscp MS IFACE
  *        Prints "PORT DSCP PACKETS" for IPv4 TCP and UDP packets that arrive
  *        on IFACE, by destination port, after MS milliseconds or on SIGTERM.
@@ -441,6 +443,26 @@ flood(int argc, char *argv[])
     return EXIT_SUCCESS;
 }
 
+static int
+blast(int argc, char *argv[])
+{
+    struct sockaddr_storage to = address_of(argv[0], argv[1]);
+    int fd = socket(to.ss_family, SOCK_DGRAM, 0);
+    long long end = now_ms() + atoi(argv[2]);
+    size_t size = atoi(argv[3]), n = 0;
+
+    (void) argc;
+    if (size > sizeof data
+        || connect(fd, (struct sockaddr *) &to, sizeof to)) {
+        die("connect");
+    }
+    for (size_t i = 0; i % 64 || now_ms() < end; i++) {
+        n += send(fd, data, size, 0) >= 0;
+    }
+    printf("sent %zu\n", n);
+    return EXIT_SUCCESS;
+}
+
 /* Counts by destination port and DSCP. */
 static uint64_t seen[65536][64];
 
@@ -531,15 +553,11 @@ main(int argc, char *argv[])
         int min_args;
         int (*run)(int argc, char *argv[]);
     } modes[] = {
-        { "sink", 2, sink },
-        { "sink-each", 2, sink_each },
-        { "source", 6, source },
-        { "bulk", 3, bulk },
-        { "drip", 4, drip },
-        { "echo", 2, echo },
-        { "ping", 4, ping },
-        { "beat", 4, beat },
-        { "flood", 4, flood },
+        { "sink", 2, sink },     { "sink-each", 2, sink_each },
+        { "source", 6, source }, { "bulk", 3, bulk },
+        { "drip", 4, drip },     { "echo", 2, echo },
+        { "ping", 4, ping },     { "beat", 4, beat },
+        { "flood", 4, flood },   { "blast", 4, blast },
         { "dscp", 2, dscp },
     };
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of the bench bpf that take runs in the lab.
+
+order     the main scenario with $SEEDS placements (default 3), ordered by
+          shims and by the kernel, each relative to a plain network
+mixed     a host with a shim, one that orders in the kernel, two with neither
+pytorch   unmodified PyTorch, ordered by the kernel
+
+Results of single runs of the main scenario are kept as by quickstart.sh.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+MAIN = "lab/scenarios/main.json"
+seeds = int(os.environ.get("SEEDS", 3))
+
+
+def lab(scenario, folder, *options):
+    """Runs a scenario in the lab."""
+    subprocess.run(["build/cli/stagecoach", "lab", "run", scenario, "--out",
+                    folder, "--name", f"b{os.getpid() % 1000000}", *options],
+                   cwd=ROOT, stdout=sys.stderr, check=True)
+
+
+def policies(folder):
+    with open(f"{folder}/report.json", encoding="utf-8") as f:
+        return {p["name"]: p for p in json.load(f)["policies"]}
+
+
+def order(figures):
+    folder = subprocess.run(
+        ["sh", "tests/lab/kept-runs.sh", "bpf", MAIN], cwd=ROOT, check=True,
+        stdout=subprocess.PIPE, text=True).stdout.strip()
+    ratios = {}
+    for actuator in "shim", "bpf":
+        out = os.path.join(ROOT, folder, actuator)
+        lab(MAIN, out, "--actuator", actuator, "--policy", "plain", "--policy",
+            "stage", "--placements", str(seeds))
+        runs = [{name: policies(os.path.join(out, placement, name))[name]
+                 for name in ("plain", "stage")}
+                for placement in sorted(os.listdir(out))
+                if placement.startswith("placement-")]
+        ratios[actuator] = statistics.mean(
+            run["stage"]["mean_sct_s"] / run["plain"]["mean_sct_s"]
+            for run in runs)
+        figures[f"stage_vs_plain_{actuator}"] = round(ratios[actuator], 4)
+        figures[f"coverage_{actuator}"] = min(run["stage"]["coverage"]
+                                              for run in runs)
+        figures[f"cpu_busy_{actuator}"] = max(run["stage"]["cpu_busy"]
+                                              for run in runs)
+    figures["stage_vs_shim"] = round(ratios["bpf"] / ratios["shim"], 4)
+    if not os.environ.get("OUT"):
+        shutil.rmtree(os.path.join(ROOT, folder))
+
+
+def mixed(figures):
+    with tempfile.TemporaryDirectory() as folder:
+        lab("tests/lab/mixed-hosts.json", folder, "--policy", "stage")
+        stage = policies(folder)["stage"]
+    figures["mixed_coverage"] = stage["coverage"]
+    figures["mixed_stalls"] = stage["stalls"]
+
+
+def pytorch(figures):
+    done = subprocess.run(["sh", "tests/bench/pytorch-lab.sh"], cwd=ROOT,
+                          env={**os.environ, "ACTUATOR": "bpf"},
+                          stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 0:
+        result = json.loads(done.stdout[done.stdout.index('{"bench"'):])
+        figures["pytorch_coverage"] = result["figures"]["coverage"]
+        figures["pytorch_stalls"] = result["figures"]["stalls"]
+
+
+MEASURES = {"order": order, "mixed": mixed, "pytorch": pytorch}
