@@ -21,6 +21,7 @@
 #include "agent/progress/iterations.h"
 #include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
+#include "agent/progress/waiting.h"
 #include "agent/telemetry.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -125,6 +126,11 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
     struct agent *a = a_;
     struct job *job = registry_find(tracker_registry(a->tracker), name);
 
+    if (job && a->config->actuator != AGENT_SHIM) {
+        job->waiting =
+            job->waiting ? job->waiting : xzalloc(sizeof *job->waiting);
+        waiting_add_bins(job->waiting, first, bins, n, agent_capacity(a));
+    }
     if (job && !job->has_progress) {
         if (!job->counted) {
             job->counted = iterations_create();
@@ -183,6 +189,8 @@ job_clear(struct job *job)
 {
     iterations_destroy(job->counted);
     job->counted = NULL;
+    free(job->waiting);
+    job->waiting = NULL;
 }
 
 static void
@@ -455,13 +463,14 @@ open_actuator(struct agent *a)
     if (!error && c->actuator == AGENT_SHIM) {
         a->actuator = shim_actuator_create(c->shim, c->bypass, &events, a);
     } else if (!error) {
-        uint64_t rate = 0;
+        struct kernel_config config = { .uplinks = c->uplinks,
+                                        .n_uplinks = c->n_uplinks,
+                                        .rate_bps = c->rate_bps };
 
-        for (size_t i = 0; i < c->n_uplinks; i++) {
-            rate += link_rate(c->uplinks[i]);
+        for (size_t i = 0; i < c->n_uplinks && !c->rate_bps; i++) {
+            config.rate_bps += link_rate(c->uplinks[i]);
         }
-        a->actuator = kernel_actuator_create(
-            a->identity, c->rate_bps ? c->rate_bps : rate, &events, a);
+        a->actuator = kernel_actuator_create(a->identity, &config, &events, a);
     }
     return error;
 }

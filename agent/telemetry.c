@@ -12,6 +12,7 @@
 #include "agent/identify/registry.h"
 #include "agent/pairs.h"
 #include "agent/progress/iterations.h"
+#include "agent/progress/waiting.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/vlog.h"
@@ -203,6 +204,10 @@ telemetry_compose_job(const struct job *job)
         json_put_real(json, "period_s", bursts->period_ns / 1e9);
         json_put_integer(json, "burst_bytes", bursts->bytes);
         json_put_real(json, "duty", bursts->duty / 1e6);
+    }
+    if (job->waiting) {
+        json_put_real(json, "busy_s", job->waiting->busy);
+        json_put_real(json, "waited_s", job->waiting->waited);
     }
     if (job->counted && iterations_count(job->counted) >= 0) {
         json_put_integer(json, "counted", iterations_count(job->counted));

@@ -39,8 +39,8 @@ struct actuator_events {
     void (*bursts)(const char *job, const struct shim_burst_stats *tx,
                    const struct shim_burst_stats *rx, void *aux);
 
-    /* Traffic of the watched 'job' in 'n' consecutive bins; 'first' is the
-     * number of the first one. */
+    /* Traffic of the watched 'job' in 'n' consecutive bins, none of which was
+     * reported before; 'first' is the number of the first one. */
     void (*bins)(const char *job, uint64_t first, const struct shim_bin *,
                  size_t n, void *aux);
 };
@@ -81,9 +81,11 @@ struct actuator_class {
     void (*set)(struct actuator *, const struct actuator_wanted *);
     void (*set_job)(struct actuator *, const struct shim_slot *, bool decided);
     void (*remove_job)(struct actuator *, const char *job);
-    void (*watch_job)(struct actuator *, const char *job, bool watch);
     uint16_t (*slot)(const struct actuator *, const char *job);
     void (*get_status)(const struct actuator *, struct actuator_status *);
+
+    /* NULL if the kernel counts: then the bins of all jobs are reported. */
+    void (*watch_job)(struct actuator *, const char *job, bool watch);
 };
 
 static inline void
@@ -130,7 +132,9 @@ actuator_remove_job(struct actuator *a, const char *job)
 static inline void
 actuator_watch_job(struct actuator *a, const char *job, bool watch)
 {
-    a->class->watch_job(a, job, watch);
+    if (a->class->watch_job) {
+        a->class->watch_job(a, job, watch);
+    }
 }
 
 /* Returns the slot of the job, 0 if it has none. */

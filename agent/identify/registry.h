@@ -49,6 +49,7 @@
 
 struct iterations;
 struct pairs_remote;
+struct waiting;
 
 /* Number of job slots: those of a shim but 0, no job, and the last one, whose
  * tag may be reserved (wire/slot-tag.h). */
@@ -96,6 +97,11 @@ struct job {
     /* Iterations counted from the job's traffic; NULL before the first traffic
      * and if the job reports its progress.  Written and freed by agent.c. */
     struct iterations *counted;
+
+    /* How long it waits for the network; NULL before the first traffic, and
+     * behind a shim, which reports the bins of some jobs only.  Written and
+     * freed by agent.c. */
+    struct waiting *waiting;
 
     uint64_t reports_refused;   /* Progress reports of processes that may not
                                  * report for it.  Written by agent.c. */

@@ -141,8 +141,9 @@ update(struct identity *id, int n)
 {
     static const struct actuator_events events = { .traffic = on_traffic,
                                                    .bursts = on_bursts };
+    static const struct kernel_config config;
     struct actuator *actuator =
-        kernel_actuator_create(id, 0, false, &events, NULL);
+        kernel_actuator_create(id, &config, &events, NULL);
     struct registry registry;
     struct kernel_claims *claims =
         kernel_claims_create(id, &registry, slot_of, actuator);

@@ -10,6 +10,7 @@
 
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/bpf/uplink-queues.h"
+#include "agent/actuate/interface-bytes.h"
 #include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"
 #include "agent/identify/bpf/identity.h"
@@ -34,7 +35,7 @@ struct kernel_bursts {
 struct kernel_actuator {
     struct actuator base;
     struct identity *identity;
-    uint64_t rate_bps;
+    struct kernel_config config;
     struct route_socket *rs; /* NULL if it could not be opened. */
     struct shash queues;     /* struct uplink_queues by uplink. */
     uint8_t levels;          /* As in struct actuator_wanted. */
@@ -45,7 +46,6 @@ struct kernel_actuator {
     struct slot_changes changes;
     bool changed; /* A row may differ. */
     struct traffic counted;
-    struct shash watched; /* Jobs whose bins are wanted. */
     struct kernel_bursts *bursts[IDENTITY_SLOTS];
     long long next_count;
 };
@@ -167,12 +167,6 @@ kernel_remove_job(struct actuator *a, const char *job)
     k->changed = true;
 }
 
-static void
-kernel_watch_job(struct actuator *a, const char *job, bool watch)
-{
-    watched_set(&kernel_actuator_cast(a)->watched, job, watch);
-}
-
 static uint16_t
 kernel_slot(const struct actuator *a, const char *job)
 {
@@ -223,8 +217,7 @@ bytes_of_bin(const struct identity_traffic *t, int direction, uint64_t n)
     return bin >> 32 == (n & UINT32_MAX) ? (uint32_t) bin : 0;
 }
 
-/* Counts the bins of 'slot' that have ended before bin 'end', and reports
- * them if they are wanted. */
+/* Counts and reports the bins of 'slot' that have ended before bin 'end'. */
 static void
 count_bins(struct kernel_actuator *k, uint16_t slot, const char *job,
            uint64_t end)
@@ -251,7 +244,7 @@ count_bins(struct kernel_actuator *k, uint16_t slot, const char *job,
         }
     }
     b->next = end;
-    if (n && shash_find(&k->watched, job)) {
+    if (n) {
         k->events->bins(job, first, bins, n, k->aux);
     }
 }
@@ -284,9 +277,21 @@ take_slot(struct kernel_actuator *k, uint16_t slot, struct shim_stats *whole,
                                   .rx_packets = t->rx_packets,
                                   .rx_bytes = t->rx_bytes };
     whole->tx_ip_bytes += t->tx_bytes;
-    whole->tx_bytes += t->tx_bytes + t->other_bytes;
-    whole->rx_bytes += t->rx_bytes;
     whole->tx_default_bytes += t->default_bytes;
+}
+
+/* Adds up what the uplinks have sent and received, of jobs and others. */
+static void
+take_uplinks(struct kernel_actuator *k, struct shim_stats *whole)
+{
+    for (size_t i = 0; k->rs && i < k->config.n_uplinks; i++) {
+        struct interface_bytes bytes;
+
+        if (!interface_bytes_get(k->rs, k->config.uplinks[i], &bytes)) {
+            whole->tx_bytes += bytes.tx;
+            whole->rx_bytes += bytes.rx;
+        }
+    }
 }
 
 static void
@@ -304,6 +309,7 @@ count(struct kernel_actuator *k)
             take_slot(k, slot, &whole, &stats[n++]);
         }
     }
+    take_uplinks(k, &whole);
     traffic_add_stats(&k->counted, &whole, stats, n, on_traffic, k);
     for (size_t i = 1; i < n; i++) {
         const char *job = slot_table_name(&k->slots, stats[i].slot);
@@ -356,7 +362,7 @@ kernel_get_status(const struct actuator *a, struct actuator_status *status)
 
     *status = (struct actuator_status){ .connected = connected,
                                         .in_sync = connected && !k->changed,
-                                        .rate_bps = k->rate_bps,
+                                        .rate_bps = k->config.rate_bps,
                                         .about = "",
                                         .totals = &k->counted.total };
 }
@@ -374,7 +380,6 @@ kernel_destroy(struct actuator *a)
         free(k->bursts[i]);
     }
     slot_table_uninit(&k->slots);
-    shash_destroy_free_data(&k->watched);
     free(k);
 }
 
@@ -385,13 +390,13 @@ static const struct actuator_class kernel_actuator_class = {
     .set = kernel_set,
     .set_job = kernel_set_job,
     .remove_job = kernel_remove_job,
-    .watch_job = kernel_watch_job,
     .slot = kernel_slot,
     .get_status = kernel_get_status,
 };
 
 struct actuator *
-kernel_actuator_create(struct identity *identity, uint64_t rate_bps,
+kernel_actuator_create(struct identity *identity,
+                       const struct kernel_config *config,
                        const struct actuator_events *events, void *aux)
 {
     struct kernel_actuator *k = xzalloc(sizeof *k);
@@ -405,11 +410,10 @@ kernel_actuator_create(struct identity *identity, uint64_t rate_bps,
 
     k->base.class = &kernel_actuator_class;
     k->identity = identity;
-    k->rate_bps = rate_bps;
+    k->config = *config;
     k->events = events;
     k->aux = aux;
     slot_table_init(&k->slots);
-    shash_init(&k->watched);
     shash_init(&k->queues);
     adopt_rows(k);
     return &k->base;

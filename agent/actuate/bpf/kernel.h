@@ -16,18 +16,27 @@
  * slots and counters go on, and the next agent finds the names of the jobs in
  * the rows.
  *
- *    actuator = kernel_actuator_create(identity, rate_bps, &events, aux);
+ *    actuator = kernel_actuator_create(identity, &config, &events, aux);
  *
- * Counters are read from memory that the kernel shares.  'identity' must
- * outlive it. */
+ * Counters are read from memory that the kernel shares.  'identity' and what
+ * 'config' points to must outlive it. */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct actuator;
 struct actuator_events;
 struct identity;
 
-struct actuator *kernel_actuator_create(struct identity *, uint64_t rate_bps,
+struct kernel_config {
+    char *const *uplinks;
+    size_t n_uplinks;
+    uint64_t rate_bps; /* Of all uplinks, 0 if unknown. */
+};
+
+struct actuator *kernel_actuator_create(struct identity *,
+                                        const struct kernel_config *,
                                         const struct actuator_events *,
                                         void *aux);
 
