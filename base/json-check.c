@@ -305,7 +305,12 @@ json_has_array(const struct json_at *at, const char *member)
 void
 json_ignore(const struct json_at *at, const char *member)
 {
-    get_member(at, member, false);
+    struct json_at *value = find_member(at, member);
+
+    if (value) {
+        value->read = true;
+        free_children(value);
+    }
 }
 
 char *

@@ -129,7 +129,8 @@ double json_at_number(const struct json_at *, double min, double max);
 int64_t json_at_integer(const struct json_at *, int64_t min, int64_t max);
 int json_at_enum(const struct json_at *, const char *const names[]);
 
-/* Accepts 'member' without reading it: "$schema", "description". */
+/* Accepts 'member', with all that it has, without reading it: "$schema",
+ * "description". */
 void json_ignore(const struct json_at *, const char *member);
 
 /* Reports an error at 'member' of the item, or at the item itself if 'member'

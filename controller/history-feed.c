@@ -15,6 +15,7 @@
 #include "controller/intent/intent-db.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
+#include "controller/model/unannounced.h"
 #include "controller/northbound/views/control.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -49,6 +50,40 @@ policy_name(const struct history_feed *feed)
     return policy_file_get(feed->ctl->policy)->name;
 }
 
+static void
+put_stage(struct history_feed *feed, const struct stage *stage, bool announced)
+{
+    struct json *record = stage_history_row(stage);
+
+    history_add_stage(feed->ctl->history, &(struct history_stage){
+                                              .announced = announced,
+                                              .began = stage->began,
+                                              .ended = stage->ended,
+                                              .cojob = stage->cojob_name,
+                                              .rung = stage->rung,
+                                              .policy = policy_name(feed),
+                                              .record = record,
+                                          });
+    json_destroy(record);
+}
+
+/* Takes what jobs have done that nobody has announced; if 'all', also what
+ * they are doing.  If 'write', writes it. */
+static void
+put_unannounced(struct history_feed *feed, bool all, bool write)
+{
+    struct cluster *c = feed->ctl->cluster;
+    struct stage *stage;
+
+    while ((stage = unannounced_take(c->unannounced, all ? NULL : &c->jobs,
+                                     time_msec()))) {
+        if (write && !shash_is_empty(&stage->moved)) {
+            put_stage(feed, stage, false);
+        }
+        stage_destroy(stage);
+    }
+}
+
 /* Writes the stages that ended at or before 'until', time_msec(). */
 static void
 put_stages(struct history_feed *feed, long long until)
@@ -57,14 +92,7 @@ put_stages(struct history_feed *feed, long long until)
 
     LIST_FOR_EACH (stage, node, &feed->ctl->cluster->ended) {
         if (!stage->stored && stage->end_ms <= until) {
-            struct json *record = stage_history_row(stage);
-
-            history_add_stage(feed->ctl->history, &(struct history_stage) {
-                .began = stage->began, .ended = stage->ended,
-                .cojob = stage->cojob_name, .rung = stage->rung,
-                .policy = policy_name(feed), .record = record,
-            });
-            json_destroy(record);
+            put_stage(feed, stage, true);
             stage->stored = true;
         } else if (stage->stored) {
             break;
@@ -93,15 +121,22 @@ put_port(struct history_feed *feed, struct host *host, enum direction dir,
          int ms)
 {
     uint64_t bytes = host->moved[dir] - host->stored[dir];
+    uint64_t all = host->carried[dir] - host->stored_carried[dir];
 
-    if (bytes) {
+    if (bytes || all) {
         char *name = demand_port_name(host, dir);
 
         host->stored[dir] = host->moved[dir];
-        history_add_port(feed->ctl->history, &(struct history_port) {
-            .at = time_wall_msec(), .port = name, .ms = ms, .bytes = bytes,
-            .capacity_bps = host_capacity(host),
-        });
+        host->stored_carried[dir] = host->carried[dir];
+        history_add_port(feed->ctl->history,
+                         &(struct history_port){
+                             .at = time_wall_msec(),
+                             .port = name,
+                             .ms = ms,
+                             .bytes = bytes,
+                             .all_bytes = all,
+                             .capacity_bps = host_capacity(host),
+                         });
         free(name);
     }
 }
@@ -116,7 +151,6 @@ put_ports(struct history_feed *feed, long long now)
             put_port(feed, node->data, dir, now - feed->ports_since);
         }
     }
-    feed->ports_since = now;
 }
 
 /* Writes everything that is not written yet. */
@@ -126,6 +160,7 @@ history_feed_destroy(struct history_feed *feed)
     if (feed) {
         if (feed->ctl->history && intent_db_is_active(feed->ctl->intent)) {
             put_stages(feed, LLONG_MAX);
+            put_unannounced(feed, true, true);
             put_ports(feed, time_msec());
         }
         free(feed);
@@ -136,18 +171,22 @@ void
 history_feed_run(struct history_feed *feed)
 {
     long long now = time_msec();
+    bool writes = feed->ctl->history && intent_db_is_active(feed->ctl->intent);
 
-    if (!feed->ctl->history) {
-        return;
-    }
-    if (intent_db_is_active(feed->ctl->intent)) {
+    if (writes) {
         put_stages(feed, now - SETTLE_MS);
         put_order(feed);
-        if (now >= feed->ports_since + PORTS_MS) {
+    }
+    if (now >= feed->ports_since + PORTS_MS) {
+        if (writes) {
             put_ports(feed, now);
         }
+        put_unannounced(feed, false, writes);
+        feed->ports_since = now;
     }
-    history_run(feed->ctl->history);
+    if (feed->ctl->history) {
+        history_run(feed->ctl->history);
+    }
 }
 
 void
@@ -155,6 +194,6 @@ history_feed_wait(const struct history_feed *feed)
 {
     if (feed->ctl->history) {
         history_wait(feed->ctl->history);
-        poll_timer_wait_until(feed->ports_since + PORTS_MS);
     }
+    poll_timer_wait_until(feed->ports_since + PORTS_MS);
 }

@@ -6,6 +6,7 @@
 /* The controller's command line; stagecoach-controller(8) describes it. */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "svec.h"
 
@@ -20,6 +21,7 @@ struct controller_options {
     struct svec rest;           /* Addresses of the HTTP server, or "none". */
     struct svec rest_clients;   /* CNs of certificates that are authorized. */
     char *history;              /* File, or NULL for no history. */
+    int64_t history_mib;        /* Limit of the file. */
     char *dbdir;                /* Directory of the databases, or NULL. */
     char *topology;             /* File, or NULL. */
     char *link_key;             /* File, or NULL: links are not probed. */

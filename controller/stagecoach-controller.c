@@ -418,7 +418,7 @@ main(int argc, char *argv[])
     control_register(&ctl);
     error = open_rest(&o, &ctl, &rest);
     if (!error && o.history) {
-        error = history_open(o.history, &ctl.history);
+        error = history_open(o.history, o.history_mib << 20, &ctl.history);
     }
     exit_on(error);
     feed = history_feed_create(&ctl);

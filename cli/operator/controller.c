@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -42,6 +43,7 @@ extern char **environ;
 
 struct controller_options {
     char *rundir, *dbdir, *policy, *tls;        /* Absolute. */
+    int64_t history_mib;                        /* Limit of the history. */
     char *address;              /* Address of this machine for other members
                                  * and agents; NULL: only unix sockets. */
     const char *name;           /* First positional argument, or NULL. */
@@ -152,6 +154,8 @@ add_files(const struct controller_options *o, const char *policy,
     svec_add_nocopy(argv, xasprintf("--unixctl=%s/controller.ctl", o->rundir));
     svec_add_nocopy(argv, xasprintf("--rest=unix:%s/rest.sock", o->rundir));
     svec_add_nocopy(argv, xasprintf("--history=%s/history.db", o->dbdir));
+    svec_add_nocopy(argv,
+                    xasprintf("--history-size=%" PRId64, o->history_mib));
     svec_add_nocopy(argv, xasprintf("--dbdir=%s", o->dbdir));
     svec_add_nocopy(argv, xasprintf("--members=%s", o->rundir));
     svec_add(argv, "-vconsole:warn");
@@ -441,8 +445,10 @@ static const struct option_row rows[] = {
       .help = "directory of sockets" },
     { "dbdir", OPTION_CUSTOM, AT(dbdir), .value = "DIR", .parse = set_path,
       .deflt = "/var/lib/stagecoach", .help = "directory of the databases" },
-    { "policy", OPTION_CUSTOM, AT(policy), .value = "FILE",
-      .parse = set_path, .help = "policy of the controller" },
+    { "history-size", OPTION_INTEGER, AT(history_mib), 1, 1 << 20, "MIB",
+      .deflt = "256", .help = "limit of the history in DIR, in MiB" },
+    { "policy", OPTION_CUSTOM, AT(policy), .value = "FILE", .parse = set_path,
+      .help = "policy of the controller" },
     { "address", OPTION_CUSTOM, AT(address), .value = "ADDRESS",
       .parse = set_address,
       .help = "address of this machine for agents and other members" },

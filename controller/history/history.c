@@ -5,6 +5,7 @@
 #include "controller/history/history.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +25,16 @@ VLOG_DEFINE_THIS_MODULE(history);
 #define WRITE_MS 1000           /* Time between two transactions. */
 #define PRUNE_MS 60000          /* Time between two deletions of old rows. */
 
-/* Version of the tables.  A file with another version is renamed. */
-#define USER_VERSION 1
+/* Version of the tables.  A file of version 1 gets what it lacks; one with
+ * another version is renamed. */
+#define USER_VERSION 2
 
 /* Rows of each table that history_shrink() deletes at once, and keeps. */
 #define SHRINK_ROWS 10000
 #define SHRINK_KEPT 1000
+
+/* Share of the limit that is left when it is exceeded. */
+#define CUT_TO 0.9
 
 static const char schema[] =
     "PRAGMA auto_vacuum = INCREMENTAL;"
@@ -39,6 +44,10 @@ static const char schema[] =
     "  began INTEGER NOT NULL, cojob TEXT NOT NULL, rung INTEGER NOT NULL,"
     "  policy TEXT NOT NULL, record TEXT NOT NULL);"
     "CREATE INDEX IF NOT EXISTS stage_at ON stage (at);"
+    "CREATE TABLE IF NOT EXISTS other (at INTEGER NOT NULL,"
+    "  began INTEGER NOT NULL, cojob TEXT NOT NULL, rung INTEGER NOT NULL,"
+    "  policy TEXT NOT NULL, record TEXT NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS other_at ON other (at);"
     "CREATE TABLE IF NOT EXISTS orders (at INTEGER NOT NULL,"
     "  policy TEXT NOT NULL, version INTEGER NOT NULL,"
     "  stages INTEGER NOT NULL, estimate_s REAL NOT NULL,"
@@ -46,11 +55,15 @@ static const char schema[] =
     "CREATE INDEX IF NOT EXISTS orders_at ON orders (at);"
     "CREATE TABLE IF NOT EXISTS port (at INTEGER NOT NULL,"
     "  port TEXT NOT NULL, ms INTEGER NOT NULL, bytes INTEGER NOT NULL,"
-    "  capacity_bps REAL NOT NULL);"
+    "  capacity_bps REAL NOT NULL, all_bytes INTEGER NOT NULL DEFAULT 0);"
     "CREATE INDEX IF NOT EXISTS port_at ON port (at);"
+    "CREATE TABLE IF NOT EXISTS cut (at INTEGER NOT NULL);"
     "PRAGMA user_version = " OVS_STRINGIZE(USER_VERSION) ";";
 
-enum table { STAGE, ORDERS, PORT, N_TABLES };
+static const char upgrade[] =
+    "ALTER TABLE port ADD COLUMN all_bytes INTEGER NOT NULL DEFAULT 0;";
+
+enum table { STAGE, OTHER, ORDERS, PORT, N_TABLES };
 
 static const struct table_class {
     const char *name;
@@ -62,19 +75,24 @@ static const struct table_class {
         "stage", "stages", "record, policy",
         "INSERT INTO stage VALUES (?, ?, ?, ?, ?, ?)",
     },
+    [OTHER] = {
+        "other", "others", "record, policy",
+        "INSERT INTO other VALUES (?, ?, ?, ?, ?, ?)",
+    },
     [ORDERS] = {
         "orders", "orders", "at, policy, version, stages, estimate_s, bound_s",
         "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)",
     },
     [PORT] = {
-        "port", "ports", "at, port, ms, bytes, capacity_bps",
-        "INSERT INTO port VALUES (?, ?, ?, ?, ?)",
+        "port", "ports", "at, port, ms, bytes, all_bytes, capacity_bps",
+        "INSERT INTO port VALUES (?, ?, ?, ?, ?, ?)",
     },
 };
 
 struct history {
     sqlite3 *db;
     char *file;
+    int64_t max_bytes; /* Of the file. */
     sqlite3_stmt *insert[N_TABLES];
     bool in_transaction;        /* Rows are to be committed. */
     long long next_write, next_prune;   /* time_msec(). */
@@ -127,8 +145,13 @@ open_tables(struct history *h)
     if (status == SQLITE_OK) {
         int version = user_version(h->db);
 
-        status = (version && version != USER_VERSION ? SQLITE_NOTADB
-                  : sqlite3_exec(h->db, schema, NULL, NULL, NULL));
+        status =
+            (version < 0 || version > USER_VERSION ? SQLITE_NOTADB
+             : version == 1 ? sqlite3_exec(h->db, upgrade, NULL, NULL, NULL)
+                            : SQLITE_OK);
+    }
+    if (status == SQLITE_OK) {
+        status = sqlite3_exec(h->db, schema, NULL, NULL, NULL);
     }
     for (int t = 0; status == SQLITE_OK && t < N_TABLES; t++) {
         status = sqlite3_prepare_v2(h->db, tables[t].insert, -1,
@@ -166,13 +189,14 @@ rename_file(const struct history *h)
 }
 
 char *
-history_open(const char *file, struct history **hp)
+history_open(const char *file, int64_t max_bytes, struct history **hp)
 {
     struct history *h = xzalloc(sizeof *h);
     char *error = NULL;
     int status;
 
     h->file = xstrdup(file);
+    h->max_bytes = max_bytes;
     h->opened = instant_now();
     status = open_tables(h);
     if (status == SQLITE_NOTADB || status == SQLITE_CORRUPT) {
@@ -237,7 +261,7 @@ end_row(struct history *h, sqlite3_stmt *stmt)
 void
 history_add_stage(struct history *h, const struct history_stage *s)
 {
-    sqlite3_stmt *stmt = begin_row(h, STAGE);
+    sqlite3_stmt *stmt = begin_row(h, s->announced ? STAGE : OTHER);
     char *record = json_to_string(s->record, JSSF_SORT);
 
     sqlite3_bind_int64(stmt, 1, s->ended);
@@ -274,6 +298,7 @@ history_add_port(struct history *h, const struct history_port *p)
     sqlite3_bind_int(stmt, 3, p->ms);
     sqlite3_bind_int64(stmt, 4, p->bytes);
     sqlite3_bind_double(stmt, 5, p->capacity_bps);
+    sqlite3_bind_int64(stmt, 6, p->all_bytes);
     end_row(h, stmt);
 }
 
@@ -287,24 +312,90 @@ age_clock(const struct history *h)
     return MIN(now.epoch_ms, h->opened.epoch_ms + (now.msec - h->opened.msec));
 }
 
+static int64_t
+query_integer(const struct history *h, const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    int64_t x = 0;
+
+    if (sqlite3_prepare_v2(h->db, sql, -1, &stmt, NULL) == SQLITE_OK
+        && sqlite3_step(stmt) == SQLITE_ROW) {
+        x = sqlite3_column_int64(stmt, 0);
+    }
+    sqlite3_finalize(stmt);
+    return x;
+}
+
+/* Deletes all rows up to 'at'. */
 static void
-prune(struct history *h)
+delete_until(struct history *h, int64_t at)
 {
     for (int t = 0; t < N_TABLES; t++) {
-        char *sql = xasprintf(
-            "DELETE FROM %s WHERE at < %lld"
-            " OR rowid <= (SELECT max(rowid) FROM %s) - %d",
-            tables[t].name, (long long) (age_clock(h) - HISTORY_MAX_AGE_MS),
-            tables[t].name, HISTORY_MAX_ROWS);
+        char *sql = xasprintf("DELETE FROM %s WHERE at <= %" PRId64,
+                              tables[t].name, at);
 
         execute(h, sql);
         free(sql);
     }
 }
 
+/* Notes that rows up to 'at' may be missing. */
+static void
+note_cut(struct history *h, int64_t at)
+{
+    char *sql = xasprintf("DELETE FROM cut; INSERT INTO cut "
+                          "VALUES (%" PRId64 ")",
+                          at);
+
+    execute(h, sql);
+    free(sql);
+}
+
+/* Deletes the oldest part of the time that the rows cover if the file has more
+ * than its limit. */
+static void
+cut(struct history *h)
+{
+    int64_t pages = query_integer(h, "PRAGMA page_count")
+                    - query_integer(h, "PRAGMA freelist_count");
+    int64_t bytes = pages * query_integer(h, "PRAGMA page_size");
+
+    if (bytes > h->max_bytes) {
+        int64_t first = query_integer(
+            h, "SELECT min(at) FROM (SELECT min(at) AS at FROM stage"
+               " UNION ALL SELECT min(at) FROM other"
+               " UNION ALL SELECT min(at) FROM orders"
+               " UNION ALL SELECT min(at) FROM port)");
+        double share = 1 - CUT_TO * h->max_bytes / bytes;
+        int64_t at = first + (age_clock(h) - first) * share;
+
+        delete_until(h, at);
+        note_cut(h, at);
+    }
+}
+
+static void
+prune(struct history *h)
+{
+    delete_until(h, age_clock(h) - HISTORY_MAX_AGE_MS);
+    cut(h);
+}
+
+/* Returns since when all tables have rows. */
+static int64_t
+complete_since(const struct history *h)
+{
+    return query_integer(h, "SELECT max(at) FROM (SELECT min(at) AS at"
+                            " FROM stage UNION ALL SELECT min(at) FROM other"
+                            " UNION ALL SELECT min(at) FROM orders"
+                            " UNION ALL SELECT min(at) FROM port)");
+}
+
 void
 history_shrink(struct history *h)
 {
+    int before = sqlite3_total_changes(h->db);
+
     commit(h);
     for (int t = 0; t < N_TABLES; t++) {
         char *sql = xasprintf(
@@ -316,6 +407,9 @@ history_shrink(struct history *h)
 
         execute(h, sql);
         free(sql);
+    }
+    if (sqlite3_total_changes(h->db) != before) {
+        note_cut(h, complete_since(h) - 1);
     }
     execute(h, "PRAGMA incremental_vacuum");
     execute(h, "PRAGMA wal_checkpoint(TRUNCATE)");

@@ -8,12 +8,15 @@
  * To compare policies, weeks of stages are needed; the controller's memory has
  * hours of them and ends with the process.  The history is a SQLite database
  * with one writer.  Rows are written once a second, so that an order never
- * waits for a disk.  Rows that are too old or too many are deleted.
+ * waits for a disk.  Rows that are too old are deleted, and the oldest ones
+ * while the file would be larger than its limit; until when that has removed
+ * some is kept, since what is left does not begin where a reader may expect.
  *
  * The controller works without a history.  A file that cannot be read is
  * renamed and replaced; a full disk only loses rows.
  *
- *    error = history_open("/var/lib/stagecoach/history.db", &history);
+ *    error = history_open("/var/lib/stagecoach/history.db", 256 << 20,
+ *                         &history);
  *    history_add_stage(history, &stage);
  *    for (;;) {
  *        history_run(history);
@@ -25,17 +28,20 @@
  *
  * Copies its input.  Main thread only; other processes may read the file. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct history;
 struct json;
 
-#define HISTORY_MAX_ROWS 200000         /* Of each table. */
+#define HISTORY_MAX_ROWS 200000 /* Of an answer. */
 #define HISTORY_MAX_AGE_MS (90LL * 24 * 3600 * 1000)
 
 /* A stage that has ended. */
 struct history_stage {
+    bool announced;             /* Otherwise of controller/model/unannounced.h.
+                                 */
     int64_t began, ended;       /* Epoch ms. */
     const char *cojob;
     int rung;
@@ -58,12 +64,14 @@ struct history_port {
     const char *port;           /* "h0:tx". */
     int ms;
     uint64_t bytes;             /* Of jobs. */
+    uint64_t all_bytes;         /* Of all, by the card; 0 if unknown. */
     double capacity_bps;
 };
 
-/* Returns NULL and stores the history, or returns an error message that the
+/* 'max_bytes' is the limit of the file without its log of about 4 MiB.
+ * Returns NULL and stores the history, or returns an error message that the
  * caller frees and stores NULL. */
-char *history_open(const char *file, struct history **);
+char *history_open(const char *file, int64_t max_bytes, struct history **);
 void history_close(struct history *);
 
 void history_add_stage(struct history *, const struct history_stage *);
@@ -78,7 +86,8 @@ void history_run(struct history *);
 void history_wait(const struct history *);
 
 /* Returns {KIND: [...]}: the last 'limit' rows after 'since', epoch ms, oldest
- * first.  'kind' is "stages", "orders" or "ports"; returns NULL for others.
+ * first.  'kind' is "stages", those that were announced, "others", "orders" or
+ * "ports"; returns NULL for others.
  * Includes rows that have not been written yet. */
 struct json *history_to_json(struct history *, const char *kind, int64_t since,
                              size_t limit);

@@ -9,6 +9,7 @@
 
 #include "base/stage-name.h"
 #include "controller/model/fabric.h"
+#include "controller/model/unannounced.h"
 #include "hash.h"
 #include "timeval.h"
 #include "util.h"
@@ -27,13 +28,38 @@ cluster_create(void)
     shash_init(&c->hosts);
     shash_init(&c->cojobs);
     shash_init(&c->jobs);
+    c->unannounced = unannounced_create();
     ovs_list_init(&c->ended);
     return c;
 }
 
-static void
+/* Returns a stage that has no jobs and is in no list. */
+struct stage *
+stage_create(const char *cojob, int rung, int64_t began)
+{
+    struct stage *stage = xzalloc(sizeof *stage);
+
+    stage->cojob_name = xstrdup(cojob);
+    stage->rung = rung;
+    stage->began = began;
+    stage->rank = -1;
+    shash_init(&stage->moved);
+    shash_init(&stage->parts);
+    return stage;
+}
+
+void
 stage_destroy(struct stage *stage)
 {
+    struct shash_node *node;
+
+    if (!stage) {
+        return;
+    }
+    SHASH_FOR_EACH (node, &stage->parts) {
+        shash_destroy_free_data(&((struct stage_part *) node->data)->moved);
+    }
+    shash_destroy_free_data(&stage->parts);
     shash_destroy_free_data(&stage->moved);
     free(stage->jobs);
     free(stage->cojob_name);
@@ -100,6 +126,7 @@ cluster_destroy(struct cluster *c)
     shash_destroy(&c->cojobs);
     shash_destroy(&c->jobs);
     destroy_stages(&c->ended);
+    unannounced_destroy(c->unannounced);
     SHASH_FOR_EACH (node, &c->hosts) {
         struct host *host = node->data;
 
@@ -394,17 +421,31 @@ stage_name(const struct stage *stage)
     return xasprintf(STAGE_NAME_FMT, stage->cojob_name, stage->rung);
 }
 
+/* Returns the entry of 'host' in 'moved', of a stage or of a part of it. */
 struct stage_bytes *
-stage_get_bytes(struct stage *stage, struct host *host)
+stage_get_bytes(struct shash *moved, struct host *host)
 {
-    struct stage_bytes *b = shash_find_data(&stage->moved, host->name);
+    struct stage_bytes *b = shash_find_data(moved, host->name);
 
     if (!b) {
         b = xzalloc(sizeof *b);
         b->host = host;
-        shash_add(&stage->moved, host->name, b);
+        shash_add(moved, host->name, b);
     }
     return b;
+}
+
+struct stage_part *
+stage_get_part(struct stage *stage, const char *job)
+{
+    struct stage_part *part = shash_find_data(&stage->parts, job);
+
+    if (!part) {
+        part = xzalloc(sizeof *part);
+        shash_init(&part->moved);
+        shash_add(&stage->parts, job, part);
+    }
+    return part;
 }
 
 /* The intent. */
@@ -607,15 +648,10 @@ cojob_put_stage(const struct cluster *c, struct cojob *cojob, int rung,
         if (ended || !cojob->running) {
             return NULL;
         }
-        stage = xzalloc(sizeof *stage);
+        stage = stage_create(cojob->name, rung, began);
         stage->cojob = cojob;
-        stage->cojob_name = xstrdup(cojob->name);
-        stage->rung = rung;
-        stage->began = began;
         stage->begin_ms = began_msec(c, began);
         stage->known_at = c->copied.msec;
-        stage->rank = -1;
-        shash_init(&stage->moved);
         ovs_list_push_back(&cojob->stages, &stage->node);
     }
     stage->seen = true;

@@ -45,6 +45,7 @@
 #include "wire/membership.h"
 
 struct fabric;
+struct unannounced;
 
 /* Directions of a host's uplink: ports "HOST:tx" and "HOST:rx". */
 enum direction { DIR_TX, DIR_RX, N_DIRS };
@@ -104,7 +105,10 @@ struct host {
     struct shim_counters shim;  /* Counters of its shim, for metrics. */
     uint64_t moved[N_DIRS];     /* Bytes of jobs since the controller
                                  * started. */
+    uint64_t carried[N_DIRS];   /* Those of all, by the cards' counters. */
+    uint64_t counted[N_DIRS];   /* The cards' counters, 0 if unknown. */
     uint64_t stored[N_DIRS];    /* Part of 'moved' that the history has. */
+    uint64_t stored_carried[N_DIRS]; /* The same of 'carried'. */
 };
 
 /* Last progress report from one source: the agent of a host, or clients of
@@ -123,6 +127,7 @@ struct job_traffic {
     long long at;               /* time_msec() of the last telemetry, 0 before
                                  * the first. */
     uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
+    double busy, waited;        /* The same, seconds. */
     uint64_t reports_refused;   /* The same for refused progress reports. */
     struct progress_source progress;    /* As the host's agent reported. */
     int64_t estimated;          /* Iterations that the agent has counted in the
@@ -254,11 +259,22 @@ struct stage {
     struct job **jobs;          /* Empty once in cluster's 'ended'. */
     size_t n_jobs, allocated_jobs;
     struct shash moved;         /* Host name -> struct stage_bytes. */
+    struct shash parts;         /* Name of a job -> struct stage_part. */
 };
 
+/* What was measured of jobs on a host. */
 struct stage_bytes {
     struct host *host;
-    uint64_t bytes[N_DIRS];     /* Moved by the stage's jobs. */
+    uint64_t bytes[N_DIRS];
+    double busy, waited; /* Seconds, of agent/progress/waiting.h; 0 if
+                          * not measured. */
+};
+
+/* What one job did in a stage. */
+struct stage_part {
+    int devices;        /* Processes that compute, by the intent; 0 if
+                         * unknown. */
+    struct shash moved; /* Host name -> struct stage_bytes. */
 };
 
 struct cojob {
@@ -286,6 +302,7 @@ struct cluster {
     struct shash hosts;         /* Name -> struct host. */
     struct shash cojobs;        /* Name -> struct cojob. */
     struct shash jobs;          /* "COJOB/JOB" -> struct job. */
+    struct unannounced *unannounced;
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
     int n_hosts;                /* 'index' of the next host. */
@@ -346,6 +363,9 @@ struct stage *cojob_find_stage(const struct cojob *, int rung, int64_t began);
 bool stage_is_running(const struct stage *);
 struct stage **cluster_running_stages(const struct cluster *, size_t *np);
 char *stage_name(const struct stage *);
-struct stage_bytes *stage_get_bytes(struct stage *, struct host *);
+struct stage *stage_create(const char *cojob, int rung, int64_t began);
+void stage_destroy(struct stage *);
+struct stage_bytes *stage_get_bytes(struct shash *moved, struct host *);
+struct stage_part *stage_get_part(struct stage *, const char *job);
 
 #endif /* controller/model/cluster.h */

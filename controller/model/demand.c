@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "controller/model/telemetry-report.h"
+#include "controller/model/unannounced.h"
 #include "openvswitch/vlog.h"
 #include "order/order.h"
 #include "timeval.h"
@@ -151,21 +152,33 @@ update_average(const struct job *job, struct job_traffic *t)
 }
 
 static void
-add_bytes(struct stage *stage, struct job_traffic *t,
-          const uint64_t delta[N_DIRS], double share)
+add_share(struct shash *moved, const struct stage_bytes *delta, double share)
 {
-    struct stage_bytes *b = stage_get_bytes(stage, t->host);
+    struct stage_bytes *b = stage_get_bytes(moved, delta->host);
 
     for (int dir = 0; dir < N_DIRS; dir++) {
-        b->bytes[dir] += delta[dir] * share;
+        b->bytes[dir] += delta->bytes[dir] * share;
     }
+    b->busy += delta->busy * share;
+    b->waited += delta->waited * share;
 }
 
-/* Adds the bytes since the last telemetry to the job's stage.  If the stage
- * began meanwhile, the previous stage gets its part, by time. */
+static void
+add_bytes(struct stage *stage, const struct job *job,
+          const struct stage_bytes *delta, double share)
+{
+    struct stage_part *part = stage_get_part(stage, job->name);
+
+    part->devices = MAX(part->devices, demand_devices(job));
+    add_share(&part->moved, delta, share);
+    add_share(&stage->moved, delta, share);
+}
+
+/* Adds what was counted since the last telemetry to the job's stage.  If the
+ * stage began meanwhile, the previous stage gets its part, by time. */
 static void
 add_to_stage(struct job *job, struct job_traffic *t,
-             const uint64_t delta[N_DIRS], long long now)
+             const struct stage_bytes *delta, long long now)
 {
     struct stage *stage = job->stage;
     double share = 1;
@@ -176,34 +189,41 @@ add_to_stage(struct job *job, struct job_traffic *t,
     if (t->known && t->at < stage->begin_ms && stage->begin_ms < now) {
         share = (double) (now - stage->begin_ms) / (now - t->at);
         if (job->previous) {
-            add_bytes(job->previous, t, delta, 1 - share);
+            add_bytes(job->previous, job, delta, 1 - share);
         }
     }
-    add_bytes(stage, t, delta, share);
-    job->sent += delta[DIR_TX] * share;
+    add_bytes(stage, job, delta, share);
+    job->sent += delta->bytes[DIR_TX] * share;
 }
 
 static void
-count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
-            bool base_is_zero)
+count_bytes(struct job *job, struct job_traffic *t,
+            const struct telemetry_job *now, bool base_is_zero)
 {
-    bool fell = now[DIR_TX] < t->bytes[DIR_TX]
-                || now[DIR_RX] < t->bytes[DIR_RX];
-    uint64_t delta[N_DIRS] = { now[DIR_TX] - t->bytes[DIR_TX],
-                               now[DIR_RX] - t->bytes[DIR_RX] };
+    bool fell =
+        now->tx_bytes < t->bytes[DIR_TX] || now->rx_bytes < t->bytes[DIR_RX];
+    const struct stage_bytes delta = {
+        .host = t->host,
+        .bytes = { now->tx_bytes - t->bytes[DIR_TX],
+                   now->rx_bytes - t->bytes[DIR_RX] },
+        .busy = MAX(0, now->busy - t->busy),
+        .waited = MAX(0, now->waited - t->waited)
+    };
 
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
-        add_to_stage(job, t, delta, time_msec());
-        job->moved += delta[DIR_TX] + delta[DIR_RX];
-        t->host->moved[DIR_TX] += delta[DIR_TX];
-        t->host->moved[DIR_RX] += delta[DIR_RX];
+        add_to_stage(job, t, &delta, time_msec());
+        job->moved += delta.bytes[DIR_TX] + delta.bytes[DIR_RX];
+        t->host->moved[DIR_TX] += delta.bytes[DIR_TX];
+        t->host->moved[DIR_RX] += delta.bytes[DIR_RX];
     } else {
         t->mark_iteration = -1;
     }
     t->known = true;
     t->at = time_msec();
-    t->bytes[DIR_TX] = now[DIR_TX];
-    t->bytes[DIR_RX] = now[DIR_RX];
+    t->bytes[DIR_TX] = now->tx_bytes;
+    t->bytes[DIR_RX] = now->rx_bytes;
+    t->busy = now->busy;
+    t->waited = now->waited;
 }
 
 /* Discards the measurements that were based on estimated iterations, when
@@ -391,11 +411,13 @@ learn_job(struct cluster *c, struct host *host,
           const struct telemetry_job *tj, bool first)
 {
     struct job *job = shash_find_data(&c->jobs, tj->name);
-    uint64_t now[N_DIRS] = { tj->tx_bytes, tj->rx_bytes };
     struct job_traffic *t;
     bool recounted;
 
-    if (!job || !admit(c, host, job, &tj->claim, &first)) {
+    if (!job) {
+        unannounced_learn(c->unannounced, host, tj, first, time_msec());
+        return;
+    } else if (!admit(c, host, job, &tj->claim, &first)) {
         return;
     }
     t = job_get_traffic(job, host);
@@ -414,8 +436,9 @@ learn_job(struct cluster *c, struct host *host,
     }
     if (!t->known) {
         t->bytes[DIR_TX] = t->bytes[DIR_RX] = 0;
+        t->busy = t->waited = 0;
     }
-    count_bytes(job, t, now, !first);
+    count_bytes(job, t, tj, !first);
     learn_remotes(c, tj, t);
     t->burst_period = tj->period;
     t->burst_bytes = tj->burst_bytes;
@@ -426,6 +449,18 @@ learn_job(struct cluster *c, struct host *host,
     demand_progress(c, job, &t->progress, tj->iteration, tj->metric,
                     tj->value, time_msec());
     update_average(job, t);
+}
+
+/* Counts what the host's cards have carried since its last message. */
+static void
+count_ports(struct host *host, const uint64_t now[N_DIRS], bool first)
+{
+    for (int dir = 0; dir < N_DIRS; dir++) {
+        if (!first && now[dir] > host->counted[dir]) {
+            host->carried[dir] += now[dir] - host->counted[dir];
+        }
+        host->counted[dir] = now[dir];
+    }
 }
 
 /* Handles a telemetry message of an agent.  'first' is true for the first
@@ -439,6 +474,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     struct host *host = cluster_get_host(c, r->host);
 
     host_set_ports(c, host, &r->ports);
+    count_ports(host, r->port_bytes, first);
     host_set_applied(host, r->applied);
     if (!first && r->jobs_refused > host->jobs_refused) {
         host->refused_at = time_msec();

@@ -17,6 +17,7 @@
 
 #define MAX_PERIOD_S 86400      /* Longest burst period. */
 #define MAX_BURST_BYTES 1e15
+#define MAX_BUSY_S 1e10
 
 /* Returns the count 'name', or 'missing' if there is no such member; -1 for
  * 'missing' means that the member is optional. */
@@ -157,6 +158,8 @@ parse_job(const struct json *json, struct telemetry_job *job)
     job->claim = parse_claim(&p);
     job->tx_bytes = parse_count(&p, "tx_bytes", 0);
     job->rx_bytes = parse_count(&p, "rx_bytes", 0);
+    job->busy = optional_real(&p, "busy_s", MAX_BUSY_S);
+    job->waited = optional_real(&p, "waited_s", MAX_BUSY_S);
     job->reports_refused = MAX(parse_count(&p, "reports_refused", -1), 0);
     job->period = optional_real(&p, "period_s", MAX_PERIOD_S);
     job->burst_bytes = optional_real(&p, "burst_bytes", MAX_BURST_BYTES);
@@ -215,6 +218,8 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
 
         ovsdb_parser_init(&p, node->data, "port");
         capacity = ovsdb_parser_member(&p, "capacity_bps", OP_INTEGER);
+        r->port_bytes[0] += MAX(parse_count(&p, "tx_bytes", -1), 0);
+        r->port_bytes[1] += MAX(parse_count(&p, "rx_bytes", -1), 0);
         if (!is_name(node->name, strlen(node->name))) {
             ovsdb_parser_raise_error(&p, "a port's name is not a name");
         } else if (capacity && (capacity->integer < 1000

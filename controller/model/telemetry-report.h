@@ -39,6 +39,9 @@ struct telemetry_job {
     double period;              /* Seconds between two bursts, 0 if unknown. */
     uint64_t burst_bytes;       /* Of one burst, 0 if unknown. */
     double duty;                /* Duration of a burst by the period. */
+    double busy, waited;        /* Seconds of bursts, and the part of them that
+                                 * the job waited, since the agent started; 0
+                                 * if unknown. */
     uint64_t reports_refused;   /* Progress reports of other processes, which
                                  * the agent has refused. */
     int64_t iteration;          /* Reported by the job, at most
@@ -60,6 +63,8 @@ struct telemetry_report {
     int64_t applied;            /* Version of the order that is applied. */
     uint64_t jobs_refused;      /* By the agent since it started. */
     struct simap ports;         /* Port name -> kbit/s. */
+    uint64_t port_bytes[2];     /* Sent and received by all ports since the
+                                 * agent started; 0 if unknown. */
     uint64_t ip_bytes;          /* IP bytes sent since the agent started. */
     uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
     int64_t queued_bytes;       /* Queued in the shim, -1 if unknown. */

@@ -290,8 +290,9 @@ control_history(const struct controller *ctl, const char *kind,
                        "allowed");
     }
     *json = history_to_json(ctl->history, kind, at, rows);
-    return *json ? NULL : xstrdup("not a kind of history, stages, orders and "
-                                  "ports are allowed");
+    return *json ? NULL
+                 : xstrdup("not a kind of history, stages, others, "
+                           "orders and ports are allowed");
 }
 
 /* Appends the names of connected hosts that have not applied their order to

@@ -152,7 +152,7 @@ bounds_what_has_ended(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct job *job = shash_find_data(&f->c->jobs, jobs[i]);
 
-        stage_get_bytes(job->stage, cluster_get_host(f->c, "h0"))
+        stage_get_bytes(&job->stage->moved, cluster_get_host(f->c, "h0"))
             ->bytes[DIR_TX] = bytes[i];
     }
     give(f, "00", (int64_t[]) { 300, 100 }, (int64_t[]) { now, now });
@@ -176,7 +176,7 @@ stages_can_be_replayed(void **state)
 
     give(f, "001", (int64_t[]) { 300, 100, 1 }, NULL);
     assert_true(decide_run(f->d, 1000));
-    b = stage_get_bytes(find_job(f, "a/j")->stage,
+    b = stage_get_bytes(&find_job(f, "a/j")->stage->moved,
                         cluster_get_host(f->c, "h0"));
     b->bytes[DIR_TX] = 125000000;
     b->bytes[DIR_RX] = 7;
@@ -246,6 +246,45 @@ an_ended_stage_has_its_iterations_and_computing(void **state)
     job->iteration = 420;
     give_rung(f, 1, 1000, 500, true);
     assert_ended(f, 1, 110, 0.029);
+}
+
+/* Of its 500 ms, the job was in bursts for 440 ms at its busier host, in 300
+ * iterations: that leaves 0.2 ms for computing.  At the other host it was
+ * silent for longer, because it waited for the busier one. */
+static void
+an_ended_stage_has_what_its_jobs_did(void **state)
+{
+    struct fixture *f = *state;
+    struct stage_part *part;
+    struct json *json, *job;
+    char *text;
+
+    give_rung(f, 0, 0, 300, false);
+    part = stage_get_part(find_job(f, "a/j")->stage, "j");
+    part->devices = 3;
+    *stage_get_bytes(&part->moved, cluster_get_host(f->c, "h0")) =
+        (struct stage_bytes){ .host = cluster_get_host(f->c, "h0"),
+                              .bytes = { 9000, 4 },
+                              .busy = 0.44,
+                              .waited = 0.3 };
+    *stage_get_bytes(&part->moved, cluster_get_host(f->c, "h1")) =
+        (struct stage_bytes){ .host = cluster_get_host(f->c, "h1"),
+                              .bytes = { 0, 8000 },
+                              .busy = 0.1,
+                              .waited = 0.05 };
+    find_job(f, "a/j")->iteration = 300;
+    give_rung(f, 0, 0, 300, true);
+    assert_ended(f, 0, 300, 0.0002);
+
+    json = stage_history_ended(f->c, 10);
+    job = shash_find_data(json_object(json), "stages");
+    job = shash_find_data(json_object(job->array.elems[0]), "jobs");
+    text = json_to_string(job, JSSF_SORT);
+    assert_string_equal(text, "[{\"bytes\":{\"h0:rx\":4,\"h0:tx\":9000,"
+                              "\"h1:rx\":8000},\"devices\":3,\"hosts\":2,"
+                              "\"job\":\"j\",\"waited_s\":0.3}]");
+    free(text);
+    json_destroy(json);
 }
 
 /* An exchange, then, without computing. */
@@ -406,6 +445,7 @@ main(void)
         TEST(bounds_what_has_ended),
         TEST(stages_can_be_replayed),
         TEST(an_ended_stage_has_its_iterations_and_computing),
+        TEST(an_ended_stage_has_what_its_jobs_did),
         TEST(an_ended_stage_without_reports_has_one_iteration),
         TEST(explains_a_place),
         TEST(the_certificate_is_of_the_network_alone),

@@ -63,7 +63,7 @@ static struct history *
 open_history(const struct place *p)
 {
     struct history *h;
-    char *error = history_open(p->file, &h);
+    char *error = history_open(p->file, INT64_MAX, &h);
 
     if (error) {
         fail_msg("%s", error);
@@ -78,10 +78,15 @@ add_stage(struct history *h, int64_t ended)
         "{\"cojob\": \"a\", \"rung\": 0, \"demand\": {\"h0:tx\": 1.5}}");
 
     json_object_put(record, "ended", json_integer_create(ended));
-    history_add_stage(h, &(struct history_stage) {
-        .began = ended - 1000, .ended = ended, .cojob = "a", .rung = 0,
-        .policy = "stage", .record = record,
-    });
+    history_add_stage(h, &(struct history_stage){
+                             .announced = true,
+                             .began = ended - 1000,
+                             .ended = ended,
+                             .cojob = "a",
+                             .rung = 0,
+                             .policy = "stage",
+                             .record = record,
+                         });
     json_destroy(record);
 }
 
@@ -227,6 +232,83 @@ test_shrinks(void **state)
     free(oldest);
 }
 
+static int64_t
+query(const struct place *p, const char *sql)
+{
+    sqlite3_stmt *stmt;
+    int64_t x = 0;
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(p->file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    if (sqlite3_step(stmt) == SQLITE_ROW) {
+        x = sqlite3_column_int64(stmt, 0);
+    }
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return x;
+}
+
+/* Of 80 days of rows, the last ones stay that have place, and the file says
+ * from when on it is complete. */
+static void
+test_keeps_its_limit(void **state)
+{
+    const struct place *p = *state;
+    int64_t now = time_wall_msec(), day = 24 * 3600 * 1000, first, cut;
+    struct history *h = open_history(p);
+    char *error;
+
+    for (int i = 0; i < 8000; i++) {
+        add_stage(h, now - 80 * day + i * day / 100);
+    }
+    history_close(h);
+    assert_true(size_of(p->file) > 768 << 10);
+    assert_int_equal(query(p, "SELECT max(at) FROM cut"), 0);
+
+    error = history_open(p->file, 512 << 10, &h);
+    assert_null(error);
+    add_stage(h, now);
+    history_run(h);
+    history_close(h);
+    first = query(p, "SELECT min(at) FROM stage");
+    cut = query(p, "SELECT max(at) FROM cut");
+    assert_in_range(cut, now - 79 * day, now - 20 * day);
+    assert_in_range(first, cut + 1, cut + day / 100);
+    assert_true(
+        (query(p, "PRAGMA page_count") - query(p, "PRAGMA freelist_count"))
+            * query(p, "PRAGMA page_size")
+        <= 512 << 10);
+}
+
+/* A file of the version before gets what it lacks, and keeps its rows. */
+static void
+test_upgrades(void **state)
+{
+    const struct place *p = *state;
+    struct history *h = open_history(p);
+
+    add_stage(h, time_wall_msec());
+    history_close(h);
+    query(p, "ALTER TABLE port DROP COLUMN all_bytes");
+    query(p, "DROP TABLE cut");
+    query(p, "PRAGMA user_version = 1");
+    h = open_history(p);
+    history_add_port(h, &(struct history_port){
+                            .at = time_wall_msec(),
+                            .port = "h1:rx",
+                            .ms = 60000,
+                            .bytes = 123,
+                            .all_bytes = 130,
+                            .capacity_bps = 1e9,
+                        });
+    expect(history_to_json(h, "ports", 0, 10), "ports", 1, "all_bytes", "130");
+    expect(history_to_json(h, "stages", 0, 10), "stages", 1, "rung", "0");
+    history_close(h);
+    assert_int_equal(query(p, "SELECT count(*) FROM cut"), 0);
+    assert_int_equal(query(p, "PRAGMA user_version"), 2);
+}
+
 static void
 expect_put_aside(const struct place *p)
 {
@@ -273,7 +355,7 @@ test_no_folder(void **state)
     const struct place *p = *state;
     char *file = xasprintf("%s/none/history.db", p->folder);
     struct history *h;
-    char *error = history_open(file, &h);
+    char *error = history_open(file, INT64_MAX, &h);
 
     assert_null(h);
     assert_non_null(strstr(error, "/none/history.db: cannot be opened as "
@@ -293,6 +375,8 @@ main(void)
         TEST(test_orders_and_ports),
         TEST(test_forgets),
         TEST(test_shrinks),
+        TEST(test_keeps_its_limit),
+        TEST(test_upgrades),
         TEST(test_garbage_is_put_aside),
         TEST(test_other_programs_is_put_aside),
         TEST(test_no_folder),

@@ -51,6 +51,7 @@ struct fixture {
     struct stage *stage;
     int64_t began, stage_began; /* Epoch ms. */
     int64_t counted;            /* What hosts count, -1 if they cannot. */
+    double waited;              /* Seconds that the job has waited. */
     bool over;                  /* The job has ended. */
     struct membership_claim claim;      /* Of the processes of the job. */
 };
@@ -104,13 +105,21 @@ learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
       int64_t iteration, bool first)
 {
     struct telemetry_job tj = {
-        .name = CONST_CAST(char *, "asha/t0"), .tx_bytes = tx,
-        .rx_bytes = rx, .iteration = iteration, .estimated = f->counted,
+        .name = CONST_CAST(char *, "asha/t0"),
+        .tx_bytes = tx,
+        .rx_bytes = rx,
+        .busy = 2 * f->waited,
+        .waited = f->waited,
+        .iteration = iteration,
+        .estimated = f->counted,
         .claim = f->claim,
     };
     struct telemetry_report r = {
         .host = CONST_CAST(char *, host),
-        .state = CONST_CAST(char *, "fair"), .jobs = &tj, .n_jobs = 1,
+        .state = CONST_CAST(char *, "fair"),
+        .jobs = &tj,
+        .n_jobs = 1,
+        .port_bytes = { 2 * tx, 2 * rx },
     };
 
     simap_init(&r.ports);
@@ -142,8 +151,8 @@ demand(struct fixture *f, const char *host, enum direction dir)
 static uint64_t
 moved(struct fixture *f, const char *host, enum direction dir)
 {
-    return stage_get_bytes(f->stage, cluster_get_host(f->c,
-                                                      host))->bytes[dir];
+    return stage_get_bytes(&f->stage->moved, cluster_get_host(f->c, host))
+        ->bytes[dir];
 }
 
 static void
@@ -157,6 +166,28 @@ begins_with_the_parameter_server_formula(void **state)
     assert_float_equal(demand(f, "h0", DIR_RX), second, 1e-9);
     assert_float_equal(demand(f, "h1", DIR_TX), second, 1e-9);
     assert_float_equal(demand(f, "h2", DIR_RX), second, 1e-9);
+}
+
+/* What a host has counted of a job, and of its card, goes to the stage. */
+static void
+keeps_what_each_job_of_a_stage_did(void **state)
+{
+    struct fixture *f = *state;
+    struct stage_part *part;
+    struct stage_bytes *b;
+
+    f->waited = 5;
+    learn(f, "h0", 500, 0, 0, true);
+    f->waited = 7;
+    learn(f, "h0", 900, 100, 1, false);
+    part = shash_find_data(&f->stage->parts, "t0");
+    assert_int_equal(part->devices, 2);
+    b = shash_find_data(&part->moved, "h0");
+    assert_int_equal(b->bytes[DIR_TX], 400);
+    assert_float_equal(b->waited, 2, 1e-9);
+    assert_float_equal(b->busy, 4, 1e-9);
+    assert_int_equal(cluster_get_host(f->c, "h0")->carried[DIR_TX], 800);
+    assert_int_equal(cluster_get_host(f->c, "h0")->moved[DIR_TX], 400);
 }
 
 static void
@@ -715,6 +746,8 @@ main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             begins_with_the_parameter_server_formula, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keeps_what_each_job_of_a_stage_did,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(measures_bytes_per_iteration, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(

@@ -162,7 +162,7 @@ a_stage_without_traffic_is_idle_if_its_bytes_can_be_seen(void **state)
     y->progress.mark_at = now; /* It has made progress. */
     assert_int_equal(stage_find_idle(f->stage, now), STAGE_BUSY);
     y->progress.mark_at = 0;
-    stage_get_bytes(f->stage, f->x->host)->bytes[DIR_RX] = 1;
+    stage_get_bytes(&f->stage->moved, f->x->host)->bytes[DIR_RX] = 1;
     assert_int_equal(stage_find_idle(f->stage, now), STAGE_BUSY);
 }
 

@@ -37,16 +37,19 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     struct telemetry_report *r;
 
     assert_null(parse(
-        MESSAGE("h0", "{\"uplink\": {\"tx_bytes\": 1, \"rx_bytes\": 2,"
+        MESSAGE("h0",
+                "{\"uplink\": {\"tx_bytes\": 1, \"rx_bytes\": 2,"
                 " \"capacity_bps\": 50000000}}",
                 "[{\"job\": \"asha/t0\", \"tx_bytes\": 5, \"rx_bytes\": 6,"
                 " \"period_s\": 0.4, \"burst_bytes\": 9000, \"duty\": 1,"
+                " \"busy_s\": 3.5, \"waited_s\": 1.25,"
                 " \"iteration\": 12, \"stage\": 0, \"metric\": \"loss\","
                 " \"value\": 0.41},"
                 " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8,"
                 " \"sent_to\": [{\"remote\": \"10.77.0.3\", \"bytes\": 5}],"
                 " \"counted\": 3}]",
-                BYTES), &r));
+                BYTES),
+        &r));
     assert_string_equal(r->host, "h0");
     assert_string_equal(r->state, "ordered");
     assert_int_equal(r->applied, 17);
@@ -70,6 +73,11 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_true(r->jobs[0].period == 0.4);
     assert_int_equal(r->jobs[0].burst_bytes, 9000);
     assert_true(r->jobs[0].duty == 1);
+    assert_true(r->jobs[0].busy == 3.5);
+    assert_true(r->jobs[0].waited == 1.25);
+    assert_true(r->jobs[1].waited == 0);
+    assert_int_equal(r->port_bytes[0], 1);
+    assert_int_equal(r->port_bytes[1], 2);
     assert_true(r->jobs[1].period == 0);
     assert_int_equal(r->jobs[0].estimated, -1);
     assert_int_equal(r->jobs[1].iteration, -1);
