@@ -33,8 +33,9 @@
 static const char *const fabric_names[] = { "ovs", "bridge", NULL };
 static const char *const datapath_names[] = { "userspace", "kernel", NULL };
 static const char *const queue_names[] = { "strict", "fifo", "ecn", NULL };
-static const char *const actuator_names[] = { "shim", "bpf", NULL };
-static const char *const host_names[] = { "shim", "bpf", "none", NULL };
+static const char *const actuator_names[] = { "shim", "bpf", "observe", NULL };
+static const char *const host_names[] = { "shim", "bpf", "observe", "none",
+                                          NULL };
 
 static const char *const scenario_words[] = {
     [WORD_RANK] = "rank", [WORD_WORLD] = "world", [WORD_HOSTS] = "hosts",
@@ -178,12 +179,15 @@ scenario_actuators_to_string(const struct scenario *s)
 {
     int shim = scenario_n_actuators(s, ACTUATOR_SHIM);
     int bpf = scenario_n_actuators(s, ACTUATOR_BPF);
+    int observe = scenario_n_actuators(s, ACTUATOR_OBSERVE);
 
     return (shim == s->n_hosts  ? message("%s", "")
             : bpf == s->n_hosts ? message(", BPF in place of shims")
-                                : message(", %d with shims, %d with BPF, %d "
-                                          "with neither",
-                                          shim, bpf, s->n_hosts - shim - bpf));
+            : observe == s->n_hosts
+                ? message(", observed only")
+                : message(", %d with shims, %d with BPF, "
+                          "%d with neither",
+                          shim, bpf, s->n_hosts - shim - bpf));
 }
 
 /* Reads the optional members "random_placements" and "random_searches", of

@@ -74,9 +74,10 @@ enum port_queues {
 
 /* What marks and orders the traffic of a host. */
 enum host_actuator {
-    ACTUATOR_SHIM, /* A shim before its uplink. */
-    ACTUATOR_BPF,  /* The kernel, by programs and queues of the agent. */
-    ACTUATOR_NONE, /* Nothing: the host has no agent. */
+    ACTUATOR_SHIM,    /* A shim before its uplink. */
+    ACTUATOR_BPF,     /* The kernel, by programs and queues of the agent. */
+    ACTUATOR_OBSERVE, /* Nothing: the agent's programs only count. */
+    ACTUATOR_NONE,    /* Nothing: the host has no agent. */
 };
 
 struct search_spec;

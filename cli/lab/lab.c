@@ -61,9 +61,10 @@ static const struct option_row rows[] = {
     { "congestion", OPTION_TEXT, AT(congestion), .value = "NAME",
       .shown = "that of the kernel",
       .help = "TCP congestion control of the hosts, such as cubic" },
-    { "actuator", OPTION_CHOICE, AT(actuator), .value = "shim|bpf",
+    { "actuator", OPTION_CHOICE, AT(actuator), .value = "shim|bpf|observe",
       .shown = "that of the scenario",
-      .help = "what orders the traffic of a host: a shim, or the kernel" },
+      .help = "what orders the traffic of a host: a shim, the kernel, or "
+              "nothing, while its agent counts" },
     { "keep", OPTION_FLAG, AT(keep),
       .help = "run: keep all logs in DIR/logs" },
     { "ha", OPTION_FLAG, AT(ha),
@@ -220,10 +221,10 @@ set_actuator(struct scenario *s, enum host_actuator actuator, const char *file)
     for (int i = 0; i < s->n_hosts; i++) {
         s->actuators[i] = actuator;
     }
-    if (actuator == ACTUATOR_BPF && s->cc == SCENARIO_CC_ON) {
-        return xasprintf("--actuator: bpf has no shims, which \"cc\": true of "
+    if (actuator != ACTUATOR_SHIM && s->cc == SCENARIO_CC_ON) {
+        return xasprintf("--actuator: %s has no shims, which \"cc\": true of "
                          "%s needs; expected shim",
-                         file);
+                         actuator == ACTUATOR_BPF ? "bpf" : "observe", file);
     }
     return NULL;
 }

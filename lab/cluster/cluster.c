@@ -420,6 +420,8 @@ start_controller(const struct cluster *c, int i, const char *policy_file)
     add_option(&argv, "--telemetry", xasprintf("punix:%s", telemetry));
     add_option(&argv, "--rest", xasprintf("unix:%s", rest));
     add_option(&argv, "--policy", xstrdup(policy_file));
+    add_option(&argv, "--history",
+               xasprintf("%s/log/%s.db", plan->rundir, name));
     if (plan_has_topology(plan)) {
         add_option(&argv, "--topology", leaf_spine_topology(plan));
     } else if (plan_uses_ovs(plan)) {
@@ -499,21 +501,26 @@ static void
 add_actuator(struct svec *argv, const struct plan *plan,
              const struct plan_host *host)
 {
-    bool has_shim = host->actuator == ACTUATOR_SHIM;
+    static const char *const names[] = { [ACTUATOR_SHIM] = "shim",
+                                         [ACTUATOR_BPF] = "bpf",
+                                         [ACTUATOR_OBSERVE] = "observe" };
 
-    add_option(argv, "--actuator", xstrdup(has_shim ? "shim" : "bpf"));
+    add_option(argv, "--actuator", xstrdup(names[host->actuator]));
     add_option(argv, "--uplink", xstrdup("eth0"));
     add_option(argv, "--pins", xstrdup(host->pins));
     add_option(argv, "--kernel-cgroup", xstrdup(host->cgroup));
-    if (has_shim) {
+    if (host->actuator == ACTUATOR_SHIM) {
         add_option(argv, "--shim", xstrdup(host->shim));
         add_option(argv, "--bypass",
                    xasprintf("%s:host,uplink", host->node_ns));
     } else {
+        add_option(argv, "--rate", get_rate(plan));
+    }
+    if (host->actuator == ACTUATOR_BPF) {
         char *rate = get_rate(plan);
 
         add_option(argv, "--tc", xasprintf("eth0:%s", rate));
-        add_option(argv, "--rate", rate);
+        free(rate);
     }
 }
 
@@ -774,15 +781,22 @@ cluster_wait(struct cluster *c)
     }
 }
 
-/* Returns NULL or a message about what could not be removed. */
-char *
-cluster_down(struct cluster *c)
+/* Stops the daemons; their files stay until cluster_down(). */
+void
+cluster_stop(struct cluster *c)
 {
     if (c->sv) {
         supervisor_stop(c->sv);
         supervisor_destroy(c->sv);
         c->sv = NULL;
     }
+}
+
+/* Returns NULL or a message about what could not be removed. */
+char *
+cluster_down(struct cluster *c)
+{
+    cluster_stop(c);
     return clean(c->plan, c->plan->rundir);
 }
 

@@ -39,6 +39,7 @@ pid_t cluster_holder(const struct plan *, char **rundirp);
 char *cluster_up(struct cluster *, const char *policy_file);
 char *cluster_run(struct cluster *);
 void cluster_wait(struct cluster *);
+void cluster_stop(struct cluster *);
 char *cluster_down(struct cluster *);
 
 unsigned int cluster_restarts(const struct cluster *);

@@ -279,7 +279,7 @@ set_up_host(const struct plan *plan, int i)
     error = set_up_namespace(ns, &ds, names);
     if (!error && !is_uplink) {
         error = set_up_node(plan, i);
-    } else if (!error && !plan_has_agent(plan, i)) {
+    } else if (!error && !plan_orders_with(plan, i, ACTUATOR_BPF)) {
         error = limit_uplink(plan, ns, "eth0");
     }
     return error;

@@ -377,6 +377,7 @@ policy_run(struct cluster *cluster, const struct plan *plan,
     }
     say_status_end();
     if (log_dir) {
+        cluster_stop(cluster); /* The history is complete. */
         copy_logs(plan, log_dir);
     }
     error2 = cluster_down(cluster);

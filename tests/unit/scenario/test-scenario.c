@@ -160,7 +160,7 @@ refuses_what_orders_no_traffic(void **state OVS_UNUSED)
     assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
                         " \"actuator\": \"xdp\", " TAIL(ONE),
                    "s.json: /actuator: \"xdp\" is not one of \"shim\", "
-                   "\"bpf\"");
+                   "\"bpf\", \"observe\"");
     assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
                         " \"actuator\": \"bpf\", \"cc\": true, " TAIL(ONE),
                    "s.json: /cc: true is of shims, with the actuator \"bpf\" "
@@ -171,7 +171,7 @@ refuses_what_orders_no_traffic(void **state OVS_UNUSED)
     assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
                         " \"actuator\": [\"bpf\", \"xdp\"], " TAIL(ONE),
                    "s.json: /actuator/1: \"xdp\" is not one of \"shim\", "
-                   "\"bpf\", \"none\"");
+                   "\"bpf\", \"observe\", \"none\"");
     assert_refused(HEAD "\"hosts\": 2, \"rate\": \"50Mbit\","
                         " \"actuator\": [\"none\", \"none\"], " TAIL(ONE),
                    "s.json: /actuator: no host has an agent, at least one "
@@ -194,6 +194,16 @@ reads_an_actuator_of_each_host(void **state OVS_UNUSED)
     assert_int_equal(s->actuators[2], ACTUATOR_BPF);
     text = scenario_actuators_to_string(s);
     assert_string_equal(text, ", 1 with shims, 1 with BPF, 1 with neither");
+    free(text);
+    scenario_destroy(s);
+
+    assert_null(scenario_from_string("s.json",
+                                     HEAD
+                                     "\"hosts\": 2, \"rate\": \"50Mbit\","
+                                     " \"actuator\": \"observe\", " TAIL(ONE),
+                                     NULL, &s));
+    text = scenario_actuators_to_string(s);
+    assert_string_equal(text, ", observed only");
     free(text);
     scenario_destroy(s);
 }
