@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks what outlives an agent that orders in the kernel.  While the agent is
-# killed and started again no packet is lost, no packet of the job has another
-# DSCP, and the next agent knows the job of the sockets that are there.  Without
-# a next agent the order ends with the lease, and the kernel goes on to count.
-# "--unload" removes everything while the job runs.
+# killed or ended, and started again, no packet is lost, no packet of the job has
+# another DSCP, and the next agent knows the job of the sockets that are there.
+# Without a next agent the order ends with the lease, and soon if the agent was
+# ended, and the kernel goes on to count.  "--unload" removes everything while
+# the job runs.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -94,6 +95,14 @@ kill_agent() {
 }
 restart_agent() {
     kill_agent
+    start_agent
+}
+end_agent() {
+    kill $agent
+    wait $agent || fail "the agent's exit status is $?"
+}
+replace_agent() {
+    end_agent
     start_agent
 }
 # lease MS: what the controller sends twice a second.
@@ -197,12 +206,21 @@ pids="$pids $watch"
 lossless restart_agent
 await "the next agent follows the order" says '"state":"ordered"'
 assert_coverage "the next agent"
+lossless replace_agent
+await "another agent follows the order" says '"state":"ordered"'
+assert_coverage "another agent"
 kill $watch
 wait $watch || fail "wrong checksums"
 awk '$1 == 5001 || $1 == 7 { print $1, $2 }' "$dir/watch" >"$dir/seen"
 [ "$(cat "$dir/seen")" = "7 35
 5001 35" ] || fail "port and DSCP of packets: $(tr '\n' ',' <"$dir/seen")"
 echo "ok: no packet of the job had another DSCP"
+
+# An agent that was ended, and no next one.
+lossless end_agent
+wait_for 3 "its order ends" has_dscps 0
+lossless start_agent
+await "with an agent, packets have their DSCP again" has_dscps 35
 
 # The lease ends before the next agent is there.
 lease 1000

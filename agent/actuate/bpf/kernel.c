@@ -25,6 +25,9 @@ VLOG_DEFINE_THIS_MODULE(kernel);
 
 #define COUNT_MS 200   /* Between looks at the counters. */
 #define QUEUES_MS 1000 /* Between looks at the queues of uplinks. */
+#define HAND_OVER_NS                                          \
+    1500000000ull /* From the end of an agent until its order \
+                   * ends, unless another one goes on. */
 
 /* Bursts of a slot. */
 struct kernel_bursts {
@@ -371,8 +374,9 @@ static void
 kernel_destroy(struct actuator *a)
 {
     struct kernel_actuator *k = kernel_actuator_cast(a);
+    struct identity_settings *s = identity_settings(k->identity);
 
-    identity_settings(k->identity)->lease_until = 0;
+    s->lease_until = MIN(s->lease_until, now_ns() + HAND_OVER_NS);
     identity_for_each_uplink(k->identity, forget_queues, k);
     route_socket_close(k->rs);
     shash_destroy_free_data(&k->queues);
