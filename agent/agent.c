@@ -600,16 +600,19 @@ run_lease(struct agent *a, long long now)
     }
 }
 
-/* Only a shim removes tags: without one, the kernel's bypass would pass them
+/* Only a shim removes tags, one that says so: without it they would be passed
  * on.  While the agent is not connected, the shim is as before. */
 static void
 run_tags(struct agent *a, const struct actuator_status *status)
 {
-    if (a->config->actuator == AGENT_SHIM
-        && (status->connected || status->bypass)) {
-        struct identity_settings *s = identity_settings(a->identity);
+    const char *takes = smap_get(&a->facts.map, "shim_host_tags");
 
-        s->mode = status->bypass ? IDENTITY_COUNTS : IDENTITY_TAGS;
+    if (a->config->actuator == AGENT_SHIM
+        && (status->bypass || (status->connected && takes))) {
+        struct identity_settings *s = identity_settings(a->identity);
+        bool tags = !status->bypass && takes && !strcmp(takes, "yes");
+
+        s->mode = tags ? IDENTITY_TAGS : IDENTITY_COUNTS;
         s->control_dscp = a->wanted.control.dscp;
     }
 }

@@ -117,7 +117,8 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
         .mtu = 9000,
         .pid = getpid(),
     };
-    static const char about[] = "version 1.2.3\ncc on\nnonsense\n";
+    static const char about[] =
+        "version 1.2.3\ncc on\nhost_tags yes\nnonsense\n";
     const struct shim_congestion *congestion = body;
     const struct shim_lease *lease = body;
     uint32_t status = 0;

@@ -101,7 +101,7 @@ start_shim
 start_agent
 wait_for 3 "the agent meets the shim" agent_says agent/status '"shim":"connected"'
 wait_for 3 "the host is in the database" reported '^0,.*shim=connected.*,h0,{uplink=50000000},fair'
-wait_for 3 "the database has the shim's facts" reported 'shim_cc=on, shim_version=.*1\.2\.3'
+wait_for 3 "the database has the shim's facts" reported 'shim_cc=on, shim_host_tags=yes, shim_version=.*1\.2\.3'
 
 # Jobs and their packets.
 $away "$tests/fake-job" listen $address 5000 > "$dir/listening" &
