@@ -396,7 +396,8 @@ learn_remotes(const struct cluster *c, const struct telemetry_job *tj,
         shash_clear_free_data(&t->sent_to);
     }
     for (size_t i = 0; i < tj->n_remotes && c->fabric; i++) {
-        const char *name = fabric_find_address(c->fabric, tj->remotes[i].ip);
+        uint32_t ip = tj->remotes[i].ip;
+        const char *name = ip ? fabric_find_address(c->fabric, ip) : NULL;
 
         if (name && !shash_find(&t->sent_to, name)) {
             shash_add(&t->sent_to, name,

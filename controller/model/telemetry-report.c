@@ -115,15 +115,16 @@ parse_remote(const struct json *json, struct telemetry_remote *remote)
 {
     const struct json *address;
     struct ovsdb_parser p;
+    struct in6_addr ip6;
     ovs_be32 ip;
 
     ovsdb_parser_init(&p, json, "sent_to");
     address = ovsdb_parser_member(&p, "remote", OP_STRING);
     remote->bytes = parse_count(&p, "bytes", 0);
-    if (address && !ip_parse(json_string(address), &ip)) {
-        ovsdb_parser_raise_error(&p, "'remote' is not an IPv4 address");
-    } else if (address) {
+    if (address && ip_parse(json_string(address), &ip)) {
         remote->ip = ntohl(ip);
+    } else if (address && !ipv6_parse(json_string(address), &ip6)) {
+        ovsdb_parser_raise_error(&p, "'remote' is not an IP address");
     }
     return finish_parser(&p);
 }

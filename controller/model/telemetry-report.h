@@ -26,7 +26,8 @@ struct json;
 
 /* Bytes that a host has sent for a job to an address. */
 struct telemetry_remote {
-    uint32_t ip;                /* IPv4, host byte order. */
+    uint32_t ip;                /* IPv4, host byte order; 0 for an address of
+                                 * IPv6, which no fabric has yet. */
     uint64_t bytes;             /* Since the agent measures them. */
 };
 
