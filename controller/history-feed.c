@@ -77,7 +77,7 @@ put_unannounced(struct history_feed *feed, bool all, bool write)
 
     while ((stage = unannounced_take(c->unannounced, all ? NULL : &c->jobs,
                                      time_msec()))) {
-        if (write && !shash_is_empty(&stage->moved)) {
+        if (write && stage_has_moved(stage)) {
             put_stage(feed, stage, false);
         }
         stage_destroy(stage);

@@ -13,8 +13,8 @@
 # errors, as CI does; $BUILD_TORCH=true also installs PyTorch (50 to 150 MB to
 # download, 640 MB on the disk), without which its test and bench are skipped,
 # and $BUILD_WEB=true a browser (120 MB to download, 410 MB on the disk), without
-# which the dashboard's test is.  $BUILD_VM=true: an emulator, installed, and a
-# kernel for its guests, in ./build (90 MB to download, 500 MB on the disk).
+# which the dashboard's test is.  $BUILD_VM=true: an emulator, installed, and
+# kernels for its guests, in ./build (320 MB to download, 1.6 GB on the disk).
 # $BUILD_PACKAGES=true: what builds and checks Debian packages and images of
 # containers (40 MB to download, 125 MB on the disk); "only": what builds packages,
 # no ./build.  $BUILD_FORMAT=true: clang-format, without which the test of the
@@ -165,6 +165,13 @@ configure() {
     fi
 }
 
+# Without the network of Debian's next release, its tests are skipped.
+guest_kernels() {
+    deps/guest-kernel.sh build/guest-kernel &&
+        deps/guest-kernel.sh build/guest-kernel-6.12 6.12 || return 1
+    deps/guest-kernel.sh build/guest-kernel-backports backports || true
+}
+
 find_missing
 announce
 run_step "packages" install_packages
@@ -172,6 +179,7 @@ run_step "packages" install_packages
 run_step "huge pages (if there is room)" reserve_huge_pages
 run_step "configuration" configure
 run_step "build (a few minutes the first time)" ninja -C build
+
 if [ "${BUILD_VM:-false}" = true ]; then
-    run_step "kernel for guests" deps/guest-kernel.sh build/guest-kernel
+    run_step "kernels for guests" guest_kernels
 fi

@@ -435,6 +435,21 @@ stage_get_bytes(struct shash *moved, struct host *host)
     return b;
 }
 
+bool
+stage_has_moved(const struct stage *stage)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &stage->moved) {
+        const struct stage_bytes *b = node->data;
+
+        if (b->bytes[DIR_TX] || b->bytes[DIR_RX]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct stage_part *
 stage_get_part(struct stage *stage, const char *job)
 {

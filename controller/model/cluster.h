@@ -367,5 +367,6 @@ struct stage *stage_create(const char *cojob, int rung, int64_t began);
 void stage_destroy(struct stage *);
 struct stage_bytes *stage_get_bytes(struct shash *moved, struct host *);
 struct stage_part *stage_get_part(struct stage *, const char *job);
+bool stage_has_moved(const struct stage *);
 
 #endif /* controller/model/cluster.h */

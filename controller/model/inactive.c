@@ -41,21 +41,6 @@ may_have_joined(const struct job *job, long long now)
             || (!shash_is_empty(&job->traffic) && may_be_running(job, now)));
 }
 
-static bool
-has_moved_bytes(const struct stage *stage)
-{
-    const struct shash_node *node;
-
-    SHASH_FOR_EACH (node, &stage->moved) {
-        const struct stage_bytes *b = node->data;
-
-        if (b->bytes[DIR_TX] || b->bytes[DIR_RX]) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Returns true if iterations of 'job' are known to send bytes that hosts
  * count. */
 static bool
@@ -79,7 +64,7 @@ stage_find_idle(const struct stage *stage, long long now)
     long long wait_ms = STAGE_TRAFFIC_MS;
     bool joined = false, should_send = true;
 
-    if (now < stage->known_at + STAGE_JOIN_MS || has_moved_bytes(stage)) {
+    if (now < stage->known_at + STAGE_JOIN_MS || stage_has_moved(stage)) {
         return STAGE_BUSY;
     }
     for (size_t i = 0; i < stage->n_jobs; i++) {

@@ -54,7 +54,7 @@ wire() {
 # cards KIND: prints the emulator's options.
 cards() {
     case $1 in
-    identity|lab|switch) return ;;
+    actuator|identity|lab|switch) return ;;
     queues)
         several=mq=on,rss=on,vectors=$((2 * QUEUES + 2)),rx_queue_size=1024
         on_tap 10 1 virtio-net-pci

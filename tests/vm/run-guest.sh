@@ -4,7 +4,7 @@
 # run-guest.sh SCRIPT KIND [SECONDS]: runs tests/vm/SCRIPT KIND in a virtual
 # machine that has network cards of KIND, see cards.sh, for at most SECONDS,
 # and prints its output.  The processor is emulated as well, so that any host
-# processor works.
+# processor works.  $GUEST: which kernel it has, see deps/guest-kernel.sh.
 #
 # The guest sees this machine's files read-only, and a folder of the test.  Its
 # cards are connected to each other in the emulator or in a network namespace,
@@ -15,7 +15,7 @@ here=$SOURCE/tests/vm
 . "$SOURCE/tests/lab/lab-functions.sh"
 . "$here/cards.sh"
 
-kernel=$BUILD/guest-kernel
+kernel=$BUILD/guest-kernel${GUEST:+-$GUEST}
 need_root
 need qemu-system-x86_64
 [ -e "$kernel/complete" ] || { echo "skip: no kernel for guests, which" \
@@ -23,7 +23,7 @@ need qemu-system-x86_64
 [ -x "$BUILD/shim/stagecoach-shim" ] ||
     { echo "skip: built without DPDK"; exit 77; }
 
-begin "vm-$kind"
+begin "vm-$kind${GUEST:+-$GUEST}"
 logs="qemu.log console.log out/*.log"
 out=$dir/out
 version=$(basename "$kernel"/lib/modules/*)

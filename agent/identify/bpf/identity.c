@@ -573,10 +573,9 @@ identity_set_claims(struct identity *id, enum identity_map map,
                     size_t *setp)
 {
     uint32_t count = n;
-    int error = n && id->object
-                    ? -bpf_map_update_batch(map_fd(id, map_names[map]), keys,
-                                          claims, &count, NULL)
-                  : 0;
+    int error = n && id->object ? -bpf_map_update_batch(
+                    map_fd(id, map_names[map]), keys, claims, &count, NULL)
+                                : 0;
 
     *setp = error ? MIN(count, n - 1) : n;
     return error;
