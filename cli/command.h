@@ -85,6 +85,7 @@ int cmd_topology(int argc, char *argv[]);
 int cmd_hosts(int argc, char *argv[]);
 int cmd_host(int argc, char *argv[]);
 int cmd_doctor(int argc, char *argv[]);
+int cmd_report(int argc, char *argv[]);
 int cmd_top(int argc, char *argv[]);
 int cmd_support(int argc, char *argv[]);
 int cmd_stage(int argc, char *argv[]);

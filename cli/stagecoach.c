@@ -32,6 +32,10 @@ static const struct command commands[] = {
       cmd_doctor },
     { "top", "[--once] [--by-name]",
       "Show stages, hosts and links, once a second.", cmd_top },
+    { "report", "[--since AGE] [--policy P] [OPTION...]",
+      "Print what was observed on one page: jobs, shared links, waiting, and "
+      "what an order would have saved.",
+      cmd_report },
     { "support", "[--hours N] [FILE]",
       "Make an archive of state, configuration and logs, without secrets.",
       cmd_support },

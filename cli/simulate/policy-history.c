@@ -51,9 +51,15 @@ put_records(sqlite3_stmt *stmt, struct ds *text)
     return status == SQLITE_DONE ? SQLITE_OK : status;
 }
 
-static char *
-read_history_file(const char *file, int64_t since, char **textp)
+char *
+policy_history_read(const char *file, int64_t since, bool all, char **textp)
 {
+    char *sql =
+        xasprintf("SELECT record FROM (SELECT at, record FROM %s WHERE at > ?"
+                  " ORDER BY at DESC LIMIT " MAX_STAGES ") ORDER BY at",
+                  all ? "(SELECT at, record FROM stage UNION ALL"
+                        " SELECT at, record FROM other)"
+                      : "stage");
     struct ds text = DS_EMPTY_INITIALIZER;
     sqlite3_stmt *stmt = NULL;
     sqlite3 *db = NULL;
@@ -62,10 +68,7 @@ read_history_file(const char *file, int64_t since, char **textp)
 
     status = sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL);
     if (status == SQLITE_OK) {
-        status = sqlite3_prepare_v2(
-            db, "SELECT record FROM (SELECT rowid AS id, * FROM stage"
-            " WHERE at > ? ORDER BY rowid DESC LIMIT " MAX_STAGES ")"
-            " ORDER BY at, id", -1, &stmt, NULL);
+        status = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
     }
     ds_put_cstr(&text, "{\"stages\": [");
     if (status == SQLITE_OK) {
@@ -74,13 +77,14 @@ read_history_file(const char *file, int64_t since, char **textp)
     }
     ds_put_cstr(&text, "]}");
     if (status != SQLITE_OK) {
-        error = xasprintf("%s: not a controller's history (%s), an age such "
-                          "as 24h or the file of its --history is allowed",
+        error = xasprintf("%s: not a controller's history (%s), the file of "
+                          "its --history is allowed",
                           file, db ? sqlite3_errmsg(db) : "no memory");
         ds_clear(&text);
     }
     sqlite3_finalize(stmt);
     sqlite3_close(db);
+    free(sql);
     *textp = ds_steal_cstr(&text);
     return error;
 }
@@ -95,8 +99,14 @@ policy_history_open(const char *what, int64_t since, struct workload **wp)
     if (!since && duration_parse(what, &age)) {
         error = read_history(age, &text);
     } else {
-        error = read_history_file(
-            what, since ? time_wall_msec() - since : 0, &text);
+        error = policy_history_read(what, since ? time_wall_msec() - since : 0,
+                                    false, &text);
+        if (error && !since) {
+            char *hint = xasprintf("%s, or an age such as 24h", error);
+
+            free(error);
+            error = hint;
+        }
     }
     if (!error) {
         error = workload_recording_from_string(what, text, wp);

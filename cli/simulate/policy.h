@@ -91,4 +91,10 @@ void policy_args_replay(const struct policy_args *, int policy,
  * NULL or a malloc()'d message.  Only in builds with OVS. */
 char *policy_history_open(const char *what, int64_t since, struct workload **);
 
+/* Reads such a file as text for workload_recording_from_string(), which the
+ * caller frees; 'since' is the epoch ms after which stages have ended; with
+ * 'all', those of unannounced jobs are among them. */
+char *policy_history_read(const char *file, int64_t since, bool all,
+                          char **textp);
+
 #endif /* cli/simulate/policy.h */
