@@ -3,9 +3,10 @@
 #
 # Runs all commands of docs/install.md, in this order, on three machines with
 # systemd that have Debian's minimal packages only, and looks at the packets
-# between them: nothing is marked while the controller observes, the search is
-# marked when it is ordered, also by a host that was switched off and has booted
-# again, and afterwards the hosts are as before.
+# between them: nothing is marked while agents or the controller observe, the
+# search is marked when it is ordered, by kernels and then by shims, also by a
+# host that was switched off and has booted again, and afterwards the hosts are
+# as before.
 #
 # $DIST is a folder that ./package has made, which is used instead of a build.
 # Prints "install_s SECONDS", the time of all commands.
@@ -153,20 +154,26 @@ def block(machines, commands):
     return f"\n<!-- on {machines} -->\n```sh\n{commands}\n```\n"
 
 
-def insert(after, what):
-    """Inserts blocks at the end of the block that has the text 'after'."""
+def insert(after, what, last=False):
+    """Inserts blocks at the end of the first block that has the text 'after',
+    or of the last one."""
     global page
-    at = page.index("\n```\n", page.index(after)) + 5
+    at = page.rindex(after) if last else page.index(after)
+    at = page.index("\n```\n", at) + 5
     page = page[:at] + what + page[at:]
 
 
-insert("   0      0    48  first ", block("net", "marked none"))
-insert("stagecoach undo --wait hosts",
+insert("   0      0    35  first ", block("net", "marked none"))
+insert("nothing is missing",
        block("power", "off_and_on h1 10.0.0.11")
        + block("h1", "ip -4 -brief address show dev stage0 |"
                      " grep -F 10.0.0.11/24\n"
                      "ip route get 10.0.0.1 | grep 'dev stage0'\n"
-                     "stagecoach agent doctor --db none --controller none"))
+                     "stagecoach agent doctor --db none --controller none")
+       + block("c1", "search first.json >shim.log 2>&1 &\n"
+                     "until [ \"$(stagecoach hosts | grep -c '%$')\" = 2 ]\n"
+                     "do sleep 0.1; done")
+       + block("net", "marked most") + block("c1", "wait"), last=True)
 insert("h1    connected  ordered  ...%", block("net", "marked most"))
 insert("stagecoach observe --reason 'a complaint'",
        block("c1", "search first.json >back.log 2>&1 &\nsleep 2")
