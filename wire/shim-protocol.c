@@ -3,7 +3,6 @@
 #include "wire/shim-protocol.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -11,8 +10,6 @@
 union element {
     struct shim_lease lease;
     struct shim_slot slot;
-    struct shim_flow flow;
-    struct shim_flow_key key;
     struct shim_rate rate;
     struct shim_min_share min_share;
     struct shim_take_over take_over;
@@ -27,19 +24,6 @@ static bool
 is_slot(uint16_t slot)
 {
     return slot && slot < SHIM_MAX_SLOTS;
-}
-
-static bool
-is_key(const struct shim_flow_key *key)
-{
-    static const uint8_t zeros[12];
-
-    return (!key->pad
-            && (key->protocol == IPPROTO_TCP || key->protocol == IPPROTO_UDP)
-            && (key->family == 6
-                || (key->family == 4
-                    && !memcmp(key->local + 4, zeros, sizeof zeros)
-                    && !memcmp(key->remote + 4, zeros, sizeof zeros))));
 }
 
 static bool
@@ -61,12 +45,6 @@ check_element(uint16_t type, const union element *e)
                && memchr(e->slot.name, '\0', sizeof e->slot.name);
     case SHIM_SLOT_CLEAR:
         return is_slot(e->slot_number);
-    case SHIM_FLOW_ADD:
-        return e->flow.slot < SHIM_MAX_SLOTS
-               && e->flow.control <= (e->flow.slot != 0)
-               && is_key(&e->flow.key);
-    case SHIM_FLOW_DELETE:
-        return is_key(&e->key);
     case SHIM_RATE:
         return e->rate.bps >= SHIM_MIN_RATE && e->rate.bps <= SHIM_MAX_RATE;
     case SHIM_MIN_SHARE:
@@ -107,18 +85,13 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
         [SHIM_SLOT_SET] = { true, true, sizeof(struct shim_slot) },
         [SHIM_SLOT_CLEAR] = { true, true, sizeof(uint16_t) },
         [SHIM_SLOT_LIST] = { true, false, 0 },
-        [SHIM_FLOW_ADD] = { true, true, sizeof(struct shim_flow) },
-        [SHIM_FLOW_DELETE] = { true, true, sizeof(struct shim_flow_key) },
-        [SHIM_FLOW_LIST] = { true, false, 0 },
         [SHIM_STATS] = { true, false, 0 },
         [SHIM_RATE] = { true, false, sizeof(struct shim_rate) },
-        [SHIM_SUBSCRIBE] = { true, false, 0 },
         [SHIM_MIN_SHARE] = { true, false, sizeof(struct shim_min_share) },
         [SHIM_CAPTURE] = { true, false, sizeof(struct shim_capture) },
         [SHIM_CONGESTION] = { true, false, sizeof(struct shim_congestion) },
         [SHIM_PORTS] = { true, false, 0 },
         [SHIM_TAKE_OVER] = { true, false, sizeof(struct shim_take_over) },
-        [SHIM_FLOW_PAGE] = { true, false, sizeof(struct shim_cursor) },
         [SHIM_BINS] = { true, false, sizeof(struct shim_bins_since) },
         [SHIM_CONNECTIONS] = { true, false, 0 },
         [SHIM_CONTROL] = { true, false, sizeof(struct shim_control) },

@@ -5,10 +5,10 @@
 
 /* The protocol between the agent and the shim.
  *
- * The shim forwards packets and has no notion of jobs: it has a table of flows
- * and a table of job slots.  The agent attributes flows to jobs, receives the
- * controller's order, and writes both tables through a Unix stream socket.  A
- * new order changes only rows of the slot table, never a flow.
+ * The shim forwards packets and has no notion of jobs: it has a table of job
+ * slots, and each frame of its host has its slot in a tag (slot-tag.h).  The
+ * agent receives the controller's order, and writes the table through a Unix
+ * stream socket.  A new order changes only its rows.
  *
  * Both directions are a sequence of messages, each a struct shim_msg followed
  * by its body.  Integers are in host byte order, since both ends are on one
@@ -25,22 +25,15 @@
  *    SHIM_SLOT_SET     struct shim_slot[]         -
  *    SHIM_SLOT_CLEAR   uint16_t[]                 -
  *    SHIM_SLOT_LIST    -                          struct shim_slot[]
- *    SHIM_FLOW_ADD     struct shim_flow[]         -
- *    SHIM_FLOW_DELETE  struct shim_flow_key[]     -
- *    SHIM_FLOW_LIST    -                          struct shim_flow[]
  *    SHIM_STATS        -                          struct shim_stats, then
  *                                                 struct shim_slot_stats[]
  *    SHIM_RATE         struct shim_rate           -
- *    SHIM_SUBSCRIBE    -                          -
- *    SHIM_MISS         (event)                    struct shim_flow_key[]
  *    SHIM_MIN_SHARE    struct shim_min_share      -
  *    SHIM_CAPTURE      struct shim_capture        -
  *    SHIM_CAPTURED     (event)                    struct shim_captured and its
  *                                                 bytes, one or more times
  *    SHIM_PORTS        -                          struct shim_ports
  *    SHIM_TAKE_OVER    struct shim_take_over      struct shim_state
- *    SHIM_FLOW_PAGE    struct shim_cursor         struct shim_cursor, then
- *                                                 struct shim_flow[]
  *    SHIM_CONGESTION   struct shim_congestion     -
  *    SHIM_BINS         struct shim_bins_since     struct shim_bins, then
  *                                                 struct shim_bin[]
@@ -48,16 +41,14 @@
  *    SHIM_CONTROL      struct shim_control        -
  *    SHIM_ABOUT        -                          text
  *
- * Tables
- * ------
+ * Slots
+ * -----
  *
  * The array of a request is checked before it is executed: EINVAL means that
- * nothing changed.  SHIM_SLOT_SET and SHIM_FLOW_ADD also change existing
- * entries; clearing or deleting a missing entry is no error.  SHIM_FLOW_ADD
- * gets ENOSPC if the table is full: the flows before that one have been added,
- * and packets of the others get the default level.  A flow of a slot that is
- * not in use is treated as a flow of slot 0.  A flow of slot 0 belongs to no
- * job and causes no misses.
+ * nothing changed.  SHIM_SLOT_SET also changes existing rows; clearing a
+ * missing row is no error.  A packet of a slot that is not in use is treated
+ * as a packet of slot 0, which belongs to no job, as does a frame without a
+ * tag.
  *
  * A slot's packets are sent before those of all slots of higher rank, and of
  * higher level where ranks are equal; slots of the same rank and level share.
@@ -66,36 +57,18 @@
  * rank.  SHIM_MIN_SHARE sets the minimum share of each level with queued
  * packets; by default these levels divide 1/21 of the uplink among them.
  *
- * A job whose level is neither of these has a control class: its flows with
- * 'control', and all its packets that have the DSCP of SHIM_CONTROL
- * already.  They go first, with that DSCP, up to an equal share of
- * 1 % of the uplink for each such job, see shim/queue/control-share.h.  What
- * exceeds it is treated as the job's other packets.
+ * A job whose level is neither of these has a control class: its packets whose
+ * tag says so.  They go first, with the DSCP of SHIM_CONTROL, up to an equal
+ * share of 1 % of the uplink for each such job, see
+ * shim/queue/control-share.h.  What exceeds it is treated as the job's other
+ * packets.
  *
  * When the lease ends, all slots have level SHIM_LEVEL_DEFAULT and the default
- * DSCP until the next SHIM_LEASE; the tables stay.  A shim starts without a
+ * DSCP until the next SHIM_LEASE; the table stays.  A shim starts without a
  * lease.
- *
- * SHIM_FLOW_LIST returns as many flows as fit into a message, which are all
- * flows of a table for at most SHIM_DEFAULT_FLOWS.  SHIM_FLOW_PAGE returns a
- * part of them: 'next' is 0 in the first request, then that of the previous
- * reply, and 0 again in the last reply.  A flow that stays in the table is
- * listed once.
- *
- * A flow without packets for the shim's timeout is deleted, without an event.
- * Its next packet is a miss.
- *
- * A shim with --host-tags yes has the job of a packet from its slot tag, see
- * wire/slot-tag.h: its flow table has no effect, and it has no misses.
  *
  * Events
  * ------
- *
- * The host's packets of an unknown TCP or UDP flow cause a SHIM_MISS: with the
- * first packet, again after about 20 ms, and then less and less often, down to
- * every 320 ms.  A subscriber that does not read loses some of them.
- * SHIM_SUBSCRIBE makes the shim report all of them once more, also if the
- * client has subscribed before.
  *
  * SHIM_CAPTURE starts a capture, which ends with its connection; EBUSY means
  * that another client captures.  Frames to the uplink are captured when they
@@ -139,8 +112,6 @@
 #define SHIM_MAX_MESSAGE (1u << 20)     /* Bytes, header included. */
 #define SHIM_MAX_ABOUT 2048             /* Bytes of a reply to SHIM_ABOUT. */
 #define SHIM_MAX_SLOTS 1024             /* Slot 0 is "no job". */
-#define SHIM_MAX_FLOWS (1u << 20)       /* Largest size of a flow table. */
-#define SHIM_DEFAULT_FLOWS 16384        /* Their list fits one message. */
 
 /* Range of the uplink's capacity, bits per second. */
 #define SHIM_MIN_RATE UINT64_C(100000)
@@ -165,14 +136,12 @@ enum shim_msg_type {
     SHIM_SLOT_SET,
     SHIM_SLOT_CLEAR,
     SHIM_SLOT_LIST,
-    SHIM_FLOW_ADD,
-    SHIM_FLOW_DELETE,
-    SHIM_FLOW_LIST,
-    SHIM_STATS,
+
+    SHIM_STATS = 9,
     SHIM_RATE,
-    SHIM_SUBSCRIBE,
-    SHIM_MISS,
-    SHIM_MIN_SHARE,
+
+    SHIM_MIN_SHARE = 13,
+
     SHIM_CAPTURE = 16,
     SHIM_CAPTURED,
 
@@ -180,8 +149,6 @@ enum shim_msg_type {
 
     SHIM_PORTS = 22,
     SHIM_TAKE_OVER,
-
-    SHIM_FLOW_PAGE = 25,
 
     SHIM_BINS = 28,
 
@@ -202,13 +169,12 @@ struct shim_msg {
 
 struct shim_hello {
     uint64_t boot_id;           /* Random, new in each process: if it has
-                                 * changed, the agent writes the tables
+                                 * changed, the agent writes the slots
                                  * again. */
     uint64_t rate_bps;          /* Uplink capacity, bits per second. */
     uint32_t mtu;               /* Bytes of IP. */
     uint32_t pid;
-    uint32_t n_slots, n_flows;  /* In use. */
-    uint32_t max_flows;         /* Size of the flow table. */
+    uint32_t n_slots;           /* In use. */
     uint32_t lease_left_ms;     /* 0 if the lease has ended. */
 };
 
@@ -226,7 +192,8 @@ struct shim_slot {
     char name[64];              /* "COJOB/JOB", for messages. */
 };
 
-/* A flow in both directions: "local" is the host's end. */
+/* A flow in both directions: "local" is the host's end.  Part of the reply to
+ * SHIM_CONNECTIONS. */
 struct shim_flow_key {
     uint8_t family;             /* 4 or 6. */
     uint8_t protocol;           /* IPPROTO_TCP, IPPROTO_UDP. */
@@ -236,24 +203,12 @@ struct shim_flow_key {
                                          * 0. */
 };
 
-struct shim_flow {
-    struct shim_flow_key key;
-    uint16_t slot;
-    uint16_t control;           /* 1: of its job's control class; 0.  Needs a
-                                 * shim that has SHIM_CONTROL. */
-};
-
 struct shim_control {
     uint32_t dscp;              /* Of all control classes, 1 .. 63. */
     uint32_t pad;               /* 0. */
     uint64_t levels;            /* Bit N: DSCP N is of a level.  Packets
                                  * of no job that have it, or 'dscp', get the
                                  * default DSCP; others keep theirs. */
-};
-
-struct shim_cursor {
-    uint64_t next;              /* Position of the next page; 0 in the first
-                                 * request and in the last reply. */
 };
 
 struct shim_rate {
@@ -298,7 +253,7 @@ struct shim_take_over {
     uint32_t step;              /* SHIM_STEP_*. */
 };
 
-/* State for a new shim that is not in the tables. */
+/* State for a new shim that is not in the slots. */
 struct shim_state {
     uint64_t rate_bps;
     uint32_t min_share;         /* As in struct shim_min_share. */
@@ -344,7 +299,6 @@ struct shim_stats {
                                  * without a lease. */
     uint64_t queue_dropped;     /* Packets dropped: the queue was full. */
     uint64_t port_dropped;      /* Packets dropped: a port refused them. */
-    uint64_t misses;            /* Packets of unknown flows. */
     uint64_t malformed;         /* Packets shorter than their headers, which
                                  * are forwarded at the default level. */
     uint64_t queued_bytes;      /* Bytes in all queues now. */
@@ -354,7 +308,7 @@ struct shim_stats {
     uint64_t port_restarts;     /* Ports set up again, because they no longer
                                  * sent. */
     uint32_t n_slot_stats;      /* Elements that follow. */
-    uint32_t n_flows;           /* In the flow table now. */
+    uint32_t pad;               /* 0. */
     uint64_t checksums_completed;       /* Packets whose checksum a kernel had
                                          * left to the network card. */
     uint64_t long_refused;      /* Part of 'port_dropped': unsegmented packets
@@ -362,16 +316,14 @@ struct shim_stats {
     uint64_t policed;           /* Control packets above their share of the
                                  * uplink, sent as their job's other packets
                                  * or at the default level. */
-    uint64_t flows_refused;     /* Flows not added: the table was full. */
-    uint64_t flows_aged;        /* Flows deleted: they had no packets. */
     uint64_t cc_flows;          /* Connections of congestion control now. */
     uint64_t cc_windows;        /* ACKs whose window was lowered. */
     uint64_t cc_grants_sent;    /* Grants sent to remote shims. */
     uint64_t cc_grants_taken;   /* Grants received from remote shims. */
     uint64_t cc_marks;          /* Packets marked by the network (ECN CE). */
     uint64_t lane_lost;         /* Packets dropped: a lane was too slow. */
-    uint64_t untagged;          /* Packets from the host without the slot tag
-                                 * that they should have; of no job. */
+    uint64_t untagged;          /* Packets from the host without a slot tag,
+                                 * which are of no job. */
 };
 
 /* Bursts of a job in one direction; all zeros while not known. */

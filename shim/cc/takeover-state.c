@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "shim/cc/state.h"
@@ -29,11 +30,18 @@ takeover_state_connection(const struct takeover_state *head, uint32_t i,
            sizeof *c);
 }
 
+/* 'pad' and the unused part of addresses must be 0, see flow-cache.h. */
 static int
 check_key(const struct shim_flow_key *key)
 {
-    return (key->protocol != IPPROTO_TCP ? EINVAL
-            : protocol_check_body(SHIM_FLOW_DELETE, key, sizeof *key));
+    static const uint8_t zeros[12];
+    bool has_rest = (memcmp(key->local + 4, zeros, sizeof zeros)
+                     || memcmp(key->remote + 4, zeros, sizeof zeros));
+
+    return (!key->pad && key->protocol == IPPROTO_TCP
+                    && (key->family == 6 || (key->family == 4 && !has_rest))
+                ? 0
+                : EINVAL);
 }
 
 static int

@@ -184,7 +184,7 @@ for rung in 1 2 3; do
     done
     for cojob in large small; do
         await "$cojob/$rung is measured" asks controller/stages \
-            '"cojob":"'$cojob'","demand":{[^}]*"h[01]:tx":[0-9.]*[1-9][^}]*},"ended":0,"rung":'$rung
+            '"cojob":"'$cojob'","demand":{[^}]*"h[01]:tx":[0-9.]*[1-9][^}]*},"ended":0,"jobs":[^]]*],"rung":'$rung
         sc stage end --cojob $cojob --rung $rung
     done
 done

@@ -51,7 +51,7 @@ check_mirror(const struct parsed *out, const struct parsed *in)
         must(a->remote_port == b->local_port);
         must(!memcmp(a->local, b->remote, sizeof a->local));
         must(!memcmp(a->remote, b->local, sizeof a->local));
-        must(!protocol_check_body(SHIM_FLOW_DELETE, a, sizeof *a));
+        must(!a->pad && (a->family == 6 || (!a->local[15] && !a->remote[15])));
     }
 }
 

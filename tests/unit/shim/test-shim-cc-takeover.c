@@ -319,6 +319,7 @@ a_bad_body_is_refused(void **state)
     BAD(remote, takeover_remote, l2_size, TAKEOVER_MAX_L2 + 1);
     BAD(remote, takeover_remote, pad[1], 1);
     BAD(flow, takeover_connection, key.family, 0);
+    BAD(flow, takeover_connection, key.pad, 1);
     BAD(flow, takeover_connection, key.protocol, IPPROTO_UDP);
     BAD(flow, takeover_connection, key.remote[15], 1);
     BAD(flow, takeover_connection, marked, CONNECTION_UNIT + 1);
