@@ -175,7 +175,7 @@ control_links(struct unixctl_conn *conn, int argc OVS_UNUSED,
     free(name);
 }
 
-/* SOURCE COJOB JOB KIND TEXT [rung=N] [uid=N] */
+/* SOURCE COJOB JOB KIND TEXT [rung=N] [uid=N] [gpus=N] */
 struct claim_command {
     enum claim_source source;
     char name[64];
@@ -183,9 +183,11 @@ struct claim_command {
     const char *text;
     int64_t rung;               /* -1 if not given. */
     int64_t uid;                /* -1 if not given. */
+    unsigned int gpus;          /* 0 if not given. */
 };
 
-/* Parses "rung=N" or "uid=N".  Returns NULL or a malloc()'d message. */
+/* Parses "rung=N", "uid=N" or "gpus=N".  Returns NULL or a malloc()'d message.
+ */
 static char *
 parse_claim_option(const char *text, struct claim_command *command)
 {
@@ -197,10 +199,14 @@ parse_claim_option(const char *text, struct claim_command *command)
     } else if (!strncmp(text, "uid=", 4) && str_to_ullong(text + 4, 10, &value)
                && value <= MEMBERSHIP_MAX_UID) {
         command->uid = value;
+    } else if (!strncmp(text, "gpus=", 5)
+               && str_to_ullong(text + 5, 10, &value) && value <= 1024) {
+        command->gpus = value;
     } else {
-        return xasprintf("\"%.40s\" is neither rung nor user, rung=0 to "
-                         "rung=1000000 and uid=0 to uid=%u are allowed", text,
-                         MEMBERSHIP_MAX_UID);
+        return xasprintf("\"%.40s\" is no rung, user or number of GPUs, "
+                         "rung=0 to rung=1000000, uid=0 to uid=%u and gpus=0 "
+                         "to gpus=1024 are allowed",
+                         text, MEMBERSHIP_MAX_UID);
     }
     return NULL;
 }
@@ -224,6 +230,7 @@ parse_claim(int argc, const char *argv[], struct claim_command *command)
     command->kind = argv[4];
     command->text = argv[5];
     command->rung = command->uid = -1;
+    command->gpus = 0;
     for (int i = 6; !error && i < argc; i++) {
         error = parse_claim_option(argv[i], command);
     }
@@ -240,9 +247,10 @@ control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
     uid_t uid = c.uid;
 
     if (!error) {
-        error = (!strcmp(argv[0], "agent/claim")
+        error =
+            (!strcmp(argv[0], "agent/claim")
                  ? tracker_claim(a->tracker, c.source, c.name, c.kind, c.text,
-                                 c.rung, c.uid >= 0 ? &uid : NULL)
+                                 c.rung, c.gpus, c.uid >= 0 ? &uid : NULL)
                  : tracker_unclaim(a->tracker, c.source, c.name, c.kind,
                                    c.text));
     }
@@ -317,10 +325,11 @@ agent_control_register(struct agent *a)
     unixctl_command_register("agent/readers", "", 0, 0, control_readers, a);
     unixctl_command_register("agent/reload-readers", "", 0, 0,
                              control_reload_readers, a);
-    unixctl_command_register("agent/claim", "SOURCE COJOB JOB "
+    unixctl_command_register("agent/claim",
+                             "SOURCE COJOB JOB "
                              "(cgroup PATH|netns PATH|pid N) [rung=N] "
-                             "[uid=N]", 5, 7,
-                             control_claim, a);
+                             "[uid=N] [gpus=N]",
+                             5, 8, control_claim, a);
     unixctl_command_register("agent/unclaim", "SOURCE COJOB JOB "
                              "(cgroup PATH|netns PATH|pid N)", 5, 5,
                              control_claim, a);

@@ -197,6 +197,9 @@ telemetry_compose_job(const struct job *job)
     if (job->has_uid) {
         json_put_integer(json, "uid", job->uid);
     }
+    if (job->gpus) {
+        json_put_integer(json, "gpus", job->gpus);
+    }
     if (job->reports_refused) {
         json_put_integer(json, "reports_refused", job->reports_refused);
     }

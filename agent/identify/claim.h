@@ -59,6 +59,8 @@ struct claim {
                                  * since boot; 0 if unknown. */
     bool adopted;               /* Written by tracker.c: the kernel knows the
                                  * process's older sockets. */
+    unsigned int gpus;          /* That its launcher has given it, 0 if
+                                 * unknown.  See registry_set_gpus(). */
     bool has_uid;               /* 'uid' is valid. */
     uid_t uid;                  /* User of the process, or the one that the
                                  * launcher has named. */

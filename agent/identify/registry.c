@@ -43,9 +43,19 @@ static void
 count_claim(const struct claim *claim, int n)
 {
     claim->job->n_claims += n;
+    claim->job->gpus += n * claim->gpus;
     if (claim_source_is_registered(claim->source)) {
         claim->job->n_registered += n;
     }
+}
+
+/* Sets the GPUs of 'claim', and those of its job. */
+void
+registry_set_gpus(struct claim *claim, unsigned int gpus)
+{
+    count_claim(claim, -1);
+    claim->gpus = gpus;
+    count_claim(claim, 1);
 }
 
 /* Removes 'claim'. */

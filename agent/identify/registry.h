@@ -73,6 +73,7 @@ struct job {
                                          * CLAIM_CGROUP also if the controller
                                          * has sent it. */
     int64_t rung;               /* From its launcher, -1 if unknown. */
+    unsigned int gpus;          /* On this host, the sum of its claims. */
     long long since;            /* time_msec() when the job was found. */
     long long empty_since;      /* time_msec() since when it has no process,
                                  * 0 while it has one. */
@@ -168,6 +169,7 @@ struct job *registry_claim(struct registry *, enum claim_source,
                            const uid_t *uid, long long now);
 bool registry_unclaim(struct registry *, enum claim_source, const char *name,
                       const struct claim_what *);
+void registry_set_gpus(struct claim *, unsigned int gpus);
 void registry_drop_claim(struct registry *, struct claim *);
 void registry_see_claimed(struct registry *, const struct claim *,
                           uint64_t cgroup);

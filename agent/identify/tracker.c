@@ -490,7 +490,7 @@ ask_again(struct tracker *t)
 char *
 tracker_claim(struct tracker *t, enum claim_source source, const char *name,
               const char *kind, const char *text, int64_t rung,
-              const uid_t *uid)
+              unsigned int gpus, const uid_t *uid)
 {
     struct claim_what what;
     struct process process;
@@ -516,6 +516,7 @@ tracker_claim(struct tracker *t, enum claim_source source, const char *name,
     claim->path = path;
     claim->born = what.kind == CLAIMS_PROCESS
                   && process_read(what.id, &process) ? process.born : 0;
+    registry_set_gpus(claim, gpus);
     job->rung = rung >= 0 ? rung : job->rung;
     ask_again(t);
     return NULL;

@@ -86,11 +86,12 @@ void tracker_request_scan(struct tracker *);
 struct job *tracker_register(struct tracker *, const char *name);
 
 /* Adds a claim of 'source' for the job called 'name'.  It ends by
- * tracker_unclaim() or when the claimed thing no longer exists.  'rung' is -1
- * and 'uid' is NULL if unknown.  Returns NULL or a malloc()'d message. */
+ * tracker_unclaim() or when the claimed thing no longer exists.  'rung' is -1,
+ * 'gpus' is 0 and 'uid' is NULL if unknown.  Returns NULL or a malloc()'d
+ * message. */
 char *tracker_claim(struct tracker *, enum claim_source, const char *name,
                     const char *kind, const char *text, int64_t rung,
-                    const uid_t *uid);
+                    unsigned int gpus, const uid_t *uid);
 char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
                       const char *kind, const char *text);
 

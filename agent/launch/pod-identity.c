@@ -13,6 +13,8 @@
 #define STAGE "stagecoach.dev/stage"
 #define JOB "stagecoach.dev/job"
 
+#define MAX_GPUS 1024 /* Of a pod, as agents allow. */
+
 /* Returns the value of 'key', NULL if it is missing, empty or not a string. */
 static const char *
 get(const json_t *object, const char *key)
@@ -66,6 +68,7 @@ pod_identity_read(const struct pod *pod, struct pod_identity *identity)
         }
     }
     identity->rung = stage.rung;
+    identity->gpus = 0;
     cgroup_name_fit(job ? job : "", identity->job);
     cgroup_name_fit(stage.cojob[0] ? stage.cojob : cojob ? cojob : pod->space,
                  identity->cojob);
@@ -90,6 +93,34 @@ compare_entries(const void *a, const void *b)
                   ((const struct pod_list_entry *) b)->uid);
 }
 
+/* Returns the GPUs of the containers of 'spec'. */
+static unsigned int
+count_gpus(const json_t *spec)
+{
+    const json_t *container, *limit;
+    unsigned int n = 0;
+    const char *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(spec, "containers"), i, container)
+    {
+        json_t *limits =
+            json_object_get(json_object_get(container, "resources"), "limits");
+
+        json_object_foreach(limits, name, limit)
+        {
+            size_t length = strlen(name);
+
+            if (length > 4 && !strcmp(name + length - 4, "/gpu")) {
+                n += (json_is_string(limit)
+                          ? strtoul(json_string_value(limit), NULL, 10)
+                          : json_integer_value(limit));
+            }
+        }
+    }
+    return n < MAX_GPUS ? n : MAX_GPUS;
+}
+
 /* Adds the pod 'item' if it belongs to a job.  'list' has space for it. */
 static void
 add_item(struct pod_list *list, const json_t *item)
@@ -111,6 +142,7 @@ add_item(struct pod_list *list, const json_t *item)
         return;
     }
     error = pod_identity_read(&pod, &entry->identity);
+    entry->identity.gpus = count_gpus(json_object_get(item, "spec"));
     if (error) {
         if (!list->n_bad++) {
             list->complaint = message("%.63s/%.253s: %s", space, name, error);

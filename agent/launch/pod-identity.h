@@ -20,7 +20,8 @@
  * A kubelet replies to GET /pods with a PodList: {"items": [{"metadata":
  * {"name", "namespace", "uid", "labels", "annotations"}, ...}]}.  Pods of jobs
  * are stored by UID, which cgroups are named after; everything else is
- * dropped.
+ * dropped.  A container has the GPUs of its limits whose names end with
+ * "/gpu", such as nvidia.com/gpu.
  *
  * Names of Kubernetes can be longer than those of jobs: see cgroup_name_fit().
  *
@@ -51,6 +52,8 @@ struct pod_identity {
     char cojob[32];
     char job[32];               /* Empty if the pod belongs to no job. */
     int rung;                   /* -1 if unknown. */
+    unsigned int gpus;          /* Of its containers, by pod_list_read(); 0 if
+                                 * it has none. */
 };
 
 /* Always sets '*identity'.  Returns NULL, or a malloc()'d message about an

@@ -141,9 +141,9 @@ tell_agent(spank_t sp, const char *job, const char *dir)
 {
     long long until = agent_call_until(AGENT_CALL_MS);
     const char *look[] = { "agent/register", stage.cojob, job };
-    char rung[32], user[32];
-    const char *claim[8] = { "agent/claim", "launcher", stage.cojob, job,
-                             "cgroup", dir };
+    char rung[32], user[32], gpus[32] = "gpus=";
+    const char *claim[9] = { "agent/claim", "launcher", stage.cojob,
+                             job,           "cgroup",   dir };
     size_t n = 6;
     uid_t uid;
     int error;
@@ -155,6 +155,11 @@ tell_agent(spank_t sp, const char *job, const char *dir)
     if (spank_get_item(sp, S_JOB_UID, &uid) == ESPANK_SUCCESS) {
         snprintf(user, sizeof user, "uid=%u", (unsigned int) uid);
         claim[n++] = user;
+    }
+    if (spank_getenv(sp, "SLURM_GPUS_ON_NODE", gpus + 5, sizeof gpus - 5)
+            == ESPANK_SUCCESS
+        && gpus[5] && !gpus[5 + strspn(gpus + 5, "0123456789")]) {
+        claim[n++] = gpus;
     }
     error = agent_call(rundir, until, claim, n, NULL);
     if (!error) {

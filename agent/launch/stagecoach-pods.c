@@ -200,15 +200,23 @@ claim(const char *path, const char *uid, void *round_)
 {
     struct round *round = round_;
     const struct pod_identity *id = pod_list_find(round->list, uid);
-    char rung[32];
+    char rung[32], gpus[32];
 
     if (id && !round->error) {
-        const char *words[] = { "agent/claim", "launcher", id->cojob, id->job,
-                                "cgroup", path, rung };
+        const char *words[8] = { "agent/claim", "launcher", id->cojob,
+                                 id->job,       "cgroup",   path };
+        size_t n = 6;
 
-        snprintf(rung, sizeof rung, "rung=%d", id->rung);
-        round->error = agent_call(round->options->rundir, round->until, words,
-                                  id->rung >= 0 ? 7 : 6, NULL);
+        if (id->rung >= 0) {
+            snprintf(rung, sizeof rung, "rung=%d", id->rung);
+            words[n++] = rung;
+        }
+        if (id->gpus) {
+            snprintf(gpus, sizeof gpus, "gpus=%u", id->gpus);
+            words[n++] = gpus;
+        }
+        round->error =
+            agent_call(round->options->rundir, round->until, words, n, NULL);
     }
 }
 

@@ -45,10 +45,12 @@ part_to_json(const char *job, const struct stage_part *part)
     struct json *links = json_object_create();
     struct json *json = json_object_create();
     const struct shash_node *node;
+    int gpus = 0;
 
     SHASH_FOR_EACH (node, &part->moved) {
         const struct stage_bytes *b = node->data;
 
+        gpus += b->gpus;
         for (int dir = 0; dir < N_DIRS; dir++) {
             if (b->bytes[dir]) {
                 json_object_put_nocopy(links, demand_port_name(b->host, dir),
@@ -58,6 +60,9 @@ part_to_json(const char *job, const struct stage_part *part)
     }
     json_object_put_string(json, "job", job);
     json_object_put(json, "bytes", links);
+    if (gpus) {
+        json_put_integer(json, "gpus", gpus);
+    }
     if (part->devices) {
         json_put_integer(json, "devices", part->devices);
     }

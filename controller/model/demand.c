@@ -161,6 +161,7 @@ add_share(struct shash *moved, const struct stage_bytes *delta, double share)
     }
     b->busy += delta->busy * share;
     b->waited += delta->waited * share;
+    b->gpus = MAX(b->gpus, delta->gpus);
 }
 
 static void
@@ -207,7 +208,8 @@ count_bytes(struct job *job, struct job_traffic *t,
         .bytes = { now->tx_bytes - t->bytes[DIR_TX],
                    now->rx_bytes - t->bytes[DIR_RX] },
         .busy = MAX(0, now->busy - t->busy),
-        .waited = MAX(0, now->waited - t->waited)
+        .waited = MAX(0, now->waited - t->waited),
+        .gpus = now->gpus
     };
 
     if ((t->known && !fell) || (!t->known && base_is_zero)) {

@@ -18,6 +18,7 @@
 #define MAX_PERIOD_S 86400      /* Longest burst period. */
 #define MAX_BURST_BYTES 1e15
 #define MAX_BUSY_S 1e10
+#define MAX_GPUS 4096 /* Of a job on a host. */
 
 /* Returns the count 'name', or 'missing' if there is no such member; -1 for
  * 'missing' means that the member is optional. */
@@ -161,6 +162,7 @@ parse_job(const struct json *json, struct telemetry_job *job)
     job->rx_bytes = parse_count(&p, "rx_bytes", 0);
     job->busy = optional_real(&p, "busy_s", MAX_BUSY_S);
     job->waited = optional_real(&p, "waited_s", MAX_BUSY_S);
+    job->gpus = MIN(MAX(parse_count(&p, "gpus", -1), 0), MAX_GPUS);
     job->reports_refused = MAX(parse_count(&p, "reports_refused", -1), 0);
     job->period = optional_real(&p, "period_s", MAX_PERIOD_S);
     job->burst_bytes = optional_real(&p, "burst_bytes", MAX_BURST_BYTES);

@@ -43,6 +43,8 @@ struct telemetry_job {
     double busy, waited;        /* Seconds of bursts, and the part of them that
                                  * the job waited, since the agent started; 0
                                  * if unknown. */
+    int gpus;                   /* Of the job on the host, by its launcher; 0
+                                 * if unknown. */
     uint64_t reports_refused;   /* Progress reports of other processes, which
                                  * the agent has refused. */
     int64_t iteration;          /* Reported by the job, at most

@@ -20,6 +20,7 @@
 struct counters {
     uint64_t bytes[N_DIRS];
     double busy, waited;
+    int gpus;
     int64_t iteration;
 };
 
@@ -93,6 +94,7 @@ add_difference(struct unannounced_job *job, struct host *host,
         whole->bytes[dir] += bytes;
         host->moved[dir] += bytes;
     }
+    b->gpus = MAX(b->gpus, new->gpus);
     b->busy += MAX(0, new->busy - last->busy);
     b->waited += MAX(0, new->waited - last->waited);
 }
@@ -123,6 +125,7 @@ unannounced_learn(struct unannounced *u, struct host *host,
 {
     const struct counters new = { .bytes = { tj->tx_bytes, tj->rx_bytes },
                                   .busy = tj->busy,
+                                  .gpus = tj->gpus,
                                   .waited = tj->waited,
                                   .iteration =
                                       MAX(tj->iteration, tj->estimated) };

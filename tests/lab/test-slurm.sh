@@ -220,7 +220,7 @@ echo "ok: the script's step is the script's job"
 own=$name/daemons/job_$((job + 1))
 mkdir "$mount/$own"
 echo "$slurmd" >"$mount/$own/cgroup.procs"
-as_user srun --stagecoach=asha8:1 -K \
+as_user srun --stagecoach=asha8:1 -K --export=ALL,SLURM_GPUS_ON_NODE=2 \
     sh -c "cat /proc/self/cgroup; exec '$dir/fake-job' listen $address 6001" \
     >"$dir/out/own" 2>&1 &
 srun=$!
@@ -230,6 +230,7 @@ in_cgroup "^0::/$own$" "$dir/out/own" || fail "it is in $(cat "$dir/out/own")"
 wait_for 3 "is claimed" agent_says agent/claims \
     "\"job\":\"asha8/slurm-$((job + 1))\",\"path\":\"$mount/$own\""
 agent_says agent/jobs '"rung":1' || fail "its rung"
+agent_says agent/jobs '"gpus":2' || fail "its GPUs"
 $netns scancel $((job + 1))
 wait $srun 2>/dev/null
 echo "$slurmd" >"$mount/$name/daemons/cgroup.procs"

@@ -22,17 +22,19 @@ PODS = sys.argv.pop()
 UIDS = [f"{i}3a1f0d2-0f1e-4b7c-9d58-1234567890ab" for i in range(5)]
 
 
-def make_pod(uid, name, labels=None, annotations=None):
+def make_pod(uid, name, labels=None, annotations=None, gpus=0):
     return {"metadata": {"name": name, "namespace": "ml", "uid": uid,
                          "labels": labels or {},
                          "annotations": annotations or {}},
-            "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}
+            "spec": {"nodeName": "n1", "containers": [
+                {"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]},
+            "status": {"phase": "Running"}}
 
 
 LIST = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [
     make_pod(UIDS[0], "bert-worker-0",
              {"training.kubeflow.org/job-name": "bert"},
-             {"stagecoach.dev/stage": "asha7/2"}),
+             {"stagecoach.dev/stage": "asha7/2"}, gpus=8),
     make_pod(UIDS[1], "x1-worker-0", {"katib.kubeflow.org/trial": "x1",
                                       "katib.kubeflow.org/experiment": "x"}),
     make_pod(UIDS[2], "web"),
@@ -84,7 +86,7 @@ class Pods(unittest.TestCase):
         self.write(LIST)
         self.claims = [
             ["agent/claim", "launcher", "asha7", "bert", "cgroup",
-             self.paths[0], "rung=2"],
+             self.paths[0], "rung=2", "gpus=8"],
             ["agent/claim", "launcher", "x", "x1", "cgroup", self.paths[1]]]
 
     def tearDown(self):

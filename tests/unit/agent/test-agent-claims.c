@@ -101,6 +101,28 @@ more_believed_source_decides(void **state OVS_UNUSED)
     registry_uninit(&r);
 }
 
+/* Two pods of a job, of which one ends; the other gets more. */
+static void
+claims_add_up_their_gpus(void **state OVS_UNUSED)
+{
+    struct registry r;
+    struct job *job;
+
+    registry_init(&r);
+    job = registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_netns, NULL, 0);
+    registry_set_gpus(registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup), 4);
+    registry_set_gpus(registry_find_claim(&r, CLAIM_LAUNCHER, &a_netns), 2);
+    assert_int_equal(job->gpus, 6);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
+    assert_int_equal(job->gpus, 6);
+    registry_set_gpus(registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup), 8);
+    assert_int_equal(job->gpus, 10);
+    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/j", &a_netns));
+    assert_int_equal(job->gpus, 8);
+    registry_uninit(&r);
+}
+
 static void
 first_of_equals_decides(void **state OVS_UNUSED)
 {
@@ -707,6 +729,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_believed_source_decides),
+        cmocka_unit_test(claims_add_up_their_gpus),
         cmocka_unit_test(first_of_equals_decides),
         cmocka_unit_test(source_changes_its_mind),
         cmocka_unit_test(job_lives_as_long_as_anything_claims_it),

@@ -192,7 +192,11 @@ reads_a_list_of_pods(void **state)
         "{\"metadata\": {\"name\": \"web\", \"namespace\": \"x\","
         "  \"uid\": \"1-1\"}},"
         "{\"metadata\": {\"name\": \"b\", \"namespace\": \"x\","
-        "  \"uid\": \"9-9\", \"labels\": {\"ray.io/cluster\": \"r\"}}},"
+        "  \"uid\": \"9-9\", \"labels\": {\"ray.io/cluster\": \"r\"}},"
+        " \"spec\": {\"containers\": ["
+        "  {\"resources\": {\"limits\": {\"nvidia.com/gpu\": \"4\","
+        "    \"cpu\": \"7\"}}},"
+        "  {\"resources\": {\"limits\": {\"amd.com/gpu\": 2}}}, {}]}},"
         "{\"metadata\": {\"name\": \"a\", \"namespace\": \"x\","
         "  \"uid\": \"5-5\", \"annotations\": {"
         "     \"stagecoach.dev/stage\": \"s/1\"}}},"
@@ -205,7 +209,9 @@ reads_a_list_of_pods(void **state)
     assert_null(pod_list_read("p", text, sizeof text - 1, &list));
     assert_int_equal(list->n, 2);
     assert_string_equal(pod_list_find(list, "9-9")->job, "r");
+    assert_int_equal(pod_list_find(list, "9-9")->gpus, 6);
     assert_string_equal(pod_list_find(list, "5-5")->cojob, "s");
+    assert_int_equal(pod_list_find(list, "5-5")->gpus, 0);
     assert_int_equal(pod_list_find(list, "5-5")->rung, 1);
     assert_null(pod_list_find(list, "1-1"));
     assert_null(pod_list_find(list, ""));

@@ -266,12 +266,14 @@ an_ended_stage_has_what_its_jobs_did(void **state)
         (struct stage_bytes){ .host = cluster_get_host(f->c, "h0"),
                               .bytes = { 9000, 4 },
                               .busy = 0.44,
-                              .waited = 0.3 };
+                              .waited = 0.3,
+                              .gpus = 4 };
     *stage_get_bytes(&part->moved, cluster_get_host(f->c, "h1")) =
         (struct stage_bytes){ .host = cluster_get_host(f->c, "h1"),
                               .bytes = { 0, 8000 },
                               .busy = 0.1,
-                              .waited = 0.05 };
+                              .waited = 0.05,
+                              .gpus = 2 };
     find_job(f, "a/j")->iteration = 300;
     give_rung(f, 0, 0, 300, true);
     assert_ended(f, 0, 300, 0.0002);
@@ -281,7 +283,8 @@ an_ended_stage_has_what_its_jobs_did(void **state)
     job = shash_find_data(json_object(job->array.elems[0]), "jobs");
     text = json_to_string(job, JSSF_SORT);
     assert_string_equal(text, "[{\"bytes\":{\"h0:rx\":4,\"h0:tx\":9000,"
-                              "\"h1:rx\":8000},\"devices\":3,\"hosts\":2,"
+                              "\"h1:rx\":8000},\"devices\":3,\"gpus\":6,"
+                              "\"hosts\":2,"
                               "\"job\":\"j\",\"waited_s\":0.3}]");
     free(text);
     json_destroy(json);

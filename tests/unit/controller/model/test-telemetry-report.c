@@ -42,7 +42,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
                 " \"capacity_bps\": 50000000}}",
                 "[{\"job\": \"asha/t0\", \"tx_bytes\": 5, \"rx_bytes\": 6,"
                 " \"period_s\": 0.4, \"burst_bytes\": 9000, \"duty\": 1,"
-                " \"busy_s\": 3.5, \"waited_s\": 1.25,"
+                " \"busy_s\": 3.5, \"waited_s\": 1.25, \"gpus\": 4,"
                 " \"iteration\": 12, \"stage\": 0, \"metric\": \"loss\","
                 " \"value\": 0.41},"
                 " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8,"
@@ -76,6 +76,8 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_true(r->jobs[0].busy == 3.5);
     assert_true(r->jobs[0].waited == 1.25);
     assert_true(r->jobs[1].waited == 0);
+    assert_int_equal(r->jobs[0].gpus, 4);
+    assert_int_equal(r->jobs[1].gpus, 0);
     assert_int_equal(r->port_bytes[0], 1);
     assert_int_equal(r->port_bytes[1], 2);
     assert_true(r->jobs[1].period == 0);
