@@ -24,11 +24,12 @@ pairs_want(struct pairs *pairs, bool wanted)
 }
 
 void
-pairs_add(struct job *job, const uint8_t address[4], uint64_t bytes)
+pairs_add(struct job *job, const uint8_t address[16], uint64_t bytes)
 {
     size_t i = 0;
 
-    while (i < job->n_remotes && memcmp(job->remotes[i].address, address, 4)) {
+    while (i < job->n_remotes
+           && memcmp(job->remotes[i].address, address, 16)) {
         i++;
     }
     if (i == PAIRS_MAX_REMOTES) {
@@ -37,7 +38,7 @@ pairs_add(struct job *job, const uint8_t address[4], uint64_t bytes)
         job->remotes = xrealloc(job->remotes, ++job->n_remotes
                                               * sizeof *job->remotes);
         job->remotes[i] = (struct pairs_remote) { .bytes = 0 };
-        memcpy(job->remotes[i].address, address, 4);
+        memcpy(job->remotes[i].address, address, 16);
     }
     job->remotes[i].bytes += bytes;
 }
@@ -48,7 +49,7 @@ struct slot_jobs {
 };
 
 static void
-take_pair(uint16_t slot, const uint8_t remote[4], uint64_t bytes, void *jobs_)
+take_pair(uint16_t slot, const uint8_t remote[16], uint64_t bytes, void *jobs_)
 {
     const struct slot_jobs *jobs = jobs_;
 
@@ -85,9 +86,14 @@ pairs_to_json(const struct job *job)
 
     for (size_t i = 0; i < job->n_remotes; i++) {
         struct json *json = json_object_create();
-        char address[INET_ADDRSTRLEN];
+        const uint8_t *remote = job->remotes[i].address;
+        char address[INET6_ADDRSTRLEN];
 
-        inet_ntop(AF_INET, job->remotes[i].address, address, sizeof address);
+        if (IN6_IS_ADDR_V4MAPPED(remote)) {
+            inet_ntop(AF_INET, &remote[12], address, sizeof address);
+        } else {
+            inet_ntop(AF_INET6, remote, address, sizeof address);
+        }
         json_object_put_string(json, "remote", address);
         json_put_integer(json, "bytes", job->remotes[i].bytes);
         json_array_add(array, json);

@@ -14,7 +14,7 @@
  *        ...job->remotes has changed...
  *    }
  *
- * Measures only while the controller wants it, once a second, for IPv4.
+ * Measures only while the controller wants it, once a second.
  * Addresses beyond the first PAIRS_MAX_REMOTES of a job are not counted, so
  * the bytes are shares and not totals.
  *
@@ -33,7 +33,7 @@ struct registry;
 
 /* Bytes that a job has sent to an address; struct job has an array of them. */
 struct pairs_remote {
-    uint8_t address[4];         /* IPv4. */
+    uint8_t address[16];        /* IPv6, an IPv4 address mapped. */
     uint64_t bytes;             /* Of IP frames. */
 };
 
@@ -50,7 +50,7 @@ bool pairs_sample(struct pairs *, const struct registry *, struct identity *,
                   const struct actuator *, long long now);
 
 /* Adds 'bytes' that 'job' has sent to 'address'. */
-void pairs_add(struct job *, const uint8_t address[4], uint64_t bytes);
+void pairs_add(struct job *, const uint8_t address[16], uint64_t bytes);
 
 /* Returns [{"remote", "bytes"}...] of 'job'. */
 struct json *pairs_to_json(const struct job *);

@@ -71,10 +71,11 @@ struct identity_row {
 
 /* Map "priorities": the priority of packets of a level, at an uplink with
  * queues that a priority selects, in the range that these know. */
-struct identity_queue {
-    __u32 uplink; /* Index. */
-    __u32 level;
-};
+static inline __u64
+identity_queue(__u32 ifindex, __u32 level)
+{
+    return (__u64) ifindex << 32 | level;
+}
 
 /* Map "traffic": by slot.  Bytes of IP frames, as they are on the wire: with
  * the headers of each segment, without FCS.  Sent bytes are those of the
@@ -107,19 +108,19 @@ struct identity_pod {
     __u32 netns;  /* Of its other end, in map "netns_ids"; or 0. */
 };
 
-/* Map "sent": bytes that a slot has sent to an IPv4 address, while
- * 'has_pairs'.  The least recently used pairs go first if there are too
- * many. */
+/* Map "sent": bytes that a slot has sent to an address, while 'has_pairs'.
+ * The least recently used pairs go first if there are too many. */
 struct identity_pair {
-    __u32 slot;
-    __u8 remote[4];
+    __u8 remote[16]; /* IPv6, an IPv4 address mapped. */
+    __u64 slot;
 };
 
-/* Map "control": ports of a job's control class. */
-struct identity_port {
-    __u16 slot;
-    __u16 port; /* Network byte order. */
-};
+/* Map "control": ports of a job's control class, in network byte order. */
+static inline __u32
+identity_port(__u16 slot, __u16 port)
+{
+    return (__u32) slot << 16 | port;
+}
 
 /* Map "owners": of each socket. */
 struct identity_owner {

@@ -6,9 +6,11 @@
  * The programs need CAP_BPF and CAP_NET_ADMIN only.  Without CAP_PERFMON, the
  * kernels 6.1 and 6.12 refuse pointers that are tested for NULL twice, and
  * packet pointers plus a variable: so each lookup is tested once, and headers
- * are read by bpf_skb_load_bytes().  All refuse to write a number to where a
- * pointer was saved on the stack: so what needs many registers is a function
- * of its own. */
+ * are read by bpf_skb_load_bytes().  They also refuse to write a part of 8
+ * bytes of the stack that have had a pointer, and 6.1 a number: so the
+ * compiler saves whole registers (-mcpu=v2), numbers in structures on the
+ * stack have 8 bytes, and what needs many registers is a function of its
+ * own. */
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -75,7 +77,7 @@ struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __uint(max_entries, N_CLAIMS);
-    __type(key, struct identity_port);
+    __type(key, __u32);
     __type(value, __u8);
 } control SEC(".maps");
 
@@ -89,7 +91,7 @@ struct {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, N_QUEUES);
-    __type(key, struct identity_queue);
+    __type(key, __u64);
     __type(value, __u32);
 } priorities SEC(".maps");
 
@@ -371,13 +373,13 @@ slot_of_interface(__u32 ifindex)
 /* Packets. */
 
 struct packet {
-    __u32 ip;           /* Offset of the IP header. */
-    __u32 transport;    /* Offset of TCP's or UDP's header, 0 if the
-                         * packet has none. */
-    __u32 headers;      /* Bytes up to the payload of a segment. */
-    __u8 family;        /* 4, 6, or 0 if it is not IP. */
-    __u8 traffic_class; /* DSCP and ECN. */
-    __be16 ports[2];    /* Valid with 'transport'. */
+    __u64 ip;            /* Offset of the IP header. */
+    __u64 transport;     /* Offset of TCP's or UDP's header, 0 if the
+                          * packet has none. */
+    __u64 headers;       /* Bytes up to the payload of a segment. */
+    __u64 family;        /* 4, 6, or 0 if it is not IP. */
+    __u64 traffic_class; /* DSCP and ECN. */
+    __be16 ports[2];     /* Valid with 'transport'. */
 };
 
 static __always_inline void
@@ -399,12 +401,16 @@ parse_transport(struct __sk_buff *skb, __u8 protocol, __u32 offset,
     }
 }
 
-/* Parses the packet with its IP header at 'offset'. */
-static __always_inline void
+/* Parses the packet with its IP header at 'offset'.  A global function, which
+ * the kernel verifies once and not with each path to it. */
+__noinline int
 parse(struct __sk_buff *skb, __u32 offset, struct packet *p)
 {
     __u8 header[sizeof(struct ipv6hdr)];
 
+    if (!p) {
+        return 0;
+    }
     *p = (struct packet){ .ip = offset };
     if (skb->protocol == bpf_htons(ETH_P_IP)) {
         if (!bpf_skb_load_bytes(skb, offset, header, sizeof(struct iphdr))) {
@@ -422,6 +428,7 @@ parse(struct __sk_buff *skb, __u32 offset, struct packet *p)
             parse_transport(skb, header[6], offset + sizeof header, p);
         }
     }
+    return 0;
 }
 
 /* Adds the packet to the counters of its slot.  'more' are the bytes of a
@@ -456,31 +463,45 @@ count(struct identity_traffic *t, struct __sk_buff *skb,
     return bytes;
 }
 
-static __noinline void
+/* A global function. */
+__noinline int
 count_pair(struct __sk_buff *skb, const struct packet *p, __u32 slot,
            __u64 bytes)
 {
-    struct identity_pair pair = { .slot = slot };
+    struct identity_pair pair = { .slot = 0 };
     __u64 *sum;
+    long error;
 
-    if (p->family != 4
-        || bpf_skb_load_bytes(skb, p->ip + offsetof(struct iphdr, daddr),
-                              pair.remote, sizeof pair.remote)) {
-        return;
+    if (!p) {
+        return 0;
     }
+    if (p->family == 4) {
+        error = bpf_skb_load_bytes(skb, p->ip + offsetof(struct iphdr, daddr),
+                                   &pair.remote[12], 4);
+        pair.remote[10] = pair.remote[11] = 0xff;
+    } else {
+        error =
+            bpf_skb_load_bytes(skb, p->ip + offsetof(struct ipv6hdr, daddr),
+                               pair.remote, sizeof pair.remote);
+    }
+    if (error) {
+        return 0;
+    }
+    pair.slot = slot;
     sum = bpf_map_lookup_elem(&sent, &pair);
     if (sum) {
         __sync_fetch_and_add(sum, bytes);
     } else {
         bpf_map_update_elem(&sent, &pair, &bytes, BPF_ANY);
     }
+    return 0;
 }
 
 static __always_inline bool
 is_of_control_port(const struct packet *p, __u32 slot)
 {
-    struct identity_port local = { slot, p->ports[0] };
-    struct identity_port remote = { slot, p->ports[1] };
+    __u32 local = identity_port(slot, p->ports[0]);
+    __u32 remote = identity_port(slot, p->ports[1]);
 
     return p->transport
            && (bpf_map_lookup_elem(&control, &local)
@@ -526,18 +547,28 @@ set_dscp(struct __sk_buff *skb, const struct packet *p, __u8 dscp)
     }
 }
 
-/* Gives a packet of 'slot' its DSCP and priority.  Returns true if they are
- * the default ones. */
-static __noinline bool
-give_class(struct __sk_buff *skb, const struct identity_settings *s,
-           const struct identity_row *row, const struct packet *p, __u32 slot)
+/* Gives a packet of 'slot' its DSCP and priority, unless the kernel only
+ * counts.  Returns 1 if they are the default ones, else 0.  A global
+ * function. */
+__noinline int
+give_class(struct __sk_buff *skb, const struct packet *p, __u32 slot)
 {
-    struct identity_queue queue = { skb->ifindex, IDENTITY_DEFAULT_LEVEL };
+    const struct identity_settings *s = get_settings();
+    const struct identity_row *row = bpf_map_lookup_elem(&rows, &slot);
+    __u64 queue, level = IDENTITY_DEFAULT_LEVEL;
     const __u32 *priority;
-    __u8 dscp = p->traffic_class >> 2;
-    bool is_default =
-        !slot || bpf_ktime_get_coarse_ns() >= s->lease_until || !row->used;
+    bool is_default;
+    __u8 dscp;
 
+    if (!p || !s || !row) {
+        return 1;
+    }
+    is_default = !slot || !row->used;
+    if (s->mode == IDENTITY_COUNTS) {
+        return is_default;
+    }
+    is_default = is_default || bpf_ktime_get_coarse_ns() >= s->lease_until;
+    dscp = p->traffic_class >> 2;
     if (is_default) {
         if (dscp == s->control_dscp || (s->level_dscps >> dscp & 1)) {
             dscp = s->default_dscp;
@@ -545,12 +576,13 @@ give_class(struct __sk_buff *skb, const struct identity_settings *s,
     } else if (row->has_control
                && (dscp == s->control_dscp || is_of_control_port(p, slot))) {
         dscp = s->control_dscp;
-        queue.level = IDENTITY_CONTROL_LEVEL;
+        level = IDENTITY_CONTROL_LEVEL;
     } else {
         dscp = row->dscp;
-        queue.level = row->level;
+        level = row->level;
     }
     set_dscp(skb, p, dscp);
+    queue = identity_queue(skb->ifindex, level);
     priority = bpf_map_lookup_elem(&priorities, &queue);
     if (priority) {
         skb->priority = *priority;
@@ -560,13 +592,16 @@ give_class(struct __sk_buff *skb, const struct identity_settings *s,
 
 /* Returns the index of the interface to which the host would send an answer to
  * the packet; 0 if to none, because the source is an address of its own, or
- * because it does not forward. */
-static __noinline __u32
+ * because it does not forward.  A global function. */
+__noinline __u32
 way_back(struct __sk_buff *skb, const struct packet *p)
 {
     struct bpf_fib_lookup to = { .ifindex = skb->ifindex };
     long result = -1;
 
+    if (!p) {
+        return 0;
+    }
     if (p->family == 4) {
         to.family = AF_INET;
         result = bpf_skb_load_bytes(skb, p->ip + offsetof(struct iphdr, saddr),
@@ -666,11 +701,10 @@ int
 stagecoach_out(struct __sk_buff *skb)
 {
     const struct identity_settings *s = get_settings();
-    const struct identity_row *row;
     struct identity_owner *owner;
     struct identity_traffic *t;
-    struct packet p;
-    bool is_default, learn = false, tags;
+    struct packet p = { .ip = 0 };
+    bool learn = false, tags;
     __u32 slot = 0, from;
     __u64 bytes = 0;
 
@@ -711,15 +745,7 @@ stagecoach_out(struct __sk_buff *skb)
     }
     if (tags) {
         push_tag(skb, s, &p, slot, learn);
-        return TC_ACT_UNSPEC;
-    }
-    row = bpf_map_lookup_elem(&rows, &slot);
-    if (!row || !p.family) {
-        return TC_ACT_UNSPEC;
-    }
-    is_default = s->mode == IDENTITY_ORDERS ? give_class(skb, s, row, &p, slot)
-                                            : !slot || !row->used;
-    if (is_default) {
+    } else if (p.family && give_class(skb, &p, slot)) {
         __sync_fetch_and_add(&t->default_bytes, bytes);
     }
     return TC_ACT_UNSPEC;
@@ -735,7 +761,7 @@ stagecoach_pod(struct __sk_buff *skb)
     const struct identity_settings *s = get_settings();
     struct identity_owner *owner;
     __u32 mask, mark, slot;
-    struct packet p;
+    struct packet p = { .ip = 0 };
 
     if (!s || s->mark_shift >= IDENTITY_NO_MARK) {
         return TC_ACT_UNSPEC;
@@ -768,7 +794,7 @@ stagecoach_in(struct __sk_buff *skb)
     struct bpf_sock *sk = skb->sk;
     struct identity_owner *owner;
     struct identity_traffic *t;
-    struct packet p;
+    struct packet p = { .ip = 0 };
     __u32 slot;
 
     if (!s || !sk || skb->ifindex == LOOPBACK) {

@@ -509,7 +509,7 @@ identity_set_priorities(struct identity *id, int ifindex,
     int fd = map_fd(id, "priorities");
 
     for (uint32_t i = 0; i < IDENTITY_ORDER_LEVELS; i++) {
-        const struct identity_queue queue = { ifindex, i };
+        uint64_t queue = identity_queue(ifindex, i);
 
         if (priority) {
             bpf_map_update_elem(fd, &queue, &priority[i], BPF_ANY);
@@ -610,7 +610,7 @@ void
 identity_set_control_port(struct identity *id, uint16_t slot, uint16_t port)
 {
     int fd = map_fd(id, "control");
-    struct identity_port key = { slot, port };
+    uint32_t key = identity_port(slot, port);
     uint8_t value = 1;
 
     if (fd < 0 || !slot || !bpf_map_lookup_elem(fd, &key, &value)) {
@@ -627,13 +627,13 @@ void
 identity_clear_control_ports(struct identity *id, uint16_t slot)
 {
     int fd = map_fd(id, "control");
-    struct identity_port key, next;
+    uint32_t key, next;
     bool more = !bpf_map_get_next_key(fd, NULL, &key);
 
     id->n_control[slot] = 0;
     while (more) {
         more = !bpf_map_get_next_key(fd, &key, &next);
-        if (key.slot == slot) {
+        if (key >> 16 == slot) {
             bpf_map_delete_elem(fd, &key);
         }
         key = next;

@@ -1089,36 +1089,43 @@ bytes_are_those_on_the_wire(void **state)
     close(listener);
 }
 
+/* Adds the bytes sent to the far end, by IPv4 and by IPv6. */
 static void
-take_pair(uint16_t slot, const uint8_t remote[4], uint64_t bytes, void *sum)
+take_pair(uint16_t slot, const uint8_t remote[16], uint64_t bytes, void *sums_)
 {
-    char address[INET_ADDRSTRLEN];
+    uint64_t *sums = sums_;
+    char address[INET6_ADDRSTRLEN];
 
-    inet_ntop(AF_INET, remote, address, sizeof address);
-    assert_string_equal(address, FAR);
+    inet_ntop(AF_INET6, remote, address, sizeof address);
+    sums[0] += strcmp(address, "::ffff:" FAR) ? 0 : bytes;
+    sums[1] += strcmp(address, FAR6) ? 0 : bytes;
     assert_int_equal(slot, SLOT_A);
-    *(uint64_t *) sum += bytes;
 }
 
 static void
 bytes_are_counted_by_address_while_wanted(void **state)
 {
     struct fixture *f = get(state);
-    int a = sender(0, "a");
-    uint64_t sum = 0;
+    int a = sender(0, "a"), six;
+    uint64_t sums[2] = { 0, 0 };
 
     claim_cgroup(f->id, "a", SLOT_A);
     dscp_sent_by(a);
-    identity_take_pairs(f->id, take_pair, &sum);
-    assert_int_equal(sum, 0);
+    identity_take_pairs(f->id, take_pair, sums);
+    assert_int_equal(sums[0], 0);
     identity_settings(f->id)->has_pairs = true;
     dscp_sent_by(a);
     dscp_sent_by(a);
-    identity_take_pairs(f->id, take_pair, &sum);
-    assert_int_equal(sum, 284);
-    identity_take_pairs(f->id, take_pair, &sum);
-    assert_int_equal(sum, 284);
+    make_ipv6(f);
+    six = sender_of_ipv6("a", "::");
+    assert_int_equal(write(six, "", 1), 1);
+    identity_take_pairs(f->id, take_pair, sums);
+    assert_int_equal(sums[0], 284);
+    assert_int_equal(sums[1], 63);
+    identity_take_pairs(f->id, take_pair, sums);
+    assert_int_equal(sums[0], 284);
     close(a);
+    close(six);
 }
 
 struct questions_taken {

@@ -16,6 +16,15 @@
 #include "openvswitch/json.h"
 #include "util.h"
 
+/* Adds bytes that were sent to an address of IPv4. */
+static void
+add(struct job *job, int a, int b, int c, int d, uint64_t bytes)
+{
+    const uint8_t address[16] = { [10] = 0xff, 0xff, a, b, c, d };
+
+    pairs_add(job, address, bytes);
+}
+
 static void
 bytes_of_an_address_add_up(void **state OVS_UNUSED)
 {
@@ -23,13 +32,15 @@ bytes_of_an_address_add_up(void **state OVS_UNUSED)
     struct json *json;
     char *text;
 
-    pairs_add(&job, (uint8_t[]) { 10, 77, 0, 2 }, 100);
-    pairs_add(&job, (uint8_t[]) { 10, 77, 0, 3 }, 5);
-    pairs_add(&job, (uint8_t[]) { 10, 77, 0, 2 }, 20);
+    add(&job, 10, 77, 0, 2, 100);
+    add(&job, 10, 77, 0, 3, 5);
+    add(&job, 10, 77, 0, 2, 20);
+    pairs_add(&job, (uint8_t[16]){ 0xfd, 9, [15] = 2 }, 7);
     json = pairs_to_json(&job);
     text = json_to_string(json, JSSF_SORT);
     assert_string_equal(text, "[{\"bytes\":120,\"remote\":\"10.77.0.2\"},"
-                        "{\"bytes\":5,\"remote\":\"10.77.0.3\"}]");
+                              "{\"bytes\":5,\"remote\":\"10.77.0.3\"},"
+                              "{\"bytes\":7,\"remote\":\"fd09::2\"}]");
     free(text);
     json_destroy(json);
     free(job.remotes);
@@ -41,10 +52,10 @@ addresses_beyond_the_limit_are_left_out(void **state OVS_UNUSED)
     struct job job = { .n_remotes = 0 };
 
     for (int i = 0; i < PAIRS_MAX_REMOTES + 3; i++) {
-        pairs_add(&job, (uint8_t[]) { 10, 0, i / 100, i % 100 }, 1);
+        add(&job, 10, 0, i / 100, i % 100, 1);
     }
     assert_int_equal(job.n_remotes, PAIRS_MAX_REMOTES);
-    pairs_add(&job, (uint8_t[]) { 10, 0, 0, 7 }, 1);
+    add(&job, 10, 0, 0, 7, 1);
     assert_int_equal(job.remotes[7].bytes, 2);
     free(job.remotes);
 }
