@@ -33,8 +33,8 @@ struct registry;
 
 /* Bytes that a job has sent to an address; struct job has an array of them. */
 struct pairs_remote {
-    uint8_t address[16];        /* IPv6, an IPv4 address mapped. */
-    uint64_t bytes;             /* Of IP frames. */
+    uint8_t address[16]; /* IPv6, an IPv4 address mapped. */
+    uint64_t bytes;      /* Of IP frames. */
 };
 
 struct pairs {

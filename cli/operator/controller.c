@@ -695,7 +695,7 @@ cmd_controller(int argc, char *argv[])
           "Create the databases as members of the clusters of machine PEER.",
           run_controller },
         { "start", "[--address ADDRESS [--tls DIR]] [--policy FILE] "
-          "[--rundir DIR] [--dbdir DIR]",
+          "[--rundir DIR] [--dbdir DIR] [--history-size MIB]",
           "Start the databases and the controller.", run_controller },
         { "stop", "[--rundir DIR]", "Stop the controller and the databases.",
           run_controller },

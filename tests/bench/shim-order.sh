@@ -72,7 +72,7 @@ shim_ask lease 600000 0
 shim_ask guard 20000
 shim_ask slot 1 3 32 search/high 1
 shim_ask slot 2 3 32 search/low 2
-push_tags "$A" 0 6001=1 6002=2
+push_tags "$A" eth0 0 6001=1 6002=2
 two_flows "$A"
 high=$(share $((began + 500)) $((ended - 100)) 6001)
 floor=$(share $((began + 500)) $((ended - 100)) 6002)
@@ -134,7 +134,7 @@ SHIM2_PID=$!
 wait_until "$BUILD/shim/stagecoach-shim" --show "$TMP/shim2.sock"
 ask2 lease 600000 0
 ask2 slot 1 1 35 search/high 0
-push_tags "$C" 0 6001=1
+push_tags "$C" eth0 0 6001=1
 shim_ask slot 2 5 15 search/low 1
 two_flows "$C"
 down=$(share $((began + 500)) $((ended - 100)) 6001)

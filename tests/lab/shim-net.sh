@@ -51,13 +51,13 @@ traffic=$BUILD/tests/lab/traffic
 
 shim_ask() { "$BUILD/tests/lab/shim-client" "$SOCK" "$@" || fail "$*"; }
 
-# push_tags NS TAG [PORT=TAG]...: the frames of eth0 in that namespace get slot
+# push_tags NS IFACE TAG [PORT=TAG]...: the frames of that interface get slot
 # tags, see slot-tags.py.
 push_tags() {
     ns=$1
     shift
-    ip netns exec "$ns" python3 "$SOURCE/tests/lab/slot-tags.py" push eth0 \
-        "$@" && return
+    ip netns exec "$ns" python3 "$SOURCE/tests/lab/slot-tags.py" push "$@" &&
+        return
     [ $? != 77 ] || exit 77
     fail "no tags"
 }

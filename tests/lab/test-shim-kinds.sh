@@ -23,14 +23,20 @@ works() {
     [ "$bytes" -gt 1000000 ] || fail "$1: TCP"
 }
 
-# makes_iface KIND: checks a port that creates the host's interface.
+# makes_iface KIND: checks a port that creates the host's interface, also that
+# the shim finds the slot tags which the host's kernel pushes there.
 makes_iface() {
     HOST_PORT=$1:host0 shim_start
     ip -n "$N" link set host0 netns "$A"
     ip -n "$A" link set eth0 down
     ip -n "$A" addr add 10.99.0.1/24 dev host0
     ip -n "$A" link set host0 up
+    push_tags "$A" host0 3
+    shim_ask lease 600000 0
+    shim_ask slot 3 1 48 a/b
     works "$1"
+    [ "$(job 3 tx_bytes)" -gt "$bytes" ] || fail "$1: TCP is not of slot 3"
+    [ "$(job 3 rx_packets)" -gt 10 ] || fail "$1: its ACKs are not"
     shim_stop
     ip -n "$A" link set eth0 up
 }

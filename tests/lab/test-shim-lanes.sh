@@ -39,7 +39,7 @@ for port in 5001 5002 5003 5004 5005 5006 5007 5008; do
     ports="$ports $port"
 done
 # shellcheck disable=SC2086
-push_tags "$A" $tags
+push_tags "$A" eth0 $tags
 
 # both MS: starts connections from A to B and from B to A, one for each port.
 both() {

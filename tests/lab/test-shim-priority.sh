@@ -39,7 +39,7 @@ shim_ask lease 60000 0
 shim_ask guard 20000            # As policies have it.
 shim_ask slot 1 1 48 search/high
 shim_ask slot 2 6 8 search/low
-push_tags "$A" 0 6001=1 6002=2
+push_tags "$A" eth0 0 6001=1 6002=2
 untagged=$(shim_value untagged)
 
 # The lower flow sends for 7 s, the higher flow starts after 2 s and sends for
@@ -77,7 +77,7 @@ is_dscp 6003 46
 
 # A guard gives the lower level a fifth of the link.  The data of that job are
 # in its control class: few leave as such, and it gets no more.
-push_tags "$A" 0 6001=1 6002=$((2 | 1024))
+push_tags "$A" eth0 0 6001=1 6002=$((2 | 1024))
 shim_ask guard 200000
 in_b "$traffic" sink-each 4000 6001 6002 >"$TMP/sink" & sink=$!
 ip netns exec "$B" "$traffic" dscp 4000 eth0 >"$TMP/dscp" & dscp=$!
@@ -111,7 +111,7 @@ in_a "$traffic" source 10.99.0.2 6004 5004 0 0 4000 >/dev/null &
 high=$!
 sleep 1.5
 echo "waits without a job: $(shim_value queued_bytes) bytes"
-push_tags "$A" 0 6001=1 6002=2 6004=1
+push_tags "$A" eth0 0 6001=1 6002=2 6004=1
 in_b "$traffic" dscp 2000 eth0 >"$TMP/dscp"
 wait $high || fail "the flow, once of a job"
 awk '$1 == 6004 && $2 == 48 { n = $3 } END { exit !(n > 1000) }' \

@@ -89,7 +89,7 @@ seen "7001 100 0 3"
 [ "$(shim_value untagged)" -gt 0 ] || fail "frames without tags do not count"
 shim_stop
 
-push_tags "$A" 3
+push_tags "$A" eth0 3
 port=7100
 for kind in af_packet af_xdp pcap; do
     for cc in off on; do

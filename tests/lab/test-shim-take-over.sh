@@ -51,7 +51,7 @@ wait_until b_listens u 7000
 wait_until b_listens t 5001
 shim_ask lease 60000 10
 shim_ask slot 5 3 32 asha/t1
-push_tags "$A" 0 5001=5 7000=5
+push_tags "$A" eth0 0 5001=5 7000=5
 shim_ask guard 50000
 slots >"$TMP/slots"
 

@@ -106,6 +106,7 @@ struct identity_claim {
 struct identity_pod {
     __u32 bridge; /* Index of its bridge, or 0. */
     __u32 netns;  /* Of its other end, in map "netns_ids"; or 0. */
+    __u64 had_gro;
 };
 
 /* Map "sent": bytes that a slot has sent to an address, while 'has_pairs'.

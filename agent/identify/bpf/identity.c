@@ -11,13 +11,16 @@
 #include <fcntl.h>
 #include <libmnl/libmnl.h>
 #include <limits.h>
+#include <linux/ethtool.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -60,6 +63,7 @@ struct identity {
     uint8_t n_control[IDENTITY_SLOTS]; /* Ports of the control class. */
     struct uplink uplinks[MAX_UPLINKS];
     size_t n_uplinks;
+    bool observes; /* It changes nothing. */
     long long next_look;
 };
 
@@ -80,6 +84,7 @@ static const struct hook {
 } hooks[] = {
     [IDENTITY_OUT] = { "stagecoach_out", TC_PROGRAM_EGRESS },
     [IDENTITY_POD] = { "stagecoach_pod", TC_PROGRAM_INGRESS },
+    [IDENTITY_NETKIT] = { "stagecoach_pod", TC_PROGRAM_NETKIT },
 };
 
 static int
@@ -320,6 +325,7 @@ identity_open(const struct identity_config *config, struct identity **idp)
     if (!error) {
         id->settings->mark_shift = config->mark_shift;
         id->settings->netns = netns;
+        id->observes = config->mode == IDENTITY_COUNTS;
         if (config->mode != IDENTITY_TAGS
             || id->settings->mode != IDENTITY_COUNTS) {
             id->settings->mode = config->mode;
@@ -411,9 +417,45 @@ identity_forget(struct identity *id, int ifindex, enum identity_hook hook)
 void
 identity_set_pod(struct identity *id, int ifindex, int bridge, int netns)
 {
-    const struct identity_pod pod = { .bridge = bridge, .netns = netns + 1 };
+    struct identity_pod pod = { .had_gro = false };
+    int fd = map_fd(id, "pods");
 
-    bpf_map_update_elem(map_fd(id, "pods"), &ifindex, &pod, BPF_ANY);
+    bpf_map_lookup_elem(fd, &ifindex, &pod);
+    pod.bridge = bridge;
+    pod.netns = netns + 1;
+    bpf_map_update_elem(fd, &ifindex, &pod, BPF_ANY);
+}
+
+/* Switches GRO of an interface.  Returns true if it was different. */
+static bool
+switch_gro(int ifindex, bool on)
+{
+    struct ethtool_value value = { .cmd = ETHTOOL_GGRO };
+    struct ifreq ifr = { .ifr_data = (void *) &value };
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool changed = if_indextoname(ifindex, ifr.ifr_name)
+                   && !ioctl(fd, SIOCETHTOOL, &ifr) && !value.data == on;
+
+    if (changed) {
+        value.cmd = ETHTOOL_SGRO;
+        value.data = on;
+        changed = !ioctl(fd, SIOCETHTOOL, &ifr);
+    }
+    close(fd);
+    return changed;
+}
+
+void
+identity_keep_gro_off(struct identity *id, int ifindex)
+{
+    struct identity_pod pod = { .had_gro = false };
+    int fd = map_fd(id, "pods");
+
+    if (!id->observes && switch_gro(ifindex, false)) {
+        bpf_map_lookup_elem(fd, &ifindex, &pod);
+        pod.had_gro = true;
+        bpf_map_update_elem(fd, &ifindex, &pod, BPF_ANY);
+    }
 }
 
 /* Binds a name of this network namespace, which the kernel frees when the
@@ -535,6 +577,12 @@ identity_run(struct identity *id, long long now)
                          id->uplinks[i].name, ovs_strerror(error));
         }
     }
+}
+
+void
+identity_look(struct identity *id)
+{
+    id->next_look = 0;
 }
 
 void
@@ -802,6 +850,21 @@ identity_adopt(struct identity *id, pid_t pid)
     }
 }
 
+/* Gives an interface of a pod its GRO back. */
+static void
+restore_gro(const char *pins, int ifindex)
+{
+    char *pin = xasprintf("%s/pods", pins);
+    struct identity_pod pod;
+    int fd = bpf_obj_get(pin);
+
+    if (!bpf_map_lookup_elem(fd, &ifindex, &pod) && pod.had_gro) {
+        switch_gro(ifindex, true);
+    }
+    close(fd);
+    free(pin);
+}
+
 char *
 identity_detach(const char *pins)
 {
@@ -809,6 +872,7 @@ identity_detach(const char *pins)
 
     libbpf_set_print(print_library);
     for (size_t i = 0; ifaces && ifaces[i].if_index; i++) {
+        restore_gro(pins, ifaces[i].if_index);
         for (size_t k = 0; k < ARRAY_SIZE(hooks); k++) {
             char *pin = pin_of(pins, hooks[k].program, ifaces[i].if_index);
 

@@ -69,7 +69,7 @@ struct identity_config {
 };
 
 /* Where a program is attached at an interface. */
-enum identity_hook { IDENTITY_OUT, IDENTITY_POD };
+enum identity_hook { IDENTITY_OUT, IDENTITY_POD, IDENTITY_NETKIT };
 
 /* Maps of claims. */
 enum identity_map {
@@ -105,9 +105,10 @@ int identity_attach(struct identity *, int ifindex, enum identity_hook);
 /* Forgets the program, and what is known of the interface, which has gone. */
 void identity_forget(struct identity *, int ifindex, enum identity_hook);
 
-/* Once a second: attaches again what somebody has removed, and to interfaces
- * that have been made again. */
+/* Once a second, and after identity_look(): attaches again what somebody has
+ * removed, and to interfaces that have been made again. */
 void identity_run(struct identity *, long long now);
+void identity_look(struct identity *);
 void identity_wait(const struct identity *);
 
 /* What the maps have.  Writers use whole assignments of a member. */
@@ -169,12 +170,17 @@ void identity_remove_netns_id(struct identity *, int id);
  * none, and to the namespace of this id, -1 for none. */
 void identity_set_pod(struct identity *, int ifindex, int bridge, int netns);
 
+/* Switches GRO of an interface off, unless the kernel shall only count.
+ * identity_detach() switches it on again. */
+void identity_keep_gro_off(struct identity *, int ifindex);
+
 /* Writes the process into the sockets that it has open, if they were there
  * before the programs. */
 void identity_adopt(struct identity *, pid_t pid);
 
 /* Removes all programs and maps with pins in this folder, and the filters at
- * the interfaces of this namespace.  Returns NULL, or a malloc()'d message. */
+ * the interfaces of this namespace, whose GRO is as it was.  Returns NULL, or
+ * a malloc()'d message. */
 char *identity_detach(const char *pins);
 
 #endif /* agent/identify/bpf/identity.h */

@@ -41,7 +41,12 @@ struct iface {
 };
 
 /* Kinds of interfaces that lead to pods and virtual machines. */
-static const char *const kinds[] = { "veth", "tun" };
+static const struct {
+    const char *kind;
+    enum identity_hook hook;
+} kinds[] = { { "veth", IDENTITY_POD },
+              { "netkit", IDENTITY_NETKIT },
+              { "tun", IDENTITY_POD } };
 
 static int
 see_info(const struct nlattr *attr, void *iface_)
@@ -90,16 +95,29 @@ is_uplink(const struct pods *pods, const char *name)
     return false;
 }
 
-static bool
-is_pods(const struct pods *pods, const struct iface *iface)
+/* Attaches the program of the interface's kind, if it leads to pods.  The end
+ * of netkit in a pod's namespace, if that is ours, has none (EACCES). */
+static void
+attach(struct pods *pods, const struct iface *iface, int ifindex)
 {
-    for (size_t i = 0; iface->name && iface->kind && i < ARRAY_SIZE(kinds);
-         i++) {
-        if (!strcmp(iface->kind, kinds[i])) {
-            return !is_uplink(pods, iface->name);
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        int error;
+
+        if (strcmp(iface->kind, kinds[i].kind)) {
+            continue;
+        }
+        identity_set_pod(pods->identity, ifindex, iface->bridge, iface->netns);
+        if (!strcmp(iface->kind, "veth")) {
+            identity_keep_gro_off(pods->identity, ifindex);
+        }
+        error = identity_attach(pods->identity, ifindex, kinds[i].hook);
+        if (error && error != ENODEV && error != EACCES) {
+            static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+            VLOG_WARN_RL(&rl, "%s: no program marks what its pod sends (%s)",
+                         iface->name, ovs_strerror(error));
         }
     }
-    return false;
 }
 
 static void
@@ -115,15 +133,13 @@ see_netns_gone(const struct pods *pods, const struct nlmsghdr *nlh)
     }
 }
 
-/* Attaches the program to the interface of the message, unless it is no
- * pod's. */
+/* Handles a message about an interface, or a namespace. */
 static int
 see_link(const struct nlmsghdr *nlh, void *pods_)
 {
-    const struct pods *pods = pods_;
+    struct pods *pods = pods_;
     const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
     struct iface iface = { .netns = -1 };
-    int error;
 
     if (nlh->nlmsg_type == RTM_DELNSID) {
         see_netns_gone(pods, nlh);
@@ -134,17 +150,10 @@ see_link(const struct nlmsghdr *nlh, void *pods_)
         return MNL_CB_OK;
     }
     mnl_attr_parse(nlh, sizeof *link, see_attr, &iface);
-    if (!is_pods(pods, &iface)) {
-        return MNL_CB_OK;
-    }
-    identity_set_pod(pods->identity, link->ifi_index, iface.bridge,
-                     iface.netns);
-    error = identity_attach(pods->identity, link->ifi_index, IDENTITY_POD);
-    if (error && error != ENODEV) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-        VLOG_WARN_RL(&rl, "%s: no program marks what its pod sends (%s)",
-                     iface.name, ovs_strerror(error));
+    if (iface.name && is_uplink(pods, iface.name)) {
+        identity_look(pods->identity);
+    } else if (iface.name && iface.kind) {
+        attach(pods, &iface, link->ifi_index);
     }
     return MNL_CB_OK;
 }

@@ -20,6 +20,7 @@
 /* Of linux/bpf.h since 6.6. */
 #define ATTACH_TCX_INGRESS 46
 #define ATTACH_TCX_EGRESS 47
+#define ATTACH_NETKIT_PEER 55 /* Since 6.7. */
 #define PLACE_FIRST (1u << 3) /* BPF_F_BEFORE without another program. */
 
 static enum bpf_tc_attach_point
@@ -28,9 +29,9 @@ point_of(enum tc_program_place place)
     return place == TC_PROGRAM_EGRESS ? BPF_TC_EGRESS : BPF_TC_INGRESS;
 }
 
-/* Makes a link of TCX: the first one at ingress, where the packet must still
- * have its socket, and the last one at egress.  Returns its fd or a negative
- * errno.  Debian 12's libbpf and headers do not know it. */
+/* Makes a link of TCX or netkit: the first one at ingress, where the packet
+ * must still have its socket, and the last one at egress.  Returns its fd or a
+ * negative errno.  Debian 12's libbpf and headers do not know it. */
 static int
 create_link(int program, int ifindex, enum tc_program_place place)
 {
@@ -40,8 +41,9 @@ create_link(int program, int ifindex, enum tc_program_place place)
     } attr = { .program = program, .ifindex = ifindex };
     long fd;
 
-    attr.type =
-        place == TC_PROGRAM_EGRESS ? ATTACH_TCX_EGRESS : ATTACH_TCX_INGRESS;
+    attr.type = place == TC_PROGRAM_EGRESS    ? ATTACH_TCX_EGRESS
+                : place == TC_PROGRAM_INGRESS ? ATTACH_TCX_INGRESS
+                                              : ATTACH_NETKIT_PEER;
     attr.flags = place == TC_PROGRAM_EGRESS ? 0 : PLACE_FIRST;
     fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof attr);
     return fd < 0 ? -errno : (int) fd;
@@ -100,7 +102,7 @@ tc_program_attach(int program, int ifindex, enum tc_program_place place,
         return 0;
     }
     fd = create_link(program, ifindex, place);
-    if (fd == -EINVAL) { /* No TCX. */
+    if (fd == -EINVAL && place != TC_PROGRAM_NETKIT) { /* No TCX. */
         return attach_filter(program, ifindex, place);
     } else if (fd < 0) {
         return -fd;

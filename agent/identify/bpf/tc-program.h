@@ -20,7 +20,12 @@
 
 #include <stdbool.h>
 
-enum tc_program_place { TC_PROGRAM_EGRESS, TC_PROGRAM_INGRESS };
+enum tc_program_place {
+    TC_PROGRAM_EGRESS,
+    TC_PROGRAM_INGRESS,
+    TC_PROGRAM_NETKIT, /* What the other end sends, at the host's end of
+                        * netkit; EACCES at another end. */
+};
 
 /* Attaches the program 'fd', or puts it in place of the one that is there. */
 int tc_program_attach(int fd, int ifindex, enum tc_program_place,

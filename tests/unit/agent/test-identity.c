@@ -908,6 +908,66 @@ an_address_of_a_pod_is_not_the_hosts(void **state)
     pods_destroy(pods);
 }
 
+/* netkit has a hook of its own, in the pod's direction. */
+static void
+packets_of_a_pod_behind_netkit_are_of_its_job(void **state)
+{
+    struct fixture *f = get(state);
+    struct pods *pods;
+    int a, pod = f->pod;
+
+    if (!has_kind("ip link add type netkit")) {
+        skip();
+    }
+    pods = begin_tags(f, IDENTITY_ORDERS);
+    run("ip link set nk1 netns %d", pod);
+    run("ip addr add 10.9.7.1/24 dev nk0 && ip link set nk0 up");
+    run("nsenter -t %d -n ip addr add 10.9.7.2/24 dev nk1", pod);
+    run("nsenter -t %d -n ip link set nk1 up", pod);
+    run("nsenter -t %d -n ip route add " FAR " via 10.9.7.1 dev nk1", pod);
+    run("nsenter -t %d -n ip route add 10.9.7.0/24 via 10.9.0.1",
+        (int) f->far);
+    pods_run(pods);
+    a = sender_from(pod, "a", "10.9.7.2", "nk1");
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    identity_settings(f->id)->mode = IDENTITY_TAGS;
+    assert_int_equal(tag_sent_by(a), SLOT_A);
+    close(a);
+    run("ip link del nk0");
+    run("nsenter -t %d -n ip route del 10.9.7.0/24", (int) f->far);
+    pods_destroy(pods);
+}
+
+/* With GRO at the host's end, packets of a pod without TSO lose their
+ * socket. */
+static void
+gro_is_off_until_the_agent_is_removed(void **state)
+{
+    static const char off[] = "ethtool -k pod0 | "
+                              "grep -q '^generic-receive-offload: off'";
+    struct fixture *f = get(state);
+    struct identity_config observe = f->config;
+    struct pods *pods;
+
+    run("ethtool -K pod0 gro on");
+    pods = begin_tags(f, IDENTITY_ORDERS);
+    run(off);
+    run("ethtool -K pod0 gro on");
+    pods_run(pods);
+    run(off);
+    pods_destroy(pods);
+    identity_close(f->id);
+    assert_null(identity_detach(f->config.pins));
+    run("! %s", off);
+
+    observe.mode = IDENTITY_COUNTS;
+    assert_null(identity_open(&observe, &f->id));
+    pods = begin_tags(f, IDENTITY_COUNTS);
+    run("! %s", off);
+    run("ethtool -K pod0 gro off");
+    pods_destroy(pods);
+}
+
 /* Makes a namespace within the pod, whose packets the pod routes. */
 static pid_t
 make_inner(const struct fixture *f)
@@ -1270,6 +1330,28 @@ two_capabilities_are_enough(void **state)
 }
 
 static void
+an_uplink_that_is_made_again_has_its_program_at_once(void **state)
+{
+    struct fixture *f = get(state);
+    struct pods *pods = begin_tags(f, IDENTITY_ORDERS);
+    int a = sender(0, "a");
+
+    identity_run(f->id, 100000);
+    run("ip link del up0");
+    run("ip link add up0 type veth peer far0 netns %d", (int) f->far);
+    run("ip addr add 10.9.0.1/24 dev up0 && ip link set up0 up");
+    run("nsenter -t %d -n ip addr add " FAR "/24 dev far0", (int) f->far);
+    run("nsenter -t %d -n ip link set far0 up", (int) f->far);
+    run("nsenter -t %d -n ip route add 10.9.1.0/24 via 10.9.0.1",
+        (int) f->far);
+    pods_run(pods);
+    identity_run(f->id, 100001);
+    assert_int_equal(dscp_sent_by(a), DSCP_A);
+    close(a);
+    pods_destroy(pods);
+}
+
+static void
 what_somebody_removed_comes_back(void **state)
 {
     struct fixture *f = get(state);
@@ -1304,6 +1386,8 @@ main(void)
         TEST(only_the_pods_own_source_is_learned),
         TEST(macvlan_needs_no_program_of_its_own),
         TEST(an_address_of_a_pod_is_not_the_hosts),
+        TEST(packets_of_a_pod_behind_netkit_are_of_its_job),
+        TEST(gro_is_off_until_the_agent_is_removed),
         TEST(packets_without_a_socket_are_of_their_interface),
         TEST(a_virtual_machine_is_of_the_cgroup_of_its_tap),
         TEST(ipv6_is_marked_and_counted),
@@ -1315,6 +1399,7 @@ main(void)
         TEST(the_next_agent_goes_on),
         TEST(one_agent_has_an_uplink),
         TEST(two_capabilities_are_enough),
+        TEST(an_uplink_that_is_made_again_has_its_program_at_once),
         TEST(what_somebody_removed_comes_back),
     };
 

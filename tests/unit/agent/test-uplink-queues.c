@@ -46,7 +46,8 @@ static const struct {
       true,
       0,
       { 3, "pfifo_fast", { 1, 1, 1, 1, 1, 1, 1, 1 } } },
-    { "tc qdisc add dev q0 root mq",
+    { "tc qdisc add dev q0 root handle 9: mq && for i in 1 2 3 4; do "
+      "tc qdisc replace dev q0 parent 9:$i pfifo_fast; done",
       NULL,
       true,
       FOUR,
