@@ -79,32 +79,28 @@ process_jobs_claim(const struct process_jobs *p, pid_t pid)
     return registry_best_claim(p->registry, &what);
 }
 
-/* Returns true if 'process' may claim the job called 'name' by its environment
- * or its ports, and stores its user in '*uidp'.  Root of a container counts as
- * any other user. */
+/* Returns true if 'process' of user 'uid' may claim the job called 'name' by
+ * its environment or its ports.  Root of a container counts as any other
+ * user. */
 static bool
 may_join(const struct process_jobs *p, const struct process *process,
-         const char *name, uid_t *uidp)
+         uid_t uid, const char *name)
 {
     const struct job *job = registry_find(p->registry, name);
-    bool host_root;
+    bool host_root = !uid && process_is_of_host(process->pid);
 
-    if (!process_user(process->pid, uidp)) {
-        return false;
-    }
-    host_root = !*uidp && process_is_of_host(process->pid);
-    return (job ? registry_may_join(job, *uidp, host_root)
-            : registry_may_begin(p->registry, name, *uidp, host_root));
+    return (job ? registry_may_join(job, uid, host_root)
+                : registry_may_begin(p->registry, name, uid, host_root));
 }
 
 bool
 process_jobs_add(struct process_jobs *p, const struct process *process,
-                 enum claim_source source, const char *name, long long now)
+                 uid_t uid, enum claim_source source, const char *name,
+                 long long now)
 {
     struct claim_what what = { CLAIMS_PROCESS, process->pid };
-    uid_t uid;
 
-    if (!may_join(p, process, name, &uid)) {
+    if (!may_join(p, process, uid, name)) {
         const struct job *job = registry_find(p->registry, name);
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
@@ -120,11 +116,18 @@ process_jobs_add(struct process_jobs *p, const struct process *process,
     return true;
 }
 
-/* Applies the claim of the parent to a process. */
+/* Applies the claim of the parent to a process of user 'uid'.  One that has a
+ * claim by its environment would get a registered one only. */
 static void
-inherit(struct process_jobs *p, const struct process *process, long long now)
+inherit(struct process_jobs *p, const struct process *process, uid_t uid,
+        long long now)
 {
+    const struct claim *own = process_jobs_claim(p, process->pid);
     struct process ancestor = *process;
+
+    if (own && own->born == process->born && !p->registry->n_process_claims) {
+        return;
+    }
 
     for (int i = 0; i < MAX_ANCESTORS && ancestor.parent > 1; i++) {
         const struct claim *claim;
@@ -136,7 +139,7 @@ inherit(struct process_jobs *p, const struct process *process, long long now)
         if (claim && (!claim->born || claim->born == ancestor.born)) {
             char *name = xstrdup(claim->job->name);
 
-            process_jobs_add(p, process, claim->source, name, now);
+            process_jobs_add(p, process, uid, claim->source, name, now);
             free(name);
             return;
         }
@@ -146,22 +149,20 @@ inherit(struct process_jobs *p, const struct process *process, long long now)
 /* Reads the environment of 'process'.  Returns false if it must be read again,
  * because the user of the job that it names is not known yet. */
 static bool
-read_environ(struct process_jobs *p, const struct process *process,
+read_environ(struct process_jobs *p, const struct process *process, uid_t uid,
              long long now)
 {
     const char *framework;
     size_t size;
-    uid_t uid;
     char *text = process_environ(process->pid, &size);
-    char *name = text && process_user(process->pid, &uid)
-                 ? environ_job(text, size, uid, &framework) : NULL;
-
+    char *name = text ? environ_job(text, size, uid, &framework) : NULL;
     bool final = true;
 
     if (name) {
         VLOG_DBG("process %d: %s by the environment of %s",
                  (int) process->pid, name, framework);
-        final = process_jobs_add(p, process, CLAIM_ENVIRONMENT, name, now);
+        final =
+            process_jobs_add(p, process, uid, CLAIM_ENVIRONMENT, name, now);
     }
     free(name);
     free(text);
@@ -197,20 +198,17 @@ ticks_now(void)
     return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
 }
 
-/* Attributes 'pid', from memory if it has been inspected, unless 'check'.
- * Returns true if it belongs to a job; otherwise clears '*foreverp' unless
- * that cannot change. */
+/* Attributes 'pid'.  Returns true if it belongs to a job; otherwise clears
+ * '*foreverp' unless that cannot change. */
 bool
-process_jobs_look(struct process_jobs *p, pid_t pid, bool check, long long now,
+process_jobs_look(struct process_jobs *p, pid_t pid, long long now,
                   bool *foreverp)
 {
     struct reader *reader = find_or_add_reader(p, pid);
     struct process process;
     const struct claim *claim;
+    uid_t uid;
 
-    if (reader->settled && !check) {
-        return process_jobs_claim(p, pid) != NULL;
-    }
     if (!process_read(pid, &process)) {
         *foreverp = false;
         return false;
@@ -218,10 +216,12 @@ process_jobs_look(struct process_jobs *p, pid_t pid, bool check, long long now,
     if (reader->born != process.born || !reader->settled) {
         reader->born = process.born;
         reader->settled = ticks_now() > process.born + YOUNG_TICKS;
-        if (!read_environ(p, &process, now)) {
+        if (!process_user(pid, &uid)) {
             reader->settled = false;
+        } else {
+            reader->settled &= read_environ(p, &process, uid, now);
+            inherit(p, &process, uid, now);
         }
-        inherit(p, &process, now);
     }
     *foreverp = *foreverp && reader->settled;
     claim = process_jobs_claim(p, pid);

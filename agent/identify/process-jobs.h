@@ -27,14 +27,15 @@ struct process_jobs *process_jobs_create(struct registry *,
 void process_jobs_destroy(struct process_jobs *);
 void process_jobs_clear(struct process_jobs *);
 
-bool process_jobs_look(struct process_jobs *, pid_t, bool check,
-                       long long now, bool *foreverp);
+bool process_jobs_look(struct process_jobs *, pid_t, long long now,
+                       bool *foreverp);
 
 const struct claim *process_jobs_claim(const struct process_jobs *, pid_t);
-/* Claims the process for the job called 'name', unless it is of another user,
- * which is a warning.  Returns false if that may change, because the user of
- * the job is unknown. */
-bool process_jobs_add(struct process_jobs *, const struct process *,
+
+/* Claims the process of this user for the job called 'name', unless it is of
+ * another user, which is a warning.  Returns false if that may change, because
+ * the user of the job is unknown. */
+bool process_jobs_add(struct process_jobs *, const struct process *, uid_t,
                       enum claim_source, const char *name, long long now);
 
 #endif /* agent/identify/process-jobs.h */

@@ -21,26 +21,23 @@
 #define MAX_USERS 16            /* Processes of a job whose users are read. */
 
 /* Reads the file 'name' of 'pid' into 'buffer' as a string, truncated to its
- * size.  Returns the number of bytes, negative if there is no process. */
+ * size.  Returns the number of bytes, negative if there is no process.  One
+ * read has all of such a file. */
 ssize_t
 process_read_file(pid_t pid, const char *name, char *buffer, size_t size)
 {
     char path[64];
-    size_t done = 0;
     ssize_t n = -1;
     int fd;
 
     snprintf(path, sizeof path, "/proc/%d/%s", (int) pid, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
-        while (done < size - 1
-               && (n = read(fd, buffer + done, size - 1 - done)) > 0) {
-            done += n;
-        }
+        n = read(fd, buffer, size - 1);
         close(fd);
     }
-    buffer[done] = '\0';
-    return done ? (ssize_t) done : n;
+    buffer[MAX(n, 0)] = '\0';
+    return n;
 }
 
 /* Reads the data of 'pid'.  Returns false if there is no such process, or if
@@ -110,12 +107,15 @@ process_user(pid_t pid, uid_t *uidp)
 bool
 process_is_of_host(pid_t pid)
 {
+    static ino_t own;
+    struct stat s;
     char path[64];
-    struct stat own, other;
 
+    if (!own && !stat("/proc/self/ns/pid", &s)) {
+        own = s.st_ino;
+    }
     snprintf(path, sizeof path, "/proc/%d/ns/pid", (int) pid);
-    return !stat("/proc/self/ns/pid", &own) && !stat(path, &other)
-           && own.st_ino == other.st_ino;
+    return !stat(path, &s) && s.st_ino == own;
 }
 
 bool

@@ -180,7 +180,7 @@ static bool
 answer(struct questions *q, struct asked *a, long long now)
 {
     bool forever = true;
-    bool works = process_jobs_look(q->processes, a->pid, true, now, &forever);
+    bool works = process_jobs_look(q->processes, a->pid, now, &forever);
     struct process process;
 
     if (works || !process_read(a->pid, &process)) {

@@ -40,12 +40,13 @@ is_about(const struct claim *claim, const struct claim_what *what)
 
 /* Counts 'claim' among those of its job, or no longer. */
 static void
-count_claim(const struct claim *claim, int n)
+count_claim(struct registry *r, const struct claim *claim, int n)
 {
     claim->job->n_claims += n;
     claim->job->gpus += n * claim->gpus;
     if (claim_source_is_registered(claim->source)) {
         claim->job->n_registered += n;
+        r->n_process_claims += claim->what.kind == CLAIMS_PROCESS ? n : 0;
     }
 }
 
@@ -63,7 +64,7 @@ void
 registry_drop_claim(struct registry *r, struct claim *claim)
 {
     hmap_remove(&r->claims, &claim->node);
-    count_claim(claim, -1);
+    count_claim(r, claim, -1);
     free(claim->path);
     free(claim);
 }
@@ -449,12 +450,12 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
         claim->source = source;
         hmap_insert(&r->claims, &claim->node, hash_what(what));
     } else {
-        count_claim(claim, -1);
+        count_claim(r, claim, -1);
     }
     claim->job = job;
     claim->has_uid = uid != NULL;
     claim->uid = uid ? *uid : 0;
-    count_claim(claim, 1);
+    count_claim(r, claim, 1);
     if (claim_source_is_registered(source)) {
         register_job(r, job, registered, source, uid);
     } else if (uid && !job->has_uid) {

@@ -137,6 +137,7 @@ struct registry {
                                  * claims of other users; may be NULL. */
     registry_owner_func *owner; /* May be NULL. */
     void *aux;
+    size_t n_process_claims;    /* Registered ones of processes. */
     struct hmap jobs;           /* Contains struct job. */
     struct hmap cgroups;        /* Contains struct registry_cgroup. */
     struct hmap claims;         /* Contains struct claim. */

@@ -46,6 +46,8 @@ struct tracker {
                                  * LLONG_MAX if none is requested. */
     long long last_scan;
 
+    uint64_t no_job;            /* A cgroup that is outside the tree of jobs,
+                                 * or 0. */
     uint64_t n_scans;           /* Scans of the cgroup tree. */
     uint64_t n_questions;       /* Of the kernel. */
 };
@@ -292,10 +294,11 @@ static void
 claim_by_port(struct tracker *t, pid_t pid, size_t rule)
 {
     struct process process;
+    uid_t uid;
 
     if (rule <= t->config.n_ports && !process_jobs_claim(t->processes, pid)
-        && process_read(pid, &process)) {
-        process_jobs_add(t->processes, &process, CLAIM_PORT,
+        && process_read(pid, &process) && process_user(pid, &uid)) {
+        process_jobs_add(t->processes, &process, uid, CLAIM_PORT,
                          t->config.ports[rule - 1].job, t->now);
         kernel_claims_touch(t->claims);
     }
@@ -309,11 +312,14 @@ find_job_of_cgroup(struct tracker *t, uint64_t id)
     char *path, *job;
     bool below;
 
-    if (!root || cgroup_path_of_id(t->mount_fd, id, &path)) {
+    if (!root || id == t->no_job
+        || cgroup_path_of_id(t->mount_fd, id, &path)) {
         return;
     }
     job = cgroup_job_at(root, path, &below);
-    if (job && !registry_find(&t->registry, job)) {
+    if (!job) {
+        t->no_job = id;
+    } else if (!registry_find(&t->registry, job)) {
         cgroup_see_job(root, job, see_cgroup, t);
         kernel_claims_touch(t->claims);
     }

@@ -2,22 +2,22 @@
 
 /* Creates sockets for tests/bench/identify.sh.
  *
- * usage: identify-load hold ADDRESS PORT N COMMANDS MISSES
- *        | probe ADDRESS PORT COMMANDS LOG N GAP
+ * usage: identify-load hold ADDRESS PORT N | flows ADDRESS PORT N RATE
+ *        | probe ADDRESS PORT TAGS N GAP
  *
  * "hold" creates N sockets, half of them at each end, in as many processes as
  * the limit of open files requires, on PORT and the following ports; prints
- * "ready"; and then reports MISSES of them per second to the fake shim's
- * COMMANDS, in turn, until it is killed.
+ * "ready"; and keeps them until it is killed.
  *
- * "probe" opens a connection N times, GAP milliseconds apart, reports it to
- * COMMANDS, and waits until the fake shim's LOG has the flow.  Prints the
- * milliseconds from before the connection until then, one number per line; -1
- * for more than a second. */
+ * "flows" sends N datagrams, RATE a second, each from a new socket.
+ *
+ * "probe" opens a connection N times, GAP milliseconds apart, sends a byte on
+ * it twice a millisecond, and waits until TAGS, written by take-tags.py, has a
+ * slot of its port.  Prints the milliseconds from before the connection until
+ * then, one number per line; -1 for more than a second. */
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -102,50 +102,36 @@ make_connection(const char *address, int port, int *portp)
     return fd;
 }
 
-/* Runs one process: 'n' pairs on 'port', reported 'misses' times a second
- * after a byte arrives from 'start'. */
+/* Makes 'n' pairs on 'port'. */
 static void
-hold(const char *address, int port, int n, const char *commands,
-     double misses, int ready, int start)
+hold(const char *address, int port, int n, int ready)
 {
-    int listener = make_listener(address, port);
-    int *ports = calloc(n, sizeof *ports);
-    double next;
+    int listener = make_listener(address, port), own;
     char byte = 0;
-    int fd;
 
     for (int i = 0; i < n; i++) {
-        make_connection(address, port, &ports[i]);
+        make_connection(address, port, &own);
         if (accept(listener, NULL, NULL) < 0) {
             die("accept");
         }
     }
-    if (write(ready, &byte, 1) != 1 || read(start, &byte, 1) != 0) {
+    if (write(ready, &byte, 1) != 1) {
         die("pipe");
     }
-    fd = open(commands, O_WRONLY);
-    if (fd < 0) {
-        die(commands);
-    }
-    next = now_ms();
-    for (int i = 0; ; i = (i + 1) % n) {
-        dprintf(fd, "miss %s %d %s %d\n", address, ports[i], address, port);
-        next += 1e3 / misses;
-        sleep_ms(next - now_ms());
+    for (;;) {
+        pause();
     }
 }
 
 static int
 run_hold(char *argv[])
 {
-    const char *address = argv[2], *commands = argv[5];
     int port = atoi(argv[3]), n = atoi(argv[4]) / 2;
-    double misses = atof(argv[6]);
-    int ready[2], start[2], n_processes, pairs;
+    int ready[2], n_processes, pairs;
     struct rlimit limit;
     char byte;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) || pipe(ready) || pipe(start)) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) || pipe(ready)) {
         die("pipe");
     }
     limit.rlim_cur = limit.rlim_max;
@@ -156,9 +142,7 @@ run_hold(char *argv[])
     for (int i = 0; i < n_processes; i++) {
         if (!fork()) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            close(start[1]);
-            hold(address, port + i, n / n_processes, commands,
-                 misses / n_processes, ready[1], start[0]);
+            hold(argv[2], port + i, n / n_processes, ready[1]);
         }
     }
     close(ready[1]);
@@ -169,27 +153,47 @@ run_hold(char *argv[])
     }
     puts("ready");
     fflush(stdout);
-    getchar();
-    close(start[1]);
     for (;;) {
         pause();
     }
 }
 
-/* Waits until 'log' has a line for the flow from 'port'.  Returns false after
- * a second. */
+static int
+run_flows(char *argv[])
+{
+    struct sockaddr_in to = make_address(argv[2], atoi(argv[3]));
+    double next = now_ms(), gap = 1e3 / atof(argv[5]);
+
+    for (int i = 0; i < atoi(argv[4]); i++) {
+        int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+        if (fd < 0
+            || sendto(fd, "", 1, 0, (struct sockaddr *) &to, sizeof to) < 0) {
+            die("flow");
+        }
+        close(fd);
+        next += gap;
+        sleep_ms(next - now_ms());
+    }
+    return 0;
+}
+
+/* Sends on 'fd' until 'tags' has a slot for packets from 'port'.  Returns
+ * false after a second. */
 static bool
-wait_for_flow(FILE *log, const char *address, int port)
+wait_for_slot(FILE *tags, int fd, int port)
 {
     double until = now_ms() + 1000;
-    char line[256], wish[64];
+    char line[64];
+    int from, slot;
 
-    snprintf(wish, sizeof wish, " %s:%d ", address, port);
     while (now_ms() < until) {
-        if (!fgets(line, sizeof line, log)) {
-            clearerr(log);
-            sleep_ms(0.2);
-        } else if (!strncmp(line, "flow ", 5) && strstr(line, wish)) {
+        if (!fgets(line, sizeof line, tags)) {
+            clearerr(tags);
+            send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+            sleep_ms(0.5);
+        } else if (sscanf(line, "%d %d", &from, &slot) == 2 && from == port
+                   && slot) {
             return true;
         }
     }
@@ -199,23 +203,20 @@ wait_for_flow(FILE *log, const char *address, int port)
 static int
 run_probe(char *argv[])
 {
-    const char *address = argv[2];
-    int port = atoi(argv[3]), n = atoi(argv[6]), gap = atoi(argv[7]);
-    int commands = open(argv[4], O_WRONLY);
-    FILE *log = fopen(argv[5], "r");
+    int n = atoi(argv[5]), gap = atoi(argv[6]);
+    FILE *tags = fopen(argv[4], "r");
 
-    if (commands < 0 || !log) {
-        die("probe");
+    if (!tags) {
+        die(argv[4]);
     }
     for (int i = 0; i < n; i++) {
         double start = now_ms();
-        int own;
-        int fd = make_connection(address, port, &own);
+        int fd, own;
 
-        fseek(log, 0, SEEK_END);
-        dprintf(commands, "miss %s %d %s %d\n", address, own, address, port);
-        printf("%.2f\n", wait_for_flow(log, address, own)
-               ? now_ms() - start : -1.0);
+        fseek(tags, 0, SEEK_END);
+        fd = make_connection(argv[2], atoi(argv[3]), &own);
+        printf("%.2f\n",
+               wait_for_slot(tags, fd, own) ? now_ms() - start : -1.0);
         fflush(stdout);
         close(fd);
         sleep_ms(start + gap - now_ms());
@@ -226,12 +227,13 @@ run_probe(char *argv[])
 int
 main(int argc, char *argv[])
 {
-    if (argc == 7 && !strcmp(argv[1], "hold")) {
+    if (argc == 5 && !strcmp(argv[1], "hold")) {
         return run_hold(argv);
-    }
-    if (argc == 8 && !strcmp(argv[1], "probe")) {
+    } else if (argc == 6 && !strcmp(argv[1], "flows")) {
+        return run_flows(argv);
+    } else if (argc == 7 && !strcmp(argv[1], "probe")) {
         return run_probe(argv);
     }
-    fprintf(stderr, "usage: identify-load hold|probe ...\n");
+    fprintf(stderr, "usage: identify-load hold|flows|probe ...\n");
     return 2;
 }

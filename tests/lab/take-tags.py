@@ -5,8 +5,8 @@ as a shim does, for tests of the agent.
 
    take-tags.py IFACE
       Prints "ready", and then "PORT SLOT CONTROL" for each source port of TCP
-      and UDP and whenever its tag changes; CONTROL is 1 in the control class,
-      else 0.  Exits 77 if the kernel has no TCX.
+      and UDP, for each TCP connection, and whenever the tag changes; CONTROL is
+      1 in the control class, else 0.  Exits 77 if the kernel has no TCX.
 """
 
 import ctypes
@@ -21,6 +21,7 @@ SYS_BPF = {"x86_64": 321, "aarch64": 280}
 BPF_PROG_LOAD, BPF_LINK_CREATE = 5, 28
 BPF_PROG_TYPE_SCHED_CLS, BPF_TCX_INGRESS, BPF_FUNC_SKB_VLAN_POP = 3, 46, 19
 CALL, SET, EXIT, TCX_NEXT = 0x85, 0xb7, 0x95, -1
+SYN = 2
 
 
 def bpf(command, attributes):
@@ -65,7 +66,8 @@ def main(iface):
                 or not status & TP_STATUS_VLAN_VALID):
             continue
         port, = struct.unpack_from("!H", data, 34)
-        if seen.get(port) != tci:
+        begins = data[23] == socket.IPPROTO_TCP and data[47] & SYN
+        if seen.get(port) != tci or begins:
             seen[port] = tci
             print(port, tci & 0x3ff, tci >> 10 & 1, flush=True)
 
