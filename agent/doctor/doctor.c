@@ -19,6 +19,7 @@
 #include <sys/timex.h>
 #include <unistd.h>
 
+#include "agent/doctor/interfaces.h"
 #include "openvswitch/poll-loop.h"
 #include "stream.h"
 #include "timeval.h"
@@ -29,6 +30,22 @@ const char *const doctor_result_names[] = {
     [DOCTOR_OK] = "ok", [DOCTOR_NOTE] = "note", [DOCTOR_MISSING] = "missing",
 };
 
+void
+doctor_add(struct doctor *d, const char *check, enum doctor_result result,
+           char *mend, char *what)
+{
+    if (d->n >= d->allocated) {
+        d->findings =
+            x2nrealloc(d->findings, &d->allocated, sizeof *d->findings);
+    }
+    d->findings[d->n++] = (struct doctor_finding){
+        .check = check,
+        .result = result,
+        .what = what,
+        .mend = mend,
+    };
+}
+
 /* Adds a finding.  Takes ownership of 'mend', which may be NULL. */
 static void OVS_PRINTF_FORMAT(5, 6)
 add(struct doctor *d, const char *check, enum doctor_result result,
@@ -36,15 +53,8 @@ add(struct doctor *d, const char *check, enum doctor_result result,
 {
     va_list args;
 
-    if (d->n >= d->allocated) {
-        d->findings = x2nrealloc(d->findings, &d->allocated,
-                                 sizeof *d->findings);
-    }
     va_start(args, what);
-    d->findings[d->n++] = (struct doctor_finding) {
-        .check = check, .result = result, .what = xvasprintf(what, args),
-        .mend = mend,
-    };
+    doctor_add(d, check, result, mend, xvasprintf(what, args));
     va_end(args);
 }
 
@@ -98,8 +108,8 @@ read_line(const struct doctor *d, const char *path)
 
 /* Returns true if the host's kernel is at least 'major'.'minor', or its
  * version is unknown. */
-static bool
-kernel_is_from(const struct doctor *d, int major, int minor)
+bool
+doctor_kernel_is_from(const struct doctor *d, int major, int minor)
 {
     char *release = read_line(d, "/proc/sys/kernel/osrelease");
     int a, b;
@@ -221,7 +231,7 @@ check_identity(struct doctor *d)
 {
     bool may = effective_capabilities(d) & (UINT64_C(1) << CAP_BPF);
 
-    if (!kernel_is_from(d, 6, 1)) {
+    if (!doctor_kernel_is_from(d, 6, 1)) {
         add(d, "identity", DOCTOR_MISSING, xstrdup("Linux 6.1"),
             "the kernel cannot load the agent's programs: no packet is known "
             "to be a job's");
@@ -422,8 +432,8 @@ mtu_of(const struct doctor *d, const char *iface)
 }
 
 /* Returns true if the kernel merges packets for 'iface'. */
-static bool
-is_offloaded(const char *iface)
+bool
+doctor_has_gro(const char *iface)
 {
     struct ethtool_value value = { .cmd = ETHTOOL_GGRO };
     struct ifreq ifr = { .ifr_data = (void *) &value };
@@ -453,7 +463,7 @@ check_iface(struct doctor *d, const char *port, const char *iface, int max)
         add(d, "ports", DOCTOR_MISSING,
             xasprintf("ip link set %s mtu %d", iface, max),
             "%s: the MTU is %d, at most %d is possible", port, mtu, max);
-    } else if (!*d->config->root && is_offloaded(iface)) {
+    } else if (!*d->config->root && doctor_has_gro(iface)) {
         add(d, "ports", DOCTOR_NOTE, xasprintf("ethtool -K %s gro off", iface),
             "%s: the kernel puts packets together, and the shim must cut them "
             "or switch that off", port);
@@ -512,7 +522,7 @@ check_port(struct doctor *d, const char *port)
         check_iface(d, port, what, 0);
     } else if (!strncmp(port, "af_xdp", n)) {
         check_iface(d, port, what, AF_XDP_MTU);
-        if (!kernel_is_from(d, 5, 4)) {
+        if (!doctor_kernel_is_from(d, 5, 4)) {
             add(d, "ports", DOCTOR_MISSING, xstrdup("Linux 5.4, or af_packet"),
                 "%s: the kernel is too old for AF_XDP", port);
         }
@@ -610,6 +620,7 @@ static const struct {
     { check_identity, true },
     { check_memory, false }, /* The shim knows better. */
     { check_ports, false },
+    { doctor_check_interfaces, false },
     { check_queueing, false },
     { check_tcp, true },
     { check_daemons, false },

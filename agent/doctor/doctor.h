@@ -70,6 +70,13 @@ struct doctor {
 struct doctor *doctor_examine(const struct doctor_config *);
 void doctor_destroy(struct doctor *);
 
+/* For checks in other modules.  The first one takes ownership of 'mend', which
+ * may be NULL, and 'what'. */
+void doctor_add(struct doctor *, const char *check, enum doctor_result,
+                char *mend, char *what);
+bool doctor_kernel_is_from(const struct doctor *, int major, int minor);
+bool doctor_has_gro(const char *iface);
+
 /* Returns true if nothing is missing. */
 bool doctor_is_well(const struct doctor *);
 

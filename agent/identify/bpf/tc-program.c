@@ -12,21 +12,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Our filter of clsact: before others, and of a handle that no other program
- * is known to use. */
-#define HANDLE 0x5363
-#define PRIORITY 1
-
 /* Of linux/bpf.h since 6.6. */
 #define ATTACH_TCX_INGRESS 46
 #define ATTACH_TCX_EGRESS 47
 #define ATTACH_NETKIT_PEER 55 /* Since 6.7. */
+#define LINK_TYPE_NETKIT 13
 #define PLACE_FIRST (1u << 3) /* BPF_F_BEFORE without another program. */
 
 static enum bpf_tc_attach_point
 point_of(enum tc_program_place place)
 {
     return place == TC_PROGRAM_EGRESS ? BPF_TC_EGRESS : BPF_TC_INGRESS;
+}
+
+static uint32_t
+type_of(enum tc_program_place place)
+{
+    return place == TC_PROGRAM_EGRESS    ? ATTACH_TCX_EGRESS
+           : place == TC_PROGRAM_INGRESS ? ATTACH_TCX_INGRESS
+                                         : ATTACH_NETKIT_PEER;
 }
 
 /* Makes a link of TCX or netkit: the first one at ingress, where the packet
@@ -41,9 +45,7 @@ create_link(int program, int ifindex, enum tc_program_place place)
     } attr = { .program = program, .ifindex = ifindex };
     long fd;
 
-    attr.type = place == TC_PROGRAM_EGRESS    ? ATTACH_TCX_EGRESS
-                : place == TC_PROGRAM_INGRESS ? ATTACH_TCX_INGRESS
-                                              : ATTACH_NETKIT_PEER;
+    attr.type = type_of(place);
     attr.flags = place == TC_PROGRAM_EGRESS ? 0 : PLACE_FIRST;
     fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof attr);
     return fd < 0 ? -errno : (int) fd;
@@ -54,14 +56,17 @@ attach_filter(int program, int ifindex, enum tc_program_place place)
 {
     LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
                 .attach_point = point_of(place));
-    LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program, .handle = HANDLE,
-                .priority = PRIORITY, .flags = BPF_TC_F_REPLACE);
+    LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program,
+                .handle = TC_PROGRAM_HANDLE, .priority = TC_PROGRAM_PRIORITY,
+                .flags = BPF_TC_F_REPLACE);
     int error = bpf_tc_hook_create(&hook);
 
     return error && error != -EEXIST ? -error : -bpf_tc_attach(&hook, &opts);
 }
 
-/* Returns true if the pinned link 'fd' is of this interface. */
+/* Returns true if the pinned link 'fd' is of this interface.  A link of netkit
+ * has the index of the other end, in its namespace, and 0 when that is gone.
+ */
 static bool
 is_of(int fd, int ifindex)
 {
@@ -71,7 +76,9 @@ is_of(int fd, int ifindex)
     uint32_t size = sizeof info;
 
     return !bpf_obj_get_info_by_fd(fd, &info, &size)
-           && info.ifindex == (uint32_t) ifindex;
+           && (info.type == LINK_TYPE_NETKIT
+                   ? info.ifindex != 0
+                   : info.ifindex == (uint32_t) ifindex);
 }
 
 /* Puts 'program' in place of the pinned link's.  Returns false if there
@@ -118,7 +125,8 @@ tc_program_is_attached(int ifindex, enum tc_program_place place,
 {
     LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
                 .attach_point = point_of(place));
-    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = HANDLE, .priority = PRIORITY);
+    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = TC_PROGRAM_HANDLE,
+                .priority = TC_PROGRAM_PRIORITY);
     int fd = bpf_obj_get(pin);
 
     if (fd >= 0) {
@@ -130,12 +138,22 @@ tc_program_is_attached(int ifindex, enum tc_program_place place,
     return !bpf_tc_query(&hook, &opts);
 }
 
+size_t
+tc_program_list(int ifindex, enum tc_program_place place, uint32_t *ids,
+                size_t max)
+{
+    uint32_t n = max;
+
+    return bpf_prog_query(ifindex, type_of(place), 0, NULL, ids, &n) ? 0 : n;
+}
+
 void
 tc_program_detach(int ifindex, enum tc_program_place place, const char *pin)
 {
     LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
                 .attach_point = point_of(place));
-    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = HANDLE, .priority = PRIORITY);
+    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = TC_PROGRAM_HANDLE,
+                .priority = TC_PROGRAM_PRIORITY);
 
     if (unlink(pin) && ifindex) {
         bpf_tc_detach(&hook, &opts);

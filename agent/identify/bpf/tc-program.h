@@ -19,6 +19,8 @@
  * No state.  Functions return 0 or a positive errno. */
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum tc_program_place {
     TC_PROGRAM_EGRESS,
@@ -27,11 +29,20 @@ enum tc_program_place {
                         * netkit; EACCES at another end. */
 };
 
+/* Handle and preference of our filter of clsact: before others, and of a
+ * handle that no other program is known to use. */
+#define TC_PROGRAM_HANDLE 0x5363
+#define TC_PROGRAM_PRIORITY 1
+
 /* Attaches the program 'fd', or puts it in place of the one that is there. */
 int tc_program_attach(int fd, int ifindex, enum tc_program_place,
                       const char *pin);
 bool tc_program_is_attached(int ifindex, enum tc_program_place,
                             const char *pin);
+
+/* Stores the ids of at most 'max' programs of TCX.  Returns their number. */
+size_t tc_program_list(int ifindex, enum tc_program_place, uint32_t *ids,
+                       size_t max);
 void tc_program_detach(int ifindex, enum tc_program_place, const char *pin);
 
 #endif /* agent/identify/bpf/tc-program.h */

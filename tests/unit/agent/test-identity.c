@@ -916,24 +916,24 @@ packets_of_a_pod_behind_netkit_are_of_its_job(void **state)
     struct pods *pods;
     int a, pod = f->pod;
 
-    if (!has_kind("ip link add type netkit")) {
+    if (!has_kind("ip link add host0 type netkit")) {
         skip();
     }
     pods = begin_tags(f, IDENTITY_ORDERS);
-    run("ip link set nk1 netns %d", pod);
-    run("ip addr add 10.9.7.1/24 dev nk0 && ip link set nk0 up");
-    run("nsenter -t %d -n ip addr add 10.9.7.2/24 dev nk1", pod);
-    run("nsenter -t %d -n ip link set nk1 up", pod);
-    run("nsenter -t %d -n ip route add " FAR " via 10.9.7.1 dev nk1", pod);
+    run("ip link set nk0 netns %d", pod);
+    run("ip addr add 10.9.7.1/24 dev host0 && ip link set host0 up");
+    run("nsenter -t %d -n ip addr add 10.9.7.2/24 dev nk0", pod);
+    run("nsenter -t %d -n ip link set nk0 up", pod);
+    run("nsenter -t %d -n ip route add " FAR " via 10.9.7.1 dev nk0", pod);
     run("nsenter -t %d -n ip route add 10.9.7.0/24 via 10.9.0.1",
         (int) f->far);
     pods_run(pods);
-    a = sender_from(pod, "a", "10.9.7.2", "nk1");
+    a = sender_from(pod, "a", "10.9.7.2", "nk0");
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     identity_settings(f->id)->mode = IDENTITY_TAGS;
     assert_int_equal(tag_sent_by(a), SLOT_A);
     close(a);
-    run("ip link del nk0");
+    run("ip link del host0");
     run("nsenter -t %d -n ip route del 10.9.7.0/24", (int) f->far);
     pods_destroy(pods);
 }

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/doctor/interfaces.h"
+
+#include <bpf/bpf.h>
+#include <libmnl/libmnl.h>
+#include <linux/if_link.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/doctor/doctor.h"
+#include "agent/identify/bpf/tc-program.h"
+#include "shim/ports/route-socket.h"
+#include "util.h"
+
+#define MAX_PROGRAMS 64 /* Of an interface and direction. */
+
+/* An interface. */
+struct iface {
+    int index;
+    char name[IFNAMSIZ];
+    char kind[16];
+    bool has_xdp; /* A program of its driver. */
+};
+
+struct ifaces {
+    struct iface *all;
+    size_t n, allocated;
+};
+
+/* Stores the attributes of an interface. */
+static void
+see_attr(const struct nlattr *attr, struct iface *iface)
+{
+    const struct nlattr *inner;
+
+    switch (mnl_attr_get_type(attr)) {
+    case IFLA_IFNAME:
+        ovs_strzcpy(iface->name, mnl_attr_get_str(attr), sizeof iface->name);
+        break;
+    case IFLA_LINKINFO:
+        mnl_attr_for_each_nested(inner, attr)
+        {
+            if (mnl_attr_get_type(inner) == IFLA_INFO_KIND) {
+                ovs_strlcpy(iface->kind, mnl_attr_get_str(inner),
+                            sizeof iface->kind);
+            }
+        }
+        break;
+    case IFLA_XDP:
+        mnl_attr_for_each_nested(inner, attr)
+        {
+            iface->has_xdp |= mnl_attr_get_type(inner) == IFLA_XDP_ATTACHED
+                              && mnl_attr_get_u8(inner) == XDP_ATTACHED_DRV;
+        }
+        break;
+    }
+}
+
+static int
+see_link(const struct nlmsghdr *nlh, void *ifaces_)
+{
+    const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
+    struct iface iface = { .index = link->ifi_index };
+    struct ifaces *ifaces = ifaces_;
+    const struct nlattr *attr;
+
+    mnl_attr_for_each(attr, nlh, sizeof *link)
+    {
+        see_attr(attr, &iface);
+    }
+    if (ifaces->n >= ifaces->allocated) {
+        ifaces->all =
+            x2nrealloc(ifaces->all, &ifaces->allocated, sizeof *ifaces->all);
+    }
+    ifaces->all[ifaces->n++] = iface;
+    return MNL_CB_OK;
+}
+
+/* Programs of others. */
+
+struct filters {
+    char first[32];  /* Name of one that runs where ours does, or "". */
+    char cilium[32]; /* Name of one of Cilium, or "". */
+};
+
+static void
+see_name(struct filters *f, const char *name)
+{
+    if (!strncmp(name, "cil_", 4)) {
+        ovs_strlcpy(f->cilium, name, sizeof f->cilium);
+    }
+}
+
+static int
+see_filter(const struct nlmsghdr *nlh, void *filters_)
+{
+    const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attr, *inner;
+    struct filters *f = filters_;
+    const char *name = "";
+
+    mnl_attr_for_each(attr, nlh, sizeof *tc)
+    {
+        if (mnl_attr_get_type(attr) == TCA_KIND && !*name) {
+            name = mnl_attr_get_str(attr);
+        } else if (mnl_attr_get_type(attr) == TCA_OPTIONS) {
+            mnl_attr_for_each_nested(inner, attr)
+            {
+                if (mnl_attr_get_type(inner) == TCA_BPF_NAME) {
+                    name = mnl_attr_get_str(inner);
+                }
+            }
+        }
+    }
+    see_name(f, name);
+    if (tc->tcm_handle && tc->tcm_handle != TC_PROGRAM_HANDLE
+        && tc->tcm_info >> 16 <= TC_PROGRAM_PRIORITY) {
+        ovs_strlcpy(f->first, name, sizeof f->first);
+    }
+    return MNL_CB_OK;
+}
+
+/* Notes the programs of TCX at an interface. */
+static void
+see_programs(int ifindex, enum tc_program_place place, struct filters *f)
+{
+    uint32_t ids[MAX_PROGRAMS],
+        n = tc_program_list(ifindex, place, ids, MAX_PROGRAMS);
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct bpf_prog_info info = { .type = 0 };
+        uint32_t size = sizeof info;
+        int fd = bpf_prog_get_fd_by_id(ids[i]);
+
+        if (!bpf_obj_get_info_by_fd(fd, &info, &size)) {
+            see_name(f, info.name);
+        }
+        close(fd);
+    }
+}
+
+static struct filters
+find_filters(struct route_socket *rs, int ifindex)
+{
+    static const uint32_t parents[] = { TC_H_MIN_INGRESS, TC_H_MIN_EGRESS };
+    struct filters f = { .first = "" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(parents); i++) {
+        const struct tcmsg tc = { .tcm_ifindex = ifindex,
+                                  .tcm_parent =
+                                      TC_H_MAKE(TC_H_CLSACT, parents[i]) };
+        struct nlmsghdr *nlh = route_socket_begin_tc(
+            rs, RTM_GETTFILTER, NLM_F_REQUEST | NLM_F_DUMP, &tc);
+
+        route_socket_transact(rs, nlh, see_filter, &f);
+    }
+    see_programs(ifindex, TC_PROGRAM_INGRESS, &f);
+    see_programs(ifindex, TC_PROGRAM_EGRESS, &f);
+    return f;
+}
+
+/* Findings. */
+
+static void
+check_programs(struct doctor *d, struct route_socket *rs,
+               const struct iface *iface)
+{
+    struct filters f = find_filters(rs, iface->index);
+
+    if (f.cilium[0]) {
+        doctor_add(
+            d, "pods", DOCTOR_NOTE,
+            xstrdup("--mark none: packets of pods then have the job of "
+                    "their network namespace"),
+            xasprintf(
+                "%s: Cilium (%s) is there: it uses the mark, and with its "
+                "bandwidth manager or netkit may pass by the agent's "
+                "programs",
+                iface->name, f.cilium));
+    }
+    if (f.first[0] && !doctor_kernel_is_from(d, 6, 6)) {
+        doctor_add(
+            d, "pods", DOCTOR_NOTE,
+            xasprintf("give it a preference above %d, or Linux 6.6",
+                      TC_PROGRAM_PRIORITY),
+            xasprintf(
+                "%s: the filter %s may run before the agent's program, and "
+                "hide it",
+                iface->name, f.first));
+    }
+}
+
+/* Checks what the host's end of a pod's interface does with sockets. */
+static void
+check_veth(struct doctor *d, const struct iface *iface)
+{
+    if (doctor_has_gro(iface->name)) {
+        doctor_add(
+            d, "pods", DOCTOR_NOTE,
+            xasprintf("ethtool -K %s gro off, as an agent does that "
+                      "does not only observe",
+                      iface->name),
+            xasprintf(
+                "%s: GRO is on, which loses the job of packets from a pod "
+                "without TSO",
+                iface->name));
+    }
+    if (iface->has_xdp) {
+        doctor_add(
+            d, "pods", DOCTOR_NOTE,
+            xasprintf("ip link set %s xdp off, or a generic one", iface->name),
+            xasprintf("%s: an XDP program of the driver loses the job of "
+                      "packets, which then have that of the interface",
+                      iface->name));
+    }
+}
+
+/* Names what is not seen. */
+static void
+check_unseen(struct doctor *d, const struct iface *iface)
+{
+    char *path =
+        xasprintf("/sys/class/net/%s/device/sriov_numvfs", iface->name);
+    FILE *stream = fopen(path, "re");
+    int n = 0;
+
+    if (stream) {
+        n = fscanf(stream, "%d", &n) == 1 ? n : 0;
+        fclose(stream);
+    }
+    free(path);
+    if (n) {
+        doctor_add(
+            d, "pods", DOCTOR_NOTE,
+            xstrdup("give pods an interface of the host's kernel"),
+            xasprintf("%s: what its %d virtual functions send is not seen",
+                      iface->name, n));
+    }
+    if (!strcmp(iface->kind, "wireguard")) {
+        doctor_add(
+            d, "pods", DOCTOR_NOTE, xstrdup("another tunnel, such as VXLAN"),
+            xasprintf("%s: what WireGuard encrypts has no job at the uplink",
+                      iface->name));
+    }
+}
+
+void
+doctor_check_interfaces(struct doctor *d)
+{
+    struct ifaces ifaces = { .n = 0 };
+    struct route_socket *rs;
+    struct nlmsghdr *nlh;
+    size_t n_before = d->n;
+
+    if (*d->config->root || route_socket_open(-1, &rs)) {
+        return;
+    }
+    nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP);
+    mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
+    route_socket_transact(rs, nlh, see_link, &ifaces);
+    for (size_t i = 0; i < ifaces.n; i++) {
+        check_programs(d, rs, &ifaces.all[i]);
+        check_unseen(d, &ifaces.all[i]);
+        if (!strcmp(ifaces.all[i].kind, "veth")) {
+            check_veth(d, &ifaces.all[i]);
+        }
+    }
+    free(ifaces.all);
+    route_socket_close(rs);
+    if (d->n == n_before) {
+        doctor_add(d, "pods", DOCTOR_OK, NULL,
+                   xstrdup("nothing keeps the kernel from their jobs"));
+    }
+}

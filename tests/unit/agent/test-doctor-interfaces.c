@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Examines interfaces in a network namespace of this test. */
+
+#include <config.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/doctor/doctor.h"
+#include "agent/doctor/interfaces.h"
+#include "agent/identify/bpf/tc-program.h"
+#include "util.h"
+
+static const struct doctor_config config = { .root = "" };
+static struct doctor doctor = { .config = &config };
+
+/* Makes an interface of a pod; skips the test if that is not possible. */
+static int
+set_up(void **state)
+{
+    *state = unshare(CLONE_NEWNET)
+                     || system("ip link add v0 type veth peer v1 && "
+                               "ip link set v0 up && ip link set v1 up")
+                 ? NULL
+                 : &doctor;
+    return 0;
+}
+
+static int
+tear_down(void **state OVS_UNUSED)
+{
+    for (size_t i = 0; i < doctor.n; i++) {
+        free(doctor.findings[i].what);
+        free(doctor.findings[i].mend);
+    }
+    free(doctor.findings);
+    doctor = (struct doctor){ .config = &config };
+    return 0;
+}
+
+/* Examines, and fails unless there is one finding with these words. */
+static void
+expect(void **state, enum doctor_result result, const char *words)
+{
+    if (!*state) {
+        skip();
+    }
+    doctor_check_interfaces(&doctor);
+    assert_int_equal(doctor.n, 1);
+    assert_string_equal(doctor.findings[0].check, "pods");
+    assert_int_equal(doctor.findings[0].result, result);
+    assert_non_null(strstr(doctor.findings[0].what, words));
+}
+
+/* Loads a program that lets packets pass. */
+static int
+load(enum bpf_prog_type type, const char *name, int verdict)
+{
+    const struct bpf_insn code[] = {
+        { .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = verdict },
+        { .code = BPF_JMP | BPF_EXIT },
+    };
+
+    return bpf_prog_load(type, name, "Apache-2.0", code, ARRAY_SIZE(code),
+                         NULL);
+}
+
+static void
+is_content_with_a_veth(void **state)
+{
+    expect(state, DOCTOR_OK, "nothing");
+}
+
+static void
+names_gro(void **state)
+{
+    if (*state) {
+        assert_int_equal(system("ethtool -K v0 gro on"), 0);
+    }
+    expect(state, DOCTOR_NOTE, "v0: GRO");
+}
+
+static void
+names_xdp_of_the_driver(void **state)
+{
+    int fd = load(BPF_PROG_TYPE_XDP, "other", 2 /* XDP_PASS */);
+
+    if (fd < 0
+        || bpf_xdp_attach(if_nametoindex("v0"), fd, XDP_FLAGS_DRV_MODE,
+                          NULL)) {
+        skip();
+    }
+    close(fd);
+    expect(state, DOCTOR_NOTE, "v0: an XDP program");
+}
+
+static void
+names_cilium(void **state)
+{
+    LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex("v0"),
+                .attach_point = BPF_TC_EGRESS);
+    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 2);
+    int fd = load(BPF_PROG_TYPE_SCHED_CLS, "cil_to_netdev", -1);
+
+    if (fd < 0 || bpf_tc_hook_create(&hook)) {
+        skip();
+    }
+    opts.prog_fd = fd;
+    assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
+    close(fd);
+    expect(state, DOCTOR_NOTE, "v0: Cilium (cil_to_netdev");
+}
+
+/* As Cilium attaches since 6.6. */
+static void
+names_cilium_of_tcx(void **state)
+{
+    char pin[64];
+    int fd = load(BPF_PROG_TYPE_SCHED_CLS, "cil_to_netdev", -1), error;
+
+    if (fd < 0) {
+        skip();
+    }
+    snprintf(pin, sizeof pin, "/sys/fs/bpf/test-doctor-%d", (int) getpid());
+    error =
+        tc_program_attach(fd, if_nametoindex("v0"), TC_PROGRAM_INGRESS, pin);
+    assert_int_equal(error, 0);
+    close(fd);
+    doctor_check_interfaces(&doctor);
+    unlink(pin);
+    assert_int_equal(doctor.n, 1);
+    assert_non_null(strstr(doctor.findings[0].what, "v0: Cilium"));
+}
+
+static void
+names_wireguard(void **state)
+{
+    if (system("ip link del v0; ip link add wg0 type wireguard 2>/dev/null")) {
+        skip();
+    }
+    expect(state, DOCTOR_NOTE, "wg0: what WireGuard");
+}
+
+/* Before 6.6 only: later, ours is a program of TCX, which runs before all
+ * filters. */
+static void
+names_a_filter_in_our_place(void **state)
+{
+    LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex("v0"),
+                .attach_point = BPF_TC_INGRESS);
+    LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 1);
+    int fd = load(BPF_PROG_TYPE_SCHED_CLS, "other", -1);
+
+    if (fd < 0 || bpf_tc_hook_create(&hook)) {
+        skip();
+    }
+    opts.prog_fd = fd;
+    assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
+    close(fd);
+    if (doctor_kernel_is_from(&doctor, 6, 6)) {
+        expect(state, DOCTOR_OK, "nothing");
+    } else {
+        expect(state, DOCTOR_NOTE, "v0: the filter other");
+    }
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(is_content_with_a_veth),      TEST(names_gro),
+        TEST(names_xdp_of_the_driver),     TEST(names_cilium),
+        TEST(names_cilium_of_tcx),         TEST(names_wireguard),
+        TEST(names_a_filter_in_our_place),
+    };
+
+    return cmocka_run_group_tests_name("doctor-interfaces", tests, NULL, NULL);
+}
