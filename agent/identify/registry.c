@@ -52,11 +52,11 @@ count_claim(struct registry *r, const struct claim *claim, int n)
 
 /* Sets the GPUs of 'claim', and those of its job. */
 void
-registry_set_gpus(struct claim *claim, unsigned int gpus)
+registry_set_gpus(struct registry *r, struct claim *claim, unsigned int gpus)
 {
-    count_claim(claim, -1);
+    count_claim(r, claim, -1);
     claim->gpus = gpus;
-    count_claim(claim, 1);
+    count_claim(r, claim, 1);
 }
 
 /* Removes 'claim'. */

@@ -170,7 +170,7 @@ struct job *registry_claim(struct registry *, enum claim_source,
                            const uid_t *uid, long long now);
 bool registry_unclaim(struct registry *, enum claim_source, const char *name,
                       const struct claim_what *);
-void registry_set_gpus(struct claim *, unsigned int gpus);
+void registry_set_gpus(struct registry *, struct claim *, unsigned int gpus);
 void registry_drop_claim(struct registry *, struct claim *);
 void registry_see_claimed(struct registry *, const struct claim *,
                           uint64_t cgroup);

@@ -522,7 +522,7 @@ tracker_claim(struct tracker *t, enum claim_source source, const char *name,
     claim->path = path;
     claim->born = what.kind == CLAIMS_PROCESS
                   && process_read(what.id, &process) ? process.born : 0;
-    registry_set_gpus(claim, gpus);
+    registry_set_gpus(&t->registry, claim, gpus);
     job->rung = rung >= 0 ? rung : job->rung;
     ask_again(t);
     return NULL;

@@ -689,12 +689,13 @@ int
 cmd_controller(int argc, char *argv[])
 {
     static const struct command commands[] = {
-        { "init", "[--address ADDRESS] [--dbdir DIR]",
-          "Create the databases.", run_controller },
+        { "init", "[--address ADDRESS] [--dbdir DIR]", "Create the databases.",
+          run_controller },
         { "join", "PEER --address ADDRESS [--dbdir DIR]",
           "Create the databases as members of the clusters of machine PEER.",
           run_controller },
-        { "start", "[--address ADDRESS [--tls DIR]] [--policy FILE] "
+        { "start",
+          "[--address ADDRESS [--tls DIR]] [--policy FILE] "
           "[--rundir DIR] [--dbdir DIR] [--history-size MIB]",
           "Start the databases and the controller.", run_controller },
         { "stop", "[--rundir DIR]", "Stop the controller and the databases.",

@@ -95,8 +95,9 @@ set_up(struct identity *id, const char *cgroup, int n)
     for (int i = 0; i < n; i++) {
         int slot = SLOT + i % (IDENTITY_SLOTS - SLOT);
 
-        identity_rows(id)[slot] =
-            (struct identity_row){ .dscp = 35, .used = true };
+        identity_rows(id)[slot] = (struct identity_row){ .dscp = 35,
+                                                         .has_control = true,
+                                                         .used = true };
         set_claim(id, IDENTITY_CGROUPS, i ? UINT64_C(1) << 40 | i : st.st_ino,
                   slot);
     }

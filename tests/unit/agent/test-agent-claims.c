@@ -111,12 +111,15 @@ claims_add_up_their_gpus(void **state OVS_UNUSED)
     registry_init(&r);
     job = registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
     registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_netns, NULL, 0);
-    registry_set_gpus(registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup), 4);
-    registry_set_gpus(registry_find_claim(&r, CLAIM_LAUNCHER, &a_netns), 2);
+    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup),
+                      4);
+    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_netns),
+                      2);
     assert_int_equal(job->gpus, 6);
     registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
     assert_int_equal(job->gpus, 6);
-    registry_set_gpus(registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup), 8);
+    registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup),
+                      8);
     assert_int_equal(job->gpus, 10);
     assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/j", &a_netns));
     assert_int_equal(job->gpus, 8);
