@@ -3,14 +3,14 @@
 /* A process of a job that does nothing but hold what a test wants it to hold.
  *
  * usage: fake-job listen ADDRESS PORT | connect ADDRESS PORT
- *        | fork ADDRESS PORT [N] | progress SOCKET JSON
+ *        | stay ADDRESS PORT | fork ADDRESS PORT [N] | progress SOCKET JSON
  *
  * "listen" accepts connections; "connect" makes one, prints its own port and
- * sends a byte five times a second; both stay until they are killed.  "fork"
- * waits for a line on its standard input and then starts N processes (1) that
- * each do as "connect", and end with it.  "progress" sends one datagram and
- * stays for 0.2 s, because the agent accepts no report of a process that no
- * longer exists. */
+ * sends a byte five times a second; "stay" sends none; they stay until they
+ * are killed.  "fork" waits for a line on its standard input and then starts N
+ * processes (1) that each do as "connect", and end with it.  "progress" sends
+ * one datagram and stays for 0.2 s, because the agent accepts no report of a
+ * process that no longer exists. */
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -63,7 +63,8 @@ main(int argc, char *argv[])
     int fd;
 
     if (argc != 4 && argc != 5) {
-        fprintf(stderr, "usage: fake-job listen|connect|fork|progress ...\n");
+        fprintf(stderr,
+                "usage: fake-job listen|connect|stay|fork|progress ...\n");
         return 2;
     }
     if (!strcmp(argv[1], "fork") &&
@@ -102,6 +103,9 @@ main(int argc, char *argv[])
     }
     printf("%u\n", ntohs(sin.sin_port));
     fflush(stdout);
+    while (!strcmp(argv[1], "stay")) {
+        pause();
+    }
     for (;;) {
         send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         usleep(200000);

@@ -76,7 +76,7 @@ for i in range(1030):
     os.environ["SLURM_JOB_ID"] = str(100000 + i)
     os.environ.pop("STAGECOACH_COJOB", None)
     if not os.fork():
-        os.execve(sys.argv[1], [sys.argv[1], "connect", "10.77.0.3", "6007"],
+        os.execve(sys.argv[1], [sys.argv[1], "stay", "10.77.0.3", "6007"],
                   os.environ)
 os.wait()
 PYTHON
