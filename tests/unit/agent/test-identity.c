@@ -455,7 +455,7 @@ a_priority_selects_the_queue(void **state)
     run("tc -s class show dev up0 classid 9:2 | grep -q 'Sent 142 bytes'");
     identity_set_priorities(f->id, if_nametoindex("up0"), NULL);
     dscp_sent_by(a);
-    run("tc -s class show dev up0 classid 9:3 | grep -q 'Sent 142 bytes'");
+    run("tc -s class show dev up0 classid 9:2 | grep -q 'Sent 142 bytes'");
     run("tc qdisc del dev up0 root");
     close(a);
 }
