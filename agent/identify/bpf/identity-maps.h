@@ -131,7 +131,9 @@ struct identity_owner {
                   * there before the programs. */
     __u32 tgid;  /* 0 likewise. */
     __u32 pad;
-    __u64 slot; /* Last result: the epoch in the high half. */
+    __u64 slot;    /* Last result: the epoch in the high half. */
+    __u64 control; /* Another: ports and epoch of the packet, and
+                    * in the lowest bit whether one is of control. */
 };
 
 /* Map "questions": a process that no claim is about has made a socket, or one

@@ -372,7 +372,11 @@ slot_of_interface(__u32 ifindex)
 
 /* Packets. */
 
+/* An IPv4 header and what is read of that of TCP. */
+#define USUAL_SIZE (sizeof(struct iphdr) + 13)
+
 struct packet {
+    __u64 now;           /* bpf_ktime_get_coarse_ns(). */
     __u64 ip;            /* Offset of the IP header. */
     __u64 transport;     /* Offset of TCP's or UDP's header, 0 if the
                           * packet has none. */
@@ -380,7 +384,31 @@ struct packet {
     __u64 family;        /* 4, 6, or 0 if it is not IP. */
     __u64 traffic_class; /* DSCP and ECN. */
     __be16 ports[2];     /* Valid with 'transport'. */
+    __u64 control;       /* A port is of its job's control class. */
 };
+
+/* Parses a packet like most: of IPv4 without options, TCP or UDP, its headers
+ * in one piece.  Returns false if it is another. */
+static __always_inline bool
+parse_usual(struct __sk_buff *skb, const __u32 offset, struct packet *p)
+{
+    const __u8 *ip = (const __u8 *) (long) skb->data + offset;
+    const __u8 *end = (const __u8 *) (long) skb->data_end;
+
+    if (ip + USUAL_SIZE > end || ip[0] != 0x45 || (ip[6] & 0x3f) || ip[7]
+        || (ip[9] != IPPROTO_TCP && ip[9] != IPPROTO_UDP)) {
+        return false;
+    }
+    p->family = 4;
+    p->traffic_class = ip[1];
+    p->transport = offset + sizeof(struct iphdr);
+    p->ports[0] = *(const __be16 *) (ip + sizeof(struct iphdr));
+    p->ports[1] = *(const __be16 *) (ip + sizeof(struct iphdr) + 2);
+    p->headers = p->transport
+                 + (ip[9] == IPPROTO_TCP ? (ip[USUAL_SIZE - 1] >> 4) * 4
+                                         : sizeof(struct udphdr));
+    return true;
+}
 
 static __always_inline void
 parse_transport(struct __sk_buff *skb, __u8 protocol, __u32 offset,
@@ -411,8 +439,12 @@ parse(struct __sk_buff *skb, __u32 offset, struct packet *p)
     if (!p) {
         return 0;
     }
-    *p = (struct packet){ .ip = offset };
+    *p = (struct packet){ .now = bpf_ktime_get_coarse_ns(), .ip = offset };
     if (skb->protocol == bpf_htons(ETH_P_IP)) {
+        if (offset == ETH_HLEN ? parse_usual(skb, ETH_HLEN, p)
+                               : !offset && parse_usual(skb, 0, p)) {
+            return 0;
+        }
         if (!bpf_skb_load_bytes(skb, offset, header, sizeof(struct iphdr))) {
             bool first = !(header[6] & 0x1f) && !header[7];
 
@@ -438,7 +470,7 @@ count(struct identity_traffic *t, struct __sk_buff *skb,
       const struct packet *p, enum direction direction, __u32 more)
 {
     __u32 bytes = skb->len + more, segments = skb->gso_segs;
-    __u64 bin = bpf_ktime_get_coarse_ns() / IDENTITY_BIN_NS;
+    __u64 bin = p->now / IDENTITY_BIN_NS;
     __u64 *at = &t->bins[direction][bin % IDENTITY_BINS], old = *at;
 
     if (skb->gso_size && !segments && skb->len > p->headers) {
@@ -497,15 +529,37 @@ count_pair(struct __sk_buff *skb, const struct packet *p, __u32 slot,
     return 0;
 }
 
-static __always_inline bool
+/* Returns 1 if a port of the packet is of the control class of its job, else
+ * 0.  A global function. */
+__noinline int
 is_of_control_port(const struct packet *p, __u32 slot)
 {
-    __u32 local = identity_port(slot, p->ports[0]);
-    __u32 remote = identity_port(slot, p->ports[1]);
+    __u32 local, remote;
 
-    return p->transport
-           && (bpf_map_lookup_elem(&control, &local)
-               || bpf_map_lookup_elem(&control, &remote));
+    if (!p || !p->transport) {
+        return 0;
+    }
+    local = identity_port(slot, p->ports[0]);
+    remote = identity_port(slot, p->ports[1]);
+    return bpf_map_lookup_elem(&control, &local)
+           || bpf_map_lookup_elem(&control, &remote);
+}
+
+/* Does the same for a packet of the socket of 'owner', which has the answer
+ * for its last packet: nearly always the same ports, in the same epoch. */
+static __always_inline bool
+is_control_of(struct identity_owner *owner, const struct packet *p, __u32 slot,
+              __u32 epoch)
+{
+    __u64 known = owner->control;
+    __u64 asked = (__u64) p->ports[0] << 48 | (__u64) p->ports[1] << 32
+                  | (__u32) (epoch << 1);
+
+    if (known >> 1 != asked >> 1) {
+        known = asked | is_of_control_port(p, slot);
+        owner->control = known;
+    }
+    return known & 1;
 }
 
 /* Asks about the process of a packet without a job at a port with a rule. */
@@ -567,14 +621,13 @@ give_class(struct __sk_buff *skb, const struct packet *p, __u32 slot)
     if (s->mode == IDENTITY_COUNTS) {
         return is_default;
     }
-    is_default = is_default || bpf_ktime_get_coarse_ns() >= s->lease_until;
+    is_default = is_default || p->now >= s->lease_until;
     dscp = p->traffic_class >> 2;
     if (is_default) {
         if (dscp == s->control_dscp || (s->level_dscps >> dscp & 1)) {
             dscp = s->default_dscp;
         }
-    } else if (row->has_control
-               && (dscp == s->control_dscp || is_of_control_port(p, slot))) {
+    } else if (row->has_control && (dscp == s->control_dscp || p->control)) {
         dscp = s->control_dscp;
         level = IDENTITY_CONTROL_LEVEL;
     } else {
@@ -685,8 +738,7 @@ push_tag(struct __sk_buff *skb, const struct identity_settings *s,
     __u16 tag = slot;
 
     if (slot && p->family
-        && (p->traffic_class >> 2 == s->control_dscp
-            || is_of_control_port(p, slot))) {
+        && (p->traffic_class >> 2 == s->control_dscp || p->control)) {
         tag |= SLOT_TAG_CONTROL;
     }
     if (!learn) {
@@ -717,7 +769,9 @@ stagecoach_out(struct __sk_buff *skb)
     if (owner) {
         learn = tags && is_answered(skb, s, &p, owner);
         slot = slot_of_owner(owner, s->epoch);
-        if (!slot && s->has_ports && p.transport && owner->tgid) {
+        if (slot) {
+            p.control = is_control_of(owner, &p, slot, s->epoch);
+        } else if (s->has_ports && p.transport && owner->tgid) {
             ask_about_port(&p, owner->tgid);
         }
     } else if (!skb->sk) {
@@ -730,6 +784,7 @@ stagecoach_out(struct __sk_buff *skb)
             slot = slot_of_interface(from);
             learn = tags && slot && is_answered_at(skb, &p, from);
         }
+        p.control = slot && is_of_control_port(&p, slot);
     }
     t = bpf_map_lookup_elem(&traffic, &slot);
     if (!t) {

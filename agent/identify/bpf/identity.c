@@ -669,6 +669,7 @@ identity_set_control_port(struct identity *id, uint16_t slot, uint16_t port)
     }
     id->n_control[slot]++;
     bpf_map_update_elem(fd, &key, &value, BPF_ANY);
+    identity_raise_epoch(id);
 }
 
 void
@@ -686,6 +687,7 @@ identity_clear_control_ports(struct identity *id, uint16_t slot)
         }
         key = next;
     }
+    identity_raise_epoch(id);
 }
 
 void
