@@ -577,6 +577,28 @@ ask_about_port(const struct packet *p, __u32 tgid)
     }
 }
 
+/* Writes the class and the checksum into an IPv4 header where most are, by no
+ * call: one takes 50 ns.  Returns false if the header is elsewhere. */
+static __always_inline bool
+set_tos(struct __sk_buff *skb, const struct packet *p, __u8 class)
+{
+    __u8 *ip = (__u8 *) (long) skb->data + ETH_HLEN;
+    const __u8 *end = (const __u8 *) (long) skb->data_end;
+    __u32 sum;
+
+    if (p->ip != ETH_HLEN || ip + sizeof(struct iphdr) > end) {
+        return false;
+    }
+    sum = (__u16) ~(ip[10] << 8 | ip[11]) + (__u16) ~(__u32) p->traffic_class
+          + class;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~((sum & 0xffff) + (sum >> 16));
+    ip[1] = class;
+    ip[10] = sum >> 8;
+    ip[11] = sum;
+    return true;
+}
+
 static __noinline void
 set_dscp(struct __sk_buff *skb, const struct packet *p, __u8 dscp)
 {
@@ -585,7 +607,9 @@ set_dscp(struct __sk_buff *skb, const struct packet *p, __u8 dscp)
     if (class == p->traffic_class) {
         return;
     }
-    if (p->family == 4) {
+    if (p->family == 4 && set_tos(skb, p, class)) {
+        return;
+    } else if (p->family == 4) {
         bpf_l3_csum_replace(skb, p->ip + offsetof(struct iphdr, check),
                             bpf_htons(p->traffic_class), bpf_htons(class), 2);
         bpf_skb_store_bytes(skb, p->ip + offsetof(struct iphdr, tos), &class,
