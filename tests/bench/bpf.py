@@ -242,6 +242,8 @@ def untagged(kind):
     netns, address = A, FAR
     if kind in ("bridged", "routed", "vxlan"):
         netns, address = POD, join(kind)
+        # So that no ARP, which is of no job, follows inside VXLAN.
+        in_ns(netns, f"{traffic} flood {address} 7009 20 10").communicate()
     held = None if kind == "before" else Hold()
     late = kind == "late"
     before = (0, 0)
