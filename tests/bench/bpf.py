@@ -15,7 +15,7 @@
 #    idle        runs of the programs without traffic
 #    scale       agent and programs with many cgroups and sockets / few
 #    short       all of these, 5 minutes
-#    order mixed pytorch
+#    order mixed pytorch observe
 #                bpf_lab.py
 #    long        all of these, 40 minutes
 import json
@@ -35,7 +35,7 @@ build = os.path.abspath(sys.argv[1])
 traffic = f"{build}/tests/lab/traffic"
 hold = f"{build}/tests/bench/identity-hold"
 PARTS = {"short": ["cost", "udp", "untagged", "update", "idle", "scale"],
-         "long": ["order", "mixed", "pytorch"]}
+         "long": ["order", "mixed", "pytorch", "observe"]}
 parts = [part for name in os.environ.get("PARTS", "short long").split()
          for part in PARTS.get(name, [name])]
 rounds = int(os.environ.get("ROUNDS", 5))

@@ -5,6 +5,7 @@ order     the main scenario with $SEEDS placements (default 3), ordered by
           shims and by the kernel, each relative to a plain network
 mixed     a host with a shim, one that orders in the kernel, two with neither
 pytorch   unmodified PyTorch, ordered by the kernel
+observe   what a cluster that is observed is promised, see observe.py
 
 Results of single runs of the main scenario are kept as by quickstart.sh.
 """
@@ -16,6 +17,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from observe import observe_error
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 MAIN = "lab/scenarios/main.json"
@@ -78,4 +81,10 @@ def pytorch(figures):
         figures["pytorch_stalls"] = result["figures"]["stalls"]
 
 
-MEASURES = {"order": order, "mixed": mixed, "pytorch": pytorch}
+def observe(figures):
+    figures.update(observe_error(os.path.join(ROOT, "build"),
+                                 range(1, seeds + 1)))
+
+
+MEASURES = {"order": order, "mixed": mixed, "pytorch": pytorch,
+            "observe": observe}

@@ -3,7 +3,7 @@
 """observe.py BUILD: what "stagecoach report" predicts that an order saves, and
 what it saves.
 
-At each of some random placements of the quickstart ($SEEDS, default "1 2 3"),
+With each of some draws of the main scenario ($SEEDS, default "1 2 3"),
 the lab runs it twice: on hosts that only observe, whose recording the report
 reads, and on hosts that order in the kernel.  Prints one JSON object: the mean
 of the predicted ratios of stage completion times (ordered / observed), that of
@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-SCENARIO = "lab/scenarios/quickstart.json"
-RUN_S = 240                     # Limit of one run.
+SCENARIO = "lab/scenarios/main.json"
+RUN_S = 400                     # Limit of one run.
 
 
 def run(stagecoach, actuator, seed, folder):
