@@ -119,9 +119,9 @@ struct policy {
                                  * queued traffic, 0 to 0.2.  It prevents
                                  * starvation. */
 
-    int lookahead_runs; /* Runs of the judge for a plan, see
-                         * order/lookahead/plan.h; 0 does not look
-                         * ahead. */
+    int lookahead_runs; /* Runs of the judge in a simulated second,
+                         * see order/lookahead/plan.h; 0 does not
+                         * look ahead. */
 
     /* Congestion control of the shims: see shim/cc/allocate.h. */
     double congestion_gamma;    /* Maximum share of the link to grant, 0.5 to

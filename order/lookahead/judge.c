@@ -14,6 +14,9 @@
 #include "order/problem/problem.h"
 #include "order/result/levels.h"
 
+/* Factor of the keys of pinned jobs. */
+#define PINNED 1e-30
+
 /* The flows of one phase of a shard. */
 struct phase {
     size_t job;
@@ -41,7 +44,8 @@ struct search_state {
     double begin;    /* Of the stage, seconds; < 0 before the
                       * run. */
     double isolated; /* Of the stage, seconds. */
-    double later;    /* Iterations of the rungs after this one. */
+    double later;    /* Iterations of the rungs after this one... */
+    double rest;     /* ...and the least time that they take, seconds. */
 };
 
 struct judge {
@@ -65,6 +69,7 @@ struct judge {
     double cost;   /* Weighted sum of the ends of the others. */
     struct level_rates rates;
     bool reordered; /* Jobs began or ended. */
+    bool decided;   /* The last step ordered jobs. */
 
     const double *factors; /* Arguments of the run. */
     const size_t *places;
@@ -107,6 +112,28 @@ isolated_of(struct judge *j, size_t i)
         }
     }
     return isolated;
+}
+
+/* Returns the time that the rungs of search 'i' after the running one take at
+ * least. */
+static double
+rest_of(const struct judge *j, size_t i)
+{
+    const struct judge_search *search = &j->s->searches[i];
+    double rest = 0;
+
+    for (size_t r = j->searches[i].rung + 1; r < search->n_rungs; r++) {
+        double longest = 0;
+
+        for (size_t k = search->first_job;
+             k < search->first_job + search->n_jobs; k++) {
+            if (j->places[k] < search->rungs[r].n_jobs) {
+                longest = fmax(longest, period_of(j, k));
+            }
+        }
+        rest += search->rungs[r].iterations * longest;
+    }
+    return rest;
 }
 
 /* Adds the flows and the phases of job 'k'. */
@@ -176,8 +203,9 @@ allocate_arrays(struct judge *j)
     j->depth = order_alloc(n, sizeof *j->depth);
     j->next = order_alloc(s->n_ports, sizeof *j->next);
     j->seconds = order_alloc(s->n_ports, sizeof *j->seconds);
-    level_rates_init(&j->rates, s->n_ports, s->capacity, n + 1, n_flows,
-                     fmin(s->min_share, 1.0 / s->n_levels));
+    level_rates_init(&j->rates, s->n_ports, s->capacity,
+                     n < (size_t) s->n_levels ? n + 1 : (size_t) s->n_levels,
+                     n_flows, fmin(s->min_share, 1.0 / s->n_levels));
 }
 
 struct judge *
@@ -248,6 +276,28 @@ judge_alone(const struct judge *j, size_t i)
         break;
     }
     return 0;
+}
+
+/* Returns the least weighted sum of the ends of all searches that can follow
+ * from the state of the run: if nobody had competitors. */
+static double
+least_cost(const struct judge *j)
+{
+    double cost = j->cost + j->weight * j->now;
+
+    for (size_t i = 0; i < j->s->n_searches; i++) {
+        const struct judge_search *search = &j->s->searches[i];
+        double slowest = 0;
+
+        for (size_t k = search->first_job;
+             k < search->first_job + search->n_jobs; k++) {
+            double alone = judge_alone(j, k);
+
+            slowest = alone > slowest ? alone : slowest;
+        }
+        cost += search->weight * (slowest + j->searches[i].rest);
+    }
+    return cost;
 }
 
 /* Keys. */
@@ -339,7 +389,8 @@ decide(struct judge *j)
     for (size_t k = 0; k < j->s->n_jobs; k++) {
         if (j->jobs[k].state != JUDGE_DONE) {
             j->ranked[n++] =
-                (struct ranked){ j->keys[k] * (j->factors ? j->factors[k] : 1),
+                (struct ranked){ j->keys[k] * (j->factors ? j->factors[k] : 1)
+                                     * (j->s->jobs[k].first ? PINNED : 1),
                                  k };
         }
     }
@@ -358,6 +409,7 @@ decide(struct judge *j)
     }
     j->refresh = j->s->refresh_s > 0 ? j->now + j->s->refresh_s : INFINITY;
     j->due = INFINITY;
+    j->decided = true;
 }
 
 /* Events. */
@@ -389,6 +441,7 @@ begin_rung(struct judge *j, size_t i)
         }
     }
     state->isolated = isolated_of(j, i);
+    state->rest = rest_of(j, i);
 }
 
 static void
@@ -522,6 +575,7 @@ step(struct judge *j)
 {
     struct level_flow *ended;
 
+    j->decided = false;
     j->now = next_event(j);
     assert(isfinite(j->now));
     while ((ended = level_rates_pop(&j->rates, j->now))) {
@@ -569,6 +623,7 @@ begin_search(struct judge *j, size_t i)
         state->jobs_left += j->jobs[search->first_job + k].state != JUDGE_DONE;
     }
     state->isolated = isolated_of(j, i);
+    state->rest = rest_of(j, i);
 }
 
 /* Copies the situation into the state of a run. */
@@ -613,7 +668,7 @@ judge_run(struct judge *j, const double factors[], const size_t places[],
     }
     level_rates_update(&j->rates, 0);
     while (j->n_live) {
-        if (j->cost + j->weight * j->now > limit) {
+        if (j->decided && least_cost(j) > limit) {
             return INFINITY;
         }
         step(j);

@@ -34,6 +34,7 @@
  * The situation is the caller's and must not change while the judge exists.
  * One thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -80,6 +81,7 @@ struct judge_job {
     int64_t iterations; /* To the end of the rung, the current one
                          * included. */
     int level;          /* Before the first order. */
+    bool first;         /* Pinned: before all that are not. */
 };
 
 struct judge_rung {
@@ -96,6 +98,8 @@ struct judge_search {
     size_t first_job, n_jobs; /* Jobs of its stage. */
     const struct judge_rung *rungs; /* The running one and those to come. */
     size_t n_rungs;
+    uint64_t id; /* Decides which guesses of surviving jobs a plan
+                  * makes. */
 };
 
 struct judge_situation {

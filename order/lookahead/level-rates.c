@@ -27,6 +27,9 @@ struct level {
     double *taken;    /* Bytes per second that it takes of that. */
     double *reserved; /* Its minimum share of each port. */
     int *n_at;        /* Flows that pass each port. */
+    int n_used;
+    int *used;  /* Ports that flows pass, and the place of each */
+    int *place; /* port in 'used'. */
 };
 
 void
@@ -46,10 +49,11 @@ level_rates_init(struct level_rates *r, int n_ports, const double *capacity,
         level->taken = order_alloc(n_ports, sizeof *level->taken);
         level->reserved = order_alloc(n_ports, sizeof *level->reserved);
         level->n_at = order_alloc(n_ports, sizeof *level->n_at);
+        level->used = order_alloc(n_ports, sizeof *level->used);
+        level->place = order_alloc(n_ports, sizeof *level->place);
     }
     r->reserved = order_alloc(n_ports, sizeof *r->reserved);
     r->ports = order_alloc(n_ports, sizeof *r->ports);
-    r->used = order_alloc(n_ports, sizeof *r->used);
     r->waiting = order_alloc(n_flows, sizeof *r->waiting);
 }
 
@@ -62,11 +66,12 @@ level_rates_uninit(struct level_rates *r)
         free(r->levels[l].taken);
         free(r->levels[l].reserved);
         free(r->levels[l].n_at);
+        free(r->levels[l].used);
+        free(r->levels[l].place);
     }
     free(r->levels);
     free(r->reserved);
     free(r->ports);
-    free(r->used);
     free(r->waiting);
 }
 
@@ -80,6 +85,7 @@ level_rates_clear(struct level_rates *r)
             level->flows[i]->moves = false;
         }
         level->n = 0;
+        level->n_used = 0;
         level->changed = false;
         level->end = INFINITY;
         memset(level->reserved, 0, r->n_ports * sizeof *level->reserved);
@@ -89,14 +95,39 @@ level_rates_clear(struct level_rates *r)
     r->changed = false;
 }
 
-/* Adds 'n' to the flows that pass the ports of 'flow' at its level. */
+/* Adds 'flow' to the ports that its level uses. */
 static void
-count(struct level_rates *r, const struct level_flow *flow, int n)
+use_ports(struct level_rates *r, const struct level_flow *flow)
 {
     struct level *level = &r->levels[flow->level];
 
     for (int k = 0; k < flow->n_ports; k++) {
-        level->n_at[flow->ports[k]] += n;
+        int port = flow->ports[k];
+
+        if (!level->n_at[port]++) {
+            level->place[port] = level->n_used;
+            level->used[level->n_used++] = port;
+        }
+    }
+    level->changed = r->changed = true;
+}
+
+static void
+leave_ports(struct level_rates *r, const struct level_flow *flow)
+{
+    struct level *level = &r->levels[flow->level];
+
+    for (int k = 0; k < flow->n_ports; k++) {
+        int port = flow->ports[k];
+
+        if (!--level->n_at[port]) {
+            int last = level->used[--level->n_used];
+
+            level->used[level->place[port]] = last;
+            level->place[last] = level->place[port];
+            r->reserved[port] -= level->reserved[port];
+            level->reserved[port] = 0;
+        }
     }
     level->changed = r->changed = true;
 }
@@ -111,7 +142,7 @@ list_flow(struct level_rates *r, struct level_flow *flow, size_t level)
     l = &r->levels[flow->level];
     flow->place = l->n;
     l->flows[l->n++] = flow;
-    count(r, flow, 1);
+    use_ports(r, flow);
 }
 
 static void
@@ -122,7 +153,7 @@ unlist_flow(struct level_rates *r, struct level_flow *flow)
 
     l->flows[flow->place] = last;
     last->place = flow->place;
-    count(r, flow, -1);
+    leave_ports(r, flow);
 }
 
 void
@@ -181,12 +212,12 @@ meets_full_port(const struct level_rates *r, const struct level_flow *flow)
     return false;
 }
 
-/* Lists the flows of 'level' that wait for a rate and the ports that they
- * pass; no others get one.  Returns their number. */
+/* Lists the flows of 'level' that wait for a rate; no others get one.  Returns
+ * their number. */
 static size_t
-list_waiting(struct level_rates *r, const struct level *level, size_t *n_usedp)
+list_waiting(struct level_rates *r, const struct level *level)
 {
-    size_t n = 0, n_used = 0;
+    size_t n = 0;
 
     for (size_t i = 0; i < level->n; i++) {
         struct level_flow *flow = level->flows[i];
@@ -197,29 +228,27 @@ list_waiting(struct level_rates *r, const struct level *level, size_t *n_usedp)
         }
         r->waiting[n++] = flow;
         for (int k = 0; k < flow->n_ports; k++) {
-            if (!r->ports[flow->ports[k]].n_waiting++) {
-                r->used[n_used++] = flow->ports[k];
-            }
+            r->ports[flow->ports[k]].n_waiting++;
         }
     }
-    *n_usedp = n_used;
     return n;
 }
 
-/* Returns the port that can give its flows least, which it stores in
- * '*least'. */
+/* Returns the port that can give the flows of 'level' least, which it stores
+ * in '*least'. */
 static int
-find_tightest(const struct level_rates *r, size_t n_used, double *least)
+find_tightest(const struct level_rates *r, const struct level *level,
+              double *least)
 {
     int tightest = -1;
 
     *least = INFINITY;
-    for (size_t i = 0; i < n_used; i++) {
-        const struct level_port *port = &r->ports[r->used[i]];
+    for (int i = 0; i < level->n_used; i++) {
+        const struct level_port *port = &r->ports[level->used[i]];
 
         if (port->n_waiting && port->left < *least * port->n_waiting) {
             *least = port->left / port->n_waiting;
-            tightest = r->used[i];
+            tightest = level->used[i];
         }
     }
     return tightest;
@@ -230,11 +259,11 @@ find_tightest(const struct level_rates *r, size_t n_used, double *least)
 static void
 share(struct level_rates *r, const struct level *level)
 {
-    size_t n_used, n = list_waiting(r, level, &n_used);
+    size_t n = list_waiting(r, level);
 
     while (n) {
         double least;
-        int tightest = find_tightest(r, n_used, &least);
+        int tightest = find_tightest(r, level, &least);
         size_t n_left = 0;
 
         for (size_t i = 0; i < n; i++) {
@@ -252,11 +281,15 @@ share(struct level_rates *r, const struct level *level)
 static void
 reserve(struct level_rates *r, struct level *level)
 {
-    for (int p = 0; p < r->n_ports; p++) {
+    for (int i = 0; i < level->n_used; i++) {
+        int p = level->used[i];
+
         r->ports[p].left = r->min_share * r->capacity[p];
     }
     share(r, level);
-    for (int p = 0; p < r->n_ports; p++) {
+    for (int i = 0; i < level->n_used; i++) {
+        int p = level->used[i];
+
         r->reserved[p] -= level->reserved[p];
         level->reserved[p] = r->min_share * r->capacity[p] - r->ports[p].left;
         r->reserved[p] += level->reserved[p];
@@ -281,11 +314,13 @@ set_rate(struct level_flow *flow, double rate, double now)
 static void
 fill(struct level_rates *r, struct level *level, double now)
 {
-    for (int p = 0; p < r->n_ports; p++) {
-        level->found[p] = r->ports[p].left;
+    for (int i = 0; i < level->n_used; i++) {
+        level->found[level->used[i]] = r->ports[level->used[i]].left;
     }
     share(r, level);
-    for (int p = 0; p < r->n_ports; p++) {
+    for (int i = 0; i < level->n_used; i++) {
+        int p = level->used[i];
+
         level->taken[p] = level->found[p] - r->ports[p].left;
     }
     level->end = INFINITY;
@@ -302,8 +337,8 @@ fill(struct level_rates *r, struct level *level, double now)
 static bool
 finds_same(const struct level_rates *r, const struct level *level)
 {
-    for (int p = 0; p < r->n_ports; p++) {
-        if (level->n_at[p] && r->ports[p].left != level->found[p]) {
+    for (int i = 0; i < level->n_used; i++) {
+        if (r->ports[level->used[i]].left != level->found[level->used[i]]) {
             return false;
         }
     }
@@ -322,16 +357,18 @@ level_rates_update(struct level_rates *r, double now)
         }
     }
     for (int p = 0; p < r->n_ports; p++) {
-        r->ports[p].left = fmax(r->capacity[p] - r->reserved[p], 0);
+        double left = r->capacity[p] - r->reserved[p];
+
+        r->ports[p].left = left > 0 ? left : 0;
     }
     for (size_t l = 0; l < r->n_levels; l++) {
         struct level *level = &r->levels[l];
 
         if (level->changed || (level->n && !finds_same(r, level))) {
             fill(r, level, now);
-        } else if (level->n) {
-            for (int p = 0; p < r->n_ports; p++) {
-                r->ports[p].left -= level->taken[p];
+        } else {
+            for (int i = 0; i < level->n_used; i++) {
+                r->ports[level->used[i]].left -= level->taken[level->used[i]];
             }
         }
     }

@@ -59,7 +59,6 @@ struct level_rates {
 
     /* For one level. */
     struct level_port *ports;
-    int *used; /* Ports that its flows pass. */
     struct level_flow **waiting;
 };
 

@@ -6,9 +6,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "order/lookahead/judge.h"
+#include "order/primal-dual/primal-dual.h"
 #include "order/problem/memory.h"
+#include "order/problem/problem.h"
 
 /* Most by which the logarithm of a job's factor is changed at once. */
 #define JOB_STEP 2.0
@@ -20,13 +23,18 @@
 #define MAX_LOGARITHM 10
 
 /* A plan must be better than the best one by such a share. */
-#define BETTER 1e-6
+#define BETTER 1e-3
+
+/* So many changes in a row that are no better end the search. */
+#define MAX_FAILED 60
 
 struct planner {
     const struct judge_situation *s;
     struct judge *judge;
     uint64_t random;
     int n_left;                 /* Runs. */
+    int n_failed;               /* Changes since the last better one. */
+    double until;               /* Processor time of the thread, seconds. */
     size_t *places;             /* Guesses, each of all jobs. */
     double *keys;               /* Of the jobs at the beginning, without
                                  * factors. */
@@ -35,11 +43,21 @@ struct planner {
     double costs[PLAN_GUESSES]; /* Of 'best', by guess. */
 };
 
+/* Returns the processor time of this thread, seconds. */
+static double
+thread_seconds(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1e-9;
+}
+
 /* Splitmix64. */
 static uint64_t
-next_random(struct planner *p)
+next_random(uint64_t *seed)
 {
-    uint64_t z = p->random += 0x9e3779b97f4a7c15;
+    uint64_t z = *seed += 0x9e3779b97f4a7c15;
 
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
@@ -47,26 +65,40 @@ next_random(struct planner *p)
 }
 
 static size_t
-draw(struct planner *p, size_t n)
+draw(uint64_t *seed, size_t n)
 {
-    return (next_random(p) >> 11) * 0x1p-53 * n;
+    return (next_random(seed) >> 11) * 0x1p-53 * n;
 }
 
-/* Draws which jobs of each search survive its rungs. */
+/* Guesses which jobs of search 'i' survive its rungs.  Each guess has others,
+ * as far as there are enough, and they stay the same from plan to plan, so
+ * that plans do not change with them. */
 static void
-draw_places(struct planner *p, size_t *places)
+guess_places(struct planner *p, size_t i)
 {
-    for (size_t i = 0; i < p->s->n_searches; i++) {
-        const struct judge_search *search = &p->s->searches[i];
-        size_t *own = &places[search->first_job];
+    const struct judge_search *search = &p->s->searches[i];
+    size_t *own = &p->places[search->first_job];
+    size_t n_jobs = p->s->n_jobs, n = search->n_jobs;
+    uint64_t seed = search->id;
 
-        for (size_t k = 0; k < search->n_jobs; k++) {
-            size_t other = draw(p, k + 1);
+    for (size_t k = 0; k < n; k++) {
+        size_t other = draw(&seed, k + 1);
 
-            own[k] = own[other];
-            own[other] = k;
+        own[k] = own[other];
+        own[other] = k;
+    }
+    for (size_t g = 1; g < PLAN_GUESSES; g++) {
+        for (size_t k = 0; k < n; k++) {
+            own[g * n_jobs + k] = (own[k] + g * n / PLAN_GUESSES) % n;
         }
     }
+}
+
+static bool
+is_over(const struct planner *p)
+{
+    return p->n_left < PLAN_GUESSES || p->n_failed >= MAX_FAILED
+           || (isfinite(p->until) && thread_seconds() >= p->until);
 }
 
 /* Judges 'tried' and takes it if it is better than the best plan.  It is worse
@@ -77,7 +109,7 @@ consider(struct planner *p)
     double costs[PLAN_GUESSES];
     double sum = 0, best = 0;
 
-    if (p->n_left < PLAN_GUESSES) {
+    if (is_over(p)) {
         return;
     }
     for (size_t k = 0; k < p->s->n_jobs; k++) {
@@ -91,9 +123,11 @@ consider(struct planner *p)
         p->n_left--;
         sum += costs[g];
         if (sum >= best) {
+            p->n_failed++;
             return;
         }
     }
+    p->n_failed = 0;
     memcpy(p->best, p->tried, p->s->n_jobs * sizeof *p->best);
     memcpy(p->costs, costs, sizeof costs);
 }
@@ -129,11 +163,11 @@ static void
 move_search(struct planner *p)
 {
     size_t n = p->s->n_searches;
-    size_t a = draw(p, n);
-    size_t b = (a + 1 + draw(p, n - 1)) % n;
+    size_t a = draw(&p->random, n);
+    size_t b = (a + 1 + draw(&p->random, n - 1)) % n;
     double by = first_of(p, b) - first_of(p, a);
 
-    switch (draw(p, 3)) {
+    switch (draw(&p->random, 3)) {
     case 0:
         shift_search(p, a, by);
         shift_search(p, b, -by);
@@ -150,11 +184,11 @@ move_search(struct planner *p)
 static void
 move_job(struct planner *p)
 {
-    double by = (next_random(p) >> 11) * 0x1p-52 - 1;
+    double by = (next_random(&p->random) >> 11) * 0x1p-52 - 1;
     size_t k;
 
     do {
-        k = draw(p, p->s->n_jobs);
+        k = draw(&p->random, p->s->n_jobs);
     } while (p->s->jobs[k].state == JUDGE_DONE);
     p->tried[k] += JOB_STEP * by;
 }
@@ -181,6 +215,68 @@ try_least_work(struct planner *p)
     consider(p);
 }
 
+/* Adds what search 'i' has left to 'op'. */
+static void
+add_search(const struct planner *p, size_t i, struct order_problem *op)
+{
+    const struct judge_search *search = &p->s->searches[i];
+    int entry = order_problem_add_stage(op, search->weight, i);
+    double later = search->owed;
+
+    for (size_t r = 1; r < search->n_rungs; r++) {
+        later += search->rungs[r].iterations * search->rungs[r].n_jobs;
+    }
+    for (size_t k = search->first_job; k < search->first_job + search->n_jobs;
+         k++) {
+        const struct judge_job *job = &p->s->jobs[k];
+        double n = (job->state == JUDGE_DONE ? 0 : job->iterations)
+                   + later / search->n_jobs;
+
+        for (size_t d = 0; d < job->n_demands; d++) {
+            int port = job->demands[d].port;
+
+            order_problem_add_demand(op, entry, port,
+                                     n * job->demands[d].bytes
+                                         / p->s->capacity[port]);
+        }
+    }
+}
+
+static int
+compare_doubles(const void *a_, const void *b_)
+{
+    double a = *(const double *) a_, b = *(const double *) b_;
+
+    return a < b ? -1 : a > b;
+}
+
+/* Sorts searches as the primal-dual permutation does. */
+static void
+try_permutation(struct planner *p)
+{
+    size_t n = p->s->n_searches;
+    struct order_problem *op = order_problem_create(p->s->n_ports);
+    int *order = order_alloc(n, sizeof *order);
+    double *first = order_alloc(n, sizeof *first);
+    double *sorted = order_alloc(n, sizeof *sorted);
+
+    for (size_t i = 0; i < n; i++) {
+        add_search(p, i, op);
+        first[i] = sorted[i] = first_of(p, i);
+    }
+    permute(op, 0, order);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    memcpy(p->tried, p->best, p->s->n_jobs * sizeof *p->tried);
+    for (size_t i = 0; i < n; i++) {
+        shift_search(p, order[i], sorted[i] - first[order[i]]);
+    }
+    consider(p);
+    free(order);
+    free(first);
+    free(sorted);
+    order_problem_destroy(op);
+}
+
 static bool
 is_zero(const double *x, size_t n)
 {
@@ -205,8 +301,9 @@ search(struct planner *p, const double last[])
         consider(p);
     }
     try_least_work(p);
+    try_permutation(p);
     n_moves = p->n_left;
-    while (p->n_left >= PLAN_GUESSES) {
+    while (!is_over(p)) {
         memcpy(p->tried, p->best, n * sizeof *p->tried);
         if (p->n_left > n_moves / 2) {
             move_search(p);
@@ -223,8 +320,10 @@ begin(struct planner *p)
 {
     double sum = 0;
 
+    for (size_t i = 0; i < p->s->n_searches; i++) {
+        guess_places(p, i);
+    }
     for (int g = 0; g < PLAN_GUESSES; g++) {
-        draw_places(p, &p->places[g * p->s->n_jobs]);
         p->costs[g] = judge_run(p->judge, NULL, &p->places[g * p->s->n_jobs],
                                 INFINITY, NULL);
         p->n_left--;
@@ -241,7 +340,10 @@ planner_init(struct planner *p, const struct judge_situation *s,
     *p = (struct planner){ .s = s,
                            .judge = judge_create(s),
                            .random = options->seed,
-                           .n_left = options->n_runs };
+                           .n_left = options->n_runs,
+                           .until = options->cpu_s > 0
+                                        ? thread_seconds() + options->cpu_s
+                                        : INFINITY };
     p->places = order_alloc(PLAN_GUESSES * s->n_jobs, sizeof *p->places);
     p->keys = order_alloc(s->n_jobs, sizeof *p->keys);
     p->best = order_alloc(s->n_jobs, sizeof *p->best);
@@ -260,26 +362,29 @@ planner_uninit(struct planner *p)
     free(p->factors);
 }
 
-double
+struct plan_result
 plan_improve(const struct judge_situation *s,
              const struct plan_options *options, double factors[])
 {
+    struct plan_result result = { 0 };
     struct planner p;
+    double began = thread_seconds();
     double alone, sum = 0;
 
     planner_init(&p, s, options);
     if (options->n_runs >= PLAN_GUESSES && s->n_searches > 1) {
         alone = begin(&p);
         search(&p, factors);
-    } else {
-        alone = 0;
+        for (int g = 0; g < PLAN_GUESSES; g++) {
+            sum += p.costs[g];
+        }
+        result.saved = alone > 0 ? 1 - sum / alone : 0;
+        result.n_runs = options->n_runs - p.n_left;
     }
     for (size_t k = 0; k < s->n_jobs; k++) {
         factors[k] = exp(p.best[k]);
     }
-    for (int g = 0; g < PLAN_GUESSES; g++) {
-        sum += p.costs[g];
-    }
     planner_uninit(&p);
-    return alone > 0 ? 1 - sum / alone : 0;
+    result.cpu_s = thread_seconds() - began;
+    return result;
 }

@@ -9,7 +9,21 @@
 #include "order/problem/memory.h"
 #include "sim/run/live.h"
 #include "sim/run/simulate.h"
+#include "sim/workload/random.h"
 #include "sim/workload/workload.h"
+
+/* What plans are wrong by, see struct sim_options. */
+enum mistake { MISTAKE_SIZE, MISTAKE_COMPUTING, N_MISTAKES };
+
+static double
+mistake(const struct live *live, const struct live_job *job, enum mistake what)
+{
+    size_t i = job->record - live->jobs;
+    struct sim_random r = { live->options->seed + N_MISTAKES * i + what };
+    double factor = 1 + live->options->lookahead_error;
+
+    return sim_random_between(&r, 0, 1) < 0.5 ? factor : 1 / factor;
+}
 
 /* Returns how much of 'flow' of 'phase' is left in the current exchange. */
 static double
@@ -25,7 +39,7 @@ bytes_left(const struct live_job *job, const struct flow *flow, int phase)
 /* Describes the flows of a phase of a shard.  Returns their number. */
 static size_t
 describe_phase(const struct live *live, const struct live_job *job, int shard,
-               int phase, struct judge_flow *flows)
+               int phase, double factor, struct judge_flow *flows)
 {
     const size_t *first = &job->first[shard * job->job->n_phases + phase];
     size_t n = 0;
@@ -38,10 +52,11 @@ describe_phase(const struct live *live, const struct live_job *job, int shard,
             flows[n++] =
                 (struct judge_flow){ .ports = path->ports,
                                      .n_ports = path->n_ports,
-                                     .bytes = flow->bytes,
+                                     .bytes = factor * flow->bytes,
                                      .shard = shard,
                                      .phase = phase,
-                                     .left = bytes_left(job, flow, phase) };
+                                     .left = factor
+                                             * bytes_left(job, flow, phase) };
         }
     }
     return n;
@@ -53,6 +68,7 @@ describe_exchange(const struct live *live, const struct live_job *job,
                   struct judge_job *jj)
 {
     const struct unit *unit = &job->unit;
+    double factor = mistake(live, job, MISTAKE_SIZE);
     struct judge_flow *flows =
         order_alloc(job->job->n_transfers, sizeof *flows);
     struct judge_demand *demands = order_alloc(unit->n_work, sizeof *demands);
@@ -60,7 +76,7 @@ describe_exchange(const struct live *live, const struct live_job *job,
     for (int s = 0; s < job->job->n_shards; s++) {
         for (int p = 0; p < job->job->n_phases; p++) {
             jj->n_flows +=
-                describe_phase(live, job, s, p, &flows[jj->n_flows]);
+                describe_phase(live, job, s, p, factor, &flows[jj->n_flows]);
         }
     }
     for (size_t i = 0; i < unit->n_work; i++) {
@@ -68,8 +84,8 @@ describe_exchange(const struct live *live, const struct live_job *job,
             && unit->work[i].port < live->n_seen_ports) {
             demands[jj->n_demands++] =
                 (struct judge_demand){ .port = unit->work[i].port,
-                                       .bytes =
-                                           unit->work[i].whole / job->times };
+                                       .bytes = factor * unit->work[i].whole
+                                                / job->times };
         }
     }
     jj->flows = flows;
@@ -86,13 +102,15 @@ describe_job(const struct live *live, const struct live_job *job,
         [LIVE_DONE] = JUDGE_DONE,
     };
 
-    *jj = (struct judge_job){ .compute =
-                                  job->job->compute + live->options->jitter_s,
-                              .exchange = job->exchange_time,
-                              .state = states[job->state],
-                              .wait = job->compute_end - live->now,
-                              .iterations = job->iterations_left,
-                              .level = job->unit.level };
+    *jj = (struct judge_job){
+        .compute = (job->job->compute + live->options->jitter_s)
+                   * mistake(live, job, MISTAKE_COMPUTING),
+        .exchange = job->exchange_time * mistake(live, job, MISTAKE_SIZE),
+        .state = states[job->state],
+        .wait = job->compute_end - live->now,
+        .iterations = job->iterations_left,
+        .level = job->unit.level
+    };
     describe_exchange(live, job, jj);
 }
 
@@ -122,7 +140,8 @@ describe_search(const struct live *live, const struct live_stage *stage,
                                   .first_job = first_job,
                                   .n_jobs = stage->n_jobs,
                                   .rungs = rungs,
-                                  .n_rungs = n };
+                                  .n_rungs = n,
+                                  .id = cojob - live->workload->cojobs };
 }
 
 /* Lists the running stages, each once, by their begin. */

@@ -25,8 +25,8 @@
 /* Time between two orders of coflows, as in the controller, seconds. */
 #define REFRESH_S 1
 
-/* Time between two plans, unless a stage begins or ends, seconds. */
-#define PLAN_S 1
+/* Time between two plans, seconds. */
+#define PLAN_S 0.5
 
 struct simulation {
     const struct sim_options *options;
@@ -39,10 +39,7 @@ struct simulation {
                                  * without one. */
     size_t n_stage_events;      /* Begins and ends of stages before the last
                                  * decision. */
-    double next_plan;           /* Time of the next plan without a begin or end
-                                 * of a stage, seconds. */
-    size_t n_planned;           /* Begins and ends of stages before the last
-                                 * plan. */
+    double next_plan;           /* Time of the next plan, seconds. */
     uint64_t n_plans;
     struct order_problem *problem;
     struct order_result order;
@@ -231,30 +228,33 @@ keep_old_order(struct simulation *sim)
     scratch_free(scratch, order);
 }
 
-/* Plans ahead, if a plan is due. */
+/* Plans ahead, if a plan is due.  The next decision uses the plan, as in the
+ * controller. */
 static void
-plan(struct simulation *sim)
+plan_ahead(struct simulation *sim, struct sim_result *result)
 {
     struct live *live = &sim->live;
-    size_t n_events = live->n_stages + live->n_ended;
-    const struct plan_options options = { .n_runs =
-                                              sim->options->lookahead_runs,
-                                          .seed = sim->n_plans };
+    const struct plan_options options = {
+        .n_runs = sim->options->lookahead_runs * PLAN_S,
+        .seed = sim->n_plans,
+    };
     struct outlook outlook;
+    struct plan_result plan;
     double *factors;
 
-    if (live->now < sim->next_plan && n_events == sim->n_planned) {
+    if (live->now < sim->next_plan) {
         return;
     }
     sim->next_plan = live->now + PLAN_S;
-    sim->n_planned = n_events;
     sim->n_plans++;
     outlook_init(&outlook, live);
     factors = order_alloc(outlook.situation.n_jobs, sizeof *factors);
     for (size_t i = 0; i < outlook.situation.n_jobs; i++) {
         factors[i] = live->factors[outlook.jobs[i]->record - live->jobs];
     }
-    plan_improve(&outlook.situation, &options, factors);
+    plan = plan_improve(&outlook.situation, &options, factors);
+    result->plan_runs += plan.n_runs;
+    result->plan_s += plan.cpu_s;
     for (size_t i = 0; i < outlook.situation.n_jobs; i++) {
         live->factors[outlook.jobs[i]->record - live->jobs] = factors[i];
     }
@@ -279,9 +279,6 @@ decide(struct simulation *sim, struct sim_result *result)
     sim->n_stage_events = live->n_stages + live->n_ended;
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
-    if (live->factors) {
-        plan(sim);
-    }
     remaining_problem(live, &sim->early, sim->problem);
     if (!live->weighted) {
         order_problem_age(sim->problem, sim->options->aging_s,
@@ -299,6 +296,9 @@ decide(struct simulation *sim, struct sim_result *result)
         keep_old_order(sim);
     }
     apply_order(sim);
+    if (live->factors) {
+        plan_ahead(sim, result);
+    }
 }
 
 static void

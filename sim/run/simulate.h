@@ -61,9 +61,12 @@ struct sim_options {
                                  */
     bool present_only;          /* Weighted iterations are ordered only while
                                  * they exchange, by what remains of them. */
-    int lookahead_runs;         /* Runs of the judge for a plan, see plan.h; 0
+    int lookahead_runs;         /* Runs of the judge in a second, see plan.h; 0
                                  * does not look ahead.  Only for weighted
                                  * iterations. */
+    double lookahead_error;     /* Plans find sizes and computing times that
+                                 * are too large or too small by this share,
+                                 * drawn for each job. */
     double late_s;              /* Seconds from the begin or end of a unit to
                                  * the order that regards it; until then its
                                  * job keeps its level.  Only with levels.
@@ -148,6 +151,8 @@ struct sim_result {
     double decision_us_p99;     /* 99th percentile of the time of
                                  * order_compute(), microseconds. */
     double gained;              /* Mean of order_result's 'improvement'. */
+    size_t plan_runs;           /* Runs of the judge... */
+    double plan_s;              /* ...and processor time of plans. */
     double decision_gap_first;  /* Estimate / bound of the first decision... */
     double decision_gap_mean;   /* ...and of all that had demand; else 1. */
 };

@@ -20,11 +20,9 @@
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/simulate.h"
-#include "sim/workload/random.h"
-#include "sim/workload/workload-generate.h"
-#include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
+#include "tests/bench/search-families.h"
 #include "tests/bench/seed-pool.h"
 
 #define ROUNDS 100              /* Rounds of the ascent for the bound. */
@@ -88,156 +86,6 @@ static const struct {
     [PRESENT_EXACT] = { "present_exact", "stage", 0, true, true },
 };
 
-/* Draws a search of the quickstart: three jobs, of which one is kept. */
-static void
-add_lab_search(struct workload *w, struct sim_random *r, int width,
-               int n_servers)
-{
-    double parameters = 64.0 * width + width + (double) width * width + width
-                        + 10.0 * width + 10;
-    struct workload_cojob *cojob;
-    char name[16];
-
-    snprintf(name, sizeof name, "s%zu", w->n_cojobs);
-    cojob = workload_add_cojob(w, name, 1, 0);
-    for (int i = 0; i < 3; i++) {
-        struct workload_job *job;
-        int hosts[4];
-
-        snprintf(name, sizeof name, "t%d", i);
-        job = workload_add_job(cojob, name, 0.0048);
-        job->devices = 2;
-        sim_random_pick(r, w->fabric->n_hosts, 2 + n_servers, hosts);
-        workload_add_ps(job, hosts, 2, &hosts[2], n_servers, 4 * parameters);
-    }
-    workload_add_rung(w, cojob, 30, 3);
-    workload_add_rung(w, cojob, 80, 1);
-}
-
-static struct workload *
-make_lab(struct sim_random *r, int n_servers, int first_width, int step)
-{
-    struct workload *w = workload_create("stage",
-                                         sim_fabric_create(6, 50e6 / 8));
-
-    for (int i = 0; i < 4; i++) {
-        add_lab_search(w, r, first_width + i * step, n_servers);
-    }
-    return w;
-}
-
-static struct workload *
-make_spread(int seed)
-{
-    return make_lab(&(struct sim_random) { seed }, 2, 288, 32);
-}
-
-static struct workload *
-make_one_server(int seed)
-{
-    return make_lab(&(struct sim_random) { seed }, 1, 288, 32);
-}
-
-static struct workload *
-make_equal_widths(int seed)
-{
-    return make_lab(&(struct sim_random) { seed }, 2, 336, 0);
-}
-
-static struct workload *
-make_generated(int seed, double load)
-{
-    struct generate_options options;
-
-    generate_options_draw(&options, seed);
-    options.n_hosts = 16;
-    options.n_cojobs = 12;
-    options.load = load;
-    return workload_generate(&options);
-}
-
-static struct workload *
-make_load_half(int seed)
-{
-    return make_generated(seed, 0.5);
-}
-
-static struct workload *
-make_load_1(int seed)
-{
-    return make_generated(seed, 1);
-}
-
-static struct workload *
-make_load_2(int seed)
-{
-    return make_generated(seed, 2);
-}
-
-/* Searches of wide rings, over a quarter of the hosts or more, beside searches
- * of narrow jobs. */
-static struct workload *
-make_narrow_wide(int seed, int n_hosts)
-{
-    struct workload *w = workload_create("stage",
-                                         sim_fabric_create(n_hosts, 1.25e9));
-    struct sim_random r = { seed };
-
-    for (int i = 0; i < n_hosts / 4; i++) {
-        bool wide = i % 4 == 0;
-        int n = sim_random_integer(&r, 2, wide ? 3 : 6);
-        int n_workers = wide ? 16 : sim_random_integer(&r, 2, 3);
-        double bytes = sim_random_log_between(&r, 1e7, 1e8);
-        int64_t iterations = sim_random_integer(&r, 6, 20);
-        struct workload_cojob *cojob;
-        char name[16];
-
-        snprintf(name, sizeof name, "s%d", i);
-        cojob = workload_add_cojob(w, name, 1, 0);
-        for (int j = 0; j < n; j++) {
-            struct workload_job *job;
-
-            snprintf(name, sizeof name, "t%d", j);
-            job = workload_add_job(cojob, name, 0);
-            workload_draw_exchange(job, &r, n_hosts, n_workers, wide ? 0 : 1,
-                                   bytes);
-            workload_draw_rest(job, &r, w->fabric, 0.3);
-        }
-        workload_add_rung(w, cojob, iterations, n);
-        workload_add_rung(w, cojob, 3 * iterations, (n + 1) / 2);
-        workload_keep_best(cojob);
-    }
-    return w;
-}
-
-static struct workload *
-make_narrow_wide_64(int seed)
-{
-    return make_narrow_wide(seed, 64);
-}
-
-static struct workload *
-make_narrow_wide_128(int seed)
-{
-    return make_narrow_wide(seed, 128);
-}
-
-static const struct family {
-    const char *name;
-    struct workload *(*make)(int seed);
-} families[] = {
-    { "spread", make_spread },
-    { "one", make_one_server },
-    { "equal", make_equal_widths },
-    { "16_load05", make_load_half },
-    { "16_load1", make_load_1 },
-    { "16_load2", make_load_2 },
-    { "narrow_wide_64", make_narrow_wide_64 },
-    { "narrow_wide_128", make_narrow_wide_128 },
-};
-
-#define N_FAMILIES ((int) (sizeof families / sizeof *families))
-
 /* The result of a task: times relative to the plain network on the same seed,
  * by the same rates. */
 struct outcome {
@@ -246,7 +94,7 @@ struct outcome {
 };
 
 static int n_seeds, n_chosen;
-static const struct family *chosen[N_FAMILIES];
+static const struct search_family *chosen[N_SEARCH_FAMILIES];
 
 static void
 run_policy(const struct workload *w, enum way way, struct sim_result *result)
@@ -303,7 +151,7 @@ mean_of(const struct outcome *o, const double *first)
 }
 
 static void
-print_family(const struct family *f, const struct outcome *o)
+print_family(const struct search_family *f, const struct outcome *o)
 {
     for (int i = 0; i < N_WAYS; i++) {
         if (i == STAGE) {
@@ -351,14 +199,14 @@ main(int argc, char *argv[])
     struct outcome *outcomes;
 
     n_seeds = argc > 1 ? atoi(argv[1]) : 200;
-    for (int i = 0; i < N_FAMILIES; i++) {
+    for (int i = 0; i < N_SEARCH_FAMILIES; i++) {
         bool named = argc < 3;
 
         for (int j = 2; j < argc; j++) {
-            named |= !strcmp(argv[j], families[i].name);
+            named |= !strcmp(argv[j], search_families[i].name);
         }
         if (named) {
-            chosen[n_chosen++] = &families[i];
+            chosen[n_chosen++] = &search_families[i];
         }
     }
     if (n_seeds < 1 || !n_chosen) {

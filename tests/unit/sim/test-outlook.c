@@ -28,7 +28,7 @@
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
 
-#define N_SEEDS 12
+#define N_SEEDS 24
 #define N_GENERATED 6
 
 /* Largest difference of the mean stage completion times, in the mean over the
@@ -286,8 +286,8 @@ looking_ahead_ends_stages_earlier(void **state)
         snprintf(text, sizeof text, "%d,hosts=6,cojobs=4,jobs=3", (int) seed);
         assert_null(generate_options_parse(text, &options));
         w = workload_generate(&options);
-        ratio += mean_of(w, 30) / mean_of(w, 0) / N_GENERATED;
-        assert_true(mean_of(w, 30) == mean_of(w, 30));
+        ratio += mean_of(w, 120) / mean_of(w, 0) / N_GENERATED;
+        assert_true(mean_of(w, 120) == mean_of(w, 120));
         workload_destroy(w);
     }
     assert_true(ratio < 0.99);
