@@ -98,6 +98,8 @@ const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW(NULL, "slack_share", DOUBLE, order.slack_share, 1, 0, 1, has_slack),
     ROW("objective", "slowdown", DOUBLE, objective_slowdown, 1, 0, 1e6,
         has_iterations),
+    ROW("lookahead", "core_share", DOUBLE, lookahead_core_share, 1, 0, 1,
+        is_stage),
     ROW("lookahead", "runs", INT, lookahead_runs, 1, 0, 1e5, is_stage),
     ROW("congestion", "gamma", DOUBLE, congestion_gamma, 1, 0.5, 1, NULL),
     ROW("congestion", "beta", DOUBLE, congestion_beta, 1, 0, 1, NULL),
@@ -448,11 +450,8 @@ warn(FILE *stream, const char *name, const struct policy *policy,
 {
     fprintf(stream, "%s: %s%s/%s: warning, ", name, section ? "/" : "",
             section ? section : "", member);
-    if (section && !strcmp(section, "lookahead")
-        && is_stage(policy->order.kind)) {
-        fputs("only \"stagecoach sim\" looks ahead\n", stream);
-    } else if (section && !strcmp(section, "improve")
-               && has_iterations(policy->order.kind)) {
+    if (section && !strcmp(section, "improve")
+        && has_iterations(policy->order.kind)) {
         fputs("no effect where jobs iterate: serves traces of coflows only\n",
               stream);
     } else {
@@ -482,8 +481,7 @@ policy_warnings(const char *name, const struct policy *policy)
         if (cJSON_GetObjectItemCaseSensitive(object, m->name)
             && ((m->is_read && !m->is_read(kind))
                 || (iterates && m->section
-                    && (!strcmp(m->section, "improve")
-                        || !strcmp(m->section, "lookahead"))))) {
+                    && !strcmp(m->section, "improve")))) {
             warn(stream, name, policy, m->section, m->name);
         }
     }

@@ -119,9 +119,11 @@ struct policy {
                                  * queued traffic, 0 to 0.2.  It prevents
                                  * starvation. */
 
-    int lookahead_runs; /* Runs of the judge in a simulated second,
-                         * see order/lookahead/plan.h; 0 does not
-                         * look ahead. */
+    /* How far the order of stages looks ahead, see order/lookahead/plan.h; 0
+     * does not. */
+    double lookahead_core_share; /* Of a processor, in a controller. */
+    int lookahead_runs;          /* Of the judge in a second, in a
+                                  * simulation. */
 
     /* Congestion control of the shims: see shim/cc/allocate.h. */
     double congestion_gamma;    /* Maximum share of the link to grant, 0.5 to
@@ -184,7 +186,7 @@ struct policy_member {
                                        * NULL: every order does. */
 };
 
-#define POLICY_N_MEMBERS 26
+#define POLICY_N_MEMBERS 27
 
 /* Members of a section are adjacent. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];

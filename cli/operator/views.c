@@ -115,6 +115,7 @@ decider_words(const char *code)
         [ORDER_BY_RULE] = "baseline rule",
         [ORDER_BY_PERMUTATION] = "permutation",
         [ORDER_BY_KEY] = "key of iterating jobs",
+        [ORDER_BY_PLAN] = "plan ahead",
         [ORDER_BY_OVERRIDE] = "override",
         [ORDER_BY_START] = "its first weights",
     };

@@ -16,8 +16,8 @@
 
 /* Returns the cojob's weight by the intent, multiplied by the policy's factors
  * of its owner and of itself. */
-static double
-weight_of(const struct policy *policy, const struct stage *stage)
+double
+decide_stage_weight(const struct policy *policy, const struct stage *stage)
 {
     return (stage->cojob->weight
             * policy_weight(policy, stage->cojob->owner, stage->cojob_name));
@@ -177,7 +177,7 @@ add_stage(const struct decide_problem *dp, const struct policy *policy,
     double age = age_of(dp->stages[s], now);
     struct order_traits traits = { .arrival = age };
     int entry = order_problem_add_stage(
-        op, weight_of(policy, dp->stages[s]), s);
+        op, decide_stage_weight(policy, dp->stages[s]), s);
     double isolated = 0;
 
     for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
@@ -273,11 +273,13 @@ weigh_iterations(struct decide_problem *dp)
     for (size_t i = 0; i < dp->n_jobs; i++) {
         struct decide_job *dj = &dp->jobs[i];
         const struct iteration_need *need = &dp->needs[dj->stage];
+        struct iteration_need planned = *need;
 
+        planned.weight /= dj->job->factor;
         dj->urgency = iteration_urgency(need, dj->isolated);
-        order_problem_set_weight(dp->op, dj->entry,
-                                 iteration_weight(need, dj->isolated,
-                                                  dj->burst));
+        order_problem_set_weight(
+            dp->op, dj->entry,
+            iteration_weight(&planned, dj->isolated, dj->burst));
         dp->op->stages[dj->entry].traits.early_weight
             = iteration_early_weight(need, dp->stages[dj->stage]->n_jobs,
                                      dj->burst, work_of_iteration(dj));
@@ -295,7 +297,7 @@ add_job(struct decide_problem *dp, const struct policy *policy,
     int64_t iterations = dj->iterations;
 
     dj->entry = order_problem_add_stage(
-        dp->op, weight_of(policy, stage), dj - dp->jobs);
+        dp->op, decide_stage_weight(policy, stage), dj - dp->jobs);
     if (dp->unit == ORDER_UNIT_COFLOW || dp->unit == ORDER_UNIT_ITERATION) {
         iterations = 1;
         traits.bytes /= dj->iterations;

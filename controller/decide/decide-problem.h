@@ -81,6 +81,8 @@ void decide_problem_init(struct decide_problem *, struct order_problem *op,
                          long long now);
 void decide_problem_uninit(struct decide_problem *);
 
+double decide_stage_weight(const struct policy *, const struct stage *);
+
 /* Returns true if a running stage has jobs with more than one iteration. */
 bool decide_problem_iterates(const struct cluster *);
 

@@ -417,16 +417,19 @@ reason_for(const struct decide_rows *rows, const struct stage_row *row,
 
 /* Logs the stages that are new or have overtaken another stage.  A rank that
  * changed only because an earlier stage ended is not logged. */
-void
+int
 decide_rows_log_changes(const struct decide_rows *rows, const int *old_ranks,
                         struct decision_log *log)
 {
+    int n = 0;
+
     for (size_t k = 0; k < rows->n_stages; k++) {
         const struct stage_row *row = &rows->stages[k];
         int behind = overtaken(rows, old_ranks, k);
         char *name, *other, *why;
 
-        if (old_ranks[k] >= 0 && behind < 0) {
+        n += behind >= 0;
+        if (!log || (old_ranks[k] >= 0 && behind < 0)) {
             continue;
         }
         name = row_name(row);
@@ -441,4 +444,5 @@ decide_rows_log_changes(const struct decide_rows *rows, const int *old_ranks,
         free(why);
         free(name);
     }
+    return n;
 }

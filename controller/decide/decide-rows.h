@@ -100,9 +100,10 @@ void decide_rows_clear(struct decide_rows *);
 struct json *decide_rows_to_json(const struct decide_rows *);
 struct json *decide_rows_explain(const struct decide_rows *, const char *job);
 
-/* Appends new stages, and stages that overtook others, to 'log'.  'old_ranks'
- * has, by the current rank, the previous rank of each stage, -1 if new. */
-void decide_rows_log_changes(const struct decide_rows *, const int *old_ranks,
-                             struct decision_log *log);
+/* Appends new stages, and stages that overtook others, to 'log', unless it is
+ * NULL.  'old_ranks' has, by the current rank, the previous rank of each
+ * stage, -1 if new.  Returns the number of those that overtook others. */
+int decide_rows_log_changes(const struct decide_rows *, const int *old_ranks,
+                            struct decision_log *log);
 
 #endif /* controller/decide/decide-rows.h */

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "controller/decide/decide-ahead.h"
 #include "controller/decide/decide-override.h"
 #include "controller/decide/decide-problem.h"
 #include "controller/decide/decide-rows.h"
@@ -40,6 +41,7 @@
 struct decide {
     struct cluster *cluster;
     struct decision_log *log;           /* NULL: none. */
+    struct decide_ahead *ahead;
     const struct policy *policy;        /* NULL before the first. */
 
     unsigned int changes;       /* The cluster's, at the last order. */
@@ -66,6 +68,7 @@ struct decide {
     enum order_bound bound_kind;        /* The bound that 'bound' is. */
 
     uint64_t n_decisions;
+    uint64_t n_changes; /* Stages that overtook another one. */
     uint64_t n_decided[ORDER_N_DECIDERS]; /* Those with stages, by what
                                            * decided. */
     long long us_max;           /* Longest computation, microseconds. */
@@ -80,6 +83,7 @@ decide_create(struct cluster *cluster, struct decision_log *log)
 
     d->cluster = cluster;
     d->log = log;
+    d->ahead = decide_ahead_create();
     d->problem = order_problem_create(0);
     d->whole = order_problem_create(0);
     order_result_init(&d->result);
@@ -91,6 +95,7 @@ void
 decide_destroy(struct decide *d)
 {
     if (d) {
+        decide_ahead_destroy(d->ahead);
         decide_rows_clear(&d->rows);
         order_result_uninit(&d->result);
         order_problem_destroy(d->problem);
@@ -408,6 +413,18 @@ store_assignments(struct decide *d, const struct decide_problem *dp,
     }
 }
 
+/* Returns true if a factor of the last plan is in the keys of 'dp'. */
+static bool
+follows_plan(const struct decide_problem *dp)
+{
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        if (dp->jobs[i].job->factor != 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Returns, by the current rank, the previous rank of each stage. */
 static int *
 ranks_before(const struct decide_problem *dp,
@@ -443,6 +460,8 @@ decide_now(struct decide *d, long long now)
     long long ms = time_msec();
     struct job_assignments assigned;
     struct decide_problem dp;
+    bool planned = decide_ahead_take(d->ahead, d->cluster,
+                                     d->policy->lookahead_core_share, now);
     int *old_ranks;
 
     decide_problem_init(&dp, d->problem, d->whole, d->cluster, d->policy,
@@ -453,6 +472,10 @@ decide_now(struct decide *d, long long now)
         restore_ranks(dp.stages, dp.n_stages);
     }
     if (compute_order(d, &dp, &d->result)) {
+        if (d->result.decider == ORDER_BY_KEY && planned
+            && follows_plan(&dp)) {
+            d->result.decider = ORDER_BY_PLAN;
+        }
         d->policy_is_new = false;
         d->n_decisions++;
         d->n_decided[d->result.decider] += dp.n_stages > 0;
@@ -465,11 +488,10 @@ decide_now(struct decide *d, long long now)
     store_assignments(d, &dp, &assigned, now);
     decide_rows_set(&d->rows, d->cluster, d->policy, &dp, d->result.decider,
                     &assigned, ms);
-    if (d->log) {
-        decide_rows_log_changes(&d->rows, old_ranks, d->log);
-    }
+    d->n_changes += decide_rows_log_changes(&d->rows, old_ranks, d->log);
     free(old_ranks);
     record_quality(d, &d->result);
+    decide_ahead_offer(d->ahead, &dp, d->cluster, d->policy, now);
 
     job_assignments_uninit(&assigned);
     decide_problem_uninit(&dp);
@@ -593,7 +615,13 @@ put_deciders(const struct decide *d, struct json *json)
 void
 decide_status(const struct decide *d, struct json *json)
 {
+    struct decide_ahead_counts ahead = decide_ahead_counts(d->ahead);
+
     json_put_integer(json, "decisions", d->n_decisions);
+    json_put_integer(json, "order_changes", d->n_changes);
+    json_put_integer(json, "plans", ahead.plans);
+    json_put_integer(json, "plan_runs", ahead.runs);
+    json_put_real(json, "plan_cpu_s", ahead.cpu_s);
     json_put_integer(json, "decision_us_max", d->us_max);
     put_quality(d, json);
     put_deciders(d, json);

@@ -587,6 +587,7 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         job->rest = PROGRESS_SOURCE_NONE;
         job->iteration = -1;
         job->level = -1;
+        job->factor = 1;
         job_progress_init(&job->progress, began_msec(c, job->began));
         progress_bound_init(&job->bound, began_msec(c, job->began));
         shash_init(&job->traffic);

@@ -21,9 +21,10 @@ const char *const order_bound_names[] = {
 };
 
 const char *const order_decider_names[] = {
-    [ORDER_BY_RULE] = "rule",   [ORDER_BY_PERMUTATION] = "permutation",
-    [ORDER_BY_KEY] = "key",     [ORDER_BY_OVERRIDE] = "override",
-    [ORDER_BY_START] = "start", [ORDER_N_DECIDERS] = NULL,
+    [ORDER_BY_RULE] = "rule",         [ORDER_BY_PERMUTATION] = "permutation",
+    [ORDER_BY_KEY] = "key",           [ORDER_BY_PLAN] = "plan",
+    [ORDER_BY_OVERRIDE] = "override", [ORDER_BY_START] = "start",
+    [ORDER_N_DECIDERS] = NULL,
 };
 
 void

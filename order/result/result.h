@@ -45,6 +45,8 @@ enum order_decider {
                            * bottleneck first, by local search. */
     ORDER_BY_KEY,         /* The key of jobs that iterate, see
                            * iteration-weight.h. */
+    ORDER_BY_PLAN,        /* The same key, times the factors of a plan, see
+                           * lookahead/plan.h. */
     ORDER_BY_OVERRIDE,    /* An operator; of single stages and jobs
                            * only. */
     ORDER_BY_START,       /* Its first parameters; of single jobs only. */

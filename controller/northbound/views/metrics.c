@@ -87,6 +87,13 @@ put_order(struct ds *out, const struct controller *ctl)
         "Lower bound of the sum of completion times for any order.",
         json_get_number(status, "bound_s"));
     put_deciders(out, status);
+    put(out, "order_changes_total", "counter",
+        "Stages that overtook another one.",
+        json_get_number(status, "order_changes"));
+    put(out, "order_plans_total", "counter", "Plans made by looking ahead.",
+        json_get_number(status, "plans"));
+    put(out, "order_plan_cpu_seconds_total", "counter",
+        "Processor time of plans.", json_get_number(status, "plan_cpu_s"));
     json_destroy(status);
 }
 

@@ -120,10 +120,6 @@ static const struct {
       "p.json: /improve/moves: warning, no effect where jobs iterate: serves "
       "traces of coflows only\n"
       "p.json: /dclas/queues: warning, no effect under the order \"stage\"" },
-    { "{\"name\": \"a\", \"order\": \"stage\","
-      " \"lookahead\": {\"runs\": 60}}",
-      "p.json: /lookahead/runs: warning, only \"stagecoach sim\" looks "
-      "ahead" },
     { "{\"name\": \"a\", \"order\": \"work\","
       " \"lookahead\": {\"runs\": 60}}",
       "p.json: /lookahead/runs: warning, no effect under the order \"work\"" },

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/decide/decide-ahead.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "controller/decide/decide-outlook.h"
+#include "controller/decide/decide-problem.h"
+#include "controller/model/cluster.h"
+#include "openvswitch/vlog.h"
+#include "order/lookahead/plan.h"
+#include "policies/policy.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(decide_ahead);
+
+/* Limits of a plan. */
+#define MAX_RUNS 120
+#define MAX_CPU_S 0.1
+
+/* What the two threads exchange. */
+struct task {
+    struct decide_outlook *outlook;
+    uint64_t seed;
+    long long now;           /* time_msec() of the outlook. */
+    struct plan_result plan; /* Once it is ready. */
+};
+
+struct decide_ahead {
+    /* Both threads. */
+    _Atomic(struct task *) inbox; /* For the thread. */
+    _Atomic(struct task *) ready;
+    atomic_bool stop;
+    sem_t wake; /* Of the thread. */
+
+    /* The main thread. */
+    bool started, failed;
+    pthread_t thread;
+    bool waits;        /* For the plan of a task. */
+    long long next;    /* time_msec() of the next task at the
+                        * earliest. */
+    long long planned; /* time_msec() of the outlook of the plan in
+                        * force, LLONG_MIN without one. */
+    struct decide_ahead_counts counts;
+};
+
+static void
+task_destroy(struct task *task)
+{
+    if (task) {
+        decide_outlook_destroy(task->outlook);
+        free(task);
+    }
+}
+
+static void
+run_task(struct task *task)
+{
+    const struct plan_options options = { .n_runs = MAX_RUNS,
+                                          .cpu_s = MAX_CPU_S,
+                                          .seed = task->seed };
+
+    task->plan = plan_improve(&task->outlook->situation, &options,
+                              task->outlook->factors);
+}
+
+static void *
+plan_main(void *a_)
+{
+    struct decide_ahead *a = a_;
+
+    while (!atomic_load(&a->stop)) {
+        struct task *task = atomic_exchange(&a->inbox, NULL);
+
+        if (task) {
+            run_task(task);
+            atomic_store(&a->ready, task);
+        } else {
+            while (sem_wait(&a->wake) && errno == EINTR) {
+                continue;
+            }
+        }
+    }
+    return NULL;
+}
+
+struct decide_ahead *
+decide_ahead_create(void)
+{
+    struct decide_ahead *a = xzalloc(sizeof *a);
+
+    sem_init(&a->wake, 0, 0);
+    a->planned = LLONG_MIN;
+    return a;
+}
+
+void
+decide_ahead_destroy(struct decide_ahead *a)
+{
+    if (!a) {
+        return;
+    }
+    if (a->started) {
+        atomic_store(&a->stop, true);
+        sem_post(&a->wake);
+        pthread_join(a->thread, NULL);
+    }
+    task_destroy(atomic_load(&a->inbox));
+    task_destroy(atomic_load(&a->ready));
+    sem_destroy(&a->wake);
+    free(a);
+}
+
+static void
+forget_factors(struct cluster *c)
+{
+    struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &c->jobs) {
+        ((struct job *) node->data)->factor = 1;
+    }
+}
+
+/* Gives the jobs of 'outlook' that are still there their factors. */
+static void
+copy_factors(const struct decide_outlook *outlook, struct cluster *c)
+{
+    for (size_t i = 0; i < outlook->situation.n_jobs; i++) {
+        struct job *job = shash_find_data(&c->jobs, outlook->jobs[i]);
+
+        if (job) {
+            job->factor = outlook->factors[i];
+        }
+    }
+}
+
+/* Returns the time from a plan that took 'cpu_s' to the next one. */
+static long long
+next_ms(double cpu_s, double share)
+{
+    return cpu_s * 1000 / MAX(share, 1e-3);
+}
+
+bool
+decide_ahead_take(struct decide_ahead *a, struct cluster *c, double share,
+                  long long now)
+{
+    struct task *task = atomic_exchange(&a->ready, NULL);
+
+    if (task) {
+        a->waits = false;
+        a->planned = task->now;
+        a->next = task->now + next_ms(task->plan.cpu_s, share);
+        a->counts.plans++;
+        a->counts.runs += task->plan.n_runs;
+        a->counts.cpu_s += task->plan.cpu_s;
+        copy_factors(task->outlook, c);
+        task_destroy(task);
+    }
+    if (a->planned > LLONG_MIN
+        && (share <= 0 || now - a->planned > AHEAD_MAX_AGE_MS)) {
+        a->planned = LLONG_MIN;
+        forget_factors(c);
+    }
+    return a->planned > LLONG_MIN;
+}
+
+/* Returns false if the thread does not run. */
+static bool
+start(struct decide_ahead *a)
+{
+    if (!a->started && !a->failed) {
+        int error = pthread_create(&a->thread, NULL, plan_main, a);
+
+        a->failed = error != 0;
+        a->started = !error;
+        if (error) {
+            VLOG_WARN("no thread to look ahead, jobs are ordered by their "
+                      "keys (%s)",
+                      ovs_strerror(error));
+        }
+    }
+    return a->started;
+}
+
+void
+decide_ahead_offer(struct decide_ahead *a, const struct decide_problem *dp,
+                   const struct cluster *c, const struct policy *policy,
+                   long long now)
+{
+    struct task *task;
+
+    if (policy->lookahead_core_share <= 0 || a->waits || now < a->next
+        || dp->unit != ORDER_UNIT_ITERATION || dp->n_stages < 2
+        || dp->n_jobs > AHEAD_MAX_JOBS || !start(a)) {
+        return;
+    }
+    if (!a->next) { /* Saves for the first one. */
+        a->next = now + next_ms(MAX_CPU_S, policy->lookahead_core_share);
+        return;
+    }
+    task = xzalloc(sizeof *task);
+    task->outlook = decide_outlook_create(dp, c, policy, now);
+    task->seed = a->counts.plans;
+    task->now = now;
+    a->waits = true;
+    atomic_store(&a->inbox, task);
+    sem_post(&a->wake);
+}
+
+struct decide_ahead_counts
+decide_ahead_counts(const struct decide_ahead *a)
+{
+    return a->counts;
+}

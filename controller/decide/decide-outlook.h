@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef DECIDE_OUTLOOK_H
+#define DECIDE_OUTLOOK_H 1
+
+/* The running stages of a decision, as input of the judge of orders
+ * (order/lookahead/judge.h).
+ *
+ *    struct decide_outlook *outlook = decide_outlook_create(&dp, c, policy,
+ *                                                           now);
+ *    plan_improve(&outlook->situation, &options, outlook->factors);
+ *    ...job 'jobs[i]' has factor 'factors[i]'...
+ *    decide_outlook_destroy(outlook);
+ *
+ * Searches are planned to the end of their stage; what they have announced of
+ * later stages counts in their keys.  Where a job is in its iteration is not
+ * known: it is assumed to compute, and to have done half of it.  Its flows are
+ * those of iteration-traffic.h, first those to servers, then those from them.
+ * Of long stages, several iterations are regarded as one.  Links between
+ * switches are left out.  Stages that wait because of an
+ * override, or because they are idle, are left out, too: others have the
+ * network before them.
+ *
+ * It refers to nothing of the cluster, so that another thread may use it. */
+
+#include <stddef.h>
+
+#include "order/lookahead/judge.h"
+
+struct cluster;
+struct decide_problem;
+struct policy;
+
+struct decide_outlook {
+    struct judge_situation situation;
+    char **jobs;     /* Full name of each job. */
+    double *factors; /* Of each job: that of the last plan. */
+};
+
+struct decide_outlook *decide_outlook_create(const struct decide_problem *,
+                                             const struct cluster *,
+                                             const struct policy *,
+                                             long long now);
+void decide_outlook_destroy(struct decide_outlook *);
+
+#endif /* controller/decide/decide-outlook.h */

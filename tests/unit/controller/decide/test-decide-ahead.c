@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "controller/decide/decide-ahead.h"
+#include "controller/decide/decide.h"
+#include "controller/model/cluster.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "policies/policy.h"
+#include "tests/unit/controller/decide/decide-world.h"
+#include "util.h"
+
+#define WAIT_S 20
+#define ITERATIONS 300
+
+/* A plan takes milliseconds, so that the next one is not due for seconds, and
+ * the first one not for SAVE_MS. */
+#define AHEAD ", \"lookahead\": {\"core_share\": 0.001}"
+#define SAVE_MS 100000
+
+/* Adds a search of one job, a ring of 'hosts'. */
+static void
+add_search(struct fixture *f, const char *name, const char *hosts,
+           int64_t model_bytes)
+{
+    struct cojob *cojob = cluster_put_cojob(f->c, name, 1, true);
+    struct job *job =
+        cojob_put_job(f->c, cojob, "j", true, f->began, model_bytes);
+
+    for (; *hosts; hosts++) {
+        job_put_worker(f->c, job, (char[]){ 'h', *hosts, '\0' }, ROLE_PEER);
+    }
+    stage_put_job(cojob_put_stage(f->c, cojob, 0, f->began, 0, ITERATIONS),
+                  job);
+}
+
+/* Two searches that meet at h1.  "narrow" needs less of all ports together, so
+ * that its key is less, but "wide" needs h1 for less time. */
+static void
+give_two(struct fixture *f)
+{
+    cluster_intent_begin(f->c);
+    add_search(f, "narrow", "15", 1500000);
+    add_search(f, "wide", "1234", 600000);
+    cluster_intent_end(f->c);
+}
+
+static double
+status_member(struct fixture *f, const char *name)
+{
+    struct json *json = json_object_create();
+    double value;
+
+    decide_status(f->d, json);
+    value = member(json, name);
+    json_destroy(json);
+    return value;
+}
+
+static void
+assert_ranked_by(struct fixture *f, const char *by)
+{
+    struct json *json = decide_explain(f->d, "wide/j");
+
+    assert_string_equal(
+        json_string(shash_find_data(json_object(json), "ranked_by")), by);
+    json_destroy(json);
+}
+
+/* Decides until a plan has come, with a pause of 10 ms for each millisecond
+ * after 'now'.  Returns the time of the last decision. */
+static long long
+decide_with_plan(struct fixture *f, long long now)
+{
+    double until = clock_monotonic_s() + WAIT_S;
+
+    now += SAVE_MS;
+    while (!status_member(f, "plans")) {
+        assert_true(clock_monotonic_s() < until);
+        nanosleep(&(struct timespec){ .tv_nsec = 10 * 1000 * 1000 }, NULL);
+        decide_touch(f->d);
+        decide_run(f->d, ++now);
+    }
+    return now;
+}
+
+static void
+decisions_use_the_last_plan(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "stage", AHEAD);
+    long long now = 1000;
+
+    give_two(f);
+    assert_true(decide_run(f->d, now));
+    assert_int_equal(rank(f, "narrow/j"), 0);
+    assert_ranked_by(f, "key");
+    now = decide_with_plan(f, now);
+    assert_int_equal(rank(f, "wide/j"), 0);
+    assert_ranked_by(f, "plan");
+    assert_true(status_member(f, "plan_runs") > 3);
+    assert_true(status_member(f, "plan_cpu_s") > 0);
+    assert_true(status_member(f, "order_changes") == 1);
+
+    /* Without a newer one. */
+    assert_true(decide_run(f->d, now + AHEAD_MAX_AGE_MS + 1000));
+    assert_int_equal(rank(f, "narrow/j"), 0);
+    assert_ranked_by(f, "key");
+    decide_set_policy(f->d, f->stage);
+    policy_destroy(policy);
+}
+
+static void
+a_policy_ends_looking_ahead(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "stage", AHEAD);
+    long long now = 1000;
+
+    give_two(f);
+    assert_true(decide_run(f->d, now));
+    now = decide_with_plan(f, now);
+    decide_set_policy(f->d, f->stage);
+    assert_true(decide_run(f->d, now + 1000));
+    assert_int_equal(rank(f, "narrow/j"), 0);
+    assert_ranked_by(f, "key");
+    policy_destroy(policy);
+}
+
+static void
+a_pinned_job_stays_first(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "stage", AHEAD);
+
+    give_two(f);
+    find_job(f, "narrow/j")->override = OVERRIDE_PIN;
+    assert_true(decide_run(f->d, 1000));
+    decide_with_plan(f, 1000);
+    assert_int_equal(rank(f, "narrow/j"), 0);
+    decide_set_policy(f->d, f->stage);
+    policy_destroy(policy);
+}
+
+static void
+one_search_needs_no_plan(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "stage", AHEAD);
+
+    give(f, "0", (int64_t[]){ ITERATIONS }, NULL);
+    for (int i = 1; i <= 20; i++) {
+        assert_true(decide_run(f->d, SAVE_MS * i));
+    }
+    assert_true(status_member(f, "plans") == 0);
+    decide_set_policy(f->d, f->stage);
+    policy_destroy(policy);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(decisions_use_the_last_plan, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_policy_ends_looking_ahead, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_pinned_job_stays_first, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(one_search_needs_no_plan, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests_name("decide-ahead", tests, NULL, NULL);
+}
