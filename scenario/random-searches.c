@@ -16,7 +16,6 @@
 #define MAX_SEARCHES 64
 #define MIN_HOSTS 5 /* Three workers and two servers. */
 #define WIDTH_UNIT 16
-#define BATCH 32
 #define SEARCH_STREAM (UINT64_C(1) << 32)
 #define ARRIVAL_STREAM (UINT64_C(1) << 33)
 
@@ -49,6 +48,8 @@ random_searches_read(const struct json_at *at, int n_hosts,
     d->length = read_range(at, "length", 0.01, 1e6, 0.5, 2);
     d->iteration_ms = read_range(at, "iteration_ms", 0.1, 1e6, 5, 80);
     d->width = read_range(at, "width", WIDTH_UNIT, 65536, 160, 448);
+    d->batch = json_integer_or(at, "batch", 1, 65536, 32);
+    d->samples = json_integer_or(at, "samples", 1, 1 << 24, 4000);
     if (n_hosts < MIN_HOSTS) {
         json_fail(at, NULL,
                   "the scenario has %d hosts, at least %d are "
@@ -133,11 +134,11 @@ draw_search(const struct random_searches *d, int n_hosts, int i,
                    "  \"scale\": \"log\"}, \"width\": [%d], \"batch\": [%d]},"
                    " \"model\": {\"inputs\": 64, \"hidden_layers\": 2,"
                    "  \"classes\": 10},"
-                   " \"data\": {\"kind\": \"generated\", \"samples\": 4000},"
+                   " \"data\": {\"kind\": \"generated\", \"samples\": %d},"
                    " \"backend\": \"cpu\", \"sample_cost_us\": %.0f,"
                    " \"sync\": \"%s\"}}",
-                   start_s, i, i + 1, trials, width, BATCH,
-                   iteration_ms * 1000 * rp.n_workers / BATCH,
+                   start_s, i, i + 1, trials, width, d->batch, d->samples,
+                   iteration_ms * 1000 * rp.n_workers / d->batch,
                    ring ? "allreduce" : "bsp");
     item = cJSON_Parse(text);
     free(text);

@@ -48,6 +48,8 @@ struct random_range {
 struct random_searches {
     int64_t seed;
     int n;                      /* Number of searches, 1 to 64. */
+    int batch;                  /* Samples of an iteration, of all workers. */
+    int samples;                /* Of the data. */
     double span_s;              /* Start of the last search, seconds. */
     double rings;               /* Share of searches with rings as jobs. */
     struct random_range length; /* Factor of the iterations of all rungs. */

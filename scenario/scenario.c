@@ -19,6 +19,7 @@
  * measure the processor, not the order. */
 #define MAX_RATE_SMALL_MTU 200000000LL
 #define MAX_RATE 500000000LL
+#define MAX_RATE_KERNEL 2500000000LL /* Nothing but the kernel forwards. */
 #define SMALL_MTU 1500
 
 #define MAX_COJOBS 64
@@ -60,21 +61,6 @@ read_policies(struct scenario *s, const struct json_at *top)
                           "policy \"%s\" is named twice", s->policies[i]);
             }
         }
-    }
-}
-
-static void
-read_rate(struct scenario *s, const struct json_at *top)
-{
-    long long max;
-
-    s->rate_bps = json_rate(top, "rate");
-    s->mtu = json_integer_or(top, "mtu", 576, 9000, 9000);
-    max = s->mtu <= SMALL_MTU ? MAX_RATE_SMALL_MTU : MAX_RATE;
-    if (s->rate_bps > max) {
-        json_fail(top, "rate", "%lld Mbit/s, at most %lld Mbit/s are allowed "
-                  "with an MTU of %d", s->rate_bps / 1000000LL,
-                  max / 1000000, s->mtu);
     }
 }
 
@@ -134,6 +120,31 @@ read_fabric(struct scenario *s, const struct json_at *top)
     if (s->leaf_spine.leaves && s->n_hosts % s->leaf_spine.leaves) {
         json_fail(at, "leaves", "%d leaves, a divisor of the number of hosts "
                   "is allowed", s->leaf_spine.leaves);
+    }
+}
+
+/* Reads "rate" and "mtu"; actuators and the fabric must have been read. */
+static void
+read_rate(struct scenario *s, const struct json_at *top)
+{
+    long long max;
+
+    s->rate_bps = json_rate(top, "rate");
+    s->mtu = json_integer_or(top, "mtu", 576, 9000, 9000);
+    if (s->fabric == FABRIC_BRIDGE
+        && !scenario_n_actuators(s, ACTUATOR_SHIM)) {
+        max = MAX_RATE_KERNEL;
+    } else {
+        max = s->mtu <= SMALL_MTU ? MAX_RATE_SMALL_MTU : MAX_RATE;
+    }
+    if (s->rate_bps > max) {
+        json_fail(top, "rate",
+                  "%lld Mbit/s, at most %lld Mbit/s are allowed "
+                  "with an MTU of %d%s",
+                  s->rate_bps / 1000000LL, max / 1000000, s->mtu,
+                  max == MAX_RATE_KERNEL
+                      ? ""
+                      : " and anything but a bridge and hosts without a shim");
     }
 }
 
@@ -584,10 +595,10 @@ scenario_from_string(const char *name, const char *original,
     s->description = json_string_or(top, "description", NULL);
     s->n_hosts = json_integer(top, "hosts", 1, SCENARIO_MAX_HOSTS);
     s->slots = json_integer_or(top, "slots", 1, 64, 4);
-    read_rate(s, top);
     read_actuator(s, top);
     read_cc(s, top);
     read_fabric(s, top);
+    read_rate(s, top);
     read_datapath(s, top);
     s->queues = json_enum_or(top, "queues", queue_names, QUEUES_STRICT);
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);

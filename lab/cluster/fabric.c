@@ -254,8 +254,8 @@ set_up_node(const struct plan *plan, int i)
 }
 
 /* TCP hands long segments to an interface that are cut only behind its queues.
- * At the rates of a lab each takes long, so eth0 gets packets if it is the
- * uplink. */
+ * At the rates of a lab each takes long, so eth0 gets no longer ones than a
+ * burst if it is the uplink. */
 static char *
 set_up_host(const struct plan *plan, int i)
 {
@@ -267,8 +267,15 @@ set_up_host(const struct plan *plan, int i)
 
     ds_put_format(&ds,
                   "link set lo up\naddr add %s/24 dev eth0\n"
-                  "link set eth0%s up\n",
-                  plan->hosts[i].address, is_uplink ? " gso_max_segs 1" : "");
+                  "link set eth0",
+                  plan->hosts[i].address);
+    if (is_uplink) {
+        ds_put_format(
+            &ds, " gso_max_segs %lld",
+            MAX(get_burst(plan->rate_bps, plan->mtu) / (plan->mtu + 14) - 1,
+                1));
+    }
+    ds_put_cstr(&ds, " up\n");
     if (plan->congestion) {
         /* Only the first namespace can set the sysctl to any. */
         ds_put_format(&ds,

@@ -209,7 +209,7 @@ calls 6 some_jobs >/dev/null
 # A round of the agent begins with the poll() that may wait.
 awk '/ poll\(.*, [0-9]+, [^0][0-9]*\)/ { n = 0 }
     { n++ }
-    / bpf\(BPF_MAP_UPDATE_ELEM/ { print n; n = 0 }' "$dir/calls" \
+    / bpf\(BPF_MAP_UPDATE_/ { print n; n = 0 }' "$dir/calls" \
     >"$dir/calls-job"
 calls_per_job=$(percentile "$dir/calls-job" 0.5)
 rss=$(awk '$1 == "VmHWM:" { printf "%.1f", $2 / 1024 }' "/proc/$agent/status")

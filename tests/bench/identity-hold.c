@@ -130,6 +130,13 @@ on_bursts(const char *job OVS_UNUSED,
 {
 }
 
+static void
+on_bins(const char *job OVS_UNUSED, uint64_t first OVS_UNUSED,
+        const struct shim_bin *bins OVS_UNUSED, size_t n OVS_UNUSED,
+        void *aux OVS_UNUSED)
+{
+}
+
 static uint16_t
 slot_of(const char *name, void *actuator)
 {
@@ -141,7 +148,8 @@ static void
 update(struct identity *id, int n)
 {
     static const struct actuator_events events = { .traffic = on_traffic,
-                                                   .bursts = on_bursts };
+                                                   .bursts = on_bursts,
+                                                   .bins = on_bins };
     static const struct kernel_config config;
     struct actuator *actuator =
         kernel_actuator_create(id, &config, &events, NULL);
@@ -158,6 +166,7 @@ update(struct identity *id, int n)
         registry_see(&registry, name, UINT64_C(1) << 41 | i, false, 0, 0);
         free(name);
     }
+    actuator_run(actuator); /* Looks at the uplinks' queues for the first time. */
     n_calls = 0;
     began = time_usec();
     for (int i = 0; i < n; i++) {

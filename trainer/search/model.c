@@ -7,6 +7,7 @@
 
 #define MAX_SAMPLES (1 << 24)
 #define MAX_FEATURES (1 << 30)
+#define DEFAULT_VALIDATION 512
 #define N_IMAGE_CLASSES 10      /* Classes of images, generated or not. */
 
 static const char *const model_names[] = {
@@ -191,4 +192,7 @@ search_model_options(const struct search_model *m, int width,
         add(aux, "--data", message("%s:%s", sources[m->data].prefix, m->path));
     }
     add(aux, "--samples", message("%lld", (long long) m->n_samples));
+    if (!m->path && m->n_samples < DEFAULT_VALIDATION) {
+        add(aux, "--validation", message("%lld", (long long) m->n_samples));
+    }
 }

@@ -59,30 +59,37 @@ static const struct {
       "s.json: /hosts: \"two\" is not an integer from 1 to 64" },
     { HEAD "\"hosts\": 2, \"rate\": \"2Gbit\", " TAIL(ONE),
       "s.json: /rate: 2000 Mbit/s, at most 500 Mbit/s are allowed with an "
+      "MTU of 9000 and anything but a bridge and hosts without a shim" },
+    { HEAD "\"hosts\": 2, \"rate\": \"3Gbit\", \"actuator\": \"bpf\","
+           " \"fabric\": \"bridge\", " TAIL(ONE),
+      "s.json: /rate: 3000 Mbit/s, at most 2500 Mbit/s are allowed with an "
       "MTU of 9000" },
     { HEAD "\"hosts\": 2, \"rate\": \"300Mbit\", \"mtu\": 1500, " TAIL(ONE),
       "s.json: /rate: 300 Mbit/s, at most 200 Mbit/s are allowed with an MTU "
-      "of 1500" },
-    { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"wet string\", "
-      TAIL(ONE),
+      "of 1500 and anything but a bridge and hosts without a shim" },
+    { HEAD
+      "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"wet string\", " TAIL(
+          ONE),
       "s.json: /fabric: \"wet string\" is not one of \"ovs\", \"bridge\"" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"bridge\","
-      " \"datapath\": \"kernel\", " TAIL(ONE),
+           " \"datapath\": \"kernel\", " TAIL(ONE),
       "s.json: /datapath: \"kernel\" is of Open vSwitch, the fabric \"ovs\" "
       "or "
       "one with \"leaf_spine\" is allowed" },
-    { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
-      " \"fabric\": {\"leaf_spine\": {\"leaves\": 3, \"spines\": 1}}, "
-      TAIL(ONE),
+    { HEAD
+      "\"hosts\": 4, \"rate\": \"50Mbit\","
+      " \"fabric\": {\"leaf_spine\": {\"leaves\": 3, \"spines\": 1}}, " TAIL(
+          ONE),
       "s.json: /fabric/leaf_spine/leaves: 3 leaves, a divisor of the number "
       "of hosts is allowed" },
     { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
-      " \"fabric\": {\"leaf_spine\": {\"leaves\": 2, \"spines\": 1,"
-      " \"over\": 0.5}}, " TAIL(ONE),
+           " \"fabric\": {\"leaf_spine\": {\"leaves\": 2, \"spines\": 1,"
+           " \"over\": 0.5}}, " TAIL(ONE),
       "s.json: /fabric/leaf_spine/over: 0.5 is not a number from 1 to 100" },
-    { HEAD "\"hosts\": 4, \"rate\": \"50Mbit\","
-      " \"fabric\": {\"spine_leaf\": {\"leaves\": 2, \"spines\": 1}}, "
-      TAIL(ONE),
+    { HEAD
+      "\"hosts\": 4, \"rate\": \"50Mbit\","
+      " \"fabric\": {\"spine_leaf\": {\"leaves\": 2, \"spines\": 1}}, " TAIL(
+          ONE),
       "s.json: /fabric/leaf_spine: required member is missing" },
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"hots\": 1, " TAIL(ONE),
       "s.json: /hots: unknown member" },
@@ -91,18 +98,18 @@ static const struct {
     { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", " TAIL(ONE ", " ONE),
       "s.json: /searches/1/search/name: \"a\" is the name of another "
       "search" },
-    { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", "
-      TAIL("{\"start_s\": -1, \"search\": " SEARCH "}"),
+    { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", " TAIL(
+          "{\"start_s\": -1, \"search\": " SEARCH "}"),
       "s.json: /searches/0/start_s: -1 is not a number from 0 to 3600" },
     { HEAD "\"hosts\": 1, \"rate\": \"50Mbit\", " TAIL(ONE),
       "s.json: /searches/0/search/placements/0/servers/0: no such host "
       "\"h1\"" },
-    { HEAD "\"hosts\": 2, \"slots\": 1, \"rate\": \"50Mbit\", "
-      TAIL(ONE ", {\"search\": " SEARCH_B "}"),
+    { HEAD "\"hosts\": 2, \"slots\": 1, \"rate\": \"50Mbit\", " TAIL(
+          ONE ", {\"search\": " SEARCH_B "}"),
       "s.json: /searches/1/search/placements: with the searches before it "
       "this makes 2 processes on h0, at most 1 are allowed" },
-    { HEAD "\"hosts\": 2, \"slots\": 2, \"rate\": \"50Mbit\", "
-      TAIL("{\"search\": " SEARCH_3 "}"),
+    { HEAD "\"hosts\": 2, \"slots\": 2, \"rate\": \"50Mbit\", " TAIL(
+          "{\"search\": " SEARCH_3 "}"),
       "s.json: /searches/0/search/placements/0/workers/0: needs 3 processes "
       "on h0, at most 2 are allowed" },
     { COJOBS(COJOB_OF("c", UP_TO_5 ", " UP_TO_5, "\"h0\"", "\"a\"")),
@@ -123,14 +130,14 @@ static const struct {
       "s.json: /cojobs/0/jobs/0/log: \"cvs:/log/a,iteration=n\" begins with "
       "no format, json-lines:PATH, csv:PATH, regex:PATH, tfevents:PATH and "
       "mlflow:PATH are allowed" },
-    { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"", "\"a\"") ", "
-             COJOB_OF("c", UP_TO_5, "\"h1\"", "\"a\"")),
+    { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"",
+                      "\"a\"") ", " COJOB_OF("c", UP_TO_5, "\"h1\"", "\"a\"")),
       "s.json: /cojobs/1/name: \"c\" is the name of another cojob" },
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\", \"h0\", \"h0\"", "\"a\"")),
       "s.json: /cojobs/0/jobs: with all before them these make 3 processes "
       "on h0, at most 2 are allowed" },
-    { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"cojobs\": ["
-      COJOB_OF("a", UP_TO_5, "\"h0\"", "\"a\"") "], " TAIL(ONE),
+    { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"cojobs\": [" COJOB_OF(
+          "a", UP_TO_5, "\"h0\"", "\"a\"") "], " TAIL(ONE),
       "s.json: /cojobs/0/name: \"a\" is the name of a search" },
 };
 

@@ -31,20 +31,19 @@ static const struct {
 } models[] = {
     { "{\"inputs\": 16, \"hidden_layers\": 2, \"classes\": 4}",
       "{\"kind\": \"generated\", \"samples\": 256}", "bsp",
-      "--model mlp --shape 16,16,16,4 --samples 256 " },
+      "--model mlp --shape 16,16,16,4 --samples 256 --validation 256 " },
     { "{\"name\": \"mlp\", \"inputs\": 784, \"hidden_layers\": 0, "
-      "\"classes\": 10}", "{\"kind\": \"mnist\", \"path\": \"/m\"}",
-      "static,ratios=1:2",
+      "\"classes\": 10}",
+      "{\"kind\": \"mnist\", \"path\": \"/m\"}", "static,ratios=1:2",
       "--model mlp --shape 784,10 --data mnist:/m --samples 60000 " },
-    { "{\"name\": \"cifarnet\"}",
-      "{\"kind\": \"cifar10\", \"path\": \"/c\"}", "essp",
+    { "{\"name\": \"cifarnet\"}", "{\"kind\": \"cifar10\", \"path\": \"/c\"}",
+      "essp",
       "--model cifarnet --image 32x32x3 --data cifar10:/c --samples 50000 " },
     { "{\"name\": \"resnet32\", \"image\": [16, 24, 1]}",
       "{\"kind\": \"generated\"}", "lbbsp-cpu,predictor=ema",
       "--model resnet32 --image 16x24x1 --samples 8192 " },
     { "{\"name\": \"linear\", \"features\": 100, \"loss\": \"hinge\"}",
-      "{\"kind\": \"libsvm\", \"path\": \"/a9a\", \"samples\": 9}",
-      "asp",
+      "{\"kind\": \"libsvm\", \"path\": \"/a9a\", \"samples\": 9}", "asp",
       "--model linear --features 100 --loss hinge --data libsvm:/a9a "
       "--samples 9 " },
 };
