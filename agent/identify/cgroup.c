@@ -21,20 +21,10 @@
 /* From the kernel's include/linux/exportfs.h. */
 #define FILEID_KERNFS 0xfe
 
-/* Limits of a scan, above what any job needs, so that a job cannot keep the
- * agent busy by a deep or large tree. */
+/* Limits above what any job needs, so that a job cannot keep the agent busy by
+ * a deep or large tree. */
 #define MAX_DEPTH 16
 #define MAX_DIRS 8192
-
-struct scan {
-    cgroup_see_func *see;
-    void *aux;
-    char job[64];               /* "COJOB/JOB". */
-    size_t cojob_len;           /* Length of the cojob's name in 'job', if
-                                 * 'depth' is at least 1. */
-    int budget;                 /* Directories that may still be read. */
-    bool removing;              /* Remove the cgroups below the job. */
-};
 
 static DIR *
 open_dir_at(int dirfd, const char *name)
@@ -64,116 +54,67 @@ is_dir(DIR *dir, const struct dirent *entry)
            && S_ISDIR(s.st_mode);
 }
 
-static bool
-enter(struct scan *scan, const char *name, int depth)
+/* Calls 'see' for each job in the directory of 'cojob'.  Returns how many of
+ * 'left' directories may still be read. */
+static int
+scan_cojob(int root, const char *cojob, int left, cgroup_see_func *see,
+           void *aux)
 {
-    if (depth > 1) {
-        return true;
-    }
-    if (!cgroup_name_is_valid(name)) {
-        return false;
-    }
-    if (depth == 0) {
-        scan->cojob_len = strlen(name);
-        ovs_strlcpy(scan->job, name, sizeof scan->job);
-    } else {
-        scan->job[scan->cojob_len] = '/';
-        ovs_strlcpy(scan->job + scan->cojob_len + 1, name,
-                    sizeof scan->job - scan->cojob_len - 1);
-    }
-    return true;
-}
-
-/* Scans the directories in 'dir', which is at 'depth': 0 is the root with the
- * cojobs, 1 a cojob with its jobs. */
-static void
-scan_dir(struct scan *scan, DIR *dir, int depth)
-{
+    DIR *dir = open_dir_at(root, cojob);
     const struct dirent *entry;
 
-    while ((entry = readdir(dir)) && scan->budget > 0) {
+    while (dir && left > 0 && (entry = readdir(dir))) {
         struct stat s;
-        DIR *sub;
 
-        if (!is_dir(dir, entry) || !enter(scan, entry->d_name, depth)) {
-            continue;
-        }
-        scan->budget--;
-        sub = open_dir_at(dirfd(dir), entry->d_name);
-        if (!sub) {
-            continue;
-        }
-        if (depth > 0 && scan->see && !fstat(dirfd(sub), &s)) {
-            scan->see(scan->job, s.st_ino, depth > 1, s.st_uid, scan->aux);
-        }
-        if (depth < MAX_DEPTH) {
-            scan_dir(scan, sub, depth + 1);
-        }
-        closedir(sub);
-        if (scan->removing) {
-            unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+        if (is_dir(dir, entry) && cgroup_name_is_valid(entry->d_name)
+            && !fstatat(dirfd(dir), entry->d_name, &s, AT_SYMLINK_NOFOLLOW)) {
+            char *job = xasprintf("%s/%s", cojob, entry->d_name);
+
+            see(job, s.st_ino, s.st_uid, aux);
+            free(job);
+            left--;
         }
     }
-}
-
-static int
-scan_at(struct scan *scan, const char *path, int depth)
-{
-    DIR *dir = open_dir_at(AT_FDCWD, path);
-
-    if (!dir) {
-        return errno;
+    if (dir) {
+        closedir(dir);
     }
-    scan_dir(scan, dir, depth);
-    closedir(dir);
-    return 0;
+    return left;
 }
 
-/* Calls 'see' with 'aux' for each job below 'root' and for each cgroup below a
- * job, the job first.  Returns 0, also if there is no such tree yet, otherwise
- * a positive errno value. */
+/* Calls 'see' with 'aux' for each job below 'root'.  Returns 0, also if there
+ * is no such tree yet, otherwise a positive errno value. */
 int
 cgroup_scan(const char *root, cgroup_see_func *see, void *aux)
 {
-    struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
-    int error = scan_at(&scan, root, 0);
+    DIR *dir = open_dir_at(AT_FDCWD, root);
+    const struct dirent *entry;
+    int left = MAX_DIRS;
 
-    return error == ENOENT ? 0 : error;
-}
-
-/* Calls 'see' with 'aux' for the job called 'job', a valid name, and for each
- * cgroup below it.  Returns 0, or ENOENT or another positive errno value. */
-int
-cgroup_see_job(const char *root, const char *job, cgroup_see_func *see,
-               void *aux)
-{
-    struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
-    char *path = xasprintf("%s/%s", root, job);
-    DIR *dir = open_dir_at(AT_FDCWD, path);
-    int error = dir ? 0 : errno;
-    struct stat s;
-
-    free(path);
     if (!dir) {
-        return error;
+        return errno == ENOENT ? 0 : errno;
     }
-    if (!fstat(dirfd(dir), &s)) {
-        ovs_strlcpy(scan.job, job, sizeof scan.job);
-        see(job, s.st_ino, false, s.st_uid, aux);
-        scan_dir(&scan, dir, 2);
+    while (left > 0 && (entry = readdir(dir))) {
+        if (is_dir(dir, entry) && cgroup_name_is_valid(entry->d_name)) {
+            left = scan_cojob(dirfd(dir), entry->d_name, left - 1, see, aux);
+        }
     }
     closedir(dir);
     return 0;
 }
 
-/* Calls 'see' with 'aux' and an empty name for each cgroup below 'path',
- * anywhere in the file system.  Returns 0 or a positive errno value. */
-int
-cgroup_scan_below(const char *path, cgroup_see_func *see, void *aux)
+/* Calls 'see' with 'aux' for the job called 'job', a valid name, if it has a
+ * cgroup. */
+void
+cgroup_see_job(const char *root, const char *job, cgroup_see_func *see,
+               void *aux)
 {
-    struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
+    char *path = xasprintf("%s/%s", root, job);
+    struct stat s;
 
-    return scan_at(&scan, path, 2);
+    if (!lstat(path, &s) && S_ISDIR(s.st_mode)) {
+        see(job, s.st_ino, s.st_uid, aux);
+    }
+    free(path);
 }
 
 /* Returns true if 'job' has a process, in its cgroup or below, or if that is
@@ -199,18 +140,37 @@ cgroup_is_populated(const char *root, const char *job)
     return !strstr(text, "populated 0");
 }
 
+/* Removes the directory 'name' and those below it, as far as they are empty,
+ * and subtracts their number from '*left'. */
+static void
+remove_at(int parent, const char *name, int depth, int *left)
+{
+    DIR *dir = open_dir_at(parent, name);
+    const struct dirent *entry;
+
+    while (dir && depth < MAX_DEPTH && *left > 0 && (entry = readdir(dir))) {
+        if (is_dir(dir, entry)) {
+            --*left;
+            remove_at(dirfd(dir), entry->d_name, depth + 1, left);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
 /* Removes the cgroups of 'job', and its cojob's if that has no other job.  The
  * kernel refuses to remove a cgroup with a process.  Returns 0, or EBUSY if
  * the job still exists. */
 int
 cgroup_remove(const char *root, const char *job)
 {
-    struct scan scan = { .budget = MAX_DIRS, .removing = true };
     char *path = xasprintf("%s/%s", root, job);
-    int error = 0;
+    int error = 0, left = MAX_DIRS;
 
-    scan_at(&scan, path, 2);
-    if (rmdir(path) && errno != ENOENT) {
+    remove_at(AT_FDCWD, path, 0, &left);
+    if (!access(path, F_OK)) {
         error = EBUSY;
     } else {
         *strrchr(path, '/') = '\0';
@@ -254,14 +214,14 @@ cgroup_path_of_id(int mount_fd, uint64_t id, char **pathp)
     return 0;
 }
 
-/* Returns the name of the job whose cgroup is at 'path' in the tree of jobs at
- * 'root', and stores in '*belowp' whether it is a cgroup below the job's own.
- * The caller frees the name.  Returns NULL if it belongs to no job. */
+/* Returns the name of the job whose cgroup, or one below it, is at 'path' in
+ * the tree of jobs at 'root'.  The caller frees the name.  Returns NULL if it
+ * belongs to no job. */
 char *
-cgroup_job_at(const char *root, const char *path, bool *belowp)
+cgroup_job_at(const char *root, const char *path)
 {
     size_t n = strlen(root);
-    char *name, *job, *rest;
+    char *name, *job;
 
     if (strncmp(path, root, n) || path[n] != '/') {
         return NULL;
@@ -269,11 +229,7 @@ cgroup_job_at(const char *root, const char *path, bool *belowp)
     name = xstrdup(path + n + 1);
     job = strchr(name, '/');
     if (job) {
-        rest = strchr(job + 1, '/');
-        *belowp = rest != NULL;
-        if (rest) {
-            *rest = '\0';
-        }
+        job[1 + strcspn(job + 1, "/")] = '\0';
         *job = '\0';
         if (cgroup_name_is_valid(name) && cgroup_name_is_valid(job + 1)) {
             *job = '/';

@@ -13,13 +13,12 @@
  * belong to the job.
  *
  *    cgroup_scan(root, see_cgroup, aux);
- *    cgroup_scan_below("/sys/fs/cgroup/kubepods.slice/a", see_cgroup, aux);
  *    if (!cgroup_is_populated(root, "asha/t0")) {
  *        cgroup_remove(root, "asha/t0");
  *    }
  *
  *    error = cgroup_path_of_id(fd, id, &path);  // "/sys/fs/cgroup/a/b"
- *    name = cgroup_job_at(root, path, &below);    // "asha/t0"
+ *    name = cgroup_job_at(root, path);            // "asha/t0"
  *
  * 'root' is the absolute path of ROOT.  A scan reads a bounded number of
  * directories, never follows links, and ignores invalid names.
@@ -35,20 +34,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* 'job' is "COJOB/JOB" and 'id' the inode of its directory, or if 'below' that
- * of a directory below it, which user 'uid' has created. */
-typedef void cgroup_see_func(const char *job, uint64_t id, bool below,
-                             uid_t uid, void *aux);
+/* 'job' is "COJOB/JOB" and 'id' the inode of its directory, which user 'uid'
+ * has created. */
+typedef void cgroup_see_func(const char *job, uint64_t id, uid_t uid,
+                             void *aux);
 
 int cgroup_scan(const char *root, cgroup_see_func *, void *aux);
-int cgroup_see_job(const char *root, const char *job, cgroup_see_func *,
-                   void *aux);
-int cgroup_scan_below(const char *path, cgroup_see_func *, void *aux);
+void cgroup_see_job(const char *root, const char *job, cgroup_see_func *,
+                    void *aux);
 bool cgroup_is_populated(const char *root, const char *job);
 int cgroup_remove(const char *root, const char *job);
 
 /* 'mount_fd' is the mount of the cgroup v2 file system, opened, or -1. */
 int cgroup_path_of_id(int mount_fd, uint64_t id, char **pathp);
-char *cgroup_job_at(const char *root, const char *path, bool *belowp);
+char *cgroup_job_at(const char *root, const char *path);
 
 #endif /* agent/identify/cgroup.h */

@@ -20,10 +20,15 @@ registry_init(struct registry *r)
 }
 
 static void
-forget_cgroup(struct registry *r, struct registry_cgroup *c)
+set_cgroup(struct registry *r, struct job *job, uint64_t cgroup)
 {
-    hmap_remove(&r->cgroups, &c->node);
-    free(c);
+    if (job->cgroup) {
+        hmap_remove(&r->cgroups, &job->cgroup_node);
+    }
+    if (cgroup) {
+        hmap_insert(&r->cgroups, &job->cgroup_node, hash_uint64(cgroup));
+    }
+    job->cgroup = cgroup;
 }
 
 static uint32_t
@@ -69,11 +74,10 @@ registry_drop_claim(struct registry *r, struct claim *claim)
     free(claim);
 }
 
-/* Frees 'job' and forgets its cgroups and claims. */
+/* Frees 'job' and forgets its claims. */
 void
 registry_remove(struct registry *r, struct job *job)
 {
-    struct registry_cgroup *c;
     struct claim *claim;
 
     HMAP_FOR_EACH_SAFE (claim, node, &r->claims) {
@@ -81,11 +85,7 @@ registry_remove(struct registry *r, struct job *job)
             registry_drop_claim(r, claim);
         }
     }
-    HMAP_FOR_EACH_SAFE (c, node, &r->cgroups) {
-        if (c->job == job) {
-            forget_cgroup(r, c);
-        }
-    }
+    set_cgroup(r, job, 0);
     hmap_remove(&r->jobs, &job->node);
     free(job->remotes);
     free(job->name);
@@ -119,14 +119,14 @@ registry_find(const struct registry *r, const char *name)
     return NULL;
 }
 
-static struct registry_cgroup *
+static struct job *
 find_cgroup(const struct registry *r, uint64_t id)
 {
-    struct registry_cgroup *c;
+    struct job *job;
 
-    HMAP_FOR_EACH_WITH_HASH (c, node, hash_uint64(id), &r->cgroups) {
-        if (c->id == id) {
-            return c;
+    HMAP_FOR_EACH_WITH_HASH (job, cgroup_node, hash_uint64(id), &r->cgroups) {
+        if (job->cgroup == id) {
+            return job;
         }
     }
     return NULL;
@@ -136,20 +136,10 @@ find_cgroup(const struct registry *r, uint64_t id)
 void
 registry_begin(struct registry *r)
 {
-    struct registry_cgroup *c;
-    struct claim *claim;
     struct job *job;
 
     HMAP_FOR_EACH (job, node, &r->jobs) {
         job->seen = false;
-    }
-    HMAP_FOR_EACH (c, node, &r->cgroups) {
-        c->seen = false;
-    }
-    HMAP_FOR_EACH (claim, node, &r->claims) {
-        if (claim->what.kind == CLAIMS_CGROUP) {
-            registry_see_claimed(r, claim, claim->what.id);
-        }
     }
 }
 
@@ -343,60 +333,27 @@ add_job(struct registry *r, const char *name, enum claim_source source,
     return job;
 }
 
-/* Assigns 'cgroup' to 'job' unless a source of higher precedence has assigned
- * it in the current scan. */
-static void
-see_cgroup(struct registry *r, uint64_t cgroup, struct job *job,
-           enum claim_source source)
-{
-    struct registry_cgroup *c = find_cgroup(r, cgroup);
-
-    if (!c) {
-        c = xzalloc(sizeof *c);
-        c->id = cgroup;
-        hmap_insert(&r->cgroups, &c->node, hash_uint64(cgroup));
-    }
-    if (!c->seen || source <= c->source) {
-        c->job = job;
-        c->source = source;
-        c->seen = true;
-    }
-}
-
-/* Notes that 'cgroup', which user 'uid' has created, belongs to the job called
- * 'name', or, if 'below', is one below the job's.  A job must be added before
- * the cgroups below it.  Returns the job, NULL if there are too many.
+/* Notes that 'cgroup', which user 'uid' has created, is that of the job called
+ * 'name'.  Returns the job, NULL if there are too many.
  *
  * Root creates cgroups for all users; then the user of the job is that of its
  * processes, which the caller finds. */
 struct job *
-registry_see(struct registry *r, const char *name, uint64_t cgroup,
-             bool below, uid_t uid, long long now)
+registry_see(struct registry *r, const char *name, uint64_t cgroup, uid_t uid,
+             long long now)
 {
+    const uid_t *user = uid ? &uid : NULL;
     struct job *job = registry_find(r, name);
+    bool registered;
 
-    if (!job && (below
-                 || !(job = add_job(r, name, CLAIM_CGROUP, uid ? &uid : NULL,
-                                    now)))) {
+    if (!job && !(job = add_job(r, name, CLAIM_CGROUP, user, now))) {
         return NULL;
     }
-    if (!below) {
-        bool registered = registry_is_registered(job);
-
-        job->seen = true;
-        job->cgroup = cgroup;
-        register_job(r, job, registered, CLAIM_CGROUP, uid ? &uid : NULL);
-    }
-    see_cgroup(r, cgroup, job, CLAIM_CGROUP);
+    registered = registry_is_registered(job);
+    job->seen = true;
+    set_cgroup(r, job, cgroup);
+    register_job(r, job, registered, CLAIM_CGROUP, user);
     return job;
-}
-
-/* Notes that 'cgroup' is the one that 'claim' claims, or is below it. */
-void
-registry_see_claimed(struct registry *r, const struct claim *claim,
-                     uint64_t cgroup)
-{
-    see_cgroup(r, cgroup, claim->job, claim->source);
 }
 
 /* Returns the claim of 'source' for 'what', or NULL. */
@@ -461,9 +418,6 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
     } else if (uid && !job->has_uid) {
         registry_set_uid(r, job, source, *uid);
     }
-    if (what->kind == CLAIMS_CGROUP) {
-        registry_see_claimed(r, claim, what->id);
-    }
     return job;
 }
 
@@ -493,18 +447,18 @@ registry_owner(const struct registry *r, const struct claim_what *whats,
     struct job *job = NULL;
 
     for (size_t i = 0; i < n; i++) {
-        bool is_cgroup = whats[i].kind == CLAIMS_CGROUP;
-        const struct registry_cgroup *c
-            = is_cgroup ? find_cgroup(r, whats[i].id) : NULL;
-        const struct claim *claim
-            = is_cgroup ? NULL : registry_best_claim(r, &whats[i]);
+        const struct claim *claim = registry_best_claim(r, &whats[i]);
+        struct job *own = whats[i].kind == CLAIMS_CGROUP
+                              ? find_cgroup(r, whats[i].id)
+                              : NULL;
 
-        if (c && c->source < best) {
-            best = c->source;
-            job = c->job;
-        } else if (claim && claim->source < best) {
+        if (claim && claim->source < best) {
             best = claim->source;
             job = claim->job;
+        }
+        if (own && CLAIM_CGROUP < best) {
+            best = CLAIM_CGROUP;
+            job = own;
         }
     }
     return job;
@@ -515,17 +469,14 @@ registry_owner(const struct registry *r, const struct claim_what *whats,
 void
 registry_end(struct registry *r, registry_job_func *gone, void *aux)
 {
-    struct registry_cgroup *c;
     struct job *job;
 
-    HMAP_FOR_EACH_SAFE (c, node, &r->cgroups) {
-        if (!c->seen) {
-            forget_cgroup(r, c);
-        }
-    }
     HMAP_FOR_EACH_SAFE (job, node, &r->jobs) {
-        job->cgroup = job->seen ? job->cgroup : 0;
-        if (!job->seen && !job->n_claims) {
+        if (job->seen) {
+            continue;
+        }
+        set_cgroup(r, job, 0);
+        if (!job->n_claims) {
             gone(job, aux);
             registry_remove(r, job);
         }

@@ -10,10 +10,10 @@
  * The registry joins them.
  *
  * The tracker adds what it finds in each scan of the cgroup tree, so that the
- * registry has exactly the jobs and cgroups of the last scan:
+ * registry has exactly the jobs of the last scan:
  *
  *    registry_begin(r);
- *    ...registry_see(r, "asha/t0", inode, below, uid, now) for each...
+ *    ...registry_see(r, "asha/t0", inode, uid, now) for each...
  *    registry_end(r, gone, aux);
  *
  * Other sources add claims (claim.h), which stay until they are removed.  A
@@ -61,6 +61,8 @@ struct waiting;
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
     char *name;                 /* "COJOB/JOB". */
+    struct hmap_node cgroup_node;       /* In 'cgroups', by 'cgroup', unless
+                                         * that is 0. */
     uint64_t cgroup;            /* Inode of its directory in the tree, 0 if
                                  * the job is known by claims only. */
     bool seen;                  /* Found in the current scan of the tree. */
@@ -111,15 +113,6 @@ struct job {
     struct progress progress;   /* Last progress. */
 };
 
-/* A cgroup of a job: its own or one below it. */
-struct registry_cgroup {
-    struct hmap_node node;      /* In struct registry's 'cgroups', by 'id'. */
-    uint64_t id;
-    struct job *job;
-    enum claim_source source;   /* Source of this assignment. */
-    bool seen;                  /* Found in the current scan. */
-};
-
 typedef void registry_job_func(struct job *, void *aux);
 
 /* Stores the user that owns the job, by the controller.  Returns false if that
@@ -139,7 +132,7 @@ struct registry {
     void *aux;
     size_t n_process_claims;    /* Registered ones of processes. */
     struct hmap jobs;           /* Contains struct job. */
-    struct hmap cgroups;        /* Contains struct registry_cgroup. */
+    struct hmap cgroups;        /* Contains the jobs with a cgroup. */
     struct hmap claims;         /* Contains struct claim. */
     uint64_t n_refused;         /* Jobs that were refused or displaced, and
                                  * processes that named a job of another
@@ -151,7 +144,7 @@ void registry_uninit(struct registry *);
 
 void registry_begin(struct registry *);
 struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
-                         bool below, uid_t, long long now);
+                         uid_t, long long now);
 void registry_end(struct registry *, registry_job_func *gone, void *aux);
 void registry_remove(struct registry *, struct job *);
 
@@ -172,8 +165,6 @@ bool registry_unclaim(struct registry *, enum claim_source, const char *name,
                       const struct claim_what *);
 void registry_set_gpus(struct registry *, struct claim *, unsigned int gpus);
 void registry_drop_claim(struct registry *, struct claim *);
-void registry_see_claimed(struct registry *, const struct claim *,
-                          uint64_t cgroup);
 struct claim *registry_find_claim(const struct registry *, enum claim_source,
                                   const struct claim_what *);
 const struct claim *registry_best_claim(const struct registry *,

@@ -66,26 +66,11 @@ on_job_end(struct job *job, void *t_)
 }
 
 static void
-see_cgroup(const char *name, uint64_t id, bool below, uid_t uid, void *t_)
+see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
 {
     struct tracker *t = t_;
 
-    registry_see(&t->registry, name, id, below, uid, t->now);
-}
-
-/* Argument of see_claimed_cgroup(). */
-struct claim_scan {
-    struct registry *registry;
-    const struct claim *claim;
-};
-
-static void
-see_claimed_cgroup(const char *name OVS_UNUSED, uint64_t id,
-                   bool below OVS_UNUSED, uid_t uid OVS_UNUSED, void *scan_)
-{
-    const struct claim_scan *scan = scan_;
-
-    registry_see_claimed(scan->registry, scan->claim, id);
+    registry_see(&t->registry, name, id, uid, t->now);
 }
 
 /* Returns true if the process, cgroup or namespace of 'claim' still exists. */
@@ -103,20 +88,15 @@ claim_holds(const struct claim *claim)
            || (!stat(claim->path, &s) && s.st_ino == claim->what.id);
 }
 
-/* Drops the claims of things that no longer exist, and scans the cgroups below
- * claimed ones. */
+/* Drops the claims of things that no longer exist. */
 static void
-scan_claims(struct tracker *t)
+check_claims(struct tracker *t)
 {
     struct claim *claim;
 
     HMAP_FOR_EACH_SAFE (claim, node, &t->registry.claims) {
-        struct claim_scan scan = { &t->registry, claim };
-
         if (!claim_holds(claim)) {
             registry_drop_claim(&t->registry, claim);
-        } else if (claim->what.kind == CLAIMS_CGROUP && claim->path) {
-            cgroup_scan_below(claim->path, see_claimed_cgroup, &scan);
         }
     }
 }
@@ -148,7 +128,7 @@ find_users(struct tracker *t)
     }
 }
 
-/* Scans the tree of jobs and the claimed cgroups. */
+/* Scans the tree of jobs, and checks the claims. */
 static void
 scan_cgroups(struct tracker *t)
 {
@@ -167,7 +147,7 @@ scan_cgroups(struct tracker *t)
                      t->config.cgroup_root, ovs_strerror(error));
         return;
     }
-    scan_claims(t);
+    check_claims(t);
     find_users(t);
     registry_end(&t->registry, on_job_end, t);
 }
@@ -310,13 +290,12 @@ find_job_of_cgroup(struct tracker *t, uint64_t id)
 {
     const char *root = t->config.cgroup_root;
     char *path, *job;
-    bool below;
 
     if (!root || id == t->no_job
         || cgroup_path_of_id(t->mount_fd, id, &path)) {
         return;
     }
-    job = cgroup_job_at(root, path, &below);
+    job = cgroup_job_at(root, path);
     if (!job) {
         t->no_job = id;
     } else if (!registry_find(&t->registry, job)) {

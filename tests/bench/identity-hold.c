@@ -163,7 +163,7 @@ update(struct identity *id, int n)
     for (int i = 0; i < n; i++) {
         char *name = xasprintf("bench/j%d", i);
 
-        registry_see(&registry, name, UINT64_C(1) << 41 | i, false, 0, 0);
+        registry_see(&registry, name, UINT64_C(1) << 41 | i, 0, 0);
         free(name);
     }
     actuator_run(actuator); /* Looks at the uplinks' queues for the first time. */

@@ -83,7 +83,7 @@ more_believed_source_decides(void **state OVS_UNUSED)
     registry_claim(&r, CLAIM_ENVIRONMENT, "c/env", &a_process, NULL, 0);
     assert_owner(&r, whats, 3, "c/env");
     registry_begin(&r);
-    registry_see(&r, "c/tree", 100, false, 0, 0);
+    registry_see(&r, "c/tree", 100, 0, 0);
     assert_owner(&r, whats, 3, "c/tree");
     registry_claim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns, NULL, 0);
     assert_owner(&r, whats, 3, "c/launcher");
@@ -176,15 +176,6 @@ job_lives_as_long_as_anything_claims_it(void **state OVS_UNUSED)
     assert_int_equal(look(&r), 0);
     assert_ptr_equal(job_of_cgroup(&r, 100), job);
 
-    /* What is below a claimed cgroup is forgotten unless seen again. */
-    registry_begin(&r);
-    registry_see_claimed(&r, registry_find_claim(&r, CLAIM_LAUNCHER,
-                                                 &a_cgroup), 101);
-    registry_end(&r, ignore_job, &(int) { 0 });
-    assert_ptr_equal(job_of_cgroup(&r, 101), job);
-    assert_int_equal(look(&r), 0);
-    assert_null(job_of_cgroup(&r, 101));
-
     registry_remove(&r, job);
     assert_int_equal(hmap_count(&r.claims), 0);
     assert_null(job_of_cgroup(&r, 100));
@@ -244,7 +235,7 @@ nobody_joins_the_job_of_another(void **state OVS_UNUSED)
     assert_true(registry_may_join(job, 0, true));
 
     /* A cgroup that root has made, before its user is known. */
-    job = registry_see(&r, "asha/t1", 100, false, 0, 0);
+    job = registry_see(&r, "asha/t1", 100, 0, 0);
     assert_false(registry_may_join(job, ANN, false));
     registry_set_uid(&r, job, CLAIM_CGROUP, ANN);
     assert_true(registry_may_join(job, ANN, false));
@@ -268,7 +259,7 @@ registration_ends_squatting(void **state OVS_UNUSED)
     /* By a cgroup of its user. */
     job = claim_by(&r, BOB, "asha/t0", 10);
     assert_false(registry_is_registered(job));
-    assert_ptr_equal(registry_see(&r, "asha/t0", 100, false, ANN, 0), job);
+    assert_ptr_equal(registry_see(&r, "asha/t0", 100, ANN, 0), job);
     assert_true(registry_is_registered(job));
     assert_int_equal(job->uid, ANN);
     assert_int_equal(n_lost, 1);
@@ -276,7 +267,7 @@ registration_ends_squatting(void **state OVS_UNUSED)
 
     /* By a cgroup of root's, whose user is not known yet. */
     job = claim_by(&r, BOB, "asha/t1", 11);
-    registry_see(&r, "asha/t1", 101, false, 0, 0);
+    registry_see(&r, "asha/t1", 101, 0, 0);
     assert_false(job->has_uid);
     assert_int_equal(n_lost, 2);
     assert_job_of(&r, 11, NULL);
@@ -327,7 +318,7 @@ owner_ends_squatting(void **state OVS_UNUSED)
     assert_true(registry_may_begin(&r, "other/t1", BOB, false));
 
     /* A registered job has the user that registered it. */
-    job = registry_see(&r, "asha/t2", 100, false, BOB, 0);
+    job = registry_see(&r, "asha/t2", 100, BOB, 0);
     registry_set_owner(&r, job, ANN);
     assert_int_equal(job->uid, BOB);
     registry_uninit(&r);
@@ -351,7 +342,7 @@ user_cannot_fill_the_registry(void **state OVS_UNUSED)
 
     /* The other users, and the user's own registered jobs. */
     assert_non_null(claim_by(&r, ANN, "asha/t0", 2000));
-    assert_non_null(registry_see(&r, "bob/t0", 100, false, BOB, 0));
+    assert_non_null(registry_see(&r, "bob/t0", 100, BOB, 0));
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_UID_JOBS + 1);
     registry_uninit(&r);
 }
@@ -377,7 +368,7 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
     for (int i = 0; i < 3; i++) {
         char *name = xasprintf("asha/r%d", i);
 
-        assert_non_null(registry_see(&r, name, 100 + i, false, ANN, 0));
+        assert_non_null(registry_see(&r, name, 100 + i, ANN, 0));
         free(name);
     }
     assert_int_equal(n_gone, 3);
@@ -666,25 +657,22 @@ path_in_the_tree_names_the_job(void **state OVS_UNUSED)
 {
     static const struct {
         const char *path, *job;
-        bool below;
     } cases[] = {
-        { "/cg/sc/asha/t0", "asha/t0", false },
-        { "/cg/sc/asha/t0/step/x y", "asha/t0", true },
-        { "/cg/sc/asha", NULL, false },
-        { "/cg/sc", NULL, false },
-        { "/cg/scx/asha/t0", NULL, false },
-        { "/cg/sc/as ha/t0", NULL, false },
-        { "/cg/sc/asha/-t0", NULL, false },
-        { "/cg/sc/asha/", NULL, false },
+        { "/cg/sc/asha/t0", "asha/t0" },
+        { "/cg/sc/asha/t0/step/x y", "asha/t0" },
+        { "/cg/sc/asha", NULL },
+        { "/cg/sc", NULL },
+        { "/cg/scx/asha/t0", NULL },
+        { "/cg/sc/as ha/t0", NULL },
+        { "/cg/sc/asha/-t0", NULL },
+        { "/cg/sc/asha/", NULL },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        bool below = !cases[i].below;
-        char *job = cgroup_job_at("/cg/sc", cases[i].path, &below);
+        char *job = cgroup_job_at("/cg/sc", cases[i].path);
 
         if (cases[i].job) {
             assert_string_equal(job, cases[i].job);
-            assert_int_equal(below, cases[i].below);
         } else {
             assert_null(job);
         }
