@@ -17,7 +17,7 @@
  *    registry_unclaim(r, CLAIM_LAUNCHER, "asha/t0", &what);
  *
  * A claim of a cgroup includes the cgroups below it, a claim of a process its
- * descendants; the tracker applies that (see tracker.h).
+ * descendants: a look-up tries those above too.
  *
  * Claims belong to the registry.  Main thread only. */
 

@@ -27,6 +27,7 @@ struct asked {
     struct ovs_list list;  /* In the user's 'waiting', or empty. */
     pid_t pid;
     struct user *user;
+    struct process_look look;
     long long due; /* Of the next look, LLONG_MAX: not by
                     * itself. */
 };
@@ -39,7 +40,7 @@ struct user {
 };
 
 struct questions {
-    struct process_jobs *processes;
+    struct registry *registry;
     struct hmap asked;
     struct hmap users;
     size_t n_waiting;
@@ -47,11 +48,11 @@ struct questions {
 };
 
 struct questions *
-questions_create(struct process_jobs *processes)
+questions_create(struct registry *registry)
 {
     struct questions *q = xzalloc(sizeof *q);
 
-    q->processes = processes;
+    q->registry = registry;
     hmap_init(&q->asked);
     hmap_init(&q->users);
     q->due = LLONG_MAX;
@@ -179,15 +180,16 @@ questions_add_all(struct questions *q)
 static bool
 answer(struct questions *q, struct asked *a, long long now)
 {
-    bool forever = true;
-    bool works = process_jobs_look(q->processes, a->pid, now, &forever);
     struct process process;
+    bool lives = process_read(a->pid, &process);
+    bool works =
+        lives && process_jobs_look(q->registry, &process, &a->look, now);
 
-    if (works || !process_read(a->pid, &process)) {
+    if (works || !lives) {
         forget(q, a);
         return works;
     }
-    a->due = forever ? LLONG_MAX : now + AGAIN_MS;
+    a->due = a->look.settled ? LLONG_MAX : now + AGAIN_MS;
     q->due = MIN(q->due, a->due);
     return false;
 }
@@ -253,6 +255,7 @@ questions_again(struct questions *q)
     struct asked *a;
 
     HMAP_FOR_EACH (a, node, &q->asked) {
+        a->look.settled = false;
         enqueue(q, a);
     }
 }

@@ -25,10 +25,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct process_jobs;
 struct questions;
+struct registry;
 
-struct questions *questions_create(struct process_jobs *);
+/* The registry must outlive it. */
+struct questions *questions_create(struct registry *);
 void questions_destroy(struct questions *);
 
 void questions_add(struct questions *, pid_t, uid_t);

@@ -35,7 +35,6 @@ struct tracker {
 
     struct registry registry;
     struct kernel_claims *claims;
-    struct process_jobs *processes;
     struct questions *questions;
     uint64_t began; /* When the kernel's programs were there: clock
                      * ticks since boot. */
@@ -261,8 +260,7 @@ open_kernel(struct tracker *t)
 
     t->claims =
         kernel_claims_create(t->config.identity, &t->registry, slot_of, t);
-    t->processes = process_jobs_create(&t->registry, t->config.cgroup_root);
-    t->questions = questions_create(t->processes);
+    t->questions = questions_create(&t->registry);
     t->began = process_read(getpid(), &self) ? self.born : 0;
     set_ports(t);
     questions_add_all(t->questions);
@@ -276,9 +274,9 @@ claim_by_port(struct tracker *t, pid_t pid, size_t rule)
     struct process process;
     uid_t uid;
 
-    if (rule <= t->config.n_ports && !process_jobs_claim(t->processes, pid)
+    if (rule <= t->config.n_ports && !process_jobs_claim(&t->registry, pid)
         && process_read(pid, &process) && process_user(pid, &uid)) {
-        process_jobs_add(t->processes, &process, uid, CLAIM_PORT,
+        process_jobs_add(&t->registry, &process, uid, CLAIM_PORT,
                          t->config.ports[rule - 1].job, t->now);
         kernel_claims_touch(t->claims);
     }
@@ -386,7 +384,6 @@ tracker_destroy(struct tracker *t)
     }
     registry_uninit(&t->registry);
     questions_destroy(t->questions);
-    process_jobs_destroy(t->processes);
     kernel_claims_destroy(t->claims);
     if (t->mount_fd >= 0) {
         close(t->mount_fd);
@@ -467,7 +464,6 @@ static void
 ask_again(struct tracker *t)
 {
     tracker_request_scan(t);
-    process_jobs_clear(t->processes);
     questions_again(t->questions);
     kernel_claims_touch(t->claims);
 }

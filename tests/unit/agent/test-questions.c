@@ -25,7 +25,6 @@
 
 struct fixture {
     struct registry registry;
-    struct process_jobs *processes;
     struct questions *questions;
     pid_t pids[N];
 };
@@ -59,8 +58,7 @@ set_up(void **state)
     struct fixture *f = xzalloc(sizeof *f);
 
     registry_init(&f->registry);
-    f->processes = process_jobs_create(&f->registry, NULL);
-    f->questions = questions_create(f->processes);
+    f->questions = questions_create(&f->registry);
     *state = f;
     return 0;
 }
@@ -77,7 +75,6 @@ tear_down(void **state)
         }
     }
     questions_destroy(f->questions);
-    process_jobs_destroy(f->processes);
     registry_uninit(&f->registry);
     free(f);
     return 0;
@@ -86,7 +83,7 @@ tear_down(void **state)
 static const struct claim *
 claim_of(const struct fixture *f, pid_t pid)
 {
-    return process_jobs_claim(f->processes, pid);
+    return process_jobs_claim(&f->registry, pid);
 }
 
 static void
@@ -133,7 +130,6 @@ descendants_are_asked_about_again(void **state)
     assert_false(questions_run(f->questions, 1000));
     assert_non_null(registry_claim(&f->registry, CLAIM_REGISTRATION, "asha/t0",
                                    &what, NULL, 1000));
-    process_jobs_clear(f->processes);
     questions_again(f->questions);
     assert_true(questions_run(f->questions, 1100));
     assert_string_equal(claim_of(f, f->pids[0])->job->name, "asha/t0");
