@@ -162,7 +162,6 @@ on_job_begin(struct job *job, void *a_)
     struct agent *a = a_;
 
     set_job(a, job);
-    actuator_watch_job(a->actuator, job->name, true);
     log_readers_job_begin(a->logs, job->name);
 }
 
@@ -200,7 +199,6 @@ on_job_end(struct job *job, void *a_)
 
     log_readers_job_end(a->logs, job->name);
     send_telemetry(a);          /* With the last counters of the job. */
-    actuator_watch_job(a->actuator, job->name, false);
     identity_clear_control_ports(a->identity,
                                  actuator_slot(a->actuator, job->name));
     actuator_remove_job(a->actuator, job->name);
@@ -233,7 +231,6 @@ store_progress(struct agent *a, struct job *job,
     job->progress = *progress;
     if (!job->has_progress) {
         job->has_progress = true;
-        actuator_watch_job(a->actuator, job->name, false);
         job_clear(job);
     }
 }

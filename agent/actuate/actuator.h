@@ -39,8 +39,8 @@ struct actuator_events {
     void (*bursts)(const char *job, const struct shim_burst_stats *tx,
                    const struct shim_burst_stats *rx, void *aux);
 
-    /* Traffic of the watched 'job' in 'n' consecutive bins, none of which was
-     * reported before; 'first' is the number of the first one. */
+    /* Traffic of 'job' in 'n' consecutive bins, none of which was reported
+     * before; 'first' is the number of the first one. */
     void (*bins)(const char *job, uint64_t first, const struct shim_bin *,
                  size_t n, void *aux);
 };
@@ -83,9 +83,6 @@ struct actuator_class {
     void (*remove_job)(struct actuator *, const char *job);
     uint16_t (*slot)(const struct actuator *, const char *job);
     void (*get_status)(const struct actuator *, struct actuator_status *);
-
-    /* NULL if the kernel counts: then the bins of all jobs are reported. */
-    void (*watch_job)(struct actuator *, const char *job, bool watch);
 };
 
 static inline void
@@ -126,15 +123,6 @@ static inline void
 actuator_remove_job(struct actuator *a, const char *job)
 {
     a->class->remove_job(a, job);
-}
-
-/* Requests the event 'bins' for the job.  The default is off. */
-static inline void
-actuator_watch_job(struct actuator *a, const char *job, bool watch)
-{
-    if (a->class->watch_job) {
-        a->class->watch_job(a, job, watch);
-    }
 }
 
 /* Returns the slot of the job, 0 if it has none. */

@@ -15,6 +15,7 @@ struct slot_job {
     struct hmap_node node;      /* In struct slot_table's 'jobs', by name. */
     struct shim_slot want;      /* 'slot' is its number, 0 if none is free. */
     uint16_t before;            /* Its number before slot_table_adopt(). */
+    uint64_t next_bin;          /* First bin that has not been received. */
     bool decided;               /* False: a row that the shim already has for
                                  * this name is as good as 'want'. */
 };
@@ -229,4 +230,14 @@ slot_table_name(const struct slot_table *st, uint16_t slot)
         = slot < SHIM_MAX_SLOTS ? st->owners[slot] : NULL;
 
     return job ? job->want.name : NULL;
+}
+
+/* Returns the number of the next bin of the job that has 'slot', which the
+ * caller may change; NULL if none has. */
+uint64_t *
+slot_table_next_bin(struct slot_table *st, uint16_t slot)
+{
+    struct slot_job *job = slot < SHIM_MAX_SLOTS ? st->owners[slot] : NULL;
+
+    return job ? &job->next_bin : NULL;
 }

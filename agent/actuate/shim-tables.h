@@ -55,5 +55,6 @@ void slot_table_changes(struct slot_table *, struct slot_changes *);
 
 uint16_t slot_table_number(const struct slot_table *, const char *name);
 const char *slot_table_name(const struct slot_table *, uint16_t slot);
+uint64_t *slot_table_next_bin(struct slot_table *, uint16_t slot);
 
 #endif /* agent/actuate/shim-tables.h */

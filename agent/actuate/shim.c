@@ -28,6 +28,10 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
 #define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
+#define FEW_JOBS 50             /* Up to here, bins are requested each time, so
+                                 * that iterations are counted early. */
+#define SELDOM 4                /* With more jobs, each so many times: the shim
+                                 * keeps a little more than a second. */
 #define RESYNC_MS 1000          /* From a refused change to new lists. */
 #define RX_TIMEOUT_MS 3000      /* Without a message the shim counts as
                                  * dead. */
@@ -63,7 +67,7 @@ struct shim_actuator {
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
-    struct shash watched;       /* Jobs whose bins are requested. */
+    unsigned int n_requests;    /* For bins of many jobs. */
     bool slots_dirty;           /* Desired rows may differ from installed. */
     int n_pending_changes;      /* Changes of tables without a reply. */
 
@@ -102,7 +106,6 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     s->events = events;
     s->aux = aux;
     slot_table_init(&s->slots);
-    shash_init(&s->watched);
     s->wanted.until = LLONG_MIN;
     s->wanted.min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&s->wanted.congestion, 0xff, sizeof s->wanted.congestion);
@@ -119,7 +122,6 @@ shim_destroy(struct actuator *a)
     shim_client_close(s->conn);
     bypass_destroy(s->bypass);
     slot_table_uninit(&s->slots);
-    shash_destroy_free_data(&s->watched);
     free(s->about);
     free(s->path);
     free(s);
@@ -223,29 +225,36 @@ handle_bins(struct shim_actuator *s, const void *body, size_t size)
 {
     const struct shim_bins *head = body;
     const struct shim_bin *bins = (const void *) (head + 1);
-    const char *job;
+    uint64_t *next;
     size_t n;
 
     if (!count_items(size, sizeof *head, sizeof *bins, &n)) {
         return EPROTO;
     }
-    job = slot_table_name(&s->slots, head->slot);
-    if (job && watched_received(&s->watched, job, head->first + n)) {
-        s->events->bins(job, head->first, bins, n, s->aux);
+    next = slot_table_next_bin(&s->slots, head->slot);
+    if (next) {
+        *next = head->first + n;
+        s->events->bins(slot_table_name(&s->slots, head->slot), head->first,
+                        bins, n, s->aux);
     }
     return 0;
 }
 
 static void
-request_bins(const char *job, uint64_t since, void *s_)
+request_bins(struct shim_actuator *s)
 {
-    struct shim_actuator *s = s_;
-    struct shim_bins_since request = {
-        .slot = slot_table_number(&s->slots, job), .since = since,
-    };
+    if (hmap_count(&s->slots.jobs) > FEW_JOBS && s->n_requests++ % SELDOM) {
+        return;
+    }
+    for (uint16_t slot = 1; slot < SHIM_MAX_SLOTS; slot++) {
+        const uint64_t *next = slot_table_next_bin(&s->slots, slot);
 
-    if (request.slot) {
-        send_request(s, SHIM_BINS, &request, sizeof request);
+        if (next) {
+            const struct shim_bins_since request = { .slot = slot,
+                                                     .since = *next };
+
+            send_request(s, SHIM_BINS, &request, sizeof request);
+        }
     }
 }
 
@@ -256,7 +265,7 @@ request_counters(struct shim_actuator *s, long long now)
     if (!shim_client_wants_write(s->conn)) {
         send_request(s, SHIM_STATS, NULL, 0);
         if (!s->pending) {
-            watched_request(&s->watched, now, request_bins, s);
+            request_bins(s);
         }
     }
     send_request(s, SHIM_PORTS, NULL, 0);
@@ -584,12 +593,6 @@ shim_remove_job(struct actuator *a, const char *job)
     s->slots_dirty = true;
 }
 
-static void
-shim_watch_job(struct actuator *a, const char *job, bool watch)
-{
-    watched_set(&shim_actuator_cast(a)->watched, job, watch);
-}
-
 static uint16_t
 shim_slot_of(const struct actuator *a, const char *job)
 {
@@ -645,7 +648,6 @@ static const struct actuator_class shim_actuator_class = {
     .set = shim_set,
     .set_job = shim_set_job,
     .remove_job = shim_remove_job,
-    .watch_job = shim_watch_job,
     .slot = shim_slot_of,
     .get_status = shim_get_status,
 };

@@ -3,33 +3,21 @@
 #ifndef TRAFFIC_H
 #define TRAFFIC_H 1
 
-/* Traffic as the shim counts it: counters as differences, and bins of time.
+/* Traffic as the shim counts it, as differences.
  *
  * The shim counts by slot since its own start; the agent reports counters that
  * belong to jobs and never decrease.  Meanwhile the shim can restart (its
  * counters begin at 0), the agent can restart (the first values are only the
  * starting point), and a slot can be given to another job.
  *
- * The shim keeps a little more than a second of bins for each job, and each
- * job takes a request and a reply.  While there are few watched jobs, all are
- * requested with the counters, five times a second, so that iterations are
- * counted early; with more jobs, each is requested about once a second.
- *
  *    traffic_add_stats(tr, stats, slots, n, on_slot_traffic, aux);
  *
- *    watched_set(&w, "asha/t0", true);
- *    watched_request(&w, now, request, aux);     // Five times a second.
- *    if (watched_received(&w, "asha/t0", next)) {
- *        ...
- *    }
- *
- * Names are copied.  Main thread only. */
+ * Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "openvswitch/shash.h"
 #include "wire/shim-protocol.h"
 
 /* Counters since the agent started, over all shims.  They never decrease. */
@@ -63,20 +51,5 @@ typedef void traffic_func(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,
 void traffic_add_stats(struct traffic *, const struct shim_stats *,
                        const struct shim_slot_stats *, size_t n,
                        traffic_func *, void *aux);
-
-/* Jobs whose bins are requested: name -> struct watched_job, to be freed by
- * shash_destroy_free_data(). */
-void watched_set(struct shash *, const char *job, bool watch);
-
-/* Calls 'request' for each job that is due, with the number of the first bin
- * that has not been received. */
-void watched_request(struct shash *, long long now,
-                     void (*request)(const char *job, uint64_t since,
-                                     void *aux),
-                     void *aux);
-
-/* Notes that all bins of 'job' before 'next' have been received.  Returns
- * false if the job is not watched. */
-bool watched_received(struct shash *, const char *job, uint64_t next);
 
 #endif /* agent/actuate/traffic.h */

@@ -102,8 +102,7 @@ struct job {
     struct iterations *counted;
 
     /* How long it waits for the network; NULL before the first traffic, and
-     * behind a shim, which reports the bins of some jobs only.  Written and
-     * freed by agent.c. */
+     * behind a shim.  Written and freed by agent.c. */
     struct waiting *waiting;
 
     uint64_t reports_refused;   /* Progress reports of processes that may not

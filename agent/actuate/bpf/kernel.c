@@ -15,6 +15,7 @@
 #include "agent/actuate/traffic.h"
 #include "agent/identify/bpf/identity.h"
 #include "openvswitch/poll-loop.h"
+#include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
 #include "shim/classify/bursts.h"
 #include "shim/ports/route-socket.h"

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/traffic.h"
 #include "agent/progress/iterations.h"
 #include "util.h"
 #include "wire/shim-protocol.h"
@@ -296,53 +295,6 @@ counts_pytorch_that_is_starved(void **state OVS_UNUSED)
     assert_counted(60, 0.02);
 }
 
-struct asked {
-    int n;
-    uint64_t since;
-};
-
-static void
-ask(const char *job OVS_UNUSED, uint64_t since, void *asked_)
-{
-    struct asked *asked = asked_;
-
-    asked->n++;
-    asked->since = since;
-}
-
-static void
-asks_often_for_few_jobs_and_seldom_for_many(void **state OVS_UNUSED)
-{
-    struct shash w;
-    struct asked asked = { 0 };
-
-    shash_init(&w);
-    watched_set(&w, "a/b", true);
-    watched_set(&w, "a/b", true);
-    watched_request(&w, 1000, ask, &asked);
-    assert_int_equal(asked.n, 1);
-    assert_int_equal(asked.since, 0);
-    assert_true(watched_received(&w, "a/b", 77));
-    watched_request(&w, 1200, ask, &asked);
-    assert_int_equal(asked.n, 2);
-    assert_int_equal(asked.since, 77);
-    assert_false(watched_received(&w, "a/c", 77));
-    for (int i = 0; i < 100; i++) {
-        char name[32];
-
-        snprintf(name, sizeof name, "c/%d", i);
-        watched_set(&w, name, true);
-    }
-    asked.n = 0;
-    for (int ms = 2000; ms < 4000; ms += 200) {
-        watched_request(&w, ms, ask, &asked);
-    }
-    assert_in_range(asked.n, 200, 303);
-    watched_set(&w, "a/b", false);
-    assert_false(watched_received(&w, "a/b", 78));
-    shash_destroy_free_data(&w);
-}
-
 int
 main(void)
 {
@@ -360,7 +312,6 @@ main(void)
         TEST(bins_that_come_twice_or_never_do_no_harm),
         TEST(counts_pytorch_among_others),
         TEST(counts_pytorch_that_is_starved),
-        TEST(asks_often_for_few_jobs_and_seldom_for_many),
     };
 
     return cmocka_run_group_tests_name("iterations", tests, NULL, NULL);
