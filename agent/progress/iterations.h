@@ -6,7 +6,7 @@
 /* Counts the iterations of a job in its traffic.
  *
  * Most frameworks do not report progress, but each iteration of a job moves
- * the same bytes (pauses.h).  Sent bytes, received bytes and their sum are
+ * the same bytes.  Sent bytes, received bytes and their sum are
  * searched separately, because they differ in what they show: a peer of a ring
  * alternates between sending and receiving, and computes only when both
  * directions are silent; a worker that pushes and then pulls has two pauses

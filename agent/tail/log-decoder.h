@@ -29,7 +29,7 @@
  *    }
  *
  * The content of a log is not trusted.  Decoders see bytes and no files (see
- * log-paths.h for these), and all sizes are bounded.
+ * log-job.c for these), and all sizes are bounded.
  *
  * The specification must outlive the decoder.  Not thread-safe. */
 

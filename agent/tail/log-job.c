@@ -4,13 +4,18 @@
 
 #include "agent/tail/log-job.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/tail/log-paths.h"
 #include "agent/tail/tail-protocol.h"
 #include "util.h"
 
@@ -19,6 +24,7 @@
 #define MORE_MS 5               /* Minimum time while there is more to read. */
 #define LOOK_MS 100
 #define MAX_READ (64 * 1024)    /* Bytes per call of read_file(). */
+#define MAX_ENTRIES 4096        /* Directory entries per scan. */
 
 /* A growing file, and the position up to which it has been read. */
 struct log_file {
@@ -127,29 +133,22 @@ log_job_uninit(struct log_job *lj)
     free(lj->job);
 }
 
-/* A scan for files. */
+/* A scan for files that a path with wildcards names.
+ *
+ * The process has the rights of the job, so the kernel decides what it may
+ * read, also behind symbolic links.  Only regular files are opened: opening a
+ * pipe or a device can wait or change something.  The last part of a path is
+ * not followed if it is a link: its target is in a directory that is not
+ * watched.  A scan reads a bounded number of directory entries, and watches
+ * the directories in which a matching file or directory could appear. */
 struct look {
     struct log_job *log;
+    int budget;                 /* Directory entries that may still be
+                                 * read. */
     size_t n;
     struct log_file *files[LOG_MAX_FILES];      /* By time of modification,
                                                  * the latest last. */
 };
-
-static void
-see_dir(int fd, bool leaf, void *look_)
-{
-    struct look *look = look_;
-
-    log_watch_dir(&look->log->watch, fd, leaf);
-}
-
-static void
-see_refusal(void *look_)
-{
-    struct look *look = look_;
-
-    look->log->n_refused++;
-}
 
 static bool
 is_older(const struct log_file *a, const struct log_file *b)
@@ -176,10 +175,10 @@ remove_known(struct log_job *lj, const struct stat *s)
     return NULL;
 }
 
+/* Takes 'fd', a regular file. */
 static void
-see_file(int fd, const struct stat *s, void *look_)
+see_file(struct look *look, int fd, const struct stat *s)
 {
-    struct look *look = look_;
     struct log_job *lj = look->log;
     struct log_file *f;
     size_t i;
@@ -205,20 +204,127 @@ see_file(int fd, const struct stat *s, void *look_)
     look->files[i] = f;
 }
 
+static void walk(struct look *, int dirfd, const char *rest);
+
+static void
+count_refusal(struct look *look)
+{
+    if (errno == EACCES || errno == EPERM) {
+        look->log->n_refused++;
+    }
+}
+
+static void
+take_file(struct look *look, int dirfd, const char *name)
+{
+    struct stat s;
+    int fd;
+
+    /* Devices must not even be opened. */
+    if (fstatat(dirfd, name, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode)) {
+        return;
+    }
+    fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+                             | O_CLOEXEC);
+    if (fd < 0) {
+        count_refusal(look);
+    } else if (!fstat(fd, &s) && S_ISREG(s.st_mode)) {
+        see_file(look, fd, &s);
+    } else {
+        close(fd);
+    }
+}
+
+/* Opens 'name' in 'dirfd', before the remaining path 'rest'.  Returns false if
+ * that fails. */
+static bool
+enter(struct look *look, int dirfd, const char *name, const char *rest)
+{
+    /* Passing through a directory needs no right to read it. */
+    int fd = openat(dirfd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0) {
+        count_refusal(look);
+        return false;
+    }
+    walk(look, fd, rest);
+    close(fd);
+    return true;
+}
+
+static void
+match(struct look *look, int dirfd, const char *pattern, const char *rest)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    if (!dir) {
+        if (fd >= 0) {
+            close(fd);
+        } else {
+            count_refusal(look);
+        }
+        return;
+    }
+    while (look->budget > 0 && (entry = readdir(dir))) {
+        const char *name = entry->d_name;
+
+        look->budget--;
+        if (!strcmp(name, ".") || !strcmp(name, "..")
+            || fnmatch(pattern, name, FNM_PERIOD)) {
+            continue;
+        }
+        if (rest) {
+            enter(look, dirfd, name, rest);
+        } else {
+            take_file(look, dirfd, name);
+        }
+    }
+    closedir(dir);
+}
+
+/* Walks the directory 'dirfd'; 'rest' is the part of the path below it. */
+static void
+walk(struct look *look, int dirfd, const char *rest)
+{
+    char name[NAME_MAX + 1];
+    size_t n;
+
+    rest += strspn(rest, "/");
+    n = strcspn(rest, "/");
+    if (!n || n > NAME_MAX) {
+        return;
+    }
+    memcpy(name, rest, n);
+    name[n] = '\0';
+    rest = rest[n] ? rest + n + 1 : NULL;
+    if (strpbrk(name, "*?[")) {
+        log_watch_dir(&look->log->watch, dirfd, !rest);
+        match(look, dirfd, name, rest);
+    } else if (!rest) {
+        log_watch_dir(&look->log->watch, dirfd, true);
+        take_file(look, dirfd, name);
+    } else if (!enter(look, dirfd, name, rest)) {
+        log_watch_dir(&look->log->watch, dirfd, false);
+    }
+}
+
 static void
 look_for_files(struct log_job *lj, long long now)
 {
-    static const struct log_paths_class class = {
-        .dir = see_dir, .file = see_file, .refused = see_refusal,
-    };
-    struct look look = { .log = lj };
+    struct look look = { .log = lj, .budget = MAX_ENTRIES };
+    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     lj->look = false;
     lj->next_look = now + LOOK_MS;
     lj->safety = now + LOG_SAFETY_MS;
     lj->n_refused = 0;
     log_watch_begin(&lj->watch);
-    log_paths_walk(lj->path, &class, &look);
+    if (root >= 0) {
+        walk(&look, root, lj->path);
+        close(root);
+    }
     log_watch_end(&lj->watch);
     for (size_t i = 0; i < lj->n_files; i++) {
         close_file(lj->files[i]);

@@ -4,13 +4,16 @@
 
 #include "agent/actuate/bpf/kernel.h"
 
+#include <libmnl/libmnl.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/bpf/uplink-queues.h"
-#include "agent/actuate/interface-bytes.h"
 #include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"
 #include "agent/identify/bpf/identity.h"
@@ -284,17 +287,40 @@ take_slot(struct kernel_actuator *k, uint16_t slot, struct shim_stats *whole,
     whole->tx_default_bytes += t->default_bytes;
 }
 
-/* Adds up what the uplinks have sent and received, of jobs and others. */
+/* Adds what an interface has sent and received, of whatever job or none, by
+ * the kernel's own count.  RDMA passes a card without the kernel and is not in
+ * it. */
+static int
+add_bytes(const struct nlmsghdr *nlh, void *whole_)
+{
+    struct shim_stats *whole = whole_;
+    const struct nlattr *attr;
+
+    mnl_attr_for_each(attr, nlh, sizeof(struct ifinfomsg))
+    {
+        if (mnl_attr_get_type(attr) == IFLA_STATS64) {
+            struct rtnl_link_stats64 stats = { .tx_bytes = 0 };
+
+            /* A kernel may have fewer counters than these headers. */
+            memcpy(&stats, mnl_attr_get_payload(attr),
+                   MIN(sizeof stats, mnl_attr_get_payload_len(attr)));
+            whole->tx_bytes += stats.tx_bytes;
+            whole->rx_bytes += stats.rx_bytes;
+        }
+    }
+    return MNL_CB_OK;
+}
+
 static void
 take_uplinks(struct kernel_actuator *k, struct shim_stats *whole)
 {
     for (size_t i = 0; k->rs && i < k->config.n_uplinks; i++) {
-        struct interface_bytes bytes;
+        struct nlmsghdr *nlh =
+            route_socket_begin(k->rs, RTM_GETLINK, NLM_F_ACK);
 
-        if (!interface_bytes_get(k->rs, k->config.uplinks[i], &bytes)) {
-            whole->tx_bytes += bytes.tx;
-            whole->rx_bytes += bytes.rx;
-        }
+        mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
+        mnl_attr_put_strz(nlh, IFLA_IFNAME, k->config.uplinks[i]);
+        route_socket_transact(k->rs, nlh, add_bytes, whole);
     }
 }
 
