@@ -151,12 +151,13 @@ controller_change(const char *name, const char *request, size_t n_args,
 
 int
 controller_query(int argc, char *argv[], const char *what,
-                 const char *request, void (*print)(const struct json *))
+                 void (*print)(const struct json *))
 {
     static const struct option_row rows[] = {
         FORMAT_ROW(struct query_options, json), { .name = NULL }
     };
     char *name = xasprintf("stagecoach %s", argv[0]);
+    char *request = xasprintf("controller/%s", argv[0]);
     char *usage = xasprintf("usage: %s%s%s [--format table|json]\n", name,
                             what ? " " : "", what ? what : "");
     const struct option_table table = {
@@ -173,6 +174,7 @@ controller_query(int argc, char *argv[], const char *what,
                                 print);
     }
     free(usage);
+    free(request);
     free(name);
     return status;
 }

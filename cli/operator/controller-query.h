@@ -17,11 +17,11 @@ char *controller_call(const char *command, size_t n_args,
                       int *errnum);
 
 /* Runs a command "stagecoach NAME [ARG] [--format table|json]": calls
- * 'request', with the argument ARG if 'what', its name for messages, is not
- * null, and prints the JSON reply unchanged or with 'print'.  Returns the exit
- * status. */
+ * "controller/NAME", with the argument ARG if 'what', its name for messages,
+ * is not null, and prints the JSON reply unchanged or with 'print'.  Returns
+ * the exit status. */
 int controller_query(int argc, char *argv[], const char *what,
-                     const char *request, void (*print)(const struct json *));
+                     void (*print)(const struct json *));
 
 /* Calls 'request' with 'n_args' arguments for command 'name' and prints the
  * reply, an object, unchanged or with 'print'.  Returns the exit status, after

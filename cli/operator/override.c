@@ -177,6 +177,5 @@ print_overrides(const struct json *json)
 int
 cmd_overrides(int argc, char *argv[])
 {
-    return controller_query(argc, argv, NULL, "controller/overrides",
-                            print_overrides);
+    return controller_query(argc, argv, NULL, print_overrides);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "cli/command.h"
@@ -48,12 +49,6 @@ print_order(const struct json *json)
            member_number(json, "gap"), member_string(json, "bound_kind"));
 }
 
-int
-cmd_order(int argc, char *argv[])
-{
-    return controller_query(argc, argv, NULL, "controller/order", print_order);
-}
-
 static void
 print_hosts(const struct json *json)
 {
@@ -76,12 +71,6 @@ print_hosts(const struct json *json)
         free(tagged);
     }
     table_finish(t);
-}
-
-int
-cmd_hosts(int argc, char *argv[])
-{
-    return controller_query(argc, argv, NULL, "controller/hosts", print_hosts);
 }
 
 static void
@@ -239,13 +228,6 @@ print_explanation(const struct json *json)
     }
 }
 
-int
-cmd_explain(int argc, char *argv[])
-{
-    return controller_query(argc, argv, "COJOB/JOB", "controller/explain",
-                            print_explanation);
-}
-
 static void
 print_controller(const struct json *json)
 {
@@ -363,11 +345,25 @@ print_status(const struct json *json)
     print_alarms(member_array(json, "alarms"));
 }
 
+/* Prints the view that the command is called after. */
 int
-cmd_status(int argc, char *argv[])
+cmd_view(int argc, char *argv[])
 {
-    return controller_query(argc, argv, NULL, "controller/status",
-                            print_status);
+    static const struct {
+        const char *name, *operand;
+        void (*print)(const struct json *);
+    } views[] = {
+        { "order", NULL, print_order },
+        { "hosts", NULL, print_hosts },
+        { "status", NULL, print_status },
+        { "explain", "COJOB/JOB", print_explanation },
+    };
+    size_t i = 0;
+
+    while (strcmp(views[i].name, argv[0])) {
+        i++;
+    }
+    return controller_query(argc, argv, views[i].operand, views[i].print);
 }
 
 struct stages_options {
