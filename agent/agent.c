@@ -591,9 +591,7 @@ run_lease(struct agent *a, long long now)
         };
 
         actuator_set(a->actuator, &wanted);
-        tc_set_lease(a->tc, until);
-        tc_set_min_share(a->tc, a->wanted.min_share);
-        tc_set_dscps(a->tc, a->wanted.dscp);
+        tc_set(a->tc, until, a->wanted.min_share, a->wanted.dscp);
     }
 }
 

@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,11 +34,9 @@ struct tc {
                                  * interfaces. */
     struct managed_iface *ifaces;
     size_t n_ifaces;
-    long long lease_until;      /* LLONG_MIN before the first set_lease(): the
-                                 * queues of a previous agent stay. */
-    bool ordered;               /* The lease is valid, at the last check. */
-    uint32_t min_share;         /* As in struct shim_min_share. */
-    uint8_t dscps[TC_LEVELS];   /* As in struct tc_plan. */
+    struct tc_plan plan;        /* Without a rate. */
+    bool has_plan;              /* Before that the queues of a previous agent
+                                 * stay. */
     long long next;             /* time_msec() of the next check. */
 };
 
@@ -98,8 +95,6 @@ tc_create(const struct tc_iface *ifaces, size_t n)
     }
     tc->ifaces = xcalloc(n + 1, sizeof *tc->ifaces);
     tc->n_ifaces = n;
-    tc->lease_until = LLONG_MIN;
-    tc->min_share = DEFAULT_MIN_SHARE;
     for (size_t i = 0; i < n; i++) {
         tc->ifaces[i].iface = ifaces[i];
         tc->ifaces[i].error = error;
@@ -119,34 +114,19 @@ tc_destroy(struct tc *tc)
 }
 
 void
-tc_set_lease(struct tc *tc, long long until)
+tc_set(struct tc *tc, long long until, uint32_t min_share,
+       const uint8_t dscps[TC_LEVELS])
 {
-    bool ordered = until > time_msec();
+    struct tc_plan plan;
 
-    if (tc->lease_until == LLONG_MIN || ordered != tc->ordered) {
-        tc->ordered = ordered;
-        tc->next = 0;
-    }
-    tc->lease_until = until;
-}
-
-void
-tc_set_min_share(struct tc *tc, uint32_t share)
-{
-    if (share == SHIM_MIN_SHARE_DEFAULT) {
-        share = DEFAULT_MIN_SHARE;
-    }
-    if (share != tc->min_share) {
-        tc->min_share = share;
-        tc->next = 0;
-    }
-}
-
-void
-tc_set_dscps(struct tc *tc, const uint8_t dscps[TC_LEVELS])
-{
-    if (memcmp(tc->dscps, dscps, sizeof tc->dscps)) {
-        memcpy(tc->dscps, dscps, sizeof tc->dscps);
+    memset(&plan, 0, sizeof plan);
+    plan.ordered = until > time_msec();
+    plan.min_share = (min_share == SHIM_MIN_SHARE_DEFAULT ? DEFAULT_MIN_SHARE
+                                                          : min_share);
+    memcpy(plan.dscps, dscps, sizeof plan.dscps);
+    if (!tc->has_plan || memcmp(&plan, &tc->plan, sizeof plan)) {
+        memcpy(&tc->plan, &plan, sizeof plan);
+        tc->has_plan = true;
         tc->next = 0;
     }
 }
@@ -156,14 +136,11 @@ tc_set_dscps(struct tc *tc, const uint8_t dscps[TC_LEVELS])
 static int
 check_iface(struct tc *tc, const struct tc_iface *iface)
 {
-    struct tc_plan plan = {
-        .rate_bps = iface->rate_bps, .min_share = tc->min_share,
-        .ordered = tc->ordered
-    };
+    struct tc_plan plan = tc->plan;
     struct tc_state state;
     int error;
 
-    memcpy(plan.dscps, tc->dscps, sizeof plan.dscps);
+    plan.rate_bps = iface->rate_bps;
     error = tc_link_inspect(tc->rs, iface->name, &plan, &state);
     if (error || tc_state_is_right(&state, &plan)) {
         return error;
@@ -191,7 +168,7 @@ error_to_string(int error)
 static bool
 is_enabled(const struct tc *tc)
 {
-    return tc->rs && tc->lease_until != LLONG_MIN;
+    return tc->rs && tc->has_plan;
 }
 
 void

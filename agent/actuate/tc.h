@@ -17,7 +17,7 @@
  *
  *    error = tc_iface_parse("eth0:25Gbit", &iface);
  *    tc = tc_create(ifaces, n);
- *    tc_set_lease(tc, time_msec() + 10000);
+ *    tc_set(tc, time_msec() + 10000, share, dscps);
  *    tc_run(tc);
  *    tc_wait(tc);
  *
@@ -53,12 +53,11 @@ void tc_destroy(struct tc *);
 void tc_run(struct tc *);
 void tc_wait(const struct tc *);
 
-/* As in struct actuator_wanted. */
-void tc_set_lease(struct tc *, long long until);
-void tc_set_min_share(struct tc *, uint32_t share);
-
-/* Sets the DSCP of each level; a value above 63 is of no level. */
-void tc_set_dscps(struct tc *, const uint8_t dscps[8]);
+/* Sets the end of the lease and the minimum share, as in struct
+ * actuator_wanted, and the DSCP of each level; a value above 63 is of no
+ * level. */
+void tc_set(struct tc *, long long until, uint32_t min_share,
+            const uint8_t dscps[8]);
 
 /* Returns an array of {"iface", "rate_bps", "state" ("in sync", "failed"),
  * "reason"}. */

@@ -227,14 +227,6 @@ end_squatters(struct job *job, void *t_)
     ask_again(t);
 }
 
-static uint16_t
-slot_of(const char *name, void *t_)
-{
-    struct tracker *t = t_;
-
-    return t->class->job_slot(name, t->aux);
-}
-
 static void
 set_ports(struct tracker *t)
 {
@@ -258,8 +250,8 @@ open_kernel(struct tracker *t)
 {
     struct process self;
 
-    t->claims =
-        kernel_claims_create(t->config.identity, &t->registry, slot_of, t);
+    t->claims = kernel_claims_create(t->config.identity, &t->registry,
+                                     t->class->job_slot, t->aux);
     t->questions = questions_create(&t->registry);
     t->began = process_read(getpid(), &self) ? self.born : 0;
     set_ports(t);
