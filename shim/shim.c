@@ -3,7 +3,6 @@
 #include "shim/shim.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -104,15 +103,6 @@ get_rate(void *s_)
     struct shim *s = s_;
 
     return egress_rate(forward_egress(s->forward));
-}
-
-static void
-set_rate(void *s_, uint64_t bps)
-{
-    struct shim *s = s_;
-
-    egress_set_rate(forward_egress(s->forward), bps);
-    shim_log(s, "uplink rate set to %"PRIu64" bit/s", bps);
 }
 
 static void
@@ -289,7 +279,6 @@ create_server(struct shim *s)
                                     .aux = s,
                                     .get_stats = get_stats,
                                     .get_rate = get_rate,
-                                    .set_rate = set_rate,
                                     .set_min_share = set_min_share,
                                     .set_congestion = set_congestion,
                                     .now = clock_now,

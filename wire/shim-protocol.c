@@ -10,7 +10,6 @@
 union element {
     struct shim_lease lease;
     struct shim_slot slot;
-    struct shim_rate rate;
     struct shim_min_share min_share;
     struct shim_take_over take_over;
     struct shim_capture capture;
@@ -45,8 +44,6 @@ check_element(uint16_t type, const union element *e)
                && memchr(e->slot.name, '\0', sizeof e->slot.name);
     case SHIM_SLOT_CLEAR:
         return is_slot(e->slot_number);
-    case SHIM_RATE:
-        return e->rate.bps >= SHIM_MIN_RATE && e->rate.bps <= SHIM_MAX_RATE;
     case SHIM_MIN_SHARE:
         return e->min_share.share <= SHIM_MIN_SHARE_UNIT
                || e->min_share.share == SHIM_MIN_SHARE_DEFAULT;
@@ -86,7 +83,6 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
         [SHIM_SLOT_CLEAR] = { true, true, sizeof(uint16_t) },
         [SHIM_SLOT_LIST] = { true, false, 0 },
         [SHIM_STATS] = { true, false, 0 },
-        [SHIM_RATE] = { true, false, sizeof(struct shim_rate) },
         [SHIM_MIN_SHARE] = { true, false, sizeof(struct shim_min_share) },
         [SHIM_CAPTURE] = { true, false, sizeof(struct shim_capture) },
         [SHIM_CONGESTION] = { true, false, sizeof(struct shim_congestion) },

@@ -27,7 +27,6 @@
  *    SHIM_SLOT_LIST    -                          struct shim_slot[]
  *    SHIM_STATS        -                          struct shim_stats, then
  *                                                 struct shim_slot_stats[]
- *    SHIM_RATE         struct shim_rate           -
  *    SHIM_MIN_SHARE    struct shim_min_share      -
  *    SHIM_CAPTURE      struct shim_capture        -
  *    SHIM_CAPTURED     (event)                    struct shim_captured and its
@@ -138,7 +137,6 @@ enum shim_msg_type {
     SHIM_SLOT_LIST,
 
     SHIM_STATS = 9,
-    SHIM_RATE,
 
     SHIM_MIN_SHARE = 13,
 
@@ -209,11 +207,6 @@ struct shim_control {
     uint64_t levels;            /* Bit N: DSCP N is of a level.  Packets
                                  * of no job that have it, or 'dscp', get the
                                  * default DSCP; others keep theirs. */
-};
-
-struct shim_rate {
-    uint64_t bps;               /* Uplink capacity, SHIM_MIN_RATE ..
-                                 * SHIM_MAX_RATE. */
 };
 
 /* A share of the uplink, in millionths. */

@@ -453,9 +453,6 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         return set_slots(c, body, size / sizeof(struct shim_slot));
     case SHIM_SLOT_CLEAR:
         return clear_slots(c, body, size / sizeof(uint16_t));
-    case SHIM_RATE:
-        c->set_rate(c->aux, ((const struct shim_rate *) body)->bps);
-        return 0;
     case SHIM_MIN_SHARE:
         c->set_min_share(c->aux,
                          ((const struct shim_min_share *) body)->share);

@@ -48,7 +48,6 @@ struct server_config {
     void *aux;
     void (*get_stats)(void *aux, struct shim_stats *);
     uint64_t (*get_rate)(void *aux);
-    void (*set_rate)(void *aux, uint64_t bps);
     void (*set_min_share)(void *aux, uint32_t share);
     void (*set_congestion)(void *aux, const struct shim_congestion *);
     uint64_t (*now)(void); /* Nanoseconds, the clock of the slots. */

@@ -7,7 +7,6 @@
  *    lease MS DEFAULT-DSCP
  *    slot SLOT LEVEL DSCP NAME [RANK]
  *    clear SLOT
- *    rate BITS-PER-SECOND
  *    guard MILLIONTHS
  *    stop            first step of a takeover
  *    leave           second step of a takeover
@@ -68,14 +67,6 @@ clear(struct shim_client *c, char *argv[])
 }
 
 static int
-rate(struct shim_client *c, char *argv[])
-{
-    struct shim_rate r = { .bps = strtoull(argv[0], NULL, 10) };
-
-    return ask(c, SHIM_RATE, &r, sizeof r);
-}
-
-static int
 guard(struct shim_client *c, char *argv[])
 {
     struct shim_min_share g = { .share = strtoul(argv[0], NULL, 10) };
@@ -115,7 +106,7 @@ main(int argc, char *argv[])
     } commands[] = {
         { "lease", 2, lease },      { "slot", 4, slot },
         { "slot", 5, ranked_slot }, { "clear", 1, clear },
-        { "rate", 1, rate },        { "guard", 1, guard },
+        { "guard", 1, guard },
         { "stop", 0, stop },        { "leave", 0, leave },
     };
     struct shim_client *c;

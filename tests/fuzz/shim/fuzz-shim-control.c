@@ -43,14 +43,6 @@ get_rate(void *aux)
 }
 
 static void
-set_rate(void *aux, uint64_t bps)
-{
-    (void) aux;
-    must(bps >= SHIM_MIN_RATE && bps <= SHIM_MAX_RATE);
-    rate = bps;
-}
-
-static void
 set_min_share(void *aux, uint32_t share)
 {
     (void) aux;
@@ -87,7 +79,7 @@ get_now(void)
 
 static struct server_config config = {
     .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
-    .set_rate = set_rate, .set_min_share = set_min_share,
+    .set_min_share = set_min_share,
     .set_congestion = set_congestion, .now = get_now,
     .get_connections = get_connections,
 };

@@ -53,13 +53,6 @@ get_rate(void *aux)
 }
 
 static void
-set_rate(void *aux, uint64_t bps)
-{
-    (void) aux;
-    t.rate = bps;
-}
-
-static void
 set_min_share(void *aux, uint32_t share)
 {
     (void) aux;
@@ -118,7 +111,7 @@ setup(void **state)
 {
     struct server_config config = {
         .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
-        .get_rate = get_rate, .set_rate = set_rate,
+        .get_rate = get_rate,
         .set_min_share = set_min_share,
         .set_congestion = set_congestion,
         .now = get_now, .get_ports = get_ports, .get_about = get_about,
@@ -205,7 +198,6 @@ tables_can_be_written_and_read(void **state)
                               .name = "a/b" };
     struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
     struct shim_control control = { .dscp = 50, .levels = 6 };
-    struct shim_rate rate = { .bps = 1000000 };
     static const struct shim_congestion congestion = { 900000, 300000, 1 };
     struct shim_min_share min_share = { .share = 20000 };
     struct shim_client *c = open_client();
@@ -226,7 +218,6 @@ tables_can_be_written_and_read(void **state)
                          NULL), 0);
     assert_int_equal(job_slots_control_dscp(t.slots), 50);
     assert_true(job_slots_level_dscps(t.slots) == (UINT64_C(1) << 50 | 6));
-    assert_int_equal(ask(c, SHIM_RATE, &rate, sizeof rate, NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_MIN_SHARE, &min_share, sizeof min_share, NULL,
                          NULL), 0);
     assert_int_equal(t.min_share, 20000);
@@ -238,7 +229,7 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(size, sizeof hello);
     memcpy(&hello, body, sizeof hello);
     assert_int_equal(hello.boot_id, 7);
-    assert_int_equal(hello.rate_bps, 1000000);
+    assert_int_equal(hello.rate_bps, 50000000);
     assert_int_equal(hello.mtu, 9000);
     assert_int_equal(hello.pid, getpid());
     assert_int_equal(hello.n_slots, 1);
@@ -310,7 +301,6 @@ static void
 bodies_are_checked(void **state)
 {
     static const struct shim_lease bad_lease = { .default_dscp = 64 };
-    static const struct shim_rate no_rate, huge_rate = { .bps = UINT64_MAX };
     static const struct shim_min_share
         much = { .share = SHIM_MIN_SHARE_UNIT + 1 },
         by_default = { .share = SHIM_MIN_SHARE_DEFAULT };
@@ -331,8 +321,6 @@ bodies_are_checked(void **state)
         { SHIM_LEASE, NULL, 0, EPROTO },
         { SHIM_LEASE, &bad_lease, sizeof bad_lease - 1, EPROTO },
         { SHIM_LEASE, &bad_lease, sizeof bad_lease, EINVAL },
-        { SHIM_RATE, &no_rate, sizeof no_rate, EINVAL },
-        { SHIM_RATE, &huge_rate, sizeof huge_rate, EINVAL },
         { SHIM_MIN_SHARE, &much, sizeof much, EINVAL },
         { SHIM_MIN_SHARE, &much, sizeof much - 1, EPROTO },
         { SHIM_MIN_SHARE, &by_default, sizeof by_default, 0 },
