@@ -4,52 +4,24 @@
 
 #include "agent/identify/sock-diag.h"
 
-#include <errno.h>
+#include <libmnl/libmnl.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "byte-order.h"
 #include "util.h"
 
-#define BUFFER_SIZE (64 * 1024)
 #define STATE_ESTABLISHED 1 /* The kernel's include/net/tcp_states.h. */
 
-/* Returns the fd or a negative errno value. */
-static int
-open_socket(void)
-{
-    static const struct timeval timeout = { .tv_usec = 500 * 1000 };
-    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-
-    if (fd < 0) {
-        return -errno;
-    }
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    return fd;
-}
-
-static int
-request_dump(int fd, uint8_t family)
-{
-    struct {
-        struct nlmsghdr nlh;
-        struct inet_diag_req_v2 req;
-    } msg = { .nlh = { .nlmsg_len = sizeof msg,
-                       .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-              .req = { .sdiag_family = family,
-                       .sdiag_protocol = IPPROTO_TCP,
-                       .idiag_ext = 1 << (INET_DIAG_INFO - 1),
-                       .idiag_states = 1 << STATE_ESTABLISHED } };
-
-    return send(fd, &msg, sizeof msg, 0) == sizeof msg ? 0 : errno;
-}
+struct dump {
+    size_t left; /* Connections. */
+    sock_diag_func *see;
+    void *aux;
+};
 
 static bool
 is_mapped(const __be32 a[4])
@@ -76,66 +48,74 @@ get_remote(uint8_t family, const struct inet_diag_sockid *id,
                              : memcmp(c->remote, loopback6, 16) != 0;
 }
 
-/* Stores what the message 'nlh' says in '*c'.  Returns false if that is
- * nothing. */
-static bool
-get_connection(const struct nlmsghdr *nlh, struct sock_diag_connection *c)
+static int
+see_connection(const struct nlmsghdr *nlh, void *dump_)
 {
-    const struct inet_diag_msg *msg = NLMSG_DATA(nlh);
-    const struct rtattr *a = (const struct rtattr *) (msg + 1);
-    int left = nlh->nlmsg_len - NLMSG_LENGTH(sizeof *msg);
+    const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+    struct sock_diag_connection c = { .size = 0 };
+    struct dump *dump = dump_;
+    const struct nlattr *attr;
 
-    if (nlh->nlmsg_type != SOCK_DIAG_BY_FAMILY || left < 0
-        || !get_remote(msg->idiag_family, &msg->id, c)) {
-        return false;
+    if (!dump->left) {
+        return MNL_CB_STOP;
     }
-    for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-        if (a->rta_type == INET_DIAG_INFO) {
-            c->size = MIN(sizeof c->info, RTA_PAYLOAD(a));
-            memcpy(&c->info, RTA_DATA(a), c->size);
-        }
-    }
-    return c->size > 0;
-}
-
-/* Reads the reply to request_dump(), up to '*leftp' connections. */
-static void
-read_reply(int fd, size_t *leftp, sock_diag_func *see, void *aux)
-{
-    char *buffer = xmalloc(BUFFER_SIZE);
-    const struct nlmsghdr *nlh;
-    bool more = true;
-    ssize_t n;
-
-    while (more && *leftp && (n = recv(fd, buffer, BUFFER_SIZE, 0)) > 0) {
-        nlh = (const struct nlmsghdr *) buffer;
-        for (; more && *leftp && NLMSG_OK(nlh, n); nlh = NLMSG_NEXT(nlh, n)) {
-            struct sock_diag_connection c = { .size = 0 };
-
-            more = nlh->nlmsg_type != NLMSG_DONE
-                   && nlh->nlmsg_type != NLMSG_ERROR;
-            if (get_connection(nlh, &c)) {
-                see(&c, aux);
-                --*leftp;
+    if (get_remote(msg->idiag_family, &msg->id, &c)) {
+        mnl_attr_for_each(attr, nlh, sizeof *msg)
+        {
+            if (mnl_attr_get_type(attr) == INET_DIAG_INFO) {
+                c.size = MIN(sizeof c.info, mnl_attr_get_payload_len(attr));
+                memcpy(&c.info, mnl_attr_get_payload(attr), c.size);
             }
         }
     }
-    free(buffer);
+    if (c.size) {
+        dump->see(&c, dump->aux);
+        dump->left--;
+    }
+    return MNL_CB_OK;
+}
+
+/* Dumps the connections of a family from 's', which is closed. */
+static void
+dump_family(struct mnl_socket *s, uint8_t family, struct dump *dump)
+{
+    static const struct timeval timeout = { .tv_usec = 500 * 1000 };
+    char buffer[MNL_SOCKET_DUMP_SIZE];
+    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buffer);
+    struct inet_diag_req_v2 *req =
+        mnl_nlmsg_put_extra_header(nlh, sizeof *req);
+    ssize_t n;
+
+    nlh->nlmsg_type = SOCK_DIAG_BY_FAMILY;
+    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    req->sdiag_family = family;
+    req->sdiag_protocol = IPPROTO_TCP;
+    req->idiag_ext = 1 << (INET_DIAG_INFO - 1);
+    req->idiag_states = 1 << STATE_ESTABLISHED;
+    setsockopt(mnl_socket_get_fd(s), SOL_SOCKET, SO_RCVTIMEO, &timeout,
+               sizeof timeout);
+    if (mnl_socket_sendto(s, nlh, nlh->nlmsg_len) >= 0) {
+        do {
+            n = mnl_socket_recvfrom(s, buffer, sizeof buffer);
+        } while (n > 0
+                 && mnl_cb_run(buffer, n, 0, 0, see_connection, dump)
+                        > MNL_CB_STOP);
+    }
+    mnl_socket_close(s);
 }
 
 void
 sock_diag_dump(size_t max, sock_diag_func *see, void *aux)
 {
     static const uint8_t families[] = { AF_INET, AF_INET6 };
+    struct dump dump = { .left = max, .see = see, .aux = aux };
 
     for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-        int fd = open_socket();
+        struct mnl_socket *s =
+            mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC);
 
-        if (fd >= 0 && !request_dump(fd, families[i])) {
-            read_reply(fd, &max, see, aux);
-        }
-        if (fd >= 0) {
-            close(fd);
+        if (s) {
+            dump_family(s, families[i], &dump);
         }
     }
 }

@@ -25,6 +25,7 @@
 #include "lab/cluster/spawn.h"
 #include "openvswitch/poll-loop.h"
 #include "reporting/report.h"
+#include "shim/ports/route-socket.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -41,13 +42,11 @@
  *
  * Main thread only. */
 
-struct queue_watch;
-
 #define BIN_BYTES 1000
 #define N_BINS 4096             /* The last one has all longer queues. */
 
 struct queue_watch {
-    struct mnl_socket *socket;  /* NULL without netlink. */
+    struct route_socket *rs;    /* NULL without netlink. */
     uint64_t samples[N_BINS];   /* By backlog, rounded up to BIN_BYTES. */
     uint64_t n;
 };
@@ -57,16 +56,9 @@ open_socket(void *qw_)
 {
     struct queue_watch *qw = qw_;
 
-    qw->socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-    if (qw->socket && mnl_socket_bind(qw->socket, 0, MNL_SOCKET_AUTOPID)) {
-        mnl_socket_close(qw->socket);
-        qw->socket = NULL;
-    }
-    return 0;
+    return route_socket_open(-1, &qw->rs);
 }
 
-/* Watches the queues in network namespace 'ns'.  Without netlink there will be
- * no samples. */
 static struct queue_watch *
 queue_watch_create(const char *ns)
 {
@@ -80,9 +72,7 @@ static void
 queue_watch_destroy(struct queue_watch *qw)
 {
     if (qw) {
-        if (qw->socket) {
-            mnl_socket_close(qw->socket);
-        }
+        route_socket_close(qw->rs);
         free(qw);
     }
 }
@@ -131,28 +121,16 @@ read_message(const struct nlmsghdr *nlh, void *qw_)
 static void
 queue_watch_sample(struct queue_watch *qw)
 {
-    char buffer[MNL_SOCKET_BUFFER_SIZE];
-    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buffer);
-    struct tcmsg *tc = mnl_nlmsg_put_extra_header(nlh, sizeof *tc);
-    ssize_t n;
+    const struct tcmsg tc = { .tcm_family = AF_UNSPEC };
 
-    if (!qw->socket) {
-        return;
+    if (qw->rs) {
+        struct nlmsghdr *nlh =
+            route_socket_begin_tc(qw->rs, RTM_GETQDISC, NLM_F_DUMP, &tc);
+
+        route_socket_transact(qw->rs, nlh, read_message, qw);
     }
-    nlh->nlmsg_type = RTM_GETQDISC;
-    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-    tc->tcm_family = AF_UNSPEC;
-    if (mnl_socket_sendto(qw->socket, nlh, nlh->nlmsg_len) < 0) {
-        return;
-    }
-    do {
-        n = mnl_socket_recvfrom(qw->socket, buffer, sizeof buffer);
-    } while (n > 0 && mnl_cb_run(buffer, n, 0, 0, read_message, qw)
-                      > MNL_CB_STOP);
 }
 
-/* Returns the quantile 'q', 0 to 1, of the samples, in bytes, rounded up to a
- * kilobyte; NAN without a sample. */
 static double
 queue_watch_quantile(const struct queue_watch *qw, double q)
 {
