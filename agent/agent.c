@@ -318,7 +318,7 @@ on_lease(const struct telemetry_lease *lease, void *a_)
 
     if (good) {
         report_set_window(&a->report, lease->report_ms, now);
-        pairs_want(&a->pairs, lease->pairs);
+        a->pairs.wanted = lease->pairs;
     } else {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
@@ -528,7 +528,7 @@ agent_destroy(struct agent *a)
         free(a->cgroup_root);
         telemetry_destroy(a->telemetry);
         wanted_uninit(&a->wanted);
-        report_uninit(&a->report);
+        free(a->report.host);
         host_facts_uninit(&a->facts);
         ovsdb_idl_loop_destroy(a->loop);
         free(a->loop);

@@ -18,12 +18,6 @@
 #define SAMPLE_MS 1000
 
 void
-pairs_want(struct pairs *pairs, bool wanted)
-{
-    pairs->wanted = wanted;
-}
-
-void
 pairs_add(struct job *job, const uint8_t address[16], uint64_t bytes)
 {
     size_t i = 0;

@@ -9,7 +9,7 @@
  * of a job go: only traffic between racks uses their uplinks.  The kernel's
  * program at the uplink counts them (identity.h).
  *
- *    pairs_want(&pairs, true);                 // By each lease.
+ *    pairs.wanted = true;                      // By each lease.
  *    if (pairs_sample(&pairs, registry, identity, actuator, now)) {
  *        ...job->remotes has changed...
  *    }
@@ -41,8 +41,6 @@ struct pairs {
     bool wanted;                /* By the last lease. */
     long long at;               /* time_msec() of the last sample. */
 };
-
-void pairs_want(struct pairs *, bool wanted);
 
 /* Returns true if it was time for a sample.  The identity has the bytes of
  * slots; the actuator has the slots of jobs. */

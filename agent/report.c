@@ -47,12 +47,6 @@ report_init(struct report *r, struct ovsdb_idl *idl, const char *host,
     ovsdb_idl_condition_destroy(&condition);
 }
 
-void
-report_uninit(struct report *r)
-{
-    free(r->host);
-}
-
 static const struct hostsrec_host_reported *
 own_row(const struct report *r, const struct ovsdb_idl *idl)
 {

@@ -41,7 +41,7 @@ struct report_facts {
 #define REPORT_MIN_MS 1000
 
 struct report {
-    char *host;
+    char *host;                 /* The caller frees it. */
     int64_t window;             /* In ms, 0 before the first one is
                                  * received. */
     long long next;             /* Earliest time of the next write. */
@@ -52,7 +52,6 @@ struct report {
 
 void report_init(struct report *, struct ovsdb_idl *, const char *host,
                  long long now);
-void report_uninit(struct report *);
 
 void report_set_window(struct report *, int64_t ms, long long now);
 bool report_is_due(struct report *, bool news, long long now);

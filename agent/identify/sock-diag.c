@@ -80,7 +80,7 @@ static void
 dump_family(struct mnl_socket *s, uint8_t family, struct dump *dump)
 {
     static const struct timeval timeout = { .tv_usec = 500 * 1000 };
-    char buffer[MNL_SOCKET_DUMP_SIZE];
+    char buffer[32768]; /* At least a message of the kernel. */
     struct nlmsghdr *nlh = mnl_nlmsg_put_header(buffer);
     struct inet_diag_req_v2 *req =
         mnl_nlmsg_put_extra_header(nlh, sizeof *req);

@@ -91,12 +91,6 @@ faults_create(const struct plan *plan, const struct cluster *cluster)
     return f;
 }
 
-void
-faults_destroy(struct faults *f)
-{
-    free(f);
-}
-
 static bool
 has_string(const cJSON *json, const char *member, const char *value)
 {

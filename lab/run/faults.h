@@ -22,7 +22,7 @@
  *        poll_block();
  *    }
  *    faults_finish(f, policy);         // Writes policy->ha.
- *    faults_destroy(f);
+ *    free(f);
  *
  * Main thread only. */
 
@@ -32,7 +32,6 @@ struct plan;
 struct report_policy;
 
 struct faults *faults_create(const struct plan *, const struct cluster *);
-void faults_destroy(struct faults *);
 
 void faults_run(struct faults *);
 void faults_wait(const struct faults *);

@@ -334,7 +334,7 @@ run_in_cluster(struct policy_run *pr)
     }
 
     sampler_destroy(pr->sampler);
-    faults_destroy(pr->faults);
+    free(pr->faults);
     stall_watch_destroy(pr->stalls);
     for (size_t i = 0; i < pr->n_runs; i++) {
         pr->runs[i]->class->destroy(pr->runs[i]);

@@ -199,14 +199,6 @@ downlink_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     }
 }
 
-/* The sender's shim has reported that 'flow' has nothing to send.  Data in
- * flight make it active again when they arrive. */
-void
-downlink_empty(struct cc_flow *flow)
-{
-    flow->in.quiet |= flow->in.active;
-}
-
 void
 downlink_waiting(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {

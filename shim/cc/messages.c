@@ -159,9 +159,11 @@ receive_flows(struct cc *cc, const struct shim_flow_key *udp,
         key.remote_port = is_grant ? g->receiver_port : g->sender_port;
         flow = cc_flows_find(cc->flows, &key);
         if (flow && is_grant) {
-            uplink_grant(cc, flow, g, now);
+            counter_add(&cc->grants_taken, 1);
+            uplink_hold(cc, flow, g->bps, now + g->ms * MS, now);
         } else if (flow && m->type == GRANT_EMPTY) {
-            downlink_empty(flow);
+            /* Data in flight make it active again when they arrive. */
+            flow->in.quiet |= flow->in.active;
         } else if (flow && m->type == GRANT_WAITING) {
             downlink_waiting(cc, flow, now);
         } else if (flow) {

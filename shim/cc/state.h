@@ -54,12 +54,10 @@ struct cc {
 };
 
 /* downlink.c.  Data of a flow, in a frame of 'length' bytes, or a report that
- * it has none to send, or that its data wait for a grant, have arrived; the
- * host sends a pure ACK, and gets the queue for it, 0 for none; the flow is
- * removed. */
+ * its data wait for a grant, have arrived; the host sends a pure ACK, and gets
+ * the queue for it, 0 for none; the flow is removed. */
 void downlink_data(struct cc *, struct cc_flow *, const struct segment *,
                    uint32_t length, uint64_t now);
-void downlink_empty(struct cc_flow *);
 void downlink_waiting(struct cc *, struct cc_flow *, uint64_t now);
 uint16_t downlink_ack(struct cc *, struct cc_flow *, const struct segment *,
                       uint32_t length);
@@ -67,13 +65,11 @@ void downlink_remove(struct cc *, struct cc_flow *);
 void downlink_poll(struct cc *, uint64_t now);
 
 /* uplink.c.  uplink_queue() returns the queue for data of a flow, 0 for none.
- * uplink_grant() handles a grant, uplink_hold() paces a flow until a time. */
+ * uplink_hold() paces a flow until a time. */
 uint16_t uplink_queue(struct cc *, struct cc_flow *, uint32_t length,
                       uint64_t now);
 void uplink_hold(struct cc *, struct cc_flow *, uint64_t bps, uint64_t until,
                  uint64_t now);
-void uplink_grant(struct cc *, struct cc_flow *, const struct grant *,
-                  uint64_t now);
 void uplink_remove(struct cc *, struct cc_flow *);
 void uplink_poll(struct cc *, uint64_t now);
 

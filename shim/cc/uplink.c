@@ -120,14 +120,6 @@ uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
     }
 }
 
-void
-uplink_grant(struct cc *cc, struct cc_flow *flow,
-             const struct grant *grant, uint64_t now)
-{
-    counter_add(&cc->grants_taken, 1);
-    uplink_hold(cc, flow, grant->bps, now + grant->ms * MS, now);
-}
-
 /* Replaces the queue of 'flow', whose job has changed. */
 static void
 change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
