@@ -21,6 +21,7 @@ cc_create(const struct cc_config *config)
     struct cc *cc = allocate(1, sizeof *cc);
 
     cc->config = *config;
+    cc->jobs = rank_queues_jobs(config->queues);
     cc->law = law;
     cc->gamma = law.gamma * UNIT;
     cc->beta = law.beta * UNIT;
@@ -171,7 +172,7 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
         cc_echo_sent(&flow->echo, o.ts_value, now);
     }
     if (!seg.payload && seg.flags == SEGMENT_ACK) {
-        v->queue = downlink_ack(cc, flow, &seg, frame->length);
+        v->queue = downlink_ack(cc, flow, &seg, frame->length, now);
     } else if (seg.payload) {
         host_data(cc, frame, &seg, flow, v, now);
     }

@@ -74,8 +74,8 @@
 #include "wire/shim-protocol.h"
 
 struct cc;
-struct egress;
 struct job_slots;
+struct rank_queues;
 struct verdict;
 
 #define CC_MAX_FLOWS 4096
@@ -104,15 +104,7 @@ struct cc_config {
     uint32_t max_flows;         /* Size of the table, 1 .. CC_MAX_FLOWS. */
     uint16_t control_ports[CC_MAX_CONTROL_PORTS];       /* 0: none. */
 
-    /* See loop/egress.h. */
-    struct egress *egress;
-    uint16_t (*flow_queue)(struct egress *, uint16_t slot);
-    void (*flow_free)(struct egress *, uint16_t queue);
-    void (*flow_rate)(struct egress *, uint16_t queue, uint64_t bps);
-    void (*flow_start)(struct egress *, uint16_t queue, uint32_t bytes);
-    bool (*flow_started)(const struct egress *, uint16_t queue);
-    bool (*flow_empty)(const struct egress *, uint16_t queue);
-    uint64_t (*flow_late)(const struct egress *, uint16_t queue);
+    struct rank_queues *queues; /* Of the uplink. */
 
     /* Sends a frame to the uplink, at the control level. */
     void (*send)(void *aux, const uint8_t *frame, size_t length);

@@ -82,7 +82,7 @@ downlink_remove(struct cc *cc, struct cc_flow *flow)
         in->active = false;
     }
     if (in->ack_queue) {
-        cc->config.flow_free(cc->config.egress, in->ack_queue);
+        job_queues_flow_free(cc->jobs, in->ack_queue);
         in->ack_queue = 0;
     }
 }
@@ -90,7 +90,7 @@ downlink_remove(struct cc *cc, struct cc_flow *flow)
 /* Paces the ACKs of 'flow', of 'length' bytes each, so that they trigger data
  * at the granted rate. */
 static void
-pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length)
+pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
     uint64_t per_ack = larger(in->per_ack, flow->mss), bps = 0, change;
@@ -101,7 +101,7 @@ pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length)
     change = bps > in->ack_bps ? bps - in->ack_bps : in->ack_bps - bps;
     if (change > in->ack_bps / 16 || (change && !bps)) {
         in->ack_bps = bps;
-        cc->config.flow_rate(cc->config.egress, in->ack_queue, bps);
+        rank_queues_flow_rate(cc->config.queues, now, in->ack_queue, bps);
     }
 }
 
@@ -110,7 +110,7 @@ pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length)
  * still be too fast, delayed ACKs make its round trip longer. */
 uint16_t
 downlink_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
-             uint32_t length)
+             uint32_t length, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
     uint32_t more = seg->ack - in->last_ack;
@@ -123,11 +123,11 @@ downlink_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
         return 0;
     }
     if (!in->ack_queue) {
-        in->ack_queue = cc->config.flow_queue(cc->config.egress, flow->slot);
+        in->ack_queue = job_queues_flow_new(cc->jobs, flow->slot);
         in->ack_bps = 0;
     }
     if (in->ack_queue) {
-        pace_acks(cc, flow, length);
+        pace_acks(cc, flow, length, now);
     }
     return in->ack_queue;
 }

@@ -18,6 +18,8 @@
 #include "shim/cc/flow.h"
 #include "shim/cc/remote-shim.h"
 #include "shim/cc/segment.h"
+#include "shim/queue/job-queue.h"
+#include "shim/queue/rank-queue.h"
 
 #define CC_STEP_NS 100000u      /* Minimum time between two divisions. */
 
@@ -30,6 +32,7 @@ struct cc_link {
 
 struct cc {
     struct cc_config config;
+    struct job_queues *jobs;    /* Of the config's queues. */
     struct cc_flows *flows;
     struct remote_shims remotes;
     struct cc_law law;
@@ -60,7 +63,7 @@ void downlink_data(struct cc *, struct cc_flow *, const struct segment *,
                    uint32_t length, uint64_t now);
 void downlink_waiting(struct cc *, struct cc_flow *, uint64_t now);
 uint16_t downlink_ack(struct cc *, struct cc_flow *, const struct segment *,
-                      uint32_t length);
+                      uint32_t length, uint64_t now);
 void downlink_remove(struct cc *, struct cc_flow *);
 void downlink_poll(struct cc *, uint64_t now);
 

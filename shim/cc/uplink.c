@@ -17,8 +17,6 @@
 
 #include "shim/cc/state.h"
 
-#include "shim/clock/counter.h"
-
 #define PAUSE_NS (30 * MS)      /* Time without data that ends a burst. */
 #define NEAR_NS (5 * MS)        /* Longest round trip to wait for a grant. */
 #define ANSWER_NS (20 * MS)     /* Longest wait for a grant. */
@@ -33,12 +31,12 @@
 #define NO_RATE UINT64_MAX      /* 'paced' of a queue that is starting. */
 
 static void
-set_pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
+set_pace(struct cc *cc, struct cc_flow *flow, uint64_t bps, uint64_t now)
 {
     flow->out.starting = false;
     if (bps != flow->out.paced) {
         flow->out.paced = bps;
-        cc->config.flow_rate(cc->config.egress, flow->out.queue, bps);
+        rank_queues_flow_rate(cc->config.queues, now, flow->out.queue, bps);
     }
 }
 
@@ -54,18 +52,18 @@ may_await_grant(struct cc_flow *flow)
 
 /* Limits 'flow' to the bytes that it may send before a grant. */
 static void
-start_burst(struct cc *cc, struct cc_flow *flow)
+start_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
     out->held_since = 0;
     if (!may_await_grant(flow)) {
-        set_pace(cc, flow, 0);
+        set_pace(cc, flow, 0, now);
         return;
     }
     out->starting = true;
     out->paced = NO_RATE;
-    cc->config.flow_start(cc->config.egress, out->queue, CC_SMALL_BYTES);
+    job_queues_flow_start(cc->jobs, now, out->queue, CC_SMALL_BYTES);
 }
 
 static void
@@ -73,7 +71,7 @@ add_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
-    out->queue = cc->config.flow_queue(cc->config.egress, flow->slot);
+    out->queue = job_queues_flow_new(cc->jobs, flow->slot);
     if (!out->queue) {
         return;
     }
@@ -94,7 +92,7 @@ uplink_remove(struct cc *cc, struct cc_flow *flow)
 
         cc->out.flows[out->position] = last;
         last->out.position = out->position;
-        cc->config.flow_free(cc->config.egress, out->queue);
+        job_queues_flow_free(cc->jobs, out->queue);
         out->queue = 0;
         out->starting = false;
     }
@@ -116,7 +114,7 @@ uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
         add_queue(cc, flow, now);
     }
     if (out->queue) {
-        set_pace(cc, flow, out->granted);
+        set_pace(cc, flow, out->granted, now);
     }
 }
 
@@ -134,9 +132,9 @@ change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
     out->last = last;
     if (out->has_grant) {
-        set_pace(cc, flow, out->granted);
+        set_pace(cc, flow, out->granted, now);
     } else {
-        start_burst(cc, flow);
+        start_burst(cc, flow, now);
     }
 }
 
@@ -150,16 +148,16 @@ begin_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
     out->burst_at = now;
     out->burst_bytes = 0;
     if (out->queue) {
-        start_burst(cc, flow);
+        start_burst(cc, flow, now);
     }
 }
 
 /* Returns true if 'flow' has sent its first bytes and waits for a grant. */
 static bool
-is_held(struct cc *cc, const struct cc_flow *flow)
+is_held(struct cc *cc, const struct cc_flow *flow, uint64_t now)
 {
     return (flow->out.starting
-            && cc->config.flow_started(cc->config.egress, flow->out.queue));
+            && job_queues_flow_started(cc->jobs, now, flow->out.queue));
 }
 
 /* 'flow' sends 'length' bytes without a grant.  At a low rate it remains a
@@ -170,7 +168,7 @@ send_ungranted(struct cc *cc, struct cc_flow *flow, uint32_t length,
 {
     struct cc_leaving *out = &flow->out;
 
-    if (now - out->burst_at > CC_SMALL_NS && !is_held(cc, flow)) {
+    if (now - out->burst_at > CC_SMALL_NS && !is_held(cc, flow, now)) {
         begin_burst(cc, flow, now);
     }
     out->burst_bytes += length;
@@ -178,7 +176,7 @@ send_ungranted(struct cc *cc, struct cc_flow *flow, uint32_t length,
         && may_await_grant(flow)) {
         add_queue(cc, flow, now);
         if (out->queue) {
-            start_burst(cc, flow);
+            start_burst(cc, flow, now);
         }
     }
 }
@@ -212,7 +210,7 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
-    if (!is_held(cc, flow)) {
+    if (!is_held(cc, flow, now)) {
         out->held_since = 0;
     } else if (!out->held_since) {
         out->held_since = now;
@@ -221,7 +219,7 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
         if (flow->remote) {
             flow->remote->silent = true;
         }
-        set_pace(cc, flow, 0);
+        set_pace(cc, flow, 0, now);
     }
 }
 
@@ -230,7 +228,7 @@ await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
 static bool
 take_waiting_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
-    bool due = (is_held(cc, flow) && now - flow->out.asked_at >= ASK_NS);
+    bool due = (is_held(cc, flow, now) && now - flow->out.asked_at >= ASK_NS);
 
     if (due) {
         flow->out.asked_at = now;
@@ -251,7 +249,7 @@ take_busy_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
         || now - out->busy_sent_at < ASK_NS) {
         return false;
     }
-    late = cc->config.flow_late(cc->config.egress, out->queue);
+    late = job_queues_flow_late(cc->jobs, now, out->queue);
     if (late <= LATE_NS || (double) late * out->granted / 8 / NS_PER_S
                            < cc->config.mtu) {
         return false;
@@ -269,8 +267,7 @@ take_empty_report(struct cc *cc, struct cc_flow *flow, uint64_t now)
     struct cc_leaving *out = &flow->out;
     uint64_t rtt = round_trip(flow);
 
-    if (!out->has_grant
-        || !cc->config.flow_empty(cc->config.egress, out->queue)) {
+    if (!out->has_grant || !job_queues_flow_empty(cc->jobs, out->queue)) {
         out->empty_since = 0;
     } else if (!out->empty_since) {
         out->empty_since = now;

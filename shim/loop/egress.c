@@ -185,40 +185,10 @@ egress_flow_queue(struct egress *e, uint16_t slot)
     return job_queues_flow_new(e->jobs, slot);
 }
 
-void
-egress_flow_free(struct egress *e, uint16_t queue)
+struct rank_queues *
+egress_queues(struct egress *e)
 {
-    job_queues_flow_free(e->jobs, queue);
-}
-
-void
-egress_flow_rate(struct egress *e, uint16_t queue, uint64_t bps)
-{
-    rank_queues_flow_rate(e->queues, e->now, queue, bps);
-}
-
-void
-egress_flow_start(struct egress *e, uint16_t queue, uint32_t bytes)
-{
-    job_queues_flow_start(e->jobs, e->now, queue, bytes);
-}
-
-bool
-egress_flow_started(const struct egress *e, uint16_t queue)
-{
-    return job_queues_flow_started(e->jobs, e->now, queue);
-}
-
-bool
-egress_flow_empty(const struct egress *e, uint16_t queue)
-{
-    return job_queues_flow_empty(e->jobs, queue);
-}
-
-uint64_t
-egress_flow_late(const struct egress *e, uint16_t queue)
-{
-    return job_queues_flow_late(e->jobs, e->now, queue);
+    return e->queues;
 }
 
 void

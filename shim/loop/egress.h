@@ -30,9 +30,7 @@
  * does not delay other flows of its job:
  *
  *    verdict.queue = egress_flow_queue(e, verdict.slot);
- *    egress_flow_rate(e, verdict.queue, 30000000);
- *    ...
- *    egress_flow_free(e, verdict.queue);
+ *    rank_queues_flow_rate(egress_queues(e), now, verdict.queue, 30000000);
  *
  * Pushed frames belong to the egress; port and slots stay the caller's.  One
  * thread pushes and sends; the control thread sets and reads.  Nothing is
@@ -46,6 +44,7 @@
 struct egress;
 struct job_slots;
 struct port;
+struct rank_queues;
 struct rte_mbuf;
 struct tap;
 struct verdict;
@@ -73,27 +72,12 @@ bool egress_send(struct egress *, uint64_t now);
 uint64_t egress_until_due(const struct egress *, uint64_t now);
 bool egress_is_empty(const struct egress *);
 
-/* The forwarding thread: separate queues for flows of job slot 'slot'.
- * egress_flow_queue() returns 0, the job's common queue, if none is free; the
- * other functions need a queue.
- * Packets in a freed queue still leave.  A rate of 0 is unpaced.  A flow sends
- * two frames at once, or one if its rate is below a quarter of the uplink's,
- * because many such flows may meet at a switch. */
+/* The forwarding thread: a queue for a flow of job slot 'slot', or 0, the
+ * job's common queue, if none is free. */
 uint16_t egress_flow_queue(struct egress *, uint16_t slot);
-void egress_flow_free(struct egress *, uint16_t queue);
-void egress_flow_rate(struct egress *, uint16_t queue, uint64_t bps);
 
-/* The forwarding thread: lets 'bytes' of the queue leave unpaced, and few more
- * before egress_flow_rate().  egress_flow_started() returns true if they have
- * left and the queue has more. */
-void egress_flow_start(struct egress *, uint16_t queue, uint32_t bytes);
-bool egress_flow_started(const struct egress *, uint16_t queue);
-
-bool egress_flow_empty(const struct egress *, uint16_t queue);
-
-/* The forwarding thread: returns for how many nanoseconds a paced queue has
- * waited for the uplink, although its rate allows it to send a whole burst. */
-uint64_t egress_flow_late(const struct egress *, uint16_t queue);
+/* The forwarding thread: all queues. */
+struct rank_queues *egress_queues(struct egress *);
 
 /* The control thread. */
 void egress_set_rate(struct egress *, uint64_t bps);

@@ -74,14 +74,7 @@ create_cc(struct forward *f)
 {
     struct cc_config config = *f->config.cc;
 
-    config.egress = f->egress;
-    config.flow_queue = egress_flow_queue;
-    config.flow_free = egress_flow_free;
-    config.flow_rate = egress_flow_rate;
-    config.flow_start = egress_flow_start;
-    config.flow_started = egress_flow_started;
-    config.flow_empty = egress_flow_empty;
-    config.flow_late = egress_flow_late;
+    config.queues = egress_queues(f->egress);
     config.send = send_message;
     config.aux = f;
     return cc_create(&config);

@@ -59,7 +59,7 @@ struct forward_config {
     const struct prefix_list *tunnels;  /* See struct classifier; must outlive
                                          * the object. */
     const struct cc_config *cc; /* Congestion control, NULL for none; its
-                                 * callbacks are set here. */
+                                 * queues and callback are set here. */
     unsigned int n_lanes;       /* Up to LANES_MAX; 0 is 1. */
 };
 

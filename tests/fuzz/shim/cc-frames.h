@@ -3,7 +3,8 @@
 #ifndef FUZZ_CC_FRAMES_H
 #define FUZZ_CC_FRAMES_H 1
 
-/* Congestion control without an egress, with arbitrary frames. */
+/* Congestion control without the uplink's queues, which are replaced here, with
+ * arbitrary frames. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +16,8 @@
 #include "shim/cc/hello.h"
 #include "shim/classify/classify.h"
 #include "shim/classify/job-slot.h"
+#include "shim/queue/job-queue.h"
+#include "shim/queue/rank-queue.h"
 #include "tests/fuzz/must.h"
 
 #define LINK UINT64_C(100000000)
@@ -23,10 +26,16 @@
 
 static bool used[N_QUEUES], starts[N_QUEUES];
 
-static inline uint16_t
-flow_queue(struct egress *egress, uint16_t slot)
+struct job_queues *
+rank_queues_jobs(struct rank_queues *rq)
 {
-    (void) egress;
+    return (struct job_queues *) rq;
+}
+
+uint16_t
+job_queues_flow_new(struct job_queues *jq, uint16_t slot)
+{
+    (void) jq;
     (void) slot;
     for (uint16_t i = 1; i < N_QUEUES; i++) {
         if (!used[i]) {
@@ -37,52 +46,59 @@ flow_queue(struct egress *egress, uint16_t slot)
     return 0;
 }
 
-static inline void
-flow_free(struct egress *egress, uint16_t queue)
+void
+job_queues_flow_free(struct job_queues *jq, uint16_t queue)
 {
-    (void) egress;
+    (void) jq;
     must(queue && queue < N_QUEUES && used[queue]);
     used[queue] = false;
 }
 
-static inline void
-flow_rate(struct egress *egress, uint16_t queue, uint64_t bps)
+void
+rank_queues_flow_rate(struct rank_queues *rq, uint64_t now, uint16_t queue,
+                      uint64_t bps)
 {
-    (void) egress;
+    (void) rq;
+    (void) now;
     (void) bps;
     must(queue && queue < N_QUEUES && used[queue]);
     starts[queue] = false;
 }
 
-static inline void
-flow_start(struct egress *egress, uint16_t queue, uint32_t bytes)
+void
+job_queues_flow_start(struct job_queues *jq, uint64_t now, uint16_t queue,
+                      uint32_t bytes)
 {
-    (void) egress;
+    (void) jq;
+    (void) now;
     must(bytes && queue && queue < N_QUEUES && used[queue]);
     starts[queue] = true;
 }
 
 /* The first bytes of a burst have always left. */
-static inline bool
-flow_started(const struct egress *egress, uint16_t queue)
+bool
+job_queues_flow_started(const struct job_queues *jq, uint64_t now,
+                        uint16_t queue)
 {
-    (void) egress;
+    (void) jq;
+    (void) now;
     must(queue && queue < N_QUEUES && used[queue]);
     return starts[queue];
 }
 
-static inline bool
-flow_empty(const struct egress *egress, uint16_t queue)
+bool
+job_queues_flow_empty(const struct job_queues *jq, uint16_t queue)
 {
-    (void) egress;
+    (void) jq;
     must(queue && queue < N_QUEUES && used[queue]);
     return true;
 }
 
-static inline uint64_t
-flow_late(const struct egress *egress, uint16_t queue)
+uint64_t
+job_queues_flow_late(const struct job_queues *jq, uint64_t now, uint16_t queue)
 {
-    (void) egress;
+    (void) jq;
+    (void) now;
     must(queue && queue < N_QUEUES && used[queue]);
     return queue % 2 * 10000000;
 }
@@ -126,10 +142,6 @@ create_cc(const struct job_slots *slots)
         .slots = slots, .downlink_bps = LINK, .seed = 1, .mtu = 1500,
         .max_flows = 8,
         .control_ports = { 7000 },
-        .flow_queue = flow_queue, .flow_free = flow_free,
-        .flow_rate = flow_rate, .flow_start = flow_start,
-        .flow_started = flow_started, .flow_empty = flow_empty,
-        .flow_late = flow_late,
         .send = send_message,
     };
     struct cc *cc = cc_create(&config);

@@ -11,9 +11,18 @@
 #include <cmocka.h>
 
 #include "shim/cc/takeover-state.h"
+#include "shim/queue/job-queue.h"
+#include "shim/queue/rank-queue.h"
 
-static uint16_t
-flow_queue(struct egress *side_, uint16_t slot)
+/* In place of the uplink's queues. */
+struct job_queues *
+rank_queues_jobs(struct rank_queues *side)
+{
+    return (struct job_queues *) side;
+}
+
+uint16_t
+job_queues_flow_new(struct job_queues *side_, uint16_t slot)
 {
     struct side *side = (struct side *) side_;
 
@@ -30,8 +39,8 @@ flow_queue(struct egress *side_, uint16_t slot)
     return 0;
 }
 
-static void
-flow_free(struct egress *side_, uint16_t queue)
+void
+job_queues_flow_free(struct job_queues *side_, uint16_t queue)
 {
     struct side *side = (struct side *) side_;
 
@@ -39,38 +48,44 @@ flow_free(struct egress *side_, uint16_t queue)
     side->queue_used[queue] = false;
 }
 
-static void
-flow_rate(struct egress *side_, uint16_t queue, uint64_t bps)
+void
+rank_queues_flow_rate(struct rank_queues *side_, uint64_t now, uint16_t queue,
+                      uint64_t bps)
 {
     struct side *side = (struct side *) side_;
 
+    (void) now;
     assert_true(side->queue_used[queue]);
     side->rate[queue] = bps;
     side->start[queue] = 0;
 }
 
-static void
-flow_start(struct egress *side_, uint16_t queue, uint32_t bytes)
+void
+job_queues_flow_start(struct job_queues *side_, uint64_t now, uint16_t queue,
+                      uint32_t bytes)
 {
     struct side *side = (struct side *) side_;
 
+    (void) now;
     assert_true(side->queue_used[queue]);
     side->start[queue] = bytes;
     side->sent[queue] = 0;
     side->n_starts++;
 }
 
-static bool
-flow_started(const struct egress *side_, uint16_t queue)
+bool
+job_queues_flow_started(const struct job_queues *side_, uint64_t now,
+                        uint16_t queue)
 {
     const struct side *side = (const struct side *) side_;
 
+    (void) now;
     assert_true(side->queue_used[queue]);
     return side->start[queue] && side->sent[queue] > side->start[queue];
 }
 
-static bool
-flow_empty(const struct egress *side_, uint16_t queue)
+bool
+job_queues_flow_empty(const struct job_queues *side_, uint16_t queue)
 {
     const struct side *side = (const struct side *) side_;
 
@@ -78,11 +93,13 @@ flow_empty(const struct egress *side_, uint16_t queue)
     return !side->backlog[queue];
 }
 
-static uint64_t
-flow_late(const struct egress *side_, uint16_t queue)
+uint64_t
+job_queues_flow_late(const struct job_queues *side_, uint64_t now,
+                     uint16_t queue)
 {
     const struct side *side = (const struct side *) side_;
 
+    (void) now;
     assert_true(side->queue_used[queue]);
     return side->late[queue];
 }
@@ -117,15 +134,8 @@ start_cc(struct side *side, uint64_t seed)
         .mtu = 1500,
         .max_flows = 64,
         .control_ports = { 7000 },
-        .egress = (struct egress *) side,
+        .queues = (struct rank_queues *) side,
         .aux = side,
-        .flow_queue = flow_queue,
-        .flow_free = flow_free,
-        .flow_rate = flow_rate,
-        .flow_start = flow_start,
-        .flow_started = flow_started,
-        .flow_empty = flow_empty,
-        .flow_late = flow_late,
         .send = send_message,
     };
 

@@ -20,6 +20,8 @@
 #include "shim/classify/tag.h"
 #include "shim/loop/egress.h"
 #include "shim/ports/port.h"
+#include "shim/queue/job-queue.h"
+#include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MTU 1500
@@ -293,7 +295,7 @@ frames_of_a_flow_do_not_overtake(void **state)
     (void) state;
     set_up(&f, UINT64_C(100000000));
     queue = egress_flow_queue(f.e, 3);
-    egress_flow_rate(f.e, queue, 1000000);
+    rank_queues_flow_rate(egress_queues(f.e), f.now, queue, 1000000);
     v = verdict_of(&f, 3);
     v.queue = queue;
     for (int i = 0; i < 2; i++) {
@@ -310,7 +312,7 @@ frames_of_a_flow_do_not_overtake(void **state)
     expect_sent(&f, (const uint16_t[]) { 7 }, 1);
 
     /* ...until it is due, or its flow has its queue no longer. */
-    egress_flow_free(f.e, queue);
+    job_queues_flow_free(rank_queues_jobs(egress_queues(f.e)), queue);
     f.now += 1000000;
     push_slots(&f, (const uint16_t[]) { 3 }, 1);
     assert_int_equal(f.port.n_held, 0);
@@ -336,7 +338,7 @@ many_slow_flows_do_not_meet_in_pairs(void **state)
         set_up(&f, UINT64_C(100000000));
         v = verdict_of(&f, 3);
         v.queue = egress_flow_queue(f.e, 3);
-        egress_flow_rate(f.e, v.queue, paces[i].bps);
+        rank_queues_flow_rate(egress_queues(f.e), f.now, v.queue, paces[i].bps);
         for (int k = 0; k < 4; k++) {
             egress_push(f.e, frame_of(&f, 3, FULL), &v);
         }
@@ -579,7 +581,7 @@ every_frame_is_sent_or_counted_as_dropped(void **state)
         f.port.limit = round & 4 ? LIMIT : FULL;
         for (int i = 4; round & 8 && i < N_SLOTS; i += 3) {
             queues[i] = egress_flow_queue(f.e, i);
-            egress_flow_rate(f.e, queues[i], rate / i);
+            rank_queues_flow_rate(egress_queues(f.e), f.now, queues[i], rate / i);
         }
         for (int i = 0; i < 3000; i++) {
             f.now += random() % 3000;
