@@ -276,10 +276,8 @@ get_stats(const struct server_config *c, struct shim_stats *stats)
 
         if (job_slots_stats(c->slots, i, now, slot)) {
             stats->n_slot_stats++;
-            if (c->bursts) {
-                bursts_get(c->bursts, i, BURSTS_TX, now, &slot->tx_bursts);
-                bursts_get(c->bursts, i, BURSTS_RX, now, &slot->rx_bursts);
-            }
+            bursts_get(c->bursts, i, BURSTS_TX, now, &slot->tx_bursts);
+            bursts_get(c->bursts, i, BURSTS_RX, now, &slot->rx_bursts);
         }
     }
     return sizeof *stats + stats->n_slot_stats * sizeof *slots;
@@ -290,14 +288,12 @@ get_bins(const struct server_config *c, const struct shim_bins_since *since,
          struct shim_bins *head)
 {
     struct shim_bin *bins = (struct shim_bin *) (head + 1);
-    size_t n = 0;
+    size_t n;
 
     memset(head, 0, sizeof *head);
     head->slot = since->slot;
-    if (c->bursts) {
-        n = bursts_bins(c->bursts, since->slot, c->now(), since->since,
-                        &head->first, bins);
-    }
+    n = bursts_bins(c->bursts, since->slot, c->now(), since->since,
+                    &head->first, bins);
     return sizeof *head + n * sizeof *bins;
 }
 
@@ -305,21 +301,8 @@ static size_t
 get_ports(const struct server_config *c, struct shim_ports *ports)
 {
     memset(ports, 0, sizeof *ports);
-    if (c->get_ports) {
-        c->get_ports(c->aux, ports);
-    }
+    c->get_ports(c->aux, ports);
     return sizeof *ports;
-}
-
-static int
-get_about(const struct server_config *c, char *text, size_t *size)
-{
-    if (!c->get_about) {
-        return EOPNOTSUPP;
-    }
-    c->get_about(c->aux, text, SHIM_MAX_ABOUT);
-    *size = strlen(text);
-    return 0;
 }
 
 /* Resets the bursts of 'slot' if it is free: they are the previous job's. */
@@ -328,7 +311,7 @@ reset_bursts(const struct server_config *c, uint16_t slot)
 {
     struct shim_slot old;
 
-    if (c->bursts && !job_slots_get(c->slots, slot, &old)) {
+    if (!job_slots_get(c->slots, slot, &old)) {
         bursts_reset(c->bursts, slot);
     }
 }
@@ -363,9 +346,6 @@ take_over(const struct server_config *c, const struct shim_take_over *request,
 {
     int status;
 
-    if (!c->take_over) {
-        return EOPNOTSUPP;
-    }
     memset(state, 0, sizeof *state);
     status = c->take_over(c->aux, request->step, state);
     state->default_dscp = job_slots_treatment(c->slots, 0, false).dscp;
@@ -379,9 +359,7 @@ take_over(const struct server_config *c, const struct shim_take_over *request,
 static int
 get_connections(const struct server_config *c, void *reply, size_t *reply_size)
 {
-    int error = (c->get_connections
-                 ? c->get_connections(c->aux, reply, reply_size)
-                 : EOPNOTSUPP);
+    int error = c->get_connections(c->aux, reply, reply_size);
 
     if (error) {
         *reply_size = 0;
@@ -405,9 +383,6 @@ begin_capture(struct server *s, struct client *c)
 {
     struct client *other = find_capturer(s);
 
-    if (!s->config.tap) {
-        return EOPNOTSUPP;
-    }
     if (other && other != c) {
         return EBUSY;
     }
@@ -442,7 +417,9 @@ execute(struct server *s, struct client *client, uint16_t type, size_t size,
         *reply_size = get_ports(c, s->reply);
         return 0;
     case SHIM_ABOUT:
-        return get_about(c, s->reply, reply_size);
+        c->get_about(c->aux, s->reply, SHIM_MAX_ABOUT);
+        *reply_size = strlen(s->reply);
+        return 0;
     case SHIM_BINS:
         *reply_size = get_bins(c, body, s->reply);
         return 0;

@@ -38,8 +38,8 @@ struct tap;
 
 struct server_config {
     struct job_slots *slots;
-    struct bursts *bursts;      /* NULL: bursts are not measured. */
-    struct tap *tap;            /* NULL: captures are not supported. */
+    struct bursts *bursts;
+    struct tap *tap;
     uint64_t boot_id;
     uint32_t mtu;
 
@@ -52,16 +52,15 @@ struct server_config {
     void (*set_congestion)(void *aux, const struct shim_congestion *);
     uint64_t (*now)(void); /* Nanoseconds, the clock of the slots. */
 
-    /* Optional.  take_over() executes a step of struct shim_take_over, returns
-     * 0 or a positive errno, and fills in the state that is not in the
-     * slots. */
+    /* take_over() executes a step of struct shim_take_over, returns 0 or a
+     * positive errno, and fills in the state that is not in the slots. */
     void (*get_ports)(void *aux, struct shim_ports *);
     int (*take_over)(void *aux, uint32_t step, struct shim_state *);
 
-    /* Optional.  Writes the null-terminated reply to SHIM_ABOUT. */
+    /* Writes the null-terminated reply to SHIM_ABOUT. */
     void (*get_about)(void *aux, char *text, size_t size);
 
-    /* Optional.  Stores the body of the reply to SHIM_CONNECTIONS, for which
+    /* Stores the body of the reply to SHIM_CONNECTIONS, for which
      * any message has space, and its size.  Returns 0 or a positive errno. */
     int (*get_connections)(void *aux, void *body, size_t *size);
 

@@ -77,10 +77,33 @@ get_now(void)
     return 1000000000;
 }
 
+static void
+get_ports(void *aux, struct shim_ports *ports)
+{
+    (void) aux;
+    ports->polls++;
+}
+
+static void
+get_about(void *aux, char *text, size_t size)
+{
+    (void) aux;
+    memset(text, 0, size);
+}
+
+static int
+take_over(void *aux, uint32_t step, struct shim_state *state)
+{
+    (void) aux;
+    state->rate_bps = rate;
+    return step == SHIM_STEP_STOP ? 0 : EBUSY;
+}
+
 static struct server_config config = {
     .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
     .set_min_share = set_min_share,
     .set_congestion = set_congestion, .now = get_now,
+    .get_ports = get_ports, .get_about = get_about, .take_over = take_over,
     .get_connections = get_connections,
 };
 
