@@ -14,7 +14,6 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
-#include <rte_telemetry.h>
 
 #include "base/memory.h"
 #include "base/service-notify.h"
@@ -387,40 +386,6 @@ control_thread(void *s_)
     return NULL;
 }
 
-/* For DPDK's telemetry. */
-static struct shim *telemetry_shim;
-
-static int
-telemetry_stats(const char *command, const char *params,
-                struct rte_tel_data *data)
-{
-    struct shim_stats stats = { .boot_id = 0 };
-    const struct {
-        const char *name;
-        const uint64_t *value;
-    } rows[] = {
-        { "tx_packets", &stats.tx_packets },
-        { "tx_bytes", &stats.tx_bytes },
-        { "rx_packets", &stats.rx_packets },
-        { "rx_bytes", &stats.rx_bytes },
-        { "tx_ip_bytes", &stats.tx_ip_bytes },
-        { "tx_default_bytes", &stats.tx_default_bytes },
-        { "queue_dropped", &stats.queue_dropped },
-        { "queued_bytes", &stats.queued_bytes },
-        { "busy_ns", &stats.busy_ns },
-        { "untagged", &stats.untagged },
-    };
-
-    (void) command;
-    (void) params;
-    get_stats(telemetry_shim, &stats);
-    rte_tel_data_start_dict(data);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        rte_tel_data_add_dict_u64(data, rows[i].name, *rows[i].value);
-    }
-    return 0;
-}
-
 /* Ends the kernel bypass: waits at most 'wait' ns for the agent to write the
  * slot table, discards the frames received so far, then removes the bypass.  A
  * frame that arrives between the last two steps is forwarded twice. */
@@ -480,9 +445,6 @@ shim_run(struct shim *s)
     if (error) {
         return duplicate(strerror(error));
     }
-    telemetry_shim = s;
-    rte_telemetry_register_cmd("/stagecoach/stats", telemetry_stats,
-                               "The shim's counters. No parameters.");
     shim_log(s, "forwards between %s and %s", port_iface(s->host),
              port_iface(s->uplink));
     end_bypass(s, SLOTS_NS);
