@@ -20,7 +20,6 @@
 
 #include "shim/capture/file.h"
 #include "shim/capture/pcapng.h"
-#include "shim/capture/profile.h"
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
@@ -151,14 +150,6 @@ creates_a_pcapng(void)
 }
 
 static bool
-reads_a_profile(void)
-{
-    struct profile *p;
-
-    return profile_read(in, &p) || p;
-}
-
-static bool
 reports_a_bad_socket(void)
 {
     const struct server_config config = { .publish_later = false };
@@ -241,7 +232,6 @@ no_failed_allocation_reads_as_success(void **state)
         { "reports a missing capture", reports_a_missing_capture },
         { "creates a capture", creates_a_capture },
         { "creates a pcapng", creates_a_pcapng },
-        { "reads a profile", reads_a_profile },
         { "reports a bad socket", reports_a_bad_socket },
         { "reports a bad port", reports_a_bad_port },
         { "reports a bad option", reports_a_bad_option },
