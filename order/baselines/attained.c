@@ -74,7 +74,7 @@ order_compute_dclas(const struct order_options *options,
     sort_by_key(op, options, dclas_key, order);
     order_result_set_order(result, order);
     order_result_set_levels(options, op, result);
-    order_result_estimate(op, ONE_PORT_SHARE, result);
+    order_result_estimate_shared(op, result);
     for (size_t i = 0; i < op->n_stages; i++) {
         dclas_queue(&op->stages[i], options, &result->sent_limit[i]);
     }

@@ -135,7 +135,7 @@ compute_boosted(const struct order_options *options, double boost,
     }
     order_compute_stage(options, &boosted, result);
     sort_without_demands(&boosted, result);
-    order_result_estimate(op, ONE_PORT_RANK, result);
+    order_result_estimate(op, result);
     scratch_free(op->scratch, boosted.stages);
 }
 

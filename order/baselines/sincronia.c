@@ -3,9 +3,7 @@
 /* The order of Sincronia (Agarwal et al., SIGCOMM 2018).
  *
  * Bottleneck, select, scale, iterate (BSSI) is the plain permutation; see
- * permute.c.  If some coflows are released later, the one with the latest
- * release goes last if that is late compared with the busiest port (their
- * Algorithm 3, after Ahmadi et al.).
+ * permute.c.
  *
  * Sincronia orders at the beginning of an epoch.  Coflows that arrive during
  * an epoch are orphans.  They go after all others, by bottleneck relative to
@@ -14,7 +12,7 @@
 #include "order/baselines/baselines.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdbool.h>
 
 #include "order/primal-dual/primal-dual.h"
 #include "order/problem/options.h"
@@ -22,170 +20,6 @@
 #include "order/problem/scratch.h"
 #include "order/problem/sort.h"
 #include "order/result/result.h"
-
-/* The latest release goes last if it is after this share of the busiest port's
- * load. */
-#define RELEASE_SHARE 0.5
-
-struct bssi {
-    const struct order_problem *op;
-    int *remaining;             /* Unplaced stages, by id. */
-    size_t n_remaining;
-    double *weight;             /* Remaining weight of each stage. */
-    double *load;               /* For each port: seconds of the unplaced
-                                 * stages. */
-};
-
-static void
-bssi_init(struct bssi *bssi, const struct order_problem *op)
-{
-    bssi->op = op;
-    bssi->remaining = scratch_alloc(op->scratch, op->n_stages,
-                                   sizeof *bssi->remaining);
-    bssi->n_remaining = op->n_stages;
-    bssi->weight = scratch_alloc(op->scratch, op->n_stages,
-                                sizeof *bssi->weight);
-    bssi->load = scratch_alloc(op->scratch, op->n_ports, sizeof *bssi->load);
-    memcpy(bssi->remaining, op->by_id, op->n_stages * sizeof *bssi->remaining);
-    for (size_t i = 0; i < op->n_stages; i++) {
-        bssi->weight[i] = op->stages[i].weight;
-    }
-}
-
-static void
-bssi_uninit(struct bssi *bssi)
-{
-    struct scratch *scratch = bssi->op->scratch;
-
-    scratch_free(scratch, bssi->load);
-    scratch_free(scratch, bssi->weight);
-    scratch_free(scratch, bssi->remaining);
-}
-
-/* Returns the port with the largest load of unplaced stages, or -1 without a
- * load. */
-static int
-busiest_port(struct bssi *bssi)
-{
-    int busiest = -1;
-
-    for (int p = 0; p < bssi->op->n_ports; p++) {
-        bssi->load[p] = 0;
-    }
-    for (size_t i = 0; i < bssi->n_remaining; i++) {
-        const struct order_stage *stage
-            = &bssi->op->stages[bssi->remaining[i]];
-
-        for (size_t j = 0; j < stage->n_demands; j++) {
-            bssi->load[stage->demands[j].port] += stage->demands[j].seconds;
-        }
-    }
-    for (int p = 0; p < bssi->op->n_ports; p++) {
-        if (bssi->load[p] > (busiest < 0 ? 0 : bssi->load[busiest])) {
-            busiest = p;
-        }
-    }
-    return busiest;
-}
-
-static double
-seconds_on(const struct order_stage *stage, int port)
-{
-    for (size_t i = 0; i < stage->n_demands; i++) {
-        if (stage->demands[i].port == port) {
-            return stage->demands[i].seconds;
-        }
-    }
-    return 0;
-}
-
-/* Returns the index in 'remaining' of the stage with the latest release, of
- * equals the youngest. */
-static size_t
-find_latest(const struct bssi *bssi)
-{
-    const struct order_stage *stages = bssi->op->stages;
-    size_t latest = 0;
-
-    for (size_t i = 1; i < bssi->n_remaining; i++) {
-        if (stages[bssi->remaining[i]].release
-            >= stages[bssi->remaining[latest]].release) {
-            latest = i;
-        }
-    }
-    return latest;
-}
-
-/* Returns the index in 'remaining' of the stage with the least weight per
- * second of 'port', of equals the largest, then the youngest.  Charges all
- * remaining stages the same price. */
-static size_t
-select_and_scale(struct bssi *bssi, int port)
-{
-    const struct order_stage *stages = bssi->op->stages;
-    double least = INFINITY, largest = 0;
-    size_t cheapest = 0;
-
-    for (size_t i = 0; i < bssi->n_remaining; i++) {
-        int s = bssi->remaining[i];
-        double seconds = seconds_on(&stages[s], port);
-        double price = seconds > 0 ? bssi->weight[s] / seconds : INFINITY;
-
-        if (price < least || (price == least && seconds >= largest)) {
-            least = price;
-            largest = seconds;
-            cheapest = i;
-        }
-    }
-    for (size_t i = 0; i < bssi->n_remaining; i++) {
-        double *weight = &bssi->weight[bssi->remaining[i]];
-        double paid = least * seconds_on(&stages[bssi->remaining[i]], port);
-
-        *weight = fmax(*weight - paid, 0);
-    }
-    return cheapest;
-}
-
-static size_t
-choose_last(struct bssi *bssi)
-{
-    int port = busiest_port(bssi);
-    size_t latest = find_latest(bssi);
-    double release = bssi->op->stages[bssi->remaining[latest]].release;
-
-    if (port < 0 || release > RELEASE_SHARE * bssi->load[port]) {
-        return latest;
-    }
-    return select_and_scale(bssi, port);
-}
-
-static void
-bssi_with_releases(const struct order_problem *op, int *order)
-{
-    struct bssi bssi;
-
-    bssi_init(&bssi, op);
-    for (size_t k = op->n_stages; k-- > 0; ) {
-        size_t last = choose_last(&bssi);
-
-        order[k] = bssi.remaining[last];
-        bssi.n_remaining--;
-        for (size_t i = last; i < bssi.n_remaining; i++) {
-            bssi.remaining[i] = bssi.remaining[i + 1];
-        }
-    }
-    bssi_uninit(&bssi);
-}
-
-static void
-bssi_order(const struct order_problem *op, int *order)
-{
-    if (order_problem_has_releases(op)) {
-        bssi_with_releases(op, order);
-    } else {
-        permute(op, 0, order);
-    }
-}
 
 void
 sincronia_epoch(double epoch_s, double now, double *begin, double *end)
@@ -290,7 +124,7 @@ order_part(const struct order_options *options,
     if (orphans) {
         sort_by_key(&part.op, options, orphan_key, order);
     } else {
-        bssi_order(&part.op, order);
+        permute(&part.op, 0, order);
     }
     for (size_t k = 0; k < part.op.n_stages; k++) {
         order[k] = part.whole[order[k]];
@@ -313,7 +147,7 @@ order_compute_sincronia(const struct order_options *options,
 
         order_part(options, op, true, &order[n]);
     } else {
-        bssi_order(op, order);
+        permute(op, 0, order);
     }
     order_result_ranked(options, op, order, result);
     scratch_free(op->scratch, order);

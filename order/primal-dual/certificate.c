@@ -70,7 +70,7 @@ bound_by_port(const struct order_problem *op, const struct by_port *bp,
         jobs[i].seconds = d[i].seconds;
         on_port[d[i].stage] = true;
     }
-    one_port_serve(ONE_PORT_SHORTEST, jobs, n, op->scratch);
+    one_port_serve(jobs, n, op->scratch);
     for (size_t i = 0; i < n; i++) {
         sum += jobs[i].end;
     }

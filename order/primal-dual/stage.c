@@ -6,9 +6,8 @@
  * Entities exchange once, so ports are nearly independent.  The local search
  * starts from the best of three orders: the permutation without isolated ends,
  * the permutation with them, and smallest bottleneck first.  The second has
- * the guarantee if stages are released later or compute; the first is often
- * better in practice.  The estimate is therefore never worse than that of
- * sincronia or sebf.
+ * the guarantee if stages compute; the first is often better in practice.  The
+ * estimate is therefore never worse than that of sincronia or sebf.
  *
  * Where jobs iterate, entities are single iterations with the weights of
  * iteration-weight.h, see 'enum order_unit'.  They are sorted by the seconds
@@ -22,9 +21,6 @@
  * families of order-iterating. */
 
 #include "order/primal-dual/primal-dual.h"
-
-#include <math.h>
-#include <string.h>
 
 #include "order/problem/memory.h"
 #include "order/problem/options.h"
@@ -50,54 +46,12 @@ bottleneck_key(const struct order_stage *stage,
                                   / stage->weight } };
 }
 
-/* Offers 'order' to the local search as a start.  The local search ignores
- * releases: if there are any, only the start with the best estimate is
- * offered. */
 static void
-offer_start(const struct order_problem *op, bool releases, const int *order,
-            struct order_result *result)
+use_order(const struct order_problem *op, const int *order,
+          struct order_result *result)
 {
-    double best = result->estimate;
-
-    if (releases) {
-        order_result_set_order(result, order);
-        order_result_estimate(op, ONE_PORT_RANK, result);
-        if (result->estimate >= best * (1 - 1e-12)) {
-            result->estimate = best;
-            return;
-        }
-        improver_begin(result->improver, op);
-    }
-    improver_offer(result->improver, order);
-}
-
-/* Improves the best start, unless the result is worse with releases.
- * Overwrites 'start'. */
-static void
-improve_start(const struct order_options *options,
-              const struct order_problem *op,
-              bool releases, int *start, struct order_result *result)
-{
-    struct improver *im = result->improver;
-    double before = im->cost;
-    double estimate;
-
-    order_result_set_order(result, im->order);
-    order_result_estimate(op, ONE_PORT_RANK, result);
-    if (options->improve_moves <= 0 || op->n_stages < 2) {
-        return;
-    }
-    estimate = result->estimate;
-    memcpy(start, im->order, op->n_stages * sizeof *start);
-    improver_run(im, options->improve_moves, options->improve_s);
-    order_result_set_order(result, im->order);
-    order_result_estimate(op, ONE_PORT_RANK, result);
-    if (releases && result->estimate > estimate) {
-        order_result_set_order(result, start);
-        order_result_estimate(op, ONE_PORT_RANK, result);
-    } else if (before > 0) {
-        result->improvement = 1 - im->cost / before;
-    }
+    order_result_set_order(result, order);
+    order_result_estimate(op, result);
 }
 
 /* Computes the improved permutation.  Overwrites 'order'. */
@@ -106,29 +60,26 @@ compute_coflows(const struct order_options *options,
                 const struct order_problem *op, int *order,
                 struct order_result *result)
 {
-    bool releases = order_problem_has_releases(op);
+    struct improver *im = result->improver;
+    double before;
 
-    if (!result->improver) {
-        result->improver = order_alloc(1, sizeof *result->improver);
-        improver_init(result->improver);
+    if (!im) {
+        im = result->improver = order_alloc(1, sizeof *im);
+        improver_init(im);
     }
-    improver_begin(result->improver, op);
-    result->estimate = INFINITY;
+    improver_begin(im, op);
     permute(op, 0, order);
-    offer_start(op, releases, order, result);
+    improver_offer(im, order);
     permute(op, KAPPA, order);
-    offer_start(op, releases, order, result);
+    improver_offer(im, order);
     sort_by_key(op, options, bottleneck_key, order);
-    offer_start(op, releases, order, result);
-    improve_start(options, op, releases, order, result);
-}
-
-static void
-use_order(const struct order_problem *op, const int *order,
-          struct order_result *result)
-{
-    order_result_set_order(result, order);
-    order_result_estimate(op, ONE_PORT_RANK, result);
+    improver_offer(im, order);
+    before = im->cost;
+    if (options->improve_moves > 0 && op->n_stages > 1) {
+        improver_run(im, options->improve_moves, options->improve_s);
+    }
+    use_order(op, im->order, result);
+    result->improvement = before > 0 ? 1 - im->cost / before : 0;
 }
 
 /* Sorts iterations, or permutes them if that is clearly better.  Overwrites

@@ -57,29 +57,24 @@ by_port_uninit(struct by_port *bp)
 
 /* A released, unfinished job. */
 struct waiting {
-    double key;                 /* The job with the smallest key ends next:
-                                 * its rank, its remaining seconds, or the
-                                 * value of the port's 'clock' at its end. */
-    double remaining;           /* Seconds of service; unused when sharing. */
-    int rank;                   /* Breaks ties of equal keys. */
+    double remaining;           /* Seconds of service; the job with the fewest
+                                 * is served. */
+    int rank;                   /* Breaks ties. */
     size_t job;                 /* Index in struct port's 'jobs'. */
 };
 
 struct port {
-    enum one_port_rule rule;
     struct one_port_job *jobs;
     double now;                 /* Seconds. */
-    double clock;               /* Seconds that each waiting job has been
-                                 * served since the port was last idle; only
-                                 * when sharing. */
-    struct waiting *heap;       /* Released jobs, the smallest key first. */
+    struct waiting *heap;       /* Released jobs, the shortest first. */
     size_t n;                   /* Number of elements of 'heap'. */
 };
 
 static bool
 before(const struct waiting *a, const struct waiting *b)
 {
-    return a->key != b->key ? a->key < b->key : a->rank < b->rank;
+    return a->remaining != b->remaining ? a->remaining < b->remaining
+           : a->rank < b->rank;
 }
 
 static void
@@ -98,12 +93,7 @@ port_push(struct port *port, size_t index)
     struct waiting *heap = port->heap;
     size_t i = port->n++;
 
-    heap[i].job = index;
-    heap[i].rank = job->rank;
-    heap[i].remaining = job->seconds;
-    heap[i].key = port->rule == ONE_PORT_RANK ? job->rank
-        : port->rule == ONE_PORT_SHORTEST ? job->seconds
-        : port->clock + job->seconds;
+    heap[i] = (struct waiting) { job->seconds, job->rank, index };
     for (; i > 0 && before(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2) {
         swap(&heap[i], &heap[(i - 1) / 2]);
     }
@@ -132,31 +122,19 @@ port_pop(struct port *port)
     }
 }
 
-/* Serves the waiting jobs until one of them ends, at most until 'until', the
+/* Serves the shortest waiting job until it ends, at most until 'until', the
  * next release. */
 static void
 port_run(struct port *port, double until)
 {
     struct waiting *first = &port->heap[0];
-    double span = port->rule == ONE_PORT_SHARE
-        ? fmax(first->key - port->clock, 0) * port->n : first->remaining;
 
-    if (port->now + span <= until) {
-        port->now += span;
-        if (port->rule == ONE_PORT_SHARE) {
-            port->clock = first->key;
-        }
+    if (port->now + first->remaining <= until) {
+        port->now += first->remaining;
         port->jobs[first->job].end = port->now;
         port_pop(port);
     } else {
-        if (port->rule == ONE_PORT_SHARE) {
-            port->clock += (until - port->now) / port->n;
-        } else {
-            first->remaining -= until - port->now;
-            if (port->rule == ONE_PORT_SHORTEST) {
-                first->key = first->remaining;       /* It stays the first. */
-            }
-        }
+        first->remaining -= until - port->now;  /* It stays the first. */
         port->now = until;
     }
 }
@@ -173,11 +151,10 @@ compare_releases(const void *a_, const void *b_)
 }
 
 void
-one_port_serve(enum one_port_rule rule, struct one_port_job *jobs, size_t n,
-               struct scratch *scratch)
+one_port_serve(struct one_port_job *jobs, size_t n, struct scratch *scratch)
 {
     struct port port = {
-        .rule = rule, .jobs = jobs,
+        .jobs = jobs,
         .heap = scratch_alloc(scratch, n, sizeof *port.heap)
     };
     size_t next = 0;
@@ -186,7 +163,6 @@ one_port_serve(enum one_port_rule rule, struct one_port_job *jobs, size_t n,
     while (next < n || port.n) {
         if (!port.n) {
             port.now = fmax(port.now, jobs[next].release);
-            port.clock = 0;
         }
         while (next < n && jobs[next].release <= port.now) {
             port_push(&port, next++);

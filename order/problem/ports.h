@@ -13,9 +13,8 @@
  * Sums are then the same to the last bit, and ties are broken in the same way,
  * whatever the order of the caller's tables.
  *
- * The estimate of an order and one of the lower bounds regard each port alone:
- * a machine that serves one stage at a time, or all of them at equal rates,
- * may interrupt a stage, and is never idle while a stage waits.
+ * One of the lower bounds regards each port alone: a machine that serves one
+ * stage at a time, may interrupt it, and is never idle while a stage waits.
  *
  * The index keeps its arrays in the problem's scratch until by_port_uninit().
  * It does not follow changes of the problem.  one_port_serve() sorts the
@@ -51,26 +50,17 @@ by_port_demands(const struct by_port *bp, int port, size_t *n)
     return &bp->demands[bp->first[port]];
 }
 
-/* Selects which of the released, unfinished jobs a port serves. */
-enum one_port_rule {
-    ONE_PORT_RANK,              /* The job with the smallest rank. */
-    ONE_PORT_SHORTEST,          /* The job with the least remaining time, which
-                                 * minimizes the sum of completion times
-                                 * (Schrage 1968). */
-    ONE_PORT_SHARE,             /* All jobs, at equal rates. */
-};
-
 struct one_port_job {
     int stage;                  /* For the caller. */
-    int rank;                   /* For ONE_PORT_RANK; breaks all ties. */
+    int rank;                   /* Breaks all ties. */
     double release;             /* Not served before; seconds, >= 0. */
     double seconds;             /* Service time, > 0. */
     double end;                 /* Result: completion time, seconds. */
 };
 
-/* Serves the 'n' jobs by the rule, sets their 'end' and sorts them by
- * release. */
-void one_port_serve(enum one_port_rule, struct one_port_job *, size_t n,
-                    struct scratch *);
+/* Serves the job with the least remaining time, which minimizes the sum of
+ * completion times (Schrage 1968).  Sets 'end' of the 'n' jobs and sorts them
+ * by release. */
+void one_port_serve(struct one_port_job *, size_t n, struct scratch *);
 
 #endif /* order/problem/ports.h */

@@ -250,7 +250,7 @@ order_stage_earliest_end(const struct order_stage *stage)
 double
 order_stage_arrival(const struct order_stage *stage)
 {
-    return stage->release > 0 ? stage->release : -stage->traits.arrival;
+    return -stage->traits.arrival;
 }
 
 bool

@@ -72,7 +72,9 @@ struct order_stage {
     double weight;              /* Importance; 1 is an ordinary search.  From
                                  * 1 / ORDER_MAX_WEIGHT to ORDER_MAX_WEIGHT. */
     double release;             /* Start in seconds from the problem's time 0;
-                                 * 0 if the stage has begun. */
+                                 * 0 if the stage has begun.  Only bounds are
+                                 * of stages that begin later: an order
+                                 * regards all as begun. */
     double isolated;            /* Seconds that the stage takes without
                                  * competitors, computing included; 0 if
                                  * unknown.  The longest demand is used if it

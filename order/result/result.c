@@ -3,14 +3,16 @@
 #include "order/result/result.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "order/problem/memory.h"
 #include "order/problem/options.h"
+#include "order/problem/ports.h"
 #include "order/problem/problem.h"
 #include "order/problem/scratch.h"
+#include "order/problem/sort.h"
+#include "order/result/hysteresis.h"
 #include "order/result/improve.h"
 #include "order/result/levels.h"
 
@@ -96,137 +98,82 @@ order_result_set_levels(const struct order_options *options,
     }
 }
 
+void
+order_result_estimate(const struct order_problem *op,
+                      struct order_result *result)
+{
+    result->estimate = hysteresis_estimate(op, result->order,
+                                           result->completion);
+}
+
+/* A stage on a port. */
+struct sharer {
+    int stage, level;
+    double seconds;
+};
+
 static int
-compare_ranks(const void *a_, const void *b_)
+compare_sharers(const void *a_, const void *b_)
 {
-    const struct one_port_job *a = a_, *b = b_;
+    const struct sharer *a = a_, *b = b_;
 
-    return (a->rank > b->rank) - (a->rank < b->rank);
-}
-
-static bool
-all_are_released(const struct one_port_job *jobs, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (jobs[i].release > 0) {
-            return false;
-        }
+    if (a->level != b->level) {
+        return a->level < b->level ? -1 : 1;
     }
-    return true;
+    return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
-/* Serves the 'n' 'jobs' of a port, those of a 'level' at equal rates.  A level
- * begins when the previous one has ended.  If some jobs are released later,
- * all jobs are served at equal rates. */
+/* Raises the completion of each of the sorted 'sharers' to the time at which
+ * the port has served it.  A level begins when the previous one has ended. */
 static void
-serve_levels(const int *level, struct one_port_job *jobs, size_t n,
-             struct scratch *scratch)
+serve_levels(const struct sharer *sharers, size_t n, double *completion)
 {
-    double begin = 0;
+    double now = 0;
 
-    if (!all_are_released(jobs, n)) {
-        one_port_serve(ONE_PORT_SHARE, jobs, n, scratch);
-        return;
-    }
-    scratch_sort(scratch, jobs, n, sizeof *jobs, compare_ranks);
-    for (size_t first = 0, next; first < n; first = next) {
-        double end = begin;
+    for (size_t first = 0, next = 0; first < n; first = next) {
+        double served = 0;
 
-        next = first + 1;
-        while (next < n && level[jobs[next].stage] == level[jobs[first].stage])
-        {
+        while (next < n && sharers[next].level == sharers[first].level) {
             next++;
         }
-        one_port_serve(ONE_PORT_SHARE, &jobs[first], next - first, scratch);
         for (size_t i = first; i < next; i++) {
-            jobs[i].end += begin;
-            end = fmax(end, jobs[i].end);
-        }
-        begin = end;
-    }
-}
+            double *end = &completion[sharers[i].stage];
 
-/* Serves port 'p' and raises the completion of each of its stages to the time
- * at which the port has served it.  'jobs' has space for all stages. */
-static void
-estimate_port(const struct order_problem *op, const struct by_port *bp, int p,
-              enum one_port_rule rule, struct one_port_job *jobs,
-              struct order_result *result)
-{
-    const struct by_port_demand *d;
-    size_t n;
-
-    d = by_port_demands(bp, p, &n);
-    for (size_t i = 0; i < n; i++) {
-        jobs[i].stage = d[i].stage;
-        jobs[i].rank = result->rank[d[i].stage];
-        jobs[i].release = op->stages[d[i].stage].release;
-        jobs[i].seconds = d[i].seconds;
-    }
-    if (rule == ONE_PORT_SHARE) {
-        serve_levels(result->level, jobs, n, op->scratch);
-    } else {
-        one_port_serve(rule, jobs, n, op->scratch);
-    }
-    for (size_t i = 0; i < n; i++) {
-        double *completion = &result->completion[jobs[i].stage];
-
-        *completion = fmax(*completion, jobs[i].end);
-    }
-}
-
-static void
-estimate_by_port(const struct order_problem *op, enum one_port_rule rule,
-                 struct order_result *result)
-{
-    struct one_port_job *jobs = scratch_alloc(op->scratch, op->n_stages,
-                                             sizeof *jobs);
-    struct by_port bp;
-
-    by_port_init(&bp, op);
-    for (int p = 0; p < op->n_ports; p++) {
-        estimate_port(op, &bp, p, rule, jobs, result);
-    }
-    by_port_uninit(&bp);
-    scratch_free(op->scratch, jobs);
-}
-
-/* Estimates completions by rank if all stages have begun: each port serves one
- * stage after the other. */
-static void
-estimate_in_order(const struct order_problem *op, struct order_result *result)
-{
-    double *load = scratch_alloc(op->scratch, op->n_ports, sizeof *load);
-
-    for (size_t k = 0; k < op->n_stages; k++) {
-        const struct order_stage *stage = &op->stages[result->order[k]];
-        double *completion = &result->completion[result->order[k]];
-
-        for (size_t i = 0; i < stage->n_demands; i++) {
-            int port = stage->demands[i].port;
-
-            load[port] += stage->demands[i].seconds;
-            if (load[port] > *completion) {
-                *completion = load[port];
-            }
+            now += (sharers[i].seconds - served) * (next - i);
+            served = sharers[i].seconds;
+            *end = fmax(*end, now);
         }
     }
-    scratch_free(op->scratch, load);
 }
 
 void
-order_result_estimate(const struct order_problem *op, enum one_port_rule rule,
-                      struct order_result *result)
+order_result_estimate_shared(const struct order_problem *op,
+                             struct order_result *result)
 {
+    struct sharer *sharers = scratch_alloc(op->scratch, op->n_stages,
+                                           sizeof *sharers);
+    struct by_port bp;
+
     for (size_t i = 0; i < op->n_stages; i++) {
         result->completion[i] = order_stage_earliest_end(&op->stages[i]);
     }
-    if (rule == ONE_PORT_RANK && !order_problem_has_releases(op)) {
-        estimate_in_order(op, result);
-    } else {
-        estimate_by_port(op, rule, result);
-    }
+    by_port_init(&bp, op);
+    for (int p = 0; p < op->n_ports; p++) {
+        size_t n;
+        const struct by_port_demand *d = by_port_demands(&bp, p, &n);
 
+        for (size_t i = 0; i < n; i++) {
+            sharers[i] = (struct sharer) {
+                .stage = d[i].stage, .level = result->level[d[i].stage],
+                .seconds = d[i].seconds
+            };
+        }
+        scratch_sort(op->scratch, sharers, n, sizeof *sharers,
+                     compare_sharers);
+        serve_levels(sharers, n, result->completion);
+    }
+    by_port_uninit(&bp);
+    scratch_free(op->scratch, sharers);
     result->estimate = 0;
     for (size_t i = 0; i < op->n_stages; i++) {
         result->estimate += op->stages[i].weight * result->completion[i];
@@ -240,7 +187,7 @@ order_result_ranked(const struct order_options *options,
 {
     order_result_set_order(result, order);
     order_result_set_levels(options, op, result);
-    order_result_estimate(op, ONE_PORT_RANK, result);
+    order_result_estimate(op, result);
 }
 
 void
@@ -266,5 +213,5 @@ order_result_shared(const struct order_options *options,
     for (size_t k = 0; k < result->n; k++) {
         result->level[order[k]] = group[k] < last ? group[k] : last;
     }
-    order_result_estimate(op, ONE_PORT_SHARE, result);
+    order_result_estimate_shared(op, result);
 }

@@ -16,7 +16,6 @@
 
 #include <stddef.h>
 
-#include "order/problem/ports.h"
 #include "order/problem/sort.h"
 
 struct improver;
@@ -100,11 +99,13 @@ void order_result_set_levels(const struct order_options *,
                              const struct order_problem *,
                              struct order_result *);
 
-/* Estimates the completion of each stage and their weighted sum, if each port
- * serves by ranks (ONE_PORT_RANK) or by levels, shared equally among the
- * stages of a level (ONE_PORT_SHARE). */
-void order_result_estimate(const struct order_problem *, enum one_port_rule,
+/* Estimate the completion of each stage and their weighted sum, if each port
+ * serves by ranks, or by levels, shared equally among the stages of a level.
+ * All stages must have begun. */
+void order_result_estimate(const struct order_problem *,
                            struct order_result *);
+void order_result_estimate_shared(const struct order_problem *,
+                                  struct order_result *);
 
 /* Sets order, levels and estimate of stages that are served strictly by
  * 'order'. */

@@ -64,6 +64,14 @@ instance_create(uint64_t *state, const struct instance_shape *shape)
     return op;
 }
 
+void
+instance_begin_all(struct order_problem *op)
+{
+    for (size_t s = 0; s < op->n_stages; s++) {
+        order_problem_set_release(op, s, 0, op->stages[s].isolated);
+    }
+}
+
 /* Returns a port, the first ones more often. */
 static int
 random_port(uint64_t *state, const struct instance_crowd *crowd)

@@ -32,6 +32,9 @@ double instance_uniform(uint64_t *state);
 struct order_problem *instance_create(uint64_t *state,
                                       const struct instance_shape *);
 
+/* Lets all stages begin at the problem's time 0. */
+void instance_begin_all(struct order_problem *);
+
 /* Large ones, as clusters have them: some ports are in demand more than
  * others, and stages are as different in size as 1 and 10,000. */
 struct instance_crowd {

@@ -14,7 +14,6 @@
 
 #include "order/baselines/baselines.h"
 #include "order/order.h"
-#include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
@@ -116,6 +115,7 @@ for_orders(uint64_t seed, void (*check)(const struct order_options *,
         struct order_problem *op = instance_create(
             &seed, &shapes[i % N_ELEMENTS(shapes)]);
 
+        instance_begin_all(op);
         add_random_traits(op, &seed);
         for (int kind = 0; kind < ORDER_N_KINDS; kind++) {
             struct order_options options = exact(kind);
@@ -324,7 +324,7 @@ fifo_goes_by_arrival(void **state)
     order_result_init(&result);
     add(op, 1, 1, 0, 0)->traits.arrival = 1;
     add(op, 2, 9, 0, 0)->traits.arrival = 5;
-    add(op, 3, 2, 0, 0)->release = 3;
+    add(op, 3, 2, 0, 0)->traits.arrival = -3;
     add(op, 4, 5, 0, 0)->traits.arrival = 2;
     compute(ORDER_FIFO, op, &result);
     ASSERT_ORDER(op, &result, 2, 4, 1, 3);
@@ -753,55 +753,6 @@ sincronia_puts_orphans_behind(void **state)
     order_problem_destroy(op);
 }
 
-static void
-sincronia_puts_late_ones_last(void **state)
-{
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    /* 8 seconds on the port: a release after 4 goes last though it is the
-     * smallest; after that, 7 seconds are left and 3 is early enough.  One
-     * before 4 waits until the largest has been put last. */
-    order_result_init(&result);
-    add(op, 1, 5, 0, 0);
-    add(op, 2, 1, 0, 0)->release = 4.1;
-    add(op, 3, 2, 0, 0)->release = 3;
-    compute(ORDER_SINCRONIA, op, &result);
-    ASSERT_ORDER(op, &result, 3, 1, 2);
-    op->stages[1].release = 3.9;
-    compute(ORDER_SINCRONIA, op, &result);
-    ASSERT_ORDER(op, &result, 3, 2, 1);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
-}
-
-/* With a release that does not matter, its own loop is the permutation. */
-static void
-sincronia_with_releases_is_the_permutation(void **state)
-{
-    const struct instance_shape shape = { 7, 4, true, false, false };
-    uint64_t seed = 3;
-
-    for (int i = 0; i < 200; i++) {
-        struct order_problem *op = instance_create(&seed, &shape);
-        int plain[INSTANCE_MAX_STAGES];
-        struct order_result result;
-
-        order_result_init(&result);
-        for (size_t s = 0; s < op->n_stages; s++) {
-            order_problem_add_demand(op, s, 0, 0.1);
-        }
-        permute(op, 0, plain);
-        order_problem_set_release(op, 0, 1e-9, 0);
-        compute(ORDER_SINCRONIA, op, &result);
-        for (size_t k = 0; k < op->n_stages; k++) {
-            assert_int_equal(result.order[k], plain[k]);
-        }
-        order_result_uninit(&result);
-        order_problem_destroy(op);
-    }
-}
-
 int
 main(void)
 {
@@ -827,8 +778,6 @@ main(void)
         cmocka_unit_test(epochs_double_and_begin_anew),
         cmocka_unit_test(epochs_follow_each_other),
         cmocka_unit_test(sincronia_puts_orphans_behind),
-        cmocka_unit_test(sincronia_puts_late_ones_last),
-        cmocka_unit_test(sincronia_with_releases_is_the_permutation),
     };
 
     return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
