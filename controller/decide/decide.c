@@ -20,7 +20,6 @@
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
 #include "order/result/hysteresis.h"
-#include "order/result/levels.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
@@ -135,29 +134,12 @@ restore_ranks(struct stage **stages, size_t n)
     }
 }
 
-static void
-assign_levels(const struct policy *policy, const struct order_problem *problem,
-              struct order_result *r)
-{
-    if (!policy->order.truncate) {
-        levels_assign(problem, r->order, policy->n_levels, r->level);
-        return;
-    }
-    for (size_t k = 0; k < r->n; k++) {
-        r->level[r->order[k]] = MIN(k, policy->n_levels - 1);
-    }
-}
-
 /* Updates the other members of 'r' after a change of its order. */
 static void
 follow_order(const struct policy *policy, const struct order_problem *op,
              struct order_result *r)
 {
-    for (size_t k = 0; k < r->n; k++) {
-        r->rank[r->order[k]] = k;
-    }
-    hysteresis_estimate(op, r->order, r->completion);
-    assign_levels(policy, op, r);
+    order_result_ranked(&policy->order, op, r->order, r);
 }
 
 static bool
