@@ -8,6 +8,7 @@
 #include "order/problem/memory.h"
 #include "sim/run/records.h"
 #include "sim/run/simulate.h"
+#include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 
 static void stage_begin(struct live *, const struct workload_cojob *,
@@ -119,7 +120,8 @@ static void
 report_metric(struct live *live, struct live_job *job)
 {
     progress_curve_add(job->curve, job->iterations_done,
-                       curve_value(&job->job->curve, job->iterations_done),
+                       workload_curve_at(&job->job->curve,
+                                         job->iterations_done),
                        live->now);
 }
 

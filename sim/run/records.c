@@ -6,16 +6,11 @@
 
 #include "order/problem/memory.h"
 #include "sim/run/simulate.h"
+#include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 
 /* Of what the metric is at last, to be early done. */
 #define EARLY_SHARE 0.9
-
-double
-curve_value(const struct workload_curve *curve, double k)
-{
-    return curve->final - curve->span * pow(k + 1, -curve->exponent);
-}
 
 /* Returns the iterations of the last rung that job 'index' takes part in. */
 static int64_t
@@ -37,15 +32,15 @@ early_iteration(const struct workload_cojob *cojob, size_t index)
     const struct workload_curve *curve = &cojob->jobs[index].curve;
     int64_t low = 0;
     int64_t high = planned_iterations(cojob, index);
-    double enough = EARLY_SHARE * curve_value(curve, high);
+    double enough = EARLY_SHARE * workload_curve_at(curve, high);
 
-    if (curve->final == 0 || !(curve_value(curve, high) >= enough)) {
+    if (curve->final == 0 || !(workload_curve_at(curve, high) >= enough)) {
         return -1;
     }
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
 
-        if (curve_value(curve, middle) >= enough) {
+        if (workload_curve_at(curve, middle) >= enough) {
             high = middle;
         } else {
             low = middle + 1;

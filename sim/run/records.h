@@ -15,10 +15,6 @@
 struct sim_job;
 struct workload;
 struct workload_cojob;
-struct workload_curve;
-
-/* Returns the metric of a job after 'k' iterations. */
-double curve_value(const struct workload_curve *, double k);
 
 /* Returns the iteration at which the metric of job 'index' reaches 0.9 of its
  * value after the last rung that the job takes part in; -1 if it has no
