@@ -294,17 +294,6 @@ whole_isolated_time(const struct order_stage *stage)
     return bytes > 0 ? isolated * (1 + sent / bytes) : isolated;
 }
 
-bool
-order_problem_iterates(const struct order_problem *op)
-{
-    for (size_t i = 0; i < op->n_stages; i++) {
-        if (op->stages[i].traits.period > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 double
 order_aging(double age, double isolated, double aging_s, double aging_slowdown)
 {

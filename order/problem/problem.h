@@ -143,10 +143,6 @@ void order_problem_age(struct order_problem *, double aging_s,
 double order_aging(double age, double isolated, double aging_s,
                    double aging_slowdown);
 
-/* Returns true if a stage is periodic: a job of it that waits at one port
- * leaves its other ports idle. */
-bool order_problem_iterates(const struct order_problem *);
-
 /* Returns true if a stage has not begun yet. */
 bool order_problem_has_releases(const struct order_problem *);
 
