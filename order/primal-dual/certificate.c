@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "order/primal-dual/coupled-bound.h"
