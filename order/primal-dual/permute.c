@@ -89,10 +89,7 @@ struct active_set {
     double *prices;             /* For each port: Y_p, weight per second. */
     double *scale;              /* For each port: 1 / a_p, at least 1 for
                                  * ports with demand. */
-    double highest;             /* Y: at least all 'prices' times 'scale',
-                                 * except for those in 'deferred'. */
-    double deferred;            /* Largest price times scale for which no stage
-                                 * has become active yet. */
+    double highest;             /* Y: at least all 'prices' times 'scale'. */
     struct radix_item *items, *spare;   /* For sorting. */
     const struct radix_item *by_activation;     /* Stages by falling
                                                  * sum_p d_p a_p / w. */
@@ -117,7 +114,6 @@ struct step {
 struct permuter {
     const struct order_problem *op;
     double kappa;
-    struct step *steps;         /* By rank, of the last order for kappa 0. */
     struct port_load load;      /* Of unplaced stages. */
     struct active_set active;
     double value;               /* Value of the dual so far. */
@@ -245,7 +241,7 @@ start_prices(struct active_set *a, const struct port_load *load)
 
         a->scale[p] = load->n[p] ? 1 / (share * share) : 1;
     }
-    a->highest = a->deferred = 0;
+    a->highest = 0;
     return most;
 }
 
@@ -387,8 +383,7 @@ activate_next(struct active_set *a)
 static bool
 active_raise(struct active_set *a, int port, double price)
 {
-    double highest = fmax((a->prices[port] + price) * a->scale[port],
-                          a->deferred);
+    double highest = (a->prices[port] + price) * a->scale[port];
     size_t n = a->op->n_stages;
     uint32_t key;
 
@@ -407,14 +402,6 @@ active_raise(struct active_set *a, int port, double price)
     return true;
 }
 
-/* Notes the price at 'port' without activating stages; the next
- * active_raise() does that.  No stage may be active. */
-static void
-active_defer(struct active_set *a, int port)
-{
-    a->deferred = fmax(a->deferred, a->prices[port] * a->scale[port]);
-}
-
 static void
 permuter_uninit(void *pm_)
 {
@@ -422,18 +409,11 @@ permuter_uninit(void *pm_)
 
     port_load_uninit(&pm->load);
     active_uninit(&pm->active);
-    free(pm->steps);
     free(pm->price);
     free(pm->match);
     free(pm->end);
     free(pm->items);
     free(pm->spare);
-}
-
-static struct permuter *
-get_permuter(const struct order_problem *op)
-{
-    return scratch_keep(op->scratch, sizeof(struct permuter), permuter_uninit);
 }
 
 /* Sorts the stages by their isolated ends, then by id. */
@@ -459,7 +439,6 @@ allocate_permuter(struct permuter *pm, size_t n)
         pm->allocated = n;
         pm->price = order_renew(pm->price, n, sizeof *pm->price);
         pm->match = order_renew(pm->match, n, sizeof *pm->match);
-        pm->steps = order_renew(pm->steps, n, sizeof *pm->steps);
         pm->end = order_renew(pm->end, n, sizeof *pm->end);
         pm->items = order_renew(pm->items, n, sizeof *pm->items);
         pm->spare = order_renew(pm->spare, n, sizeof *pm->spare);
@@ -730,65 +709,19 @@ certify(const struct permuter *pm)
                 * (1 - 8 * n * DBL_EPSILON), 0);
 }
 
-/* Fills the first 'k' ranks of 'order' and returns the bound. */
-static double
-fill_ranks(struct permuter *pm, size_t k, int *order)
+double
+permute(const struct order_problem *op, double kappa, int *order)
 {
-    while (k-- > 0) {
+    struct permuter *pm = scratch_keep(op->scratch, sizeof *pm,
+                                       permuter_uninit);
+
+    permuter_start(pm, op, kappa);
+    for (size_t k = op->n_stages; k-- > 0; ) {
         struct step step;
 
         choose_last(pm, &step);
         place_stage(pm, step.stage);
         order[k] = step.stage;
-        if (pm->kappa == 0) {
-            pm->steps[k] = step;
-        }
     }
     return certify(pm);
-}
-
-double
-permute(const struct order_problem *op, double kappa, int *order)
-{
-    struct permuter *pm = get_permuter(op);
-
-    permuter_start(pm, op, kappa);
-    return fill_ranks(pm, op->n_stages, order);
-}
-
-/* Places stages from the last rank on as the last order for kappa 0 did, until
- * a stage with a late isolated end must be placed instead.  Returns the number
- * of remaining stages.  No stage becomes active: a stage that does later
- * computes all its charges at once. */
-static size_t
-repeat_steps(struct permuter *pm, int *order)
-{
-    size_t k = pm->op->n_stages;
-
-    while (k > 0) {
-        struct step *step = &pm->steps[k - 1], late = *step;
-
-        pm->most = fmax(pm->most, step->load);
-        if (place_latest(pm, &late)) {
-            order[--k] = late.stage;
-            place_stage(pm, late.stage);
-            break;
-        }
-        order[--k] = step->stage;
-        if (step->price > 0) {
-            raise_price(pm, step->port, step->load, step->price);
-            active_defer(&pm->active, step->port);
-        }
-        place_stage(pm, step->stage);
-    }
-    return k;
-}
-
-double
-permute_again(const struct order_problem *op, double kappa, int *order)
-{
-    struct permuter *pm = get_permuter(op);
-
-    permuter_start(pm, op, kappa);
-    return fill_ranks(pm, repeat_steps(pm, order), order);
 }

@@ -22,11 +22,6 @@ struct order_problem;
  * after Ahmadi et al. 2020.) */
 double permute(const struct order_problem *, double kappa, int *order);
 
-/* Like permute() with 'kappa' > 0, except for rounding, but faster.  The
- * previous call for this problem must have been permute() with kappa 0, whose
- * order it repeats up to the first stage with a late isolated end. */
-double permute_again(const struct order_problem *, double kappa, int *order);
-
 /* Returns the best of the known lower bounds and stores in '*kind', unless it
  * is NULL, which one it is: the sum of isolated ends; permute() without and
  * with releases for several kappas and, for equal weights, shortest remaining

@@ -102,16 +102,6 @@ create(uint64_t *seed, const struct instance_crowd *crowd, size_t n)
     return op;
 }
 
-/* Lets some stages come later. */
-static void
-make_releases(uint64_t *seed, struct order_problem *op)
-{
-    for (size_t s = 0; s < op->n_stages; s += 2) {
-        order_problem_set_release(op, s, instance_uniform(seed) * 1000,
-                                  instance_uniform(seed) * 100);
-    }
-}
-
 static void
 finds_what_plain_loops_find(void **state)
 {
@@ -139,33 +129,6 @@ finds_what_plain_loops_find(void **state)
         assert_true(fabs(permute(op, 0, order) / bound - 1) < 1e-9);
         assert_memory_equal(order, expected, n * sizeof *order);
         free(seconds);
-        order_problem_destroy(op);
-    }
-}
-
-static void
-repeats_an_order_up_to_the_first_late_end(void **state)
-{
-    static const double kappas[] = { 0.1, 0.5, 1, 2 };
-    uint64_t seed = 5;
-
-    for (size_t i = 0; i < 8 * N_ELEMENTS(crowds); i++) {
-        size_t n = 1 + instance_random(&seed) % 100;
-        struct order_problem *op
-            = create(&seed, &crowds[i % N_ELEMENTS(crowds)], n);
-        int order[MAX_STAGES], again[MAX_STAGES];
-
-        if (i % 2) {
-            make_releases(&seed, op);
-        }
-        for (size_t j = 0; j < N_ELEMENTS(kappas); j++) {
-            double bound = permute(op, kappas[j], order), other;
-
-            permute(op, 0, again);
-            other = permute_again(op, kappas[j], again);
-            assert_true(fabs(other / bound - 1) < 1e-9);
-            assert_memory_equal(order, again, n * sizeof *order);
-        }
         order_problem_destroy(op);
     }
 }
@@ -370,7 +333,6 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_plain_loops_find),
-        cmocka_unit_test(repeats_an_order_up_to_the_first_late_end),
         cmocka_unit_test(is_the_same_after_events_as_from_new),
         cmocka_unit_test(asks_for_no_memory_once_it_is_warm),
         cmocka_unit_test(no_order_asks_for_memory_once_it_is_warm),
