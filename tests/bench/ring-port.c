@@ -88,14 +88,12 @@ ring_port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
 unsigned int
 port_n_queues(const struct port *port)
 {
-    (void) port;
     return 1;
 }
 
 struct port *
 port_queue(struct port *port, unsigned int i)
 {
-    (void) i;
     return port;
 }
 

@@ -231,7 +231,6 @@ theirs(int n_pipes)
 int
 main(int argc, char *argv[])
 {
-    (void) argc;
     char *eal[] = { argv[0], (char *) "--no-huge", (char *) "-m",
                     (char *) "64", (char *) "--no-pci",
                     (char *) "--no-telemetry", (char *) "--no-shconf",

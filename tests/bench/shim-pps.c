@@ -292,7 +292,6 @@ turn_io(struct bench *b, int which)
     struct rte_mbuf *frames[PORT_BURST];
     uint16_t n = port_receive(b->host, frames, PORT_BURST);
 
-    (void) which;
     ring_port_send_burst(b->uplink, frames, n);
     return n;
 }

@@ -43,7 +43,6 @@ static volatile sig_atomic_t over;
 static void
 end(int signal)
 {
-    (void) signal;
     over = 1;
 }
 

@@ -68,7 +68,6 @@ gettimeofday(struct timeval *restrict tv, void *restrict zone)
 {
     struct timespec ts;
 
-    (void) zone;
     clock_gettime(CLOCK_REALTIME, &ts);
     tv->tv_sec = ts.tv_sec;
     tv->tv_usec = ts.tv_nsec / 1000;

@@ -85,14 +85,12 @@ take_over(struct shim_client *c, uint32_t step)
 static int
 stop(struct shim_client *c, char *argv[])
 {
-    (void) argv;
     return take_over(c, SHIM_STEP_STOP);
 }
 
 static int
 leave(struct shim_client *c, char *argv[])
 {
-    (void) argv;
     return take_over(c, SHIM_STEP_LEAVE);
 }
 

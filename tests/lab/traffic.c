@@ -263,7 +263,6 @@ source(int argc, char *argv[])
     int fd = bound_socket(to.ss_family, SOCK_STREAM, argv[2]);
     int tos = atoi(argv[3]), size = 1 << 20;
 
-    (void) argc;
     usleep(atoi(argv[4]) * 1000);
     setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -276,7 +275,6 @@ bulk(int argc, char *argv[])
 {
     struct sockaddr_storage to = address_of(argv[0], argv[1]);
 
-    (void) argc;
     send_until(socket(to.ss_family, SOCK_STREAM, 0), &to,
                now_ms() + atoi(argv[2]));
     return EXIT_SUCCESS;
@@ -289,7 +287,6 @@ drip(int argc, char *argv[])
     int fd = socket(to.ss_family, SOCK_STREAM, 0), one = 1;
     int64_t end = now_ms() + atoi(argv[2]);
 
-    (void) argc;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (connect(fd, (struct sockaddr *) &to, sizeof to)) {
         die("connect");
@@ -312,7 +309,6 @@ echo(int argc, char *argv[])
     struct sockaddr_storage from;
     socklen_t size = sizeof from;
 
-    (void) argc;
     pfd.fd = server_socket(SOCK_DGRAM, argv[1]);
     while (now_ms() < end) {
         ssize_t n;
@@ -336,7 +332,6 @@ ping(int argc, char *argv[])
     size_t size = atoi(argv[3]);
     struct timeval limit = { .tv_sec = 1 };
 
-    (void) argc;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     if (size > sizeof data
         || connect(fd, (struct sockaddr *) &to, sizeof to)) {
@@ -431,7 +426,6 @@ flood(int argc, char *argv[])
     int fd = socket(to.ss_family, SOCK_DGRAM, 0), n = atoi(argv[2]);
     size_t size = atoi(argv[3]);
 
-    (void) argc;
     if (size > sizeof data
         || connect(fd, (struct sockaddr *) &to, sizeof to)) {
         die("connect");
@@ -451,7 +445,6 @@ blast(int argc, char *argv[])
     long long end = now_ms() + atoi(argv[2]);
     size_t size = atoi(argv[3]), n = 0;
 
-    (void) argc;
     if (size > sizeof data
         || connect(fd, (struct sockaddr *) &to, sizeof to)) {
         die("connect");
@@ -499,7 +492,6 @@ static volatile sig_atomic_t told_to_end;
 static void
 on_sigterm(int signo)
 {
-    (void) signo;
     told_to_end = true;
 }
 
@@ -515,7 +507,6 @@ dscp(int argc, char *argv[])
     uint64_t n_wrong = 0;
     socklen_t size;
 
-    (void) argc;
     signal(SIGTERM, on_sigterm);
     setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer);
     sll.sll_ifindex = if_nametoindex(argv[1]);

@@ -35,8 +35,6 @@ rank_queues_jobs(struct rank_queues *rq)
 uint16_t
 job_queues_flow_new(struct job_queues *jq, uint16_t slot)
 {
-    (void) jq;
-    (void) slot;
     for (uint16_t i = 1; i < N_QUEUES; i++) {
         if (!used[i]) {
             used[i] = true;
@@ -49,7 +47,6 @@ job_queues_flow_new(struct job_queues *jq, uint16_t slot)
 void
 job_queues_flow_free(struct job_queues *jq, uint16_t queue)
 {
-    (void) jq;
     must(queue && queue < N_QUEUES && used[queue]);
     used[queue] = false;
 }
@@ -58,9 +55,6 @@ void
 rank_queues_flow_rate(struct rank_queues *rq, uint64_t now, uint16_t queue,
                       uint64_t bps)
 {
-    (void) rq;
-    (void) now;
-    (void) bps;
     must(queue && queue < N_QUEUES && used[queue]);
     starts[queue] = false;
 }
@@ -69,8 +63,6 @@ void
 job_queues_flow_start(struct job_queues *jq, uint64_t now, uint16_t queue,
                       uint32_t bytes)
 {
-    (void) jq;
-    (void) now;
     must(bytes && queue && queue < N_QUEUES && used[queue]);
     starts[queue] = true;
 }
@@ -80,8 +72,6 @@ bool
 job_queues_flow_started(const struct job_queues *jq, uint64_t now,
                         uint16_t queue)
 {
-    (void) jq;
-    (void) now;
     must(queue && queue < N_QUEUES && used[queue]);
     return starts[queue];
 }
@@ -89,7 +79,6 @@ job_queues_flow_started(const struct job_queues *jq, uint64_t now,
 bool
 job_queues_flow_empty(const struct job_queues *jq, uint16_t queue)
 {
-    (void) jq;
     must(queue && queue < N_QUEUES && used[queue]);
     return true;
 }
@@ -97,8 +86,6 @@ job_queues_flow_empty(const struct job_queues *jq, uint16_t queue)
 uint64_t
 job_queues_flow_late(const struct job_queues *jq, uint64_t now, uint16_t queue)
 {
-    (void) jq;
-    (void) now;
     must(queue && queue < N_QUEUES && used[queue]);
     return queue % 2 * 10000000;
 }
@@ -106,7 +93,6 @@ job_queues_flow_late(const struct job_queues *jq, uint64_t now, uint16_t queue)
 static inline void
 send_message(void *aux, const uint8_t *frame, size_t length)
 {
-    (void) aux;
     must(frame && length > 14 && length < 700);
 }
 

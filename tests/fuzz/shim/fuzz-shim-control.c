@@ -31,28 +31,24 @@ static char path[64];
 static void
 get_stats(void *aux, struct shim_stats *stats)
 {
-    (void) aux;
     stats->tx_packets = 1;
 }
 
 static uint64_t
 get_rate(void *aux)
 {
-    (void) aux;
     return rate;
 }
 
 static void
 set_min_share(void *aux, uint32_t share)
 {
-    (void) aux;
     must(share <= SHIM_MIN_SHARE_UNIT || share == SHIM_MIN_SHARE_DEFAULT);
 }
 
 static void
 set_congestion(void *aux, const struct shim_congestion *law)
 {
-    (void) aux;
     must(law->gamma >= SHIM_CONGESTION_UNIT / 2);
     must(law->beta <= SHIM_CONGESTION_UNIT
          || law->beta == SHIM_CONGESTION_DEFAULT);
@@ -64,7 +60,6 @@ get_connections(void *aux, void *body, size_t *size)
 {
     static bool stopped;
 
-    (void) aux;
     stopped = !stopped;
     memset(body, 0, 1000);
     *size = 1000;
@@ -80,21 +75,18 @@ get_now(void)
 static void
 get_ports(void *aux, struct shim_ports *ports)
 {
-    (void) aux;
     ports->polls++;
 }
 
 static void
 get_about(void *aux, char *text, size_t size)
 {
-    (void) aux;
     memset(text, 0, size);
 }
 
 static int
 take_over(void *aux, uint32_t step, struct shim_state *state)
 {
-    (void) aux;
     state->rate_bps = rate;
     return step == SHIM_STEP_STOP ? 0 : EBUSY;
 }

@@ -96,8 +96,6 @@ leave(const struct capture_frame *frame, bool to_host, void *aux)
     bool is_right;
     uint64_t h;
 
-    (void) to_host;
-    (void) aux;
     must(frame->time >= seen.now);
     seen.now = frame->time;
     must(frame->number && frame->captured <= frame->length);

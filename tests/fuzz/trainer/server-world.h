@@ -57,7 +57,6 @@ world_print(FILE *stream, const char *format, ...)
     va_list args;
     int n;
 
-    (void) stream;
     va_start(args, format);
     n = vsnprintf(line, sizeof line, format, args);
     va_end(args);
@@ -70,7 +69,6 @@ world_print(FILE *stream, const char *format, ...)
 static inline ssize_t
 world_getrandom(void *p, size_t n, unsigned int flags)
 {
-    (void) flags;
     must(n == sizeof world_random);
     world_random = world_random * UINT64_C(6364136223846793005) + 1;
     memcpy(p, &world_random, n);
@@ -98,7 +96,6 @@ world_recvmsg(int fd, struct msghdr *msg, int flags)
     struct world_socket *s = world_socket(fd);
     size_t total = 0;
 
-    (void) flags;
     for (size_t i = 0; i < msg->msg_iovlen; i++) {
         size_t n = msg->msg_iov[i].iov_len;
 
@@ -121,7 +118,6 @@ world_sendmsg(int fd, const struct msghdr *msg, int flags)
     static uint8_t bytes[1 << 20];
     size_t n = 0, at = 0;
 
-    (void) flags;
     for (size_t i = 0; i < msg->msg_iovlen; i++) {
         must(msg->msg_iov[i].iov_len <= sizeof bytes - n);
         memcpy(bytes + n, msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
@@ -149,7 +145,6 @@ static inline int
 world_setsockopt(int fd, int level, int option, const void *value,
                  socklen_t size)
 {
-    (void) fd, (void) level, (void) option, (void) value, (void) size;
     return 0;
 }
 

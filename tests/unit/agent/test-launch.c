@@ -78,7 +78,6 @@ a_written_stage_name_is_read_as_the_same_stage(void **state)
           "a234567890123456789012345678901/1000", STAGE_NAME_MAX_RUNG },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct stage_name stage;
         char name[64];

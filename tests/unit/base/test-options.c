@@ -91,7 +91,6 @@ stores_each_kind_of_value(void **state)
     struct option_outcome outcome;
     struct args args = { .copy = NULL };
 
-    (void) state;
     assert_null(parse("--file a", &args, &outcome));
     assert_string_equal(args.file, "a");
     assert_string_equal(args.copy, "none");
@@ -145,7 +144,6 @@ names_the_option_at_fault(void **state)
         { "--name bad", "--name: \"bad\" is not a name" },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct option_outcome outcome;
         struct args args = { .copy = NULL };
@@ -165,7 +163,6 @@ a_mode_has_only_its_own_options(void **state)
     struct args args = { .copy = NULL };
     char *error;
 
-    (void) state;
     table.modes = 1;
     error = parse("--file a --size 3", &args, &outcome);
     assert_string_equal(error, "--size: not an option of \"test\"");
@@ -182,7 +179,6 @@ help_and_version_end_the_checks(void **state)
     struct option_outcome outcome;
     struct args args = { .copy = NULL };
 
-    (void) state;
     assert_null(parse("-h --bad", &args, &outcome));
     assert_true(outcome.help);
     assert_null(parse("--version", &args, &outcome));
@@ -197,7 +193,6 @@ operands_move_behind_the_options_unless_in_order(void **state)
     struct args args = { .copy = NULL };
     char *error;
 
-    (void) state;
     table.operand = "CAPTURE";
     table.min_operands = table.max_operands = 1;
     assert_null(parse("x --file a", &args, &outcome));
@@ -235,7 +230,6 @@ help_has_a_heading_for_each_subject(void **state)
     char text[4096] = "";
     FILE *stream = fmemopen(text, sizeof text, "w");
 
-    (void) state;
     option_table_help(&(struct option_table) {
         .rows = some, .usage = "usage: test\n", .modes = 2,
     }, stream);
@@ -258,7 +252,6 @@ help_has_ranges_defaults_and_no_old_names(void **state)
     char text[4096] = "";
     FILE *stream = fmemopen(text, sizeof text, "w");
 
-    (void) state;
     table.modes = 1;
     option_table_help(&table, stream);
     table.modes = 0;

@@ -61,15 +61,12 @@ workload_input_uninit(struct workload_input *input)
 char *
 fabric_open(const char *what, struct workload *w)
 {
-    (void) what;
-    (void) w;
     return strdup(STOP);
 }
 
 char *
 policy_open(const char *name, struct policy **policyp)
 {
-    (void) name;
     *policyp = NULL;
     return strdup(STOP);
 }
@@ -92,7 +89,6 @@ command_print_json(cJSON *json)
 static void
 a_simulation_keeps_its_seed_when_another_begins(void **state)
 {
-    (void) state;
     simulate("7");
     assert_int_equal(n_seeds, 3);
     assert_true(seeds[0] == UINT64_MAX);        /* No option. */

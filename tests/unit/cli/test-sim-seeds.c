@@ -36,7 +36,6 @@ a_range_is_two_numbers(void **state)
         { "1-2-3", 0, 0 },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct seed_range range = { 0, 0 };
         char *error = seed_range_parse(rows[i].text, &range);
@@ -113,7 +112,6 @@ results_do_not_depend_on_the_number_of_threads(void **state)
     struct outcome one = run("generate:1,hosts=4,cojobs=3,jobs=2", "3-8", 1);
     struct outcome many = run("generate:1,hosts=4,cojobs=3,jobs=2", "3-8", 5);
 
-    (void) state;
     assert_null(one.error);
     assert_null(many.error);
     assert_non_null(strstr(one.csv, "\n8,stage,s2,"));
@@ -129,7 +127,6 @@ an_error_names_the_first_seed(void **state)
     static const char expected[] =
         "with seed 3: sim/scenarios/rings.json: nothing in it is random";
 
-    (void) state;
     for (size_t n_threads = 1; n_threads < 4; n_threads++) {
         struct outcome o = run("sim/scenarios/rings.json", "3-8", n_threads);
 

@@ -434,7 +434,6 @@ tcp_counters_are_found_by_name(void **state)
     };
     uint64_t value;
 
-    (void) state;
     for (size_t i = 0; i < ARRAY_SIZE(there); i++) {
         assert_true(sampler_find_counter(text, there[i].group, there[i].name,
                                          &value));

@@ -48,7 +48,6 @@ takes_changes_of_the_primary(void **state)
 {
     struct switch_log_counts c;
 
-    (void) state;
     c = parse(FIRST CHANGES("unix#1", "0x4") SECOND CHANGES("unix#2", "0x4")
               "2026-01-01T00:00:00Z|00001|bridge|INFO|else\n");
     assert_int_equal(c.roles, 2);
@@ -61,7 +60,6 @@ takes_changes_of_the_primary(void **state)
 static void
 counts_a_change_of_who_was_replaced(void **state)
 {
-    (void) state;
     assert_int_equal(parse(FIRST SECOND CHANGES("unix#1", "0x4")).foreign, 1);
     assert_int_equal(parse(CHANGES("unix#1", "0x4")
                            CHANGES("unix#2", "0x4")).foreign, 1);
@@ -72,7 +70,6 @@ does_not_count_what_was_refused(void **state)
 {
     struct switch_log_counts c;
 
-    (void) state;
     c = parse(FIRST SECOND CHANGES("unix#1", "0x4") CHANGES("unix#1", "0x5")
               REFUSED("unix#1", "0x4"));
     assert_int_equal(c.foreign, 1);
@@ -86,7 +83,6 @@ does_not_count_what_was_refused(void **state)
 static void
 counts_a_role_that_goes_to_the_older(void **state)
 {
-    (void) state;
     assert_int_equal(parse(SECOND FIRST).backwards, 1);
 }
 

@@ -91,7 +91,6 @@ a_job_alone_takes_its_isolated_time(void **state)
     struct judge *judge;
     double ends[2];
 
-    (void) state;
     example_init(&e);
     add_search(&e, 5);
     add_job(&e, 2, 1);
@@ -113,7 +112,6 @@ a_port_is_served_by_rank_or_shared(void **state)
     struct judge *judge;
     double ends[2];
 
-    (void) state;
     example_init(&e);
     add_search(&e, 0);
     add_job(&e, 2, 0);
@@ -151,7 +149,6 @@ a_rung_begins_when_the_slowest_job_has_ended(void **state)
     struct judge *judge;
     double ends[2];
 
-    (void) state;
     example_init(&e);
     add_search(&e, 5);
     add_job(&e, 1, 0);
@@ -182,7 +179,6 @@ runs_start_from_the_same_state(void **state)
     struct judge *judge;
     double ends[2][2];
 
-    (void) state;
     make_two(&e);
     judge = judge_create(&e.s);
     judge_run(judge, NULL, places, INFINITY, ends[0]);
@@ -201,7 +197,6 @@ a_plan_finds_the_better_order(void **state)
     double factors[] = { 1, 1 }, again[] = { 1, 1 };
     struct example e;
 
-    (void) state;
     make_two(&e);
     assert_float_equal(plan_improve(&e.s, &options, factors).saved,
                        1 - 35 / 40.0, 1e-9);
@@ -216,7 +211,6 @@ a_plan_is_never_worse_than_the_key(void **state)
 {
     struct example e;
 
-    (void) state;
     make_two(&e);
     e.demands[0][1].bytes = 0.1;
     for (int n_runs = 0; n_runs < 12; n_runs++) {

@@ -93,7 +93,6 @@ adds_up_hours_and_waiting(void **state)
     struct observed *o = open_recording();
     cJSON *json;
 
-    (void) state;
     observed_simulated(o, 0, 100, 50);
     observed_simulated(o, 1, 20, 20);
     observed_simulated(o, 2, 20, 30);
@@ -128,7 +127,6 @@ names_the_links_that_jobs_share(void **state)
     struct observed *o = open_recording();
     cJSON *json = observed_to_json(o), *links;
 
-    (void) state;
     links = cJSON_GetObjectItem(json, "links");
     assert_int_equal(cJSON_GetArraySize(links), 1);
     assert_float_equal(number(cJSON_GetArrayItem(links, 0), "hours"), 1, 1e-6);
@@ -142,7 +140,6 @@ says_how_much_of_each_card_it_saw(void **state)
 {
     struct observed *o = open_recording();
 
-    (void) state;
     observed_add_card(o, "h0:tx", 9e9, 10e9);
     observed_add_card(o, "h0:rx", 2e9, 0);
     assert_has(o, "\nh0:tx                           9           10    90.0%\n"
@@ -157,7 +154,6 @@ says_when_the_recording_was_cut(void **state)
     struct observed *o = open_recording();
     char *whole = page_of(o);
 
-    (void) state;
     setenv("TZ", "UTC", 1);
     assert_null(strstr(whole, "deleted"));
     free(whole);
@@ -173,7 +169,6 @@ an_empty_recording_has_a_page(void **state)
 {
     struct observed *o;
 
-    (void) state;
     assert_null(observed_create("r.json", "{\"stages\": []}", &o));
     o->policy = "stage";
     assert_has(o, "0 jobs in 0 stages, 0 GPU-hours\n");
@@ -188,7 +183,6 @@ what_is_no_recording_is_an_error(void **state)
     struct observed *o;
     char *error = observed_create("r.json", "{\"stages\": 1}", &o);
 
-    (void) state;
     assert_null(o);
     assert_string_equal(error, "r.json: no recording; expected "
                                "{\"stages\": [...]}");

@@ -34,7 +34,6 @@ quantiles_are_those_of_the_tables(void **state)
         { 1000, 1.962 },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_float_equal(interval_student(rows[i].df), rows[i].quantile,
                            0.001);
@@ -48,7 +47,6 @@ an_interval_is_as_computed_by_hand(void **state)
     static const double values[] = { 4, NAN, 1, 3, 2, NAN };
     struct interval in = interval_of(values, 6);
 
-    (void) state;
     assert_int_equal(in.n, 4);
     assert_float_equal(in.mean, 2.5, 1e-12);
     assert_float_equal(in.low, 2.5 - 3.1824 * sqrt(5.0 / 12), 1e-9);
@@ -61,7 +59,6 @@ one_measurement_has_no_interval(void **state)
     static const double values[] = { 4, NAN };
     struct interval in = interval_of(values, 2);
 
-    (void) state;
     assert_int_equal(in.n, 1);
     assert_float_equal(in.mean, 4, 0);
     assert_true(isnan(in.low) && isnan(in.high));
@@ -121,7 +118,6 @@ ratios_are_of_the_same_placement(void **state)
     struct placements *ps = example();
     struct interval in = placements_ratio(ps, 0, PLACEMENTS_MEAN);
 
-    (void) state;
     assert_int_equal(in.n, 2);
     assert_float_equal(in.mean, (0.5 + 0.75) / 2, 1e-9);
     /* Standard error 0.125, one degree of freedom. */
@@ -159,7 +155,6 @@ tables_have_all_figures(void **state)
     struct placements *ps = example();
     char *text = put(ps, 1, NULL);
 
-    (void) state;
     assert_string_equal(
         text, "placement 8 (2 of 3)\n"
               "policy   mean SCT  / plain      p95 SCT  / plain     makespan"
@@ -199,7 +194,6 @@ exchanges_are_not_shown_if_no_run_has_them(void **state)
     struct placements *ps = placements_create("ex", "seed", names, 2, 1, 1);
     char *text;
 
-    (void) state;
     for (size_t k = 0; k < 2; k++) {
         struct report *r = report_create("ex", "sim");
         struct report_policy *p = report_add_policy(r, names[k]);
@@ -242,7 +236,6 @@ json_has_each_run_and_the_intervals(void **state)
     const cJSON *ratio = cJSON_GetObjectItem(
         find(top, "policies", 0, "vs_baseline"), "mean_sct_s");
 
-    (void) state;
     assert_string_equal(
         cJSON_GetStringValue(cJSON_GetObjectItem(top, "baseline")), "plain");
     assert_float_equal(cJSON_GetNumberValue(

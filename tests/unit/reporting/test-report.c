@@ -90,7 +90,6 @@ stages_are_summarized(void **state)
     const struct report_policy *stage = r->policies[0];
     const struct report_policy *fair = r->policies[1];
 
-    (void) state;
     assert_ptr_equal(r->baseline, fair);
     assert_ptr_equal(r->candidate, stage);
     assert_int_equal(stage->n_ended, 3);
@@ -129,7 +128,6 @@ searches_are_compared_with_plain(void **state)
     const double *ratios;
     char *text;
 
-    (void) state;
     fill_searches(report_add_policy(r, "fair"), 10, 10);
     fill_searches(report_add_policy(r, "plain"), 20, 10);
     fill_searches(report_add_policy(r, "stage"), 4, 10.6);
@@ -178,7 +176,6 @@ a_loss_is_called_a_loss(void **state)
         { NAN, "plain", "" },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text;
         size_t size;
@@ -199,7 +196,6 @@ each_column_has_its_unit(void **state)
     struct report *r = example();
     char *text = put(r, report_put_table);
 
-    (void) state;
     assert_non_null(strstr(text, "       2.50    99.0 %    40 %"));
     assert_non_null(strstr(text, "          3     64 kB\n"));
     free(text);
@@ -244,7 +240,6 @@ json_has_summaries_stages_and_points(void **state)
         { "exchange_s", 100 },
     };
 
-    (void) state;
     assert_non_null(top);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         assert_float_equal(
@@ -286,7 +281,6 @@ queues_are_named_once(void **state)
     struct report *r = example();
     char *text = put(r, report_put_queues);
 
-    (void) state;
     assert_string_equal(text, "queues of the switch: a > b\n"
                               "congestion control of TCP: cubic\n");
     free(text);
@@ -385,7 +379,6 @@ html_has_tables_without_javascript(void **state)
     struct report *r = example();
     char *text = put(r, report_put_html);
 
-    (void) state;
     remove_scripts(text);
     assert_well_formed(text);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
@@ -423,7 +416,6 @@ html_needs_no_network(void **state)
     struct report *r = example();
     char *text = put(r, report_put_html);
 
-    (void) state;
     assert_non_null(strstr(text, "content=\"default-src 'none'; style-src "
                            "'sha256-"));
     remove_scripts(text);
@@ -459,7 +451,6 @@ json_in_html_cannot_end_its_script(void **state)
     struct report *r = example();
     char *text = put(r, report_put_html);
 
-    (void) state;
     assert_null(strstr(text, "<b>"));
     check_data(strstr(text, "<script type=\"application/json\" id=\"data\">"));
     free(text);
@@ -476,7 +467,6 @@ html_stays_small(void **state)
     char *text;
     cJSON *top;
 
-    (void) state;
     report_search_begin(p, "a", 0);
     for (int i = 0; i < 5000; i++) {
         report_stage_begin(p, "a", i, i, 1);
@@ -511,7 +501,6 @@ iteration_time_excludes_waiting_between_rungs(void **state)
     struct report *r = report_create("x", "lab");
     struct report_policy *p = report_add_policy(r, "fair");
 
-    (void) state;
     report_stage_begin(p, "a", 0, -1, 2);
     report_job_ready(p, "a", "t0", 0, 1);
     report_job_ready(p, "a", "t1", 0, 1);
@@ -535,7 +524,6 @@ a_failed_run_has_a_page_and_a_table(void **state)
     struct report_policy *p = report_add_policy(r, "fair");
     char *text;
 
-    (void) state;
     report_search_begin(p, "a", 0);
     report_stage_begin(p, "a", 0, 0, 1);
     report_set(&p->failure, "not completed within 5 s");
@@ -562,7 +550,6 @@ high_cpu_load_is_reported(void **state)
     struct report *r = example();
     char *text;
 
-    (void) state;
     r->policies[0]->cpu_busy = 0.97;
     text = put(r, report_put_table);
     assert_non_null(strstr(text, "stage: the CPUs were 97 % busy"));

@@ -55,7 +55,6 @@ a_seed_gives_the_same_hosts_for_ever(void **state)
     struct random_placements rp = { .seed = 1, .n_workers = 2,
                                     .n_servers = 2 };
 
-    (void) state;
     for (int search = 0; search < 2; search++) {
         for (int trial = 0; trial < 2; trial++) {
             int hosts[4];
@@ -74,7 +73,6 @@ hosts_differ_and_all_are_used(void **state)
     struct random_placements rp = { .n_workers = 3, .n_servers = 2 };
     int counts[5][7] = { { 0 } };
 
-    (void) state;
     for (rp.seed = 0; rp.seed < 100; rp.seed++) {
         for (int i = 0; i < 70; i++) {
             uint64_t seen = 0;
@@ -119,7 +117,6 @@ seeds_searches_and_trials_draw_independently(void **state)
 {
     int hosts[3][50][4];
 
-    (void) state;
     for (int i = 0; i < 50; i++) {
         struct random_placements rp = { .seed = i, .n_workers = 2,
                                         .n_servers = 2 };
@@ -148,7 +145,6 @@ every_reader_gets_the_drawn_hosts(void **state)
     cJSON *top = cJSON_Parse(s->searches[1].text);
     const cJSON *array = cJSON_GetObjectItem(top, "placements");
 
-    (void) state;
     assert_true(s->random);
     assert_int_equal(s->seed, 5);
     assert_int_equal(s->searches[0].spec->n_placements, 1);
@@ -183,7 +179,6 @@ the_seed_of_the_text_is_1_or_its_own(void **state)
     struct scenario *s = read_scenario(
         SCENARIO(TWO_AND_TWO, SEARCH("a", "1", "")), NULL);
 
-    (void) state;
     assert_int_equal(s->seed, 1);
     scenario_destroy(s);
     s = read_scenario(SCENARIO(RANDOM("\"workers\": 1, \"seed\": 7,"
@@ -204,7 +199,6 @@ peers_have_no_servers(void **state)
                  SEARCH("a", "2", "\"sync\": \"allreduce\",")), NULL);
     const struct search_placement *p = s->searches[0].spec->placements;
 
-    (void) state;
     assert_int_equal(p->n_workers, 3);
     assert_int_equal(p->n_servers, 0);
     scenario_destroy(s);
@@ -253,7 +247,6 @@ names_the_member_at_fault(void **state)
 {
     const int64_t seed = 3;
 
-    (void) state;
     for (size_t i = 0; i < sizeof bad_scenarios / sizeof *bad_scenarios;
          i++) {
         struct scenario *s;

@@ -42,7 +42,6 @@ a_seed_gives_the_same_searches_for_ever(void **state)
     struct scenario *s = read_scenario(RANDOM(""), 1);
     char *drawn = strdup("");
 
-    (void) state;
     assert_int_equal(s->n_searches, 10);
     for (int i = 0; i < 3; i++) {
         const struct search_spec *spec = s->searches[i].spec;
@@ -112,7 +111,6 @@ a_thousand_searches_have_the_documented_distributions(void **state)
 {
     struct sums sums = { .rings = 0 };
 
-    (void) state;
     for (int seed = 0; seed < 100; seed++) {
         struct scenario *s = read_scenario(RANDOM(""), seed);
 
@@ -144,7 +142,6 @@ a_search_is_independent_of_the_number_of_searches(void **state)
     struct scenario *few = read_scenario(RANDOM("\"searches\": 3"), 9);
     struct scenario *more = read_scenario(RANDOM("\"searches\": 20"), 9);
 
-    (void) state;
     assert_int_equal(few->n_searches, 3);
     assert_int_equal(more->n_searches, 20);
     for (size_t i = 0; i < 3; i++) {
@@ -163,7 +160,6 @@ members_replace_the_ranges(void **state)
                " \"width\": [64, 64]"),
         3);
 
-    (void) state;
     assert_true(s->random);
     assert_int_equal(s->seed, 3);
     assert_float_equal(s->searches[4].start_s, 8, 1e-9);
@@ -194,7 +190,6 @@ drawn_searches_follow_the_others(void **state)
                  " \"data\": {\"kind\": \"generated\"}}}]"),
         1);
 
-    (void) state;
     assert_int_equal(s->n_searches, 3);
     assert_string_equal(s->searches[0].cojob, "own");
     assert_string_equal(s->searches[2].cojob, "s1");
@@ -232,7 +227,6 @@ static const struct {
 static void
 names_the_member_at_fault(void **state)
 {
-    (void) state;
     for (size_t i = 0; i < sizeof bad_scenarios / sizeof *bad_scenarios; i++) {
         struct scenario *s;
         char *error =

@@ -26,7 +26,6 @@ job_queues_flow_new(struct job_queues *side_, uint16_t slot)
 {
     struct side *side = (struct side *) side_;
 
-    (void) slot;
     for (int i = 1; i < MAX_QUEUES; i++) {
         if (!side->queue_used[i]) {
             side->queue_used[i] = true;

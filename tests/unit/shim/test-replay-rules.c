@@ -72,14 +72,12 @@ is_bad(const char *file)
 static void
 accepts_valid_rules(void **state)
 {
-    (void) state;
     for_each_file("tests/replay-rules/good/*.json", 3, is_good);
 }
 
 static void
 names_the_error_and_its_place(void **state)
 {
-    (void) state;
     for_each_file("tests/replay-rules/bad/*.json", 20, is_bad);
 }
 
@@ -137,7 +135,6 @@ the_first_matching_rule_decides(void **state)
         { IPPROTO_TCP, "fd80::1", "fd00::1", 8, 5001, 1 },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct shim_flow_key key = make_key(
             cases[i].protocol, cases[i].local, cases[i].local_port,
@@ -171,7 +168,6 @@ senders_decide_before_receivers_and_macs_before_addresses(void **state)
 {
     struct replay_rules *rules = parse(HEAD "]}");
 
-    (void) state;
     assert_int_equal(direction(rules, 2, 1, false, 9, 1), REPLAY_FROM_HOST);
     assert_int_equal(direction(rules, 1, 2, false, 1, 9), REPLAY_TO_HOST);
     assert_int_equal(direction(rules, 3, 2, false, 1, 9), REPLAY_FROM_HOST);

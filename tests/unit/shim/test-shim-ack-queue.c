@@ -27,8 +27,6 @@ static int n_asked;
 uint16_t
 egress_flow_queue(struct egress *egress, uint16_t slot)
 {
-    (void) egress;
-    (void) slot;
     n_asked++;
     return next_queue;
 }
@@ -92,7 +90,6 @@ only_pure_acknowledgements_are_steered(void **state)
         { 0, 0, 0, false },
     };
 
-    (void) state;
     for (int family = 4; family <= 6; family += 2) {
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             struct frame f;
@@ -111,7 +108,6 @@ other_packets_are_not_steered(void **state)
 {
     struct frame f;
 
-    (void) state;
     make(&f, 4, ACK, 12, 0);
     f.data[14 + 9] = 17;                /* UDP. */
     assert_false(ack_queue_is_for(&f.packet, &f.verdict));
@@ -134,7 +130,6 @@ other_packets_are_not_steered(void **state)
 static void
 wrong_lengths_are_survived(void **state)
 {
-    (void) state;
     srandom(1);
     for (int i = 0; i < 100000; i++) {
         int family = i % 2 ? 4 : 6;
@@ -164,7 +159,6 @@ each_job_has_its_own_queue(void **state)
     struct packet packets[3];
     struct verdict v[3];
 
-    (void) state;
     for (int i = 0; i < 3; i++) {
         make(&f[i], 4, ACK, 12, i == 1 ? 100 : 0);
         packets[i] = f[i].packet;

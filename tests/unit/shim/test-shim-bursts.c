@@ -23,7 +23,6 @@ static uint64_t now, seed;
 static int
 begin(void **state)
 {
-    (void) state;
     memset(&train, 0, sizeof train);
     now = SECOND;
     seed = 1;
@@ -75,7 +74,6 @@ sees_iterations_after_a_few_bursts(void **state)
 {
     struct shim_burst_stats p;
 
-    (void) state;
     for (int i = 0; i < 3; i++) {
         assert_false(burst_train_get(&train, now, &p));
         burst(100, 100 * US, 0);
@@ -104,7 +102,6 @@ is_not_misled_by_jitter_and_gaps_within(void **state)
     };
     struct shim_burst_stats p;
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t length = cases[i].gap * cases[i].n;
 
@@ -124,7 +121,6 @@ is_not_misled_by_jitter_and_gaps_within(void **state)
 static void
 parts_of_an_iteration_are_not_iterations(void **state)
 {
-    (void) state;
     for (int i = 0; i < 20; i++) {
         for (int layer = 0; layer < 4; layer++) {
             burst(50, 50 * US, 0.2);
@@ -139,7 +135,6 @@ parts_of_an_iteration_are_not_iterations(void **state)
 static void
 heartbeats_in_the_silence_do_not_matter(void **state)
 {
-    (void) state;
     for (int i = 0; i < 20; i++) {
         burst(500, 50 * US, 0.2);
         for (int j = 0; j < 4; j++) {
@@ -155,7 +150,6 @@ heartbeats_in_the_silence_do_not_matter(void **state)
 static void
 follows_a_job_that_changes(void **state)
 {
-    (void) state;
     for (int i = 0; i < 50; i++) {
         burst(100, 100 * US, 0.2);
         now += 390 * MS;
@@ -175,7 +169,6 @@ claims_nothing_of_what_has_no_bursts(void **state)
     struct shim_burst_stats p;
     int n = 0;
 
-    (void) state;
     burst(200000, 100 * US, 0.9);               /* It never pauses. */
     assert_false(burst_train_get(&train, now, &p));
 
@@ -193,7 +186,6 @@ forgets_what_is_over(void **state)
 {
     struct shim_burst_stats p;
 
-    (void) state;
     for (int i = 0; i < 10; i++) {
         burst(100, 100 * US, 0);
         now += 90 * MS;
@@ -209,7 +201,6 @@ a_slot_that_changes_hands_begins_again(void **state)
     struct bursts *b = bursts_create();
     struct shim_burst_stats s;
 
-    (void) state;
     for (int i = 0; i < 10; i++) {
         for (int slot = 0; slot < 3; slot++) {
             bursts_count(b, slot, BURSTS_TX, 1000, now);
@@ -243,7 +234,6 @@ keeps_the_bytes_of_the_last_second(void **state)
     struct shim_bin bins[SHIM_MAX_BINS];
     uint64_t first, bin = now / BURST_BIN;
 
-    (void) state;
     assert_int_equal(bursts_bins(b, 1, now, bin - 3, &first, bins), 3);
     assert_int_equal(bins[2].tx, 0);
     bursts_count(b, 1, BURSTS_TX, 1000, now);
@@ -292,7 +282,6 @@ loses_no_byte_between_bins(void **state)
     struct shim_bin bins[SHIM_MAX_BINS];
     uint64_t sent = 0, told = 0, next = now / BURST_BIN, first;
 
-    (void) state;
     for (int i = 0; i < 20000; i++) {
         uint32_t bytes = 60 + 9000 * chance();
 

@@ -72,7 +72,6 @@ fills_ranks_in_order(void **state)
         { .demand = 100 * MBIT, .rank = 1, .id = 3 },
     };
 
-    (void) state;
     allocate(s, 4, 100 * MBIT, 0);
     assert_int_equal(share_of(s, 4, 0)->rate, 0);
     assert_int_equal(share_of(s, 4, 1)->rate, 30 * MBIT);
@@ -97,7 +96,6 @@ grants_sum_to_the_budget(void **state)
 {
     struct cc_share s[MAX];
 
-    (void) state;
     srandom(1);
     for (int i = 0; i < 20000; i++) {
         size_t n = random_shares(s);
@@ -114,7 +112,6 @@ demands_are_caps(void **state)
 {
     struct cc_share s[MAX];
 
-    (void) state;
     srandom(2);
     for (int i = 0; i < 20000; i++) {
         size_t n = random_shares(s);
@@ -136,7 +133,6 @@ rank_is_monotone_and_the_floor_holds(void **state)
 {
     struct cc_share s[MAX];
 
-    (void) state;
     srandom(3);
     for (int i = 0; i < 3000; i++) {
         size_t n = random_shares(s);
@@ -166,7 +162,6 @@ ranks_are_max_min(void **state)
 {
     struct cc_share s[MAX];
 
-    (void) state;
     srandom(4);
     for (int i = 0; i < 20000; i++) {
         size_t n = random_shares(s);
@@ -187,7 +182,6 @@ budget_stays_in_its_bounds(void **state)
     struct cc_law law = CC_LAW_DEFAULT;
     struct cc_budget b = { 0 };
 
-    (void) state;
     srandom(5);
     for (int i = 0; i < 100000; i++) {
         struct cc_load seen = {
@@ -216,7 +210,6 @@ phantom_queue_drains_without_overshoot(void **state)
     uint64_t rates[DELAY], c = 1000 * MBIT;
     double highest = 0;
 
-    (void) state;
     for (int i = 0; i < DELAY; i++) {
         rates[i] = 2 * c;
     }
@@ -252,7 +245,6 @@ an_unlimited_flow_does_not_lower_the_budget(void **state)
         .rtt_ns = 1000000,
     };
 
-    (void) state;
     for (int i = 0; i < 1000; i++) {
         cc_budget(&b, &law, &seen);
     }
@@ -285,7 +277,6 @@ excess_lowers_the_budget_of_its_rank_and_later(void **state)
         { 0, 0, 0, true, true },        /* Excess of no share. */
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cc_budget b = { 0 };
         struct cc_share s[] = {
@@ -352,7 +343,6 @@ what_a_busy_sender_cannot_use_is_granted_again(void **state)
 {
     struct cc_budget b = { 0 };
 
-    (void) state;
     b.used = 97 * MBIT / 8;
     assert_true(later_rate(&b, BUSY_SENDER, 97 * MBIT, 30) < 3 * MBIT);
     assert_true(later_rate(&b, BUSY_SENDER, 40 * MBIT, 1) < 15 * MBIT);
@@ -370,7 +360,6 @@ sorted_ranks_get_all_until_the_queue_is_long(void **state)
 {
     struct cc_budget b = { 0 };
 
-    (void) state;
     assert_int_equal(later_rate(&b, SORTED, 100 * MBIT, 1), 100 * MBIT);
     assert_int_equal(later_rate(&b, SORTED, 200 * MBIT, 2), 100 * MBIT);
     assert_true(later_rate(&b, SORTED, 200 * MBIT, 3) < 5 * MBIT);

@@ -80,7 +80,6 @@ lowers_a_window_by_its_scale(void **state)
 {
     struct cc_window w;
 
-    (void) state;
     connect_with(&w, 7, 3);
     assert_int_equal(tell(&w, 1000, 60000, 128 * 100), 100);
     assert_int_equal(tell(&w, 2000, 60000, 128 * 100 - 127), 100);
@@ -94,7 +93,6 @@ keeps_the_hosts_window_if_it_is_smaller(void **state)
 {
     struct cc_window w;
 
-    (void) state;
     connect_with(&w, 0, 0);
     assert_int_equal(tell(&w, 1000, 500, 8000), 500);
     assert_int_equal(tell(&w, 1000, 0, 8000), 0);
@@ -106,7 +104,6 @@ keeps_the_hosts_window_if_it_is_smaller(void **state)
 static void
 the_right_edge_never_moves_left(void **state)
 {
-    (void) state;
     srandom(1);
     for (int run = 0; run < 200; run++) {
         int shift = random() % 15, to = shift > 10 ? 10 : shift;
@@ -142,7 +139,6 @@ a_coarse_scale_is_lowered_and_translated(void **state)
 {
     struct cc_window w;
 
-    (void) state;
     connect_with(&w, 14, 7);
     assert_true(cc_window_translates(&w));
     assert_int_equal(tell(&w, 1000, 100, CC_WINDOW_ANY), 1600);
@@ -162,7 +158,6 @@ leaves_a_connection_without_seen_syns(void **state)
 {
     struct cc_window w;
 
-    (void) state;
     memset(&w, 0, sizeof w);
     assert_int_equal(tell(&w, 1000, 60000, 4344), 60000);
     connect_with(&w, 7, 7);
@@ -182,7 +177,6 @@ reset_and_first_syn_keep_their_window(void **state)
     struct segment seg;
     struct cc_packet p;
 
-    (void) state;
     connect_with(&w, 7, 7);
     packet_make(&p, &spec);
     parse(&p, &seg, &o);
@@ -195,7 +189,6 @@ reset_and_first_syn_keep_their_window(void **state)
 static void
 a_removed_hello_leaves_the_segment_unchanged(void **state)
 {
-    (void) state;
     srandom(2);
     for (int i = 0; i < 2000; i++) {
         struct packet_spec spec = {
@@ -247,7 +240,6 @@ a_hello_after_another_option_becomes_nops(void **state)
     };
     static const uint8_t option[] = { 253, 10, 'S', 'G', 1, 1, 9, 8, 7, 6 };
 
-    (void) state;
     for (int at = 0; at < 9; at++) {
         struct segment_options o;
         struct segment seg;
@@ -281,7 +273,6 @@ hello_is_omitted_when_the_tcp_options_are_full(void **state)
     struct segment seg;
     struct cc_packet p;
 
-    (void) state;
     packet_make(&p, &spec);
     parse(&p, &seg, &o);
     assert_false(hello_fits(&seg));
@@ -294,7 +285,6 @@ hello_is_omitted_when_the_tcp_options_are_full(void **state)
 static void
 writing_ecn_updates_the_checksum(void **state)
 {
-    (void) state;
     for (int i = 0; i < 32; i++) {
         struct packet_spec spec = {
             .from = 1, .to = 2, .flags = SEGMENT_ACK, .payload = i,
@@ -321,7 +311,6 @@ grants_are_read_as_they_were_written(void **state)
     uint8_t bytes[GRANT_MAX_MESSAGE];
     size_t size;
 
-    (void) state;
     for (int i = 0; i < GRANT_MAX; i++) {
         m.grants[i] = (struct grant) {
             .sender_port = i, .receiver_port = i * 3, .ms = i * 100000,

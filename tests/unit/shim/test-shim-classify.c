@@ -91,7 +91,6 @@ flows_are_found_with_their_slots(void **state)
     const uint32_t n = 4096;
     struct flow_cache *fc = flow_cache_create(42);
 
-    (void) state;
     for (uint32_t i = 0; i < n; i++) {
         struct shim_flow_key key = key6_of(i);
         uint64_t hash = flow_cache_hash(fc, &key);
@@ -144,7 +143,6 @@ a_full_cache_forgets_others(void **state)
 {
     const uint32_t n_words = FLOW_CACHE_BUCKETS * FLOW_CACHE_WAYS;
 
-    (void) state;
     for (int portable = 0; portable < 2; portable++) {
         struct flow_cache *fc = flow_cache_create(3);
         uint32_t n_found = 0;
@@ -205,7 +203,6 @@ a_bulk_lookup_is_that_of_each(void **state)
 {
     struct flow_cache *fc = flow_cache_create(9);
 
-    (void) state;
     for (uint32_t i = 0; i < 4096; i++) {
         learn(fc, i, slot_of(i));
     }
@@ -244,7 +241,6 @@ threads_learn_at_the_same_time(void **state)
     int n_found = 0;
     bool stop = false;
 
-    (void) state;
     for (int i = 0; i < 2; i++) {
         learners[i].fc = fc;
         learners[i].first = i;
@@ -272,7 +268,6 @@ slots_hold_for_the_lease(void **state)
     uint64_t now = 1000 * MS;
     struct treatment t;
 
-    (void) state;
     assert_int_equal(job_slots_set(js, &row), 0);
     assert_false(job_slots_leased(js, now));
     job_slots_lease(js, now, 300, 3);
@@ -301,7 +296,6 @@ bad_slots_are_refused(void **state)
     };
     struct job_slots *js = job_slots_create();
 
-    (void) state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(job_slots_set(js, &bad[i]), EINVAL);
     }
@@ -317,7 +311,6 @@ a_new_job_counts_from_0(void **state)
     struct job_slots *js = job_slots_create();
     struct shim_slot_stats stats;
 
-    (void) state;
     assert_false(job_slots_stats(js, 9, 0, &stats));
     job_slots_set(js, &row);
     job_slots_counters(js, 9)->tx_bytes += 500;
@@ -340,7 +333,6 @@ received_frames_are_counted(void **state)
     static const uint32_t lengths[] = { 1, 2, 10, 4, 20, 40, 80 };
     struct job_slots *js = job_slots_create();
 
-    (void) state;
     job_slots_count_rx(js, 0, slots, lengths, 7);
     job_slots_count_rx(js, 0, slots, lengths, 1);
     job_slots_count_rx(js, 0, slots, lengths, 0);
@@ -360,7 +352,6 @@ counters_of_lanes_are_summed(void **state)
     const uint32_t lengths[] = { 100, 50 };
     struct shim_slot_stats stats;
 
-    (void) state;
     job_slots_add_lanes(js, JOB_SLOTS_MAX_LANES);
     job_slots_count_rx(js, 1, slots, lengths, 1);
     assert_int_equal(job_slots_set(js, &slot), 0);
@@ -390,7 +381,6 @@ static const uint8_t arp_frame[42] = "\2\0\0\0\0\2\2\0\0\0\0\1\x08\6";
 static void
 a_slot_tag_has_slot_class_and_origin(void **state)
 {
-    (void) state;
     assert_int_equal(slot_tag_class(0), 0);
     assert_int_equal(slot_tag_class(0xe000 | 9), 9);
     assert_int_equal(slot_tag_class(1023), 1023);
@@ -424,7 +414,6 @@ a_slot_tag_decides_slot_and_class(void **state)
                             .slots = job_slots_create() };
     struct job_slots *js = (struct job_slots *) c.slots;
 
-    (void) state;
     job_slots_set_control(js, 46, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct shim_slot row = { .slot = 9,
@@ -474,7 +463,6 @@ the_slots_of_replies_are_learned(void **state)
                             .slots = job_slots_create() };
     struct verdict v;
 
-    (void) state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const uint8_t *frame = kinds[i].frame;
         uint32_t length = kinds[i].length;
@@ -526,7 +514,6 @@ a_burst_equals_its_packets(void **state)
         { tcp[0], 40 },
     };
 
-    (void) state;
     all.flows = flow_cache_create(2);
     for (uint16_t i = 1; i < 6; i++) {
         struct shim_slot row = { .slot = i, .level = i, .dscp = 10 + i };

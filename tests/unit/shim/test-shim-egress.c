@@ -102,7 +102,6 @@ port_flush(struct port *port, uint64_t now)
 {
     bool sent = port->n_held > 0;
 
-    (void) now;
     port->n_order = port->n_held;
     for (uint16_t i = 0; i < port->n_held; i++) {
         port->order[i] = slot_of(port->held[i]);
@@ -238,7 +237,6 @@ frames_are_not_queued_when_the_uplink_is_free(void **state)
     static const uint16_t slots[] = { 3, 1, 0, 9, 9, 2 };
     struct fixture f;
 
-    (void) state;
     set_up(&f, UINT64_C(100000000));
     push_slots(&f, slots, 2);
     assert_int_equal(f.port.n_held, 2);
@@ -266,7 +264,6 @@ queued_frames_leave_by_rank(void **state)
     static const uint16_t sent[] = { 1, 1, 2, 2, 3, 4, 9, 0 };
     struct fixture f;
 
-    (void) state;
     set_up(&f, UINT64_C(100000000));
     push_slots(&f, slots, 8);           /* Two leave: the uplink is free. */
     expect_sent(&f, slots, 2);
@@ -292,7 +289,6 @@ frames_of_a_flow_do_not_overtake(void **state)
     struct fixture f;
     uint16_t queue;
 
-    (void) state;
     set_up(&f, UINT64_C(100000000));
     queue = egress_flow_queue(f.e, 3);
     rank_queues_flow_rate(egress_queues(f.e), f.now, queue, 1000000);
@@ -330,7 +326,6 @@ many_slow_flows_do_not_meet_in_pairs(void **state)
         uint32_t n;
     } paces[] = { { 24000000, 1 }, { 26000000, 2 }, { 100000000, 2 } };
 
-    (void) state;
     for (size_t i = 0; i < sizeof paces / sizeof *paces; i++) {
         struct verdict v;
         struct fixture f;
@@ -362,7 +357,6 @@ queued_frames_leave_with_their_new_level(void **state)
     struct rte_mbuf *frame;
     struct fixture f;
 
-    (void) state;
     set_up(&f, UINT64_C(100000000));
     push_slots(&f, slots, 5);           /* Two leave. */
     frame = frame_of(&f, 7, FULL);
@@ -402,7 +396,6 @@ control_is_policed_on_a_free_uplink_too(void **state)
     struct verdict v = { .treatment = { .level = SHIM_LEVEL_CONTROL } };
     struct fixture f;
 
-    (void) state;
     set_up(&f, UINT64_C(100000000));
     for (int i = 0; i < 2000; i++) {
         struct rte_mbuf *frame = frame_of(&f, 0, 100);
@@ -446,7 +439,6 @@ bulk_that_is_marked_as_control_gains_nothing(void **state)
     uint64_t marked = 0, share;
     struct fixture f;
 
-    (void) state;
     set_up(&f, UINT64_C(40000000));
     for (uint16_t i = 0; i < N_SLOTS - 1; i++) {
         struct shim_slot slot = {
@@ -494,7 +486,6 @@ control_beyond_its_share_stays_in_order(void **state)
     struct shim_slot row = { .slot = 5, .level = 3, .rank = 5, .dscp = 20 };
     struct fixture f;
 
-    (void) state;
     set_up(&f, UINT64_C(100000000));
     assert_int_equal(job_slots_set(f.slots, &row), 0);
     for (int i = 0; i < 100; i++) {
@@ -568,7 +559,6 @@ every_frame_is_sent_or_counted_as_dropped(void **state)
         1000000, 100000000, UINT64_C(10000000000), UINT64_C(400000000000),
     };
 
-    (void) state;
     for (int round = 0; round < 16; round++) {
         uint16_t queues[N_SLOTS] = { 0 };
         uint64_t pushed = 0, rate = rates[round % 4], start;
@@ -613,7 +603,6 @@ start(void **state)
                            "--log-level=*:error",
                            "--file-prefix=sc-egress" };
 
-    (void) state;
     if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) < 0) {
         return -1;
     }
@@ -625,7 +614,6 @@ start(void **state)
 static int
 stop(void **state)
 {
-    (void) state;
     rte_mempool_free(pool);
     return rte_eal_cleanup() || rmdir(rte_eal_get_runtime_dir());
 }

@@ -188,7 +188,6 @@ static const struct shape shapes[] = {
 static void
 completes_partial_checksums(void **state)
 {
-    (void) state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct rte_mbuf *frame = make(&shapes[i], SUM_PARTIAL);
 
@@ -205,7 +204,6 @@ leaves_other_checksums_alone(void **state)
 {
     static const enum sum sums[] = { SUM_RIGHT, SUM_WRONG, SUM_NONE };
 
-    (void) state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (size_t j = 0; j < sizeof sums / sizeof *sums; j++) {
             struct rte_mbuf *frame = make(&shapes[i], sums[j]);
@@ -229,7 +227,6 @@ a_right_checksum_may_look_partial(void **state)
     uint16_t *spare = (uint16_t *) (data + l4_of(&shape) + 20);
     uint32_t sum;
 
-    (void) state;
     *spare = 0;
     sum = sum_bytes(data + l4_of(&shape), 1020, pseudo_of(&shape, data));
     *spare = htons(~sum & 0xffff);
@@ -248,7 +245,6 @@ a_udp_checksum_does_not_become_none(void **state)
     uint16_t *spare = (uint16_t *) (data + l4_of(&shape) + 8);
     uint32_t sum;
 
-    (void) state;
     *spare = 0;
     sum = sum_bytes(data + l4_of(&shape), 108, 0);
     *spare = htons(~sum & 0xffff);      /* Now all of it is 0xffff. */
@@ -266,7 +262,6 @@ fragments_have_no_checksum(void **state)
     uint8_t *data = rte_pktmbuf_mtod(frame, uint8_t *);
     uint16_t before = *sum_of(&shape, data);
 
-    (void) state;
     data[RTE_ETHER_HDR_LEN + 6] = 0x20;         /* More of them. */
     assert_int_equal(finish_frame(frame, MTU), FINISH_WHOLE);
     assert_int_equal(*sum_of(&shape, data), before);
@@ -279,7 +274,6 @@ refuses_what_is_to_be_cut(void **state)
     struct shape shape = { 4, IPPROTO_TCP, MTU - 40, 0, 0, 0 };
     struct rte_mbuf *frame = make(&shape, SUM_PARTIAL);
 
-    (void) state;
     assert_int_equal(finish_frame(frame, MTU), FINISH_COMPLETED);
     rte_pktmbuf_free(frame);
 
@@ -323,7 +317,6 @@ puts_segments_together(void **state)
     static const uint16_t cuts[] = { 3, 20, 40, 500 };
     const struct shape shape = { 4, IPPROTO_TCP, 1000, 0, 0, 0 };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         struct rte_mbuf *frame = split(make(&shape, SUM_PARTIAL), cuts[i]);
 
@@ -340,7 +333,6 @@ takes_whatever_comes(void **state)
 {
     const struct shape shape = { 6, IPPROTO_TCP, 20, 2, 16, 0 };
 
-    (void) state;
     for (uint16_t n = 0; n < 110; n++) {
         struct rte_mbuf *frame = make(&shape, SUM_PARTIAL);
 
@@ -369,7 +361,6 @@ start(void **state)
                            "--log-level=*:error",
                            "--file-prefix=sc-finish" };
 
-    (void) state;
     if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) < 0) {
         return -1;
     }
@@ -383,7 +374,6 @@ start(void **state)
 static int
 stop(void **state)
 {
-    (void) state;
     return (rte_mempool_avail_count(pool) != 255 || rte_eal_cleanup()
             || rmdir(rte_eal_get_runtime_dir()));
 }

@@ -28,7 +28,6 @@ set_up(void **state)
     const struct shim_slot row = { .slot = SLOT, .level = 2, .dscp = 40,
                                    .name = "a/b" };
 
-    (void) state;
     flows = flow_cache_create(1);
     slots = job_slots_create();
     classifier = (struct classifier){ .flows = flows, .slots = slots };
@@ -38,7 +37,6 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-    (void) state;
     job_slots_destroy(slots);
     flow_cache_destroy(flows);
     return 0;
@@ -133,7 +131,6 @@ new_flows_that_are_not_learned_push_no_job_out(void **state)
     enum { N = 1000000, KNOWN = 1000 };
     uint8_t frame[64];
 
-    (void) state;
     for (uint32_t i = 0; i < KNOWN; i++) {
         pass(frame, make(frame, 5, 6, 0, 20, i), SLOT);
     }
@@ -153,7 +150,6 @@ frames_may_end_anywhere_and_lie_about_it(void **state)
 {
     uint8_t frame[256], lie[256];
 
-    (void) state;
     for (int words = 0; words < 16; words++) {
         size_t size = make(frame, words < 5 ? 5 : words, 6, 0, 40, 7);
 
@@ -180,7 +176,6 @@ ip_fragments_teach_nothing(void **state)
                                           0x3fff, 0x2000 };
     uint8_t frame[256];
 
-    (void) state;
     for (size_t i = 0; i < sizeof fragments / sizeof *fragments; i++) {
         struct verdict v =
             pass(frame, make(frame, 5, 6, fragments[i], 64, 7), SLOT);
@@ -200,7 +195,6 @@ chains_of_headers_end(void **state)
     static const uint8_t kinds[] = { 0, 43, 60, 44, 51, 50, 135 };
     uint8_t frame[4096];
 
-    (void) state;
     for (size_t k = 0; k < sizeof kinds; k++) {
         for (int n = 0; n < 400; n += 1 + n / 8) {
             size_t size = 54 + n * 8 + 20;

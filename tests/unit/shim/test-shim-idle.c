@@ -41,7 +41,6 @@ a_new_loop_blocks(void **state)
 {
     struct idle idle = { 0 };
 
-    (void) state;
     assert_false(idle_sleeps_first(&idle));
 }
 
@@ -52,7 +51,6 @@ many_frames_are_gathered_by_sleeping(void **state)
     struct idle idle = { 0 };
     uint64_t now = 10 * MS;
 
-    (void) state;
     forward(&idle, &now, 10 * US, 2 * MS, 0);
     assert_true(idle_sleeps_first(&idle));
     assert_in_range(forward(&idle, &now, 10 * US, 100 * MS, 50 * US),
@@ -66,7 +64,6 @@ few_frames_are_awaited_by_blocking(void **state)
     struct idle idle = { 0 };
     uint64_t now = 10 * MS;
 
-    (void) state;
     assert_in_range(forward(&idle, &now, 100 * US, 100 * MS, 0), 1000, 1001);
     forward(&idle, &now, 10 * US, 10 * MS, 0);
     assert_true(idle_sleeps_first(&idle));
@@ -81,7 +78,6 @@ a_loop_without_frames_blocks(void **state)
     struct idle idle = { 0 };
     uint64_t now = 10 * MS, slept = 0;
 
-    (void) state;
     forward(&idle, &now, 10 * US, 2 * MS, 0);
     while (idle_sleeps_first(&idle)) {
         slept += idle_next(&idle);
@@ -95,7 +91,6 @@ sleeps_grow_to_the_maximum(void **state)
     struct idle idle = { 0 };
     uint64_t expected = IDLE_MIN_NS;
 
-    (void) state;
     for (int i = 0; i < 20; i++) {
         uint64_t ns = idle_next(&idle);
 

@@ -72,7 +72,6 @@ static uint16_t
 order_received(uint16_t port, uint16_t queue, struct rte_mbuf *frames[],
                uint16_t n, uint16_t max, void *aux)
 {
-    (void) port, (void) queue, (void) max, (void) aux;
     for (uint16_t i = 0; i < n; i++) {
         order_frame(frames[i]);
     }
@@ -461,7 +460,6 @@ exchange_with(unsigned int n_lanes, bool own_queues)
 static void
 flows_stay_in_order_where_lane_0_receives(void **state)
 {
-    (void) state;
     for (unsigned int n = 1; n <= MAX_LANES; n++) {
         exchange_with(n, false);
     }
@@ -470,7 +468,6 @@ flows_stay_in_order_where_lane_0_receives(void **state)
 static void
 flows_stay_in_order_with_queues_for_each_lane(void **state)
 {
-    (void) state;
     for (unsigned int n = 1; n <= MAX_LANES; n++) {
         exchange_with(n, true);
     }
@@ -498,7 +495,6 @@ a_lane_that_does_not_run_loses_only_its_own(void **state)
     struct shim_stats stats = { .tx_packets = 0 };
     struct bed b;
 
-    (void) state;
     set_up(&b, 2, false);
     for (uint32_t i = 0; i < N_FLOWS * EACH; i++) {
         inject(&b, HOST, i % N_FLOWS, i / N_FLOWS);
@@ -583,7 +579,6 @@ check_congestion_control(unsigned int n_lanes, bool own_queues)
 static void
 congestion_control_sees_all_lanes(void **state)
 {
-    (void) state;
     for (unsigned int n = 1; n <= MAX_LANES; n++) {
         check_congestion_control(n, false);
         check_congestion_control(n, true);
@@ -636,7 +631,6 @@ acknowledgements_of_all_lanes_overtake_data(void **state)
 {
     struct bed b;
 
-    (void) state;
     for (unsigned int n = 1; n <= MAX_LANES; n++) {
         set_up(&b, n, false);
         egress_set_rate(forward_egress(b.forward), 1000000);
@@ -659,7 +653,6 @@ the_end_waits_for_all_lanes(void **state)
     uint32_t next[N_FLOWS] = { 0 };
     struct bed b;
 
-    (void) state;
     set_up(&b, 3, false);
     for (uint32_t i = 0; i < N_FLOWS; i++) {
         inject(&b, UPLINK, i, 0);
@@ -694,7 +687,6 @@ frames_left_in_rings_are_freed(void **state)
 {
     struct bed b;
 
-    (void) state;
     set_up(&b, 4, false);
     for (uint32_t i = 0; i < N_FLOWS; i++) {
         inject(&b, i % 2 ? HOST : UPLINK, i, 0);
@@ -725,7 +717,6 @@ all_lanes_loops_pause_and_leave(void **state)
     struct loop *loops[3];
     struct bed b;
 
-    (void) state;
     set_up(&b, 3, false);
     loops[0] = loop_create(b.forward, b.ends[HOST].port, b.ends[UPLINK].port,
                            LOOP_AUTO);

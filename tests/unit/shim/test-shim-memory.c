@@ -239,7 +239,6 @@ no_failed_allocation_reads_as_success(void **state)
         { "reads rules", reads_rules },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         int status = FINISHED;
 
@@ -264,7 +263,6 @@ make_capture(void **state)
     };
     struct capture_writer *w;
 
-    (void) state;
     if (!mkdtemp(dir)) {
         return -1;
     }
@@ -280,7 +278,6 @@ make_capture(void **state)
 static int
 remove_capture(void **state)
 {
-    (void) state;
     unlink(in);
     unlink(out);
     return rmdir(dir);

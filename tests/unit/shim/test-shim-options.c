@@ -36,7 +36,6 @@ accepts_what_is_needed(void **state)
     struct options o;
     char copy[512];
 
-    (void) state;
     assert_null(parse(GOOD, &o, copy));
     assert_string_equal(o.name, "h0");
     assert_string_equal(o.host.iface, "in");
@@ -116,7 +115,6 @@ ports_of_the_kernel_have_slot_tags(void **state)
                   { "ring", false },
                   { "pci:0000:01:00.0", false } };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int given = -1; given < 2; given++) {
             char line[256], copy[512];
@@ -143,7 +141,6 @@ a_replay_needs_options_of_its_own(void **state)
     struct options o;
     char copy[512];
 
-    (void) state;
     assert_null(parse("--replay in --rules r --out o", &o, copy));
     assert_string_equal(o.replay, "in");
     assert_string_equal(o.rules, "r");
@@ -240,7 +237,6 @@ names_the_option_at_fault(void **state)
         { "--no-tag=1", "--no-tag: \"1\" is too much, it takes no value" },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct options o;
         char copy[512], *error = parse(cases[i].line, &o, copy);
@@ -262,7 +258,6 @@ reads_rates(void **state)
         { "2.5Gbit", UINT64_C(2500000000) }, { "50mbit", 50000000 },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct options o;
         char line[256], copy[512];
@@ -279,7 +274,6 @@ ring_sizes_suit_the_kernel(void **state)
     struct port_spec spec;
     char args[PORT_MAX_ARGS];
 
-    (void) state;
     assert_null(port_spec_parse("af_packet:eth0", &spec));
     port_spec_devargs(&spec, 1500, args);
     assert_string_equal(args, "iface=eth0,framesz=2048,blocksz=65536,"
@@ -321,7 +315,6 @@ every_kind_of_port_has_its_arguments(void **state)
         { "pci:0000:01:00.0", "", "" },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct port_spec spec;
         char args[PORT_MAX_ARGS];

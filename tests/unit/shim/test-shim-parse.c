@@ -135,7 +135,6 @@ bytes_of(const char *text, size_t *n)
 static void
 distinguishes_kinds(void **state)
 {
-    (void) state;
     for (size_t i = 0; i < N_CASES; i++) {
         struct parsed p;
         uint8_t *frame;
@@ -160,7 +159,6 @@ local_is_the_hosts_side(void **state)
     uint8_t *frame;
     size_t n;
 
-    (void) state;
     frame = bytes_of(cases[3].frame, &n);
     parse_frame(frame, n, true, &out);
     parse_frame(frame, n, false, &in);
@@ -221,7 +219,6 @@ common_frames_need_no_full_parse(void **state)
         { "arp", false },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         size_t j = 0, n;
         struct flow_id id;
@@ -275,7 +272,6 @@ a_tunnel_has_the_key_of_its_inner_frame(void **state)
           1 },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof tunnels / sizeof *tunnels; i++) {
         struct parsed p, outer;
         size_t n;
@@ -304,7 +300,6 @@ survives_anything(void **state)
 {
     static const struct prefix_list any = { .n = 1 };
 
-    (void) state;
     srandom(3);
     for (int round = 0; round < 200; round++) {
         for (size_t i = 0; i < N_CASES; i++) {

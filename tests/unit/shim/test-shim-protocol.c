@@ -41,28 +41,24 @@ static struct {
 static void
 get_stats(void *aux, struct shim_stats *stats)
 {
-    (void) aux;
     stats->tx_packets = 123;
 }
 
 static uint64_t
 get_rate(void *aux)
 {
-    (void) aux;
     return t.rate;
 }
 
 static void
 set_min_share(void *aux, uint32_t share)
 {
-    (void) aux;
     t.min_share = share;
 }
 
 static void
 get_ports(void *aux, struct shim_ports *ports)
 {
-    (void) aux;
     strcpy(ports->host, "host");
     strcpy(ports->uplink, "uplink");
     ports->polls = 17;
@@ -71,14 +67,12 @@ get_ports(void *aux, struct shim_ports *ports)
 static void
 get_about(void *aux, char *text, size_t size)
 {
-    (void) aux;
     snprintf(text, size, "version 7\n");
 }
 
 static int
 be_taken_over(void *aux, uint32_t step, struct shim_state *state)
 {
-    (void) aux;
     state->rate_bps = t.rate;
     state->min_share = t.min_share;
     return step == SHIM_STEP_STOP ? 0 : EINVAL;
@@ -87,7 +81,6 @@ be_taken_over(void *aux, uint32_t step, struct shim_state *state)
 static int
 get_connections(void *aux, void *body, size_t *size)
 {
-    (void) aux;
     memset(body, 7, t.learned);
     *size = t.learned;
     return t.learned ? 0 : EINVAL;
@@ -96,7 +89,6 @@ get_connections(void *aux, void *body, size_t *size)
 static void
 set_congestion(void *aux, const struct shim_congestion *congestion)
 {
-    (void) aux;
     t.congestion = *congestion;
 }
 
@@ -120,7 +112,6 @@ setup(void **state)
     };
     char *error;
 
-    (void) state;
     snprintf(t.path, sizeof t.path, "/tmp/sct-protocol-%d.sock",
              (int) getpid());
     t.rate = 50000000;
@@ -139,7 +130,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-    (void) state;
     server_destroy(t.server);
     tap_destroy(t.tap);
     bursts_destroy(t.bursts);
@@ -211,7 +201,6 @@ tables_can_be_written_and_read(void **state)
     uint16_t number = 3;
     size_t size;
 
-    (void) state;
     assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_SLOT_SET, &slot, sizeof slot, NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_CONTROL, &control, sizeof control, NULL,
@@ -288,7 +277,6 @@ one_bad_element_changes_nothing(void **state)
     struct shim_slot slots[2] = { { .slot = 1 }, { .slot = 2 } };
     struct shim_client *c = open_client();
 
-    (void) state;
     memset(slots[1].name, 'x', sizeof slots[1].name);   /* Does not end. */
     assert_int_equal(ask(c, SHIM_SLOT_SET, slots, sizeof slots, NULL, NULL),
                      EINVAL);
@@ -343,7 +331,6 @@ bodies_are_checked(void **state)
         { 999, NULL, 0, EOPNOTSUPP },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int status = protocol_check_body(cases[i].type, cases[i].body,
                                          cases[i].size);
@@ -399,7 +386,6 @@ broken_headers_end_the_connection(void **state)
     };
     struct shim_client *good = open_client();
 
-    (void) state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int fd = raw_connect();
 
@@ -419,7 +405,6 @@ an_unknown_type_keeps_the_connection(void **state)
 {
     struct shim_client *c = open_client();
 
-    (void) state;
     assert_int_equal(ask(c, 999, "body", 4, NULL, NULL), EOPNOTSUPP);
     assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
     shim_client_close(c);
@@ -433,7 +418,6 @@ a_message_may_arrive_byte_by_byte(void **state)
     struct shim_msg reply;
     int fd = raw_connect();
 
-    (void) state;
     for (size_t i = 0; i < sizeof msg; i++) {
         assert_int_equal(recv(fd, &reply, sizeof reply, 0), -1);
         assert_int_equal(send(fd, (char *) &msg + i, 1, 0), 1);
@@ -450,7 +434,6 @@ random_bytes_do_no_harm(void **state)
 {
     struct shim_client *good = open_client();
 
-    (void) state;
     srandom(6);
     for (int i = 0; i < 300; i++) {
         int fd = raw_connect();
@@ -483,7 +466,6 @@ a_client_that_does_not_read_is_disconnected(void **state)
                             .type = SHIM_SLOT_LIST };
     int fd = raw_connect(), n_sent = 0;
 
-    (void) state;
     for (int i = 1; i < SHIM_MAX_SLOTS; i++) {
         struct shim_slot slot = { .slot = i };
 
@@ -519,7 +501,6 @@ one_client_captures_until_it_disconnects(void **state)
     struct shim_captured record;
     const void *body;
 
-    (void) state;
     assert_int_equal(server_timeout(t.server, 250), 250);
     assert_int_equal(ask(c, SHIM_CAPTURE, &bad, sizeof bad, NULL, NULL),
                      EINVAL);
@@ -553,7 +534,6 @@ the_socket_is_private(void **state)
 {
     struct stat st;
 
-    (void) state;
     assert_int_equal(stat(t.path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
 }
@@ -566,7 +546,6 @@ a_dead_socket_is_replaced_a_live_one_is_not(void **state)
     char *error;
     int fd;
 
-    (void) state;
     error = server_create(t.path, &config, &other);
     assert_null(other);
     assert_non_null(strstr(error, "another shim listens there"));
@@ -608,7 +587,6 @@ a_new_shim_gets_the_state_and_the_socket(void **state)
     const void *body;
     size_t size;
 
-    (void) state;
     assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
     t.min_share = 50000;
     assert_int_equal(ask(c, SHIM_TAKE_OVER, &stop, sizeof stop, &body, &size),
@@ -651,7 +629,6 @@ connections_are_sent_during_a_takeover_only(void **state)
     const void *body;
     size_t size;
 
-    (void) state;
     t.learned = 0;
     assert_int_equal(ask(c, SHIM_CONNECTIONS, NULL, 0, &body, &size), EINVAL);
     t.learned = 600 << 10;
@@ -670,7 +647,6 @@ ports_are_reported(void **state)
     const void *body;
     size_t size;
 
-    (void) state;
     assert_int_equal(ask(c, SHIM_PORTS, NULL, 0, &body, &size), 0);
     assert_int_equal(size, sizeof ports);
     memcpy(&ports, body, sizeof ports);
@@ -687,7 +663,6 @@ facts_are_reported(void **state)
     const void *body;
     size_t size;
 
-    (void) state;
     assert_int_equal(ask(c, SHIM_ABOUT, NULL, 0, &body, &size), 0);
     assert_int_equal(size, strlen("version 7\n"));
     assert_memory_equal(body, "version 7\n", size);

@@ -74,7 +74,6 @@ serves_jobs_by_rank_and_each_in_order(void **state)
     struct rank_queues *rq = rank_queues_create(16, MAX_FRAME);
     struct queue_item item;
 
-    (void) state;
     rank_queues_set_min_share(rq, 0);
     set_classes(rq, at, 4);
     assert_false(take(rq, 0, &item));
@@ -135,7 +134,6 @@ waiting_levels_get_a_minimum_share(void **state)
     struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
     uint64_t permille[8];
 
-    (void) state;
     set_classes(rq, three, 3);
     share_out(rq, three_lengths, 8, permille);
     assert_in_range(permille[4], 500 / 21 - 1, 500 / 21 + 1);
@@ -155,7 +153,6 @@ each_level_gets_its_configured_minimum_share(void **state)
         { SHIM_MIN_SHARE_DEFAULT, 24, 952 },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
         uint64_t permille[8];
@@ -180,7 +177,6 @@ a_minimum_share_goes_round_the_jobs_of_a_level(void **state)
     uint64_t permille[16];
     struct at at[15];
 
-    (void) state;
     for (int i = 0; i < 15; i++) {
         at[i] = (struct at) { i + 1, i, i < 8 ? 1 : 2 };
         lengths[i + 1] = 1000;
@@ -202,7 +198,6 @@ jobs_of_equal_rank_share_by_bytes(void **state)
     static const struct at same[] = { { 1, 3, 2 }, { 2, 3, 2 }, { 3, 3, 2 } };
     static const uint32_t lengths[4] = { 0, 66, 1518, 9018 };
 
-    (void) state;
     for (int leased = 0; leased < 2; leased++) {
         struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
         uint64_t permille[4];
@@ -225,7 +220,6 @@ no_minimum_share_is_saved_up_while_none_waits(void **state)
     struct rank_queues *rq = rank_queues_create(16, MAX_FRAME);
     struct queue_item item;
 
-    (void) state;
     set_classes(rq, at, 2);
     for (int i = 0; i < 1000; i++) {
         push(rq, 1, 1500);
@@ -274,7 +268,6 @@ keeps_the_rate(void **state)
         { UINT64_C(800000000000), 66, 50000 },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t bps = cases[i].bps, step = cases[i].step;
         uint64_t now = 5 * SECOND, bytes;
@@ -303,7 +296,6 @@ sends_two_frames_at_once_at_most(void **state)
     uint64_t now = 5 * SECOND;
     int n = 0;
 
-    (void) state;
     pace_set_rate(&pace, now, 50000000, 9018);
     pace_forget(&pace, now, 0);
     for (; pace_due(&pace) <= now; n++) {
@@ -318,7 +310,6 @@ returns_when_the_next_frame_is_due(void **state)
     struct pace pace = { .full = 0 };
     uint64_t now = SECOND;
 
-    (void) state;
     pace_set_rate(&pace, now, 8000000, 1000);           /* 1 byte a us. */
     pace_forget(&pace, now, 0);
     pace_take(&pace, 1000);
@@ -337,7 +328,6 @@ catches_up_only_for_queued_frames(void **state)
     uint64_t now = SECOND;
     uint64_t bytes;
 
-    (void) state;
     pace_set_rate(&pace, now, 8000000, 1000);
     bytes = send_for(&pace, &now, 100000, 100000, 100, 0);
     assert_int_equal(bytes, 1100);
@@ -355,7 +345,6 @@ a_new_rate_holds_at_once(void **state)
     struct pace pace = { .full = 0 };
     uint64_t now = SECOND, bytes;
 
-    (void) state;
     pace_set_rate(&pace, now, 100000, 20000);           /* 1.6 s deep. */
     send_for(&pace, &now, 1000000, SECOND, 9018, 0);
     pace_set_rate(&pace, now, 100000000, 20000);

@@ -154,7 +154,6 @@ any_order_is_kept_and_nothing_is_lost(void **state)
 {
     struct model m;
 
-    (void) state;
     srandom(1);
     model_init(&m, 4000);
     rank_queues_set_min_share(m.rq, 0);
@@ -187,7 +186,6 @@ flows_keep_their_order_whatever_happens(void **state)
     uint64_t now = SECOND;
     struct model m;
 
-    (void) state;
     srandom(2);
     model_init(&m, 700);
     m.paced = true;
@@ -288,7 +286,6 @@ control_goes_first_for_a_hundredth(void **state)
     struct rank_queues *rq;
     uint64_t bytes[3];
 
-    (void) state;
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         classes[i] = i == 1 ? JOB_CLASS(0, 1) : JOB_CLASS_LAST;
     }
@@ -319,7 +316,6 @@ a_pace_is_kept_and_delays_no_other_flow(void **state)
 {
     static const uint64_t rates[] = { 10000, 100000, 3000000, 30000000 };
 
-    (void) state;
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
         uint64_t bytes[5] = { 0 }, now = SECOND, want = rates[r] / 8 * 10;
@@ -378,7 +374,6 @@ a_flow_that_waits_for_the_uplink_is_late(void **state)
     uint16_t queue = job_queues_flow_new(jobs, 3);
     uint64_t now = SECOND;
 
-    (void) state;
     rank_queues_set_rate(rq, now, 100000000, 100 * MAX_FRAME);
     rank_queues_flow_rate(rq, now, queue, 1000000);
     assert_int_equal(job_queues_flow_late(jobs, now, queue), 0);
@@ -417,7 +412,6 @@ a_flow_that_starts_waits_for_its_rate(void **state)
     uint16_t queue = job_queues_flow_new(rank_queues_jobs(rq), 3);
     uint64_t now = SECOND;
 
-    (void) state;
     rank_queues_flow_rate(rq, now, queue, 1000000);
     for (int again = 0; again < 2; again++) {
         job_queues_flow_start(rank_queues_jobs(rq), now, queue, 3 * MAX_FRAME);
@@ -458,7 +452,6 @@ returns_when_a_paced_flow_is_due(void **state)
     struct queue_item item, dropped;
     uint16_t queue = job_queues_flow_new(rank_queues_jobs(rq), 3);
 
-    (void) state;
     assert_int_equal(rank_queues_due(rq), UINT64_MAX);
     rank_queues_flow_rate(rq, now, queue, 1);           /* As if 10000. */
     for (int i = 0; i < 4; i++) {
@@ -487,7 +480,6 @@ gives_all_its_flows_queues_and_no_more(void **state)
     struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
     int n = 0;
 
-    (void) state;
     while ((queues[n] = job_queues_flow_new(rank_queues_jobs(rq),
                                             n % SHIM_MAX_SLOTS))) {
         n++;
@@ -506,7 +498,6 @@ a_job_is_bounded_in_bytes(void **state)
     struct queue_item dropped;
     uint16_t queue = job_queues_flow_new(rank_queues_jobs(rq), 5);
 
-    (void) state;
     rank_queues_set_rate(rq, SECOND, 100000000, 3000);
     assert_true(push(rq, 5, 0, false, 1500, &dropped));
     assert_true(push(rq, 5, queue, false, 1500, &dropped));
@@ -525,7 +516,6 @@ the_longest_queue_loses(void **state)
     struct queue_item dropped;
     int n_lost = 0;
 
-    (void) state;
     for (int i = 0; i < 5000; i++) {
         n_lost += !push(rq, 1, 0, false, 60, &dropped);
         assert_true(i < 1000 || dropped.slot == 1);
@@ -554,7 +544,6 @@ a_heap_gives_what_is_due_first(void **state)
     struct due_heap heap;
     int n = 0;
 
-    (void) state;
     srandom(3);
     due_heap_init(&heap, 300);
     for (int round = 0; round < 100; round++) {
@@ -587,7 +576,6 @@ a_map_finds_the_first_and_the_next(void **state)
     struct class_map map = { .summary = 0 };
     bool in[CLASS_MAP_SIZE] = { false };
 
-    (void) state;
     srandom(4);
     for (int i = 0; i < 20000; i++) {
         uint32_t at = random() % CLASS_MAP_SIZE, first = 0, after;
@@ -628,7 +616,6 @@ slots_have_classes_by_rank_and_level(void **state)
     job_class classes[SHIM_MAX_SLOTS];
     uint32_t seen = UINT32_MAX;
 
-    (void) state;
     assert_true(job_slots_classes(js, &seen, classes));
     assert_int_equal(classes[1], JOB_CLASS_LAST);
     assert_false(job_slots_classes(js, &seen, classes));
@@ -668,7 +655,6 @@ classes_are_right_after_any_changes(void **state)
     job_class classes[SHIM_MAX_SLOTS];
     uint32_t seen = UINT32_MAX;
 
-    (void) state;
     srandom(5);
     for (int i = 0; i < 20000; i++) {
         uint16_t slot = 1 + random() % (SHIM_MAX_SLOTS - 1);
@@ -706,7 +692,6 @@ changes_of_pace_change_no_sum(void **state)
     static const uint64_t rates[] = { 3000000, 30000000, 200000000 };
     enum { STEP = 300000 };
 
-    (void) state;
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
         uint64_t bytes = 0, turns = 0, want = rates[r] / 8;
@@ -746,7 +731,6 @@ changes_of_pace_keep_the_minimum_share(void **state)
     struct pace pace = { .bps = 0 };
     uint16_t queues[3] = { 0 };
 
-    (void) state;
     pace_set_rate(&pace, SECOND, 10000000, MAX_FRAME);
     classes[1] = JOB_CLASS(1, 1);
     classes[2] = JOB_CLASS(2, 2);
@@ -780,7 +764,6 @@ changes_of_pace_keep_the_turn(void **state)
     uint64_t bytes[4] = { 0 };
     uint16_t queues[4];
 
-    (void) state;
     pace_set_rate(&pace, SECOND, 10000000, MAX_FRAME);
     for (int i = 0; i < 4; i++) {
         queues[i] = job_queues_flow_new(rank_queues_jobs(rq), 1);
@@ -850,7 +833,6 @@ flows_granted_too_much_share_as_if_allocated(void **state)
 {
     const uint64_t bps = 100000000;
 
-    (void) state;
     srandom(7);
     for (int round = 0; round < 30; round++) {
         struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);

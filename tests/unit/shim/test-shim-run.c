@@ -204,7 +204,6 @@ push_some(struct twins *t)
 static void
 runs_equal_single_packets(void **state)
 {
-    (void) state;
     for (int round = 0; round < 20; round++) {
         struct twins t;
 
@@ -237,7 +236,6 @@ dispatches_and_minimum_shares_end_in_time(void **state)
 {
     static const uint32_t shares[] = { 0, 1, 20000, 150000 };
 
-    (void) state;
     for (int round = 0; round < 16; round++) {
         struct twins t;
 
@@ -267,7 +265,6 @@ dispatches_and_minimum_shares_end_in_time(void **state)
 static void
 the_allowance_equals_the_frames_that_may_leave(void **state)
 {
-    (void) state;
     srandom(1);
     for (int i = 0; i < 100000; i++) {
         uint64_t bps = 100000 + random() % 1000 * (random() % 2000000000);
@@ -296,7 +293,6 @@ a_fifo_gives_back_runs_in_their_order(void **state)
     struct packet_fifo fifo = { .n = 0 };
     struct packet_pool pool;
 
-    (void) state;
     srandom(4);
     memset(items, 0, sizeof items);
     packet_pool_init(&pool, 4);
@@ -330,7 +326,6 @@ a_fifo_gives_back_runs_in_their_order(void **state)
 static void
 a_queue_moves_when_its_length_has_another_logarithm(void **state)
 {
-    (void) state;
     for (uint32_t a = 0; a < 600; a++) {
         for (uint32_t b = 0; b < 600; b++) {
             int list_a = 0, list_b = 0;

@@ -241,7 +241,6 @@ the_tag_decides_and_is_removed(void **state)
     const uint16_t priority = 0xe000;
     struct bed b;
 
-    (void) state;
     set_up(&b, 1500, 1, NULL);
     for (enum place place = IN_BYTES; place <= IN_MBUF; place++) {
         check_tagged(&b, 1, 0, 100, 3, place, 11);
@@ -266,7 +265,6 @@ a_frame_without_a_tag_is_unchanged_and_counted(void **state)
     struct rte_mbuf *frame = new_frame(HOST, 1, 0, sizeof before);
     struct bed b;
 
-    (void) state;
     memcpy(before, rte_pktmbuf_mtod(frame, uint8_t *), sizeof before);
     frame->vlan_tci = 5;
     set_up(&b, 1500, 1, NULL);
@@ -296,7 +294,6 @@ full_frames_and_the_vlans_of_hosts_pass(void **state)
 {
     static const uint32_t mtus[] = { 1500, 9000 };
 
-    (void) state;
     for (int i = 0; i < 2; i++) {
         struct bed b;
 
@@ -317,7 +314,6 @@ received_bytes_are_those_of_the_learned_slot(void **state)
     uint8_t bytes[MAX_FRAME];
     struct bed b;
 
-    (void) state;
     set_up(&b, 1500, 1, NULL);
     check_tagged(&b, 1, 0, 100, 3, IN_MBUF, 11);
     check_tagged(&b, 2, 7, 100, 4 | SLOT_TAG_CONTROL, IN_MBUF,
@@ -351,7 +347,6 @@ captures_and_bursts_have_the_slots_of_tags(void **state)
     struct bed b;
     size_t n;
 
-    (void) state;
     set_up(&b, 1500, 1, NULL);
     tap_start(b.tap, &capture);
     check_tagged(&b, 2, 0, 100, 4, IN_BYTES, 12);
@@ -383,7 +378,6 @@ lanes_and_congestion_control_read_tags(void **state)
 {
     uint8_t bytes[MAX_FRAME];
 
-    (void) state;
     for (unsigned int n = 1; n <= 4; n++) {
         struct cc_config cc = { .downlink_bps = RATE,
                                 .mtu = 1500,

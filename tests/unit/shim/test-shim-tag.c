@@ -40,7 +40,6 @@ random_bytes(uint8_t *p, size_t n)
 static void
 ipv4_checksum_equals_a_full_one(void **state)
 {
-    (void) state;
     srandom(1);
     for (int i = 0; i < 200000; i++) {
         uint8_t ip[60], before[60], dscp = random() % 64;
@@ -76,7 +75,6 @@ ipv4_wrong_checksum_stays_wrong(void **state)
                        10, 0, 0, 1, 10, 0, 0, 2 };
     uint16_t wrong = checksum(ip, 20) + 1, sum;
 
-    (void) state;
     ip[10] = wrong >> 8;
     ip[11] = wrong;
     tag_ipv4(ip, 46);
@@ -87,7 +85,6 @@ ipv4_wrong_checksum_stays_wrong(void **state)
 static void
 ipv6_only_the_dscp_changes(void **state)
 {
-    (void) state;
     srandom(2);
     for (int i = 0; i < 10000; i++) {
         uint8_t ip[40], before[40], dscp = random() % 64;
@@ -118,7 +115,6 @@ the_header_of_a_frame_is_found(void **state)
     static const uint8_t at[] = { 14, 18, 22, 14, 0 };
     const struct treatment t = { .level = 2, .dscp = 40 };
 
-    (void) state;
     for (size_t i = 0; i < sizeof at; i++) {
         uint8_t frame[80] = { 0 }, before[80];
 
@@ -155,7 +151,6 @@ only_levels_are_taken_from_packets_of_no_job(void **state)
         { .level = SHIM_LEVEL_CONTROL, .dscp = 39, .is_default = true },
     };
 
-    (void) state;
     for (uint32_t i = 0; i < 64 * 4 * 3; i++) {
         struct treatment t = treatments[i / 256];
         uint8_t old = i % 64, ecn = i / 64 % 4;

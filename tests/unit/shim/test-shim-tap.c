@@ -23,7 +23,6 @@ static struct tap *tap;
 static int
 set_up(void **state)
 {
-    (void) state;
     for (size_t i = 0; i < sizeof frame; i++) {
         frame[i] = i * 7;
     }
@@ -34,7 +33,6 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-    (void) state;
     tap_destroy(tap);
     return 0;
 }
@@ -58,7 +56,6 @@ captures_only_the_wanted_slot(void **state)
 {
     struct shim_captured record;
 
-    (void) state;
     see(3, 100, 1);
     assert_int_equal(tap_take(tap, taken, sizeof taken), 0);
     start(3, false, 64);
@@ -90,7 +87,6 @@ counts_frames_that_do_not_fit(void **state)
     struct shim_captured record = { .size = 0 };
     int n = 0;
 
-    (void) state;
     start(0, true, 65535);
     for (int i = 0; i < 10; i++) {
         see(1, 1000, i);
@@ -118,7 +114,6 @@ the_ring_wraps_around(void **state)
 {
     uint64_t next = 0;
 
-    (void) state;
     start(0, true, 65535);
     for (int i = 0; i < 10000; i++) {
         size_t size, at;
@@ -152,7 +147,6 @@ a_written_file_can_be_read(void **state)
     struct capture_frame read;
     struct pcapng *file;
 
-    (void) state;
     close(mkstemp(path));
     assert_null(pcapng_create(path, "asha/t0", &file));
     for (uint32_t i = 0; i < 9; i++) {
@@ -182,7 +176,6 @@ a_full_disk_is_reported(void **state)
     struct pcapng *file;
     char *error;
 
-    (void) state;
     if (access("/dev/full", W_OK)) {
         skip();
     }

@@ -228,28 +228,24 @@ agrees(enum order_kind kind, double refresh_s, enum sim_service service)
 static void
 agrees_on_stage(void **state)
 {
-    (void) state;
     agrees(ORDER_STAGE, 0.2, SIM_SERVICE_LEVELS);
 }
 
 static void
 agrees_on_stage_by_rank(void **state)
 {
-    (void) state;
     agrees(ORDER_STAGE, 0.2, SIM_SERVICE_EXACT);
 }
 
 static void
 agrees_on_work(void **state)
 {
-    (void) state;
     agrees(ORDER_WORK, 0, SIM_SERVICE_LEVELS);
 }
 
 static void
 agrees_on_plain(void **state)
 {
-    (void) state;
     agrees(ORDER_PLAIN, 0, SIM_SERVICE_LEVELS);
 }
 
@@ -277,7 +273,6 @@ looking_ahead_ends_stages_earlier(void **state)
 {
     double ratio = 0;
 
-    (void) state;
     for (uint64_t seed = 1; seed <= N_GENERATED; seed++) {
         struct generate_options options;
         struct workload *w;

@@ -72,7 +72,6 @@ static void
 keep_first_rates(void *w, double seconds, const struct sim_flow *flows,
                  size_t n)
 {
-    (void) w;
     if (seconds > 0 && !first_rates[2 * 5 - 1]) {
         for (size_t i = 0; i < n; i++) {
             first_rates[flows[i].ports[1]] += flows[i].rate;
@@ -137,7 +136,6 @@ check_capacity(void *w_, double seconds, const struct sim_flow *flows,
     const struct workload *w = w_;
     double *used = test_calloc(w->fabric->n_ports, sizeof *used);
 
-    (void) seconds;
     for (size_t i = 0; i < n; i++) {
         assert_true(flows[i].rate > 0);
         for (int k = 0; k < flows[i].n_ports; k++) {

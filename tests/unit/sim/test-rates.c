@@ -331,7 +331,6 @@ run_random(struct world *w, int n_levels, void (*expect)(struct world *),
 static void
 expect_nothing(struct world *w)
 {
-    (void) w;
 }
 
 static struct sim_fabric *

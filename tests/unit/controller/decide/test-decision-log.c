@@ -42,7 +42,6 @@ test_empty(void **state)
 {
     struct decision_log *log = decision_log_create(4);
 
-    (void) state;
     assert_null(decision_log_after(log, 0));
     assert_int_equal(decision_log_last(log), 0);
     assert_int_equal(n_decisions(log, 0, 10), 0);
@@ -55,7 +54,6 @@ test_reads_on_from_the_last_seen(void **state)
     struct decision_log *log = decision_log_create(4);
     const struct decision *d;
 
-    (void) state;
     fill(log, 3);
     d = decision_log_after(log, 1);
     assert_int_equal(d->id, 2);
@@ -72,7 +70,6 @@ test_keeps_the_last(void **state)
 {
     struct decision_log *log = decision_log_create(4);
 
-    (void) state;
     fill(log, 10);
     assert_int_equal(decision_log_last(log), 10);
     assert_int_equal(decision_log_after(log, 2)->id, 7);
@@ -87,7 +84,6 @@ test_id_of_the_future(void **state)
 {
     struct decision_log *log = decision_log_create(4);
 
-    (void) state;
     fill(log, 2);
     assert_int_equal(decision_log_after(log, 77)->id, 1);
     assert_int_equal(decision_log_after(log, UINT64_MAX)->id, 1);
@@ -101,7 +97,6 @@ test_limit_gives_the_newest(void **state)
     struct decision_log *log = decision_log_create(8);
     struct json *json, *first;
 
-    (void) state;
     fill(log, 6);
     assert_int_equal(n_decisions(log, 0, 100), 6);
     assert_int_equal(n_decisions(log, 4, 100), 2);
@@ -148,7 +143,6 @@ test_moves(void **state)
     struct decision_log *log = decision_log_create(8);
     const struct decision *d;
 
-    (void) state;
     log_moves(log, (int[]) { 1, 2, 3 });
     assert_null(decision_log_after(log, 0));
 

@@ -120,7 +120,6 @@ a_falling_loss_is_a_rise(void **state)
         { "perplexity", -1 }, { "accuracy", 1 }, { "bleu", 1 },
     };
 
-    (void) state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct job_progress p;
         int64_t last = -1;

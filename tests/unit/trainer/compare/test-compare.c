@@ -33,7 +33,6 @@ static const struct {
 static void
 names_the_member_at_fault(void **state)
 {
-    (void) state;
     for (size_t i = 0; i < sizeof bad_specs / sizeof bad_specs[0]; i++) {
         struct compare_spec *spec;
         char *error = compare_spec_from_string("c.json", bad_specs[i].text,
@@ -51,7 +50,6 @@ finds_profiles_beside_the_specification(void **state)
 {
     struct compare_spec *spec;
 
-    (void) state;
     assert_null(compare_spec_from_string(
         "a/c.json", "{\"schemes\": [\"bsp\", \"asp\"], \"profile\": \"p\"}",
         &spec));
@@ -82,7 +80,6 @@ schemes_that_wait_for_all_have_one_curve(void **state)
     char program[4096];
     char *error;
 
-    (void) state;
     find_trainer(program);
     assert_null(compare_spec_from_string(
         "c.json", "{\"schemes\": [\"bsp\", \"static,ratios=1:2:3\", "
@@ -119,7 +116,6 @@ peers_are_compared_with_workers(void **state)
     char program[4096];
     char *error;
 
-    (void) state;
     find_trainer(program);
     assert_null(compare_spec_from_string(
         "c.json", "{\"schemes\": [\"bsp\", \"allreduce\", "
@@ -153,7 +149,6 @@ plots_loss_or_accuracy(void **state)
     struct compare_curve curve = { .points = points, .n_points = 2 };
     struct compare_spec *spec;
 
-    (void) state;
     assert_null(compare_spec_from_string("c.json", "{\"schemes\": [\"bsp\"]}",
                                          &spec));
     for (int accuracy = 0; accuracy < 2; accuracy++) {
@@ -182,7 +177,6 @@ says_which_scheme_failed(void **state)
     };
     char program[4096];
 
-    (void) state;
     find_trainer(program);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct compare_spec *spec;

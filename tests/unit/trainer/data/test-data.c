@@ -169,7 +169,6 @@ shards_by_label_have_few_labels_and_all_samples(void **state)
     };
     int n_times[N_TRAIN] = { 0 }, n_moved = 0;
 
-    (void) state;
     for (int i = 0; i < N_PEERS; i++) {
         struct dataset *ds = dataset_generate(&config);
         struct batch *batch = batch_create();

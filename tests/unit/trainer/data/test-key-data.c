@@ -58,7 +58,6 @@ reads_ratings_of_all_forms(void **state)
         "7,30,4\n9,2,3.5",
     };
 
-    (void) state;
     for (size_t i = 0; i < N_ELEMENTS(texts); i++) {
         struct ratings r = { .n = 0 };
 
@@ -94,7 +93,6 @@ refuses_what_is_no_rating(void **state)
         { "1,2,3\nuserId,movieId,rating\n", "f:2: " RATING },
     };
 
-    (void) state;
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct ratings r = { .n = 0 };
         char *error = read_ratings(cases[i].text, &r);
@@ -115,7 +113,6 @@ numbers_rows_and_columns_of_a_file(void **state)
     struct ratings_config config = { .n = 1000, .n_held = 9, .seed = 3 };
     struct ratings *r;
 
-    (void) state;
     for (int i = 0; i < 60; i++) {
         fprintf(stream, "%d::%d::%d\n", 1000 * (i % 12), 7 * (i % 5) + 1,
                 i % 12 + 20 * (i % 5));
@@ -153,7 +150,6 @@ reads_triples_of_both_forms(void **state)
                                            { 2, 0, 1 } };
     struct triples t = { .n = 0 };
 
-    (void) state;
     assert_null(read_triples("/m/a\tr/x\t/m/b\n/m/b\ty\tc c\r\n"
                              "c c\tr/x\t/m/b\n", true, &t));
     assert_int_equal(t.n, 3);
@@ -195,7 +191,6 @@ refuses_what_is_no_triple(void **state)
           "f:1: 3 lines are said to follow, not the 1 that do" },
     };
 
-    (void) state;
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct triples t = { .n = 0 };
         char *error = read_triples(cases[i].text, cases[i].names, &t);
@@ -224,7 +219,6 @@ numbers_words_by_frequency(void **state)
     static const uint32_t right[] = { 1, 0, 0, 1, 0 };
     struct corpus c = { .n = 0 };
 
-    (void) state;
     assert_null(read_corpus("a b  b\n rare a\tb", 2, &c));
     assert_int_equal(c.n_words, 2);
     assert_int_equal(c.n, 5);
@@ -241,7 +235,6 @@ refuses_a_word_without_end(void **state)
     struct corpus c = { .n = 0 };
     char text[400], *error;
 
-    (void) state;
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     text[1] = '\n';
@@ -265,7 +258,6 @@ generates_the_same_of_a_seed(void **state)
     struct triples *t[3];
     struct corpus *c[3];
 
-    (void) state;
     for (int i = 0; i < 3; i++) {
         of_ratings.seed = of_triples.seed = of_corpus.seed = 1 + i / 2;
         assert_null(ratings_open("generated", &of_ratings, &r[i]));
@@ -302,7 +294,6 @@ generates_the_same_of_a_seed(void **state)
 static void
 gives_each_worker_each_block_once(void **state)
 {
-    (void) state;
     for (int n = 1; n <= 9; n++) {
         struct blocking *b = blocking_create(103, n, 5);
         int seen[103] = { 0 };
@@ -353,7 +344,6 @@ keeps_clusters_together(void **state)
     struct seeded rs;
     int n_divided = 0;
 
-    (void) state;
     seeded_init(&rs, 1, 1);
     for (int i = 0; i < N; i++) {
         cluster_of[i] = pow(N_CLUSTERS, seeded_uniform(&rs)) - 0.5;
@@ -405,7 +395,6 @@ reads_fb15k237(void **state)
     struct triples_config config = { .seed = 1 };
     struct triples *t;
 
-    (void) state;
     assert_non_null(mkdtemp(folder));
     unpack(folder, "kge/fb15k237/train2id.txt.gz", "train2id.txt");
     unpack(folder, "kge/fb15k237/valid2id.txt.gz", "valid2id.txt");
@@ -428,7 +417,6 @@ reads_text8(void **state)
     struct corpus_config config = { .n = 1000000, .min_count = 5 };
     struct corpus *c;
 
-    (void) state;
     assert_non_null(mkdtemp(folder));
     unpack(folder, "text/text8_100k.txt.gz", "text");
     path = message("%s/text", folder);

@@ -29,7 +29,6 @@ static struct {
 static void
 keep(void *aux, const int members[], int n, const bool more[])
 {
-    (void) aux;
     assert_true(groups.n < MAX_GROUPS && n >= 1 && n <= N);
     memcpy(groups.members[groups.n], members, n * sizeof *members);
     memcpy(groups.more[groups.n], more, n * sizeof *more);
@@ -64,7 +63,6 @@ a_request_divides_all_idle_peers_without_overlap(void **state)
     struct group_generator g;
     struct seeded random;
 
-    (void) state;
     seeded_init(&random, 1, 1);
     group_generator_init(&g, N, alone, 4, 4);
     request(&g, 2, 0, &random);
@@ -88,7 +86,6 @@ heads_take_a_mean_before_their_machines(void **state)
     struct group_generator g;
     struct seeded random;
 
-    (void) state;
     seeded_init(&random, 1, 2);
     group_generator_init(&g, N, pairs, 4, 4);
     request(&g, 5, 0, &random);
@@ -120,7 +117,6 @@ a_slow_peer_is_left_out(void **state)
     struct seeded random;
     bool included = false;
 
-    (void) state;
     seeded_init(&random, 1, 3);
     group_generator_init(&g, N, alone, 8, 4);
     for (int round = 0; round < 8; round++) {
@@ -151,7 +147,6 @@ each_request_has_an_answer(void **state)
     static const int one[N];
     const int *const machines[] = { alone, pairs, one };
 
-    (void) state;
     for (int k = 0; k < 3; k++) {
         uint64_t finished[N] = { 0 }, slots[N] = { 0 };
         struct group_generator g;

@@ -52,7 +52,6 @@ as_published_policies_have_a_fixed_interval(void **state)
     struct netmax_policy policy;
     struct net_monitor monitor;
 
-    (void) state;
     net_monitor_init(&monitor, 4, 0, 1000);
     monitor.published = true;
     for (int i = 0; i < 4; i++) {

@@ -253,7 +253,6 @@ the_published_policy_avoids_a_slow_link(void **state)
     struct netmax_policy policy, ours;
     netmax_matrix t;
 
-    (void) state;
     fill_times(t, 1);
     t[2][5] = t[5][2] = 20;
     assert_true(netmax_policy_published(N, all, t, &policy));

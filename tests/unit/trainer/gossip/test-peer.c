@@ -391,7 +391,6 @@ smart_groups_take_means_across_machines(void **state)
     struct crew crew;
     char line[CREW_LINE], *at;
 
-    (void) state;
     crew_choose_ports(&crew, N);
     at = crew.names;
     for (int i = 0; i < N; i++) {
@@ -419,7 +418,6 @@ peers_with_few_labels_learn_all(void **state)
     struct crew crew;
     char line[CREW_LINE];
 
-    (void) state;
     crew_choose_ports(&crew, N);
     for (int i = 0; i < N; i++) {
         int out = crew_fork(&crew, i);
@@ -442,7 +440,6 @@ peers_with_other_shards_are_refused(void **state)
     struct crew crew;
     char line[CREW_LINE];
 
-    (void) state;
     crew_choose_ports(&crew, 2);
     for (int i = 0; i < 2; i++) {
         int out = crew_fork(&crew, i);
@@ -467,7 +464,6 @@ a_peer_waits_for_one_that_resumes(void **state)
     char line[CREW_LINE];
     int input[2] = { -1, -1 };
 
-    (void) state;
     crew_choose_ports(&crew, 2);
     for (int i = 0; i < 2; i++) {
         int ends[2], out;
@@ -503,7 +499,6 @@ a_job_has_at_most_128_peers(void **state)
     char line[CREW_LINE];
     int out;
 
-    (void) state;
     crew.names[0] = '\0';
     for (int i = 0; i <= 128; i++) {
         strcat(crew.names, i ? ",h:1" : "h:1");

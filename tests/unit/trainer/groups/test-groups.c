@@ -240,7 +240,6 @@ kill_group_servers_under(const char *scheme, int n_groups)
 static void
 killed_group_servers_count_nothing_twice(void **state)
 {
-    (void) state;
     kill_group_servers_under("groups,groups=1", 1);
     kill_group_servers_under("groups,groups=2", 2);
 }
@@ -260,7 +259,6 @@ moving_workers_count_once(void **state)
     struct server hosts[3];
     pid_t pids[WORKERS];
 
-    (void) state;
     start_hosts(&central, hosts, 3);
     start_workers(&central, STEPS, changing_seconds, pids);
     await_counts(&central, pids, STEPS);
@@ -276,7 +274,6 @@ resting_workers_count_once(void **state)
     };
     enum { STEPS = 60 };
 
-    (void) state;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct server central = start_central(schemes[i], 0);
         struct server hosts[5];
@@ -301,7 +298,6 @@ a_silent_group_server_is_replaced(void **state)
     struct server first = start_group_server(&central), second;
     pid_t pids[WORKERS];
 
-    (void) state;
     start_workers(&central, STEPS, NULL, pids);
     await_pushes(WORKERS * STEPS / 2);
     kill(first.pid, SIGSTOP);
@@ -339,7 +335,6 @@ a_group_server_that_workers_cannot_reach_is_replaced(void **state)
     struct server host;
     pid_t pids[WORKERS];
 
-    (void) state;
     start_workers(&central, STEPS, NULL, pids);
     assert_int_equal(poll(&readable, 1, 20000), 1);     /* It has a group. */
     host = start_group_server(&central);
@@ -388,7 +383,6 @@ unknown_connections_do_not_disturb(void **state)
     struct server hosts[2];
     pid_t pids[WORKERS];
 
-    (void) state;
     start_hosts(&central, hosts, 2);
     start_workers(&central, STEPS, NULL, pids);
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
@@ -423,7 +417,6 @@ unknown_connections_do_not_disturb_a_group(void **state)
     struct server host = start_group_server(&central);
     pid_t pids[WORKERS];
 
-    (void) state;
     start_workers(&central, STEPS, NULL, pids);
     await_pushes(WORKERS);
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
@@ -453,7 +446,6 @@ all_end_with_the_central_server(void **state)
     struct server hosts[2], central;
     pid_t pids[WORKERS];
 
-    (void) state;
     central = start_two_groups(hosts, pids);
     kill_process(central.pid);
     for (int i = 0; i < WORKERS; i++) {
@@ -468,7 +460,6 @@ all_end_with_a_worker(void **state)
     struct server hosts[2], central;
     pid_t pids[WORKERS];
 
-    (void) state;
     central = start_two_groups(hosts, pids);
     kill_process(pids[2]);
     for (int i = 0; i < WORKERS; i++) {

@@ -460,7 +460,6 @@ late_answers_are_not_written(void **state)
     struct key_store *store;
     struct key_op *op;
 
-    (void) state;
     choose_ports(&w);
     assert_null(open_store(&w, 0, &store));
     op = &key_store_worker(store, 0)->ops[1];

@@ -52,7 +52,6 @@ sixty_six_nodes_train_to_one_loss(void **state)
     struct crew crew;
     double first = 0;
 
-    (void) state;
     crew_choose_ports(&crew, N);
     for (int i = 0; i < N; i++) {
         int out = crew_fork(&crew, i);
@@ -79,7 +78,6 @@ more_nodes_than_the_limit_are_refused(void **state)
 {
     char *names = duplicate("h:1"), *error, *expected;
 
-    (void) state;
     for (int i = 1; i <= TRAINER_MAX_RANKS; i++) {
         char *longer = message("%s,h:1", names);
 

@@ -160,7 +160,6 @@ batches_train_to_nearly_the_same_loss(void **state)
                         "--subsample", "0.01" } },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
         double losses[2];
 
@@ -191,7 +190,6 @@ knowledge_is_learned(void **state)
 {
     static const char *const embeddings[] = { "rescal", "complex" };
 
-    (void) state;
     for (int i = 0; i < 2; i++) {
         double mrr = train_and_look("\"mrr\": ", (const char *const[]) {
             "--task", "knowledge", "--embedding", embeddings[i], "--entities",
@@ -210,7 +208,6 @@ words_are_learned(void **state)
 {
     double loss;
 
-    (void) state;
     loss = train((const char *const[]) {
         "--task", "skipgram", "--vocabulary", "200", "--samples", "6000",
         "--dimension", "16", "--epochs", "6", NULL,

@@ -199,7 +199,6 @@ a_peer_that_waits_for_others_sends_heartbeats(void **state)
     struct meeting *m = start_watched(0, 3, INT64_C(1000000) * LIMIT_S,
                                       400000);
 
-    (void) state;
     call(m, 1);
     await_frame(&m->others[1], FRAME_HEARTBEAT);
     await_frame(&m->others[1], FRAME_HEARTBEAT);

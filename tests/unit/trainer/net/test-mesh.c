@@ -209,7 +209,6 @@ a_peer_that_has_said_bye_has_not_died(void **state)
 {
     struct mesh m;
 
-    (void) state;
     start(&m, 0);
     send_frame(&m.others[1], &(struct frame) { .type = FRAME_BYE });
     break_off(&m, 1);
@@ -224,7 +223,6 @@ the_last_messages_are_sent(void **state)
 {
     struct mesh m;
 
-    (void) state;
     start(&m, 0);
     m.last = 1;
     break_off(&m, 2);
@@ -239,7 +237,6 @@ a_thread_that_was_late_receives_before_it_counts_silence(void **state)
 {
     struct mesh m;
 
-    (void) state;
     start(&m, INT64_C(1000000) * TIMEOUT_S);
     await_pass(&m);
     send_frame(&m.others[1], &(struct frame) { .type = FRAME_HEARTBEAT });

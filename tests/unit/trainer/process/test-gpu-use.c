@@ -148,7 +148,6 @@ assert_error(const char *library, const char *bus_id, const char *wanted)
 static void
 what_cannot_be_opened_is_named(void **state)
 {
-    (void) state;
     memset(&nvml_emulator, 0, sizeof nvml_emulator);
     assert_error("no-such-library.so", NVML_EMULATOR_BUS_ID,
                  "no-such-library.so");

@@ -58,7 +58,6 @@ remove_file(const struct machine *m, const char *name)
 static int
 remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-    (void) st, (void) type, (void) ftw;
     return remove(path);
 }
 
@@ -385,7 +384,6 @@ this_machine_has_a_use_from_0_to_1(void **state)
     struct machine_use *use = machine_use_create("", 1);
     struct machine_sample s;
 
-    (void) state;
     for (int i = 1; i <= 2; i++) {
         machine_use_read(use, i * SECOND, &s);
         assert_true(s.cpu >= 0 && s.cpu <= 1);

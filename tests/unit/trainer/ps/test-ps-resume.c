@@ -229,7 +229,6 @@ run_end(struct run *run, const char *scheme)
 static void
 a_killed_server_resumes(void **state)
 {
-    (void) state;
     n_gone_back = 0;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct run run;
@@ -247,7 +246,6 @@ a_killed_server_resumes(void **state)
 static void
 each_of_two_killed_servers_resumes(void **state)
 {
-    (void) state;
     n_gone_back = 0;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct run run;
@@ -267,7 +265,6 @@ each_of_two_killed_servers_resumes(void **state)
 static void
 a_killed_worker_resumes(void **state)
 {
-    (void) state;
     n_gone_back = 0;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct run run;

@@ -225,7 +225,6 @@ every_sample_is_computed_once_in_any_order(void **state)
 {
     uint64_t n_stolen = 0;
 
-    (void) state;
     for (uint64_t seed = 0; seed < 3000; seed++) {
         struct world w;
         int slow = seed % 2 ? (int) (seed / 2 % 2) : -1;
@@ -263,7 +262,6 @@ gives_only_samples_that_were_not_started(void **state)
     struct sync_message m;
     uint32_t first, n;
 
-    (void) state;
     steal_begin(&s, 0, 2, 7, 0, 10);
     assert_true(steal_next(&s, 4, &first, &n));
     steal_take(&s, &help);              /* Sample 3 has been begun. */
@@ -295,7 +293,6 @@ refuses_messages_to_unknown_workers(void **state)
     struct world w;
     char *error;
 
-    (void) state;
     world_init(&w, 2, 1);
     error = w.spec.class->message(w.sync, 0, &(struct sync_message) {
         .kind = SYNC_HELP, .worker = 2,

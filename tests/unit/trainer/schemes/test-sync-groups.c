@@ -53,7 +53,6 @@ groups_bound_the_cost_of_a_straggler(void **state)
     };
     static const double expected[] = { 0.625, 0.8125, 0.90625, 0.90625 };
 
-    (void) state;
     for (size_t i = 0; i < 4; i++) {
         double x = throughput(schemes[i], 3);
 
@@ -75,7 +74,6 @@ groups_follow_the_slow_worker(void **state)
     const struct group_plan *plan;
     struct cluster c;
 
-    (void) state;
     cluster_init(&c, "groups", N, speeds);
     plan = groups_plan(c.sync);
     cluster_run(&c, 1);
@@ -103,7 +101,6 @@ groups_are_as_many_as_servers(void **state)
     double speeds[N] = { 800, 800, 800, 400, 200, 100, 800, 800 };
     struct cluster c;
 
-    (void) state;
     cluster_init(&c, "groups", N, speeds);
     groups_limit(c.sync, 3);
     cluster_run(&c, 60);
@@ -131,7 +128,6 @@ groups_bound_the_age_of_gradients(void **state)
         { "groups,tau=100", 100, 0, 1 },
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         double speeds[N] = { 800, 800, 800, 40, 800, 800, 800, 800 };
         uint64_t n = 0;
@@ -197,7 +193,6 @@ groups_continue_without_paused_workers(void **state)
     struct cluster c;
     uint64_t n;
 
-    (void) state;
     for (int i = 0; i < N; i++) {
         speeds[i] = 800;
     }
@@ -237,7 +232,6 @@ updates_without_paused_workers_keep_their_weight(void **state)
 {
     struct cluster c;
 
-    (void) state;
     cluster_init(&c, "groups,groups=1", N, mixed);
     for (int i = 0; i < N - 2; i++) {
         *sync_inbox(c.sync, i) = 1;
@@ -261,7 +255,6 @@ a_worker_pauses_once_and_not_after_its_push(void **state)
     struct cluster c;
     char *error;
 
-    (void) state;
     cluster_init(&c, "groups,groups=1", N, mixed);
     error = groups_resume_worker(c.sync, 1);
     assert_string_equal(error, "resumption of a worker that is not paused");
@@ -286,7 +279,6 @@ means_of_groups_count_as_their_workers(void **state)
 {
     struct cluster c, means;
 
-    (void) state;
     cluster_init(&c, "groups,groups=2", N, mixed);
     cluster_init(&means, "groups,groups=2", N, mixed);
     for (int k = 0; k < 3; k++) {
@@ -342,7 +334,6 @@ plans_put_slow_workers_together(void **state)
     static const double steps[N] = { 1, 2, 1, 4, 1, 8, 1, 1 };
     struct group_plan plan;
 
-    (void) state;
     group_plan_init(&plan, N);
     assert_plan(&plan, 1, (int[]) { N });
     assert_near(group_plan_time(&plan, one), 4);

@@ -38,14 +38,12 @@ time_of(const char *scheme, const double *speeds, uint64_t n)
 static void
 bsp_is_as_slow_as_its_slowest(void **state)
 {
-    (void) state;
     assert_near(time_of("bsp", mixed, 50), 50 * 64 / 400.);
 }
 
 static void
 static_ratios_make_all_end_together(void **state)
 {
-    (void) state;
     assert_true(fabs(time_of("static,ratios=2:2:2:2:2:2:4:1", mixed, 50)
                      / (50 * BATCH / 6800.) - 1) < 0.035);
 }
@@ -55,7 +53,6 @@ lbbsp_comes_near_the_sum_of_speeds(void **state)
 {
     const char *const schemes[] = { "lbbsp-cpu", "lbbsp-gpu" };
 
-    (void) state;
     for (size_t i = 0; i < 2; i++) {
         struct cluster c;
         double before;
@@ -96,7 +93,6 @@ lbbsp_resumes_with_the_sizes_of_its_checkpoint(void **state)
     const char *const schemes[] = { "lbbsp-cpu", "lbbsp-gpu" };
     char dir[] = "/tmp/test-sync-XXXXXX";
 
-    (void) state;
     assert_non_null(mkdtemp(dir));
     for (size_t i = 0; i < 2; i++) {
         struct cluster before, after;
@@ -126,7 +122,6 @@ refuses_the_checkpoint_of_another_number_of_workers(void **state)
     uint64_t iteration = LAST;
     struct cluster c;
 
-    (void) state;
     assert_non_null(mkdtemp(dir));
     cluster_init(&c, "bsp", N, mixed);
     assert_null(checkpoint_write(dir, &hello, c.spec.class, c.sync, LAST));
@@ -147,7 +142,6 @@ backup_does_not_wait_for_the_slowest(void **state)
 {
     struct cluster c;
 
-    (void) state;
     cluster_init(&c, "backup", N, mixed);
     cluster_run(&c, 50);
     assert_near(c.now, 50 * 64 / 800.);
@@ -168,7 +162,6 @@ backup_lets_late_workers_join_at_once(void **state)
     double speeds[N] = { 800, 800, 800, 80, 800, 800, 800, 800 };
     struct cluster c;
 
-    (void) state;
     cluster_init(&c, "backup", N, speeds);
     cluster_run(&c, 1);
     assert_true(c.skips[3]);
@@ -189,7 +182,6 @@ backup_does_not_wait_for_workers_that_skip(void **state)
     uint64_t iteration;
     float loss;
 
-    (void) state;
     cluster_init(&c, "backup", 3, mixed);
     *sync_inbox(c.sync, 1) = *sync_inbox(c.sync, 2) = 1;
     assert_null(c.spec.class->push(c.sync, 0, 0, 0, 0));
@@ -211,7 +203,6 @@ asp_workers_do_not_wait(void **state)
 {
     struct cluster c;
 
-    (void) state;
     cluster_init(&c, "asp", N, mixed);
     cluster_run(&c, 100);
     assert_near(c.now, 100 * 64 / 800.);
@@ -229,7 +220,6 @@ ssp_keeps_its_bound(void **state)
     };
     static const uint64_t bounds[] = { 0, 1, 3, 0, 1, 3 };
 
-    (void) state;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct cluster c;
 
@@ -253,7 +243,6 @@ essp_sends_weights_to_computing_workers(void **state)
     uint64_t iteration;
     float loss;
 
-    (void) state;
     cluster_init(&c, "essp,staleness=2", 2, mixed);
     for (int i = 0; i < 2; i++) {
         assert_true(class->ready(c.sync, i, &iteration, &loss));
@@ -286,7 +275,6 @@ every_scheme_converges(void **state)
         "lbbsp-cpu", "lbbsp-gpu", "groups", "groups,groups=4",
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct cluster c;
 
@@ -355,7 +343,6 @@ refuses_gradients_of_another_iteration(void **state)
         "bsp", "asp", "ssp", "essp", "backup",
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct cluster c;
         char *error;
@@ -378,7 +365,6 @@ refuses_a_batch_that_is_too_small_to_divide(void **state)
     struct cluster c;
     char *error;
 
-    (void) state;
     cluster_init(&c, "lbbsp-cpu", 2, mixed);
     assert_null(c.spec.class->push(c.sync, 0, 0, 1, 0));
     error = c.spec.class->push(c.sync, 1, 0, 0, 0);
@@ -396,7 +382,6 @@ followers_send_no_messages(void **state)
     struct sync_message m;
     int to;
 
-    (void) state;
     cluster_init(&c, "lbbsp-cpu", 2, mixed);
     sync = sync_create(c.spec.class, &(struct sync_config) {
         .backend = c.b, .n_workers = 2, .n = 1,
@@ -442,7 +427,6 @@ names_what_is_wrong_with_a_scheme(void **state)
     struct sync_spec spec;
     char *error;
 
-    (void) state;
     for (size_t i = 0; i < sizeof bad_specs / sizeof bad_specs[0]; i++) {
         error = sync_spec_parse(bad_specs[i].text, &spec);
         assert_non_null(error);

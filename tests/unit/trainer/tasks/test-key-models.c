@@ -52,7 +52,6 @@ multiplies_vectors_of_any_length(void **state)
 {
     struct seeded rs;
 
-    (void) state;
     seeded_init(&rs, 1, 1);
     for (size_t n = 0; n <= MAX; n++) {
         float a[MAX], b[MAX];
@@ -77,7 +76,6 @@ factorise_steps_down_its_gradient(void **state)
     float w[RANK], h[RANK], dw[RANK], dh[RANK], w2[RANK], h2[RANK];
     struct seeded rs;
 
-    (void) state;
     seeded_init(&rs, 1, 2);
     draw(&rs, RANK, w);
     draw(&rs, RANK, h);
@@ -111,7 +109,6 @@ bold_driver_is_bold_while_the_loss_falls(void **state)
 {
     struct bold_driver driver = { 0.1, 0 };
 
-    (void) state;
     bold_driver_run(&driver, 5);
     check_close(driver.rate, 0.105, 1e-12);
     bold_driver_run(&driver, 4);
@@ -146,7 +143,6 @@ knowledge_loss(const struct knowledge_model *model, size_t dimension,
 static void
 knowledge_has_its_gradient(void **state)
 {
-    (void) state;
     for (size_t m = 0; m < 2; m++) {
         float x[N_VECTORS * MAX], g[N_VECTORS * MAX];
         float ignored[N_VECTORS * MAX];
@@ -226,7 +222,6 @@ ranks_without_other_right_ones(void **state)
     struct triples *t;
     struct triples_index *index;
 
-    (void) state;
     assert_null(triples_open("generated", &config, &t));
     index = triples_index_create(t);
     for (size_t m = 0; m < 2; m++) {
@@ -280,7 +275,6 @@ skipgram_has_its_gradient(void **state)
     float x[4 * MAX], g[4 * MAX], ignored[4 * MAX];
     struct seeded rs;
 
-    (void) state;
     seeded_init(&rs, 1, 5);
     draw(&rs, 4 * MAX, x);
     skipgram_loss(N, x, g);
@@ -307,7 +301,6 @@ draws_words_by_their_counts(void **state)
     double drawn[N_WORDS] = { 0 }, sum = 0;
     struct seeded rs;
 
-    (void) state;
     seeded_init(&rs, 1, 6);
     for (int i = 0; i < N_DRAWS; i++) {
         drawn[skipgram_sampler_draw(sampler, &rs)]++;
@@ -333,7 +326,6 @@ adagrad_divides_by_the_root_of_all_squares(void **state)
 {
     float g[2] = { 3, -1 }, sum[2] = { 16, 0 }, squares[2];
 
-    (void) state;
     vector_adagrad(2, 0.1, sum, g, squares);
     check_close(squares[0], 9, 0);
     check_close(squares[1], 1, 0);

@@ -39,7 +39,6 @@ unknown_numbers_are_left_out(void **state)
 {
     struct progress p = begun();
 
-    (void) state;
     assert_line(&p, "50/200");
     p.loss = 0.5;
     assert_line(&p, "50/200, loss 0.5000");
@@ -52,7 +51,6 @@ rates_begin_where_the_job_does(void **state)
 {
     struct progress p = begun();
 
-    (void) state;
     progress_count(&p, 102, 60, 180);
     p.loss = 1.25;
     p.accuracy = 0.5;
@@ -70,7 +68,6 @@ old_rates_are_forgotten(void **state)
 {
     struct progress p = begun();
 
-    (void) state;
     p.target = 1000;
     progress_count(&p, 105, 550, 1650);
     assert_true(p.iterations_s == 100);
@@ -87,7 +84,6 @@ bars_fit_into_the_terminal(void **state)
 {
     struct progress p = begun();
 
-    (void) state;
     progress_count(&p, 102, 100, 300);
     for (int width = 0; width <= 200; width++) {
         char *bar = progress_bar(&p, width);
@@ -110,7 +106,6 @@ bars_are_full_at_the_target_only(void **state)
 {
     struct progress p = begun();
 
-    (void) state;
     for (int iteration = 199; iteration <= 200; iteration++) {
         char *bar;
 
