@@ -5,12 +5,9 @@
 #include "tests/unit/agent/log-feed.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit-test.h"
 
 struct log_spec log_feed_spec;
 struct log_decoder *log_feed_decoder;

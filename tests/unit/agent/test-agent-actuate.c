@@ -5,18 +5,14 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"
 #include "agent/identify/registry.h"
 #include "agent/wanted.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 #include "wire/progress-datagram.h"

@@ -6,17 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "agent/identify/cgroup.h"
 #include "agent/identify/claim.h"
@@ -24,6 +19,7 @@
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/socket.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 

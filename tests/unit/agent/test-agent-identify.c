@@ -8,20 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/identify/cgroup.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/sock-diag.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 

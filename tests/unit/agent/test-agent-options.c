@@ -2,20 +2,16 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/actuate/bypass.h"
 #include "agent/agent.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/options.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* Parses "stagecoach-agent --host=h0" with one or two more options. */

@@ -2,15 +2,11 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "agent/report.h"
 #include "random.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define N_HOSTS 1000

@@ -3,16 +3,12 @@
 #include <config.h>
 
 #include <linux/if_ether.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "agent/actuate/tc-link.h"
 #include "agent/actuate/tc.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/shim-protocol.h"
 

@@ -9,19 +9,15 @@
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/doctor/doctor.h"
 #include "agent/doctor/interfaces.h"
 #include "agent/identify/bpf/tc-program.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static const struct doctor_config config = { .root = "" };
@@ -180,7 +176,6 @@ names_a_filter_in_our_place(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(is_content_with_a_veth),      TEST(names_gro),
         TEST(names_xdp_of_the_driver),     TEST(names_cilium),

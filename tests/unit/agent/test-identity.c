@@ -19,10 +19,7 @@
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +32,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/pods.h"
 #include "agent/identify/claim.h"
 #include "csum.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 #include "wire/slot-tag.h"
@@ -1369,7 +1365,6 @@ what_somebody_removed_comes_back(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(packets_are_of_the_job_of_their_socket),
         TEST(a_claim_reaches_running_sockets),

@@ -6,17 +6,12 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/progress/iterations.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/shim-protocol.h"
 
@@ -29,7 +24,7 @@ static double filled_rx;
 static uint64_t bin, seed;
 
 static int
-begin(void **state OVS_UNUSED)
+set_up(void **state OVS_UNUSED)
 {
     it = iterations_create();
     now_s = filled = filled_rx = 0;
@@ -39,7 +34,7 @@ begin(void **state OVS_UNUSED)
 }
 
 static int
-end(void **state OVS_UNUSED)
+tear_down(void **state OVS_UNUSED)
 {
     iterations_destroy(it);
     return 0;
@@ -132,8 +127,8 @@ counts_despite_jitter(void **state OVS_UNUSED)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        end(NULL);
-        begin(NULL);
+        tear_down(NULL);
+        set_up(NULL);
         pass(2, 0, 0);
         exchange(cases[i].bytes / 3, cases[i].rate, 0);
         for (int j = 0; j < 50; j++) {
@@ -298,7 +293,6 @@ counts_pytorch_that_is_starved(void **state OVS_UNUSED)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(knows_nothing_at_first),
         TEST(counts_despite_jitter),

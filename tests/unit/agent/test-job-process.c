@@ -4,18 +4,14 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/identify/job-process.h"
 #include "openvswitch/dynamic-string.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void

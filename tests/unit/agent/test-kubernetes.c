@@ -2,19 +2,15 @@
 
 /* What a pod is called, by its cgroup and by its labels. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "agent/launch/cni-request.h"
 #include "agent/launch/pod-identity.h"
 #include "agent/launch/pod-path.h"
+#include "tests/unit/unit-test.h"
 #include "wire/cgroup-path.h"
 
 #define UID "c3a1f0d2-0f1e-4b7c-9d58-1234567890ab"

@@ -2,18 +2,14 @@
 
 /* What launchers share: names of stages, requests to the agent. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "agent/launch/launch.h"
 #include "base/stage-name.h"
+#include "tests/unit/unit-test.h"
 #include "wire/agent-call.h"
 
 static void

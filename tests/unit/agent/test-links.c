@@ -5,11 +5,6 @@
 #include <config.h>
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/shim.h"
@@ -19,6 +14,7 @@
 #include "agent/links.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static const struct {

@@ -4,18 +4,14 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "agent/identify/environ.h"
 #include "agent/progress/socket.h"
 #include "agent/tail/log-decoder.h"
 #include "tests/unit/agent/log-feed.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/log-spec.h"
 

@@ -4,17 +4,13 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "agent/tail/log-decoder.h"
 #include "crc32c.h"
 #include "tests/unit/agent/log-feed.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 struct bytes {

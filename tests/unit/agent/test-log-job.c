@@ -5,19 +5,15 @@
 #include <config.h>
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/tail/log-job.h"
 #include "agent/tail/tail-protocol.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* Time of a clock that stands still except in tests. */

@@ -4,16 +4,12 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "agent/identify/registry.h"
 #include "agent/pairs.h"
 #include "openvswitch/json.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* Adds bytes that were sent to an address of IPv4. */

@@ -3,22 +3,18 @@
 #include <config.h>
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "agent/identify/claim.h"
 #include "agent/identify/process-jobs.h"
 #include "agent/identify/process.h"
 #include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define N 200
@@ -138,7 +134,6 @@ descendants_are_asked_about_again(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(an_answer_is_a_claim),
         TEST(users_are_answered_in_turn),

@@ -7,18 +7,14 @@
 
 #include <net/if.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agent/actuate/bpf/uplink-queues.h"
 #include "shim/ports/route-socket.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define MAKE "ip link add q0 numtxqueues 4 type veth peer name q1 && "

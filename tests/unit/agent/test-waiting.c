@@ -5,13 +5,8 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "agent/progress/waiting.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/shim-protocol.h"
 

@@ -5,16 +5,12 @@
 #include <config.h>
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "agent/actuate/bypass.h"
 #include "agent/actuate/watchdog.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define MS UINT64_C(1000000)    /* Nanoseconds. */

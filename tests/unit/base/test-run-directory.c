@@ -2,18 +2,14 @@
 
 /* The owners of directories of sockets. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/run-directory.h"
+#include "tests/unit/unit-test.h"
 
 static char dir[] = "/tmp/stagecoach-run-XXXXXX";
 static char below[64];

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -17,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/service-notify.h"
+#include "tests/unit/unit-test.h"
 
 /* Listens as a service manager does, on 'path' with its "@" as a null byte. */
 static int

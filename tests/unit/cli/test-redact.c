@@ -2,15 +2,11 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cli/operator/redact.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* Checks what the first pass makes of 'text'. */

@@ -2,20 +2,16 @@
 
 /* The seed that "stagecoach sim" gives to its workload. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <cjson/cJSON.h>
 
 #include "cli/command.h"
 #include "cli/data-file.h"
 #include "cli/simulate/workload-open.h"
+#include "tests/unit/unit-test.h"
 
 /* Replies with this to every workload: nothing is simulated. */
 #define STOP "no workload"

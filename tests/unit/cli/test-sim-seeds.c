@@ -2,12 +2,7 @@
 
 /* Simulations with a range of seeds. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +14,7 @@
 #include "cli/simulate/sim-setting.h"
 #include "policies/policy.h"
 #include "reporting/placements.h"
+#include "tests/unit/unit-test.h"
 
 static void
 a_range_is_two_numbers(void **state)

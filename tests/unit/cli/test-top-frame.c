@@ -2,18 +2,14 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cli/command.h"
 #include "cli/operator/top-frame.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* The frame makes no request, for which this would be called. */

@@ -4,12 +4,6 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +20,7 @@
 #include "policies/policy.h"
 #include "reporting/report.h"
 #include "scenario/scenario.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void

@@ -4,16 +4,12 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lab/measure/switch-log.h"
+#include "tests/unit/unit-test.h"
 
 #define AT "2026-01-01T00:00:00Z|00001|vconn|DBG|"
 #define ASKS(WHO, XID, GENERATION) \

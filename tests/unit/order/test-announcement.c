@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "order/problem/announcement.h"
+#include "tests/unit/unit-test.h"
 
 /* Returns a search that does 90 iterations, and 50 of which it announces
  * 'later', and then 'last' that it has not announced. */

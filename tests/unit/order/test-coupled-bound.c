@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 
@@ -15,6 +10,7 @@
 #include "order/primal-dual/coupled-bound.h"
 #include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order/order-instance.h"
+#include "tests/unit/unit-test.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define SLACK (1 + 1e-9)        /* For sums in another order. */

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "order/problem/problem.h"
 #include "order/result/hysteresis.h"
+#include "tests/unit/unit-test.h"
 
 static void
 hysteresis_only_swaps_back_what_is_cheap(void **state)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "order/order.h"
 #include "order/problem/iteration-weight.h"
+#include "tests/unit/unit-test.h"
 
 /* Returns the first index in the order of the iterations in 'op', which it
  * destroys. */

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <limits.h>
 #include <math.h>
@@ -13,6 +8,7 @@
 
 #include "order/lookahead/judge.h"
 #include "order/lookahead/plan.h"
+#include "tests/unit/unit-test.h"
 
 #define N_PORTS 2
 #define MAX_JOBS 4

@@ -3,14 +3,9 @@
 /* The order of many stages: that it is what plain loops find, whatever happened
  * to the problem before, and without asking for memory. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 
@@ -19,6 +14,7 @@
 #include "order/result/levels.h"
 #include "order/result/slack.h"
 #include "tests/unit/order/order-instance.h"
+#include "tests/unit/unit-test.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define MAX_STAGES 400

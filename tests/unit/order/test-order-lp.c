@@ -4,12 +4,7 @@
  * completion times that satisfy Queyranne's inequality for every set of stages
  * on every port. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <glpk.h>
 #include <math.h>
@@ -19,6 +14,7 @@
 #include "order/primal-dual/ascent.h"
 #include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order/order-instance.h"
+#include "tests/unit/unit-test.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define SLACK 1e-6              /* GLPK's tolerance, relative. */

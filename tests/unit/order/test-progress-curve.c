@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 
 #include "order/problem/progress-curve.h"
 #include "tests/unit/order/order-instance.h"
+#include "tests/unit/unit-test.h"
 
 static const struct progress_options defaults = PROGRESS_OPTIONS_INIT;
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <limits.h>
 
@@ -13,6 +8,7 @@
 #include "order/result/levels.h"
 #include "order/result/slack.h"
 #include "tests/unit/order/order-instance.h"
+#include "tests/unit/unit-test.h"
 
 #define N_PORTS 6
 #define MAX_JOBS 60

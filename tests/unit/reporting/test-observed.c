@@ -2,18 +2,13 @@
 
 /* A recording of a few stages, and what the page says of it. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "reporting/observed.h"
+#include "tests/unit/unit-test.h"
 
 /* Search "a" trains "t0" for two hours, of which it waits half an hour on one
  * of its two hosts, whose launcher knows of 4 GPUs; then alone for an hour.

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +13,7 @@
 #include "reporting/interval.h"
 #include "reporting/placements.h"
 #include "reporting/report.h"
+#include "tests/unit/unit-test.h"
 
 static const char *const names[] = { "stage", "plain" };
 

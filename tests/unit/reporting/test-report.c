@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +8,7 @@
 #include <cjson/cJSON.h>
 
 #include "reporting/report.h"
+#include "tests/unit/unit-test.h"
 
 /* A name that must not end the element that it is in. */
 #define SEARCH "a</script><b>&\"'"

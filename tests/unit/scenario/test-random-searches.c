@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,6 +10,7 @@
 #include <cjson/cJSON.h>
 
 #include "scenario/scenario.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/search/spec.h"
 
 #define SCENARIO(MEMBERS)                                                  \

@@ -2,17 +2,12 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "scenario/scenario.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define SEARCH_OF(NAME, TRIALS) \

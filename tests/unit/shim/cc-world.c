@@ -2,17 +2,13 @@
 
 #include "tests/unit/shim/cc-world.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "shim/cc/takeover-state.h"
 #include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
+#include "tests/unit/unit-test.h"
 
 /* In place of the uplink's queues. */
 struct job_queues *

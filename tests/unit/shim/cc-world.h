@@ -71,6 +71,9 @@ bool side_may_send(const struct side *side, uint16_t queue);
 int world_set_up(void **state);
 int world_set_up_strict(void **state);  /* The switch serves the ranks. */
 int world_tear_down(void **state);
+
+#define WORLD_TEST(NAME) \
+    cmocka_unit_test_setup_teardown(NAME, world_set_up, world_tear_down)
 struct packet_spec world_spec(struct world *w, int from, uint16_t port,
                               uint8_t flags);
 struct verdict world_leave(struct world *w, int from, struct cc_packet *p,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +10,9 @@
 #include <libgen.h>
 #include <netinet/in.h>
 
-#include <cmocka.h>
-
 #include "base/json-check.h"
 #include "shim/replay/rules.h"
+#include "tests/unit/unit-test.h"
 
 #define HEAD "{\"host\": {\"addresses\": [\"10.0.0.1\", \"fd00::/15\"], " \
              "\"macs\": [\"02:00:00:00:00:01\"], \"otherwise\": \"skip\"}, " \

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shim/classify/classify.h"
 #include "shim/loop/ack-queue.h"
 #include "shim/loop/egress.h"
+#include "tests/unit/unit-test.h"
 
 #define FIN 0x01
 #define SYN 0x02

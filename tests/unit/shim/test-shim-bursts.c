@@ -2,16 +2,12 @@
 
 /* Trains of packets made by rule and by chance, and what is seen of them. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shim/classify/bursts.h"
+#include "tests/unit/unit-test.h"
 
 #define US UINT64_C(1000)
 #define MS (1000 * US)

@@ -3,13 +3,8 @@
 /* Flows without data to send, or that wait for their uplink: the sender's shim
  * reports it, and other flows get their share of the downlink. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "tests/unit/shim/cc-world.h"
+#include "tests/unit/unit-test.h"
 
 /* The first, the last and the middle rank.  Flow N is of slot N + 1. */
 static struct obedient flows[] = {
@@ -169,17 +164,17 @@ an_empty_queue_is_reported_once(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, \
-                                                   world_tear_down)
+#define FLOW_TEST(NAME) \
+    cmocka_unit_test_setup_teardown(NAME, set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_flow_without_data_gives_up_its_share),
-        TEST(a_flow_with_queued_data_keeps_its_share),
-        TEST(a_flow_that_waits_for_its_uplink_lends_its_share),
-        TEST(a_busy_uplink_is_reported_each_5_ms),
-        TEST(a_flow_with_a_small_grant_may_wait_for_its_uplink),
-        TEST(a_flow_with_new_data_gets_its_share_back),
-        TEST(a_lost_empty_message_is_repeated),
-        TEST(an_empty_queue_is_reported_once),
+        FLOW_TEST(a_flow_without_data_gives_up_its_share),
+        FLOW_TEST(a_flow_with_queued_data_keeps_its_share),
+        FLOW_TEST(a_flow_that_waits_for_its_uplink_lends_its_share),
+        FLOW_TEST(a_busy_uplink_is_reported_each_5_ms),
+        FLOW_TEST(a_flow_with_a_small_grant_may_wait_for_its_uplink),
+        FLOW_TEST(a_flow_with_new_data_gets_its_share_back),
+        FLOW_TEST(a_lost_empty_message_is_repeated),
+        FLOW_TEST(an_empty_queue_is_reported_once),
     };
 
     return cmocka_run_group_tests_name("shim-cc-empty", tests, NULL, NULL);

@@ -2,16 +2,12 @@
 
 /* What two shims exchange, what a single one can do, and the core's marks. */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/shim/cc-world.h"
+#include "tests/unit/unit-test.h"
 
 /* Only windows: the remote host has no shim and receives no message. */
 static void
@@ -280,18 +276,16 @@ a_flow_that_was_idle_finds_its_remote_shim_again(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
-                                                   world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_receiver_alone_limits_windows),
-        TEST(a_sender_alone_is_plain_tcp),
-        TEST(an_old_connection_is_only_paced),
-        TEST(a_grant_without_the_nonce_is_ignored),
-        TEST(grants_end_unless_renewed),
-        TEST(other_hosts_do_not_replace_one_with_packets),
-        TEST(a_flow_that_was_idle_finds_its_remote_shim_again),
-        TEST(marks_of_the_core_lower_the_rate),
-        TEST(ecn_of_the_hosts_is_left_alone),
+        WORLD_TEST(a_receiver_alone_limits_windows),
+        WORLD_TEST(a_sender_alone_is_plain_tcp),
+        WORLD_TEST(an_old_connection_is_only_paced),
+        WORLD_TEST(a_grant_without_the_nonce_is_ignored),
+        WORLD_TEST(grants_end_unless_renewed),
+        WORLD_TEST(other_hosts_do_not_replace_one_with_packets),
+        WORLD_TEST(a_flow_that_was_idle_finds_its_remote_shim_again),
+        WORLD_TEST(marks_of_the_core_lower_the_rate),
+        WORLD_TEST(ecn_of_the_hosts_is_left_alone),
     };
 
     return cmocka_run_group_tests_name("shim-cc-remote", tests, NULL, NULL);

@@ -2,16 +2,12 @@
 
 /* The division of the downlink among its flows. */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/shim/cc-world.h"
+#include "tests/unit/unit-test.h"
 
 static void
 flows_share_the_link_equally(void **state)
@@ -222,19 +218,17 @@ the_end_of_a_burst_is_detected_at_once(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
-                                                   world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(flows_share_the_link_equally),
-        TEST(a_window_holds_three_segments_at_least),
-        TEST(acks_are_paced_if_the_smallest_window_is_too_large),
-        TEST(rank_decides_while_the_lease_holds),
+        WORLD_TEST(flows_share_the_link_equally),
+        WORLD_TEST(a_window_holds_three_segments_at_least),
+        WORLD_TEST(acks_are_paced_if_the_smallest_window_is_too_large),
+        WORLD_TEST(rank_decides_while_the_lease_holds),
         cmocka_unit_test_setup_teardown(
             where_the_switch_orders_all_may_use_the_link,
             world_set_up_strict, world_tear_down),
-        TEST(unused_bandwidth_goes_to_other_flows),
-        TEST(slow_flows_keep_their_shares),
-        TEST(the_end_of_a_burst_is_detected_at_once),
+        WORLD_TEST(unused_bandwidth_goes_to_other_flows),
+        WORLD_TEST(slow_flows_keep_their_shares),
+        WORLD_TEST(the_end_of_a_burst_is_detected_at_once),
     };
 
     return cmocka_run_group_tests_name("shim-cc-share", tests, NULL, NULL);

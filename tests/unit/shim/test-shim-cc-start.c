@@ -3,13 +3,8 @@
 /* The start of a burst, before its grant arrives: a few packets leave, and the
  * rest waits if a grant is likely. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "tests/unit/shim/cc-world.h"
+#include "tests/unit/unit-test.h"
 
 /* A small flow: the remote shim is informed of the rest. */
 #define START CC_SMALL_BYTES
@@ -178,16 +173,14 @@ a_flow_continues_when_its_grants_stop(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
-                                                   world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(the_rest_of_a_burst_waits_for_a_grant),
-        TEST(a_first_burst_waits_for_a_grant),
-        TEST(a_wait_without_a_grant_happens_once),
-        TEST(a_flow_does_not_wait_for_a_far_grant),
-        TEST(round_trips_are_shared_by_the_flows_of_a_host),
-        TEST(a_slow_flow_never_waits),
-        TEST(a_flow_continues_when_its_grants_stop),
+        WORLD_TEST(the_rest_of_a_burst_waits_for_a_grant),
+        WORLD_TEST(a_first_burst_waits_for_a_grant),
+        WORLD_TEST(a_wait_without_a_grant_happens_once),
+        WORLD_TEST(a_flow_does_not_wait_for_a_far_grant),
+        WORLD_TEST(round_trips_are_shared_by_the_flows_of_a_host),
+        WORLD_TEST(a_slow_flow_never_waits),
+        WORLD_TEST(a_flow_continues_when_its_grants_stop),
     };
 
     return cmocka_run_group_tests_name("shim-cc-start", tests, NULL, NULL);

@@ -5,18 +5,14 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shim/cc/takeover-state.h"
 #include "tests/unit/shim/cc-world.h"
+#include "tests/unit/unit-test.h"
 
 /* The receiver's host acknowledges 'ack' on flow 1 with window 'field'.
  * Returns the window at the sender. */
@@ -334,18 +330,16 @@ a_bad_body_is_refused(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
-                                                   world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(the_new_shim_keeps_the_windows_limit),
-        TEST(the_edge_does_not_move_left),
-        TEST(windows_are_translated_as_before),
-        TEST(grants_stay_valid_and_are_renewed),
-        TEST(an_expired_grant_ends),
-        TEST(ecn_stays_with_the_shims_or_with_the_hosts),
-        TEST(the_state_is_complete),
-        TEST(entries_beyond_the_table_are_ignored),
-        TEST(a_bad_body_is_refused),
+        WORLD_TEST(the_new_shim_keeps_the_windows_limit),
+        WORLD_TEST(the_edge_does_not_move_left),
+        WORLD_TEST(windows_are_translated_as_before),
+        WORLD_TEST(grants_stay_valid_and_are_renewed),
+        WORLD_TEST(an_expired_grant_ends),
+        WORLD_TEST(ecn_stays_with_the_shims_or_with_the_hosts),
+        WORLD_TEST(the_state_is_complete),
+        WORLD_TEST(entries_beyond_the_table_are_ignored),
+        WORLD_TEST(a_bad_body_is_refused),
     };
 
     return cmocka_run_group_tests_name("shim-cc-takeover", tests, NULL, NULL);

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "shim/cc/hello.h"
 #include "shim/cc/messages.h"
 #include "shim/cc/window.h"
 #include "tests/unit/shim/cc-packets.h"
+#include "tests/unit/unit-test.h"
 
 static void
 parse(const struct cc_packet *p, struct segment *seg,

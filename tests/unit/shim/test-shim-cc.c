@@ -2,16 +2,12 @@
 
 /* A flow between two shims from start to end. */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/shim/cc-world.h"
+#include "tests/unit/unit-test.h"
 
 static void
 two_shims_exchange_grants(void **state)
@@ -113,14 +109,12 @@ control_ports_go_first_without_limits(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
-                                                   world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(two_shims_exchange_grants),
-        TEST(a_small_flow_is_left_alone),
-        TEST(a_sender_without_acks_is_not_paced_for_long),
-        TEST(an_ended_flow_releases_its_queues),
-        TEST(control_ports_go_first_without_limits),
+        WORLD_TEST(two_shims_exchange_grants),
+        WORLD_TEST(a_small_flow_is_left_alone),
+        WORLD_TEST(a_sender_without_acks_is_not_paced_for_long),
+        WORLD_TEST(an_ended_flow_releases_its_queues),
+        WORLD_TEST(control_ports_go_first_without_limits),
     };
 
     return cmocka_run_group_tests_name("shim-cc", tests, NULL, NULL);

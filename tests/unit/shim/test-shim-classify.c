@@ -2,9 +2,6 @@
 
 /* Flow cache, slots, and the classifier that joins them. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +9,9 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include <cmocka.h>
-
 #include "shim/classify/classify.h"
 #include "tests/unit/shim/classify-one.h"
+#include "tests/unit/unit-test.h"
 #include "wire/slot-tag.h"
 
 #define MS UINT64_C(1000000)

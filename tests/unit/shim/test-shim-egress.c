@@ -2,15 +2,10 @@
 
 /* From verdicts to a port that is not one. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <rte_eal.h>
 #include <rte_mbuf.h>
@@ -22,6 +17,7 @@
 #include "shim/ports/port.h"
 #include "shim/queue/job-queue.h"
 #include "shim/queue/rank-queue.h"
+#include "tests/unit/unit-test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MTU 1500

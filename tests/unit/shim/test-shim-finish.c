@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <rte_eal.h>
 #include <rte_ether.h>
@@ -20,6 +15,7 @@
 #include <rte_udp.h>
 
 #include "shim/ports/finish.h"
+#include "tests/unit/unit-test.h"
 
 #define MTU 1500
 #define ROOM 4096               /* Of a packet buffer. */

@@ -3,18 +3,14 @@
 /* Packets that mean harm: none is read beyond its end, none takes the place of
  * a job's flow, none leaves with a checksum that the shim made wrong. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shim/classify/classify.h"
 #include "shim/classify/tag.h"
 #include "tests/unit/shim/classify-one.h"
+#include "tests/unit/unit-test.h"
 
 #define SLOT 5
 
@@ -221,14 +217,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            new_flows_that_are_not_learned_push_no_job_out, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            frames_may_end_anywhere_and_lie_about_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(ip_fragments_teach_nothing, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(chains_of_headers_end, set_up,
-                                        tear_down),
+        TEST(new_flows_that_are_not_learned_push_no_job_out),
+        TEST(frames_may_end_anywhere_and_lie_about_it),
+        TEST(ip_fragments_teach_nothing),
+        TEST(chains_of_headers_end),
     };
 
     return cmocka_run_group_tests_name("shim-hostile", tests, NULL, NULL);

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "shim/loop/idle.h"
+#include "tests/unit/unit-test.h"
 
 #define US UINT64_C(1000)
 

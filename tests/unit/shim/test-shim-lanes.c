@@ -5,14 +5,9 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -27,6 +22,7 @@
 #include "shim/loop/loop.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port.h"
+#include "tests/unit/unit-test.h"
 
 #define MAX_LANES 4
 #define RING 4096

@@ -3,11 +3,8 @@
 /* Out of memory: NULL is success for functions that return a message, so none
  * of them may return NULL because there was no memory for the message. */
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "shim/capture/file.h"
 #include "shim/capture/pcapng.h"
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
 #include "shim/replay/rules.h"
+#include "tests/unit/unit-test.h"
 
 #define MAX_ALLOCATIONS 200
 

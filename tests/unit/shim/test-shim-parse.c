@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shim/classify/parse.h"
+#include "tests/unit/unit-test.h"
 
 /* Frames as hexadecimal text; spaces are skipped. */
 #define ETHERNET "020000000002 020000000001 "

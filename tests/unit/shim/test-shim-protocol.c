@@ -3,9 +3,6 @@
 /* The control socket with all kinds of clients: a real server and real clients
  * in one thread, so that nothing depends on timing. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +15,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/job-slot.h"
 #include "shim/control/server.h"
+#include "tests/unit/unit-test.h"
 #include "wire/shim-client.h"
 
 static struct {
@@ -99,7 +95,7 @@ get_now(void)
 }
 
 static int
-setup(void **state)
+set_up(void **state)
 {
     struct server_config config = {
         .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
@@ -128,7 +124,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+tear_down(void **state)
 {
     server_destroy(t.server);
     tap_destroy(t.tap);
@@ -668,8 +664,6 @@ facts_are_reported(void **state)
     assert_memory_equal(body, "version 7\n", size);
     shim_client_close(c);
 }
-
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 
 int
 main(void)

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "shim/classify/job-slot.h"
 #include "shim/queue/class-order.h"
 #include "shim/queue/due-heap.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/rank-queue.h"
+#include "tests/unit/unit-test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MAX_FRAME 9018

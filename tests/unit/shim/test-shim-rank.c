@@ -3,14 +3,9 @@
 /* What must hold of the uplink's queues whatever comes: packets are neither
  * lost nor doubled, flows keep their order, jobs are served in theirs. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "shim/cc/allocate.h"
 #include "shim/classify/job-slot.h"
@@ -19,6 +14,7 @@
 #include "shim/queue/job-queue.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/rank-queue.h"
+#include "tests/unit/unit-test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MAX_FRAME 1518

@@ -4,14 +4,9 @@
  * for all of them.  Whatever comes, that must be what they would have done
  * with one packet after the other. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "shim/classify/job-slot.h"
 #include "shim/queue/job-queue.h"
@@ -19,6 +14,7 @@
 #include "shim/queue/pace.h"
 #include "shim/queue/packet-fifo.h"
 #include "shim/queue/rank-queue.h"
+#include "tests/unit/unit-test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MAX_FRAME 1518

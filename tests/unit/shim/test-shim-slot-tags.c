@@ -2,15 +2,10 @@
 
 /* A shim between ring ports whose host tags its frames with job slots. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -26,6 +21,7 @@
 #include "shim/loop/lanes.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port.h"
+#include "tests/unit/unit-test.h"
 #include "wire/slot-tag.h"
 
 #define MAX_FRAME (9000 + 14 + 4)

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shim/classify/classify.h"
 #include "shim/classify/tag.h"
+#include "tests/unit/unit-test.h"
 
 /* The whole sum, as RFC 1071 has it. */
 static uint16_t

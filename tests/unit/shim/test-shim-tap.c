@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "shim/capture/file.h"
 #include "shim/capture/pcapng.h"
 #include "shim/capture/tap.h"
+#include "tests/unit/unit-test.h"
 
 #define RING 4096
 
@@ -189,12 +185,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(captures_only_the_wanted_slot, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(counts_frames_that_do_not_fit,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_ring_wraps_around, set_up,
-                                        tear_down),
+        TEST(captures_only_the_wanted_slot),
+        TEST(counts_frames_that_do_not_fit),
+        TEST(the_ring_wraps_around),
         cmocka_unit_test(a_written_file_can_be_read),
         cmocka_unit_test(a_full_disk_is_reported),
     };

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sim/workload/job-trace.h"
 #include "sim/workload/workload-jobs.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define TIRESIAS "job_id,num_gpu,submit_time,iterations,model_name," \
                  "duration,interval\n"

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define SEEDS 30
 

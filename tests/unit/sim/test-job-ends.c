@@ -3,14 +3,9 @@
 /* Predicted ends of jobs that iterate: exact ones, and against simulations. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "order/order.h"
 #include "order/result/job-ends.h"
@@ -20,6 +15,7 @@
 #include "sim/workload/random.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define N_SEEDS 10
 #define N_HOSTS 6

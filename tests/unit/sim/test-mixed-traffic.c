@@ -5,14 +5,9 @@
  * plain network, or to the honest search in the same workload. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
@@ -20,6 +15,7 @@
 #include "sim/workload/random.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define N_SEEDS 20
 #define N_HOSTS 6

@@ -3,12 +3,7 @@
 /* The judge of orders against the simulator: ten searches that begin
  * together, as the main scenario draws them. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +22,7 @@
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define N_SEEDS 24
 #define N_GENERATED 6

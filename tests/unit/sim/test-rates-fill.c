@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <limits.h>
 #include <math.h>
@@ -16,6 +11,7 @@
 #include "sim/rates/rates.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define CAPACITY 10
 

@@ -3,17 +3,13 @@
 /* Each way to hand out rates against one that computes everything anew. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sim/rates/rates.h"
+#include "tests/unit/unit-test.h"
 
 #define MAX_FLOWS 120
 #define MAX_UNITS 12

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-recording.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define STAGE(COJOB, RUNG, BEGAN, ENDED, DEMAND)                        \
     "{\"cojob\": \"" COJOB "\", \"rung\": " RUNG ", \"began\": " BEGAN  \

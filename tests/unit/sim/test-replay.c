@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "policies/policy.h"
@@ -18,6 +13,7 @@
 #include "sim/workload/workload-recording.h"
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 /* Searches that a cluster has run under "stage" are simulated a second time
  * from what a controller records of them: how much sooner their stages

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "sim/rates/rates.h"
 #include "sim/run/port-use.h"
 #include "sim/run/results.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 static void
 assert_near(double a, double b)

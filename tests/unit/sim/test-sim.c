@@ -2,21 +2,17 @@
 
 #include <limits.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "sim/fabric/fabric.h"
 #include "sim/rates/rates.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-coflow.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 

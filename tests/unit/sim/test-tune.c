@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
@@ -18,6 +13,7 @@
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload-view.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 #define STAGE(MEMBERS) "{\"name\": \"p\", \"order\": \"stage\"" MEMBERS "}"
 

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-scenario.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 /* Links of 1 MB/s. */
 #define SCENARIO(COJOBS)                                        \

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "scenario/scenario.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
+#include "tests/unit/unit-test.h"
 
 /* A model of 8 x 2 weights and 2 biases, 72 bytes, over links that take 1 ms
  * for it. */

@@ -2,16 +2,12 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/options.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/daemon-options.h"
 

@@ -2,14 +2,10 @@
 
 /* Expressions of tenants: their syntax is that of POSIX, and a match ends. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "wire/log-expression.h"
 
 #define N(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

@@ -4,19 +4,15 @@
 
 #include "tests/unit/controller/decide/decide-world.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 

@@ -2,13 +2,8 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "controller/decide/decide-ahead.h"
@@ -18,6 +13,7 @@
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define WAIT_S 20
@@ -171,14 +167,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(decisions_use_the_last_plan, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_policy_ends_looking_ahead, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_pinned_job_stays_first, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(one_search_needs_no_plan, set_up,
-                                        tear_down),
+        TEST(decisions_use_the_last_plan),
+        TEST(a_policy_ends_looking_ahead),
+        TEST(a_pinned_job_stays_first),
+        TEST(one_search_needs_no_plan),
     };
 
     return cmocka_run_group_tests_name("decide-ahead", tests, NULL, NULL);

@@ -2,13 +2,8 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/decide/decide-problem.h"
 #include "controller/decide/decide.h"
@@ -27,6 +22,7 @@
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 #include "tests/unit/controller/decide/decide-world.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -383,7 +379,6 @@ the_simulator_can_hide_uplinks_from_orders(void **state OVS_UNUSED)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(an_uplink_decides_between_jobs_without_a_common_host),
         TEST(uplinks_change_the_order_of_jobs_at_one_host),

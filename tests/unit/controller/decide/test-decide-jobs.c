@@ -2,12 +2,7 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
@@ -15,6 +10,7 @@
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-get.h"
@@ -699,7 +695,6 @@ a_job_of_unknown_size_is_not_last_for_ever(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_job_between_stages_keeps_its_level),
         TEST(a_job_before_its_first_stage_goes_by_its_model),

@@ -2,12 +2,7 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "controller/decide/decide.h"
 #include "controller/decide/stage-history.h"
@@ -19,6 +14,7 @@
 #include "sim/workload/workload-recording.h"
 #include "sim/workload/workload.h"
 #include "tests/unit/controller/decide/decide-world.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 
 static const char *
@@ -439,7 +435,6 @@ an_unknown_number_of_iterations_is_not_reported(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(counts_what_decided_orders),
         TEST(tells_the_order_and_its_quality),

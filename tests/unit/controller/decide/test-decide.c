@@ -2,16 +2,11 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void
@@ -266,7 +261,6 @@ what_is_in_no_hurry_waits_for_more_of_it(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_smaller_stage_goes_first),
         TEST(stages_that_share_no_port_share_a_level),

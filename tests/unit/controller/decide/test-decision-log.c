@@ -2,18 +2,14 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decision-log.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void

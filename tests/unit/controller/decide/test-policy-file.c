@@ -2,19 +2,15 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "controller/decide/policy-file.h"
 #include "openvswitch/vlog.h"
 #include "policies/policy.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -133,12 +129,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_bad_file_keeps_the_old_policy,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_change_is_noticed, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(without_a_good_file_nothing_begins,
-                                        set_up, tear_down),
+        TEST(a_bad_file_keeps_the_old_policy),
+        TEST(a_change_is_noticed),
+        TEST(without_a_good_file_nothing_begins),
     };
 
     return cmocka_run_group_tests_name("policy-file", tests, NULL, NULL);

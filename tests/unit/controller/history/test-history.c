@@ -2,22 +2,18 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <sqlite3.h>
 
 #include "controller/history/history.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -363,8 +359,6 @@ test_no_folder(void **state)
     free(error);
     free(file);
 }
-
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
 
 int
 main(void)

@@ -2,20 +2,16 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "controller/history/plain-comparison.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* A stage of an hour's recording that began at 0 and took two hosts' links. */

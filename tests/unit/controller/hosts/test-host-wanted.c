@@ -2,18 +2,14 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "controller/hosts/hosts-db.h"
 #include "controller/model/cluster.h"
 #include "policies/policy.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/hosts-idl.h"
 
@@ -288,7 +284,6 @@ a_host_gets_its_live_jobs_that_are_not_excluded(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(an_equal_row_is_not_written),
         TEST(owners_and_the_trust_are_written),

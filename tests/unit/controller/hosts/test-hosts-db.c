@@ -2,20 +2,16 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/hosts/hosts-db.h"
 #include "controller/model/cluster.h"
 #include "openvswitch/poll-loop.h"
 #include "policies/policy.h"
 #include "tests/unit/controller/ovsdb/test-server.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -246,12 +242,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            rows_of_a_newer_generation_are_not_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_removed_host_has_no_rows_until_it_connects, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_host_is_not_removed_if_it_connects_before, set_up, tear_down),
+        TEST(rows_of_a_newer_generation_are_not_replaced),
+        TEST(a_removed_host_has_no_rows_until_it_connects),
+        TEST(a_host_is_not_removed_if_it_connects_before),
         cmocka_unit_test(
             only_a_known_host_without_agent_and_jobs_may_be_removed),
     };

@@ -2,15 +2,11 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "controller/hosts/telemetry.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void

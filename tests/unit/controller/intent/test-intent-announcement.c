@@ -2,14 +2,10 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "controller/intent/intent-announcement.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/intent-idl.h"
 

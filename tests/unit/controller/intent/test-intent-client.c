@@ -2,20 +2,16 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/user-name.h"
 #include "controller/intent/intent-client.h"
 #include "controller/intent/intent-edit.h"
 #include "tests/unit/controller/ovsdb/test-server.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static int
@@ -244,7 +240,6 @@ an_announcement_is_written_without_another_one(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(each_kind_of_edit_is_written_or_refused),
         TEST(a_cojob_belongs_to_the_user_that_began_it),

@@ -2,15 +2,11 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "controller/intent/intent-db.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/intent-idl.h"
 

@@ -2,14 +2,10 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "controller/intent/intent-db.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* A connected controller that has the lock of an empty database. */

@@ -2,13 +2,8 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
@@ -18,6 +13,7 @@
 #include "controller/northbound/views/control.h"
 #include "order/order.h"
 #include "policies/policy.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -739,60 +735,31 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(processes_count_while_their_job_lives,
-                                        set_up, tear_down),
+        TEST(processes_count_while_their_job_lives),
         cmocka_unit_test(job_that_is_over_has_its_hosts),
-        cmocka_unit_test_setup_teardown(host_is_late_after_some_time, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(
-            begins_with_the_parameter_server_formula, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(keeps_what_each_job_of_a_stage_did,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(measures_bytes_per_iteration, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_few_iterations_only_correct_the_formula, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            what_was_counted_is_forgotten_for_what_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_job_needs_as_much_as_it_moves_without_iterations, set_up,
-            tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_silent_job_has_as_much_left_as_it_has_moved, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(counts_for_a_job_that_does_not_tell,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            keeps_what_an_agent_counted_before_its_restart, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            measures_hosts_that_do_not_know_the_iteration, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            an_agent_that_begins_again_costs_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_stage_that_is_there_needs_nothing,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            bytes_count_for_the_stage_in_which_they_move, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            bytes_around_the_end_of_a_stage_are_shared, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(counts_what_a_job_has_sent, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_job_that_begins_again_begins_at_0,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            setting_the_clock_does_not_change_what_is_measured, set_up,
-            tear_down),
-        cmocka_unit_test_setup_teardown(rest_and_telemetry_measure_one_period,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            gain_of_a_job_that_reports_by_rest_decays_after_a_day, set_up,
-            tear_down),
-        cmocka_unit_test_setup_teardown(
-            processes_that_are_not_registered_count_for_nothing, set_up,
-            tear_down),
-        cmocka_unit_test_setup_teardown(
-            processes_of_another_user_count_for_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            iterations_that_no_traffic_carries_do_not_count, set_up,
-            tear_down),
+        TEST(host_is_late_after_some_time),
+        TEST(begins_with_the_parameter_server_formula),
+        TEST(keeps_what_each_job_of_a_stage_did),
+        TEST(measures_bytes_per_iteration),
+        TEST(a_few_iterations_only_correct_the_formula),
+        TEST(what_was_counted_is_forgotten_for_what_is_told),
+        TEST(a_job_needs_as_much_as_it_moves_without_iterations),
+        TEST(a_silent_job_has_as_much_left_as_it_has_moved),
+        TEST(counts_for_a_job_that_does_not_tell),
+        TEST(keeps_what_an_agent_counted_before_its_restart),
+        TEST(measures_hosts_that_do_not_know_the_iteration),
+        TEST(an_agent_that_begins_again_costs_nothing),
+        TEST(a_stage_that_is_there_needs_nothing),
+        TEST(bytes_count_for_the_stage_in_which_they_move),
+        TEST(bytes_around_the_end_of_a_stage_are_shared),
+        TEST(counts_what_a_job_has_sent),
+        TEST(a_job_that_begins_again_begins_at_0),
+        TEST(setting_the_clock_does_not_change_what_is_measured),
+        TEST(rest_and_telemetry_measure_one_period),
+        TEST(gain_of_a_job_that_reports_by_rest_decays_after_a_day),
+        TEST(processes_that_are_not_registered_count_for_nothing),
+        TEST(processes_of_another_user_count_for_nothing),
+        TEST(iterations_that_no_traffic_carries_do_not_count),
     };
 
     return cmocka_run_group_tests_name("demand", tests, NULL, NULL);

@@ -2,16 +2,12 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "controller/model/cluster.h"
 #include "controller/model/inactive.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define BEGAN INT64_C(1790000000000)
@@ -200,7 +196,6 @@ a_search_between_stages_is_not(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_stage_without_processes_is_silent),
         TEST(one_job_with_a_process_is_enough),

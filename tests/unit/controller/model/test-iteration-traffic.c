@@ -2,13 +2,8 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
@@ -16,6 +11,7 @@
 #include "controller/model/iteration-traffic.h"
 #include "controller/model/telemetry-report.h"
 #include "order/order.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define MODEL 1000000

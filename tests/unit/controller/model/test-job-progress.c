@@ -3,17 +3,13 @@
 #include <config.h>
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/model/job-progress.h"
 #include "order/order.h"
 #include "policies/policy.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define BEGAN INT64_C(1790000000000)
@@ -213,7 +209,6 @@ later_stages_make_the_early_phase_longer(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_shortest_period_counts),
         TEST(standing_still_is_no_pace),

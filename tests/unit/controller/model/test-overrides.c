@@ -2,19 +2,15 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "controller/model/overrides.h"
 #include "policies/policy.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -415,7 +411,6 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
         TEST(what_is_pinned_goes_first_until_undone),
         TEST(what_is_paused_goes_last_at_the_last_level),
         TEST(what_is_excluded_is_in_nobodys_way),

@@ -2,14 +2,10 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "controller/model/progress-bound.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define BILLION 1000000000
@@ -140,7 +136,6 @@ reports_after_a_gap_follow_the_pace(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(one_report_cannot_end_a_stage),
         TEST(iterations_follow_the_traffic),

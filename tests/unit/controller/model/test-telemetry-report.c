@@ -2,16 +2,12 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "controller/model/telemetry-report.h"
 #include "openvswitch/json.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* A message that is right but for REST, which comes last. */

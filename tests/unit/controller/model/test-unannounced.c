@@ -4,15 +4,10 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "controller/model/cluster.h"
 #include "controller/model/telemetry-report.h"
 #include "controller/model/unannounced.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define HOUR_MS 3600000
@@ -21,7 +16,7 @@ static struct cluster *c;
 static struct host *h0;
 
 static int
-begin(void **state OVS_UNUSED)
+set_up(void **state OVS_UNUSED)
 {
     c = cluster_create();
     h0 = cluster_get_host(c, "h0");
@@ -29,7 +24,7 @@ begin(void **state OVS_UNUSED)
 }
 
 static int
-end(void **state OVS_UNUSED)
+tear_down(void **state OVS_UNUSED)
 {
     cluster_destroy(c);
     return 0;
@@ -119,8 +114,6 @@ an_announced_job_is_no_longer_recorded(void **state OVS_UNUSED)
     expect_stage(&announced, 1000, 0, 100, 1, 3);
     shash_destroy(&announced);
 }
-
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, begin, end)
 
 int
 main(void)

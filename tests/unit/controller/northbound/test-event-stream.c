@@ -2,16 +2,12 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "controller/northbound/rest/event-stream.h"
 #include "openvswitch/json.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void

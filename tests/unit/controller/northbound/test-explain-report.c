@@ -2,13 +2,8 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
@@ -18,6 +13,7 @@
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* Decides again, at 'now', and returns the explanation of 'job'. */
@@ -178,7 +174,6 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
         TEST(a_rank_is_explained_by_stages_and_level),
         TEST(an_override_is_explained_first),
         TEST(a_job_waits_for_its_servers_link),

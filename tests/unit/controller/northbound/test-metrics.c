@@ -2,17 +2,13 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/metrics.h"
 #include "openvswitch/dynamic-string.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* Returns the metrics of 'c', which the caller frees. */

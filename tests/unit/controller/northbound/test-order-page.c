@@ -2,18 +2,14 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/northbound/dashboard/dashboard.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "reporting/ui-file.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 #define STATUS "{\"state\": \"active\", \"policy\": \"stage\", "              \

@@ -2,18 +2,14 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/decide/decide.h"
 #include "controller/northbound/views/status-report.h"
 #include "policies/policy.h"
 #include "tests/unit/controller/decide/decide-world.h"
+#include "tests/unit/unit-test.h"
 
 /* Stages that need 100, 200 and 400 ms of one port complete after 100, 300 and
  * 700 ms in the order, and after 300, 500 and 700 ms if all share. */
@@ -49,7 +45,6 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
         TEST(sharing_delays_the_short_stages),
         TEST(an_empty_order_takes_no_time),
     };

@@ -2,17 +2,13 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "controller/model/cluster.h"
 #include "controller/model/fabric.h"
 #include "controller/northbound/views/ports-report.h"
 #include "openvswitch/json.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void

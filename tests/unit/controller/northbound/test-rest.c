@@ -2,12 +2,7 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +13,7 @@
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "svec.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void

@@ -2,17 +2,13 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/status-report.h"
 #include "openvswitch/json.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/json-get.h"
 
@@ -225,7 +221,6 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
         TEST(a_healthy_cluster_has_no_alarm),
         TEST(each_lost_database_and_a_bad_policy_raise_an_alarm),
         TEST(a_missing_agent_matters_only_where_jobs_run),

@@ -4,20 +4,16 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "controller/ovsdb/database-file.h"
 #include "controller/ovsdb/database-folder.h"
 #include "openvswitch/json.h"
 #include "sha1.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/json-get.h"
 
@@ -214,7 +210,6 @@ a_file_that_is_not_there_is_not_damaged(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_sound_file_is_copied),
         TEST(a_record_that_the_end_cuts_off_is_no_damage),

@@ -2,15 +2,10 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "controller/ovsdb/answers.h"
 #include "controller/ovsdb/database-cluster.h"
@@ -22,6 +17,7 @@
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "svec.h"
+#include "tests/unit/unit-test.h"
 #include "timeval.h"
 #include "util.h"
 #include "wire/json-get.h"

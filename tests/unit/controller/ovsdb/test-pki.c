@@ -4,8 +4,6 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
 #include "controller/ovsdb/pki.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static char dir[] = "/tmp/stagecoach-pki-XXXXXX";

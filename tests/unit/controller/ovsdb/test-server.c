@@ -4,10 +4,7 @@
 
 #include "tests/unit/controller/ovsdb/test-server.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "openvswitch/vlog.h"
 #include "svec.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 void

@@ -3,13 +3,8 @@
 #include <config.h>
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "byte-order.h"
 #include "controller/southbound/drivers/flow-table.h"
@@ -22,6 +17,7 @@
 #include "openvswitch/ofp-msgs.h"
 #include "openvswitch/ofpbuf.h"
 #include "packets.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static void

@@ -2,20 +2,16 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "controller/southbound/topology/link-check.h"
 #include "controller/southbound/topology/topology.h"
 #include "openvswitch/json.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/json-get.h"
 

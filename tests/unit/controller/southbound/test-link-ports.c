@@ -2,19 +2,15 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/model/fabric.h"
 #include "controller/southbound/topology/link-ports.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
 #include "openvswitch/dynamic-string.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* A link between two switches, or a host, whose switch is 'a'. */

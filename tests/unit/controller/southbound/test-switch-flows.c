@@ -2,13 +2,8 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "controller/southbound/drivers/flow-table.h"
 #include "controller/southbound/switches.h"
@@ -16,6 +11,7 @@
 #include "controller/southbound/topology/topology.h"
 #include "openvswitch/ofp-actions.h"
 #include "policies/policy.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static struct topology *

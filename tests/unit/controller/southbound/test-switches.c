@@ -2,20 +2,16 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "controller/model/cluster.h"
 #include "controller/southbound/switches.h"
 #include "policies/policy.h"
 #include "socket-util.h"
 #include "stream.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 /* Invalid identities and their error. */

@@ -2,17 +2,13 @@
 
 #include <config.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json-check.h"
 #include "controller/southbound/topology/routes.h"
 #include "controller/southbound/topology/topology.h"
+#include "tests/unit/unit-test.h"
 #include "util.h"
 
 static char *

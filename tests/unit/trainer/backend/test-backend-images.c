@@ -5,16 +5,13 @@
 #include "tests/unit/trainer/backend/test-backend.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "tests/unit/unit-test.h"
 
 /* A kernel that is larger than what it lies on, strides, edges, and sizes that
  * fit no block. */

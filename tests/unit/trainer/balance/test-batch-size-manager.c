@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/balance/batch-mode.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/data/seeded.h"

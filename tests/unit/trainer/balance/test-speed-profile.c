@@ -2,17 +2,13 @@
 
 #include <glob.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json-check.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/balance/speed-profile.h"
 
 #define DIR "tests/speed-profiles/"

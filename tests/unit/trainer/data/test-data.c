@@ -6,19 +6,15 @@
  * What reads real files is skipped unless $STAGECOACH_DATA is the folder that
  * has them. */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/readers.h"
 #include "trainer/process/options.h"

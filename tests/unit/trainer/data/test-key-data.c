@@ -7,19 +7,15 @@
  * has them. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/data/corpus.h"
 #include "trainer/data/ratings.h"
 #include "trainer/data/seeded.h"

@@ -3,14 +3,12 @@
 #include "tests/unit/trainer/gossip/crew.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit-test.h"
 
 #define LEAKED 23
 

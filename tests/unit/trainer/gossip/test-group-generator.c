@@ -2,14 +2,10 @@
 
 /* The groups that Prague's smart generator makes. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/data/seeded.h"
 #include "trainer/gossip/group-generator.h"
 

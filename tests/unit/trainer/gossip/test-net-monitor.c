@@ -3,15 +3,11 @@
 /* What the network monitor of peers makes of measurements and agents. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <cjson/cJSON.h>
 
+#include "tests/unit/unit-test.h"
 #include "trainer/gossip/agent-links.h"
 #include "trainer/gossip/net-monitor.h"
 

@@ -3,17 +3,13 @@
 /* The closed form of a row against the linear program that it solves, and what
  * the policy makes of networks. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <glpk.h>
 #include <math.h>
 #include <string.h>
 
+#include "tests/unit/unit-test.h"
 #include "trainer/data/seeded.h"
 #include "trainer/gossip/netmax-policy.h"
 

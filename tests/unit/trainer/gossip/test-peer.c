@@ -4,10 +4,7 @@
  * goes; and what becomes of the others when one dies. */
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "tests/unit/trainer/gossip/crew.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/data/seeded.h"
 #include "trainer/gossip/allreduce.h"
 #include "trainer/gossip/peer.h"

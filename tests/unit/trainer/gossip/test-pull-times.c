@@ -3,13 +3,9 @@
 /* Measured times of pulls. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/gossip/pull-times.h"
 
 static struct pull_times times;

@@ -4,12 +4,9 @@
  * change and group servers die, and every gradient counts once. */
 
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,9 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/trainer/ps/ps-jobs.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/net/link.h"
 #include "trainer/process/control.h"
 #include "trainer/schemes/sync.h"

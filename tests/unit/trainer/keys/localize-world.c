@@ -2,14 +2,11 @@
 
 #include "tests/unit/trainer/keys/localize-world.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/keys/localize.h"
 
 #define KEY_SPACE 64            /* To find keys of the homes that are asked

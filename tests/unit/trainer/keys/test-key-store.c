@@ -6,20 +6,16 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "tests/unit/trainer/ps/ps-processes.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/data/seeded.h"
 #include "trainer/keys/key-store-private.h"
 

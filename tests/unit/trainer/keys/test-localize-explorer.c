@@ -16,22 +16,18 @@
  * At the end each push must have counted once, each key must have one owner,
  * whom its home knows, and nobody may wait. */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/memory.h"
 #include "tests/unit/trainer/keys/localize-world.h"
+#include "tests/unit/unit-test.h"
 
 /* States that have been, as a hash table of their sums. */
 static struct {

@@ -2,18 +2,14 @@
 
 /* More nodes than a word of a mask has bits: all train to the same loss. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "tests/unit/trainer/gossip/crew.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/loop/loop.h"
 #include "trainer/process/control.h"
 #include "trainer/process/limits.h"

@@ -4,19 +4,15 @@
  * where it ought to be the same, and the death of one is the end of all, who
  * name it. */
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "tests/unit/trainer/gossip/crew.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/loop/loop.h"
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/backend/backend.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/seeded.h"
@@ -335,14 +331,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(gradient_is_the_slope_of_the_loss,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            evaluation_does_not_depend_on_the_batch, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            any_split_of_a_batch_gives_the_same_weights, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            refuses_gradients_of_another_iteration, set_up, tear_down),
+        TEST(gradient_is_the_slope_of_the_loss),
+        TEST(evaluation_does_not_depend_on_the_batch),
+        TEST(any_split_of_a_batch_gives_the_same_weights),
+        TEST(refuses_gradients_of_another_iteration),
         cmocka_unit_test(permutations_hit_everything_once),
         cmocka_unit_test(reads_idx_files_and_refuses_bad_ones),
         cmocka_unit_test(shapes_say_what_is_wrong),

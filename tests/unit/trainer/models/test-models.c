@@ -4,17 +4,13 @@
  * does not matter how many workers share a batch. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/backend/backend.h"
 #include "trainer/data/seeded.h"
 #include "trainer/models/model.h"

@@ -5,6 +5,7 @@
 
 /* The other ends of a mesh's connections, which a test plays. */
 
+#include "tests/unit/unit-test.h"
 #include "trainer/net/link.h"
 
 /* Waits for a whole frame, which must be of this type. */

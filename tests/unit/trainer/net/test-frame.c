@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "tests/unit/unit-test.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
 #include "trainer/net/token.h"

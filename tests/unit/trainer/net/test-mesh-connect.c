@@ -4,10 +4,7 @@
  * late and as silent as they may be.  Linked with --wrap=clock_gettime. */
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "tests/unit/trainer/net/played-peer.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/net/address.h"
 #include "trainer/net/link.h"
 #include "trainer/net/mesh-connect.h"

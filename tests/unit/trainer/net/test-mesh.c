@@ -6,10 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "base/memory.h"
 #include "tests/unit/trainer/net/played-peer.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/net/address.h"
 #include "trainer/net/link.h"
 #include "trainer/net/mesh.h"

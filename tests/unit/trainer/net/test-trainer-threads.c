@@ -5,18 +5,14 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/loop/loop.h"
 #include "trainer/net/address.h"
 #include "trainer/net/mesh.h"

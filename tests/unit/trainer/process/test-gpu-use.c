@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/emulator/nvml-emulator.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/process/gpu-use.h"
 
 #define GB (1ull << 30)
@@ -36,7 +32,7 @@ use_of(struct gpu_use *gpu)
 
 /* This process and two others share a device of 80 GB. */
 static int
-setup(void **state)
+set_up(void **state)
 {
     struct gpu_use *gpu;
 
@@ -55,7 +51,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+tear_down(void **state)
 {
     gpu_use_close(*state);
     assert_int_equal(nvml_emulator.n_open, 0);
@@ -162,14 +158,13 @@ what_cannot_be_opened_is_named(void **state)
 int
 main(void)
 {
-#define GPU_TEST(F) cmocka_unit_test_setup_teardown(F, setup, teardown)
     const struct CMUnitTest tests[] = {
-        GPU_TEST(the_use_is_that_of_other_processes),
-        GPU_TEST(a_use_remains_until_there_are_new_samples),
-        GPU_TEST(reads_are_at_least_a_tenth_of_a_second_apart),
-        GPU_TEST(without_this_process_in_the_list_the_use_is_0),
-        GPU_TEST(without_utilisation_by_process_only_memory_is_known),
-        GPU_TEST(a_lost_device_has_no_use),
+        TEST(the_use_is_that_of_other_processes),
+        TEST(a_use_remains_until_there_are_new_samples),
+        TEST(reads_are_at_least_a_tenth_of_a_second_apart),
+        TEST(without_this_process_in_the_list_the_use_is_0),
+        TEST(without_utilisation_by_process_only_memory_is_known),
+        TEST(a_lost_device_has_no_use),
         cmocka_unit_test(what_cannot_be_opened_is_named),
     };
 

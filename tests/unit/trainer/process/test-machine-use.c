@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +8,9 @@
 #include <ftw.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/directory.h"
 #include "base/memory.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/process/machine-use.h"
 
 #define SECOND 1000000          /* Microseconds. */
@@ -99,7 +95,7 @@ write_v2(const struct machine *m)
 }
 
 static int
-setup(void **state)
+set_up(void **state)
 {
     struct machine *m = allocate(1, sizeof *m);
 
@@ -122,7 +118,7 @@ setup(void **state)
 }
 
 static int
-teardown(void **state)
+tear_down(void **state)
 {
     struct machine *m = *state;
 
@@ -396,22 +392,21 @@ this_machine_has_a_use_from_0_to_1(void **state)
 int
 main(void)
 {
-#define MACHINE_TEST(F) cmocka_unit_test_setup_teardown(F, setup, teardown)
     const struct CMUnitTest tests[] = {
-        MACHINE_TEST(a_free_machine_has_no_use),
-        MACHINE_TEST(waits_count_as_use_by_others),
-        MACHINE_TEST(a_quota_counts_from_the_moment_that_it_is_set),
-        MACHINE_TEST(waits_beyond_a_quota_count_too),
-        MACHINE_TEST(the_lowest_quota_of_all_levels_counts),
-        MACHINE_TEST(threads_share_a_quota),
-        MACHINE_TEST(quotas_of_version_1_count),
-        MACHINE_TEST(a_mount_may_begin_below_the_top),
-        MACHINE_TEST(a_process_may_move_to_another_cgroup),
-        MACHINE_TEST(memory_of_this_process_is_not_that_of_others),
-        MACHINE_TEST(stalls_are_those_of_the_own_cgroup),
-        MACHINE_TEST(without_a_cgroup_stalls_are_those_of_the_machine),
-        MACHINE_TEST(samples_are_at_least_a_tick_apart),
-        MACHINE_TEST(bad_files_are_named_in_one_line),
+        TEST(a_free_machine_has_no_use),
+        TEST(waits_count_as_use_by_others),
+        TEST(a_quota_counts_from_the_moment_that_it_is_set),
+        TEST(waits_beyond_a_quota_count_too),
+        TEST(the_lowest_quota_of_all_levels_counts),
+        TEST(threads_share_a_quota),
+        TEST(quotas_of_version_1_count),
+        TEST(a_mount_may_begin_below_the_top),
+        TEST(a_process_may_move_to_another_cgroup),
+        TEST(memory_of_this_process_is_not_that_of_others),
+        TEST(stalls_are_those_of_the_own_cgroup),
+        TEST(without_a_cgroup_stalls_are_those_of_the_machine),
+        TEST(samples_are_at_least_a_tick_apart),
+        TEST(bad_files_are_named_in_one_line),
         cmocka_unit_test(this_machine_has_a_use_from_0_to_1),
     };
 

@@ -2,14 +2,11 @@
 
 #include "tests/unit/trainer/ps/ps-jobs.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 
 int my_rank, n_workers = 1;
 struct control *my_control;

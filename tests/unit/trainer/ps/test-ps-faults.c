@@ -3,21 +3,17 @@
 /* Connections that are cut, and frames that do not fit: nothing counts twice,
  * nothing hangs.  Servers and a proxy are processes. */
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "tests/unit/trainer/ps/ps-jobs.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/net/channel.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"

@@ -10,12 +10,9 @@
  * update of a quarter of each gradient.  So a worker's weights say how many
  * gradients are in them, to the bit. */
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +20,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/trainer/ps/ps-jobs.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/schemes/sync.h"
 
 #define N_WORKERS 4

@@ -3,20 +3,16 @@
 /* Servers and workers that are killed: the job goes back to its checkpoint, or
  * ends. */
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/trainer/ps/ps-jobs.h"
+#include "tests/unit/unit-test.h"
 
 /* Another worker, which goes wherever the job goes, to iteration 60. */
 static pid_t

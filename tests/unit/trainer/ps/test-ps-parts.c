@@ -8,20 +8,16 @@
  * how many updates were made of each.  What is not final is no number. */
 
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/trainer/ps/ps-processes.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
 #include "trainer/ps/client.h"

@@ -9,21 +9,17 @@
  * update of 1 of an iteration of ones, one that does not makes one of a
  * quarter of each gradient: if each counts once, weights end at STEPS. */
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/trainer/ps/ps-jobs.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/schemes/sync.h"
 
 #define N_WORKERS 4

@@ -4,18 +4,14 @@
  * what they would learn from whole vectors, and move far fewer bytes. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "tests/unit/trainer/gossip/crew.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/loop/loop.h"
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"

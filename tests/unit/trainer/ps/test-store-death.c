@@ -3,20 +3,16 @@
 /* A store has no checkpoints: whoever dies ends it for all, in time and with a
  * message that says who it was. */
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/trainer/ps/ps-processes.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/ps/store-client.h"
 #include "trainer/schemes/optimiser.h"
 

@@ -3,15 +3,11 @@
 /* What a parameter server keeps, and how updates change it. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/net/keys.h"
 #include "trainer/ps/store.h"
 #include "trainer/schemes/optimiser.h"

@@ -3,13 +3,9 @@
 #include "tests/unit/trainer/schemes/sync-cluster.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/backend/backend.h"
 
 const double mixed[N] = { 800, 800, 800, 800, 800, 800, 1600, 400 };

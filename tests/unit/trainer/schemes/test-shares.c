@@ -3,16 +3,12 @@
 /* Batches that schemes divide anew each time, and gradients that come in parts
  * and in any order: nothing is read twice, and sums stay what they are. */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/backend/backend.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/seeded.h"

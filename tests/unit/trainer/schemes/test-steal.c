@@ -5,16 +5,12 @@
  * pushes.  Whatever the order, each sample of each iteration is computed
  * exactly once, and somebody can always go on. */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/backend/backend.h"
 #include "trainer/schemes/steal.h"
 #include "trainer/schemes/sync.h"

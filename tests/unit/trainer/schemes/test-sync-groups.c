@@ -4,16 +4,12 @@
  * a straggler costs, and what a rest changes. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/trainer/schemes/sync-cluster.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/schemes/groups.h"
 
 /* All workers' steps in a second, over those without a delay, when worker

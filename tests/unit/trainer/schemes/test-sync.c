@@ -4,18 +4,14 @@
  * refused. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/unit/trainer/schemes/sync-cluster.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/backend/backend.h"
 #include "trainer/net/frame.h"
 #include "trainer/ps/checkpoint.h"

@@ -2,18 +2,14 @@
 
 /* What a search knows of models and data is what the trainer makes of it. */
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json-check.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/backend/backend.h"
 #include "trainer/models/model.h"
 #include "trainer/search/spec.h"

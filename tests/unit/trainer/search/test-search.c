@@ -4,11 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/json-check.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/search/halving.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"

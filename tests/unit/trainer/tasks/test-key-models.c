@@ -4,17 +4,13 @@
  * drawn against their counts. */
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "tests/unit/unit-test.h"
 #include "trainer/data/corpus.h"
 #include "trainer/data/seeded.h"
 #include "trainer/data/triples.h"

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <math.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/unit-test.h"
 #include "trainer/train/progress.h"
 
 static struct progress
