@@ -4,17 +4,41 @@
 #define UNIT_TEST_H 1
 
 /* What every unit test begins with: cmocka, with the headers that it needs
- * before it, and the row of a table of tests that most of them write.
+ * before it, and what most of them write.
  *
- * TEST(NAME) runs the test between the file's functions "set_up", which stores
- * what the test gets as '*state', and "tear_down". */
+ * TEST(NAME), a row of the table of tests, runs the test between the file's
+ * functions "set_up", which stores what the test gets as '*state', and
+ * "tear_down".
+ *
+ * assert_is(TEXT, WANTED) and assert_says(TEXT, PART) free a text, an error
+ * most often, that must be WANTED, or have PART somewhere. */
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+
+#define assert_is(TEXT, WANTED)               \
+    do {                                      \
+        char *text_ = (TEXT);                 \
+                                              \
+        assert_non_null(text_);               \
+        assert_string_equal(text_, (WANTED)); \
+        free(text_);                          \
+    } while (0)
+
+#define assert_says(TEXT, PART)                   \
+    do {                                          \
+        char *text_ = (TEXT);                     \
+                                                  \
+        assert_non_null(text_);                   \
+        assert_non_null(strstr(text_, (PART)));   \
+        free(text_);                              \
+    } while (0)
 
 #endif /* tests/unit/unit-test.h */

@@ -491,12 +491,10 @@ what_is_claimed_is_found(void **state OVS_UNUSED)
     assert_null(claim_what_parse("cgroup", "/self", "/proc", &what, &path));
     assert_int_equal(what.kind, CLAIMS_CGROUP);
     assert_int_equal(what.id, s.st_ino);
-    assert_string_equal(path, "/proc/self");
-    free(path);
+    assert_is(path, "/proc/self");
     assert_null(claim_what_parse("cgroup", "/proc/self", "/proc", &what,
                                  &path));
-    assert_string_equal(path, "/proc/self");
-    free(path);
+    assert_is(path, "/proc/self");
     free(self);
 }
 
@@ -688,8 +686,7 @@ id_of_a_cgroup_is_its_handle(void **state OVS_UNUSED)
     assert_null(path);
     if (mount && geteuid() == 0 && !stat(mount, &s)) {
         assert_int_equal(cgroup_path_of_id(fd, s.st_ino, &path), 0);
-        assert_string_equal(path, mount);
-        free(path);
+        assert_is(path, mount);
     }
     if (fd >= 0) {
         close(fd);

@@ -114,15 +114,12 @@ finds_the_mount_of_a_hybrid_host(void **state OVS_UNUSED)
 {
     char *dir = make_temp_dir();
     char *path = xasprintf("%s/mounts", dir);
-    char *mount;
 
     write_file(dir, "mounts",
                "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n"
                "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n"
                "cgroup2 /mnt/a\\040b/unified cgroup2 rw 0 0\n");
-    mount = cgroup_mount_from(path);
-    assert_string_equal(mount, "/mnt/a b/unified");
-    free(mount);
+    assert_is(cgroup_mount_from(path), "/mnt/a b/unified");
 
     write_file(dir, "mounts", "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\n");
     assert_null(cgroup_mount_from(path));

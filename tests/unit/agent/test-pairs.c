@@ -34,10 +34,9 @@ bytes_of_an_address_add_up(void **state OVS_UNUSED)
     pairs_add(&job, (uint8_t[16]){ 0xfd, 9, [15] = 2 }, 7);
     json = pairs_to_json(&job);
     text = json_to_string(json, JSSF_SORT);
-    assert_string_equal(text, "[{\"bytes\":120,\"remote\":\"10.77.0.2\"},"
-                              "{\"bytes\":5,\"remote\":\"10.77.0.3\"},"
-                              "{\"bytes\":7,\"remote\":\"fd09::2\"}]");
-    free(text);
+    assert_is(text, "[{\"bytes\":120,\"remote\":\"10.77.0.2\"},"
+                    "{\"bytes\":5,\"remote\":\"10.77.0.3\"},"
+                    "{\"bytes\":7,\"remote\":\"fd09::2\"}]");
     json_destroy(json);
     free(job.remotes);
 }

@@ -151,11 +151,8 @@ places_are_parsed(void **state OVS_UNUSED)
     assert_string_equal(place.netns, "n0");
     assert_string_equal(place.iface, "fifteen-letters");
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        char *error = bypass_ports_parse(bad[i], &place);
-
-        assert_non_null(error);
-        assert_non_null(strstr(error, "[NETNS:]IFACE,IFACE is allowed"));
-        free(error);
+        assert_says(bypass_ports_parse(bad[i], &place),
+                    "[NETNS:]IFACE,IFACE is allowed");
     }
 }
 

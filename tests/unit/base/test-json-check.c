@@ -98,11 +98,7 @@ static void
 names_the_member_at_fault(void **state)
 {
     for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
-        char *error = read_example(mistakes[i].text);
-
-        assert_non_null(error);
-        assert_string_equal(error, mistakes[i].error);
-        free(error);
+        assert_is(read_example(mistakes[i].text), mistakes[i].error);
     }
 }
 
@@ -123,7 +119,6 @@ reads_values(void **state)
                   " \"o\": {}, \"a\": [\"red\", \"green\"]}");
     const struct json_at *top = json_check_top(jc);
     const struct json_at *a;
-    char *s;
 
     assert_int_equal(json_rate(top, "r"), 1500000000);
     assert_int_equal(json_enum(top, "e", colours), 1);
@@ -138,9 +133,7 @@ reads_values(void **state)
     assert_true(json_has_array(top, "a"));
     a = json_array(top, "a", 2, 2);
     assert_int_equal(json_at_enum(json_element(a, 1), colours), 1);
-    s = json_string(top, "s");
-    assert_string_equal(s, "x");
-    free(s);
+    assert_is(json_string(top, "s"), "x");
     assert_true(json_ok(jc));
     assert_null(json_check_close(jc));
 }
@@ -150,7 +143,6 @@ survives_what_is_missing(void **state)
 {
     struct json_check *jc = json_check_open("f.json", "{}");
     const struct json_at *none = json_object(json_check_top(jc), "o");
-    char *error;
 
     assert_null(none);
     free(json_string(none, "s"));
@@ -158,9 +150,7 @@ survives_what_is_missing(void **state)
     assert_int_equal(json_n(json_array(none, "a", 0, 1)), 0);
     assert_null(json_element(none, 0));
     assert_false(json_ok(jc));
-    error = json_check_close(jc);
-    assert_string_equal(error, "f.json: /o: required member is missing");
-    free(error);
+    assert_is(json_check_close(jc), "f.json: /o: required member is missing");
 }
 
 /* A reader of {"a": 0..9, "map": {NAME: 0..9}}. */
@@ -198,10 +188,9 @@ reads_members_whose_names_are_the_writers(void **state)
 
     jc = read_map("{\"map\": {\"a b\": 3}}", &sum);
     error = json_check_close(jc);
-    assert_string_equal(error, "f.json: /map/a b: its name is not "
-                        "a name of 1 to 31 letters, digits, '.', '_' and '-' "
-                        "that begins with a letter or digit");
-    free(error);
+    assert_is(error, "f.json: /map/a b: its name is not "
+                     "a name of 1 to 31 letters, digits, '.', '_' and '-' "
+                     "that begins with a letter or digit");
 }
 
 static void
@@ -212,17 +201,14 @@ tells_all_errors_to_whom_asks(void **state)
 
     errors = json_check_close_all(read_map(
         "{\"a\": 10, \"b\": 1, \"map\": {\"m\": true}, \"a\": 3}", &sum));
-    assert_string_equal(errors,
-                        "f.json: /a: stands here twice\n"
-                        "f.json: /a: 10 is not an integer from 0 to 9\n"
-                        "f.json: /map/m: true is not an integer from 0 to 9\n"
-                        "f.json: /b: unknown member");
-    free(errors);
+    assert_is(errors, "f.json: /a: stands here twice\n"
+                      "f.json: /a: 10 is not an integer from 0 to 9\n"
+                      "f.json: /map/m: true is not an integer from 0 to 9\n"
+                      "f.json: /b: unknown member");
     assert_null(json_check_close_all(read_map("{\"a\": 1}", &sum)));
     errors = json_check_close_all(read_map("{", &sum));
-    assert_string_equal(errors, "f.json:1: not valid JSON near the end of the "
-                        "line");
-    free(errors);
+    assert_is(errors, "f.json:1: not valid JSON near the end of the "
+                      "line");
 }
 
 static void
@@ -249,8 +235,7 @@ says_why_a_file_is_not_read(void **state)
     char *text, *error = json_read_file("/no/such/file", &text);
 
     assert_null(text);
-    assert_string_equal(error, "/no/such/file: No such file or directory");
-    free(error);
+    assert_is(error, "/no/such/file: No such file or directory");
 }
 
 static void

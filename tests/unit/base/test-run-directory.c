@@ -34,11 +34,7 @@ delete(void **state)
 static void
 assert_refused(const char *path, const char *why)
 {
-    char *error = run_directory_check(path);
-
-    assert_non_null(error);
-    assert_non_null(strstr(error, why));
-    free(error);
+    assert_says(run_directory_check(path), why);
 }
 
 static void
@@ -46,11 +42,9 @@ only_the_standard_directory_has_one_for_the_controller(void **state)
 {
     char *path = run_directory_of_controller("/run/stagecoach");
 
-    assert_string_equal(path, "/run/stagecoach/controller");
-    free(path);
+    assert_is(path, "/run/stagecoach/controller");
     path = run_directory_of_controller("/run/stagecoach/lab-a");
-    assert_string_equal(path, "/run/stagecoach/lab-a");
-    free(path);
+    assert_is(path, "/run/stagecoach/lab-a");
 }
 
 static void

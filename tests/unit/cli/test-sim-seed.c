@@ -71,8 +71,7 @@ int
 command_fail(const char *name, char *error)
 {
     assert_null(name);
-    assert_string_equal(error, STOP);
-    free(error);
+    assert_is(error, STOP);
     return EXIT_NO;
 }
 

@@ -240,11 +240,8 @@ links_have_names(void **state OVS_UNUSED)
     };
     char *interface = leaf_spine_parse_link("leaf1-spine0");
 
-    assert_string_equal(interface, "l1s0");
-    free(interface);
-    interface = leaf_spine_parse_link("h12");
-    assert_string_equal(interface, "p12");
-    free(interface);
+    assert_is(interface, "l1s0");
+    assert_is(leaf_spine_parse_link("h12"), "p12");
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         assert_null(leaf_spine_parse_link(bad[i]));
     }
@@ -392,18 +389,14 @@ tools_fail_with_their_last_line(void **state OVS_UNUSED)
     assert_null(output);
     free(error);
 
-    error = tool_run(NULL, hangs, NULL, 50, NULL);
-    assert_string_equal(error, "sleep: timed out");
-    free(error);
+    assert_is(tool_run(NULL, hangs, NULL, 50, NULL), "sleep: timed out");
 
     error = tool_run(NULL, missing, NULL, 5000, NULL);
-    assert_non_null(strstr(error, "No such file or directory"));
-    free(error);
+    assert_says(error, "No such file or directory");
 
     error = tool_run(NULL, echoes, "some input\n", 5000, &output);
     assert_null(error);
-    assert_string_equal(output, "some input\n");
-    free(output);
+    assert_is(output, "some input\n");
 }
 
 /* Shortened output of the kernel. */

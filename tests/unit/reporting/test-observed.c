@@ -179,9 +179,8 @@ what_is_no_recording_is_an_error(void **state)
     char *error = observed_create("r.json", "{\"stages\": 1}", &o);
 
     assert_null(o);
-    assert_string_equal(error, "r.json: no recording; expected "
-                               "{\"stages\": [...]}");
-    free(error);
+    assert_is(error, "r.json: no recording; expected "
+                     "{\"stages\": [...]}");
 }
 
 int

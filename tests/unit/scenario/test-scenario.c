@@ -195,8 +195,7 @@ reads_an_actuator_of_each_host(void **state OVS_UNUSED)
     assert_int_equal(s->actuators[1], ACTUATOR_SHIM);
     assert_int_equal(s->actuators[2], ACTUATOR_BPF);
     text = scenario_actuators_to_string(s);
-    assert_string_equal(text, ", 1 with shims, 1 with BPF, 1 with neither");
-    free(text);
+    assert_is(text, ", 1 with shims, 1 with BPF, 1 with neither");
     scenario_destroy(s);
 
     assert_null(scenario_from_string("s.json",
@@ -204,9 +203,7 @@ reads_an_actuator_of_each_host(void **state OVS_UNUSED)
                                      "\"hosts\": 2, \"rate\": \"50Mbit\","
                                      " \"actuator\": \"observe\", " TAIL(ONE),
                                      NULL, &s));
-    text = scenario_actuators_to_string(s);
-    assert_string_equal(text, ", observed only");
-    free(text);
+    assert_is(scenario_actuators_to_string(s), ", observed only");
     scenario_destroy(s);
 }
 
@@ -261,8 +258,7 @@ reads_a_fabric_with_racks(void **state OVS_UNUSED)
     assert_int_equal(s->leaf_spine.leaves, 2);
     assert_int_equal(s->leaf_spine.spines, 3);
     fabric = scenario_fabric_to_string(s);
-    assert_string_equal(fabric, "leaf-spine 2 x 3, 1.5:1, kernel datapath");
-    free(fabric);
+    assert_is(fabric, "leaf-spine 2 x 3, 1.5:1, kernel datapath");
     scenario_destroy(s);
 }
 
@@ -323,10 +319,7 @@ replaces_words_of_a_command(void **state OVS_UNUSED)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        char *result = scenario_substitute(cases[i].text, values);
-
-        assert_string_equal(result, cases[i].result);
-        free(result);
+        assert_is(scenario_substitute(cases[i].text, values), cases[i].result);
     }
 }
 

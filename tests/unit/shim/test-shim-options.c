@@ -237,9 +237,7 @@ names_the_option_at_fault(void **state)
         struct options o;
         char copy[512], *error = parse(cases[i].line, &o, copy);
 
-        assert_non_null(error);
-        assert_string_equal(error, cases[i].error);
-        free(error);
+        assert_is(error, cases[i].error);
     }
 }
 

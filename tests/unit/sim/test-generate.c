@@ -210,9 +210,7 @@ names_what_is_wrong(void **state)
         struct generate_options options;
         char *error = generate_options_parse(mistakes[i].text, &options);
 
-        assert_non_null(error);
-        assert_string_equal(error, mistakes[i].error);
-        free(error);
+        assert_is(error, mistakes[i].error);
     }
 }
 

@@ -264,10 +264,9 @@ refuses_too_many_transfers(void **state)
     fputs("]}]}", stream);
     fclose(stream);
     error = workload_scenario_from_string("s.json", text, &w);
-    assert_string_equal(error, "s.json: /cojobs/0/jobs/10/ps: with those "
-                        "before it 10780000 transfers, at most 10000000 are "
-                        "allowed");
-    free(error);
+    assert_is(error, "s.json: /cojobs/0/jobs/10/ps: with those "
+                     "before it 10780000 transfers, at most 10000000 are "
+                     "allowed");
     free(text);
 }
 

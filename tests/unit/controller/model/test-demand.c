@@ -700,9 +700,8 @@ processes_of_another_user_count_for_nothing(void **state)
     learn(f, "h1", 0, 0, 90, true);
     assert_int_equal(f->job->iteration, -1);
     why = job_refusal_to_string(f->job, job_refusal(f->job, "h1"));
-    assert_string_equal(why, "of user 1001, and the owner of asha is user "
-                        "1000");
-    free(why);
+    assert_is(why, "of user 1001, and the owner of asha is user "
+                   "1000");
 
     /* A host whose processes have gone has no claim. */
     msec_ahead += CLUSTER_REFUSAL_MS + 1;

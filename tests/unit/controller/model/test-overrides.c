@@ -386,16 +386,14 @@ the_longest_name_of_a_stage_is_the_same_everywhere(void **state)
     struct fixture *f = *state;
     struct cojob *cojob;
     struct stage *stage;
-    char *name, *error;
+    char *error;
 
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, cojob_name, 1, true);
     stage = cojob_put_stage(f->c, cojob, 1000, 1000, 0, 100);
     stage_put_job(stage, cojob_put_job(f->c, cojob, "j", true, 1000, 125000));
     cluster_intent_end(f->c);
-    name = stage_name(stage);
-    assert_string_equal(name, expected);
-    free(name);
+    assert_is(stage_name(stage), expected);
     assert_null(override_check(OVERRIDE_PIN, expected, "", 0, f->c));
     error = override_check(OVERRIDE_PIN, "a234567890123456789012345678901/100",
                            "", 0, f->c);

@@ -16,11 +16,7 @@
 static void
 assert_json(struct json *json, const char *expected)
 {
-    char *text = json ? json_to_string(json, JSSF_SORT) : NULL;
-
-    assert_non_null(text);
-    assert_string_equal(text, expected);
-    free(text);
+    assert_is(json ? json_to_string(json, JSSF_SORT) : NULL, expected);
     json_destroy(json);
 }
 

@@ -15,10 +15,8 @@ static void
 assert_report(const struct cluster *c, const char *expected)
 {
     struct json *json = ports_report(c);
-    char *text = json_to_string(json, JSSF_SORT);
 
-    assert_string_equal(text, expected);
-    free(text);
+    assert_is(json_to_string(json, JSSF_SORT), expected);
     json_destroy(json);
 }
 

@@ -29,10 +29,8 @@ assert_rollout(const struct cluster *c, bool settled, double switches,
                const char *expected)
 {
     struct json *json = rollout_to_json(c, settled, 7, switches);
-    char *text = json_to_string(json, JSSF_SORT);
 
-    assert_string_equal(text, expected);
-    free(text);
+    assert_is(json_to_string(json, JSSF_SORT), expected);
     json_destroy(json);
 }
 

@@ -129,10 +129,7 @@ static void
 assert_changes(const struct flow_table *wanted,
                const struct flow_table *there, size_t max, const char *want)
 {
-    char *s = changes(wanted, there, max);
-
-    assert_string_equal(s, want);
-    free(s);
+    assert_is(changes(wanted, there, max), want);
 }
 
 static void

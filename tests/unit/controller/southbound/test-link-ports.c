@@ -85,10 +85,7 @@ static void
 assert_uses(const struct fabric *f, const char *src, const char *dst,
             const char *expected)
 {
-    char *s = describe(f, src, dst);
-
-    assert_string_equal(s, expected);
-    free(s);
+    assert_is(describe(f, src, dst), expected);
 }
 
 /* Three leaves a, b, c under two spines s, t. */

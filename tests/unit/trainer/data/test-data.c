@@ -378,8 +378,7 @@ options_say_what_model_and_data_are(void **state)
         }
         error = options_parse(argc, argv, &o, &help);
         if (cases[i].message) {
-            assert_string_equal(error, cases[i].message);
-            free(error);
+            assert_is(error, cases[i].message);
         } else {
             assert_null(error);
             assert_int_equal(options_n_inputs(&o), cases[i].n_inputs);

@@ -91,11 +91,8 @@ refuses_what_is_no_rating(void **state)
 
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct ratings r = { .n = 0 };
-        char *error = read_ratings(cases[i].text, &r);
 
-        assert_non_null(error);
-        assert_string_equal(error, cases[i].error);
-        free(error);
+        assert_is(read_ratings(cases[i].text, &r), cases[i].error);
         free(r.all);
     }
 }
@@ -191,9 +188,7 @@ refuses_what_is_no_triple(void **state)
         struct triples t = { .n = 0 };
         char *error = read_triples(cases[i].text, cases[i].names, &t);
 
-        assert_non_null(error);
-        assert_string_equal(error, cases[i].error);
-        free(error);
+        assert_is(error, cases[i].error);
         free(t.all);
     }
 }
@@ -235,10 +230,8 @@ refuses_a_word_without_end(void **state)
     text[sizeof text - 1] = '\0';
     text[1] = '\n';
     error = read_corpus(text, 1, &c);
-    assert_non_null(error);
-    assert_string_equal(error, "f:2: a word of more than 255 bytes, so many "
-                        "are allowed");
-    free(error);
+    assert_is(error, "f:2: a word of more than 255 bytes, so many "
+                     "are allowed");
     free(c.text);
     free(c.counts);
 }

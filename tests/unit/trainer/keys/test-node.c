@@ -339,9 +339,7 @@ mistakes_are_refused(void **state)
             argc++;
         }
         error = options_parse(argc, (char **) cases[i].argv, &o, &help);
-        assert_non_null(error);
-        assert_string_equal(error, cases[i].error);
-        free(error);
+        assert_is(error, cases[i].error);
     }
 }
 

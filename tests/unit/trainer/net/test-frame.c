@@ -130,9 +130,7 @@ another_version_is_refused_by_one_line_that_names_both(void **state)
     link_init(&link, fds[0]);
     assert_int_equal(write(fds[1], old, sizeof old), sizeof old);
     assert_int_equal(link_receive(&link, &error), LINK_END);
-    assert_string_equal(error,
-                        "frame: wire version 4, version 6 is allowed");
-    free(error);
+    assert_is(error, "frame: wire version 4, version 6 is allowed");
     link_close(&link);
     close(fds[1]);
 }
@@ -467,9 +465,8 @@ a_stranger_is_refused(void **state)
                 if (i == 3 || ours == theirs) {
                     assert_null(error);
                 } else {
-                    assert_non_null(strstr(error, ": the token is not that of "
-                                           "this job"));
-                    free(error);
+                    assert_says(error, ": the token is not that of "
+                                       "this job");
                 }
             }
         }
@@ -508,17 +505,14 @@ a_token_is_hexadecimal(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv(TOKEN_VARIABLE, wrong[i], 1);
         error = token_load(NULL);
-        assert_string_equal(error, "STAGECOACH_TOKEN: not a token, 32 "
-                            "hexadecimal digits are allowed");
-        free(error);
+        assert_is(error, "STAGECOACH_TOKEN: not a token, 32 "
+                         "hexadecimal digits are allowed");
     }
     dprintf(fd, "0123456789abcdef0123456789ABCDEF\nmore\n");
     close(fd);
     assert_null(token_load(file));      /* It counts, not the variable. */
     unlink(file);
-    error = token_load(file);
-    assert_non_null(strstr(error, "No such file"));
-    free(error);
+    assert_says(token_load(file), "No such file");
     set_token(NULL);
 }
 

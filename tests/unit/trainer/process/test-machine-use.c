@@ -171,8 +171,7 @@ a_free_machine_has_no_use(void **state)
     char *lines = first_lines(m);
     struct machine_sample s;
 
-    assert_string_equal(lines, "");
-    free(lines);
+    assert_is(lines, "");
     write_threads(m, 2000, 50);
     s = sample(m);
     assert_float_equal(s.cpu, 0, NEAR);
@@ -352,7 +351,6 @@ bad_files_are_named_in_one_line(void **state)
 
     for (int pass = 0; pass < 2; pass++) {
         struct machine_sample s;
-        char *lines;
 
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
             if (pass) {
@@ -363,9 +361,7 @@ bad_files_are_named_in_one_line(void **state)
         }
         machine_use_destroy(m->use);
         m->use = NULL;
-        lines = first_lines(m);
-        assert_string_equal(lines, line);
-        free(lines);
+        assert_is(first_lines(m), line);
         s = sample(m);
         assert_float_equal(s.cpu, 0, 0);
         assert_float_equal(s.memory, 0, 0);

@@ -253,19 +253,16 @@ a_worker_pauses_once_and_not_after_its_push(void **state)
 
     cluster_init(&c, "groups,groups=1", N, mixed);
     error = groups_resume_worker(c.sync, 1);
-    assert_string_equal(error, "resumption of a worker that is not paused");
-    free(error);
+    assert_is(error, "resumption of a worker that is not paused");
     assert_null(groups_pause_worker(c.sync, 1));
     error = groups_pause_worker(c.sync, 1);
-    assert_string_equal(error, "pause of a worker that is paused");
-    free(error);
+    assert_is(error, "pause of a worker that is paused");
     error = c.spec.class->push(c.sync, 1, 0, 64, 2);
     assert_non_null(error);
     free(error);
     assert_null(c.spec.class->push(c.sync, 2, 0, 64, 2));
     error = groups_pause_worker(c.sync, 2);
-    assert_string_equal(error, "pause of a worker that has pushed");
-    free(error);
+    assert_is(error, "pause of a worker that has pushed");
     cluster_uninit(&c);
 }
 

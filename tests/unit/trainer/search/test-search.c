@@ -324,9 +324,8 @@ programs_that_are_not_there_are_said(void **state)
 
     child_init(&child);
     error = child_start(&child, &two_hosts.hosts[0], argv, env);
-    assert_string_equal(error, "h0: cannot start /nowhere/trainer "
-                        "(No such file or directory)");
-    free(error);
+    assert_is(error, "h0: cannot start /nowhere/trainer "
+                     "(No such file or directory)");
     child_uninit(&child);
 }
 
