@@ -21,6 +21,8 @@
 
 #include <cmocka.h>
 
+#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
 
 #define assert_is(TEXT, WANTED)               \

@@ -10,8 +10,6 @@
 #include "base/similar.h"
 #include "tests/unit/unit-test.h"
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
-
 static const char *const colours[] = { "red", "green", NULL };
 
 /* What a reader would do with

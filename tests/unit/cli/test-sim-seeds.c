@@ -3,7 +3,6 @@
 /* Simulations with a range of seeds. */
 
 #include <stdint.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

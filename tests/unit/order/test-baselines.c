@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <limits.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <limits.h>
-#include <math.h>
-
 #include "order/baselines/baselines.h"
 #include "order/order.h"
+#include "tests/unit/assert-near.h"
 #include "tests/unit/order/order-instance.h"
-#include "tests/unit/unit-test.h"
-
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
-
-static void
-assert_near(double a, double b)
-{
-    if (a != b && !(fabs(a - b) <= 1e-9 * fmax(1, fmax(fabs(a), fabs(b))))) {
-        fail_msg("%.17g is not %.17g", a, b);
-    }
-}
 
 /* Adds a stage that needs so many seconds of ports 0, 1 and 2. */
 static struct order_stage *

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <math.h>
 
 #include "order/order.h"
 #include "order/primal-dual/ascent.h"
@@ -12,7 +11,6 @@
 #include "tests/unit/order/order-instance.h"
 #include "tests/unit/unit-test.h"
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define SLACK (1 + 1e-9)        /* For sums in another order. */
 
 static void

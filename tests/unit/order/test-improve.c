@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <stdint.h>
-
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
 #include "order/result/improve.h"
+#include "tests/unit/assert-near.h"
 #include "tests/unit/order/order-instance.h"
-#include "tests/unit/unit-test.h"
 
 #define MANY_MOVES 1000000
 #define NO_HURRY 1e9
 
 static const struct instance_shape small = { 7, 4, true, false, false };
-
-static void
-assert_near(double a, double b)
-{
-    if (!(fabs(a - b) <= 1e-9 * fmax(1, fmax(fabs(a), fabs(b))))) {
-        fail_msg("%.17g is not %.17g", a, b);
-    }
-}
 
 /* A problem of 'n' stages that each need some of 'n_ports'. */
 static struct order_problem *

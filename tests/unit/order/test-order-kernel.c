@@ -3,11 +3,10 @@
 /* The order of many stages: that it is what plain loops find, whatever happened
  * to the problem before, and without asking for memory. */
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <math.h>
 
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
@@ -16,7 +15,6 @@
 #include "tests/unit/order/order-instance.h"
 #include "tests/unit/unit-test.h"
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define MAX_STAGES 400
 
 static const struct instance_crowd crowds[] = {

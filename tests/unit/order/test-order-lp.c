@@ -16,7 +16,6 @@
 #include "tests/unit/order/order-instance.h"
 #include "tests/unit/unit-test.h"
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define SLACK 1e-6              /* GLPK's tolerance, relative. */
 
 static double

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <math.h>
 
 #include "order/order.h"
 #include "order/primal-dual/coupled-bound.h"
 #include "order/primal-dual/primal-dual.h"
 #include "order/result/levels.h"
+#include "tests/unit/assert-near.h"
 #include "tests/unit/order/order-instance.h"
-#include "tests/unit/unit-test.h"
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 #define SLACK (1 + 1e-9)        /* For sums in another order. */
 
 static const struct instance_shape shapes[] = {
@@ -40,14 +38,6 @@ compute(enum order_kind kind, const struct order_problem *op, int n_levels,
 }
 
 static const double kappas[] = { 0, 0.1, 0.25, 0.5, 1, 2, 4 };
-
-static void
-assert_near(double a, double b)
-{
-    if (!(fabs(a - b) <= 1e-9 * fmax(1, fmax(fabs(a), fabs(b))))) {
-        fail_msg("%.17g is not %.17g", a, b);
-    }
-}
 
 static void
 assert_at_most(double a, double b)

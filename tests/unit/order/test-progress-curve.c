@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include <math.h>
 
 #include "order/problem/progress-curve.h"
 #include "tests/unit/order/order-instance.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <stdint.h>
-
 #include <limits.h>
+#include <stdint.h>
 
 #include "order/order.h"
 #include "order/result/levels.h"

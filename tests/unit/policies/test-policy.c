@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <glob.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <glob.h>
-#include <stdio.h>
-
 #include "policies/policy.h"
 #include "tests/unit/unit-test.h"
-
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 
 /* A policy of order "stage" with more members or with "levels" of MEMBERS. */
 #define WITH(MEMBERS) "{\"name\": \"p\", \"order\": \"stage\", " MEMBERS "}"

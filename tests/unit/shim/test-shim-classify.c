@@ -2,12 +2,11 @@
 
 /* Flow cache, slots, and the classifier that joins them. */
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <errno.h>
-#include <pthread.h>
 
 #include "shim/classify/classify.h"
 #include "tests/unit/shim/classify-one.h"

@@ -3,13 +3,12 @@
 /* The control socket with all kinds of clients: a real server and real clients
  * in one thread, so that nothing depends on timing. */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

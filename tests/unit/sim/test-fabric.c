@@ -10,8 +10,6 @@
 #include "sim/fabric/fabric.h"
 #include "tests/unit/unit-test.h"
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
-
 static void
 assert_path(const struct sim_fabric *f, int src, int dst, int n,
             const int *expected)

@@ -3,9 +3,8 @@
 /* The judge of orders against the simulator: ten searches that begin
  * together, as the main scenario draws them. */
 
-#include <stdint.h>
-
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

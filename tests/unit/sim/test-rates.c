@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "sim/rates/rates.h"
-#include "tests/unit/unit-test.h"
+#include "tests/unit/assert-near.h"
 
 #define MAX_FLOWS 120
 #define MAX_UNITS 12
@@ -29,14 +29,6 @@ struct world {
     struct flow flows[MAX_FLOWS];
     bool on_the_way[MAX_FLOWS];
 };
-
-static void
-assert_near(double a, double b)
-{
-    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
-        fail_msg("%.12g is not %.12g", a, b);
-    }
-}
 
 /* Next of a fixed sequence of numbers from 0 to 'n' - 1. */
 static int

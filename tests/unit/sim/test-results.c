@@ -9,15 +9,7 @@
 #include "sim/run/results.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
-#include "tests/unit/unit-test.h"
-
-static void
-assert_near(double a, double b)
-{
-    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
-        fail_msg("%.12g is not %.12g", a, b);
-    }
-}
+#include "tests/unit/assert-near.h"
 
 /* Cojob "a" of two rungs arrives at 0, "b" of one rung at 1; each has one job
  * that sends 1 byte a second over one link of 1 byte a second. */

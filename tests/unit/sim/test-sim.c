@@ -12,20 +12,10 @@
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-coflow.h"
 #include "sim/workload/workload.h"
-#include "tests/unit/unit-test.h"
-
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+#include "tests/unit/assert-near.h"
 
 #define TRACE "../shared/data/coflow/FB2010-1Hr-150-0.txt"
 #define MAX_PORTS 64
-
-static void
-assert_near(double a, double b)
-{
-    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
-        fail_msg("%.12g is not %.12g", a, b);
-    }
-}
 
 /* Next of a fixed sequence of numbers from 0 to 'n' - 1. */
 static int

@@ -9,7 +9,7 @@
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-scenario.h"
 #include "sim/workload/workload.h"
-#include "tests/unit/unit-test.h"
+#include "tests/unit/assert-near.h"
 
 /* Links of 1 MB/s. */
 #define SCENARIO(COJOBS)                                        \
@@ -25,14 +25,6 @@
 #define RING "\"ring\": {\"hosts\": [\"h0\", \"h1\"], \"bytes\": 1e6}"
 #define ONE_JOB(EXCHANGE) \
     SCENARIO(COJOB("a", ONE_RUNG, JOB("t0", EXCHANGE)))
-
-static void
-assert_near(double a, double b)
-{
-    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
-        fail_msg("%.12g is not %.12g", a, b);
-    }
-}
 
 static struct workload *
 read_workload(const char *text)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -8,7 +7,7 @@
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-training.h"
 #include "sim/workload/workload.h"
-#include "tests/unit/unit-test.h"
+#include "tests/unit/assert-near.h"
 
 /* A model of 8 x 2 weights and 2 biases, 72 bytes, over links that take 1 ms
  * for it. */
@@ -29,14 +28,6 @@
     " \"model\": {\"inputs\": 8, \"hidden_layers\": 0, \"classes\": 2}," \
     " \"data\": {\"kind\": \"generated\"}," MORE \
     " \"sample_cost_us\": 1000}}"
-
-static void
-assert_near(double a, double b)
-{
-    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
-        fail_msg("%.12g is not %.12g", a, b);
-    }
-}
 
 static struct workload *
 read_workload(const char *text)

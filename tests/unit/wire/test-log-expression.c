@@ -8,8 +8,6 @@
 #include "tests/unit/unit-test.h"
 #include "wire/log-expression.h"
 
-#define N(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
-
 /* Compiles 'text', which is valid, and searches 'line'.  Stores the group. */
 static enum log_match
 find(const char *text, const char *line, char group[64])
@@ -61,7 +59,7 @@ expressions_have_the_syntax_of_posix(void **state)
         { "x|^(a)", "ba", NULL },
     };
 
-    for (size_t i = 0; i < N(cases); i++) {
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         char group[64];
 
         assert_int_equal(find(cases[i].text, cases[i].line, group),
@@ -101,7 +99,7 @@ what_is_not_an_expression_is_refused(void **state)
     char text[2 * LOG_EXPRESSION_SIZE];
     char *error;
 
-    for (size_t i = 0; i < N(cases); i++) {
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         error = log_expression_compile(cases[i].text, &e);
         assert_non_null(error);
         assert_non_null(strstr(error, cases[i].error));

@@ -16,7 +16,6 @@
 #include "trainer/data/seeded.h"
 
 #define TOLERANCE 1e-6
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 
 extern struct backend *b;       /* What is tested. */
 extern struct seeded rs;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json-check.h"
-#include "tests/unit/unit-test.h"
+#include "tests/unit/assert-near.h"
 #include "trainer/balance/speed-profile.h"
 
 #define DIR "tests/speed-profiles/"
@@ -37,14 +37,6 @@ seconds(const char *members, uint32_t n, double t)
 
     speed_profile_destroy(sp);
     return s;
-}
-
-static void
-assert_near(double a, double b)
-{
-    if (fabs(a - b) > 1e-9 * (1 + fabs(b))) {
-        fail_msg("%.12g is not %.12g", a, b);
-    }
 }
 
 static void

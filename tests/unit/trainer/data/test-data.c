@@ -19,8 +19,6 @@
 #include "trainer/data/readers.h"
 #include "trainer/process/options.h"
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
-
 /* Samples whose first value is their number. */
 static struct dataset *
 numbered(size_t n, bool sparse)

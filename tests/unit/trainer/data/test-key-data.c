@@ -23,8 +23,6 @@
 #include "trainer/tasks/clustering.h"
 #include "trainer/tasks/factorise-data.h"
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
-
 static FILE *
 text_stream(const char *text)
 {

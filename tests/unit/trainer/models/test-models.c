@@ -17,7 +17,6 @@
 #include "trainer/schemes/sync.h"
 
 #define SEED 3
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 
 /* A model, small data for it, and what it must reach. */
 struct task {

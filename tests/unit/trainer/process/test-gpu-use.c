@@ -3,7 +3,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <unistd.h>
 
 #include "tests/emulator/nvml-emulator.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <ftw.h>
 #include <unistd.h>
 
 #include "base/directory.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <math.h>
 
 #include "tests/unit/unit-test.h"
 #include "trainer/train/progress.h"
