@@ -255,31 +255,69 @@ every_order_breaks_ties_by_id(void **state)
     }
 }
 
+/* With a release that does not matter, its own loop is the permutation. */
+static void
+sincronia_with_releases_is_the_permutation(void **state)
+{
+    const struct instance_shape shape = { 7, 4, true, false, false };
+    uint64_t seed = 3;
+
+    for (int i = 0; i < 200; i++) {
+        struct order_problem *op = instance_create(&seed, &shape);
+        int plain[INSTANCE_MAX_STAGES];
+        struct order_result result;
+
+        order_result_init(&result);
+        for (size_t s = 0; s < op->n_stages; s++) {
+            order_problem_add_demand(op, s, 0, 0.1);
+        }
+        permute(op, 0, plain);
+        order_problem_set_release(op, 0, 1e-9, 0);
+        compute(ORDER_SINCRONIA, op, &result);
+        for (size_t k = 0; k < op->n_stages; k++) {
+            assert_int_equal(result.order[k], plain[k]);
+        }
+        order_result_uninit(&result);
+        order_problem_destroy(op);
+    }
+}
+
+/* The problem of each test that follows, and its order. */
+static struct order_problem *op;
+static struct order_result result;
+
+static int
+set_up(void **state)
+{
+    op = order_problem_create(20);
+    order_result_init(&result);
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+    return 0;
+}
+
 static void
 a_trait_that_is_no_number_goes_last(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    order_result_init(&result);
     add(op, 1, 1, 0, 0)->traits.arrival = NAN;
     add(op, 2, 1, 0, 0)->traits.arrival = 1;
     add(op, 3, 1, 0, 0)->traits.arrival = 2;
     compute(ORDER_FIFO, op, &result);
     ASSERT_ORDER(op, &result, 3, 2, 1);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static void
 truncation_counts_the_whole_order(void **state)
 {
     struct order_options options = exact(ORDER_SINCRONIA);
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
 
     /* Two ports, where stages never meet. */
-    order_result_init(&result);
     add(op, 1, 1, 0, 0);
     add(op, 2, 0, 2, 0);
     add(op, 3, 3, 0, 0);
@@ -294,8 +332,6 @@ truncation_counts_the_whole_order(void **state)
     for (int s = 0; s < 4; s++) {
         assert_int_equal(result.level[s], s < 2 ? s : 2);
     }
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 /* First come, first served. */
@@ -303,10 +339,6 @@ truncation_counts_the_whole_order(void **state)
 static void
 fifo_goes_by_arrival(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    order_result_init(&result);
     add(op, 1, 1, 0, 0)->traits.arrival = 1;
     add(op, 2, 9, 0, 0)->traits.arrival = 5;
     add(op, 3, 2, 0, 0)->traits.arrival = -3;
@@ -315,8 +347,6 @@ fifo_goes_by_arrival(void **state)
     ASSERT_ORDER(op, &result, 2, 4, 1, 3);
     assert_near(result.completion[0], 15);
     assert_near(result.completion[2], 17);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static void
@@ -334,10 +364,7 @@ fifo_lm_lets_heavy_ones_share_with_the_next(void **state)
         { 400, INFINITY, 3 },
     };
     struct order_options options = exact(ORDER_FIFO_LM);
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
 
-    order_result_init(&result);
     options.heavy_bytes = 100;
     for (size_t i = 0; i < N_ELEMENTS(stages); i++) {
         struct order_stage *stage = add(op, i + 1, 1, 0, 0);
@@ -354,21 +381,16 @@ fifo_lm_lets_heavy_ones_share_with_the_next(void **state)
     options.n_levels = 3;
     order_compute(&options, op, &result);
     assert_int_equal(result.level[5], 2);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static void
 estimates_levels_that_share(void **state)
 {
     struct order_options options = exact(ORDER_FIFO_LM);
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
 
     /* 4 seconds, heavy, share with 1 second: at 2 the short one ends, at 5 the
      * heavy one, and then comes the third.  Port 1 is shared by the latter
      * two only, which do not share a level. */
-    order_result_init(&result);
     options.heavy_bytes = 100;
     add(op, 1, 4, 0, 0)->traits.sent = 100;
     add(op, 2, 1, 1, 0);
@@ -378,19 +400,15 @@ estimates_levels_that_share(void **state)
     assert_near(result.completion[1], 2);
     assert_near(result.completion[2], 8);
     assert_near(result.estimate, 15);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 /* By size. */
 
 /* Varys' bad case: on each of twenty ports a stage with two seconds, and four
  * stages with one second of each port. */
-static struct order_problem *
-wide_and_narrow(void)
+static void
+add_wide_and_narrow(void)
 {
-    struct order_problem *op = order_problem_create(20);
-
     for (int i = 0; i < 20; i++) {
         order_problem_add_demand(op, order_problem_add_stage(op, 1, i), i, 2);
     }
@@ -400,16 +418,12 @@ wide_and_narrow(void)
             order_problem_add_demand(op, i, p, 1);
         }
     }
-    return op;
 }
 
 static void
 sincronia_sees_that_wide_ones_hold_up_many(void **state)
 {
-    struct order_problem *op = wide_and_narrow();
-    struct order_result result;
-
-    order_result_init(&result);
+    add_wide_and_narrow();
     compute(ORDER_SEBF, op, &result);
     assert_near(result.estimate, (1 + 2 + 3 + 4) + 20 * (4 + 2));
 
@@ -417,18 +431,13 @@ sincronia_sees_that_wide_ones_hold_up_many(void **state)
      * are cheaper to delay than the other eighteen. */
     compute(ORDER_SINCRONIA, op, &result);
     assert_near(result.estimate, 18 * 2 + (3 + 4 + 5 + 6) + 2 * 6);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static void
 sizes_differ_by_what_is_counted(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
     struct order_stage *stage;
 
-    order_result_init(&result);
     stage = add(op, 1, 3, 3, 3);
     stage->traits.initial = 20;
     stage->traits.bytes = 1e6;
@@ -449,8 +458,6 @@ sizes_differ_by_what_is_counted(void **state)
     op->stages[2].traits.bytes = 0;
     compute(ORDER_TCF, op, &result);
     ASSERT_ORDER(op, &result, 2, 3, 1);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 /* By what has been sent. */
@@ -470,10 +477,7 @@ dclas_demotes_by_bytes_sent(void **state)
         { 1e3 * (1 - 1e-15), INFINITY, 4 },     /* But for rounding. */
     };
     struct order_options options = exact(ORDER_DCLAS);
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
 
-    order_result_init(&result);
     options.first_bytes = 10;
     options.factor = 100;
     options.n_queues = 3;
@@ -489,17 +493,11 @@ dclas_demotes_by_bytes_sent(void **state)
         assert_int_equal(result.level[i], stages[i].level);
         assert_true(result.sent_limit[i] == stages[i].limit);
     }
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static void
 las_lets_those_share_that_sent_as_much(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    order_result_init(&result);
     add(op, 1, 1, 0, 0)->traits.sent = 1.3e6;
     add(op, 2, 9, 0, 0)->traits.sent = 2e5;
     add(op, 3, 5, 0, 0)->traits.sent = 1.5e6;
@@ -517,8 +515,6 @@ las_lets_those_share_that_sent_as_much(void **state)
     assert_near(result.sent_limit[2], 1.25 * 1.25 * 1e6);
     assert_true(result.sent_limit[3] > 1e12
                 && result.sent_limit[3] <= 1.25e12);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 /* Jobs. */
@@ -526,23 +522,16 @@ las_lets_those_share_that_sent_as_much(void **state)
 static void
 intensity_goes_by_computing_per_network(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    order_result_init(&result);
     add(op, 1, 1, 0, 0);
     add(op, 2, 9, 0, 0)->traits.intensity = 2;
     add(op, 3, 3, 0, 0)->traits.intensity = 8;
     add(op, 4, 5, 0, 0)->traits.intensity = 2;
     compute(ORDER_INTENSITY, op, &result);
     ASSERT_ORDER(op, &result, 3, 4, 2, 1);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static struct order_stage *
-add_early(struct order_problem *op, uint64_t id, double seconds, bool early,
-          double gain)
+add_early(uint64_t id, double seconds, bool early, double gain)
 {
     struct order_stage *stage = add(op, id, seconds, 0, 0);
 
@@ -554,17 +543,13 @@ add_early(struct order_problem *op, uint64_t id, double seconds, bool early,
 static void
 early_phases_that_end_soon_go_first(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    order_result_init(&result);
-    add_early(op, 1, 1, false, 100);
-    add_early(op, 2, 4, true, 4);
-    add_early(op, 3, 1, true, 2);
-    add_early(op, 4, 7, true, INFINITY);
-    add_early(op, 5, 6, true, INFINITY);
-    add_early(op, 6, 2, false, 300);
-    add_early(op, 7, 2, true, 0);
+    add_early(1, 1, false, 100);
+    add_early(2, 4, true, 4);
+    add_early(3, 1, true, 2);
+    add_early(4, 7, true, INFINITY);
+    add_early(5, 6, true, INFINITY);
+    add_early(6, 2, false, 300);
+    add_early(7, 2, true, 0);
     compute(ORDER_EARLY, op, &result);
     ASSERT_ORDER(op, &result, 3, 2, 5, 4, 1, 6, 7);
 
@@ -573,81 +558,58 @@ early_phases_that_end_soon_go_first(void **state)
     op->stages[2].traits.iterations_to_theta = 5;
     compute(ORDER_EARLY, op, &result);
     ASSERT_ORDER(op, &result, 3, 5, 4, 2, 1, 6, 7);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static void
 early_phases_weigh_what_their_searches_do(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    order_result_init(&result);
-    add_early(op, 1, 1, true, 1);
-    add_early(op, 2, 9, true, 1)->traits.early_weight = 10;
+    add_early(1, 1, true, 1);
+    add_early(2, 9, true, 1)->traits.early_weight = 10;
     compute(ORDER_EARLY, op, &result);
     ASSERT_ORDER(op, &result, 2, 1);
     op->stages[1].traits.early_weight = 8;
     compute(ORDER_EARLY, op, &result);
     ASSERT_ORDER(op, &result, 1, 2);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static void
 early_phases_count_before_demands_are_known(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    order_result_init(&result);
-    add_early(op, 1, 0, false, 100);
-    add_early(op, 2, 1, false, 1);
-    add_early(op, 3, 0, true, 1);
-    add_early(op, 4, 0, true, INFINITY);
-    add_early(op, 5, 0, false, 1);
+    add_early(1, 0, false, 100);
+    add_early(2, 1, false, 1);
+    add_early(3, 0, true, 1);
+    add_early(4, 0, true, INFINITY);
+    add_early(5, 0, false, 1);
     compute(ORDER_EARLY, op, &result);
     ASSERT_ORDER(op, &result, 4, 3, 1, 5, 2);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 /* Neither the cost nor the phase counts. */
 static void
 maif_goes_by_gain_alone(void **state)
 {
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
-
-    order_result_init(&result);
-    add_early(op, 1, 9, false, 3);
-    add_early(op, 2, 1, true, 2)->traits.iterations_to_theta = 1;
-    add_early(op, 3, 7, true, INFINITY);
-    add_early(op, 4, 6, true, INFINITY)->traits.arrival = 1;
-    add_early(op, 5, 1, true, -1);
-    add_early(op, 6, 2, false, 0)->traits.arrival = 2;
+    add_early(1, 9, false, 3);
+    add_early(2, 1, true, 2)->traits.iterations_to_theta = 1;
+    add_early(3, 7, true, INFINITY);
+    add_early(4, 6, true, INFINITY)->traits.arrival = 1;
+    add_early(5, 1, true, -1);
+    add_early(6, 2, false, 0)->traits.arrival = 2;
     compute(ORDER_MAIF, op, &result);
     ASSERT_ORDER(op, &result, 4, 3, 1, 2, 6, 5);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 static void
 earliness_is_worth_a_bounded_weight(void **state)
 {
     struct order_options options = exact(ORDER_STAGE_EARLY);
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
 
     /* One port: by weight per second.  With a boost of 1 the early stages
      * count as 2 (before samples) and 1.5 (a gain of 1). */
     options.early_boost = 1;
-    order_result_init(&result);
-    add_early(op, 1, 1.3, false, 50);
-    add_early(op, 2, 1.9, true, 1);
-    add_early(op, 3, 2.5, true, INFINITY);
-    add_early(op, 4, 2.7, true, INFINITY);
+    add_early(1, 1.3, false, 50);
+    add_early(2, 1.9, true, 1);
+    add_early(3, 2.5, true, INFINITY);
+    add_early(4, 2.7, true, INFINITY);
     order_compute(&options, op, &result);
     ASSERT_ORDER(op, &result, 3, 2, 1, 4);
 
@@ -659,8 +621,6 @@ earliness_is_worth_a_bounded_weight(void **state)
     order_compute(&options, op, &result);
     ASSERT_ORDER(op, &result, 1, 2, 3, 4);
     assert_near(result.estimate, result.bound);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 /* Sincronia in time. */
@@ -707,11 +667,8 @@ static void
 sincronia_puts_orphans_behind(void **state)
 {
     struct order_options options = exact(ORDER_SINCRONIA);
-    struct order_problem *op = order_problem_create(3);
-    struct order_result result;
 
     /* The epoch began at 7; its longest takes 128. */
-    order_result_init(&result);
     options.epoch_s = 1;
     op->now = 14;
     add(op, 1, 9, 0, 0)->traits.arrival = 7;
@@ -734,8 +691,6 @@ sincronia_puts_orphans_behind(void **state)
     options.epoch_s = 0;
     order_compute(&options, op, &result);
     ASSERT_ORDER(op, &result, 2, 3, 4, 1);
-    order_result_uninit(&result);
-    order_problem_destroy(op);
 }
 
 int
@@ -745,24 +700,24 @@ main(void)
         cmocka_unit_test(every_order_is_an_order),
         cmocka_unit_test(no_order_depends_on_the_order_of_stages),
         cmocka_unit_test(every_order_breaks_ties_by_id),
-        cmocka_unit_test(a_trait_that_is_no_number_goes_last),
-        cmocka_unit_test(truncation_counts_the_whole_order),
-        cmocka_unit_test(fifo_goes_by_arrival),
-        cmocka_unit_test(fifo_lm_lets_heavy_ones_share_with_the_next),
-        cmocka_unit_test(estimates_levels_that_share),
-        cmocka_unit_test(sincronia_sees_that_wide_ones_hold_up_many),
-        cmocka_unit_test(sizes_differ_by_what_is_counted),
-        cmocka_unit_test(dclas_demotes_by_bytes_sent),
-        cmocka_unit_test(las_lets_those_share_that_sent_as_much),
-        cmocka_unit_test(intensity_goes_by_computing_per_network),
-        cmocka_unit_test(early_phases_that_end_soon_go_first),
-        cmocka_unit_test(early_phases_weigh_what_their_searches_do),
-        cmocka_unit_test(early_phases_count_before_demands_are_known),
-        cmocka_unit_test(maif_goes_by_gain_alone),
-        cmocka_unit_test(earliness_is_worth_a_bounded_weight),
+        TEST(a_trait_that_is_no_number_goes_last),
+        TEST(truncation_counts_the_whole_order),
+        TEST(fifo_goes_by_arrival),
+        TEST(fifo_lm_lets_heavy_ones_share_with_the_next),
+        TEST(estimates_levels_that_share),
+        TEST(sincronia_sees_that_wide_ones_hold_up_many),
+        TEST(sizes_differ_by_what_is_counted),
+        TEST(dclas_demotes_by_bytes_sent),
+        TEST(las_lets_those_share_that_sent_as_much),
+        TEST(intensity_goes_by_computing_per_network),
+        TEST(early_phases_that_end_soon_go_first),
+        TEST(early_phases_weigh_what_their_searches_do),
+        TEST(early_phases_count_before_demands_are_known),
+        TEST(maif_goes_by_gain_alone),
+        TEST(earliness_is_worth_a_bounded_weight),
         cmocka_unit_test(epochs_double_and_begin_anew),
         cmocka_unit_test(epochs_follow_each_other),
-        cmocka_unit_test(sincronia_puts_orphans_behind),
+        TEST(sincronia_puts_orphans_behind),
     };
 
     return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
