@@ -90,6 +90,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     telemetry_report_destroy(r);
 }
 
+#define EIGHT "[1, 2, 3, 4, 5, 6, 7, 8]"
 #define SHIM(RESTARTS, LEVELS)                                         \
     BYTES ", \"shim\": {\"tx_packets\": 1, \"tx_bytes\": 2,"           \
           " \"rx_packets\": 3, \"rx_bytes\": 4, \"queue_dropped\": 5," \
@@ -107,9 +108,7 @@ reads_what_a_shim_counts(void **state OVS_UNUSED)
     assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES), &r));
     assert_false(r->shim.known);
     telemetry_report_destroy(r);
-    assert_null(parse(
-        MESSAGE("h0", "{}", "[]", SHIM("10", "[1, 2, 3, 4, 5, 6, 7, 8]")),
-        &r));
+    assert_null(parse(MESSAGE("h0", "{}", "[]", SHIM("10", EIGHT)), &r));
     assert_true(r->shim.known);
     for (size_t i = 0; i < SHIM_COUNTERS_N; i++) {
         assert_int_equal(r->shim.values[i], i + 1);
@@ -129,15 +128,22 @@ lets_members_of_later_versions_pass(void **state OVS_UNUSED)
     telemetry_report_destroy(r);
 }
 
+/* A message of one job, whose REST comes before its bytes. */
+#define JOB(NAME, TX, REST)                                         \
+    MESSAGE("h0", "{}",                                             \
+            "[{" REST "\"job\": \"" NAME "\", \"tx_bytes\": " TX "," \
+            " \"rx_bytes\": 1}]",                                   \
+            BYTES)
+
 /* Each row is one thing that a broken or hostile agent may say, and a part of
  * what the log says about it. */
 static const struct {
     const char *text;
     const char *error;
 } bad_messages[] = {
-    { MESSAGE("h0", "{}", "[]", SHIM("-1", "[1, 2, 3, 4, 5, 6, 7, 8]")),
+    { MESSAGE("h0", "{}", "[]", SHIM("-1", EIGHT)),
       "'port_restarts' is not a count" },
-    { MESSAGE("h0", "{}", "[]", SHIM("\"x\"", "[1, 2, 3, 4, 5, 6, 7, 8]")),
+    { MESSAGE("h0", "{}", "[]", SHIM("\"x\"", EIGHT)),
       "'port_restarts' is not a count" },
     { MESSAGE("h0", "{}", "[]", SHIM("1", "[1, 2, 3, 4, 5, 6, 7]")),
       "are not 8 counts" },
@@ -165,57 +171,19 @@ static const struct {
     { MESSAGE("h0", "{\"u p\": {\"capacity_bps\": 9000}}", "[]", BYTES),
       "not a name" },
     { MESSAGE("h0", "{}", "[1]", BYTES), "" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a\", \"tx_bytes\": 1,"
-              " \"rx_bytes\": 1}]",
-              BYTES),
-      "COJOB/JOB" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b/c\", \"tx_bytes\": 1,"
-              " \"rx_bytes\": 1}]",
-              BYTES),
-      "COJOB/JOB" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
-              " \"rx_bytes\": 1, \"sent_to\": [{\"remote\": \"h1\","
-              " \"bytes\": 1}]}]",
-              BYTES),
+    { JOB("a", "1", ""), "COJOB/JOB" },
+    { JOB("a/b/c", "1", ""), "COJOB/JOB" },
+    { JOB("a/b", "1", "\"sent_to\": [{\"remote\": \"h1\","
+                       " \"bytes\": 1}], "),
       "'remote' is not an IP address" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b\", \"tx_bytes\": -1,"
-              " \"rx_bytes\": 1}]",
-              BYTES),
-      "'tx_bytes' is negative" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
-              " \"rx_bytes\": 1, \"iteration\": -5}]",
-              BYTES),
-      "'iteration' is negative" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
-              " \"rx_bytes\": 1, \"metric\": \"a b\"}]",
-              BYTES),
-      "'metric' is not a name" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
-              " \"rx_bytes\": 1, \"value\": \"1\"}]",
-              BYTES),
-      "" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b\", \"tx_bytes\": 1.5,"
-              " \"rx_bytes\": 1}]",
-              BYTES),
-      "" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
-              " \"rx_bytes\": 1, \"period_s\": -0.1}]",
-              BYTES),
+    { JOB("a/b", "-1", ""), "'tx_bytes' is negative" },
+    { JOB("a/b", "1", "\"iteration\": -5, "), "'iteration' is negative" },
+    { JOB("a/b", "1", "\"metric\": \"a b\", "), "'metric' is not a name" },
+    { JOB("a/b", "1", "\"value\": \"1\", "), "" },
+    { JOB("a/b", "1.5", ""), "" },
+    { JOB("a/b", "1", "\"period_s\": -0.1, "),
       "'period_s' is not from 0 to 86400" },
-    { MESSAGE("h0", "{}",
-              "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
-              " \"rx_bytes\": 1, \"duty\": 1.5}]",
-              BYTES),
-      "'duty' is not from 0 to 1" },
+    { JOB("a/b", "1", "\"duty\": 1.5, "), "'duty' is not from 0 to 1" },
     { MESSAGE("h0", "{}", "[]", "\"ip_bytes\": 1"), "" },
 };
 
