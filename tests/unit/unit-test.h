@@ -11,7 +11,8 @@
  * "tear_down".
  *
  * assert_is(TEXT, WANTED) and assert_says(TEXT, PART) free a text, an error
- * most often, that must be WANTED, or have PART somewhere. */
+ * most often, that must be WANTED, or have PART somewhere.
+ * assert_no_error(ERROR) fails with the text of an error that there is. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,6 +42,15 @@
         assert_non_null(text_);                   \
         assert_non_null(strstr(text_, (PART)));   \
         free(text_);                              \
+    } while (0)
+
+#define assert_no_error(ERROR)        \
+    do {                              \
+        const char *error_ = (ERROR); \
+                                      \
+        if (error_) {                 \
+            fail_msg("%s", error_);   \
+        }                             \
     } while (0)
 
 #endif /* tests/unit/unit-test.h */

@@ -419,10 +419,8 @@ cojobs_of_frameworks_are_of_one_user(void **state OVS_UNUSED)
     char *anns = environ_job(text, sizeof text, ANN, &framework);
     char *bobs = environ_job(text, sizeof text, BOB, &framework);
 
-    assert_string_equal(anns, "torch-u1000/a-1");
-    assert_string_equal(bobs, "torch-u1001/a-1");
-    free(anns);
-    free(bobs);
+    assert_is(anns, "torch-u1000/a-1");
+    assert_is(bobs, "torch-u1001/a-1");
 }
 
 static void
@@ -459,10 +457,8 @@ what_is_claimed_is_checked(void **state OVS_UNUSED)
         char *error = claim_what_parse(cases[i].kind, cases[i].text,
                                        cases[i].mount, &what, &path);
 
-        assert_non_null(error);
-        assert_non_null(strstr(error, cases[i].message));
+        assert_says(error, cases[i].message);
         assert_null(path);
-        free(error);
     }
 }
 

@@ -15,13 +15,10 @@ assert_names(const char *text, const char *expected)
 {
     struct redactor r;
     size_t n = 0;
-    char *result;
 
     redactor_init(&r);
-    result = redact_names(&r, xstrdup(text), &n);
-    assert_string_equal(result, expected);
+    assert_is(redact_names(&r, xstrdup(text), &n), expected);
     assert_int_equal(n > 0, strcmp(text, expected) != 0);
-    free(result);
     redactor_uninit(&r);
 }
 
@@ -84,9 +81,8 @@ removed_values_are_removed_elsewhere(void **state OVS_UNUSED)
     assert_string_equal(config, "password=[removed]\ntoken=[removed]\n");
 
     /* Short values would be words of other texts. */
-    assert_string_equal(log, "login with [removed] failed, abc\n");
+    assert_is(log, "login with [removed] failed, abc\n");
     free(config);
-    free(log);
     redactor_uninit(&r);
 }
 

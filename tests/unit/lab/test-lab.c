@@ -238,9 +238,8 @@ links_have_names(void **state OVS_UNUSED)
         "", "leaf0", "leaf0-spine", "leaf0-spine1x", "h", "h1x",
         "spine0-leaf1",
     };
-    char *interface = leaf_spine_parse_link("leaf1-spine0");
 
-    assert_is(interface, "l1s0");
+    assert_is(leaf_spine_parse_link("leaf1-spine0"), "l1s0");
     assert_is(leaf_spine_parse_link("h12"), "p12");
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         assert_null(leaf_spine_parse_link(bad[i]));
@@ -384,10 +383,8 @@ tools_fail_with_their_last_line(void **state OVS_UNUSED)
     static const char *const echoes[] = { "cat", NULL };
     char *output, *error;
 
-    error = tool_run(NULL, fails, NULL, 5000, &output);
-    assert_string_equal(error, "sh -c: two");
+    assert_is(tool_run(NULL, fails, NULL, 5000, &output), "sh -c: two");
     assert_null(output);
-    free(error);
 
     assert_is(tool_run(NULL, hangs, NULL, 50, NULL), "sleep: timed out");
 

@@ -184,10 +184,8 @@ names_the_member_at_fault(void **state)
         struct policy *policy;
         char *error = policy_from_string("p.json", mistakes[i].text, &policy);
 
-        assert_non_null(error);
-        assert_string_equal(error, mistakes[i].error);
+        assert_is(error, mistakes[i].error);
         assert_null(policy);
-        free(error);
     }
 }
 
@@ -195,11 +193,8 @@ static struct policy *
 read_policy(const char *text)
 {
     struct policy *policy;
-    char *error = policy_from_string("p.json", text, &policy);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(policy_from_string("p.json", text, &policy));
     return policy;
 }
 
@@ -446,15 +441,11 @@ accepts_the_policies_that_are_shipped(void **state)
         const char *file = files.gl_pathv[i];
         struct policy *policy;
         char expected[64];
-        char *error;
 
         if (strstr(file, ".schema.json")) {
             continue;
         }
-        error = policy_from_file(file, &policy);
-        if (error) {
-            fail_msg("%s", error);
-        }
+        assert_no_error(policy_from_file(file, &policy));
         snprintf(expected, sizeof expected, "policies/%s.json", policy->name);
         assert_string_equal(file, expected);
         seen[policy->order.kind] = true;
@@ -477,11 +468,8 @@ says_which_file_it_cannot_read(void **state)
     struct policy *policy;
     char *error = policy_from_file("policies/no-such.json", &policy);
 
-    assert_non_null(error);
-    assert_string_equal(error,
-                        "policies/no-such.json: No such file or directory");
+    assert_is(error, "policies/no-such.json: No such file or directory");
     assert_null(policy);
-    free(error);
 }
 
 int

@@ -364,12 +364,10 @@ results_of_other_inputs_are_refused(void **state)
 
     assert_false(write_and_read(*state, make_report("stage", 1, 3), ps,
                                 "other", &error));
-    assert_non_null(error);
-    assert_non_null(strstr(error, "/report.json: the result of another "
-                           "scenario or policy, remove it or choose another "
-                           "--out"));
+    assert_says(error, "/report.json: the result of another "
+                       "scenario or policy, remove it or choose another "
+                       "--out");
     assert_int_equal(placements_seconds(ps, 0, PLACEMENTS_MEAN).n, 0);
-    free(error);
     placements_destroy(ps);
 }
 

@@ -30,11 +30,8 @@ static struct scenario *
 read_scenario(const char *text, const int64_t *seed)
 {
     struct scenario *s;
-    char *error = scenario_from_string("s.json", text, seed, &s);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(scenario_from_string("s.json", text, seed, &s));
     return s;
 }
 

@@ -36,11 +36,8 @@ static void
 is_good(const char *file)
 {
     struct replay_rules *rules;
-    char *error = replay_rules_read(file, &rules);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(replay_rules_read(file, &rules));
     replay_rules_destroy(rules);
 }
 
@@ -58,9 +55,8 @@ is_bad(const char *file)
     assert_null(rules);
     assert_null(json_read_file(err, &expected));
     expected[strcspn(expected, "\n")] = '\0';
-    assert_string_equal(error, expected);
+    assert_is(error, expected);
     free(expected);
-    free(error);
     free(text);
 }
 

@@ -125,11 +125,8 @@ names_the_line_at_fault(void **state)
     char *error;
 
     for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
-        error = read_csv(mistakes[i].text, 1, &f);
-        assert_non_null(error);
-        assert_string_equal(error, mistakes[i].error);
+        assert_is(read_csv(mistakes[i].text, 1, &f), mistakes[i].error);
         assert_null(f);
-        free(error);
     }
     error = sim_fabric_from_csv("/none.csv", 1, 1, &f);
     assert_is(error, "/none.csv: No such file or directory");

@@ -17,11 +17,8 @@ static struct workload *
 generate(const char *text)
 {
     struct generate_options options;
-    char *error = generate_options_parse(text, &options);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(generate_options_parse(text, &options));
     return workload_generate(&options);
 }
 

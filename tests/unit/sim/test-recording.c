@@ -29,11 +29,8 @@ static struct workload *
 read_workload(const char *text)
 {
     struct workload *w;
-    char *error = workload_recording_from_string("r.json", text, &w);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(workload_recording_from_string("r.json", text, &w));
     return w;
 }
 
@@ -228,10 +225,8 @@ names_the_member_at_fault(void **state)
         char *error = workload_recording_from_string("r.json",
                                                      mistakes[i].text, &w);
 
-        assert_non_null(error);
-        assert_string_equal(error, mistakes[i].error);
+        assert_is(error, mistakes[i].error);
         assert_null(w);
-        free(error);
     }
 }
 

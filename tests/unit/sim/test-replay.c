@@ -126,7 +126,7 @@ replay(const struct workload *w)
 {
     struct workload *replayed;
     struct sim_result r;
-    char *text, *error;
+    char *text;
     size_t size;
     FILE *f = open_memstream(&text, &size);
 
@@ -139,10 +139,7 @@ replay(const struct workload *w)
     fprintf(f, "]}");
     fclose(f);
     sim_result_uninit(&r);
-    error = workload_recording_from_string("r.json", text, &replayed);
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(workload_recording_from_string("r.json", text, &replayed));
     free(text);
     return replayed;
 }

@@ -822,10 +822,8 @@ names_the_line_at_fault(void **state)
         struct workload *w;
         char *error = read_trace(mistakes[i].text, &w);
 
-        assert_non_null(error);
-        assert_string_equal(error, mistakes[i].error);
+        assert_is(error, mistakes[i].error);
         assert_null(w);
-        free(error);
     }
 }
 

@@ -21,11 +21,8 @@ static struct policy *
 read_policy(const char *text)
 {
     struct policy *policy;
-    char *error = policy_from_string("p.json", text, &policy);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(policy_from_string("p.json", text, &policy));
     return policy;
 }
 

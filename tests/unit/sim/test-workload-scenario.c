@@ -30,11 +30,8 @@ static struct workload *
 read_workload(const char *text)
 {
     struct workload *w;
-    char *error = workload_scenario_from_string("s.json", text, &w);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(workload_scenario_from_string("s.json", text, &w));
     return w;
 }
 
@@ -221,10 +218,8 @@ names_the_member_at_fault(void **state)
         char *error = workload_scenario_from_string("s.json",
                                                     mistakes[i].text, &w);
 
-        assert_non_null(error);
-        assert_string_equal(error, mistakes[i].error);
+        assert_is(error, mistakes[i].error);
         assert_null(w);
-        free(error);
     }
 }
 

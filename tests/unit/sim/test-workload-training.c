@@ -34,11 +34,8 @@ read_workload(const char *text)
 {
     struct scenario *scenario;
     struct workload *w;
-    char *error = scenario_from_string("s.json", text, NULL, &scenario);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(scenario_from_string("s.json", text, NULL, &scenario));
     w = workload_training_create(scenario);
     scenario_destroy(scenario);
     return w;

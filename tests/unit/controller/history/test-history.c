@@ -59,11 +59,8 @@ static struct history *
 open_history(const struct place *p)
 {
     struct history *h;
-    char *error = history_open(p->file, INT64_MAX, &h);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(history_open(p->file, INT64_MAX, &h));
     return h;
 }
 

@@ -23,9 +23,7 @@ static char dir[] = "/tmp/stagecoach-pki-XXXXXX";
 static void
 succeeds(char *error)
 {
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(error);
 }
 
 static void

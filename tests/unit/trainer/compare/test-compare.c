@@ -34,10 +34,8 @@ names_the_member_at_fault(void **state)
         char *error = compare_spec_from_string("c.json", bad_specs[i].text,
                                                &spec);
 
-        assert_non_null(error);
-        assert_string_equal(error, bad_specs[i].error);
+        assert_is(error, bad_specs[i].error);
         assert_null(spec);
-        free(error);
     }
 }
 
@@ -74,7 +72,6 @@ schemes_that_wait_for_all_have_one_curve(void **state)
     struct compare_spec *spec;
     struct compare_curve *curves;
     char program[4096];
-    char *error;
 
     find_trainer(program);
     assert_null(compare_spec_from_string(
@@ -84,10 +81,7 @@ schemes_that_wait_for_all_have_one_curve(void **state)
         "\"iterations\": 60, \"arguments\": [\"--shape\", \"16,16,4\", "
         "\"--eval-every\", \"60\", \"--batch\", \"24\", \"--backend\", "
         "\"cpu\", \"--sample-cost-us\", \"100\"]}", &spec));
-    error = compare_run(spec, program, &curves);
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(compare_run(spec, program, &curves));
     for (size_t i = 0; i < spec->n_schemes; i++) {
         const struct compare_point *end =
             &curves[i].points[curves[i].n_points - 1];
@@ -110,7 +104,6 @@ peers_are_compared_with_workers(void **state)
     struct compare_spec *spec;
     struct compare_curve *curves;
     char program[4096];
-    char *error;
 
     find_trainer(program);
     assert_null(compare_spec_from_string(
@@ -118,10 +111,7 @@ peers_are_compared_with_workers(void **state)
         "\"prague,group=2\"], \"workers\": 2, \"iterations\": 60, "
         "\"arguments\": [\"--shape\", \"16,16,4\", \"--eval-every\", \"60\", "
         "\"--batch\", \"24\", \"--backend\", \"cpu\"]}", &spec));
-    error = compare_run(spec, program, &curves);
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(compare_run(spec, program, &curves));
     for (size_t i = 0; i < spec->n_schemes; i++) {
         const struct compare_point *end =
             &curves[i].points[curves[i].n_points - 1];
@@ -177,7 +167,7 @@ says_which_scheme_failed(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct compare_spec *spec;
         struct compare_curve *curves;
-        char text[256], expected[256], *error;
+        char text[256], expected[256];
 
         snprintf(text, sizeof text, "{\"schemes\": [\"%s\"], \"workers\": 1, "
                  "\"arguments\": [\"--shape\", \"0\"]}", cases[i][0]);
@@ -185,11 +175,8 @@ says_which_scheme_failed(void **state)
                  "is not 2 to 18 widths of 1 to 65536 with commas between "
                  "them", cases[i][0], cases[i][1]);
         assert_null(compare_spec_from_string("c.json", text, &spec));
-        error = compare_run(spec, program, &curves);
-        assert_non_null(error);
-        assert_string_equal(error, expected);
+        assert_is(compare_run(spec, program, &curves), expected);
         assert_null(curves);
-        free(error);
         compare_spec_destroy(spec);
     }
 }

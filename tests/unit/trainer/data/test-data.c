@@ -232,9 +232,8 @@ check_message(char *error, const char *ending)
 {
     char *wanted = message("%s%s", folder, ending);
 
-    assert_string_equal(error, wanted);
+    assert_is(error, wanted);
     free(wanted);
-    free(error);
 }
 
 static void

@@ -55,12 +55,9 @@ connect_training(const struct server servers[], int n_servers,
                  int64_t heartbeat_timeout_us)
 {
     struct ps_client *client;
-    char *error = try_training(servers, n_servers, 10000000,
-                               heartbeat_timeout_us, &client);
 
-    if (error) {
-        fail_msg("%s", error);
-    }
+    assert_no_error(try_training(servers, n_servers, 10000000,
+                                 heartbeat_timeout_us, &client));
     return client;
 }
 

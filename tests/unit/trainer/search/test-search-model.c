@@ -100,16 +100,12 @@ models_data_and_schemes_become_options(void **state)
         struct search_spec *spec;
         struct json_check *jc;
         struct search_trial trial;
-        char *error;
 
         snprintf(text, sizeof text, search, wide ? "\"width\": [16], " : "",
                  models[i].model, models[i].data, models[i].sync);
         jc = json_check_open("s.json", text);
         search_spec_from_json(json_check_top(jc), &spec);
-        error = json_check_close(jc);
-        if (error) {
-            fail_msg("%s", error);
-        }
+        assert_no_error(json_check_close(jc));
         trial = search_spec_trial(spec, 0);
         assert_int_equal(search_model_n_parameters(&spec->model,
                                                    trial.width),
