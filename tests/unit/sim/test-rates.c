@@ -719,6 +719,55 @@ madd_lets_a_unit_end_together(void **state)
     world_uninit(&w);
 }
 
+/* Two flows of unit 0 share the port that they leave from in proportion, so
+ * that both end with it, at (60 + 30) / 10.  What they leave of the other ends
+ * is for the next units. */
+static void
+filling_lets_the_flows_of_a_unit_end_together(void **state)
+{
+    struct world w;
+
+    world_init(&w, sim_fabric_create(5, 10), &rates_fill);
+    world_add(&w, 0, 0, 1, 60);
+    world_add(&w, 0, 0, 2, 30);
+    world_add(&w, 1, 3, 1, 40);
+    world_begin(&w);
+    assert_near(get_rate(&w, 0, 1), 20 / 3.0);
+    assert_near(get_rate(&w, 0, 2), 10 / 3.0);
+    assert_near(get_rate(&w, 3, 1), 10 / 3.0);
+    assert_int_equal(world_step(&w), 2);
+    assert_near(w.now, 9);
+    w.rates->class->update(w.rates, w.now);
+    assert_int_equal(world_step(&w), 1);
+    assert_near(w.now, 10);
+    world_uninit(&w);
+}
+
+/* A flow that shares no port with its unit's busiest one does not wait for
+ * it: it goes at the whole rate, and the next unit after it. */
+static void
+filling_holds_back_nothing_that_could_go(void **state)
+{
+    struct world w;
+
+    world_init(&w, sim_fabric_create(5, 10), &rates_fill);
+    world_add(&w, 0, 0, 2, 100);
+    world_add(&w, 0, 1, 3, 50);
+    world_add(&w, 1, 1, 0, 60);
+    world_begin(&w);
+    assert_near(get_rate(&w, 0, 2), 10);
+    assert_near(get_rate(&w, 1, 3), 10);
+    assert_near(get_rate(&w, 1, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        static const double ends[] = { 5, 10, 11 };
+
+        assert_int_equal(world_step(&w), 1);
+        assert_near(w.now, ends[i]);
+        w.rates->class->update(w.rates, w.now);
+    }
+    world_uninit(&w);
+}
+
 /* Two equal flows of a unit that is limited: at 10 bytes per second it has
  * sent 25 after 2.5 s; from 1 s on at half the rate, after 4 s. */
 static void
@@ -757,6 +806,8 @@ main(void)
         cmocka_unit_test(levels_are_strict),
         cmocka_unit_test(a_guard_is_a_floor),
         cmocka_unit_test(sharing_is_water_filling),
+        cmocka_unit_test(filling_lets_the_flows_of_a_unit_end_together),
+        cmocka_unit_test(filling_holds_back_nothing_that_could_go),
         cmocka_unit_test(filling_is_computing_anew),
         cmocka_unit_test(madd_lets_a_unit_end_together),
         cmocka_unit_test(madd_wastes_nothing),

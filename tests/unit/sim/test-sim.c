@@ -417,6 +417,27 @@ ends_what_has_nothing_to_do(void **state)
     workload_destroy(w);
 }
 
+/* The exact service of the order "stage" fills: see test-rates.c. */
+static void
+fills_what_the_first_stage_leaves(void **state)
+{
+    struct workload *w = workload_create("coflow", sim_fabric_create(4, 10));
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+                                   .service = SIM_SERVICE_EXACT };
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 100, 0);
+    struct workload_job *job = workload_add_job(cojob, "j", 0);
+
+    options.order.n_levels = INT_MAX;
+    workload_add_transfer(job, 0, 1, 60, 0, 0);
+    workload_add_transfer(job, 0, 2, 30, 0, 0);
+    workload_add_rung(w, cojob, 1, 1);
+    add_flow(w, 0, 3, 1, 40);
+    run(w, &options);
+    assert_near(end_of(0, 0), 9);
+    assert_near(end_of(1, 0), 10);
+    workload_destroy(w);
+}
+
 /* What went through each port. */
 struct meter {
     const struct sim_fabric *fabric;
@@ -458,7 +479,8 @@ add_random_cojob(struct workload *w, uint64_t *seed, double *bytes)
         for (int i = 0; i < n_transfers; i++) {
             int src = next_random(seed, n_hosts);
             int dst = next_random(seed, n_hosts);
-            double size = next_random(seed, 1000);
+            double size = next_random(seed, 2) ? next_random(seed, 1000)
+                          : pow(10, next_random(seed, 7) - 2);
 
             workload_add_transfer(job, src, dst, size, next_random(seed, 3),
                                   next_random(seed, 3));
@@ -873,6 +895,7 @@ main(void)
         cmocka_unit_test(ends_a_rung_with_its_slowest_job),
         cmocka_unit_test(exchanges_shards_side_by_side),
         cmocka_unit_test(ends_what_has_nothing_to_do),
+        cmocka_unit_test(fills_what_the_first_stage_leaves),
         cmocka_unit_test(delivers_every_byte_and_overloads_no_port),
         cmocka_unit_test(decides_when_units_begin_and_end),
         cmocka_unit_test(jobs_of_a_whole_stage_share),
