@@ -125,19 +125,6 @@ static const uint32_t three_lengths[8] = { [2] = 1500, [4] = 9000,
                                            [7] = 300 };
 
 static void
-waiting_levels_get_a_minimum_share(void **state)
-{
-    struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
-    uint64_t permille[8];
-
-    set_classes(rq, three, 3);
-    share_out(rq, three_lengths, 8, permille);
-    assert_in_range(permille[4], 500 / 21 - 1, 500 / 21 + 1);
-    assert_in_range(permille[7], 500 / 21 - 1, 500 / 21 + 1);
-    rank_queues_destroy(rq);
-}
-
-static void
 each_level_gets_its_configured_minimum_share(void **state)
 {
     static const struct {
@@ -146,14 +133,16 @@ each_level_gets_its_configured_minimum_share(void **state)
     } cases[] = {
         { 0, 0, 1000 }, { 20000, 20, 960 }, { 200000, 200, 600 },
         { 500000, 333, 333 },   /* More than there is: equal shares. */
-        { SHIM_MIN_SHARE_DEFAULT, 24, 952 },
+        { SHIM_MIN_SHARE_DEFAULT, 24, 952 },    /* Also if not set. */
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
         uint64_t permille[8];
 
-        rank_queues_set_min_share(rq, cases[i].share);
+        if (cases[i].share != SHIM_MIN_SHARE_DEFAULT) {
+            rank_queues_set_min_share(rq, cases[i].share);
+        }
         set_classes(rq, three, 3);
         share_out(rq, three_lengths, 8, permille);
         assert_in_range(permille[2] + 1, cases[i].rest, cases[i].rest + 2);
@@ -353,7 +342,6 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(serves_jobs_by_rank_and_each_in_order),
-        cmocka_unit_test(waiting_levels_get_a_minimum_share),
         cmocka_unit_test(each_level_gets_its_configured_minimum_share),
         cmocka_unit_test(a_minimum_share_goes_round_the_jobs_of_a_level),
         cmocka_unit_test(jobs_of_equal_rank_share_by_bytes),
