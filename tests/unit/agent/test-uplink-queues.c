@@ -23,6 +23,9 @@
 /* Levels of a policy: 0, 1, 2 and the default, or all. */
 enum { FOUR = 0x87, ALL = 0xff };
 
+#define ROW(MAKE, IFACE, EVERYWHERE, LEVELS, ...) \
+    { MAKE, IFACE, EVERYWHERE, LEVELS, { __VA_ARGS__ } }
+
 /* Commands that make the queues of the interface "q0", or of 'iface'.  A case
  * is left out if they fail and it is not 'everywhere'. */
 static const struct {
@@ -31,79 +34,42 @@ static const struct {
     uint8_t levels;
     struct uplink_queues queues;
 } cases[] = {
-    { "true", NULL, true, FOUR, { .n = 0 } },
-    { "tc qdisc add dev q0 root pfifo_fast",
-      NULL,
-      true,
-      FOUR,
-      { 3, "pfifo_fast", { 6, 6, 0, 1, 1, 1, 1, 1 } } },
-    { "tc qdisc add dev q0 root pfifo_fast",
-      NULL,
-      true,
-      0,
-      { 3, "pfifo_fast", { 1, 1, 1, 1, 1, 1, 1, 1 } } },
-    { "tc qdisc add dev q0 root handle 9: mq && for i in 1 2 3 4; do "
-      "tc qdisc replace dev q0 parent 9:$i pfifo_fast; done",
-      NULL,
-      true,
-      FOUR,
-      { 3, "pfifo_fast", { 6, 6, 0, 1, 1, 1, 1, 1 } } },
-    { "tc qdisc add dev q0 root handle 9: mq && "
-      "tc qdisc replace dev q0 parent 9:2 tbf rate 1gbit burst 9k limit 9k",
-      NULL,
-      true,
-      FOUR,
-      { .n = 0 } },
-    { "tc qdisc add dev q0 root handle 5363: htb default 17",
-      NULL,
-      true,
-      FOUR,
-      { 8,
-        "htb",
+    ROW("true", NULL, true, FOUR, .n = 0),
+    ROW("tc qdisc add dev q0 root pfifo_fast", NULL, true, FOUR, 3,
+        "pfifo_fast", { 6, 6, 0, 1, 1, 1, 1, 1 }),
+    ROW("tc qdisc add dev q0 root pfifo_fast", NULL, true, 0, 3, "pfifo_fast",
+        { 1, 1, 1, 1, 1, 1, 1, 1 }),
+    ROW("tc qdisc add dev q0 root handle 9: mq && for i in 1 2 3 4; do "
+        "tc qdisc replace dev q0 parent 9:$i pfifo_fast; done",
+        NULL, true, FOUR, 3, "pfifo_fast", { 6, 6, 0, 1, 1, 1, 1, 1 }),
+    ROW("tc qdisc add dev q0 root handle 9: mq && "
+        "tc qdisc replace dev q0 parent 9:2 tbf rate 1gbit burst 9k limit 9k",
+        NULL, true, FOUR, .n = 0),
+    ROW("tc qdisc add dev q0 root handle 5363: htb default 17", NULL, true,
+        FOUR, 8, "htb",
         { HTB, HTB + 1, HTB + 2, HTB + 3, HTB + 4, HTB + 5, HTB + 6,
-          HTB + 7 } } },
-    { "tc qdisc add dev q0 root handle 1: htb default 17",
-      NULL,
-      true,
-      FOUR,
-      { .n = 0 } },
-    { "tc qdisc add dev q0 root prio bands 4 "
-      "priomap 3 3 3 3 2 2 1 0 3 3 3 3 3 3 3 3",
-      NULL,
-      false,
-      FOUR,
-      { 4, "prio", { 7, 6, 4, 0, 0, 0, 0, 0 } } },
-    { "tc qdisc add dev q0 root ets bands 8 strict 8 "
-      "priomap 7 6 5 4 3 2 1 0",
-      NULL,
-      false,
-      ALL,
-      { 8, "ets", { 7, 6, 5, 4, 3, 2, 1, 0 } } },
-    { "tc qdisc add dev q0 root mqprio num_tc 4 map 0 1 2 3 "
-      "queues 1@0 1@1 1@2 1@3 hw 0",
-      NULL,
-      false,
-      FOUR,
-      { 4, "mqprio", { 3, 2, 1, 0, 0, 0, 0, 0 } } },
-    { "ip link add link q0 name q0.5 type vlan id 5 && "
-      "tc qdisc add dev q0 root pfifo_fast",
-      "q0.5",
-      false,
-      FOUR,
-      { 3, "pfifo_fast", { 6, 6, 0, 1, 1, 1, 1, 1 } } },
-    { "ip link add bond0 type bond && ip link set q0 master bond0 && "
-      "ip link add link bond0 name bond0.5 type vlan id 5 && "
-      "tc qdisc add dev q0 root pfifo_fast",
-      "bond0.5",
-      false,
-      FOUR,
-      { 3, "pfifo_fast", { 6, 6, 0, 1, 1, 1, 1, 1 } } },
-    { "tc qdisc add dev q0 root fq && "
-      "uname -r | awk -F. '{ exit $1 * 1000 + $2 < 6007 }'",
-      NULL,
-      false,
-      FOUR,
-      { 3, "fq", { 6, 6, 0, 1, 1, 1, 1, 1 } } },
+          HTB + 7 }),
+    ROW("tc qdisc add dev q0 root handle 1: htb default 17", NULL, true, FOUR,
+        .n = 0),
+    ROW("tc qdisc add dev q0 root prio bands 4 "
+        "priomap 3 3 3 3 2 2 1 0 3 3 3 3 3 3 3 3",
+        NULL, false, FOUR, 4, "prio", { 7, 6, 4, 0, 0, 0, 0, 0 }),
+    ROW("tc qdisc add dev q0 root ets bands 8 strict 8 "
+        "priomap 7 6 5 4 3 2 1 0",
+        NULL, false, ALL, 8, "ets", { 7, 6, 5, 4, 3, 2, 1, 0 }),
+    ROW("tc qdisc add dev q0 root mqprio num_tc 4 map 0 1 2 3 "
+        "queues 1@0 1@1 1@2 1@3 hw 0",
+        NULL, false, FOUR, 4, "mqprio", { 3, 2, 1, 0, 0, 0, 0, 0 }),
+    ROW("ip link add link q0 name q0.5 type vlan id 5 && "
+        "tc qdisc add dev q0 root pfifo_fast",
+        "q0.5", false, FOUR, 3, "pfifo_fast", { 6, 6, 0, 1, 1, 1, 1, 1 }),
+    ROW("ip link add bond0 type bond && ip link set q0 master bond0 && "
+        "ip link add link bond0 name bond0.5 type vlan id 5 && "
+        "tc qdisc add dev q0 root pfifo_fast",
+        "bond0.5", false, FOUR, 3, "pfifo_fast", { 6, 6, 0, 1, 1, 1, 1, 1 }),
+    ROW("tc qdisc add dev q0 root fq && "
+        "uname -r | awk -F. '{ exit $1 * 1000 + $2 < 6007 }'",
+        NULL, false, FOUR, 3, "fq", { 6, 6, 0, 1, 1, 1, 1, 1 }),
 };
 
 static void
