@@ -35,13 +35,15 @@
         free(text_);                          \
     } while (0)
 
-#define assert_says(TEXT, PART)                   \
-    do {                                          \
-        char *text_ = (TEXT);                     \
-                                                  \
-        assert_non_null(text_);                   \
-        assert_non_null(strstr(text_, (PART)));   \
-        free(text_);                              \
+#define assert_says(TEXT, PART)                                          \
+    do {                                                                 \
+        char *text_ = (TEXT);                                            \
+                                                                         \
+        assert_non_null(text_);                                          \
+        if (!strstr(text_, (PART))) {                                    \
+            fail_msg("\"%s\" does not say \"%s\"", text_, (PART));       \
+        }                                                                \
+        free(text_);                                                     \
     } while (0)
 
 #define assert_no_error(ERROR)        \

@@ -66,13 +66,46 @@ assert_owner(const struct registry *r, const struct claim_what *whats,
     }
 }
 
+/* Users. */
+enum { ANN = 1000, BOB = 1001 };
+
+static struct job *
+claim_by(struct registry *r, uid_t uid, const char *name, uint64_t pid)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    return registry_claim(r, CLAIM_ENVIRONMENT, name, &what, &uid, 0);
+}
+
+static void
+assert_job_of(const struct registry *r, uint64_t pid, const char *name)
+{
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    assert_owner(r, &what, 1, name);
+}
+
+static struct registry r;
+
+static int
+set_up(void **state OVS_UNUSED)
+{
+    registry_init(&r);
+    return 0;
+}
+
+static int
+tear_down(void **state OVS_UNUSED)
+{
+    registry_uninit(&r);
+    return 0;
+}
+
 static void
 more_believed_source_decides(void **state OVS_UNUSED)
 {
     const struct claim_what whats[] = { a_process, a_cgroup, a_netns };
-    struct registry r;
 
-    registry_init(&r);
     assert_owner(&r, whats, 3, NULL);
     registry_claim(&r, CLAIM_PORT, "c/port", &a_process, NULL, 0);
     assert_owner(&r, whats, 3, "c/port");
@@ -94,17 +127,14 @@ more_believed_source_decides(void **state OVS_UNUSED)
     assert_owner(&r, whats, 3, "c/tree");
     assert_int_equal(look(&r), 3);
     assert_owner(&r, whats, 3, "c/env");
-    registry_uninit(&r);
 }
 
 /* Two pods of a job, of which one ends; the other gets more. */
 static void
 claims_add_up_their_gpus(void **state OVS_UNUSED)
 {
-    struct registry r;
     struct job *job;
 
-    registry_init(&r);
     job = registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_cgroup, NULL, 0);
     registry_claim(&r, CLAIM_LAUNCHER, "c/j", &a_netns, NULL, 0);
     registry_set_gpus(&r, registry_find_claim(&r, CLAIM_LAUNCHER, &a_cgroup),
@@ -119,7 +149,6 @@ claims_add_up_their_gpus(void **state OVS_UNUSED)
     assert_int_equal(job->gpus, 10);
     assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/j", &a_netns));
     assert_int_equal(job->gpus, 8);
-    registry_uninit(&r);
 }
 
 static void
@@ -127,9 +156,7 @@ first_of_equals_decides(void **state OVS_UNUSED)
 {
     const struct claim_what whats[] = { a_process, a_cgroup };
     const struct claim_what other_way[] = { a_cgroup, a_process };
-    struct registry r;
 
-    registry_init(&r);
     registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, NULL, 0);
     registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, NULL, 0);
     assert_owner(&r, whats, 2, "c/b");
@@ -137,15 +164,11 @@ first_of_equals_decides(void **state OVS_UNUSED)
 
     /* An id means another thing for each kind. */
     assert_owner(&r, &a_netns, 1, NULL);
-    registry_uninit(&r);
 }
 
 static void
 source_changes_its_mind(void **state OVS_UNUSED)
 {
-    struct registry r;
-
-    registry_init(&r);
     registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_process, NULL, 0);
     registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, NULL, 0);
     assert_owner(&r, &a_process, 1, "c/b");
@@ -157,16 +180,13 @@ source_changes_its_mind(void **state OVS_UNUSED)
     assert_owner(&r, &a_process, 1, NULL);
     assert_int_equal(look(&r), 1);
     assert_int_equal(hmap_count(&r.jobs), 0);
-    registry_uninit(&r);
 }
 
 static void
 job_lives_as_long_as_anything_claims_it(void **state OVS_UNUSED)
 {
-    struct registry r;
     struct job *job;
 
-    registry_init(&r);
     job = registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, NULL, 0);
     assert_int_equal(job->n_claims, 1);
     assert_int_equal(look(&r), 0);
@@ -175,15 +195,11 @@ job_lives_as_long_as_anything_claims_it(void **state OVS_UNUSED)
     registry_remove(&r, job);
     assert_int_equal(hmap_count(&r.claims), 0);
     assert_null(job_of_cgroup(&r, 100));
-    registry_uninit(&r);
 }
 
 static void
 claims_of_too_many_jobs_are_refused(void **state OVS_UNUSED)
 {
-    struct registry r;
-
-    registry_init(&r);
     for (int i = 0; i <= REGISTRY_MAX_JOBS; i++) {
         struct claim_what what = { CLAIMS_PROCESS, i + 1 };
         char *name = xasprintf("c/j%d", i);
@@ -194,36 +210,13 @@ claims_of_too_many_jobs_are_refused(void **state OVS_UNUSED)
     }
     assert_int_equal(hmap_count(&r.claims), REGISTRY_MAX_JOBS);
     assert_int_equal(r.n_refused, 1);
-    registry_uninit(&r);
-}
-
-/* Users. */
-
-enum { ANN = 1000, BOB = 1001 };
-
-static struct job *
-claim_by(struct registry *r, uid_t uid, const char *name, uint64_t pid)
-{
-    const struct claim_what what = { CLAIMS_PROCESS, pid };
-
-    return registry_claim(r, CLAIM_ENVIRONMENT, name, &what, &uid, 0);
-}
-
-static void
-assert_job_of(const struct registry *r, uint64_t pid, const char *name)
-{
-    const struct claim_what what = { CLAIMS_PROCESS, pid };
-
-    assert_owner(r, &what, 1, name);
 }
 
 static void
 nobody_joins_the_job_of_another(void **state OVS_UNUSED)
 {
-    struct registry r;
     struct job *job;
 
-    registry_init(&r);
     job = claim_by(&r, ANN, "asha/t0", 10);
     assert_true(registry_may_join(job, ANN, false));
     assert_false(registry_may_join(job, BOB, false));
@@ -236,7 +229,6 @@ nobody_joins_the_job_of_another(void **state OVS_UNUSED)
     registry_set_uid(&r, job, CLAIM_CGROUP, ANN);
     assert_true(registry_may_join(job, ANN, false));
     assert_false(registry_may_join(job, BOB, false));
-    registry_uninit(&r);
 }
 
 static void
@@ -244,11 +236,9 @@ registration_ends_squatting(void **state OVS_UNUSED)
 {
     const uid_t ann = ANN;
     const struct claim_what netns = { CLAIMS_NETNS, 7 };
-    int n_lost = 0;
-    struct registry r;
+    static int n_lost;
     struct job *job;
 
-    registry_init(&r);
     r.lost = ignore_job;
     r.aux = &n_lost;
 
@@ -281,7 +271,6 @@ registration_ends_squatting(void **state OVS_UNUSED)
     job = registry_find(&r, "asha/t2");
     registry_set_uid(&r, job, CLAIM_CGROUP, BOB);
     assert_int_equal(job->uid, ANN);
-    registry_uninit(&r);
 }
 
 static bool
@@ -294,10 +283,8 @@ ann_owns(const char *name, uid_t *uidp, void *aux OVS_UNUSED)
 static void
 owner_ends_squatting(void **state OVS_UNUSED)
 {
-    struct registry r;
     struct job *job;
 
-    registry_init(&r);
     job = claim_by(&r, BOB, "asha/t0", 10);
     registry_set_owner(&r, job, ANN);
     assert_int_equal(job->uid, ANN);
@@ -317,16 +304,13 @@ owner_ends_squatting(void **state OVS_UNUSED)
     job = registry_see(&r, "asha/t2", 100, BOB, 0);
     registry_set_owner(&r, job, ANN);
     assert_int_equal(job->uid, BOB);
-    registry_uninit(&r);
 }
 
 static void
 user_cannot_fill_the_registry(void **state OVS_UNUSED)
 {
-    struct registry r;
     int n = 0;
 
-    registry_init(&r);
     for (int i = 0; i < 1030; i++) {
         char *name = xasprintf("slurm-u%d/%d", BOB, i);
 
@@ -340,16 +324,14 @@ user_cannot_fill_the_registry(void **state OVS_UNUSED)
     assert_non_null(claim_by(&r, ANN, "asha/t0", 2000));
     assert_non_null(registry_see(&r, "bob/t0", 100, BOB, 0));
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_UID_JOBS + 1);
-    registry_uninit(&r);
 }
 
 static void
 registered_jobs_displace_others(void **state OVS_UNUSED)
 {
-    int n_gone = 0, n = 0;
-    struct registry r;
+    static int n_gone;
+    int n = 0;
 
-    registry_init(&r);
     r.end = ignore_job;
     r.aux = &n_gone;
     for (uid_t uid = 1; hmap_count(&r.jobs) < REGISTRY_MAX_JOBS; uid++) {
@@ -370,7 +352,6 @@ registered_jobs_displace_others(void **state OVS_UNUSED)
     assert_int_equal(n_gone, 3);
     assert_int_equal(hmap_count(&r.jobs), REGISTRY_MAX_JOBS);
     assert_non_null(registry_find(&r, "asha/r0"));
-    registry_uninit(&r);
 }
 
 /* Senders of progress are processes of this test. */
@@ -379,14 +360,12 @@ progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
 {
     pid_t pid = fork();
     struct ucred sender = { .pid = pid, .uid = ANN };
-    struct registry r;
     struct job *job, *sibling, *other;
 
     if (!pid) {
         pause();
         _exit(0);
     }
-    registry_init(&r);
     job = claim_by(&r, ANN, "asha/t0", pid);
     sibling = claim_by(&r, ANN, "asha/t1", 2);
     other = claim_by(&r, ANN, "bert/t0", 2);
@@ -408,7 +387,6 @@ progress_is_the_jobs_own_or_its_users(void **state OVS_UNUSED)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     assert_false(progress_may_report(&r, NULL, &sender, other));
-    registry_uninit(&r);
 }
 
 static void
@@ -708,18 +686,18 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(more_believed_source_decides),
-        cmocka_unit_test(claims_add_up_their_gpus),
-        cmocka_unit_test(first_of_equals_decides),
-        cmocka_unit_test(source_changes_its_mind),
-        cmocka_unit_test(job_lives_as_long_as_anything_claims_it),
-        cmocka_unit_test(claims_of_too_many_jobs_are_refused),
-        cmocka_unit_test(nobody_joins_the_job_of_another),
-        cmocka_unit_test(registration_ends_squatting),
-        cmocka_unit_test(owner_ends_squatting),
-        cmocka_unit_test(user_cannot_fill_the_registry),
-        cmocka_unit_test(registered_jobs_displace_others),
-        cmocka_unit_test(progress_is_the_jobs_own_or_its_users),
+        TEST(more_believed_source_decides),
+        TEST(claims_add_up_their_gpus),
+        TEST(first_of_equals_decides),
+        TEST(source_changes_its_mind),
+        TEST(job_lives_as_long_as_anything_claims_it),
+        TEST(claims_of_too_many_jobs_are_refused),
+        TEST(nobody_joins_the_job_of_another),
+        TEST(registration_ends_squatting),
+        TEST(owner_ends_squatting),
+        TEST(user_cannot_fill_the_registry),
+        TEST(registered_jobs_displace_others),
+        TEST(progress_is_the_jobs_own_or_its_users),
         cmocka_unit_test(cojobs_of_frameworks_are_of_one_user),
         cmocka_unit_test(names_of_sources_are_read_back),
         cmocka_unit_test(what_is_claimed_is_checked),

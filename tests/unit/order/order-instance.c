@@ -118,8 +118,8 @@ instance_add_stage(uint64_t *state, const struct instance_crowd *crowd,
     }
 }
 
-static double
-demand_of(const struct order_stage *stage, int port)
+double
+instance_demand(const struct order_stage *stage, int port)
 {
     for (size_t i = 0; i < stage->n_demands; i++) {
         if (stage->demands[i].port == port) {
@@ -139,7 +139,7 @@ serve_port(const struct order_problem *op, const int *order, int port,
     double now = 0;
 
     for (size_t i = 0; i < op->n_stages; i++) {
-        left[i] = demand_of(&op->stages[i], port);
+        left[i] = instance_demand(&op->stages[i], port);
     }
     for (;;) {
         double next = INFINITY;
@@ -183,7 +183,7 @@ instance_cost(const struct order_problem *op, const int *order)
     for (size_t i = 0; i < op->n_stages; i++) {
         for (int p = 0; p < op->n_ports; p++) {
             end[i] = fmax(end[i], op->stages[i].release
-                          + demand_of(&op->stages[i], p));
+                          + instance_demand(&op->stages[i], p));
         }
     }
     for (int p = 0; p < op->n_ports; p++) {
@@ -307,4 +307,18 @@ instance_permute(int n_stages, int n_ports, const double *seconds,
     free(pl.load);
     free(pl.squares);
     return bound;
+}
+
+bool
+instance_share_a_port(const struct order_stage *a,
+                      const struct order_stage *b)
+{
+    for (size_t i = 0; i < a->n_demands; i++) {
+        for (size_t j = 0; j < b->n_demands; j++) {
+            if (a->demands[i].port == b->demands[j].port) {
+                return true;
+            }
+        }
+    }
+    return false;
 }

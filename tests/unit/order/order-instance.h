@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct order_problem;
+struct order_stage;
 
 #define INSTANCE_MAX_STAGES 7
 
@@ -46,6 +47,10 @@ struct instance_crowd {
 
 void instance_add_stage(uint64_t *state, const struct instance_crowd *,
                         struct order_problem *, uint64_t id);
+
+double instance_demand(const struct order_stage *, int port);
+bool instance_share_a_port(const struct order_stage *,
+                           const struct order_stage *);
 
 /* Weighted sum of ends if every port serves by 'order'. */
 double instance_cost(const struct order_problem *, const int *order);

@@ -114,19 +114,6 @@ for_orders(uint64_t seed, void (*check)(const struct order_options *,
     }
 }
 
-static bool
-share_a_port(const struct order_stage *a, const struct order_stage *b)
-{
-    for (size_t i = 0; i < a->n_demands; i++) {
-        for (size_t j = 0; j < b->n_demands; j++) {
-            if (a->demands[i].port == b->demands[j].port) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static void
 check_levels(const struct order_options *options,
              const struct order_problem *op,
@@ -141,7 +128,7 @@ check_levels(const struct order_options *options,
         for (size_t l = 0; l < k; l++) {
             int before = result->order[l];
 
-            if (share_a_port(&op->stages[before], &op->stages[s])) {
+            if (instance_share_a_port(&op->stages[before], &op->stages[s])) {
                 assert_true(result->level[before] <= result->level[s]);
                 if (rank && options->n_levels == INT_MAX) {
                     assert_true(result->level[before] < result->level[s]);

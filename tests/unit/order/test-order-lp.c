@@ -18,17 +18,6 @@
 
 #define SLACK 1e-6              /* GLPK's tolerance, relative. */
 
-static double
-demand_of(const struct order_stage *stage, int port)
-{
-    for (size_t i = 0; i < stage->n_demands; i++) {
-        if (stage->demands[i].port == port) {
-            return stage->demands[i].seconds;
-        }
-    }
-    return 0;
-}
-
 /* Adds the inequality of 'port' and the set of stages 'set', one bit each.
  * With 'releases' the port stands still until the first of them. */
 static void
@@ -41,7 +30,7 @@ add_inequality(glp_prob *lp, const struct order_problem *op, int port,
     int n = 0, row;
 
     for (size_t s = 0; s < op->n_stages; s++) {
-        double d = set & (1u << s) ? demand_of(&op->stages[s], port) : 0;
+        double d = set & (1u << s) ? instance_demand(&op->stages[s], port) : 0;
 
         if (d > 0) {
             n++;

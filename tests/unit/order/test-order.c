@@ -459,19 +459,6 @@ fair_shares_each_port(void **state)
 
 /* Levels. */
 
-static bool
-share_a_port(const struct order_stage *a, const struct order_stage *b)
-{
-    for (size_t i = 0; i < a->n_demands; i++) {
-        for (size_t j = 0; j < b->n_demands; j++) {
-            if (a->demands[i].port == b->demands[j].port) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* Depth of each stage, one more than the largest of those before it with which
  * it shares a port.  Returns the largest. */
 static int
@@ -484,7 +471,7 @@ find_depths(const struct order_problem *op, const int *order, int *depth)
 
         depth[s] = 0;
         for (size_t l = 0; l < k; l++) {
-            if (share_a_port(&op->stages[order[l]], &op->stages[s])
+            if (instance_share_a_port(&op->stages[order[l]], &op->stages[s])
                 && depth[s] <= depth[order[l]]) {
                 depth[s] = depth[order[l]] + 1;
             }

@@ -59,16 +59,6 @@ static const struct intent_edit cojob_end = {
 };
 
 static void
-assert_error(char *error, const char *expected)
-{
-    assert_non_null(error);
-    if (!strstr(error, expected)) {
-        fail_msg("\"%s\" instead of \"%s\"", error, expected);
-    }
-    free(error);
-}
-
-static void
 each_kind_of_edit_is_written_or_refused(void **state)
 {
     const struct intent_edit *const edits[] = {
@@ -84,15 +74,15 @@ each_kind_of_edit_is_written_or_refused(void **state)
     }
     test_server_start(f);
     ic = intent_client_create(f->remote, 5000);
-    assert_error(intent_client_write(ic, &stage_begin, &result),
+    assert_says(intent_client_write(ic, &stage_begin, &result),
                  "cojob \"asha\": unknown, it has not begun");
     assert_int_equal(result, INTENT_REFUSED);
     for (size_t i = 0; i < ARRAY_SIZE(edits); i++) {
         assert_null(intent_client_write(ic, edits[i], NULL));
     }
-    assert_error(intent_client_write(ic, &job_begin, NULL),
+    assert_says(intent_client_write(ic, &job_begin, NULL),
                  "it has not begun");
-    assert_error(intent_client_write(ic,
+    assert_says(intent_client_write(ic,
                                      &(struct intent_edit){
                                          .kind = INTENT_JOB_END,
                                          .cojob = "asha",
@@ -101,7 +91,7 @@ each_kind_of_edit_is_written_or_refused(void **state)
                                      },
                                      NULL),
                  "job \"c\" is unknown");
-    assert_error(intent_client_write(ic,
+    assert_says(intent_client_write(ic,
                                      &(struct intent_edit){
                                          .kind = INTENT_COJOB_BEGIN,
                                          .cojob = "a/b",
@@ -155,7 +145,7 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
     assert_null(intent_client_write(ic, &anns, NULL));
     assert_true(is_owner(f, "ann", 1000));
     anns.uid = 1001;
-    assert_error(intent_client_write(ic, &anns, NULL),
+    assert_says(intent_client_write(ic, &anns, NULL),
                  "cojob \"asha\": belongs to user 1000");
     assert_null(intent_client_write(ic, &cojob_end, NULL));
     assert_null(intent_client_write(ic, &anns, NULL));
@@ -171,10 +161,10 @@ a_client_without_database_gives_up_in_time(void **state)
     struct intent_client *ic = intent_client_create(f->remote, 50);
     enum intent_result result;
 
-    assert_error(intent_client_write(ic, &cojob_begin, &result),
+    assert_says(intent_client_write(ic, &cojob_begin, &result),
                  "the intent database did not answer within 50 ms");
     assert_int_equal(result, INTENT_TIMED_OUT);
-    assert_error(intent_client_write(ic, &cojob_begin, NULL), f->remote);
+    assert_says(intent_client_write(ic, &cojob_begin, NULL), f->remote);
     intent_client_destroy(ic);
 }
 

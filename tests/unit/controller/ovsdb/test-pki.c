@@ -20,22 +20,6 @@
 
 static char dir[] = "/tmp/stagecoach-pki-XXXXXX";
 
-static void
-succeeds(char *error)
-{
-    assert_no_error(error);
-}
-
-static void
-fails_with(char *error, const char *part)
-{
-    assert_non_null(error);
-    if (!strstr(error, part)) {
-        fail_msg("\"%s\" does not say \"%s\"", error, part);
-    }
-    free(error);
-}
-
 static X509 *
 read_cert(const char *name)
 {
@@ -81,9 +65,9 @@ set_up(void **state)
     if (!mkdtemp(dir)) {
         return -1;
     }
-    succeeds(pki_init(dir));
-    succeeds(pki_issue(dir, PKI_CONTROLLER, "c1", 90));
-    succeeds(pki_issue(dir, PKI_AGENT, "h0", 90));
+    assert_no_error(pki_init(dir));
+    assert_no_error(pki_issue(dir, PKI_CONTROLLER, "c1", 90));
+    assert_no_error(pki_issue(dir, PKI_AGENT, "h0", 90));
     return 0;
 }
 
@@ -181,8 +165,8 @@ issuing_again_replaces_the_certificate(void **state)
     struct pki_entry *entries;
     size_t n;
 
-    succeeds(pki_init(dir));
-    succeeds(pki_issue(dir, PKI_AGENT, "h0", 2));
+    assert_no_error(pki_init(dir));
+    assert_no_error(pki_issue(dir, PKI_AGENT, "h0", 2));
     new = read_cert("agents/h0/identity.pem");
     assert_int_not_equal(X509_cmp(old, new), 0);
     assert_true(accepts("controllers/c1/agents-ca.pem",
@@ -190,7 +174,7 @@ issuing_again_replaces_the_certificate(void **state)
     X509_free(old);
     X509_free(new);
 
-    succeeds(pki_list(dir, &entries, &n));
+    assert_no_error(pki_list(dir, &entries, &n));
     assert_int_equal(n, 2);
     assert_int_equal(entries[1].role, PKI_AGENT);
     assert_string_equal(entries[1].name, "h0");
@@ -204,9 +188,9 @@ names_are_checked(void **state)
     static const char *const bad[] = { "", "..", "a/b", "a b", "ü" };
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        fails_with(pki_issue(dir, PKI_AGENT, bad[i], 1), "is not a name");
+        assert_says(pki_issue(dir, PKI_AGENT, bad[i], 1), "is not a name");
     }
-    fails_with(pki_issue("/nonexistent", PKI_AGENT, "h0", 1),
+    assert_says(pki_issue("/nonexistent", PKI_AGENT, "h0", 1),
                "controllers-ca.pem: ");
 }
 
