@@ -28,10 +28,12 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
 #define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
-#define FEW_JOBS 50             /* Up to here, bins are requested each time, so
-                                 * that iterations are counted early. */
-#define SELDOM 4                /* With more jobs, each so many times: the shim
-                                 * keeps a little more than a second. */
+#define FEW_JOBS                                       \
+    50 /* Up to here, bins are requested each time, so \
+        * that iterations are counted early. */
+#define SELDOM                                        \
+    4 /* With more jobs, each so many times: the shim \
+       * keeps a little more than a second. */
 #define RESYNC_MS 1000          /* From a refused change to new lists. */
 #define RX_TIMEOUT_MS 3000      /* Without a message the shim counts as
                                  * dead. */

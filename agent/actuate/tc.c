@@ -121,8 +121,8 @@ tc_set(struct tc *tc, long long until, uint32_t min_share,
 
     memset(&plan, 0, sizeof plan);
     plan.ordered = until > time_msec();
-    plan.min_share = (min_share == SHIM_MIN_SHARE_DEFAULT ? DEFAULT_MIN_SHARE
-                                                          : min_share);
+    plan.min_share =
+        (min_share == SHIM_MIN_SHARE_DEFAULT ? DEFAULT_MIN_SHARE : min_share);
     memcpy(plan.dscps, dscps, sizeof plan.dscps);
     if (!tc->has_plan || memcmp(&plan, &tc->plan, sizeof plan)) {
         memcpy(&tc->plan, &plan, sizeof plan);

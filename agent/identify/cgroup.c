@@ -148,7 +148,7 @@ remove_at(int parent, const char *name, int depth, int *left)
     DIR *dir = open_dir_at(parent, name);
     const struct dirent *entry;
 
-    while (dir && depth < MAX_DEPTH && *left > 0 && (entry = readdir(dir))) {
+    while (dir && depth < MAX_DEPTH && 0 < *left && (entry = readdir(dir))) {
         if (is_dir(dir, entry)) {
             --*left;
             remove_at(dirfd(dir), entry->d_name, depth + 1, left);

@@ -22,9 +22,9 @@ struct registry;
 
 /* What is known of a process; all 0 at first, and to look again. */
 struct process_look {
-    uint64_t born;              /* As in struct process. */
-    bool settled;               /* It was old enough when its environment was
-                                 * read, which is final then. */
+    uint64_t born; /* As in struct process. */
+    bool settled;  /* It was old enough when its environment was
+                    * read, which is final then. */
 };
 
 /* Looks at a process.  Returns true if it belongs to a job; otherwise that can

@@ -124,7 +124,8 @@ find_cgroup(const struct registry *r, uint64_t id)
 {
     struct job *job;
 
-    HMAP_FOR_EACH_WITH_HASH (job, cgroup_node, hash_uint64(id), &r->cgroups) {
+    HMAP_FOR_EACH_WITH_HASH(job, cgroup_node, hash_uint64(id), &r->cgroups)
+    {
         if (job->cgroup == id) {
             return job;
         }

@@ -61,8 +61,8 @@ struct waiting;
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
     char *name;                 /* "COJOB/JOB". */
-    struct hmap_node cgroup_node;       /* In 'cgroups', by 'cgroup', unless
-                                         * that is 0. */
+    struct hmap_node cgroup_node; /* In 'cgroups', by 'cgroup', unless
+                                   * that is 0. */
     uint64_t cgroup;            /* Inode of its directory in the tree, 0 if
                                  * the job is known by claims only. */
     bool seen;                  /* Found in the current scan of the tree. */

@@ -93,7 +93,8 @@ check_claims(struct tracker *t)
 {
     struct claim *claim;
 
-    HMAP_FOR_EACH_SAFE (claim, node, &t->registry.claims) {
+    HMAP_FOR_EACH_SAFE(claim, node, &t->registry.claims)
+    {
         if (!claim_holds(claim)) {
             registry_drop_claim(&t->registry, claim);
         }

@@ -50,65 +50,75 @@
 #define PAUSES_MAX 128
 
 struct pause {
-    uint64_t at;                /* Position: bytes before it. */
-    uint32_t length;            /* Length in bins, 2 or more. */
+    uint64_t at;     /* Position: bytes before it. */
+    uint32_t length; /* Length in bins, 2 or more. */
 };
 
 struct pauses {
-    uint64_t bytes;             /* All bytes of the job. */
-    double busy;                /* Mean of the bins that are not silent,
-                                 * bytes. */
-    uint32_t silent;            /* Length of the current pause, bins. */
-    uint64_t silent_at;         /* Position of the current pause. */
+    uint64_t bytes;     /* All bytes of the job. */
+    double busy;        /* Mean of the bins that are not silent,
+                         * bytes. */
+    uint32_t silent;    /* Length of the current pause, bins. */
+    uint64_t silent_at; /* Position of the current pause. */
 
-    struct pause pauses[PAUSES_MAX];    /* By position.  If the array is
-                                         * full, the shortest pause is
-                                         * dropped, but none of the latest. */
+    struct pause pauses[PAUSES_MAX]; /* By position.  If the array is
+                                      * full, the shortest pause is
+                                      * dropped, but none of the latest. */
     size_t n;
-    unsigned int n_new;         /* New pauses since the last search. */
+    unsigned int n_new; /* New pauses since the last search. */
 
-    double period;              /* Bytes of a period, 0 if unknown. */
-    double score;               /* Similarity of what follows a period, by
-                                 * the last search, 0 to 1. */
-    double proved;              /* Highest score since the period was
-                                 * accepted. */
-    int parts;                  /* Iterations per period. */
-    double phase;               /* Bytes before the first iteration. */
-    uint64_t base_at;           /* If the iterations have changed: position
-                                 * from which they are counted. */
-    double base_count;          /* Number of iterations before that
-                                 * position. */
+    double period;     /* Bytes of a period, 0 if unknown. */
+    double score;      /* Similarity of what follows a period, by
+                        * the last search, 0 to 1. */
+    double proved;     /* Highest score since the period was
+                        * accepted. */
+    int parts;         /* Iterations per period. */
+    double phase;      /* Bytes before the first iteration. */
+    uint64_t base_at;  /* If the iterations have changed: position
+                        * from which they are counted. */
+    double base_count; /* Number of iterations before that
+                        * position. */
 };
 
-#define MIN_LENGTH 2            /* Bins; a shorter silence is no pause. */
-#define NOISE 16                /* A bin below 1/NOISE of the mean is
-                                 * silent. */
-#define MEMORY 64               /* Bins in that mean. */
-#define KEEP 16                 /* Latest pauses that are never dropped. */
-#define MIN_PERIOD 32768        /* Bytes; a shorter period would be a few
-                                 * frames. */
-#define NEAR 256                /* Positions within 1/NEAR of a period count
-                                 * as equal. */
-#define BESIDE 4                /* Factor of NEAR for the distance at which
-                                 * chance is measured. */
-#define FOLDS 32                /* Parts of a folded period. */
-#define REACH 24                /* Pauses that a period may contain at most. */
-#define MAX_CANDIDATES 64       /* Candidate periods. */
-#define MIN_PAIRS 3             /* Pauses that a period must explain. */
-#define OUTLIERS 16             /* One pause in so many may be longer than
-                                 * what a period explains. */
-#define BELIEVED 0.55           /* Score from which a period is accepted. */
-#define NEARLY 0.8              /* Part of the best score that counts as
-                                 * equally good. */
-#define LATEST 4                /* The last 1/LATEST of the pauses are
-                                 * searched separately. */
-#define STAYS 2                 /* Factor by which the score of another
-                                 * period must be higher to replace the
-                                 * current one. */
-#define ALIKE 0.7               /* Part of the longest length that counts as
-                                 * equally long. */
-#define HARMONICS 8             /* Multiples or fractions of a period that
-                                 * may be mistaken for it. */
+#define MIN_LENGTH 2 /* Bins; a shorter silence is no pause. */
+#define NOISE                                           \
+    16            /* A bin below 1/NOISE of the mean is \
+                   * silent. */
+#define MEMORY 64 /* Bins in that mean. */
+#define KEEP 16   /* Latest pauses that are never dropped. */
+#define MIN_PERIOD                                  \
+    32768 /* Bytes; a shorter period would be a few \
+           * frames. */
+#define NEAR                                         \
+    256 /* Positions within 1/NEAR of a period count \
+         * as equal. */
+#define BESIDE                                                        \
+    4                     /* Factor of NEAR for the distance at which \
+                           * chance is measured. */
+#define FOLDS 32          /* Parts of a folded period. */
+#define REACH 24          /* Pauses that a period may contain at most. */
+#define MAX_CANDIDATES 64 /* Candidate periods. */
+#define MIN_PAIRS 3       /* Pauses that a period must explain. */
+#define OUTLIERS                                                 \
+    16                /* One pause in so many may be longer than \
+                       * what a period explains. */
+#define BELIEVED 0.55 /* Score from which a period is accepted. */
+#define NEARLY                                   \
+    0.8 /* Part of the best score that counts as \
+         * equally good. */
+#define LATEST                               \
+    4 /* The last 1/LATEST of the pauses are \
+       * searched separately. */
+#define STAYS                                 \
+    2 /* Factor by which the score of another \
+       * period must be higher to replace the \
+       * current one. */
+#define ALIKE                                        \
+    0.7 /* Part of the longest length that counts as \
+         * equally long. */
+#define HARMONICS                                \
+    8 /* Multiples or fractions of a period that \
+       * may be mistaken for it. */
 
 /* A range of pauses, and the length up to which one counts. */
 struct view {
@@ -119,11 +129,11 @@ struct view {
 
 /* Result of testing a period. */
 struct verdict {
-    double score;               /* 0 to 1. */
-    double period;              /* The period, refined by all pauses that it
-                                 * explains. */
-    size_t n;                   /* Pauses that are followed by a similar
-                                 * one. */
+    double score;  /* 0 to 1. */
+    double period; /* The period, refined by all pauses that it
+                    * explains. */
+    size_t n;      /* Pauses that are followed by a similar
+                    * one. */
 };
 
 /* Candidate period and its evidence. */
@@ -290,7 +300,8 @@ judge(const struct view *w, double period)
     struct verdict v = judge_at(w, period);
     double beside = v.period * BESIDE / NEAR;
     double chance = (judge_at(w, v.period - beside).score
-                     + judge_at(w, v.period + beside).score) / 2;
+                     + judge_at(w, v.period + beside).score)
+                    / 2;
 
     v.score = chance < 1 ? fmax(0, (v.score - chance) / (1 - chance)) : 0;
     return v;
@@ -326,8 +337,8 @@ join(struct candidate *c, size_t n)
         if (last && c[i].period - last->period < last->period / NEAR) {
             double weight = last->weight + c[i].weight;
 
-            last->period += (c[i].period - last->period) * c[i].weight
-                            / weight;
+            last->period +=
+                (c[i].period - last->period) * c[i].weight / weight;
             last->weight = weight;
         } else {
             c[n_joined++] = c[i];
@@ -342,8 +353,8 @@ join(struct candidate *c, size_t n)
 static size_t
 find_candidates(const struct view *w, struct candidate *c)
 {
-    double most = (double) (w->pauses[w->n - 1].at - w->pauses[0].at)
-                  / MIN_PAIRS;
+    double most =
+        (double) (w->pauses[w->n - 1].at - w->pauses[0].at) / MIN_PAIRS;
     size_t n = 0;
 
     for (size_t i = 0; i < w->n; i++) {
@@ -358,8 +369,9 @@ find_candidates(const struct view *w, struct candidate *c)
 
             if (b >= w->max / 2 && distance >= MIN_PERIOD
                 && distance <= most) {
-                c[n++] = (struct candidate) {
-                    .period = distance, .weight = fmin(a, b) * fmin(a, b),
+                c[n++] = (struct candidate){
+                    .period = distance,
+                    .weight = fmin(a, b) * fmin(a, b),
                 };
             }
         }
@@ -433,10 +445,10 @@ find_origin(const struct view *w, double period)
     double most = 0;
 
     for (size_t i = 0; i < w->n; i++) {
-        size_t j = find_near(w, i, w->pauses[i].at + period, period / NEAR,
-                             &from);
-        double length = (j == SIZE_MAX ? 0
-                         : fmin(length_of(w, i), length_of(w, j)));
+        size_t j =
+            find_near(w, i, w->pauses[i].at + period, period / NEAR, &from);
+        double length =
+            (j == SIZE_MAX ? 0 : fmin(length_of(w, i), length_of(w, j)));
 
         if (length * ALIKE > most) {
             most = length;
@@ -495,8 +507,8 @@ pauses_look(struct pauses *p)
             p->score = n == p->n ? old.score : fmax(p->score, old.score);
             p->proved = fmax(p->proved, p->score);
             if (old.score >= BELIEVED) {
-                p->parts = count_parts(&w, p->period,
-                                       find_origin(&w, p->period));
+                p->parts =
+                    count_parts(&w, p->period, find_origin(&w, p->period));
             }
         }
         if (v.score > old.score * STAYS

@@ -143,8 +143,8 @@ log_job_uninit(struct log_job *lj)
  * the directories in which a matching file or directory could appear. */
 struct look {
     struct log_job *log;
-    int budget;                 /* Directory entries that may still be
-                                 * read. */
+    int budget; /* Directory entries that may still be
+                 * read. */
     size_t n;
     struct log_file *files[LOG_MAX_FILES];      /* By time of modification,
                                                  * the latest last. */
@@ -224,8 +224,8 @@ take_file(struct look *look, int dirfd, const char *name)
     if (fstatat(dirfd, name, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode)) {
         return;
     }
-    fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
-                             | O_CLOEXEC);
+    fd = openat(dirfd, name,
+                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) {
         count_refusal(look);
     } else if (!fstat(fd, &s) && S_ISREG(s.st_mode)) {

@@ -30,8 +30,9 @@
  * disconnected host has only that finding, because its facts are old. */
 
 struct cluster_replies {
-    const struct json *status, *hosts, *facts, *switches;       /* Of
-                                 * "controller/NAME". */
+    const struct json *status, *hosts, *facts,
+        *switches; /* Of
+                    * "controller/NAME". */
 };
 
 #define DAY 86400
@@ -46,10 +47,12 @@ struct cluster_replies {
 #define CLOCK_WARNING_MS 1000
 #define CLOCK_ERROR_MS 300000
 
-#define RESTART_SHIM "on the host: journalctl -u stagecoach-shim; " \
-                     "systemctl restart stagecoach-shim"
-#define SHIM_OPTIONS "OPTIONS in /etc/default/stagecoach-shim, then " \
-                     "systemctl reload stagecoach-shim"
+#define RESTART_SHIM                               \
+    "on the host: journalctl -u stagecoach-shim; " \
+    "systemctl restart stagecoach-shim"
+#define SHIM_OPTIONS                                 \
+    "OPTIONS in /etc/default/stagecoach-shim, then " \
+    "systemctl reload stagecoach-shim"
 
 /* Prefix of the results of an agent's checks, see agent/host-facts.h. */
 #define CHECK "check_"
@@ -57,15 +60,15 @@ struct cluster_replies {
 /* A host with its facts. */
 struct view {
     const char *name;
-    const struct json *host;    /* Of "controller/hosts". */
-    const char *agent;          /* Its version, "-" if unknown. */
-    const struct json *health;  /* Of "controller/facts". */
+    const struct json *host;   /* Of "controller/hosts". */
+    const char *agent;         /* Its version, "-" if unknown. */
+    const struct json *health; /* Of "controller/facts". */
 };
 
 struct cluster {
-    struct view *views;         /* Of connected hosts. */
+    struct view *views; /* Of connected hosts. */
     size_t n;
-    const char *program;        /* Version of the controller. */
+    const char *program; /* Version of the controller. */
     struct findings *findings;
 };
 
@@ -95,10 +98,10 @@ check_certificate(struct findings *f, const char *place, const char *name,
         findings_add(f, FINDING_ERROR, place, remedy,
                      "the certificate of \"%s\" has expired", name);
     } else if (left < CERTIFICATE_WARNING) {
-        findings_add(f, left < CERTIFICATE_ERROR ? FINDING_ERROR
-                     : FINDING_WARNING, place, remedy,
-                     "the certificate of \"%s\" expires in %.0f days", name,
-                     floor(left / DAY));
+        findings_add(
+            f, left < CERTIFICATE_ERROR ? FINDING_ERROR : FINDING_WARNING,
+            place, remedy, "the certificate of \"%s\" expires in %.0f days",
+            name, floor(left / DAY));
     }
 }
 
@@ -212,8 +215,10 @@ check_clock(struct cluster *c, const struct view *v)
     double ms = member_number(v->host, "clock_ms");
 
     if (fabs(ms) >= CLOCK_WARNING_MS) {
-        findings_add(c->findings, fabs(ms) >= CLOCK_ERROR_MS ? FINDING_ERROR
-                     : FINDING_WARNING, v->name,
+        findings_add(c->findings,
+                     fabs(ms) >= CLOCK_ERROR_MS ? FINDING_ERROR
+                                                : FINDING_WARNING,
+                     v->name,
                      "on the host: systemctl enable --now chrony (or "
                      "systemd-timesyncd)",
                      "its clock is %.1f s %s the controller's",
@@ -223,18 +228,23 @@ check_clock(struct cluster *c, const struct view *v)
 
 /* Limits of kinds of ports and of drivers. */
 static const struct {
-    const char *name;           /* Beginning of "KIND:WHAT" or of a driver. */
+    const char *name; /* Beginning of "KIND:WHAT" or of a driver. */
     const char *what, *remedy;
 } limits[] = {
-    { "pci:", "its uplink has no kernel bypass: without a shim the host has "
-      "no network", "if that matters more than speed: leave the card to the "
+    { "pci:",
+      "its uplink has no kernel bypass: without a shim the host has "
+      "no network",
+      "if that matters more than speed: leave the card to the "
       "kernel, and use an af_packet or af_xdp port" },
-    { "net_e1000_em", "its card raises no receive interrupts: the shim "
-      "sleeps between polls", "--poll busy in " SHIM_OPTIONS },
-    { "af_xdp:", "an af_xdp port has an MTU of up to 2984", "af_packet or "
+    { "net_e1000_em",
+      "its card raises no receive interrupts: the shim "
+      "sleeps between polls",
+      "--poll busy in " SHIM_OPTIONS },
+    { "af_xdp:", "an af_xdp port has an MTU of up to 2984",
+      "af_packet or "
       "pci as the uplink, if the others use jumbo frames" },
-    { "pcap:", "a pcap port is for tests", "af_packet as the uplink in "
-      SHIM_OPTIONS },
+    { "pcap:", "a pcap port is for tests",
+      "af_packet as the uplink in " SHIM_OPTIONS },
 };
 
 static void
@@ -250,8 +260,8 @@ check_port(struct cluster *c, const struct view *v)
 
         if (!strncmp(uplink, limits[i].name, n)
             || !strncmp(fact(v, "shim_driver"), limits[i].name, n)) {
-            findings_add(c->findings, FINDING_NOTE, v->name,
-                         limits[i].remedy, "%s", limits[i].what);
+            findings_add(c->findings, FINDING_NOTE, v->name, limits[i].remedy,
+                         "%s", limits[i].what);
         }
     }
     if (uplink_mtu && uplink_mtu < mtu) {
@@ -267,7 +277,8 @@ check_port(struct cluster *c, const struct view *v)
                      "in the shim's network namespace: ethtool -K IFACE gro "
                      "off lro off",
                      "the kernel merges packets at the uplink (%s), and the "
-                     "shim must cut them", merges);
+                     "shim must cut them",
+                     merges);
     }
 }
 
@@ -377,7 +388,8 @@ add_disconnected(struct cluster *c, const struct json *host)
     if (shash_find(json_object(host), "silent_ms")) {
         findings_add(c->findings, FINDING_ERROR, name, remedy,
                      "its agent has disconnected, the last message is "
-                     "%.0f s old", member_number(host, "silent_ms") / 1000);
+                     "%.0f s old",
+                     member_number(host, "silent_ms") / 1000);
     } else {
         findings_add(c->findings, FINDING_ERROR, name, remedy,
                      "its agent has not connected since the controller "
@@ -400,7 +412,8 @@ check_majority(struct cluster *c, const char *name, const char *label,
             simap_increase(&counts, fact(&c->views[i], name), 1);
         }
     }
-    SIMAP_FOR_EACH (node, &counts) {
+    SIMAP_FOR_EACH(node, &counts)
+    {
         if (!most || node->data > most->data
             || (node->data == most->data
                 && strcmp(node->name, most->name) > 0)) {
@@ -490,7 +503,9 @@ check_hosts(struct cluster *c, const struct json *hosts,
     const struct json *list = member_array(hosts, "hosts");
     static struct shash no_members = SHASH_INITIALIZER(&no_members);
     static const struct json unknown = {
-        .type = JSON_OBJECT, .count = 1, .object = &no_members,
+        .type = JSON_OBJECT,
+        .count = 1,
+        .object = &no_members,
     };
     struct shash by_host;
 
@@ -506,8 +521,9 @@ check_hosts(struct cluster *c, const struct json *hosts,
             add_disconnected(c, host);
             continue;
         }
-        c->views[c->n] = (struct view) {
-            .name = name, .host = host,
+        c->views[c->n] = (struct view){
+            .name = name,
+            .host = host,
             .agent = member_string(found, "agent"),
             .health = member_object(found, "health"),
         };

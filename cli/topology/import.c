@@ -40,7 +40,8 @@ add_name(struct host_list *list, const char *name)
     }
     if (strlen(name) > HOST_LIST_MAX_NAME) {
         return message("a name is longer than %d characters, which are "
-                       "allowed", HOST_LIST_MAX_NAME);
+                       "allowed",
+                       HOST_LIST_MAX_NAME);
     }
     if (list->n == list->max) {
         return message("more than %zu names, as many are allowed", list->max);
@@ -89,7 +90,8 @@ expand(struct host_list *list, const char *prefix, const char *text)
 
         if (!open && strchr(name, ']')) {
             error = message("\"%.64s\" has \"]\" without \"[\", names such as "
-                            "node[01-16,20] are allowed", name);
+                            "node[01-16,20] are allowed",
+                            name);
         } else {
             error = add_name(list, name);
         }

@@ -43,11 +43,11 @@
  * Main thread only. */
 
 #define BIN_BYTES 1000
-#define N_BINS 4096             /* The last one has all longer queues. */
+#define N_BINS 4096 /* The last one has all longer queues. */
 
 struct queue_watch {
-    struct route_socket *rs;    /* NULL without netlink. */
-    uint64_t samples[N_BINS];   /* By backlog, rounded up to BIN_BYTES. */
+    struct route_socket *rs;  /* NULL without netlink. */
+    uint64_t samples[N_BINS]; /* By backlog, rounded up to BIN_BYTES. */
     uint64_t n;
 };
 
@@ -96,7 +96,8 @@ static int
 read_qdisc(const struct nlattr *attr, void *backlog)
 {
     return (mnl_attr_get_type(attr) == TCA_STATS2
-            ? mnl_attr_parse_nested(attr, read_backlog, backlog) : MNL_CB_OK);
+                ? mnl_attr_parse_nested(attr, read_backlog, backlog)
+                : MNL_CB_OK);
 }
 
 /* Adds a sample if the message is about the HTB of a port, whose backlog is

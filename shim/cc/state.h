@@ -32,7 +32,7 @@ struct cc_link {
 
 struct cc {
     struct cc_config config;
-    struct job_queues *jobs;    /* Of the config's queues. */
+    struct job_queues *jobs; /* Of the config's queues. */
     struct cc_flows *flows;
     struct remote_shims remotes;
     struct cc_law law;

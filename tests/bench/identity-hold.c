@@ -166,7 +166,8 @@ update(struct identity *id, int n)
         registry_see(&registry, name, UINT64_C(1) << 41 | i, 0, 0);
         free(name);
     }
-    actuator_run(actuator); /* Looks at the uplinks' queues for the first time. */
+    actuator_run(
+        actuator); /* Looks at the uplinks' queues for the first time. */
     n_calls = 0;
     began = time_usec();
     for (int i = 0; i < n; i++) {

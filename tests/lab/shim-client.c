@@ -104,8 +104,8 @@ main(int argc, char *argv[])
     } commands[] = {
         { "lease", 2, lease },      { "slot", 4, slot },
         { "slot", 5, ranked_slot }, { "clear", 1, clear },
-        { "guard", 1, guard },
-        { "stop", 0, stop },        { "leave", 0, leave },
+        { "guard", 1, guard },      { "stop", 0, stop },
+        { "leave", 0, leave },
     };
     struct shim_client *c;
     int error;

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+#define N_ELEMENTS(ARRAY) (sizeof(ARRAY) / sizeof *(ARRAY))
 
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
 
@@ -35,15 +35,15 @@
         free(text_);                          \
     } while (0)
 
-#define assert_says(TEXT, PART)                                          \
-    do {                                                                 \
-        char *text_ = (TEXT);                                            \
-                                                                         \
-        assert_non_null(text_);                                          \
-        if (!strstr(text_, (PART))) {                                    \
-            fail_msg("\"%s\" does not say \"%s\"", text_, (PART));       \
-        }                                                                \
-        free(text_);                                                     \
+#define assert_says(TEXT, PART)                                    \
+    do {                                                           \
+        char *text_ = (TEXT);                                      \
+                                                                   \
+        assert_non_null(text_);                                    \
+        if (!strstr(text_, (PART))) {                              \
+            fail_msg("\"%s\" does not say \"%s\"", text_, (PART)); \
+        }                                                          \
+        free(text_);                                               \
     } while (0)
 
 #define assert_no_error(ERROR)        \

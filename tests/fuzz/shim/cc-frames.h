@@ -3,8 +3,8 @@
 #ifndef FUZZ_CC_FRAMES_H
 #define FUZZ_CC_FRAMES_H 1
 
-/* Congestion control without the uplink's queues, which are replaced here, with
- * arbitrary frames. */
+/* Congestion control without the uplink's queues, which are replaced here,
+ * with arbitrary frames. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -125,7 +125,10 @@ static inline struct cc *
 create_cc(const struct job_slots *slots)
 {
     struct cc_config config = {
-        .slots = slots, .downlink_bps = LINK, .seed = 1, .mtu = 1500,
+        .slots = slots,
+        .downlink_bps = LINK,
+        .seed = 1,
+        .mtu = 1500,
         .max_flows = 8,
         .control_ports = { 7000 },
         .send = send_message,

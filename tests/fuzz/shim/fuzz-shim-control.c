@@ -92,10 +92,16 @@ take_over(void *aux, uint32_t step, struct shim_state *state)
 }
 
 static struct server_config config = {
-    .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
+    .boot_id = 7,
+    .mtu = 9000,
+    .get_stats = get_stats,
+    .get_rate = get_rate,
     .set_min_share = set_min_share,
-    .set_congestion = set_congestion, .now = get_now,
-    .get_ports = get_ports, .get_about = get_about, .take_over = take_over,
+    .set_congestion = set_congestion,
+    .now = get_now,
+    .get_ports = get_ports,
+    .get_about = get_about,
+    .take_over = take_over,
     .get_connections = get_connections,
 };
 

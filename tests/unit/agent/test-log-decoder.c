@@ -197,7 +197,7 @@ specifications_are_read_or_refused(void **state OVS_UNUSED)
 static void
 paths_have_the_names_of_jobs(void **state OVS_UNUSED)
 {
-    char *path, *text;
+    char *text;
 
     assert_null(log_spec_parse("--log", "csv:/a,b/%c/100%%%j,stage=rung,"
                                "iteration=x=y,z", &log_feed_spec));

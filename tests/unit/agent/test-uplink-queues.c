@@ -24,7 +24,12 @@
 enum { FOUR = 0x87, ALL = 0xff };
 
 #define ROW(MAKE, IFACE, EVERYWHERE, LEVELS, ...) \
-    { MAKE, IFACE, EVERYWHERE, LEVELS, { __VA_ARGS__ } }
+    {                                             \
+        MAKE, IFACE, EVERYWHERE, LEVELS,          \
+        {                                         \
+            __VA_ARGS__                           \
+        }                                         \
+    }
 
 /* Commands that make the queues of the interface "q0", or of 'iface'.  A case
  * is left out if they fail and it is not 'everywhere'. */

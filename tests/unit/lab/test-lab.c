@@ -235,8 +235,8 @@ static void
 links_have_names(void **state OVS_UNUSED)
 {
     static const char *const bad[] = {
-        "", "leaf0", "leaf0-spine", "leaf0-spine1x", "h", "h1x",
-        "spine0-leaf1",
+        "",  "leaf0", "leaf0-spine",  "leaf0-spine1x",
+        "h", "h1x",   "spine0-leaf1",
     };
 
     assert_is(leaf_spine_parse_link("leaf1-spine0"), "l1s0");

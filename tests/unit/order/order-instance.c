@@ -183,7 +183,7 @@ instance_cost(const struct order_problem *op, const int *order)
     for (size_t i = 0; i < op->n_stages; i++) {
         for (int p = 0; p < op->n_ports; p++) {
             end[i] = fmax(end[i], op->stages[i].release
-                          + instance_demand(&op->stages[i], p));
+                                      + instance_demand(&op->stages[i], p));
         }
     }
     for (int p = 0; p < op->n_ports; p++) {
@@ -310,8 +310,7 @@ instance_permute(int n_stages, int n_ports, const double *seconds,
 }
 
 bool
-instance_share_a_port(const struct order_stage *a,
-                      const struct order_stage *b)
+instance_share_a_port(const struct order_stage *a, const struct order_stage *b)
 {
     for (size_t i = 0; i < a->n_demands; i++) {
         for (size_t j = 0; j < b->n_demands; j++) {

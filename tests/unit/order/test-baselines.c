@@ -242,33 +242,6 @@ every_order_breaks_ties_by_id(void **state)
     }
 }
 
-/* With a release that does not matter, its own loop is the permutation. */
-static void
-sincronia_with_releases_is_the_permutation(void **state)
-{
-    const struct instance_shape shape = { 7, 4, true, false, false };
-    uint64_t seed = 3;
-
-    for (int i = 0; i < 200; i++) {
-        struct order_problem *op = instance_create(&seed, &shape);
-        int plain[INSTANCE_MAX_STAGES];
-        struct order_result result;
-
-        order_result_init(&result);
-        for (size_t s = 0; s < op->n_stages; s++) {
-            order_problem_add_demand(op, s, 0, 0.1);
-        }
-        permute(op, 0, plain);
-        order_problem_set_release(op, 0, 1e-9, 0);
-        compute(ORDER_SINCRONIA, op, &result);
-        for (size_t k = 0; k < op->n_stages; k++) {
-            assert_int_equal(result.order[k], plain[k]);
-        }
-        order_result_uninit(&result);
-        order_problem_destroy(op);
-    }
-}
-
 /* The problem of each test that follows, and its order. */
 static struct order_problem *op;
 static struct order_result result;

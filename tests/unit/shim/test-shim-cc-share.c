@@ -224,8 +224,8 @@ main(void)
         WORLD_TEST(acks_are_paced_if_the_smallest_window_is_too_large),
         WORLD_TEST(rank_decides_while_the_lease_holds),
         cmocka_unit_test_setup_teardown(
-            where_the_switch_orders_all_may_use_the_link,
-            world_set_up_strict, world_tear_down),
+            where_the_switch_orders_all_may_use_the_link, world_set_up_strict,
+            world_tear_down),
         WORLD_TEST(unused_bandwidth_goes_to_other_flows),
         WORLD_TEST(slow_flows_keep_their_shares),
         WORLD_TEST(the_end_of_a_burst_is_detected_at_once),

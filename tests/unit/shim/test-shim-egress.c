@@ -329,7 +329,8 @@ many_slow_flows_do_not_meet_in_pairs(void **state)
         set_up(&f, UINT64_C(100000000));
         v = verdict_of(&f, 3);
         v.queue = egress_flow_queue(f.e, 3);
-        rank_queues_flow_rate(egress_queues(f.e), f.now, v.queue, paces[i].bps);
+        rank_queues_flow_rate(egress_queues(f.e), f.now, v.queue,
+                              paces[i].bps);
         for (int k = 0; k < 4; k++) {
             egress_push(f.e, frame_of(&f, 3, FULL), &v);
         }
@@ -567,7 +568,8 @@ every_frame_is_sent_or_counted_as_dropped(void **state)
         f.port.limit = round & 4 ? LIMIT : FULL;
         for (int i = 4; round & 8 && i < N_SLOTS; i += 3) {
             queues[i] = egress_flow_queue(f.e, i);
-            rank_queues_flow_rate(egress_queues(f.e), f.now, queues[i], rate / i);
+            rank_queues_flow_rate(egress_queues(f.e), f.now, queues[i],
+                                  rate / i);
         }
         for (int i = 0; i < 3000; i++) {
             f.now += random() % 3000;

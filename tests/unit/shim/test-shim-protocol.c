@@ -97,11 +97,15 @@ static int
 set_up(void **state)
 {
     struct server_config config = {
-        .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
+        .boot_id = 7,
+        .mtu = 9000,
+        .get_stats = get_stats,
         .get_rate = get_rate,
         .set_min_share = set_min_share,
         .set_congestion = set_congestion,
-        .now = get_now, .get_ports = get_ports, .get_about = get_about,
+        .now = get_now,
+        .get_ports = get_ports,
+        .get_about = get_about,
         .take_over = be_taken_over,
         .get_connections = get_connections,
     };

@@ -131,9 +131,11 @@ each_level_gets_its_configured_minimum_share(void **state)
         uint32_t share;         /* Millionths. */
         uint64_t low, rest;     /* Permille. */
     } cases[] = {
-        { 0, 0, 1000 }, { 20000, 20, 960 }, { 200000, 200, 600 },
-        { 500000, 333, 333 },   /* More than there is: equal shares. */
-        { SHIM_MIN_SHARE_DEFAULT, 24, 952 },    /* Also if not set. */
+        { 0, 0, 1000 },
+        { 20000, 20, 960 },
+        { 200000, 200, 600 },
+        { 500000, 333, 333 }, /* More than there is: equal shares. */
+        { SHIM_MIN_SHARE_DEFAULT, 24, 952 }, /* Also if not set. */
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

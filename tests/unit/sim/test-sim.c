@@ -36,7 +36,7 @@ add_flow(struct workload *w, double arrival, int src, int dst, double bytes)
     workload_add_rung(w, cojob, 1, 1);
 }
 
-static struct sim_result r;     /* Of the last run. */
+static struct sim_result r; /* Of the last run. */
 
 static void
 run(const struct workload *w, const struct sim_options *options)
@@ -195,7 +195,8 @@ check_aging(double aging_s, double aging_slowdown)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
     struct sim_options options = {
-        .order = ORDER_OPTIONS_INIT(ORDER_STAGE), .aging_s = aging_s,
+        .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+        .aging_s = aging_s,
         .aging_slowdown = aging_slowdown,
     };
 
@@ -325,7 +326,8 @@ orders_iterations_by_what_their_search_needs(void **state)
                                              sim_fabric_create(2, 100));
         struct sim_options options = {
             .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
-            .late_s = cases[i].late_s, .present_only = cases[i].present_only,
+            .late_s = cases[i].late_s,
+            .present_only = cases[i].present_only,
         };
 
         add_search(w, 100, 10, 0);
@@ -479,8 +481,9 @@ add_random_cojob(struct workload *w, uint64_t *seed, double *bytes)
         for (int i = 0; i < n_transfers; i++) {
             int src = next_random(seed, n_hosts);
             int dst = next_random(seed, n_hosts);
-            double size = next_random(seed, 2) ? next_random(seed, 1000)
-                          : pow(10, next_random(seed, 7) - 2);
+            double size = next_random(seed, 2)
+                              ? next_random(seed, 1000)
+                              : pow(10, next_random(seed, 7) - 2);
 
             workload_add_transfer(job, src, dst, size, next_random(seed, 3),
                                   next_random(seed, 3));
@@ -508,9 +511,11 @@ delivers_every_byte_and_overloads_no_port(void **state)
         for (int order = 0; order_names[order]; order++) {
             struct meter meter = { .fabric = w->fabric };
             struct sim_options options = {
-                .order = ORDER_OPTIONS_INIT(order), .aging_s = round,
+                .order = ORDER_OPTIONS_INIT(order),
+                .aging_s = round,
                 .service = round % 2 ? SIM_SERVICE_EXACT : SIM_SERVICE_LEVELS,
-                .observe = measure, .aux = &meter,
+                .observe = measure,
+                .aux = &meter,
             };
 
             options.order.n_levels = 1 + round % 6;
@@ -588,7 +593,8 @@ late_orders_see_no_exchanges(void **state)
     struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
     struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
     struct sim_options options = {
-        .order = ORDER_OPTIONS_INIT(ORDER_TCF), .late_s = 0.01,
+        .order = ORDER_OPTIONS_INIT(ORDER_TCF),
+        .late_s = 0.01,
     };
 
     workload_add_transfer(workload_add_job(cojob, "a", 1), 0, 1, 300, 0, 0);
@@ -710,7 +716,8 @@ headers_take_their_part(void **state)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
     struct sim_options options = {
-        .order = ORDER_OPTIONS_INIT(ORDER_STAGE), .efficiency = 0.8,
+        .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+        .efficiency = 0.8,
         .service = SIM_SERVICE_EXACT,
     };
 

@@ -75,30 +75,29 @@ each_kind_of_edit_is_written_or_refused(void **state)
     test_server_start(f);
     ic = intent_client_create(f->remote, 5000);
     assert_says(intent_client_write(ic, &stage_begin, &result),
-                 "cojob \"asha\": unknown, it has not begun");
+                "cojob \"asha\": unknown, it has not begun");
     assert_int_equal(result, INTENT_REFUSED);
     for (size_t i = 0; i < ARRAY_SIZE(edits); i++) {
         assert_null(intent_client_write(ic, edits[i], NULL));
     }
-    assert_says(intent_client_write(ic, &job_begin, NULL),
-                 "it has not begun");
+    assert_says(intent_client_write(ic, &job_begin, NULL), "it has not begun");
     assert_says(intent_client_write(ic,
-                                     &(struct intent_edit){
-                                         .kind = INTENT_JOB_END,
-                                         .cojob = "asha",
-                                         .job = "c",
-                                         .outcome = "done",
-                                     },
-                                     NULL),
-                 "job \"c\" is unknown");
+                                    &(struct intent_edit){
+                                        .kind = INTENT_JOB_END,
+                                        .cojob = "asha",
+                                        .job = "c",
+                                        .outcome = "done",
+                                    },
+                                    NULL),
+                "job \"c\" is unknown");
     assert_says(intent_client_write(ic,
-                                     &(struct intent_edit){
-                                         .kind = INTENT_COJOB_BEGIN,
-                                         .cojob = "a/b",
-                                         .weight = 1,
-                                     },
-                                     &result),
-                 "not a name");
+                                    &(struct intent_edit){
+                                        .kind = INTENT_COJOB_BEGIN,
+                                        .cojob = "a/b",
+                                        .weight = 1,
+                                    },
+                                    &result),
+                "not a name");
     assert_int_equal(result, INTENT_INVALID);
     intent_client_destroy(ic);
 }
@@ -146,7 +145,7 @@ a_cojob_belongs_to_the_user_that_began_it(void **state)
     assert_true(is_owner(f, "ann", 1000));
     anns.uid = 1001;
     assert_says(intent_client_write(ic, &anns, NULL),
-                 "cojob \"asha\": belongs to user 1000");
+                "cojob \"asha\": belongs to user 1000");
     assert_null(intent_client_write(ic, &cojob_end, NULL));
     assert_null(intent_client_write(ic, &anns, NULL));
     assert_true(is_owner(f, "ann", 1001));
@@ -162,7 +161,7 @@ a_client_without_database_gives_up_in_time(void **state)
     enum intent_result result;
 
     assert_says(intent_client_write(ic, &cojob_begin, &result),
-                 "the intent database did not answer within 50 ms");
+                "the intent database did not answer within 50 ms");
     assert_int_equal(result, INTENT_TIMED_OUT);
     assert_says(intent_client_write(ic, &cojob_begin, NULL), f->remote);
     intent_client_destroy(ic);

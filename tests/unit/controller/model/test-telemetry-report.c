@@ -129,10 +129,10 @@ lets_members_of_later_versions_pass(void **state OVS_UNUSED)
 }
 
 /* A message of one job, whose REST comes before its bytes. */
-#define JOB(NAME, TX, REST)                                         \
-    MESSAGE("h0", "{}",                                             \
+#define JOB(NAME, TX, REST)                                          \
+    MESSAGE("h0", "{}",                                              \
             "[{" REST "\"job\": \"" NAME "\", \"tx_bytes\": " TX "," \
-            " \"rx_bytes\": 1}]",                                   \
+            " \"rx_bytes\": 1}]",                                    \
             BYTES)
 
 /* Each row is one thing that a broken or hostile agent may say, and a part of
@@ -173,8 +173,9 @@ static const struct {
     { MESSAGE("h0", "{}", "[1]", BYTES), "" },
     { JOB("a", "1", ""), "COJOB/JOB" },
     { JOB("a/b/c", "1", ""), "COJOB/JOB" },
-    { JOB("a/b", "1", "\"sent_to\": [{\"remote\": \"h1\","
-                       " \"bytes\": 1}], "),
+    { JOB("a/b", "1",
+          "\"sent_to\": [{\"remote\": \"h1\","
+          " \"bytes\": 1}], "),
       "'remote' is not an IP address" },
     { JOB("a/b", "-1", ""), "'tx_bytes' is negative" },
     { JOB("a/b", "1", "\"iteration\": -5, "), "'iteration' is negative" },

@@ -191,7 +191,7 @@ names_are_checked(void **state)
         assert_says(pki_issue(dir, PKI_AGENT, bad[i], 1), "is not a name");
     }
     assert_says(pki_issue("/nonexistent", PKI_AGENT, "h0", 1),
-               "controllers-ca.pem: ");
+                "controllers-ca.pem: ");
 }
 
 int

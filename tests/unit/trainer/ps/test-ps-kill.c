@@ -14,61 +14,27 @@
 #include "tests/unit/trainer/ps/ps-jobs.h"
 #include "tests/unit/unit-test.h"
 
-/* Another worker, which goes wherever the job goes, to iteration 60. */
-static pid_t
-start_worker(const struct server servers[2], int rank)
-{
-    pid_t pid = start_process();
-
-    if (!pid) {
-        static float weights[N], ones[N];
-        struct ps_client *client;
-        uint64_t iteration;
-        double loss = 0.5;
-        char *error;
-        bool ok;
-
-        for (int i = 0; i < N; i++) {
-            ones[i] = 1;
-        }
-        my_rank = rank;
-        ok = !try_training(servers, 2, 10000000, 2000000, &client)
-             && ps_client_begin(client, weights, &iteration, &error) == PS_OK;
-        while (ok && iteration < 60) {
-            ok = ps_client_exchange(client, &iteration, ones, 1, &loss,
-                                    weights, &error) == PS_OK
-                 && weights[0] == iteration && weights[N - 1] == iteration;
-        }
-        ps_client_destroy(client);
-        _exit(!ok);
-    }
-    return pid;
-}
-
-/* One of two servers is killed; the other goes back with it, and all
- * workers. */
+/* One of two servers is killed; the other goes back with it, and the worker.
+ * Several workers under each scheme are those of test-ps-resume.c. */
 static void
-kill_servers_of(int n)
+a_killed_server_resumes_from_its_checkpoint(void **state)
 {
     struct folder folder = make_folder();
     struct ps_server_config config = {
-        .n_workers = n, .reconnect_timeout_us = 10000000,
+        .n_workers = 1,
+        .reconnect_timeout_us = 10000000,
         .checkpoint = folder.path,
-        .checkpoint_every = 10, .resume = true,
+        .checkpoint_every = 10,
+        .resume = true,
     };
     struct server servers[2] = {
         start_server(config), start_server(config),
     };
     static float weights[N];
     struct ps_client *client;
-    pid_t workers[4];
     uint64_t iteration;
     char *error;
 
-    n_workers = n;
-    for (int i = 1; i < n; i++) {
-        workers[i] = start_worker(servers, i);
-    }
     client = connect_training(servers, 2, 2000000);
     memset(weights, 0, sizeof weights);
     assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
@@ -89,27 +55,11 @@ kill_servers_of(int n)
     while (iteration < 60) {
         step(client, &iteration, weights);
     }
-    for (int i = 1; i < n; i++) {
-        assert_int_equal(await_end(workers[i]), 0);
-    }
     ps_client_destroy(client);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(await_end(servers[i].pid), 0);
         assert_int_equal(remove_folder(&folder, i), 2);
     }
-    n_workers = 1;
-}
-
-static void
-a_killed_server_resumes_from_its_checkpoint(void **state)
-{
-    kill_servers_of(1);
-}
-
-static void
-all_workers_go_back_with_a_killed_server(void **state)
-{
-    kill_servers_of(3);
 }
 
 /* With checkpoints a worker that was killed and started again takes the job
@@ -242,7 +192,6 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_server_resumes_from_its_checkpoint),
-        cmocka_unit_test(all_workers_go_back_with_a_killed_server),
         cmocka_unit_test(a_killed_worker_may_come_back),
         cmocka_unit_test(a_damaged_checkpoint_is_replaced_by_the_one_before),
     };

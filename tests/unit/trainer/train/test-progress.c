@@ -87,8 +87,8 @@ bars_fit_into_the_terminal(void **state)
         char *bar = progress_bar(&p, i ? 40 : 73);
 
         assert_is(bar, i ? "100/200  25 it/s  1200 samples/s  ETA 0:"
-                       : "[===========>          ]  50%  100/200  "
-                       "25 it/s  1200 samples/s  ETA 0:04");
+                         : "[===========>          ]  50%  100/200  "
+                           "25 it/s  1200 samples/s  ETA 0:04");
     }
 }
 
