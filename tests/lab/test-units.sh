@@ -62,6 +62,8 @@ are_up() {
     done
 }
 shim_options --host-port af_packet:hostside --uplink af_packet:uplink
+echo 'OPTIONS="--actuator shim --uplink eth0"' |
+    h0 tee /etc/default/stagecoach-agent >/dev/null
 h0 systemctl enable --now stagecoach-shim stagecoach-agent stagecoach-controller
 await "all units are up" are_up
 user_of() {
@@ -81,13 +83,10 @@ is_ordered() { h0 stagecoach hosts | grep -q '^h0 .*connected *ordered'; }
 await "the host follows the order" is_ordered
 await "the shim forwards" pings
 
-# A job in its cgroup, and one identified by its environment.
+# A job in its cgroup.
 h0 stagecoach stage begin --cojob c --rung 0 --iterations 10 --jobs j >/dev/null
 h0 stagecoach run --cojob c --job j -- \
     "$traffic" source 10.99.0.2 5001 6001 0 0 60000 >/dev/null &
-pids="$pids $!"
-h0 env SLURM_JOB_ID=4711 \
-    "$traffic" source 10.99.0.2 5001 6002 0 0 60000 >/dev/null &
 pids="$pids $!"
 # A job in a network namespace of its own, as in a pod.
 h0 ip netns add pod
@@ -106,9 +105,8 @@ has_job() {
     h0 ovs-appctl -t /run/stagecoach/agent.ctl agent/jobs |
         grep -q "\"job\":\"$1\"[^}]*\"tx_bytes\":[1-9][0-9]\{5\}"
 }
-await "the agent finds flows by control groups" has_job c/j
-await "the agent finds flows by environments" has_job slurm-u0/4711
-await "the agent finds flows of pods" has_job c/p
+await "the agent finds jobs by control groups" has_job c/j
+await "the agent finds jobs of pods" has_job c/p
 # Logs of an unprivileged user in folders that the unit hides from the agent.
 h0 mkdir -p /home/tenant
 echo "step 5" | h0 tee /home/tenant/log >/dev/null
