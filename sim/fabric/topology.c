@@ -12,11 +12,11 @@
 #include "sim/fabric/fabric.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "order/problem/memory.h"
-#include "sim/workload/line-reader.h"
 
 #define HEADER "ip,DSW,PSW,ASW"
 #define N_FIELDS 4
@@ -29,10 +29,30 @@ struct host {
 };
 
 struct topology {
-    struct line_reader lr;
+    const char *file;
+    int line;
+    char *error;                /* The first one. */
     size_t n, allocated;
     struct host *hosts;
 };
+
+static void __attribute__((__format__(printf, 2, 3)))
+fail(struct topology *t, const char *format, ...)
+{
+    va_list args;
+    char *what;
+
+    if (t->error) {
+        return;
+    }
+    va_start(args, format);
+    if (vasprintf(&what, format, args) < 0
+        || asprintf(&t->error, "%s:%d: %s", t->file, t->line, what) < 0) {
+        abort();
+    }
+    va_end(args);
+    free(what);
+}
 
 static void
 add_host(struct topology *t, char *text)
@@ -44,20 +64,17 @@ add_host(struct topology *t, char *text)
         if (n < N_FIELDS) {
             host.fields[n] = field;
             if (!*field) {
-                line_reader_fail(&t->lr,
-                                 "field %d is empty, a name is allowed",
-                                 n + 1);
+                fail(t, "field %d is empty, a name is allowed", n + 1);
             }
         }
     }
     if (n != N_FIELDS) {
-        line_reader_fail(&t->lr, "%s fields than 4, \"" HEADER "\" is allowed",
-                         n < N_FIELDS ? "less" : "more");
+        fail(t, "%s fields than 4, \"" HEADER "\" is allowed",
+             n < N_FIELDS ? "less" : "more");
     } else if (t->n == MAX_HOSTS) {
-        line_reader_fail(&t->lr, "one more host than the %d that are allowed",
-                         MAX_HOSTS);
+        fail(t, "one more host than the %d that are allowed", MAX_HOSTS);
     }
-    if (!t->lr.error) {
+    if (!t->error) {
         t->hosts = order_grow(t->hosts, t->n + 1, &t->allocated,
                               sizeof *t->hosts);
         for (int k = 0; k < N_FIELDS; k++) {
@@ -70,19 +87,22 @@ add_host(struct topology *t, char *text)
 static void
 read_hosts(struct topology *t, FILE *stream)
 {
-    while (!t->lr.error && line_reader_next(&t->lr, stream)) {
-        t->lr.text[strcspn(t->lr.text, "\r\n")] = '\0';
-        if (t->lr.line > 1) {
-            add_host(t, t->lr.text);
-        } else if (strcmp(t->lr.text, HEADER)) {
-            line_reader_fail(&t->lr, "the first line is not \"" HEADER "\"");
+    char *text = NULL;
+    size_t allocated = 0;
+
+    for (t->line = 1; !t->error && getline(&text, &allocated, stream) >= 0;
+         t->line++) {
+        text[strcspn(text, "\r\n")] = '\0';
+        if (t->line > 1) {
+            add_host(t, text);
+        } else if (strcmp(text, HEADER)) {
+            fail(t, "the first line is not \"" HEADER "\"");
         }
     }
     if (!t->n) {
-        t->lr.line++;
-        line_reader_fail(&t->lr, "the file ends without a host");
+        fail(t, "the file ends without a host");
     }
-    line_reader_uninit(&t->lr);
+    free(text);
 }
 
 /* Orders hosts by core, then aggregation, then access switch. */
@@ -152,19 +172,19 @@ char *
 sim_fabric_from_csv(const char *file, double capacity,
                     double oversubscription, struct sim_fabric **fabricp)
 {
-    struct topology t = { .lr = { .name = file } };
+    struct topology t = { .file = file };
     FILE *stream = fopen(file, "r");
 
     *fabricp = NULL;
     if (!stream) {
-        if (asprintf(&t.lr.error, "%s: %s", file, strerror(errno)) < 0) {
+        if (asprintf(&t.error, "%s: %s", file, strerror(errno)) < 0) {
             abort();
         }
-        return t.lr.error;
+        return t.error;
     }
     read_hosts(&t, stream);
     fclose(stream);
-    if (!t.lr.error) {
+    if (!t.error) {
         *fabricp = make_fabric(&t, capacity, oversubscription);
     }
     for (size_t i = 0; i < t.n; i++) {
@@ -173,5 +193,5 @@ sim_fabric_from_csv(const char *file, double capacity,
         }
     }
     free(t.hosts);
-    return t.lr.error;
+    return t.error;
 }
