@@ -54,7 +54,7 @@ bool lease_row(struct lease *, int64_t generation, int64_t ms, long long now);
 bool lease_notify(struct lease *, int64_t generation, int64_t ms,
                   long long now);
 
-/* Returns the end of the lease, 0 if there is none. */
+/* Returns the end of the lease, or 0. */
 long long lease_until(const struct lease *);
 
 #define WANTED_NO_DSCP UINT8_MAX

@@ -5,7 +5,7 @@
 
 /* What was observed of a cluster, on one page.
  *
- * Whoever is to order a network wants to know first what it does without: how
+ * The first question about a network is what it does without an order: how
  * much of each card's bytes is of known jobs, which jobs share links, how long
  * each waited for the network, and what an order would have saved.  The page
  * answers from what a controller has recorded.

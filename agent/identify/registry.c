@@ -105,7 +105,7 @@ registry_uninit(struct registry *r)
     hmap_destroy(&r->claims);
 }
 
-/* Returns the job called 'name', NULL if there is none. */
+/* Returns the job called 'name', or NULL. */
 struct job *
 registry_find(const struct registry *r, const char *name)
 {
@@ -256,7 +256,7 @@ count_jobs(const struct registry *r, uid_t uid, bool registered)
 }
 
 /* Returns a job without registration: of user '*uid', or if that is NULL, of
- * the user with the most of them.  Returns NULL if there is none. */
+ * the user with the most of them.  Returns NULL without one. */
 static struct job *
 find_unregistered(const struct registry *r, const uid_t *uid)
 {
@@ -279,7 +279,7 @@ find_unregistered(const struct registry *r, const uid_t *uid)
 }
 
 /* Removes a job without registration, of user '*uid' unless that is NULL.
- * Returns false if there is none. */
+ * Returns false without one. */
 static bool
 displace(struct registry *r, const uid_t *uid)
 {
@@ -297,7 +297,7 @@ displace(struct registry *r, const uid_t *uid)
 }
 
 /* Makes space for another job of user '*uid', NULL if that is unknown.
- * Returns false if there is none. */
+ * Returns false without one. */
 static bool
 make_space(struct registry *r, bool registered, const uid_t *uid)
 {
@@ -423,7 +423,7 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
 }
 
 /* Removes the claim of 'source' for 'what' to the job called 'name'.  Returns
- * false if there is none. */
+ * false without one. */
 bool
 registry_unclaim(struct registry *r, enum claim_source source,
                  const char *name, const struct claim_what *what)

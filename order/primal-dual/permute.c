@@ -73,10 +73,10 @@ struct active_stage {
 /* The active stages on one port. */
 struct port_stages {
     int *stage;
-    double *inverse;            /* Weight / seconds: price of a second if
-                                 * nothing has been paid. */
-    double *share;              /* 1 / inverse: share of the stage's weight
-                                 * that a price of 1 charges. */
+    double *inverse; /* Weight / seconds: price of a second if
+                      * nothing has been paid. */
+    double *share;   /* 1 / inverse: share of the stage's weight
+                      * that a price of 1 charges. */
     size_t n;
 };
 
@@ -99,7 +99,7 @@ struct active_set {
     size_t *first, *end;        /* For each port: range of its active stages in
                                  * the next three arrays. */
     int *stage;
-    double *inverse, *share;    /* As in struct port_stages. */
+    double *inverse, *share; /* As in struct port_stages. */
     size_t allocated_stages, allocated_ports, allocated_demands;
 };
 
@@ -299,10 +299,10 @@ active_list(const struct active_set *a, int port)
 {
     size_t first = a->first[port];
 
-    return (struct port_stages) { .stage = a->stage + first,
-                                  .inverse = a->inverse + first,
-                                  .share = a->share + first,
-                                  .n = a->end[port] - first };
+    return (struct port_stages){ .stage = a->stage + first,
+                                 .inverse = a->inverse + first,
+                                 .share = a->share + first,
+                                 .n = a->end[port] - first };
 }
 
 /* Removes the placed stages from the list of 'port'. */
@@ -507,7 +507,7 @@ latest_stage(struct permuter *pm)
 }
 
 /* Stores the price of each stage of 'list' in 'price': its element of
- * 'remaining', times 'inverse'.  Returns the lowest, INFINITY for none.  Stores
+ * 'remaining', times 'inverse'.  Returns the lowest, INFINITY for none. Stores
  * the number of placed stages, which have INFINITY remaining, in
  * '*n_placed'. */
 static double
@@ -567,12 +567,11 @@ find_matches(const double *price, size_t n, double limit, int *match)
 /* Returns the stage of 'list' that goes last: of those with at most 'price'
  * the largest, of equals the youngest. */
 static int
-choose_match(struct permuter *pm, const struct port_stages *list,
-             double price)
+choose_match(struct permuter *pm, const struct port_stages *list, double price)
 {
     const struct order_stage *stages = pm->op->stages;
-    size_t n = find_matches(pm->price, list->n, price * (1 + PERMUTE_TIE),
-                            pm->match);
+    size_t n =
+        find_matches(pm->price, list->n, price * (1 + PERMUTE_TIE), pm->match);
     int last = list->stage[pm->match[0]];
     double most = 0;
 
@@ -712,11 +711,11 @@ certify(const struct permuter *pm)
 double
 permute(const struct order_problem *op, double kappa, int *order)
 {
-    struct permuter *pm = scratch_keep(op->scratch, sizeof *pm,
-                                       permuter_uninit);
+    struct permuter *pm =
+        scratch_keep(op->scratch, sizeof *pm, permuter_uninit);
 
     permuter_start(pm, op, kappa);
-    for (size_t k = op->n_stages; k-- > 0; ) {
+    for (size_t k = op->n_stages; k-- > 0;) {
         struct step step;
 
         choose_last(pm, &step);

@@ -74,7 +74,7 @@ static bool
 before(const struct waiting *a, const struct waiting *b)
 {
     return a->remaining != b->remaining ? a->remaining < b->remaining
-           : a->rank < b->rank;
+                                        : a->rank < b->rank;
 }
 
 static void
@@ -93,7 +93,7 @@ port_push(struct port *port, size_t index)
     struct waiting *heap = port->heap;
     size_t i = port->n++;
 
-    heap[i] = (struct waiting) { job->seconds, job->rank, index };
+    heap[i] = (struct waiting){ job->seconds, job->rank, index };
     for (; i > 0 && before(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2) {
         swap(&heap[i], &heap[(i - 1) / 2]);
     }
@@ -134,7 +134,7 @@ port_run(struct port *port, double until)
         port->jobs[first->job].end = port->now;
         port_pop(port);
     } else {
-        first->remaining -= until - port->now;  /* It stays the first. */
+        first->remaining -= until - port->now; /* It stays the first. */
         port->now = until;
     }
 }
@@ -153,10 +153,9 @@ compare_releases(const void *a_, const void *b_)
 void
 one_port_serve(struct one_port_job *jobs, size_t n, struct scratch *scratch)
 {
-    struct port port = {
-        .jobs = jobs,
-        .heap = scratch_alloc(scratch, n, sizeof *port.heap)
-    };
+    struct port port = { .jobs = jobs,
+                         .heap =
+                             scratch_alloc(scratch, n, sizeof *port.heap) };
     size_t next = 0;
 
     scratch_sort(scratch, jobs, n, sizeof *jobs, compare_releases);

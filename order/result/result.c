@@ -102,8 +102,8 @@ void
 order_result_estimate(const struct order_problem *op,
                       struct order_result *result)
 {
-    result->estimate = hysteresis_estimate(op, result->order,
-                                           result->completion);
+    result->estimate =
+        hysteresis_estimate(op, result->order, result->completion);
 }
 
 /* A stage on a port. */
@@ -150,8 +150,8 @@ void
 order_result_estimate_shared(const struct order_problem *op,
                              struct order_result *result)
 {
-    struct sharer *sharers = scratch_alloc(op->scratch, op->n_stages,
-                                           sizeof *sharers);
+    struct sharer *sharers =
+        scratch_alloc(op->scratch, op->n_stages, sizeof *sharers);
     struct by_port bp;
 
     for (size_t i = 0; i < op->n_stages; i++) {
@@ -163,10 +163,9 @@ order_result_estimate_shared(const struct order_problem *op,
         const struct by_port_demand *d = by_port_demands(&bp, p, &n);
 
         for (size_t i = 0; i < n; i++) {
-            sharers[i] = (struct sharer) {
-                .stage = d[i].stage, .level = result->level[d[i].stage],
-                .seconds = d[i].seconds
-            };
+            sharers[i] = (struct sharer){ .stage = d[i].stage,
+                                          .level = result->level[d[i].stage],
+                                          .seconds = d[i].seconds };
         }
         scratch_sort(op->scratch, sharers, n, sizeof *sharers,
                      compare_sharers);

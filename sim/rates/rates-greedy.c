@@ -32,11 +32,11 @@
 #include "sim/rates/node-heap.h"
 #include "sim/rates/unit.h"
 
-#define FREE INT_MAX            /* Value of 'held' for a free port. */
+#define FREE INT_MAX /* Value of 'held' for a free port. */
 
 /* A flow that may begin. */
 struct candidate {
-    struct flow *flow;          /* NULL if there is none. */
+    struct flow *flow; /* NULL if there is none. */
     int rank;
     double larger, smaller;     /* What its unit has left on its two ends,
                                  * seconds. */
@@ -52,7 +52,7 @@ struct port {
     bool stale;                 /* 'best' must be found again. */
     struct candidate best;      /* While it is dirty, of its flows. */
     size_t n, allocated;
-    uint32_t *paths;            /* Those that pass it. */
+    uint32_t *paths; /* Those that pass it. */
 };
 
 struct greedy {
@@ -66,7 +66,7 @@ struct greedy {
                                  * rank, then by begin. */
     struct node_heap running;   /* By end. */
     size_t n_dirty;
-    int *dirty;                 /* Ports that are free or have new flows. */
+    int *dirty; /* Ports that are free or have new flows. */
 };
 
 static struct greedy *
@@ -132,7 +132,7 @@ add_paths(struct greedy *g)
     g->waiting = order_grow(g->waiting, paths->n, &g->allocated_waiting,
                             sizeof *g->waiting);
     for (; g->n_waiting < paths->n; g->n_waiting++) {
-        g->waiting[g->n_waiting] = (struct node_heap) { .n = 0 };
+        g->waiting[g->n_waiting] = (struct node_heap){ .n = 0 };
         for (int k = 0; k < 2; k++) {
             int p = paths->paths[g->n_waiting].ports[k];
             struct port *port = &g->ports[p];
@@ -214,11 +214,11 @@ start(struct greedy *g, struct flow *flow, double now)
 static bool
 is_better(const struct candidate *a, const struct candidate *b)
 {
-    return !b->flow ? true
-        : a->rank != b->rank ? a->rank < b->rank
-        : a->larger != b->larger ? a->larger > b->larger
-        : a->smaller != b->smaller ? a->smaller > b->smaller
-        : a->tie_break < b->tie_break;
+    return !b->flow                   ? true
+           : a->rank != b->rank       ? a->rank < b->rank
+           : a->larger != b->larger   ? a->larger > b->larger
+           : a->smaller != b->smaller ? a->smaller > b->smaller
+                                      : a->tie_break < b->tie_break;
 }
 
 /* Returns true if 'flow', which waits, may take the ports of 'path'. */
@@ -230,32 +230,46 @@ may_begin(const struct greedy *g, const struct flow *flow,
            && flow->unit->rank < g->held[path->ports[1]];
 }
 
+static struct candidate
+make_candidate(const struct greedy *g, struct flow *flow,
+               const struct path *path)
+{
+    const double *bytes = flow->unit->bytes;
+    double up = bytes[flow->work[0]] * g->slowness[path->ports[0]];
+    double down = bytes[flow->work[1]] * g->slowness[path->ports[1]];
+
+    return (struct candidate){
+        .flow = flow,
+        .rank = flow->unit->rank,
+        .larger = fmax(up, down),
+        .smaller = fmin(up, down),
+        .tie_break = flow->node.seq * 2654435761,
+    };
+}
+
 /* Finds the best flow that may begin at port 'p'. */
 static void
 find_best(struct greedy *g, int p)
 {
     struct port *port = &g->ports[p];
+    double least = g->held[p] - 1;
 
     port->stale = false;
     port->best.flow = NULL;
     for (size_t i = 0; i < port->n; i++) {
         const struct node_heap *waiting = &g->waiting[port->paths[i]];
-        const struct path *path = &g->up.paths->paths[port->paths[i]];
-        struct flow *flow = waiting->n ? flow_of(waiting->nodes[0]) : NULL;
 
-        if (flow && may_begin(g, flow, path)) {
-            const struct unit *unit = flow->unit;
-            double up = unit->bytes[flow->work[0]]
-                        * g->slowness[path->ports[0]];
-            double down = unit->bytes[flow->work[1]]
-                          * g->slowness[path->ports[1]];
-            struct candidate c = {
-                .flow = flow, .rank = unit->rank, .larger = fmax(up, down),
-                .smaller = fmin(up, down),
-                .tie_break = flow->node.seq * 2654435761,
-            };
+        /* Most paths are left out by the rank of their first flow. */
+        if (waiting->n && waiting->nodes[0]->key <= least) {
+            const struct path *path = &g->up.paths->paths[port->paths[i]];
+            struct flow *flow = flow_of(waiting->nodes[0]);
 
-            port->best = is_better(&c, &port->best) ? c : port->best;
+            if (may_begin(g, flow, path)) {
+                struct candidate c = make_candidate(g, flow, path);
+
+                port->best = is_better(&c, &port->best) ? c : port->best;
+                least = port->best.rank;
+            }
         }
     }
 }

@@ -119,10 +119,9 @@ reports_metric(const struct live_job *job)
 static void
 report_metric(struct live *live, struct live_job *job)
 {
-    progress_curve_add(job->curve, job->iterations_done,
-                       workload_curve_at(&job->job->curve,
-                                         job->iterations_done),
-                       live->now);
+    progress_curve_add(
+        job->curve, job->iterations_done,
+        workload_curve_at(&job->job->curve, job->iterations_done), live->now);
 }
 
 /* Returns the time from the begin of the next iteration of 'job' until it

@@ -41,7 +41,7 @@ hosts       2, 2 with a connected agent; the order is 0.4 s old, the slowest \
 host 0.1 s behind
 coverage    75.0 % of the traffic belongs to jobs
 decisions   8, the longest took 53 us
-ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6
+ranked by   key of iterating jobs; so far rule 0, permutation 2, key 6, plan 0
 certificate remaining transfers of the running stages, without computing, \
 weighted: at most 1.86 x the best order (bound: coupled)
 predicted   mean completion time of running stages 848.0 s, without \

@@ -24,7 +24,7 @@
 /* What is known of an interface. */
 struct seen {
     int ifindex;
-    int below;     /* Index of the interface below, 0 if there is none. */
+    int below;     /* Index of the interface below, or 0. */
     uint32_t root; /* Handle, valid with 'has_root'. */
     bool has_root;
     bool has_ours; /* The root is the one of tc-link.h. */

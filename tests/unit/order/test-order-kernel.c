@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The order of many stages: that it is what plain loops find, whatever happened
- * to the problem before, and without asking for memory. */
+/* The order of many stages: that it is what plain loops find, whatever
+ * happened to the problem before, and without asking for memory. */
 
 #include <math.h>
 #include <stdint.h>
