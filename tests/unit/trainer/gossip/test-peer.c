@@ -477,12 +477,13 @@ a_peer_waits_for_one_that_resumes(void **state)
     for (int i = 0; i < 2; i++) {
         assert_true(crew_find_line(&crew, i, "\"paused\"", line));
     }
-    assert_int_equal(write(input[1], "until 200\n", 10), 10);
+    assert_int_equal(write(input[1], "until 600\n", 10), 10);
     assert_true(crew_find_line(&crew, 1, "\"iteration\": 40,", line));
     close(input[0]);
     assert_true(crew_find_line(&crew, 1, "\"iteration\": 200,", line));
     assert_int_equal(waitpid(crew.pids[0], NULL, WNOHANG), 0);
     close(input[1]);
+    assert_true(crew_find_line(&crew, 1, "\"iteration\": 600,", line));
     for (int i = 0; i < 2; i++) {
         crew_await(&crew, i, 0);
     }
