@@ -20,8 +20,12 @@ backports)
     # Lists of packages of its own, so that this machine installs none of them.
     name=linux-image-amd64 apt=$folder/apt
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    # From where this machine has its packages.
+    # shellcheck disable=SC2016
+    mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' |
+        awk '$1 == "Debian" { print $2; exit }')
     for suite in trixie trixie-backports; do
-        echo "deb http://deb.debian.org/debian $suite main"
+        echo "deb ${mirror:?no archive of Debian in the sources of apt} $suite main"
     done >"$apt/sources"
     options="-o Dir::Etc::SourceList=$apt/sources -o Dir::Etc::SourceParts=-
              -o Dir::State::Lists=$apt/lists -o Dir::Cache=$apt/cache
