@@ -6,7 +6,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "order/primal-dual/coupled-bound.h"
@@ -152,7 +151,7 @@ bound_by_ports(const struct order_problem *op, const double *ends, double best)
 
     best = fmax(best, permute(op, 0, order));
     for (int i = 0; i < n_kappas; i++) {
-        best = fmax(best, permute(op, kappas[i], order));
+        best = fmax(best, permute_again(op, kappas[i], order));
     }
     scratch_free(op->scratch, order);
     if (op->n_stages && weights_are_equal(op)) {

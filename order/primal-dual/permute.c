@@ -41,11 +41,11 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "order/primal-dual/permute-kernel.h"
 #include "order/primal-dual/port-load.h"
 #include "order/problem/memory.h"
 #include "order/problem/problem.h"
@@ -61,7 +61,7 @@
 #define PREFETCH 4
 
 /* Placed stages are removed from a list of 'N' when there are more of them. */
-#define MAX_PLACED(N) ((N) / 4 + 8)
+#define MAX_PLACED(N) ((N) / 4 + PERMUTE_LANES)
 
 /* Frequently read members of a stage, close together. */
 struct active_stage {
@@ -70,26 +70,22 @@ struct active_stage {
     double weight;
 };
 
-/* The active stages on one port. */
-struct port_stages {
-    int *stage;
-    double *inverse; /* Weight / seconds: price of a second if
-                      * nothing has been paid. */
-    double *share;   /* 1 / inverse: share of the stage's weight
-                      * that a price of 1 charges. */
-    size_t n;
-};
-
 struct active_set {
     const struct order_problem *op;
+    const struct permute_kernel *kernel;
 
     struct active_stage *stages;        /* All stages of the problem. */
     double *remaining;          /* For each active stage: unpaid share of its
-                                 * weight; INFINITY once it is placed. */
+                                 * weight; INFINITY once it is placed.  One
+                                 * more element is always placed; it fills up
+                                 * lists. */
     double *prices;             /* For each port: Y_p, weight per second. */
     double *scale;              /* For each port: 1 / a_p, at least 1 for
                                  * ports with demand. */
-    double highest;             /* Y: at least all 'prices' times 'scale'. */
+    double highest;             /* Y: at least all 'prices' times 'scale',
+                                 * except for those in 'deferred'. */
+    double deferred;            /* Largest price times scale for which no stage
+                                 * has become active yet. */
     struct radix_item *items, *spare;   /* For sorting. */
     const struct radix_item *by_activation;     /* Stages by falling
                                                  * sum_p d_p a_p / w. */
@@ -99,7 +95,7 @@ struct active_set {
     size_t *first, *end;        /* For each port: range of its active stages in
                                  * the next three arrays. */
     int *stage;
-    double *inverse, *share; /* As in struct port_stages. */
+    double *inverse, *share;    /* As in struct permute_list. */
     size_t allocated_stages, allocated_ports, allocated_demands;
 };
 
@@ -114,6 +110,7 @@ struct step {
 struct permuter {
     const struct order_problem *op;
     double kappa;
+    struct step *steps;         /* By rank, of the last order for kappa 0. */
     struct port_load load;      /* Of unplaced stages. */
     struct active_set active;
     double value;               /* Value of the dual so far. */
@@ -172,7 +169,7 @@ allocate_stages(struct active_set *a, size_t n)
     if (!a->remaining || n > a->allocated_stages) {
         a->allocated_stages = n;
         a->stages = order_renew(a->stages, n, sizeof *a->stages);
-        a->remaining = order_renew(a->remaining, n, sizeof *a->remaining);
+        a->remaining = order_renew(a->remaining, n + 1, sizeof *a->remaining);
         a->items = order_renew(a->items, n, sizeof *a->items);
         a->spare = order_renew(a->spare, n, sizeof *a->spare);
     }
@@ -223,6 +220,7 @@ start_stages(struct active_set *a, struct port_load *load)
         a->stages[s] = (struct active_stage){ stage->demands, stage->n_demands,
                                               stage->weight };
     }
+    a->remaining[op->n_stages] = INFINITY;
     return n;
 }
 
@@ -241,7 +239,7 @@ start_prices(struct active_set *a, const struct port_load *load)
 
         a->scale[p] = load->n[p] ? 1 / (share * share) : 1;
     }
-    a->highest = 0;
+    a->highest = a->deferred = 0;
     return most;
 }
 
@@ -268,7 +266,7 @@ start_inactive(struct active_set *a, const struct port_load *load, double most)
     a->n_active = 0;
 }
 
-/* Reserves space for the demands of each port in 'load'. */
+/* Reserves space for the demands of each port in 'load', plus padding. */
 static void
 start_lists(struct active_set *a, const struct port_load *load)
 {
@@ -276,7 +274,7 @@ start_lists(struct active_set *a, const struct port_load *load)
 
     for (int p = 0; p < a->op->n_ports; p++) {
         a->first[p] = a->end[p] = first;
-        first += load->n[p];
+        first += load->n[p] + PERMUTE_LANES;
     }
 }
 
@@ -286,28 +284,39 @@ static void
 active_start(struct active_set *a, const struct order_problem *op,
              struct port_load *load)
 {
+    size_t n_demands;
+
     a->op = op;
+    a->kernel = permute_kernel();
     allocate_stages(a, op->allocated_stages);
     allocate_ports(a, op->n_ports);
-    allocate_demands(a, start_stages(a, load));
+    n_demands = start_stages(a, load);
+    allocate_demands(a, n_demands + op->n_ports * PERMUTE_LANES);
     start_lists(a, load);
     start_inactive(a, load, start_prices(a, load));
 }
 
-static struct port_stages
-active_list(const struct active_set *a, int port)
+/* Stores the active stages on 'port' in '*list', padded with a placed one. */
+static void
+active_list(struct active_set *a, int port, struct permute_list *list)
 {
-    size_t first = a->first[port];
+    size_t n = a->end[port] - a->first[port];
 
-    return (struct port_stages){ .stage = a->stage + first,
-                                 .inverse = a->inverse + first,
-                                 .share = a->share + first,
-                                 .n = a->end[port] - first };
+    *list = (struct permute_list){ .stage = a->stage + a->first[port],
+                                   .inverse = a->inverse + a->first[port],
+                                   .share = a->share + a->first[port],
+                                   .n = (n + PERMUTE_LANES - 1) / PERMUTE_LANES
+                                        * PERMUTE_LANES };
+    for (; n < list->n; n++) {
+        list->stage[n] = a->op->n_stages;
+        list->inverse[n] = 1;
+        list->share[n] = 0;
+    }
 }
 
-/* Removes the placed stages from the list of 'port'. */
+/* Removes the placed stages from the list of 'port' and updates '*list'. */
 static void
-active_remove_placed(struct active_set *a, int port)
+active_remove_placed(struct active_set *a, int port, struct permute_list *list)
 {
     size_t n = a->first[port];
 
@@ -318,6 +327,7 @@ active_remove_placed(struct active_set *a, int port)
         n += a->remaining[a->stage[i]] <= 1;
     }
     a->end[port] = n;
+    active_list(a, port, list);
 }
 
 /* Returns the remaining share of the weight of 'stage', which is not
@@ -383,7 +393,8 @@ activate_next(struct active_set *a)
 static bool
 active_raise(struct active_set *a, int port, double price)
 {
-    double highest = (a->prices[port] + price) * a->scale[port];
+    double highest = fmax((a->prices[port] + price) * a->scale[port],
+                          a->deferred);
     size_t n = a->op->n_stages;
     uint32_t key;
 
@@ -402,6 +413,14 @@ active_raise(struct active_set *a, int port, double price)
     return true;
 }
 
+/* Notes the price at 'port' without activating stages; the next
+ * active_raise() does that.  No stage may be active. */
+static void
+active_defer(struct active_set *a, int port)
+{
+    a->deferred = fmax(a->deferred, a->prices[port] * a->scale[port]);
+}
+
 static void
 permuter_uninit(void *pm_)
 {
@@ -409,11 +428,18 @@ permuter_uninit(void *pm_)
 
     port_load_uninit(&pm->load);
     active_uninit(&pm->active);
+    free(pm->steps);
     free(pm->price);
     free(pm->match);
     free(pm->end);
     free(pm->items);
     free(pm->spare);
+}
+
+static struct permuter *
+get_permuter(const struct order_problem *op)
+{
+    return scratch_keep(op->scratch, sizeof(struct permuter), permuter_uninit);
 }
 
 /* Sorts the stages by their isolated ends, then by id. */
@@ -437,8 +463,11 @@ allocate_permuter(struct permuter *pm, size_t n)
 {
     if (n > pm->allocated) {
         pm->allocated = n;
-        pm->price = order_renew(pm->price, n, sizeof *pm->price);
-        pm->match = order_renew(pm->match, n, sizeof *pm->match);
+        pm->price = order_renew(pm->price, n + PERMUTE_LANES,
+                                sizeof *pm->price);
+        pm->match = order_renew(pm->match, n + PERMUTE_LANES,
+                                sizeof *pm->match);
+        pm->steps = order_renew(pm->steps, n, sizeof *pm->steps);
         pm->end = order_renew(pm->end, n, sizeof *pm->end);
         pm->items = order_renew(pm->items, n, sizeof *pm->items);
         pm->spare = order_renew(pm->spare, n, sizeof *pm->spare);
@@ -506,72 +535,35 @@ latest_stage(struct permuter *pm)
     return latest;
 }
 
-/* Stores the price of each stage of 'list' in 'price': its element of
- * 'remaining', times 'inverse'.  Returns the lowest, INFINITY for none. Stores
- * the number of placed stages, which have INFINITY remaining, in
- * '*n_placed'. */
-static double
-find_prices(const struct port_stages *list, const double *remaining,
-            double *price, size_t *n_placed)
-{
-    double least = INFINITY;
-    size_t placed = 0;
-
-    for (size_t i = 0; i < list->n; i++) {
-        double l = remaining[list->stage[i]];
-        double p = (l > PERMUTE_TIE ? l : 0) * list->inverse[i];
-
-        price[i] = p;
-        least = p < least ? p : least;
-        placed += isinf(p) != 0;
-    }
-    *n_placed = placed;
-    return least;
-}
-
 /* Stores the stages on 'port' that may be the cheapest in '*list' and their
  * prices in 'pm->price'.  Returns the lowest price. */
 static double
-lowest_price(struct permuter *pm, int port, struct port_stages *list)
+lowest_price(struct permuter *pm, int port, struct permute_list *list)
 {
     struct active_set *a = &pm->active;
     size_t n_placed;
     double price;
 
     do {
-        *list = active_list(a, port);
-        price = find_prices(list, a->remaining, pm->price, &n_placed);
+        active_list(a, port, list);
+        price = a->kernel->price(list, a->remaining, pm->price, &n_placed);
         if (n_placed > MAX_PLACED(list->n)) {
-            active_remove_placed(a, port);
-            *list = active_list(a, port);
-            price = find_prices(list, a->remaining, pm->price, &n_placed);
+            active_remove_placed(a, port, list);
+            price = a->kernel->price(list, a->remaining, pm->price, &n_placed);
         }
     } while (isinf(price) ? activate_next(a) : active_raise(a, port, price));
     return price;
 }
 
-/* Stores the indexes of the 'n' prices that are at most 'limit' in 'match' and
- * returns their number. */
-static size_t
-find_matches(const double *price, size_t n, double limit, int *match)
-{
-    size_t n_matches = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        match[n_matches] = i;
-        n_matches += price[i] <= limit;
-    }
-    return n_matches;
-}
-
 /* Returns the stage of 'list' that goes last: of those with at most 'price'
  * the largest, of equals the youngest. */
 static int
-choose_match(struct permuter *pm, const struct port_stages *list, double price)
+choose_match(struct permuter *pm, const struct permute_list *list,
+             double price)
 {
     const struct order_stage *stages = pm->op->stages;
-    size_t n =
-        find_matches(pm->price, list->n, price * (1 + PERMUTE_TIE), pm->match);
+    size_t n = pm->active.kernel->match(pm->price, list->n,
+                                       price * (1 + PERMUTE_TIE), pm->match);
     int last = list->stage[pm->match[0]];
     double most = 0;
 
@@ -612,16 +604,14 @@ static void
 charge_port(struct permuter *pm, struct step *step)
 {
     const struct active_stage *stage;
-    struct port_stages list;
+    struct permute_list list;
 
     step->price = lowest_price(pm, step->port, &list);
     step->stage = choose_match(pm, &list, step->price);
     stage = &pm->active.stages[step->stage];
     order_prefetch(stage->demands, stage->n_demands * sizeof *stage->demands);
     if (step->price > 0) {
-        for (size_t i = 0; i < list.n; i++) {
-            pm->active.remaining[list.stage[i]] -= step->price * list.share[i];
-        }
+        pm->active.kernel->charge(&list, step->price, pm->active.remaining);
         raise_price(pm, step->port, step->load, step->price);
     }
     pm->least_remaining = fmin(pm->least_remaining,
@@ -708,19 +698,65 @@ certify(const struct permuter *pm)
                 * (1 - 8 * n * DBL_EPSILON), 0);
 }
 
-double
-permute(const struct order_problem *op, double kappa, int *order)
+/* Fills the first 'k' ranks of 'order' and returns the bound. */
+static double
+fill_ranks(struct permuter *pm, size_t k, int *order)
 {
-    struct permuter *pm =
-        scratch_keep(op->scratch, sizeof *pm, permuter_uninit);
-
-    permuter_start(pm, op, kappa);
-    for (size_t k = op->n_stages; k-- > 0;) {
+    while (k-- > 0) {
         struct step step;
 
         choose_last(pm, &step);
         place_stage(pm, step.stage);
         order[k] = step.stage;
+        if (pm->kappa == 0) {
+            pm->steps[k] = step;
+        }
     }
     return certify(pm);
+}
+
+double
+permute(const struct order_problem *op, double kappa, int *order)
+{
+    struct permuter *pm = get_permuter(op);
+
+    permuter_start(pm, op, kappa);
+    return fill_ranks(pm, op->n_stages, order);
+}
+
+/* Places stages from the last rank on as the last order for kappa 0 did, until
+ * a stage with a late isolated end must be placed instead.  Returns the number
+ * of remaining stages.  No stage becomes active: a stage that does later
+ * computes all its charges at once. */
+static size_t
+repeat_steps(struct permuter *pm, int *order)
+{
+    size_t k = pm->op->n_stages;
+
+    while (k > 0) {
+        struct step *step = &pm->steps[k - 1], late = *step;
+
+        pm->most = fmax(pm->most, step->load);
+        if (place_latest(pm, &late)) {
+            order[--k] = late.stage;
+            place_stage(pm, late.stage);
+            break;
+        }
+        order[--k] = step->stage;
+        if (step->price > 0) {
+            raise_price(pm, step->port, step->load, step->price);
+            active_defer(&pm->active, step->port);
+        }
+        place_stage(pm, step->stage);
+    }
+    return k;
+}
+
+double
+permute_again(const struct order_problem *op, double kappa, int *order)
+{
+    struct permuter *pm = get_permuter(op);
+
+    permuter_start(pm, op, kappa);
+    return fill_ranks(pm, repeat_steps(pm, order), order);
 }

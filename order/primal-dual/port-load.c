@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "order/primal-dual/permute-kernel.h"
 #include "order/problem/memory.h"
 
 /* Desired number of ports above the line. */
@@ -31,19 +32,22 @@ port_load_uninit(struct port_load *pl)
 void
 port_load_start(struct port_load *pl, int n_ports, const int *n)
 {
-    if (!pl->seconds || n_ports > pl->allocated) {
+    int size = (n_ports + PERMUTE_LANES - 1) / PERMUTE_LANES * PERMUTE_LANES;
+
+    if (!pl->seconds || size > pl->allocated) {
         port_load_uninit(pl);
-        pl->seconds = order_alloc(n_ports, sizeof *pl->seconds);
-        pl->n = order_alloc(n_ports, sizeof *pl->n);
-        pl->hot = order_alloc(n_ports, sizeof *pl->hot);
-        pl->allocated = n_ports;
+        pl->seconds = order_alloc(size, sizeof *pl->seconds);
+        pl->n = order_alloc(size, sizeof *pl->n);
+        pl->hot = order_alloc(size, sizeof *pl->hot);
+        pl->allocated = size;
     }
-    memset(pl->seconds, 0, n_ports * sizeof *pl->seconds);
+    memset(pl->seconds, 0, size * sizeof *pl->seconds);
     memcpy(pl->n, n, n_ports * sizeof *n);
-    pl->n_ports = n_ports;
+    pl->n_ports = size;
     pl->n_hot = 0;
     pl->line = INFINITY;
     pl->depth = 0.125;
+    pl->kernel = permute_kernel();
 }
 
 /* Sets the load of all ports with a demand to at least MIN_SECONDS. */
@@ -61,11 +65,7 @@ static void
 collect_hot(struct port_load *pl, double line)
 {
     pl->line = line;
-    pl->n_hot = 0;
-    for (int p = 0; p < pl->n_ports; p++) {
-        pl->hot[pl->n_hot] = p;
-        pl->n_hot += pl->seconds[p] >= line;
-    }
+    pl->n_hot = pl->kernel->at_least(pl->seconds, pl->n_ports, line, pl->hot);
 }
 
 /* Sets the line below 'most', the largest load.  The depth adapts to the loads
@@ -106,17 +106,6 @@ busiest_hot(const struct port_load *pl)
     return pl->hot[i];
 }
 
-static double
-largest_load(const struct port_load *pl)
-{
-    double most = 0;
-
-    for (int p = 0; p < pl->n_ports; p++) {
-        most = pl->seconds[p] > most ? pl->seconds[p] : most;
-    }
-    return most;
-}
-
 /* Returns the port with the largest remaining load, of equals the first, or -1
  * if no load remains. */
 int
@@ -125,11 +114,11 @@ port_load_busiest(struct port_load *pl)
     int port = busiest_hot(pl);
 
     if (port < 0) {
-        double most = largest_load(pl);
+        double most = pl->kernel->most(pl->seconds, pl->n_ports);
 
         if (most <= 0) {
             fix_rounding(pl);
-            most = largest_load(pl);
+            most = pl->kernel->most(pl->seconds, pl->n_ports);
         }
         if (most > 0) {
             set_line(pl, most);

@@ -18,12 +18,9 @@
  *
  * The caller owns the struct, which keeps its memory between uses. */
 
-/* Relative difference below which two numbers count as equal, so that rounding
- * errors do not decide between them. */
-#define PERMUTE_TIE 1e-12
-
 struct port_load {
-    int n_ports, allocated;
+    const struct permute_kernel *kernel;
+    int n_ports, allocated;     /* A multiple of PERMUTE_LANES. */
     double *seconds;            /* Remaining load of each port, with rounding
                                  * errors; exactly 0 without a demand. */
     int *n;                     /* Number of remaining demands of each port. */

@@ -9,6 +9,8 @@
  * All functions use the memory of the problem, which they do not change
  * otherwise. */
 
+#include <stdbool.h>
+
 #include "order/result/result.h"
 
 struct order_options;
@@ -21,6 +23,15 @@ struct order_problem;
  * then by id.  (Mastrolilli et al. 2010; Sincronia, SIGCOMM 2018; releases
  * after Ahmadi et al. 2020.) */
 double permute(const struct order_problem *, double kappa, int *order);
+
+/* Like permute() with 'kappa' > 0, except for rounding, but faster.  The
+ * previous call for this problem must have been permute() with kappa 0, whose
+ * order it repeats up to the first stage with a late isolated end. */
+double permute_again(const struct order_problem *, double kappa, int *order);
+
+/* Sets whether permute() avoids the processor's vector instructions.  The
+ * result is the same to the last bit.  For tests. */
+void permute_use_portable(bool);
 
 /* Returns the best of the known lower bounds and stores in '*kind', unless it
  * is NULL, which one it is: the sum of isolated ends; permute() without and

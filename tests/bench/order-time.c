@@ -350,6 +350,9 @@ main(void)
            time_crowd(&crowd_64, 4000, 9));
     printf("\"full_4000x300_all_ports_ms\": %.3f, ",
            time_crowd(&crowd_all, 4000, 5));
+    permute_use_portable(true);
+    printf("\"portable_4000x300_ms\": %.3f, ", time_permute(op, MAX_RUNS));
+    permute_use_portable(false);
     printf("\"compute_4000x300_ms\": %.3f, ", time_compute(op));
     printf("\"certificate_24_ms\": %.3f, ", time_certificate(24));
     printf("\"certificate_36_ms\": %.3f, ", time_certificate(36));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The order of many stages: that it is what plain loops find, whatever
- * happened to the problem before, and without asking for memory. */
+ * instructions find it, whatever happened to the problem before, and without
+ * asking for memory. */
 
 #include <math.h>
 #include <stdint.h>
@@ -96,6 +97,30 @@ create(uint64_t *seed, const struct instance_crowd *crowd, size_t n)
     return op;
 }
 
+/* Makes all numbers small integers, which makes ties. */
+static void
+make_ties(struct order_problem *op)
+{
+    for (size_t s = 0; s < op->n_stages; s++) {
+        for (size_t i = 0; i < op->stages[s].n_demands; i++) {
+            const struct order_demand *d = &op->stages[s].demands[i];
+
+            order_problem_set_demand(op, s, d->port,
+                                     ceil(fmin(d->seconds, 4)));
+        }
+    }
+}
+
+/* Lets some stages come later. */
+static void
+make_releases(uint64_t *seed, struct order_problem *op)
+{
+    for (size_t s = 0; s < op->n_stages; s += 2) {
+        order_problem_set_release(op, s, instance_uniform(seed) * 1000,
+                                  instance_uniform(seed) * 100);
+    }
+}
+
 static void
 finds_what_plain_loops_find(void **state)
 {
@@ -123,6 +148,63 @@ finds_what_plain_loops_find(void **state)
         assert_true(fabs(permute(op, 0, order) / bound - 1) < 1e-9);
         assert_memory_equal(order, expected, n * sizeof *order);
         free(seconds);
+        order_problem_destroy(op);
+    }
+}
+
+static void
+is_the_same_with_and_without_vectors(void **state)
+{
+    static const double kappas[] = { 0, 0.1, 0.5, 2 };
+    uint64_t seed = 2;
+
+    for (size_t i = 0; i < 12 * N_ELEMENTS(crowds); i++) {
+        size_t n = 1 + instance_random(&seed) % MAX_STAGES;
+        struct order_problem *op
+            = create(&seed, &crowds[i % N_ELEMENTS(crowds)], n);
+
+        if (i % 2) {
+            make_ties(op);
+        }
+        if (i % 3) {
+            make_releases(&seed, op);
+        }
+        for (size_t j = 0; j < N_ELEMENTS(kappas); j++) {
+            struct answer fast, plain;
+
+            ask(op, kappas[j], &fast);
+            permute_use_portable(true);
+            ask(op, kappas[j], &plain);
+            permute_use_portable(false);
+            assert_memory_equal(&fast, &plain, sizeof fast);
+        }
+        order_problem_destroy(op);
+    }
+}
+
+static void
+repeats_an_order_up_to_the_first_late_end(void **state)
+{
+    static const double kappas[] = { 0.1, 0.5, 1, 2 };
+    uint64_t seed = 5;
+
+    for (size_t i = 0; i < 8 * N_ELEMENTS(crowds); i++) {
+        size_t n = 1 + instance_random(&seed) % 100;
+        struct order_problem *op
+            = create(&seed, &crowds[i % N_ELEMENTS(crowds)], n);
+        int order[MAX_STAGES], again[MAX_STAGES];
+
+        if (i % 2) {
+            make_releases(&seed, op);
+        }
+        for (size_t j = 0; j < N_ELEMENTS(kappas); j++) {
+            double bound = permute(op, kappas[j], order), other;
+
+            permute(op, 0, again);
+            other = permute_again(op, kappas[j], again);
+            assert_true(fabs(other / bound - 1) < 1e-9);
+            assert_memory_equal(order, again, n * sizeof *order);
+        }
         order_problem_destroy(op);
     }
 }
@@ -327,6 +409,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_plain_loops_find),
+        cmocka_unit_test(is_the_same_with_and_without_vectors),
+        cmocka_unit_test(repeats_an_order_up_to_the_first_late_end),
         cmocka_unit_test(is_the_same_after_events_as_from_new),
         cmocka_unit_test(asks_for_no_memory_once_it_is_warm),
         cmocka_unit_test(no_order_asks_for_memory_once_it_is_warm),
