@@ -25,8 +25,7 @@ VLOG_DEFINE_THIS_MODULE(history);
 #define WRITE_MS 1000           /* Time between two transactions. */
 #define PRUNE_MS 60000          /* Time between two deletions of old rows. */
 
-/* Version of the tables.  A file of version 1 gets what it lacks; one with
- * another version is renamed. */
+/* Version of the tables.  A file with another version is renamed. */
 #define USER_VERSION 2
 
 /* Rows of each table that history_shrink() deletes at once, and keeps. */
@@ -55,13 +54,10 @@ static const char schema[] =
     "CREATE INDEX IF NOT EXISTS orders_at ON orders (at);"
     "CREATE TABLE IF NOT EXISTS port (at INTEGER NOT NULL,"
     "  port TEXT NOT NULL, ms INTEGER NOT NULL, bytes INTEGER NOT NULL,"
-    "  capacity_bps REAL NOT NULL, all_bytes INTEGER NOT NULL DEFAULT 0);"
+    "  capacity_bps REAL NOT NULL, all_bytes INTEGER NOT NULL);"
     "CREATE INDEX IF NOT EXISTS port_at ON port (at);"
     "CREATE TABLE IF NOT EXISTS cut (at INTEGER NOT NULL);"
     "PRAGMA user_version = " OVS_STRINGIZE(USER_VERSION) ";";
-
-static const char upgrade[] =
-    "ALTER TABLE port ADD COLUMN all_bytes INTEGER NOT NULL DEFAULT 0;";
 
 enum table { STAGE, OTHER, ORDERS, PORT, N_TABLES };
 
@@ -145,13 +141,8 @@ open_tables(struct history *h)
     if (status == SQLITE_OK) {
         int version = user_version(h->db);
 
-        status =
-            (version < 0 || version > USER_VERSION ? SQLITE_NOTADB
-             : version == 1 ? sqlite3_exec(h->db, upgrade, NULL, NULL, NULL)
-                            : SQLITE_OK);
-    }
-    if (status == SQLITE_OK) {
-        status = sqlite3_exec(h->db, schema, NULL, NULL, NULL);
+        status = (version && version != USER_VERSION ? SQLITE_NOTADB
+                  : sqlite3_exec(h->db, schema, NULL, NULL, NULL));
     }
     for (int t = 0; status == SQLITE_OK && t < N_TABLES; t++) {
         status = sqlite3_prepare_v2(h->db, tables[t].insert, -1,

@@ -274,34 +274,6 @@ test_keeps_its_limit(void **state)
         <= 512 << 10);
 }
 
-/* A file of the version before gets what it lacks, and keeps its rows. */
-static void
-test_upgrades(void **state)
-{
-    const struct place *p = *state;
-    struct history *h = open_history(p);
-
-    add_stage(h, time_wall_msec());
-    history_close(h);
-    query(p, "ALTER TABLE port DROP COLUMN all_bytes");
-    query(p, "DROP TABLE cut");
-    query(p, "PRAGMA user_version = 1");
-    h = open_history(p);
-    history_add_port(h, &(struct history_port){
-                            .at = time_wall_msec(),
-                            .port = "h1:rx",
-                            .ms = 60000,
-                            .bytes = 123,
-                            .all_bytes = 130,
-                            .capacity_bps = 1e9,
-                        });
-    expect(history_to_json(h, "ports", 0, 10), "ports", 1, "all_bytes", "130");
-    expect(history_to_json(h, "stages", 0, 10), "stages", 1, "rung", "0");
-    history_close(h);
-    assert_int_equal(query(p, "SELECT count(*) FROM cut"), 0);
-    assert_int_equal(query(p, "PRAGMA user_version"), 2);
-}
-
 static void
 expect_put_aside(const struct place *p)
 {
@@ -366,7 +338,6 @@ main(void)
         TEST(test_forgets),
         TEST(test_shrinks),
         TEST(test_keeps_its_limit),
-        TEST(test_upgrades),
         TEST(test_garbage_is_put_aside),
         TEST(test_other_programs_is_put_aside),
         TEST(test_no_folder),
