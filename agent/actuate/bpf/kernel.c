@@ -205,12 +205,11 @@ look_at_queues(const char *iface, int ifindex, void *k_)
     identity_set_priorities(k->identity, ifindex, new.n ? new.priority : NULL);
 }
 
-static void
-forget_queues(const char *iface OVS_UNUSED, int ifindex, void *k_)
+/* Queues are nothing to one that only counts. */
+static bool
+looks_at_queues(const struct kernel_actuator *k)
 {
-    struct kernel_actuator *k = k_;
-
-    identity_set_priorities(k->identity, ifindex, NULL);
+    return k->rs && identity_settings(k->identity)->mode != IDENTITY_COUNTS;
 }
 
 /* Counters. */
@@ -363,7 +362,7 @@ kernel_run(struct actuator *a)
         write_rows(k);
         k->next_count = now; /* Counters of new slots begin at 0. */
     }
-    if (k->rs && now >= k->next_look) {
+    if (looks_at_queues(k) && now >= k->next_look) {
         k->next_look = now + QUEUES_MS;
         identity_for_each_uplink(k->identity, look_at_queues, k);
     }
@@ -379,7 +378,7 @@ kernel_wait(const struct actuator *a)
     const struct kernel_actuator *k = kernel_actuator_cast(a);
 
     poll_timer_wait_until(k->changed ? 0 : k->next_count);
-    if (k->rs) {
+    if (looks_at_queues(k)) {
         poll_timer_wait_until(k->next_look);
     }
 }
@@ -404,7 +403,6 @@ kernel_destroy(struct actuator *a)
     struct identity_settings *s = identity_settings(k->identity);
 
     s->lease_until = MIN(s->lease_until, now_ns() + HAND_OVER_NS);
-    identity_for_each_uplink(k->identity, forget_queues, k);
     route_socket_close(k->rs);
     shash_destroy_free_data(&k->queues);
     for (size_t i = 0; i < IDENTITY_SLOTS; i++) {

@@ -41,6 +41,9 @@
 VLOG_DEFINE_THIS_MODULE(identity);
 
 #define LOOK_MS 1000 /* Between looks at the interfaces. */
+#define CONTROL_GAP_MS                                 \
+    10 /* Between epochs for control ports: a job says \
+        * which they are. */
 #define MAX_UPLINKS 16
 #define MAX_FDS 4096 /* Of a process, in identity_adopt(). */
 
@@ -61,6 +64,8 @@ struct identity {
     struct identity_traffic *traffic;
     uint64_t *ports;                   /* Rule of each port. */
     uint8_t n_control[IDENTITY_SLOTS]; /* Ports of the control class. */
+    bool control_changed;              /* Sockets do not know yet. */
+    long long next_control;            /* time_msec() when they may. */
     struct uplink uplinks[MAX_UPLINKS];
     size_t n_uplinks;
     bool observes; /* It changes nothing. */
@@ -564,6 +569,11 @@ identity_set_priorities(struct identity *id, int ifindex,
 void
 identity_run(struct identity *id, long long now)
 {
+    if (id->control_changed && now >= id->next_control) {
+        id->control_changed = false;
+        id->next_control = now + CONTROL_GAP_MS;
+        identity_raise_epoch(id);
+    }
     if (now < id->next_look) {
         return;
     }
@@ -588,6 +598,9 @@ identity_look(struct identity *id)
 void
 identity_wait(const struct identity *id)
 {
+    if (id->control_changed) {
+        poll_timer_wait_until(id->next_control);
+    }
     if (id->ring) {
         poll_timer_wait_until(id->next_look);
         poll_fd_wait(identity_question_fd(id), POLLIN);
@@ -669,7 +682,7 @@ identity_set_control_port(struct identity *id, uint16_t slot, uint16_t port)
     }
     id->n_control[slot]++;
     bpf_map_update_elem(fd, &key, &value, BPF_ANY);
-    identity_raise_epoch(id);
+    id->control_changed = true;
 }
 
 void
@@ -687,7 +700,7 @@ identity_clear_control_ports(struct identity *id, uint16_t slot)
         }
         key = next;
     }
-    identity_raise_epoch(id);
+    id->control_changed = true;
 }
 
 void

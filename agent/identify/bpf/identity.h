@@ -139,7 +139,8 @@ void identity_set_ports(struct identity *, const uint16_t rules[]);
 
 /* 'port' is in network byte order.  A slot has at most
  * IDENTITY_MAX_CONTROL_PORTS, as servers that were started again have others;
- * with a further one the others are forgotten.  Slot 0 has none. */
+ * with a further one the others are forgotten.  Slot 0 has none.
+ * identity_run() makes changes valid for sockets, at most each 10 ms. */
 void identity_set_control_port(struct identity *, uint16_t slot,
                                uint16_t port);
 void identity_clear_control_ports(struct identity *, uint16_t slot);

@@ -580,6 +580,7 @@ a_job_has_a_control_class(void **state)
     struct fixture *f = get(state);
     int a = sender(0, "a"), b = sender(0, "b");
     int tos = DSCP_CONTROL << 2;
+    const long long now = 1000000;
 
     claim_cgroup(f->id, "a", SLOT_A);
     claim_cgroup(f->id, "b", SLOT_B);
@@ -590,8 +591,12 @@ a_job_has_a_control_class(void **state)
     setsockopt(a, IPPROTO_IP, IP_TOS, &(int){ 0 }, sizeof tos);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     identity_set_control_port(f->id, SLOT_A, htons(PORT));
+    identity_run(f->id, now);
     assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
     identity_clear_control_ports(f->id, SLOT_A);
+    identity_run(f->id, now + 9); /* Sockets are not disturbed so soon. */
+    assert_int_equal(dscp_sent_by(a), DSCP_CONTROL);
+    identity_run(f->id, now + 10);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     close(a);
     close(b);
