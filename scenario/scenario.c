@@ -138,13 +138,12 @@ read_rate(struct scenario *s, const struct json_at *top)
         max = s->mtu <= SMALL_MTU ? MAX_RATE_SMALL_MTU : MAX_RATE;
     }
     if (s->rate_bps > max) {
-        json_fail(top, "rate",
-                  "%lld Mbit/s, at most %lld Mbit/s are allowed "
-                  "with an MTU of %d%s",
-                  s->rate_bps / 1000000LL, max / 1000000, s->mtu,
-                  max == MAX_RATE_KERNEL
-                      ? ""
-                      : " and anything but a bridge and hosts without a shim");
+        json_fail(
+            top, "rate",
+            "%lld Mbit/s, at most %lld Mbit/s are allowed "
+            "with an MTU of %d%s",
+            s->rate_bps / 1000000LL, max / 1000000, s->mtu,
+            max == MAX_RATE_KERNEL ? "" : ", unless only the kernel forwards");
     }
 }
 

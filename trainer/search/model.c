@@ -7,7 +7,7 @@
 
 #define MAX_SAMPLES (1 << 24)
 #define MAX_FEATURES (1 << 30)
-#define DEFAULT_VALIDATION 512
+#define DEFAULT_VALIDATION 512  /* Samples, as of the trainer's option. */
 #define N_IMAGE_CLASSES 10      /* Classes of images, generated or not. */
 
 static const char *const model_names[] = {

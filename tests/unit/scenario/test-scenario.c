@@ -54,14 +54,14 @@ static const struct {
       "s.json: /hosts: \"two\" is not an integer from 1 to 64" },
     { HEAD "\"hosts\": 2, \"rate\": \"2Gbit\", " TAIL(ONE),
       "s.json: /rate: 2000 Mbit/s, at most 500 Mbit/s are allowed with an "
-      "MTU of 9000 and anything but a bridge and hosts without a shim" },
+      "MTU of 9000, unless only the kernel forwards" },
     { HEAD "\"hosts\": 2, \"rate\": \"3Gbit\", \"actuator\": \"bpf\","
            " \"fabric\": \"bridge\", " TAIL(ONE),
       "s.json: /rate: 3000 Mbit/s, at most 2500 Mbit/s are allowed with an "
       "MTU of 9000" },
     { HEAD "\"hosts\": 2, \"rate\": \"300Mbit\", \"mtu\": 1500, " TAIL(ONE),
       "s.json: /rate: 300 Mbit/s, at most 200 Mbit/s are allowed with an MTU "
-      "of 1500 and anything but a bridge and hosts without a shim" },
+      "of 1500, unless only the kernel forwards" },
     { HEAD
       "\"hosts\": 2, \"rate\": \"50Mbit\", \"fabric\": \"wet string\", " TAIL(
           ONE),
