@@ -6,7 +6,7 @@
 #
 #    cost        TCP between two network namespaces over a veth, with the programs
 #                at its egress (1,000 claims, DSCP and counters) and without
-#                them, in turns of 1 s: $ROUNDS (default 5), and more up to 15
+#                them, in turns of 1 s: $ROUNDS (default 11), and more up to 33
 #                until two turns without them differ by at most 3 %
 #    udp         the same for UDP
 #    untagged    share of a job's bytes that is not counted as the job's, by the
@@ -38,7 +38,7 @@ PARTS = {"short": ["cost", "udp", "untagged", "update", "idle", "scale"],
          "long": ["order", "mixed", "pytorch", "observe"]}
 parts = [part for name in os.environ.get("PARTS", "short long").split()
          for part in PARTS.get(name, [name])]
-rounds = int(os.environ.get("ROUNDS", 5))
+rounds = int(os.environ.get("ROUNDS", 11))
 MAX_ROUNDS = 3 * rounds
 SAME = 0.03
 MS = 1000
