@@ -84,6 +84,7 @@ add_policy(cJSON *policies, const struct report_policy *p)
     cJSON_AddNumberToObject(o, "stalls", p->stalls);
     add_number(o, "startup_s", p->startup_s);
     add_number(o, "tcp_timeouts", p->tcp_timeouts);
+    add_number(o, "retransmitted_share", p->retransmitted_share);
     add_number(o, "queue_p99_bytes", p->queue_p99_bytes);
     if (p->queues) {
         add_string(o, "queues", p->queues);

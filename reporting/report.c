@@ -103,7 +103,8 @@ report_add_policy(struct report *r, const char *name)
     p->coverage = p->coverage_fabric = p->cpu_busy = NAN;
     p->cpu_daemons_s = p->cpu_jobs_s = NAN;
     p->bound_mean_s = p->gap_mean = p->decision_us_max = NAN;
-    p->decisions = p->startup_s = p->tcp_timeouts = p->queue_p99_bytes = NAN;
+    p->decisions = p->startup_s = p->tcp_timeouts = NAN;
+    p->retransmitted_share = p->queue_p99_bytes = NAN;
     p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
     p->accuracy = p->iteration_s = p->exchange_s = p->ratio = NAN;
     report_compare_searches(NULL, 0, NULL, 0, p->searches_vs_baseline);

@@ -157,6 +157,8 @@ struct report_policy {
                                  * from the begin of the search until the job
                                  * can train. */
     double tcp_timeouts;        /* TCP retransmission timeouts of all hosts. */
+    double retransmitted_share; /* Share of TCP's segments with data that were
+                                 * sent again. */
     double queue_p99_bytes;     /* 99th percentile of the bytes that wait at a
                                  * port of the switch. */
     char *queues;               /* One line: what chose the queue of a packet

@@ -151,8 +151,24 @@ queue_watch_quantile(const struct queue_watch *qw, double q)
 
 #define ASK_MS 3000 /* Timeout of a call of an agent. */
 
-#define MAX_NETSTAT 16384       /* Size limit of /proc/net/netstat, which has
-                                 * about 6,000 bytes. */
+#define MAX_COUNTERS                                    \
+    16384 /* Size limit of /proc/net/netstat, which has \
+           * about 6,000 bytes, and of .../snmp. */
+
+static char netstat_file[] = "/proc/thread-self/net/netstat";
+static char snmp_file[] = "/proc/thread-self/net/snmp";
+
+/* The kernel's counters of TCP, of each network namespace. */
+enum tcp_counter { TIMEOUTS, RETRANSMITTED, SENT, N_TCP_COUNTERS };
+static const struct {
+    char *file;
+    const char *group, *name;
+} tcp_counters[] = {
+    [TIMEOUTS] = { netstat_file, "TcpExt", "TCPTimeouts" },
+    /* Segments, and those that had new data. */
+    [RETRANSMITTED] = { snmp_file, "Tcp", "RetransSegs" },
+    [SENT] = { netstat_file, "TcpExt", "TCPOrigDataSent" },
+};
 
 /* Bytes that a host sent and received through its port of the fabric. */
 struct port_bytes {
@@ -160,10 +176,10 @@ struct port_bytes {
 };
 
 struct sampled_host {
-    struct port_bytes now, before; /* At the last two samples. */
-    int netstat;                /* Its /proc/net/netstat, negative if not
-                                 * readable. */
-    uint64_t timeouts;          /* Its TCP timeouts at the start. */
+    struct port_bytes now, before;  /* At the last two samples. */
+    int counters[N_TCP_COUNTERS];   /* Its file with each, negative if not
+                                     * readable. */
+    uint64_t start[N_TCP_COUNTERS]; /* Their values at the start. */
 };
 
 struct sampler {
@@ -273,33 +289,43 @@ sampler_find_counter(const char *text, const char *group, const char *name,
 }
 
 static bool
-read_timeouts(int fd, uint64_t *timeouts)
+read_tcp(const struct sampled_host *host, enum tcp_counter i, uint64_t *value)
 {
-    char text[MAX_NETSTAT + 1];
+    char text[MAX_COUNTERS + 1];
 
-    if (fd < 0) {
+    if (host->counters[i] < 0) {
         return false;
     }
-    read_again(fd, text, MAX_NETSTAT);
-    return sampler_find_counter(text, "TcpExt", "TCPTimeouts", timeouts);
+    read_again(host->counters[i], text, MAX_COUNTERS);
+    return sampler_find_counter(text, tcp_counters[i].group,
+                                tcp_counters[i].name, value);
 }
 
-/* Returns the retransmission timeouts of all hosts since the start, NAN if
- * they are unknown. */
+/* Returns by how much a counter of all hosts has grown since the start, NAN if
+ * it is unknown. */
 static double
-count_timeouts(const struct sampler *s)
+count_tcp(const struct sampler *s, enum tcp_counter i)
 {
     double sum = 0;
 
-    for (int i = 0; i < s->plan->n_hosts; i++) {
+    for (int h = 0; h < s->plan->n_hosts; h++) {
         uint64_t now;
 
-        if (!read_timeouts(s->hosts[i].netstat, &now)) {
+        if (!read_tcp(&s->hosts[h], i, &now)) {
             return NAN;
         }
-        sum += now - s->hosts[i].timeouts;
+        sum += now - s->hosts[h].start[i];
     }
     return sum;
+}
+
+static void
+finish_tcp(const struct sampler *s)
+{
+    double again = count_tcp(s, RETRANSMITTED);
+
+    s->policy->tcp_timeouts = count_tcp(s, TIMEOUTS);
+    s->policy->retransmitted_share = again / (again + count_tcp(s, SENT));
 }
 
 /* Reads the CPU times of all CPUs, in ticks, from /proc/stat. */
@@ -343,7 +369,6 @@ sampler_create(const struct plan *plan, struct report_policy *policy,
                long long begin_ms)
 {
     static char dev[] = "/proc/thread-self/net/dev";
-    static char netstat[] = "/proc/thread-self/net/netstat";
     struct sampler *s = xzalloc(sizeof *s);
 
     s->plan = plan;
@@ -355,8 +380,11 @@ sampler_create(const struct plan *plan, struct report_policy *policy,
     for (int i = 0; i < plan->n_hosts; i++) {
         struct sampled_host *host = &s->hosts[i];
 
-        host->netstat = netns_call(plan->hosts[i].ns, open_file, netstat);
-        read_timeouts(host->netstat, &host->timeouts);
+        for (int j = 0; j < N_TCP_COUNTERS; j++) {
+            host->counters[j] =
+                netns_call(plan->hosts[i].ns, open_file, tcp_counters[j].file);
+            read_tcp(host, j, &host->start[j]);
+        }
     }
     s->queues = queue_watch_create(plan->fabric_ns);
     s->last_ms = s->queues_ms = time_msec();
@@ -373,8 +401,10 @@ sampler_destroy(struct sampler *s)
 {
     if (s) {
         for (int i = 0; i < s->plan->n_hosts; i++) {
-            if (s->hosts[i].netstat >= 0) {
-                close(s->hosts[i].netstat);
+            for (int j = 0; j < N_TCP_COUNTERS; j++) {
+                if (s->hosts[i].counters[j] >= 0) {
+                    close(s->hosts[i].counters[j]);
+                }
             }
         }
         if (s->ports >= 0) {
@@ -499,7 +529,7 @@ sampler_finish(struct sampler *s)
     s->policy->cpu_busy = cpu_load(s);
     s->policy->cpu_daemons_s = tree_seconds(s->plan, "daemons");
     s->policy->cpu_jobs_s = tree_seconds(s->plan, "hosts");
-    s->policy->tcp_timeouts = count_timeouts(s);
+    finish_tcp(s);
     s->policy->queue_p99_bytes = queue_watch_quantile(s->queues, 0.99);
     finish_fabric(s);
 }

@@ -11,7 +11,8 @@
  *
  * A retransmission timeout is the most expensive event for training: the
  * connection is idle for at least 200 ms, and all workers wait for it.  Each
- * host is a namespace in which the kernel counts the timeouts.
+ * host is a namespace in which the kernel counts the timeouts, and segments
+ * that were sent again.
  *
  *    sampler = sampler_create(plan, policy, begin_ms);
  *    ...in the loop...
