@@ -1,28 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the main scenario with $SEEDS seeds (default 5) in a plain network, with
-# shims and agents under fair sharing, and under stage order: two minutes for
-# each run, 40 minutes in all.  Prints one JSON object on standard output,
-# progress on standard error.
+# Runs the main scenario with $SEEDS seeds (default 10) in a plain network, and
+# with shims and agents under fair sharing, stage order and the published rules;
+# with the first four looking ahead, too, and with the first two a plain network
+# again.  Two minutes for each run, 140 minutes in all.  Prints one JSON object on
+# standard output, progress on standard error.
 #
 # A plain network depends on TCP's congestion control.  It runs with the first
 # two seeds under that of the kernel, cubic and bbr, if the kernel has them.  The
-# fastest is then that of all runs.
+# fastest is then that of all runs.  Ratios are means of the seeds' ratios.
 #
 # Results of single runs are kept as by quickstart.sh.
 set -eu
 cd "$(dirname "$0")/../.."
 scenario=lab/scenarios/main.json
 sysctl=/proc/sys/net/ipv4
-seeds=${SEEDS:-5}
+seeds=${SEEDS:-10}
 dir=$(tests/lab/kept-runs.sh main "$scenario")
 
-# runs FILE CONTROL N POLICY...: runs what is missing; writes the summary to
-# FILE.
+# runs FILE FOLDER CONTROL N POLICY...: runs with the first N seeds what is
+# missing in FOLDER; writes the summary to FILE.
 runs() {
-    file=$1 control=$2 n=$3
-    shift 3
+    file=$1 folder=$2 control=$3 n=$(($4 < seeds ? $4 : seeds))
+    shift 4
     policies=
     for policy in "$@"; do
         policies="$policies --policy $policy"
@@ -30,7 +31,7 @@ runs() {
     # shellcheck disable=SC2086
     build/cli/stagecoach lab run "$scenario" $policies \
         --congestion "$control" --placements "$n" \
-        --name "m$(($$ % 1000000))" --out "$dir/$control" --format json \
+        --name "m$(($$ % 1000000))" --out "$dir/$folder" --format json \
         >"$dir/$file"
 }
 
@@ -42,7 +43,7 @@ for control in cubic bbr; do
     esac
 done
 for control in $controls; do
-    runs "plain-$control.json" "$control" "$((seeds < 2 ? seeds : 2))" plain
+    runs "plain-$control.json" "$control" "$control" 2 plain
 done
 # shellcheck disable=SC2086
 fastest=$(python3 - "$dir" $controls <<'EOF_PYTHON'
@@ -58,7 +59,20 @@ def mean_sct(control):
 print(min(sys.argv[2:], key=mean_sct))
 EOF_PYTHON
 )
-runs all.json "$fastest" "$seeds" plain fair stage
+runs all.json "$fastest" "$fastest" "$seeds" plain fair stage work tcf sebf
+runs again.json again "$fastest" 2 plain
+python3 - "$dir/ahead.json" <<'EOF_PYTHON'
+import json
+import sys
+
+with open("policies/stage.json", encoding="utf-8") as f:
+    policy = json.load(f)
+del policy["$schema"]
+policy.update(name="ahead", lookahead={"core_share": 0.1})
+with open(sys.argv[1], "w", encoding="utf-8") as f:
+    json.dump(policy, f)
+EOF_PYTHON
+runs by-ahead.json "$fastest" "$fastest" 4 "$dir/ahead.json"
 
 # shellcheck disable=SC2086
 python3 - "$dir" "$fastest" $controls <<'EOF_PYTHON'
@@ -68,6 +82,7 @@ import statistics
 import sys
 
 folder, control, *controls = sys.argv[1:]
+POLICIES = ("plain", "fair", "stage", "work", "tcf", "sebf")
 # Quantiles 0.975 of Student's t, by the degrees of freedom from 1 on.
 STUDENT = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
            2.2622)
@@ -78,20 +93,39 @@ def read(name):
         return json.load(f)
 
 
-def search_times(report):
-    return {s["cojob"]: s["end"] - s["start"] for s in report["searches"]}
+def report(policy, seed, within=control):
+    return read(f"{within}/placement-{seed}/{policy}/report.json")
 
 
-def search_ratios(reports):
-    plain = search_times(reports["plain"])
+def search_times(seed, policy):
+    return {s["cojob"]: s["end"] - s["start"]
+            for s in report(policy, seed)["searches"]}
+
+
+def search_ratios(seed):
+    plain = search_times(seed, "plain")
     return [time / plain[cojob]
-            for cojob, time in search_times(reports["stage"]).items()]
+            for cojob, time in search_times(seed, "stage").items()]
+
+
+def values(member, policy, of=None):
+    """The figure of each seed."""
+    return [report(policy, seed)["policies"][0][member]
+            for seed in of or seeds]
 
 
 def ratios(member, policy="stage", baseline="plain", least=0):
     """The ratio of each seed."""
-    return [r[policy]["policies"][0][member]
-            / max(least, r[baseline]["policies"][0][member]) for r in seeds]
+    return [x / max(least, y) for x, y in
+            zip(values(member, policy), values(member, baseline))]
+
+
+def same():
+    """How far two plain runs of a seed are apart."""
+    again = [s["seed"] for s in read("again.json")["placements"]]
+    return max(abs(report("plain", seed, "again")["policies"][0]["mean_sct_s"]
+                   / value - 1) for seed, value in
+               zip(again, values("mean_sct_s", "plain", again)))
 
 
 def with_interval(name, values):
@@ -105,17 +139,18 @@ def with_interval(name, values):
 
 
 def seconds(policy):
-    values = [r[policy]["policies"][0] for r in seeds]
-    return {key: round(statistics.mean(v[key] for v in values), 2)
+    return {key: round(statistics.mean(values(key, policy)), 4)
             for key in ("mean_sct_s", "p95_sct_s", "makespan_s", "startup_s",
-                        "exchange_s")}
+                        "exchange_s", "retransmitted_share")}
 
 
-seeds = [{policy: read(f"{control}/placement-{p['seed']}/{policy}/report.json")
-          for policy in ("plain", "fair", "stage")}
-         for p in read("all.json")["placements"]]
-runs = [report["policies"][0] for r in seeds for report in r.values()]
-times = [search_ratios(r) for r in seeds]
+seeds = [p["seed"] for p in read("all.json")["placements"]]
+ahead = [p["seed"] for p in read("by-ahead.json")["placements"]]
+best = [min(pair) for pair in
+        zip(values("mean_sct_s", "tcf"), values("mean_sct_s", "sebf"))]
+runs = [report(policy, seed)["policies"][0] for seed in seeds
+        for policy in POLICIES]
+times = [search_ratios(seed) for seed in seeds]
 print(json.dumps({
     "bench": "main",
     "figures": {
@@ -124,12 +159,21 @@ print(json.dumps({
         **with_interval("stage_vs_fair",
                         ratios("mean_sct_s", baseline="fair")),
         **with_interval("fair_vs_plain", ratios("mean_sct_s", "fair")),
+        **with_interval("stage_vs_best", [
+            x / y for x, y in zip(values("mean_sct_s", "stage"), best)]),
+        **with_interval("stage_vs_work",
+                        ratios("mean_sct_s", baseline="work")),
+        **with_interval("ahead_vs_key", [
+            x / y for x, y in zip(values("mean_sct_s", "ahead", ahead),
+                                  values("mean_sct_s", "stage", ahead))]),
+        "same": round(same(), 4),
         **with_interval("p95_vs_plain", ratios("p95_sct_s")),
         **with_interval("makespan_vs_plain", ratios("makespan_s")),
         **with_interval("exchange_vs_plain", ratios("exchange_s")),
         **with_interval("search_vs_plain",
                         [statistics.mean(t) for t in times]),
         **with_interval("worst_search_vs_plain", [max(t) for t in times]),
+        "worst_search": round(max(map(max, times)), 4),
         **with_interval("later_share", [
             statistics.mean(ratio > 1.05 for ratio in t) for t in times]),
         # A plain network may have no time-out.

@@ -1,88 +1,79 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compares the simulator with the lab: mean stage completion times of the
-# quickstart and of searches of equal widths (lab/scenarios/equal.json), by
-# placement and policy.  $QUICKSTART is a folder that the bench quickstart has
-# kept (OUT=FOLDER ./test --bench quickstart); without it, runs two placements
-# under fair sharing and stage order (four minutes).  Runs one placement of the
-# other scenario (two minutes).  As root.  Prints one JSON object on standard
-# output, progress on standard error.
+# Compares the simulator with the lab: mean stage completion times of the main
+# scenario by seed and policy.  $MAIN is a folder that the bench main has kept
+# (OUT=FOLDER ./test --bench main); without it, runs two seeds (17 minutes).  As
+# root.  Prints one JSON object on standard output, progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM HUP
 stagecoach=build/cli/stagecoach
-
-run() {         # SCENARIO PLACEMENTS
-    $stagecoach lab run "lab/scenarios/$1.json" --policy fair \
-        --policy stage --placements "$2" --name "v$(($$ % 1000000))" \
-        --out "$dir/$1" >&2
-}
-
-if [ -n "${QUICKSTART:-}" ]; then
-    ln -s "$(realpath "$QUICKSTART")" "$dir/quickstart"
-else
-    run quickstart 2
+main=${MAIN:-}
+if [ -z "$main" ]; then
+    main=$dir
+    $stagecoach lab run lab/scenarios/main.json --policy plain --policy fair \
+        --policy stage --policy work --placements 2 \
+        --name "v$(($$ % 1000000))" --out "$dir/lab" >&2
 fi
-run equal 1
-python3 - "$dir" $stagecoach <<'EOF_PYTHON'
+python3 - "$main" $stagecoach <<'EOF_PYTHON'
 import glob
 import json
-import os
+import re
 import statistics
 import subprocess
 import sys
 
 folder, stagecoach = sys.argv[1:]
-errors, ratio_errors, means, by_policy = {}, {}, {}, {}
+POLICIES = ("plain", "fair", "stage", "work")
 
 
-def lab_mean(path):
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)["policies"][0]["mean_sct_s"]
+def lab_means(run):
+    """Returns the mean of each policy with a seed."""
+    means = {}
+    for policy in POLICIES:
+        with open(f"{run}/{policy}/report.json", encoding="utf-8") as f:
+            means[policy] = json.load(f)["policies"][0]["mean_sct_s"]
+    return means
 
 
-def sim_means(scenario, seed, policies):
-    command = [stagecoach, "sim", f"lab/scenarios/{scenario}.json",
-               "--seed", seed, "--format", "json"]
-    for policy in policies:
+def sim_means(seed):
+    command = [stagecoach, "sim", "lab/scenarios/main.json", "--seed", seed,
+               "--format", "json"]
+    for policy in POLICIES:
         command += ["--policy", policy]
     result = json.loads(subprocess.run(command, check=True,
                                        stdout=subprocess.PIPE).stdout)
     return {p["name"]: p["mean"] for p in result["policies"]}
 
 
-for scenario in ("quickstart", "equal"):
-    for placement in sorted(glob.glob(f"{folder}/{scenario}/placement-*")):
-        lab = {os.path.basename(os.path.dirname(path)): lab_mean(path)
-               for path in glob.glob(f"{placement}/*/report.json")}
-        seed = placement.rsplit("-", 1)[1]
-        sim = sim_means(scenario, seed, lab)
-        name = f"{scenario}_{seed}"
-        means[name] = {p: [round(lab[p], 2), round(sim[p], 2)] for p in lab}
-        for policy in lab:
-            errors[name, policy] = sim[policy] / lab[policy] - 1
-            by_policy.setdefault(f"{scenario}_{policy}", []).append(
-                (sim[policy], lab[policy]))
-            if policy != "fair" and "fair" in lab:
-                ratio_errors[name, policy] = (sim[policy] / sim["fair"]
-                                              - lab[policy] / lab["fair"])
-policies = {name: statistics.mean(s for s, _ in pairs)
-            / statistics.mean(l for _, l in pairs) - 1
-            for name, pairs in by_policy.items()}
+# Of the runs under the congestion controls, those with all policies.
+runs = {re.search(r"placement-(\d+)", path)[1]: path.rsplit("/", 2)[0]
+        for path in glob.glob(f"{folder}/*/placement-*/work/report.json")}
+lab = {seed: lab_means(run) for seed, run in runs.items()}
+sim = {seed: sim_means(seed) for seed in runs}
+
+
+def mean(runs, policy, baseline=None):
+    return statistics.mean(run[policy] / (run[baseline] if baseline else 1)
+                           for run in runs.values())
+
+
+errors = {policy: mean(sim, policy) / mean(lab, policy) - 1
+          for policy in POLICIES}
 print(json.dumps({
     "bench": "sim-vs-lab",
     "figures": {
-        "worst_sct_error": round(max(abs(e) for e in errors.values()), 4),
-        "worst_policy_error": round(max(abs(e) for e in policies.values()),
-                                    4),
-        "ratio_error": round(max(abs(e) for e in ratio_errors.values()), 4),
-        "mean_ratio_error": round(statistics.mean(
-            abs(e) for e in ratio_errors.values()), 4),
-        "policy_errors": {n: round(e, 4) for n, e in policies.items()},
+        "worst_policy_error": round(max(map(abs, errors.values())), 4),
+        "stage_vs_plain_error": round(abs(
+            mean(sim, "stage", "plain") - mean(lab, "stage", "plain")), 4),
+        "policy_errors": {p: round(e, 4) for p, e in errors.items()},
+        "seeds": len(runs),
     },
-    "baseline": {"lab_and_sim_s": means},
+    "baseline": {"lab_and_sim_s": {
+        seed: {p: [round(lab[seed][p], 2), round(sim[seed][p], 2)]
+               for p in POLICIES} for seed in sorted(runs, key=int)}},
 }))
 EOF_PYTHON
