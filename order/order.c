@@ -120,6 +120,12 @@ order_uses_metrics(enum order_kind kind)
            || kind == ORDER_STAGE_EARLY;
 }
 
+bool
+order_looks_ahead(enum order_kind kind)
+{
+    return kind == ORDER_STAGE || kind == ORDER_STAGE_EARLY;
+}
+
 void
 order_compute(const struct order_options *options,
               const struct order_problem *op, struct order_result *result)

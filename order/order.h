@@ -130,6 +130,9 @@ enum order_unit order_unit(enum order_kind, bool iterates);
  * must be computed again in each period for which gains are predicted. */
 bool order_uses_metrics(enum order_kind);
 
+/* Returns true if a plan (lookahead/plan.h) may multiply keys of the order. */
+bool order_looks_ahead(enum order_kind);
+
 /* Returns true if orders of 'kind' give all units the same rank and level. */
 static inline bool
 order_is_equal(enum order_kind kind)

@@ -68,12 +68,6 @@ has_weights(enum order_kind kind)
 }
 
 static bool
-is_stage(enum order_kind kind)
-{
-    return kind == ORDER_STAGE;
-}
-
-static bool
 has_hysteresis(enum order_kind kind)
 {
     return order_classes[kind].certified || has_slack(kind);
@@ -99,8 +93,9 @@ const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW("objective", "slowdown", DOUBLE, objective_slowdown, 1, 0, 1e6,
         has_iterations),
     ROW("lookahead", "core_share", DOUBLE, lookahead_core_share, 1, 0, 1,
-        is_stage),
-    ROW("lookahead", "runs", INT, lookahead_runs, 1, 0, 1e5, is_stage),
+        order_looks_ahead),
+    ROW("lookahead", "runs", INT, lookahead_runs, 1, 0, 1e5,
+        order_looks_ahead),
     ROW("congestion", "gamma", DOUBLE, congestion_gamma, 1, 0.5, 1, NULL),
     ROW("congestion", "beta", DOUBLE, congestion_beta, 1, 0, 1, NULL),
     ROW("congestion", "floor", DOUBLE, congestion_floor, 1, 0, 0.5, NULL),

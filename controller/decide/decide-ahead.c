@@ -16,6 +16,7 @@
 #include "controller/model/cluster.h"
 #include "openvswitch/vlog.h"
 #include "order/lookahead/plan.h"
+#include "order/order.h"
 #include "policies/policy.h"
 #include "util.h"
 
@@ -148,11 +149,20 @@ next_ms(double cpu_s, double share)
     return cpu_s * 1000 / MAX(share, 1e-3);
 }
 
+/* Returns the share of a processor that plans may take. */
+static double
+share_of(const struct policy *policy)
+{
+    return order_looks_ahead(policy->order.kind) ? policy->lookahead_core_share
+                                                 : 0;
+}
+
 bool
-decide_ahead_take(struct decide_ahead *a, struct cluster *c, double share,
-                  long long now)
+decide_ahead_take(struct decide_ahead *a, struct cluster *c,
+                  const struct policy *policy, long long now)
 {
     struct task *task = atomic_exchange(&a->ready, NULL);
+    double share = share_of(policy);
 
     if (task) {
         a->waits = false;
@@ -195,15 +205,16 @@ decide_ahead_offer(struct decide_ahead *a, const struct decide_problem *dp,
                    const struct cluster *c, const struct policy *policy,
                    long long now)
 {
+    double share = share_of(policy);
     struct task *task;
 
-    if (policy->lookahead_core_share <= 0 || a->waits || now < a->next
+    if (share <= 0 || a->waits || now < a->next
         || dp->unit != ORDER_UNIT_ITERATION || dp->n_stages < 2
         || dp->n_jobs > AHEAD_MAX_JOBS || !start(a)) {
         return;
     }
     if (!a->next) { /* Saves for the first one. */
-        a->next = now + next_ms(MAX_CPU_S, policy->lookahead_core_share);
+        a->next = now + next_ms(MAX_CPU_S, share);
         return;
     }
     task = xzalloc(sizeof *task);

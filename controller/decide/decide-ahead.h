@@ -9,7 +9,7 @@
  * decision uses the last plan that is ready, and leaves what it has seen for
  * the next one; it never waits.
  *
- *    decide_ahead_take(a, cluster, share, now);
+ *    decide_ahead_take(a, cluster, policy, now);
  *    ...a decision, with the 'factor' of each job...
  *    decide_ahead_offer(a, &dp, cluster, policy, now);
  *
@@ -38,10 +38,10 @@ struct policy;
 struct decide_ahead *decide_ahead_create(void);
 void decide_ahead_destroy(struct decide_ahead *);
 
-/* Sets the factors of all jobs, by a plan that was offered with 'share' or
- * more than 0.  Returns true if a plan is in force. */
-bool decide_ahead_take(struct decide_ahead *, struct cluster *, double share,
-                       long long now);
+/* Sets the factors of all jobs.  Returns true if a plan is in force; none is
+ * under a policy that does not look ahead. */
+bool decide_ahead_take(struct decide_ahead *, struct cluster *,
+                       const struct policy *, long long now);
 
 /* Begins a plan, unless one is under way or the next is not due. */
 void decide_ahead_offer(struct decide_ahead *, const struct decide_problem *,

@@ -91,6 +91,15 @@ describe_flows(const struct job *job, double times, const double *capacity,
     *seconds = longest[0] + longest[1];
 }
 
+/* Returns the iterations, each of 'times' real ones, to the end of the early
+ * phase of 'dj'. */
+static double
+to_early(const struct decide_job *dj, double times)
+{
+    return dj->traits.early ? MAX(dj->traits.iterations_to_theta / times, 1)
+                            : 0;
+}
+
 /* Describes 'dj', which is judged by one of 'grain' iterations. */
 static void
 describe_job(const struct decide_job *dj, double grain,
@@ -105,6 +114,7 @@ describe_job(const struct decide_job *dj, double grain,
     *jj = (struct judge_job){ .state = JUDGE_COMPUTING,
                               .iterations = iterations,
                               .exchange = times * dj->burst,
+                              .to_early = to_early(dj, times),
                               .level = MAX(dj->job->level, 0),
                               .first = dj->job->override == OVERRIDE_PIN };
     describe_flows(dj->job, times, sit->capacity, jj, &flows);
@@ -217,6 +227,9 @@ decide_outlook_create(const struct decide_problem *dp, const struct cluster *c,
         .late_s = LATE_S,
         .aging_s = policy->aging_s,
         .objective_slowdown = policy->objective_slowdown,
+        .early_boost = policy->order.kind == ORDER_STAGE_EARLY
+                           ? policy->order.early_boost
+                           : 0,
     };
     o->jobs = xcalloc(MAX(dp->n_jobs, 1), sizeof *o->jobs);
     o->factors = xcalloc(MAX(dp->n_jobs, 1), sizeof *o->factors);

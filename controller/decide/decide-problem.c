@@ -280,9 +280,9 @@ weigh_iterations(struct decide_problem *dp)
         order_problem_set_weight(
             dp->op, dj->entry,
             iteration_weight(&planned, dj->isolated, dj->burst));
-        dp->op->stages[dj->entry].traits.early_weight
-            = iteration_early_weight(need, dp->stages[dj->stage]->n_jobs,
-                                     dj->burst, work_of_iteration(dj));
+        dp->op->stages[dj->entry].traits.early_weight =
+            iteration_early_weight(&planned, dp->stages[dj->stage]->n_jobs,
+                                   dj->burst, work_of_iteration(dj));
     }
 }
 

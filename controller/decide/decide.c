@@ -442,8 +442,7 @@ decide_now(struct decide *d, long long now)
     long long ms = time_msec();
     struct job_assignments assigned;
     struct decide_problem dp;
-    bool planned = decide_ahead_take(d->ahead, d->cluster,
-                                     d->policy->lookahead_core_share, now);
+    bool planned = decide_ahead_take(d->ahead, d->cluster, d->policy, now);
     int *old_ranks;
 
     decide_problem_init(&dp, d->problem, d->whole, d->cluster, d->policy,

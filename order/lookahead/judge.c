@@ -66,7 +66,8 @@ struct judge {
     struct search_state *searches;
     size_t n_live; /* Searches that have not ended. */
     double weight; /* Of these. */
-    double cost;   /* Weighted sum of the ends of the others. */
+    double cost;   /* Weighted sum of the ends of the others, and of
+                    * early phases. */
     struct level_rates rates;
     bool reordered; /* Jobs began or ended. */
     bool decided;   /* The last step ordered jobs. */
@@ -278,6 +279,15 @@ judge_alone(const struct judge *j, size_t i)
     return 0;
 }
 
+/* Returns what the end of the early phase of a job of search 'i' weighs. */
+static double
+weight_of_early_end(const struct judge *j, size_t i)
+{
+    const struct judge_search *search = &j->s->searches[i];
+
+    return j->s->early_boost * search->weight / search->n_jobs;
+}
+
 /* Returns the least weighted sum of the ends of all searches that can follow
  * from the state of the run: if nobody had competitors. */
 static double
@@ -301,6 +311,21 @@ least_cost(const struct judge *j)
 }
 
 /* Keys. */
+
+/* Returns what is added to the weight of an iteration of job 'k' because it is
+ * in its early phase. */
+static double
+early_weight(const struct judge *j, size_t k,
+             const struct iteration_need *need)
+{
+    double n = j->jobs[k].to_early;
+
+    return n > 0 ? j->s->early_boost / fmax(n, 1)
+                       * iteration_early_weight(
+                           need, j->s->searches[j->search_of[k]].n_jobs,
+                           j->busiest[k], j->work[k])
+                 : 0;
+}
 
 /* Returns what the search 'i' still needs. */
 static struct iteration_need
@@ -341,8 +366,9 @@ judge_stage_keys(const struct judge *j, double keys[])
              k < search->first_job + search->n_jobs; k++) {
             if (j->jobs[k].state != JUDGE_DONE) {
                 keys[k] = j->busiest[k]
-                          / iteration_weight(&need, judge_alone(j, k),
-                                             j->busiest[k]);
+                          / (iteration_weight(&need, judge_alone(j, k),
+                                              j->busiest[k])
+                             + early_weight(j, k, &need));
             }
         }
     }
@@ -467,6 +493,9 @@ end_exchange(struct judge *j, size_t k)
     struct judge_job_state *state = &j->jobs[k];
     size_t i = j->search_of[k];
 
+    if (state->to_early > 0 && --state->to_early <= 0) {
+        j->cost += weight_of_early_end(j, i) * j->now;
+    }
     if (--state->iterations) {
         begin_iteration(j, k);
         return;
@@ -605,6 +634,7 @@ begin_job(struct judge *j, size_t k)
     j->jobs[k] = (struct judge_job_state){ .state = job->state,
                                            .until = job->wait,
                                            .iterations = job->iterations,
+                                           .to_early = job->to_early,
                                            .level = job->level };
 }
 

@@ -80,6 +80,8 @@ struct judge_job {
                          * computes. */
     int64_t iterations; /* To the end of the rung, the current one
                          * included. */
+    double to_early;    /* Iterations to the end of its early phase; 0 if
+                         * it is over or unknown. */
     int level;          /* Before the first order. */
     bool first;         /* Pinned: before all that are not. */
 };
@@ -117,6 +119,10 @@ struct judge_situation {
     double late_s;
     double aging_s, objective_slowdown;
 
+    /* The mean end of the early phases of a search's jobs counts as much as
+     * so many ends of the search. */
+    double early_boost;
+
     /* Computes the keys of all jobs that are not done, in place of
      * judge_stage_keys().  NULL is that. */
     void (*keys)(const struct judge *, double keys[]);
@@ -129,8 +135,8 @@ void judge_destroy(struct judge *);
  * multiplied by its element of 'factors', unless that is null.  The jobs of a
  * search with the smallest 'places', 0 to its 'n_jobs' - 1, continue after a
  * rung.  Stores in 'ends', unless it is null, the end of each rung by search,
- * in seconds from now.  Returns the weighted sum of the ends of the searches,
- * or INFINITY as soon as it must exceed 'limit'. */
+ * in seconds from now.  Returns the weighted sum of the ends of the searches
+ * and of early phases, or INFINITY as soon as it must exceed 'limit'. */
 double judge_run(struct judge *, const double factors[], const size_t places[],
                  double limit, double ends[]);
 
@@ -142,6 +148,7 @@ struct judge_job_state {
     enum judge_state state;
     double until; /* Time at which it exchanges. */
     int64_t iterations;
+    double to_early;
     size_t n_moving; /* Flows. */
     size_t n_shards; /* Shards that have not ended. */
     int level;
@@ -154,7 +161,7 @@ const struct judge_job_state *judge_job(const struct judge *, size_t i);
 double judge_alone(const struct judge *, size_t i);
 
 /* The key of iterations: the seconds of the busiest port over the weight of
- * iteration-weight.h. */
+ * iteration-weight.h, and of early-order.c for jobs in their early phase. */
 void judge_stage_keys(const struct judge *, double keys[]);
 
 #endif /* order/lookahead/judge.h */

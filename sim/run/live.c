@@ -498,7 +498,7 @@ live_init(struct live *live, const struct workload *w,
     if (order_uses_metrics(order->kind)) {
         live->curves = order_alloc(live->n_jobs, sizeof *live->curves);
     }
-    if (options->lookahead_runs && order->kind == ORDER_STAGE
+    if (options->lookahead_runs && order_looks_ahead(order->kind)
         && live->ordered == ORDER_UNIT_ITERATION) {
         live->factors = order_alloc(live->n_jobs, sizeof *live->factors);
         for (size_t i = 0; i < live->n_jobs; i++) {

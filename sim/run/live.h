@@ -156,6 +156,12 @@ void live_run_events(struct live *);
 void remaining_problem(const struct live *, const struct progress_options *,
                        struct order_problem *);
 
+/* Merges the early traits of 'job' at 'now', by the same fit of the metric as
+ * in the controller.  A job without a metric is assumed to improve like 1 / k
+ * and not to be early. */
+void remaining_early(const struct live_job *, const struct progress_options *,
+                     double now, struct order_traits *);
+
 /* Returns the isolated time of 'job' until the end of its rung, seconds. */
 double remaining_alone(const struct live *, const struct live_job *);
 

@@ -92,9 +92,22 @@ describe_exchange(const struct live *live, const struct live_job *job,
     jj->demands = demands;
 }
 
+/* Returns the iterations to the end of the early phase of 'job'. */
+static double
+iterations_to_early(const struct live *live, const struct live_job *job,
+                    const struct progress_options *early)
+{
+    struct order_traits traits = { .gain = 0 };
+
+    if (early) {
+        remaining_early(job, early, live->now, &traits);
+    }
+    return traits.early ? fmax(traits.iterations_to_theta, 1) : 0;
+}
+
 static void
 describe_job(const struct live *live, const struct live_job *job,
-             struct judge_job *jj)
+             const struct progress_options *early, struct judge_job *jj)
 {
     static const enum judge_state states[] = {
         [LIVE_COMPUTING] = JUDGE_COMPUTING,
@@ -109,6 +122,7 @@ describe_job(const struct live *live, const struct live_job *job,
         .state = states[job->state],
         .wait = job->compute_end - live->now,
         .iterations = job->iterations_left,
+        .to_early = iterations_to_early(live, job, early),
         .level = job->unit.level
     };
     describe_exchange(live, job, jj);
@@ -180,10 +194,14 @@ set_service(const struct live *live, struct judge_situation *s)
     s->late_s = options->late_s;
     s->aging_s = live->aging_s;
     s->objective_slowdown = live->objective_slowdown;
+    s->early_boost = options->order.kind == ORDER_STAGE_EARLY
+                         ? options->order.early_boost
+                         : 0;
 }
 
 void
-outlook_init(struct outlook *outlook, const struct live *live)
+outlook_init(struct outlook *outlook, const struct live *live,
+             const struct progress_options *early)
 {
     const struct live_stage **stages =
         order_alloc(live->n_units, sizeof *stages);
@@ -203,7 +221,7 @@ outlook_init(struct outlook *outlook, const struct live *live)
             size_t job = searches[i].first_job + k;
 
             outlook->jobs[job] = &stages[i]->jobs[k];
-            describe_job(live, outlook->jobs[job], &jobs[job]);
+            describe_job(live, outlook->jobs[job], early, &jobs[job]);
         }
     }
     outlook->situation = (struct judge_situation){

@@ -13,7 +13,7 @@
  *
  *    struct outlook outlook;
  *
- *    outlook_init(&outlook, &live);
+ *    outlook_init(&outlook, &live, NULL);
  *    judge = judge_create(&outlook.situation);
  *    ...job i of the judge is outlook.jobs[i]...
  *    judge_destroy(judge);
@@ -27,14 +27,17 @@
 
 struct live;
 struct live_job;
+struct progress_options;
 
 struct outlook {
     struct judge_situation situation;
     const struct live_job **jobs; /* Those of 'situation'. */
 };
 
-/* Describes what is live now.  Rates must be settled. */
-void outlook_init(struct outlook *, const struct live *);
+/* Describes what is live now.  Rates must be settled.  The early phases of
+ * jobs are known by 'early', unless it is null. */
+void outlook_init(struct outlook *, const struct live *,
+                  const struct progress_options *early);
 void outlook_uninit(struct outlook *);
 
 #endif /* sim/run/outlook.h */

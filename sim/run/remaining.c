@@ -38,13 +38,10 @@ remaining_alone(const struct live *live, const struct live_job *job)
     return alone + whole * period_alone(job);
 }
 
-/* Merges the early traits of 'job' at 'now', by the same fit of the metric as
- * in the controller.  A job without a metric is assumed to improve like 1 / k
- * and not to be early. */
-static void
-early_traits(const struct live_job *job,
-             const struct progress_options *progress, double now,
-             struct order_traits *traits)
+void
+remaining_early(const struct live_job *job,
+                const struct progress_options *progress, double now,
+                struct order_traits *traits)
 {
     struct progress_options options = *progress;
     double k = job->iterations_done;
@@ -100,7 +97,7 @@ get_traits(const struct live *live, const struct unit *unit,
         traits->sent += jobs[i].unit.sent;
         traits->bytes += jobs[i].unit.left;
         add_job_traits(&jobs[i], traits, &compute, &exchange);
-        early_traits(&jobs[i], early, live->now, traits);
+        remaining_early(&jobs[i], early, live->now, traits);
     }
     if (live->ordered == ORDER_UNIT_ITERATION && !live->weighted) {
         traits->bytes /= fmax(jobs->iterations_left, 1);
@@ -193,17 +190,35 @@ add_stage(struct order_problem *op, const struct live *live,
     order_problem_set_release(op, s, 0, alone);
 }
 
-/* Returns the weight of an iteration of 'job', whose key the last plan
- * multiplies by its factor. */
-static double
-weight_of(const struct live *live, const struct live_job *job)
+/* Returns what the search of 'job' still needs.  The last plan multiplies the
+ * key of the job by its factor. */
+static struct iteration_need
+planned_need(const struct live *live, const struct live_job *job)
 {
     struct iteration_need need = job->stage->need;
 
     if (live->factors) {
         need.weight /= live->factors[job->record - live->jobs];
     }
-    return iteration_weight(&need, remaining_alone(live, job), job->busiest);
+    return need;
+}
+
+/* Adds 'unit', a job, as an entry of its own. */
+static void
+add_job(const struct live *live, const struct unit *unit,
+        const struct progress_options *early, struct order_problem *op,
+        struct order_traits *traits)
+{
+    const struct live_job *job = unit->job;
+    struct iteration_need need = planned_need(live, job);
+
+    add_unit(op, live, unit,
+             live->weighted ? iteration_weight(
+                 &need, remaining_alone(live, job), job->busiest)
+                            : job->stage->cojob->weight);
+    get_traits(live, unit, job, 1, early, traits);
+    traits->early_weight = iteration_early_weight(&need, job->stage->n_jobs,
+                                                  job->busiest, job->work);
 }
 
 void
@@ -227,13 +242,7 @@ remaining_problem(const struct live *live,
             stage->need = need_of(live, stage);
         }
         if (live->ordered != ORDER_UNIT_STAGE) {
-            add_unit(op, live, unit,
-                     live->weighted ? weight_of(live, unit->job)
-                                    : stage->cojob->weight);
-            get_traits(live, unit, unit->job, 1, early, &traits);
-            traits.early_weight = iteration_early_weight(
-                &stage->need, stage->n_jobs, unit->job->busiest,
-                unit->job->work);
+            add_job(live, unit, early, op, &traits);
         } else if (stage->place < 0) {
             unit = &stage->jobs[0].unit;
             stage->place = op->n_stages;

@@ -247,7 +247,7 @@ plan_ahead(struct simulation *sim, struct sim_result *result)
     }
     sim->next_plan = live->now + PLAN_S;
     sim->n_plans++;
-    outlook_init(&outlook, live);
+    outlook_init(&outlook, live, &sim->early);
     factors = order_alloc(outlook.situation.n_jobs, sizeof *factors);
     for (size_t i = 0; i < outlook.situation.n_jobs; i++) {
         factors[i] = live->factors[outlook.jobs[i]->record - live->jobs];

@@ -184,6 +184,37 @@ runs_start_from_the_same_state(void **state)
     judge_destroy(judge);
 }
 
+/* The second search goes first until its early phase is over, after three of
+ * its ten iterations.  Without it, the first one would, which needs less. */
+static void
+early_phases_have_ends_that_count(void **state)
+{
+    static const size_t places[] = { 0, 0 };
+    struct example e;
+    struct judge *judge;
+    double ends[2];
+
+    example_init(&e);
+    add_search(&e, 0);
+    add_job(&e, 1, 0);
+    add_search(&e, 0);
+    add_job(&e, 2, 0);
+    e.jobs[1].to_early = 3;
+    e.s.early_boost = 100;
+    judge = judge_create(&e.s);
+    assert_float_equal(judge_run(judge, NULL, places, INFINITY, ends),
+                       16 + 30 + 100 * 6, 1e-9);
+    assert_float_equal(ends[0], 16, 1e-9);
+    assert_float_equal(ends[1], 30, 1e-9);
+    judge_destroy(judge);
+
+    e.s.early_boost = 0;
+    judge = judge_create(&e.s);
+    assert_float_equal(judge_run(judge, NULL, places, INFINITY, NULL), 40,
+                       1e-9);
+    judge_destroy(judge);
+}
+
 /* The first search has more work, but nobody else needs its second port. */
 static void
 a_plan_finds_the_better_order(void **state)
@@ -225,6 +256,7 @@ main(void)
         cmocka_unit_test(a_port_is_served_by_rank_or_shared),
         cmocka_unit_test(a_rung_begins_when_the_slowest_job_has_ended),
         cmocka_unit_test(runs_start_from_the_same_state),
+        cmocka_unit_test(early_phases_have_ends_that_count),
         cmocka_unit_test(a_plan_finds_the_better_order),
         cmocka_unit_test(a_plan_is_never_worse_than_the_key),
     };

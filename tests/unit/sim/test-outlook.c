@@ -147,7 +147,7 @@ judge_workload(const struct workload *w, const struct sim_options *options,
 
     live_init(&live, w, fabric, options, &rates_share);
     live_run_events(&live);
-    outlook_init(&outlook, &live);
+    outlook_init(&outlook, &live, NULL);
     situation = &outlook.situation;
     if (options->order.kind == ORDER_WORK) {
         outlook.situation.keys = least_work_keys;
