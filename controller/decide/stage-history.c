@@ -42,6 +42,7 @@ static struct json *
 part_to_json(const char *job, const struct stage_part *part)
 {
     const struct stage_bytes *slowest = busiest(part);
+    struct json *servers = json_array_create_empty();
     struct json *links = json_object_create();
     struct json *json = json_object_create();
     const struct shash_node *node;
@@ -51,6 +52,9 @@ part_to_json(const char *job, const struct stage_part *part)
         const struct stage_bytes *b = node->data;
 
         gpus += b->gpus;
+        if (b->serves) {
+            json_array_add(servers, json_string_create(b->host->name));
+        }
         for (int dir = 0; dir < N_DIRS; dir++) {
             if (b->bytes[dir]) {
                 json_object_put_nocopy(links, demand_port_name(b->host, dir),
@@ -60,6 +64,11 @@ part_to_json(const char *job, const struct stage_part *part)
     }
     json_object_put_string(json, "job", job);
     json_object_put(json, "bytes", links);
+    if (servers->array.n) {
+        json_object_put(json, "servers", servers);
+    } else {
+        json_destroy(servers);
+    }
     if (gpus) {
         json_put_integer(json, "gpus", gpus);
     }
@@ -68,6 +77,7 @@ part_to_json(const char *job, const struct stage_part *part)
     }
     json_put_integer(json, "hosts", shash_count(&part->moved));
     if (slowest && slowest->busy > 0) {
+        json_put_real(json, "busy_s", slowest->busy);
         json_put_real(json, "waited_s", slowest->waited);
     }
     return json;

@@ -270,8 +270,9 @@ struct stage_bytes {
     uint64_t bytes[N_DIRS];
     double busy, waited; /* Seconds, of agent/progress/waiting.h; 0 if
                           * not measured. */
-    int gpus; /* Of a job on the host, the most that its launcher has
-               * told; 0 if unknown. */
+    int gpus;    /* Of a job on the host, the most that its launcher has
+                  * told; 0 if unknown. */
+    bool serves; /* The job has only servers there, by the intent. */
 };
 
 /* What one job did in a stage. */

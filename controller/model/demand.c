@@ -162,6 +162,7 @@ add_share(struct shash *moved, const struct stage_bytes *delta, double share)
     b->busy += delta->busy * share;
     b->waited += delta->waited * share;
     b->gpus = MAX(b->gpus, delta->gpus);
+    b->serves |= delta->serves;
 }
 
 static void
@@ -209,7 +210,8 @@ count_bytes(struct job *job, struct job_traffic *t,
                    now->rx_bytes - t->bytes[DIR_RX] },
         .busy = MAX(0, now->busy - t->busy),
         .waited = MAX(0, now->waited - t->waited),
-        .gpus = now->gpus
+        .gpus = now->gpus,
+        .serves = t->workers[ROLE_SERVER] && !t->workers[ROLE_WORKER]
     };
 
     if ((t->known && !fell) || (!t->known && base_is_zero)) {

@@ -12,25 +12,29 @@
  * iterations, and how long an iteration computed.
  *
  * Stages of a search that followed each other, a rung after the one before it,
- * become a cojob: its first stage, which names it "COJOB/RUNG", begins when it
- * was recorded to begin, and each later one when the one before it ends.  The
- * jobs that a rung drops are one job here, which puts on each port what an
- * iteration of that stage took more than one of the next stage, as often as
- * the stage's jobs iterated.  So each port carries what was measured, unless
- * the jobs that remain need more of it in a later rung.  Which host sent
- * to which was not recorded: the host with most left to send sends to the one
- * with most left to receive until nothing is left.  What then has no partner
- * came from or went to hosts that were not measured: each host gets one such
- * peer, so that they are no bottleneck.
+ * with some of its jobs, become a cojob: its first stage, which names it
+ * "COJOB/RUNG", begins when it was recorded to begin, and each later one when
+ * the one before it ends.  An iteration of a job puts on each port the mean of
+ * what it took there, at each stage's mean computing time.  So the ports carry
+ * what was measured.
+ *
+ * Which host sent to which was not recorded.  Of a job whose host with most
+ * bytes took longer for them than for those of one direction, the servers that
+ * it has announced, or the hosts that sent most, receive from all others, in
+ * as many parts as explain that time, and answer each part.
+ * In other jobs the host with most left to send sends to the one with most
+ * left to receive until nothing is left.  What then has no partner came from
+ * or went to hosts that were not measured: each host gets one such peer, so
+ * that they are no bottleneck.
  *
  * More than RECORDING_MAX_ITERATIONS in all stages are merged: fewer
  * iterations with more bytes, so that a simulation ends.  Stages that have not
  * ended are left out.
  *
  * That later stages begin when those before them end matters: in the scenario
- * "main", whose stages complete in 0.69 of their time without Stagecoach, a
- * replay in which all stages begin as recorded gives 0.98, and this one 0.75
- * (test-replay.c).
+ * "main", whose stages complete in 0.695 of their time without Stagecoach, a
+ * replay in which all stages begin as recorded gives 0.98, one in which the
+ * jobs of a rung are one job gives 0.75, and this one 0.705 (test-replay.c).
  *
  * The workload is the caller's. */
 

@@ -62,33 +62,40 @@ seconds_of(const struct workload *w, const struct workload_job *job, int port)
     return bytes / w->fabric->capacity[port];
 }
 
-/* Returns what an iteration of 'job' takes without competitors beyond its
- * longest transfer, as a controller measures the computing time. */
-static double
-compute_of(const struct workload *w, const struct workload_job *job)
+/* Prints to 'f' what a controller records of 'job' in 'n' iterations that
+ * nobody delays. */
+static void
+record_job(FILE *f, const struct workload *w, const struct workload_job *job,
+           int64_t n)
 {
-    struct workload *isolated =
-        workload_create("stage", sim_fabric_create(w->fabric->n_hosts,
-                                                   w->fabric->capacity[0]));
-    struct workload_cojob *cojob = workload_add_cojob(isolated, "a", 1, 0);
-    struct workload_job *only = workload_add_job(cojob, "j", job->compute);
-    struct sim_result r;
-    double burst = 0;
+    const char *comma = "";
 
-    for (size_t i = 0; i < job->n_transfers; i++) {
-        const struct workload_transfer *t = &job->transfers[i];
-
-        workload_add_transfer(only, t->src, t->dst, t->bytes, t->shard,
-                              t->phase);
-    }
-    workload_add_rung(isolated, cojob, 1, 1);
-    simulated_mean(isolated, "stage", &r);
+    fprintf(f, "{\"job\": \"%s\", \"bytes\": {", job->name);
     for (int port = 0; port < 2 * w->fabric->n_hosts; port++) {
-        burst = fmax(burst, seconds_of(w, job, port));
+        double seconds = n * seconds_of(w, job, port);
+
+        if (seconds > 0) {
+            fprintf(f, "%s\"h%d:%s\": %.0f", comma, port / 2,
+                    port % 2 ? "rx" : "tx",
+                    seconds * w->fabric->capacity[port]);
+            comma = ", ";
+        }
     }
-    sim_result_uninit(&r);
-    workload_destroy(isolated);
-    return r.mean - burst;
+    comma = "";
+    fprintf(f, "}, \"servers\": [");
+    for (int s = 0; job->n_phases > 1 && s < job->n_shards; s++) {
+        for (size_t i = 0; i < job->n_transfers; i++) {
+            const struct workload_transfer *t = &job->transfers[i];
+
+            if (t->shard == s && !t->phase) { /* It is pushed. */
+                fprintf(f, "%s\"h%d\"", comma, t->dst);
+                comma = ", ";
+                break;
+            }
+        }
+    }
+    fprintf(f, "], \"busy_s\": %.9f, \"waited_s\": 0}",
+            n * workload_exchange_time(job, w->fabric));
 }
 
 /* Prints to 'f' what a controller records of 's'. */
@@ -101,7 +108,7 @@ record_stage(FILE *f, const struct workload *w, const struct sim_stage *s)
     double compute = 0;
 
     for (size_t j = 0; j < rung->n_jobs; j++) {
-        compute = fmax(compute, compute_of(w, &cojob->jobs[j]));
+        compute = fmax(compute, cojob->jobs[j].compute);
     }
     fprintf(f,
             "{\"cojob\": \"%s\", \"rung\": %zu, \"began\": %.0f,"
@@ -118,7 +125,12 @@ record_stage(FILE *f, const struct workload *w, const struct sim_stage *s)
         fprintf(f, "%s\"h%d:%s\": %.9f", port ? ", " : "", port / 2,
                 port % 2 ? "rx" : "tx", seconds);
     }
-    fprintf(f, "}}");
+    fprintf(f, "}, \"jobs\": [");
+    for (size_t j = 0; j < rung->n_jobs; j++) {
+        fprintf(f, "%s", j ? ", " : "");
+        record_job(f, w, &cojob->jobs[j], n);
+    }
+    fprintf(f, "]}");
 }
 
 static struct workload *
@@ -145,7 +157,7 @@ replay(const struct workload *w)
 }
 
 static void
-a_replay_finds_the_gain_within_a_tenth(void **state)
+a_replay_finds_the_gain(void **state)
 {
     static const char *const names[] = { "quickstart", "main" };
 
@@ -158,10 +170,9 @@ a_replay_finds_the_gain_within_a_tenth(void **state)
         assert_null(scenario_from_file(file, NULL, &s));
         w = workload_training_create(s);
         replayed = replay(w);
-        if (fabs(gain_of(replayed) / gain_of(w) - 1) > 0.1) {
-            fail_msg("%s: %.3f, replayed %.3f", names[i], gain_of(w),
-                     gain_of(replayed));
-        }
+        print_message("%s: %.3f, replayed %.3f\n", names[i], gain_of(w),
+                      gain_of(replayed));
+        assert_true(fabs(gain_of(replayed) / gain_of(w) - 1) < 0.03);
         workload_destroy(w);
         workload_destroy(replayed);
         scenario_destroy(s);
@@ -173,7 +184,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_replay_finds_the_gain_within_a_tenth),
+        cmocka_unit_test(a_replay_finds_the_gain),
     };
 
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
