@@ -2,7 +2,8 @@
 """Figures of the bench bpf that take runs in the lab.
 
 order     the main scenario with $SEEDS placements (default 3), ordered by
-          shims and by the kernel, each relative to a plain network
+          shims and by the kernel, relative to each other and to the plain
+          network, which has neither
 mixed     a host with a shim, one that orders in the kernel, two with neither
 pytorch   unmodified PyTorch, ordered by the kernel
 observe   what a cluster that is observed is promised, see observe.py
@@ -37,28 +38,31 @@ def policies(folder):
         return {p["name"]: p for p in json.load(f)["policies"]}
 
 
+def mean_ratio(runs, others):
+    return round(statistics.mean(a["mean_sct_s"] / b["mean_sct_s"]
+                                 for a, b in zip(runs, others)), 4)
+
+
 def order(figures):
     folder = subprocess.run(
         ["sh", "tests/lab/kept-runs.sh", "bpf", MAIN], cwd=ROOT, check=True,
         stdout=subprocess.PIPE, text=True).stdout.strip()
-    ratios = {}
-    for actuator in "shim", "bpf":
-        out = os.path.join(ROOT, folder, actuator)
-        lab(MAIN, out, "--actuator", actuator, "--policy", "plain", "--policy",
-            "stage", "--placements", str(seeds))
-        runs = [{name: policies(os.path.join(out, placement, name))[name]
-                 for name in ("plain", "stage")}
-                for placement in sorted(os.listdir(out))
-                if placement.startswith("placement-")]
-        ratios[actuator] = statistics.mean(
-            run["stage"]["mean_sct_s"] / run["plain"]["mean_sct_s"]
-            for run in runs)
-        figures[f"stage_vs_plain_{actuator}"] = round(ratios[actuator], 4)
-        figures[f"coverage_{actuator}"] = min(run["stage"]["coverage"]
-                                              for run in runs)
-        figures[f"cpu_busy_{actuator}"] = max(run["stage"]["cpu_busy"]
-                                              for run in runs)
-    figures["stage_vs_shim"] = round(ratios["bpf"] / ratios["shim"], 4)
+    runs = {}
+    for name, actuator, policy in (("plain", "shim", "plain"),
+                                   ("shim", "shim", "stage"),
+                                   ("bpf", "bpf", "stage")):
+        out = os.path.join(ROOT, folder, name)
+        lab(MAIN, out, "--actuator", actuator, "--policy", policy,
+            "--placements", str(seeds))
+        runs[name] = [policies(os.path.join(out, placement, policy))[policy]
+                      for placement in sorted(os.listdir(out))
+                      if placement.startswith("placement-")]
+    for name in "shim", "bpf":
+        figures[f"stage_vs_plain_{name}"] = mean_ratio(runs[name],
+                                                       runs["plain"])
+        figures[f"coverage_{name}"] = min(r["coverage"] for r in runs[name])
+        figures[f"cpu_busy_{name}"] = max(r["cpu_busy"] for r in runs[name])
+    figures["stage_vs_shim"] = mean_ratio(runs["bpf"], runs["shim"])
     if not os.environ.get("OUT"):
         shutil.rmtree(os.path.join(ROOT, folder))
 
