@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/simulate/seed-range.h"
 #include "cli/simulate/workload-open.h"
 #include "sim/run/simulate.h"
 #include "sim/run/tune.h"

@@ -24,7 +24,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/simulate/seed-range.h"
 #include "cli/simulate/workload-open.h"
 #include "sim/run/simulate.h"
 

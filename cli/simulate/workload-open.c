@@ -25,6 +25,7 @@
 #include "sim/workload/workload.h"
 
 #define GENERATE "generate:"
+#define MAX_SEEDS 10000
 
 /* Returns true if 'line' begins like JSON, unlike traces. */
 static bool
@@ -193,6 +194,38 @@ workload_input_uninit(struct workload_input *input)
 {
     free_strings(input->policies, input->n_policies);
     workload_destroy(input->workload);
+}
+
+char *
+seed_range_parse(const char *text, void *range_)
+{
+    struct seed_range *range = range_;
+    uint64_t first = 0, last = 0;
+    int n = 0;
+
+    if (text[strspn(text, "0123456789-")]
+        || sscanf(text, "%9" SCNu64 "-%9" SCNu64 "%n", &first, &last, &n) != 2
+        || text[n] || first > last || last - first >= MAX_SEEDS) {
+        return message("\"%s\" is not a range of seeds, FIRST-LAST such as "
+                       "\"1-60\" with at most %d seeds is allowed",
+                       text, MAX_SEEDS);
+    }
+    *range = (struct seed_range){ .first = first, .n = last - first + 1 };
+    return NULL;
+}
+
+char *
+seed_range_open(const char *what, uint64_t seed, struct workload_input *input)
+{
+    char *error = workload_open(what, &seed, input);
+
+    if (!error && !input->seeded) {
+        error = message("%s: nothing in it is random, --seeds requires "
+                        "\"generate:SEED\", a trace of jobs or a scenario "
+                        "with a seed",
+                        what);
+    }
+    return error;
 }
 
 static char *

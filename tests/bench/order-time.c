@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/compare.h"
 #include "order/order.h"
 #include "order/primal-dual/primal-dual.h"
 #include "order/problem/iteration-weight.h"
@@ -44,14 +45,6 @@ clock_now(void)
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
     return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
-static int
-compare_doubles(const void *a_, const void *b_)
-{
-    const double *a = a_, *b = b_;
-
-    return (*a > *b) - (*a < *b);
 }
 
 /* Returns the quantile 'q' of the 'n' 'values'. */

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compare.h"
 #include "base/memory.h"
 #include "trainer/net/address.h"
 #include "trainer/net/frame.h"
@@ -332,14 +333,6 @@ note(struct bench *b, enum figure figure, double value)
     struct series *series = &b->series[figure];
 
     series->values[series->n++] = value;
-}
-
-static int
-compare_doubles(const void *a_, const void *b_)
-{
-    const double *a = a_, *b = b_;
-
-    return (*a > *b) - (*a < *b);
 }
 
 static double

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "base/memory.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/schemes/sync-state.h"
@@ -169,14 +170,6 @@ group_plan_fit(struct group_plan *plan, const double seconds[], int max,
         group_plan_copy(plan, &more);
     }
     group_plan_uninit(&more);
-}
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return x < y ? -1 : x > y;
 }
 
 double
