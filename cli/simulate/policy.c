@@ -9,11 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/json-check.h"
 #include "base/memory.h"
+#include "base/progress-bar.h"
 #include "cli/command.h"
 #include "cli/data-file.h"
 #include "cli/duration.h"
@@ -238,26 +237,6 @@ policy_command(const struct policy_syntax *syntax, int argc, char *argv[],
     return status;
 }
 
-/* Progress on a terminal. */
-struct progress {
-    const struct policy_args *args;
-    const char *policy;
-    time_t last;                /* Time of the last output. */
-};
-
-static void
-show_progress(void *progress_, size_t n_ended, size_t n_stages)
-{
-    struct progress *p = progress_;
-    time_t now = time(NULL);
-
-    if (now != p->last) {
-        p->last = now;
-        fprintf(stderr, "\r%s: %zu of %zu %ss\033[K", p->policy, n_ended,
-                n_stages, p->args->input.workload->noun);
-    }
-}
-
 enum sim_service
 policy_service(const struct workload *w)
 {
@@ -268,21 +247,17 @@ void
 policy_args_replay(const struct policy_args *args, int policy,
                    struct sim_result *result)
 {
-    bool terminal = isatty(STDERR_FILENO);
-    struct progress progress = {
-        .args = args, .policy = args->policies[policy]->name,
-        .last = time(NULL),
-    };
-    struct sim_options options = sim_policy_options(args->policies[policy]);
+    const struct policy *p = args->policies[policy];
+    const struct workload *w = args->input.workload;
+    struct sim_options options = sim_policy_options(p);
+    struct progress_bar bar;
 
-    options.service = policy_service(args->input.workload);
-    options.progress = terminal ? show_progress : NULL;
-    options.aux = &progress;
-    simulate_by_policy(args->input.workload, args->policies[policy],
-                       &options, result);
-    if (terminal) {
-        fputs("\r\033[K", stderr);
-    }
+    options.service = policy_service(w);
+    options.progress = progress_bar_update;
+    options.aux = &bar;
+    progress_bar_begin(&bar, p->name, w->noun);
+    simulate_by_policy(w, p, &options, result);
+    progress_bar_end(&bar);
 }
 
 static const struct policy_syntax show_syntax = {

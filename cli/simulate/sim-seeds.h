@@ -6,7 +6,7 @@
 /* Simulates a random workload with each seed of a range, on all processors.
  *
  * Single seeds are far apart, so what a policy is worth is the mean over many
- * of them.  Each seed is one task of a thread: all policies on one workload.
+ * of them.  Each seed under each policy is one task of a thread.
  * The results are sorted by seed and policy, whichever thread had them.
  *
  *    struct sim_seeds args = {
@@ -23,7 +23,6 @@
  *
  * The threads end before sim_seeds_run() returns. */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct placements;
@@ -36,7 +35,6 @@ struct sim_seeds {
     size_t n_policies;
     const char *csv;  /* File of a line for each stage, or NULL. */
     size_t n_threads; /* 0 for one on each processor. */
-    bool progress;    /* Draw a progress bar on standard error. */
 };
 
 /* Stores the results, which the caller must destroy, or NULL.  Returns NULL or

@@ -3,13 +3,10 @@
 #include "cli/simulate/sim-setting.h"
 
 #include <limits.h>
-#include <stdio.h>
 
 #include "reporting/report.h"
 #include "sim/run/by-policy.h"
 #include "sim/workload/workload.h"
-
-#define BAR 24 /* Characters of the progress bar. */
 
 char *
 sim_setting_open(const struct sim_setting *setting, const uint64_t *seed,
@@ -65,19 +62,4 @@ sim_setting_report(const struct workload *w, const struct sim_result *result,
             report_search_end(rp, cojob->name, stage->end, NULL);
         }
     }
-}
-
-void
-sim_show_progress(const char *label, const char *noun, size_t n, size_t n_all,
-                  double seconds)
-{
-    int done = n * BAR / n_all;
-
-    fprintf(stderr, "\r%s [%.*s%.*s] %zu of %zu %ss", label, done,
-            "########################", BAR - done, "........................",
-            n, n_all, noun);
-    if (n) {
-        fprintf(stderr, ", %.0f s left", seconds / n * (n_all - n));
-    }
-    fputs("\033[K", stderr);
 }

@@ -56,9 +56,4 @@ struct sim_options sim_setting_options(const struct sim_setting *,
 void sim_setting_report(const struct workload *, const struct sim_result *,
                         struct report_policy *);
 
-/* Draws a progress bar on standard error: 'n' of 'n_all' NOUNs in
- * 'seconds'. */
-void sim_show_progress(const char *label, const char *noun, size_t n,
-                       size_t n_all, double seconds);
-
 #endif /* cli/simulate/sim-setting.h */

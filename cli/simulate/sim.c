@@ -10,10 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
+#include "base/progress-bar.h"
 #include "cli/command.h"
 #include "cli/data-file.h"
 #include "cli/simulate/sim-seeds.h"
@@ -463,25 +462,9 @@ read_workload(struct sim_run *run)
 
 /* Argument of the simulator's callbacks. */
 struct watch {
-    const char *policy;
-    const char *noun;
-    double begin;               /* clock_monotonic_s(). */
-    double shown;               /* Time of the last output, seconds after
-                                 * 'begin'. */
+    struct progress_bar bar; /* First, for progress_bar_update(). */
     struct port_use *use;
 };
-
-static void
-show_progress(void *watch_, size_t n_ended, size_t n_stages)
-{
-    struct watch *w = watch_;
-    double seconds = clock_monotonic_s() - w->begin;
-
-    if (seconds - w->shown >= 0.25) {
-        w->shown = seconds;
-        sim_show_progress(w->policy, w->noun, n_ended, n_stages, seconds);
-    }
-}
 
 static void
 observe(void *watch, double seconds, const struct sim_flow *flows, size_t n)
@@ -492,25 +475,21 @@ observe(void *watch, double seconds, const struct sim_flow *flows, size_t n)
 static void
 simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
 {
-    struct watch watch = {
-        .policy = p->name, .noun = run->workload->noun, .use = &p->use,
-    };
+    struct watch watch = { .use = &p->use };
     struct sim_options options =
         sim_setting_options(&run->setting, &run->input, p->policy);
 
     options.certify = true;
     options.bound_rounds = run->lp ? LP_ROUNDS : BOUND_ROUNDS;
-    options.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    options.progress = progress_bar_update;
     options.observe = run->html ? observe : NULL;
     options.aux = &watch;
     if (run->html) {
         port_use_init(&p->use, run->workload->fabric->n_ports);
     }
-    watch.begin = clock_monotonic_s();
+    progress_bar_begin(&watch.bar, p->name, run->workload->noun);
     simulate_by_policy(run->workload, p->policy, &options, &p->result);
-    if (options.progress) {
-        fputs("\r\033[K", stderr);
-    }
+    progress_bar_end(&watch.bar);
 }
 
 /* Returns the result of the network without shims, or NULL. */
@@ -616,8 +595,7 @@ run_seeds(const struct sim_run *run)
     const struct sim_seeds args = { .setting = &run->setting,
                                     .policies = policies,
                                     .n_policies = run->n_policies,
-                                    .csv = run->csv,
-                                    .progress = isatty(STDERR_FILENO) };
+                                    .csv = run->csv };
     struct placements *results;
     char *error;
 

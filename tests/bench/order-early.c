@@ -11,19 +11,18 @@
  * "sct" the mean completion time of stages, both relative to the plain network
  * on the same seed. */
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+#include "base/task-pool.h"
 #include "policies/policy.h"
-#include "reporting/interval.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/results.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
-#include "tests/bench/seed-pool.h"
 
 #define LATE_S 0.04             /* Time from a change to the hosts' levels. */
 
@@ -69,11 +68,11 @@ run_policy(const struct workload *w, const char *name, double *earlyp,
 }
 
 /* Runs a seed of a cell, which is a number of hosts and a load. */
-static void
-run_task(int task, void *outcome)
+static char *
+run_task(void *outcomes, size_t task)
 {
     int cell = task / n_seeds;
-    struct outcome *o = outcome;
+    struct outcome *o = (struct outcome *) outcomes + task;
     struct generate_options options;
     struct workload *w;
 
@@ -90,35 +89,29 @@ run_task(int task, void *outcome)
         o->sct[i] /= o->sct[0];
     }
     workload_destroy(w);
+    return NULL;
 }
 
-/* Prints the mean of the number at 'offset' of each of 'n' outcomes, with
- * its 95 % interval. */
+/* Prints the mean of 'member' of 'n' outcomes, of which this is the first,
+ * with its 95 % interval. */
 static void
 print_mean(const char *what, const char *policy, const char *cell,
-           const struct outcome *o, int n, size_t offset)
+           const double *member, int n)
 {
-    double *values = calloc(n, sizeof *values);
-    struct interval interval;
+    struct interval interval =
+        interval_of_member(member, sizeof(struct outcome), n);
 
-    for (int i = 0; values && i < n; i++) {
-        values[i] = *(const double *) ((const char *) &o[i] + offset);
-    }
-    interval = interval_of(values, values ? n : 0);
-    printf("\"%s_%s%s\": %.4f, \"%s_%s%s_ci95\": [%.4f, %.4f], ",
-           what, policy, cell, interval.mean,
-           what, policy, cell, interval.low, interval.high);
-    free(values);
+    printf("\"%s_%s%s\": %.4f, \"%s_%s%s_ci95\": [%.4f, %.4f], ", what, policy,
+           cell, interval.mean, what, policy, cell, interval.low,
+           interval.high);
 }
 
 static void
 print_cell(const char *cell, const struct outcome *o, int n)
 {
     for (int i = 1; i < N_POLICIES; i++) {
-        print_mean("early", policies[i], cell, o, n,
-                   offsetof(struct outcome, early[i]));
-        print_mean("sct", policies[i], cell, o, n,
-                   offsetof(struct outcome, sct[i]));
+        print_mean("early", policies[i], cell, &o->early[i], n);
+        print_mean("sct", policies[i], cell, &o->sct[i], n);
     }
 }
 
@@ -129,13 +122,17 @@ main(int argc, char *argv[])
     int n;
 
     n_seeds = argc > 1 ? atoi(argv[1]) : 20;
-    n = N_SIZES * N_LOADS * n_seeds;
-    outcomes = calloc(n > 0 ? n : 1, sizeof *outcomes);
-    if (n_seeds < 2 || !outcomes) {
+    if (n_seeds < 2) {
         fputs("usage: order-early [SEEDS]\n", stderr);
         return 2;
     }
-    seed_pool_run(n, run_task, sizeof *outcomes, outcomes);
+    n = N_SIZES * N_LOADS * n_seeds;
+    outcomes = allocate(n, sizeof *outcomes);
+    task_pool_run(&(struct task_pool){ .n = n,
+                                       .run = run_task,
+                                       .aux = outcomes,
+                                       .label = "order-early",
+                                       .noun = "task" });
     printf("{\"bench\": \"order-early\", \"figures\": {");
     for (int i = 0; i < N_SIZES * N_LOADS; i++) {
         char cell[32];

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+#include "base/task-pool.h"
 #include "policies/policy.h"
 #include "sim/fabric/fabric.h"
 #include "sim/run/by-policy.h"
@@ -22,7 +24,6 @@
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
-#include "tests/bench/seed-pool.h"
 
 #define N_HOSTS 64
 #define HOSTS_PER_LEAF 8
@@ -32,9 +33,10 @@ static const int oversubscriptions[] = { 2, 4, 8 };
 
 #define N_FABRICS (sizeof oversubscriptions / sizeof *oversubscriptions)
 
-/* The result of a task: mean times of stages, seconds. */
+/* The result of a task: mean times of stages relative to the plain network,
+ * and what the hidden links cost. */
 struct outcome {
-    double plain, seen, hidden;
+    double seen, hidden, loss;
 };
 
 static int n_seeds;
@@ -56,12 +58,13 @@ run(const struct workload *w, const char *name, bool hosts_only)
     return mean;
 }
 
-static void
-run_task(int task, void *outcome_)
+static char *
+run_task(void *outcomes, size_t task)
 {
+    struct outcome *o = (struct outcome *) outcomes + task;
     struct generate_options options;
-    struct outcome *o = outcome_;
     struct workload *w;
+    double plain;
 
     generate_options_draw(&options, 1 + task % n_seeds);
     options.n_hosts = N_HOSTS;
@@ -69,31 +72,35 @@ run_task(int task, void *outcome_)
     workload_set_fabric(w, sim_fabric_create_leaf_spine(
         N_HOSTS, HOSTS_PER_LEAF, w->fabric->capacity[0],
         oversubscriptions[task / n_seeds]));
-    o->plain = run(w, "plain", false);
-    o->seen = run(w, "stage", false);
-    o->hidden = run(w, "stage", true);
+    plain = run(w, "plain", false);
+    o->seen = run(w, "stage", false) / plain;
+    o->hidden = run(w, "stage", true) / plain;
+    o->loss = o->hidden / o->seen - 1;
     workload_destroy(w);
+    return NULL;
+}
+
+static double
+mean_of(const double *member)
+{
+    return interval_of_member(member, sizeof(struct outcome), n_seeds).mean;
 }
 
 static void
 print(const struct outcome *o, int oversubscription)
 {
-    double seen = 0, hidden = 0, cost = 0, least = INFINITY, most = -INFINITY;
+    double least = INFINITY, most = -INFINITY;
 
     for (int i = 0; i < n_seeds; i++) {
-        double c = o[i].hidden / o[i].seen - 1;
-
-        seen += o[i].seen / o[i].plain / n_seeds;
-        hidden += o[i].hidden / o[i].plain / n_seeds;
-        cost += c / n_seeds;
-        least = fmin(least, c);
-        most = fmax(most, c);
+        least = fmin(least, o[i].loss);
+        most = fmax(most, o[i].loss);
     }
     printf("\"ratio_plain_%d\": %.4f, \"hidden_ratio_plain_%d\": %.4f, "
            "\"hidden_loss_%d\": %.4f, \"hidden_loss_min_%d\": %.4f, "
            "\"hidden_loss_max_%d\": %.4f, ",
-           oversubscription, seen, oversubscription, hidden, oversubscription,
-           cost, oversubscription, least, oversubscription, most);
+           oversubscription, mean_of(&o->seen), oversubscription,
+           mean_of(&o->hidden), oversubscription, mean_of(&o->loss),
+           oversubscription, least, oversubscription, most);
 }
 
 int
@@ -106,12 +113,12 @@ main(int argc, char *argv[])
         fputs("usage: order-fabric [SEEDS]\n", stderr);
         return 2;
     }
-    outcomes = calloc(N_FABRICS * n_seeds, sizeof *outcomes);
-    if (!outcomes) {
-        perror("calloc");
-        return 1;
-    }
-    seed_pool_run(N_FABRICS * n_seeds, run_task, sizeof *outcomes, outcomes);
+    outcomes = allocate(N_FABRICS * n_seeds, sizeof *outcomes);
+    task_pool_run(&(struct task_pool){ .n = N_FABRICS * n_seeds,
+                                       .run = run_task,
+                                       .aux = outcomes,
+                                       .label = "order-fabric",
+                                       .noun = "task" });
     printf("{\"bench\": \"order-fabric\", \"figures\": {");
     for (size_t i = 0; i < N_FABRICS; i++) {
         print(&outcomes[i * n_seeds], oversubscriptions[i]);

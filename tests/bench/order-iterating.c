@@ -17,13 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/task-pool.h"
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
 #include "tests/bench/search-families.h"
-#include "tests/bench/seed-pool.h"
 
 #define ROUNDS 100              /* Rounds of the ascent for the bound. */
 #define LATE_S 0.04             /* Time from a change to the hosts' levels. */
@@ -116,12 +117,12 @@ run_policy(const struct workload *w, enum way way, struct sim_result *result)
     policy_destroy(policy);
 }
 
-static void
-run_task(int task, void *outcome_)
+static char *
+run_task(void *outcomes, size_t task)
 {
     struct workload *w = chosen[task / n_seeds]->make(1 + task % n_seeds);
     double mean[N_WAYS], p95[N_WAYS];
-    struct outcome *o = outcome_;
+    struct outcome *o = (struct outcome *) outcomes + task;
 
     for (int i = 0; i < N_WAYS; i++) {
         int base = ways[i].exact ? PLAIN_EXACT : PLAIN;
@@ -136,32 +137,27 @@ run_task(int task, void *outcome_)
         sim_result_uninit(&r);
     }
     workload_destroy(w);
+    return NULL;
 }
 
 static double
-mean_of(const struct outcome *o, const double *first)
+mean_of(const double *member, int n)
 {
-    size_t offset = (const char *) first - (const char *) o;
-    double sum = 0;
-
-    for (int s = 0; s < n_seeds; s++) {
-        sum += *(const double *) ((const char *) &o[s] + offset);
-    }
-    return sum / n_seeds;
+    return interval_of_member(member, sizeof(struct outcome), n).mean;
 }
 
 static void
 print_family(const struct search_family *f, const struct outcome *o)
 {
     for (int i = 0; i < N_WAYS; i++) {
-        if (i == STAGE) {
-            printf("\"vs_plain_%s\": %.4f, \"p95_vs_plain_%s\": %.4f, ",
-                   f->name, mean_of(o, &o->mean[i]), f->name,
-                   mean_of(o, &o->p95[i]));
-        } else if (i != PLAIN && i != PLAIN_EXACT) {
-            printf("\"%s_vs_plain_%s\": %.4f, \"%s_p95_vs_plain_%s\": %.4f, ",
-                   ways[i].name, f->name, mean_of(o, &o->mean[i]),
-                   ways[i].name, f->name, mean_of(o, &o->p95[i]));
+        const char *name = i == STAGE ? "" : ways[i].name;
+        const char *gap = i == STAGE ? "" : "_";
+
+        if (i != PLAIN && i != PLAIN_EXACT) {
+            printf("\"%s%svs_plain_%s\": %.4f, "
+                   "\"%s%sp95_vs_plain_%s\": %.4f, ",
+                   name, gap, f->name, mean_of(&o->mean[i], n_seeds), name,
+                   gap, f->name, mean_of(&o->p95[i], n_seeds));
         }
     }
 }
@@ -170,8 +166,7 @@ print_family(const struct search_family *f, const struct outcome *o)
 static void
 print_all(const struct outcome *o, int n)
 {
-    double mean = 0, worst = 0, gap = 0, p95 = 0, balanced = 0,
-           balanced_p95 = 0;
+    double mean = 0, worst = 0;
 
     for (int i = 0; i < n; i++) {
         double best = INFINITY;
@@ -181,16 +176,14 @@ print_all(const struct outcome *o, int n)
         }
         mean += o[i].mean[STAGE] / best / n;
         worst = fmax(worst, o[i].mean[STAGE] / best);
-        gap += o[i].gap / n;
-        p95 += o[i].p95[DEFAULT] / n;
-        balanced += o[i].mean[BALANCED] / n;
-        balanced_p95 += o[i].p95[BALANCED] / n;
     }
     printf("\"vs_best_peer_mean\": %.4f, \"vs_best_peer_worst\": %.4f, "
            "\"p95_vs_plain\": %.4f, \"balanced_vs_plain\": %.4f, "
            "\"balanced_p95_vs_plain\": %.4f, \"vs_bound\": %.4f, "
            "\"seeds\": %d",
-           mean, worst, p95, balanced, balanced_p95, gap, n_seeds);
+           mean, worst, mean_of(&o->p95[DEFAULT], n),
+           mean_of(&o->mean[BALANCED], n), mean_of(&o->p95[BALANCED], n),
+           mean_of(&o->gap, n), n_seeds);
 }
 
 int
@@ -213,12 +206,12 @@ main(int argc, char *argv[])
         fputs("usage: order-iterating [SEEDS [FAMILY...]]\n", stderr);
         return 2;
     }
-    outcomes = calloc((size_t) n_chosen * n_seeds, sizeof *outcomes);
-    if (!outcomes) {
-        perror("calloc");
-        return 1;
-    }
-    seed_pool_run(n_chosen * n_seeds, run_task, sizeof *outcomes, outcomes);
+    outcomes = allocate((size_t) n_chosen * n_seeds, sizeof *outcomes);
+    task_pool_run(&(struct task_pool){ .n = (size_t) n_chosen * n_seeds,
+                                       .run = run_task,
+                                       .aux = outcomes,
+                                       .label = "order-iterating",
+                                       .noun = "task" });
     printf("{\"bench\": \"order-iterating\", \"figures\": {");
     for (int i = 0; i < n_chosen; i++) {
         print_family(chosen[i], &outcomes[i * n_seeds]);

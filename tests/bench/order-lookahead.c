@@ -20,8 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/task-pool.h"
 #include "policies/policy.h"
-#include "reporting/interval.h"
 #include "scenario/scenario.h"
 #include "sim/run/by-policy.h"
 #include "sim/run/simulate.h"
@@ -29,7 +30,6 @@
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
 #include "tests/bench/search-families.h"
-#include "tests/bench/seed-pool.h"
 
 #define FEW_RUNS 12 /* To find out how long they take. */
 #define CORE_SHARE 0.1
@@ -114,15 +114,14 @@ run(const struct family *f, const struct workload *w, int seed, double runs,
     policy_destroy(policy);
 }
 
-static void
-run_task(int task, void *outcome)
+static char *
+run_task(void *outcomes, size_t task_)
 {
-    struct outcome *o = outcome;
+    struct outcome *o = (struct outcome *) outcomes + task_;
     struct sim_result key, r;
     const struct family *f;
     struct workload *w;
-    int i = 0;
-    int seed;
+    int i = 0, task = task_, seed;
 
     while (task >= first_task[i + 1]) {
         i++;
@@ -145,32 +144,23 @@ run_task(int task, void *outcome)
         o->p95[way] = r.p95 / key.p95;
     }
     workload_destroy(w);
+    return NULL;
 }
 
-/* Returns the mean and the interval of a member of 'n' outcomes. */
 static struct interval
-interval_of_member(const struct outcome *o, const double *first, int n)
+mean_of(const double *member, int n)
 {
-    size_t offset = (const char *) first - (const char *) o;
-    double *values = malloc(n * sizeof *values);
-    struct interval in;
-
-    for (int i = 0; i < n; i++) {
-        values[i] = *(const double *) ((const char *) &o[i] + offset);
-    }
-    in = interval_of(values, n);
-    free(values);
-    return in;
+    return interval_of_member(member, sizeof(struct outcome), n);
 }
 
 static void
 print_way(const char *prefix, const char *name, const struct outcome *o,
           enum way way, int n)
 {
-    struct interval mean = interval_of_member(o, &o->mean[way], n);
+    struct interval mean = mean_of(&o->mean[way], n);
 
     printf("\"%s%s\": %.4f, \"%sp95_%s\": %.4f, ", prefix, name, mean.mean,
-           prefix, name, interval_of_member(o, &o->p95[way], n).mean);
+           prefix, name, mean_of(&o->p95[way], n).mean);
     if (n > 1) {
         printf("\"%slow_%s\": %.4f, \"%shigh_%s\": %.4f, ", prefix, name,
                mean.low, prefix, name, mean.high);
@@ -183,8 +173,7 @@ print_family(const struct family *f, const struct outcome *o, int n,
              double gains[N_WAYS])
 {
     printf("\"run_ms_%s\": %.3f, \"share_runs_%s\": %.1f, ", f->name,
-           interval_of_member(o, &o->run_ms, n).mean, f->name,
-           interval_of_member(o, &o->runs, n).mean);
+           mean_of(&o->run_ms, n).mean, f->name, mean_of(&o->runs, n).mean);
     if (f->large) {
         print_way("", f->name, o, SHARE, n);
         return;
@@ -193,7 +182,7 @@ print_family(const struct family *f, const struct outcome *o, int n,
     print_way("wrong_", f->name, o, WRONG, n);
     print_way("share_", f->name, o, SHARE, n);
     for (enum way way = 0; way < N_WAYS; way++) {
-        gains[way] += 1 - interval_of_member(o, &o->mean[way], n).mean;
+        gains[way] += 1 - mean_of(&o->mean[way], n).mean;
     }
 }
 
@@ -230,12 +219,12 @@ main(int argc, char *argv[])
         fputs("usage: order-lookahead [SEEDS [RUNS [FAMILY...]]]\n", stderr);
         return 2;
     }
-    outcomes = calloc(first_task[n_chosen], sizeof *outcomes);
-    if (!outcomes) {
-        perror("calloc");
-        return 1;
-    }
-    seed_pool_run(first_task[n_chosen], run_task, sizeof *outcomes, outcomes);
+    outcomes = allocate(first_task[n_chosen], sizeof *outcomes);
+    task_pool_run(&(struct task_pool){ .n = first_task[n_chosen],
+                                       .run = run_task,
+                                       .aux = outcomes,
+                                       .label = "order-lookahead",
+                                       .noun = "seed" });
     printf("{\"bench\": \"order-lookahead\", \"figures\": {");
     for (int i = 0; i < n_chosen; i++) {
         print_family(chosen[i], &outcomes[first_task[i]],

@@ -14,13 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/compare.h"
+#include "base/memory.h"
+#include "base/task-pool.h"
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"
+#include "sim/run/results.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload.h"
 #include "tests/bench/read-policy.h"
-#include "tests/bench/seed-pool.h"
 
 #define ROUNDS 100              /* Rounds of the ascent for the bound. */
 
@@ -55,39 +58,20 @@ run(const struct workload *w, const char *name, int n_levels,
     policy_destroy(policy);
 }
 
-/* Returns the largest ratio of a stage's time to its time in 'plain'. */
-static double
-worst_stage(const struct sim_result *r, const struct sim_result *plain)
-{
-    double worst = 0;
-
-    for (size_t i = 0; i < r->n_stages; i++) {
-        const struct sim_stage *a = &r->stages[i];
-
-        for (size_t j = 0; j < plain->n_stages; j++) {
-            const struct sim_stage *b = &plain->stages[j];
-
-            if (a->cojob == b->cojob && a->rung == b->rung) {
-                worst = fmax(worst, (a->end - a->begin)
-                                    / (b->end - b->begin));
-            }
-        }
-    }
-    return worst;
-}
-
 /* The result of a seed: means relative to the plain network. */
 struct outcome {
     double ratio[N_WAYS];
-    double gap, worst_stage;    /* Of STAGE and of DEFAULT. */
+    double over_sincronia, loss_8, loss_both, gap; /* Of STAGE. */
+    double worst_stage;                            /* Of DEFAULT. */
 };
 
-static void
-run_seed(int task, void *outcome)
+static char *
+run_seed(void *outcomes, size_t task)
 {
-    struct outcome *o = outcome;
+    struct outcome *o = (struct outcome *) outcomes + task;
     struct sim_result r[N_WAYS];
     struct generate_options options;
+    struct results results;
     struct workload *w;
 
     generate_options_draw(&options, 1 + task);
@@ -96,51 +80,37 @@ run_seed(int task, void *outcome)
         run(w, ways[i].policy, ways[i].n_levels, &r[i]);
         o->ratio[i] = r[i].mean / r[PLAIN].mean;
     }
+    o->over_sincronia = o->ratio[STAGE] / o->ratio[SINCRONIA];
+    o->loss_8 = o->ratio[STAGE_8] / o->ratio[STAGE] - 1;
+    o->loss_both = o->ratio[BOTH] / o->ratio[STAGE] - 1;
     o->gap = r[STAGE].gap;
-    o->worst_stage = worst_stage(&r[DEFAULT], &r[PLAIN]);
+    results_compute(w, &r[DEFAULT], &r[PLAIN], &results);
+    o->worst_stage = results.worst;
     for (int i = 0; i < N_WAYS; i++) {
         sim_result_uninit(&r[i]);
     }
     workload_destroy(w);
+    return NULL;
 }
 
 static int
-compare_doubles(const void *a_, const void *b_)
+compare_ratios(const void *a_, const void *b_)
 {
-    double a = *(const double *) a_, b = *(const double *) b_;
+    const struct outcome *a = a_, *b = b_;
 
-    return a < b ? -1 : a > b;
+    return compare_doubles(&a->ratio[STAGE], &b->ratio[STAGE]);
 }
 
-struct sums {
-    double ratio[N_WAYS]; /* Mean time over plain's. */
-    double over_sincronia, loss_8, loss_both, gap;
-    double worst_stage;
-    double *ratios;             /* Of STAGE, sorted. */
-};
-
+/* Prints the figures of 'n' outcomes, by rising ratio of STAGE. */
 static void
-add_up(const struct outcome *outcomes, int n, struct sums *sums)
+print(const struct outcome *o, int n)
 {
+#define MEAN(MEMBER) interval_of_member(&o->MEMBER, sizeof *o, n).mean
+    double worst_stage = 0;
+
     for (int i = 0; i < n; i++) {
-        const struct outcome *o = &outcomes[i];
-
-        for (int j = 0; j < N_WAYS; j++) {
-            sums->ratio[j] += o->ratio[j] / n;
-        }
-        sums->ratios[i] = o->ratio[STAGE];
-        sums->over_sincronia += o->ratio[STAGE] / o->ratio[SINCRONIA] / n;
-        sums->loss_8 += (o->ratio[STAGE_8] / o->ratio[STAGE] - 1) / n;
-        sums->loss_both += (o->ratio[BOTH] / o->ratio[STAGE] - 1) / n;
-        sums->gap += o->gap / n;
-        sums->worst_stage = fmax(sums->worst_stage, o->worst_stage);
+        worst_stage = fmax(worst_stage, o[i].worst_stage);
     }
-    qsort(sums->ratios, n, sizeof *sums->ratios, compare_doubles);
-}
-
-static void
-print(const struct sums *sums, int n)
-{
     printf("{\"bench\": \"order-scenarios\", \"figures\": {"
            "\"ratio_plain\": %.4f, \"ratio_sincronia\": %.4f, "
            "\"worst_ratio_plain\": %.4f, \"mean_certificate_gap\": %.4f, "
@@ -149,10 +119,10 @@ print(const struct sums *sums, int n)
            "\"ratio_plain_min\": %.4f, \"ratio_plain_median\": %.4f, "
            "\"ratio_plain_p95\": %.4f, \"scenarios\": %d}, "
            "\"baseline\": {\"sincronia_ratio_plain\": %.4f}}\n",
-           sums->ratio[STAGE], sums->over_sincronia, sums->ratios[n - 1],
-           sums->gap, sums->loss_8, sums->loss_both, sums->worst_stage,
-           sums->ratio[DEFAULT], sums->ratios[0], sums->ratios[n / 2],
-           sums->ratios[n * 19 / 20], n, sums->ratio[SINCRONIA]);
+           MEAN(ratio[STAGE]), MEAN(over_sincronia), o[n - 1].ratio[STAGE],
+           MEAN(gap), MEAN(loss_8), MEAN(loss_both), worst_stage,
+           MEAN(ratio[DEFAULT]), o[0].ratio[STAGE], o[n / 2].ratio[STAGE],
+           o[n * 19 / 20].ratio[STAGE], n, MEAN(ratio[SINCRONIA]));
 }
 
 int
@@ -160,22 +130,19 @@ main(int argc, char *argv[])
 {
     int n = argc > 1 ? atoi(argv[1]) : 200;
     struct outcome *outcomes;
-    struct sums sums = { .gap = 0 };
 
     if (n < 1) {
         fputs("usage: order-scenarios [SEEDS]\n", stderr);
         return 2;
     }
-    outcomes = calloc(n, sizeof *outcomes);
-    sums.ratios = calloc(n, sizeof *sums.ratios);
-    if (!outcomes || !sums.ratios) {
-        perror("calloc");
-        return 1;
-    }
-    seed_pool_run(n, run_seed, sizeof *outcomes, outcomes);
-    add_up(outcomes, n, &sums);
-    print(&sums, n);
+    outcomes = allocate(n, sizeof *outcomes);
+    task_pool_run(&(struct task_pool){ .n = n,
+                                       .run = run_seed,
+                                       .aux = outcomes,
+                                       .label = "order-scenarios",
+                                       .noun = "seed" });
+    qsort(outcomes, n, sizeof *outcomes, compare_ratios);
+    print(outcomes, n);
     free(outcomes);
-    free(sums.ratios);
     return 0;
 }
