@@ -8,13 +8,14 @@
 # afterwards.  Prints one JSON object on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
-exec python3 - build/cli/stagecoach "${SEEDS:-100}" <<'EOF_PYTHON'
+PYTHONPATH=tests/bench python3 - build/cli/stagecoach "${SEEDS:-100}" <<'EOF_PYTHON'
 import json
-import math
 import os
 import statistics
 import subprocess
 import sys
+
+from intervals import with_interval
 
 stagecoach, n_seeds = sys.argv[1], int(sys.argv[2])
 PUBLISHED = ("sebf", "tcf", "sincronia", "intensity")
@@ -42,19 +43,6 @@ def ratios_of(policies):
     return ratios
 
 
-def student(n):
-    """Returns the quantile 0.975 of Student's t, by its density."""
-    def density(t):
-        return (1 + t * t / n) ** (-(n + 1) / 2)
-    whole = (math.sqrt(n * math.pi)
-             * math.exp(math.lgamma(n / 2) - math.lgamma((n + 1) / 2)))
-    step, t, area = 1e-3, 0, 0
-    while area < 0.475 * whole:
-        area += step * density(t + step / 2)
-        t += step
-    return t
-
-
 command = [stagecoach, "sim", "lab/scenarios/main.json", "--seeds",
            f"1-{n_seeds}", "--format", "json"]
 for policy in POLICIES:
@@ -64,19 +52,12 @@ result = json.loads(subprocess.run(command, check=True,
 seeds = [ratios_of(p["policies"]) for p in result["placements"]]
 figures = {}
 for name in seeds[0]:
-    values = [seed[name] for seed in seeds]
-    figures[name] = mean = statistics.mean(values)
-    if n_seeds > 1:
-        half = (student(n_seeds - 1) * statistics.stdev(values)
-                / math.sqrt(n_seeds))
-        figures[name + "_low"], figures[name + "_high"] = mean - half, mean + half
-figures["draw_error"] = max(
+    figures |= with_interval(name, [seed[name] for seed in seeds])
+figures["draw_error"] = round(max(
     max(low - figures[name], figures[name] - high, 0)
-    for name, (low, high) in DRAW.items())
-figures["stage_wins"] = statistics.mean(s["stage_vs_best"] < 1 for s in seeds)
-print(json.dumps({
-    "bench": "main-sim",
-    "figures": {name: round(value, 4) for name, value in figures.items()}
-    | {"seeds": n_seeds},
-    "baseline": {}}))
+    for name, (low, high) in DRAW.items()), 4)
+figures["stage_wins"] = round(statistics.mean(
+    s["stage_vs_best"] < 1 for s in seeds), 4)
+figures["seeds"] = n_seeds
+print(json.dumps({"bench": "main-sim", "figures": figures, "baseline": {}}))
 EOF_PYTHON

@@ -75,17 +75,15 @@ EOF_PYTHON
 runs by-ahead.json "$fastest" "$fastest" 4 "$dir/ahead.json"
 
 # shellcheck disable=SC2086
-python3 - "$dir" "$fastest" $controls <<'EOF_PYTHON'
+PYTHONPATH=tests/bench python3 - "$dir" "$fastest" $controls <<'EOF_PYTHON'
 import json
-import math
 import statistics
 import sys
 
+from intervals import with_interval
+
 folder, control, *controls = sys.argv[1:]
 POLICIES = ("plain", "fair", "stage", "work", "tcf", "sebf")
-# Quantiles 0.975 of Student's t, by the degrees of freedom from 1 on.
-STUDENT = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
-           2.2622)
 
 
 def read(name):
@@ -126,16 +124,6 @@ def same():
     return max(abs(report("plain", seed, "again")["policies"][0]["mean_sct_s"]
                    / value - 1) for seed, value in
                zip(again, values("mean_sct_s", "plain", again)))
-
-
-def with_interval(name, values):
-    mean = statistics.mean(values)
-    low = high = None
-    if len(values) > 1:
-        quantile = STUDENT[min(len(values) - 1, len(STUDENT)) - 1]
-        half = quantile * statistics.stdev(values) / math.sqrt(len(values))
-        low, high = round(mean - half, 4), round(mean + half, 4)
-    return {name: round(mean, 4), name + "_low": low, name + "_high": high}
 
 
 def seconds(policy):
