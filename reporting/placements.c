@@ -229,8 +229,18 @@ placements_read(struct placements *ps, size_t placement, size_t policy,
     return error;
 }
 
-/* Returns figure 'f' of 'policy', divided by that of policy 'base' unless this
- * is negative. */
+/* Returns figure 'f' of a run, relative to policy 'base' unless this is
+ * negative. */
+static double
+figure_at(const struct placements *ps, size_t placement, size_t policy,
+          enum placements_figure f, int base)
+{
+    double value = outcome_at(ps, placement, policy)->figures[f];
+
+    return base < 0 ? value
+                    : value / outcome_at(ps, placement, base)->figures[f];
+}
+
 static struct interval
 summarize(const struct placements *ps, size_t policy,
           enum placements_figure f, int base)
@@ -239,10 +249,7 @@ summarize(const struct placements *ps, size_t policy,
     struct interval in;
 
     for (size_t i = 0; i < ps->n; i++) {
-        values[i] = outcome_at(ps, i, policy)->figures[f];
-        if (base >= 0) {
-            values[i] /= outcome_at(ps, i, base)->figures[f];
-        }
+        values[i] = figure_at(ps, i, policy, f, base);
     }
     in = interval_of(values, ps->n);
     free(values);
@@ -523,20 +530,138 @@ placements_put_json(const struct placements *ps, FILE *stream)
     cJSON_Delete(top);
 }
 
-char *
-placements_write(const struct placements *ps, const char *dir)
+static char *
+write_file(const struct placements *ps, const char *file,
+           void (*put)(const struct placements *, FILE *))
 {
-    char *file = message("%s/placements.json", dir);
     FILE *stream = fopen(file, "we");
     bool failed = !stream;
-    char *error;
 
     if (stream) {
-        placements_put_json(ps, stream);
+        put(ps, stream);
         failed = ferror(stream);
         failed = fclose(stream) || failed;
     }
-    error = failed ? message("%s: %s", file, strerror(errno)) : NULL;
-    free(file);
+    return failed ? message("%s: %s", file, strerror(errno)) : NULL;
+}
+
+/* A picture has a row for each policy but the baseline.  User units. */
+#define LEFT 120     /* Room for the names of policies, */
+#define WIDTH 560    /* the length of the axis, */
+#define RIGHT 20     /* and room for half its last number. */
+#define TOP 20       /* Room for the numbers of the axis. */
+#define ROW 50       /* Height of a row. */
+#define N_HEIGHTS 11 /* Of points, which would lie upon each other. */
+
+static double
+ratio_at(const struct placements *ps, size_t placement, size_t policy)
+{
+    return figure_at(ps, placement, policy, PLACEMENTS_MEAN, ps->baseline);
+}
+
+/* Puts the ratio at each seed, and the mean with its interval, around 'y'.  A
+ * ratio of 1 is 'scale' units long, and the axis ends at 'end'. */
+static void
+put_row(const struct placements *ps, size_t policy, int y, double scale,
+        double end, FILE *stream)
+{
+    struct interval in = placements_ratio(ps, policy, PLACEMENTS_MEAN);
+
+    fprintf(stream, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n",
+            LEFT - 10, y + 4, ps->policies[policy]);
+    for (size_t i = 0; i < ps->n; i++) {
+        double ratio = ratio_at(ps, i, policy);
+
+        if (isfinite(ratio)) {
+            fprintf(stream,
+                    "<circle cx=\"%.1f\" cy=\"%d\" r=\"3\"><title>%s %" PRId64
+                    ": %.3f</title></circle>\n",
+                    LEFT + scale * ratio,
+                    y + 3 * ((int) (i % N_HEIGHTS) - N_HEIGHTS / 2), ps->noun,
+                    ps->first_seed + (int64_t) i, ratio);
+        }
+    }
+    if (in.n > 1) {
+        fprintf(stream,
+                "<path d=\"M%.1f %d H%.1f M%.1f %d v16\"><title>%.3f [%.3f, "
+                "%.3f]</title></path>\n",
+                LEFT + scale * fmax(in.low, 0), y,
+                LEFT + scale * fmin(in.high, end), LEFT + scale * in.mean,
+                y - 8, in.mean, in.low, in.high);
+    }
+}
+
+static void
+put_picture(const struct placements *ps, FILE *stream)
+{
+    int height = TOP + ROW * (ps->n_policies - 1), y = TOP + ROW / 2;
+    double end = 1, step, scale;
+
+    for (size_t i = 0; i < ps->n * ps->n_policies; i++) {
+        end = fmax(end, ratio_at(ps, i / ps->n_policies, i % ps->n_policies));
+    }
+    step = end < 2 ? 0.2 : ceil(end / 10);
+    end = step * ceil(end / step);
+    scale = WIDTH / end;
+    fprintf(stream, "<svg viewBox=\"0 0 %d %d\">\n", LEFT + WIDTH + RIGHT,
+            height);
+    for (int i = 0; i <= lrint(end / step); i++) {
+        double x = LEFT + scale * i * step;
+
+        fprintf(stream,
+                "<path class=\"axis\" d=\"M%.1f %d V%d\"/><text x=\"%.1f\" "
+                "y=\"12\" text-anchor=\"middle\">%.1f</text>\n",
+                x, TOP, height, x, i * step);
+    }
+    for (size_t k = 0; k < ps->n_policies; k++) {
+        if (k != ps->baseline) {
+            put_row(ps, k, y, scale, end, stream);
+            y += ROW;
+        }
+    }
+    fprintf(stream,
+            "</svg>\n<p>Mean SCT / %s: a point for each %s, and their mean "
+            "with its 95 %% interval. Further left is better.</p>\n",
+            ps->policies[ps->baseline], ps->noun);
+}
+
+void
+placements_put_html(const struct placements *ps, FILE *stream)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+          "<title>Stagecoach: many runs</title>\n<style>\n"
+          ":root { color-scheme: light dark; }\n"
+          "body { font: 1rem system-ui, sans-serif; margin: 1rem; }\n"
+          "pre { overflow-x: auto; }\nsvg { max-width: 60rem; }\n"
+          "text { fill: currentColor; font-size: 12px; }\n"
+          "circle { fill: #0072b2; fill-opacity: 0.4; }\n"
+          "path { fill: none; stroke: #d98200; stroke-width: 3; }\n"
+          ".axis { stroke: #8886; stroke-width: 1; }\n</style>\n<h1>",
+          stream);
+    report_put_text(stream, ps->title);
+    fputs("</h1>\n<pre>\n", stream);
+    placements_put_summary(ps, stream);
+    fputs("</pre>\n", stream);
+    if (ps->n_policies > 1) {
+        put_picture(ps, stream);
+    }
+}
+
+char *
+placements_write_html(const struct placements *ps, const char *file)
+{
+    return write_file(ps, file, placements_put_html);
+}
+
+char *
+placements_write(const struct placements *ps, const char *dir)
+{
+    char *json = message("%s/placements.json", dir);
+    char *html = message("%s/placements.html", dir);
+    char *error = write_file(ps, json, placements_put_json);
+
+    error = error ? error : placements_write_html(ps, html);
+    free(html);
+    free(json);
     return error;
 }

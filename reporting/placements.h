@@ -22,7 +22,7 @@
  *    placements_put_one(ps, i, stdout);
  *    ...
  *    placements_put_summary(ps, stdout);
- *    error = placements_write(ps, "report");     // placements.json
+ *    error = placements_write(ps, "report");
  *    placements_destroy(ps);
  *
  * The object copies its arguments.  Not thread-safe. */
@@ -80,12 +80,16 @@ struct interval placements_ratio(const struct placements *, size_t policy,
 struct interval placements_searches(const struct placements *, size_t policy,
                                     enum report_search_ratio);
 
-/* Print the table of one placement, and of all. */
+/* Print the table of one placement, and of all; these as JSON, and as a page
+ * with a picture, which needs no JavaScript. */
 void placements_put_one(const struct placements *, size_t placement, FILE *);
 void placements_put_summary(const struct placements *, FILE *);
 void placements_put_json(const struct placements *, FILE *);
+void placements_put_html(const struct placements *, FILE *);
 
-/* Writes 'dir'/placements.json.  Returns NULL or a malloc()'d message. */
+/* Write the page, or placements.json and placements.html in 'dir'.  Return
+ * NULL or a malloc()'d message. */
+char *placements_write_html(const struct placements *, const char *file);
 char *placements_write(const struct placements *, const char *dir);
 
 #endif /* reporting/placements.h */

@@ -17,8 +17,8 @@
 
 #define MAX_ROWS 48             /* Rows of a table of stages. */
 
-static void
-put_text(FILE *stream, const char *text)
+void
+report_put_text(FILE *stream, const char *text)
 {
     for (; *text; text++) {
         switch (*text) {
@@ -35,7 +35,7 @@ static void
 put_element(FILE *stream, const char *tag, const char *text)
 {
     fprintf(stream, "<%s>", tag);
-    put_text(stream, text);
+    report_put_text(stream, text);
     fprintf(stream, "</%s>\n", tag);
 }
 
@@ -45,7 +45,7 @@ put_cell(FILE *stream, const char *label, double value, int decimals,
          const char *unit)
 {
     fputs("<td data-label=\"", stream);
-    put_text(stream, label);
+    report_put_text(stream, label);
     if (isnan(value)) {
         fputs("\">–</td>", stream);
     } else {
@@ -65,7 +65,7 @@ put_row_name(FILE *stream, const char *format, ...)
     }
     va_end(args);
     fputs("<tr><th scope=\"row\">", stream);
-    put_text(stream, name);
+    report_put_text(stream, name);
     fputs("</th>", stream);
     free(name);
 }
@@ -75,7 +75,7 @@ static void
 put_head(FILE *stream, const char *name, const char *suffix)
 {
     fputs("<th scope=\"col\">", stream);
-    put_text(stream, name);
+    report_put_text(stream, name);
     fprintf(stream, "%s</th>", suffix);
 }
 
@@ -343,7 +343,7 @@ has_loss(const struct report *r)
 static void
 put_title(const struct report *r, FILE *stream)
 {
-    put_text(stream, r->title);
+    report_put_text(stream, r->title);
 }
 
 static void
@@ -359,7 +359,7 @@ put_content(const struct report *r, FILE *stream)
     fputs("<header>\n", stream);
     put_element(stream, "h1", r->title);
     fputs("<p class=\"note\">", stream);
-    put_text(stream, r->setting ? r->setting : r->kind);
+    report_put_text(stream, r->setting ? r->setting : r->kind);
     fprintf(stream, "%s</p>\n</header>\n<main>\n", date);
     if (r->description) {
         put_element(stream, "p", r->description);

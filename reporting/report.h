@@ -287,6 +287,9 @@ void report_put_json(const struct report *, FILE *);
 void report_put_page_json(const struct report *, FILE *);
 void report_put_html(const struct report *, FILE *);
 
+/* Writes 'text' into a page, where it is no markup. */
+void report_put_text(FILE *, const char *text);
+
 /* Writes the page.  Returns NULL or a malloc()'d message. */
 char *report_write_html(const struct report *, const char *file);
 

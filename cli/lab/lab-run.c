@@ -239,7 +239,7 @@ run_missing(struct placements_run *pr, size_t i, size_t k)
     return error;
 }
 
-/* Prints what is known, as tables or as JSON, and writes placements.json. */
+/* Prints what is known, as tables or as JSON, and writes it. */
 static char *
 publish_placements(const struct placements_run *pr)
 {
@@ -250,8 +250,9 @@ publish_placements(const struct placements_run *pr)
     } else {
         placements_put_summary(pr->results, stdout);
         if (!error) {
-            printf("results: %s/placements.json, %s/placement-SEED/POLICY\n",
-                   pr->o->out, pr->o->out);
+            printf("results: %s/placements.json, placements.html and "
+                   "placement-SEED/POLICY\n",
+                   pr->o->out);
         }
     }
     return error;

@@ -388,7 +388,8 @@ static const struct option_row rows[] = {
               "stage" },
     FORMAT_ROW(struct sim_run, json),
     { "html", OPTION_TEXT, AT(html), .value = "FILE",
-      .help = "also write a page with charts" },
+      .help = "also write a page with charts; with --seeds: of the ratio at "
+              "each seed" },
     { .name = NULL },
 };
 
@@ -523,10 +524,9 @@ check_options(const struct sim_run *run)
     if (!run->setting.seeds.n) {
         return run->csv ? "--csv requires --seeds" : NULL;
     }
-    return run->seed   ? "--seeds excludes --seed"
-           : run->html ? "--seeds excludes --html"
-           : run->lp   ? "--seeds has no bound and excludes --bound lp"
-                       : NULL;
+    return run->seed ? "--seeds excludes --seed"
+           : run->lp ? "--seeds has no bound and excludes --bound lp"
+                     : NULL;
 }
 
 /* Parses the options.  Returns -1 to continue, otherwise an exit status. */
@@ -607,6 +607,9 @@ run_seeds(const struct sim_run *run)
         (run->json ? placements_put_json : placements_put_summary)(results,
                                                                    stdout);
         error = flush_output();
+    }
+    if (!error && run->html) {
+        error = placements_write_html(results, run->html);
     }
     placements_destroy(results);
     return error;

@@ -126,7 +126,8 @@ means = [json.load(open("%s/placement-%d/fair/report.json" % (folder, seed)))
 assert [p["seed"] for p in top["placements"]] == [5, 6], top
 assert [p["policies"][0]["mean_sct_s"] for p in top["placements"]] == means
 assert abs(top["policies"][0]["mean_sct_s"] - sum(means) / 2) < 1e-5, top
-assert "means of 2 placements" in open(out).read()
+for file in (out, folder + "/placements.html"):
+    assert "means of 2 placements" in open(file).read(), file
 PYTHON
 assert_clean "placements"
 sed -i 's/"samples": 200/"samples": 201/' "$dir/tiny.json"

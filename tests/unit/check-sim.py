@@ -229,7 +229,11 @@ def check_seeds(folder):
     alone = sim(*work, '--seeds', '4-6', '--format', 'json',
                 preexec_fn=use_one_processor)
     check('one processor', alone.stdout, result.stdout)
-    table = sim(*work, '--seeds', '5-5').stdout.splitlines()
+    page = os.path.join(folder, 'seeds.html')
+    table = sim(*work, '--seeds', '5-5', '--html', page).stdout.splitlines()
+    with open(page, encoding='utf-8') as f:
+        check('point', re.findall('<title>(seed .*?)</title>', f.read()),
+              [f'seed 5: {ratios[1]:.3f}'])
     check('table', (table[0].startswith('searches finish their rounds '),
                     table[1].startswith('means of 1 seed, seconds; / plain')),
           (True, True))
@@ -285,8 +289,6 @@ def check_mistakes(trace):
          'stagecoach sim: --csv requires --seeds'),
         (['generate:1', '--seeds', '1-2', '--seed', '1'], 2,
          'stagecoach sim: --seeds excludes --seed'),
-        (['generate:1', '--seeds', '1-2', '--html', 'x'], 2,
-         'stagecoach sim: --seeds excludes --html'),
         (['generate:1', '--seeds', '1-2', '--bound', 'lp'], 2,
          'stagecoach sim: --seeds has no bound and excludes --bound lp'),
         (['generate:1', '--seeds', '1-2', '--csv', '/nonexistent/x'], 1,

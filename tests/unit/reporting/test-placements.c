@@ -212,6 +212,26 @@ exchanges_are_not_shown_if_no_run_has_them(void **state)
     placements_destroy(ps);
 }
 
+/* The axis is from 0 to 1, 560 units long from 120 on. */
+static void
+a_page_has_each_ratio_and_the_interval(void **state)
+{
+    static const char *const parts[] = {
+        "<circle cx=\"400.0\" cy=\"30\" r=\"3\"><title>placement 7: 0.500</",
+        "<circle cx=\"540.0\" cy=\"33\" r=\"3\"><title>placement 8: 0.750</",
+        "\n<path d=\"M120.0 45 H680.0 M470.0 37 v16\"><title>0.625 [-0.963, ",
+    };
+    struct placements *ps = example();
+    char *text = put(ps, 0, placements_put_html);
+
+    for (size_t i = 0; i < N_ELEMENTS(parts); i++) {
+        assert_says(strdup(text), parts[i]);
+    }
+    assert_null(strstr(text, "placement 9"));
+    free(text);
+    placements_destroy(ps);
+}
+
 static const cJSON *
 find(const cJSON *json, const char *a, int index, const char *b)
 {
@@ -384,6 +404,7 @@ main(void)
         cmocka_unit_test(ratios_are_of_the_same_placement),
         cmocka_unit_test(tables_have_all_figures),
         cmocka_unit_test(exchanges_are_not_shown_if_no_run_has_them),
+        cmocka_unit_test(a_page_has_each_ratio_and_the_interval),
         cmocka_unit_test(json_has_each_run_and_the_intervals),
         WITH_DIR(a_result_that_is_there_is_not_missing),
         WITH_DIR(failed_and_partial_runs_are_missing),
