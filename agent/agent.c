@@ -581,17 +581,11 @@ run_lease(struct agent *a, long long now)
         }
     }
     if (a->decided) {
-        const struct actuator_wanted wanted = {
-            .until = until,
-            .default_dscp = wanted_default_dscp(&a->wanted),
-            .min_share = a->wanted.min_share,
-            .congestion = a->wanted.congestion,
-            .control = a->wanted.control,
-            .levels = wanted_levels(&a->wanted)
-        };
+        struct actuator_wanted wanted = a->wanted.all;
 
+        wanted.until = until;
         actuator_set(a->actuator, &wanted);
-        tc_set(a->tc, until, a->wanted.min_share, a->wanted.dscp);
+        tc_set(a->tc, until, wanted.min_share, a->wanted.dscp);
     }
 }
 
@@ -608,7 +602,7 @@ run_tags(struct agent *a, const struct actuator_status *status)
         bool tags = !status->bypass && takes && !strcmp(takes, "yes");
 
         s->mode = tags ? IDENTITY_TAGS : IDENTITY_COUNTS;
-        s->control_dscp = a->wanted.control.dscp;
+        s->control_dscp = a->wanted.all.control.dscp;
     }
 }
 

@@ -60,7 +60,7 @@ links_left(double capacity, double before, double floor, double beside,
 static double
 available_bps(const struct agent *a, const char *job)
 {
-    uint32_t min_share = a->wanted.min_share;
+    uint32_t min_share = a->wanted.all.min_share;
     double floor = (min_share == SHIM_MIN_SHARE_DEFAULT ? DEFAULT_MIN_SHARE
                     : (double) min_share / SHIM_MIN_SHARE_UNIT);
     double before = 0, beside = 0;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-data.h"
@@ -54,7 +53,6 @@ lease_until(const struct lease *lease)
 }
 
 struct wanted_job {
-    struct hmap_node node;      /* In struct wanted's 'jobs', by name. */
     struct shim_slot row;
     bool named;                 /* The order has the job. */
     bool has_uid;               /* 'uid' is valid. */
@@ -64,11 +62,19 @@ struct wanted_job {
 static void
 set_dscps(struct wanted *w, const uint8_t dscps[SHIM_N_LEVELS])
 {
+    struct actuator_wanted *all = &w->all;
+
     memcpy(w->dscp, dscps, sizeof w->dscp);
-    w->control = (struct shim_control){ .dscp = dscps[SHIM_LEVEL_CONTROL] };
-    for (int i = 1; i < SHIM_LEVEL_DEFAULT; i++) {
-        w->control.levels |=
-            (dscps[i] == WANTED_NO_DSCP ? 0 : UINT64_C(1) << dscps[i]);
+    all->default_dscp = dscps[SHIM_LEVEL_DEFAULT];
+    all->control = (struct shim_control){ .dscp = dscps[SHIM_LEVEL_CONTROL] };
+    all->levels = 0;
+    for (int i = 0; i < SHIM_N_LEVELS; i++) {
+        if (dscps[i] != WANTED_NO_DSCP) {
+            all->levels |= 1u << i;
+            if (i != SHIM_LEVEL_CONTROL && i != SHIM_LEVEL_DEFAULT) {
+                all->control.levels |= UINT64_C(1) << dscps[i];
+            }
+        }
     }
 }
 
@@ -83,10 +89,10 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
     memset(w, 0, sizeof *w);
     w->trusts_environment = true;
     w->host = xstrdup(host);
-    w->min_share = SHIM_MIN_SHARE_DEFAULT;
-    memset(&w->congestion, 0xff, sizeof w->congestion);
+    w->all.min_share = SHIM_MIN_SHARE_DEFAULT;
+    memset(&w->all.congestion, 0xff, sizeof w->all.congestion);
     set_dscps(w, dscps);
-    hmap_init(&w->jobs);
+    shash_init(&w->jobs);
 
     ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
     for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
@@ -97,54 +103,12 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
     ovsdb_idl_condition_destroy(&condition);
 }
 
-static void
-clear_jobs(struct wanted *w)
-{
-    struct wanted_job *job;
-
-    HMAP_FOR_EACH_SAFE (job, node, &w->jobs) {
-        hmap_remove(&w->jobs, &job->node);
-        free(job);
-    }
-}
-
 void
 wanted_uninit(struct wanted *w)
 {
-    clear_jobs(w);
-    hmap_destroy(&w->jobs);
+    shash_destroy_free_data(&w->jobs);
     free(w->text);
     free(w->host);
-}
-
-static struct wanted_job *
-find(const struct wanted *w, const char *name)
-{
-    struct wanted_job *job;
-
-    HMAP_FOR_EACH_WITH_HASH (job, node, hash_string(name, 0), &w->jobs) {
-        if (!strcmp(job->row.name, name)) {
-            return job;
-        }
-    }
-    return NULL;
-}
-
-uint8_t
-wanted_default_dscp(const struct wanted *w)
-{
-    return w->dscp[SHIM_LEVEL_DEFAULT];
-}
-
-uint8_t
-wanted_levels(const struct wanted *w)
-{
-    uint8_t levels = 0;
-
-    for (int level = 0; level < SHIM_N_LEVELS; level++) {
-        levels |= (w->dscp[level] != WANTED_NO_DSCP) << level;
-    }
-    return levels;
 }
 
 /* Stores in '*row' what a job has that no order has. */
@@ -154,27 +118,22 @@ wanted_get_default(const struct wanted *w, const char *name,
 {
     memset(row, 0, sizeof *row);
     row->level = SHIM_LEVEL_DEFAULT;
-    row->dscp = wanted_default_dscp(w);
+    row->dscp = w->all.default_dscp;
     row->rank = UINT32_MAX;
     row->weight = 1000;
     ovs_strlcpy(row->name, name, sizeof row->name);
 }
 
-/* Returns the job called 'name', a new one if there is none; one that nothing
- * reads if the name cannot be a job's. */
+/* Returns the job called 'name', a new one if it is missing. */
 static struct wanted_job *
 get_job(struct wanted *w, const char *name)
 {
-    static struct wanted_job ignored;
-    struct wanted_job *job = find(w, name);
+    struct wanted_job *job = shash_find_data(&w->jobs, name);
 
     if (!job) {
-        if (strlen(name) >= sizeof job->row.name) {
-            return &ignored;
-        }
         job = xzalloc(sizeof *job);
         wanted_get_default(w, name, &job->row);
-        hmap_insert(&w->jobs, &job->node, hash_string(name, 0));
+        shash_add(&w->jobs, name, job);
     }
     return job;
 }
@@ -260,20 +219,20 @@ take_dscps(struct wanted *w, const struct hostsrec_host_wanted *db)
 static void
 take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
 {
-    clear_jobs(w);
+    shash_clear_free_data(&w->jobs);
     w->present = true;
     w->version = db->version;
     w->generation = db->generation;
     take_dscps(w, db);
-    w->min_share = get_min_share(db);
-    w->congestion = get_congestion(db);
+    w->all.min_share = get_min_share(db);
+    w->all.congestion = get_congestion(db);
     take_owners(w, db);
     for (size_t i = 0; i < db->n_level; i++) {
         struct shim_slot *row = get_row(w, db->key_level[i]);
 
         row->level = queue_of_level(db->value_level[i]);
         row->dscp =
-            (w->dscp[row->level] == WANTED_NO_DSCP ? wanted_default_dscp(w)
+            (w->dscp[row->level] == WANTED_NO_DSCP ? w->all.default_dscp
                                                    : w->dscp[row->level]);
     }
     for (size_t i = 0; i < db->n_rank; i++) {
@@ -360,7 +319,7 @@ wanted_run(struct wanted *w, const struct ovsdb_idl *idl, struct lease *lease,
 bool
 wanted_get(const struct wanted *w, const char *name, struct shim_slot *row)
 {
-    const struct wanted_job *job = find(w, name);
+    const struct wanted_job *job = shash_find_data(&w->jobs, name);
 
     if (job) {
         *row = job->row;
@@ -374,7 +333,7 @@ void
 wanted_get_owner(const struct wanted *w, const char *name,
                  struct membership_owner *owner)
 {
-    const struct wanted_job *job = find(w, name);
+    const struct wanted_job *job = shash_find_data(&w->jobs, name);
 
     *owner = (struct membership_owner) {
         .trusts_environment = w->trusts_environment,

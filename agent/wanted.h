@@ -28,7 +28,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "openvswitch/hmap.h"
+#include "agent/actuate/actuator.h"
+#include "openvswitch/shash.h"
 #include "wire/membership.h"
 #include "wire/shim-protocol.h"
 
@@ -73,17 +74,13 @@ struct wanted {
                                          * WANTED_NO_DSCP where it has none;
                                          * SHIM_LEVEL_DSCPS before the first
                                          * row. */
-    struct shim_control control;        /* The same DSCPs, for the shim. */
-    struct shim_congestion congestion;  /* SHIM_CONGESTION_DEFAULT where the
-                                         * controller does not say. */
+    struct actuator_wanted all;         /* Without 'until'; defaults where
+                                         * the controller does not say. */
     bool trusts_environment;    /* Processes that are known by their
                                  * environment or ports only may have
                                  * priority: the policy's trust, true if the
                                  * database has no such column. */
-    uint32_t min_share;         /* As in struct shim_min_share; the default
-                                 * before the first row, and if it has
-                                 * none. */
-    struct hmap jobs;           /* Contains struct wanted_job, by name. */
+    struct shash jobs;          /* Contains struct wanted_job, by name. */
 };
 
 void wanted_init(struct wanted *, struct ovsdb_idl *, const char *host);
@@ -91,10 +88,6 @@ void wanted_uninit(struct wanted *);
 
 bool wanted_run(struct wanted *, const struct ovsdb_idl *, struct lease *,
                 long long now);
-/* Returns a bit for each level that has a DSCP. */
-uint8_t wanted_levels(const struct wanted *);
-
-uint8_t wanted_default_dscp(const struct wanted *);
 bool wanted_get(const struct wanted *, const char *job, struct shim_slot *);
 
 void wanted_get_default(const struct wanted *, const char *job,

@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/actuate/shim-tables.h"
 #include "wire/shim-protocol.h"
 
 struct traffic_totals;
@@ -69,9 +70,15 @@ struct actuator_status {
     const struct traffic_totals *totals; /* Counted by this agent. */
 };
 
-/* An implementation begins with it. */
+/* An implementation begins with it, in zeroed memory, and initializes it with
+ * actuator_init(). */
 struct actuator {
     const struct actuator_class *class;
+    const struct actuator_events *events;
+    void *aux;               /* Argument of the events. */
+    struct slot_table slots; /* Desired and installed rows. */
+    bool changed;            /* They may differ. */
+    bool has_numbers;        /* The numbers of slots are those of packets. */
 };
 
 struct actuator_class {
@@ -79,11 +86,31 @@ struct actuator_class {
     void (*run)(struct actuator *);
     void (*wait)(const struct actuator *);
     void (*set)(struct actuator *, const struct actuator_wanted *);
-    void (*set_job)(struct actuator *, const struct shim_slot *, bool decided);
-    void (*remove_job)(struct actuator *, const char *job);
-    uint16_t (*slot)(const struct actuator *, const char *job);
     void (*get_status)(const struct actuator *, struct actuator_status *);
 };
+
+static inline void
+actuator_init(struct actuator *a, const struct actuator_class *class,
+              const struct actuator_events *events, void *aux)
+{
+    a->class = class;
+    a->events = events;
+    a->aux = aux;
+    slot_table_init(&a->slots);
+}
+
+/* Reports the traffic of a slot of actuator 'a_'; see traffic.h. */
+static inline void
+actuator_report_traffic(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,
+                        void *a_)
+{
+    const struct actuator *a = a_;
+    const char *job = slot_table_name(&a->slots, slot);
+
+    if (job) {
+        a->events->traffic(job, tx_bytes, rx_bytes, a->aux);
+    }
+}
 
 static inline void
 actuator_destroy(struct actuator *a)
@@ -116,20 +143,22 @@ actuator_set(struct actuator *a, const struct actuator_wanted *wanted)
 static inline void
 actuator_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
 {
-    a->class->set_job(a, row, decided);
+    slot_table_want(&a->slots, row, decided);
+    a->changed = true;
 }
 
 static inline void
 actuator_remove_job(struct actuator *a, const char *job)
 {
-    a->class->remove_job(a, job);
+    slot_table_unwant(&a->slots, job);
+    a->changed = true;
 }
 
 /* Returns the slot of the job, 0 if it has none. */
 static inline uint16_t
 actuator_slot(const struct actuator *a, const char *job)
 {
-    return a->class->slot(a, job);
+    return a->has_numbers ? slot_table_number(&a->slots, job) : 0;
 }
 
 static inline void

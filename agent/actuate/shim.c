@@ -28,56 +28,42 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
 #define ABOUT_MS 60000         /* Between requests of SHIM_ABOUT. */
-#define FEW_JOBS                                       \
-    50 /* Up to here, bins are requested each time, so \
-        * that iterations are counted early. */
-#define SELDOM                                        \
-    4 /* With more jobs, each so many times: the shim \
-       * keeps a little more than a second. */
+/* Up to FEW_JOBS, bins are requested each time, so that iterations are counted
+ * early; with more jobs one time of SELDOM: the shim keeps a little more than
+ * a second. */
+#define FEW_JOBS 50
+#define SELDOM 4
 #define RESYNC_MS 1000          /* From a refused change to new lists. */
 #define RX_TIMEOUT_MS 3000      /* Without a message the shim counts as
                                  * dead. */
 #define MAX_MESSAGES_PER_RUN 50
 
-/* Replies that a new connection waits for before it sends changes. */
-enum {
-    PENDING_HELLO = 1 << 0,
-    PENDING_SLOTS = 1 << 1,
-    PENDING_ALL = PENDING_HELLO | PENDING_SLOTS,
-};
-
 struct shim_actuator {
     struct actuator base;
-    char *path;                 /* Of the shim's control socket. */
-    const struct actuator_events *events;
-    void *aux;                  /* Argument of the events. */
+    char *path; /* Of the shim's control socket. */
 
     struct shim_client *conn;   /* NULL while disconnected. */
     int last_error;             /* Why the shim is disconnected, so that each
                                  * reason is logged once; 0 while connected, -1
                                  * before the first attempt. */
-    unsigned int pending;       /* PENDING_*: replies still missing. */
+    bool pending;               /* The replies to request_tables() are
+                                 * missing. */
     struct bypass *bypass;
     struct shim_hello hello;    /* Last reply to SHIM_HELLO; the rate stays
                                  * valid while disconnected. */
 
-    struct slot_table slots;    /* Desired and installed rows. */
-    bool has_numbers;           /* The numbers of slots are those of a shim:
-                                 * one has been connected. */
     char *about;                /* Reply to SHIM_ABOUT, or NULL. */
     long long next_about;       /* time_msec() of the next request. */
     uint64_t queued_bytes;      /* In the shim, from its last statistics. */
     struct shim_stats stats;    /* Last statistics of this connection. */
     struct traffic traffic;     /* Counters since the agent started. */
     unsigned int n_requests;    /* For bins of many jobs. */
-    bool slots_dirty;           /* Desired rows may differ from installed. */
     int n_pending_changes;      /* Changes of tables without a reply. */
 
     struct actuator_wanted wanted; /* 'until' is LLONG_MIN before the
                                     * first one. */
-    bool lease_dirty;      /* Send the lease now, not at 'next_lease'. */
-    bool min_share_dirty;  /* 'min_share' must be sent. */
-    bool congestion_dirty; /* 'congestion' must be sent. */
+    struct actuator_wanted told;   /* What the shim has of it: 'min_share',
+                                    * 'congestion', 'control'. */
 
     /* time_msec() of the next attempt to connect, request for counters,
      * renewal of the lease, and request for all tables. */
@@ -102,15 +88,10 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
 {
     struct shim_actuator *s = xzalloc(sizeof *s);
 
-    s->base.class = &shim_actuator_class;
+    actuator_init(&s->base, &shim_actuator_class, events, aux);
     s->path = xstrdup(path);
     s->bypass = bypass_create(bypass, time_msec());
-    s->events = events;
-    s->aux = aux;
-    slot_table_init(&s->slots);
     s->wanted.until = LLONG_MIN;
-    s->wanted.min_share = SHIM_MIN_SHARE_DEFAULT;
-    memset(&s->wanted.congestion, 0xff, sizeof s->wanted.congestion);
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
     return &s->base;
@@ -123,7 +104,7 @@ shim_destroy(struct actuator *a)
 
     shim_client_close(s->conn);
     bypass_destroy(s->bypass);
-    slot_table_uninit(&s->slots);
+    slot_table_uninit(&s->base.slots);
     free(s->about);
     free(s->path);
     free(s);
@@ -154,38 +135,11 @@ count_items(size_t size, size_t head, size_t item, size_t *np)
 static void
 request_tables(struct shim_actuator *s)
 {
-    s->pending = PENDING_ALL;
+    s->pending = true;
     s->n_pending_changes = 0;
     s->next_sync = LLONG_MAX;
     send_request(s, SHIM_HELLO, NULL, 0);
     send_request(s, SHIM_SLOT_LIST, NULL, 0);
-}
-
-/* Notes that 'reply', one of PENDING_*, has arrived.  After the last one the
- * tables of the shim are known and changes may be sent. */
-static void
-note_reply(struct shim_actuator *s, unsigned int reply)
-{
-    if (s->pending && !(s->pending &= ~reply)) {
-        s->slots_dirty = true;
-        if (s->last_error) {
-            s->last_error = 0;
-            VLOG_INFO("%s: connected to the shim, process %"PRIu32", "
-                      "%"PRIu64" bit/s", s->path, s->hello.pid,
-                      s->hello.rate_bps);
-        }
-    }
-}
-
-static void
-on_slot_traffic(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *s_)
-{
-    struct shim_actuator *s = s_;
-    const char *job = slot_table_name(&s->slots, slot);
-
-    if (job) {
-        s->events->traffic(job, tx_bytes, rx_bytes, s->aux);
-    }
 }
 
 static void
@@ -193,11 +147,11 @@ report_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
               size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const char *job = slot_table_name(&s->slots, slots[i].slot);
+        const char *job = slot_table_name(&s->base.slots, slots[i].slot);
 
         if (job) {
-            s->events->bursts(job, &slots[i].tx_bursts, &slots[i].rx_bursts,
-                              s->aux);
+            s->base.events->bursts(job, &slots[i].tx_bursts,
+                                   &slots[i].rx_bursts, s->base.aux);
         }
     }
 }
@@ -214,7 +168,8 @@ handle_stats(struct shim_actuator *s, const void *body, size_t size)
     }
     /* Until the lists have arrived, slots may have other numbers. */
     if (!s->pending) {
-        traffic_add_stats(&s->traffic, stats, slots, n, on_slot_traffic, s);
+        traffic_add_stats(&s->traffic, stats, slots, n,
+                          actuator_report_traffic, &s->base);
         report_bursts(s, slots, n);
         s->queued_bytes = stats->queued_bytes;
         s->stats = *stats;
@@ -233,11 +188,11 @@ handle_bins(struct shim_actuator *s, const void *body, size_t size)
     if (!count_items(size, sizeof *head, sizeof *bins, &n)) {
         return EPROTO;
     }
-    next = slot_table_next_bin(&s->slots, head->slot);
+    next = slot_table_next_bin(&s->base.slots, head->slot);
     if (next) {
         *next = head->first + n;
-        s->events->bins(slot_table_name(&s->slots, head->slot), head->first,
-                        bins, n, s->aux);
+        s->base.events->bins(slot_table_name(&s->base.slots, head->slot),
+                             head->first, bins, n, s->base.aux);
     }
     return 0;
 }
@@ -245,11 +200,12 @@ handle_bins(struct shim_actuator *s, const void *body, size_t size)
 static void
 request_bins(struct shim_actuator *s)
 {
-    if (hmap_count(&s->slots.jobs) > FEW_JOBS && s->n_requests++ % SELDOM) {
+    if (hmap_count(&s->base.slots.jobs) > FEW_JOBS
+        && s->n_requests++ % SELDOM) {
         return;
     }
     for (uint16_t slot = 1; slot < SHIM_MAX_SLOTS; slot++) {
-        const uint64_t *next = slot_table_next_bin(&s->slots, slot);
+        const uint64_t *next = slot_table_next_bin(&s->base.slots, slot);
 
         if (next) {
             const struct shim_bins_since request = { .slot = slot,
@@ -278,31 +234,29 @@ request_counters(struct shim_actuator *s, long long now)
     }
 }
 
+/* Handles the last reply to request_tables(): the tables of the shim are
+ * known, and changes may be sent. */
 static int
-handle_list(struct shim_actuator *s, uint16_t type, const void *body,
-            size_t size)
+handle_list(struct shim_actuator *s, const void *body, size_t size)
 {
     size_t n;
 
-    switch (type) {
-    case SHIM_HELLO:
-        if (size < sizeof s->hello) {
-            return EPROTO;
-        }
-        memcpy(&s->hello, body, sizeof s->hello);
-        note_reply(s, PENDING_HELLO);
-        return 0;
-
-    case SHIM_SLOT_LIST:
-        if (!count_items(size, 0, sizeof(struct shim_slot), &n)) {
-            return EPROTO;
-        }
-        slot_table_adopt(&s->slots, body, n);
-        s->has_numbers = true;
-        note_reply(s, PENDING_SLOTS);
-        return 0;
+    if (!count_items(size, 0, sizeof(struct shim_slot), &n)) {
+        return EPROTO;
     }
-    return EPROTO;
+    slot_table_adopt(&s->base.slots, body, n);
+    s->base.has_numbers = true;
+    if (s->pending) {
+        s->pending = false;
+        s->base.changed = true;
+        if (s->last_error) {
+            s->last_error = 0;
+            VLOG_INFO("%s: connected to the shim, process %" PRIu32 ", "
+                      "%" PRIu64 " bit/s",
+                      s->path, s->hello.pid, s->hello.rate_bps);
+        }
+    }
+    return 0;
 }
 
 static int
@@ -349,9 +303,14 @@ handle_message(struct shim_actuator *s, const struct shim_msg *msg,
         return handle_ports(s, body, size);
 
     case SHIM_HELLO:
+        if (msg->status || size < sizeof s->hello) {
+            return msg->status ? msg->status : EPROTO;
+        }
+        memcpy(&s->hello, body, sizeof s->hello);
+        return 0;
+
     case SHIM_SLOT_LIST:
-        return msg->status ? msg->status
-               : handle_list(s, msg->type, body, size);
+        return msg->status ? msg->status : handle_list(s, body, size);
 
     case SHIM_ABOUT:
         if (!msg->status) {
@@ -400,17 +359,6 @@ receive_messages(struct shim_actuator *s, long long now)
     return now - s->last_rx > RX_TIMEOUT_MS ? ETIMEDOUT : 0;
 }
 
-/* Until the policy is known, the shim keeps its DSCPs. */
-static void
-send_control(struct shim_actuator *s)
-{
-    if (s->wanted.until == LLONG_MIN) {
-        return;
-    }
-    send_request(s, SHIM_CONTROL, &s->wanted.control,
-                 sizeof s->wanted.control);
-}
-
 static void
 disconnect(struct shim_actuator *s, int error)
 {
@@ -441,13 +389,10 @@ try_to_connect(struct shim_actuator *s, long long now)
         return;
     }
     s->last_rx = now;
-    s->lease_dirty = true;
-    s->min_share_dirty = s->wanted.min_share != SHIM_MIN_SHARE_DEFAULT;
-    s->congestion_dirty =
-        s->wanted.congestion.gamma != SHIM_CONGESTION_DEFAULT;
+    s->next_lease = 0;
+    memset(&s->told, 0xff, sizeof s->told); /* Defaults, and no DSCPs. */
     s->next_stats = s->next_about = now;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
-    send_control(s);
     request_tables(s);
 }
 
@@ -468,8 +413,8 @@ send_changes(struct shim_actuator *s)
 {
     struct slot_changes *c = &s->slot_changes;
 
-    s->slots_dirty = false;
-    slot_table_changes(&s->slots, c);
+    s->base.changed = false;
+    slot_table_changes(&s->base.slots, c);
     if (c->n_set) {
         send_change(s, SHIM_SLOT_SET, c->set, c->n_set * sizeof *c->set);
         send_request(s, SHIM_STATS, NULL, 0);
@@ -482,11 +427,7 @@ send_lease(struct shim_actuator *s, long long now)
 {
     struct shim_lease lease = { .default_dscp = s->wanted.default_dscp };
 
-    s->lease_dirty = false;
     s->next_lease = LLONG_MAX;
-    if (s->wanted.until == LLONG_MIN) {
-        return;
-    }
     if (s->wanted.until > now) {
         lease.ms = MIN(s->wanted.until - now, LEASE_MS);
         s->next_lease = MIN(now + LEASE_RENEW_MS, s->wanted.until);
@@ -494,21 +435,36 @@ send_lease(struct shim_actuator *s, long long now)
     send_request(s, SHIM_LEASE, &lease, sizeof lease);
 }
 
+/* Sends 'wanted', a part of what is wanted, if the shim has another one. */
 static void
-send_min_share(struct shim_actuator *s)
+tell(struct shim_actuator *s, enum shim_msg_type type, const void *wanted,
+     void *told, size_t size)
 {
-    struct shim_min_share min_share = { .share = s->wanted.min_share };
-
-    s->min_share_dirty = false;
-    send_request(s, SHIM_MIN_SHARE, &min_share, sizeof min_share);
+    if (memcmp(told, wanted, size)) {
+        memcpy(told, wanted, size);
+        send_request(s, type, wanted, size);
+    }
 }
 
+/* Until the policy is known, the shim keeps what it has. */
 static void
-send_congestion(struct shim_actuator *s)
+send_wanted(struct shim_actuator *s, long long now)
 {
-    s->congestion_dirty = false;
-    send_request(s, SHIM_CONGESTION, &s->wanted.congestion,
-                 sizeof s->wanted.congestion);
+    const struct actuator_wanted *wanted = &s->wanted;
+    struct actuator_wanted *told = &s->told;
+
+    if (wanted->until == LLONG_MIN) {
+        return;
+    }
+    tell(s, SHIM_CONTROL, &wanted->control, &told->control,
+         sizeof told->control);
+    if (now >= s->next_lease) {
+        send_lease(s, now);
+    }
+    tell(s, SHIM_MIN_SHARE, &wanted->min_share, &told->min_share,
+         sizeof(struct shim_min_share));
+    tell(s, SHIM_CONGESTION, &wanted->congestion, &told->congestion,
+         sizeof told->congestion);
 }
 
 static void
@@ -536,18 +492,10 @@ shim_run(struct actuator *a)
         request_tables(s);
     }
     if (!s->pending) {
-        if (s->slots_dirty) {
+        if (s->base.changed) {
             send_changes(s);
         }
-        if (s->lease_dirty || now >= s->next_lease) {
-            send_lease(s, now);
-        }
-        if (s->min_share_dirty) {
-            send_min_share(s);
-        }
-        if (s->congestion_dirty) {
-            send_congestion(s);
-        }
+        send_wanted(s, now);
     }
     if (now >= s->next_stats) {
         request_counters(s, now);
@@ -566,65 +514,32 @@ shim_wait(const struct actuator *a)
     poll_fd_wait(shim_client_fd(s->conn),
                  POLLIN | (shim_client_wants_write(s->conn) ? POLLOUT : 0));
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
-    if (!s->pending) {
-        bool dirty = s->slots_dirty || s->lease_dirty || s->min_share_dirty
-                     || s->congestion_dirty;
-
+    if (!s->pending && s->wanted.until != LLONG_MIN) {
         poll_timer_wait_until(s->next_lease);
-        if (dirty && !shim_client_wants_write(s->conn)) {
-            poll_immediate_wake();
-        }
+    }
+    if (!s->pending && s->base.changed && !shim_client_wants_write(s->conn)) {
+        poll_immediate_wake();
     }
 }
 
-static void
-shim_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
-{
-    struct shim_actuator *s = shim_actuator_cast(a);
-
-    slot_table_want(&s->slots, row, decided);
-    s->slots_dirty = true;
-}
-
-static void
-shim_remove_job(struct actuator *a, const char *job)
-{
-    struct shim_actuator *s = shim_actuator_cast(a);
-
-    slot_table_unwant(&s->slots, job);
-    s->slots_dirty = true;
-}
-
-static uint16_t
-shim_slot_of(const struct actuator *a, const char *job)
-{
-    const struct shim_actuator *s = shim_actuator_cast(a);
-
-    return s->has_numbers ? slot_table_number(&s->slots, job) : 0;
-}
-
 /* A renewal of the lease can wait for 'next_lease'; a begin, an end or another
- * DSCP is sent at once. */
+ * DSCP is sent at once, and so is all else that differs. */
 static void
 shim_set(struct actuator *a, const struct actuator_wanted *wanted)
 {
     struct shim_actuator *s = shim_actuator_cast(a);
     const struct actuator_wanted *old = &s->wanted;
     long long now = time_msec();
-    bool new_control =
-        memcmp(&old->control, &wanted->control, sizeof old->control) != 0;
 
-    s->lease_dirty |=
-        ((wanted->until > now) != (old->until > now) || old->until == LLONG_MIN
-         || old->default_dscp != wanted->default_dscp);
-    s->min_share_dirty |= old->min_share != wanted->min_share;
-    s->congestion_dirty |=
-        memcmp(&old->congestion, &wanted->congestion, sizeof old->congestion)
-        != 0;
-    s->wanted = *wanted;
-    if (new_control && s->conn) {
-        send_control(s);
+    if ((wanted->until > now) != (old->until > now) || old->until == LLONG_MIN
+        || old->default_dscp != wanted->default_dscp
+        || old->min_share != wanted->min_share
+        || memcmp(&old->congestion, &wanted->congestion,
+                  sizeof old->congestion)
+        || memcmp(&old->control, &wanted->control, sizeof old->control)) {
+        s->next_lease = 0;
     }
+    s->wanted = *wanted;
 }
 
 static void
@@ -633,7 +548,7 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
     const struct shim_actuator *s = shim_actuator_cast(a);
 
     status->connected = s->conn && !s->pending;
-    status->in_sync = status->connected && !s->slots_dirty
+    status->in_sync = status->connected && !s->base.changed
                       && !s->n_pending_changes && s->next_sync == LLONG_MAX;
     status->bypass = bypass_is_active(s->bypass);
     status->rate_bps = s->hello.rate_bps;
@@ -648,8 +563,5 @@ static const struct actuator_class shim_actuator_class = {
     .run = shim_run,
     .wait = shim_wait,
     .set = shim_set,
-    .set_job = shim_set_job,
-    .remove_job = shim_remove_job,
-    .slot = shim_slot_of,
     .get_status = shim_get_status,
 };

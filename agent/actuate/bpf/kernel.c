@@ -47,11 +47,7 @@ struct kernel_actuator {
     struct shash queues;     /* struct uplink_queues by uplink. */
     uint8_t levels;          /* As in struct actuator_wanted. */
     long long next_look;     /* At the queues. */
-    const struct actuator_events *events;
-    void *aux;
-    struct slot_table slots;
     struct slot_changes changes;
-    bool changed; /* A row may differ. */
     struct traffic counted;
     struct kernel_bursts *bursts[IDENTITY_SLOTS];
     long long next_count;
@@ -108,8 +104,8 @@ write_row(struct kernel_actuator *k, const struct shim_slot *row)
 static void
 write_rows(struct kernel_actuator *k)
 {
-    k->changed = false;
-    slot_table_changes(&k->slots, &k->changes);
+    k->base.changed = false;
+    slot_table_changes(&k->base.slots, &k->changes);
     for (size_t i = 0; i < k->changes.n_set; i++) {
         write_row(k, &k->changes.set[i]);
     }
@@ -135,7 +131,7 @@ adopt_rows(struct kernel_actuator *k)
                         sizeof adopted->name);
         }
     }
-    slot_table_adopt(&k->slots, adopted, n);
+    slot_table_adopt(&k->base.slots, adopted, n);
     free(adopted);
 }
 
@@ -154,30 +150,6 @@ kernel_set(struct actuator *a, const struct actuator_wanted *wanted)
         k->next_look = 0;
     }
     s->lease_until = left ? now_ns() + left * 1000000ull : 0;
-}
-
-static void
-kernel_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
-{
-    struct kernel_actuator *k = kernel_actuator_cast(a);
-
-    slot_table_want(&k->slots, row, decided);
-    k->changed = true;
-}
-
-static void
-kernel_remove_job(struct actuator *a, const char *job)
-{
-    struct kernel_actuator *k = kernel_actuator_cast(a);
-
-    slot_table_unwant(&k->slots, job);
-    k->changed = true;
-}
-
-static uint16_t
-kernel_slot(const struct actuator *a, const char *job)
-{
-    return slot_table_number(&kernel_actuator_cast(a)->slots, job);
 }
 
 /* Queues. */
@@ -251,18 +223,7 @@ count_bins(struct kernel_actuator *k, uint16_t slot, const char *job,
     }
     b->next = end;
     if (n) {
-        k->events->bins(job, first, bins, n, k->aux);
-    }
-}
-
-static void
-on_traffic(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *k_)
-{
-    struct kernel_actuator *k = k_;
-    const char *job = slot_table_name(&k->slots, slot);
-
-    if (job) {
-        k->events->traffic(job, tx_bytes, rx_bytes, k->aux);
+        k->base.events->bins(job, first, bins, n, k->base.aux);
     }
 }
 
@@ -332,22 +293,23 @@ count(struct kernel_actuator *k)
     size_t n = 0;
 
     for (uint16_t slot = 0; slot < IDENTITY_SLOTS; slot++) {
-        const char *job = slot ? slot_table_name(&k->slots, slot) : NULL;
+        const char *job = slot ? slot_table_name(&k->base.slots, slot) : NULL;
 
         if (job || !slot) {
             take_slot(k, slot, &whole, &stats[n++]);
         }
     }
     take_uplinks(k, &whole);
-    traffic_add_stats(&k->counted, &whole, stats, n, on_traffic, k);
+    traffic_add_stats(&k->counted, &whole, stats, n, actuator_report_traffic,
+                      &k->base);
     for (size_t i = 1; i < n; i++) {
-        const char *job = slot_table_name(&k->slots, stats[i].slot);
+        const char *job = slot_table_name(&k->base.slots, stats[i].slot);
         struct shim_burst_stats tx = { .bytes = 0 }, rx = { .bytes = 0 };
 
         count_bins(k, stats[i].slot, job, now / BURST_BIN);
         burst_train_get(&k->bursts[stats[i].slot]->trains[0], now, &tx);
         burst_train_get(&k->bursts[stats[i].slot]->trains[1], now, &rx);
-        k->events->bursts(job, &tx, &rx, k->aux);
+        k->base.events->bursts(job, &tx, &rx, k->base.aux);
     }
     free(stats);
 }
@@ -358,7 +320,7 @@ kernel_run(struct actuator *a)
     struct kernel_actuator *k = kernel_actuator_cast(a);
     long long now = time_msec();
 
-    if (k->changed) {
+    if (k->base.changed) {
         write_rows(k);
         k->next_count = now; /* Counters of new slots begin at 0. */
     }
@@ -377,7 +339,7 @@ kernel_wait(const struct actuator *a)
 {
     const struct kernel_actuator *k = kernel_actuator_cast(a);
 
-    poll_timer_wait_until(k->changed ? 0 : k->next_count);
+    poll_timer_wait_until(k->base.changed ? 0 : k->next_count);
     if (looks_at_queues(k)) {
         poll_timer_wait_until(k->next_look);
     }
@@ -389,11 +351,12 @@ kernel_get_status(const struct actuator *a, struct actuator_status *status)
     const struct kernel_actuator *k = kernel_actuator_cast(a);
     bool connected = !identity_is_blind(k->identity);
 
-    *status = (struct actuator_status){ .connected = connected,
-                                        .in_sync = connected && !k->changed,
-                                        .rate_bps = k->config.rate_bps,
-                                        .about = "",
-                                        .totals = &k->counted.total };
+    *status =
+        (struct actuator_status){ .connected = connected,
+                                  .in_sync = connected && !k->base.changed,
+                                  .rate_bps = k->config.rate_bps,
+                                  .about = "",
+                                  .totals = &k->counted.total };
 }
 
 static void
@@ -408,7 +371,7 @@ kernel_destroy(struct actuator *a)
     for (size_t i = 0; i < IDENTITY_SLOTS; i++) {
         free(k->bursts[i]);
     }
-    slot_table_uninit(&k->slots);
+    slot_table_uninit(&k->base.slots);
     free(k);
 }
 
@@ -417,9 +380,6 @@ static const struct actuator_class kernel_actuator_class = {
     .run = kernel_run,
     .wait = kernel_wait,
     .set = kernel_set,
-    .set_job = kernel_set_job,
-    .remove_job = kernel_remove_job,
-    .slot = kernel_slot,
     .get_status = kernel_get_status,
 };
 
@@ -437,12 +397,10 @@ kernel_actuator_create(struct identity *identity,
                   ovs_strerror(error));
     }
 
-    k->base.class = &kernel_actuator_class;
+    actuator_init(&k->base, &kernel_actuator_class, events, aux);
+    k->base.has_numbers = true;
     k->identity = identity;
     k->config = *config;
-    k->events = events;
-    k->aux = aux;
-    slot_table_init(&k->slots);
     shash_init(&k->queues);
     adopt_rows(k);
     return &k->base;

@@ -118,13 +118,14 @@ static void
 check_wanted(const struct world *world)
 {
     const struct hostsrec_host_wanted *db;
-    const struct shim_congestion *c = &world->wanted.congestion;
+    const struct shim_congestion *c = &world->wanted.all.congestion;
     struct shim_slot slot;
 
-    must(world->wanted.min_share <= SHIM_MIN_SHARE_UNIT
-         || world->wanted.min_share == SHIM_MIN_SHARE_DEFAULT);
-    must(wanted_default_dscp(&world->wanted) <= 63);
-    must(world->wanted.control.dscp >= 1 && world->wanted.control.dscp <= 63);
+    must(world->wanted.all.min_share <= SHIM_MIN_SHARE_UNIT
+         || world->wanted.all.min_share == SHIM_MIN_SHARE_DEFAULT);
+    must(world->wanted.all.default_dscp <= 63);
+    must(world->wanted.all.control.dscp >= 1
+         && world->wanted.all.control.dscp <= 63);
     must(c->gamma >= SHIM_CONGESTION_UNIT / 2);
     HOSTSREC_HOST_WANTED_FOR_EACH (db, world->idl) {
         for (size_t i = 0; i < db->n_level; i++) {

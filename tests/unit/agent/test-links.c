@@ -72,8 +72,8 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
     const struct agent_config config = { .rate_bps = 50000000 };
     struct agent agent = {
         .config = &config,
-        .wanted.min_share = SHIM_MIN_SHARE_DEFAULT,
-        .wanted.jobs = HMAP_INITIALIZER(&agent.wanted.jobs),
+        .wanted.all.min_share = SHIM_MIN_SHARE_DEFAULT,
+        .wanted.jobs = SHASH_INITIALIZER(&agent.wanted.jobs),
         .tracker = tracker_create(&tracker_config, &tracker_class, NULL),
         .actuator = shim_actuator_create("no-shim", NULL, &no_events, NULL),
     };
