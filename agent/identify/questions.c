@@ -7,19 +7,29 @@
 #include <dirent.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <time.h>
 
-#include "agent/identify/process-jobs.h"
+#include "agent/identify/environ.h"
 #include "agent/identify/process.h"
+#include "agent/identify/registry.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(questions);
 
 #define MAX_OF_USER 4096 /* Processes of a user that are remembered. */
 #define PER_RUN 64       /* Answers of a run. */
 #define AGAIN_MS 1000    /* Until a young process is looked at again. */
+#define MAX_ANCESTORS 64
+
+/* Age in clock ticks below which a process may still execute another program
+ * with another environment. */
+#define YOUNG_TICKS 500
 
 /* A process that belongs to no job as far as is known. */
 struct asked {
@@ -27,9 +37,10 @@ struct asked {
     struct ovs_list list;  /* In the user's 'waiting', or empty. */
     pid_t pid;
     struct user *user;
-    struct process_look look;
-    long long due; /* Of the next look, LLONG_MAX: not by
-                    * itself. */
+    uint64_t born; /* As in struct process. */
+    bool settled;  /* It was old enough when its environment was read, which
+                    * is final then. */
+    long long due; /* Of the next look, LLONG_MAX: not by itself. */
 };
 
 struct user {
@@ -175,21 +186,151 @@ questions_add_all(struct questions *q)
     }
 }
 
-/* Looks at the process.  Returns true if it belongs to a job; then, or if it
- * has ended, it is forgotten. */
+/* Jobs of processes. */
+
+/* Returns the claim of the process with the highest precedence, or NULL. */
+static const struct claim *
+find_claim(const struct registry *r, const struct process *process)
+{
+    struct claim_what what = { CLAIMS_PROCESS, process->pid };
+    const struct claim *claim = registry_best_claim(r, &what);
+
+    return claim && claim->born && claim->born != process->born ? NULL : claim;
+}
+
+/* Returns true if 'process' of user 'uid' may claim the job called 'name' by
+ * its environment or its ports.  Root of a container counts as any other
+ * user. */
+static bool
+may_join(const struct registry *r, const struct process *process, uid_t uid,
+         const char *name)
+{
+    const struct job *job = registry_find(r, name);
+    bool host_root = !uid && process_is_of_host(process->pid);
+
+    return (job ? registry_may_join(job, uid, host_root)
+                : registry_may_begin(r, name, uid, host_root));
+}
+
+/* Claims the process of this user for the job called 'name', unless it is of
+ * another user, which is a warning.  Returns false if that may change, because
+ * the user of the job is unknown. */
+static bool
+claim_process(struct registry *r, const struct process *process, uid_t uid,
+              enum claim_source source, const char *name, long long now)
+{
+    struct claim_what what = { CLAIMS_PROCESS, process->pid };
+
+    if (!may_join(r, process, uid, name)) {
+        const struct job *job = registry_find(r, name);
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl,
+                     "%s: process %d of another user has it in its %s, "
+                     "which does not count",
+                     name, (int) process->pid, claim_source_name(source));
+        r->n_refused++;
+        return !job || job->has_uid;
+    }
+    if (registry_claim(r, source, name, &what, &uid, now)) {
+        registry_find_claim(r, source, &what)->born = process->born;
+    }
+    return true;
+}
+
+/* Applies the claim of the parent to a process of user 'uid'.  One that has a
+ * claim by its environment would get a registered one only. */
+static void
+inherit(struct registry *r, const struct process *process, uid_t uid,
+        long long now)
+{
+    const struct claim *claim = find_claim(r, process);
+    struct process ancestor = *process;
+
+    if (claim && claim->born && !r->n_process_claims) {
+        return;
+    }
+    for (int i = 0; i < MAX_ANCESTORS && ancestor.parent > 1; i++) {
+        if (!process_read(ancestor.parent, &ancestor)) {
+            return;
+        }
+        claim = find_claim(r, &ancestor);
+        if (claim) {
+            char *name = xstrdup(claim->job->name);
+
+            claim_process(r, process, uid, claim->source, name, now);
+            free(name);
+            return;
+        }
+    }
+}
+
+/* Reads the environment of 'process'.  Returns false if it must be read again,
+ * because the user of the job that it names is not known yet. */
+static bool
+read_environ(struct registry *r, const struct process *process, uid_t uid,
+             long long now)
+{
+    const char *framework;
+    size_t size;
+    char *text = process_environ(process->pid, &size);
+    char *name = text ? environ_job(text, size, uid, &framework) : NULL;
+    bool final = true;
+
+    if (name) {
+        VLOG_DBG("process %d: %s by the environment of %s", (int) process->pid,
+                 name, framework);
+        final = claim_process(r, process, uid, CLAIM_ENVIRONMENT, name, now);
+    }
+    free(name);
+    free(text);
+    return final;
+}
+
+/* Returns the current time, clock ticks since boot. */
+static uint64_t
+ticks_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
+}
+
+/* Looks at the process.  Returns true if it belongs to a job; otherwise that
+ * can change by itself unless it is settled. */
+static bool
+look(struct registry *r, const struct process *process, struct asked *a,
+     long long now)
+{
+    bool young = ticks_now() <= process->born + YOUNG_TICKS;
+    uid_t uid;
+
+    if (a->born != process->born || !a->settled) {
+        a->born = process->born;
+        a->settled = false;
+        if (process_user(process->pid, &uid)) {
+            a->settled = read_environ(r, process, uid, now) && !young;
+            inherit(r, process, uid, now);
+        }
+    }
+    return find_claim(r, process) != NULL;
+}
+
+/* Answers one question.  Returns true if the process belongs to a job; then,
+ * or if it has ended, it is forgotten. */
 static bool
 answer(struct questions *q, struct asked *a, long long now)
 {
     struct process process;
     bool lives = process_read(a->pid, &process);
-    bool works =
-        lives && process_jobs_look(q->registry, &process, &a->look, now);
+    bool works = lives && look(q->registry, &process, a, now);
 
     if (works || !lives) {
         forget(q, a);
         return works;
     }
-    a->due = a->look.settled ? LLONG_MAX : now + AGAIN_MS;
+    a->due = a->settled ? LLONG_MAX : now + AGAIN_MS;
     q->due = MIN(q->due, a->due);
     return false;
 }
@@ -255,7 +396,22 @@ questions_again(struct questions *q)
     struct asked *a;
 
     HMAP_FOR_EACH (a, node, &q->asked) {
-        a->look.settled = false;
+        a->settled = false;
         enqueue(q, a);
     }
+}
+
+bool
+questions_claim(struct questions *q, pid_t pid, enum claim_source source,
+                const char *job, long long now)
+{
+    struct process process;
+    uid_t uid;
+
+    if (!process_read(pid, &process) || find_claim(q->registry, &process)
+        || !process_user(pid, &uid)) {
+        return false;
+    }
+    claim_process(q->registry, &process, uid, source, job, now);
+    return true;
 }

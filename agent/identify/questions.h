@@ -6,10 +6,13 @@
 /* Answers the kernel's questions to which job a process belongs.
  *
  * The kernel asks about a process that makes a socket while no claim is about
- * it, once each few seconds.  The answer, by its environment and its ancestors
- * (process-jobs.h), becomes a claim in the registry.  A process that has just
- * begun may still execute another program with another environment, so it is
- * looked at again until it is old enough.
+ * it, once each few seconds.  The answer, by its environment and its
+ * ancestors, becomes a claim in the registry: a claim of a process applies to
+ * its descendants too.  A process that has just begun may still execute
+ * another program with another environment, so it is looked at again until it
+ * is old enough.  Any process can write anything into its environment, so that
+ * counts only for processes of the job's user and of the host's root
+ * (registry.h).
  *
  * Users are answered in turn, one process each, and a user's questions have a
  * limit: one that makes many processes delays no other.
@@ -24,6 +27,8 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "agent/identify/claim.h"
 
 struct questions;
 struct registry;
@@ -42,6 +47,11 @@ void questions_add_all(struct questions *);
  * job. */
 bool questions_run(struct questions *, long long now);
 void questions_wait(const struct questions *);
+
+/* Claims a process that has no claim for the job of this name, if it may be
+ * of it.  Returns false if that was not tried. */
+bool questions_claim(struct questions *, pid_t, enum claim_source,
+                     const char *job, long long now);
 
 /* Asks again about the processes without a known job. */
 void questions_again(struct questions *);

@@ -17,7 +17,6 @@
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/cgroup.h"
 #include "agent/identify/kernel-claims.h"
-#include "agent/identify/process-jobs.h"
 #include "agent/identify/process.h"
 #include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
@@ -264,13 +263,9 @@ open_kernel(struct tracker *t)
 static void
 claim_by_port(struct tracker *t, pid_t pid, size_t rule)
 {
-    struct process process;
-    uid_t uid;
-
-    if (rule <= t->config.n_ports && !process_jobs_claim(&t->registry, pid)
-        && process_read(pid, &process) && process_user(pid, &uid)) {
-        process_jobs_add(&t->registry, &process, uid, CLAIM_PORT,
-                         t->config.ports[rule - 1].job, t->now);
+    if (rule <= t->config.n_ports
+        && questions_claim(t->questions, pid, CLAIM_PORT,
+                           t->config.ports[rule - 1].job, t->now)) {
         kernel_claims_touch(t->claims);
     }
 }

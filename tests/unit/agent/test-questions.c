@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "agent/identify/claim.h"
-#include "agent/identify/process-jobs.h"
 #include "agent/identify/process.h"
 #include "agent/identify/questions.h"
 #include "agent/identify/registry.h"
@@ -79,7 +78,9 @@ tear_down(void **state)
 static const struct claim *
 claim_of(const struct fixture *f, pid_t pid)
 {
-    return process_jobs_claim(&f->registry, pid);
+    const struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    return registry_best_claim(&f->registry, &what);
 }
 
 static void
