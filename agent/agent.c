@@ -161,6 +161,7 @@ on_job_begin(struct job *job, void *a_)
 {
     struct agent *a = a_;
 
+    VLOG_INFO("%s: job is on this host", job->name);
     set_job(a, job);
     log_readers_job_begin(a->logs, job->name);
 }
@@ -197,6 +198,7 @@ on_job_end(struct job *job, void *a_)
 {
     struct agent *a = a_;
 
+    VLOG_INFO("%s: job has left this host", job->name);
     log_readers_job_end(a->logs, job->name);
     send_telemetry(a);          /* With the last counters of the job. */
     identity_clear_control_ports(a->identity,

@@ -274,8 +274,12 @@ control_claims(struct unixctl_conn *conn, int argc OVS_UNUSED,
     const struct claim *claim;
 
     HMAP_FOR_EACH (claim, node, &tracker_registry(a->tracker)->claims) {
-        struct json *c = json_object_create();
+        struct json *c;
 
+        if (claim->source == CLAIM_CGROUP) {
+            continue; /* "agent/jobs" has it. */
+        }
+        c = json_object_create();
         json_object_put_string(c, "job", claim->job->name);
         json_object_put_string(c, "source", claim_source_name(claim->source));
         json_put_integer(c, claim_kind_name(claim->what.kind), claim->what.id);

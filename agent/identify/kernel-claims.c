@@ -121,41 +121,42 @@ kernel_claims_touch(struct kernel_claims *kc)
 
 /* Adds a thing, and returns it; NULL if its namespace is gone. */
 static struct installed *
-add(struct kernel_claims *kc, const struct claim_what *what, const char *path)
+add(struct kernel_claims *kc, const struct claim *claim)
 {
-    uint64_t key = what->id;
+    uint64_t key = claim->what.id;
     struct installed *i;
 
-    if (what->kind == CLAIMS_NETNS
-        && (!path || identity_add_netns(kc->identity, path, &key))) {
+    if (claim->what.kind == CLAIMS_NETNS
+        && (!claim->path
+            || identity_add_netns(kc->identity, claim->path, &key))) {
         return NULL;
     }
     i = xzalloc(sizeof *i);
-    i->what = *what;
+    i->what = claim->what;
     i->key = key;
-    hmap_insert(&kc->installed, &i->node, hash_what(what));
+    hmap_insert(&kc->installed, &i->node, hash_what(&i->what));
     return i;
 }
 
-/* Notes that the thing belongs to 'job' by 'source'. */
+/* Notes the claim that decides about a thing. */
 static void
-see(struct kernel_claims *kc, const struct claim_what *what, const char *path,
-    const struct job *job, enum claim_source source, uint64_t born)
+see(struct kernel_claims *kc, const struct claim *claim)
 {
-    struct identity_claim claim = { .born = born * TICK_NS,
-                                    .slot = kc->slot_of(job->name, kc->aux),
-                                    .source = source };
-    struct installed *i = find(kc, what);
+    const char *job = claim->job->name;
+    struct identity_claim new = { .born = claim->born * TICK_NS,
+                                  .slot = kc->slot_of(job, kc->aux),
+                                  .source = claim->source };
+    struct installed *i = find(kc, &claim->what);
 
-    if (!claim.slot || (!i && !(i = add(kc, what, path)))) {
+    if (!new.slot || (!i && !(i = add(kc, claim)))) {
         return;
     }
     i->seen = true;
-    if (memcmp(&i->claim, &claim, sizeof claim)) {
+    if (memcmp(&i->claim, &new, sizeof new)) {
         kc->n_ended -= i->claim.ended != 0;
-        i->claim = claim;
+        i->claim = new;
         free(i->job);
-        i->job = xstrdup(job->name);
+        i->job = xstrdup(job);
         i->is_new = true;
     }
     kc->changed = kc->changed || i->is_new;
@@ -228,22 +229,13 @@ compare(struct kernel_claims *kc)
 {
     struct installed *i;
     const struct claim *claim;
-    const struct job *job;
 
     HMAP_FOR_EACH (i, node, &kc->installed) {
         i->seen = false;
     }
     HMAP_FOR_EACH (claim, node, &kc->registry->claims) {
         if (claim == registry_best_claim(kc->registry, &claim->what)) {
-            see(kc, &claim->what, claim->path, claim->job, claim->source,
-                claim->born);
-        }
-    }
-    HMAP_FOR_EACH (job, node, &kc->registry->jobs) {
-        struct claim_what what = { CLAIMS_CGROUP, job->cgroup };
-
-        if (job->cgroup && !registry_best_claim(kc->registry, &what)) {
-            see(kc, &what, NULL, job, CLAIM_CGROUP, 0);
+            see(kc, claim);
         }
     }
     HMAP_FOR_EACH_SAFE(i, node, &kc->installed)

@@ -8,27 +8,17 @@
 #include <string.h>
 
 #include "hash.h"
+#include "openvswitch/vlog.h"
 #include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(registry);
 
 void
 registry_init(struct registry *r)
 {
     memset(r, 0, sizeof *r);
     hmap_init(&r->jobs);
-    hmap_init(&r->cgroups);
     hmap_init(&r->claims);
-}
-
-static void
-set_cgroup(struct registry *r, struct job *job, uint64_t cgroup)
-{
-    if (job->cgroup) {
-        hmap_remove(&r->cgroups, &job->cgroup_node);
-    }
-    if (cgroup) {
-        hmap_insert(&r->cgroups, &job->cgroup_node, hash_uint64(cgroup));
-    }
-    job->cgroup = cgroup;
 }
 
 static uint32_t
@@ -85,11 +75,19 @@ registry_remove(struct registry *r, struct job *job)
             registry_drop_claim(r, claim);
         }
     }
-    set_cgroup(r, job, 0);
     hmap_remove(&r->jobs, &job->node);
     free(job->remotes);
     free(job->name);
     free(job);
+}
+
+static void
+end_job(struct registry *r, struct job *job)
+{
+    if (r->end) {
+        r->end(job, r->aux);
+    }
+    registry_remove(r, job);
 }
 
 void
@@ -101,7 +99,6 @@ registry_uninit(struct registry *r)
         registry_remove(r, job);
     }
     hmap_destroy(&r->jobs);
-    hmap_destroy(&r->cgroups);
     hmap_destroy(&r->claims);
 }
 
@@ -113,20 +110,6 @@ registry_find(const struct registry *r, const char *name)
 
     HMAP_FOR_EACH_WITH_HASH (job, node, hash_string(name, 0), &r->jobs) {
         if (!strcmp(job->name, name)) {
-            return job;
-        }
-    }
-    return NULL;
-}
-
-static struct job *
-find_cgroup(const struct registry *r, uint64_t id)
-{
-    struct job *job;
-
-    HMAP_FOR_EACH_WITH_HASH(job, cgroup_node, hash_uint64(id), &r->cgroups)
-    {
-        if (job->cgroup == id) {
             return job;
         }
     }
@@ -147,7 +130,7 @@ registry_begin(struct registry *r)
 bool
 registry_is_registered(const struct job *job)
 {
-    return job->cgroup || job->n_registered;
+    return job->n_registered > 0;
 }
 
 /* Returns true if a process of user 'uid' may claim 'job' by its environment
@@ -188,8 +171,11 @@ drop_squatters(struct registry *r, struct job *job)
             n++;
         }
     }
-    if (n && r->lost) {
-        r->lost(job, r->aux);
+    if (n) {
+        VLOG_WARN("%s: processes of another user had its name, they have lost "
+                  "it",
+                  job->name);
+        r->n_lost++;
     }
 }
 
@@ -288,10 +274,7 @@ displace(struct registry *r, const uid_t *uid)
     if (!job) {
         return false;
     }
-    if (r->end) {
-        r->end(job, r->aux);
-    }
-    registry_remove(r, job);
+    end_job(r, job);
     r->n_refused++;
     return true;
 }
@@ -331,29 +314,6 @@ add_job(struct registry *r, const char *name, enum claim_source source,
     if (r->begin) {
         r->begin(job, r->aux);
     }
-    return job;
-}
-
-/* Notes that 'cgroup', which user 'uid' has created, is that of the job called
- * 'name'.  Returns the job, NULL if there are too many.
- *
- * Root creates cgroups for all users; then the user of the job is that of its
- * processes, which the caller finds. */
-struct job *
-registry_see(struct registry *r, const char *name, uint64_t cgroup, uid_t uid,
-             long long now)
-{
-    const uid_t *user = uid ? &uid : NULL;
-    struct job *job = registry_find(r, name);
-    bool registered;
-
-    if (!job && !(job = add_job(r, name, CLAIM_CGROUP, user, now))) {
-        return NULL;
-    }
-    registered = registry_is_registered(job);
-    job->seen = true;
-    set_cgroup(r, job, cgroup);
-    register_job(r, job, registered, CLAIM_CGROUP, user);
     return job;
 }
 
@@ -422,6 +382,38 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
     return job;
 }
 
+static void
+leave_tree(struct registry *r, struct job *job)
+{
+    const struct claim_what what = { CLAIMS_CGROUP, job->cgroup };
+
+    registry_unclaim(r, CLAIM_CGROUP, job->name, &what);
+    job->cgroup = 0;
+}
+
+/* Notes that 'cgroup', which user 'uid' has created, is that of the job called
+ * 'name'.  Returns the job, NULL if there are too many.
+ *
+ * Root creates cgroups for all users; then the job has the user of its
+ * processes, which the caller finds. */
+struct job *
+registry_see(struct registry *r, const char *name, uint64_t cgroup, uid_t uid,
+             long long now)
+{
+    const struct claim_what what = { CLAIMS_CGROUP, cgroup };
+    struct job *job = registry_find(r, name);
+
+    if (job && job->cgroup != cgroup) {
+        leave_tree(r, job);
+    }
+    job = registry_claim(r, CLAIM_CGROUP, name, &what, uid ? &uid : NULL, now);
+    if (job) {
+        job->cgroup = cgroup;
+        job->seen = true;
+    }
+    return job;
+}
+
 /* Removes the claim of 'source' for 'what' to the job called 'name'.  Returns
  * false without one. */
 bool
@@ -449,37 +441,35 @@ registry_owner(const struct registry *r, const struct claim_what *whats,
 
     for (size_t i = 0; i < n; i++) {
         const struct claim *claim = registry_best_claim(r, &whats[i]);
-        struct job *own = whats[i].kind == CLAIMS_CGROUP
-                              ? find_cgroup(r, whats[i].id)
-                              : NULL;
 
         if (claim && claim->source < best) {
             best = claim->source;
             job = claim->job;
         }
-        if (own && CLAIM_CGROUP < best) {
-            best = CLAIM_CGROUP;
-            job = own;
-        }
     }
     return job;
 }
 
-/* Ends a scan of the tree: removes what was not found and is not claimed.
- * Calls 'gone' with 'aux' for each job before it is removed. */
+/* Notes that the job has no cgroup in the tree, and ends it if it has no other
+ * claim. */
 void
-registry_end(struct registry *r, registry_job_func *gone, void *aux)
+registry_leave(struct registry *r, struct job *job)
+{
+    leave_tree(r, job);
+    if (!job->n_claims) {
+        end_job(r, job);
+    }
+}
+
+/* Ends a scan of the tree: what was not found has left. */
+void
+registry_end(struct registry *r)
 {
     struct job *job;
 
     HMAP_FOR_EACH_SAFE (job, node, &r->jobs) {
-        if (job->seen) {
-            continue;
-        }
-        set_cgroup(r, job, 0);
-        if (!job->n_claims) {
-            gone(job, aux);
-            registry_remove(r, job);
+        if (!job->seen) {
+            registry_leave(r, job);
         }
     }
 }

@@ -10,14 +10,15 @@
  * The registry joins them.
  *
  * The tracker adds what it finds in each scan of the cgroup tree, so that the
- * registry has exactly the jobs of the last scan:
+ * registry has exactly the jobs of the last scan, each with a claim of
+ * CLAIM_CGROUP:
  *
  *    registry_begin(r);
  *    ...registry_see(r, "asha/t0", inode, uid, now) for each...
- *    registry_end(r, gone, aux);
+ *    registry_end(r);
  *
  * Other sources add claims (claim.h), which stay until they are removed.  A
- * job exists as long as it is in the tree or has a claim:
+ * job exists as long as it has a claim:
  *
  *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, NULL, now);
  *    job = registry_owner(r, whats, n);
@@ -61,8 +62,6 @@ struct waiting;
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
     char *name;                 /* "COJOB/JOB". */
-    struct hmap_node cgroup_node; /* In 'cgroups', by 'cgroup', unless
-                                   * that is 0. */
     uint64_t cgroup;            /* Inode of its directory in the tree, 0 if
                                  * the job is known by claims only. */
     bool seen;                  /* Found in the current scan of the tree. */
@@ -122,17 +121,16 @@ struct registry {
     registry_job_func *begin;   /* Called with 'aux' for each new job; may
                                  * be NULL. */
     registry_job_func *end;     /* Called with 'aux' for a job before it is
-                                 * displaced; may be NULL. */
+                                 * removed; may be NULL. */
     registry_job_func *changed; /* Called with 'aux' for a job whose user or
                                  * registration has changed; may be NULL. */
-    registry_job_func *lost;    /* Called with 'aux' for a job that has lost
-                                 * claims of other users; may be NULL. */
     registry_owner_func *owner; /* May be NULL. */
     void *aux;
     size_t n_process_claims;    /* Registered ones of processes. */
     struct hmap jobs;           /* Contains struct job. */
-    struct hmap cgroups;        /* Contains the jobs with a cgroup. */
     struct hmap claims;         /* Contains struct claim. */
+    uint64_t n_lost;            /* Times that a job has lost claims of other
+                                 * users. */
     uint64_t n_refused;         /* Jobs that were refused or displaced, and
                                  * processes that named a job of another
                                  * user, counted at each attempt. */
@@ -144,7 +142,8 @@ void registry_uninit(struct registry *);
 void registry_begin(struct registry *);
 struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
                          uid_t, long long now);
-void registry_end(struct registry *, registry_job_func *gone, void *aux);
+void registry_leave(struct registry *, struct job *);
+void registry_end(struct registry *);
 void registry_remove(struct registry *, struct job *);
 
 /* Users. */

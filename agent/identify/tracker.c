@@ -28,8 +28,6 @@
 
 struct tracker {
     struct tracker_config config;
-    const struct tracker_class *class;
-    void *aux;
     int mount_fd;               /* Mount of cgroup v2, opened, or -1. */
 
     struct registry registry;
@@ -46,6 +44,7 @@ struct tracker {
 
     uint64_t no_job;            /* A cgroup that is outside the tree of jobs,
                                  * or 0. */
+    uint64_t n_lost;            /* Of 'registry', as far as handled. */
     uint64_t n_scans;           /* Scans of the cgroup tree. */
     uint64_t n_questions;       /* Of the kernel. */
 };
@@ -53,15 +52,6 @@ struct tracker {
 static void ask_again(struct tracker *);
 
 VLOG_DEFINE_THIS_MODULE(tracker);
-
-static void
-on_job_end(struct job *job, void *t_)
-{
-    struct tracker *t = t_;
-
-    VLOG_INFO("%s: job has left this host", job->name);
-    t->class->job_end(job, t->aux);
-}
 
 static void
 see_cgroup(const char *name, uint64_t id, uid_t uid, void *t_)
@@ -148,7 +138,7 @@ scan_cgroups(struct tracker *t)
     }
     check_claims(t);
     find_users(t);
-    registry_end(&t->registry, on_job_end, t);
+    registry_end(&t->registry);
 }
 
 /* Removes jobs that have had no process for TRACKER_EMPTY_MS, and their
@@ -167,10 +157,8 @@ remove_empty_jobs(struct tracker *t)
         } else if (!job->empty_since) {
             job->empty_since = t->now;
         } else if (t->now - job->empty_since >= TRACKER_EMPTY_MS
-                   && !cgroup_remove(t->config.cgroup_root, job->name)
-                   && !job->n_claims) {
-            on_job_end(job, t);
-            registry_remove(&t->registry, job);
+                   && !cgroup_remove(t->config.cgroup_root, job->name)) {
+            registry_leave(&t->registry, job);
         }
     }
 }
@@ -183,49 +171,8 @@ scan_all_cgroups(struct tracker *t)
     kernel_claims_touch(t->claims);
 }
 
-#define TICK_MS 1000            /* Time between scans that were not
-                                 * requested. */
-#define SCAN_GAP_MS 100         /* Minimum time between scans. */
-
-static void
-job_begins(struct job *job, void *t_)
-{
-    struct tracker *t = t_;
-
-    VLOG_INFO("%s: job is on this host", job->name);
-    t->class->job_begin(job, t->aux);
-    kernel_claims_touch(t->claims);
-}
-
-static void
-job_changes(struct job *job, void *t_)
-{
-    struct tracker *t = t_;
-
-    if (t->class->job_changed) {
-        t->class->job_changed(job, t->aux);
-    }
-}
-
-static bool
-job_owner(const char *name, uid_t *uidp, void *t_)
-{
-    struct tracker *t = t_;
-
-    return t->class->job_owner && t->class->job_owner(name, uidp, t->aux);
-}
-
-/* The sockets of processes that have lost their claim must leave the job's
- * slot at once. */
-static void
-end_squatters(struct job *job, void *t_)
-{
-    struct tracker *t = t_;
-
-    VLOG_WARN("%s: processes of another user had its name, they have lost it",
-              job->name);
-    ask_again(t);
-}
+#define TICK_MS 1000    /* Between scans that were not requested. */
+#define SCAN_GAP_MS 100 /* Minimum time between scans. */
 
 static void
 set_ports(struct tracker *t)
@@ -246,12 +193,12 @@ set_ports(struct tracker *t)
 /* Opens what answers the kernel, and asks about all processes: their sockets
  * the kernel did not see being made. */
 static void
-open_kernel(struct tracker *t)
+open_kernel(struct tracker *t, kernel_claims_slot_func *slot_of, void *aux)
 {
     struct process self;
 
-    t->claims = kernel_claims_create(t->config.identity, &t->registry,
-                                     t->class->job_slot, t->aux);
+    t->claims =
+        kernel_claims_create(t->config.identity, &t->registry, slot_of, aux);
     t->questions = questions_create(&t->registry);
     t->began = process_read(getpid(), &self) ? self.born : 0;
     set_ports(t);
@@ -326,6 +273,12 @@ adopt_sockets(struct tracker *t)
 static void
 run_kernel(struct tracker *t)
 {
+    /* The sockets of processes that have lost their claim must leave the job's
+     * slot at once. */
+    if (t->n_lost != t->registry.n_lost) {
+        t->n_lost = t->registry.n_lost;
+        ask_again(t);
+    }
     identity_take_questions(t->config.identity, take_question, t);
     if (questions_run(t->questions, t->now)) {
         adopt_sockets(t);
@@ -341,15 +294,12 @@ tracker_create(const struct tracker_config *config,
     struct tracker *t = xzalloc(sizeof *t);
 
     t->config = *config;
-    t->class = class;
-    t->aux = aux;
     registry_init(&t->registry);
-    t->registry.begin = job_begins;
-    t->registry.end = on_job_end;
-    t->registry.changed = job_changes;
-    t->registry.owner = job_owner;
-    t->registry.lost = end_squatters;
-    t->registry.aux = t;
+    t->registry.begin = class->job_begin;
+    t->registry.end = class->job_end;
+    t->registry.changed = class->job_changed;
+    t->registry.owner = class->job_owner;
+    t->registry.aux = aux;
     t->mount_fd =
         config->cgroup_mount
             ? open(config->cgroup_mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -359,7 +309,7 @@ tracker_create(const struct tracker_config *config,
     /* The first run finds running jobs. */
     t->now = time_msec();
     t->next_tick = t->now + TICK_MS;
-    open_kernel(t);
+    open_kernel(t, class->job_slot, aux);
     scan_all_cgroups(t);
     return t;
 }
@@ -414,6 +364,9 @@ tracker_run(struct tracker *t)
 void
 tracker_wait(struct tracker *t)
 {
+    if (t->n_lost != t->registry.n_lost) {
+        poll_immediate_wake();
+    }
     questions_wait(t->questions);
     kernel_claims_wait(t->claims);
     poll_timer_wait_until(MIN(t->next_tick, t->next_scan));
@@ -442,6 +395,7 @@ tracker_register(struct tracker *t, const char *name)
     if (!job && t->config.cgroup_root) {
         cgroup_see_job(t->config.cgroup_root, name, see_cgroup, t);
         job = registry_find(&t->registry, name);
+        kernel_claims_touch(t->claims);
     }
     tracker_request_scan(t);
     return job;

@@ -47,8 +47,10 @@ look(struct registry *r)
 {
     int n_gone = 0;
 
+    r->end = ignore_job;
+    r->aux = &n_gone;
     registry_begin(r);
-    registry_end(r, ignore_job, &n_gone);
+    registry_end(r);
     return n_gone;
 }
 
@@ -236,11 +238,7 @@ registration_ends_squatting(void **state OVS_UNUSED)
 {
     const uid_t ann = ANN;
     const struct claim_what netns = { CLAIMS_NETNS, 7 };
-    static int n_lost;
     struct job *job;
-
-    r.lost = ignore_job;
-    r.aux = &n_lost;
 
     /* By a cgroup of its user. */
     job = claim_by(&r, BOB, "asha/t0", 10);
@@ -248,14 +246,14 @@ registration_ends_squatting(void **state OVS_UNUSED)
     assert_ptr_equal(registry_see(&r, "asha/t0", 100, ANN, 0), job);
     assert_true(registry_is_registered(job));
     assert_int_equal(job->uid, ANN);
-    assert_int_equal(n_lost, 1);
+    assert_int_equal(r.n_lost, 1);
     assert_job_of(&r, 10, NULL);
 
     /* By a cgroup of root's, whose user is not known yet. */
     job = claim_by(&r, BOB, "asha/t1", 11);
     registry_see(&r, "asha/t1", 101, 0, 0);
     assert_false(job->has_uid);
-    assert_int_equal(n_lost, 2);
+    assert_int_equal(r.n_lost, 2);
     assert_job_of(&r, 11, NULL);
 
     /* By a launcher, with and without the user. */
@@ -265,7 +263,7 @@ registration_ends_squatting(void **state OVS_UNUSED)
     job = claim_by(&r, BOB, "asha/t3", 13);
     registry_claim(&r, CLAIM_LAUNCHER, "asha/t3", &a_cgroup, NULL, 0);
     assert_false(job->has_uid);
-    assert_int_equal(n_lost, 4);
+    assert_int_equal(r.n_lost, 4);
 
     /* The user of a launcher counts more than that of a cgroup. */
     job = registry_find(&r, "asha/t2");
