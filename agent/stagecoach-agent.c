@@ -86,8 +86,6 @@ static const struct privilege {
     { CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "claims of network namespaces" },
     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
       "reading the environment of others' processes" },
-    { CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
-      "finding a cgroup by its id" },
     { CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE",
       "removing the cgroups of others' jobs that have ended" },
     { CAP_SETUID, "CAP_SETUID", "reading the logs of jobs as their users" },

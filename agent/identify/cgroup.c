@@ -7,8 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,9 +15,6 @@
 #include "openvswitch/util.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
-
-/* From the kernel's include/linux/exportfs.h. */
-#define FILEID_KERNFS 0xfe
 
 /* Limits above what any job needs, so that a job cannot keep the agent busy by
  * a deep or large tree. */
@@ -178,40 +173,6 @@ cgroup_remove(const char *root, const char *job)
     }
     free(path);
     return error;
-}
-
-/* Stores the path of the cgroup 'id' in '*pathp', which the caller must free.
- * Returns 0, ESTALE or ENOENT if there is no such cgroup (any more), or
- * another positive errno value, in which case '*pathp' is null. */
-int
-cgroup_path_of_id(int mount_fd, uint64_t id, char **pathp)
-{
-    char buffer[sizeof(struct file_handle) + sizeof id];
-    struct file_handle *handle = (struct file_handle *) buffer;
-    char link[64], path[PATH_MAX];
-    ssize_t n;
-    int fd;
-
-    *pathp = NULL;
-    if (mount_fd < 0) {
-        return ENOENT;
-    }
-    handle->handle_bytes = sizeof id;
-    handle->handle_type = FILEID_KERNFS;
-    memcpy(handle->f_handle, &id, sizeof id);
-    fd = open_by_handle_at(mount_fd, handle, O_PATH | O_CLOEXEC);
-    if (fd < 0) {
-        return errno;
-    }
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    n = readlink(link, path, sizeof path - 1);
-    close(fd);
-    if (n < 0) {
-        return errno;
-    }
-    path[n] = '\0';
-    *pathp = xstrdup(path);
-    return 0;
 }
 
 /* Returns the name of the job whose cgroup, or one below it, is at 'path' in

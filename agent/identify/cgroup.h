@@ -17,18 +17,12 @@
  *        cgroup_remove(root, "asha/t0");
  *    }
  *
- *    error = cgroup_path_of_id(fd, id, &path);  // "/sys/fs/cgroup/a/b"
  *    name = cgroup_job_at(root, path);            // "asha/t0"
  *
  * 'root' is the absolute path of ROOT.  A scan reads a bounded number of
  * directories, never follows links, and ignores invalid names.
  *
- * The id of a cgroup is also the file handle of its directory, which the
- * kernel opens without a search, so the first socket of a new cgroup needs no
- * scan.  Opening by handle needs CAP_DAC_READ_SEARCH.  Without it, or without
- * a cgroup v2 file system, each path is EPERM or ENOENT.
- *
- * The caller frees paths and names.  No state.  Thread-safe. */
+ * The caller frees names.  No state.  Thread-safe. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,8 +39,6 @@ void cgroup_see_job(const char *root, const char *job, cgroup_see_func *,
 bool cgroup_is_populated(const char *root, const char *job);
 int cgroup_remove(const char *root, const char *job);
 
-/* 'mount_fd' is the mount of the cgroup v2 file system, opened, or -1. */
-int cgroup_path_of_id(int mount_fd, uint64_t id, char **pathp);
 char *cgroup_job_at(const char *root, const char *path);
 
 #endif /* agent/identify/cgroup.h */

@@ -31,6 +31,12 @@ char *process_environ(pid_t, size_t *sizep);
 bool process_user(pid_t, uid_t *);
 bool process_is_of_host(pid_t);
 
+/* Stores the path of its cgroup of version 2, such as "/stagecoach/asha/t0";
+ * the second function takes it from the content of /proc/PID/cgroup.  Return
+ * false without one. */
+bool process_cgroup(pid_t, char *path, size_t size);
+bool process_parse_cgroup(const char *text, char *path, size_t size);
+
 /* Stores the user of the first of 'n' processes that is not root, else root if
  * there is a process.  Returns false if there is none. */
 bool processes_user(const pid_t *, size_t n, uid_t *);

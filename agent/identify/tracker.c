@@ -5,7 +5,6 @@
 #include "agent/identify/tracker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -28,7 +27,6 @@
 
 struct tracker {
     struct tracker_config config;
-    int mount_fd;               /* Mount of cgroup v2, opened, or -1. */
 
     struct registry registry;
     struct kernel_claims *claims;
@@ -42,8 +40,6 @@ struct tracker {
                                  * LLONG_MAX if none is requested. */
     long long last_scan;
 
-    uint64_t no_job;            /* A cgroup that is outside the tree of jobs,
-                                 * or 0. */
     uint64_t n_lost;            /* Of 'registry', as far as handled. */
     uint64_t n_scans;           /* Scans of the cgroup tree. */
     uint64_t n_questions;       /* Of the kernel. */
@@ -217,21 +213,22 @@ claim_by_port(struct tracker *t, pid_t pid, size_t rule)
     }
 }
 
-/* Finds the job of a cgroup that may be newer than the last scan. */
+/* Finds the job of a process by its cgroup, which may be newer than the last
+ * scan. */
 static void
-find_job_of_cgroup(struct tracker *t, uint64_t id)
+find_job_of_cgroup(struct tracker *t, pid_t pid, uint64_t cgroup)
 {
+    const struct claim_what what = { CLAIMS_CGROUP, cgroup };
     const char *root = t->config.cgroup_root;
-    char *path, *job;
+    char below[4096], *path, *job;
 
-    if (!root || id == t->no_job
-        || cgroup_path_of_id(t->mount_fd, id, &path)) {
+    if (!root || registry_best_claim(&t->registry, &what)
+        || !process_cgroup(pid, below, sizeof below)) {
         return;
     }
+    path = xasprintf("%s%s", t->config.cgroup_mount, below);
     job = cgroup_job_at(root, path);
-    if (!job) {
-        t->no_job = id;
-    } else if (!registry_find(&t->registry, job)) {
+    if (job && !registry_find(&t->registry, job)) {
         cgroup_see_job(root, job, see_cgroup, t);
         kernel_claims_touch(t->claims);
     }
@@ -248,7 +245,7 @@ take_question(const struct identity_question *question, void *t_)
     if (question->rule) {
         claim_by_port(t, question->tgid, question->rule);
     } else {
-        find_job_of_cgroup(t, question->cgroup);
+        find_job_of_cgroup(t, question->tgid, question->cgroup);
         questions_add(t->questions, question->tgid, question->uid);
     }
 }
@@ -300,10 +297,6 @@ tracker_create(const struct tracker_config *config,
     t->registry.changed = class->job_changed;
     t->registry.owner = class->job_owner;
     t->registry.aux = aux;
-    t->mount_fd =
-        config->cgroup_mount
-            ? open(config->cgroup_mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            : -1;
     t->last_scan = LLONG_MIN / 2;
 
     /* The first run finds running jobs. */
@@ -323,9 +316,6 @@ tracker_destroy(struct tracker *t)
     registry_uninit(&t->registry);
     questions_destroy(t->questions);
     kernel_claims_destroy(t->claims);
-    if (t->mount_fd >= 0) {
-        close(t->mount_fd);
-    }
     free(t);
 }
 

@@ -223,34 +223,6 @@ progress_socket_to_json(const struct progress_socket *ps)
 
 /* Who may report. */
 
-bool
-progress_cgroup_path(const char *text, char *path, size_t size)
-{
-    for (const char *line = text; *line; ) {
-        size_t n = strcspn(line, "\n");
-
-        if (!strncmp(line, "0::/", 4)) {
-            if (n - 3 >= size) {
-                return false;
-            }
-            memcpy(path, line + 3, n - 3);
-            path[n - 3] = '\0';
-            return true;
-        }
-        line += n + (line[n] == '\n');
-    }
-    return false;
-}
-
-static bool
-read_cgroup(pid_t pid, char *path, size_t size)
-{
-    char text[8192];
-
-    return process_read_file(pid, "cgroup", text, sizeof text) > 0
-           && progress_cgroup_path(text, path, size);
-}
-
 /* Adds 'id' to the things to look up claims for. */
 static void
 add(struct claim_what whats[], size_t *n, enum claim_kind kind, uint64_t id)
@@ -291,7 +263,7 @@ job_of_sender(const struct registry *r, const char *mount, pid_t pid)
     if (pid <= 0) {
         return NULL;
     }
-    if (mount && read_cgroup(pid, path, sizeof path)) {
+    if (mount && process_cgroup(pid, path, sizeof path)) {
         add_cgroups(whats, &n, mount, path);
     }
     for (int i = 0; i < MAX_PARENTS && pid > 1

@@ -63,8 +63,4 @@ struct json *progress_socket_to_json(const struct progress_socket *);
 bool progress_may_report(const struct registry *, const char *mount,
                          const struct ucred *sender, const struct job *);
 
-/* Stores the path of the cgroup v2, such as "/stagecoach/asha/t0", in 'text',
- * the content of /proc/PID/cgroup.  Returns false if there is none. */
-bool progress_cgroup_path(const char *text, char *path, size_t size);
-
 #endif /* agent/progress/socket.h */

@@ -4,8 +4,6 @@
 
 #include <config.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +19,6 @@
 #include "agent/progress/socket.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
-#include "wire/cgroup-path.h"
 
 static const struct claim_what a_cgroup = { CLAIMS_CGROUP, 100 };
 static const struct claim_what a_netns = { CLAIMS_NETNS, 100 };
@@ -647,27 +644,6 @@ path_in_the_tree_names_the_job(void **state OVS_UNUSED)
 }
 
 static void
-id_of_a_cgroup_is_its_handle(void **state OVS_UNUSED)
-{
-    char *mount = cgroup_mount_from("/proc/mounts");
-    int fd = mount ? open(mount, O_RDONLY | O_DIRECTORY) : -1;
-    struct stat s;
-    char *path;
-
-    assert_int_not_equal(cgroup_path_of_id(fd, 0x7fffffffffff, &path), 0);
-    assert_null(path);
-    if (mount && geteuid() == 0 && !stat(mount, &s)) {
-        assert_int_equal(cgroup_path_of_id(fd, s.st_ino, &path), 0);
-        assert_is(path, mount);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(mount);
-    assert_int_equal(cgroup_path_of_id(-1, 1, &path), ENOENT);
-}
-
-static void
 environment_of_a_process_is_read(void **state OVS_UNUSED)
 {
     size_t size;
@@ -704,7 +680,6 @@ main(void)
         cmocka_unit_test(long_names_stay_different),
         cmocka_unit_test(ports_are_read),
         cmocka_unit_test(path_in_the_tree_names_the_job),
-        cmocka_unit_test(id_of_a_cgroup_is_its_handle),
         cmocka_unit_test(environment_of_a_process_is_read),
         cmocka_unit_test(process_is_told_from_its_successor),
     };

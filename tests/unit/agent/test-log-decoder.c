@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/identify/environ.h"
-#include "agent/progress/socket.h"
+#include "agent/identify/process.h"
 #include "agent/tail/log-decoder.h"
 #include "tests/unit/agent/log-feed.h"
 #include "tests/unit/unit-test.h"
@@ -240,7 +240,7 @@ a_sender_is_in_the_cgroup_of_version_2(void **state OVS_UNUSED)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char path[32];
-        bool found = progress_cgroup_path(cases[i].text, path, sizeof path);
+        bool found = process_parse_cgroup(cases[i].text, path, sizeof path);
 
         assert_int_equal(found, cases[i].path != NULL);
         if (found) {
