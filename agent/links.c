@@ -5,6 +5,10 @@
 #include "agent/links.h"
 
 #include <arpa/inet.h>
+#include <libmnl/libmnl.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,13 +16,14 @@
 
 #include "agent/agent.h"
 #include "agent/identify/registry.h"
-#include "agent/identify/sock-diag.h"
 #include "agent/identify/tracker.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "shim/ports/route-socket.h"
 #include "util.h"
 #include "wire/json-put.h"
 
+#define STATE_ESTABLISHED 1 /* The kernel's include/net/tcp_states.h. */
 #define SAMPLE_MS 1000
 #define FRESH_MS 2000           /* Maximum age of a connection's last ACK,
                                  * in ms.  The TCP statistics of older
@@ -91,43 +96,122 @@ struct path_stats {
     uint32_t rtt_us;            /* Minimum round trip time, 0 if unknown. */
 };
 
-/* Adds a connection to the path to its remote address. */
-static void
-measure(const struct sock_diag_connection *c, void *paths_)
-{
-    struct shash *paths = paths_;
-    char address[INET6_ADDRSTRLEN];
-    struct path_stats *path;
+struct paths {
+    struct shash by_remote; /* Contains struct path_stats. */
+    size_t left;            /* Connections that may still be read. */
+};
 
-    inet_ntop(c->family, c->remote, address, sizeof address);
-    path = shash_find_data(paths, address);
-    if (!path) {
-        path = xzalloc(sizeof *path);
-        shash_add(paths, address, path);
-    }
+/* Adds a connection to the path. */
+static void
+measure(struct path_stats *path, const struct nlattr *attr)
+{
+    struct tcp_info info = { .tcpi_rtt = 0 };
+    size_t size = MIN(sizeof info, mnl_attr_get_payload_len(attr));
+
+    memcpy(&info, mnl_attr_get_payload(attr), size);
     path->n_flows++;
-    if (c->size < offsetof(struct tcp_info, tcpi_busy_time)
-        || c->info.tcpi_last_ack_recv > FRESH_MS) {
+    if (size < offsetof(struct tcp_info, tcpi_busy_time)
+        || info.tcpi_last_ack_recv > FRESH_MS) {
         return;
     }
-    if (c->info.tcpi_rtt
-        && (!path->rtt_us || c->info.tcpi_rtt < path->rtt_us)) {
-        path->rtt_us = c->info.tcpi_rtt;
+    if (info.tcpi_rtt && (!path->rtt_us || info.tcpi_rtt < path->rtt_us)) {
+        path->rtt_us = info.tcpi_rtt;
     }
-    if (!c->info.tcpi_delivery_rate_app_limited) {
-        path->bps = fmax(path->bps, c->info.tcpi_delivery_rate * 8.0);
+    if (!info.tcpi_delivery_rate_app_limited) {
+        path->bps = fmax(path->bps, info.tcpi_delivery_rate * 8.0);
     }
+}
+
+/* Returns the path to this remote address. */
+static struct path_stats *
+get_path(struct paths *paths, const char *remote)
+{
+    struct path_stats *path = shash_find_data(&paths->by_remote, remote);
+
+    if (!path) {
+        path = xzalloc(sizeof *path);
+        shash_add(&paths->by_remote, remote, path);
+    }
+    return path;
+}
+
+/* Stores the remote address of a connection; of an IPv4 connection of an IPv6
+ * socket, the one of IPv4.  Returns false if it does not leave the host. */
+static bool
+get_remote(const struct inet_diag_msg *msg, char remote[INET6_ADDRSTRLEN])
+{
+    const uint8_t *address = (const uint8_t *) msg->id.idiag_dst;
+    int family = msg->idiag_family;
+
+    if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(address)) {
+        family = AF_INET;
+        address += 12;
+    }
+    inet_ntop(family, address, remote, INET6_ADDRSTRLEN);
+    return family == AF_INET ? address[0] != 127
+                             : !IN6_IS_ADDR_LOOPBACK(address);
+}
+
+static int
+see_connection(const struct nlmsghdr *nlh, void *paths_)
+{
+    const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+    char remote[INET6_ADDRSTRLEN];
+    struct paths *paths = paths_;
+    const struct nlattr *attr;
+
+    if (!paths->left) {
+        return MNL_CB_STOP;
+    } else if (!get_remote(msg, remote)) {
+        return MNL_CB_OK;
+    }
+    mnl_attr_for_each(attr, nlh, sizeof *msg)
+    {
+        if (mnl_attr_get_type(attr) == INET_DIAG_INFO) {
+            measure(get_path(paths, remote), attr);
+            paths->left--;
+        }
+    }
+    return MNL_CB_OK;
+}
+
+/* Reads the TCP connections of this network namespace, a microsecond each. */
+static void
+read_paths(struct paths *paths)
+{
+    static const uint8_t families[] = { AF_INET, AF_INET6 };
+    struct route_socket *rs;
+
+    if (route_socket_open_diag(&rs)) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(families) && paths->left; i++) {
+        struct nlmsghdr *nlh =
+            route_socket_begin(rs, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP);
+        struct inet_diag_req_v2 *req =
+            mnl_nlmsg_put_extra_header(nlh, sizeof *req);
+
+        req->sdiag_family = families[i];
+        req->sdiag_protocol = IPPROTO_TCP;
+        req->idiag_ext = 1 << (INET_DIAG_INFO - 1);
+        req->idiag_states = 1 << STATE_ESTABLISHED;
+        route_socket_transact(rs, nlh, see_connection, paths);
+    }
+    route_socket_close(rs);
 }
 
 static struct json *
 paths_to_json(void)
 {
-    struct shash paths = SHASH_INITIALIZER(&paths);
+    struct paths paths = {
+        .by_remote = SHASH_INITIALIZER(&paths.by_remote),
+        .left = LINKS_MAX_FLOWS,
+    };
     struct json *array = json_array_create_empty();
     const struct shash_node *node;
 
-    sock_diag_dump(LINKS_MAX_FLOWS, measure, &paths);
-    SHASH_FOR_EACH (node, &paths) {
+    read_paths(&paths);
+    SHASH_FOR_EACH (node, &paths.by_remote) {
         const struct path_stats *path = node->data;
         struct json *json = json_object_create();
 
@@ -141,7 +225,7 @@ paths_to_json(void)
         }
         json_array_add(array, json);
     }
-    shash_destroy_free_data(&paths);
+    shash_destroy_free_data(&paths.by_remote);
     return array;
 }
 

@@ -15,7 +15,7 @@
  * least the minimum share, and of that at least an equal part among jobs of
  * the same rank.  The delivery rate of a connection belongs to one path; it is
  * reported only if the path and not the program limited the connection,
- * recently.
+ * recently.  Connections with a loopback address are left out.
  *
  *    links_sample(&links, registry, now);              // Often.
  *    json = links_compose(agent, "asha/t0");           // docs/interfaces.md.

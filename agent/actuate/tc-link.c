@@ -107,49 +107,20 @@ struct inspection {
     struct tc_state *state;
 };
 
-static int
-store_attr(const struct nlattr *attr, void *attrs_)
-{
-    const struct nlattr **attrs = attrs_;
-    unsigned int type = mnl_attr_get_type(attr);
-
-    if (type <= TCA_MAX) {
-        attrs[type] = attr;
-    }
-    return MNL_CB_OK;
-}
-
-/* Stores the attributes of a message in 'attrs' and those of its options in
- * 'options'.  Neither has a type above TCA_MAX. */
-static void
-parse_attrs(const struct nlmsghdr *nlh, const struct nlattr *attrs[],
-            const struct nlattr *options[])
-{
-    memset(attrs, 0, (TCA_MAX + 1) * sizeof *attrs);
-    memset(options, 0, (TCA_MAX + 1) * sizeof *options);
-    mnl_attr_parse(nlh, sizeof(struct tcmsg), store_attr, attrs);
-    if (attrs[TCA_OPTIONS]) {
-        mnl_attr_parse_nested(attrs[TCA_OPTIONS], store_attr, options);
-    }
-}
-
 static bool
-is_kind(const struct nlattr *attrs[], const char *kind)
+is_kind(const struct nlmsghdr *nlh, const char *kind)
 {
-    return attrs[TCA_KIND] && !strcmp(mnl_attr_get_str(attrs[TCA_KIND]), kind);
+    return !strcmp(route_attr_string(route_attr(nlh, TCA_KIND)), kind);
 }
 
 static int
 handle_link(const struct nlmsghdr *nlh, void *in_)
 {
+    const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
     struct inspection *in = in_;
-    const struct nlattr *attr;
 
-    mnl_attr_for_each (attr, nlh, sizeof(struct ifinfomsg)) {
-        if (mnl_attr_get_type(attr) == IFLA_MTU) {
-            in->state->mtu = mnl_attr_get_u32(attr);
-        }
-    }
+    in->state->ifindex = link->ifi_index;
+    in->state->mtu = route_attr_u32(route_attr(nlh, IFLA_MTU), 0);
     return MNL_CB_OK;
 }
 
@@ -157,22 +128,20 @@ static int
 handle_qdisc(const struct nlmsghdr *nlh, void *in_)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
-    const struct nlattr *attrs[TCA_MAX + 1], *options[TCA_MAX + 1];
     struct tc_state *state = ((struct inspection *) in_)->state;
 
     if (tc->tcm_ifindex != state->ifindex) {
         return MNL_CB_OK;       /* The dump covers all interfaces. */
     }
-    parse_attrs(nlh, attrs, options);
     if (tc->tcm_parent == TC_H_ROOT) {
-        state->ours = tc->tcm_handle == TC_ROOT && is_kind(attrs, "htb");
+        state->ours = tc->tcm_handle == TC_ROOT && is_kind(nlh, "htb");
         state->others = tc->tcm_handle && !state->ours;
     }
     for (int level = 0; level < TC_LEVELS; level++) {
         if (tc->tcm_parent == TC_LEVEL_CLASS(level)
             && tc->tcm_handle == TC_LEVEL_QUEUE(level)
-            && is_kind(attrs, "bfifo")) {
-            state->queues |= 1u << level;
+            && is_kind(nlh, "bfifo")) {
+            state->queues_right++;
         }
     }
     return MNL_CB_OK;
@@ -183,24 +152,26 @@ handle_qdisc(const struct nlmsghdr *nlh, void *in_)
 static uint64_t
 whole_rate(const struct nlattr *rate64, const struct tc_ratespec *rate)
 {
-    return (rate64 && mnl_attr_get_payload_len(rate64) >= sizeof(uint64_t)
-            ? mnl_attr_get_u64(rate64) : rate->rate);
+    uint64_t whole = rate->rate;
+
+    route_attr_copy(rate64, &whole, sizeof whole);
+    return whole;
 }
 
 /* Returns true if the kernel's class 'tc' with 'options' equals 'c'. */
 static bool
 class_is_right(const struct tc_class *c, const struct tcmsg *tc,
-               const struct nlattr *options[])
+               const struct nlattr *options)
 {
+    const struct nlattr *rate64 = route_attr_in(options, TCA_HTB_RATE64);
+    const struct nlattr *ceil64 = route_attr_in(options, TCA_HTB_CEIL64);
     struct tc_htb_opt want = tc_class_options(c), is;
 
-    if (tc->tcm_handle != c->id || !options[TCA_HTB_PARMS]
-        || mnl_attr_get_payload_len(options[TCA_HTB_PARMS]) < sizeof is) {
-        return false;
-    }
-    memcpy(&is, mnl_attr_get_payload(options[TCA_HTB_PARMS]), sizeof is);
-    return (whole_rate(options[TCA_HTB_RATE64], &is.rate) == c->rate_bps / 8
-            && whole_rate(options[TCA_HTB_CEIL64], &is.ceil) == c->ceil_bps / 8
+    return (tc->tcm_handle == c->id
+            && route_attr_copy(route_attr_in(options, TCA_HTB_PARMS), &is,
+                               sizeof is)
+            && whole_rate(rate64, &is.rate) == c->rate_bps / 8
+            && whole_rate(ceil64, &is.ceil) == c->ceil_bps / 8
             && is.buffer == want.buffer && is.cbuffer == want.cbuffer
             && (c->id == TC_LINK_CLASS || is.prio == want.prio));
 }
@@ -209,85 +180,55 @@ static int
 handle_class(const struct nlmsghdr *nlh, void *in_)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
-    const struct nlattr *attrs[TCA_MAX + 1], *options[TCA_MAX + 1];
+    const struct nlattr *options = route_attr(nlh, TCA_OPTIONS);
     struct inspection *in = in_;
 
-    parse_attrs(nlh, attrs, options);
     for (int level = -1; level < TC_LEVELS; level++) {
         struct tc_class c = tc_class_of(in->plan, in->state->mtu, level);
 
-        if (!class_is_right(&c, tc, options)) {
-            continue;
-        } else if (level < 0) {
-            in->state->link_right = true;
-        } else {
-            in->state->levels_right |= 1u << level;
-        }
+        in->state->classes_right += class_is_right(&c, tc, options);
     }
     return MNL_CB_OK;
 }
 
-static bool
-filter_is_right(const struct tc_filter *f, const struct nlattr *options[])
-{
-    const struct tc_u32_sel *sel;
+/* What selects the packets of a filter. */
+struct match {
+    struct tc_u32_sel sel;
+    struct tc_u32_key key;
+};
 
-    if (!options[TCA_U32_SEL] || !options[TCA_U32_CLASSID]
-        || mnl_attr_get_payload_len(options[TCA_U32_SEL])
-           < sizeof *sel + sizeof *sel->keys) {
-        return false;
-    }
-    sel = mnl_attr_get_payload(options[TCA_U32_SEL]);
-    return (sel->nkeys == 1 && sel->keys[0].mask == htonl(f->mask)
-            && sel->keys[0].val == htonl(f->value) && !sel->keys[0].off
-            && mnl_attr_get_u32(options[TCA_U32_CLASSID])
-               == TC_LEVEL_CLASS(f->level));
+static bool
+filter_is_right(const struct tc_filter *f, const struct nlattr *options)
+{
+    struct match match;
+
+    return (route_attr_copy(route_attr_in(options, TCA_U32_SEL), &match,
+                            sizeof match)
+            && match.sel.nkeys == 1 && match.key.mask == htonl(f->mask)
+            && match.key.val == htonl(f->value) && !match.key.off
+            && route_attr_u32(route_attr_in(options, TCA_U32_CLASSID), 0)
+                   == TC_LEVEL_CLASS(f->level));
 }
 
 static int
 handle_filter(const struct nlmsghdr *nlh, void *in_)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
-    const struct nlattr *attrs[TCA_MAX + 1], *options[TCA_MAX + 1];
+    const struct nlattr *options = route_attr(nlh, TCA_OPTIONS);
     struct inspection *in = in_;
     uint32_t i = (tc->tcm_info >> 16) - 1;
+    struct tc_filter f;
 
-    parse_attrs(nlh, attrs, options);
-    if (!options[TCA_U32_SEL] && is_kind(attrs, "u32")) {
+    if (!route_attr_in(options, TCA_U32_SEL) && is_kind(nlh, "u32")) {
         return MNL_CB_OK;       /* A hash table of filters, not a filter. */
     }
     in->state->n_filters++;
-    if (i < TC_N_FILTERS) {
-        struct tc_filter f;
-
-        if (tc_filter_of(in->plan, i, &f)
-            && ntohs(tc->tcm_info & 0xffff) == f.protocol
-            && filter_is_right(&f, options)) {
-            in->state->filters_right++;
-        }
+    if (i < TC_N_FILTERS && tc_filter_of(in->plan, i, &f)
+        && ntohs(tc->tcm_info & 0xffff) == f.protocol
+        && filter_is_right(&f, options)) {
+        in->state->filters_right++;
     }
     return MNL_CB_OK;
-}
-
-static int
-dump_tc(struct route_socket *rs, uint16_t type, uint32_t parent,
-        mnl_cb_t handle, struct inspection *in)
-{
-    const struct tcmsg tc = { .tcm_ifindex = in->state->ifindex,
-                              .tcm_parent = parent };
-    struct nlmsghdr *nlh = route_socket_begin_tc(rs, type, NLM_F_DUMP, &tc);
-
-    return route_socket_transact(rs, nlh, handle, in);
-}
-
-static int
-read_link(struct route_socket *rs, struct inspection *in)
-{
-    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_ACK);
-    struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof *ifi);
-
-    ifi->ifi_index = in->state->ifindex;
-    return route_socket_transact(rs, nlh, handle_link, in);
 }
 
 int
@@ -298,18 +239,18 @@ tc_link_inspect(struct route_socket *rs, const char *iface,
     int error;
 
     memset(state, 0, sizeof *state);
-    error = route_socket_find(rs, iface, &state->ifindex);
+    error = route_socket_get_link(rs, iface, handle_link, &in);
     if (!error) {
-        error = read_link(rs, &in);
-    }
-    if (!error) {
-        error = dump_tc(rs, RTM_GETQDISC, 0, handle_qdisc, &in);
+        error = route_socket_list_tc(rs, RTM_GETQDISC, state->ifindex, 0,
+                                     handle_qdisc, &in);
     }
     if (!error && state->ours) {
-        error = dump_tc(rs, RTM_GETTCLASS, 0, handle_class, &in);
+        error = route_socket_list_tc(rs, RTM_GETTCLASS, state->ifindex, 0,
+                                     handle_class, &in);
     }
     if (!error && state->ours) {
-        error = dump_tc(rs, RTM_GETTFILTER, TC_ROOT, handle_filter, &in);
+        error = route_socket_list_tc(rs, RTM_GETTFILTER, state->ifindex,
+                                     TC_ROOT, handle_filter, &in);
     }
     return error;
 }
@@ -318,13 +259,11 @@ tc_link_inspect(struct route_socket *rs, const char *iface,
  * packets are not dropped. */
 #define QUEUE_BYTES 1000000
 
-#define ALL_LEVELS ((1u << TC_LEVELS) - 1)
-
 static bool
 classes_are_right(const struct tc_state *state)
 {
-    return (state->link_right && state->levels_right == ALL_LEVELS
-            && state->queues == ALL_LEVELS);
+    return (state->classes_right == TC_LEVELS + 1
+            && state->queues_right == TC_LEVELS);
 }
 
 static bool
@@ -407,20 +346,18 @@ write_queue(struct route_socket *rs, int ifindex, int level)
     return route_socket_transact(rs, nlh, NULL, NULL);
 }
 
-/* Creates or changes the classes and queues that are not right. */
+/* Creates or changes all classes and queues, which keep their packets. */
 static int
 write_classes(struct route_socket *rs, const struct tc_state *state,
               const struct tc_plan *plan)
 {
-    struct tc_class c = tc_class_of(plan, state->mtu, -1);
-    int error = (state->link_right ? 0 : write_class(rs, state->ifindex, &c));
+    int error = 0;
 
-    for (int level = 0; level < TC_LEVELS && !error; level++) {
-        if (!(state->levels_right & 1u << level)) {
-            c = tc_class_of(plan, state->mtu, level);
-            error = write_class(rs, state->ifindex, &c);
-        }
-        if (!error && !(state->queues & 1u << level)) {
+    for (int level = -1; level < TC_LEVELS && !error; level++) {
+        const struct tc_class c = tc_class_of(plan, state->mtu, level);
+
+        error = write_class(rs, state->ifindex, &c);
+        if (!error && level >= 0) {
             error = write_queue(rs, state->ifindex, level);
         }
     }
@@ -447,17 +384,12 @@ write_filter(struct route_socket *rs, int ifindex, int i,
     };
     struct nlmsghdr *nlh = route_socket_begin_tc(
         rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &tc);
+    const struct match match = {
+        .sel = { .flags = TC_U32_TERMINAL, .nkeys = 1 },
+        .key = { .mask = htonl(f->mask), .val = htonl(f->value) }
+    };
     struct nlattr *options;
-    struct {
-        struct tc_u32_sel sel;
-        struct tc_u32_key key;
-    } match;
 
-    memset(&match, 0, sizeof match);
-    match.sel.flags = TC_U32_TERMINAL;
-    match.sel.nkeys = 1;
-    match.key.mask = htonl(f->mask);
-    match.key.val = htonl(f->value);
     mnl_attr_put_strz(nlh, TCA_KIND, "u32");
     options = mnl_attr_nest_start(nlh, TCA_OPTIONS);
     mnl_attr_put_u32(nlh, TCA_U32_CLASSID, TC_LEVEL_CLASS(f->level));

@@ -48,11 +48,9 @@ struct tc_state {
     int mtu;
     bool ours;                  /* This module has created the root qdisc. */
     bool others;                /* Another program has configured it. */
-    bool link_right;            /* The class of the link is as planned. */
-    unsigned int levels_right;  /* Bit for each level's class as planned. */
-    unsigned int queues;        /* Bit for each level that has its queue. */
-    unsigned int filters_right; /* Number of filters as planned. */
-    unsigned int n_filters;     /* Number of all filters. */
+
+    /* Number of classes, queues and filters as planned, and of all filters. */
+    unsigned int classes_right, queues_right, filters_right, n_filters;
 };
 
 int tc_link_inspect(struct route_socket *, const char *iface,

@@ -36,47 +36,19 @@ struct ifaces {
     size_t n, allocated;
 };
 
-/* Stores the attributes of an interface. */
-static void
-see_attr(const struct nlattr *attr, struct iface *iface)
-{
-    const struct nlattr *inner;
-
-    switch (mnl_attr_get_type(attr)) {
-    case IFLA_IFNAME:
-        ovs_strzcpy(iface->name, mnl_attr_get_str(attr), sizeof iface->name);
-        break;
-    case IFLA_LINKINFO:
-        mnl_attr_for_each_nested(inner, attr)
-        {
-            if (mnl_attr_get_type(inner) == IFLA_INFO_KIND) {
-                ovs_strlcpy(iface->kind, mnl_attr_get_str(inner),
-                            sizeof iface->kind);
-            }
-        }
-        break;
-    case IFLA_XDP:
-        mnl_attr_for_each_nested(inner, attr)
-        {
-            iface->has_xdp |= mnl_attr_get_type(inner) == IFLA_XDP_ATTACHED
-                              && mnl_attr_get_u8(inner) == XDP_ATTACHED_DRV;
-        }
-        break;
-    }
-}
-
 static int
 see_link(const struct nlmsghdr *nlh, void *ifaces_)
 {
     const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *xdp = route_attr(nlh, IFLA_XDP);
     struct iface iface = { .index = link->ifi_index };
     struct ifaces *ifaces = ifaces_;
-    const struct nlattr *attr;
 
-    mnl_attr_for_each(attr, nlh, sizeof *link)
-    {
-        see_attr(attr, &iface);
-    }
+    ovs_strlcpy(iface.name, route_attr_string(route_attr(nlh, IFLA_IFNAME)),
+                sizeof iface.name);
+    ovs_strlcpy(iface.kind, route_link_kind(nlh), sizeof iface.kind);
+    xdp = route_attr_in(xdp, IFLA_XDP_ATTACHED);
+    iface.has_xdp = xdp && mnl_attr_get_u8(xdp) == XDP_ATTACHED_DRV;
     if (ifaces->n >= ifaces->allocated) {
         ifaces->all =
             x2nrealloc(ifaces->all, &ifaces->allocated, sizeof *ifaces->all);
@@ -104,22 +76,12 @@ static int
 see_filter(const struct nlmsghdr *nlh, void *filters_)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
-    const struct nlattr *attr, *inner;
+    const char *name = route_attr_string(
+        route_attr_in(route_attr(nlh, TCA_OPTIONS), TCA_BPF_NAME));
     struct filters *f = filters_;
-    const char *name = "";
 
-    mnl_attr_for_each(attr, nlh, sizeof *tc)
-    {
-        if (mnl_attr_get_type(attr) == TCA_KIND && !*name) {
-            name = mnl_attr_get_str(attr);
-        } else if (mnl_attr_get_type(attr) == TCA_OPTIONS) {
-            mnl_attr_for_each_nested(inner, attr)
-            {
-                if (mnl_attr_get_type(inner) == TCA_BPF_NAME) {
-                    name = mnl_attr_get_str(inner);
-                }
-            }
-        }
+    if (!*name) {
+        name = route_attr_string(route_attr(nlh, TCA_KIND));
     }
     see_name(f, name);
     if (tc->tcm_handle && tc->tcm_handle != TC_PROGRAM_HANDLE
@@ -155,13 +117,9 @@ find_filters(struct route_socket *rs, int ifindex)
     struct filters f = { .first = "" };
 
     for (size_t i = 0; i < ARRAY_SIZE(parents); i++) {
-        const struct tcmsg tc = { .tcm_ifindex = ifindex,
-                                  .tcm_parent =
-                                      TC_H_MAKE(TC_H_CLSACT, parents[i]) };
-        struct nlmsghdr *nlh = route_socket_begin_tc(
-            rs, RTM_GETTFILTER, NLM_F_REQUEST | NLM_F_DUMP, &tc);
-
-        route_socket_transact(rs, nlh, see_filter, &f);
+        route_socket_list_tc(rs, RTM_GETTFILTER, ifindex,
+                             TC_H_MAKE(TC_H_CLSACT, parents[i]), see_filter,
+                             &f);
     }
     see_programs(ifindex, TC_PROGRAM_INGRESS, &f);
     see_programs(ifindex, TC_PROGRAM_EGRESS, &f);
@@ -258,15 +216,12 @@ doctor_check_interfaces(struct doctor *d)
 {
     struct ifaces ifaces = { .n = 0 };
     struct route_socket *rs;
-    struct nlmsghdr *nlh;
     size_t n_before = d->n;
 
     if (*d->config->root || route_socket_open(-1, &rs)) {
         return;
     }
-    nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP);
-    mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
-    route_socket_transact(rs, nlh, see_link, &ifaces);
+    route_socket_list_links(rs, see_link, &ifaces);
     for (size_t i = 0; i < ifaces.n; i++) {
         check_programs(d, rs, &ifaces.all[i]);
         check_unseen(d, &ifaces.all[i]);

@@ -77,29 +77,6 @@ queue_watch_destroy(struct queue_watch *qw)
     }
 }
 
-static int
-read_backlog(const struct nlattr *attr, void *backlog_)
-{
-    uint32_t *backlog = backlog_;
-
-    if (mnl_attr_get_type(attr) == TCA_STATS_QUEUE
-        && mnl_attr_get_payload_len(attr) >= sizeof(struct gnet_stats_queue)) {
-        struct gnet_stats_queue q;
-
-        memcpy(&q, mnl_attr_get_payload(attr), sizeof q);
-        *backlog = q.backlog;
-    }
-    return MNL_CB_OK;
-}
-
-static int
-read_qdisc(const struct nlattr *attr, void *backlog)
-{
-    return (mnl_attr_get_type(attr) == TCA_STATS2
-                ? mnl_attr_parse_nested(attr, read_backlog, backlog)
-                : MNL_CB_OK);
-}
-
 /* Adds a sample if the message is about the HTB of a port, whose backlog is
  * the sum of its queues. */
 static int
@@ -107,12 +84,14 @@ read_message(const struct nlmsghdr *nlh, void *qw_)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
     struct queue_watch *qw = qw_;
-    uint32_t backlog = 0;
+    struct gnet_stats_queue q = { .backlog = 0 };
 
     if (nlh->nlmsg_type == RTM_NEWQDISC && tc->tcm_parent == TC_H_ROOT
         && TC_H_MAJ(tc->tcm_handle) == 1 << 16) {
-        mnl_attr_parse(nlh, sizeof *tc, read_qdisc, &backlog);
-        qw->samples[MIN(DIV_ROUND_UP(backlog, BIN_BYTES), N_BINS - 1)]++;
+        route_attr_copy(
+            route_attr_in(route_attr(nlh, TCA_STATS2), TCA_STATS_QUEUE), &q,
+            sizeof q);
+        qw->samples[MIN(DIV_ROUND_UP(q.backlog, BIN_BYTES), N_BINS - 1)]++;
         qw->n++;
     }
     return MNL_CB_OK;
@@ -122,13 +101,8 @@ read_message(const struct nlmsghdr *nlh, void *qw_)
 static void
 queue_watch_sample(struct queue_watch *qw)
 {
-    const struct tcmsg tc = { .tcm_family = AF_UNSPEC };
-
     if (qw->rs) {
-        struct nlmsghdr *nlh =
-            route_socket_begin_tc(qw->rs, RTM_GETQDISC, NLM_F_DUMP, &tc);
-
-        route_socket_transact(qw->rs, nlh, read_message, qw);
+        route_socket_list_tc(qw->rs, RTM_GETQDISC, 0, 0, read_message, qw);
     }
 }
 

@@ -140,12 +140,9 @@ count_filter(const struct nlmsghdr *nlh, void *filters_)
 static int
 count_filters(struct route_socket *rs, int ifindex, struct filters *filters)
 {
-    const struct tcmsg tc = { .tcm_ifindex = ifindex, .tcm_parent = INGRESS };
-    struct nlmsghdr *nlh = route_socket_begin_tc(rs, RTM_GETTFILTER,
-                                                 NLM_F_DUMP, &tc);
-
     *filters = (struct filters) { 0, 0 };
-    return route_socket_transact(rs, nlh, count_filter, filters);
+    return route_socket_list_tc(rs, RTM_GETTFILTER, ifindex, INGRESS,
+                                count_filter, filters);
 }
 
 static bool

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/ethtool.h>
-#include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -33,78 +32,16 @@ struct peer {
                                  * errno. */
 };
 
-static bool
-is_veth(const struct nlattr *link_info)
-{
-    const struct nlattr *attr;
-
-    mnl_attr_for_each_nested (attr, link_info) {
-        if (mnl_attr_get_type(attr) == IFLA_INFO_KIND) {
-            return !strcmp(mnl_attr_get_str(attr), "veth");
-        }
-    }
-    return false;
-}
-
 static int
 read_link(const struct nlmsghdr *nlh, void *peer_)
 {
-    struct peer *peer = peer_, found = *peer;
-    const struct nlattr *attr;
-    bool veth = false;
+    struct peer *peer = peer_;
 
-    mnl_attr_for_each (attr, nlh, sizeof(struct ifinfomsg)) {
-        uint16_t type = mnl_attr_get_type(attr);
-
-        if (type == IFLA_LINK) {
-            found.ifindex = mnl_attr_get_u32(attr);
-        } else if (type == IFLA_LINK_NETNSID) {
-            found.nsid = mnl_attr_get_u32(attr);
-        } else if (type == IFLA_LINKINFO) {
-            veth = is_veth(attr);
-        }
-    }
-    if (veth) {
-        *peer = found;
+    if (!strcmp(route_link_kind(nlh), "veth")) {
+        peer->ifindex = route_attr_u32(route_attr(nlh, IFLA_LINK), 0);
+        peer->nsid = route_attr_u32(route_attr(nlh, IFLA_LINK_NETNSID), -1);
     }
     return MNL_CB_OK;
-}
-
-static int
-find_peer(struct route_socket *rs, const char *iface, struct peer *peer)
-{
-    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_ACK);
-    struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof *ifi);
-
-    ifi->ifi_index = if_nametoindex(iface);
-    return (ifi->ifi_index ? route_socket_transact(rs, nlh, read_link, peer)
-            : ENODEV);
-}
-
-static int
-read_nsid(const struct nlmsghdr *nlh, void *nsid)
-{
-    const struct nlattr *attr;
-
-    mnl_attr_for_each (attr, nlh, sizeof(struct rtgenmsg)) {
-        if (mnl_attr_get_type(attr) == NETNSA_NSID) {
-            *(int *) nsid = mnl_attr_get_u32(attr);
-        }
-    }
-    return MNL_CB_OK;
-}
-
-/* Returns the id of the namespace of file 'fd', or -1. */
-static int
-get_nsid(struct route_socket *rs, int fd)
-{
-    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETNSID, NLM_F_ACK);
-    int nsid = -1;
-
-    mnl_nlmsg_put_extra_header(nlh, sizeof(struct rtgenmsg));
-    mnl_attr_put_u32(nlh, NETNSA_FD, fd);
-    route_socket_transact(rs, nlh, read_nsid, &nsid);
-    return nsid;
 }
 
 /* Returns a file of the namespace with id 'nsid', or -1.  Searches the
@@ -120,7 +57,7 @@ open_namespace(struct route_socket *rs, int nsid)
     for (size_t i = 0; i < paths.gl_pathc && found < 0; i++) {
         int fd = open(paths.gl_pathv[i], O_RDONLY | O_CLOEXEC);
 
-        if (fd >= 0 && get_nsid(rs, fd) == nsid) {
+        if (fd >= 0 && route_socket_get_nsid(rs, fd) == nsid) {
             found = fd;
         } else if (fd >= 0) {
             close(fd);
@@ -225,7 +162,7 @@ run_at_peer(const char *iface, void *(*function)(void *), struct peer *peer)
 
     *peer = (struct peer){ .nsid = -1, .ns = -1, .tags = peer->tags };
     error = route_socket_open(-1, &rs);
-    error = error ? error : find_peer(rs, iface, peer);
+    error = error ? error : route_socket_get_link(rs, iface, read_link, peer);
     if (!error && peer->ifindex && peer->nsid >= 0) {
         peer->ns = open_namespace(rs, peer->nsid);
         error = peer->ns < 0 ? ENXIO : 0;

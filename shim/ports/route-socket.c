@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_link.h>
+#include <linux/net_namespace.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <sched.h>
@@ -21,11 +23,11 @@ struct route_socket {
 };
 
 static int
-open_socket(struct route_socket *rs)
+open_socket(struct route_socket *rs, int protocol)
 {
     static const struct timeval limit = { .tv_usec = 500 * 1000 };
 
-    rs->socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+    rs->socket = mnl_socket_open2(protocol, SOCK_CLOEXEC);
     if (!rs->socket) {
         return errno;
     }
@@ -43,7 +45,7 @@ open_socket_in(struct route_socket *rs, int netns)
     int error = home < 0 || setns(netns, CLONE_NEWNET) ? errno : 0;
 
     if (!error) {
-        error = open_socket(rs);
+        error = open_socket(rs, NETLINK_ROUTE);
         /* The thread must not continue in the wrong namespace. */
         if (setns(home, CLONE_NEWNET)) {
             abort();
@@ -55,12 +57,13 @@ open_socket_in(struct route_socket *rs, int netns)
     return error;
 }
 
-int
-route_socket_open(int netns, struct route_socket **rsp)
+static int
+open_netlink(int protocol, int netns, struct route_socket **rsp)
 {
     struct route_socket *rs = calloc(1, sizeof *rs);
-    int error = !rs ? ENOMEM
-                : netns < 0 ? open_socket(rs) : open_socket_in(rs, netns);
+    int error = !rs         ? ENOMEM
+                : netns < 0 ? open_socket(rs, protocol)
+                            : open_socket_in(rs, netns);
 
     if (error) {
         route_socket_close(rs);
@@ -68,6 +71,18 @@ route_socket_open(int netns, struct route_socket **rsp)
     }
     *rsp = rs;
     return error;
+}
+
+int
+route_socket_open(int netns, struct route_socket **rsp)
+{
+    return open_netlink(NETLINK_ROUTE, netns, rsp);
+}
+
+int
+route_socket_open_diag(struct route_socket **rsp)
+{
+    return open_netlink(NETLINK_SOCK_DIAG, -1, rsp);
 }
 
 void
@@ -125,6 +140,26 @@ route_socket_transact(struct route_socket *rs, const struct nlmsghdr *nlh,
     }
 }
 
+int
+route_socket_get_link(struct route_socket *rs, const char *iface, mnl_cb_t see,
+                      void *aux)
+{
+    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_ACK);
+
+    mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
+    mnl_attr_put_strz(nlh, IFLA_IFNAME, iface);
+    return route_socket_transact(rs, nlh, see, aux);
+}
+
+int
+route_socket_list_links(struct route_socket *rs, mnl_cb_t see, void *aux)
+{
+    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_DUMP);
+
+    mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
+    return route_socket_transact(rs, nlh, see, aux);
+}
+
 static int
 take_ifindex(const struct nlmsghdr *nlh, void *ifindex)
 {
@@ -137,12 +172,27 @@ take_ifindex(const struct nlmsghdr *nlh, void *ifindex)
 int
 route_socket_find(struct route_socket *rs, const char *iface, int *ifindex)
 {
-    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_ACK);
-
-    mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
-    mnl_attr_put_strz(nlh, IFLA_IFNAME, iface);
     *ifindex = 0;
-    return route_socket_transact(rs, nlh, take_ifindex, ifindex);
+    return route_socket_get_link(rs, iface, take_ifindex, ifindex);
+}
+
+static int
+take_nsid(const struct nlmsghdr *nlh, void *nsid)
+{
+    *(int *) nsid = route_attr_u32(route_attr(nlh, NETNSA_NSID), -1);
+    return MNL_CB_OK;
+}
+
+int
+route_socket_get_nsid(struct route_socket *rs, int fd)
+{
+    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETNSID, NLM_F_ACK);
+    int nsid = -1;
+
+    mnl_nlmsg_put_extra_header(nlh, sizeof(struct rtgenmsg));
+    mnl_attr_put_u32(nlh, NETNSA_FD, fd);
+    route_socket_transact(rs, nlh, take_nsid, &nsid);
+    return nsid;
 }
 
 struct nlmsghdr *
@@ -153,4 +203,85 @@ route_socket_begin_tc(struct route_socket *rs, uint16_t type, uint16_t flags,
 
     memcpy(mnl_nlmsg_put_extra_header(nlh, sizeof *tc), tc, sizeof *tc);
     return nlh;
+}
+
+int
+route_socket_list_tc(struct route_socket *rs, uint16_t type, int ifindex,
+                     uint32_t parent, mnl_cb_t see, void *aux)
+{
+    const struct tcmsg tc = { .tcm_ifindex = ifindex, .tcm_parent = parent };
+    struct nlmsghdr *nlh = route_socket_begin_tc(rs, type, NLM_F_DUMP, &tc);
+
+    return route_socket_transact(rs, nlh, see, aux);
+}
+
+/* Attributes. */
+
+const struct nlattr *
+route_attr(const struct nlmsghdr *nlh, uint16_t type)
+{
+    const struct nlattr *attr;
+    size_t header = sizeof(struct tcmsg);
+
+    if (nlh->nlmsg_type <= RTM_SETLINK) {
+        header = sizeof(struct ifinfomsg);
+    } else if (nlh->nlmsg_type >= RTM_NEWNSID) {
+        header = sizeof(struct rtgenmsg);
+    }
+    mnl_attr_for_each(attr, nlh, header)
+    {
+        if (mnl_attr_get_type(attr) == type) {
+            return attr;
+        }
+    }
+    return NULL;
+}
+
+const struct nlattr *
+route_attr_in(const struct nlattr *nest, uint16_t type)
+{
+    const struct nlattr *attr;
+
+    if (nest) {
+        mnl_attr_for_each_nested(attr, nest)
+        {
+            if (mnl_attr_get_type(attr) == type) {
+                return attr;
+            }
+        }
+    }
+    return NULL;
+}
+
+bool
+route_attr_copy(const struct nlattr *attr, void *to, size_t size)
+{
+    bool whole = attr && mnl_attr_get_payload_len(attr) >= size;
+
+    if (whole) {
+        memcpy(to, mnl_attr_get_payload(attr), size);
+    }
+    return whole;
+}
+
+uint32_t
+route_attr_u32(const struct nlattr *attr, uint32_t deflt)
+{
+    route_attr_copy(attr, &deflt, sizeof deflt);
+    return deflt;
+}
+
+const char *
+route_attr_string(const struct nlattr *attr)
+{
+    return attr && mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0
+               ? mnl_attr_get_str(attr)
+               : "";
+}
+
+const char *
+route_link_kind(const struct nlmsghdr *nlh)
+{
+    return route_attr_string(
+        route_attr_in(route_attr(nlh, IFLA_LINKINFO), IFLA_INFO_KIND));
 }

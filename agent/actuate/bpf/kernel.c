@@ -6,7 +6,6 @@
 
 #include <libmnl/libmnl.h>
 #include <linux/if_link.h>
-#include <linux/rtnetlink.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,21 +252,14 @@ take_slot(struct kernel_actuator *k, uint16_t slot, struct shim_stats *whole,
 static int
 add_bytes(const struct nlmsghdr *nlh, void *whole_)
 {
+    struct rtnl_link_stats64 stats = { .tx_bytes = 0 };
     struct shim_stats *whole = whole_;
-    const struct nlattr *attr;
 
-    mnl_attr_for_each(attr, nlh, sizeof(struct ifinfomsg))
-    {
-        if (mnl_attr_get_type(attr) == IFLA_STATS64) {
-            struct rtnl_link_stats64 stats = { .tx_bytes = 0 };
-
-            /* A kernel may have fewer counters than these headers. */
-            memcpy(&stats, mnl_attr_get_payload(attr),
-                   MIN(sizeof stats, mnl_attr_get_payload_len(attr)));
-            whole->tx_bytes += stats.tx_bytes;
-            whole->rx_bytes += stats.rx_bytes;
-        }
-    }
+    /* A kernel may have fewer counters than these headers. */
+    route_attr_copy(route_attr(nlh, IFLA_STATS64), &stats,
+                    offsetof(struct rtnl_link_stats64, rx_errors));
+    whole->tx_bytes += stats.tx_bytes;
+    whole->rx_bytes += stats.rx_bytes;
     return MNL_CB_OK;
 }
 
@@ -275,12 +267,7 @@ static void
 take_uplinks(struct kernel_actuator *k, struct shim_stats *whole)
 {
     for (size_t i = 0; k->rs && i < k->config.n_uplinks; i++) {
-        struct nlmsghdr *nlh =
-            route_socket_begin(k->rs, RTM_GETLINK, NLM_F_ACK);
-
-        mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
-        mnl_attr_put_strz(nlh, IFLA_IFNAME, k->config.uplinks[i]);
-        route_socket_transact(k->rs, nlh, add_bytes, whole);
+        route_socket_get_link(k->rs, k->config.uplinks[i], add_bytes, whole);
     }
 }
 

@@ -34,36 +34,19 @@ struct seen {
     uint8_t bands[N_PRIORITIES]; /* By priority; 0 is served first. */
 };
 
-/* Returns the payload of attribute 'type' among the 'size' bytes at 'data', or
- * NULL.  Stores its size in '*sizep'. */
-static const void *
-find_attr(const void *data, size_t size, uint16_t type, size_t *sizep)
-{
-    const struct nlattr *attr;
-
-    *sizep = 0;
-    mnl_attr_for_each_payload(data, size)
-    {
-        if (mnl_attr_get_type(attr) == type) {
-            *sizep = mnl_attr_get_payload_len(attr);
-            return mnl_attr_get_payload(attr);
-        }
-    }
-    return NULL;
-}
-
 /* Reads the map of ets, which has an attribute for each priority. */
 static bool
-read_ets(const void *options, size_t size, uint8_t bands[N_PRIORITIES])
+read_ets(const struct nlattr *map, uint8_t bands[N_PRIORITIES])
 {
     const struct nlattr *attr;
     size_t n = 0;
 
-    options = find_attr(options, size, TCA_ETS_PRIOMAP, &size);
-    mnl_attr_for_each_payload(options, size)
-    {
-        if (n < N_PRIORITIES) {
-            bands[n++] = mnl_attr_get_u8(attr);
+    if (map) {
+        mnl_attr_for_each_nested(attr, map)
+        {
+            if (n < N_PRIORITIES) {
+                bands[n++] = mnl_attr_get_u8(attr);
+            }
         }
     }
     return n == N_PRIORITIES;
@@ -71,37 +54,39 @@ read_ets(const void *options, size_t size, uint8_t bands[N_PRIORITIES])
 
 /* Reads the map of a qdisc of this kind.  Returns false if it has none. */
 static bool
-read_bands(const char *kind, const void *options, size_t size,
+read_bands(const char *kind, const struct nlattr *options,
            uint8_t bands[N_PRIORITIES])
 {
-    const struct tc_mqprio_qopt *mqprio = options;
-    const struct tc_prio_qopt *prio = options;
+    struct tc_mqprio_qopt mqprio;
+    struct tc_prio_qopt prio;
 
     if (!strcmp(kind, "ets")) {
-        return read_ets(options, size, bands);
-    } else if (!strcmp(kind, "mqprio") && size >= sizeof *mqprio) {
+        return read_ets(route_attr_in(options, TCA_ETS_PRIOMAP), bands);
+    } else if (!strcmp(kind, "mqprio")
+               && route_attr_copy(options, &mqprio, sizeof mqprio)) {
         for (int i = 0; i < N_PRIORITIES; i++) {
-            bands[i] = mqprio->num_tc - 1 - mqprio->prio_tc_map[i];
+            bands[i] = mqprio.num_tc - 1 - mqprio.prio_tc_map[i];
         }
         return true;
     } else if (!strcmp(kind, "fq")) {
-        prio = find_attr(options, size, FQ_PRIOMAP, &size);
+        options = route_attr_in(options, FQ_PRIOMAP);
     } else if (strcmp(kind, "prio") && strcmp(kind, "pfifo_fast")) {
         return false;
     }
-    if (size >= sizeof *prio) {
-        memcpy(bands, prio->priomap, N_PRIORITIES);
+    if (!route_attr_copy(options, &prio, sizeof prio)) {
+        return false;
     }
-    return size >= sizeof *prio;
+    memcpy(bands, prio.priomap, N_PRIORITIES);
+    return true;
 }
 
 /* Notes a qdisc whose queues count. */
 static void
-see_queues(struct seen *s, const char *kind, const void *options, size_t size)
+see_queues(struct seen *s, const char *kind, const struct nlattr *options)
 {
     uint8_t bands[N_PRIORITIES];
 
-    if (!read_bands(kind, options, size, bands)) {
+    if (!read_bands(kind, options, bands)) {
         s->differs = true;
     } else if (!s->kind[0]) {
         ovs_strlcpy(s->kind, kind, sizeof s->kind);
@@ -115,16 +100,12 @@ static int
 see_qdisc(const struct nlmsghdr *nlh, void *seen)
 {
     const struct tcmsg *tc = mnl_nlmsg_get_payload(nlh);
-    const char *attrs = mnl_nlmsg_get_payload_offset(nlh, sizeof *tc);
-    size_t size = (const char *) mnl_nlmsg_get_payload_tail(nlh) - attrs;
-    size_t kind_size, options_size;
-    const char *kind = find_attr(attrs, size, TCA_KIND, &kind_size);
-    const void *options = find_attr(attrs, size, TCA_OPTIONS, &options_size);
+    const char *kind = route_attr_string(route_attr(nlh, TCA_KIND));
+    const struct nlattr *options = route_attr(nlh, TCA_OPTIONS);
     struct seen *s = seen;
 
-    if (tc->tcm_ifindex != s->ifindex || !kind_size
-        || kind[kind_size - 1]) { /* The dump covers all interfaces. */
-        return MNL_CB_OK;
+    if (tc->tcm_ifindex != s->ifindex || !*kind) {
+        return MNL_CB_OK; /* The dump covers all interfaces. */
     }
     if (tc->tcm_parent == TC_H_ROOT) {
         s->has_root = true;
@@ -132,10 +113,10 @@ see_qdisc(const struct nlmsghdr *nlh, void *seen)
         s->has_mq = !strcmp(kind, "mq");
         s->has_ours = s->root == TC_ROOT && !strcmp(kind, "htb");
         if (!s->has_mq) {
-            see_queues(s, kind, options, options_size);
+            see_queues(s, kind, options);
         }
     } else if (s->has_mq && TC_H_MAJ(tc->tcm_parent) == s->root) {
-        see_queues(s, kind, options, options_size);
+        see_queues(s, kind, options);
     }
     return MNL_CB_OK;
 }
@@ -145,21 +126,15 @@ static int
 see_link(const struct nlmsghdr *nlh, void *seen)
 {
     const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
-    const char *attrs = mnl_nlmsg_get_payload_offset(nlh, sizeof *link);
-    size_t size = (const char *) mnl_nlmsg_get_payload_tail(nlh) - attrs, n;
+    bool is_vlan = !strcmp(route_link_kind(nlh), "vlan");
+    int index =
+        route_attr_u32(route_attr(nlh, is_vlan ? IFLA_LINK : IFLA_MASTER), 0);
     struct seen *s = seen;
-    const void *info = find_attr(attrs, size, IFLA_LINKINFO, &n);
-    const char *kind = find_attr(info, n, IFLA_INFO_KIND, &n);
-    bool is_vlan = n && !kind[n - 1] && !strcmp(kind, "vlan");
-    const int *index =
-        find_attr(attrs, size, is_vlan ? IFLA_LINK : IFLA_MASTER, &n);
 
-    if (n == sizeof *index && !s->below) {
-        if (is_vlan && link->ifi_index == s->ifindex) {
-            s->below = *index;
-        } else if (!is_vlan && *index == s->ifindex) {
-            s->below = link->ifi_index;
-        }
+    if (!s->below && is_vlan && link->ifi_index == s->ifindex) {
+        s->below = index;
+    } else if (!s->below && !is_vlan && index == s->ifindex) {
+        s->below = link->ifi_index;
     }
     return MNL_CB_OK;
 }
@@ -170,19 +145,15 @@ static int
 look(struct route_socket *rs, int ifindex, struct seen *s)
 {
     for (int depth = 0; depth < MAX_DEPTH && ifindex; depth++) {
-        const struct tcmsg tc = { .tcm_ifindex = ifindex };
-        struct nlmsghdr *nlh = route_socket_begin_tc(
-            rs, RTM_GETQDISC, NLM_F_REQUEST | NLM_F_DUMP, &tc);
         int error;
 
         *s = (struct seen){ .ifindex = ifindex };
-        error = route_socket_transact(rs, nlh, see_qdisc, s);
+        error =
+            route_socket_list_tc(rs, RTM_GETQDISC, ifindex, 0, see_qdisc, s);
         if (error || s->has_root) {
             return error;
         }
-        nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP);
-        mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
-        error = route_socket_transact(rs, nlh, see_link, s);
+        error = route_socket_list_links(rs, see_link, s);
         if (error) {
             return error;
         }

@@ -740,35 +740,6 @@ identity_take_questions(struct identity *id, identity_question_func *take,
     }
 }
 
-static int
-store_netns_id(const struct nlmsghdr *nlh, void *idp)
-{
-    const struct nlattr *attr;
-
-    mnl_attr_for_each(attr, nlh, sizeof(struct rtgenmsg))
-    {
-        if (mnl_attr_get_type(attr) == NETNSA_NSID) {
-            *(int *) idp = mnl_attr_get_u32(attr);
-        }
-    }
-    return MNL_CB_OK;
-}
-
-/* Sends a request about the namespace 'fd'. */
-static void
-ask_netns_id(struct route_socket *rs, int fd, uint16_t type, int *idp)
-{
-    struct nlmsghdr *nlh =
-        route_socket_begin(rs, type, NLM_F_REQUEST | NLM_F_ACK);
-
-    mnl_nlmsg_put_extra_header(nlh, sizeof(struct rtgenmsg));
-    mnl_attr_put_u32(nlh, NETNSA_FD, fd);
-    if (type == RTM_NEWNSID) {
-        mnl_attr_put_u32(nlh, NETNSA_NSID, -1); /* Any. */
-    }
-    route_socket_transact(rs, nlh, store_netns_id, idp);
-}
-
 /* Returns the id that this namespace has for the one of 'fd', -1 on error. */
 static int
 netns_id(int fd)
@@ -777,10 +748,16 @@ netns_id(int fd)
     int id = -1;
 
     if (!route_socket_open(-1, &rs)) {
-        ask_netns_id(rs, fd, RTM_GETNSID, &id);
+        id = route_socket_get_nsid(rs, fd);
         if (id < 0) { /* No interface has led there yet. */
-            ask_netns_id(rs, fd, RTM_NEWNSID, &id);
-            ask_netns_id(rs, fd, RTM_GETNSID, &id);
+            struct nlmsghdr *nlh =
+                route_socket_begin(rs, RTM_NEWNSID, NLM_F_ACK);
+
+            mnl_nlmsg_put_extra_header(nlh, sizeof(struct rtgenmsg));
+            mnl_attr_put_u32(nlh, NETNSA_FD, fd);
+            mnl_attr_put_u32(nlh, NETNSA_NSID, -1); /* Any. */
+            route_socket_transact(rs, nlh, NULL, NULL);
+            id = route_socket_get_nsid(rs, fd);
         }
         route_socket_close(rs);
     }

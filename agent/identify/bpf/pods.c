@@ -32,14 +32,6 @@ struct pods {
     char message[MESSAGE_SIZE];
 };
 
-/* An interface; the strings are in the message. */
-struct iface {
-    const char *name;
-    const char *kind; /* "veth", or NULL. */
-    int bridge;       /* As in identity_set_pod(). */
-    int netns;
-};
-
 /* Kinds of interfaces that lead to pods and virtual machines. */
 static const struct {
     const char *kind;
@@ -47,42 +39,6 @@ static const struct {
 } kinds[] = { { "veth", IDENTITY_POD },
               { "netkit", IDENTITY_NETKIT },
               { "tun", IDENTITY_POD } };
-
-static int
-see_info(const struct nlattr *attr, void *iface_)
-{
-    struct iface *iface = iface_;
-
-    if (mnl_attr_get_type(attr) == IFLA_INFO_KIND
-        && mnl_attr_validate(attr, MNL_TYPE_STRING) >= 0) {
-        iface->kind = mnl_attr_get_str(attr);
-    }
-    return MNL_CB_OK;
-}
-
-static int
-see_attr(const struct nlattr *attr, void *iface_)
-{
-    struct iface *iface = iface_;
-
-    switch (mnl_attr_get_type(attr)) {
-    case IFLA_IFNAME:
-        if (mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0) {
-            iface->name = mnl_attr_get_str(attr);
-        }
-        break;
-    case IFLA_MASTER:
-        iface->bridge = mnl_attr_get_u32(attr);
-        break;
-    case IFLA_LINK_NETNSID:
-        iface->netns = mnl_attr_get_u32(attr);
-        break;
-    case IFLA_LINKINFO:
-        mnl_attr_parse_nested(attr, see_info, iface);
-        break;
-    }
-    return MNL_CB_OK;
-}
 
 static bool
 is_uplink(const struct pods *pods, const char *name)
@@ -98,37 +54,29 @@ is_uplink(const struct pods *pods, const char *name)
 /* Attaches the program of the interface's kind, if it leads to pods.  The end
  * of netkit in a pod's namespace, if that is ours, has none (EACCES). */
 static void
-attach(struct pods *pods, const struct iface *iface, int ifindex)
+attach(struct pods *pods, const char *name, const struct nlmsghdr *nlh)
 {
+    const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
+    int bridge = route_attr_u32(route_attr(nlh, IFLA_MASTER), 0);
+    int netns = route_attr_u32(route_attr(nlh, IFLA_LINK_NETNSID), -1);
+
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         int error;
 
-        if (strcmp(iface->kind, kinds[i].kind)) {
+        if (strcmp(route_link_kind(nlh), kinds[i].kind)) {
             continue;
         }
-        identity_set_pod(pods->identity, ifindex, iface->bridge, iface->netns);
-        if (!strcmp(iface->kind, "veth")) {
-            identity_keep_gro_off(pods->identity, ifindex);
+        identity_set_pod(pods->identity, link->ifi_index, bridge, netns);
+        if (!strcmp(kinds[i].kind, "veth")) {
+            identity_keep_gro_off(pods->identity, link->ifi_index);
         }
-        error = identity_attach(pods->identity, ifindex, kinds[i].hook);
+        error =
+            identity_attach(pods->identity, link->ifi_index, kinds[i].hook);
         if (error && error != ENODEV && error != EACCES) {
             static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
             VLOG_WARN_RL(&rl, "%s: no program marks what its pod sends (%s)",
-                         iface->name, ovs_strerror(error));
-        }
-    }
-}
-
-static void
-see_netns_gone(const struct pods *pods, const struct nlmsghdr *nlh)
-{
-    const struct nlattr *attr;
-
-    mnl_attr_for_each(attr, nlh, sizeof(struct rtgenmsg))
-    {
-        if (mnl_attr_get_type(attr) == NETNSA_NSID) {
-            identity_remove_netns_id(pods->identity, mnl_attr_get_u32(attr));
+                         name, ovs_strerror(error));
         }
     }
 }
@@ -139,21 +87,20 @@ see_link(const struct nlmsghdr *nlh, void *pods_)
 {
     struct pods *pods = pods_;
     const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
-    struct iface iface = { .netns = -1 };
 
     if (nlh->nlmsg_type == RTM_DELNSID) {
-        see_netns_gone(pods, nlh);
+        identity_remove_netns_id(
+            pods->identity, route_attr_u32(route_attr(nlh, NETNSA_NSID), -1));
     } else if (nlh->nlmsg_type == RTM_DELLINK) { /* Or moved into its pod. */
         identity_forget(pods->identity, link->ifi_index, IDENTITY_POD);
-    }
-    if (nlh->nlmsg_type != RTM_NEWLINK) {
-        return MNL_CB_OK;
-    }
-    mnl_attr_parse(nlh, sizeof *link, see_attr, &iface);
-    if (iface.name && is_uplink(pods, iface.name)) {
-        identity_look(pods->identity);
-    } else if (iface.name && iface.kind) {
-        attach(pods, &iface, link->ifi_index);
+    } else if (nlh->nlmsg_type == RTM_NEWLINK) {
+        const char *name = route_attr_string(route_attr(nlh, IFLA_IFNAME));
+
+        if (is_uplink(pods, name)) {
+            identity_look(pods->identity);
+        } else {
+            attach(pods, name, nlh);
+        }
     }
     return MNL_CB_OK;
 }
@@ -166,12 +113,7 @@ look(struct pods *pods)
     int error = route_socket_open(-1, &rs);
 
     if (!error) {
-        struct nlmsghdr *nlh =
-            route_socket_begin(rs, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP);
-        struct ifinfomsg *link = mnl_nlmsg_put_extra_header(nlh, sizeof *link);
-
-        link->ifi_family = AF_UNSPEC;
-        error = route_socket_transact(rs, nlh, see_link, pods);
+        error = route_socket_list_links(rs, see_link, pods);
         route_socket_close(rs);
     }
     return error;

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the agent knows of jobs, cgroups and connections. */
+/* What the agent knows of jobs and cgroups. */
 
 #include <config.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/identify/cgroup.h"
 #include "agent/identify/registry.h"
-#include "agent/identify/sock-diag.h"
 #include "tests/unit/unit-test.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
@@ -262,76 +258,6 @@ registry_is_bounded(void **state OVS_UNUSED)
     registry_uninit(&r);
 }
 
-/* Sockets. */
-
-struct wish {
-    uint32_t address;
-    int n;
-};
-
-static void
-look_for(const struct sock_diag_connection *c, void *wish_)
-{
-    struct wish *wish = wish_;
-
-    assert_true(c->family != AF_INET || c->remote[0] != 127);
-    if (c->family == AF_INET && !memcmp(c->remote, &wish->address, 4)) {
-        assert_true(c->size > offsetof(struct tcp_info, tcpi_rtt));
-        wish->n++;
-    }
-}
-
-/* An address of this host that is not 127.0.0.0/8, or 0. */
-static uint32_t
-own_address(void)
-{
-    struct sockaddr_in to = {
-        .sin_family = AF_INET,
-        .sin_port = htons(9),
-        .sin_addr.s_addr = htonl(0x0a000001),
-    };
-    socklen_t n = sizeof to;
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    bool ok = !connect(fd, (struct sockaddr *) &to, sizeof to)
-              && !getsockname(fd, (struct sockaddr *) &to, &n);
-
-    close(fd);
-    return ok && (ntohl(to.sin_addr.s_addr) >> 24) != 127
-           ? to.sin_addr.s_addr : 0;
-}
-
-static void
-dump_shows_a_mapped_connection_as_ipv4(void **state OVS_UNUSED)
-{
-    struct wish before = { own_address(), 0 }, wish = before;
-    struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
-    socklen_t n = sizeof sin6;
-    int listener = socket(AF_INET6, SOCK_STREAM, 0), fd, off = 0;
-
-    if (!wish.address || listener < 0) {
-        close(listener);
-        skip();
-    }
-    sin6.sin6_addr.s6_addr[10] = sin6.sin6_addr.s6_addr[11] = 0xff;
-    memcpy(&sin6.sin6_addr.s6_addr[12], &wish.address, 4);
-    setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    assert_int_equal(bind(listener, (struct sockaddr *) &sin6, n), 0);
-    assert_int_equal(listen(listener, 1), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *) &sin6, &n), 0);
-    sock_diag_dump(100000, look_for, &before);
-    fd = socket(AF_INET6, SOCK_STREAM, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *) &sin6, n), 0);
-
-    /* Both ends, and no more than one asks for. */
-    sock_diag_dump(100000, look_for, &wish);
-    assert_in_range(wish.n, before.n + 2, INT_MAX);
-    wish.n = 0;
-    sock_diag_dump(0, look_for, &wish);
-    assert_int_equal(wish.n, 0);
-    close(fd);
-    close(listener);
-}
-
 int
 main(void)
 {
@@ -341,7 +267,6 @@ main(void)
         cmocka_unit_test(finds_the_mount_of_a_hybrid_host),
         cmocka_unit_test(scan_finds_jobs),
         cmocka_unit_test(registry_is_bounded),
-        cmocka_unit_test(dump_shows_a_mapped_connection_as_ipv4),
     };
     return cmocka_run_group_tests_name("agent-identify", tests, NULL, NULL);
 }

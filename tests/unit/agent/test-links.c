@@ -4,7 +4,12 @@
 
 #include <config.h>
 
+#include <arpa/inet.h>
+#include <limits.h>
 #include <math.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/shim.h"
@@ -56,9 +61,9 @@ no_slot(const char *name OVS_UNUSED, void *aux OVS_UNUSED)
     return 0;
 }
 
-/* The trainer's peers (trainer/gossip/agent-links.c) read these members. */
-static void
-reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
+/* Returns what a job of an agent without a shim is told. */
+static struct json *
+ask(void)
 {
     static const struct actuator_events no_events;
     static const struct tracker_class tracker_class = {
@@ -78,6 +83,18 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
         .actuator = shim_actuator_create("no-shim", NULL, &no_events, NULL),
     };
     struct json *json = links_compose(&agent, "asha/t0");
+
+    tracker_destroy(agent.tracker);
+    actuator_destroy(agent.actuator);
+    identity_close(tracker_config.identity);
+    return json;
+}
+
+/* The trainer's peers (trainer/gossip/agent-links.c) read these members. */
+static void
+reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
+{
+    struct json *json = ask();
     const struct shash *members = json_object(json);
 
     assert_int_equal(json_integer(shash_find_data(members, "capacity_bps")),
@@ -86,9 +103,76 @@ reply_has_the_members_that_peers_read(void **state OVS_UNUSED)
                      50000000);
     assert_non_null(shash_find_data(members, "links"));
     json_destroy(json);
-    tracker_destroy(agent.tracker);
-    actuator_destroy(agent.actuator);
-    identity_close(tracker_config.identity);
+}
+
+/* An address of this host that is not 127.0.0.0/8, or 0. */
+static uint32_t
+own_address(void)
+{
+    struct sockaddr_in to = {
+        .sin_family = AF_INET,
+        .sin_port = htons(9),
+        .sin_addr.s_addr = htonl(0x0a000001),
+    };
+    socklen_t n = sizeof to;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    bool ok = !connect(fd, (struct sockaddr *) &to, sizeof to)
+              && !getsockname(fd, (struct sockaddr *) &to, &n);
+
+    close(fd);
+    return ok && (ntohl(to.sin_addr.s_addr) >> 24) != 127 ? to.sin_addr.s_addr
+                                                          : 0;
+}
+
+/* Returns the number of connections to 'remote'; none is of the loopback. */
+static int
+flows_to(uint32_t remote)
+{
+    struct json *json = ask();
+    const struct json *links = shash_find_data(json_object(json), "links");
+    char address[INET_ADDRSTRLEN];
+    int n = 0;
+
+    inet_ntop(AF_INET, &remote, address, sizeof address);
+    for (size_t i = 0; i < links->array.n; i++) {
+        const struct shash *path = json_object(links->array.elems[i]);
+        const char *to = json_string(shash_find_data(path, "remote"));
+
+        assert_int_not_equal(strncmp(to, "127.", 4), 0);
+        if (!strcmp(to, address)) {
+            n = json_integer(shash_find_data(path, "flows"));
+        }
+    }
+    json_destroy(json);
+    return n;
+}
+
+static void
+a_mapped_connection_counts_as_ipv4(void **state OVS_UNUSED)
+{
+    uint32_t address = own_address();
+    struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
+    socklen_t n = sizeof sin6;
+    int listener = socket(AF_INET6, SOCK_STREAM, 0), fd, off = 0, before;
+
+    if (!address || listener < 0) {
+        close(listener);
+        skip();
+    }
+    sin6.sin6_addr.s6_addr[10] = sin6.sin6_addr.s6_addr[11] = 0xff;
+    memcpy(&sin6.sin6_addr.s6_addr[12], &address, 4);
+    setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    assert_int_equal(bind(listener, (struct sockaddr *) &sin6, n), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *) &sin6, &n), 0);
+    before = flows_to(address);
+    fd = socket(AF_INET6, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *) &sin6, n), 0);
+
+    /* Both ends. */
+    assert_in_range(flows_to(address), before + 2, INT_MAX);
+    close(fd);
+    close(listener);
 }
 
 int
@@ -97,6 +181,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_uplink_leaves_what_others_do_not_take),
         cmocka_unit_test(reply_has_the_members_that_peers_read),
+        cmocka_unit_test(a_mapped_connection_counts_as_ipv4),
     };
 
     return cmocka_run_group_tests_name("links", tests, NULL, NULL);
