@@ -72,8 +72,9 @@ set_claim(struct identity *id, enum identity_map map, uint64_t key,
           uint32_t slot)
 {
     const struct identity_claim claim = { .slot = slot };
+    size_t set;
 
-    if (identity_set_claim(id, map, key, &claim)) {
+    if (identity_set_claims(id, map, &key, &claim, 1, &set)) {
         ovs_fatal(0, "cannot set a claim");
     }
 }

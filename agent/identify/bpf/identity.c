@@ -31,7 +31,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/identify/bpf/identity-program.h"
 #include "agent/identify/bpf/tc-program.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -40,10 +39,12 @@
 
 VLOG_DEFINE_THIS_MODULE(identity);
 
-#define LOOK_MS 1000 /* Between looks at the interfaces. */
-#define CONTROL_GAP_MS                                 \
-    10 /* Between epochs for control ports: a job says \
-        * which they are. */
+/* The object file of identity.bpf.c, made by the build. */
+extern const unsigned char identity_program[];
+extern const size_t identity_program_size;
+
+#define LOOK_MS 1000      /* Between looks at the interfaces. */
+#define CONTROL_GAP_MS 10 /* Between epochs for ports that a job reports. */
 #define MAX_UPLINKS 16
 #define MAX_FDS 4096 /* Of a process, in identity_adopt(). */
 
@@ -88,7 +89,8 @@ static const struct hook {
     enum tc_program_place place;
 } hooks[] = {
     [IDENTITY_OUT] = { "stagecoach_out", TC_PROGRAM_EGRESS },
-    [IDENTITY_POD] = { "stagecoach_pod", TC_PROGRAM_INGRESS },
+    [IDENTITY_VETH] = { "stagecoach_pod", TC_PROGRAM_INGRESS },
+    [IDENTITY_TAP] = { "stagecoach_pod", TC_PROGRAM_INGRESS },
     [IDENTITY_NETKIT] = { "stagecoach_pod", TC_PROGRAM_NETKIT },
 };
 
@@ -396,8 +398,8 @@ pin_of(const char *pins, const char *program, int ifindex)
     return xasprintf("%s/link-%s-%d", pins, program, ifindex);
 }
 
-int
-identity_attach(struct identity *id, int ifindex, enum identity_hook hook)
+static int
+attach(struct identity *id, int ifindex, enum identity_hook hook)
 {
     struct bpf_program *program =
         bpf_object__find_program_by_name(id->object, hooks[hook].program);
@@ -409,18 +411,42 @@ identity_attach(struct identity *id, int ifindex, enum identity_hook hook)
     return error;
 }
 
-void
-identity_forget(struct identity *id, int ifindex, enum identity_hook hook)
+static int
+ethtool(const char *iface, struct ethtool_value value, uint32_t *datap)
 {
-    char *pin = pin_of(id->pins, hooks[hook].program, ifindex);
+    struct ifreq ifr = { .ifr_data = (void *) &value };
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int error;
 
-    unlink(pin);
-    free(pin);
-    bpf_map_delete_elem(map_fd(id, "pods"), &ifindex);
+    ovs_strzcpy(ifr.ifr_name, iface, sizeof ifr.ifr_name);
+    error = ioctl(fd, SIOCETHTOOL, &ifr);
+    close(fd);
+    *datap = value.data;
+    return error;
 }
 
-void
-identity_set_pod(struct identity *id, int ifindex, int bridge, int netns)
+bool
+identity_has_gro(const char *iface)
+{
+    uint32_t on;
+
+    return !ethtool(iface, (struct ethtool_value){ ETHTOOL_GGRO, 0 }, &on)
+           && on;
+}
+
+/* Switches GRO of an interface.  Returns true if it was different. */
+static bool
+switch_gro(int ifindex, uint32_t on)
+{
+    char iface[IFNAMSIZ];
+
+    return if_indextoname(ifindex, iface) && identity_has_gro(iface) != on
+           && !ethtool(iface, (struct ethtool_value){ ETHTOOL_SGRO, on }, &on);
+}
+
+int
+identity_add_pod(struct identity *id, int ifindex, enum identity_hook hook,
+                 int bridge, int netns)
 {
     struct identity_pod pod = { .had_gro = false };
     int fd = map_fd(id, "pods");
@@ -428,39 +454,20 @@ identity_set_pod(struct identity *id, int ifindex, int bridge, int netns)
     bpf_map_lookup_elem(fd, &ifindex, &pod);
     pod.bridge = bridge;
     pod.netns = netns + 1;
+    pod.had_gro |=
+        hook == IDENTITY_VETH && !id->observes && switch_gro(ifindex, false);
     bpf_map_update_elem(fd, &ifindex, &pod, BPF_ANY);
-}
-
-/* Switches GRO of an interface.  Returns true if it was different. */
-static bool
-switch_gro(int ifindex, bool on)
-{
-    struct ethtool_value value = { .cmd = ETHTOOL_GGRO };
-    struct ifreq ifr = { .ifr_data = (void *) &value };
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool changed = if_indextoname(ifindex, ifr.ifr_name)
-                   && !ioctl(fd, SIOCETHTOOL, &ifr) && !value.data == on;
-
-    if (changed) {
-        value.cmd = ETHTOOL_SGRO;
-        value.data = on;
-        changed = !ioctl(fd, SIOCETHTOOL, &ifr);
-    }
-    close(fd);
-    return changed;
+    return attach(id, ifindex, hook);
 }
 
 void
-identity_keep_gro_off(struct identity *id, int ifindex)
+identity_remove_pod(struct identity *id, int ifindex)
 {
-    struct identity_pod pod = { .had_gro = false };
-    int fd = map_fd(id, "pods");
+    char *pin = pin_of(id->pins, hooks[IDENTITY_VETH].program, ifindex);
 
-    if (!id->observes && switch_gro(ifindex, false)) {
-        bpf_map_lookup_elem(fd, &ifindex, &pod);
-        pod.had_gro = true;
-        bpf_map_update_elem(fd, &ifindex, &pod, BPF_ANY);
-    }
+    unlink(pin);
+    free(pin);
+    bpf_map_delete_elem(map_fd(id, "pods"), &ifindex);
 }
 
 /* Binds a name of this network namespace, which the kernel frees when the
@@ -494,7 +501,7 @@ look_at_uplink(struct identity *id, struct uplink *uplink)
         ifindex && ifindex == uplink->ifindex
         && tc_program_is_attached(ifindex, hooks[IDENTITY_OUT].place, pin);
     int error = there     ? 0
-                : ifindex ? identity_attach(id, ifindex, IDENTITY_OUT)
+                : ifindex ? attach(id, ifindex, IDENTITY_OUT)
                           : ENODEV;
 
     free(pin);

@@ -68,8 +68,14 @@ struct identity_config {
                               * when there is a shim. */
 };
 
-/* Where a program is attached at an interface. */
-enum identity_hook { IDENTITY_OUT, IDENTITY_POD, IDENTITY_NETKIT };
+/* Where a program is attached: at an uplink, or at the host's end of an
+ * interface of a pod or of a virtual machine, by its kind. */
+enum identity_hook {
+    IDENTITY_OUT,
+    IDENTITY_VETH,
+    IDENTITY_NETKIT,
+    IDENTITY_TAP,
+};
 
 /* Maps of claims. */
 enum identity_map {
@@ -98,12 +104,19 @@ void identity_for_each_uplink(const struct identity *, identity_uplink_func *,
 void identity_set_priorities(struct identity *, int ifindex,
                              const uint32_t priority[IDENTITY_ORDER_LEVELS]);
 
-/* Attaches the program of 'hook' to an interface, in place of one that this
- * agent or a previous one has attached.  Returns 0 or a positive errno. */
-int identity_attach(struct identity *, int ifindex, enum identity_hook);
+/* Attaches the program of 'hook' to the host's end of an interface of a pod,
+ * in place of one that this agent or a previous one has attached.  It leads to
+ * a bridge of this index, 0 for none, and to the namespace of this id, -1 for
+ * none.  GRO of a veth is switched off, unless the kernel only counts;
+ * identity_detach() switches it on again.  Returns 0 or a positive errno. */
+int identity_add_pod(struct identity *, int ifindex, enum identity_hook,
+                     int bridge, int netns);
+
+/* Returns true if the kernel merges packets that the interface receives. */
+bool identity_has_gro(const char *iface);
 
 /* Forgets the program, and what is known of the interface, which has gone. */
-void identity_forget(struct identity *, int ifindex, enum identity_hook);
+void identity_remove_pod(struct identity *, int ifindex);
 
 /* Once a second, and after identity_look(): attaches again what somebody has
  * removed, and to interfaces that have been made again. */
@@ -122,14 +135,6 @@ struct identity_traffic *identity_traffic(struct identity *);
 int identity_set_claims(struct identity *, enum identity_map,
                         const uint64_t ids[], const struct identity_claim[],
                         size_t n, size_t *setp);
-static inline int
-identity_set_claim(struct identity *id, enum identity_map map, uint64_t key,
-                   const struct identity_claim *claim)
-{
-    size_t set;
-
-    return identity_set_claims(id, map, &key, claim, 1, &set);
-}
 int identity_remove_claim(struct identity *, enum identity_map, uint64_t id);
 void identity_raise_epoch(struct identity *);
 
@@ -166,14 +171,6 @@ int identity_add_netns(struct identity *, const char *path, uint64_t *cookiep);
 
 /* The kernel no longer has a namespace with this id. */
 void identity_remove_netns_id(struct identity *, int id);
-
-/* Notes where an interface of a pod leads: to a bridge of this index, 0 for
- * none, and to the namespace of this id, -1 for none. */
-void identity_set_pod(struct identity *, int ifindex, int bridge, int netns);
-
-/* Switches GRO of an interface off, unless the kernel shall only count.
- * identity_detach() switches it on again. */
-void identity_keep_gro_off(struct identity *, int ifindex);
 
 /* Writes the process into the sockets that it has open, if they were there
  * before the programs. */

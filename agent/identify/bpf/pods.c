@@ -36,9 +36,9 @@ struct pods {
 static const struct {
     const char *kind;
     enum identity_hook hook;
-} kinds[] = { { "veth", IDENTITY_POD },
+} kinds[] = { { "veth", IDENTITY_VETH },
               { "netkit", IDENTITY_NETKIT },
-              { "tun", IDENTITY_POD } };
+              { "tun", IDENTITY_TAP } };
 
 static bool
 is_uplink(const struct pods *pods, const char *name)
@@ -66,12 +66,8 @@ attach(struct pods *pods, const char *name, const struct nlmsghdr *nlh)
         if (strcmp(route_link_kind(nlh), kinds[i].kind)) {
             continue;
         }
-        identity_set_pod(pods->identity, link->ifi_index, bridge, netns);
-        if (!strcmp(kinds[i].kind, "veth")) {
-            identity_keep_gro_off(pods->identity, link->ifi_index);
-        }
-        error =
-            identity_attach(pods->identity, link->ifi_index, kinds[i].hook);
+        error = identity_add_pod(pods->identity, link->ifi_index,
+                                 kinds[i].hook, bridge, netns);
         if (error && error != ENODEV && error != EACCES) {
             static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
@@ -92,7 +88,7 @@ see_link(const struct nlmsghdr *nlh, void *pods_)
         identity_remove_netns_id(
             pods->identity, route_attr_u32(route_attr(nlh, NETNSA_NSID), -1));
     } else if (nlh->nlmsg_type == RTM_DELLINK) { /* Or moved into its pod. */
-        identity_forget(pods->identity, link->ifi_index, IDENTITY_POD);
+        identity_remove_pod(pods->identity, link->ifi_index);
     } else if (nlh->nlmsg_type == RTM_NEWLINK) {
         const char *name = route_attr_string(route_attr(nlh, IFLA_IFNAME));
 

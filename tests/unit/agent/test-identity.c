@@ -351,13 +351,27 @@ dscp_sent_by(int fd)
 }
 
 static void
+set_claim(struct identity *id, enum identity_map map, uint64_t key,
+          struct identity_claim c)
+{
+    size_t set;
+
+    assert_int_equal(identity_set_claims(id, map, &key, &c, 1, &set), 0);
+    identity_raise_epoch(id);
+}
+
+static void
 claim(struct identity *id, enum identity_map map, uint64_t key, uint32_t slot,
       enum claim_source source)
 {
-    const struct identity_claim c = { .slot = slot, .source = source };
+    set_claim(id, map, key,
+              (struct identity_claim){ .slot = slot, .source = source });
+}
 
-    assert_int_equal(identity_set_claim(id, map, key, &c), 0);
-    identity_raise_epoch(id);
+static int
+add_pod(struct identity *id)
+{
+    return identity_add_pod(id, if_nametoindex("pod0"), IDENTITY_VETH, 0, -1);
 }
 
 static void
@@ -528,17 +542,13 @@ static void
 a_claim_has_the_life_of_its_process(void **state)
 {
     struct fixture *f = get(state);
-    struct identity_claim c = { .ended = 1, .slot = SLOT_A };
     int a = sender(0, "a");
 
-    assert_int_equal(
-        identity_set_claim(f->id, IDENTITY_PROCESSES, getpid(), &c), 0);
-    identity_raise_epoch(f->id);
+    set_claim(f->id, IDENTITY_PROCESSES, getpid(),
+              (struct identity_claim){ .ended = 1, .slot = SLOT_A });
     assert_int_equal(dscp_sent_by(a), 0);
-    c = (struct identity_claim){ .born = UINT64_MAX, .slot = SLOT_A };
-    assert_int_equal(
-        identity_set_claim(f->id, IDENTITY_PROCESSES, getpid(), &c), 0);
-    identity_raise_epoch(f->id);
+    set_claim(f->id, IDENTITY_PROCESSES, getpid(),
+              (struct identity_claim){ .born = UINT64_MAX, .slot = SLOT_A });
     assert_int_equal(dscp_sent_by(a), 0);
     close(a);
 }
@@ -662,8 +672,7 @@ packets_of_a_pod_are_of_its_job(void **state)
 
     claim_cgroup(f->id, "a", SLOT_A);
     assert_int_equal(dscp_sent_by(a), 0); /* No program at "pod0". */
-    assert_int_equal(
-        identity_attach(f->id, if_nametoindex("pod0"), IDENTITY_POD), 0);
+    assert_int_equal(add_pod(f->id), 0);
     assert_int_equal(dscp_sent_by(a), DSCP_A);
     assert_int_equal(setsockopt(none, SOL_SOCKET, SO_MARK, &mark, sizeof mark),
                      0);
@@ -686,8 +695,7 @@ equal_addresses_in_a_namespace_move_nothing(void **state)
     int a = sender(0, "a"), attacker;
 
     run("nsenter -t %d -n ip addr add 10.9.0.1/32 dev lo", (int) f->pod);
-    assert_int_equal(
-        identity_attach(f->id, if_nametoindex("pod0"), IDENTITY_POD), 0);
+    assert_int_equal(add_pod(f->id), 0);
     claim_cgroup(f->id, "a", SLOT_A);
     claim_cgroup(f->id, "b", SLOT_B);
     assert_int_equal(getsockname(a, (struct sockaddr *) &name, &size), 0);
@@ -1097,8 +1105,7 @@ a_namespace_can_be_claimed(void **state)
     char *path = xasprintf("/proc/%d/ns/net", (int) f->pod);
     uint64_t cookie;
 
-    assert_int_equal(
-        identity_attach(f->id, if_nametoindex("pod0"), IDENTITY_POD), 0);
+    assert_int_equal(add_pod(f->id), 0);
     assert_int_equal(identity_add_netns(f->id, path, &cookie), 0);
     claim(f->id, IDENTITY_NAMESPACES, cookie, SLOT_A, CLAIM_LAUNCHER);
     assert_int_equal(dscp_sent_by(pod), DSCP_A);
@@ -1321,9 +1328,7 @@ two_capabilities_are_enough(void **state)
     pid = fork();
     if (!pid) {
         keep_two_capabilities();
-        _exit(
-            identity_open(&other, &second) != NULL
-            || identity_attach(second, if_nametoindex("pod0"), IDENTITY_POD));
+        _exit(identity_open(&other, &second) != NULL || add_pod(second));
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_null(identity_detach(other.pins));
