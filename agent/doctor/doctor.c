@@ -7,22 +7,16 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
-#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/timex.h>
 #include <unistd.h>
 
 #include "agent/doctor/interfaces.h"
-#include "openvswitch/poll-loop.h"
+#include "agent/identify/bpf/identity.h"
 #include "stream.h"
-#include "timeval.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
 
@@ -104,6 +98,25 @@ read_line(const struct doctor *d, const char *path)
         fclose(stream);
     }
     return text;
+}
+
+/* Returns the number that the file of this name below the root begins with, 0
+ * without one. */
+int
+doctor_number(const struct doctor *d, const char *format, ...)
+{
+    char *path, *text;
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    path = xvasprintf(format, args);
+    va_end(args);
+    text = read_line(d, path);
+    n = text ? atoi(text) : 0;
+    free(text);
+    free(path);
+    return n;
 }
 
 /* Returns true if the host's kernel is at least 'major'.'minor', or its
@@ -329,17 +342,15 @@ check_queueing(struct doctor *d)
     }
 }
 
-#define RTO_MAX "/proc/sys/net/ipv4/tcp_rto_max_ms"
 #define LONG_RTO_MS 5000        /* A job with the lowest rank may wait so
                                  * long. */
 
 static void
 check_tcp(struct doctor *d)
 {
-    char *text = read_line(d, RTO_MAX);
-    int ms = text ? atoi(text) : 0;
+    int ms = doctor_number(d, "/proc/sys/net/ipv4/tcp_rto_max_ms");
 
-    if (!text) {
+    if (!ms) {
         add(d, "tcp", DOCTOR_NOTE,
             xstrdup("keep the policy's min_share above 0, or Linux 6.15"),
             "the kernel has no tcp_rto_max_ms: a job that was starved may "
@@ -353,7 +364,6 @@ check_tcp(struct doctor *d)
         add(d, "tcp", DOCTOR_OK, NULL,
             "retransmissions wait for %d ms at most", ms);
     }
-    free(text);
 }
 
 /* Returns true if the host's clock is synchronised, or the kernel does not
@@ -402,8 +412,7 @@ check_clock(struct doctor *d)
 static void
 check_memory(struct doctor *d)
 {
-    char *text = read_line(d, HUGE_PAGES "free_hugepages");
-    int n = text ? atoi(text) : 0;
+    int n = doctor_number(d, HUGE_PAGES "free_hugepages");
 
     if (n >= PAGES_OF_A_SHIM) {
         add(d, "memory", DOCTOR_OK, NULL,
@@ -415,37 +424,6 @@ check_memory(struct doctor *d)
             "%d huge pages of 2 MiB are free, of %d for a shim: it takes "
             "ordinary ones, which cost some speed", n, PAGES_OF_A_SHIM);
     }
-    free(text);
-}
-
-/* Returns the MTU of 'iface', 0 if there is no such interface. */
-static int
-mtu_of(const struct doctor *d, const char *iface)
-{
-    char *path = xasprintf("/sys/class/net/%s/mtu", iface);
-    char *text = read_line(d, path);
-    int mtu = text ? atoi(text) : 0;
-
-    free(text);
-    free(path);
-    return mtu;
-}
-
-/* Returns true if the kernel merges packets for 'iface'. */
-bool
-doctor_has_gro(const char *iface)
-{
-    struct ethtool_value value = { .cmd = ETHTOOL_GGRO };
-    struct ifreq ifr = { .ifr_data = (void *) &value };
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool offloaded;
-
-    ovs_strzcpy(ifr.ifr_name, iface, sizeof ifr.ifr_name);
-    offloaded = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &ifr) && value.data;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return offloaded;
 }
 
 /* Checks a kernel interface for IP packets of at most 'max' bytes, 0 for any
@@ -453,7 +431,7 @@ doctor_has_gro(const char *iface)
 static void
 check_iface(struct doctor *d, const char *port, const char *iface, int max)
 {
-    int mtu = mtu_of(d, iface);
+    int mtu = doctor_number(d, "/sys/class/net/%s/mtu", iface);
 
     if (!mtu) {
         add(d, "ports", DOCTOR_MISSING,
@@ -463,7 +441,7 @@ check_iface(struct doctor *d, const char *port, const char *iface, int max)
         add(d, "ports", DOCTOR_MISSING,
             xasprintf("ip link set %s mtu %d", iface, max),
             "%s: the MTU is %d, at most %d is possible", port, mtu, max);
-    } else if (!*d->config->root && doctor_has_gro(iface)) {
+    } else if (!*d->config->root && identity_has_gro(iface)) {
         add(d, "ports", DOCTOR_NOTE, xasprintf("ethtool -K %s gro off", iface),
             "%s: the kernel puts packets together, and the shim must cut them "
             "or switch that off", port);
@@ -547,39 +525,15 @@ check_ports(struct doctor *d)
 
 #define ANSWER_MS 2000
 
-/* Returns 0 if a connection to 'remote' succeeds within ANSWER_MS, else an
- * errno value. */
-static int
-try_remote(const char *remote)
-{
-    long long deadline = time_msec() + ANSWER_MS;
-    struct stream *stream;
-    int error = stream_open(remote, &stream, 0);
-
-    while (!error && (error = stream_connect(stream)) == EAGAIN) {
-        if (time_msec() > deadline) {
-            error = ETIMEDOUT;
-            break;
-        }
-        error = 0;
-        stream_run(stream);
-        stream_run_wait(stream);
-        stream_connect_wait(stream);
-        poll_timer_wait_until(deadline + 1);
-        poll_block();
-    }
-    if (stream) {
-        stream_close(stream);
-    }
-    return error;
-}
-
 static void
 check_remote(struct doctor *d, const char *what, const char *option,
              const char *remote)
 {
-    int error = try_remote(remote);
+    struct stream *stream;
+    int error =
+        stream_open_block(stream_open(remote, &stream, 0), ANSWER_MS, &stream);
 
+    stream_close(stream);
     if (error) {
         add(d, "daemons", DOCTOR_MISSING,
             xasprintf("start it, or name another with %s", option),

@@ -26,6 +26,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "openvswitch/compiler.h"
+
 enum doctor_result {
     DOCTOR_OK,
     DOCTOR_NOTE,                /* It works but could be better. */
@@ -74,8 +76,9 @@ void doctor_destroy(struct doctor *);
  * may be NULL, and 'what'. */
 void doctor_add(struct doctor *, const char *check, enum doctor_result,
                 char *mend, char *what);
+int doctor_number(const struct doctor *, const char *path, ...)
+    OVS_PRINTF_FORMAT(2, 3);
 bool doctor_kernel_is_from(const struct doctor *, int major, int minor);
-bool doctor_has_gro(const char *iface);
 
 /* Returns true if nothing is missing. */
 bool doctor_is_well(const struct doctor *);

@@ -11,12 +11,13 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <stdio.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/doctor/doctor.h"
+#include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/tc-program.h"
 #include "shim/ports/route-socket.h"
 #include "util.h"
@@ -128,6 +129,18 @@ find_filters(struct route_socket *rs, int ifindex)
 
 /* Findings. */
 
+/* Adds a note.  Takes ownership of 'mend'. */
+OVS_PRINTF_FORMAT(3, 4)
+static void
+note(struct doctor *d, char *mend, const char *what, ...)
+{
+    va_list args;
+
+    va_start(args, what);
+    doctor_add(d, "pods", DOCTOR_NOTE, mend, xvasprintf(what, args));
+    va_end(args);
+}
+
 static void
 check_programs(struct doctor *d, struct route_socket *rs,
                const struct iface *iface)
@@ -135,25 +148,20 @@ check_programs(struct doctor *d, struct route_socket *rs,
     struct filters f = find_filters(rs, iface->index);
 
     if (f.cilium[0]) {
-        doctor_add(
-            d, "pods", DOCTOR_NOTE,
-            xstrdup("--mark none: packets of pods then have the job of "
-                    "their network namespace"),
-            xasprintf(
-                "%s: Cilium (%s) is there: it uses the mark, and with its "
-                "bandwidth manager or netkit may pass by the agent's "
-                "programs",
-                iface->name, f.cilium));
+        note(d,
+             xstrdup("--mark none: packets of pods then have the job of "
+                     "their network namespace"),
+             "%s: Cilium (%s) is there: it uses the mark, and with its "
+             "bandwidth manager or netkit may pass by the agent's programs",
+             iface->name, f.cilium);
     }
     if (f.first[0] && !doctor_kernel_is_from(d, 6, 6)) {
-        doctor_add(
-            d, "pods", DOCTOR_NOTE,
-            xasprintf("give it a preference above %d, or Linux 6.6",
-                      TC_PROGRAM_PRIORITY),
-            xasprintf(
-                "%s: the filter %s may run before the agent's program, and "
-                "hide it",
-                iface->name, f.first));
+        note(d,
+             xasprintf("give it a preference above %d, or Linux 6.6",
+                       TC_PROGRAM_PRIORITY),
+             "%s: the filter %s may run before the agent's program, and hide "
+             "it",
+             iface->name, f.first);
     }
 }
 
@@ -161,24 +169,22 @@ check_programs(struct doctor *d, struct route_socket *rs,
 static void
 check_veth(struct doctor *d, const struct iface *iface)
 {
-    if (doctor_has_gro(iface->name)) {
-        doctor_add(
-            d, "pods", DOCTOR_NOTE,
-            xasprintf("ethtool -K %s gro off, as an agent does that "
-                      "does not only observe",
-                      iface->name),
-            xasprintf(
-                "%s: GRO is on, which loses the job of packets from a pod "
-                "without TSO",
-                iface->name));
+    if (identity_has_gro(iface->name)) {
+        note(d,
+             xasprintf("ethtool -K %s gro off, as an agent does that does not "
+                       "only observe",
+                       iface->name),
+             "%s: GRO is on, which loses the job of packets from a pod "
+             "without TSO",
+             iface->name);
     }
     if (iface->has_xdp) {
-        doctor_add(
-            d, "pods", DOCTOR_NOTE,
+        note(
+            d,
             xasprintf("ip link set %s xdp off, or a generic one", iface->name),
-            xasprintf("%s: an XDP program of the driver loses the job of "
-                      "packets, which then have that of the interface",
-                      iface->name));
+            "%s: an XDP program of the driver loses the job of packets, "
+            "which then have that of the interface",
+            iface->name);
     }
 }
 
@@ -186,28 +192,18 @@ check_veth(struct doctor *d, const struct iface *iface)
 static void
 check_unseen(struct doctor *d, const struct iface *iface)
 {
-    char *path =
-        xasprintf("/sys/class/net/%s/device/sriov_numvfs", iface->name);
-    FILE *stream = fopen(path, "re");
-    int n = 0;
+    int n =
+        doctor_number(d, "/sys/class/net/%s/device/sriov_numvfs", iface->name);
 
-    if (stream) {
-        n = fscanf(stream, "%d", &n) == 1 ? n : 0;
-        fclose(stream);
-    }
-    free(path);
     if (n) {
-        doctor_add(
-            d, "pods", DOCTOR_NOTE,
-            xstrdup("give pods an interface of the host's kernel"),
-            xasprintf("%s: what its %d virtual functions send is not seen",
-                      iface->name, n));
+        note(d, xstrdup("give pods an interface of the host's kernel"),
+             "%s: what its %d virtual functions send is not seen", iface->name,
+             n);
     }
     if (!strcmp(iface->kind, "wireguard")) {
-        doctor_add(
-            d, "pods", DOCTOR_NOTE, xstrdup("another tunnel, such as VXLAN"),
-            xasprintf("%s: what WireGuard encrypts has no job at the uplink",
-                      iface->name));
+        note(d, xstrdup("another tunnel, such as VXLAN"),
+             "%s: what WireGuard encrypts has no job at the uplink",
+             iface->name);
     }
 }
 
