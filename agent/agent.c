@@ -15,7 +15,6 @@
 #include "agent/actuate/tc.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/pods.h"
-#include "agent/identify/job-process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/progress/iterations.h"
@@ -286,28 +285,6 @@ on_progress(const char *name, const struct progress *progress,
     return PROGRESS_TAKEN;
 }
 
-/* Logs. */
-
-static size_t
-get_pids(const char *job, pid_t **pidsp, void *a_)
-{
-    struct agent *a = a_;
-
-    return job_pids(tracker_registry(a->tracker), a->cgroup_root, job, pidsp);
-}
-
-static int
-connect_progress(void *a_)
-{
-    struct agent *a = a_;
-
-    return progress_socket_connect(a->progress);
-}
-
-static const struct log_readers_class log_class = {
-    .pids = get_pids, .connect = connect_progress
-};
-
 /* Leases of the controller. */
 
 static bool
@@ -358,7 +335,7 @@ open_tracker(struct agent *a)
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
                   "found");
     }
-    a->logs = log_readers_create(&log_class, a);
+    a->logs = log_readers_create(a->cgroup_root, a->progress);
     free(agent_load_readers(a));
     a->tracker = tracker_create(&config, &tracker_class, a);
 }
@@ -652,7 +629,7 @@ agent_run(struct agent *a)
     run_wanted(a, now);
     progress_socket_run(a->progress);
     tracker_run(a->tracker);
-    log_readers_run(a->logs);
+    log_readers_run(a->logs, tracker_registry(a->tracker));
     run_lease(a, now);
     identity_run(a->identity, now);
     pods_run(a->pods);

@@ -14,6 +14,7 @@
 #include "agent/identify/environ.h"
 #include "agent/identify/job-process.h"
 #include "agent/identify/process.h"
+#include "agent/progress/socket.h"
 #include "agent/progress/tail-process.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
@@ -71,25 +72,22 @@ struct reader {
                                  * NULL. */
 };
 
-/* A tail of a job that has ended, or whose specification has changed, until
- * its end. */
-struct old_tail {
-    struct ovs_list node;       /* In struct log_readers's 'old'. */
-    struct tail_process *tail;
-};
-
 struct log_readers {
-    const struct log_readers_class *class;
-    void *aux;
+    const char *cgroup_root;
+    const struct progress_socket *progress;
+    const struct registry *registry; /* Of the current run. */
     int program;                /* Descriptor of stagecoach-tail, -1 if it
                                  * could not be opened. */
     struct log_rules *rules;    /* NULL without a file of rules. */
     struct hmap readers;        /* Contains struct reader. */
-    struct ovs_list old;        /* Contains struct old_tail. */
+    struct ovs_list old;        /* Contains tails of jobs that have ended, or
+                                 * whose specification has changed, until
+                                 * their end. */
 };
 
 struct log_readers *
-log_readers_create(const struct log_readers_class *class, void *aux)
+log_readers_create(const char *cgroup_root,
+                   const struct progress_socket *progress)
 {
     struct log_readers *lr = xzalloc(sizeof *lr);
     int error = tail_program_open(&lr->program);
@@ -98,8 +96,8 @@ log_readers_create(const struct log_readers_class *class, void *aux)
         VLOG_WARN("no logs are read: no "TAIL_PROGRAM" beside this program "
                   "(%s)", ovs_strerror(error));
     }
-    lr->class = class;
-    lr->aux = aux;
+    lr->cgroup_root = cgroup_root;
+    lr->progress = progress;
     hmap_init(&lr->readers);
     ovs_list_init(&lr->old);
     return lr;
@@ -137,11 +135,8 @@ static void
 stop_tail(struct log_readers *lr, struct reader *r)
 {
     if (r->tail) {
-        struct old_tail *old = xmalloc(sizeof *old);
-
         tail_process_stop(r->tail);
-        old->tail = r->tail;
-        ovs_list_push_back(&lr->old, &old->node);
+        ovs_list_push_back(&lr->old, &r->tail->node);
         r->tail = NULL;
     }
 }
@@ -229,15 +224,14 @@ void
 log_readers_destroy(struct log_readers *lr)
 {
     if (lr) {
-        struct old_tail *old;
+        struct tail_process *old;
         struct reader *r;
 
         HMAP_FOR_EACH_SAFE (r, node, &lr->readers) {
             free_reader(lr, r);
         }
         LIST_FOR_EACH_POP (old, node, &lr->old) {
-            tail_process_destroy(old->tail);
-            free(old);
+            tail_process_destroy(old);
         }
         hmap_destroy(&lr->readers);
         log_rules_destroy(lr->rules);
@@ -311,7 +305,7 @@ is_still(const struct log_readers *lr, const char *job,
          const struct job_process *p)
 {
     pid_t *pids;
-    size_t n = lr->class->pids(job, &pids, lr->aux);
+    size_t n = job_pids(lr->registry, lr->cgroup_root, job, &pids);
     bool found = false;
 
     for (size_t i = 0; i < n && !found; i++) {
@@ -339,7 +333,7 @@ find_process(const struct log_readers *lr, const struct reader *r,
              struct job_process *best, char **specp)
 {
     pid_t *pids;
-    size_t n = lr->class->pids(r->job, &pids, lr->aux);
+    size_t n = job_pids(lr->registry, lr->cgroup_root, r->job, &pids);
     int best_rate = 0;
 
     *specp = NULL;
@@ -392,7 +386,7 @@ fail(struct reader *r, long long now, char *reason)
 static size_t
 count_tails(const struct log_readers *lr, uid_t uid)
 {
-    const struct old_tail *old;
+    const struct tail_process *old;
     const struct reader *r;
     size_t n = 0;
 
@@ -400,7 +394,7 @@ count_tails(const struct log_readers *lr, uid_t uid)
         n += r->tail && r->tail->uid == uid;
     }
     LIST_FOR_EACH (old, node, &lr->old) {
-        n += old->tail->uid == uid;
+        n += old->uid == uid;
     }
     return n;
 }
@@ -425,7 +419,7 @@ start_tail(struct log_readers *lr, struct reader *r,
     }
     ovs_strlcpy(start.job, r->job, sizeof start.job);
     ovs_strlcpy(start.spec, r->spec, sizeof start.spec);
-    progress = lr->class->connect(lr->aux);
+    progress = progress_socket_connect(lr->progress);
     error = progress < 0 ? -progress
             : tail_process_start(lr->program, &start, p->pidfd, progress, now,
                                  &r->tail);
@@ -513,13 +507,12 @@ run_tail(struct reader *r, long long now)
 static void
 run_old(struct log_readers *lr, long long now)
 {
-    struct old_tail *old;
+    struct tail_process *old;
 
     LIST_FOR_EACH_SAFE (old, node, &lr->old) {
-        if (!tail_process_run(old->tail, now)) {
+        if (!tail_process_run(old, now)) {
             ovs_list_remove(&old->node);
-            tail_process_destroy(old->tail);
-            free(old);
+            tail_process_destroy(old);
         }
     }
 }
@@ -535,12 +528,13 @@ next_lookup(const struct reader *r)
 }
 
 void
-log_readers_run(struct log_readers *lr)
+log_readers_run(struct log_readers *lr, const struct registry *registry)
 {
     long long now = time_msec();
     int n_lookups = 0;
     struct reader *r;
 
+    lr->registry = registry;
     run_old(lr, now);
     HMAP_FOR_EACH (r, node, &lr->readers) {
         if (r->tail) {
@@ -561,7 +555,7 @@ void
 log_readers_wait(struct log_readers *lr)
 {
     long long next = LLONG_MAX;
-    const struct old_tail *old;
+    const struct tail_process *old;
     const struct reader *r;
 
     HMAP_FOR_EACH (r, node, &lr->readers) {
@@ -571,7 +565,7 @@ log_readers_wait(struct log_readers *lr)
         }
     }
     LIST_FOR_EACH (old, node, &lr->old) {
-        tail_process_wait(old->tail);
+        tail_process_wait(old);
     }
     if (next != LLONG_MAX) {
         poll_timer_wait_until(next);

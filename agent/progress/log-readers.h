@@ -22,37 +22,31 @@
  * change.  A user has at most LOG_MAX_TAILS tails, those that do not end
  * included.
  *
- *    lr = log_readers_create(&class, aux);
+ *    lr = log_readers_create(root, progress);
  *    error = log_readers_load(lr, file);
  *    log_readers_job_begin(lr, "asha/t0");
  *    for (;;) {
- *        log_readers_run(lr);
+ *        log_readers_run(lr, registry);
  *        log_readers_wait(lr);
  *        poll_block();
  *    }
  *
- * The class must outlive the object.  Main thread only. */
+ * Main thread only. */
 
 #include <stddef.h>
 #include <sys/types.h>
 
 struct json;
 struct log_readers;
+struct progress_socket;
+struct registry;
 
 #define LOG_MAX_TAILS 64        /* Of a user. */
 
-struct log_readers_class {
-    /* Stores the processes of 'job', which the caller must free, and returns
-     * their number; see job_pids(). */
-    size_t (*pids)(const char *job, pid_t **pidsp, void *aux);
-
-    /* Returns a datagram socket that is connected to the progress socket, or a
-     * negative errno value. */
-    int (*connect)(void *aux);
-};
-
-struct log_readers *log_readers_create(const struct log_readers_class *,
-                                       void *aux);
+/* 'cgroup_root' is the absolute path of the tree of jobs, or NULL; tails send
+ * progress to the socket.  Both must outlive the object. */
+struct log_readers *log_readers_create(const char *cgroup_root,
+                                       const struct progress_socket *);
 void log_readers_destroy(struct log_readers *);
 
 /* Loads the rules in 'file', in place of the previous ones.  Returns NULL, or
@@ -67,7 +61,7 @@ void log_readers_job_end(struct log_readers *, const char *job);
  * it before. */
 const char *log_readers_job_of(const struct log_readers *, pid_t pid);
 
-void log_readers_run(struct log_readers *);
+void log_readers_run(struct log_readers *, const struct registry *);
 void log_readers_wait(struct log_readers *);
 
 /* Returns the state of all readers: an array of one object per job. */

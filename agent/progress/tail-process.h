@@ -29,10 +29,12 @@
 #include <sys/types.h>
 
 #include "agent/tail/tail-protocol.h"
+#include "openvswitch/list.h"
 
 #define TAIL_LATE_MS 10000
 
 struct tail_process {
+    struct ovs_list node; /* In a list of the owner, or unused. */
     pid_t pid;
     uid_t uid;                  /* User of the job. */
     int pidfd;                  /* Of the tail. */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/tail/log-format.h"
 #include "util.h"
 
 /* Integers that a double holds exactly. */
@@ -58,18 +57,6 @@ log_decoder_destroy(struct log_decoder *d)
         ds_destroy(&d->data);
         free(d);
     }
-}
-
-const struct log_counts *
-log_decoder_counts(const struct log_decoder *d)
-{
-    return &d->counts;
-}
-
-bool
-log_decoder_is_exhausted(const struct log_decoder *d)
-{
-    return d->exhausted;
 }
 
 bool

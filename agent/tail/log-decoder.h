@@ -37,10 +37,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "openvswitch/dynamic-string.h"
+#include "wire/log-spec.h"
 #include "wire/progress-datagram.h"
 
-struct log_decoder;
-struct log_spec;
+struct log_format_class;
 
 #define LOG_MAX_LINE 65536      /* Longer lines are ignored. */
 #define LOG_MAX_EVENT (1 << 20) /* Longer records are ignored. */
@@ -49,6 +50,23 @@ struct log_counts {
     uint64_t records;           /* Complete lines or records. */
     uint64_t malformed;         /* Lines or records that could not be
                                  * decoded. */
+};
+
+/* Read-only outside the formats. */
+struct log_decoder {
+    const struct log_format_class *class;
+    const struct log_spec *spec;
+    struct progress last; /* 'iteration' is -1 before the first one. */
+    bool told;            /* 'last' has not been read by
+                           * log_decoder_take(). */
+    struct log_counts counts;
+    bool exhausted; /* An expression has reached a limit; the
+                     * log is ignored until a restart. */
+
+    struct ds data; /* Incomplete line or record. */
+    bool skipping;  /* Ignores the rest of the line. */
+    bool first;     /* The next line is the first one of the
+                     * file. */
 };
 
 struct log_decoder *log_decoder_create(const struct log_spec *);
@@ -67,9 +85,43 @@ bool log_decoder_feed(struct log_decoder *, const char *data, size_t size);
 /* Returns false if there is no new progress since the last call. */
 bool log_decoder_take(struct log_decoder *, struct progress *);
 
-/* Returns true after an expression has reached a limit, until a restart. */
-bool log_decoder_is_exhausted(const struct log_decoder *);
+/* Formats.
+ *
+ * A format of lines has 'line', and 'head' if it needs the first line of the
+ * file; another format has 'feed' and 'restart'.  A format reports values by
+ * the functions below. */
 
-const struct log_counts *log_decoder_counts(const struct log_decoder *);
+struct log_format_class {
+    size_t size; /* Of the format's struct, which begins with
+                  * struct log_decoder. */
+    void (*init)(struct log_decoder *);   /* May be NULL. */
+    void (*uninit)(struct log_decoder *); /* May be NULL. */
+
+    /* Decodes a line, without its newline, terminated by a null byte.  Returns
+     * false if it cannot be decoded. */
+    bool (*line)(struct log_decoder *, char *line);
+
+    /* Decodes the first line of the file.  NULL if that is like the others. */
+    bool (*head)(struct log_decoder *, char *line);
+
+    void (*restart)(struct log_decoder *, bool middle);
+    bool (*feed)(struct log_decoder *, const char *data, size_t size);
+};
+
+extern const struct log_format_class log_json_lines;
+extern const struct log_format_class log_csv;
+extern const struct log_format_class log_regex;
+extern const struct log_format_class log_tfevents;
+extern const struct log_format_class log_mlflow;
+
+/* Parses a number that is followed by the end, white space, a comma or a
+ * quotation mark. */
+bool log_number(const char *text, double *valuep);
+
+/* Report a value.  Each function ignores an invalid value and returns
+ * false. */
+bool log_report_iteration(struct log_decoder *, double);
+bool log_report_stage(struct log_decoder *, double);
+bool log_report_value(struct log_decoder *, double);
 
 #endif /* agent/tail/log-decoder.h */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,14 @@
 #define LOOK_MS 100
 #define MAX_READ (64 * 1024)    /* Bytes per call of read_file(). */
 #define MAX_ENTRIES 4096        /* Directory entries per scan. */
+#define MAX_WATCHES 1024
+
+/* Between reads of events: a file that is written continuously would wake the
+ * process all the time. */
+#define DRAIN_MS 20
+#define EVENTS                                                            \
+    (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF \
+     | IN_MOVE_SELF | IN_ONLYDIR)
 
 /* A growing file, and the position up to which it has been read. */
 struct log_file {
@@ -114,11 +123,13 @@ log_job_init(struct log_job *lj, const char *job, const struct log_spec *spec)
 {
     char *cojob = xmemdup0(job, strcspn(job, "/"));
 
-    *lj = (struct log_job) {
-        .job = xstrdup(job), .spec = spec, .look = true,
+    *lj = (struct log_job){
+        .job = xstrdup(job),
+        .spec = spec,
+        .look = true,
+        .watch_fd = -1,
         .path = log_spec_path(spec, cojob, job + strlen(cojob) + 1),
     };
-    log_watch_init(&lj->watch);
     free(cojob);
 }
 
@@ -128,9 +139,63 @@ log_job_uninit(struct log_job *lj)
     for (size_t i = 0; i < lj->n_files; i++) {
         close_file(lj->files[i]);
     }
-    log_watch_uninit(&lj->watch);
+    if (lj->watch_fd >= 0) {
+        close(lj->watch_fd);
+    }
     free(lj->path);
     free(lj->job);
+}
+
+/* Begins a scan: its watches replace those before. */
+static void
+begin_watches(struct log_job *lj)
+{
+    if (lj->watch_fd >= 0) {
+        close(lj->watch_fd);
+    }
+    lj->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    lj->n_watches = 0;
+    lj->watch_error = 0;
+}
+
+/* Watches a directory and, if 'files', writes to its files.  'fd' may be for
+ * the path only (O_PATH).  Changes the working directory: /proc may be a
+ * container's, so a directory cannot be named by its descriptor. */
+static void
+watch_dir(struct log_job *lj, int fd, bool files)
+{
+    if (lj->n_watches++ >= MAX_WATCHES) {
+        errno = ENOSPC;
+    } else if (!fchdir(fd)
+               && inotify_add_watch(lj->watch_fd, ".",
+                                    EVENTS | (files ? IN_MODIFY : 0))
+                      >= 0) {
+        return;
+    }
+    lj->watch_error = lj->watch_error ? lj->watch_error : errno;
+}
+
+/* Reads the events of the watches. */
+static void
+drain_watches(struct log_job *lj, long long now)
+{
+    char buffer[16384] __attribute__((aligned(8)));
+    ssize_t n;
+
+    if (lj->watch_fd < 0 || now < lj->next_drain) {
+        return;
+    }
+    n = read(lj->watch_fd, buffer, sizeof buffer);
+    for (ssize_t at = 0; at < n;) {
+        struct inotify_event *event = (struct inotify_event *) &buffer[at];
+
+        lj->read = true;
+        lj->look |= (event->mask & ~IN_MODIFY) != 0;
+        at += sizeof *event + event->len;
+    }
+    if (n > 0) {
+        lj->next_drain = now + DRAIN_MS;
+    }
 }
 
 /* A scan for files that a path with wildcards names.
@@ -146,8 +211,8 @@ struct look {
     int budget; /* Directory entries that may still be
                  * read. */
     size_t n;
-    struct log_file *files[LOG_MAX_FILES];      /* By time of modification,
-                                                 * the latest last. */
+    struct log_file *files[LOG_MAX_FILES]; /* By time of modification,
+                                            * the latest last. */
 };
 
 static bool
@@ -300,13 +365,13 @@ walk(struct look *look, int dirfd, const char *rest)
     name[n] = '\0';
     rest = rest[n] ? rest + n + 1 : NULL;
     if (strpbrk(name, "*?[")) {
-        log_watch_dir(&look->log->watch, dirfd, !rest);
+        watch_dir(look->log, dirfd, !rest);
         match(look, dirfd, name, rest);
     } else if (!rest) {
-        log_watch_dir(&look->log->watch, dirfd, true);
+        watch_dir(look->log, dirfd, true);
         take_file(look, dirfd, name);
     } else if (!enter(look, dirfd, name, rest)) {
-        log_watch_dir(&look->log->watch, dirfd, false);
+        watch_dir(look->log, dirfd, false);
     }
 }
 
@@ -320,12 +385,11 @@ look_for_files(struct log_job *lj, long long now)
     lj->next_look = now + LOOK_MS;
     lj->safety = now + LOG_SAFETY_MS;
     lj->n_refused = 0;
-    log_watch_begin(&lj->watch);
+    begin_watches(lj);
     if (root >= 0) {
         walk(&look, root, lj->path);
         close(root);
     }
-    log_watch_end(&lj->watch);
     for (size_t i = 0; i < lj->n_files; i++) {
         close_file(lj->files[i]);
     }
@@ -355,7 +419,7 @@ read_files(struct log_job *lj, long long now, log_progress_func *report,
         if (log_decoder_take(f->decoder, &progress)) {
             report(&progress, aux);
         }
-        good = !log_decoder_is_exhausted(f->decoder);
+        good = !f->decoder->exhausted;
     }
     return good;
 }
@@ -372,10 +436,7 @@ const char *
 log_job_run(struct log_job *lj, long long now, log_progress_func *report,
             void *aux)
 {
-    log_watch_run(&lj->watch, now);
-    lj->read |= lj->watch.changed;
-    lj->look |= lj->watch.moved;
-    lj->watch.changed = lj->watch.moved = false;
+    drain_watches(lj, now);
     if ((lj->look && now >= lj->next_look) || now >= lj->safety) {
         look_for_files(lj, now);
     }
@@ -395,10 +456,12 @@ write_words(const struct log_job *lj, struct tail_report *r)
     } else if (r->refused && !r->n_files) {
         snprintf(r->words, sizeof r->words, "the job may not read %.100s",
                  lj->path);
-    } else if (lj->watch.error) {
-        snprintf(r->words, sizeof r->words, "cannot watch directories of "
-                 "%.100s (%s), looking at them each %d s", lj->path,
-                 ovs_strerror(lj->watch.error), LOG_SAFETY_MS / 1000);
+    } else if (lj->watch_error) {
+        snprintf(r->words, sizeof r->words,
+                 "cannot watch directories of "
+                 "%.100s (%s), looking at them each %d s",
+                 lj->path, ovs_strerror(lj->watch_error),
+                 LOG_SAFETY_MS / 1000);
     }
 }
 
@@ -408,7 +471,7 @@ log_job_report(const struct log_job *lj, struct tail_report *r)
     r->n_files = lj->n_files;
     r->refused = lj->n_refused;
     for (size_t i = 0; i < lj->n_files; i++) {
-        const struct log_counts *c = log_decoder_counts(lj->files[i]->decoder);
+        const struct log_counts *c = &lj->files[i]->decoder->counts;
 
         r->records += c->records;
         r->malformed += c->malformed;

@@ -23,7 +23,7 @@
  *    log_job_init(&log, "asha/t0", &spec);
  *    for (;;) {
  *        ended = log_job_run(&log, now, report, aux);
- *        ...wait for log.watch.fd and until log_job_next(&log)...
+ *        ...wait for log.watch_fd and until log_job_next(&log)...
  *    }
  *
  * The specification must outlive the object.  Main thread only.  'report' is
@@ -34,7 +34,6 @@
 #include <stdint.h>
 
 #include "agent/tail/log-decoder.h"
-#include "agent/tail/log-watch.h"
 #include "wire/log-spec.h"
 
 struct log_file;
@@ -53,10 +52,16 @@ struct log_job {
     const struct log_spec *spec;
     char *path;                 /* Path of the specification for this job. */
     size_t n_files;
-    struct log_file *files[LOG_MAX_FILES];      /* By time of modification,
-                                                 * the latest last. */
-    struct log_watch watch;
+    struct log_file *files[LOG_MAX_FILES]; /* By time of modification,
+                                            * the latest last. */
 
+    int watch_fd;    /* inotify descriptor, -1 before the first
+                      * scan, or if it could not be opened. */
+    int watch_error; /* Of the first watch that failed in the last
+                      * scan, 0 if none did. */
+    size_t n_watches;
+    long long next_drain;       /* Earliest time of the next read of events,
+                                 * ms. */
     bool look, read;            /* Directories may have changed; files may
                                  * have grown. */
     long long next_look, next_read;     /* Earliest times of the next scan

@@ -9,7 +9,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "agent/tail/log-format.h"
+#include "agent/tail/log-decoder.h"
 #include "util.h"
 #include "wire/log-expression.h"
 

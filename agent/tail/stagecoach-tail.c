@@ -11,19 +11,24 @@
 #include <config.h>
 
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/tail/enter.h"
 #include "agent/tail/log-job.h"
 #include "agent/tail/tail-protocol.h"
+#include "base/clock.h"
 #include "util.h"
 
 #define PAUSE_SHARE 9
@@ -36,21 +41,6 @@ struct tail {
     bool pending;               /* 'progress' has not been sent. */
     long long next_report;
 };
-
-static long long
-clock_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-static long long
-clock_ms(void)
-{
-    return clock_ns(CLOCK_MONOTONIC) / 1000000;
-}
 
 static void
 report(enum tail_state state, const struct log_job *log, const char *words)
@@ -117,7 +107,7 @@ send_progress(struct tail *t)
 static void
 beat(struct tail *t)
 {
-    long long now = clock_ms();
+    long long now = clock_monotonic_ms();
 
     if (now >= t->next_report) {
         report(TAIL_READING, &t->log, NULL);
@@ -132,11 +122,11 @@ wait_until(struct tail *t, long long until, bool pause)
 {
     struct pollfd fds[] = {
         { .fd = TAIL_CONTROL, .events = POLLIN },
-        { .fd = pause ? -1 : t->log.watch.fd, .events = POLLIN },
+        { .fd = pause ? -1 : t->log.watch_fd, .events = POLLIN },
     };
     long long now;
 
-    while ((now = clock_ms()) < until && !fds[1].revents) {
+    while ((now = clock_monotonic_ms()) < until && !fds[1].revents) {
         beat(t);
         poll(fds, ARRAY_SIZE(fds), MIN(until, t->next_report) - now);
         if (fds[0].revents) {
@@ -150,7 +140,8 @@ run(struct tail *t)
 {
     for (;;) {
         long long began = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-        const char *words = log_job_run(&t->log, clock_ms(), on_progress, t);
+        const char *words =
+            log_job_run(&t->log, clock_monotonic_ms(), on_progress, t);
         long long pause, pause_until, next;
 
         send_progress(t);
@@ -160,12 +151,160 @@ run(struct tail *t)
         beat(t);
         pause = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began) * PAUSE_SHARE
                 / 1000000;
-        pause_until = MAX(clock_ms() + pause, t->log.watch.next_drain);
+        pause_until = MAX(clock_monotonic_ms() + pause, t->log.next_drain);
         wait_until(t, pause_until, true);
         next = log_job_next(&t->log);
-        wait_until(t, t->pending ? MIN(next, clock_ms() + RETRY_MS) : next,
-                   false);
+        wait_until(
+            t, t->pending ? MIN(next, clock_monotonic_ms() + RETRY_MS) : next,
+            false);
     }
+}
+
+/* The place and the rights of a job.
+ *
+ * The process begins with the agent's capabilities and must read a
+ * tenant's files as the tenant would.  It enters the mount namespace of a
+ * process of the job, so that it has the files of a container or of a private
+ * /tmp, and those of /home and /tmp that the agent's unit hides.  Then it
+ * gives up all rights but those of the job's user, for good.
+ *
+ * The process is given as a pidfd, which never refers to another process.  The
+ * agent opened it before it read the user, the groups and the job of the
+ * process, found the process in the job again afterwards, and checked last
+ * that it still lived: all of that belongs to one process.  It refuses a
+ * process whose rights were raised by its program (AT_SECURE): a tenant who
+ * runs a set-user-ID program chooses its environment, but is not its user.
+ *
+ * The process can change its mount namespace later, to one that the tenant has
+ * made.  That gains nothing.  Between entering the namespace and the change of
+ * user, no path is used; afterwards the tenant's user opens the tenant's
+ * files.  No descriptor of a directory leads back: the agent passes none, and
+ * entering a namespace moves root and working directory.  The program and its
+ * libraries are loaded before, from the agent's namespace, and nothing is
+ * executed later.
+ *
+ * Before the change of user the process is limited: address space, CPU time,
+ * open files, no file of its own, no new process, no core.  After the change
+ * it has no capabilities (also as user 0), cannot gain any
+ * (PR_SET_NO_NEW_PRIVS), and nobody can trace it (not dumpable), although the
+ * tenant can kill it.
+ *
+ * Single thread: setns() requires that for mount namespaces. */
+
+/* Limits of a tail. */
+#define TAIL_ADDRESS_SPACE (64 << 20) /* Bytes. */
+#define TAIL_CPU_S 60                 /* The agent starts the next one. */
+#define TAIL_OPEN_FILES 64
+
+static int
+limit(int resource, rlim_t soft, rlim_t hard)
+{
+    return setrlimit(resource, &(struct rlimit){ soft, hard });
+}
+
+static int
+limit_all(void)
+{
+#ifndef __SANITIZE_ADDRESS__
+    /* The sanitizer reserves terabytes. */
+    if (limit(RLIMIT_AS, TAIL_ADDRESS_SPACE, TAIL_ADDRESS_SPACE)) {
+        return -1;
+    }
+#endif
+    return limit(RLIMIT_CPU, TAIL_CPU_S, TAIL_CPU_S + 1)
+                   || limit(RLIMIT_NOFILE, TAIL_OPEN_FILES, TAIL_OPEN_FILES)
+                   || limit(RLIMIT_FSIZE, 0, 0) || limit(RLIMIT_CORE, 0, 0)
+                   || limit(RLIMIT_NPROC, 0, 0) || limit(RLIMIT_MEMLOCK, 0, 0)
+               ? -1
+               : 0;
+}
+
+/* Gives up all capabilities, which user 0 keeps when it changes its user. */
+static int
+drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {
+        .version = _LINUX_CAPABILITY_VERSION_3,
+    };
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+
+    memset(none, 0, sizeof none);
+    return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+                   || syscall(SYS_capset, &header, none)
+               ? -1
+               : 0;
+}
+
+static int
+change_user(const struct tail_start *start)
+{
+    gid_t groups[TAIL_MAX_GROUPS];
+    size_t n = start->n_groups <= TAIL_MAX_GROUPS ? start->n_groups : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        groups[i] = start->groups[i];
+    }
+    return setgroups(n, groups)
+                   || setresgid(start->gid, start->gid, start->gid)
+                   || setresuid(start->uid, start->uid, start->uid)
+               ? -1
+               : 0;
+}
+
+/* Returns true if this process has the rights of 'start' and no others. */
+static bool
+has_changed(const struct tail_start *start)
+{
+    struct __user_cap_header_struct header = {
+        .version = _LINUX_CAPABILITY_VERSION_3,
+    };
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+    uid_t uids[3];
+    gid_t gids[3];
+
+    return !getresuid(&uids[0], &uids[1], &uids[2])
+           && !getresgid(&gids[0], &gids[1], &gids[2]) && uids[0] == start->uid
+           && uids[1] == start->uid && uids[2] == start->uid
+           && gids[0] == start->gid && gids[1] == start->gid
+           && gids[2] == start->gid && !syscall(SYS_capget, &header, caps)
+           && !caps[0].permitted && !caps[1].permitted
+           && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
+           && (!start->uid || setuid(0));
+}
+
+/* Returns a text that 'what' has failed by errno. */
+static const char *
+fail(const char *what)
+{
+    static char text[128];
+
+    snprintf(text, sizeof text, "cannot %s (%s)", what, strerror(errno));
+    return text;
+}
+
+/* Returns NULL, or what has failed; then this process must exit.  The result
+ * is static. */
+static const char *
+enter(const struct tail_start *start)
+{
+    setpriority(PRIO_PROCESS, 0, 10);
+    if (limit_all()) {
+        return fail("set its limits");
+    }
+    if (setns(TAIL_PROCESS, CLONE_NEWNS)) {
+        return fail("enter the mount namespace of the job");
+    }
+    close(TAIL_PROCESS);
+    if (change_user(start)) {
+        return fail("become the user of the job");
+    }
+    if (drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) {
+        return fail("give up its capabilities");
+    }
+    errno = EPERM;
+    return has_changed(start) ? NULL : fail("give up its rights");
 }
 
 /* Receives the message with which the agent starts this process. */
@@ -194,7 +333,7 @@ main(int argc OVS_UNUSED, char *argv[])
     prctl(PR_SET_NAME, TAIL_PROGRAM, 0, 0, 0); /* It was executed by number. */
     close(TAIL_SELF);
     receive_start(&start);
-    failed = tail_enter(&start);
+    failed = enter(&start);
     if (failed) {
         leave(TAIL_FAILED, NULL, failed);
     }

@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "agent/tail/log-format.h"
+#include "agent/tail/log-decoder.h"
 #include "crc32c.h"
 #include "util.h"
 

@@ -70,8 +70,8 @@ long_lines_and_zeros_are_passed_over(void **state OVS_UNUSED)
     log_feed_told(1, 2);
     log_decoder_feed(log_feed_decoder, "{\"iteration\": 5}\0{}\n", 20);
     log_feed_told_nothing();
-    assert_int_equal(log_decoder_counts(log_feed_decoder)->malformed, 2);
-    assert_int_equal(log_decoder_counts(log_feed_decoder)->records, 3);
+    assert_int_equal(log_feed_decoder->counts.malformed, 2);
+    assert_int_equal(log_feed_decoder->counts.records, 3);
     log_feed_close();
     free(piece);
 }
@@ -90,7 +90,7 @@ csv_finds_columns_by_the_head(void **state OVS_UNUSED)
     log_feed_told(20, 0.5);
     log_feed("2,0.625\n3,0.75,x\n");
     log_feed_told_nothing();
-    assert_int_equal(log_decoder_counts(log_feed_decoder)->malformed, 2);
+    assert_int_equal(log_feed_decoder->counts.malformed, 2);
 
     /* In the middle of a file the head is known and the rest of a line is
      * not one. */
@@ -132,13 +132,13 @@ nothing_is_decoded_after_a_limit(void **state OVS_UNUSED)
     line[sizeof line - 1] = '\0';
     log_feed_open("regex:/x,iteration=(.|a)*([0-9]),metric=(1)");
     log_feed("a 1\n");
-    assert_false(log_decoder_is_exhausted(log_feed_decoder));
+    assert_false(log_feed_decoder->exhausted);
     log_feed(line);
     log_feed("\n1\n1\n");
-    assert_true(log_decoder_is_exhausted(log_feed_decoder));
+    assert_true(log_feed_decoder->exhausted);
     log_feed_told_nothing();
     log_decoder_restart(log_feed_decoder, NULL, 0, false);
-    assert_false(log_decoder_is_exhausted(log_feed_decoder));
+    assert_false(log_feed_decoder->exhausted);
     log_feed_close();
 }
 
