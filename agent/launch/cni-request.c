@@ -2,12 +2,11 @@
 
 #include "agent/launch/cni-request.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "wire/agent-call.h"
 #include "wire/cgroup-path.h"
 
@@ -25,19 +24,11 @@ static const char *const versions[] = { "0.3.0", "0.3.1", "0.4.0",
 
 #define N(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 
-/* Returns a message of one line in ASCII. */
-static char * __attribute__((__format__(printf, 1, 2)))
-message(const char *format, ...)
+/* Makes a message, which may be NULL, one line in ASCII, and returns it. */
+static char *
+one_line(char *text)
 {
-    char *text;
-    va_list args;
-
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0) {
-        abort();
-    }
-    va_end(args);
-    for (char *p = text; *p; p++) {
+    for (char *p = text; p && *p; p++) {
         if ((unsigned char) *p < 0x20 || (unsigned char) *p > 0x7e) {
             *p = '?';
         }
@@ -130,27 +121,21 @@ static void
 identify(struct cni_request *r, const char *args, bool all)
 {
     struct pod pod = { .name = r->name, .space = r->space };
-    char *warning;
 
     get_arg(args, "K8S_POD_NAMESPACE", r->space, sizeof r->space);
     get_arg(args, "K8S_POD_NAME", r->name, sizeof r->name);
     pod.annotations = json_object_get(
         json_object_get(r->config, "runtimeConfig"), ANNOTATIONS);
-    warning = pod_identity_read(&pod, &r->identity);
-    if (warning) {
-        r->warning = message("%s", warning);
-        free(warning);
-    }
+    r->warning = one_line(pod_identity_read(&pod, &r->identity));
     if (all && !r->identity.job[0] && r->space[0] && r->name[0]) {
         cgroup_name_fit(r->name, r->identity.job);
         cgroup_name_fit(r->space, r->identity.cojob);
     }
 }
 
-char *
-cni_request_read(const char *text, size_t size,
-                 const struct cni_environment *e,
-                 struct cni_request *r, int *code)
+static char *
+read_request(const char *text, size_t size, const struct cni_environment *e,
+             struct cni_request *r, int *code)
 {
     const char *command = e->command ? e->command : "";
     size_t index = index_of(command, commands, N(commands));
@@ -187,6 +172,14 @@ cni_request_read(const char *text, size_t size,
         identify(r, e->args, all);
     }
     return error;
+}
+
+char *
+cni_request_read(const char *text, size_t size,
+                 const struct cni_environment *e, struct cni_request *r,
+                 int *code)
+{
+    return one_line(read_request(text, size, e, r, code));
 }
 
 void

@@ -4,92 +4,64 @@
 
 #include <errno.h>
 #include <fts.h>
+#include <regex.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define MAX_DEPTH 8             /* Levels of directories that a scan reads. */
-#define UID_HEX "0123456789abcdef"
+#include "base/memory.h"
 
-/* A component of a path, or part of one. */
-struct span {
-    const char *s;
-    size_t n;
-};
+#define MAX_DEPTH 8 /* Levels of directories that a scan reads. */
 
-/* Parses a UID of 8-4-4-4-12 digits, or of 32. */
-static bool
-parse_uid(struct span span, char uid[37])
+/* A component that names a pod, and in it the UID. */
+static const char pod_name[] =
+    "^(.*-)?pod("
+    "[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}"
+    "|[0-9a-f]{32})(\\.slice)?$";
+
+static const regex_t *
+pod_expression(void)
 {
-    if (span.n != 36 && span.n != 32) {
-        return false;
+    static regex_t expression;
+    static bool compiled;
+
+    if (!compiled) {
+        compiled = true;
+        regcomp(&expression, pod_name, REG_EXTENDED);
     }
-    for (size_t i = 0; i < span.n; i++) {
-        bool dash = span.n == 36 && (i == 8 || i == 13 || i == 18 || i == 23);
-        char c = span.s[i];
-
-        if (dash ? c != '-' && c != '_' : !c || !strchr(UID_HEX, c)) {
-            return false;
-        }
-        uid[i] = dash ? '-' : c;
-    }
-    uid[span.n] = '\0';
-    return true;
-}
-
-/* Parses "podUID" or "...-podUID.slice". */
-static bool
-parse_pod(struct span span, char uid[37])
-{
-    static const char suffix[] = ".slice";
-    static const size_t lengths[] = { 36, 32 };
-    size_t n_suffix = strlen(suffix);
-
-    if (span.n > n_suffix
-        && !memcmp(span.s + span.n - n_suffix, suffix, n_suffix)) {
-        span.n -= n_suffix;
-    }
-    for (size_t i = 0; i < 2; i++) {
-        size_t n = lengths[i];
-        const char *pod = span.s + span.n - n - 3;
-
-        if (span.n >= n + 3 && !memcmp(pod, "pod", 3)
-            && (span.n == n + 3 || pod[-1] == '-')
-            && parse_uid((struct span) { pod + 3, n }, uid)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Returns the component at '*pathp' and moves '*pathp' behind it. */
-static struct span
-next_component(const char **pathp)
-{
-    struct span span = { *pathp + strspn(*pathp, "/"), 0 };
-
-    span.n = strcspn(span.s, "/\n");
-    *pathp = span.s + span.n;
-    return span;
+    return &expression;
 }
 
 bool
 pod_path_parse(const char *path, char uid[37])
 {
-    bool in_kubepods = false;
-    struct span span;
-    char found[37];
+    bool in_kubepods = false, found = false;
 
-    while ((span = next_component(&path)).n) {
-        const char *colon = memchr(span.s, ':', span.n);
-        struct span first = { span.s, colon ? colon - span.s : span.n };
+    while (!found) {
+        size_t n;
+        char *name;
+        regmatch_t match[3];
 
-        in_kubepods |= memmem(first.s, first.n, "kubepods", 8) != NULL;
-        if (in_kubepods && parse_pod(first, found)) {
-            strcpy(uid, found);
-            return true;
+        path += strspn(path, "/");
+        n = strcspn(path, "/\n");
+        if (!n) {
+            break;
         }
+        name = must(strndup(path, n));
+        name[strcspn(name, ":")] = '\0';
+        in_kubepods |= strstr(name, "kubepods") != NULL;
+        found = in_kubepods && !regexec(pod_expression(), name, 3, match, 0);
+        if (found) {
+            name[match[2].rm_eo] = '\0';
+            strcpy(uid, name + match[2].rm_so);
+            for (char *p = uid; (p = strchr(p, '_'));) {
+                *p = '-';
+            }
+        }
+        free(name);
+        path += n;
     }
-    return false;
+    return found;
 }
 
 int

@@ -18,7 +18,7 @@
  *    found = pod_path_parse("/kubepods/burstable/pod...", uid);
  *    error = pod_path_scan("/sys/fs/cgroup", see_pod, aux);
  *
- * Plain C without any library.  No state.  Thread-safe. */
+ * No state of the caller.  One thread. */
 
 #include <stdbool.h>
 
