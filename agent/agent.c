@@ -363,10 +363,9 @@ static char *
 load_programs(struct agent *a)
 {
     const struct agent_config *c = a->config;
-    char *cgroup = a->cgroup_mount
-                       ? xasprintf("%s/%s", a->cgroup_mount,
-                                   c->kernel_cgroup ? c->kernel_cgroup : "")
-                       : xstrdup("/sys/fs/cgroup");
+    char *cgroup = xasprintf(
+        "%s/%s", a->cgroup_mount ? a->cgroup_mount : "/sys/fs/cgroup",
+        c->kernel_cgroup ? c->kernel_cgroup : "");
     const struct identity_config config = { .pins = c->pins,
                                             .cgroup = cgroup,
                                             .mark_shift = c->mark_shift,

@@ -95,20 +95,6 @@ const char *const agent_actuator_names[] = { [AGENT_AUTO] = "auto",
                                              NULL };
 
 static char *
-parse_actuator(const char *text, void *actuator)
-{
-    for (int i = 0; agent_actuator_names[i]; i++) {
-        if (!strcmp(text, agent_actuator_names[i])) {
-            *(enum agent_actuator *) actuator = i;
-            return NULL;
-        }
-    }
-    return xasprintf("\"%s\" is no actuator, auto, shim, bpf and observe are "
-                     "allowed",
-                     text);
-}
-
-static char *
 add_uplink(const char *text, void *config)
 {
     struct agent_config *c = config;
@@ -179,9 +165,8 @@ static const struct option_row rows[] = {
       .parse = add_tc,
       .help = "configure the kernel's queues of this interface, one class "
               "per level" },
-    { "actuator", OPTION_CUSTOM, AT(actuator),
-      .value = "auto|shim|bpf|observe", .shown = "auto",
-      .parse = parse_actuator,
+    { "actuator", OPTION_CHOICE, AT(actuator),
+      .value = "auto|shim|bpf|observe", .deflt = "auto",
       .help = "what applies the order: bpf is the kernel, observe the kernel "
               "that only counts, auto is bpf with --uplink, else shim" },
     { "uplink", OPTION_CUSTOM, .value = "IFACE", .repeated = true,

@@ -3,6 +3,7 @@
 #include "wire/cgroup-path.h"
 
 #include <mntent.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,18 @@ cgroup_name_is_valid(const char *name)
         n++;
     }
     return n >= 1 && n <= 31 && !name[n];
+}
+
+bool
+cgroup_job_is_valid(const char *job)
+{
+    const char *slash = strchr(job, '/');
+    char cojob[32] = "";
+
+    if (slash && slash - job < (ptrdiff_t) sizeof cojob) {
+        memcpy(cojob, job, slash - job);
+    }
+    return cgroup_name_is_valid(cojob) && cgroup_name_is_valid(slash + 1);
 }
 
 void

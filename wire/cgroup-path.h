@@ -21,7 +21,10 @@
  * letters, digits, '.', '_' and '-', a letter or digit first. */
 bool cgroup_name_is_valid(const char *name);
 
-/* The same for messages. */
+/* Returns true if 'job' is "COJOB/JOB", both valid names. */
+bool cgroup_job_is_valid(const char *job);
+
+/* The rule of names for messages. */
 #define CGROUP_NAME_RULE "1 to 31 letters, digits, '.', '_' and '-' after a " \
     "letter or digit are allowed"
 

@@ -35,18 +35,9 @@ open_dir_at(int dirfd, const char *name)
 }
 
 static bool
-is_dir(DIR *dir, const struct dirent *entry)
+is_dir(const struct dirent *entry)
 {
-    struct stat s;
-
-    if (entry->d_name[0] == '.') {
-        return false;
-    }
-    if (entry->d_type != DT_UNKNOWN) {
-        return entry->d_type == DT_DIR;
-    }
-    return !fstatat(dirfd(dir), entry->d_name, &s, AT_SYMLINK_NOFOLLOW)
-           && S_ISDIR(s.st_mode);
+    return entry->d_type == DT_DIR && entry->d_name[0] != '.';
 }
 
 /* Calls 'see' for each job in the directory of 'cojob'.  Returns how many of
@@ -61,7 +52,7 @@ scan_cojob(int root, const char *cojob, int left, cgroup_see_func *see,
     while (dir && left > 0 && (entry = readdir(dir))) {
         struct stat s;
 
-        if (is_dir(dir, entry) && cgroup_name_is_valid(entry->d_name)
+        if (is_dir(entry) && cgroup_name_is_valid(entry->d_name)
             && !fstatat(dirfd(dir), entry->d_name, &s, AT_SYMLINK_NOFOLLOW)) {
             char *job = xasprintf("%s/%s", cojob, entry->d_name);
 
@@ -89,7 +80,7 @@ cgroup_scan(const char *root, cgroup_see_func *see, void *aux)
         return errno == ENOENT ? 0 : errno;
     }
     while (left > 0 && (entry = readdir(dir))) {
-        if (is_dir(dir, entry) && cgroup_name_is_valid(entry->d_name)) {
+        if (is_dir(entry) && cgroup_name_is_valid(entry->d_name)) {
             left = scan_cojob(dirfd(dir), entry->d_name, left - 1, see, aux);
         }
     }
@@ -144,7 +135,7 @@ remove_at(int parent, const char *name, int depth, int *left)
     const struct dirent *entry;
 
     while (dir && depth < MAX_DEPTH && 0 < *left && (entry = readdir(dir))) {
-        if (is_dir(dir, entry)) {
+        if (is_dir(entry)) {
             --*left;
             remove_at(dirfd(dir), entry->d_name, depth + 1, left);
         }
@@ -182,21 +173,19 @@ char *
 cgroup_job_at(const char *root, const char *path)
 {
     size_t n = strlen(root);
-    char *name, *job;
+    char *job, *slash;
 
     if (strncmp(path, root, n) || path[n] != '/') {
         return NULL;
     }
-    name = xstrdup(path + n + 1);
-    job = strchr(name, '/');
-    if (job) {
-        job[1 + strcspn(job + 1, "/")] = '\0';
-        *job = '\0';
-        if (cgroup_name_is_valid(name) && cgroup_name_is_valid(job + 1)) {
-            *job = '/';
-            return name;
-        }
+    job = xstrdup(path + n + 1);
+    slash = strchr(job, '/');
+    if (slash) {
+        slash[1 + strcspn(slash + 1, "/")] = '\0';
     }
-    free(name);
-    return NULL;
+    if (!cgroup_job_is_valid(job)) {
+        free(job);
+        job = NULL;
+    }
+    return job;
 }

@@ -134,8 +134,6 @@ claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
 char *
 port_rule_parse(const char *text, struct port_rule *rule)
 {
-    const char *slash = strchr(text, '/');
-    char cojob[32], job[32];
     int first, last, n = 0;
 
     if (sscanf(text, "%d-%d=%n", &first, &last, &n) != 2 || !n) {
@@ -146,18 +144,12 @@ port_rule_parse(const char *text, struct port_rule *rule)
         return xasprintf("\"%.80s\" has no ports, such as 29500-29510=asha/t0 "
                          "is allowed", text);
     }
-    if (slash) {
-        ovs_strlcpy(cojob, text + n, MIN(sizeof cojob,
-                                         (size_t) (slash - text - n) + 1));
-        ovs_strlcpy(job, slash + 1, sizeof job);
-    }
-    if (!slash || slash - text - n > 31 || strlen(slash + 1) > 31
-        || !cgroup_name_is_valid(cojob) || !cgroup_name_is_valid(job)) {
+    if (!cgroup_job_is_valid(text + n)) {
         return xasprintf("\"%.80s\" is not a job, COJOB/JOB, each of "
                          CGROUP_NAME_RULE, text + n);
     }
     rule->first = first;
     rule->last = last;
-    snprintf(rule->job, sizeof rule->job, "%s/%s", cojob, job);
+    ovs_strlcpy(rule->job, text + n, sizeof rule->job);
     return NULL;
 }

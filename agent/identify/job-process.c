@@ -103,28 +103,23 @@ job_process_parse_status(const char *status, struct job_process *p)
     const char *uid = strstr(status, "\nUid:");
     const char *gid = strstr(status, "\nGid:");
     const char *groups = strstr(status, "\nGroups:");
-    const char *end = groups ? strchr(groups + 1, '\n') : NULL;
+    unsigned int group;
+    int n;
 
-    if (!uid || !gid || !end || sscanf(uid, "\nUid: %u", &p->uid) != 1
+    if (!uid || !gid || !groups || sscanf(uid, "\nUid: %u", &p->uid) != 1
         || sscanf(gid, "\nGid: %u", &p->gid) != 1) {
         return false;
     }
     p->n_groups = 0;
     groups += strlen("\nGroups:");
-    for (;;) {
-        groups += strspn(groups, " \t");
-        if (groups >= end) {
-            return true;
-        }
-        if (p->n_groups >= JOB_PROCESS_MAX_GROUPS) {
+    for (; sscanf(groups, "%*[ \t]%u%n", &group, &n) == 1; groups += n) {
+        if (p->n_groups == JOB_PROCESS_MAX_GROUPS) {
             p->n_groups = 0;
-            return true;
+            break;
         }
-        if (sscanf(groups, "%u", &p->groups[p->n_groups++]) != 1) {
-            return false;
-        }
-        groups += strcspn(groups, " \t\n");
+        p->groups[p->n_groups++] = group;
     }
+    return true;
 }
 
 /* Returns true if the program of 'pid' had not raised its rights when it was

@@ -6,11 +6,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
+#include "base/clock.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/poll-loop.h"
@@ -167,14 +167,12 @@ static void
 lose(struct kernel_claims *kc, struct installed *i)
 {
     struct process process;
-    struct timespec now;
 
     if (i->what.kind == CLAIMS_PROCESS && kc->n_ended < MAX_ENDED
         && kc->slot_of(i->job, kc->aux) == i->claim.slot
         && (i->claim.ended || !process_read(i->what.id, &process))) {
         if (!i->claim.ended) {
-            clock_gettime(CLOCK_BOOTTIME, &now);
-            i->claim.ended = now.tv_sec * 1000000000ull + now.tv_nsec;
+            i->claim.ended = clock_ns(CLOCK_BOOTTIME);
             kc->n_ended++;
             i->is_new = kc->changed = true;
         }

@@ -18,7 +18,6 @@
  * busy. */
 #define MAX_ENVIRON (128 * 1024)
 #define MAX_PROCESSES 65536
-#define MAX_USERS 16            /* Processes of a job whose users are read. */
 
 /* Reads the file 'name' of 'pid' into 'buffer' as a string, truncated to its
  * size.  Returns the number of bytes, negative if there is no process.  One
@@ -145,22 +144,6 @@ process_cgroup(pid_t pid, char *path, size_t size)
 
     return process_read_file(pid, "cgroup", text, sizeof text) > 0
            && process_parse_cgroup(text, path, size);
-}
-
-bool
-processes_user(const pid_t *pids, size_t n, uid_t *uidp)
-{
-    bool found = false;
-
-    for (size_t i = 0; i < MIN(n, MAX_USERS) && (!found || !*uidp); i++) {
-        uid_t uid;
-
-        if (process_user(pids[i], &uid)) {
-            *uidp = uid;
-            found = true;
-        }
-    }
-    return found;
 }
 
 /* Stores the processes of the cgroup at 'path' in '*pidsp', which the caller

@@ -37,10 +37,6 @@ bool process_is_of_host(pid_t);
 bool process_cgroup(pid_t, char *path, size_t size);
 bool process_parse_cgroup(const char *text, char *path, size_t size);
 
-/* Stores the user of the first of 'n' processes that is not root, else root if
- * there is a process.  Returns false if there is none. */
-bool processes_user(const pid_t *, size_t n, uid_t *);
-
 size_t processes_of_cgroup(const char *path, pid_t **pidsp);
 
 #endif /* agent/identify/process.h */

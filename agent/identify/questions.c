@@ -7,11 +7,11 @@
 #include <dirent.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
+#include "base/clock.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
@@ -30,6 +30,7 @@ VLOG_DEFINE_THIS_MODULE(questions);
 /* Age in clock ticks below which a process may still execute another program
  * with another environment. */
 #define YOUNG_TICKS 500
+#define TICK_NS 10000000
 
 /* A process that belongs to no job as far as is known. */
 struct asked {
@@ -287,23 +288,14 @@ read_environ(struct registry *r, const struct process *process, uid_t uid,
     return final;
 }
 
-/* Returns the current time, clock ticks since boot. */
-static uint64_t
-ticks_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
-}
-
 /* Looks at the process.  Returns true if it belongs to a job; otherwise that
  * can change by itself unless it is settled. */
 static bool
 look(struct registry *r, const struct process *process, struct asked *a,
      long long now)
 {
-    bool young = ticks_now() <= process->born + YOUNG_TICKS;
+    uint64_t ticks = clock_ns(CLOCK_BOOTTIME) / TICK_NS;
+    bool young = ticks <= process->born + YOUNG_TICKS;
     uid_t uid;
 
     if (a->born != process->born || !a->settled) {

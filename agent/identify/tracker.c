@@ -45,6 +45,8 @@ struct tracker {
     uint64_t n_questions;       /* Of the kernel. */
 };
 
+#define MAX_USERS 16 /* Processes of a job that are asked for their user. */
+
 static void ask_again(struct tracker *);
 
 VLOG_DEFINE_THIS_MODULE(tracker);
@@ -86,6 +88,23 @@ check_claims(struct tracker *t)
     }
 }
 
+/* Stores the user of the first process of the cgroup that is not root's, else
+ * root if there is a process.  Returns false without a process. */
+static bool
+find_user(const char *path, uid_t *uidp)
+{
+    pid_t *pids;
+    size_t n = processes_of_cgroup(path, &pids);
+    bool found = false;
+
+    *uidp = 0;
+    for (size_t i = 0; i < MIN(n, MAX_USERS) && !*uidp; i++) {
+        found = process_user(pids[i], uidp) || found;
+    }
+    free(pids);
+    return found;
+}
+
 /* Finds the users of jobs whose cgroups root has created, unless their
  * launcher has named them.  The first processes may still be root's. */
 static void
@@ -95,20 +114,16 @@ find_users(struct tracker *t)
 
     HMAP_FOR_EACH (job, node, &t->registry.jobs) {
         char *path;
-        pid_t *pids;
         uid_t uid;
-        size_t n;
 
         if (!job->cgroup || (job->has_uid && job->uid
                              && job->uid_source <= CLAIM_CGROUP)) {
             continue;
         }
         path = xasprintf("%s/%s", t->config.cgroup_root, job->name);
-        n = processes_of_cgroup(path, &pids);
-        if (processes_user(pids, n, &uid)) {
+        if (find_user(path, &uid)) {
             registry_set_uid(&t->registry, job, CLAIM_CGROUP, uid);
         }
-        free(pids);
         free(path);
     }
 }
@@ -368,8 +383,9 @@ tracker_touch(struct tracker *t)
     kernel_claims_touch(t->claims);
 }
 
-void
-tracker_request_scan(struct tracker *t)
+/* Requests a scan of the cgroups.  The rate of scans is limited. */
+static void
+request_scan(struct tracker *t)
 {
     long long now = time_msec();
 
@@ -387,7 +403,7 @@ tracker_register(struct tracker *t, const char *name)
         job = registry_find(&t->registry, name);
         kernel_claims_touch(t->claims);
     }
-    tracker_request_scan(t);
+    request_scan(t);
     return job;
 }
 
@@ -395,7 +411,7 @@ tracker_register(struct tracker *t, const char *name)
 static void
 ask_again(struct tracker *t)
 {
-    tracker_request_scan(t);
+    request_scan(t);
     questions_again(t->questions);
     kernel_claims_touch(t->claims);
 }

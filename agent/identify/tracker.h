@@ -78,9 +78,6 @@ void tracker_wait(struct tracker *);
 /* The slot of a job has changed. */
 void tracker_touch(struct tracker *);
 
-/* Requests a scan of the cgroups.  The rate of scans is limited. */
-void tracker_request_scan(struct tracker *);
-
 /* Returns the job called 'name', a valid name, or NULL if it has no cgroup.
  * Scans for an unknown job at once, and requests a scan for others. */
 struct job *tracker_register(struct tracker *, const char *name);

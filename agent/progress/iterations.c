@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "util.h"
 #include "wire/shim-protocol.h"
 
@@ -56,69 +57,44 @@ struct pause {
 
 struct pauses {
     uint64_t bytes;     /* All bytes of the job. */
-    double busy;        /* Mean of the bins that are not silent,
-                         * bytes. */
+    double busy;        /* Mean bytes of the bins that are not silent. */
     uint32_t silent;    /* Length of the current pause, bins. */
     uint64_t silent_at; /* Position of the current pause. */
 
-    struct pause pauses[PAUSES_MAX]; /* By position.  If the array is
-                                      * full, the shortest pause is
-                                      * dropped, but none of the latest. */
+    /* By position.  If the array is full, the shortest pause is dropped, but
+     * none of the latest. */
+    struct pause pauses[PAUSES_MAX];
     size_t n;
     unsigned int n_new; /* New pauses since the last search. */
 
     double period;     /* Bytes of a period, 0 if unknown. */
-    double score;      /* Similarity of what follows a period, by
-                        * the last search, 0 to 1. */
-    double proved;     /* Highest score since the period was
-                        * accepted. */
+    double score;      /* Similarity of what follows a period, 0 to 1. */
+    double proved;     /* Highest score since the period was accepted. */
     int parts;         /* Iterations per period. */
     double phase;      /* Bytes before the first iteration. */
-    uint64_t base_at;  /* If the iterations have changed: position
-                        * from which they are counted. */
-    double base_count; /* Number of iterations before that
-                        * position. */
+    uint64_t base_at;  /* If the iterations have changed: position from
+                        * which they are counted. */
+    double base_count; /* Number of iterations before that position. */
 };
 
-#define MIN_LENGTH 2 /* Bins; a shorter silence is no pause. */
-#define NOISE                                           \
-    16            /* A bin below 1/NOISE of the mean is \
-                   * silent. */
-#define MEMORY 64 /* Bins in that mean. */
-#define KEEP 16   /* Latest pauses that are never dropped. */
-#define MIN_PERIOD                                  \
-    32768 /* Bytes; a shorter period would be a few \
-           * frames. */
-#define NEAR                                         \
-    256 /* Positions within 1/NEAR of a period count \
-         * as equal. */
-#define BESIDE                                                        \
-    4                     /* Factor of NEAR for the distance at which \
-                           * chance is measured. */
+#define MIN_LENGTH 2      /* Bins; a shorter silence is no pause. */
+#define NOISE 16          /* A bin below 1/NOISE of the mean is silent. */
+#define MEMORY 64         /* Bins in that mean. */
+#define KEEP 16           /* Latest pauses that are never dropped. */
+#define MIN_PERIOD 32768  /* Bytes; a shorter one would be a few frames. */
+#define NEAR 256          /* Positions within 1/NEAR of a period are equal. */
+#define BESIDE 4          /* Chance is measured BESIDE/NEAR of a period off. */
 #define FOLDS 32          /* Parts of a folded period. */
 #define REACH 24          /* Pauses that a period may contain at most. */
 #define MAX_CANDIDATES 64 /* Candidate periods. */
 #define MIN_PAIRS 3       /* Pauses that a period must explain. */
-#define OUTLIERS                                                 \
-    16                /* One pause in so many may be longer than \
-                       * what a period explains. */
-#define BELIEVED 0.55 /* Score from which a period is accepted. */
-#define NEARLY                                   \
-    0.8 /* Part of the best score that counts as \
-         * equally good. */
-#define LATEST                               \
-    4 /* The last 1/LATEST of the pauses are \
-       * searched separately. */
-#define STAYS                                 \
-    2 /* Factor by which the score of another \
-       * period must be higher to replace the \
-       * current one. */
-#define ALIKE                                        \
-    0.7 /* Part of the longest length that counts as \
-         * equally long. */
-#define HARMONICS                                \
-    8 /* Multiples or fractions of a period that \
-       * may be mistaken for it. */
+#define OUTLIERS 16       /* One pause in OUTLIERS may be longer. */
+#define BELIEVED 0.55     /* Score from which a period is accepted. */
+#define NEARLY 0.8        /* Part of the best score that counts as equal. */
+#define LATEST 4          /* The last 1/LATEST are searched separately. */
+#define STAYS 2           /* Factor of the score that replaces a period. */
+#define ALIKE 0.7         /* Part of the longest length that is as long. */
+#define HARMONICS 8       /* Multiples that are mistaken for a period. */
 
 /* A range of pauses, and the length up to which one counts. */
 struct view {
@@ -138,7 +114,7 @@ struct verdict {
 
 /* Candidate period and its evidence. */
 struct candidate {
-    double period;
+    double period; /* First, for compare_doubles(). */
     double weight;
 };
 
@@ -199,14 +175,6 @@ pauses_add_bins(struct pauses *p, uint64_t bytes)
     p->bytes += bytes;
 }
 
-static int
-compare_lengths(const void *a_, const void *b_)
-{
-    const uint32_t *a = a_, *b = b_;
-
-    return *a < *b ? -1 : *a > *b;
-}
-
 /* Returns a view of the last 'n' pauses, MIN_PAIRS + 1 at least.  The length
  * of a pause counts up to the length that several have, because a job may load
  * data for a minute before it begins. */
@@ -220,7 +188,7 @@ look_at(const struct pauses *p, size_t n)
     for (size_t i = 0; i < n; i++) {
         lengths[i] = v.pauses[i].length;
     }
-    qsort(lengths, n, sizeof lengths[0], compare_lengths);
+    qsort(lengths, n, sizeof lengths[0], compare_u32);
     v.max = lengths[n > outliers ? n - outliers : 0];
     return v;
 }
@@ -308,14 +276,6 @@ judge(const struct view *w, double period)
 }
 
 static int
-compare_periods(const void *a_, const void *b_)
-{
-    const struct candidate *a = a_, *b = b_;
-
-    return a->period < b->period ? -1 : a->period > b->period;
-}
-
-static int
 compare_weights(const void *a_, const void *b_)
 {
     const struct candidate *a = a_, *b = b_;
@@ -330,7 +290,7 @@ join(struct candidate *c, size_t n)
 {
     size_t n_joined = 0;
 
-    qsort(c, n, sizeof *c, compare_periods);
+    qsort(c, n, sizeof *c, compare_doubles); /* By their periods. */
     for (size_t i = 0; i < n; i++) {
         struct candidate *last = n_joined ? &c[n_joined - 1] : NULL;
 

@@ -5,14 +5,12 @@
 #include "agent/progress/socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/identify/claim.h"
@@ -43,59 +41,25 @@ struct progress_socket {
     uint64_t refused;           /* Of other processes. */
 };
 
-/* Binds 'fd' to 'path', for all users: jobs do not run as root.  The mode is
- * set before the name exists, and the name is made in the directory that was
- * opened: nobody can put another file in the place of either.  Returns 0 or a
- * positive errno value. */
-static int
-bind_public(int fd, const char *path)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    char *dir = dir_name(path), *name = base_name(path);
-    int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    mode_t mask = umask(0);
-    int n, error;
-
-    n = snprintf(address.sun_path, sizeof address.sun_path,
-                 "/proc/self/fd/%d/%s", dirfd, name);
-    if (dirfd < 0 || (unlinkat(dirfd, name, 0) && errno != ENOENT)
-        || fchmod(fd, 0666)) {
-        error = errno;
-    } else if (n >= sizeof address.sun_path) {
-        error = ENAMETOOLONG;
-    } else {
-        error = bind(fd, (struct sockaddr *) &address, sizeof address)
-                ? errno : 0;
-    }
-    umask(mask);
-    if (dirfd >= 0) {
-        close(dirfd);
-    }
-    free(dir);
-    free(name);
-    return error;
-}
-
 int
 progress_socket_open(const char *path, progress_func *tell, void *aux,
                      struct progress_socket **psp)
 {
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = make_unix_socket(SOCK_DGRAM, true, path, NULL);
     struct progress_socket *ps;
-    int error;
 
     *psp = NULL;
     if (fd < 0) {
-        return errno;
+        return -fd;
     }
-    error = bind_public(fd, path);
-    if (!error) {
-        fatal_signal_add_file_to_unlink(path);
-        error = setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int) { 1 },
-                           sizeof(int)) ? errno : 0;
-    }
-    if (error) {
+    /* For all users: jobs do not run as root.  Other users cannot put another
+     * file in its place: base/run-directory.h. */
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int))
+        || chmod(path, 0666)) {
+        int error = errno;
+
         close(fd);
+        fatal_signal_unlink_file_now(path);
         return error;
     }
     ps = xzalloc(sizeof *ps);

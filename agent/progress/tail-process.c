@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/directory.h"
 #include "openvswitch/poll-loop.h"
 #include "util.h"
 
@@ -27,19 +27,14 @@
 int
 tail_program_open(int *fdp)
 {
-    char path[PATH_MAX + 64];
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
-    char *slash;
+    static const char *const folders[] = { ".", NULL };
+    char *path = directory_find(folders, TAIL_PROGRAM, X_OK);
+    int error;
 
-    *fdp = -1;
-    if (n < 0) {
-        return errno;
-    }
-    path[n] = '\0';
-    slash = strrchr(path, '/');
-    strcpy(slash ? slash + 1 : path, TAIL_PROGRAM);
-    *fdp = open(path, O_PATH | O_CLOEXEC);
-    return *fdp < 0 ? errno : 0;
+    *fdp = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+    error = *fdp < 0 ? errno : 0;
+    free(path);
+    return error;
 }
 
 /* Executes 'program' with its descriptors.  Returns 0 or a positive errno

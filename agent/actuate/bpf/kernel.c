@@ -9,13 +9,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/bpf/uplink-queues.h"
 #include "agent/actuate/shim-tables.h"
 #include "agent/actuate/traffic.h"
 #include "agent/identify/bpf/identity.h"
+#include "base/clock.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
@@ -28,9 +28,9 @@ VLOG_DEFINE_THIS_MODULE(kernel);
 
 #define COUNT_MS 200   /* Between looks at the counters. */
 #define QUEUES_MS 1000 /* Between looks at the queues of uplinks. */
-#define HAND_OVER_NS                                          \
-    1500000000ull /* From the end of an agent until its order \
-                   * ends, unless another one goes on. */
+
+/* From the end of an agent until its order ends, unless another goes on. */
+#define HAND_OVER_NS 1500000000ull
 
 /* Bursts of a slot. */
 struct kernel_bursts {
@@ -70,10 +70,7 @@ kernel_actuator_cast(const struct actuator *a)
 static uint64_t
 now_ns(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return now.tv_sec * 1000000000ull + now.tv_nsec;
+    return clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 /* Rows. */

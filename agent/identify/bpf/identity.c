@@ -28,10 +28,10 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/identify/bpf/tc-program.h"
+#include "base/clock.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "shim/ports/route-socket.h"
@@ -810,7 +810,6 @@ static void
 adopt_socket(int map, int fd, pid_t pid)
 {
     struct identity_owner owner = { .tgid = 0 };
-    struct timespec now;
     int domain = 0;
     socklen_t size = sizeof domain;
 
@@ -820,9 +819,8 @@ adopt_socket(int map, int fd, pid_t pid)
     }
     bpf_map_lookup_elem(map, &fd, &owner);
     if (!owner.tgid) {
-        clock_gettime(CLOCK_BOOTTIME, &now);
         owner.tgid = pid;
-        owner.made = now.tv_sec * 1000000000ull + now.tv_nsec;
+        owner.made = clock_ns(CLOCK_BOOTTIME);
         owner.slot = 0;
         bpf_map_update_elem(map, &fd, &owner, BPF_ANY);
     }
