@@ -39,8 +39,8 @@ VLOG_DEFINE_THIS_MODULE(agent);
  * is noticed after two of these intervals. */
 #define DB_PROBE_MS 1500
 
-static const char *
-state_name(const struct agent *a)
+const char *
+agent_state(const struct agent *a)
 {
     return a->ordered ? "ordered" : "fair";
 }
@@ -75,21 +75,10 @@ agent_wanted(const struct agent *a, const struct job *job,
 static void
 send_telemetry(struct agent *a)
 {
-    struct actuator_status status;
-    struct telemetry_facts facts = {
-        .host = a->config->host,
-        .state = state_name(a),
-        .applied = a->applied,
-        .capacity_bps = agent_capacity(a),
-        .status = &status,
-        .registry = tracker_registry(a->tracker),
-        .pairs = pairs_sample(&a->pairs, tracker_registry(a->tracker),
-                              a->identity, a->actuator, time_msec()),
-        .time = time_wall_msec()
-    };
+    bool pairs = pairs_sample(&a->pairs, tracker_registry(a->tracker),
+                              a->identity, a->actuator, time_msec());
 
-    actuator_get_status(a->actuator, &status);
-    telemetry_send(a->telemetry, telemetry_compose(&facts));
+    telemetry_send(a->telemetry, telemetry_compose(a, pairs));
 }
 
 /* Events of the actuator. */
@@ -604,12 +593,12 @@ static void
 run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
 {
     struct actuator_status status;
-    struct report_facts facts = {
-        .state = state_name(a),
-        .telemetry = telemetry_is_connected(a->telemetry),
-        .applied = a->applied, .capacity_bps = agent_capacity(a),
-        .host = &a->facts.map
-    };
+    struct report_facts facts = { .state = agent_state(a),
+                                  .telemetry =
+                                      telemetry_is_connected(a->telemetry),
+                                  .applied = a->applied,
+                                  .capacity_bps = agent_capacity(a),
+                                  .host = &a->facts.map };
 
     actuator_get_status(a->actuator, &status);
     host_facts_run(&a->facts, a->config, status.about, now);

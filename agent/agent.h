@@ -127,6 +127,9 @@ char *agent_load_readers(struct agent *);
 bool agent_wanted(const struct agent *, const struct job *,
                   struct shim_slot *row);
 
+/* Returns "ordered" or "fair". */
+const char *agent_state(const struct agent *);
+
 /* Returns the rate of the uplink in bit/s, 0 if unknown. */
 uint64_t agent_capacity(const struct agent *);
 

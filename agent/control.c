@@ -75,7 +75,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     actuator_get_status(a->actuator, &status);
     json_object_put_string(json, "host", a->config->host);
     json_object_put_string(json, "agent", STAGECOACH_VERSION);
-    json_object_put_string(json, "state", a->ordered ? "ordered" : "fair");
+    json_object_put_string(json, "state", agent_state(a));
     json_put_integer(json, "generation", a->lease.newest);
     json_put_integer(json, "version", a->wanted.version);
     json_put_integer(json, "applied", a->applied);

@@ -9,7 +9,9 @@
 
 #include "agent/actuate/actuator.h"
 #include "agent/actuate/traffic.h"
+#include "agent/agent.h"
 #include "agent/identify/registry.h"
+#include "agent/identify/tracker.h"
 #include "agent/pairs.h"
 #include "agent/progress/iterations.h"
 #include "agent/progress/waiting.h"
@@ -18,8 +20,10 @@
 #include "openvswitch/vlog.h"
 #include "ovsdb-session.h"
 #include "svec.h"
+#include "timeval.h"
 #include "util.h"
 #include "uuid.h"
+#include "wire/json-get.h"
 #include "wire/json-put.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
@@ -70,13 +74,14 @@ telemetry_destroy(struct telemetry *tm)
     }
 }
 
-/* Stores integer 'member' of 'object', at least 0, in '*valuep'. */
+/* Stores integer 'member' of 'object', at least 0, in '*valuep'.  Returns
+ * false without one. */
 static bool
 get_integer(const struct json *object, const char *member, int64_t *valuep)
 {
-    const struct json *json = shash_find_data(json_object(object), member);
+    const struct json *json = json_get(object, member, JSON_INTEGER);
 
-    if (!json || json->type != JSON_INTEGER || json->integer < 0) {
+    if (!json || json->integer < 0) {
         return false;
     }
     *valuep = json->integer;
@@ -87,20 +92,18 @@ static bool
 take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
 {
     const struct json *params = msg->params;
+    const struct json *json =
+        params->type == JSON_ARRAY && params->array.n == 1
+            ? params->array.elems[0]
+            : NULL;
     struct telemetry_lease lease;
-    const struct json *pairs;
 
-    if (params->type != JSON_ARRAY || params->array.n != 1
-        || params->array.elems[0]->type != JSON_OBJECT
-        || !get_integer(params->array.elems[0], "generation",
-                        &lease.generation)
-        || !get_integer(params->array.elems[0], "lease_ms", &lease.lease_ms)
-        || !get_integer(params->array.elems[0], "report_ms",
-                        &lease.report_ms)) {
+    if (!get_integer(json, "generation", &lease.generation)
+        || !get_integer(json, "lease_ms", &lease.lease_ms)
+        || !get_integer(json, "report_ms", &lease.report_ms)) {
         return false;
     }
-    pairs = shash_find_data(json_object(params->array.elems[0]), "pairs");
-    lease.pairs = pairs && pairs->type == JSON_TRUE;
+    lease.pairs = json_get(json, "pairs", JSON_TRUE) != NULL;
     if (tm->lease(&lease, tm->aux)) {
         /* If this controller is lost, the next one is tried at once. */
         jsonrpc_session_reset_backoff(tm->session);
@@ -245,13 +248,13 @@ compose_job(const struct job *job, bool pairs)
 }
 
 static struct json *
-compose_port(const struct telemetry_facts *facts)
+compose_port(const struct traffic_totals *totals, uint64_t capacity_bps)
 {
     struct json *json = json_object_create();
 
-    json_put_integer(json, "tx_bytes", facts->status->totals->tx_bytes);
-    json_put_integer(json, "rx_bytes", facts->status->totals->rx_bytes);
-    json_put_integer(json, "capacity_bps", facts->capacity_bps);
+    json_put_integer(json, "tx_bytes", totals->tx_bytes);
+    json_put_integer(json, "rx_bytes", totals->rx_bytes);
+    json_put_integer(json, "capacity_bps", capacity_bps);
     return json;
 }
 
@@ -302,38 +305,41 @@ compose_shim(const struct shim_stats *stats,
     return json;
 }
 
-/* Returns the one parameter of a notification, with all of 'facts'. */
 struct json *
-telemetry_compose(const struct telemetry_facts *facts)
+telemetry_compose(const struct agent *a, bool pairs)
 {
-    const struct actuator_status *status = facts->status;
+    const struct registry *registry = tracker_registry(a->tracker);
+    uint64_t capacity = agent_capacity(a);
     struct json *json = json_object_create();
     struct json *ports = json_object_create();
     struct json *jobs = json_array_create_empty();
+    struct actuator_status status;
     const struct job *job;
 
+    actuator_get_status(a->actuator, &status);
     json_put_integer(json, "version", 1);
-    json_object_put_string(json, "host", facts->host);
-    json_put_integer(json, "time", facts->time);
-    json_object_put_string(json, "state", facts->state);
-    json_put_integer(json, "applied", facts->applied);
-    json_put_boolean(json, "bypass", status->bypass);
-    if (facts->capacity_bps) {
-        json_object_put(ports, "uplink", compose_port(facts));
+    json_object_put_string(json, "host", a->config->host);
+    json_put_integer(json, "time", time_wall_msec());
+    json_object_put_string(json, "state", agent_state(a));
+    json_put_integer(json, "applied", a->applied);
+    json_put_boolean(json, "bypass", status.bypass);
+    if (capacity) {
+        json_object_put(ports, "uplink",
+                        compose_port(status.totals, capacity));
     }
     json_object_put(json, "ports", ports);
-    json_put_integer(json, "jobs_refused", facts->registry->n_refused);
-    json_put_integer(json, "ip_bytes", status->totals->ip_bytes);
-    json_put_integer(json, "default_bytes", status->totals->default_bytes);
-    if (status->connected) {
-        json_put_integer(json, "queued_bytes", status->queued_bytes);
+    json_put_integer(json, "jobs_refused", registry->n_refused);
+    json_put_integer(json, "ip_bytes", status.totals->ip_bytes);
+    json_put_integer(json, "default_bytes", status.totals->default_bytes);
+    if (status.connected) {
+        json_put_integer(json, "queued_bytes", status.queued_bytes);
     }
-    if (status->stats) {
+    if (status.stats) {
         json_object_put(json, "shim",
-                        compose_shim(status->stats, status->totals));
+                        compose_shim(status.stats, status.totals));
     }
-    HMAP_FOR_EACH (job, node, &facts->registry->jobs) {
-        json_array_add(jobs, compose_job(job, facts->pairs));
+    HMAP_FOR_EACH (job, node, &registry->jobs) {
+        json_array_add(jobs, compose_job(job, pairs));
     }
     json_object_put(json, "jobs", jobs);
     return json;

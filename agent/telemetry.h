@@ -12,7 +12,7 @@
  *
  *    tm = telemetry_create(remote, on_lease, aux);
  *    telemetry_run(tm);
- *    telemetry_send(tm, telemetry_compose(&facts));
+ *    telemetry_send(tm, telemetry_compose(agent, false));
  *    telemetry_wait(tm);
  *
  * Main thread only. */
@@ -20,30 +20,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct agent;
 struct job;
 struct json;
-struct registry;
-struct actuator_status;
 struct telemetry;
-
-/* Content of a message. */
-struct telemetry_facts {
-    const char *host;
-    const char *state;          /* "ordered" or "fair". */
-    int64_t applied;
-    uint64_t capacity_bps;      /* 0 if unknown. */
-    const struct actuator_status *status;
-    const struct registry *registry;
-    bool pairs;                 /* Include the bytes to each address. */
-    long long time;             /* ms since the epoch. */
-};
 
 /* Notification of the controller, once a second. */
 struct telemetry_lease {
     int64_t generation;         /* Generation whose order is valid. */
     int64_t lease_ms;           /* Validity of the order, in ms from now. */
     int64_t report_ms;          /* For report_set_window(), 0 if not sent. */
-    bool pairs;                 /* For pairs_want(). */
+    bool pairs;                 /* See pairs.h. */
 };
 
 /* Returns false if a newer controller is known; then the stream connects to
@@ -59,7 +46,10 @@ void telemetry_wait(struct telemetry *);
 
 /* Takes ownership of 'params'. */
 void telemetry_send(struct telemetry *, struct json *params);
-struct json *telemetry_compose(const struct telemetry_facts *);
+
+/* Returns what the agent reports, with the bytes to each address if
+ * 'pairs'. */
+struct json *telemetry_compose(const struct agent *, bool pairs);
 struct json *telemetry_compose_job(const struct job *);
 
 bool telemetry_is_connected(const struct telemetry *);
