@@ -5,7 +5,6 @@
 #include "agent/agent.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "agent/actuate/tc.h"
 #include "agent/identify/bpf/identity.h"
 #include "agent/identify/bpf/pods.h"
+#include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/progress/iterations.h"
@@ -405,15 +405,10 @@ static uint64_t
 link_rate(const char *iface)
 {
     char *path = xasprintf("/sys/class/net/%s/speed", iface);
-    FILE *stream = fopen(path, "r");
-    long long mbps = 0;
+    char text[32];
+    long long mbps =
+        small_file_read(path, text, sizeof text) > 0 ? atoll(text) : 0;
 
-    if (stream) {
-        if (fscanf(stream, "%lld", &mbps) != 1) {
-            mbps = 0;
-        }
-        fclose(stream);
-    }
     free(path);
     return MAX(mbps, 0) * UINT64_C(1000000);
 }

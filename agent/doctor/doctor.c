@@ -16,6 +16,7 @@
 
 #include "agent/doctor/interfaces.h"
 #include "agent/identify/bpf/identity.h"
+#include "agent/identify/process.h"
 #include "stream.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
@@ -86,18 +87,12 @@ open_file(const struct doctor *d, const char *path)
 static char *
 read_line(const struct doctor *d, const char *path)
 {
-    FILE *stream = open_file(d, path);
+    char *full = full_path(d, path);
     char line[256];
-    char *text = NULL;
+    ssize_t n = small_file_read(full, line, sizeof line);
 
-    if (stream) {
-        if (fgets(line, sizeof line, stream)) {
-            line[strcspn(line, "\n")] = '\0';
-            text = xstrdup(line);
-        }
-        fclose(stream);
-    }
-    return text;
+    free(full);
+    return n > 0 ? xmemdup0(line, strcspn(line, "\n")) : NULL;
 }
 
 /* Returns the number that the file of this name below the root begins with, 0
@@ -183,17 +178,16 @@ check_cgroup(struct doctor *d)
 static uint64_t
 effective_capabilities(const struct doctor *d)
 {
-    FILE *stream = open_file(d, "/proc/self/status");
+    char *path = full_path(d, "/proc/self/status");
+    char text[8192];
+    const char *line;
     uint64_t set = 0;
-    char line[256];
 
-    while (stream && fgets(line, sizeof line, stream)) {
-        if (sscanf(line, "CapEff: %"SCNx64, &set) == 1) {
-            break;
-        }
-    }
-    if (stream) {
-        fclose(stream);
+    small_file_read(path, text, sizeof text);
+    free(path);
+    line = strstr(text, "CapEff:");
+    if (line) {
+        sscanf(line, "CapEff: %" SCNx64, &set);
     }
     return set;
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/identify/process.h"
 #include "openvswitch/util.h"
 #include "util.h"
 #include "wire/cgroup-path.h"
@@ -109,21 +110,11 @@ bool
 cgroup_is_populated(const char *root, const char *job)
 {
     char *path = xasprintf("%s/%s/cgroup.events", root, job);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     char text[256];
-    ssize_t n;
+    ssize_t n = small_file_read(path, text, sizeof text);
 
     free(path);
-    if (fd < 0) {
-        return errno != ENOENT;
-    }
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n < 0) {
-        return errno != ENODEV;
-    }
-    text[n] = '\0';
-    return !strstr(text, "populated 0");
+    return n < 0 ? n != -ENOENT && n != -ENODEV : !strstr(text, "populated 0");
 }
 
 /* Removes the directory 'name' and those below it, as far as they are empty,

@@ -4,6 +4,7 @@
 
 #include "agent/identify/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,24 +20,27 @@
 #define MAX_ENVIRON (128 * 1024)
 #define MAX_PROCESSES 65536
 
-/* Reads the file 'name' of 'pid' into 'buffer' as a string, truncated to its
- * size.  Returns the number of bytes, negative if there is no process.  One
- * read has all of such a file. */
 ssize_t
-process_read_file(pid_t pid, const char *name, char *buffer, size_t size)
+small_file_read(const char *path, char *buffer, size_t size)
 {
-    char path[64];
-    ssize_t n = -1;
-    int fd;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, buffer, size - 1);
 
-    snprintf(path, sizeof path, "/proc/%d/%s", (int) pid, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = n < 0 ? -errno : n;
     if (fd >= 0) {
-        n = read(fd, buffer, size - 1);
         close(fd);
     }
     buffer[MAX(n, 0)] = '\0';
     return n;
+}
+
+ssize_t
+process_read_file(pid_t pid, const char *name, char *buffer, size_t size)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int) pid, name);
+    return small_file_read(path, buffer, size);
 }
 
 /* Reads the data of 'pid'.  Returns false if there is no such process, or if

@@ -25,7 +25,12 @@ struct process {
     uint64_t born;              /* Start time, clock ticks since boot. */
 };
 
+/* Read a file, which may be one of a process, into 'buffer' as a string that
+ * is truncated to its size; one read has all of such a file.  Return the
+ * number of bytes or a negative errno. */
+ssize_t small_file_read(const char *path, char *buffer, size_t size);
 ssize_t process_read_file(pid_t, const char *name, char *buffer, size_t size);
+
 bool process_read(pid_t, struct process *);
 char *process_environ(pid_t, size_t *sizep);
 bool process_user(pid_t, uid_t *);
