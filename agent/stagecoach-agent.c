@@ -87,7 +87,8 @@ static const struct privilege {
     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
       "reading the environment of others' processes" },
     { CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE",
-      "removing the cgroups of others' jobs that have ended" },
+      "reading files of others' processes, and removing the cgroups of their "
+      "jobs that have ended" },
     { CAP_SETUID, "CAP_SETUID", "reading the logs of jobs as their users" },
     { CAP_SETGID, "CAP_SETGID", "reading the logs of jobs as their groups" },
     { CAP_SYS_CHROOT, "CAP_SYS_CHROOT",
