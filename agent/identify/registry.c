@@ -176,6 +176,7 @@ drop_squatters(struct registry *r, struct job *job)
                   "it",
                   job->name);
         r->n_lost++;
+        r->n_refused += n;
     }
 }
 

@@ -261,6 +261,7 @@ registration_ends_squatting(void **state OVS_UNUSED)
     registry_claim(&r, CLAIM_LAUNCHER, "asha/t3", &a_cgroup, NULL, 0);
     assert_false(job->has_uid);
     assert_int_equal(r.n_lost, 4);
+    assert_int_equal(r.n_refused, 4);
 
     /* The user of a launcher counts more than that of a cgroup. */
     job = registry_find(&r, "asha/t2");
