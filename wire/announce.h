@@ -16,6 +16,8 @@
 
 #include <stddef.h>
 
+#include "wire/rungs.h"
+
 /* One process of a job. */
 struct intent_worker {
     const char *host;           /* Name of the host in the cluster. */
@@ -24,13 +26,12 @@ struct intent_worker {
 };
 
 enum intent_kind {
-    INTENT_COJOB_BEGIN,         /* 'weight', 'owner', 'uid'. */
-    INTENT_COJOB_END,           /* Ends its jobs and stages, too. */
-    INTENT_JOB_BEGIN,           /* 'job', 'workers', 'model_bytes'. */
-    INTENT_JOB_END,             /* 'job', 'outcome'. */
-    INTENT_STAGE_BEGIN,         /* 'rung', 'iterations', 'later_iterations',
-                                 * 'jobs'. */
-    INTENT_STAGE_END,           /* 'rung'. */
+    INTENT_COJOB_BEGIN, /* 'weight', 'owner', 'uid'. */
+    INTENT_COJOB_END,   /* Ends its jobs and stages, too. */
+    INTENT_JOB_BEGIN,   /* 'job', 'workers', 'model_bytes'. */
+    INTENT_JOB_END,     /* 'job', 'outcome'. */
+    INTENT_STAGE_BEGIN, /* 'rung', 'rungs', 'jobs'. */
+    INTENT_STAGE_END,   /* 'rung'. */
     N_INTENT_KINDS,
 };
 
@@ -52,11 +53,10 @@ struct intent_edit {
     long long model_bytes;      /* Bytes that a worker pushes, and pulls, in an
                                  * iteration: used until the traffic has been
                                  * measured.  0 if unknown. */
-    long long iterations;       /* That each job of the stage must reach. */
-    long long later_iterations; /* Sum of the iterations that the search plans
-                                 * for its jobs after this stage; 0 if
-                                 * unknown. */
     int rung;
+    const struct search_rung *rungs; /* The stage's, and those after it, as
+                                      * far as they are known. */
+    size_t n_rungs;                  /* At least 1. */
 };
 
 typedef void announce_func(void *aux, const struct intent_edit *);

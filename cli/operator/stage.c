@@ -19,26 +19,70 @@
 
 #define TIMEOUT_MS 5000
 
+struct rung_list {
+    struct search_rung *rungs;
+    size_t n;
+};
+
 struct stage_options {
     char *intent;
     const char *cojob;
-    int64_t rung, iterations, later_iterations;
+    int64_t rung, iterations;
+    struct rung_list rungs;
     struct svec jobs;
     bool wait;                  /* Until hosts have applied the order. */
 };
 
 static char *
-parse_jobs(const char *text, void *jobs)
+parse_names(const char *text, void *names)
 {
-    char *copy = xstrdup(text);
+    char *copy = xstrdup(text), *rest = copy;
 
-    svec_clear(jobs);
-    for (char *save = NULL, *name = strtok_r(copy, ",", &save); name;
-         name = strtok_r(NULL, ",", &save)) {
-        svec_add(jobs, name);
+    svec_clear(names);
+    while (rest) {
+        svec_add(names, strsep(&rest, ","));
     }
     free(copy);
     return NULL;
+}
+
+/* Parses "ITERATIONS:KEEP"; ":KEEP" may be left out of the 'last' rung. */
+static bool
+parse_rung(char *text, bool last, struct search_rung *rung)
+{
+    char *keep = strchr(text, ':');
+    long long iterations;
+
+    if (keep) {
+        *keep++ = '\0';
+    }
+    rung->keep = 1;
+    if (!str_to_llong(text, 10, &iterations)
+        || !(keep ? str_to_int(keep, 10, &rung->keep) : last)) {
+        return false;
+    }
+    rung->iterations = iterations;
+    return true;
+}
+
+static char *
+parse_rungs(const char *text, void *list_)
+{
+    struct rung_list *list = list_;
+    struct svec words = SVEC_EMPTY_INITIALIZER;
+    char *error = parse_names(text, &words);
+
+    free(list->rungs);
+    list->rungs = xcalloc(words.n + 1, sizeof *list->rungs);
+    list->n = words.n;
+    for (size_t i = 0; !error && i < words.n; i++) {
+        if (!parse_rung(words.names[i], i + 1 == words.n, &list->rungs[i])) {
+            error =
+                xasprintf("\"%s\", rungs such as 30:3,80 are allowed", text);
+        }
+    }
+    svec_destroy(&words);
+    return error;
 }
 
 #define AT(MEMBER) OPTION_AT(struct stage_options, MEMBER)
@@ -50,13 +94,14 @@ static const struct option_row rows[] = {
       .help = "name of the search" },
     { "rung", OPTION_INTEGER, AT(rung), 0, 1000, "R", .required = true,
       .help = "rung of the stage" },
-    { "iterations", OPTION_INTEGER, AT(iterations), 1, 1e15, "N",
-      .help = "begin: iteration that all jobs must reach (required)" },
-    { "later-iterations", OPTION_INTEGER, AT(later_iterations), 0, 1e15, "N",
-      .help = "begin: iterations that the search plans after this stage, the "
-              "sum over its jobs" },
+    { "iterations", OPTION_INTEGER, AT(iterations), 1, RUNG_MAX_ITERATIONS,
+      "N", .help = "begin: iteration that all jobs must reach" },
+    { "rungs", OPTION_CUSTOM, AT(rungs), .value = "N:KEEP,...",
+      .parse = parse_rungs,
+      .help = "begin: in place of --iterations, with how many jobs continue, "
+              "and the same of the rungs after this one" },
     { "jobs", OPTION_CUSTOM, AT(jobs), .value = "A,B,...",
-      .parse = parse_jobs, .help = "begin: jobs of the stage (required)" },
+      .parse = parse_names, .help = "begin: jobs of the stage (required)" },
     WAIT_HOSTS_ROW(struct stage_options, wait),
     { .name = NULL },
 };
@@ -66,11 +111,14 @@ static char *
 begin(struct intent_client *ic, const struct stage_options *o,
       enum intent_result *result)
 {
-    const struct intent_edit stage = {
-        .kind = INTENT_STAGE_BEGIN, .cojob = o->cojob, .rung = o->rung,
-        .iterations = o->iterations, .later_iterations = o->later_iterations,
-        .jobs = (const char *const *) o->jobs.names, .n = o->jobs.n
-    };
+    const struct intent_edit stage = { .kind = INTENT_STAGE_BEGIN,
+                                       .cojob = o->cojob,
+                                       .rung = o->rung,
+                                       .rungs = o->rungs.rungs,
+                                       .n_rungs = o->rungs.n,
+                                       .jobs =
+                                           (const char *const *) o->jobs.names,
+                                       .n = o->jobs.n };
     const struct intent_edit cojob = {
         .kind = INTENT_COJOB_BEGIN, .cojob = o->cojob, .weight = 1,
     };
@@ -85,6 +133,20 @@ begin(struct intent_client *ic, const struct stage_options *o,
     return error;
 }
 
+/* Returns an error message if options of "begin" are missing. */
+static const char *
+check_begin(struct stage_options *o)
+{
+    if (o->iterations && !o->rungs.n) {
+        o->rungs.rungs = xmalloc(sizeof *o->rungs.rungs);
+        o->rungs.rungs[o->rungs.n++] =
+            (struct search_rung){ o->iterations, 1 };
+    } else if (o->iterations || !o->rungs.n) {
+        return "--iterations or --rungs, one of them is required";
+    }
+    return o->jobs.n ? NULL : "--jobs: required option is missing";
+}
+
 static int
 run_stage(int argc, char *argv[])
 {
@@ -94,14 +156,15 @@ run_stage(int argc, char *argv[])
     };
     struct stage_options o = { .jobs = SVEC_EMPTY_INITIALIZER };
     bool begins = !strcmp(argv[0], "begin");
+    const char *missing;
     int status;
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
     status = option_table_command(&table, argc, argv, &o, NULL);
-    if (status < 0 && begins && (!o.iterations || !o.jobs.n)) {
-        fprintf(stderr, "stagecoach stage: --%s: required option is missing\n",
-                o.iterations ? "jobs" : "iterations");
+    missing = status < 0 && begins ? check_begin(&o) : NULL;
+    if (missing) {
+        fprintf(stderr, "stagecoach stage: %s\n", missing);
         status = EXIT_USAGE;
     }
     if (status < 0) {
@@ -138,6 +201,7 @@ run_stage(int argc, char *argv[])
         }
     }
     svec_destroy(&o.jobs);
+    free(o.rungs.rungs);
     free(o.intent);
     return status;
 }
@@ -146,8 +210,9 @@ int
 cmd_stage(int argc, char *argv[])
 {
     static const struct command commands[] = {
-        { "begin", "[--intent REMOTE] --cojob C --rung R --iterations N "
-          "[--later-iterations N] --jobs A,B,... [--wait hosts]",
+        { "begin",
+          "[--intent REMOTE] --cojob C --rung R --iterations N"
+          "|--rungs N:KEEP,... --jobs A,B,... [--wait hosts]",
           "Begin a stage: all the jobs must reach the iteration.", run_stage },
         { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",
           "End a stage.", run_stage },

@@ -4,6 +4,7 @@
 
 #include "controller/decide/decide-outlook.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "controller/decide/decide-override.h"
@@ -11,6 +12,7 @@
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/iteration-traffic.h"
+#include "hash.h"
 #include "policies/policy.h"
 #include "util.h"
 
@@ -91,12 +93,19 @@ describe_flows(const struct job *job, double times, const double *capacity,
     *seconds = longest[0] + longest[1];
 }
 
-/* Returns the iterations, each of 'times' real ones, to the end of the early
+/* Returns how many iterations of the judge stand for 'n'. */
+static int64_t
+count_grains(double n, double grain)
+{
+    return MAX(llround(n / grain), 1);
+}
+
+/* Returns the iterations, each of 'grain' real ones, to the end of the early
  * phase of 'dj'. */
 static double
-to_early(const struct decide_job *dj, double times)
+to_early(const struct decide_job *dj, double grain)
 {
-    return dj->traits.early ? MAX(dj->traits.iterations_to_theta / times, 1)
+    return dj->traits.early ? MAX(dj->traits.iterations_to_theta / grain, 1)
                             : 0;
 }
 
@@ -107,19 +116,18 @@ describe_job(const struct decide_job *dj, double grain,
 {
     struct judge_demand *demands =
         xcalloc(MAX(dj->n_demands, 1), sizeof *demands);
-    int64_t iterations = MAX(dj->iterations / grain, 1);
-    double times = (double) dj->iterations / iterations;
     double flows;
 
-    *jj = (struct judge_job){ .state = JUDGE_COMPUTING,
-                              .iterations = iterations,
-                              .exchange = times * dj->burst,
-                              .to_early = to_early(dj, times),
-                              .level = MAX(dj->job->level, 0),
-                              .first = dj->job->override == OVERRIDE_PIN };
-    describe_flows(dj->job, times, sit->capacity, jj, &flows);
+    *jj =
+        (struct judge_job){ .state = JUDGE_COMPUTING,
+                            .iterations = count_grains(dj->iterations, grain),
+                            .exchange = grain * dj->burst,
+                            .level = MAX(dj->job->level, 0),
+                            .first = dj->job->override == OVERRIDE_PIN };
+    describe_flows(dj->job, grain, sit->capacity, jj, &flows);
     jj->exchange = MAX(jj->exchange, flows);
-    jj->compute = MAX(dj->predicted / iterations - jj->exchange, 0);
+    jj->compute =
+        MAX(grain * dj->predicted / dj->iterations - jj->exchange, 0);
     jj->wait = jj->compute / 2;
     for (size_t i = 0; i < dj->n_demands; i++) {
         int port = dj->demands[i].port;
@@ -127,84 +135,128 @@ describe_job(const struct decide_job *dj, double grain,
         if (port < sit->n_ports && dj->demands[i].seconds > 0) {
             demands[jj->n_demands++] = (struct judge_demand){
                 .port = port,
-                .bytes = times * dj->demands[i].seconds * sit->capacity[port],
+                .bytes = grain * dj->demands[i].seconds * sit->capacity[port],
             };
         }
     }
     jj->demands = demands;
 }
 
-/* Adds the jobs of stage 's' that no override keeps back. */
-static void
-add_jobs(struct decide_outlook *o, const struct decide_problem *dp, size_t s,
-         double grain, struct judge_job *jobs)
+/* Returns true if a job of stage 's' has iterations left and no override keeps
+ * it back. */
+static bool
+has_work(const struct decide_problem *dp, size_t s)
 {
-    struct judge_situation *sit = &o->situation;
-
     for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
-        const struct decide_job *dj = &dp->jobs[i];
-
-        if (decide_override_class(dj) <= 0) {
-            describe_job(dj, grain, sit, &jobs[sit->n_jobs]);
-            o->jobs[sit->n_jobs] = xstrdup(dj->job->full_name);
-            o->factors[sit->n_jobs] = dj->job->factor;
-            sit->n_jobs++;
+        if (decide_override_class(&dp->jobs[i]) <= 0) {
+            return true;
         }
     }
+    return false;
+}
+
+/* Adds the jobs of stage 's' that no override keeps back.  Those that wait for
+ * the others may continue in later rungs. */
+static void
+add_jobs(struct decide_outlook *o, const struct decide_problem *dp, size_t s,
+         const struct cluster *c, double grain, struct judge_job *jobs)
+{
+    const struct decide_job *next = &dp->jobs[dp->first_job[s]];
+    const struct decide_job *end = &dp->jobs[dp->first_job[s + 1]];
+    const struct stage *stage = dp->stages[s];
+    struct judge_situation *sit = &o->situation;
+
+    for (size_t i = 0; i < stage->n_jobs && has_work(dp, s); i++) {
+        struct job *job = stage->jobs[i];
+        bool done = next == end || next->job != job;
+        struct decide_job own = { .job = job, .iterations = 1 };
+        const struct decide_job *dj = done ? &own : next++;
+
+        if (decide_override_class(dj) > 0
+            || (done && (!job->live || !stage->n_later))) {
+            continue;
+        }
+        if (done) {
+            decide_job_measure(&own, c);
+        }
+        describe_job(dj, grain, sit, &jobs[sit->n_jobs]);
+        if (done) {
+            jobs[sit->n_jobs].state = JUDGE_DONE;
+            jobs[sit->n_jobs].iterations = 0;
+            free(own.demands);
+        }
+        o->jobs[sit->n_jobs] = xstrdup(job->full_name);
+        o->factors[sit->n_jobs] = job->factor;
+        sit->n_jobs++;
+    }
+}
+
+/* Stores the rung of 'stage', with 'n_jobs' jobs, those that its search has
+ * announced after it, and what it owes.  Returns their number. */
+static size_t
+describe_rungs(const struct stage *stage, const struct candor *candor,
+               size_t n_jobs, double grain, struct announced_rung *rungs)
+{
+    double owed = announcement_debt(&stage->announcement, candor);
+
+    rungs[0] = (struct announced_rung){
+        .iterations =
+            count_grains(stage->iterations - stage->first_iteration, grain),
+        .n_jobs = n_jobs,
+    };
+    for (size_t i = 0; i < stage->n_later; i++) {
+        rungs[i + 1] = (struct announced_rung){
+            .iterations = count_grains(stage->later[i].iterations, grain),
+            .n_jobs = MIN(stage->later[i].n_jobs, rungs[i].n_jobs),
+        };
+    }
+    return announced_rungs_add(rungs, 1 + stage->n_later, owed / grain);
 }
 
 /* Describes stage 's', whose jobs are those of 'o' from 'first' on. */
 static struct judge_search
 describe_search(const struct decide_outlook *o,
                 const struct decide_problem *dp, const struct policy *policy,
-                const struct candor *candor, size_t s, double grain,
-                size_t first, long long now)
+                size_t s, double grain, size_t first, long long now)
 {
     const struct stage *stage = dp->stages[s];
-    struct judge_rung *rung = xmalloc(sizeof *rung);
+    size_t n_jobs = o->situation.n_jobs - first;
+    struct announced_rung *rungs = xcalloc(2 + stage->n_later, sizeof *rungs);
 
-    *rung = (struct judge_rung){
-        .iterations =
-            MAX((stage->iterations - stage->first_iteration) / grain, 1),
-        .n_jobs = o->situation.n_jobs - first,
-    };
     return (struct judge_search){
         .weight = decide_stage_weight(policy, stage),
         .age = MAX(0, now - stage->begin_ms) / 1000.0,
-        .owed = (stage->announcement.later
-                 + announcement_debt(&stage->announcement, candor))
-                / grain,
         .first_job = first,
-        .n_jobs = rung->n_jobs,
-        .rungs = rung,
-        .n_rungs = 1, /* There is nothing to guess. */
+        .n_jobs = n_jobs,
+        .rungs = rungs,
+        .n_rungs = describe_rungs(stage, &dp->candor, n_jobs, grain, rungs),
+        .id = hash_string(stage->cojob_name, 0),
     };
 }
 
 static void
 describe_stages(struct decide_outlook *o, const struct decide_problem *dp,
-                const struct policy *policy, long long now)
+                const struct cluster *c, const struct policy *policy,
+                long long now, struct judge_job *jobs)
 {
     struct judge_search *searches = xcalloc(dp->n_stages, sizeof *searches);
-    struct judge_job *jobs = xcalloc(dp->n_jobs, sizeof *jobs);
     struct judge_situation *sit = &o->situation;
-    struct candor candor = { .n = 0 };
     double iterations = 0, grain;
 
     for (size_t i = 0; i < dp->n_jobs; i++) {
         iterations += dp->jobs[i].iterations;
     }
-    grain = MAX(iterations / MAX_ITERATIONS, 1);
     for (size_t s = 0; s < dp->n_stages; s++) {
-        candor_add(&candor, &dp->stages[s]->announcement);
+        iterations += dp->stages[s]->announcement.later;
     }
+    grain = MAX(iterations / MAX_ITERATIONS, 1);
     for (size_t s = 0; s < dp->n_stages; s++) {
         size_t first = sit->n_jobs;
 
-        add_jobs(o, dp, s, grain, jobs);
+        add_jobs(o, dp, s, c, grain, jobs);
         if (sit->n_jobs > first) {
             searches[sit->n_searches++] =
-                describe_search(o, dp, policy, &candor, s, grain, first, now);
+                describe_search(o, dp, policy, s, grain, first, now);
         }
     }
     sit->searches = searches;
@@ -217,7 +269,11 @@ decide_outlook_create(const struct decide_problem *dp, const struct cluster *c,
                       const struct policy *policy, long long now)
 {
     struct decide_outlook *o = xzalloc(sizeof *o);
+    size_t n_jobs = 0;
 
+    for (size_t s = 0; s < dp->n_stages; s++) {
+        n_jobs += dp->stages[s]->n_jobs;
+    }
     o->situation = (struct judge_situation){
         .n_ports = c->n_hosts * N_DIRS,
         .capacity = copy_capacities(c),
@@ -231,9 +287,10 @@ decide_outlook_create(const struct decide_problem *dp, const struct cluster *c,
                            ? policy->order.early_boost
                            : 0,
     };
-    o->jobs = xcalloc(MAX(dp->n_jobs, 1), sizeof *o->jobs);
-    o->factors = xcalloc(MAX(dp->n_jobs, 1), sizeof *o->factors);
-    describe_stages(o, dp, policy, now);
+    o->jobs = xcalloc(MAX(n_jobs, 1), sizeof *o->jobs);
+    o->factors = xcalloc(MAX(n_jobs, 1), sizeof *o->factors);
+    describe_stages(o, dp, c, policy, now,
+                    xcalloc(MAX(n_jobs, 1), sizeof(struct judge_job)));
     return o;
 }
 
@@ -244,7 +301,8 @@ decide_outlook_destroy(struct decide_outlook *o)
         return;
     }
     for (size_t i = 0; i < o->situation.n_searches; i++) {
-        free(CONST_CAST(struct judge_rung *, o->situation.searches[i].rungs));
+        free(CONST_CAST(struct announced_rung *,
+                        o->situation.searches[i].rungs));
     }
     for (size_t i = 0; i < o->situation.n_jobs; i++) {
         const struct judge_job *job = &o->situation.jobs[i];

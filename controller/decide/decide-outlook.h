@@ -12,14 +12,13 @@
  *    ...job 'jobs[i]' has factor 'factors[i]'...
  *    decide_outlook_destroy(outlook);
  *
- * Searches are planned to the end of their stage; what they have announced of
- * later stages counts in their keys.  Where a job is in its iteration is not
- * known: it is assumed to compute, and to have done half of it.  Its flows are
- * those of iteration-traffic.h, first those to servers, then those from them.
- * Of long stages, several iterations are regarded as one.  Links between
- * switches are left out.  Stages that wait because of an
- * override, or because they are idle, are left out, too: others have the
- * network before them.
+ * Searches are planned to the end of the last rung that they have announced.
+ * Where a job is in its iteration is not known: it is assumed to compute, and
+ * to have done half of it.  Its flows are those of iteration-traffic.h, first
+ * those to servers, then those from them.  Of long rungs, several iterations
+ * are regarded as one.  Links between switches are left out.  Stages that wait
+ * because of an override, or because they are idle, are left out, too: others
+ * have the network before them.
  *
  * It refers to nothing of the cluster, so that another thread may use it. */
 

@@ -62,7 +62,17 @@ predicted_period(const struct job *job, double burst)
     return MAX(period, burst);
 }
 
-/* Sets the members of 'dj', a job of 'stage', that follow from its demands. */
+void
+decide_job_measure(struct decide_job *dj, const struct cluster *c)
+{
+    dj->n_demands = iteration_traffic_demand(c, dj->job, &dj->demands);
+    for (size_t i = 0; i < dj->n_demands; i++) {
+        dj->burst = MAX(dj->burst, dj->demands[i].seconds);
+    }
+    dj->predicted = dj->iterations * predicted_period(dj->job, dj->burst);
+}
+
+/* Sets the other members of 'dj', a job of 'stage'. */
 static void
 describe_job(struct decide_job *dj, const struct policy *policy,
              const struct stage *stage, long long now)
@@ -71,11 +81,7 @@ describe_job(struct decide_job *dj, const struct policy *policy,
     struct order_traits *traits = &dj->traits;
     double period = job->progress.period;
 
-    for (size_t i = 0; i < dj->n_demands; i++) {
-        dj->burst = MAX(dj->burst, dj->demands[i].seconds);
-    }
     dj->isolated = dj->iterations * MAX(job->progress.first_period, dj->burst);
-    dj->predicted = dj->iterations * predicted_period(job, dj->burst);
     traits->arrival = age_of(stage, now);
     traits->sent = job->sent;
     traits->bytes = dj->iterations * demand_bytes_of_iteration(job);
@@ -143,7 +149,7 @@ collect_job(struct decide_problem *dp, const struct cluster *c,
         .urgency = 1,
         .starting = demand_is_starting(job),
     };
-    dj->n_demands = iteration_traffic_demand(c, job, &dj->demands);
+    decide_job_measure(dj, c);
     describe_job(dj, policy, dp->stages[stage], now);
 }
 
@@ -235,8 +241,7 @@ work_of_iteration(const struct decide_job *dj)
  * owes for stages that it hid.  Later iterations are assumed to be as those of
  * the average job. */
 static struct iteration_need
-need_of(const struct decide_problem *dp, int s, double weight,
-        const struct candor *candor)
+need_of(const struct decide_problem *dp, int s, double weight)
 {
     const struct announcement *a = &dp->stages[s]->announcement;
     size_t n_jobs = dp->first_job[s + 1] - dp->first_job[s];
@@ -251,8 +256,8 @@ need_of(const struct decide_problem *dp, int s, double weight,
         need.slowest = MAX(need.slowest, dj->isolated);
     }
     if (n_jobs) {
-        need.work += (a->later + announcement_debt(a, candor)) * of_iterations
-                     / n_jobs;
+        need.work += (a->later + announcement_debt(a, &dp->candor))
+                     * of_iterations / n_jobs;
     }
     return need;
 }
@@ -261,14 +266,9 @@ need_of(const struct decide_problem *dp, int s, double weight,
 static void
 weigh_iterations(struct decide_problem *dp)
 {
-    struct candor candor = { .n = 0 };
-
-    for (size_t s = 0; s < dp->n_stages; s++) {
-        candor_add(&candor, &dp->stages[s]->announcement);
-    }
     dp->needs = xcalloc(MAX(dp->n_stages, 1), sizeof *dp->needs);
     for (size_t s = 0; s < dp->n_stages; s++) {
-        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight, &candor);
+        dp->needs[s] = need_of(dp, s, dp->whole->stages[s].weight);
     }
     for (size_t i = 0; i < dp->n_jobs; i++) {
         struct decide_job *dj = &dp->jobs[i];
@@ -324,6 +324,7 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
     dp->stages = cluster_running_stages(c, &dp->n_stages);
     dp->first_job = xcalloc(dp->n_stages + 1, sizeof *dp->first_job);
     for (size_t i = 0; i < dp->n_stages; i++) {
+        candor_add(&dp->candor, &dp->stages[i]->announcement);
         update_idle(dp->stages[i], now);
         for (size_t j = 0; j < dp->stages[i]->n_jobs; j++) {
             collect_job(dp, c, policy, i, dp->stages[i]->jobs[j], now);

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "order/order.h"
+#include "order/problem/announcement.h"
 #include "order/problem/iteration-weight.h"
 
 struct cluster;
@@ -67,6 +68,7 @@ struct decide_problem {
     struct stage **stages;      /* Running ones, the oldest first; the entries
                                  * of 'op' if 'unit' is ORDER_UNIT_STAGE. */
     size_t n_stages;
+    struct candor candor;               /* Of all running stages. */
     struct iteration_need *needs;       /* Of each stage; NULL unless 'unit'
                                  * is ORDER_UNIT_ITERATION. */
     size_t *first_job;          /* Of each stage, in 'jobs'; and the end. */
@@ -80,6 +82,10 @@ void decide_problem_init(struct decide_problem *, struct order_problem *op,
                          const struct policy *, enum order_unit,
                          long long now);
 void decide_problem_uninit(struct decide_problem *);
+
+/* Sets what the iterations of 'dj' need, as far as it depends on its job
+ * alone.  The caller frees 'demands'. */
+void decide_job_measure(struct decide_job *, const struct cluster *);
 
 double decide_stage_weight(const struct policy *, const struct stage *);
 

@@ -4,6 +4,8 @@
 
 #include "controller/intent/intent-announcement.h"
 
+#include <stdlib.h>
+
 #include "util.h"
 #include "wire/intent-idl.h"
 
@@ -41,6 +43,34 @@ own_iterations(const struct intentrec_stage *stage,
     return (double) each * stage->n_jobs;
 }
 
+size_t
+intent_later_rungs(const struct intentrec_stage *stage,
+                   struct announced_rung **rungsp)
+{
+    size_t n = stage->n_rungs ? stage->n_rungs - 1 : 0;
+    struct announced_rung *rungs = xcalloc(MAX(n, 1), sizeof *rungs);
+
+    for (size_t i = 0; i < n; i++) {
+        rungs[i] = (struct announced_rung){
+            .iterations = stage->key_rungs[i + 1] - stage->key_rungs[i],
+            .n_jobs = stage->value_rungs[i],
+        };
+    }
+    *rungsp = rungs;
+    return n;
+}
+
+static double
+later_iterations(const struct intentrec_stage *stage)
+{
+    struct announced_rung *rungs;
+    size_t n = intent_later_rungs(stage, &rungs);
+    double later = announced_iterations(rungs, n);
+
+    free(rungs);
+    return later;
+}
+
 struct announcement
 intent_announcement(const struct intentrec_cojob *cojob,
                     const struct intentrec_stage *stage)
@@ -51,9 +81,9 @@ intent_announcement(const struct intentrec_cojob *cojob,
     if (before) {
         a = intent_announcement(cojob, before);
         announcement_next(&a, own_iterations(stage, before),
-                          stage->later_iterations);
+                          later_iterations(stage));
     } else {
-        announcement_init(&a, stage->later_iterations);
+        announcement_init(&a, later_iterations(stage));
     }
     return a;
 }

@@ -18,4 +18,9 @@ struct intentrec_stage;
 struct announcement intent_announcement(const struct intentrec_cojob *,
                                         const struct intentrec_stage *);
 
+/* Stores the rungs that a stage announced to follow in '*rungsp', which the
+ * caller frees, and returns their number. */
+size_t intent_later_rungs(const struct intentrec_stage *,
+                          struct announced_rung **rungsp);
+
 #endif /* controller/intent/intent-announcement.h */

@@ -146,6 +146,8 @@ load_stage(struct cluster *c, struct cojob *cojob,
                             running ? 0 : MAX(row->ended, 1), row->iterations);
     if (stage) {
         stage->announcement = intent_announcement(cojob_row, row);
+        free(stage->later);
+        stage->n_later = intent_later_rungs(row, &stage->later);
     }
     for (size_t i = 0; stage && i < row->n_jobs; i++) {
         struct job *job = shash_find_data(&cojob->jobs, row->jobs[i]->name);

@@ -53,6 +53,7 @@ intent_edit_clone(const struct intent_edit *edit)
     if (edit->jobs) {
         const char **jobs = xcalloc(edit->n + 1, sizeof *jobs);
 
+        copy.rungs = xmemdup(edit->rungs, edit->n_rungs * sizeof *edit->rungs);
         for (size_t i = 0; i < edit->n; i++) {
             jobs[i] = xstrdup(edit->jobs[i]);
         }
@@ -84,6 +85,7 @@ intent_edit_uninit(struct intent_edit *edit)
     }
     free(CONST_CAST(const char **, edit->jobs));
     free(CONST_CAST(struct intent_worker *, edit->workers));
+    free(CONST_CAST(struct search_rung *, edit->rungs));
     free(CONST_CAST(char *, edit->cojob));
     free(CONST_CAST(char *, edit->job));
     free(CONST_CAST(char *, edit->owner));
@@ -278,6 +280,33 @@ has_jobs(const struct intentrec_stage *stage,
     return stage->n_jobs == n;
 }
 
+static bool
+has_rungs(const struct intentrec_stage *stage, const int64_t *iterations,
+          const int64_t *keep, size_t n)
+{
+    return (stage->n_rungs == n && stage->iterations == iterations[0]
+            && !memcmp(stage->key_rungs, iterations, n * sizeof *iterations)
+            && !memcmp(stage->value_rungs, keep, n * sizeof *keep));
+}
+
+static void
+set_rungs(const struct edit_ctx *ctx, const struct intentrec_stage *stage)
+{
+    size_t n = ctx->edit->n_rungs;
+    int64_t *iterations = xcalloc(n, sizeof *iterations);
+    int64_t *keep = xcalloc(n, sizeof *keep);
+
+    for (size_t i = 0; i < n; i++) {
+        iterations[i] = ctx->edit->rungs[i].iterations;
+        keep[i] = ctx->edit->rungs[i].keep;
+    }
+    *ctx->changed |= !has_rungs(stage, iterations, keep, n);
+    intentrec_stage_set_iterations(stage, iterations[0]);
+    intentrec_stage_set_rungs(stage, iterations, keep, n);
+    free(iterations);
+    free(keep);
+}
+
 static char *
 begin_stage(const struct edit_ctx *ctx)
 {
@@ -286,10 +315,7 @@ begin_stage(const struct edit_ctx *ctx)
     struct intentrec_job **jobs;
     size_t n_jobs = 0;
 
-    *ctx->changed |= stage->iterations != edit->iterations;
-    intentrec_stage_set_iterations(stage, edit->iterations);
-    *ctx->changed |= stage->later_iterations != edit->later_iterations;
-    intentrec_stage_set_later_iterations(stage, edit->later_iterations);
+    set_rungs(ctx, stage);
     jobs = xcalloc(edit->n ? edit->n : 1, sizeof *jobs);
     for (size_t i = 0; i < edit->n; i++) {
         if (!is_repeated(edit->jobs, i)) {
@@ -455,6 +481,29 @@ check_name(const char *what, const char *name)
     return NULL;
 }
 
+static char *
+check_rungs(const struct intent_edit *edit)
+{
+    int64_t before = 0, left = edit->n;
+
+    for (size_t i = 0; i < edit->n_rungs; i++) {
+        const struct search_rung *r = &edit->rungs[i];
+
+        if (r->iterations <= before) {
+            return xasprintf("rungs: %" PRId64 " iterations after %" PRId64
+                             "; expected at least %" PRId64,
+                             r->iterations, before, before + 1);
+        } else if (r->keep < 1 || r->keep > left) {
+            return xasprintf("rungs: keep %d of %" PRId64 " jobs; expected 1 "
+                             "to %" PRId64,
+                             r->keep, left, left);
+        }
+        before = r->iterations;
+        left = r->keep;
+    }
+    return NULL;
+}
+
 char *
 intent_edit_check(const struct intent_edit *edit)
 {
@@ -468,5 +517,5 @@ intent_edit_check(const struct intent_edit *edit)
     for (size_t i = 0; !error && has_jobs && i < edit->n; i++) {
         error = check_name("job", edit->jobs[i]);
     }
-    return error;
+    return error || !has_jobs ? error : check_rungs(edit);
 }

@@ -62,6 +62,7 @@ stage_destroy(struct stage *stage)
     shash_destroy_free_data(&stage->parts);
     shash_destroy_free_data(&stage->moved);
     free(stage->jobs);
+    free(stage->later);
     free(stage->cojob_name);
     free(stage);
 }

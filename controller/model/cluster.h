@@ -247,6 +247,8 @@ struct stage {
                                  * decide.h. */
     struct announcement announcement;   /* What its search announced of its
                                          * later stages, and hid before. */
+    struct announced_rung *later;       /* These, as announced. */
+    size_t n_later;
     int rank;                   /* In the last order, -1 before the first. */
     enum override_kind override;        /* Written by overrides_apply(). */
     bool seen;                  /* Added since cluster_intent_begin(). */

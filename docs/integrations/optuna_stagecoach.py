@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stagecoach(SuccessiveHalvingPruner(4, 3), "asha7", rungs=(4, 12, 36)) is a
-pruner that tells Stagecoach of a study; its announce is optimize()'s callback.
-"""
+"""Stagecoach(SuccessiveHalvingPruner(4, 3), "asha7", rungs=(4, 12, 36),
+factor=3), a pruner, tells Stagecoach of a study; announce is a callback."""
 import bisect
 import json
 import os
@@ -14,8 +13,10 @@ from optuna.pruners import BasePruner
 
 
 class Stagecoach(BasePruner):
-    def __init__(self, pruner, cojob, rungs, metric="value", name=None):
+    def __init__(self, pruner, cojob, rungs, metric="value", name=None,
+                 factor=float("inf")):      # One of 'factor' continues.
         self.pruner, self.cojob, self.metric = pruner, cojob, metric
+        self.factor = factor
         self.rungs, self.name = rungs, name or "t{.number}".format
         self.stages, self.quiet_until, self.worker = {}, 0, Pool(1)
 
@@ -43,13 +44,19 @@ class Stagecoach(BasePruner):
         words = ["end", "--cojob", self.cojob, "--rung", str(rung)]
         if jobs:
             words[0] = "begin"
-            words += ["--jobs", ",".join(jobs),
-                      "--iterations", str(self.rungs[rung])]
+            words += ["--jobs", ",".join(jobs), "--rungs",
+                      spell(self.rungs[rung:], len(jobs), self.factor)]
         if time.monotonic() > self.quiet_until:
             self.quiet_until = time.monotonic() + 30
             subprocess.run(["stagecoach", "stage", *words], timeout=6,
                            check=True)
             self.quiet_until = 0
+
+
+def spell(rungs, n, factor):    # "4:3,12:1,36" if 9 jobs begin.
+    keep = n // factor
+    return (f"{rungs[0]}:{keep}," + spell(rungs[1:], keep, factor)
+            if keep and rungs[1:] else str(rungs[0]))
 
 
 def tell(**progress):

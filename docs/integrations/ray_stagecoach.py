@@ -13,8 +13,9 @@ from ray.tune import Callback
 
 
 class Stagecoach(Callback):
-    def __init__(self, cojob, rungs, metric):
+    def __init__(self, cojob, rungs, metric, factor=float("inf")):
         self.cojob, self.rungs, self.metric = cojob, rungs, metric
+        self.factor = factor                # One of them continues.
         self.steps, self.stages = {}, {}
         self.worker, self.quiet_until = ThreadPoolExecutor(1), 0
 
@@ -37,14 +38,20 @@ class Stagecoach(Callback):
                 self.worker.submit(self.run, rung, self.stages.get(rung, []))
 
     def run(self, rung, jobs):              # After a failure not for 30 s.
-        words = ["--jobs", ",".join(jobs), "--iterations",
-                 str(self.rungs[rung])] if jobs else []
+        words = ["--jobs", ",".join(jobs), "--rungs", spell(
+            self.rungs[rung:], len(jobs), self.factor)] if jobs else []
         if time.monotonic() > self.quiet_until:
             self.quiet_until = time.monotonic() + 30
             subprocess.run(["stagecoach", "stage", "begin" if jobs else "end",
                             "--cojob", self.cojob, "--rung", str(rung)]
                            + words, timeout=6, check=True)
             self.quiet_until = 0
+
+
+def spell(rungs, n, factor):    # "4:3,12:1,36" if 9 jobs begin.
+    keep = n // factor
+    return (f"{rungs[0]}:{keep}," + spell(rungs[1:], keep, factor)
+            if keep and rungs[1:] else str(rungs[0]))
 
 
 def claim(cojob, job, pid):

@@ -448,19 +448,24 @@ begin_stage(struct cojob_run *cr)
 {
     const struct scenario_cojob *cojob = cr->cojob;
     const char **names = xcalloc(cojob->n_jobs, sizeof *names);
+    struct search_rung *rungs = xcalloc(cojob->n_stages, sizeof *rungs);
 
     cr->rung++;
     for (size_t i = 0; i < cojob->n_jobs; i++) {
         names[i] = cojob->jobs[i].name;
     }
-    announce(cr, (struct intent_edit) {
-        .kind = INTENT_STAGE_BEGIN, .rung = cr->rung,
-        .iterations = cojob->stages[cr->rung],
-        .later_iterations = cojob->n_jobs
-                            * (cojob->stages[cojob->n_stages - 1]
-                               - cojob->stages[cr->rung]),
-        .jobs = names, .n = cojob->n_jobs,
-    });
+    for (size_t i = cr->rung; i < cojob->n_stages; i++) {
+        rungs[i] = (struct search_rung){ cojob->stages[i], cojob->n_jobs };
+    }
+    announce(cr, (struct intent_edit){
+                     .kind = INTENT_STAGE_BEGIN,
+                     .rung = cr->rung,
+                     .rungs = &rungs[cr->rung],
+                     .n_rungs = cojob->n_stages - cr->rung,
+                     .jobs = names,
+                     .n = cojob->n_jobs,
+                 });
+    free(rungs);
     report_stage_begin(cr->up.policy, cojob->name, cr->rung,
                        run_elapsed(&cr->up), cojob->n_jobs);
     free(names);

@@ -345,7 +345,7 @@ need_of(const struct judge *j, size_t i)
             of_iterations += j->work[k];
         }
     }
-    need.work += (state->later + search->owed) * of_iterations / n;
+    need.work += state->later * of_iterations / n;
     need.weight *= order_aging(j->now - state->begin, state->isolated,
                                j->s->aging_s, j->s->objective_slowdown);
     return need;
@@ -453,7 +453,7 @@ begin_rung(struct judge *j, size_t i)
 {
     const struct judge_search *search = &j->s->searches[i];
     struct search_state *state = &j->searches[i];
-    const struct judge_rung *rung = &search->rungs[state->rung];
+    const struct announced_rung *rung = &search->rungs[state->rung];
 
     state->jobs_left = rung->n_jobs;
     state->begin = j->now;
@@ -644,11 +644,11 @@ begin_search(struct judge *j, size_t i)
     const struct judge_search *search = &j->s->searches[i];
     struct search_state *state = &j->searches[i];
 
-    *state = (struct search_state){ .begin = -search->age };
+    *state = (struct search_state){
+        .begin = -search->age,
+        .later = announced_iterations(&search->rungs[1], search->n_rungs - 1),
+    };
     j->weight += search->weight;
-    for (size_t r = 1; r < search->n_rungs; r++) {
-        state->later += search->rungs[r].iterations * search->rungs[r].n_jobs;
-    }
     for (size_t k = 0; k < search->n_jobs; k++) {
         state->jobs_left += j->jobs[search->first_job + k].state != JUDGE_DONE;
     }

@@ -38,6 +38,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "order/problem/announcement.h"
+
 struct judge;
 
 /* A transfer of an iteration. */
@@ -86,19 +88,13 @@ struct judge_job {
     bool first;         /* Pinned: before all that are not. */
 };
 
-struct judge_rung {
-    int64_t iterations; /* Of each job in this rung. */
-    size_t n_jobs;
-};
-
 /* A search and its running stage. */
 struct judge_search {
     double weight;
     double age;               /* Seconds since the begin of its stage. */
-    double owed;              /* Iterations that count in addition to those
-                               * of 'rungs', see announcement_debt(). */
     size_t first_job, n_jobs; /* Jobs of its stage. */
-    const struct judge_rung *rungs; /* The running one and those to come. */
+    const struct announced_rung *rungs; /* The running one, those to come,
+                                         * and what the search owes. */
     size_t n_rungs;
     uint64_t id; /* Decides which guesses of surviving jobs a plan
                   * makes. */

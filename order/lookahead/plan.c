@@ -200,13 +200,12 @@ try_least_work(struct planner *p)
 {
     for (size_t i = 0; i < p->s->n_searches; i++) {
         const struct judge_search *search = &p->s->searches[i];
-        double now = 0, later = 0;
+        double later =
+            announced_iterations(&search->rungs[1], search->n_rungs - 1);
+        double now = 0;
 
         for (size_t k = 0; k < search->n_jobs; k++) {
             now += p->s->jobs[search->first_job + k].iterations;
-        }
-        for (size_t r = 1; r < search->n_rungs; r++) {
-            later += search->rungs[r].iterations * search->rungs[r].n_jobs;
         }
         for (size_t k = 0; k < search->n_jobs; k++) {
             p->tried[search->first_job + k] = log(now / (now + later));
@@ -221,11 +220,9 @@ add_search(const struct planner *p, size_t i, struct order_problem *op)
 {
     const struct judge_search *search = &p->s->searches[i];
     int entry = order_problem_add_stage(op, search->weight, i);
-    double later = search->owed;
+    double later =
+        announced_iterations(&search->rungs[1], search->n_rungs - 1);
 
-    for (size_t r = 1; r < search->n_rungs; r++) {
-        later += search->rungs[r].iterations * search->rungs[r].n_jobs;
-    }
     for (size_t k = search->first_job; k < search->first_job + search->n_jobs;
          k++) {
         const struct judge_job *job = &p->s->jobs[k];

@@ -3,9 +3,21 @@
 #include "order/problem/announcement.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* Counts what a search hid in addition to what it still needs. */
 #define HIDDEN_FACTOR 1.5
+
+double
+announced_iterations(const struct announced_rung *rungs, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += (double) rungs[i].iterations * rungs[i].n_jobs;
+    }
+    return sum;
+}
 
 void
 announcement_init(struct announcement *a, double later)
@@ -65,4 +77,16 @@ announcement_debt(const struct announcement *a, const struct candor *candor)
     }
     return (HIDDEN_FACTOR * a->hidden
             * fmax(candor->announced - own, 0) / (candor->n - 1));
+}
+
+size_t
+announced_rungs_add(struct announced_rung *rungs, size_t n, double owed)
+{
+    size_t n_jobs = rungs[n - 1].n_jobs;
+    int64_t iterations = llround(owed / n_jobs);
+
+    if (iterations > 0) {
+        rungs[n++] = (struct announced_rung){ iterations, n_jobs };
+    }
+    return n;
 }

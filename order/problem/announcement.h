@@ -32,7 +32,17 @@
  *
  * Pure functions. */
 
-#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A rung after the running one. */
+struct announced_rung {
+    int64_t iterations; /* Of each of its jobs. */
+    size_t n_jobs;      /* At least 1. */
+};
+
+/* Returns the iterations of all jobs in 'n' rungs. */
+double announced_iterations(const struct announced_rung *, size_t n);
 
 /* Iterations, summed over the jobs of a search. */
 struct announcement {
@@ -65,5 +75,11 @@ void candor_remove(struct candor *, const struct announcement *);
  * needs; 'candor' is that of all running stages, the search's included. */
 double announcement_debt(const struct announcement *,
                          const struct candor *candor);
+
+/* Appends a rung of 'owed' iterations to the 'n' 'rungs' of a search, at least
+ * one, for those who simulate it: a search that owes would otherwise seem to
+ * end early.  Returns the new number. */
+size_t announced_rungs_add(struct announced_rung *rungs, size_t n,
+                           double owed);
 
 #endif /* order/problem/announcement.h */

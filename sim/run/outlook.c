@@ -128,33 +128,47 @@ describe_job(const struct live *live, const struct live_job *job,
     describe_exchange(live, job, jj);
 }
 
-/* Describes 'stage'; its first job is number 'first_job'.  Rungs that were
- * announced in part count as owed. */
+/* Stores the rungs of 'stage' and of those after it that its search announces,
+ * with as many iterations, and what it owes.  Returns their number. */
+static size_t
+describe_rungs(const struct live *live, const struct live_stage *stage,
+               struct announced_rung *rungs)
+{
+    const struct workload_cojob *cojob = stage->cojob;
+    size_t running = stage->record->rung, n = 0;
+
+    for (size_t r = running; r < cojob->n_rungs; r++) {
+        const struct workload_rung *rung = &cojob->rungs[r];
+        double announced = r > running ? 1 - cojob->hidden : 1;
+
+        rungs[n] = (struct announced_rung){
+            .iterations =
+                llround(announced
+                        * (rung->iterations - (r ? rung[-1].iterations : 0))),
+            .n_jobs = rung->n_jobs,
+        };
+        n += rungs[n].iterations > 0;
+    }
+    return announced_rungs_add(
+        rungs, n, announcement_debt(&stage->announcement, &live->candor));
+}
+
+/* Describes 'stage'; its first job is number 'first_job'. */
 static struct judge_search
 describe_search(const struct live *live, const struct live_stage *stage,
                 size_t first_job)
 {
     const struct workload_cojob *cojob = stage->cojob;
-    const struct announcement *a = &stage->announcement;
-    size_t running = stage->record->rung;
-    size_t n = cojob->hidden > 0 ? 1 : cojob->n_rungs - running;
-    struct judge_rung *rungs = order_alloc(n, sizeof *rungs);
+    struct announced_rung *rungs =
+        order_alloc(cojob->n_rungs + 1, sizeof *rungs);
 
-    for (size_t r = 0; r < n; r++) {
-        const struct workload_rung *rung = &cojob->rungs[running + r];
-
-        rungs[r].n_jobs = rung->n_jobs;
-        rungs[r].iterations =
-            rung->iterations - (running + r ? rung[-1].iterations : 0);
-    }
     return (struct judge_search){ .weight = cojob->weight,
                                   .age = live->now - stage->record->begin,
-                                  .owed = announcement_debt(a, &live->candor)
-                                          + (n > 1 ? 0 : a->later),
                                   .first_job = first_job,
                                   .n_jobs = stage->n_jobs,
                                   .rungs = rungs,
-                                  .n_rungs = n,
+                                  .n_rungs =
+                                      describe_rungs(live, stage, rungs),
                                   .id = cojob - live->workload->cojobs };
 }
 

@@ -4,12 +4,14 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json-check.h"
 #include "order/problem/memory.h"
 #include "sim/workload/line-reader.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
+#include "wire/rungs.h"
 
 #define MAX_HOSTS 20000
 #define MAX_COJOBS 10000
@@ -17,9 +19,7 @@
 #define MAX_JOB_HOSTS 1024
 #define MAX_TRANSFERS 10000000  /* Of a scenario: about 500 MB. */
 #define MAX_BYTES 1e15
-#define MAX_PARTS 1024          /* Shards, and phases. */
-#define MAX_RUNGS 32
-#define MAX_ITERATIONS 1000000000
+#define MAX_PARTS 1024 /* Shards, and phases. */
 
 static const char *const kinds[] = { "sim", NULL };
 
@@ -170,8 +170,8 @@ read_curve(const struct json_at *curve, struct workload_job *job)
         job->curve.final = json_number(curve, "final", 1e-9, 1e9);
         job->curve.span = json_number(curve, "span", 0, 1e9);
         job->curve.exponent = json_number(curve, "exponent", 0.01, 10);
-        job->curve.every = json_integer_or(curve, "every", 1, MAX_ITERATIONS,
-                                           1);
+        job->curve.every =
+            json_integer_or(curve, "every", 1, RUNG_MAX_ITERATIONS, 1);
     }
 }
 
@@ -199,21 +199,14 @@ static void
 read_rungs(struct reader *r, const struct json_at *at,
            struct workload_cojob *cojob)
 {
-    const struct json_at *rungs = json_array(at, "rungs", 1, MAX_RUNGS);
-    size_t n_jobs = cojob->n_jobs;
-    int64_t before = 0;
+    size_t n, n_jobs = cojob->n_jobs;
+    struct search_rung *rungs = search_rungs_read(at, n_jobs, &n);
 
-    for (size_t i = 0; i < json_n(rungs) && json_ok(r->jc); i++) {
-        const struct json_at *rung = json_element_object(rungs, i);
-        int64_t n = json_integer(rung, "iterations", before + 1,
-                                 MAX_ITERATIONS);
-
-        workload_add_rung(r->w, cojob, n, n_jobs);
-        before = n;
-        if (i + 1 < json_n(rungs)) {
-            n_jobs = json_integer(rung, "keep", 1, n_jobs);
-        }
+    for (size_t i = 0; i < n && json_ok(r->jc); i++) {
+        workload_add_rung(r->w, cojob, rungs[i].iterations, n_jobs);
+        n_jobs = rungs[i].keep;
     }
+    free(rungs);
 }
 
 static void

@@ -163,10 +163,14 @@ begin_stage(struct world *w, struct intent_client *ic, const char *name,
     long long began = time_msec();
 
     snprintf(w->job, sizeof w->job, "%s/j", name);
-    write_edit(ic, (struct intent_edit) {
-        .kind = INTENT_STAGE_BEGIN, .cojob = name, .iterations = iterations,
-        .jobs = jobs, .n = 1,
-    });
+    write_edit(ic, (struct intent_edit){
+                       .kind = INTENT_STAGE_BEGIN,
+                       .cojob = name,
+                       .rungs = &(struct search_rung){ iterations, 1 },
+                       .n_rungs = 1,
+                       .jobs = jobs,
+                       .n = 1,
+                   });
     if (!run_until(w, all_have, ROUND_MS)) {
         ovs_fatal(0, "stage of %s: not all agents have its order after %d ms",
                   name, ROUND_MS);

@@ -271,17 +271,26 @@ main(int argc, char *argv[])
     ic = intent_client_create(argv[1], TIMEOUT_MS);
     begin_job(ic, "a", atoi(argv[3]));
     begin_job(ic, "b", atoi(argv[3]));
-    write_edit(ic, (struct intent_edit) {
-        .kind = INTENT_STAGE_BEGIN, .cojob = "a", .iterations = 10000,
-        .jobs = jobs, .n = 1,
-    });
+    write_edit(ic, (struct intent_edit){
+                       .kind = INTENT_STAGE_BEGIN,
+                       .cojob = "a",
+                       .rungs = &(struct search_rung){ 10000, 1 },
+                       .n_rungs = 1,
+                       .jobs = jobs,
+                       .n = 1,
+                   });
     look(&probe, ROUND_MS, false);
     for (int round = 0; round < atoi(argv[2]); round++) {
         begin_event(&probe);
-        write_edit(ic, (struct intent_edit) {
-            .kind = INTENT_STAGE_BEGIN, .cojob = "b", .rung = round,
-            .iterations = 10, .jobs = jobs, .n = 1,
-        });
+        write_edit(ic, (struct intent_edit){
+                           .kind = INTENT_STAGE_BEGIN,
+                           .cojob = "b",
+                           .rung = round,
+                           .rungs = &(struct search_rung){ 10, 1 },
+                           .n_rungs = 1,
+                           .jobs = jobs,
+                           .n = 1,
+                       });
         end_event(&probe, "begin");
         begin_event(&probe);
         write_edit(ic, (struct intent_edit) {

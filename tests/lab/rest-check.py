@@ -109,7 +109,9 @@ BODIES = {
     "/v1/cojobs/{cojob}/jobs/{job}": {
         "workers": [{"host": "h0"}, {"host": "h1", "role": "server",
                                      "index": 0}], "model_bytes": 1000},
-    "/v1/cojobs/{cojob}/stages/{rung}": {"iterations": 10, "jobs": ["t0"]},
+    "/v1/cojobs/{cojob}/stages/{rung}": {
+        "rungs": [{"iterations": 10, "keep": 1}, {"iterations": 30}],
+        "jobs": ["t0"]},
     "/v1/cojobs/{cojob}/jobs/{job}/progress": {
         "iteration": 3, "metric": "loss", "value": 0.5},
 }
@@ -171,7 +173,9 @@ def writes(actor, name):
             "cojob": name, "job": "t0", "changed": changed})
     for changed in (True, False):
         reply = answers(200, "PUT", cojob + "/stages/0",
-                        {"iterations": 50, "jobs": ["t0", "t1", "t0"]})
+                        {"rungs": [{"iterations": 50, "keep": 1},
+                                   {"iterations": 90}],
+                         "jobs": ["t0", "t1", "t0"]})
         expect(f"a stage: {reply}", reply == {
             "cojob": name, "rung": 0, "changed": changed})
     for _ in range(100):
@@ -199,6 +203,8 @@ def writes(actor, name):
             ("/stages/1", {"iterations": 1, "jobs": []}, "/jobs: "),
             ("/stages/1", {"iterations": 0, "jobs": ["a"]}, "/iterations: "),
             ("/stages/1", {"iterations": 1, "jobs": ["a/b"]}, "/jobs/0: "),
+            ("/stages/1", {"rungs": [{"iterations": 1, "keep": 2}],
+                           "jobs": ["a"]}, "/rungs/0/keep: "),
             ("/jobs/t0", {"workers": [{"host": "h0", "role": "boss"}]},
              "/workers/0/role: "),
             ("/jobs/t0", {"workers": [{}]}, "/workers/0"),

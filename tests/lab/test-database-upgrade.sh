@@ -125,8 +125,8 @@ is_active() {
         grep -q '"state":"active"'
 }
 await "the controller leads" is_active
-"$stagecoach" stage begin --cojob veteran --rung 0 --iterations 10 \
-    --later-iterations 20 --jobs t0 || fail "stage begin"
+"$stagecoach" stage begin --cojob veteran --rung 0 --rungs 10:1,30 \
+    --jobs t0 || fail "stage begin"
 follows() {
     ovs-appctl -T 10 -t "$dir/run/agent.ctl" agent/status |
         grep '"state":"ordered"' | grep -q '"database":true'

@@ -30,18 +30,6 @@ halving_target(const struct halving *h)
     return h->rungs[h->rung].iterations;
 }
 
-int64_t
-halving_later_iterations(const struct halving *h)
-{
-    int64_t sum = 0;
-
-    for (int i = h->rung + 1; i < h->n_rungs; i++) {
-        sum += (h->rungs[i].iterations - h->rungs[i - 1].iterations)
-               * h->rungs[i - 1].keep;
-    }
-    return sum;
-}
-
 void
 halving_reached(struct halving *h, int job, double loss)
 {
@@ -68,6 +56,18 @@ count(const struct halving *h, enum halving_state state)
 
     for (int i = 0; i < h->n_jobs; i++) {
         n += h->jobs[i].state == state;
+    }
+    return n;
+}
+
+int
+halving_rungs(const struct halving *h, struct search_rung *rungs)
+{
+    int n = 0, left = count(h, HALVING_RUNNING);
+
+    for (int i = h->rung; i < h->n_rungs; i++) {
+        left = left < h->rungs[i].keep ? left : h->rungs[i].keep;
+        rungs[n++] = (struct search_rung){ h->rungs[i].iterations, left };
     }
     return n;
 }

@@ -57,9 +57,9 @@ void halving_uninit(struct halving *);
 /* Returns the iteration at which the current stage ends. */
 int64_t halving_target(const struct halving *);
 
-/* Returns the sum of the iterations of all jobs in the stages after the
- * current one. */
-int64_t halving_later_iterations(const struct halving *);
+/* Stores the current rung and those after it in 'rungs', which has space for
+ * all, as the running jobs can do them, and returns their number. */
+int halving_rungs(const struct halving *, struct search_rung *rungs);
 
 void halving_reached(struct halving *, int job, double loss);
 void halving_failed(struct halving *, int job);

@@ -205,12 +205,17 @@ begin_stage(struct search *s)
 static void
 announce_stage_begin(struct search *s)
 {
-    announce(s, (struct intent_edit) {
-        .kind = INTENT_STAGE_BEGIN, .rung = s->halving.rung,
-        .iterations = halving_target(&s->halving),
-        .later_iterations = halving_later_iterations(&s->halving),
-        .jobs = s->names, .n = name_running_jobs(s),
-    });
+    struct search_rung *rungs = allocate(s->spec->n_rungs, sizeof *rungs);
+
+    announce(s, (struct intent_edit){
+                    .kind = INTENT_STAGE_BEGIN,
+                    .rung = s->halving.rung,
+                    .rungs = rungs,
+                    .n_rungs = halving_rungs(&s->halving, rungs),
+                    .jobs = s->names,
+                    .n = name_running_jobs(s),
+                });
+    free(rungs);
 }
 
 /* Begins the search and its first stage.  The jobs start after they have been

@@ -15,12 +15,10 @@
 
 #define MAX_TRIALS 1024
 #define MAX_CHOICES 256
-#define MAX_RUNGS 32
 #define MAX_PLACEMENTS 1024
 #define MAX_PROCESSES 256       /* Largest number of workers, and of
                                  * servers, of a job. */
 #define MAX_SERVERS 64
-#define MAX_ITERATIONS INT64_C(1000000000)
 #define MAX_BATCH 65536
 
 static const char *const backend_names[] = { "auto", "cpu", "cuda", NULL };
@@ -77,36 +75,6 @@ read_space(struct search_spec *spec, const struct json_at *space)
         spec->n_widths = 1;
     }
     spec->batches = read_integers(space, "batch", MAX_BATCH, &spec->n_batches);
-}
-
-static void
-read_rungs(struct search_spec *spec, const struct json_at *at)
-{
-    const struct json_at *rungs = json_array(at, "rungs", 1, MAX_RUNGS);
-    int64_t iterations = 0;
-    int keep = spec->n_trials;
-
-    spec->n_rungs = json_n(rungs);
-    spec->rungs = allocate(spec->n_rungs, sizeof *spec->rungs);
-    for (size_t i = 0; i < spec->n_rungs; i++) {
-        const struct json_at *rung = json_element_object(rungs, i);
-        struct search_rung *r = &spec->rungs[i];
-
-        r->iterations = json_integer(rung, "iterations", 1, MAX_ITERATIONS);
-        if (r->iterations <= iterations) {
-            json_fail(rung, "iterations", "%lld, more than the rung before, "
-                      "%lld, is allowed", (long long) r->iterations,
-                      (long long) iterations);
-        }
-        r->keep = i < spec->n_rungs - 1
-                  ? json_integer(rung, "keep", 1, MAX_TRIALS)
-                  : json_integer_or(rung, "keep", 1, MAX_TRIALS, 1);
-        if (r->keep > keep) {
-            json_fail(rung, "keep", "%d, at most %d are there", r->keep, keep);
-        }
-        iterations = r->iterations;
-        keep = r->keep;
-    }
 }
 
 static char **
@@ -217,15 +185,15 @@ search_spec_from_json(const struct json_at *at, struct search_spec **specp)
     spec->n_trials = json_integer(at, "trials", 1, MAX_TRIALS);
     search_model_read(&spec->model, at);
     read_space(spec, json_object(at, "space"));
-    read_rungs(spec, at);
+    spec->rungs = search_rungs_read(at, spec->n_trials, &spec->n_rungs);
     read_sync(spec, at);
     read_placements(spec, at);
     check_sync(spec, at);
     check_size(spec, at);
     spec->momentum = json_number_or(at, "momentum", 0, 0.9999, 0.9);
     spec->sample_cost_us = json_number_or(at, "sample_cost_us", 0, 1e9, 0);
-    spec->eval_every = json_integer_or(at, "eval_every", 1, MAX_ITERATIONS,
-                                       10);
+    spec->eval_every =
+        json_integer_or(at, "eval_every", 1, RUNG_MAX_ITERATIONS, 10);
     spec->congestion = json_string_or(at, "congestion", NULL);
     spec->backend = backend_names[json_enum_or(at, "backend", backend_names,
                                                0)];

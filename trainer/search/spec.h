@@ -19,12 +19,11 @@
  *     "eval_every": 10, "congestion": "cubic", "backend": "cpu"}
  *
  * "learning_rate" is a list or a range.  "batch" is the number of samples of
- * an iteration over all workers.  "iterations" counts from the beginning of a
- * job; "keep" of the last rung is 1 by default.  Trial i uses placement i
- * modulo their number.  "sync" is a value of the trainer's '--sync', or a
- * scheme without a server, such as "adpsgd" or "prague,group=2": placements
- * have no "servers" then, and the workers are peers.  model.h lists other
- * models and data.
+ * an iteration over all workers.  Trial i uses placement i modulo their
+ * number.  "sync" is a value of the trainer's '--sync', or a scheme without a
+ * server, such as "adpsgd" or "prague,group=2": placements have no "servers"
+ * then, and the workers are peers.  model.h lists other models and data,
+ * wire/rungs.h has "rungs".
  *
  * A file by itself:
  *
@@ -46,6 +45,7 @@
 
 #include "trainer/schemes/sync.h"
 #include "trainer/search/model.h"
+#include "wire/rungs.h"
 
 struct json_at;
 struct search_hosts;
@@ -55,12 +55,6 @@ struct search_placement {
     size_t n_workers;
     size_t n_servers;           /* 0 if the workers are peers. */
     char **workers, **servers;  /* Names of hosts; may repeat. */
-};
-
-/* One rung. */
-struct search_rung {
-    int64_t iterations;         /* Since the beginning of a job; ascending. */
-    int keep;                   /* Jobs that continue, at least 1. */
 };
 
 struct search_spec {

@@ -81,6 +81,23 @@ read_jobs(const struct json_at *top, struct intent_edit *edit)
     }
 }
 
+/* "iterations" is short for the only rung that is known. */
+static void
+read_rungs(const struct json_at *top, struct intent_edit *edit)
+{
+    if (json_has(top, "rungs")) {
+        edit->rungs = search_rungs_read(top, edit->n, &edit->n_rungs);
+    } else {
+        struct search_rung *rung = xmalloc(sizeof *rung);
+
+        *rung = (struct search_rung){
+            json_integer(top, "iterations", 1, RUNG_MAX_ITERATIONS), 1
+        };
+        edit->rungs = rung;
+        edit->n_rungs = 1;
+    }
+}
+
 /* Reads the body of an edit of 'kind' into '*edit'.  Returns NULL, or an error
  * message that the caller frees; then '*edit' need not be uninitialized. */
 char *
@@ -100,10 +117,8 @@ rest_body_edit(enum intent_kind kind, const char *text, size_t size,
         edit->model_bytes = json_integer_or(top, "model_bytes", 0, 1LL << 50,
                                             0);
     } else if (kind == INTENT_STAGE_BEGIN) {
-        edit->iterations = json_integer(top, "iterations", 1, 1LL << 50);
-        edit->later_iterations = json_integer_or(top, "later_iterations", 0,
-                                                 1LL << 50, 0);
         read_jobs(top, edit);
+        read_rungs(top, edit);
     }
     error = strip_name(json_check_close(jc));
     if (error) {

@@ -61,6 +61,16 @@ a_search_owes_what_it_hid_by_the_candor_of_the_others(void **state)
     assert_float_equal(announcement_debt(&liar, &candor), 0, 0);
 }
 
+static void
+what_a_search_owes_is_a_rung(void **state)
+{
+    struct announced_rung rungs[2] = { { 10, 3 } };
+
+    assert_int_equal(announced_rungs_add(rungs, 1, 1), 1);
+    assert_int_equal(announced_rungs_add(rungs, 1, 75), 2);
+    assert_float_equal(announced_iterations(rungs, 2), 105, 0);
+}
+
 int
 main(void)
 {
@@ -68,6 +78,7 @@ main(void)
         cmocka_unit_test(what_was_hidden_adds_up),
         cmocka_unit_test(
             a_search_owes_what_it_hid_by_the_candor_of_the_others),
+        cmocka_unit_test(what_a_search_owes_is_a_rung),
     };
 
     return cmocka_run_group_tests_name("announcement", tests, NULL, NULL);

@@ -19,7 +19,7 @@ struct example {
     struct judge_job jobs[MAX_JOBS];
     struct judge_demand demands[MAX_JOBS][N_PORTS];
     struct judge_flow flows[MAX_JOBS][N_PORTS];
-    struct judge_rung rungs[MAX_JOBS][2];
+    struct announced_rung rungs[MAX_JOBS][2];
 };
 
 static const double capacity[N_PORTS] = { 1, 1 };
@@ -75,7 +75,7 @@ add_search(struct example *e, int later)
                                             .rungs = e->rungs[i],
                                             .n_rungs = later ? 2 : 1 };
     e->rungs[i][0].iterations = 10;
-    e->rungs[i][1] = (struct judge_rung){ later, 1 };
+    e->rungs[i][1] = (struct announced_rung){ later, 1 };
 }
 
 static void

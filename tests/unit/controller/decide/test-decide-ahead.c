@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "controller/decide/decide-ahead.h"
+#include "controller/decide/decide-outlook.h"
+#include "controller/decide/decide-problem.h"
 #include "controller/decide/decide.h"
 #include "controller/model/cluster.h"
 #include "openvswitch/json.h"
@@ -148,6 +150,54 @@ a_pinned_job_stays_first(void **state)
     policy_destroy(policy);
 }
 
+/* "b" has announced two rungs, and one of its three jobs waits. */
+static void
+plans_go_through_announced_rungs(void **state)
+{
+    static const struct given given[] = {
+        { "a", "x", "0", 10 },
+        { "b", "x", "0", 20 },
+        { "b", "y", "1", 20 },
+        { "b", "z", "2", 20 },
+    };
+    static const struct announced_rung later[] = { { 30, 2 }, { 50, 9 } };
+    struct fixture *f = *state;
+    struct order_problem *op = order_problem_create(1);
+    struct order_problem *whole = order_problem_create(1);
+    struct decide_outlook *outlook;
+    const struct judge_search *b;
+    struct decide_problem dp;
+    struct stage *stage;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    find_job(f, "a/x")->stage->iterations = 10;
+    find_job(f, "b/y")->iteration = 20;
+    stage = find_job(f, "b/x")->stage;
+    stage->iterations = 20;
+    stage->later = xmemdup(later, sizeof later);
+    stage->n_later = ARRAY_SIZE(later);
+    decide_problem_init(&dp, op, whole, f->c, f->stage, ORDER_UNIT_ITERATION,
+                        1000);
+    outlook = decide_outlook_create(&dp, f->c, f->stage, 1000);
+    assert_int_equal(outlook->situation.n_searches, 2);
+    b = outlook->situation.searches;
+    b += b->n_rungs == 1;
+    assert_int_equal(b->n_rungs, 3);
+    assert_int_equal(b->n_jobs, 3);
+    assert_int_equal(b->rungs[0].iterations, 20);
+    assert_int_equal(b->rungs[1].iterations, 30);
+    assert_int_equal(b->rungs[1].n_jobs, 2);
+    assert_int_equal(b->rungs[2].n_jobs, 2);
+    assert_string_equal(outlook->jobs[b->first_job + 1], "b/y");
+    assert_int_equal(outlook->situation.jobs[b->first_job + 1].state,
+                     JUDGE_DONE);
+    assert_int_equal(outlook->situation.jobs[b->first_job + 2].iterations, 20);
+    decide_outlook_destroy(outlook);
+    decide_problem_uninit(&dp);
+    order_problem_destroy(whole);
+    order_problem_destroy(op);
+}
+
 static void
 one_search_needs_no_plan(void **state)
 {
@@ -170,6 +220,7 @@ main(void)
         TEST(decisions_use_the_last_plan),
         TEST(a_policy_ends_looking_ahead),
         TEST(a_pinned_job_stays_first),
+        TEST(plans_go_through_announced_rungs),
         TEST(one_search_needs_no_plan),
     };
 

@@ -47,6 +47,23 @@ set_up(void **state)
     return 0;
 }
 
+/* Announces a rung after 'stage', in which 'keep' jobs go on until
+ * 'iterations'. */
+static void
+announce(struct intentrec_stage *stage, int64_t iterations, int64_t keep)
+{
+    static int64_t keys[2][2], values[2][2];
+    int i = stage->rung;
+
+    keys[i][0] = stage->iterations;
+    keys[i][1] = iterations;
+    values[i][0] = keep;
+    values[i][1] = 1;
+    stage->key_rungs = keys[i];
+    stage->value_rungs = values[i];
+    stage->n_rungs = 2;
+}
+
 static void
 a_stage_that_was_not_announced_was_hidden(void **state)
 {
@@ -55,10 +72,10 @@ a_stage_that_was_not_announced_was_hidden(void **state)
 
     assert_float_equal(a.hidden, 50, 0);
     assert_float_equal(a.after_first, 50, 0);
-    w->first.later_iterations = 50;
+    announce(&w->first, 80, 1);
     assert_float_equal(intent_announcement(&w->cojob, &w->second).hidden, 0,
                        0);
-    w->second.later_iterations = 7;
+    announce(&w->second, 87, 1);
     a = intent_announcement(&w->cojob, &w->second);
     assert_float_equal(a.hidden, 7, 0);
     assert_float_equal(a.later, 7, 0);
@@ -70,7 +87,7 @@ a_first_stage_hides_nothing(void **state)
     struct world *w = *state;
     struct announcement a;
 
-    w->first.later_iterations = 10;
+    announce(&w->first, 40, 1);
     a = intent_announcement(&w->cojob, &w->first);
     assert_float_equal(a.hidden, 0, 0);
     assert_float_equal(a.later, 10, 0);
@@ -84,7 +101,7 @@ other_jobs_do_all_of_their_iterations(void **state)
 
     assert_float_equal(intent_announcement(&w->cojob, &w->other).hidden, 60,
                        0);
-    w->first.later_iterations = 60;
+    announce(&w->first, 50, 3);
     assert_float_equal(intent_announcement(&w->cojob, &w->other).hidden, 0,
                        0);
     w->first.ended = 0;

@@ -44,9 +44,15 @@ static const struct intent_edit job_begin = {
     .kind = INTENT_JOB_BEGIN, .cojob = "asha", .job = "a",
     .workers = workers, .n = 2, .model_bytes = 100,
 };
+static const struct search_rung rungs[] = { { 10, 2 }, { 30, 1 } };
 static const struct intent_edit stage_begin = {
-    .kind = INTENT_STAGE_BEGIN, .cojob = "asha", .rung = 1,
-    .iterations = 10, .jobs = jobs, .n = 3,
+    .kind = INTENT_STAGE_BEGIN,
+    .cojob = "asha",
+    .rung = 1,
+    .rungs = rungs,
+    .n_rungs = 2,
+    .jobs = jobs,
+    .n = 3,
 };
 static const struct intent_edit stage_end = {
     .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
@@ -65,6 +71,7 @@ each_kind_of_edit_is_written_or_refused(void **state)
         &cojob_begin, &cojob_begin, &job_begin, &job_begin, &stage_begin,
         &stage_begin, &stage_end, &stage_end, &job_end, &cojob_end, &cojob_end,
     };
+    struct intent_edit too_many = stage_begin;
     struct test_server *f = *state;
     enum intent_result result;
     struct intent_client *ic;
@@ -81,6 +88,13 @@ each_kind_of_edit_is_written_or_refused(void **state)
         assert_null(intent_client_write(ic, edits[i], NULL));
     }
     assert_says(intent_client_write(ic, &job_begin, NULL), "it has not begun");
+    too_many.n = 1;
+    assert_says(intent_client_write(ic, &too_many, &result),
+                "rungs: keep 2 of 1 jobs; expected 1 to 1");
+    assert_int_equal(result, INTENT_INVALID);
+    too_many.rungs = (struct search_rung[]){ { 10, 1 }, { 10, 1 } };
+    assert_says(intent_client_write(ic, &too_many, &result),
+                "rungs: 10 iterations after 10; expected at least 11");
     assert_says(intent_client_write(ic,
                                     &(struct intent_edit){
                                         .kind = INTENT_JOB_END,

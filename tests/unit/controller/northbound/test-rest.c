@@ -110,10 +110,24 @@ errors_name_the_member(void **state)
         { INTENT_STAGE_BEGIN, "{\"jobs\": [\"a\"]}", "/iterations: " },
         { INTENT_STAGE_BEGIN, "{\"iterations\": 1.5, \"jobs\": [\"a\"]}",
           "/iterations: " },
-        { INTENT_STAGE_BEGIN, "{\"iterations\": 1, \"later_iterations\": -1, "
-          "\"jobs\": [\"a\"]}", "/later_iterations: " },
-        { INTENT_STAGE_BEGIN, "{\"iterations\": 1, \"jobs\": []}",
-          "/jobs: " },
+        { INTENT_STAGE_BEGIN,
+          "{\"rungs\": [{\"iterations\": -1}], "
+          "\"jobs\": [\"a\"]}",
+          "/rungs/0/iterations: -1 " },
+        { INTENT_STAGE_BEGIN,
+          "{\"rungs\": [{\"iterations\": 1, \"keep\": 2}], "
+          "\"jobs\": [\"a\"]}",
+          "/rungs/0/keep: 2 " },
+        { INTENT_STAGE_BEGIN,
+          "{\"rungs\": [{\"iterations\": 1, \"at\": 2}], "
+          "\"jobs\": [\"a\"]}",
+          "/rungs/0/at: " },
+        { INTENT_STAGE_BEGIN,
+          "{\"iterations\": 1, "
+          "\"rungs\": [{\"iterations\": 1}], "
+          "\"jobs\": [\"a\"]}",
+          "/iterations: " },
+        { INTENT_STAGE_BEGIN, "{\"iterations\": 1, \"jobs\": []}", "/jobs: " },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -272,12 +286,16 @@ changes_are_prepared_for_the_database(void **state)
     } cases[] = {
         { "PUT", "/v1/cojobs/a", "", NULL, INTENT_COJOB_BEGIN },
         { "DELETE", "/v1/cojobs/a", "", NULL, INTENT_COJOB_END },
-        { "PUT", "/v1/cojobs/a/jobs/b", "{\"workers\": [{\"host\": "
-          "\"h0\"}]}", NULL, INTENT_JOB_BEGIN },
+        { "PUT", "/v1/cojobs/a/jobs/b",
+          "{\"workers\": [{\"host\": "
+          "\"h0\"}]}",
+          NULL, INTENT_JOB_BEGIN },
         { "DELETE", "/v1/cojobs/a/jobs/b", "", NULL, INTENT_JOB_END },
         { "DELETE", "/v1/cojobs/a/jobs/b", "", "failed", INTENT_JOB_END },
-        { "PUT", "/v1/cojobs/a/stages/7", "{\"iterations\": 5, \"jobs\": "
-          "[\"b\"], \"later_iterations\": 70}", NULL, INTENT_STAGE_BEGIN },
+        { "PUT", "/v1/cojobs/a/stages/7",
+          "{\"jobs\": [\"b\"], \"rungs\": "
+          "[{\"iterations\": 5, \"keep\": 1}, {\"iterations\": 75}]}",
+          NULL, INTENT_STAGE_BEGIN },
         { "DELETE", "/v1/cojobs/a/stages/7", "", NULL, INTENT_STAGE_END },
     };
 
@@ -291,8 +309,10 @@ changes_are_prepared_for_the_database(void **state)
         assert_int_equal(r.next, REST_CHANGE);
         assert_int_equal(r.edit.kind, cases[i].kind);
         assert_string_equal(r.edit.cojob, "a");
-        assert_int_equal(r.edit.later_iterations,
-                         cases[i].kind == INTENT_STAGE_BEGIN ? 70 : 0);
+        if (cases[i].kind == INTENT_STAGE_BEGIN) {
+            assert_int_equal(r.edit.n_rungs, 2);
+            assert_int_equal(r.edit.rungs[1].iterations, 75);
+        }
         if (cases[i].kind == INTENT_JOB_END) {
             assert_string_equal(r.edit.outcome,
                                 cases[i].outcome ? cases[i].outcome : "done");

@@ -3,6 +3,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -30,12 +31,16 @@ static const struct search_rung rungs[] = { { 10, 2 }, { 30, 1 } };
 static void
 keeps_the_best_and_waits_for_the_last(void **state)
 {
+    struct search_rung announced[2];
     struct halving h;
     int ranking[4];
 
     halving_init(&h, rungs, 2, 4);
     assert_int_equal(halving_target(&h), 10);
-    assert_int_equal(halving_later_iterations(&h), 2 * 20);
+    assert_int_equal(halving_rungs(&h, announced), 2);
+    assert_int_equal(announced[0].iterations, 10);
+    assert_int_equal(announced[0].keep, 2);
+    assert_int_equal(announced[1].iterations, 30);
     halving_reached(&h, 2, 0.5);
     halving_reached(&h, 0, 0.9);
     halving_reached(&h, 3, 0.7);
@@ -50,7 +55,8 @@ keeps_the_best_and_waits_for_the_last(void **state)
     assert_false(halving_is_over(&h));
 
     assert_int_equal(halving_target(&h), 30);
-    assert_int_equal(halving_later_iterations(&h), 0);
+    assert_int_equal(halving_rungs(&h, announced), 1);
+    assert_int_equal(announced[0].iterations, 30);
     halving_reached(&h, 1, 0.2);
     halving_reached(&h, 2, 0.3);
     assert_int_equal(halving_end_stage(&h, ranking), 2);
@@ -58,6 +64,21 @@ keeps_the_best_and_waits_for_the_last(void **state)
     assert_int_equal(h.jobs[1].state, HALVING_DONE);
     assert_int_equal(h.jobs[2].state, HALVING_STOPPED);
     assert_true(halving_is_over(&h));
+    halving_uninit(&h);
+}
+
+static void
+announces_no_more_jobs_than_are_left(void **state)
+{
+    struct search_rung announced[2];
+    struct halving h;
+
+    halving_init(&h, rungs, 2, 4);
+    for (int i = 0; i < 3; i++) {
+        halving_failed(&h, i);
+    }
+    assert_int_equal(halving_rungs(&h, announced), 2);
+    assert_int_equal(announced[0].keep, 1);
     halving_uninit(&h);
 }
 
@@ -122,44 +143,49 @@ static const struct {
     const char *text;
     const char *error;
 } bad_searches[] = {
-    { SEARCH(SPACE, "\"rungs\": [{\"iterations\": 20, \"keep\": 2}, "
-             "{\"iterations\": 20}]", PLACES, MODEL, DATA),
-      "/rungs/1/iterations: 20, more than the rung before, 20, is allowed" },
-    { SEARCH(SPACE, "\"rungs\": [{\"iterations\": 20, \"keep\": 4}, "
-             "{\"iterations\": 30}]", PLACES, MODEL, DATA),
-      "/rungs/0/keep: 4, at most 3 are there" },
-    { SEARCH(SPACE, RUNGS, "\"placements\": [{\"workers\": [\"h9\"], "
-             "\"servers\": [\"h0\"]}]", MODEL, DATA),
+    { SEARCH(SPACE, RUNGS,
+             "\"placements\": [{\"workers\": [\"h9\"], "
+             "\"servers\": [\"h0\"]}]",
+             MODEL, DATA),
       "/placements/0/workers/0: no such host \"h9\"" },
-    { SEARCH(SPACE, RUNGS, "\"placements\": [{\"workers\": [\"h0\"], "
-             "\"servers\": [\"h1\", \"h1\", \"h1\"]}]", MODEL, DATA),
+    { SEARCH(SPACE, RUNGS,
+             "\"placements\": [{\"workers\": [\"h0\"], "
+             "\"servers\": [\"h1\", \"h1\", \"h1\"]}]",
+             MODEL, DATA),
       "/placements/0/servers/0: needs 9 processes on h1, at most 6 are "
       "allowed" },
     { SEARCH("\"space\": {\"learning_rate\": {\"min\": 0.1, \"max\": 0.01, "
-             "\"scale\": \"log\"}, \"width\": [16], \"batch\": [16]}", RUNGS,
-             PLACES, MODEL, DATA),
+             "\"scale\": \"log\"}, \"width\": [16], \"batch\": [16]}",
+             RUNGS, PLACES, MODEL, DATA),
       "/space/learning_rate/max: 0.01, at least \"min\", 0.1, is allowed" },
     { SEARCH("\"space\": {\"learning_rate\": [0.1], \"width\": [60000], "
-             "\"batch\": [16]}", RUNGS, PLACES, MODEL, DATA),
+             "\"batch\": [16]}",
+             RUNGS, PLACES, MODEL, DATA),
       "/space: width 60000: 3601320004 parameters with 1 server, at least 7 "
       "servers are allowed" },
     { SEARCH("\"space\": {\"learning_rate\": [0.1], \"width\": [65536], "
-             "\"batch\": [16]}", RUNGS, PLACES, MODEL, DATA),
+             "\"batch\": [16]}",
+             RUNGS, PLACES, MODEL, DATA),
       "/space: width 65536: 4296409092 parameters, at most 4294967296 are "
       "allowed" },
-    { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"mnist\", "
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL,
+             "\"data\": {\"kind\": \"mnist\", "
              "\"path\": \"/data\"}"),
       "/model: 16 inputs and 4 classes, MNIST has 784 and 10" },
     { "{\"name\": \"a\", \"trials\": 3, \"trails\": 3, " SPACE ", " RUNGS
-      ", " PLACES ", " MODEL ", " DATA "}", "/trails: " },
+      ", " PLACES ", " MODEL ", " DATA "}",
+      "/trails: " },
     { "{\"name\": \"a/b\", \"trials\": 3, " SPACE ", " RUNGS ", " PLACES
-      ", " MODEL ", " DATA "}", "/name: " },
+      ", " MODEL ", " DATA "}",
+      "/name: " },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"cifar\"}"),
       "/data/kind: " },
-    { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"cifar10\", "
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL,
+             "\"data\": {\"kind\": \"cifar10\", "
              "\"path\": \"/data\"}"),
       "/model: 16 inputs and 4 classes, CIFAR-10 has 3072 and 10" },
-    { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"libsvm\", "
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL,
+             "\"data\": {\"kind\": \"libsvm\", "
              "\"path\": \"/data\"}"),
       "/data: libsvm is not for the model \"mlp\"" },
     { SEARCH(SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\"}",
@@ -167,15 +193,27 @@ static const struct {
       "/space/width: " },
     { SEARCH(PLAIN_SPACE, RUNGS, PLACES, MODEL, DATA), "/space/width: " },
     { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"linear\"}",
-             DATA), "/model/features: " },
-    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"resnet32\", "
-             "\"inputs\": 16}", DATA), "/model/inputs: " },
-    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\", "
-             "\"image\": [32, 32]}", DATA), "/model/image: " },
-    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\", "
-             "\"image\": [32, 300, 3]}", DATA), "/model/image/1: 300" },
-    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"linear\", "
-             "\"features\": 536870912}", DATA),
+             DATA),
+      "/model/features: " },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES,
+             "\"model\": {\"name\": \"resnet32\", "
+             "\"inputs\": 16}",
+             DATA),
+      "/model/inputs: " },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES,
+             "\"model\": {\"name\": \"cifarnet\", "
+             "\"image\": [32, 32]}",
+             DATA),
+      "/model/image: " },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES,
+             "\"model\": {\"name\": \"cifarnet\", "
+             "\"image\": [32, 300, 3]}",
+             DATA),
+      "/model/image/1: 300" },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES,
+             "\"model\": {\"name\": \"linear\", "
+             "\"features\": 536870912}",
+             DATA),
       "/model: 536870913 parameters with 1 server, at least 2 servers are "
       "allowed" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": \"psb\""),
@@ -184,19 +222,26 @@ static const struct {
       "/placements/0/servers: not allowed, \"sync\": \"adpsgd\" has no "
       "servers" },
     { SEARCH(SPACE, RUNGS, PEERS, MODEL, DATA), "/placements/0/servers: " },
-    { SEARCH(SPACE, RUNGS, PEERS, MODEL, DATA ", \"sync\": "
-             "\"prague,group=129\""),
+    { SEARCH(SPACE, RUNGS, PEERS, MODEL,
+             DATA ", \"sync\": "
+                  "\"prague,group=129\""),
       "/sync: group: \"129\" is not an integer from 2 to 128" },
-    { SEARCH(SPACE, RUNGS, PEERS, MODEL, DATA ", \"sync\": "
-             "\"netmax-published,policy-every=0\""),
+    { SEARCH(SPACE, RUNGS, PEERS, MODEL,
+             DATA ", \"sync\": "
+                  "\"netmax-published,policy-every=0\""),
       "/sync: policy-every: \"0\" is not a number from 0.001 to 1e6" },
-    { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
-             "\"backup,backups=2\""), "/sync: backups: 2 of 2 workers" },
-    { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
-             "\"groups,groups=4\""), "/sync: groups: 4 of 2 workers" },
-    { SEARCH(SPACE, RUNGS, "\"placements\": [{\"workers\": "
-             "[\"h0\"], \"servers\": [\"h0\", \"h1\"]}]", MODEL,
-             DATA ", \"sync\": \"groups\""),
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL,
+             DATA ", \"sync\": "
+                  "\"backup,backups=2\""),
+      "/sync: backups: 2 of 2 workers" },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL,
+             DATA ", \"sync\": "
+                  "\"groups,groups=4\""),
+      "/sync: groups: 4 of 2 workers" },
+    { SEARCH(SPACE, RUNGS,
+             "\"placements\": [{\"workers\": "
+             "[\"h0\"], \"servers\": [\"h0\", \"h1\"]}]",
+             MODEL, DATA ", \"sync\": \"groups\""),
       "/sync: groups: 2 servers in /placements/0, 1 is allowed" },
     { "{}", "/name: " },
     { "[]", "" },
@@ -366,7 +411,8 @@ record_edit(void *r, const struct intent_edit *e)
                  e->workers[e->n - 1].role, e->model_bytes);
         break;
     case INTENT_STAGE_BEGIN:
-        add_word(r, "[%d:%lld:%zu ", e->rung, e->iterations, e->n);
+        add_word(r, "[%d:%" PRId64 ":%zu ", e->rung, e->rungs[0].iterations,
+                 e->n);
         break;
     case INTENT_STAGE_END:
         add_word(r, "%d] ", e->rung);
@@ -626,6 +672,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_the_best_and_waits_for_the_last),
+        cmocka_unit_test(announces_no_more_jobs_than_are_left),
         cmocka_unit_test(failures_leave_the_ranking),
         cmocka_unit_test(equals_stay_in_order),
         cmocka_unit_test(names_the_member_at_fault),
