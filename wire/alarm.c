@@ -21,6 +21,7 @@ const char *const alarm_codes[N_ALARM_CODES] = {
     [ALARM_CLAIM_REFUSED] = "claim-refused",
     [ALARM_PROGRESS_REFUSED] = "progress-refused",
     [ALARM_STAGE_IDLE] = "stage-idle",
+    [ALARM_ANNOUNCEMENT_WRONG] = "announcement-wrong",
     [ALARM_COVERAGE] = "coverage",
     [ALARM_LINK] = "link",
     [ALARM_SWITCH] = "switch",

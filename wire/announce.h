@@ -30,7 +30,8 @@ enum intent_kind {
     INTENT_COJOB_END,   /* Ends its jobs and stages, too. */
     INTENT_JOB_BEGIN,   /* 'job', 'workers', 'model_bytes'. */
     INTENT_JOB_END,     /* 'job', 'outcome'. */
-    INTENT_STAGE_BEGIN, /* 'rung', 'rungs', 'jobs'. */
+    INTENT_STAGE_BEGIN, /* 'rung', 'rungs', 'jobs',
+                         * 'bytes_per_iteration', 'compute_s'. */
     INTENT_STAGE_END,   /* 'rung'. */
     N_INTENT_KINDS,
 };
@@ -57,6 +58,11 @@ struct intent_edit {
     const struct search_rung *rungs; /* The stage's, and those after it, as
                                       * far as they are known. */
     size_t n_rungs;                  /* At least 1. */
+    long long bytes_per_iteration;   /* That all processes of a job send
+                                      * together, the mean of the stage's jobs;
+                                      * 0 if unknown. */
+    double compute_s; /* Seconds of an iteration in which a job does
+                       * not transfer; 0 if unknown. */
 };
 
 typedef void announce_func(void *aux, const struct intent_edit *);

@@ -133,6 +133,8 @@ static const struct {
     [ALARM_STAGE_IDLE] = { FINDING_WARNING,
                            "start its jobs, under the names that \"stagecoach stage begin "
                            "--jobs\" has, or stagecoach stage end" },
+    [ALARM_ANNOUNCEMENT_WRONG] = { FINDING_WARNING,
+                                   "correct what the search announces" },
     [ALARM_COVERAGE] = { FINDING_WARNING,
                          "stagecoach hosts has the share of each host; start jobs by "
                          "\"stagecoach run\" or a launcher" },

@@ -27,7 +27,8 @@ struct rung_list {
 struct stage_options {
     char *intent;
     const char *cojob;
-    int64_t rung, iterations;
+    int64_t rung, iterations, bytes;
+    double compute;
     struct rung_list rungs;
     struct svec jobs;
     bool wait;                  /* Until hosts have applied the order. */
@@ -100,6 +101,10 @@ static const struct option_row rows[] = {
       .parse = parse_rungs,
       .help = "begin: in place of --iterations, with how many jobs continue, "
               "and the same of the rungs after this one" },
+    { "bytes-per-iteration", OPTION_INTEGER, AT(bytes), 0, 1e15, "N",
+      .help = "begin: bytes that a job sends in an iteration" },
+    { "compute-s", OPTION_REAL, AT(compute), 0, 86400, "S",
+      .help = "begin: seconds of an iteration without transfers" },
     { "jobs", OPTION_CUSTOM, AT(jobs), .value = "A,B,...",
       .parse = parse_names, .help = "begin: jobs of the stage (required)" },
     WAIT_HOSTS_ROW(struct stage_options, wait),
@@ -118,7 +123,9 @@ begin(struct intent_client *ic, const struct stage_options *o,
                                        .n_rungs = o->rungs.n,
                                        .jobs =
                                            (const char *const *) o->jobs.names,
-                                       .n = o->jobs.n };
+                                       .n = o->jobs.n,
+                                       .bytes_per_iteration = o->bytes,
+                                       .compute_s = o->compute };
     const struct intent_edit cojob = {
         .kind = INTENT_COJOB_BEGIN, .cojob = o->cojob, .weight = 1,
     };
@@ -212,7 +219,8 @@ cmd_stage(int argc, char *argv[])
     static const struct command commands[] = {
         { "begin",
           "[--intent REMOTE] --cojob C --rung R --iterations N"
-          "|--rungs N:KEEP,... --jobs A,B,... [--wait hosts]",
+          "|--rungs N:KEEP,... --jobs A,B,... [--bytes-per-iteration N] "
+          "[--compute-s S] [--wait hosts]",
           "Begin a stage: all the jobs must reach the iteration.", run_stage },
         { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",
           "End a stage.", run_stage },

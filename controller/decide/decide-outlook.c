@@ -122,6 +122,7 @@ describe_job(const struct decide_job *dj, double grain,
         (struct judge_job){ .state = JUDGE_COMPUTING,
                             .iterations = count_grains(dj->iterations, grain),
                             .exchange = grain * dj->burst,
+                            .to_early = to_early(dj, grain),
                             .level = MAX(dj->job->level, 0),
                             .first = dj->job->override == OVERRIDE_PIN };
     describe_flows(dj->job, grain, sit->capacity, jj, &flows);

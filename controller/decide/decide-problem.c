@@ -4,8 +4,10 @@
 
 #include "controller/decide/decide-problem.h"
 
+#include <math.h>
 #include <stdlib.h>
 
+#include "controller/decide/stage-claim.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/inactive.h"
@@ -49,6 +51,18 @@ burst_gap(const struct job *job)
     return shortest;
 }
 
+/* Returns the seconds of an iteration of 'job' in which it does not transfer,
+ * as its search announced them, or else as its bursts show them. */
+static double
+compute_of(const struct job *job)
+{
+    double announced =
+        (job->stage && !job->cojob->compute_refuted ? job->stage->claim.compute
+                                                    : 0);
+
+    return announced > 0 ? announced : burst_gap(job);
+}
+
 /* Returns the predicted isolated seconds per iteration of 'job'; 'burst' is
  * its longest transfer.  The period of a job that has always waited depends
  * on the other jobs, so it is only an upper limit. */
@@ -56,8 +70,10 @@ static double
 predicted_period(const struct job *job, double burst)
 {
     const struct job_progress *p = &job->progress;
-    double period = (p->first_period > 0 ? p->first_period
-                     : MIN(p->period, burst_gap(job) + burst));
+    double limit = p->period > 0 ? p->period : INFINITY;
+    double period =
+        (p->first_period > 0 ? p->first_period
+                             : MIN(limit, compute_of(job) + burst));
 
     return MAX(period, burst);
 }
@@ -332,6 +348,8 @@ decide_problem_init(struct decide_problem *dp, struct order_problem *op,
         dp->first_job[i + 1] = dp->n_jobs;
         note_compute(dp->stages[i], &dp->jobs[dp->first_job[i]],
                      dp->n_jobs - dp->first_job[i]);
+        stage_claim_check(dp->stages[i], &dp->jobs[dp->first_job[i]],
+                          dp->n_jobs - dp->first_job[i]);
     }
     if (unit == ORDER_UNIT_STAGE) {
         add_stages(dp, policy, policy->aging_slowdown, now, op);

@@ -148,6 +148,8 @@ load_stage(struct cluster *c, struct cojob *cojob,
         stage->announcement = intent_announcement(cojob_row, row);
         free(stage->later);
         stage->n_later = intent_later_rungs(row, &stage->later);
+        stage->claim.bytes = row->bytes_per_iteration;
+        stage->claim.compute = row->compute_s;
     }
     for (size_t i = 0; stage && i < row->n_jobs; i++) {
         struct job *job = shash_find_data(&cojob->jobs, row->jobs[i]->name);

@@ -316,6 +316,11 @@ begin_stage(const struct edit_ctx *ctx)
     size_t n_jobs = 0;
 
     set_rungs(ctx, stage);
+    *ctx->changed |= (stage->bytes_per_iteration != edit->bytes_per_iteration
+                      || stage->compute_s < edit->compute_s
+                      || stage->compute_s > edit->compute_s);
+    intentrec_stage_set_bytes_per_iteration(stage, edit->bytes_per_iteration);
+    intentrec_stage_set_compute_s(stage, edit->compute_s);
     jobs = xcalloc(edit->n ? edit->n : 1, sizeof *jobs);
     for (size_t i = 0; i < edit->n; i++) {
         if (!is_repeated(edit->jobs, i)) {

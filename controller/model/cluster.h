@@ -223,6 +223,15 @@ enum stage_idle {
 };
 extern const char *const stage_idle_names[N_STAGE_IDLES];
 
+/* What its search announced of an iteration of a stage, 0 if unknown, and what
+ * was counted relative to that, 0 unless it is wrong.  See stage-claim.h. */
+struct stage_claim {
+    double bytes;   /* That a job sends, the mean of its jobs. */
+    double compute; /* Seconds in which the slowest job does not
+                     * transfer. */
+    double bytes_ratio, compute_ratio; /* Written by decide.h. */
+};
+
 struct stage {
     struct ovs_list node;       /* In cojob's 'stages' or cluster's 'ended'. */
     struct cojob *cojob;        /* NULL once in cluster's 'ended'. */
@@ -249,6 +258,7 @@ struct stage {
                                          * later stages, and hid before. */
     struct announced_rung *later;       /* These, as announced. */
     size_t n_later;
+    struct stage_claim claim;
     int rank;                   /* In the last order, -1 before the first. */
     enum override_kind override;        /* Written by overrides_apply(). */
     bool seen;                  /* Added since cluster_intent_begin(). */
@@ -293,6 +303,9 @@ struct cojob {
     bool seen;                  /* Added since cluster_intent_begin(). */
     bool running;
     double weight;
+    double bytes_ratio;         /* Of its last stage with a claim that was
+                                 * counted; 0 if that was right. */
+    bool compute_refuted;       /* It has announced a wrong computing time. */
     struct shash jobs;          /* Name -> struct job. */
     struct ovs_list stages;     /* Running stages. */
     long long last_active;      /* time_msec() of the last check at which it

@@ -92,6 +92,34 @@ formula_bytes(const struct job *job, const struct job_traffic *t)
     return bytes;
 }
 
+/* Returns the bytes that the stage of 'job' announced, 0 if it did not. */
+static double
+announced_bytes(const struct job *job)
+{
+    double ratio = job->cojob->bytes_ratio;
+
+    return job->stage ? job->stage->claim.bytes * (ratio > 0 ? ratio : 1) : 0;
+}
+
+/* Returns the bytes per iteration and direction that are expected before they
+ * are measured, 0 if unknown.  Which host moves how much of what a stage
+ * announced is not known. */
+static double
+expected_bytes(const struct job *job, const struct job_traffic *t)
+{
+    double announced = announced_bytes(job);
+
+    return announced > 0 ? announced / shash_count(&job->traffic)
+                         : formula_bytes(job, t);
+}
+
+/* Returns true if the bytes of an iteration were announced. */
+static bool
+is_announced(const struct job *job)
+{
+    return job->model_bytes > 0 || announced_bytes(job) > 0;
+}
+
 /* Restarts the measurement of 't'. */
 static void
 restart_measurement(struct job_traffic *t, int64_t iteration)
@@ -129,14 +157,14 @@ update_average(const struct job *job, struct job_traffic *t)
         restart_measurement(t, job->iteration);
         return;
     } else if (n < (averaged ? 1 : FIRST_ITERATIONS)
-               || (!enough && job->estimated && job->model_bytes)) {
+               || (!enough && job->estimated && is_announced(job))) {
         return;
     }
 
     for (int dir = 0; dir < N_DIRS; dir++) {
         double moved = t->bytes[dir] - t->mark_bytes[dir];
-        double expected = (t->measured ? t->per_iteration[dir]
-                           : formula_bytes(job, t));
+        double expected =
+            (t->measured ? t->per_iteration[dir] : expected_bytes(job, t));
 
         if (!averaged) {
             expected = limit_expected(expected, moved, n);
@@ -303,9 +331,9 @@ known_per_iteration(const struct job *job)
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
 
-        bytes += (t->measured ? t->per_iteration[DIR_TX]
-                                + t->per_iteration[DIR_RX]
-                  : N_DIRS * formula_bytes(job, t));
+        bytes +=
+            (t->measured ? t->per_iteration[DIR_TX] + t->per_iteration[DIR_RX]
+                         : N_DIRS * expected_bytes(job, t));
     }
     return bytes;
 }
@@ -504,13 +532,6 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     }
 }
 
-/* Returns true if the iteration or the model size of 'job' is known. */
-static bool
-has_size(const struct job *job)
-{
-    return job->iteration >= 0 || job->model_bytes > 0;
-}
-
 /* Returns the bytes that 't' has moved beyond 'bytes' for each iteration that
  * 'job' has done since the last measurement, and for one more: before the
  * first iteration the initial parameters, later the running iteration. */
@@ -537,7 +558,8 @@ double
 demand_per_iteration(const struct job *job, const struct job_traffic *t,
                      enum direction dir)
 {
-    double bytes = t->measured ? t->per_iteration[dir] : formula_bytes(job, t);
+    double bytes =
+        t->measured ? t->per_iteration[dir] : expected_bytes(job, t);
     int64_t target = job->stage ? job->stage->iterations : 0;
 
     if (bytes <= 0 && !t->measured) {
@@ -561,7 +583,7 @@ demand_remaining_iterations(const struct stage *stage, const struct job *job)
 
     if (!job->live) {
         return 0;
-    } else if (!has_size(job)) {
+    } else if (job->iteration < 0 && !is_announced(job)) {
         return MIN(remaining, 1);
     }
     return MAX(remaining, job->estimated ? 1 : 0);
@@ -574,7 +596,7 @@ bool
 demand_counts_iterations(const struct job *job)
 {
     return (job->iteration >= 0 || !(job->moved > 0)
-            || (job->model_bytes > 0
+            || (is_announced(job)
                 && job->moved <= UNCOUNTED * known_per_iteration(job)));
 }
 
@@ -583,7 +605,7 @@ demand_counts_iterations(const struct job *job)
 bool
 demand_is_starting(const struct job *job)
 {
-    return (job->iteration < 1 && job->model_bytes > 0
+    return (job->iteration < 1 && is_announced(job)
             && job->moved <= START_SHARE * known_per_iteration(job));
 }
 
@@ -596,6 +618,25 @@ demand_bytes_of_iteration(const struct job *job)
 
     SHASH_FOR_EACH (node, &job->traffic) {
         bytes += demand_per_iteration(job, node->data, DIR_TX);
+    }
+    return bytes;
+}
+
+/* Returns the bytes that all hosts were counted to send in one iteration of
+ * 'job', 0 until that is known as well as it can be. */
+double
+demand_counted_bytes(const struct job *job)
+{
+    const struct shash_node *node;
+    double bytes = 0;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (t->measured < AVERAGE_ITERATIONS) {
+            return 0;
+        }
+        bytes += t->per_iteration[DIR_TX];
     }
     return bytes;
 }

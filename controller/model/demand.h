@@ -8,7 +8,8 @@
  * The demand of a stage on a port is in seconds: for each job, the remaining
  * iterations, times the bytes per iteration through the port, divided by the
  * port's capacity.  Bytes per iteration are measured, because no formula knows
- * how a job is built; until then, a formula is used.  Ports are the two
+ * how a job is built; until then, what its stage announced is used, or a
+ * formula.  Ports are the two
  * directions of each host's uplink, then those of the cluster's fabric
  * (fabric.h); iteration-traffic.h has the demand of an iteration on both.
  *
@@ -60,6 +61,7 @@ bool demand_progress(struct cluster *, struct job *,
 double demand_per_iteration(const struct job *, const struct job_traffic *,
                             enum direction);
 double demand_bytes_of_iteration(const struct job *);
+double demand_counted_bytes(const struct job *);
 int demand_devices(const struct job *);
 bool demand_counts_iterations(const struct job *);
 bool demand_is_starting(const struct job *);

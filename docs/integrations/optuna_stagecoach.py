@@ -14,9 +14,9 @@ from optuna.pruners import BasePruner
 
 class Stagecoach(BasePruner):
     def __init__(self, pruner, cojob, rungs, metric="value", name=None,
-                 factor=float("inf")):      # One of 'factor' continues.
+                 factor=float("inf"), **needs):     # One of them continues.
         self.pruner, self.cojob, self.metric = pruner, cojob, metric
-        self.factor = factor
+        self.factor, self.needs = factor, options(needs)
         self.rungs, self.name = rungs, name or "t{.number}".format
         self.stages, self.quiet_until, self.worker = {}, 0, Pool(1)
 
@@ -46,6 +46,7 @@ class Stagecoach(BasePruner):
             words[0] = "begin"
             words += ["--jobs", ",".join(jobs), "--rungs",
                       spell(self.rungs[rung:], len(jobs), self.factor)]
+            words += self.needs
         if time.monotonic() > self.quiet_until:
             self.quiet_until = time.monotonic() + 30
             subprocess.run(["stagecoach", "stage", *words], timeout=6,
@@ -57,6 +58,10 @@ def spell(rungs, n, factor):    # "4:3,12:1,36" if 9 jobs begin.
     keep = n // factor
     return (f"{rungs[0]}:{keep}," + spell(rungs[1:], keep, factor)
             if keep and rungs[1:] else str(rungs[0]))
+
+
+def options(needs):             # bytes_per_iteration=1e6, compute_s=0.02
+    return [f"--{name.replace('_', '-')}={needs[name]:g}" for name in needs]
 
 
 def tell(**progress):

@@ -13,9 +13,9 @@ from ray.tune import Callback
 
 
 class Stagecoach(Callback):
-    def __init__(self, cojob, rungs, metric, factor=float("inf")):
+    def __init__(self, cojob, rungs, metric, factor=float("inf"), **needs):
         self.cojob, self.rungs, self.metric = cojob, rungs, metric
-        self.factor = factor                # One of them continues.
+        self.factor, self.needs = factor, options(needs)
         self.steps, self.stages = {}, {}
         self.worker, self.quiet_until = ThreadPoolExecutor(1), 0
 
@@ -39,7 +39,8 @@ class Stagecoach(Callback):
 
     def run(self, rung, jobs):              # After a failure not for 30 s.
         words = ["--jobs", ",".join(jobs), "--rungs", spell(
-            self.rungs[rung:], len(jobs), self.factor)] if jobs else []
+            self.rungs[rung:], len(jobs), self.factor),
+            *self.needs] if jobs else []
         if time.monotonic() > self.quiet_until:
             self.quiet_until = time.monotonic() + 30
             subprocess.run(["stagecoach", "stage", "begin" if jobs else "end",
@@ -52,6 +53,10 @@ def spell(rungs, n, factor):    # "4:3,12:1,36" if 9 jobs begin.
     keep = n // factor
     return (f"{rungs[0]}:{keep}," + spell(rungs[1:], keep, factor)
             if keep and rungs[1:] else str(rungs[0]))
+
+
+def options(needs):             # bytes_per_iteration=1e6, compute_s=0.02
+    return [f"--{name.replace('_', '-')}={needs[name]:g}" for name in needs]
 
 
 def claim(cojob, job, pid):

@@ -70,13 +70,13 @@ candor_remove(struct candor *candor, const struct announcement *a)
 double
 announcement_debt(const struct announcement *a, const struct candor *candor)
 {
-    double own;
+    double own, hidden = a->understated;
 
-    if (!find_candor(a, &own) || candor->n < 2) {
-        return 0;
+    if (find_candor(a, &own) && candor->n > 1) {
+        hidden +=
+            a->hidden * fmax(candor->announced - own, 0) / (candor->n - 1);
     }
-    return (HIDDEN_FACTOR * a->hidden
-            * fmax(candor->announced - own, 0) / (candor->n - 1));
+    return HIDDEN_FACTOR * hidden;
 }
 
 size_t

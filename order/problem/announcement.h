@@ -21,6 +21,9 @@
  * counts by the candor of the others: the share of their later stages that
  * they have announced.
  *
+ * If the bytes that it announces are too few, this is such a debt as well,
+ * once they are counted, whatever others announce.
+ *
  * A search may still change an announcement while the stage runs, or begin
  * each stage as a new search.  The order notices neither.
  *
@@ -52,6 +55,9 @@ struct announcement {
                                  * running one included. */
     double hidden;              /* Part of 'after_first' and 'later' that had
                                  * not been announced a stage earlier. */
+    double understated;         /* What jobs moved of their first iterations
+                                 * beyond what was announced for them, until
+                                 * it was counted. */
 };
 
 /* At the first stage of a search. */

@@ -11,6 +11,9 @@
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 
+/* Iterations of a job before its bytes have been counted. */
+#define UNCOUNTED 9
+
 static void stage_begin(struct live *, const struct workload_cojob *,
                         size_t rung);
 static void stage_end(struct live *, struct live_stage *);
@@ -165,6 +168,10 @@ exchange_end(struct live *live, struct live_job *job)
     }
     job->iterations_left--;
     job->iterations_done++;
+    if (job->iterations_done == UNCOUNTED) {
+        job->stage->announcement.understated +=
+            UNCOUNTED * job->stage->cojob->understated;
+    }
     if (job->curve && reports_metric(job)) {
         report_metric(live, job);
     }
@@ -527,6 +534,15 @@ live_uninit(struct live *live)
     free(live->factors);
     free(live->units);
     event_queue_uninit(&live->events);
+}
+
+double
+live_known_share(const struct live_job *job)
+{
+    double announced = 1 - job->stage->cojob->understated;
+    double k = job->iterations_done;
+
+    return k < 3 ? announced : k < UNCOUNTED ? fmax(announced, 1 - 1 / k) : 1;
 }
 
 double

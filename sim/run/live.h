@@ -148,6 +148,12 @@ void live_flow_ended(struct live *, struct flow *);
 double live_iteration_seconds(const struct live *, const struct live_job *,
                               size_t i);
 
+/* Returns the share of what an iteration of 'job' moves that orders know.  As
+ * in the controller (controller/model/demand.h), bytes are measured from the
+ * first iteration on, and what two to seven iterations can have moved at least
+ * limits what was announced. */
+double live_known_share(const struct live_job *);
+
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);
 

@@ -68,7 +68,7 @@ describe_exchange(const struct live *live, const struct live_job *job,
                   struct judge_job *jj)
 {
     const struct unit *unit = &job->unit;
-    double factor = mistake(live, job, MISTAKE_SIZE);
+    double factor = live_known_share(job) * mistake(live, job, MISTAKE_SIZE);
     struct judge_flow *flows =
         order_alloc(job->job->n_transfers, sizeof *flows);
     struct judge_demand *demands = order_alloc(unit->n_work, sizeof *demands);

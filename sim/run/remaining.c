@@ -125,9 +125,11 @@ need_of(const struct live *live, const struct live_stage *stage)
     for (size_t i = 0; i < stage->n_jobs; i++) {
         const struct live_job *job = &stage->jobs[i];
 
-        need.work += job->iterations_left * job->work;
+        double work = live_known_share(job) * job->work;
+
+        need.work += job->iterations_left * work;
         need.slowest = fmax(need.slowest, remaining_alone(live, job));
-        of_iterations += job->work;
+        of_iterations += work;
     }
     need.work += (stage->announcement.later
                   + announcement_debt(&stage->announcement, &live->candor))
@@ -160,7 +162,8 @@ add_unit(struct order_problem *op, const struct live *live,
     for (size_t i = 0; i < unit->n_work; i++) {
         set_demand(op, live, s, unit->work[i].port,
                    live->ordered == ORDER_UNIT_ITERATION
-                       ? live_iteration_seconds(live, unit->job, i)
+                       ? live_known_share(unit->job)
+                             * live_iteration_seconds(live, unit->job, i)
                        : work_seconds(live, unit, i));
     }
     order_problem_set_release(op, s, 0, alone);
@@ -211,14 +214,16 @@ add_job(const struct live *live, const struct unit *unit,
 {
     const struct live_job *job = unit->job;
     struct iteration_need need = planned_need(live, job);
+    double share = live_known_share(job);
 
     add_unit(op, live, unit,
              live->weighted ? iteration_weight(
-                 &need, remaining_alone(live, job), job->busiest)
+                 &need, remaining_alone(live, job), share * job->busiest)
                             : job->stage->cojob->weight);
     get_traits(live, unit, job, 1, early, traits);
     traits->early_weight = iteration_early_weight(&need, job->stage->n_jobs,
-                                                  job->busiest, job->work);
+                                                  share * job->busiest,
+                                                  share * job->work);
 }
 
 void

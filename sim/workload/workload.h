@@ -73,6 +73,8 @@ struct workload_cojob {
     double arrival;             /* Seconds. */
     double hidden;              /* Share of its later rungs that it does not
                                  * announce to orders, 0 to 1. */
+    double understated;         /* The same of its bytes: orders count the rest
+                                 * until a job's iterations are counted. */
     size_t n_jobs, allocated_jobs;
     struct workload_job *jobs;
     size_t n_rungs, allocated_rungs;

@@ -133,7 +133,8 @@ class Optuna(unittest.TestCase):
         """Also those that other processes run."""
         self.make_command(0)
         pruner = load().Stagecoach(optuna.pruners.NopPruner(), "asha7",
-                                   rungs=(2, 6), factor=2)
+                                   rungs=(2, 6), factor=2,
+                                   bytes_per_iteration=4e6)
         study = optuna.create_study(pruner=pruner)
         trials = [study.ask() for _ in range(3)]
         for trial in trials[1:]:
@@ -146,10 +147,12 @@ class Optuna(unittest.TestCase):
             ("begin", 0, "2:1,6", "t0,t2"), ("begin", 1, "6", "t1"),
             ("begin", 0, "2", "t0"), ("begin", 1, "6", "t1,t2"),
             ("begin", 1, "6", "t2")])
+        self.assertIn(" --bytes-per-iteration=4e+06\n",
+                      self.log.read_text(encoding="utf-8"))
 
     def test_is_short(self):
         lines = pathlib.Path(FILE).read_text(encoding="utf-8").splitlines()
-        self.assertLessEqual(len(lines), 68)
+        self.assertLessEqual(len(lines), 72)
 
 
 unittest.main()

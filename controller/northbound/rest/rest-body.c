@@ -119,6 +119,9 @@ rest_body_edit(enum intent_kind kind, const char *text, size_t size,
     } else if (kind == INTENT_STAGE_BEGIN) {
         read_jobs(top, edit);
         read_rungs(top, edit);
+        edit->bytes_per_iteration =
+            json_integer_or(top, "bytes_per_iteration", 0, 1LL << 50, 0);
+        edit->compute_s = json_number_or(top, "compute_s", 0, 86400, 0);
     }
     error = strip_name(json_check_close(jc));
     if (error) {

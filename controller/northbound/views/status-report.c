@@ -156,9 +156,24 @@ add_refusals(struct json *alarms, const struct cluster *c)
     free(jobs);
 }
 
-/* Names the running stages that show no sign of their jobs. */
+/* Adds an alarm if 'ratio', of what was counted by what 'stage' announced, is
+ * known to be wrong. */
 static void
-add_idle_stages(struct json *alarms, const struct cluster *c)
+add_claim(struct json *alarms, const char *stage, const char *what,
+          double ratio)
+{
+    if (ratio > 0) {
+        alarm_add(alarms, ALARM_ANNOUNCEMENT_WRONG,
+                  "stage %s: %.2g times the %s that were announced for an "
+                  "iteration; what is counted decides",
+                  stage, ratio, what);
+    }
+}
+
+/* Names the running stages that show no sign of their jobs, and those that
+ * were announced wrongly. */
+static void
+add_stages(struct json *alarms, const struct cluster *c)
 {
     static const char *const why[N_STAGE_IDLES] = {
         [STAGE_NO_PROCESS] = "no process of their jobs has joined",
@@ -173,6 +188,8 @@ add_idle_stages(struct json *alarms, const struct cluster *c)
         char *name = stage_name(stages[i]);
 
         add_name(&idle[stages[i]->idle], name);
+        add_claim(alarms, name, "bytes", stages[i]->claim.bytes_ratio);
+        add_claim(alarms, name, "seconds", stages[i]->claim.compute_ratio);
         free(name);
     }
     free(stages);
@@ -229,7 +246,7 @@ add_alarms(struct json *alarms, const struct status_facts *facts,
                   ds_cstr(&s->refusing.text));
     }
     add_refusals(alarms, facts->cluster);
-    add_idle_stages(alarms, facts->cluster);
+    add_stages(alarms, facts->cluster);
     if (s->ip_bytes >= COVERAGE_BYTES && coverage(s) < LEAST_COVERAGE
         && !facts->observes) {
         alarm_add(alarms, ALARM_COVERAGE,

@@ -338,6 +338,56 @@ a_search_owes_for_the_stages_that_it_hid(void **state)
     json_destroy(json);
 }
 
+/* "b" announces a tenth of what it sends, and a longer computing time than an
+ * iteration takes.  Both count until they are found to be wrong. */
+static void
+what_is_counted_refutes_an_announcement(void **state)
+{
+    static const struct given given[] = {
+        { "a", "j", "h0", 80 },
+        { "b", "j", "h0", 50 },
+    };
+    struct fixture *f = *state;
+    struct job *b;
+    struct stage_claim *claim;
+    struct job_traffic *t;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    b = find_job(f, "b/j");
+    claim = &b->stage->claim;
+    t = job_get_traffic(b, cluster_get_host(f->c, "h0"));
+    claim->bytes = 2000;
+    claim->compute = 0.5;
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    assert_true(b->stage->compute >= 0.5);
+    t->measured = 8;
+    t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 20000;
+    b->progress.period = 0.1;
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "a/j"), 0);
+    assert_float_equal(claim->bytes_ratio, 10, 1e-9);
+    assert_float_equal(b->cojob->bytes_ratio, 10, 1e-9);
+    assert_float_equal(b->stage->announcement.understated, 8.1, 1e-9);
+    assert_float_equal(claim->compute_ratio, 0.2, 1e-9);
+    assert_true(decide_run(f->d, 5000));
+    assert_true(b->stage->compute < 0.1);
+
+    /* Within the tolerance. */
+    claim->bytes = 16500;
+    claim->compute = 0.12;
+    assert_true(decide_run(f->d, 7000));
+    assert_float_equal(claim->bytes_ratio, 0, 0);
+    assert_float_equal(b->cojob->bytes_ratio, 0, 0);
+    assert_float_equal(claim->compute_ratio, 0, 0);
+
+    /* It has nobody before it. */
+    claim->compute = 0.01;
+    b->progress.first_period = 0.1;
+    assert_true(decide_run(f->d, 9000));
+    assert_true(claim->compute_ratio > 1.25);
+}
+
 /* "fast" ends long before the slowest job of its stage, so it waits for the
  * iterations of "b", although "b" as a whole needs more. */
 static void
@@ -706,6 +756,7 @@ main(void)
         TEST(jobs_of_about_equal_slack_keep_their_places),
         TEST(iterations_go_by_what_their_search_needs),
         TEST(a_search_owes_for_the_stages_that_it_hid),
+        TEST(what_is_counted_refutes_an_announcement),
         TEST(an_iteration_with_time_to_spare_waits),
         TEST(an_objective_of_slowdown_favours_what_waits),
         TEST(stages_of_one_iteration_are_coflows),

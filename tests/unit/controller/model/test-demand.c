@@ -276,6 +276,25 @@ a_job_needs_as_much_as_it_moves_without_iterations(void **state)
     assert_float_equal(demand(f, "h0", DIR_TX), 190, 1e-6);
 }
 
+/* Each host has the same part of it, until it has been counted. */
+static void
+what_a_stage_announces_is_expected(void **state)
+{
+    struct fixture *f = *state;
+
+    f->job->model_bytes = 0;
+    f->stage->claim.bytes = 6 * MODEL;
+    assert_int_equal(demand_remaining_iterations(f->stage, f->job), 100);
+    learn(f, "h0", 0, 0, 0, true);
+    assert_float_equal(demand(f, "h0", DIR_TX), 200, 1e-6);
+    f->job->cojob->bytes_ratio = 0.5;
+    assert_float_equal(demand(f, "h0", DIR_TX), 100, 1e-6);
+    learn(f, "h0", MODEL, MODEL, 1, false);
+    assert_float_equal(demand_counted_bytes(f->job), 0, 0);
+    learn(f, "h0", 17 * MODEL, MODEL, 9, false);
+    assert_true(demand(f, "h0", DIR_TX) > 91 * 1.5);
+}
+
 /* It tells neither its model's size nor its iterations, and nobody can count
  * them. */
 static void
@@ -743,6 +762,7 @@ main(void)
         TEST(a_few_iterations_only_correct_the_formula),
         TEST(what_was_counted_is_forgotten_for_what_is_told),
         TEST(a_job_needs_as_much_as_it_moves_without_iterations),
+        TEST(what_a_stage_announces_is_expected),
         TEST(a_silent_job_has_as_much_left_as_it_has_moved),
         TEST(counts_for_a_job_that_does_not_tell),
         TEST(keeps_what_an_agent_counted_before_its_restart),

@@ -128,6 +128,14 @@ errors_name_the_member(void **state)
           "\"jobs\": [\"a\"]}",
           "/iterations: " },
         { INTENT_STAGE_BEGIN, "{\"iterations\": 1, \"jobs\": []}", "/jobs: " },
+        { INTENT_STAGE_BEGIN,
+          "{\"iterations\": 1, \"jobs\": [\"a\"], "
+          "\"bytes_per_iteration\": -1}",
+          "/bytes_per_iteration: -1 " },
+        { INTENT_STAGE_BEGIN,
+          "{\"iterations\": 1, \"jobs\": [\"a\"], "
+          "\"compute_s\": -1}",
+          "/compute_s: -1 " },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -184,7 +184,7 @@ a_host_that_lags_raises_an_alarm(void **state)
 }
 
 static void
-idle_stages_raise_an_alarm(void **state)
+idle_and_misstated_stages_raise_an_alarm(void **state)
 {
     struct fixture *f = *state;
     struct stage *stage;
@@ -197,6 +197,10 @@ idle_stages_raise_an_alarm(void **state)
     stage->idle = STAGE_NO_PROCESS;
     assert_alarm(f, "stages behind all others: a/0 (no process of their jobs "
                     "has joined)");
+    stage->idle = STAGE_BUSY;
+    stage->claim.bytes_ratio = 10;
+    assert_alarm(f, "stage a/0: 10 times the bytes that were announced for an "
+                    "iteration; what is counted decides");
 }
 
 static void
@@ -227,7 +231,7 @@ main(void)
         TEST(refused_jobs_raise_an_alarm),
         TEST(an_alarm_lists_five_hosts_in_order),
         TEST(a_host_that_lags_raises_an_alarm),
-        TEST(idle_stages_raise_an_alarm),
+        TEST(idle_and_misstated_stages_raise_an_alarm),
         TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing),
     };
 
